@@ -8,6 +8,7 @@
 //! 3. Exit status: 0 sound, 1 findings or a database that cannot be opened, 2 the check could not run: no database
 //!    there, in use, no permission to read it, an option that does not fit it.
 
+use crate::at_rest::{AtRest, is_damage};
 use crate::engine_options::EngineOptions;
 use crate::failure::Failure;
 use crate::output::{Json, Lines, json_must_be_writable, write_json};
@@ -15,7 +16,7 @@ use crate::progress::Progress;
 use crate::salvage;
 use clap::Args;
 use highwater::{CheckReport, Error, RepairReport};
-use highwater_storage::{FileDevice, OpenError};
+use highwater_storage::FileDevice;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -106,8 +107,8 @@ fn check(args: &CheckArgs) -> Result<Checked, Failure> {
     let checked = if args.repair { repair(args, &mut tell) } else { look(args, &mut tell) };
     match checked {
         Ok(checked) => Ok(checked),
-        Err(error) if is_about_looking(&error) => Err(Failure::Usage(error.to_string())),
-        Err(error) => scan(&args.dir, &error),
+        Err(error) if is_damage(&error) => scan(&args.dir, &error),
+        Err(error) => Err(Failure::Usage(error.to_string())),
     }
 }
 
@@ -129,18 +130,9 @@ fn repair(args: &CheckArgs, tell: &mut dyn FnMut(u64, u64)) -> Result<Checked, E
     Ok(Checked { report: left, cannot_open: None, replayed_bytes, repaired })
 }
 
-/// Whether the error says only why the database could not be read, and nothing about its state.
-fn is_about_looking(error: &Error) -> bool {
-    match error {
-        Error::Open(OpenError::Incomplete { .. }) => false,
-        Error::Storage(error) => error.source.kind() == std::io::ErrorKind::PermissionDenied,
-        Error::Open(_) | Error::BadOption { .. } | Error::PoolExhausted { .. } | Error::Usage(_) => true,
-        _ => false,
-    }
-}
-
 /// Scans the data file of a database that cannot be opened.
 fn scan(dir: &Path, why: &Error) -> Result<Checked, Failure> {
+    let _locked = AtRest::lock(dir, None)?;
     let mut progress = None;
     let mut tell = |done, total| {
         let bar = progress.get_or_insert_with(|| Progress::new("scanning", total).counting("pages"));

@@ -41,7 +41,7 @@ impl From<EngineError> for Failure {
     fn from(error: EngineError) -> Failure {
         use OpenError::{InUse, NotAFolder, NotFound};
         match error {
-            EngineError::BadOption { .. } | EngineError::Open(InUse(_) | NotAFolder(_) | NotFound(_)) => {
+            EngineError::BadOption { .. } | EngineError::Open(InUse { .. } | NotAFolder(_) | NotFound(_)) => {
                 Failure::Usage(error.to_string())
             }
             error => Failure::Failed(error.to_string()),

@@ -15,6 +15,7 @@ macro_rules! tell {
     }};
 }
 
+mod at_rest;
 mod backup;
 mod backup_beside;
 mod bench;
@@ -114,6 +115,7 @@ fn run(command: Command) -> Result<(), Failure> {
 }
 
 fn main() -> ExitCode {
+    signals::ignore_file_size_limit();
     // A wrong command line ends here, with status 2 and clap's message; --help and --version with status 0.
     let line = CommandLine::parse();
     match run(line.command).and_then(|()| output::stdout_failure()) {

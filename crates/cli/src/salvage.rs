@@ -2,18 +2,25 @@
 //!
 //! Rules
 //! 1. If the database can be recovered, that is done in memory first, so that its last commits are copied and what was
-//!    not committed is not. Else the data file is read as it is.
-//! 2. The files in DIR are only read. OUT must not exist or be an empty folder, and neither folder may lie in the
+//!    not committed is not. If it cannot be opened although its redo was replayed, what the replay made is read. Only
+//!    if the redo is missing or cannot be replayed, the data file is read as it is, which is said.
+//! 2. An error that does not say that the files are damaged (in use, no permission, a wrong option) ends the command:
+//!    nothing is read behind the back of a process that has the database open.
+//! 3. The files in DIR are only read. OUT must not exist or be an empty folder, and neither folder may lie in the
 //!    other.
-//! 3. Exit status: 0 every row was copied, 1 something is lost or damaged, which has been printed, 2 wrong use.
+//! 4. The new database has pages of the same size, so that every key fits.
+//! 5. Exit status: 0 every row was copied, 1 something is lost or damaged, which has been printed, 2 wrong use.
 
+use crate::at_rest::{AtRest, is_damage};
 use crate::engine_options::EngineOptions;
 use crate::failure::Failure;
 use crate::output::{Lines, must_be_empty};
 use crate::progress::Progress;
+use highwater::config::PageSize;
+use highwater::inspect::{RawFile, look};
 use highwater::{Database, Error, Options, SalvageReport};
-use highwater_storage::{Device, FileDevice, StorageSet};
-use std::path::{Path, PathBuf};
+use highwater_storage::{Device, FileDevice, MemoryDevice, StorageSet, is_within, redo_path};
+use std::path::Path;
 use std::sync::Arc;
 
 /// Runs `check --salvage`.
@@ -24,12 +31,14 @@ pub fn run(dir: &Path, out: &Path, engine: &EngineOptions) -> Result<(), Failure
     must_fit(dir, out)?;
     let lines = Lines { stdout_taken: false };
     let options = engine.options(&[])?;
-    let (data, why) = source(dir, &options)?;
-    if let Some(why) = &why {
-        lines.write(&format!("the database cannot be opened: {why}"));
-        lines.write("its data file is read as it is: what was in the redo log only is lost");
-    }
-    let database = Database::open(out, Options { create_if_missing: true, log_dir: None, ..options })?;
+    let _locked = AtRest::lock(dir, options.log_dir.as_deref())?;
+    let Source { data, problem } = source(dir, &options)?;
+    problem.iter().for_each(|line| lines.write(line));
+    let page_size = PageSize::Bytes(RawFile::open(&*data)?.page_bytes() as u64);
+    let database = Database::open(
+        out,
+        Options { create_if_missing: true, log_dir: None, redo_archive: None, page_size, ..options },
+    )?;
     let mut progress = None;
     let report = highwater::salvage(&*data, &database, &mut |done, total| {
         progress.get_or_insert_with(|| Progress::new("reading", total).counting("pages")).at(done, done);
@@ -38,50 +47,81 @@ pub fn run(dir: &Path, out: &Path, engine: &EngineOptions) -> Result<(), Failure
     let report = report?;
     database.close()?;
     print(&report, lines);
-    if report.losses.is_empty() && why.is_none() { Ok(()) } else { Err(Failure::NotFine) }
+    if report.losses.is_empty() && problem.is_empty() { Ok(()) } else { Err(Failure::NotFine) }
 }
 
 /// Refuses an output folder that is in use, or that lies in the damaged database's or around it.
 fn must_fit(dir: &Path, out: &Path) -> Result<(), Failure> {
-    let refuse = |text: String| Err(Failure::Usage(text));
-    if !dir.join("data").exists() {
-        return refuse(format!("{} holds no database: there is no file named data", dir.display()));
-    }
-    let (dir_path, out_path) = (absolute(dir), absolute(out));
-    if out_path.starts_with(&dir_path) || dir_path.starts_with(&out_path) {
-        return refuse(format!("{} and {} must not lie in each other", out.display(), dir.display()));
+    if is_within(out, dir) || is_within(dir, out) {
+        return Err(Failure::Usage(format!("{} and {} must not lie in each other", out.display(), dir.display())));
     }
     must_be_empty(out)
 }
 
-/// The path without links, as far as it exists.
-fn absolute(path: &Path) -> PathBuf {
-    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
-    match (path.canonicalize(), path.parent(), path.file_name()) {
-        (Ok(real), _, _) => real,
-        (Err(_), Some(parent), Some(name)) => absolute(parent).join(name),
-        _ => path,
+/// Where the rows are read.
+struct Source {
+    /// The data file, recovered in memory as far as possible.
+    data: Arc<dyn Device>,
+    /// Why it is not recovered, in lines for the user; empty if it is.
+    problem: Vec<String>,
+}
+
+fn source(dir: &Path, options: &Options) -> Result<Source, Failure> {
+    let redo = redo_path(options.log_dir.as_deref().unwrap_or(dir));
+    if !redo.exists() {
+        let data = FileDevice::open_read_only(&dir.join("data")).map_err(Error::from)?;
+        let hint = "if it lies in another folder, name that with --log-dir";
+        return Ok(Source::without_redo(Arc::new(data), format!("{} is missing; {hint}", redo.display())));
+    }
+    let (set, mut problem) = match StorageSet::open_read_only(dir, options.log_dir.as_deref()) {
+        Ok(set) => (set, Vec::new()),
+        Err(error) if !dir.join("doublewrite").exists() => {
+            (without_doublewrite(dir, &redo)?, vec![format!("pages that a crash tore are lost: {error}")])
+        }
+        Err(error) => return Err(Error::from(error).into()),
+    };
+    let Err(error) = recover(&set, options) else { return Ok(Source { data: set.data, problem }) };
+    if !is_damage(&error) {
+        return Err(error.into());
+    }
+    let is_replayed = match FileDevice::open_read_only(&redo) {
+        Ok(as_it_was) => generation(&*set.redo) > generation(&as_it_was),
+        Err(_) => false,
+    };
+    if !is_replayed {
+        return Ok(Source::without_redo(set.data, error.to_string()));
+    }
+    problem.push(format!("the database cannot be opened: {error}"));
+    problem.push("its redo log was replayed in memory".to_string());
+    Ok(Source { data: set.data, problem })
+}
+
+impl Source {
+    fn without_redo(data: Arc<dyn Device>, why: String) -> Source {
+        let lost = "its data file is read as it is: what was in the redo log only is lost".to_string();
+        Source { data, problem: vec![format!("the database cannot be opened: {why}"), lost] }
     }
 }
 
-/// The data file, recovered in memory if that is possible; else why it is not.
-fn source(dir: &Path, options: &Options) -> Result<(Arc<dyn Device>, Option<String>), Failure> {
-    let recovered = || -> Result<Arc<dyn Device>, Error> {
-        let set = StorageSet::open_read_only(dir, options.log_dir.as_deref())?;
-        let database = Database::open_storage_idle(set.clone(), options.clone())?;
-        // It writes what recovery changed to the set, which keeps it in memory. What it finds is found again.
-        database.check()?;
-        database.close()?;
-        Ok(set.data)
-    };
-    match recovered() {
-        Ok(data) => Ok((data, None)),
-        Err(error @ (Error::BadOption { .. } | Error::PoolExhausted { .. })) => Err(error.into()),
-        Err(error) => {
-            let data = FileDevice::open_read_only(&dir.join("data")).map_err(Error::from)?;
-            Ok((Arc::new(data), Some(error.to_string())))
-        }
-    }
+/// Recovers the database; what that changes stays in the set, which keeps it in memory.
+fn recover(set: &StorageSet, options: &Options) -> Result<(), Error> {
+    let database = Database::open_storage_idle(set.clone(), options.clone())?;
+    // It writes what recovery changed to the set. What it finds is found again.
+    database.check()?;
+    database.close()
+}
+
+/// The set of a database whose file of copies is lost.
+fn without_doublewrite(dir: &Path, redo: &Path) -> Result<StorageSet, Error> {
+    let open = |path: &Path| FileDevice::open_read_only(path).map(|file| Arc::new(file) as Arc<dyn Device>);
+    let empty = Arc::new(MemoryDevice::named("doublewrite", 1));
+    Ok(StorageSet::of_devices(open(&dir.join("data"))?, open(redo)?, empty).overlaid()?)
+}
+
+/// The number of the log's generation. A new one begins when all redo is in the pages.
+fn generation(redo: &dyn Device) -> Option<u64> {
+    let log = look(redo).ok()?;
+    log.headers[log.newest?].as_ref().ok().map(|header| header.generation)
 }
 
 fn print(report: &SalvageReport, lines: Lines) {

@@ -1,4 +1,4 @@
-//! SIGINT, SIGTERM and SIGHUP: long work is asked to stop, and undoes or reports what it has done.
+//! SIGINT, SIGTERM and SIGHUP: long work is asked to stop, and undoes or reports what it has done. SIGXFSZ is ignored.
 //!
 //! Rules
 //! 1. The first signal is a request to stop; each command chooses what a second one does.
@@ -7,8 +7,9 @@
 
 use crate::failure::Failure;
 use highwater_bench::interrupt;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Signals closer than this are one.
@@ -21,6 +22,12 @@ pub enum Asked {
     First,
     /// Yes: this is a repeated request.
     Again,
+}
+
+/// A write beyond the limit of a file's size (`ulimit -f`) is an error of that write, not the end of the process.
+pub fn ignore_file_size_limit() {
+    // If that is refused, the system does what it does by default.
+    let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
 }
 
 /// Calls `on_signal` for every signal, on a thread of its own.

@@ -327,3 +327,51 @@ fn a_signal_is_heard_while_the_consistency_conditions_are_checked() {
     let result: Value = serde_json::from_str(&json).expect("JSON");
     assert!(result["config"]["ended_by"] == "signal" && result["consistency"].is_null(), "{result}");
 }
+
+/// A file of 40 MiB to import.
+fn large_csv(folder: &Path) -> std::path::PathBuf {
+    let path = folder.join("large.csv");
+    let text = "x".repeat(20_000);
+    let rows: String = (0..2_000).map(|n| format!("{n},{text}\n")).collect();
+    std::fs::write(&path, format!("n,x\n{rows}")).expect("a file");
+    path
+}
+
+/// Runs the arguments behind `program` and its own.
+fn below(program: &str, own: &[&str], arguments: &[&str]) -> Output {
+    let mut command = Command::new(program);
+    command.args(own).arg(env!("CARGO_BIN_EXE_highwater")).args(arguments);
+    command.output().unwrap_or_else(|error| panic!("{program}: {error}"))
+}
+
+/// As on a full disk: an error that names the limit, and the database is sound.
+#[test]
+fn the_limit_of_a_files_size_is_an_error() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (db, csv) = (folder.path().join("db"), large_csv(folder.path()));
+    let (db, csv) = (db.to_str().expect("a readable path"), csv.to_str().expect("a readable path"));
+    let import = ["import", db, "t", csv, "--primary-key", "n", "--commit-every", "100", "--log-file-size", "4M"];
+    let output = below("prlimit", &["--fsize=20000000:20000000"], &import);
+    assert_eq!(status(&output), 1, "{}", stderr(&output));
+    let said = stderr(&output);
+    assert!(said.contains("cannot grow") && said.contains("20000000 bytes at most (ulimit -f"), "{said}");
+    let checked = highwater(&["check", db]);
+    assert_eq!(status(&checked), 0, "{}", stderr(&checked));
+    assert_eq!(status(&highwater(&import)), 0);
+}
+
+/// A kernel or file system that cannot reserve or punch.
+#[test]
+fn a_database_needs_no_fallocate() {
+    for answer in ["ENOSYS", "EOPNOTSUPP"] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (db, csv) = (folder.path().join("db"), large_csv(folder.path()));
+        let (db, csv) = (db.to_str().expect("a readable path"), csv.to_str().expect("a readable path"));
+        let inject = format!("inject=fallocate:error={answer}");
+        let strace = ["-f", "-qq", "-o", "/dev/null", "-e", "trace=fallocate", "-e", &inject];
+        let output = below("strace", &strace, &["import", db, "t", csv, "--primary-key", "n"]);
+        assert_eq!(status(&output), 0, "{answer}: {}", stderr(&output));
+        let checked = highwater(&["check", db]);
+        assert_eq!(status(&checked), 0, "{answer}: {}", stderr(&checked));
+    }
+}

@@ -48,6 +48,14 @@ fn path(path: &Path) -> &str {
     path.to_str().expect("a readable path")
 }
 
+/// The first page of an owner.
+fn page_of(db: &Path, owner: &str) -> usize {
+    let data = highwater_storage::FileDevice::open_read_only(&db.join("data")).expect("a file");
+    let file = highwater::inspect::RawFile::open(&data).expect("a data file");
+    let is_of = |page: &u32| file.name_of(highwater::PageNo(*page)).is_some_and(|name| name == owner);
+    (0..file.page_count() as u32).find(is_of).expect("a page of the owner") as usize
+}
+
 fn change(file: &Path, change: impl FnOnce(&mut Vec<u8>)) {
     let mut bytes = std::fs::read(file).expect("a file");
     change(&mut bytes);
@@ -109,13 +117,15 @@ fn damage_is_located_in_a_database_that_cannot_be_opened() {
     let dir = path(&db);
     change(&db.join("redo"), |bytes| bytes[..8192].fill(0xAB));
     change(&db.join("doublewrite"), |bytes| bytes.fill(0));
-    change(&db.join("data"), |bytes| bytes[32 * PAGE_BYTES + 100] ^= 1);
-    let scan = ["cannot be opened", "redo", "page 32: table city, index PRIMARY: checksum", "not sound"];
+    let page = page_of(&db, "table city, index PRIMARY");
+    change(&db.join("data"), |bytes| bytes[page * PAGE_BYTES + 100] ^= 1);
+    let named = format!("page {page}: table city, index PRIMARY: checksum");
+    let scan = ["cannot be opened", "redo", &named, "not sound"];
     expect(&["check", dir], 1, &scan);
     expect(&["inspect", dir, "log"], 1, &["does not start with a header", "error: "]);
     expect(&["inspect", dir], 0, &["city", "by_name"]);
     std::fs::remove_file(db.join("redo")).expect("a file");
-    expect(&["check", dir], 1, &["redo is missing", "page 32"]);
+    expect(&["check", dir], 1, &["redo is missing", &named]);
     change(&db.join("data"), |bytes| bytes.truncate(10 * PAGE_BYTES));
     expect(&["check", dir], 1, &["the data file is cut"]);
 }

@@ -1,5 +1,6 @@
 //! `check --repair` and `check --salvage` as commands, on files with real damage.
 
+use highwater::config::PageSize;
 use highwater::inspect::RawFile;
 use highwater::{Database, Options, Schema, Type, values};
 use highwater_storage::FileDevice;
@@ -13,7 +14,9 @@ fn highwater(arguments: &[&str]) -> (Option<i32>, String) {
 }
 
 fn create(dir: &Path) {
-    let db = Database::open(dir, Options { log_file_size: 4 << 20, ..Options::default() }).unwrap();
+    // Not the size that a device would be given.
+    let page_size = PageSize::Bytes(8192);
+    let db = Database::open(dir, Options { log_file_size: 4 << 20, page_size, ..Options::default() }).unwrap();
     let schema = Schema::new().column("id", Type::U64).column("name", Type::Text(40)).primary_key(&["id"]);
     let table = db.create_table("person", schema.index("by_name", &["name"])).unwrap();
     let mut txn = db.begin().unwrap();
@@ -82,11 +85,114 @@ fn wrong_folders_are_refused() {
         (text(&inside), dir, "must not lie in each other"),
         (text(folder.path()), dir, "must not lie in each other"),
         (text(&full), dir, "is not empty"),
-        (text(&folder.path().join("new")), "/nowhere", "holds no database"),
+        (text(&folder.path().join("new")), "/nowhere", "there is no database in /nowhere"),
     ] {
         let (status, said) = highwater(&["check", "--salvage", &out, from]);
         assert_eq!(status, Some(2), "{said}");
         assert!(said.contains(reason), "{said}");
     }
     assert!(!inside.exists());
+}
+
+/// A database with committed rows that are only in its redo log, as a killed process leaves it.
+fn killed(dir: &Path) -> u64 {
+    create(dir);
+    let copy = dir.with_extension("open");
+    let db = Database::open(dir, Options::default()).unwrap();
+    let table = db.table("person").unwrap();
+    for id in 3000..3100u64 {
+        db.transact(|txn| txn.insert(&table, &values![id, "late"])).unwrap();
+    }
+    std::fs::create_dir(&copy).unwrap();
+    for name in ["data", "redo", "doublewrite"] {
+        std::fs::copy(dir.join(name), copy.join(name)).unwrap();
+    }
+    drop(db);
+    std::fs::remove_dir_all(dir).unwrap();
+    std::fs::rename(&copy, dir).unwrap();
+    3100
+}
+
+fn page_bytes(dir: &Path) -> usize {
+    let data = FileDevice::open_read_only(&dir.join("data")).unwrap();
+    RawFile::open(&data).unwrap().page_bytes()
+}
+
+/// Also without the file of copies, and where the database does not open: the redo is readable, so it is replayed.
+#[test]
+fn the_redo_is_replayed_whatever_else_is_lost() {
+    for lost in ["nothing", "doublewrite", "extent map"] {
+        let folder = tempfile::tempdir().unwrap();
+        let (dir, out) = (folder.path().join("db"), folder.path().join("out"));
+        let rows = killed(&dir);
+        match lost {
+            "doublewrite" => std::fs::remove_file(dir.join(lost)).unwrap(),
+            "extent map" => break_page(&dir, 1),
+            _ => {}
+        }
+        let (status, said) = highwater(&["check", "--salvage", out.to_str().unwrap(), dir.to_str().unwrap()]);
+        assert_eq!(status, Some(i32::from(lost != "nothing")), "{lost}: {said}");
+        assert!(said.contains(&format!("table person: {rows} rows copied, 0 lost")), "{lost}: {said}");
+        assert!(!said.contains("is lost"), "{lost}: {said}");
+        assert_eq!(said.contains("its redo log was replayed in memory"), lost == "extent map", "{said}");
+        assert_eq!(page_bytes(&out), page_bytes(&dir));
+    }
+}
+
+/// Damages a page, and the copies of pages.
+fn break_page(dir: &Path, page: usize) {
+    let (path, page_bytes) = (dir.join("data"), page_bytes(dir));
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[page * page_bytes + 3000] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    std::fs::write(dir.join("doublewrite"), []).unwrap();
+}
+
+/// Without its redo the data file is read, and that is said; so it is when the redo is damaged.
+#[test]
+fn what_is_read_without_redo_is_said() {
+    for damaged in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let (dir, out) = (folder.path().join("db"), folder.path().join("out"));
+        killed(&dir);
+        match damaged {
+            false => std::fs::remove_file(dir.join("redo")).unwrap(),
+            true => std::fs::write(dir.join("redo"), [7u8; 65536]).unwrap(),
+        }
+        let (status, said) = highwater(&["check", "--salvage", out.to_str().unwrap(), dir.to_str().unwrap()]);
+        assert_eq!(status, Some(1), "{said}");
+        assert!(said.contains("what was in the redo log only is lost"), "{said}");
+        assert_eq!(said.contains("name that with --log-dir"), !damaged, "{said}");
+        assert!(said.contains("table person: 3000 rows copied"), "{said}");
+    }
+}
+
+/// The files of an open database change while they are read: nothing is said about them but who has them open.
+#[test]
+fn a_database_in_use_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let (dir, out) = (folder.path().join("db"), folder.path().join("out"));
+    create(&dir);
+    let db = Database::open(&dir, Options::default()).unwrap();
+    let (dir, out) = (dir.to_str().unwrap(), out.to_str().unwrap());
+    for arguments in [
+        &["check", "--salvage", out, dir][..],
+        &["check", dir],
+        &["check", "--repair", dir],
+        &["inspect", dir],
+        &["inspect", dir, "tables"],
+        &["inspect", dir, "page", "1"],
+        &["inspect", dir, "log"],
+        &["inspect", dir, "lists"],
+        &["inspect", dir, "segments"],
+        &["export", dir, "person"],
+        &["backup", dir, out],
+    ] {
+        let (status, said) = highwater(arguments);
+        assert_eq!(status, Some(2), "{arguments:?}: {said}");
+        let process = format!("is in use: process {} (", std::process::id());
+        assert!(said.contains(&process) && said.lines().count() == 1, "{arguments:?}: {said}");
+        assert!(!Path::new(out).exists(), "{arguments:?}");
+    }
+    db.close().unwrap();
 }

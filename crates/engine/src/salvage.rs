@@ -7,11 +7,13 @@
 //!    back may be found; a row of an older leaf is left out if a newer one covers its key.
 //! 3. Of each row the newest version is taken whose transaction is not known to be unfinished. What is known comes from
 //!    the undo pages that can be read.
-//! 4. A row is copied whole or named as lost. Ranges of keys that no leaf covers are named too.
-//! 5. Secondary indexes are built from the rows that were copied.
+//! 4. A row is copied whole or named as lost, also one that the other database refuses: its key can be too long for
+//!    smaller pages, or be there already. Ranges of keys that no leaf covers are named too. Only a failure of the other
+//!    database itself, a full disk for example, ends the salvage.
+//! 5. Secondary indexes are built from the rows that were copied. One that is refused is left out and named.
 
 use crate::check::{Finding, show_key};
-use crate::db::Database;
+use crate::db::{Database, WriteTxn};
 use crate::error::{Error, Result};
 use crate::inspect::{OnProgress, RawFile, RawTable};
 use crate::page::{self, Node, PageType, header, node};
@@ -52,7 +54,7 @@ pub struct SalvageReport {
 }
 
 /// Copies every row of the data file that can be read into `into`, which has no tables. The file is that of a database
-/// at rest: what lies in its redo log only is not seen.
+/// at rest: what lies in its redo log only is not seen. If `into` has smaller pages, keys may be too long for it.
 ///
 /// # Errors
 /// [`Error::Incompatible`] if the page size can neither be read nor guessed, [`Error::Corrupt`] if the catalog cannot
@@ -62,9 +64,10 @@ pub fn salvage(data: &dyn Device, into: &Database, on_progress: &mut OnProgress<
     let problem = file.catalog_problem().map(str::to_string);
     let mut wrong = if problem.is_some() { file.gather_catalog() } else { Vec::new() };
     if file.tables().is_empty()
-        && let Some(error) = wrong.pop()
+        && let Some(problem) = &problem
     {
-        return Err(error);
+        let reason = wrong.pop().map_or_else(|| problem.clone(), |error| error.to_string());
+        return Err(Error::Corrupt(format!("no definition of a table can be read, so no row can: {reason}")));
     }
     let mut work = Salvage { file: &file, report: SalvageReport::default(), unfinished: HashSet::new() };
     if let Some(problem) = problem {
@@ -91,6 +94,14 @@ struct Leaf {
     upper: Option<Vec<u8>>,
     /// Newer leaves that cover a part of its keys: their bounds.
     newer: Vec<Bounds>,
+}
+
+impl Leaf {
+    fn is_newer_elsewhere(&self, key: &[u8]) -> bool {
+        self.newer.iter().any(|(lower, upper)| {
+            lower.as_ref().is_none_or(|lower| &lower[..] <= key) && upper.as_ref().is_none_or(|upper| key < &upper[..])
+        })
+    }
 }
 
 struct Salvage<'f> {
@@ -164,25 +175,40 @@ impl Salvage<'_> {
 
     fn copy_table(&mut self, table: &RawTable, leaves: &mut [Leaf], into: &Database) -> Result<()> {
         let name = table.definition.name.clone();
-        let target = into.create_table(&name, schema_of(&table.definition))?;
+        let target = match into.create_table(&name, schema_of(&table.definition)) {
+            Err(error) if is_refusal(&error) => {
+                self.lose(None, Some(&name), format!("the table and its rows are lost: {error}"));
+                None
+            }
+            created => Some(created?),
+        };
         let mut done = SalvagedTable { name, ..SalvagedTable::default() };
         self.arrange(table, leaves);
         for leaf in leaves.iter() {
-            self.copy_leaf(table, leaf, into, &target, &mut done)?;
+            self.copy_leaf(table, leaf, into, target.as_ref(), &mut done)?;
         }
-        for index in &table.definition.indexes {
-            let columns: Vec<&str> =
-                index.columns.iter().map(|column| &*table.definition.columns[*column].name).collect();
-            match into.create_index(&done.name, &index.name, &columns, index.unique) {
-                Err(Error::DuplicateKey { .. }) => {
-                    let (table, index) = (Some(done.name.clone()), Some(index.name.clone()));
-                    let text = "it is unique, but two rows are equal: it was left out".to_string();
-                    self.report.losses.push(Finding { page: None, table, index, text });
-                }
-                other => other?,
-            }
+        if target.is_some() {
+            self.build_indexes(table, into)?;
         }
         self.report.tables.push(done);
+        Ok(())
+    }
+
+    fn build_indexes(&mut self, table: &RawTable, into: &Database) -> Result<()> {
+        let TableDefinition { name, columns, indexes, .. } = &table.definition;
+        for index in indexes {
+            let names: Vec<&str> = index.columns.iter().map(|column| &*columns[*column].name).collect();
+            let text = match into.create_index(name, &index.name, &names, index.unique) {
+                Err(Error::DuplicateKey { .. }) => "it is unique, but two rows are equal: it was left out".to_string(),
+                Err(error) if is_refusal(&error) => format!("it was left out: {error}"),
+                built => {
+                    built?;
+                    continue;
+                }
+            };
+            let (table, index) = (Some(name.clone()), Some(index.name.clone()));
+            self.report.losses.push(Finding { page: None, table, index, text });
+        }
         Ok(())
     }
 
@@ -224,38 +250,37 @@ impl Salvage<'_> {
         table: &RawTable,
         leaf: &Leaf,
         into: &Database,
-        target: &Table,
+        target: Option<&Table>,
         done: &mut SalvagedTable,
     ) -> Result<()> {
-        let page = self.file.page(leaf.page)?;
+        // It verified before, but reading it again can fail.
+        let page = match self.sound(leaf.page).and_then(|page| node::check(&page, leaf.page).map(|()| page)) {
+            Ok(page) => page,
+            Err(error) => {
+                self.lose(Some(leaf.page), Some(&done.name), error.into_reason());
+                return Ok(());
+            }
+        };
         let found = Node::new(&page);
         let (mut key, mut txn) = (Vec::new(), into.begin()?);
         for slot in 0..found.count() {
             found.key_into(slot, &mut key);
-            let is_newer_elsewhere = leaf.newer.iter().any(|(lower, upper)| {
-                lower.as_ref().is_none_or(|lower| *lower <= key) && upper.as_ref().is_none_or(|upper| key < *upper)
-            });
-            if is_newer_elsewhere {
+            if leaf.is_newer_elsewhere(&key) {
                 continue;
             }
-            let row = self.version(&key, found.value(slot)).and_then(|version| match version {
-                Some((row, is_older)) => {
-                    RowRef::new(&table.layout, &row).verify()?;
-                    Ok(Some((row, is_older)))
-                }
-                None => Ok(None),
-            });
-            match row {
-                Ok(None) => {}
-                Ok(Some((row, is_older))) => {
-                    let values: Vec<ValueRef<'_>> = RowRef::new(&table.layout, &row).values().collect();
-                    txn.insert(target, &values)?;
+            let copied = match self.row(table, &key, found.value(slot)) {
+                Ok(None) => continue,
+                Ok(Some((row, is_older))) => insert(&mut txn, table, target, &row)?.map(|()| is_older),
+                Err(error) => Err(error.to_string()),
+            };
+            match copied {
+                Ok(is_older) => {
                     done.rows += 1;
                     done.older_versions += u64::from(is_older);
                 }
-                Err(error) => {
+                Err(reason) => {
                     done.rows_lost += 1;
-                    let text = format!("row {} is lost: {error}", show_key(&table.trees[0].key, &key));
+                    let text = format!("row {} is lost: {reason}", show_key(&table.trees[0].key, &key));
                     self.lose(Some(leaf.page), Some(&done.name), text);
                 }
             }
@@ -265,6 +290,15 @@ impl Salvage<'_> {
             }
         }
         txn.commit()
+    }
+
+    /// The row as it is to be copied, and whether that is an older version of it.
+    fn row(&self, table: &RawTable, key: &[u8], value: &[u8]) -> Result<Option<(Vec<u8>, bool)>> {
+        let version = self.version(key, value)?;
+        if let Some((row, _)) = &version {
+            RowRef::new(&table.layout, row).verify()?;
+        }
+        Ok(version)
     }
 
     /// The newest version that is not known to be unfinished, and whether it is not the newest of all; `None` if the
@@ -336,6 +370,36 @@ impl Salvage<'_> {
         header::verify(&page, page_no)?;
         Ok(page)
     }
+}
+
+/// Inserts a row into its new table; the inner error is why it is refused.
+fn insert(
+    txn: &mut WriteTxn,
+    table: &RawTable,
+    target: Option<&Table>,
+    row: &[u8],
+) -> Result<std::result::Result<(), String>> {
+    let Some(target) = target else { return Ok(Err("its table is lost".to_string())) };
+    let values: Vec<ValueRef<'_>> = RowRef::new(&table.layout, row).values().collect();
+    match txn.insert(target, &values) {
+        Err(error) if is_refusal(&error) => Ok(Err(format!("the new database refuses it: {error}"))),
+        inserted => Ok(Ok(inserted.map(drop)?)),
+    }
+}
+
+/// Whether a database refuses this row, table or index, and takes others.
+fn is_refusal(error: &Error) -> bool {
+    use Error::{BadValue, DuplicateKey, KeyTooLong, LogTooSmall, RowTooLarge, Schema, TableExists};
+    matches!(
+        error,
+        BadValue { .. }
+            | DuplicateKey { .. }
+            | KeyTooLong { .. }
+            | LogTooSmall { .. }
+            | RowTooLarge { .. }
+            | Schema(_)
+            | TableExists { .. }
+    )
 }
 
 /// The table without its indexes.

@@ -1,12 +1,14 @@
 //! Every row that lies on a page that verifies is copied; the others are named.
 
 use super::*;
+use crate::Type;
 use crate::check::check_test::{closed, find_page, forget_doublewrite, index_id, is_leaf_of};
+use crate::config::{Options, PageSize};
 use crate::table::catalog::Catalog;
 use crate::table::catalog_trees::CATALOG_TREES;
 use crate::table::record::RecordKey;
 use crate::testing::{open, small_options};
-use highwater_storage::StorageSet;
+use highwater_storage::{FaultKind, Faults, Operation, StorageSet};
 
 const PAGE_BYTES: usize = 4096;
 
@@ -70,6 +72,18 @@ fn a_damaged_page_of_the_catalog_costs_nothing() {
             assert!(texts.iter().any(|text| text.contains(&format!("page {only}:"))), "{texts:?}");
         }
     }
+}
+
+/// Both trees of the catalog are unreadable: nothing is copied, and that is no success.
+#[test]
+fn without_any_definition_there_is_nothing_to_copy() {
+    let (storage, _) = whole();
+    for tree in CATALOG_TREES {
+        flip(&storage, find_page(&storage, |page| is_leaf_of(page, tree.id.0)));
+    }
+    let out = Database::open_storage(StorageSet::memory(), small_options()).unwrap();
+    let error = salvage(&*storage.data, &out, &mut |_, _| {}).unwrap_err().to_string();
+    assert!(error.contains("no definition of a table can be read"), "{error}");
 }
 
 /// Both trees lack what defines one table: the others are copied.
@@ -143,4 +157,67 @@ fn unfinished_transactions_are_left_out() {
     let (found, report) = salvaged(&left);
     assert_eq!(found, all);
     assert_eq!(report.tables[0].older_versions, 2, "{report:?}");
+}
+
+/// Keys of 1,200 bytes fit pages of 16 KiB, not those of 4 KiB: these rows are named, and all others are copied.
+#[test]
+fn rows_that_the_target_refuses_are_named_and_the_salvage_goes_on() {
+    let pages = |bytes| Options { page_size: PageSize::Bytes(bytes), ..small_options() };
+    let storage = StorageSet::memory();
+    let db = Database::open_storage(storage.clone(), pages(16384)).unwrap();
+    let schema = Schema::new().column("key", Type::Text(1500)).column("name", Type::Text(1500)).primary_key(&["key"]);
+    let texts = db.create_table("person", schema.index("by_name", &["name"])).unwrap();
+    let later = db.create_table("z", Schema::new().column("id", Type::U64).primary_key(&["id"])).unwrap();
+    let mut txn = db.begin().unwrap();
+    for n in 0..20u64 {
+        let key = format!("{n:0width$}", width = if n % 4 == 3 { 1200 } else { 20 });
+        txn.insert(&texts, &crate::values![key.as_str(), "name"]).unwrap();
+        txn.insert(&later, &crate::values![n]).unwrap();
+    }
+    txn.commit().unwrap();
+    db.close().unwrap();
+
+    for (bytes, lost) in [(16384, 0), (4096, 5)] {
+        let out = Database::open_storage(StorageSet::memory(), pages(bytes)).unwrap();
+        let report = salvage(&*storage.data, &out, &mut |_, _| {}).unwrap();
+        let counts: Vec<_> = report.tables.iter().map(|table| (&*table.name, table.rows, table.rows_lost)).collect();
+        assert_eq!(counts, [("person", 20 - lost, lost), ("z", 20, 0)]);
+        let refused =
+            report.losses.iter().filter(|loss| loss.text.contains("the new database refuses it: the key has"));
+        assert_eq!((refused.count() as u64, report.losses.len() as u64), (lost, lost), "{:?}", report.losses);
+        assert_eq!(rows(&out).len() as u64, 20 - lost);
+        assert!(out.check().unwrap().is_sound());
+    }
+}
+
+/// A target that already has the table refuses it: its rows are counted, the other tables are copied.
+#[test]
+fn a_table_that_the_target_refuses_is_named() {
+    let (storage, all) = whole();
+    let out = Database::open_storage(StorageSet::memory(), small_options()).unwrap();
+    out.create_table("person", Schema::new().column("id", Type::U64).primary_key(&["id"])).unwrap();
+    let report = salvage(&*storage.data, &out, &mut |_, _| {}).unwrap();
+    let counts: Vec<_> = report.tables.iter().map(|table| (&*table.name, table.rows, table.rows_lost)).collect();
+    assert_eq!(counts, [("person", 0, all.len() as u64), ("empty", 0, 0)]);
+    assert!(report.losses[0].text.contains("the table and its rows are lost"), "{:?}", report.losses[0]);
+}
+
+/// A page that is read once and then not again costs its rows; the others are copied.
+#[test]
+fn a_page_that_cannot_be_read_again_costs_its_rows() {
+    let (storage, all) = whole();
+    let reads_of_copying = 2..6;
+    let total = {
+        let (faults, out) = (Faults::new(), Database::open_storage(StorageSet::memory(), small_options()).unwrap());
+        salvage(&*faults.wrap(storage.data.clone()), &out, &mut |_, _| {}).unwrap();
+        faults.count(Operation::Read)
+    };
+    for last in reads_of_copying {
+        let (faults, out) = (Faults::new(), Database::open_storage(StorageSet::memory(), small_options()).unwrap());
+        faults.fail(Operation::Read, total - last, FaultKind::ErrorOnce);
+        let report = salvage(&*faults.wrap(storage.data.clone()), &out, &mut |_, _| {}).unwrap();
+        let found = rows(&out);
+        assert!(found.len() < all.len() && found.len() > all.len() / 2, "{} of {}", found.len(), all.len());
+        assert!(report.losses.iter().any(|loss| loss.text.contains("read of")), "{:?}", report.losses);
+    }
 }

@@ -32,22 +32,55 @@ impl StorageError {
         }
     }
 
-    /// Whether the device or file system is full.
+    /// Whether the file can take no more: the device or file system is full, a quota is used up, or the file has the
+    /// size that is the limit.
     pub fn is_full(&self) -> bool {
-        matches!(self.source.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded)
+        use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+        matches!(self.source.kind(), StorageFull | QuotaExceeded | FileTooLarge)
     }
 }
 
 /// Zeros at the start of a block device that is not in use: the first block of every common file system lies there.
 pub const UNUSED_ZEROS_BYTES: usize = 128 << 10;
 
+/// Who has a folder open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Holder {
+    /// Not known: another process, or another handle of this one.
+    Unknown,
+    /// Another handle of this process.
+    ThisProcess,
+    /// A process.
+    Process {
+        /// Its number.
+        id: u32,
+        /// Its program.
+        program: String,
+    },
+}
+
+impl std::fmt::Display for Holder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Holder::Unknown => write!(f, "another process, or another handle of this one,"),
+            Holder::ThisProcess => write!(f, "another handle of this process"),
+            Holder::Process { id, program } => write!(f, "process {id} ({program})"),
+        }
+    }
+}
+
 /// Why the files of a database cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// Another process, or another handle of this one, has the folder open.
-    #[error("{} is in use: another process has it open, or another handle of this one", .0.display())]
-    InUse(PathBuf),
+    /// Another process, or another handle of this one, has the folder or device open.
+    #[error("{} is in use: {by} has it open", .path.display())]
+    InUse {
+        /// The folder or device.
+        path: PathBuf,
+        /// Who has it open, as far as that is known.
+        by: Holder,
+    },
     /// There is no database there and none was to be created.
     #[error("there is no database in {}", .0.display())]
     NotFound(PathBuf),

@@ -27,11 +27,14 @@ mod set;
 
 pub use aligned::{ALIGNMENT_BYTES, AlignedBuf};
 pub use counted::{Counted, Counts};
-pub use error::{OpenError, Result, StorageError, UNUSED_ZEROS_BYTES};
+pub use error::{Holder, OpenError, Result, StorageError, UNUSED_ZEROS_BYTES};
 pub use fault::{FaultKind, Faults, Operation};
 pub use limited::Limited;
 pub use memory::MemoryDevice;
-pub use os::{FileDevice, FileRole, FlushMethod, FolderLock, SequentialFile, forget_cached, lock_alone};
+pub use os::{
+    FileDevice, FileRole, FlushMethod, FolderLock, SequentialFile, forget_cached, is_within, lock_alone, lock_shared,
+    real_path,
+};
 pub use output::OutputFile;
 pub use overlay::Overlay;
 pub use owner::Owner;

@@ -1,26 +1,48 @@
-//! A device that is only read, with changes kept in memory above it: a database that is only looked at can be
-//! recovered first.
+//! A device that is only read, with changes kept above it: a database that is only looked at can be recovered first.
 //!
 //! Rules
 //! 1. Nothing but reads reaches the device below.
-//! 2. Memory grows with the blocks that were changed and are not discarded, never with what was read.
+//! 2. Changed blocks are kept in memory up to [`MEMORY_BYTES`], all others in a temporary file. When that cannot be
+//!    created or written, the write is an error; what was written before stays readable.
 //! 3. Changes are lost with the last handle; `sync` promises nothing.
-//! 4. The lock is held during reads from the device below, shared by readers: only writes, which go to memory, wait for
-//!    them.
+//! 4. The lock is held during reads, shared by readers: only writes wait for them.
 
-use crate::{Device, Placement, Result, StorageError};
+use crate::{Device, FileDevice, FlushMethod, Placement, Result, StorageError};
 use parking_lot::RwLock;
 use std::collections::HashMap;
 use std::io::{Error, ErrorKind};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Unit of what is kept in memory.
+/// Unit of what is kept.
 const BLOCK_BYTES: u64 = 4096;
 
-/// Changes in memory over a device that is only read.
+/// Changed blocks in memory.
+const MEMORY_BYTES: u64 = 32 << 20;
+
+/// Changes over a device that is only read.
 pub struct Overlay {
     below: Arc<dyn Device>,
+    memory_bytes: u64,
+    /// Where the temporary file is created.
+    folder: PathBuf,
     changes: RwLock<Changes>,
+}
+
+/// Where a changed block is kept.
+enum Kept {
+    Memory(Box<[u8]>),
+    /// At this block of the temporary file.
+    File(u64),
+}
+
+/// The temporary file.
+#[derive(Default)]
+struct Spill {
+    file: Option<FileDevice>,
+    blocks: u64,
+    /// Blocks that are not in use any more.
+    free: Vec<u64>,
 }
 
 struct Changes {
@@ -28,22 +50,31 @@ struct Changes {
     /// How much of the device below still counts: it shrinks when the length is cut.
     below_len: u64,
     /// Changed blocks by number.
-    blocks: HashMap<u64, Box<[u8]>>,
+    blocks: HashMap<u64, Kept>,
+    in_memory: u64,
+    spill: Spill,
 }
 
 impl Overlay {
-    /// Nothing changed yet.
+    /// Nothing changed yet. What does not fit in memory goes to the folder of large temporary files: `TMPDIR`, else
+    /// `/var/tmp`.
     ///
     /// # Errors
     /// The device below does not report its length.
     pub fn new(below: Arc<dyn Device>) -> Result<Overlay> {
-        let len = below.len_bytes()?;
-        Ok(Overlay { below, changes: RwLock::new(Changes { len, below_len: len, blocks: HashMap::new() }) })
+        let folder = std::env::var_os("TMPDIR").map_or_else(|| PathBuf::from("/var/tmp"), PathBuf::from);
+        Overlay::with_memory(below, MEMORY_BYTES, folder)
     }
 
-    /// Bytes of memory that changes take.
-    pub fn changed_bytes(&self) -> u64 {
-        self.changes.read().blocks.len() as u64 * BLOCK_BYTES
+    fn with_memory(below: Arc<dyn Device>, memory_bytes: u64, folder: PathBuf) -> Result<Overlay> {
+        let len = below.len_bytes()?;
+        let changes = Changes { len, below_len: len, blocks: HashMap::new(), in_memory: 0, spill: Spill::default() };
+        Ok(Overlay { below, memory_bytes, folder, changes: RwLock::new(changes) })
+    }
+
+    /// Bytes of memory that changed blocks take.
+    pub fn memory_bytes(&self) -> u64 {
+        self.changes.read().in_memory * BLOCK_BYTES
     }
 
     fn error(&self, operation: &'static str, offset: u64, len: usize, kind: ErrorKind) -> StorageError {
@@ -58,14 +89,70 @@ impl Overlay {
         if old.is_empty() { Ok(()) } else { self.below.read_at(offset, old) }
     }
 
-    /// The block, changed from now on.
-    fn block<'c>(&self, changes: &'c mut Changes, number: u64) -> Result<&'c mut [u8]> {
-        if !changes.blocks.contains_key(&number) {
-            let mut bytes = vec![0; BLOCK_BYTES as usize].into_boxed_slice();
-            self.read_below(changes, number * BLOCK_BYTES, &mut bytes)?;
-            changes.blocks.insert(number, bytes);
+    /// Writes a part of the block.
+    fn write_part(&self, changes: &mut Changes, number: u64, start: usize, part: &[u8]) -> Result<()> {
+        if let Some(Kept::Memory(block)) = changes.blocks.get_mut(&number) {
+            block[start..start + part.len()].copy_from_slice(part);
+            return Ok(());
         }
-        Ok(changes.blocks.entry(number).or_default())
+        let mut block = vec![0; BLOCK_BYTES as usize].into_boxed_slice();
+        if part.len() < block.len() {
+            match changes.blocks.get(&number) {
+                Some(Kept::File(at)) => changes.spill.read(*at, &mut block)?,
+                _ => self.read_below(changes, number * BLOCK_BYTES, &mut block)?,
+            }
+        }
+        block[start..start + part.len()].copy_from_slice(part);
+        if let Some(Kept::File(at)) = changes.blocks.get(&number) {
+            return changes.spill.write(*at, &block);
+        }
+        let kept = if (changes.in_memory + 1) * BLOCK_BYTES <= self.memory_bytes {
+            changes.in_memory += 1;
+            Kept::Memory(block)
+        } else {
+            Kept::File(changes.spill.add(&self.folder, &block)?)
+        };
+        changes.blocks.insert(number, kept);
+        Ok(())
+    }
+}
+
+impl Changes {
+    /// Forgets the changed blocks of these numbers.
+    fn forget(&mut self, is_gone: impl Fn(u64) -> bool) {
+        for (_, kept) in self.blocks.extract_if(|number, _| is_gone(*number)) {
+            match kept {
+                Kept::Memory(_) => self.in_memory -= 1,
+                Kept::File(at) => self.spill.free.push(at),
+            }
+        }
+    }
+}
+
+impl Spill {
+    fn file(&self) -> &FileDevice {
+        self.file.as_ref().expect("a block in the file has been written there")
+    }
+
+    fn read(&self, at: u64, block: &mut [u8]) -> Result<()> {
+        self.file().read_at(at * BLOCK_BYTES, block)
+    }
+
+    fn write(&self, at: u64, block: &[u8]) -> Result<()> {
+        self.file().write_at(at * BLOCK_BYTES, block, Placement::Other)
+    }
+
+    /// Writes one more block; says where.
+    fn add(&mut self, folder: &Path, block: &[u8]) -> Result<u64> {
+        if self.file.is_none() {
+            self.file = Some(FileDevice::temporary(folder, FlushMethod::Fsync)?);
+        }
+        let at = self.free.last().copied().unwrap_or(self.blocks);
+        self.write(at, block)?;
+        if self.free.pop().is_none() {
+            self.blocks += 1;
+        }
+        Ok(at)
     }
 }
 
@@ -88,9 +175,9 @@ impl Device for Overlay {
         let mut changes = self.changes.write();
         if len < changes.len {
             let (number, start, _) = part(len, u64::MAX);
-            changes.blocks.retain(|block, _| *block <= number);
-            if let Some(bytes) = changes.blocks.get_mut(&number) {
-                bytes[start..].fill(0);
+            changes.forget(|block| block > number);
+            if changes.blocks.contains_key(&number) {
+                self.write_part(&mut changes, number, start, &vec![0; BLOCK_BYTES as usize - start])?;
             }
             changes.below_len = changes.below_len.min(len);
         }
@@ -108,14 +195,18 @@ impl Device for Overlay {
         while at < end {
             let (number, start, mut len) = part(at, end);
             let out = (at - offset) as usize;
-            if let Some(bytes) = changes.blocks.get(&number) {
-                buf[out..out + len].copy_from_slice(&bytes[start..start + len]);
-            } else {
-                // As many unchanged blocks as follow each other, at once.
-                while at + (len as u64) < end && !changes.blocks.contains_key(&((at + len as u64) / BLOCK_BYTES)) {
-                    len += part(at + len as u64, end).2;
+            match changes.blocks.get(&number) {
+                Some(Kept::Memory(bytes)) => buf[out..out + len].copy_from_slice(&bytes[start..start + len]),
+                Some(Kept::File(block)) => {
+                    changes.spill.file().read_at(block * BLOCK_BYTES + start as u64, &mut buf[out..out + len])?;
                 }
-                self.read_below(&changes, at, &mut buf[out..out + len])?;
+                // As many unchanged blocks as follow each other, at once.
+                None => {
+                    while at + (len as u64) < end && !changes.blocks.contains_key(&((at + len as u64) / BLOCK_BYTES)) {
+                        len += part(at + len as u64, end).2;
+                    }
+                    self.read_below(&changes, at, &mut buf[out..out + len])?;
+                }
             }
             at += len as u64;
         }
@@ -131,7 +222,7 @@ impl Device for Overlay {
         while at < end {
             let (number, start, len) = part(at, end);
             let from = (at - offset) as usize;
-            self.block(&mut changes, number)?[start..start + len].copy_from_slice(&data[from..from + len]);
+            self.write_part(&mut changes, number, start, &data[from..from + len])?;
             at += len as u64;
         }
         changes.len = changes.len.max(end);
@@ -144,7 +235,7 @@ impl Device for Overlay {
 
     fn discard(&self, offset: u64, len: u64) -> Result<()> {
         let whole = offset.div_ceil(BLOCK_BYTES)..offset.saturating_add(len) / BLOCK_BYTES;
-        self.changes.write().blocks.retain(|block, _| !whole.contains(block));
+        self.changes.write().forget(|block| whole.contains(&block));
         Ok(())
     }
 
@@ -158,14 +249,18 @@ mod tests {
     use super::*;
     use crate::{FaultKind, Faults, MemoryDevice, Operation};
 
-    /// 5 blocks of ones on a device that refuses every change.
-    fn overlay() -> (Overlay, MemoryDevice) {
-        let below = MemoryDevice::holding(vec![1; 5 * 4096]);
-        let faults = Faults::new();
-        for operation in [Operation::Write, Operation::Sync, Operation::SetLen, Operation::Discard] {
-            faults.fail(operation, 1, FaultKind::ErrorForGood);
-        }
-        (Overlay::new(faults.wrap(Arc::new(below.clone()))).unwrap(), below)
+    /// 5 blocks of ones on a device that refuses every change, under overlays that keep all, one or no changed block in
+    /// memory.
+    fn overlays() -> impl Iterator<Item = (Overlay, MemoryDevice)> {
+        [MEMORY_BYTES, BLOCK_BYTES, 0].into_iter().map(|memory_bytes| {
+            let below = MemoryDevice::holding(vec![1; 5 * 4096]);
+            let faults = Faults::new();
+            for operation in [Operation::Write, Operation::Sync, Operation::SetLen, Operation::Discard] {
+                faults.fail(operation, 1, FaultKind::ErrorForGood);
+            }
+            let wrapped = faults.wrap(Arc::new(below.clone()));
+            (Overlay::with_memory(wrapped, memory_bytes, std::env::temp_dir()).unwrap(), below)
+        })
     }
 
     fn read(overlay: &Overlay, offset: u64, len: usize) -> Vec<u8> {
@@ -176,36 +271,54 @@ mod tests {
 
     #[test]
     fn changes_are_seen_and_do_not_reach_the_device_below() {
-        let (overlay, below) = overlay();
-        overlay.write_at(4096, &[2; 4096], Placement::Other).unwrap();
-        overlay.write_at(3 * 4096 - 1, &[3; 2], Placement::Other).unwrap();
-        overlay.sync().unwrap();
-        let expected = [vec![1; 4096], vec![2; 4096], vec![1; 4095], vec![3; 2], vec![1; 2 * 4096 - 1]].concat();
-        assert_eq!(read(&overlay, 0, 5 * 4096), expected);
-        assert_eq!(read(&overlay, 4000, 9000), expected[4000..13000]);
-        assert_eq!(below.image(), vec![1; 5 * 4096]);
-        assert_eq!(overlay.changed_bytes(), 3 * 4096);
+        for (overlay, below) in overlays() {
+            overlay.write_at(4096, &[2; 4096], Placement::Other).unwrap();
+            overlay.write_at(3 * 4096 - 1, &[3; 2], Placement::Other).unwrap();
+            overlay.sync().unwrap();
+            let expected = [vec![1; 4096], vec![2; 4096], vec![1; 4095], vec![3; 2], vec![1; 2 * 4096 - 1]].concat();
+            assert_eq!(read(&overlay, 0, 5 * 4096), expected);
+            assert_eq!(read(&overlay, 4000, 9000), expected[4000..13000]);
+            assert_eq!(below.image(), vec![1; 5 * 4096]);
+            assert_eq!(overlay.memory_bytes(), overlay.memory_bytes.min(3 * 4096));
+        }
     }
 
     #[test]
     fn what_was_cut_off_is_zeros_when_it_grows_again() {
-        let (overlay, _) = overlay();
-        overlay.write_at(4 * 4096, &[2; 4096], Placement::Other).unwrap();
-        overlay.set_len_bytes(2 * 4096 + 10).unwrap();
-        assert!(overlay.read_at(2 * 4096, &mut [0; 11]).is_err());
-        overlay.set_len_bytes(6 * 4096).unwrap();
-        let expected = [vec![1; 2 * 4096 + 10], vec![0; 4 * 4096 - 10]].concat();
-        assert_eq!(read(&overlay, 0, 6 * 4096), expected);
-        overlay.write_at(6 * 4096, &[5; 10], Placement::Other).unwrap();
-        assert_eq!((overlay.len_bytes().unwrap(), read(&overlay, 6 * 4096, 10)), (6 * 4096 + 10, vec![5; 10]));
+        for (overlay, _) in overlays() {
+            overlay.write_at(2 * 4096, &[2; 3 * 4096], Placement::Other).unwrap();
+            overlay.set_len_bytes(2 * 4096 + 10).unwrap();
+            assert!(overlay.read_at(2 * 4096, &mut [0; 11]).is_err());
+            overlay.set_len_bytes(6 * 4096).unwrap();
+            let expected = [vec![1; 2 * 4096], vec![2; 10], vec![0; 4 * 4096 - 10]].concat();
+            assert_eq!(read(&overlay, 0, 6 * 4096), expected);
+            overlay.write_at(6 * 4096, &[5; 10], Placement::Other).unwrap();
+            assert_eq!((overlay.len_bytes().unwrap(), read(&overlay, 6 * 4096, 10)), (6 * 4096 + 10, vec![5; 10]));
+        }
     }
 
     #[test]
-    fn discarded_blocks_take_no_memory() {
-        let (overlay, _) = overlay();
-        overlay.write_at(0, &[2; 4 * 4096], Placement::Other).unwrap();
-        overlay.discard(4000, 3 * 4096).unwrap();
-        assert_eq!(overlay.changed_bytes(), 2 * 4096);
-        assert_eq!(read(&overlay, 0, 4096), vec![2; 4096]);
+    fn discarded_blocks_take_no_room() {
+        for (overlay, _) in overlays() {
+            overlay.write_at(0, &[2; 4 * 4096], Placement::Other).unwrap();
+            overlay.discard(4000, 3 * 4096).unwrap();
+            assert_eq!(read(&overlay, 0, 4096), vec![2; 4096]);
+            overlay.write_at(4096, &[3; 2 * 4096], Placement::Other).unwrap();
+            assert_eq!(read(&overlay, 0, 4 * 4096), [vec![2; 4096], vec![3; 2 * 4096], vec![2; 4096]].concat());
+            let changes = overlay.changes.read();
+            assert_eq!((changes.in_memory + changes.spill.blocks, changes.blocks.len()), (4, 4));
+        }
+    }
+
+    /// Nothing is lost by a write that finds no room.
+    #[test]
+    fn without_a_temporary_file_a_write_is_an_error() {
+        let below: Arc<dyn Device> = Arc::new(MemoryDevice::holding(vec![1; 3 * 4096]));
+        let overlay = Overlay::with_memory(below, BLOCK_BYTES, PathBuf::from("/nowhere")).unwrap();
+        overlay.write_at(0, &[2; 4096], Placement::Other).unwrap();
+        let error = overlay.write_at(4096, &[3; 4096], Placement::Other).unwrap_err();
+        assert!(error.to_string().contains("create of /nowhere/temporary failed"), "{error}");
+        overlay.write_at(10, &[4; 1], Placement::Other).unwrap();
+        assert_eq!(read(&overlay, 0, 3 * 4096), [vec![2; 10], vec![4], vec![2; 4085], vec![1; 2 * 4096]].concat());
     }
 }

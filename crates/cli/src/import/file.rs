@@ -2,9 +2,10 @@
 //!
 //! Rules
 //! 1. A message names a record by the number of its first line, counted as an editor counts.
-//! 2. A quote that is never closed is an error that names the line where it opens.
+//! 2. A quote that is never closed is an error that names the line where it opens. So is a record longer than any row,
+//!    which is not read to its end.
 
-use super::quotes::Quotes;
+use super::quotes::{Quotes, Wrong};
 use super::{CsvError, ImportArgs, Result};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -29,20 +30,17 @@ fn csv_error(args: &ImportArgs, error: csv::Error) -> CsvError {
     }
 }
 
-/// Reads the next record; false at the end. A record that ends the file inside a quote contains the rest of the file:
-/// an error.
+/// Reads the next record; false at the end. A record that ends the file inside a quote contains the rest of the file,
+/// one without line ends too: both are errors.
 fn next_record(args: &ImportArgs, file: &mut csv::Reader<Quotes<File>>, record: &mut csv::ByteRecord) -> Result<bool> {
-    let open = |line: u64| {
-        CsvError::Data(format!(
-            "{}: line {line}: the quote that opens a field here is never closed",
-            args.file.display()
-        ))
-    };
     let read = file.read_byte_record(record);
-    match file.get_ref().unclosed() {
-        Some(line) => Err(open(line)),
-        None => read.map_err(|error| csv_error(args, error)),
-    }
+    let (line, what) = match file.get_ref().wrong() {
+        None => return read.map_err(|error| csv_error(args, error)),
+        Some(Wrong::Unclosed(line)) => (line, "the quote that opens a field here is never closed"),
+        Some(Wrong::TooLong(line)) => (line, "the record that begins here has no end within 64 MiB: no row is so long"),
+        Some(Wrong::TooManyFields(line)) => (line, "the record that begins here has more fields than any table"),
+    };
+    Err(CsvError::Data(format!("{}: line {line}: {what}", args.file.display())))
 }
 
 /// Reads the first line, if it names the columns, or counts its fields.

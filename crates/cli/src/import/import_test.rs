@@ -3,6 +3,7 @@
 use super::file::each_line;
 use super::*;
 use crate::export::{self, ExportArgs};
+use highwater::{Type, values};
 use std::fs;
 use tempfile::TempDir;
 
@@ -269,4 +270,53 @@ fn names_of_columns_are_text() {
     assert!(place.db().tables().is_empty());
     let rows = ImportArgs { header: false, ..place.import(b"1,a\n") };
     assert_eq!(run(&rows).unwrap().rows, 1);
+}
+
+/// At each moment at which an import into a new table can be killed, the same command makes the whole table afterwards;
+/// a table that was changed since is the user's.
+#[test]
+fn what_a_killed_import_left_is_imported_again() {
+    let csv = b"n,x\n1,a\n2,b\n3,c\n";
+    for stage in 0..6 {
+        let place = Place::new();
+        let key = Some("n".to_string());
+        let args = ImportArgs { primary_key: key, indexes: strings(&["by_x=x"]), ..place.import(csv) };
+        let db = place.db();
+        let schema = Schema::new().column("n", Type::U64).column("x", Type::Text(64)).primary_key(&["n"]);
+        let definition = schema.check("t").unwrap();
+        let unfinished = Unfinished::begin(&db, &definition).unwrap();
+        if stage > 0 {
+            let table = db.create_table("t", schema).unwrap();
+            let rows = [0, 0, 2, 3, 3, 3][stage];
+            let mut txn = db.begin().unwrap();
+            for n in 1..=rows {
+                txn.insert(&table, &values![n, "a"]).unwrap();
+            }
+            unfinished.note(&mut txn, rows).unwrap();
+            txn.commit().unwrap();
+            if stage > 3 {
+                db.create_index("t", "by_x", &["x"], false).unwrap();
+            }
+            if stage == 5 {
+                db.transact(|txn| txn.insert(&table, &values![9u64, "of a user"])).unwrap();
+            }
+        }
+        drop(unfinished);
+        db.close().unwrap();
+        let again = run(&args);
+        let db = place.db();
+        assert!(!db.has_table(unfinished::RECORDS), "stage {stage}");
+        let table = db.table("t").unwrap();
+        let rows = db.snapshot().unwrap().scan(&table).count().unwrap();
+        match stage {
+            5 => {
+                assert!(again.unwrap_err().to_string().contains("table t exists"));
+                assert_eq!(rows, 4);
+            }
+            _ => {
+                assert_eq!((again.unwrap().rows, rows), (3, 3), "stage {stage}");
+                assert_eq!(table.definition().indexes.len(), 1);
+            }
+        }
+    }
 }

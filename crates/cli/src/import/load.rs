@@ -2,6 +2,7 @@
 
 use super::columns::{Known, Target};
 use super::file::{Place, each_line, file_bytes};
+use super::unfinished::Unfinished;
 use super::{CsvError, ImportArgs, Imported, OnError, Result};
 use crate::csv_field::{Field, shortened};
 use crate::progress::Progress;
@@ -72,19 +73,20 @@ pub(super) fn insert_all(
     db: &Database,
     table: &Table,
     targets: &[Target],
-    is_new: bool,
+    unfinished: Option<&Unfinished<'_>>,
 ) -> Result<Imported> {
     let mut progress = Progress::new("importing", file_bytes(args));
     let mut bad = BadLines::default();
-    let mut load = Load { args, db, table, txn: Some(db.begin()?), rows: 0, committed: 0, last: Place::default() };
+    let (txn, last) = (Some(db.begin()?), Place::default());
+    let mut load = Load { args, db, table, unfinished, txn, rows: 0, committed: 0, last };
     each_line(args, |record, place| {
         if interrupt::is_requested() {
-            return Err(load.stopped(place, "interrupted", is_new));
+            return Err(load.stopped(place, "interrupted"));
         }
         match load.insert(targets, record)? {
             Ok(()) => {}
             Err(reason) if args.on_error == OnError::Skip => bad.report(args, &progress, place, &reason),
-            Err(reason) => return Err(load.stopped(place, &reason, is_new)),
+            Err(reason) => return Err(load.stopped(place, &reason)),
         }
         if args.commit_every > 0 && load.rows - load.committed >= args.commit_every {
             load.commit(place)?;
@@ -103,6 +105,8 @@ struct Load<'a> {
     args: &'a ImportArgs,
     db: &'a Database,
     table: &'a Table,
+    /// The record of a new table.
+    unfinished: Option<&'a Unfinished<'a>>,
     txn: Option<WriteTxn>,
     rows: u64,
     committed: u64,
@@ -141,7 +145,10 @@ impl Load<'_> {
     }
 
     fn commit(&mut self, place: Place) -> Result<()> {
-        if let Some(txn) = self.txn.take() {
+        if let Some(mut txn) = self.txn.take() {
+            if let Some(unfinished) = self.unfinished {
+                unfinished.note(&mut txn, self.rows)?;
+            }
             txn.commit()?;
         }
         self.committed = self.rows;
@@ -149,11 +156,11 @@ impl Load<'_> {
         Ok(())
     }
 
-    fn stopped(&mut self, place: Place, reason: &str, is_new: bool) -> CsvError {
+    fn stopped(&mut self, place: Place, reason: &str) -> CsvError {
         self.txn = None;
         let kept = match self.committed {
             0 => "nothing was imported".to_string(),
-            _ if is_new => "nothing was imported".to_string(),
+            _ if self.unfinished.is_some() => "nothing was imported".to_string(),
             rows => format!("the {rows} rows up to line {} were imported", self.last.line(self.args)),
         };
         CsvError::Data(format!("line {}: {reason}; {kept}", place.line(self.args)))

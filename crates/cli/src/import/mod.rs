@@ -9,6 +9,8 @@
 //!    So does a request to stop (Ctrl-C).
 //! 3. With `--on-error skip` bad lines are reported and left out; the exit status is 1 if there was one.
 //! 4. Indexes that are not unique are built at the end, in a new table.
+//! 5. A new table that a killed import left is dropped, and the same command begins again (see `unfinished`). What was
+//!    committed to a table that was there stays.
 //!
 //! Without `--primary-key` a new table gets a first column `row_id` with auto-increment.
 
@@ -17,15 +19,17 @@ mod file;
 mod infer;
 mod load;
 mod quotes;
+mod unfinished;
 
 use crate::engine_options::EngineOptions;
 use columns::{Known, Target, existing_targets, given_columns, parse_index, schema, split_list};
 pub use file::{Header, read_header};
-use highwater::{Database, Error, Table};
+use highwater::{Database, Error, Schema, Table};
 use highwater_bench::interrupt;
 use load::{insert_all, survey};
 use std::fmt;
 use std::path::PathBuf;
+use unfinished::{Unfinished, drop_leftover};
 
 /// Name of the column that stands in for a missing primary key.
 pub const ROW_ID: &str = "row_id";
@@ -146,6 +150,9 @@ fn must_be_read_again(args: &ImportArgs) -> Result<()> {
 /// # Errors
 /// As [`run`].
 pub fn import(args: &ImportArgs, db: &Database, header: &Header) -> Result<Imported> {
+    if drop_leftover(db, &args.table)? {
+        tell!("table {} is what an import that was cut off left: it is imported again", args.table);
+    }
     match db.table(&args.table) {
         Ok(table) => import_into(args, db, &table, header),
         Err(_) => import_new(args, db, header),
@@ -166,7 +173,7 @@ fn import_into(args: &ImportArgs, db: &Database, table: &Table, header: &Header)
     if args.on_error == OnError::Stop {
         survey(args, &mut targets.iter().cloned().map(Known::Given).collect::<Vec<_>>())?;
     }
-    insert_all(args, db, table, &targets, false)
+    insert_all(args, db, table, &targets, None)
 }
 
 /// An error if a stop was requested.
@@ -185,19 +192,35 @@ fn import_new(args: &ImportArgs, db: &Database, header: &Header) -> Result<Impor
     let keys = args.primary_key.as_deref().map(split_list).unwrap_or_default();
     let shift = usize::from(keys.is_empty());
     let targets: Vec<Target> = known.iter().enumerate().map(|(i, known)| known.target(i + shift, &keys)).collect();
-    let table = db.create_table(&args.table, schema(args, &targets, &keys)?)?;
-    let done = insert_all(args, db, &table, &targets, true).and_then(|done| {
+    let schema = schema(args, &targets, &keys)?;
+    let definition = schema.check(&args.table)?;
+    let unfinished = Unfinished::begin(db, &definition)?;
+    let done = fill(args, db, schema, &targets, &unfinished);
+    if done.is_err() && db.has_table(&args.table) {
+        db.drop_table(&args.table)?;
+    }
+    let finished = unfinished.finish();
+    let done = done?;
+    finished.map(|()| done)
+}
+
+/// Makes the new table, with its rows and indexes.
+fn fill(
+    args: &ImportArgs,
+    db: &Database,
+    schema: Schema,
+    targets: &[Target],
+    unfinished: &Unfinished<'_>,
+) -> Result<Imported> {
+    let table = db.create_table(&args.table, schema)?;
+    insert_all(args, db, &table, targets, Some(unfinished)).and_then(|done| {
         for index in &args.indexes {
             must_go_on()?;
             let (name, columns) = parse_index(index)?;
             db.create_index(&args.table, name, &columns, false)?;
         }
         must_go_on().map(|()| done)
-    });
-    if done.is_err() {
-        db.drop_table(&args.table)?;
-    }
-    done
+    })
 }
 
 #[cfg(test)]

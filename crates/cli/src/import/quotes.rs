@@ -1,16 +1,19 @@
-//! Watches the quotes of a CSV file while it is read: whether its end, or all that fits a row, comes inside of one.
+//! Watches the records of a CSV file while it is read: whether one is longer than any row, and whether its end comes
+//! inside of quotes.
 //!
 //! Rules
 //! 1. What opens and closes a quote is what the reader of records takes for it (RFC 4180): a quote opens at the start
 //!    of a field only; two quotes inside one are a character; what follows the closing one up to the delimiter is
 //!    plain.
-//! 2. A quote that is still open after [`LONGEST_BYTES`] is not read further: the reader would hold all of it in
-//!    memory.
+//! 2. A record of more than [`MAX_RECORD_BYTES`] or [`MAX_FIELDS`] is not read further: the reader would hold all of it
+//!    in memory. If most of it lies behind a quote that is still open, that quote is the mistake.
 
 use std::io::{Error, Read, Result};
 
-/// Longest text in quotes. A row of 16 MiB as hexadecimal digits has half of it.
-const LONGEST_BYTES: u64 = 64 << 20;
+/// Bytes of a record. A row of 16 MiB as hexadecimal digits has half of it.
+const MAX_RECORD_BYTES: u64 = 64 << 20;
+/// Fields of a record, far more than a table has columns: the reader keeps eight bytes for each.
+const MAX_FIELDS: u64 = 1 << 16;
 
 /// Where the watch is within a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,19 +34,55 @@ pub struct Quotes<R> {
     line: u64,
     /// Line and byte of the quote that opened last.
     opened: (u64, u64),
+    /// Line and byte where the record begins.
+    record: (u64, u64),
+    /// Delimiters of the record so far.
+    delimiters: u64,
     bytes: u64,
     ended: bool,
+}
+
+/// What is wrong with a record, and the line to look at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wrong {
+    /// A quote opens there that is never closed.
+    Unclosed(u64),
+    /// The record that begins there is longer than any row.
+    TooLong(u64),
+    /// The record that begins there has more fields than any row.
+    TooManyFields(u64),
 }
 
 impl<R> Quotes<R> {
     /// Watches `file` from its first byte.
     pub fn new(file: R, delimiter: u8) -> Quotes<R> {
-        Quotes { file, delimiter, at: At::Start, line: 1, opened: (0, 0), bytes: 0, ended: false }
+        Quotes {
+            file,
+            delimiter,
+            at: At::Start,
+            line: 1,
+            opened: (0, 0),
+            record: (1, 0),
+            delimiters: 0,
+            bytes: 0,
+            ended: false,
+        }
     }
 
-    /// The line on which a quote opened that is not closed where reading ended.
-    pub fn unclosed(&self) -> Option<u64> {
-        (self.ended && self.at == At::Quoted).then_some(self.opened.0)
+    /// What is wrong where reading ended.
+    pub fn wrong(&self) -> Option<Wrong> {
+        let in_quotes = self.at == At::Quoted && self.bytes - self.opened.1 >= (self.bytes - self.record.1) / 2;
+        match () {
+            () if self.is_too_long() && in_quotes => Some(Wrong::Unclosed(self.opened.0)),
+            () if self.bytes - self.record.1 > MAX_RECORD_BYTES => Some(Wrong::TooLong(self.record.0)),
+            () if self.delimiters > MAX_FIELDS => Some(Wrong::TooManyFields(self.record.0)),
+            () if self.ended && self.at == At::Quoted => Some(Wrong::Unclosed(self.opened.0)),
+            () => None,
+        }
+    }
+
+    fn is_too_long(&self) -> bool {
+        self.bytes - self.record.1 > MAX_RECORD_BYTES || self.delimiters > MAX_FIELDS
     }
 
     fn pass(&mut self, byte: u8) {
@@ -64,16 +103,24 @@ impl<R> Quotes<R> {
             _ => At::Plain,
         };
         self.line += u64::from(byte == b'\n');
+        self.delimiters += u64::from(byte == self.delimiter && self.at == At::Start);
+        if self.at == At::Start && byte != self.delimiter && !is_mark {
+            (self.record, self.delimiters) = ((self.line, self.bytes), 0);
+        }
     }
 }
 
 impl<R: Read> Read for Quotes<R> {
     fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
         let read = self.file.read(buffer)?;
-        buffer[..read].iter().for_each(|byte| self.pass(*byte));
-        let too_long = self.at == At::Quoted && self.bytes - self.opened.1 > LONGEST_BYTES;
-        self.ended |= too_long || (read == 0 && !buffer.is_empty());
-        if too_long { Err(Error::other("a field in quotes is longer than any row")) } else { Ok(read) }
+        for byte in &buffer[..read] {
+            self.pass(*byte);
+            if self.is_too_long() {
+                return Err(Error::other("a record is longer than any row"));
+            }
+        }
+        self.ended |= read == 0 && !buffer.is_empty();
+        Ok(read)
     }
 }
 
@@ -85,7 +132,10 @@ mod tests {
     fn unclosed(text: &[u8]) -> Option<u64> {
         let mut quotes = Quotes::new(text, b',');
         std::io::copy(&mut quotes, &mut std::io::sink()).unwrap();
-        quotes.unclosed()
+        quotes.wrong().map(|wrong| match wrong {
+            Wrong::Unclosed(line) => line,
+            other => panic!("{other:?}"),
+        })
     }
 
     #[test]
@@ -133,10 +183,24 @@ mod tests {
     }
 
     #[test]
-    fn a_quote_that_stays_open_is_not_read_for_ever() {
-        let endless = (&b"a,b\n1,\""[..]).chain(std::io::repeat(b'x'));
-        let mut quotes = Quotes::new(endless, b',');
-        let read = std::io::copy(&mut quotes, &mut std::io::sink());
-        assert!(read.is_err() && quotes.unclosed() == Some(2));
+    fn what_is_longer_than_a_row_is_not_read_further() {
+        let wrong = |start: &'static [u8], rest: u8| {
+            let mut quotes = Quotes::new(start.chain(std::io::repeat(rest)), b',');
+            assert!(std::io::copy(&mut quotes, &mut std::io::sink()).is_err());
+            quotes.wrong()
+        };
+        assert_eq!(wrong(b"a,b\n1,\"", b'x'), Some(Wrong::Unclosed(2)));
+        assert_eq!(wrong(b"a,b\n1,", b'x'), Some(Wrong::TooLong(2)));
+        assert_eq!(wrong(b"a,b\n\n1,\"2\"", b'x'), Some(Wrong::TooLong(3)));
+        assert_eq!(wrong(b"", b'x'), Some(Wrong::TooLong(1)));
+        assert_eq!(wrong(b"a,b\r\n1", b','), Some(Wrong::TooManyFields(2)));
+    }
+
+    #[test]
+    fn many_short_records_are_not_one_long_one() {
+        let text = "\"1\",2,3\r\n\n".repeat(100_000);
+        let mut quotes = Quotes::new(text.as_bytes(), b',');
+        assert_eq!(std::io::copy(&mut quotes, &mut std::io::sink()).unwrap(), text.len() as u64);
+        assert_eq!(quotes.wrong(), None);
     }
 }

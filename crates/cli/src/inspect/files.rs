@@ -9,16 +9,12 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// Opens the data file to read it.
+/// Opens the data file to read it; its folder is locked.
 ///
 /// # Errors
-/// [`Failure::Usage`] if there is none.
+/// It cannot be opened.
 pub fn data_file(dir: &Path) -> Result<FileDevice, Failure> {
-    let path = dir.join("data");
-    if !path.exists() {
-        return Err(Failure::Usage(format!("there is no database in {}", dir.display())));
-    }
-    Ok(FileDevice::open_read_only(&path).map_err(highwater::Error::from)?)
+    FileDevice::open_read_only(&dir.join("data")).map_err(|error| Failure::Usage(error.to_string()))
 }
 
 /// Looks at a data file.

@@ -1,8 +1,9 @@
 //! `highwater inspect`: shows a database's header, tables, pages, redo log and extents.
 //!
 //! Rules
-//! 1. All but `lists` read the files as they are: no database is opened, locked, recovered or written, so that a broken
-//!    one can be examined. What is in the redo log only is not in the pages yet.
+//! 1. All but `lists` read the files as they are: no database is opened, recovered or written, so that a broken one can
+//!    be examined. What is in the redo log only is not in the pages yet. The folders are locked meanwhile: a database
+//!    that is in use is refused, since its files look damaged while they change.
 //! 2. Every view is made as JSON and as text from the same data; `--json` chooses.
 //! 3. Exit status 1: what was to be shown cannot be read.
 
@@ -12,6 +13,7 @@ mod log;
 mod page;
 mod segments;
 
+use crate::at_rest::AtRest;
 use crate::failure::Failure;
 use crate::output::{Json, Lines, json_must_be_writable, write_json};
 use clap::{Args, Subcommand};
@@ -124,6 +126,7 @@ pub struct View {
 pub fn run(args: &InspectArgs) -> Result<(), Failure> {
     json_must_be_writable(args.json.as_ref())?;
     let log_dir = args.log_dir.as_ref().unwrap_or(&args.dir);
+    let _locked = AtRest::lock(&args.dir, args.log_dir.as_deref())?;
     let view = match args.what.clone().unwrap_or(What::Summary) {
         What::Summary => files::summary(&args.dir, log_dir)?,
         What::Tables => files::tables(&args.dir)?,

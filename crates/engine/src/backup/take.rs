@@ -15,6 +15,7 @@ use crate::space::layout::EXTENT_PAGES;
 use crate::store::{self, FileHeader, Kind};
 use crate::sync::atomic::{AtomicU8, Ordering::SeqCst};
 use crate::types::{Lsn, PageNo, unix_us};
+use highwater_storage::StorageSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -32,8 +33,7 @@ const MOST_SLEEP: Duration = Duration::from_millis(50);
 pub struct Source<'a> {
     pub ctx: &'a Context,
     pub space: &'a Space,
-    /// Its folder, if it lies in one.
-    pub folder: Option<&'a Path>,
+    pub storage: &'a StorageSet,
 }
 
 /// What was copied.
@@ -118,11 +118,9 @@ fn check_base(source: &Source<'_>, file: &FileHeader, dir: &Path) -> Result<Base
 }
 
 fn check_outside(source: &Source<'_>, dest: &Path) -> Result<()> {
-    let Some(folder) = source.folder.and_then(|folder| folder.canonicalize().ok()) else { return Ok(()) };
-    let real = dest.canonicalize().map_err(|error| files::failed("look at", dest, error))?;
-    match real.starts_with(&folder) {
-        false => Ok(()),
-        true => Err(Error::Usage(format!(
+    match source.storage.folders().filter(|_| source.storage.encloses(dest)) {
+        None => Ok(()),
+        Some((folder, _)) => Err(Error::Usage(format!(
             "{} lies in the database's folder {}; name a folder outside of it",
             dest.display(),
             folder.display()

@@ -9,7 +9,7 @@ use crate::log::{Log, Scan};
 use crate::stats::Stats;
 use crate::sync::Mutex;
 use crate::sync::wake::Wake;
-use std::path::{Component, Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -81,33 +81,18 @@ impl Archiving {
     }
 }
 
-/// The folder of the archive, if one is wanted, is not within that of the database.
+/// The folder of the archive, if one is wanted, is not within that of the database, as `is_within` says.
 ///
 /// # Errors
 /// [`Error::BadOption`].
-pub(super) fn check_outside(options: &Options, folder: &Path) -> Result<()> {
-    let Some(dir) = &options.redo_archive else { return Ok(()) };
-    match real_path(dir).starts_with(real_path(folder)) {
-        false => Ok(()),
-        true => Err(Error::BadOption {
+pub(super) fn check_outside(options: &Options, is_within: impl FnOnce(&Path) -> bool) -> Result<()> {
+    match options.redo_archive.as_deref().filter(|dir| is_within(dir)) {
+        None => Ok(()),
+        Some(dir) => Err(Error::BadOption {
             option: "redo-archive".into(),
             reason: format!("{} lies in the database's folder; name a folder on another device", dir.display()),
         }),
     }
-}
-
-/// The path without links, as far as it exists, and without `..`: the rest of it may have to be made.
-fn real_path(path: &Path) -> PathBuf {
-    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
-    let real = path.ancestors().find_map(|part| Some((part.canonicalize().ok()?, path.strip_prefix(part).ok()?)));
-    let Some((mut real, rest)) = real else { return path };
-    for part in rest.components() {
-        match part {
-            Component::ParentDir => drop(real.pop()),
-            part => real.push(part),
-        }
-    }
-    real
 }
 
 impl Core {

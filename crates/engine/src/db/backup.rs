@@ -1,6 +1,6 @@
 //! Backups of an open database, and databases made of backups.
 
-use super::database::Database;
+use super::database::{Database, Inner};
 use crate::backup::{self, BackupManifest, BackupOptions, OnBackupProgress, RestoreOptions, RestoreReport};
 use crate::config::Options;
 use crate::error::{Error, Result};
@@ -43,9 +43,8 @@ impl Database {
             let what = "the database was not closed: open it for writing, which recovers it, to take a backup";
             return Err(Error::Usage(what.into()));
         }
-        let data = PathBuf::from(self.inner.storage.data.name());
-        let folder = data.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let source = backup::take::Source { ctx: &self.inner.ctx, space: &self.inner.space, folder };
+        let Inner { ctx, space, storage, .. } = &*self.inner;
+        let source = backup::take::Source { ctx, space, storage };
         backup::take::take(&source, dest.as_ref(), options, tell)
     }
 

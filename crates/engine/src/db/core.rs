@@ -1,6 +1,7 @@
 //! Opening and closing: builds the parts in order, recovers, starts threads. Wiring only.
 //!
 //! Order of opening (each step needs those before)
+//! 0. Paths become absolute and lose their links; nothing resolves a path that a user gave after that.
 //! 1. Page 0's fixed fields: what the file is, its page size, the database id.
 //! 2. Log: find its checkpoint and its end. Store: repair the pages a crash tore since that checkpoint. Data and log
 //!    are of the same age (`pairing`), or nothing is done.
@@ -38,7 +39,7 @@ use crate::stats::Stats;
 use crate::store::{self, FileHeader, Kind, PageSource, Protection, bootstrap};
 use crate::sync::poison::Poison;
 use crate::types::{PageNo, random_id};
-use highwater_storage::{AlignedBuf, Device, SetOptions, StorageSet, lock_alone};
+use highwater_storage::{AlignedBuf, Device, SetOptions, StorageSet, is_within, lock_alone, real_path};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -101,8 +102,9 @@ impl Core {
     /// As [`Core::open`], and [`Error::Open`] for a folder that is in use, missing or not writable.
     pub fn open_dir(dir: &Path, options: Options) -> Result<Core> {
         options.validate()?;
+        let options = with_real_paths(options);
         // Before a file is made.
-        archiving::check_outside(&options, dir)?;
+        archiving::check_outside(&options, |archive| is_within(archive, dir))?;
         refuse_unfinished(dir)?;
         let set = SetOptions {
             log_dir: options.log_dir.clone(),
@@ -119,6 +121,7 @@ impl Core {
     /// As [`Core::open`], and [`Error::Open`] for a folder that is in use, missing or not readable.
     pub fn open_dir_read_only(dir: &Path, options: Options) -> Result<Core> {
         options.validate()?;
+        let options = with_real_paths(options);
         refuse_unfinished(dir)?;
         Core::open(StorageSet::open_read_only(dir, options.log_dir.as_deref())?, options)
     }
@@ -137,10 +140,9 @@ impl Core {
     /// As [`Core::open`].
     pub fn open_in(storage: StorageSet, options: Options, manner: &Manner) -> Result<Core> {
         options.validate()?;
-        let data_name = storage.data.name();
-        let folder = Path::new(&data_name).parent().filter(|folder| !folder.as_os_str().is_empty());
-        if let Some(folder) = folder.filter(|_| !storage.is_read_only()) {
-            archiving::check_outside(&options, folder)?;
+        let options = with_real_paths(options);
+        if !storage.is_read_only() {
+            archiving::check_outside(&options, |archive| storage.encloses(archive))?;
         }
         if creation::is_uncreated(&storage)? {
             creation::check_never_used(&storage)?;
@@ -254,6 +256,13 @@ impl Core {
     pub fn storage(&self) -> &StorageSet {
         &self.storage
     }
+}
+
+/// The options with absolute paths without links: the process may change its working directory later.
+fn with_real_paths(options: Options) -> Options {
+    let Options { log_dir, redo_archive, .. } = &options;
+    let [log_dir, redo_archive] = [log_dir, redo_archive].map(|path| path.as_deref().map(real_path));
+    Options { log_dir, redo_archive, ..options }
 }
 
 /// A folder in which a restore was cut short is neither a database nor a place for a new one; a restore that is running

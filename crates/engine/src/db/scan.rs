@@ -35,6 +35,8 @@ pub(crate) struct Range {
 #[derive(Clone, Copy, Debug)]
 enum Edge<'v> {
     Open,
+    /// All keys that begin with what the columns keep for these values.
+    Prefix(&'v [ValueRef<'v>]),
     Inclusive(&'v [ValueRef<'v>]),
     Exclusive(&'v [ValueRef<'v>]),
 }
@@ -74,7 +76,8 @@ impl<'s, 'v> Scan<'s, 'v> {
         self
     }
 
-    /// From the first row whose key begins with these values or is greater.
+    /// From the first row whose key begins with these values or is greater. The ends of a range are not rounded: the
+    /// 0.1 of an `F32` column is greater than the `f64` 0.1.
     pub fn from(mut self, values: &'v [ValueRef<'v>]) -> Self {
         self.from = Edge::Inclusive(values);
         self
@@ -98,10 +101,11 @@ impl<'s, 'v> Scan<'s, 'v> {
         self
     }
 
-    /// All rows whose first key columns have these values.
+    /// All rows whose first key columns have these values. Floats are rounded to the column's width, as they are when
+    /// a row is written.
     pub fn prefix(mut self, values: &'v [ValueRef<'v>]) -> Self {
-        self.from = Edge::Inclusive(values);
-        self.to = Edge::Inclusive(values);
+        self.from = Edge::Prefix(values);
+        self.to = Edge::Prefix(values);
         self
     }
 
@@ -242,17 +246,21 @@ impl<'s, 'v> Scan<'s, 'v> {
         } else {
             low = match self.from {
                 Edge::Open => Vec::new(),
-                Edge::Inclusive(values) => encode(layout, table, values)?,
-                // Nothing is greater than the greatest key: an empty range.
-                Edge::Exclusive(values) => match successor(encode(layout, table, values)?) {
-                    Some(low) => low,
-                    None => return Ok(self.nothing()),
-                },
+                Edge::Prefix(values) => encode(layout, table, values)?,
+                Edge::Inclusive(values) | Edge::Exclusive(values) => {
+                    let is_behind = matches!(self.from, Edge::Exclusive(_));
+                    // Nothing is greater than the greatest key: an empty range.
+                    match edge(layout, table, values, is_behind)? {
+                        Some(low) => low,
+                        None => return Ok(self.nothing()),
+                    }
+                }
             };
             high = match self.to {
                 Edge::Open => None,
-                Edge::Inclusive(values) => successor(encode(layout, table, values)?),
-                Edge::Exclusive(values) => Some(encode(layout, table, values)?),
+                Edge::Prefix(values) => successor(encode(layout, table, values)?),
+                Edge::Inclusive(values) => edge(layout, table, values, true)?,
+                Edge::Exclusive(values) => edge(layout, table, values, false)?,
             };
         }
         Ok(Range { low, high, limit: self.limit, ..self.nothing() })
@@ -268,6 +276,19 @@ fn encode(layout: &KeyLayout, table: &TableDefinition, values: &[ValueRef<'_>]) 
     let mut out = Vec::new();
     layout.encode_values(table, values, &mut out)?;
     Ok(out)
+}
+
+/// The first key that begins with these values or is greater; or the first that is behind all that begin so. `None`
+/// beyond the greatest key.
+fn edge(
+    layout: &KeyLayout,
+    table: &TableDefinition,
+    values: &[ValueRef<'_>],
+    is_behind: bool,
+) -> Result<Option<Vec<u8>>> {
+    let mut out = Vec::new();
+    let is_between = layout.encode_edge(table, values, &mut out)?;
+    Ok(if is_behind || is_between { successor(out) } else { Some(out) })
 }
 
 /// The rows of a scan. After an error it ends.

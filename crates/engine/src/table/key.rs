@@ -15,7 +15,7 @@ use super::row::RowRef;
 use super::schema::{Column, TableDefinition};
 use super::types::Type;
 use super::value::{Value, ValueRef};
-use super::value_form::{Stored, fit_bound, misfit, unfit};
+use super::value_form::{Stored, fit_bound, float_below, misfit, unfit};
 use crate::error::{Error, Result};
 
 const NULL_MARKER: u8 = 0;
@@ -137,6 +137,25 @@ impl KeyLayout {
             return Err(self.wrong_count(table, values.len()));
         }
         self.encode_values(table, values, out)
+    }
+
+    /// As [`encode_values`](Self::encode_values), for an end of a range. True if a value lies between two that its
+    /// column can keep: the encoding ends with the lower one then, and the end of the range lies behind all keys that
+    /// begin like that.
+    pub(crate) fn encode_edge(
+        &self,
+        table: &TableDefinition,
+        values: &[ValueRef<'_>],
+        out: &mut Vec<u8>,
+    ) -> Result<bool> {
+        let mut below = self.parts.iter().zip(values).map(|(part, value)| float_below(part.ty, *value));
+        let Some(at) = below.position(|below| below.is_some()) else {
+            return self.encode_values(table, values, out).map(|()| false);
+        };
+        let mut values = values.to_vec();
+        values[at] = float_below(self.parts[at].ty, values[at]).into();
+        self.encode_values(table, &values, &mut Vec::new())?;
+        self.encode_values(table, &values[..=at], out).map(|()| true)
     }
 
     /// As [`encode_values`](Self::encode_values), but the last value, text or binary, is the beginning of the column's

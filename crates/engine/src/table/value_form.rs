@@ -2,12 +2,13 @@
 //!
 //! Rule: `fit` turns a value into the bytes a column keeps, or refuses it. It never changes a number except that floats
 //! are rounded to the column's width, `-0.0` becomes `0.0` and every NaN the same NaN; so equal stored bytes mean equal
-//! values and the reverse.
+//! values and the reverse. The bound of a range is not rounded: it lies between two values that the column can keep.
 
 use super::datetime::DateTime;
 use super::decimal::{Decimal, power_of_ten};
 use super::types::Type;
 use super::value::ValueRef;
+use std::cmp::Ordering;
 
 /// A value as its column keeps it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -52,6 +53,17 @@ pub(crate) fn fit_bound<'a>(ty: Type, value: ValueRef<'a>) -> Option<Stored<'a>>
         other => other,
     };
     fit(ty, value)
+}
+
+/// The greatest float of the column's width below a float that its values cannot be: where that lies among them.
+pub(crate) fn float_below(ty: Type, value: ValueRef<'_>) -> Option<f64> {
+    let (Type::F32, ValueRef::F64(x)) = (ty, value) else { return None };
+    let nearest = x as f32;
+    match f64::from(nearest).partial_cmp(&x)? {
+        Ordering::Greater => Some(nearest.next_down().into()),
+        Ordering::Less => Some(nearest.into()),
+        Ordering::Equal => None,
+    }
 }
 
 #[inline]
@@ -207,6 +219,19 @@ mod tests {
             let found = misfit(ty, value);
             assert!(found.contains(reason), "{found}");
         }
+    }
+
+    #[test]
+    fn a_float_lies_above_the_one_below_it() {
+        for x in [0.1, 0.2, -0.1, -0.2, 1e300, 1e-300, -1e-300, 16_777_217.0] {
+            let below = float_below(Type::F32, x.into()).unwrap();
+            assert!(below < x && f64::from((below as f32).next_up()) > x, "{x}: {below}");
+        }
+        assert_eq!(float_below(Type::F32, (-1e300).into()), Some(f64::NEG_INFINITY));
+        for x in [0.0, -0.0, 0.5, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, f64::from(0.1f32)] {
+            assert_eq!(float_below(Type::F32, x.into()), None, "{x}");
+        }
+        assert_eq!(float_below(Type::F64, 0.1.into()), None);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use highwater::{
     Database, Error, Isolation, Options, ReadTxn, Schema, Table, TxnOptions, Type, Value, WriteTxn, values,
 };
 use highwater_storage::{Device, Placement, StorageSet};
+use std::cmp::Ordering;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -306,4 +307,47 @@ fn an_index_is_built_with_read_ahead() {
     assert!(plain == expected && checked == expected);
     let leaves = 12_000 / 16;
     assert!(of_rows > leaves / 2 && of_both < of_rows + leaves / 4, "{of_rows} and {of_both} pages");
+}
+
+/// The end of a range lies where its value is, not where an F32 column would round it to; equality rounds, as a row that
+/// is written does.
+#[test]
+fn the_ends_of_a_range_of_floats_are_not_rounded() {
+    let db = open(&StorageSet::memory());
+    let schema = Schema::new().column("ratio", Type::F32).column("id", Type::U64).primary_key(&["ratio", "id"]);
+    let table = db.create_table("ratios", schema).unwrap();
+    let written = [f64::NEG_INFINITY, -3e38, -0.2, -0.1, -1e-40, 0.0, 0.1, 0.2, 0.3, 3e38, f64::INFINITY, f64::NAN];
+    let rows = || written.iter().flat_map(|ratio| [(*ratio, 1u64), (*ratio, 2)]);
+    db.transact(|txn| rows().try_for_each(|(ratio, id)| txn.insert(&table, &values![ratio, id]).map(drop))).unwrap();
+    let mut read = db.snapshot().unwrap();
+    let kept: Vec<f64> = written.iter().map(|x| f64::from(*x as f32)).collect();
+    // NaN sorts last.
+    let order = |a: f64, b: f64| a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()));
+    let bounds = written.iter().chain(&kept).copied().chain([-1e300, 1e300, 0.15, 1e-320]);
+    for bound in bounds {
+        let mut count = |scan: &dyn Fn(highwater::Scan<'_, '_>) -> usize| scan(read.scan(&table));
+        let expected =
+            |is_wanted: &dyn Fn(Ordering) -> bool| kept.iter().filter(|x| is_wanted(order(**x, bound))).count() * 2;
+        let found = [
+            count(&|scan| scan.from(&values![bound]).iter().unwrap().count()),
+            count(&|scan| scan.from_exclusive(&values![bound]).iter().unwrap().count()),
+            count(&|scan| scan.to(&values![bound]).iter().unwrap().count()),
+            count(&|scan| scan.to_exclusive(&values![bound]).rev().iter().unwrap().count()),
+        ];
+        let wanted = [
+            expected(&|order| order.is_ge()),
+            expected(&|order| order.is_gt()),
+            expected(&|order| order.is_le()),
+            expected(&|order| order.is_lt()),
+        ];
+        assert_eq!(found, wanted, "{bound}");
+        // Behind a value that no row has, further columns make no difference.
+        let first = read.scan(&table).from(&values![bound, 2u64]).iter().unwrap().count();
+        let is_kept = kept.iter().any(|x| order(*x, bound).is_eq());
+        assert_eq!(first, wanted[0] - usize::from(is_kept), "{bound}");
+    }
+    for ratio in written {
+        assert_eq!(read.scan(&table).prefix(&values![ratio]).iter().unwrap().count(), 2, "{ratio}");
+        assert!(read.get(&table, &values![ratio, 1u64]).unwrap().is_some(), "{ratio}");
+    }
 }

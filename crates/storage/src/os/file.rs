@@ -36,9 +36,6 @@ use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-/// Name of a temporary file until it is removed.
-const TEMPORARY: &str = "temporary";
-
 /// Zeros written at once.
 const ZEROS_BYTES: u64 = 1 << 20;
 
@@ -68,44 +65,18 @@ impl FileDevice {
     /// # Errors
     /// Whatever the operating system answers, with the path.
     pub fn open(path: &Path, role: FileRole, method: FlushMethod, create: bool) -> Result<FileDevice> {
-        let wanted = Mode::of(role, method);
-        let (file, mode) = match open_file(path, wanted, create) {
-            Err(error) if wanted.direct && error.kind() == ErrorKind::InvalidInput => {
-                let buffered = Mode { direct: false, ..wanted };
-                (open_file(path, buffered, create), buffered)
-            }
-            other => (other, wanted),
-        };
+        let (file, mode) = or_buffered(Mode::of(role, method), |mode| open_file(path, mode, create));
         let file = file.map_err(|source| failed("open", path, source))?;
         let mode = if mode.writes_unsynced() && !is_block_device(path) && !is_all_initialized(&file) {
             Mode { sync_only_after_len_change: false, ..mode }
         } else {
             mode
         };
-        if !mode.direct && role != FileRole::Temporary {
+        if !mode.direct {
             read_from_the_device(&file).map_err(|source| failed("sync", path, source))?;
         }
         sys::hint_lifetime(&file, role.lifetime());
         Ok(FileDevice::of(file, path, mode))
-    }
-
-    /// Makes a file in `folder` that has no name: it lasts as long as it is open, and a crash leaves nothing of it.
-    /// (A file system gives it a name for a moment, `temporary`. One of that name is taken over: the caller has locked
-    /// the folder.)
-    ///
-    /// # Errors
-    /// Whatever the operating system answers, with the path.
-    pub fn temporary(folder: &Path, method: FlushMethod) -> Result<FileDevice> {
-        static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-        let path = folder.join(TEMPORARY);
-        // Never synced, so it is no matter how its syncs are saved.
-        let method = if method == FlushMethod::DirectNoFsync { FlushMethod::Direct } else { method };
-        // Two threads would take each other's file, and its name.
-        let _name = ONE_AT_A_TIME.lock();
-        let device = FileDevice::open(&path, FileRole::Temporary, method, true)?;
-        std::fs::remove_file(&path).map_err(|source| failed("remove", &path, source))?;
-        device.set_len_bytes(0)?;
-        Ok(device)
     }
 
     /// Opens the file at `path` to read it only, through the page cache: no lock, no alignment, and nothing can be
@@ -118,12 +89,13 @@ impl FileDevice {
         Ok(FileDevice::of(file, path, Mode::READ_ONLY))
     }
 
-    fn of(file: File, path: &Path, mode: Mode) -> FileDevice {
+    pub(super) fn of(file: File, path: &Path, mode: Mode) -> FileDevice {
+        let is_block_device = file.metadata().is_ok_and(|found| found.file_type().is_block_device());
         FileDevice {
             file,
             path: path.to_path_buf(),
             mode,
-            fixed_len: is_block_device(path),
+            fixed_len: is_block_device,
             rings: Rings::default(),
             // What an earlier process changed may not be durable yet.
             len_changed: AtomicBool::new(true),
@@ -149,6 +121,7 @@ impl FileDevice {
     }
 
     fn error(&self, operation: &'static str, offset: u64, len: u64, source: Error) -> StorageError {
+        let source = if source.raw_os_error() == Some(libc::EFBIG) { beyond_limit() } else { source };
         StorageError { operation, device: self.name(), offset, len, source }
     }
 
@@ -201,7 +174,7 @@ impl FileDevice {
 
     fn grow(&self, from: u64, to: u64) -> std::io::Result<()> {
         let (mut result, reserved) = match sys::allocate(&self.file, from, to - from) {
-            Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => (self.file.set_len(to), false),
+            Err(error) if sys::is_unsupported(&error) => (self.file.set_len(to), false),
             other => (other, true),
         };
         if result.is_ok() && (!reserved || self.mode.writes_unsynced()) {
@@ -217,7 +190,7 @@ impl FileDevice {
     fn reserve_blocks(&self, offset: u64, len: u64) -> std::io::Result<()> {
         match sys::allocate(&self.file, offset, len) {
             // Where blocks cannot be reserved they cannot be given back either.
-            Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => return Ok(()),
+            Err(error) if sys::is_unsupported(&error) => return Ok(()),
             // XFS asks for as much free room as the range is long, whatever of it is allocated.
             Err(error) if error.raw_os_error() == Some(libc::ENOSPC) && self.is_within(offset, len) => {}
             other => other?,
@@ -246,6 +219,26 @@ impl FileDevice {
         }
         Ok(())
     }
+}
+
+/// What opens a file in a mode, or without direct I/O where the file system refuses that (rule 6), and the mode.
+pub(super) fn or_buffered(wanted: Mode, open: impl Fn(Mode) -> std::io::Result<File>) -> (std::io::Result<File>, Mode) {
+    match open(wanted) {
+        Err(error) if wanted.direct && error.kind() == ErrorKind::InvalidInput => {
+            let buffered = Mode { direct: false, ..wanted };
+            (open(buffered), buffered)
+        }
+        opened => (opened, wanted),
+    }
+}
+
+/// The error of a write beyond the largest file: it names the limit.
+fn beyond_limit() -> Error {
+    let text = match sys::file_size_limit() {
+        Some(bytes) => format!("this process may write files of {bytes} bytes at most (ulimit -f, RLIMIT_FSIZE)"),
+        None => "the file would be larger than its file system allows".to_string(),
+    };
+    Error::new(ErrorKind::FileTooLarge, text)
 }
 
 /// Has what is read come from the device. After a write-back that failed, in a process before, the page cache may have
@@ -400,7 +393,7 @@ impl Device for FileDevice {
         }
         match sys::punch_hole(&self.file, offset, len) {
             // Nothing but space is lost where a file system cannot punch holes.
-            Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(()),
+            Err(error) if sys::is_unsupported(&error) => Ok(()),
             other => other.map_err(|source| self.error("discard", offset, len, source)),
         }
     }

@@ -5,12 +5,15 @@
 //!    needs no cleaning up after a crash.
 //! 2. A handle that only reads shares the lock with others that only read.
 //! 3. A file made or removed is durable only after [`sync`] of its folder.
+//! 4. Two names are of one folder if device and inode are the same: links, mounts and `..` give it many names.
 
+use super::holder;
 use crate::Owner;
 use crate::error::{OpenError, StorageError};
-use std::fs::{File, TryLockError};
+use std::fs::{File, Metadata, TryLockError};
 use std::io::ErrorKind;
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
 
 /// What a folder is locked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +49,14 @@ pub fn lock_alone(folder: &Path) -> Result<FolderLock, OpenError> {
     lock(folder, Access::Write)
 }
 
+/// Locks `folder` together with others that only read it, as a [`StorageSet`](crate::StorageSet) that is read only does.
+///
+/// # Errors
+/// As [`lock_alone`].
+pub fn lock_shared(folder: &Path) -> Result<FolderLock, OpenError> {
+    lock(folder, Access::Read)
+}
+
 /// Locks `folder` for this handle alone, or together with other readers.
 pub(crate) fn lock(folder: &Path, access: Access) -> Result<FolderLock, OpenError> {
     let handle = open(folder)?;
@@ -55,9 +66,48 @@ pub(crate) fn lock(folder: &Path, access: Access) -> Result<FolderLock, OpenErro
     };
     match locked {
         Ok(()) => Ok(FolderLock { folder: handle, owner: Owner::this_process() }),
-        Err(TryLockError::WouldBlock) => Err(OpenError::InUse(folder.to_path_buf())),
+        Err(TryLockError::WouldBlock) => {
+            let by = holder::of(&handle);
+            Err(OpenError::InUse { path: folder.to_path_buf(), by })
+        }
         Err(TryLockError::Error(source)) => Err(failed("lock", folder, source).into()),
     }
+}
+
+impl FolderLock {
+    /// Whether `path`, which need not exist, is this folder or lies in it.
+    pub(crate) fn encloses(&self, path: &Path) -> bool {
+        self.folder.metadata().is_ok_and(|folder| is_below(path, &folder))
+    }
+}
+
+/// Whether `path`, which need not exist, is the folder or lies in it, by whatever names.
+pub fn is_within(path: &Path, folder: &Path) -> bool {
+    match std::fs::metadata(folder) {
+        Ok(folder) => is_below(path, &folder),
+        Err(_) => real_path(path).starts_with(real_path(folder)),
+    }
+}
+
+fn is_below(path: &Path, folder: &Metadata) -> bool {
+    let is_it = |part: &Path| {
+        std::fs::metadata(part).is_ok_and(|found| (found.dev(), found.ino()) == (folder.dev(), folder.ino()))
+    };
+    real_path(path).ancestors().any(is_it)
+}
+
+/// The absolute path without links, as far as it exists, and without `..`: the rest of it may have to be made.
+pub fn real_path(path: &Path) -> PathBuf {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+    let real = path.ancestors().find_map(|part| Some((part.canonicalize().ok()?, path.strip_prefix(part).ok()?)));
+    let Some((mut real, rest)) = real else { return path };
+    for part in rest.components() {
+        match part {
+            Component::ParentDir => drop(real.pop()),
+            part => real.push(part),
+        }
+    }
+    real
 }
 
 /// Makes the folder's entries durable.
@@ -96,4 +146,34 @@ fn open(folder: &Path) -> Result<File, OpenError> {
 /// A storage error about a whole file or folder.
 pub(crate) fn failed(operation: &'static str, path: &Path, source: std::io::Error) -> StorageError {
     StorageError { operation, device: path.display().to_string(), offset: 0, len: 0, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_known_by_every_name() {
+        let root = tempfile::tempdir().unwrap();
+        let [db, other, link] = ["db", "other", "link"].map(|name| root.path().join(name));
+        std::fs::create_dir_all(db.join("sub")).unwrap();
+        std::fs::create_dir(&other).unwrap();
+        std::os::unix::fs::symlink(&db, &link).unwrap();
+        let locked = lock_alone(&db).unwrap();
+        for (path, is_within_db) in [
+            (db.clone(), true),
+            (link.join("new/newer"), true),
+            (other.join("../db/new"), true),
+            (other.join("new/../../db"), true),
+            (other.clone(), false),
+            (root.path().to_path_buf(), false),
+            (root.path().join("db-2"), false),
+        ] {
+            assert_eq!(is_within(&path, &db), is_within_db, "{path:?}");
+            assert_eq!(locked.encloses(&path), is_within_db, "{path:?}");
+        }
+        // By its own identity, whatever its name is by now.
+        std::fs::rename(&db, root.path().join("renamed")).unwrap();
+        assert!(locked.encloses(&root.path().join("renamed/new")) && !locked.encloses(&db));
+    }
 }

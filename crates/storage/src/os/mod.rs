@@ -1,19 +1,22 @@
 //! Files of the operating system behind the [`Device`](crate::Device) trait.
 //!
 //! `file` is the device, `uring` sends its batches, `sys` has the few calls the standard library lacks, `folder` locks
-//! folders and makes their entries durable. Which flags a file is opened with follows from its [`FileRole`] and the
-//! [`FlushMethod`], in `method`. `sequential` is for large files that are no device: backups.
+//! folders, compares them and makes their entries durable, `holder` says who has locked one. Which flags a file is
+//! opened with follows from its [`FileRole`] and the [`FlushMethod`], in `method`. `temporary` creates devices without
+//! a name. `sequential` is for large files that are no device: backups.
 
 mod file;
 pub(crate) mod folder;
+mod holder;
 mod method;
 mod sequential;
 mod sys;
+mod temporary;
 mod untorn;
 mod uring;
 
 pub use file::FileDevice;
-pub use folder::{FolderLock, lock_alone};
+pub use folder::{FolderLock, is_within, lock_alone, lock_shared, real_path};
 pub use method::{FileRole, FlushMethod};
 pub use sequential::SequentialFile;
 pub(crate) use sys::call_after_fork;

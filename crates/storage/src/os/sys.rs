@@ -72,6 +72,19 @@ pub(super) fn allocate(file: &File, offset: u64, len: u64) -> Result<()> {
     fallocate(file, ALLOCATE, offset, len)
 }
 
+/// Whether the file system, or the kernel, does not have what was asked for.
+pub(super) fn is_unsupported(error: &Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ENOSYS))
+}
+
+/// Bytes of the largest file that this process may write; `None` without a limit.
+pub(super) fn file_size_limit() -> Option<u64> {
+    let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: the kernel writes one `rlimit` through the pointer, which outlives the call.
+    let answer = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) };
+    (answer == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
+}
+
 /// Whether a part of the range has no initialized blocks; `false` where the file system cannot tell.
 pub(super) fn has_hole(file: &File, offset: u64, len: u64) -> bool {
     let Ok(from) = libc::off_t::try_from(offset) else { return false };

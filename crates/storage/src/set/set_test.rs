@@ -45,7 +45,7 @@ fn the_folder_is_locked_until_the_last_clone_is_dropped() {
     let set = open(folder.path(), false).unwrap();
     let clone = set.clone();
     drop(set);
-    assert!(matches!(open(folder.path(), true), Err(OpenError::InUse(_))));
+    assert!(matches!(open(folder.path(), true), Err(OpenError::InUse { .. })));
     drop(clone);
     open(folder.path(), false).unwrap();
 }
@@ -59,7 +59,7 @@ fn readers_share_a_folder_and_change_nothing() {
     made(folder.path());
     let (one, two) =
         (StorageSet::open_read_only(folder.path(), None).unwrap(), StorageSet::open_read_only(folder.path(), None));
-    assert!(matches!(open(folder.path(), false), Err(OpenError::InUse(_))));
+    assert!(matches!(open(folder.path(), false), Err(OpenError::InUse { .. })));
     for device in [&one.data, &one.redo, &one.doublewrite] {
         device.write_at(0, &[7; 8192], Placement::Other).unwrap();
         device.sync().unwrap();
@@ -70,7 +70,7 @@ fn readers_share_a_folder_and_change_nothing() {
         assert_eq!(std::fs::read(folder.path().join(name)).unwrap(), vec![0; 4096]);
     }
     let writer = open(folder.path(), false).unwrap();
-    assert!(matches!(StorageSet::open_read_only(folder.path(), None), Err(OpenError::InUse(_))));
+    assert!(matches!(StorageSet::open_read_only(folder.path(), None), Err(OpenError::InUse { .. })));
     drop(writer);
 }
 
@@ -81,7 +81,7 @@ fn the_log_folder_is_locked_too() {
     let set = StorageSet::open_dir(&one, Some(&log), FlushMethod::Direct, true).unwrap();
     assert!(log.join("redo").exists() && !one.join("redo").exists());
     let error = StorageSet::open_dir(&two, Some(&log), FlushMethod::Direct, true).unwrap_err();
-    assert!(matches!(error, OpenError::InUse(_)), "{error}");
+    assert!(matches!(error, OpenError::InUse { .. }), "{error}");
     fill(&set);
     drop(set);
     let error = open(&one, false).unwrap_err();

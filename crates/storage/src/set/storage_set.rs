@@ -3,7 +3,7 @@
 use super::found::{Found, look};
 use super::redo::{create_log_dir, is_block_device, redo_path, sync_log_dir};
 use crate::os::folder::{self, Access, FolderLock, failed};
-use crate::{Device, FileDevice, FileRole, FlushMethod, MemoryDevice, OpenError, Overlay, StorageError};
+use crate::{Device, FileDevice, FileRole, FlushMethod, Holder, MemoryDevice, OpenError, Overlay, StorageError};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -51,7 +51,7 @@ fn temporary_in(folder: &Path, method: FlushMethod) -> Arc<MakeTemporary> {
 
 /// Where the devices come from.
 enum Origin {
-    Folder { _locks: Vec<FolderLock> },
+    Folder(Locked),
     Memory([MemoryDevice; 3]),
     Devices,
 }
@@ -82,8 +82,8 @@ impl StorageSet {
             folder::create(dir)?;
             create_log_dir(log_dir)?;
         }
-        let locks = lock_folders(dir, log_dir, Access::Write)?;
-        let paths = [dir.join("data"), redo_path(log_dir), dir.join("doublewrite")];
+        let locked = Locked::of(dir, log_dir, Access::Write)?;
+        let paths = locked.files();
         let found = look(&paths)?;
         if found == Found::Nothing && !options.create {
             return Err(OpenError::NotFound(dir.to_path_buf()));
@@ -94,32 +94,34 @@ impl StorageSet {
         let redo = open(&paths[1], redo_role)?;
         let doublewrite = open(&paths[2], FileRole::Doublewrite)?;
         if found == Found::Nothing {
-            folder::sync(dir)?;
-            sync_log_dir(log_dir)?;
+            folder::sync(&locked.dir)?;
+            sync_log_dir(&locked.log_dir)?;
         }
-        let (origin, temporary) = (Arc::new(Origin::Folder { _locks: locks }), temporary_in(dir, options.flush_method));
+        let temporary = temporary_in(&locked.dir, options.flush_method);
+        let origin = Arc::new(Origin::Folder(locked));
         Ok(StorageSet { data, redo, doublewrite, origin, temporary, read_only: false })
     }
 
     /// Opens the files in the folder `dir` (the redo in `log_dir`, if that is another) to read them only, through the
-    /// page cache: also on a file system mounted read-only. What is written into the set stays in memory ([`Overlay`]).
+    /// page cache: also on a file system mounted read-only. What is written into the set does not reach them
+    /// ([`Overlay`]).
     ///
     /// # Errors
     /// [`OpenError`] names the folder or file and what is wrong with it.
     pub fn open_read_only(dir: &Path, log_dir: Option<&Path>) -> Result<StorageSet, OpenError> {
         let log_dir = log_dir.unwrap_or(dir);
-        let locks = lock_folders(dir, log_dir, Access::Read)?;
-        let paths = [dir.join("data"), redo_path(log_dir), dir.join("doublewrite")];
+        let locked = Locked::of(dir, log_dir, Access::Read)?;
+        let paths = locked.files();
         if look(&paths)? == Found::Nothing {
             return Err(OpenError::NotFound(dir.to_path_buf()));
         }
         let open = |path: &Path| FileDevice::open_read_only(path).map(|file| Arc::new(file) as Arc<dyn Device>);
         let [data, redo, doublewrite] = [open(&paths[0])?, open(&paths[1])?, open(&paths[2])?];
-        let (origin, temporary) = (Arc::new(Origin::Folder { _locks: locks }), temporary_in_memory());
+        let (origin, temporary) = (Arc::new(Origin::Folder(locked)), temporary_in_memory());
         Ok(StorageSet { data, redo, doublewrite, origin, temporary, read_only: false }.overlaid()?)
     }
 
-    /// This set to be read only: nothing reaches its devices, what is written is kept in memory.
+    /// This set to be read only: nothing reaches its devices, what is written is kept beside them.
     ///
     /// # Errors
     /// A device does not tell its length.
@@ -133,6 +135,23 @@ impl StorageSet {
     /// Whether what is written into this set is forgotten.
     pub fn is_read_only(&self) -> bool {
         self.read_only
+    }
+
+    /// The folder that this set was opened in, and its redo's (or the block device that is the redo): absolute and
+    /// without links.
+    pub fn folders(&self) -> Option<(&Path, &Path)> {
+        match &*self.origin {
+            Origin::Folder(locked) => Some((&locked.dir, &locked.log_dir)),
+            Origin::Memory(_) | Origin::Devices => None,
+        }
+    }
+
+    /// Whether `path`, which need not exist, is the folder of this set or lies in it, by whatever names.
+    pub fn encloses(&self, path: &Path) -> bool {
+        match &*self.origin {
+            Origin::Folder(locked) => locked.own.encloses(path),
+            Origin::Memory(_) | Origin::Devices => false,
+        }
     }
 
     /// A new, empty set in memory.
@@ -176,7 +195,7 @@ impl StorageSet {
     pub fn memory_devices(&self) -> Option<&[MemoryDevice; 3]> {
         match &*self.origin {
             Origin::Memory(devices) => Some(devices),
-            Origin::Folder { .. } | Origin::Devices => None,
+            Origin::Folder(_) | Origin::Devices => None,
         }
     }
 
@@ -217,14 +236,33 @@ impl std::fmt::Debug for StorageSet {
     }
 }
 
-/// Locks the one or two folders. The order is that of the names, so that two openers cannot each take one.
-fn lock_folders(dir: &Path, log_dir: &Path, access: Access) -> Result<Vec<FolderLock>, OpenError> {
-    let mut folders = vec![real_path(dir)?, real_path(log_dir)?];
-    // A block device is opened exclusively instead.
-    folders.retain(|folder| !is_block_device(folder));
-    folders.sort();
-    folders.dedup();
-    folders.iter().map(|f| folder::lock(f, access)).collect()
+/// The locked folders of a set. Their paths are absolute: the process may change its working directory.
+struct Locked {
+    dir: PathBuf,
+    /// Of the redo; or a block device, which is opened exclusively instead of locked.
+    log_dir: PathBuf,
+    own: FolderLock,
+    _log: Option<FolderLock>,
+}
+
+impl Locked {
+    /// Locks the one or two folders. The order is that of the names, so that two openers cannot each take one.
+    fn of(dir: &Path, log_dir: &Path, access: Access) -> Result<Locked, OpenError> {
+        let (dir, log_dir) = (real_path(dir)?, real_path(log_dir)?);
+        let lock_log = || match log_dir == dir || is_block_device(&log_dir) {
+            true => Ok(None),
+            false => folder::lock(&log_dir, access).map(Some),
+        };
+        let first = if log_dir < dir { lock_log()? } else { None };
+        let own = folder::lock(&dir, access)?;
+        let log = if log_dir < dir { first } else { lock_log()? };
+        Ok(Locked { dir, log_dir, own, _log: log })
+    }
+
+    /// Paths of data, redo and doublewrite.
+    fn files(&self) -> [PathBuf; 3] {
+        [self.dir.join("data"), redo_path(&self.log_dir), self.dir.join("doublewrite")]
+    }
 }
 
 fn real_path(path: &Path) -> Result<PathBuf, OpenError> {
@@ -238,7 +276,7 @@ fn real_path(path: &Path) -> Result<PathBuf, OpenError> {
 fn open_device(path: &Path, role: FileRole, method: FlushMethod, create: bool) -> Result<Arc<dyn Device>, OpenError> {
     let device = FileDevice::open(path, role, method, create).map_err(|error| match error.source.kind() {
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => not_writable(path, error.source),
-        ErrorKind::ResourceBusy => OpenError::InUse(path.to_path_buf()),
+        ErrorKind::ResourceBusy => OpenError::InUse { path: path.to_path_buf(), by: Holder::Unknown },
         _ => error.into(),
     })?;
     Ok(Arc::new(device))

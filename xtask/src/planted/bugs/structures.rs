@@ -24,6 +24,7 @@ const PURGE_RECORD: &str = "crates/engine/src/txn/purge/record.rs";
 const ROLLBACK: &str = "crates/engine/src/txn/rollback.rs";
 const CATALOG_TREES: &str = "crates/engine/src/table/catalog_trees.rs";
 const WAITS: &str = "crates/engine/src/txn/lock/waits.rs";
+const SALVAGE: &str = "crates/engine/src/salvage.rs";
 
 pub const BUGS: &[Bug] = &[
     bug(
@@ -67,6 +68,16 @@ pub const BUGS: &[Bug] = &[
             "        Purpose::Undo => if PLANTED { reserve / 4 } else { reserve / 2 },",
         )],
         &["space::reserve"],
+    ),
+    bug(
+        "salvage-ends-at-a-refused-row",
+        "one row that the new database refuses ends a salvage, and all rows behind it are lost",
+        &[edit(
+            SALVAGE,
+            "        Err(error) if is_refusal(&error) => Ok(Err(format!(",
+            "        Err(error) if !PLANTED && is_refusal(&error) => Ok(Err(format!(",
+        )],
+        &["salvage::tests"],
     ),
     bug(
         "catalog-tree-shown-before-it-is-whole",

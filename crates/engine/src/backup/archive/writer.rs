@@ -314,7 +314,7 @@ fn latest_time(last_us: u64, segments: &[Segment]) -> Result<u64> {
 /// Rule 7. Not every file system that archives lie on can lock (NFS cannot lock folders): there only the ids protect.
 fn lock(dir: &Path) -> Result<Option<FolderLock>> {
     match lock_alone(dir) {
-        Err(OpenError::InUse(dir)) => Err(OpenError::InUse(dir).into()),
+        Err(error @ OpenError::InUse { .. }) => Err(error.into()),
         locked => Ok(locked.ok()),
     }
 }

@@ -1,0 +1,58 @@
+//! The files of a database that no process has open for writing: for commands that read them without opening it.
+//!
+//! Rules
+//! 1. The folders are locked while the files are read. Those of an open database change meanwhile, and its newest
+//!    changes are only in its redo log and its memory: what is read there looks damaged, or lacks commits.
+//! 2. Only an error that says that the contents of the files are wrong counts as damage. All others (in use, no
+//!    permission, no memory) say nothing about the database.
+
+use crate::failure::Failure;
+use highwater::Error;
+use highwater_storage::{FolderLock, OpenError, lock_shared};
+use std::io::ErrorKind;
+use std::path::Path;
+
+/// Locked folders.
+#[derive(Debug)]
+pub struct AtRest {
+    _locks: Vec<FolderLock>,
+}
+
+impl AtRest {
+    /// Locks the folder `dir`, which has a data file, and that of its redo, if it is another one.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] if there is no database, it is in use or may not be read.
+    pub fn lock(dir: &Path, log_dir: Option<&Path>) -> Result<AtRest, Failure> {
+        let refuse = |error: OpenError| Failure::Usage(error.to_string());
+        let own = lock_shared(dir).map_err(refuse)?;
+        let data = dir.join("data");
+        match std::fs::metadata(&data) {
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let what = "there is no file named data";
+                return Err(Failure::Usage(format!("there is no database in {}: {what}", dir.display())));
+            }
+            Err(error) => return Err(Failure::Usage(format!("{}: {error}", data.display()))),
+        }
+        // A block device has no lock; its database's folder has.
+        let of_log = log_dir.filter(|log_dir| log_dir.is_dir() && !highwater_storage::is_within(log_dir, dir));
+        let log = of_log.map(|log_dir| lock_shared(log_dir).map_err(refuse)).transpose()?;
+        Ok(AtRest { _locks: std::iter::once(own).chain(log).collect() })
+    }
+}
+
+/// Whether the error says that the files are damaged or incomplete (rule 2).
+pub fn is_damage(error: &Error) -> bool {
+    match error {
+        Error::Open(OpenError::Incomplete { .. })
+        | Error::Corrupt(_)
+        | Error::CorruptPage { .. }
+        | Error::Incompatible(_)
+        | Error::Poisoned(_) => true,
+        Error::Storage(error) | Error::Open(OpenError::Storage(error)) => {
+            error.operation == "read" && error.source.kind() != ErrorKind::PermissionDenied
+        }
+        _ => false,
+    }
+}

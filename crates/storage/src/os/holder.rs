@@ -1,0 +1,58 @@
+//! Who holds the lock of a folder, as the kernel's list of locks has it.
+
+use crate::error::Holder;
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+
+/// Who has locked the folder. (A file system that gives a folder another device number than its locks, such as Btrfs,
+/// leaves it unknown; so does a process that is not visible from here.)
+pub(super) fn of(folder: &File) -> Holder {
+    let find = || {
+        let found = folder.metadata().ok()?;
+        let locks = std::fs::read_to_string("/proc/locks").ok()?;
+        holder(&locks, (libc::major(found.dev()), libc::minor(found.dev())), found.ino())
+    };
+    match find() {
+        Some(id) if id == std::process::id() => Holder::ThisProcess,
+        Some(id) => match std::fs::read_to_string(format!("/proc/{id}/comm")) {
+            Ok(program) => Holder::Process { id, program: program.trim_end().escape_debug().to_string() },
+            Err(_) => Holder::Unknown,
+        },
+        None => Holder::Unknown,
+    }
+}
+
+/// The process that has locked the inode with `flock`, in the lines of `/proc/locks`.
+fn holder(locks: &str, device: (u32, u32), inode: u64) -> Option<u32> {
+    let wanted = format!("{:02x}:{:02x}:{inode}", device.0, device.1);
+    locks.lines().find_map(|line| match line.split_whitespace().collect::<Vec<_>>()[..] {
+        // One that waits has an arrow before its kind.
+        [_, "FLOCK", _, _, id, place, ..] if place == wanted => id.parse().ok(),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_holder_is_read_from_the_kernels_list() {
+        let locks = "1: POSIX  ADVISORY  WRITE 77 fd:01:42 0 EOF\n2: -> FLOCK  ADVISORY  WRITE 5 fd:01:42 0 EOF\n\
+                     3: FLOCK  ADVISORY  WRITE 4711 fd:01:42 0 EOF\n4: FLOCK  ADVISORY  READ  9 00:1c:43 0 EOF\n";
+        assert_eq!(holder(locks, (0xfd, 1), 42), Some(4711));
+        assert_eq!(holder(locks, (0, 0x1c), 43), Some(9));
+        for (device, inode) in [((0xfd, 1), 43), ((0xfd, 2), 42), ((0xfd, 1), 4)] {
+            assert_eq!(holder(locks, device, inode), None);
+        }
+        assert_eq!(holder("", (0xfd, 1), 42), None);
+    }
+
+    #[test]
+    fn a_lock_of_this_process_is_known() {
+        let folder = tempfile::tempdir().unwrap();
+        let _lock = super::super::lock_alone(folder.path()).unwrap();
+        let error = super::super::lock_shared(folder.path()).unwrap_err().to_string();
+        assert!(error.contains("is in use: another handle of this process has it open"), "{error}");
+    }
+}
