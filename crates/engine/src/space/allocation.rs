@@ -26,7 +26,10 @@ impl Space {
             state.take(segment, near, keep).ok_or(state.is_full(reserve::purpose(), FULL_KNOWN_FOR))
         };
         let page = page.map_err(|is_full| match is_full {
-            true => self.full("no page is free"),
+            true => {
+                let why = self.state.lock().full_why.clone();
+                self.full(&format!("no page is free: {why}"))
+            }
             false => Error::Usage("no free extent is ready".into()),
         })?;
         let (map, bitmap_at, owner_at) = self.layout.entry_of(page);

@@ -39,10 +39,13 @@ impl Space {
         let _one_at_a_time = self.growing.lock();
         while !settled(&self.state.lock()) {
             let made = self.make_ready(ctx);
-            let full = matches!(made, Err(Error::DiskFull { .. }));
-            self.state.lock().full_since = full.then(|| (Instant::now(), reserve::purpose()));
-            if !full {
-                made?;
+            let full_since = (Instant::now(), reserve::purpose());
+            match made {
+                Err(Error::DiskFull { source, .. }) => self.state.lock().note_full(full_since, &source),
+                made => {
+                    self.state.lock().full_since = None;
+                    made?;
+                }
             }
         }
         Ok(())

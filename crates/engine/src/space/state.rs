@@ -20,6 +20,7 @@ use super::{SEGMENT_SYSTEM, header};
 use crate::error::{Error, Result};
 use crate::page::{self, PageType};
 use crate::types::{Lsn, PageNo, SegmentId};
+use highwater_storage::StorageError;
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -49,6 +50,8 @@ pub struct State {
     unowned_chunks: u32,
     /// When room was last refused, and for what; `None` once there was room again.
     pub full_since: Option<(Instant, Purpose)>,
+    /// What the device said then.
+    pub full_why: String,
     segments: HashMap<u32, Segment>,
     /// Next segment number to hand out.
     pub next_segment: u32,
@@ -69,6 +72,7 @@ impl State {
             emptied: Emptied::default(),
             unowned_chunks: 0,
             full_since: None,
+            full_why: String::new(),
             shared: BTreeSet::new(),
             segments: HashMap::new(),
             next_segment: 0,
@@ -87,6 +91,11 @@ impl State {
     /// Chunks that can be taken.
     pub fn unowned_chunks(&self) -> u32 {
         self.unowned_chunks
+    }
+
+    /// Notes that room was refused.
+    pub fn note_full(&mut self, since: (Instant, Purpose), source: &StorageError) {
+        (self.full_since, self.full_why) = (Some(since), source.source.to_string());
     }
 
     /// Whether room for `purpose` was refused not longer than `time` ago. A refusal does not count for purposes that
