@@ -18,15 +18,11 @@ const EXEMPT: &[(&str, &str)] = &[
     ("DateTime::*", "as Value"),
     ("TableDefinition::*", "what a table is, without a database"),
     ("Schema::check", "judges a schema without a database; `create_table` calls it"),
-    ("Options::*", "the options are played themselves; see `options`"),
     ("StatsSnapshot::*", "sums of counters that were already read"),
     ("LatencySnapshot::*", "sums of a histogram that was already read"),
     ("CheckReport::*", "a report that was already made"),
     ("CheckCounts::*", "as CheckReport"),
-    ("Finding::*", "as CheckReport"),
     ("Error::*", "what an error is"),
-    ("Isolation::*", "names"),
-    ("PageNo::*", "numbers"),
 ];
 
 /// Options that are not drawn, and why.

@@ -63,6 +63,9 @@ pub struct Stage<'a> {
     pub stepped: Option<&'a Stepped>,
     /// Whether many long rows are written at once.
     pub fills: bool,
+    /// Whether a lock can be held by open transactions only: the database has no threads, and no rollback can have
+    /// failed.
+    pub is_sound: bool,
 }
 
 /// What is open while a database is.
@@ -85,7 +88,8 @@ impl Scene {
     /// # Errors
     /// As [`Actor::roll_back`].
     pub fn roll_back(&mut self, played: &Played) -> Result<()> {
-        self.actors.drain(..).try_for_each(|actor| actor.roll_back(played))
+        // Those that acted last have met the full disk: the others keep their room until then.
+        self.actors.drain(..).rev().try_for_each(|actor| actor.roll_back(played))
     }
 }
 
@@ -176,8 +180,7 @@ impl Player {
             played: &self.played,
             others: &changes,
             fills: stage.fills,
-            // Threads of the database may be in the way too.
-            is_alone: others.is_empty() && stage.stepped.is_some(),
+            is_alone: others.is_empty() && stage.is_sound,
             flush_log: stage.db.options().flush_log_at_trx_commit,
         };
         play(&mut self.oracle, &world)

@@ -85,8 +85,12 @@ impl Statement {
             11..=13 => Statement::Insert(Some(rng.u64(..IDS)), random_content(rng)),
             14 => Statement::Insert(None, random_content(rng)),
             15 => {
-                let (first, count) = (rng.u64(..IDS), rng.u64(1..9));
-                Statement::InsertMany((first..first + count).map(|id| (id, random_content(rng))).collect())
+                let (first, count, is_long) = (rng.u64(..IDS), rng.u64(1..12), rng.u32(..4) == 0);
+                let content = |rng: &mut Choices| match is_long {
+                    true => Content { a: rng.u32(..FEW), b: rng.u32(..), ..Content::with_body(9000, rng) },
+                    false => random_content(rng),
+                };
+                Statement::InsertMany((first..first + count).map(|id| (id, content(rng))).collect())
             }
             16 => {
                 let rows = (0..rng.u32(1..7)).map(|_| (rng.bool().then(|| rng.u64(..IDS)), random_content(rng)));

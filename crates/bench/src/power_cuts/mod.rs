@@ -185,7 +185,7 @@ impl Trial {
     }
 
     fn play(&mut self, db: &Database, scene: &mut Scene, choices: &mut Choices) -> Result<()> {
-        let stage = Stage { db, stepped: None, fills: false };
+        let stage = Stage { db, stepped: None, fills: false, is_sound: false };
         (0..LETTERS).try_for_each(|_| self.player.play(&stage, scene, choices))
     }
 

@@ -210,7 +210,7 @@ impl Simulation {
         };
         let looked = self.player.oracle.compare(db.database()).and_then(|()| {
             self.refuse_set_aside(&db)?;
-            self.steps(&db, steps, &mut Scene::default())
+            self.steps(&db, steps, &mut Scene::default(), None)
         });
         match looked {
             Ok(()) => db.close().map_or_else(|error| Said::Error(error.into()), |()| Said::Right),

@@ -310,22 +310,23 @@ impl Simulation {
     fn work(&mut self, db: &Stepped, faults: &Faults, stops: bool) -> Result<()> {
         let count = self.rng.u32(LEAST_STEPS..self.most_steps);
         let mut scene = Scene::with_backups(self.backups.take());
-        let worked = self.steps(db, count, &mut scene);
+        let worked = self.steps(db, count, &mut scene, Some(faults));
         self.backups = scene.backups.take();
         drop(scene);
         verdict::of_work(worked, db.database(), faults, stops)
     }
 
-    /// So many random steps, until an error.
-    fn steps(&mut self, db: &Stepped, count: u32, scene: &mut Scene) -> Result<()> {
+    /// So many random steps, until an error. Without `faults` anything may have failed.
+    fn steps(&mut self, db: &Stepped, count: u32, scene: &mut Scene, faults: Option<&Faults>) -> Result<()> {
         let (database, fills) = (db.database(), self.setting.grows);
-        let stage = Stage { db: database, stepped: Some(db), fills };
         let before = self.player.acknowledged;
         for _ in 0..count {
             if self.rng.is_at_end() {
                 break;
             }
             self.now_ms.fetch_add(self.rng.u64(..20), Relaxed);
+            let is_sound = faults.is_some_and(|faults| faults.failures() == 0);
+            let stage = Stage { db: database, stepped: Some(db), fills, is_sound };
             let done = self.player.play(&stage, scene, &mut self.rng);
             let outcome = match &done {
                 Ok(()) => 0,
