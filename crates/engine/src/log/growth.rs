@@ -9,11 +9,12 @@
 //!    one after the other; then blocks may lie there. A crash before leaves the old ring, in a longer file.
 //! 4. A full disk is no error: the ring stays as it is, and the device is asked again after a while ([`REFUSED_FOR`]).
 //! 5. Where commits wait for syncs the new part is written as zeros, so that no sync has to wait for the file system's
-//!    own records. Else nobody waits for that, and the zeros would cost as much as the redo.
+//!    own records. Else nobody waits for that, and the zeros would cost as much as the redo. They are written a piece a
+//!    step ([`PIECE_BYTES`]): the thread has dirty pages to flush and checkpoints to move meanwhile.
 
 use super::Log;
 use super::checkpoint::write_zeros;
-use super::format::{self, Geometry, Header};
+use super::format::{self, BLOCK_BYTES, Geometry, Header};
 use crate::config::FlushLog;
 use crate::error::Result;
 use crate::types::Lsn;
@@ -23,28 +24,32 @@ use std::time::{Duration, Instant};
 const REFUSED_FOR: Duration = Duration::from_secs(10);
 /// How many times as large the ring becomes. Not more: what is written as zeros for nothing costs as much as redo.
 const FACTOR: u64 = 2;
+/// Zeros written in a step.
+const PIECE_BYTES: u64 = if cfg!(test) { 8 * BLOCK_BYTES } else { 4 << 20 };
 /// The part of the ring that may be in use before it grows: the rest must take the redo until it has grown.
 const FULL_PART: u64 = 2;
 
 impl Log {
-    /// Grows the ring if that is due and possible. One thread calls it.
+    /// Grows the ring, or makes a piece of the room for it, if that is due and possible; says whether it is to be
+    /// called again at once. One thread calls it.
     ///
     /// # Errors
     /// [`Error::Poisoned`](crate::Error::Poisoned), or the I/O error that stops the database.
-    pub fn growth_step(&self) -> Result<()> {
+    pub fn growth_step(&self) -> Result<bool> {
         let size_bytes = self.geometry().size_bytes();
         if size_bytes >= self.most_bytes || self.is_growth_refused() || !self.is_growth_due() {
-            return Ok(());
+            return Ok(false);
         }
         let wanted = size_bytes.saturating_mul(FACTOR).min(self.most_bytes);
         self.poison.check()?;
-        if !self.make_room_for(wanted)? {
-            return Ok(());
+        let have = self.make_room_for(wanted)?;
+        if have < wanted {
+            return Ok(!self.is_growth_refused());
         }
         let mut io = self.io.lock();
         let start = self.geometry().start_of_lap(self.written_lsn());
         if format::block_floor(self.oldest_needed().0) < start.0 {
-            return Ok(());
+            return Ok(false);
         }
         self.sync(&mut io)?;
         let durable_lsn = self.durable_lsn();
@@ -58,7 +63,7 @@ impl Log {
         }
         drop(io);
         self.space.resized(geometry.capacity_bytes(), || self.checkpoint_lsn());
-        Ok(())
+        Ok(false)
     }
 
     /// Rule 4.
@@ -77,25 +82,27 @@ impl Log {
         self.checkpoint_lsn().min(self.space.kept())
     }
 
-    /// Makes the file so long (rule 5); false if the disk has no room for it.
-    fn make_room_for(&self, bytes: u64) -> Result<bool> {
+    /// Makes the file so long and, a piece at a time, ready for redo (rule 5); up to where it is. A disk that has no
+    /// room for it is noted.
+    fn make_room_for(&self, bytes: u64) -> Result<u64> {
         let have = self.io.lock().made_bytes;
         if bytes <= have {
-            return Ok(true);
+            return Ok(have);
         }
-        let made = self.device.set_len_bytes(bytes).and_then(|()| match self.flush_log_at_trx_commit {
-            FlushLog::Sync => write_zeros(&*self.device, have..bytes),
-            FlushLog::Write | FlushLog::EverySecond => Ok(()),
-        });
+        let (ready, zeros) = match self.flush_log_at_trx_commit {
+            FlushLog::Sync => (bytes.min(have + PIECE_BYTES), have..bytes.min(have + PIECE_BYTES)),
+            FlushLog::Write | FlushLog::EverySecond => (bytes, 0..0),
+        };
+        let made = self.device.set_len_bytes(bytes).and_then(|()| write_zeros(&*self.device, zeros));
         match made {
             Err(error) if error.is_full() => {
                 *self.growth_refused.lock() = Some(Instant::now());
-                Ok(false)
+                Ok(have)
             }
             made => {
                 self.stop_on_failure(made)?;
-                self.io.lock().made_bytes = bytes;
-                Ok(true)
+                self.io.lock().made_bytes = ready;
+                Ok(ready)
             }
         }
     }

@@ -31,7 +31,7 @@ fn run(device: Arc<dyn Device>, seed: u64, mode: FlushLog) -> Run {
         let size = log.size_bytes();
         let done = match random.u32(..20) {
             0..8 => log.flush_to(log.end_lsn()).map(|()| run.durable = log.end_lsn()),
-            8..10 => log.growth_step(),
+            8..10 => log.growth_step().map(drop),
             _ => Ok(()),
         };
         run.grown += u32::from(log.size_bytes() > size);
@@ -65,6 +65,23 @@ fn a_power_cut_at_any_write_or_sync_of_a_growing_ring_loses_nothing() {
             drop(log);
         }
     }
+}
+
+/// The thread that grows the ring has checkpoints to move meanwhile.
+#[test]
+fn room_is_made_in_pieces() {
+    let device = new_device();
+    let (log, found) = open_growing(Arc::new(device.clone()), FlushLog::Sync, MOST).unwrap();
+    log.start(found.end_lsn).unwrap();
+    (0..12).for_each(|n| assert!(append(&log, n, 3000) > found.end_lsn));
+    let written = || device.unsynced().iter().map(|range| range.end - range.start).max();
+    for _ in 0..2 {
+        assert!(log.growth_step().unwrap());
+        assert_eq!(written(), Some(8 * format::BLOCK_BYTES));
+        assert_eq!(log.size_bytes(), SMALL);
+    }
+    assert!(!log.growth_step().unwrap());
+    assert_eq!(log.size_bytes(), 2 * SMALL);
 }
 
 /// Who asks for redo from before the ring's base, as an archive may that was not followed for a time, gets none.

@@ -36,7 +36,7 @@ impl Cleaner {
     /// asks to be called again at once.
     pub fn step(&mut self, pool: &Pool, log: &Log, now_ms: u64) -> Result<usize> {
         pool.set_now_ms(now_ms);
-        log.growth_step()?;
+        let is_log_growing = log.growth_step()?;
         let orders = self.pacer.decide(&snapshot(pool, log, now_ms));
         pool.stats.redo_bytes_per_s.set(self.pacer.redo_bytes_per_s() as u64);
         pool.cleaner.pace.set(orders.user_redo_bytes_per_s, log.end_lsn());
@@ -46,7 +46,7 @@ impl Cleaner {
         move_checkpoint(pool, log)?;
         self.mark_idle_log(log, now_ms)?;
         pool.publish_gauges();
-        if flushed >= BATCH_PAGES / 2 || slows_writers {
+        if flushed >= BATCH_PAGES / 2 || slows_writers || is_log_growing {
             pool.cleaner.page_cleaner.wake();
         }
         Ok(flushed)
