@@ -1,8 +1,8 @@
 //! Imports into new tables that have not finished: what a killed one leaves is recognized by the next one.
 //!
 //! Rules
-//! 1. While a new table is being filled, the table [`RECORDS`] has a record of it, made before the table: what the table
-//!    looks like, and how many of its rows are committed. The count changes in the transactions of the rows.
+//! 1. While a new table is being filled, the table [`RECORDS`] has a record of it, made before the table: what the
+//!    table looks like, and how many of its rows are committed. The count changes in the transactions of the rows.
 //! 2. A table that looks like its record, and has that many rows, is what a killed import left: the next import drops
 //!    it. Any other table of that name is the user's, and the record is old.
 //! 3. [`RECORDS`] is dropped when it has no record any more.

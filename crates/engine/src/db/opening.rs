@@ -48,9 +48,9 @@ impl Database {
 
     /// Opens an existing database to read it only: not a byte of its files is written, so they may lie on a file system
     /// mounted read-only. A database that was not closed is recovered beside its files, which stay as they are: what
-    /// recovery and rollbacks change is kept in memory, and beyond 32 MiB for each file in a temporary file in the folder
-    /// `TMPDIR`, or `/var/tmp`. Others may read it at the same time. There is no purge, so a damaged page is an error
-    /// only for a call that reads it.
+    /// recovery and rollbacks change is kept in memory, and beyond 32 MiB for each file in a temporary file in the
+    /// folder `TMPDIR`, or `/var/tmp`. Others may read it at the same time. There is no purge, so a damaged page is an
+    /// error only for a call that reads it.
     ///
     /// # Errors
     /// As [`open`](Database::open).

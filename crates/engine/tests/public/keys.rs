@@ -309,8 +309,8 @@ fn an_index_is_built_with_read_ahead() {
     assert!(of_rows > leaves / 2 && of_both < of_rows + leaves / 4, "{of_rows} and {of_both} pages");
 }
 
-/// The end of a range lies where its value is, not where an F32 column would round it to; equality rounds, as a row that
-/// is written does.
+/// The end of a range lies where its value is, not where an F32 column would round it to; equality rounds, as a row
+/// that is written does.
 #[test]
 fn the_ends_of_a_range_of_floats_are_not_rounded() {
     let db = open(&StorageSet::memory());

@@ -49,7 +49,8 @@ pub fn lock_alone(folder: &Path) -> Result<FolderLock, OpenError> {
     lock(folder, Access::Write)
 }
 
-/// Locks `folder` together with others that only read it, as a [`StorageSet`](crate::StorageSet) that is read only does.
+/// Locks `folder` together with others that only read it, as a [`StorageSet`](crate::StorageSet) that is read
+/// only does.
 ///
 /// # Errors
 /// As [`lock_alone`].
