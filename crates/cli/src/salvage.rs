@@ -20,6 +20,7 @@ use highwater::config::PageSize;
 use highwater::inspect::{RawFile, look};
 use highwater::{Database, Error, Options, SalvageReport};
 use highwater_storage::{Device, FileDevice, MemoryDevice, StorageSet, is_within, redo_path};
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -68,14 +69,14 @@ struct Source {
 
 fn source(dir: &Path, options: &Options) -> Result<Source, Failure> {
     let redo = redo_path(options.log_dir.as_deref().unwrap_or(dir));
-    if !redo.exists() {
+    if is_missing(&redo)? {
         let data = FileDevice::open_read_only(&dir.join("data")).map_err(Error::from)?;
         let hint = "if it lies in another folder, name that with --log-dir";
         return Ok(Source::without_redo(Arc::new(data), format!("{} is missing; {hint}", redo.display())));
     }
     let (set, mut problem) = match StorageSet::open_read_only(dir, options.log_dir.as_deref()) {
         Ok(set) => (set, Vec::new()),
-        Err(error) if !dir.join("doublewrite").exists() => {
+        Err(error) if is_missing(&dir.join("doublewrite"))? => {
             (without_doublewrite(dir, &redo)?, vec![format!("pages that a crash tore are lost: {error}")])
         }
         Err(error) => return Err(Error::from(error).into()),
@@ -100,6 +101,15 @@ impl Source {
     fn without_redo(data: Arc<dyn Device>, why: String) -> Source {
         let lost = "its data file is read as it is: what was in the redo log only is lost".to_string();
         Source { data, problem: vec![format!("the database cannot be opened: {why}"), lost] }
+    }
+}
+
+/// Whether there is no such file. One that a link leads to, or that may not be looked at, is not missing.
+fn is_missing(path: &Path) -> Result<bool, Failure> {
+    match (std::fs::symlink_metadata(path), std::fs::metadata(path)) {
+        (Err(error), _) if error.kind() == ErrorKind::NotFound => Ok(true),
+        (Ok(_), Ok(_)) => Ok(false),
+        (Err(error), _) | (_, Err(error)) => Err(Failure::Usage(format!("{}: {error}", path.display()))),
     }
 }
 
