@@ -14,7 +14,7 @@
 
 use super::Log;
 use super::checkpoint::write_zeros;
-use super::format::{self, BLOCK_BYTES, Geometry, Header};
+use super::format::{self, Geometry, Header};
 use crate::config::FlushLog;
 use crate::error::Result;
 use crate::types::Lsn;
@@ -25,7 +25,7 @@ const REFUSED_FOR: Duration = Duration::from_secs(10);
 /// How many times as large the ring becomes. Not more: what is written as zeros for nothing costs as much as redo.
 const FACTOR: u64 = 2;
 /// Zeros written in a step.
-const PIECE_BYTES: u64 = if cfg!(test) { 8 * BLOCK_BYTES } else { 4 << 20 };
+const PIECE_BYTES: u64 = 4 << 20;
 /// The part of the ring that may be in use before it grows: the rest must take the redo until it has grown.
 const FULL_PART: u64 = 2;
 

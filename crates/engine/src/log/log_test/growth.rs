@@ -71,17 +71,22 @@ fn a_power_cut_at_any_write_or_sync_of_a_growing_ring_loses_nothing() {
 #[test]
 fn room_is_made_in_pieces() {
     let device = new_device();
-    let (log, found) = open_growing(Arc::new(device.clone()), FlushLog::Sync, MOST).unwrap();
+    let (log, found) = open_growing(Arc::new(device.clone()), FlushLog::Sync, 16 << 20).unwrap();
     log.start(found.end_lsn).unwrap();
-    (0..12).for_each(|n| assert!(append(&log, n, 3000) > found.end_lsn));
-    let written = || device.unsynced().iter().map(|range| range.end - range.start).max();
-    for _ in 0..2 {
-        assert!(log.growth_step().unwrap());
-        assert_eq!(written(), Some(8 * format::BLOCK_BYTES));
-        assert_eq!(log.size_bytes(), SMALL);
+    let fill = || append(&log, 1, (log.capacity_bytes() / 8).min(200_000) as usize);
+    while log.size_bytes() < 8 << 20 {
+        fill();
+        while log.growth_step().unwrap() {}
     }
+    let (size_bytes, mut appends) = (log.size_bytes(), 0..100);
+    while !log.growth_step().unwrap() {
+        fill();
+        assert!(appends.next().is_some() && log.size_bytes() == size_bytes, "half of the ring is free");
+    }
+    let zeros = device.unsynced().iter().map(|range| range.end - range.start).max();
+    assert_eq!((log.size_bytes(), zeros), (size_bytes, Some(4 << 20)));
     assert!(!log.growth_step().unwrap());
-    assert_eq!(log.size_bytes(), 2 * SMALL);
+    assert_eq!(log.size_bytes(), 16 << 20);
 }
 
 /// Who asks for redo from before the ring's base, as an archive may that was not followed for a time, gets none.
