@@ -7,7 +7,7 @@
 //! 2. Durable: a commit that returned survives a power cut. Relaxed: it survives the end of the process, and at most
 //!    about a second of commits is lost with the power. (redb has no level in between: a commit that it has not synced
 //!    is lost with the process too.)
-//! 3. Everything else is as the engine's documentation says; `docs/results/peers` has a page on each.
+//! 3. Everything else is as the engine's documentation says; `docs/results/peers/settings.md` has a section on each.
 
 use highwater_bench::Result;
 use highwater_bench::compared::{self, Answer, Database, Request};

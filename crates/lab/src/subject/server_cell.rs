@@ -4,7 +4,7 @@
 //! 1. The server alone is in the memory group, with everything that it starts; its clients are threads of this process.
 //!    The group is that of the whole cell: a server that the kernel ended in it has no result.
 //! 2. What is set is what the engines in a process have: cache, durability. The rest is as the servers' documentation
-//!    says for flash (`docs/results/peers/servers.md`).
+//!    says for flash (`docs/results/peers/settings.md`).
 
 use super::compare::Compared;
 use super::{Files, Installed, MemoryGroup, Server, Settings, SubjectKind};

@@ -6,7 +6,7 @@
 //!    its clients in this process. Servers are measured when they are asked for.
 //! 2. In memory all get the same cache; beyond memory their processes get the same memory, to be used as each does it
 //!    best. All have the same durability and the same workload code.
-//!    `docs/results/peers` has a page on each engine: what is set, and what is not alike.
+//!    `docs/results/peers/settings.md` has a section on each engine: what is set, and what is not alike.
 //! 3. Subjects take turns within a setting, repetition after repetition; settings on the same data follow each other,
 //!    so that the loaded data of one kind and size lie on the disk at a time.
 //! 4. The claims are Highwater's aim: no cell is lost. A claim compares Highwater with the peer that was fastest in
