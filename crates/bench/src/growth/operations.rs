@@ -14,19 +14,19 @@ use std::time::Duration;
 
 /// Every operation.
 pub const OPERATIONS: &[Growing] = &[
-    Growing { name: "rollback", of: "updates of one row", size: 4000, run: rollback },
-    Growing { name: "savepoints", of: "updates of one row, and rollbacks to savepoints", size: 2000, run: savepoints },
-    Growing { name: "recovery", of: "updates of one row, cut off by a crash", size: 4000, run: recovery },
-    Growing { name: "purge", of: "updates of one row, half of them kept by a snapshot", size: 4000, run: purge },
-    Growing { name: "versions", of: "versions of a row under an old snapshot", size: 10_000, run: versions },
-    Growing { name: "duplicates", of: "times a unique value is taken beside a snapshot", size: 4000, run: duplicates },
-    Growing { name: "bulk-recovery", of: "rows inserted, cut off by a crash", size: 20_000, run: bulk_recovery },
-    Growing { name: "create-tables", of: "tables created", size: 500, run: create_tables },
-    Growing { name: "drop-tables", of: "tables dropped", size: 500, run: drop_tables },
-    Growing { name: "open-tables", of: "tables at an opening", size: 4000, run: open_tables },
-    Growing { name: "backup-chain", of: "incremental backups, restored", size: 6, run: backup_chain },
+    Growing { name: "rollback", of: "updates of one row", size: 2000, run: rollback },
+    Growing { name: "savepoints", of: "updates of one row, and rollbacks to savepoints", size: 1000, run: savepoints },
+    Growing { name: "recovery", of: "updates of one row, cut off by a crash", size: 2000, run: recovery },
+    Growing { name: "purge", of: "updates of one row, half of them kept by a snapshot", size: 2000, run: purge },
+    Growing { name: "versions", of: "versions of a row under an old snapshot", size: 5000, run: versions },
+    Growing { name: "duplicates", of: "times a unique value is taken beside a snapshot", size: 2000, run: duplicates },
+    Growing { name: "bulk-recovery", of: "rows inserted, cut off by a crash", size: 8000, run: bulk_recovery },
+    Growing { name: "create-tables", of: "tables created", size: 300, run: create_tables },
+    Growing { name: "drop-tables", of: "tables dropped", size: 300, run: drop_tables },
+    Growing { name: "open-tables", of: "tables at an opening", size: 2000, run: open_tables },
+    Growing { name: "backup-chain", of: "incremental backups, restored", size: 4, run: backup_chain },
     Growing { name: "waiting", of: "sessions that wait for one row", size: 100, run: waiting },
-    Growing { name: "ranges", of: "sessions that hold one range", size: 1000, run: ranges },
+    Growing { name: "ranges", of: "sessions that hold one range", size: 500, run: ranges },
 ];
 
 pub(super) fn options() -> Options {
