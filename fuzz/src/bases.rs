@@ -1,9 +1,9 @@
 //! Small databases and backups that inputs damage: committed, compressed, in `bases/`. `cargo run --bin bases` in this
-//! folder makes them anew, which is needed when a format changes.
+//! folder recreates them, which is needed when a format changes.
 
 use crate::input::Input;
 use highwater::Options;
-use highwater::internals::seals::Seals;
+use highwater::internals::checksum_fixer::ChecksumFixer;
 use highwater_bench::corruption::{Files, Left, STORES, Store, damaged, options};
 use highwater_storage::StorageSet;
 use std::ops::Range;
@@ -13,9 +13,9 @@ use std::sync::{Arc, OnceLock};
 /// Unit in which places of edits are chosen.
 const BLOCK_BYTES: usize = 4096;
 /// Edits of an input.
-const MOST_EDITS: usize = 32;
+const MAX_EDITS: usize = 32;
 /// Length of an edited file at most.
-const MOST_BYTES: usize = 16 << 20;
+const MAX_BYTES: usize = 16 << 20;
 
 /// Every database: how its pages are kept and how it was left.
 pub fn databases() -> impl Iterator<Item = (Store, Left)> {
@@ -53,7 +53,7 @@ pub struct Base {
     pub options: Options,
     files: Files,
     /// Its checksums.
-    pub seals: Seals,
+    pub checksums: ChecksumFixer,
     /// Blocks of each file that are not zeros.
     blocks: [Vec<usize>; 3],
 }
@@ -65,14 +65,14 @@ pub fn bases() -> &'static [Base] {
         let load = |(n, (store, _)): (usize, (Store, Left))| {
             let files = unpack("database", n).expect("the bases are made by `cargo run --bin bases`");
             let [data, redo, copies] = <[Vec<u8>; 3]>::try_from(files).expect("a database has three files");
-            let seals = Seals::of([&data, &redo, &copies]).expect("a base is whole");
+            let checksums = ChecksumFixer::of([&data, &redo, &copies]).expect("a base is whole");
             let used = |file: &Vec<u8>| -> Vec<usize> {
                 let blocks = file.chunks(BLOCK_BYTES).enumerate();
                 blocks.filter(|(_, block)| block.iter().any(|byte| *byte != 0)).map(|(number, _)| number).collect()
             };
             let blocks = [used(&data), used(&redo), used(&copies)];
             let options = options(store).expect("the options of a base are right");
-            Base { options, seals, blocks, files: [data, redo, copies].map(Arc::new) }
+            Base { options, checksums, blocks, files: [data, redo, copies].map(Arc::new) }
         };
         databases().enumerate().map(load).collect()
     })
@@ -94,7 +94,7 @@ impl Base {
     pub fn edited(&self, input: &mut Input<'_>) -> Files {
         let mut files: [Option<Vec<u8>>; 3] = [None, None, None];
         let mut edits: [Vec<Range<usize>>; 3] = Default::default();
-        for _ in 0..MOST_EDITS {
+        for _ in 0..MAX_EDITS {
             if input.is_empty() {
                 break;
             }
@@ -105,7 +105,7 @@ impl Base {
         }
         for (file, edits) in edits.iter().enumerate() {
             if let Some(bytes) = &mut files[file] {
-                self.seals.mend(file, bytes, edits);
+                self.checksums.fix(file, bytes, edits);
             }
         }
         let mut number = 0;
@@ -124,7 +124,7 @@ impl Base {
         match what {
             0 => {
                 // Another length.
-                bytes.resize((input.u32() as usize).min(MOST_BYTES), 0);
+                bytes.resize((input.u32() as usize).min(MAX_BYTES), 0);
                 None
             }
             1 => {

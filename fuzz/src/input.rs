@@ -48,9 +48,9 @@ impl<'a> Input<'a> {
         &of[self.below(of.len())]
     }
 
-    /// At most so many bytes; their number is read first, as far as one byte says it.
-    pub fn some(&mut self, most: usize) -> &'a [u8] {
-        let len = usize::from(self.byte()).min(most);
+    /// At most this many bytes; their number is read first, as far as one byte says it.
+    pub fn some(&mut self, max: usize) -> &'a [u8] {
+        let len = usize::from(self.byte()).min(max);
         self.take(len)
     }
 

@@ -7,7 +7,7 @@
 
 use crate::bases::storage;
 use highwater::inspect::{self, RawFile};
-use highwater::internals::{Manner, Step, Stepped};
+use highwater::internals::{BackgroundStep, DeterministicDb, OpenOverrides};
 use highwater::{Database, Error, Options, PageNo, ReadTxn, Row, Table, ValueRef, salvage, values};
 use highwater_bench::corruption::Files;
 use highwater_storage::StorageSet;
@@ -58,12 +58,13 @@ pub fn save(files: &Files, options: &Options) {
     }
 }
 
-fn open(storage: StorageSet, options: &Options) -> Result<Stepped, Error> {
+fn open(storage: StorageSet, options: &Options) -> Result<DeterministicDb, Error> {
     let now_ms: Arc<AtomicU64> = Arc::default();
     now_ms.store(1000, Relaxed);
-    // A transaction that damage keeps from being rolled back holds its rows: who waits for them need not wait long.
+    // A transaction that damage keeps from being rolled back holds its rows: a transaction that waits for them need not
+    // wait long.
     let options = Options { lock_wait_timeout_ms: 1, ..options.clone() };
-    Stepped::open(storage, options, &Manner::default(), now_ms)
+    DeterministicDb::open(storage, options, &OpenOverrides::default(), now_ms)
 }
 
 /// Opens the database and uses it.
@@ -76,7 +77,7 @@ pub fn open_and_use(files: &Files, options: &Options) {
     let is_sound = is_sound(db.database());
     let read = read_all(db.database());
     let written = write(db.database());
-    let stepped = Step::ALL.iter().try_for_each(|step| db.step(*step));
+    let stepped = BackgroundStep::ALL.iter().try_for_each(|step| db.step(*step));
     let after = read_all(db.database());
     let closed = db.close();
     for error in [read.err(), after.err(), written.err(), stepped.err(), closed.err()].into_iter().flatten() {
@@ -153,7 +154,7 @@ fn disagreement(what: &str) -> Error {
 }
 
 /// Changes rows of the table that all bases have. The first error, if there is one; what other transactions hold, or
-/// what is there already, is none.
+/// what is there already, is not an error.
 fn write(db: &Database) -> Result<(), Error> {
     let Ok(table) = db.table("person") else { return Ok(()) };
     if table.columns().len() != 4 {

@@ -22,7 +22,7 @@ pub mod values;
 const ADDRESS_SPACE_BYTES: u64 = 8 << 30;
 
 /// Limits what a target may reserve, so that a length out of damaged bytes that is believed ends it; keeps memory that
-/// is given back for the next input.
+/// is released for the next input.
 pub fn start() {
     for option in [libc::M_MMAP_THRESHOLD, libc::M_TRIM_THRESHOLD] {
         // SAFETY: it changes how memory is taken from the system, not what was taken.

@@ -3,7 +3,7 @@
 #![no_main]
 
 use highwater::config::FlushMethod;
-use highwater::internals::seals;
+use highwater::internals::checksum_fixer;
 use highwater::{Database, Options, RestoreOptions, Until};
 use highwater_fuzz::bases::unpack;
 use highwater_fuzz::input::Input;
@@ -16,7 +16,7 @@ use std::sync::OnceLock;
 /// Bytes of a page of the backups.
 const PAGE_BYTES: usize = 4096;
 /// Edits of an input.
-const MOST: usize = 16;
+const MAX: usize = 16;
 
 struct State {
     folder: tempfile::TempDir,
@@ -33,12 +33,12 @@ libfuzzer_sys::fuzz_target!(init: highwater_fuzz::start(), |data: &[u8]| {
     let mut input = Input::new(data);
     let mut files = input.one_of(&state.backups).clone();
     let (how, to) = (input.byte(), input.byte());
-    for _ in 0..MOST {
+    for _ in 0..MAX {
         if !input.is_empty() {
             edit(&mut files, &mut input);
         }
     }
-    (0..2).for_each(|link| mend(&mut files[3 * link..3 * link + 3]));
+    (0..2).for_each(|link| fix(&mut files[3 * link..3 * link + 3]));
     let folder = state.folder.path();
     let chain: Vec<PathBuf> = (0..2).map(|link| write(folder, link, &files[3 * link..])).collect();
     let chain = &chain[..1 + usize::from(how & 1)];
@@ -130,29 +130,29 @@ fn edit_manifest(file: &mut Vec<u8>, field: u8, number: u64) {
 }
 
 /// Makes the checksums of a backup right: pages, groups of redo, files, manifest.
-fn mend(files: &mut [Vec<u8>]) {
+fn fix(files: &mut [Vec<u8>]) {
     let [pages, redo, text] = files else { return };
     let mut sealed = manifest(text);
     let number = |name: &str| sealed["manifest"][name].as_u64();
     let (Some(start), Some(generation)) = (number("start_lsn"), number("generation")) else { return };
     for record in pages.chunks_exact_mut(4 + PAGE_BYTES) {
         let (number, page) = record.split_at_mut(4);
-        seals::seal_page(page, u32::from_le_bytes(std::array::from_fn(|n| number[n])));
+        checksum_fixer::stamp_page(page, u32::from_le_bytes(std::array::from_fn(|n| number[n])));
     }
     let mut at = 0;
     while let Some(frame) = redo.get(at..at + 8) {
         let len = u32::from_le_bytes(std::array::from_fn(|n| frame[n])) as usize;
         let Some(payload) = redo.get(at + 8..).and_then(|rest| rest.get(..len)) else { break };
-        let frame = seals::frame(payload, start.wrapping_add(at as u64), generation);
+        let frame = checksum_fixer::frame(payload, start.wrapping_add(at as u64), generation);
         redo[at..at + 8].copy_from_slice(&frame);
         at += 8 + len;
     }
-    let sums = [pages, redo].map(|file| (file.len(), format!("{:08x}", seals::sum(file))));
+    let sums = [pages, redo].map(|file| (file.len(), format!("{:08x}", checksum_fixer::sum(file))));
     for (n, (bytes, sum)) in sums.into_iter().enumerate() {
         let Some(file) = sealed["manifest"]["files"].get_mut(n) else { return };
         (file["bytes"], file["crc32c"]) = (bytes.into(), sum.into());
     }
-    let sum = seals::sum(sealed["manifest"].to_string().as_bytes());
+    let sum = checksum_fixer::sum(sealed["manifest"].to_string().as_bytes());
     sealed["crc32c"] = format!("{sum:08x}").into();
     *text = serde_json::to_vec(&sealed).expect("a manifest has string keys");
 }

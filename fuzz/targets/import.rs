@@ -14,7 +14,7 @@ mod export;
 mod import;
 
 use export::ExportArgs;
-use highwater::internals::{Manner, Stepped};
+use highwater::internals::{DeterministicDb, OpenOverrides};
 use highwater::{Database, Options, Schema, Type};
 use highwater_fuzz::input::Input;
 use highwater_storage::StorageSet;
@@ -65,7 +65,7 @@ mod progress {
 
 struct State {
     folder: tempfile::TempDir,
-    db: Stepped,
+    db: DeterministicDb,
 }
 
 static STATE: OnceLock<State> = OnceLock::new();
@@ -73,7 +73,7 @@ static STATE: OnceLock<State> = OnceLock::new();
 libfuzzer_sys::fuzz_target!(init: highwater_fuzz::start(), |data: &[u8]| {
     let state = STATE.get_or_init(|| {
         let options = Options { buffer_pool_size: 4 << 20, log_file_size: 4 << 20, ..Options::default() };
-        let db = Stepped::open(StorageSet::memory(), options, &Manner::default(), Arc::default());
+        let db = DeterministicDb::open(StorageSet::memory(), options, &OpenOverrides::default(), Arc::default());
         let db = db.expect("a database in memory opens");
         State { folder: highwater_fuzz::folder(), db }
     });

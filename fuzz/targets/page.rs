@@ -2,12 +2,12 @@
 
 #![no_main]
 
-use highwater::internals::laws;
+use highwater::internals::fuzz_properties;
 use highwater_fuzz::bases::bases;
 use highwater_fuzz::input::Input;
 
 /// Operations of an input.
-const MOST: usize = 64;
+const MAX: usize = 64;
 
 libfuzzer_sys::fuzz_target!(init: highwater_fuzz::start(), |data: &[u8]| {
     let mut input = Input::new(data);
@@ -16,7 +16,7 @@ libfuzzer_sys::fuzz_target!(init: highwater_fuzz::start(), |data: &[u8]| {
         n => bases()[usize::from(n) % bases().len()].block(&mut input),
     };
     if page[16] == 0 {
-        laws::format_page(&mut page, input.byte(), input.byte(), 1);
+        fuzz_properties::format_page(&mut page, input.byte(), input.byte(), 1);
     }
     for _ in 0..usize::from(input.byte() % 8) {
         let at = input.below(page.len() - 16);
@@ -24,11 +24,11 @@ libfuzzer_sys::fuzz_target!(init: highwater_fuzz::start(), |data: &[u8]| {
         page[at..at + bytes.len()].copy_from_slice(bytes);
     }
     let key = input.some(40);
-    laws::page(&page, key);
+    fuzz_properties::page(&page, key);
     let mut operations = input.rest();
-    for _ in 0..MOST {
-        let Some(used) = laws::operation(&mut page, operations) else { break };
+    for _ in 0..MAX {
+        let Some(used) = fuzz_properties::operation(&mut page, operations) else { break };
         operations = &operations[used..];
-        laws::page(&page, key);
+        fuzz_properties::page(&page, key);
     }
 });

@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use highwater::internals::laws;
+use highwater::internals::fuzz_properties;
 use highwater::{Column, DateTime, Decimal, TableDefinition, Type, Value};
 use highwater_fuzz::input::Input;
 use highwater_fuzz::values::{are_equal, compare};
@@ -10,20 +10,20 @@ use highwater_fuzz::values::{are_equal, compare};
 libfuzzer_sys::fuzz_target!(init: highwater_fuzz::start(), |data: &[u8]| {
     let mut input = Input::new(data);
     match input.byte() % 6 {
-        0 => laws::catalog(input.take(9), input.rest()),
+        0 => fuzz_properties::catalog(input.take(9), input.rest()),
         1 => {
             let definition = input.take(usize::from(input.clone().u16()));
-            if let Some(definition) = laws::definition(definition) {
+            if let Some(definition) = fuzz_properties::definition(definition) {
                 bytes(&definition, input.rest());
             }
         }
         2 => {
             let payload = input.some(200);
-            laws::undo(input.rest(), payload);
+            fuzz_properties::undo(input.rest(), payload);
         }
         3 => {
             let key_bytes = usize::from(input.u16());
-            laws::stored(input.rest(), key_bytes);
+            fuzz_properties::stored(input.rest(), key_bytes);
         }
         4 => {
             let definition = definition(&mut input);
@@ -33,20 +33,20 @@ libfuzzer_sys::fuzz_target!(init: highwater_fuzz::start(), |data: &[u8]| {
             let definition = definition(&mut input);
             let rows = [0, 1].map(|_| row(&definition, &mut input));
             for row in &rows {
-                if let Some(stored) = laws::stored_row(&definition, row) {
-                    let back = laws::row(&definition, &stored).expect("a row that was encoded is one");
+                if let Some(stored) = fuzz_properties::stored_row(&definition, row) {
+                    let back = fuzz_properties::row(&definition, &stored).expect("a row that was encoded is one");
                     assert!(are_equal(&back, row), "{back:?} {row:?}");
                 }
             }
-            laws::order(&definition, [&rows[0], &rows[1]], compare);
+            fuzz_properties::order(&definition, [&rows[0], &rows[1]], compare);
         }
     }
 });
 
 /// Reads bytes as a row and as a key.
 fn bytes(definition: &TableDefinition, bytes: &[u8]) {
-    laws::row(definition, bytes);
-    laws::key(definition, &definition.primary_key, bytes);
+    fuzz_properties::row(definition, bytes);
+    fuzz_properties::key(definition, &definition.primary_key, bytes);
 }
 
 /// A table of up to six columns; the first ones are its key.

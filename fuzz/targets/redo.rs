@@ -17,7 +17,7 @@ libfuzzer_sys::fuzz_target!(init: highwater_fuzz::start(), |data: &[u8]| {
     }
     let mut files = base.files().clone();
     let mut redo = files[1].to_vec();
-    base.seals.append_redo(&mut redo, groups.into_iter());
+    base.checksums.append_redo(&mut redo, groups.into_iter());
     files[1] = Arc::new(redo);
     judge::open_and_use(&files, &base.options);
 });

@@ -1,19 +1,19 @@
-//! `cargo xtask`: checks of the source tree itself (`tidy`), of the tests (`planted`, `miri`, `tsan`), fuzzing
+//! `cargo xtask`: checks of the source tree itself (`tidy`), of the tests (`mutants`, `miri`, `tsan`), fuzzing
 //! (`fuzz`), everything that must hold at once (`test`), and the comparison with other engines, which is not part of it
 //! (`compare-build`, `compare-test`).
 //!
 //! Rules
 //! 1. It prints one line for each thing found and exits with status 1 if there was one, 2 for wrong use.
-//! 2. A check that cannot fail is none: each has a test that makes it fail.
+//! 2. A check that cannot fail is not a check: each has a test that makes it fail.
 
+mod cache_lines;
 mod compare;
-mod cores;
 mod crates;
 mod fuzz;
 mod layers;
 mod links;
 mod look;
-mod planted;
+mod mutants;
 mod primitives;
 mod quick;
 mod rooms;
@@ -33,8 +33,8 @@ const USAGE: &str = "usage: cargo xtask tidy    check layers, dependencies, file
                            under load, power cuts, damage, simulation; of each long list the part that the commit's
                            hash selects
        cargo xtask soak    the same with each list as a whole, Miri and ThreadSanitizer: many hours
-       cargo xtask planted [NAME]... | --part K/N
-                           plant known bugs (those whose names contain NAME) into a copy of the source, one at a time,
+       cargo xtask mutants [NAME]... | --part K/N
+                           build known bugs (those whose names contain NAME) into a copy of the source, one at a time,
                            and see that a test catches each of them; --part takes each Nth one from the Kth on
        cargo xtask miri    undefined behaviour: small tests of the engine under Miri
        cargo xtask tsan    data races: tests of the engine that have threads, under ThreadSanitizer
@@ -42,7 +42,7 @@ const USAGE: &str = "usage: cargo xtask tidy    check layers, dependencies, file
                            build the program that measures other storage engines (highwater lab run peers)
        cargo xtask compare-test
                            check its format and lints, and run the tests that each of those engines must pass
-       cargo xtask cores [--cores N]... [WORKLOAD]...
+       cargo xtask cache-lines [--cores N]... [WORKLOAD]...
                            count the cache lines that 16 and 64 cores (or N) would take from each other in each
                            transaction, and what that admits; workloads: read, update, insert, mixed
        cargo xtask fuzz [--seconds N] [--seed N] [--keep] [--address] [TARGET]...
@@ -74,15 +74,15 @@ fn main() -> ExitCode {
                 ExitCode::from(2)
             }
         },
-        ["cores", ref arguments @ ..] => match cores::Wanted::parse(arguments) {
-            Ok(wanted) => report(cores::run(&root, &wanted)),
+        ["cache-lines", ref arguments @ ..] => match cache_lines::Wanted::parse(arguments) {
+            Ok(wanted) => report(cache_lines::run(&root, &wanted)),
             Err(what) => {
                 eprintln!("error: {what}\n{USAGE}");
                 ExitCode::from(2)
             }
         },
-        ["planted", "--part", part] => report(planted::run_part(&root, part)),
-        ["planted", ref names @ ..] => report(planted::run(&root, names)),
+        ["planted", "--part", part] => report(mutants::run_part(&root, part)),
+        ["mutants", ref names @ ..] => report(mutants::run(&root, names)),
         _ => {
             eprintln!("{USAGE}");
             ExitCode::from(2)

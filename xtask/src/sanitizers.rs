@@ -30,7 +30,7 @@ const UNDER_MIRI: &[&str] = &[
     "txn::lock::lock_test::who_holds",
 ];
 
-/// What ThreadSanitizer runs: tests in which threads work beside each other.
+/// What ThreadSanitizer runs: tests in which threads work concurrently with each other.
 const UNDER_TSAN: &[&str] = &[
     "_test::threads",
     "_test::group_commit",

@@ -7,11 +7,11 @@
 //! | the engine's layers point down | `layers.rs` |
 //! | the engine's primitives can be replaced by a checker's | `primitives.rs` |
 //! | the crates' dependencies point down | `crates.rs` |
-//! | the patterns of planted bugs fit the source | `planted/` |
+//! | the patterns of mutants fit the source | `mutants/` |
 //! | links and paths in the documents lead somewhere | `links.rs` |
 
 use crate::source::is_test_file;
-use crate::{crates, layers, links, look, planted, primitives, rooms};
+use crate::{crates, layers, links, look, mutants, primitives, rooms};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -26,7 +26,7 @@ const ENGINE: &str = "crates/engine/src/";
 /// A folder or file that cannot be read.
 pub fn check(root: &Path) -> io::Result<Vec<String>> {
     let mut findings = check_tree(root)?;
-    findings.extend(planted::check(root));
+    findings.extend(mutants::check(root));
     Ok(findings)
 }
 

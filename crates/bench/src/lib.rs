@@ -9,13 +9,13 @@
 
 mod alphabet;
 mod backoff;
-pub mod compared;
 pub mod corruption;
 pub mod cpu;
 mod error;
 pub mod growth;
 pub mod interrupt;
 pub mod isolation;
+pub mod peers;
 pub mod power_cuts;
 pub mod report;
 pub mod result;

@@ -78,7 +78,7 @@ const FLUSH_LIST: [&str; 5] = [
     counter!(pages_flushed_dirty_pct),
     counter!(pages_flushed_checkpoint_age),
     counter!(pages_flushed_idle),
-    counter!(pages_flushed_filled),
+    counter!(pages_flushed_bulk_load),
     counter!(pages_flushed_sync),
 ];
 

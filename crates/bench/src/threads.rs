@@ -5,7 +5,7 @@
 //! 2. Clients need little stack ([`STACK_BYTES`]): thousands of them fit an address space that is limited.
 //! 3. What is left of the address space when the last thread starts must be enough for what all of them allocate and
 //!    for what the standard library sets up inside each new thread, where a failure ends the process: that much is
-//!    asked for, and given back, before each start.
+//!    asked for, and released, before each start.
 
 use crate::error::{Error, Result};
 use std::thread::{Builder, Scope};

@@ -2,11 +2,11 @@
 //! lie at the wrong place or are of an older time. `highwater torture corrupt` flips every byte.
 
 use highwater_bench::corruption::{
-    Case, Damage, File, Kind, Left, Place, STORES, Small, Store, Tally, cases, flips, grouped, run, run_groups,
+    ByteRole, Case, Damage, File, Kind, Left, STORES, Small, Store, Tally, cases, flips, grouped, run, run_groups,
 };
 use std::sync::Arc;
 
-/// Of the bytes that are in no header, every so many are flipped.
+/// Of the bytes that are in no header, every Nth are flipped.
 const EVERY: u64 = 1999;
 const THREADS: usize = 2;
 
@@ -78,12 +78,12 @@ fn blocks_at_the_wrong_place_or_of_an_older_time() {
 fn what_must_not_be_is_a_failure() {
     let small = Arc::new(Small::new(STORES[0], Left::Closed).unwrap());
     let nothing = || vec![Damage { file: File::Data, offset: 0, bytes: Vec::new() }];
-    let said_to_be_live = Case::of_byte("a page that is whole", nothing(), Place::Page(3));
+    let said_to_be_live = Case::of_byte("a page that is whole", nothing(), ByteRole::Page(3));
     let tally = run(Arc::clone(&small), vec![said_to_be_live], 1, |_| {});
     assert!(tally.failures[0].to_string().contains("nothing was reported"), "{:?}", tally.failures);
     // All three files of an earlier closing are a sound database with other rows.
     let older = File::ALL.map(|file| Damage { file, offset: 0, bytes: small.older[file as usize].to_vec() });
-    let older = Case::of_byte("an older database", older.to_vec(), Place::Unused);
+    let older = Case::of_byte("an older database", older.to_vec(), ByteRole::Unused);
     let tally = run(small, vec![older], 1, |_| {});
     assert!(tally.failures[0].to_string().contains("wrong rows"), "{:?}", tally.failures);
 }

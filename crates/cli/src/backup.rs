@@ -5,7 +5,7 @@
 //!    the LSNs of a recovery in memory would not be those of the files.
 //! 2. A database that another process has open is refused: its own process takes the backup (`Database::backup`).
 //! 3. What a killed backup or restore leaves is refused by the next one: a backup has no manifest, a restored database
-//!    lies in a folder `restoring`; the next restore into the same target begins anew.
+//!    lies in a folder `restoring`; the next restore into the same target begins again.
 
 use crate::engine_options::{EngineOptions, size};
 use crate::failure::Failure;

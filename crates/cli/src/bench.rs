@@ -13,7 +13,7 @@
 //!    closed. A second signal ends the process at once.
 //! 5. A violated consistency condition is exit status 1.
 
-use crate::backup_beside::BackupBeside;
+use crate::concurrent_backup::ConcurrentBackup;
 use crate::device::target::TargetOptions;
 use crate::engine_options::EngineOptions;
 use crate::failure::Failure;
@@ -25,7 +25,7 @@ use crate::signals;
 use crate::transaction_options::TransactionOptions;
 use crate::workload_options::{SysbenchOptions, TpccOptions, UserTableOptions, YcsbOptions};
 use clap::{Args, Subcommand};
-use highwater::config::{FlushLog, FlushNeighbors, KnobValue};
+use highwater::config::{FlushLog, FlushNeighbors, OptionValue};
 use highwater::{Database, Options, PurgeWatch};
 use highwater_bench::interrupt;
 use highwater_bench::result::RunResult;
@@ -163,7 +163,7 @@ struct Common {
     #[command(flatten)]
     transaction: TransactionOptions,
     #[command(flatten)]
-    backup: BackupBeside,
+    backup: ConcurrentBackup,
     #[command(flatten)]
     engine: EngineOptions,
 }
@@ -306,7 +306,7 @@ fn measure(
     };
     let client = store.clone().with_transactions(common.transaction.options());
     let run = || Ok(drive(&client, workload, &common.run_options(workload.is_bounded()), &mut interval)?);
-    let mut result = common.backup.beside(store.database(), lines, run)?;
+    let mut result = common.backup.run_beside(store.database(), lines, run)?;
     result.load_s = load_s;
     describe(&mut result, store.database(), common);
     let checked = conditions && !interrupt::is_requested();

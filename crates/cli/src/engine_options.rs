@@ -2,7 +2,7 @@
 
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
-use highwater::config::{KNOBS, Knob};
+use highwater::config::{OPTION_TABLE, OptionInfo};
 use highwater::{Database, Error, Options};
 use std::path::Path;
 
@@ -122,25 +122,25 @@ impl EngineOptions {
     }
 }
 
-fn knobs() -> impl Iterator<Item = &'static Knob> {
-    KNOBS.iter().filter(|knob| !HIDDEN.contains(&knob.name))
+fn engine_options() -> impl Iterator<Item = &'static OptionInfo> {
+    OPTION_TABLE.iter().filter(|option| !HIDDEN.contains(&option.name))
 }
 
-fn argument(knob: &'static Knob) -> Arg {
-    let default = if knob.default.is_empty() { String::new() } else { format!(" [default: {}]", knob.default) };
-    let doc = knob.doc.trim_end_matches('.').replace("\n ", " ");
-    Arg::new(knob.name)
-        .long(knob.name.replace('_', "-"))
-        .alias(knob.name)
+fn argument(option: &'static OptionInfo) -> Arg {
+    let default = if option.default.is_empty() { String::new() } else { format!(" [default: {}]", option.default) };
+    let doc = option.doc.trim_end_matches('.').replace("\n ", " ");
+    Arg::new(option.name)
+        .long(option.name.replace('_', "-"))
+        .alias(option.name)
         .value_name("VALUE")
         .value_parser(NonEmptyStringValueParser::new())
-        .help(format!("{doc}{default} [accepts: {}]", knob.accepts))
+        .help(format!("{doc}{default} [accepts: {}]", option.accepts))
         .help_heading("Engine options (sizes may be written 128M or 1GiB)")
 }
 
 impl Args for EngineOptions {
     fn augment_args(command: Command) -> Command {
-        knobs().fold(command, |command, knob| command.arg(argument(knob)))
+        engine_options().fold(command, |command, option| command.arg(argument(option)))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -150,8 +150,8 @@ impl Args for EngineOptions {
 
 impl FromArgMatches for EngineOptions {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let value = |knob: &Knob| matches.get_one::<String>(knob.name).cloned();
-        Ok(EngineOptions { given: knobs().filter_map(|knob| Some((knob.name, value(knob)?))).collect() })
+        let value = |option: &OptionInfo| matches.get_one::<String>(option.name).cloned();
+        Ok(EngineOptions { given: engine_options().filter_map(|option| Some((option.name, value(option)?))).collect() })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {

@@ -1,4 +1,4 @@
-//! `bench --fresh`: a benchmark's database is removed, to be made anew.
+//! `bench --fresh`: a benchmark's database is removed, to be created again.
 //!
 //! Rules
 //! 1. Only a database of which every table is the loaded benchmark's is removed; it is opened to see that.

@@ -2,7 +2,7 @@
 //!
 //! Rules
 //! 1. Progress goes to stderr; claims and where the report is go to stdout, or with `--json -` the JSON alone.
-//! 2. Ctrl-C or SIGTERM lets the measurement under way undo what it set up; a second signal, or [`PATIENCE`] without
+//! 2. Ctrl-C or SIGTERM lets the measurement under way undo what it set up; a second signal, or [`TIMEOUT`] without
 //!    success, ends the process at once, and the guards of servers and mounts clean up.
 //! 3. A claim that does not hold is exit status 1 only with `--strict`: a document's claim need not hold here. What is
 //!    too small to tell is no lost claim.
@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// How long an interrupted measurement may take to undo what it set up.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Stands for every experiment.
 const ALL: &str = "all";
@@ -175,7 +175,7 @@ fn run_experiment(args: &RunArgs) -> Result<(), Failure> {
     let request = request(args)?;
     let plan = request.plan(experiment)?;
     json_must_be_writable(args.json.as_ref())?;
-    signals::stop(Some(PATIENCE))?;
+    signals::stop(Some(TIMEOUT))?;
     for line in &plan.skipped {
         tell!("{line}");
     }
@@ -196,7 +196,7 @@ fn resume(args: &RunArgs) -> Resume {
 fn run_all(args: &RunArgs) -> Result<(), Failure> {
     let request = request(args)?;
     json_must_be_writable(args.json.as_ref())?;
-    signals::stop(Some(PATIENCE))?;
+    signals::stop(Some(TIMEOUT))?;
     let mut terminal = Terminal::new();
     let experiments: Vec<_> = experiment::all().iter().copied().filter(|one| one.is_of_all()).collect();
     let overview = experiment::run_all(&experiments, &request, resume(args), &mut terminal);

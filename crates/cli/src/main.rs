@@ -17,9 +17,9 @@ macro_rules! tell {
 
 mod at_rest;
 mod backup;
-mod backup_beside;
 mod bench;
 mod check;
+mod concurrent_backup;
 mod csv_field;
 mod device;
 mod engine_options;

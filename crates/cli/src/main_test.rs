@@ -50,8 +50,8 @@ fn every_engine_option_is_an_argument_of_bench() {
     let mut command = CommandLine::command();
     let bench = command.find_subcommand_mut("bench").expect("bench");
     let tpcc = bench.find_subcommand("tpcc").expect("tpcc");
-    for knob in highwater::config::KNOBS.iter().filter(|k| k.name != "create_if_missing") {
-        let long = knob.name.replace('_', "-");
+    for option in highwater::config::OPTION_TABLE.iter().filter(|k| k.name != "create_if_missing") {
+        let long = option.name.replace('_', "-");
         assert!(tpcc.get_arguments().any(|a| a.get_long() == Some(long.as_str())), "--{long}");
     }
 }

@@ -4,7 +4,7 @@
 //! 1. Every counter of the engine's one table, by its name there: `highwater_NAME_total`, gauges `highwater_NAME`. What
 //!    the table calls a gauge is one. The HELP of each names InnoDB's counter, where there is one.
 //! 2. Only `GET /metrics` and `HEAD /metrics` are answered; text after a `?` is ignored.
-//! 3. Each client has a thread of its own and a limit of time and bytes. One more than [`MOST_CLIENTS`] takes the place
+//! 3. Each client has a thread of its own and a limit of time and bytes. One more than [`MAX_CLIENTS`] takes the place
 //!    of the oldest, so that silent clients delay neither other scrapes nor the benchmark.
 //! 4. When the server is dropped it ends, and with it every client: then nothing holds the database open.
 
@@ -23,9 +23,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Longest wait for a client.
-const PATIENCE: Duration = Duration::from_millis(500);
+const TIMEOUT: Duration = Duration::from_millis(500);
 /// Clients at the same time.
-const MOST_CLIENTS: usize = 16;
+const MAX_CLIENTS: usize = 16;
 /// Longest request head.
 const HEAD_BYTES: usize = 8192;
 /// Upper bounds of the latency histograms, in microseconds.
@@ -76,7 +76,7 @@ impl Drop for MetricsServer {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
         // Wakes the thread; if no connection is possible, the thread is not waited for.
-        if TcpStream::connect_timeout(&self.address, PATIENCE).is_ok()
+        if TcpStream::connect_timeout(&self.address, TIMEOUT).is_ok()
             && let Some(thread) = self.thread.take()
         {
             let _ = thread.join();
@@ -122,7 +122,7 @@ impl Clients {
         let handle = client.try_clone()?;
         let mut connected = self.connected.lock();
         let (next, all) = &mut *connected;
-        if all.len() == MOST_CLIENTS
+        if all.len() == MAX_CLIENTS
             && let Some((_, oldest)) = all.pop_front()
         {
             // It may have ended by itself.
@@ -147,7 +147,7 @@ impl Drop for Place<'_> {
 }
 
 fn answer(client: &mut TcpStream, render: &impl Fn() -> String) -> std::io::Result<()> {
-    client.set_write_timeout(Some(PATIENCE))?;
+    client.set_write_timeout(Some(TIMEOUT))?;
     let head = read_head(client)?;
     let mut words = head.split_whitespace();
     let method = words.next();
@@ -173,7 +173,7 @@ fn answer(client: &mut TcpStream, render: &impl Fn() -> String) -> std::io::Resu
 fn read_head(client: &mut TcpStream) -> std::io::Result<String> {
     let (start, mut head, mut part) = (Instant::now(), Vec::new(), [0; 1024]);
     while head.len() < HEAD_BYTES && !head.windows(4).any(|four| four == b"\r\n\r\n") {
-        let left = PATIENCE.saturating_sub(start.elapsed());
+        let left = TIMEOUT.saturating_sub(start.elapsed());
         if left.is_zero() {
             break;
         }
@@ -233,16 +233,16 @@ mod tests {
     }
 
     #[test]
-    fn silent_clients_delay_nobody_and_end_with_the_server() {
+    fn silent_clients_delay_no_thread_and_end_with_the_server() {
         let server = server();
         let connect = |_| TcpStream::connect(server.address()).expect("a connection");
-        let silent: Vec<TcpStream> = (0..3 * MOST_CLIENTS).map(connect).collect();
+        let silent: Vec<TcpStream> = (0..3 * MAX_CLIENTS).map(connect).collect();
         let started = Instant::now();
         assert!(ask(&server, "GET /metrics HTTP/1.1\r\n\r\n").ends_with("\r\n\r\nall is well\n"));
-        assert!(started.elapsed() < 3 * PATIENCE, "{:?}", started.elapsed());
+        assert!(started.elapsed() < 3 * TIMEOUT, "{:?}", started.elapsed());
         drop(server);
         for mut client in silent {
-            client.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+            client.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
             assert!(client.read_to_end(&mut Vec::new()).is_ok(), "the server has ended the connection");
         }
     }

@@ -148,7 +148,7 @@ fn a_signal_ends_a_benchmark_with_its_summary_and_a_closed_database() {
     }
 }
 
-/// What was measured is a result, though the backup beside it is cut short; so is what pairs have measured.
+/// What was measured is a result, though the backup concurrently with it is cut short; so is what pairs have measured.
 #[test]
 fn a_signal_ends_a_backup_beside_a_benchmark() {
     for more in [&[][..], &["--backup-pairs", "3"]] {
@@ -164,7 +164,7 @@ fn a_signal_ends_a_backup_beside_a_benchmark() {
         let rest: Vec<String> = lines.collect();
         assert_eq!(child.0.wait().expect("the command ends").code(), Some(0), "{more:?}: {rest:?}");
         assert!(rest.iter().any(|line| line.contains("transactions:")), "{more:?}: {rest:?}");
-        assert!(!Path::new(&dest).exists(), "{more:?}: a backup that is none");
+        assert!(!Path::new(&dest).exists(), "{more:?}: not a backup");
     }
 }
 

@@ -47,7 +47,7 @@ impl Loop {
         let made = Command::new("losetup").args(["--find", "--show"]).arg(file).output().ok()?;
         let path = PathBuf::from(String::from_utf8_lossy(&made.stdout).trim());
         let open = made.status.success().then(|| File::open(&path).ok()).flatten();
-        // Detached once nobody has it open any more.
+        // Detached once no one has it open any more.
         Command::new("losetup").arg("-d").arg(&path).status().ok()?;
         Some(Loop { path, _open: open? })
     }

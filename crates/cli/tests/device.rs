@@ -406,7 +406,7 @@ fn the_laboratory_replays_traces_from_a_folder() {
     assert!(folder.path().join("with/report.html").is_file());
 }
 
-/// Nobody named traces and none are at hand: the program's own are replayed, and the report says so.
+/// No one named traces and none are at hand: the program's own are replayed, and the report says so.
 #[test]
 fn the_laboratory_replays_its_own_traces_where_there_are_no_others() {
     let folder = tempfile::tempdir().expect("a folder");

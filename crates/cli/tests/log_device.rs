@@ -34,7 +34,7 @@ fn refused(output: &Output, reason: &str) {
     assert!(!output.status.success() && stderr.contains(reason), "{stderr}");
 }
 
-/// Loads, runs, looks and checks with the redo at `log`, of so many bytes, twice.
+/// Loads, runs, looks and checks with the redo at `log`, of this many bytes, twice.
 fn works(db: &Path, log: &Path, log_bytes: u64) {
     fine(&bench(db, log, &[]));
     fine(&bench(db, log, &["--flush-method", "fsync"]));
@@ -57,7 +57,7 @@ impl Loop {
         let made = Command::new("losetup").args(["--find", "--show"]).arg(file).output().ok()?;
         let path = PathBuf::from(String::from_utf8_lossy(&made.stdout).trim());
         let open = made.status.success().then(|| File::open(&path).ok()).flatten();
-        // Detached once nobody has it open any more.
+        // Detached once no one has it open any more.
         Command::new("losetup").arg("-d").arg(&path).status().ok()?;
         Some(Loop { path, _open: open? })
     }

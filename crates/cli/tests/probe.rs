@@ -57,7 +57,7 @@ fn the_probe_is_kept_and_shown_by_inspect() {
     let first = bench(&["--dir", dir])["probe"].clone();
     assert!(first.as_str().is_some_and(|text| text.contains("measured")), "{first}");
     let lengths = |db: &Path| std::fs::metadata(db.join("doublewrite")).expect("a file").len();
-    assert!(lengths(&db) < 16 << 20, "the lent space was given back");
+    assert!(lengths(&db) < 16 << 20, "the lent space was released");
     assert_eq!(bench(&["--dir", dir])["probe"], first, "opening again measures nothing");
     let text = first.as_str().unwrap_or("?");
     assert!(said_at_opening(&["--dir", dir]).contains(&format!("auto selected {text}")), "{text}");

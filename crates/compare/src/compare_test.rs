@@ -5,13 +5,13 @@
 //! 2. What was rolled back, or dropped, is not there. A snapshot does not see what was committed after it was taken.
 //! 3. What was committed is there after the database was closed and opened again; what was committed durably, also when
 //!    its process was killed.
-//! 4. Writers of the same row lose no update: who cannot go on may try again.
+//! 4. Writers of the same row lose no update: a writer that cannot go on may try again.
 
 use crate::kv::KvStore;
 use crate::peer;
 use crate::settings::{Peer, Settings};
 use highwater::{Error as EngineError, Type, values};
-use highwater_bench::compared::{self, Verify};
+use highwater_bench::peers::{self, Verify};
 use highwater_bench::store::embedded::Embedded;
 use highwater_bench::store::{
     Column, IndexSpec, Read, RowChanges, RowView, Scan, Session, TableSpec, Transaction, column, nullable,
@@ -221,11 +221,11 @@ fn whole<P: Peer>(folder: &Path, durable: bool) {
     snapshots(&store);
     no_update_is_lost(&store);
     tables_at_once(&store);
-    let (kept, found) = compared::contents(&store, &[spec()], Verify::Indexes).unwrap();
+    let (kept, found) = peers::contents(&store, &[spec()], Verify::Indexes).unwrap();
     assert!(kept.rows == 6 && kept.entries == Some(6) && found.iter().all(|one| one.holds), "{kept:?} {found:?}");
     store.close().unwrap();
     let store = P::open(folder, &settings(durable)).unwrap();
-    assert_eq!(compared::contents(&store, &[spec()], Verify::Indexes).unwrap(), (kept, found), "after it was closed");
+    assert_eq!(peers::contents(&store, &[spec()], Verify::Indexes).unwrap(), (kept, found), "after it was closed");
     // An index of rows that are there, and an auto-increment column that goes on.
     store.create_index("things", &IndexSpec { name: "by_note", columns: &["note", "n"] }).unwrap();
     assert_eq!(seen(&store, &Scan { index: Some("by_note"), limit: 3, ..Scan::all() }), ["1z", "2c", "1b"]);

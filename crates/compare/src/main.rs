@@ -1,7 +1,7 @@
 //! `highwater-compare`: measures one storage engine in this process, as the laboratory asks.
 //!
 //! Rules
-//! 1. `cell REQUEST ANSWER` reads the request and writes the answer, both JSON (`highwater_bench::compared`). One
+//! 1. `cell REQUEST ANSWER` reads the request and writes the answer, both JSON (`highwater_bench::peers`). One
 //!    process takes one measurement, so that memory and counters are the engine's.
 //! 2. `list` prints the engines that this program was built with, and their versions.
 //! 3. Exit status 1 is a failure, 2 wrong use; the reason goes to stderr.
@@ -17,7 +17,7 @@ mod layout;
 mod peer;
 mod settings;
 
-use highwater_bench::compared::{self, Answer, Request};
+use highwater_bench::peers::{self, Answer, Request};
 use highwater_bench::store::embedded::Embedded;
 use highwater_bench::{Error, Result};
 use kv::KvStore;
@@ -69,11 +69,11 @@ fn main() -> ExitCode {
 }
 
 fn measure(request: &Path, answer: &Path) -> Result<()> {
-    let request: Request = compared::read(request)?;
+    let request: Request = peers::read(request)?;
     let names = || ENGINES.iter().map(|engine| engine.name).collect::<Vec<_>>().join(", ");
     let unknown = || Error::Usage(format!("there is no engine {:?} here; there are: {}", request.subject, names()));
     let engine = ENGINES.iter().find(|engine| engine.name == request.subject).ok_or_else(unknown)?;
-    compared::write(answer, &(engine.measure)(&request)?)
+    peers::write(answer, &(engine.measure)(&request)?)
 }
 
 fn report(result: Result<()>) -> ExitCode {

@@ -10,7 +10,7 @@
 //! 3. Everything else is as the engine's documentation says; `docs/results/peers/settings.md` has a section on each.
 
 use highwater_bench::Result;
-use highwater_bench::compared::{self, Answer, Database, Request};
+use highwater_bench::peers::{self, Answer, Database, Request};
 use highwater_bench::store::Store;
 use std::marker::PhantomData;
 use std::path::Path;
@@ -88,7 +88,7 @@ impl<P: Peer> Database for Embedded<'_, P> {
 /// Does what is asked, on an engine.
 pub fn measure<P: Peer>(request: &Request) -> Result<Answer> {
     let (folder, settings) = (request.folder.as_path(), Settings::from(request));
-    compared::measure(request, &mut Embedded::<P> { folder, settings, peer: PhantomData })
+    peers::measure(request, &mut Embedded::<P> { folder, settings, peer: PhantomData })
 }
 
 /// Makes commits of an engine durable once a second that has no such thing, until it is dropped.

@@ -163,7 +163,7 @@ impl EngineDisk {
         Ok(EngineDisk { set: StorageSet::of_devices(data, redo, doublewrite), disk })
     }
 
-    /// How large a disk must be whose files may have so many bytes.
+    /// How large a disk must be whose files may have this many bytes.
     pub fn capacity_bytes(redo_bytes: u64, doublewrite_bytes: u64, data_bytes: u64) -> u64 {
         begin_of_data(redo_bytes, doublewrite_bytes) + data_bytes.next_multiple_of(FILE_ALIGNMENT)
     }
@@ -311,9 +311,9 @@ impl Device for File {
             return Err(self.error("resize", 0, len, IoError::new(ErrorKind::StorageFull, text)));
         }
         // Rule 2.
-        let [least, most] = [len.min(old), len.max(old)].map(|len| len.next_multiple_of(SECTOR_BYTES));
-        let discarded = self.disk.discard(self.start + least, most - least);
-        discarded.map_err(|e| self.failed("resize", least, most - least, e))?;
+        let [least, max] = [len.min(old), len.max(old)].map(|len| len.next_multiple_of(SECTOR_BYTES));
+        let discarded = self.disk.discard(self.start + least, max - least);
+        discarded.map_err(|e| self.failed("resize", least, max - least, e))?;
         self.table.set_length(self.index, len).map_err(|e| self.failed("resize", 0, len, e))
     }
 
@@ -358,7 +358,7 @@ impl Device for File {
         aligned.min(self.disk.atomic_write_bytes().into()) as usize
     }
 
-    fn wants_discards(&self) -> bool {
+    fn prefers_discards(&self) -> bool {
         self.disk.wears()
     }
 

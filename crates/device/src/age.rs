@@ -42,7 +42,7 @@ impl std::str::FromStr for Age {
                 Ok(overwrites) if (0.0..=1000.0).contains(&overwrites) => Ok(Age { overwrites, ..Age::default() }),
                 _ => Err(DeviceError::Config(format!("age random:{times}: expected a number from 0 to 1000"))),
             },
-            _ => Err(DeviceError::Config(format!("age \"{text}\" is none of none, fill, random:N"))),
+            _ => Err(DeviceError::Config(format!("age \"{text}\" is not one of none, fill, random:N"))),
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::error::Result;
 use crate::promises::Promises;
 use crate::store::Store;
 use fastrand::Rng;
-use highwater_storage::power_cut::{Fate, PendingWrite, choose_fates};
+use highwater_storage::power_cut::{PendingWrite, WriteOutcome, choose_fates};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
@@ -242,7 +242,7 @@ impl CrashLog {
     }
 }
 
-fn summarise(pending: &[PendingWrite], fates: &[Fate], seed: u64) -> CutReport {
+fn summarise(pending: &[PendingWrite], fates: &[WriteOutcome], seed: u64) -> CutReport {
     let mut report = CutReport { seed, pending_writes: pending.len() as u64, ..CutReport::default() };
     for (write, fate) in pending.iter().zip(fates) {
         let kept: u64 = fate.iter().map(|r| r.end - r.start).sum();

@@ -157,7 +157,7 @@ impl Disk {
         self.streams
     }
 
-    /// Whether the medium wears: what need not be kept spares it writes.
+    /// Whether the medium wears out: discards save it writes.
     pub fn wears(&self) -> bool {
         self.wears
     }
@@ -308,7 +308,7 @@ impl Disk {
     }
 
     /// Puts the bytes of an image on the disk, durable, and heals all damage: nothing is pending and power is on. Wear
-    /// stays. Nobody may be using the disk meanwhile.
+    /// stays. No one may be using the disk meanwhile.
     pub fn restore(&self, image: &Image) -> Result<()> {
         if image.len_bytes() != self.capacity_bytes {
             let what = format!("an image of {} bytes on a disk of {}", image.len_bytes(), self.capacity_bytes);

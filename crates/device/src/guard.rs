@@ -23,7 +23,7 @@ use std::process::{Child, Command, Stdio};
 
 /// What is set up and must be undone. A guard holds at most one of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Thing {
+pub enum Guarded {
     /// A file system on a mount point.
     Mount,
     /// A loop device.
@@ -38,7 +38,7 @@ pub enum Thing {
     Group,
 }
 
-highwater_storage::names!(Thing {
+highwater_storage::names!(Guarded {
     Mount => "mount",
     Loop => "loop",
     Fuse => "fuse",
@@ -80,7 +80,7 @@ impl Guard {
     ///
     /// # Errors
     /// The shell has ended.
-    pub fn holds(&mut self, thing: Thing, name: impl AsRef<OsStr>) -> Result<()> {
+    pub fn holds(&mut self, thing: Guarded, name: impl AsRef<OsStr>) -> Result<()> {
         self.send(&format!("{} {}\n", thing.name(), Path::new(&name).display()))
     }
 
@@ -88,7 +88,7 @@ impl Guard {
     ///
     /// # Errors
     /// The shell has ended.
-    pub fn gone(&mut self, thing: Thing) -> Result<()> {
+    pub fn gone(&mut self, thing: Guarded) -> Result<()> {
         self.send(&format!("gone {}\n", thing.name()))
     }
 
@@ -98,7 +98,7 @@ impl Guard {
     /// The shell has ended.
     pub fn command(&mut self, program: &Path, group: Option<&Path>) -> Result<Command> {
         if let Some(group) = group {
-            self.holds(Thing::Group, group)?;
+            self.holds(Guarded::Group, group)?;
         }
         let pipe = self.child.stdin.as_ref().ok_or_else(ended)?.as_fd().try_clone_to_owned()?;
         let mut command = Command::new("/bin/sh");

@@ -13,7 +13,7 @@ fn folder(name: &str) -> (TempDir, PathBuf) {
     (parent, folder)
 }
 
-fn guard(thing: Thing, name: &Path) -> Guard {
+fn guard(thing: Guarded, name: &Path) -> Guard {
     let mut guard = Guard::new().unwrap();
     guard.holds(thing, name).unwrap();
     guard
@@ -37,7 +37,7 @@ fn ends(child: &mut Child, within: Duration) -> bool {
 #[test]
 fn only_an_unexpected_end_is_cleaned_up() {
     for (thing, finished) in
-        [(Thing::FuseFolder, true), (Thing::FuseFolder, false), (Thing::Folder, true), (Thing::Folder, false)]
+        [(Guarded::FuseFolder, true), (Guarded::FuseFolder, false), (Guarded::Folder, true), (Guarded::Folder, false)]
     {
         let (_parent, folder) = folder("highwater-run");
         let mut guard = guard(thing, &folder);
@@ -53,8 +53,8 @@ fn only_an_unexpected_end_is_cleaned_up() {
 #[test]
 fn what_is_gone_is_left_alone() {
     let (_parent, folder) = folder("run");
-    let mut guard = guard(Thing::FuseFolder, &folder);
-    guard.gone(Thing::FuseFolder).unwrap();
+    let mut guard = guard(Guarded::FuseFolder, &folder);
+    guard.gone(Guarded::FuseFolder).unwrap();
     guard.end();
     assert!(folder.exists());
 }
@@ -62,14 +62,14 @@ fn what_is_gone_is_left_alone() {
 #[test]
 fn a_folder_of_another_name_is_left_alone() {
     let (_parent, folder) = folder("run");
-    guard(Thing::Folder, &folder).end();
+    guard(Guarded::Folder, &folder).end();
     assert!(folder.exists());
 }
 
 #[test]
 fn the_end_of_the_pipe_kills_the_server_and_removes_its_folder() {
     let (_parent, folder) = folder("highwater-run");
-    let mut guard = guard(Thing::Folder, &folder);
+    let mut guard = guard(Guarded::Folder, &folder);
     let mut server = sleeper(&mut guard);
     assert!(!ends(&mut server, Duration::from_millis(300)), "the server ended by itself");
     drop(guard.child.stdin.take());
@@ -81,7 +81,7 @@ fn the_end_of_the_pipe_kills_the_server_and_removes_its_folder() {
 #[test]
 fn done_leaves_the_server_alone() {
     let (_parent, folder) = folder("highwater-run");
-    let mut guard = guard(Thing::Folder, &folder);
+    let mut guard = guard(Guarded::Folder, &folder);
     let mut server = sleeper(&mut guard);
     std::thread::sleep(Duration::from_millis(200));
     guard.finish();

@@ -65,8 +65,8 @@ impl DeviceConfig {
         let scaled = self.clone().scaled_to(capacity_blocks);
         match scaled.validate() {
             Ok(()) => Ok(scaled),
-            Err(_) if capacity_blocks < self.least_capacity_blocks() => {
-                let (name, least) = (self.name(), self.least_capacity_blocks() / MIB_BLOCKS);
+            Err(_) if capacity_blocks < self.min_capacity_blocks() => {
+                let (name, least) = (self.name(), self.min_capacity_blocks() / MIB_BLOCKS);
                 Err(DeviceError::Config(format!("--capacity is too small for {name}: it must be at least {least}M")))
             }
             Err(error) => Err(error),
@@ -74,7 +74,7 @@ impl DeviceConfig {
     }
 
     /// The least capacity, in whole MiB, that makes a device of this kind.
-    pub fn least_capacity_blocks(&self) -> u32 {
+    pub fn min_capacity_blocks(&self) -> u32 {
         let works = |mib: u32| self.clone().scaled_to(mib * MIB_BLOCKS).validate().is_ok();
         let native = (self.capacity_blocks() / MIB_BLOCKS).max(1);
         let (mut too_small, mut enough) = (0, native);
@@ -258,7 +258,7 @@ mod tests {
     fn too_small_a_capacity_is_told_the_least() {
         for preset in PRESETS {
             let native = preset.config();
-            let least = native.least_capacity_blocks();
+            let least = native.min_capacity_blocks();
             native.clone().at_capacity(least).unwrap();
             if let DeviceConfig::Ssd(_) = native {
                 let error = native.at_capacity(100).unwrap_err().to_string();

@@ -2,8 +2,8 @@
 //! many locks.
 //!
 //! `cargo bench -p highwater --bench locks`. In memory, so that nothing but the engine is measured. The hot row: one
-//! session holds it until all others wait, then each takes it and lets go; the time of one hand-over is that of all by
-//! their number. `cargo test` runs each part once with small numbers, so that it keeps working.
+//! session holds it until all others wait, then each takes it and releases it; the time of one hand-over is that of all
+//! by their number. `cargo test` runs each part once with small numbers, so that it keeps working.
 
 use highwater::config::FlushLog;
 use highwater::{Database, Isolation, Options, Result, Schema, Table, TxnOptions, Type, values};
@@ -15,7 +15,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Long enough for every wait there is here.
-const PATIENCE_MS: u64 = 3_600_000;
+const TIMEOUT_MS: u64 = 3_600_000;
 /// After this time the benchmark gives up on sessions that do not all wait, or were not all served.
 const GIVE_UP: Duration = Duration::from_secs(60);
 const STACK_BYTES: usize = 256 << 10;
@@ -40,7 +40,7 @@ const SMALL: Sizes = Sizes { sessions: &[4], upserts: 50, locks: 200, pool_bytes
 
 fn main() {
     let sizes = if std::env::args().any(|arg| arg == "--bench") { FULL } else { SMALL };
-    // First, while no memory has been given back that it could take again unseen.
+    // First, while no memory has been released that it could take again unseen.
     many_locks(&sizes);
     for isolation in [Isolation::ReadCommitted, Isolation::RepeatableRead] {
         let took = upserts(&sizes, isolation);
@@ -115,7 +115,7 @@ fn count(rows: impl Iterator<Item = Result<highwater::Row>>) -> Result<u64> {
     rows.map(|row| row.map(|_| 1)).sum()
 }
 
-/// Locks the rows of a table in a scan, then lets go of them, while another session takes and lets go of a lock of its
+/// Locks the rows of a table in a scan, then releases them, while another session takes and releases a lock of its
 /// own.
 fn many_locks(sizes: &Sizes) {
     let rows = sizes.locks;
@@ -176,7 +176,7 @@ fn hot_row(sizes: &Sizes, sessions: usize) -> Option<(Duration, Duration)> {
     for _ in 0..sessions {
         let (db, table, served) = (db.clone(), table.clone(), served.clone());
         let session = move || {
-            let options = TxnOptions { lock_wait_timeout_ms: Some(PATIENCE_MS), ..TxnOptions::default() };
+            let options = TxnOptions { lock_wait_timeout_ms: Some(TIMEOUT_MS), ..TxnOptions::default() };
             let mut txn = db.begin_with(options).expect("the database is open");
             txn.get_for_update(&table, &values![0]).expect("everybody is served");
             drop(txn);

@@ -1,12 +1,12 @@
 //! How long it takes to open a large store out of place, which derives its page map, with a cold cache.
 //!
 //! `cargo bench -p highwater --bench open_store [-- FOLDER [GIB]]`. For each page size and order of writes it makes a
-//! sparse file of so many GiB (100) in FOLDER, with the summaries of sealed segments of the default size and holes for
-//! the pages; less than 1 GiB of it takes room. It is read with O_DIRECT. "random" is the worst order for the
+//! sparse file of this many GiB (100) in FOLDER, with the summaries of sealed segments of the default size and holes
+//! for the pages; less than 1 GiB of it takes room. It is read with O_DIRECT. "random" is the worst order for the
 //! processor's caches: pages next to each other in the file are far from each other in the map.
 
 use highwater::config::Options;
-use highwater::internals::Layout;
+use highwater::internals::SyntheticStore;
 use highwater_storage::{FileDevice, FileRole, FlushMethod};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ fn main() {
 fn measure(folder: &Path, gib: u64, page_bytes: usize, order: &str, stride: u32) {
     let segment_bytes = Options::default().segment_size;
     let segments = ((gib << 30) / segment_bytes) as u32;
-    let layout = Layout { page_bytes, segment_bytes, segments, stride };
+    let layout = SyntheticStore { page_bytes, segment_bytes, segments, stride };
     let path = folder.join("highwater-open-store-bench");
     File::create(&path).and_then(|file| file.set_len(layout.file_bytes())).expect("the folder is writable");
     let open = || FileDevice::open(&path, FileRole::Data, FlushMethod::Direct, false).expect("the file is ours");

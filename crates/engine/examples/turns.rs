@@ -1,5 +1,6 @@
-//! Threads that take turns: each does one transaction, then the next thread does. `cargo xtask cores` runs it under
-//! valgrind, which shows every access to memory, and counts the cache lines that cores would take from each other.
+//! Threads that take turns: each does one transaction, then the next thread does. `cargo xtask cache-lines` runs it
+//! under valgrind, which shows every access to memory, and counts the cache lines that cores would take from each
+//! other.
 //!
 //! ```sh
 //! cargo run --release -p highwater --example turns -- load DIR THREADS
@@ -16,7 +17,7 @@
 //! 4. A thread's rows are on pages of its own, so the workloads `update` and `insert` share no data.
 
 use highwater::config::FlushLog;
-use highwater::internals::{Manner, Step, Stepped, pretend_processors};
+use highwater::internals::{BackgroundStep, DeterministicDb, OpenOverrides, override_cpu_count};
 use highwater::{Database, Error, Options, Result, Schema, Table, Type, ValueRef, WriteTxn, values};
 use highwater_storage::{SetOptions, StorageSet};
 use std::fs::File;
@@ -35,7 +36,7 @@ const FILLING: u64 = 40;
 /// Rows of another table for each thread: about 5 MiB.
 const OTHERS: u64 = 25_000;
 const PAD: [u8; 180] = [7; 180];
-/// A leaf has at least so many.
+/// A leaf has at least this many.
 const ROWS_A_LEAF: usize = 8;
 /// Steps of the page cleaner while time passes.
 const CLEANINGS: u64 = 6;
@@ -44,7 +45,7 @@ const REDO_ROUNDS: u8 = 60;
 const MOMENT: Duration = Duration::from_millis(1);
 /// Steps of background threads, and after how many turns they are taken.
 const TURNS_A_STEP: u64 = 300;
-const STEPS: [Step; 2] = [Step::Log, Step::Purge];
+const STEPS: [BackgroundStep; 2] = [BackgroundStep::Log, BackgroundStep::Purge];
 
 fn usage() -> Error {
     Error::Usage("arguments: load DIR THREADS, or run DIR read|update|insert|mixed THREADS WARM_UP ROUNDS".to_string())
@@ -150,13 +151,13 @@ impl Work {
 }
 
 fn run(dir: &Path, work: Work, threads: u64, warm_up: u64, rounds: u64) -> Result<()> {
-    pretend_processors(threads as usize);
+    override_cpu_count(threads as usize);
     let set = SetOptions { cached_redo: true, ..SetOptions::default() };
     let storage = StorageSet::open(dir, &set).map_err(|error| Error::Usage(error.to_string()))?;
     let clock = Arc::new(AtomicU64::new(0));
-    let stepped = Stepped::open(storage, options()?, &Manner::default(), clock.clone())?;
-    settle(&stepped, threads, &clock)?;
-    write_at_once(stepped.database(), threads)?;
+    let deterministic = DeterministicDb::open(storage, options()?, &OpenOverrides::default(), clock.clone())?;
+    run_steps(&deterministic, threads, &clock)?;
+    write_at_once(deterministic.database(), threads)?;
     let marks = Marks::open()?;
     marks.write(&format!("base {:x}", load_address()?))?;
     std::thread::scope(|scope| {
@@ -164,14 +165,14 @@ fn run(dir: &Path, work: Work, threads: u64, warm_up: u64, rounds: u64) -> Resul
             .map(|thread| {
                 let (go, turns) = channel();
                 let (done, ended) = channel();
-                let db = stepped.database();
+                let db = deterministic.database();
                 scope.spawn(move || take_turns(db, work.of(thread), thread, threads, &turns, &done));
                 Worker { go, ended }
             })
             .collect();
         for round in 0..warm_up + rounds {
             if round == warm_up / 2 {
-                settle(&stepped, threads, &clock)?;
+                run_steps(&deterministic, threads, &clock)?;
             }
             if round == warm_up {
                 marks.write("measured")?;
@@ -180,26 +181,26 @@ fn run(dir: &Path, work: Work, threads: u64, warm_up: u64, rounds: u64) -> Resul
             let turns = (round + 1) * threads;
             if work != Work::Read && turns / TURNS_A_STEP > (turns - threads) / TURNS_A_STEP {
                 marks.write(&threads.to_string())?;
-                STEPS.iter().try_for_each(|step| stepped.step(*step))?;
+                STEPS.iter().try_for_each(|step| deterministic.step(*step))?;
                 marks.write("end")?;
             }
         }
         Ok::<(), Error>(())
     })?;
-    stepped.close()
+    deterministic.close()
 }
 
 /// Time passes, and a row of each leaf is read before and after it: the pages are in the pool, and young. The redo log
 /// grows to what the threads need.
-fn settle(stepped: &Stepped, threads: u64, clock: &AtomicU64) -> Result<()> {
-    let table = stepped.database().table("rows")?;
-    let mut read = stepped.database().snapshot()?;
+fn run_steps(deterministic: &DeterministicDb, threads: u64, clock: &AtomicU64) -> Result<()> {
+    let table = deterministic.database().table("rows")?;
+    let mut read = deterministic.database().snapshot()?;
     let rows = || (0..threads).flat_map(|thread| (0..ROWS).step_by(ROWS_A_LEAF).map(move |row| thread * APART + row));
     let mut look = || rows().try_for_each(|id| read.get_with(&table, &values![id], |_| ()).map(drop));
     look()?;
     for _ in 0..CLEANINGS {
         clock.fetch_add(10_000, Relaxed);
-        stepped.step(Step::Cleaner)?;
+        deterministic.step(BackgroundStep::Cleaner)?;
     }
     look()
 }
@@ -234,7 +235,7 @@ impl Worker {
 fn take_turns(db: &Database, work: Work, thread: u64, threads: u64, turns: &Receiver<()>, done: &Sender<Result<()>>) {
     let mut turn = match Turn::new(db, work, thread, threads) {
         Ok(turn) => turn,
-        // Whoever waits for the turn sees that the thread is gone.
+        // A thread that waits for the turn sees that the thread is gone.
         Err(_) => return,
     };
     while turns.recv().is_ok() {

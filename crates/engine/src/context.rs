@@ -6,7 +6,7 @@ use crate::pool::Pool;
 use crate::stats::Stats;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use crate::sync::poison::Poison;
-use crate::sync::spread::Apart;
+use crate::sync::sharded::CachePadded;
 use crate::types::{PageNo, unix_us};
 use std::sync::{Arc, OnceLock};
 
@@ -25,12 +25,12 @@ pub struct Context {
     /// Mini-transactions that commit something note when.
     notes_time: AtomicBool,
     /// The latest time that was noted.
-    noted_us: Apart<AtomicU64>,
+    noted_us: CachePadded<AtomicU64>,
 }
 
 impl Context {
     pub fn new(pool: Pool, log: Arc<Log>, stats: Arc<Stats>, poison: Arc<Poison>) -> Context {
-        let (space_hook, notes_time, noted_us) = (OnceLock::new(), AtomicBool::new(false), Apart::default());
+        let (space_hook, notes_time, noted_us) = (OnceLock::new(), AtomicBool::new(false), CachePadded::default());
         Context { pool, log, stats, poison, space_hook, notes_time, noted_us }
     }
 

@@ -3,8 +3,8 @@
 //! Rules
 //! 1. Nothing is reached through trees: every page of the file is looked at, and each leaf that verifies and belongs to
 //!    a table's clustered tree gives its rows. So a damaged root costs nothing but itself.
-//! 2. A page that the extent map says is not in use is left out. Where the map cannot be read, pages that were given
-//!    back may be found; a row of an older leaf is left out if a newer one covers its key.
+//! 2. A page that the extent map says is not in use is left out. Where the map cannot be read, pages that were
+//!    released may be found; a row of an older leaf is left out if a newer one covers its key.
 //! 3. Of each row the newest version is taken whose transaction is not known to be unfinished. What is known comes from
 //!    the undo pages that can be read.
 //! 4. A row is copied whole or named as lost, also one that the other database refuses: its key can be too long for
@@ -20,8 +20,8 @@ use crate::page::{self, Node, PageType, header, node};
 use crate::table::row::RowRef;
 use crate::table::schema::PRIMARY;
 use crate::table::{Schema, Table, TableDefinition, ValueRef};
-use crate::txn::stored::{OverflowRef, ROW_HEADER_BYTES, RowHeader};
-use crate::txn::undo::record::{Kind, State};
+use crate::txn::row_format::{OverflowRef, ROW_HEADER_BYTES, RowHeader};
+use crate::txn::undo::record::{TxnState, UndoKind};
 use crate::txn::undo::{RECORDS_AT, place_of, record_at};
 use crate::txn::{MAX_ROW_BYTES, overflow};
 use crate::types::{Lsn, PageNo, RollPtr};
@@ -163,8 +163,8 @@ impl Salvage<'_> {
     fn survey_undo(&mut self, page_no: PageNo, page: &[u8]) -> Result<()> {
         let mut offset = RECORDS_AT;
         while let Some(record) = record_at(page, page_no, offset)? {
-            if record.kind == Kind::Header
-                && let (id, State::Active, _) = record.header()?
+            if record.kind == UndoKind::Header
+                && let (id, TxnState::Active, _) = record.header()?
             {
                 self.unfinished.insert(id.0);
             }
@@ -336,11 +336,11 @@ impl Salvage<'_> {
         if record.row()?.1 != key {
             return Err(missing());
         }
-        if record.kind == Kind::Insert {
+        if record.kind == UndoKind::Insert {
             return Ok(false);
         }
         let change = record.change()?;
-        if record.kind == Kind::Update {
+        if record.kind == UndoKind::Update {
             change.apply(payload)?;
         }
         *header = change.old;

@@ -90,12 +90,12 @@ fn without_any_definition_there_is_nothing_to_copy() {
 #[test]
 fn a_table_without_its_definition_costs_itself_alone() {
     let (storage, all) = whole();
-    let mut core = open(storage.clone(), small_options());
-    let catalog = Catalog::open(core.ctx.clone(), core.space.clone(), false).unwrap();
+    let mut parts = open(storage.clone(), small_options());
+    let catalog = Catalog::open(parts.ctx.clone(), parts.space.clone(), false).unwrap();
     let tables = catalog.load().unwrap().0;
     let table = tables.iter().find(|table| table.definition.name == "empty").unwrap().id;
     catalog.remove(RecordKey::Part(table, 0)).unwrap();
-    core.close().unwrap();
+    parts.close().unwrap();
     assert!(Database::open_storage(storage.cut(0), small_options()).is_err());
     let (found, report) = salvaged(&storage);
     assert_eq!(found, all);

@@ -4,7 +4,7 @@ use crate::btree::check::promised_bytes;
 use crate::btree::{BTree, Seek};
 use crate::config::{Doublewrite, FlushNeighbors, Options, PageSize, VictimPolicy};
 use crate::context::Context;
-use crate::db::core::Core;
+use crate::db::open_parts::OpenParts;
 use crate::page::Node;
 use crate::space::Space;
 use crate::types::PageNo;
@@ -49,21 +49,21 @@ pub fn seeded_options(seed: u64) -> Options {
 }
 
 /// A small database in memory without background threads: call the steps yourself.
-pub fn small_core() -> Core {
+pub fn small_parts() -> OpenParts {
     open(StorageSet::memory(), small_options())
 }
 
 /// Opens whatever the set holds.
-pub fn open(storage: StorageSet, options: Options) -> Core {
-    Core::open(storage, options).expect("a database in memory opens")
+pub fn open(storage: StorageSet, options: Options) -> OpenParts {
+    OpenParts::open(storage, options).expect("a database in memory opens")
 }
 
 /// Every record of a tree, delete-marked ones too.
-pub fn records(core: &Core, tree: &BTree) -> BTreeMap<Vec<u8>, Vec<u8>> {
+pub fn records(parts: &OpenParts, tree: &BTree) -> BTreeMap<Vec<u8>, Vec<u8>> {
     let mut all = BTreeMap::new();
     let (mut key, mut from) = (Vec::new(), None::<Vec<u8>>);
     loop {
-        let leaf = tree.leaf(&core.ctx, from.as_deref().map_or(Seek::First, Seek::Covers)).unwrap();
+        let leaf = tree.leaf(&parts.ctx, from.as_deref().map_or(Seek::First, Seek::Covers)).unwrap();
         for slot in 0..leaf.len() {
             leaf.key_into(slot, &mut key);
             all.insert(key.clone(), leaf.value(slot).to_vec());
@@ -93,7 +93,7 @@ const STUCK: Duration = Duration::from_secs(20);
 
 impl ReadGate {
     /// A core over memory whose data device has this gate.
-    pub fn open(&self, options: Options) -> Core {
+    pub fn open(&self, options: Options) -> OpenParts {
         let memory = StorageSet::memory();
         let through = |inner| -> Arc<dyn Device> { Arc::new(SlowDevice { inner, gate: self.clone() }) };
         open(memory.map(through), options)
@@ -163,9 +163,9 @@ impl Device for SlowDevice {
 }
 
 /// A device that wants to be told what is not needed any more.
-pub struct WantsDiscards(pub Arc<dyn Device>);
+pub struct PrefersDiscards(pub Arc<dyn Device>);
 
-impl Device for WantsDiscards {
+impl Device for PrefersDiscards {
     fn name(&self) -> String {
         self.0.name()
     }
@@ -193,7 +193,7 @@ impl Device for WantsDiscards {
     fn has_fixed_len(&self) -> bool {
         self.0.has_fixed_len()
     }
-    fn wants_discards(&self) -> bool {
+    fn prefers_discards(&self) -> bool {
         true
     }
     fn alignment_bytes(&self) -> usize {
@@ -201,7 +201,7 @@ impl Device for WantsDiscards {
     }
 }
 
-/// No leaf of the tree has less room than the extent maps say. Nobody changes the tree meanwhile.
+/// No leaf of the tree has less room than the extent maps say. No thread changes the tree meanwhile.
 pub fn assert_free_classes(ctx: &Context, space: &Space, tree: &BTree) {
     let mut from = None::<Vec<u8>>;
     loop {
@@ -210,9 +210,9 @@ pub fn assert_free_classes(ctx: &Context, space: &Space, tree: &BTree) {
         let next = leaf.upper().map(<[u8]>::to_vec);
         drop(leaf);
         // The class first: a change that makes room may raise it afterwards.
-        let least_bytes = promised_bytes(space, ctx, page).unwrap();
+        let min_bytes = promised_bytes(space, ctx, page).unwrap();
         let free_bytes = Node::new(&ctx.pool.fix_s(page).unwrap()).free_bytes();
-        assert!(is_root || free_bytes >= least_bytes, "leaf {page} has {free_bytes} bytes free, {least_bytes} noted");
+        assert!(is_root || free_bytes >= min_bytes, "leaf {page} has {free_bytes} bytes free, {min_bytes} noted");
         match next {
             None => return,
             upper => from = upper,

@@ -1,4 +1,4 @@
-//! Full disks: what users add is refused, what gives room back works, and the database opens again.
+//! Full disks: what users add is refused, what releases room works, and the database opens again.
 //!
 //! The disk is memory with a limit, or (with `HIGHWATER_TEST_MOUNTS`, as root) a small file system: ext4 or XFS on a
 //! loop device, and tmpfs. Rules
@@ -55,14 +55,14 @@ fn put(txn: &mut WriteTxn, table: &Table, id: u64, text: &str) {
     txn.insert(table, &values![id, text]).unwrap();
 }
 
-/// Inserts rows of 800 bytes, fifty a transaction, from `from` on until the disk is full or `most` are there; returns
+/// Inserts rows of 800 bytes, fifty a transaction, from `from` on until the disk is full or `max` are there; returns
 /// the first id that is not. What a transaction inserted before the disk was full is committed.
-fn fill(database: &Database, table: &Table, from: u64, most: u64) -> u64 {
+fn fill(database: &Database, table: &Table, from: u64, max: u64) -> u64 {
     let long = "x".repeat(800);
     let (mut id, mut full) = (from, false);
-    while id < from + most && !full {
+    while id < from + max && !full {
         let mut txn = database.begin().unwrap();
-        for _ in 0..50.min(from + most - id) {
+        for _ in 0..50.min(from + max - id) {
             match txn.insert(table, &values![id, long.as_str()]) {
                 Ok(_) => id += 1,
                 Err(Error::DiskFull { file, source }) => {
@@ -239,7 +239,7 @@ fn rows_are_deleted_beside_a_snapshot_after_updates_were_refused() {
     database.close().unwrap();
 }
 
-/// What tables, rolled-back inserts and their undo took is given back to the file system when the database closes.
+/// What tables, rolled-back inserts and their undo took is released to the file system when the database closes.
 #[test]
 fn a_closing_gives_emptied_room_back() {
     let disk = Disk::of(64 << 20);

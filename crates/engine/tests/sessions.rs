@@ -1,4 +1,4 @@
-//! Thousands of sessions: open at once, waiting for one row, begun and ended. What they took is given back, and each
+//! Thousands of sessions: open at once, waiting for one row, begun and ended. What they took is released, and each
 //! costs the same however many there are.
 //!
 //! By default the numbers are small. `HIGHWATER_SESSIONS=full` takes 10,000 open at once, 5,000 that wait for one row,
@@ -101,7 +101,7 @@ fn purged(db: &Database) {
     }
 }
 
-/// What is allocated beyond `before`, as soon as that is at most `limit`: undo streams are given back some seconds
+/// What is allocated beyond `before`, as soon as that is at most `limit`: undo streams are released some seconds
 /// after they were last needed.
 fn kept_since(before: usize, limit: usize) -> usize {
     let since = Instant::now();
@@ -145,7 +145,7 @@ fn one_round(db: &Database, table: &Table, sessions: u64) -> usize {
 }
 
 #[test]
-fn sessions_open_at_once_give_back_what_they_took() {
+fn sessions_open_at_once_release_what_they_took() {
     let _alone = alone();
     let sessions = size(1_000, 10_000);
     let (_folder, db, table) = database(sessions);
@@ -172,8 +172,8 @@ fn sessions_open_at_once_give_back_what_they_took() {
 const STACK_BYTES: usize = 192 << 10;
 
 /// Raises the row once; how often the thread slept for it.
-fn raise_once(db: &Database, table: &Table, patience_ms: u64) -> Result<usize, Error> {
-    let options = TxnOptions { lock_wait_timeout_ms: Some(patience_ms), ..TxnOptions::default() };
+fn raise_once(db: &Database, table: &Table, timeout_ms: u64) -> Result<usize, Error> {
+    let options = TxnOptions { lock_wait_timeout_ms: Some(timeout_ms), ..TxnOptions::default() };
     let mut txn = db.begin_with(options)?;
     let before = sleeps();
     raise(&mut txn, table, 0)?;
@@ -185,12 +185,12 @@ fn raise_once(db: &Database, table: &Table, patience_ms: u64) -> Result<usize, E
 /// often each of the others slept.
 fn one_queue(db: &Database, table: &Table, sessions: usize) -> Vec<usize> {
     let gives_up = |session: usize| session % 5 == 4;
-    let patience_ms = |session: usize| if gives_up(session) { 20 + session as u64 % 100 } else { 600_000 };
+    let timeout_ms = |session: usize| if gives_up(session) { 20 + session as u64 % 100 } else { 600_000 };
     let mut holder = db.begin().unwrap();
     assert!(holder.get_for_update(table, &values![0]).unwrap().is_some());
     let results: Vec<_> = thread::scope(|scope| {
         let start = |session| {
-            let wait = move || raise_once(db, table, patience_ms(session));
+            let wait = move || raise_once(db, table, timeout_ms(session));
             Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, wait).unwrap()
         };
         let threads: Vec<_> = (0..sessions).map(start).collect();

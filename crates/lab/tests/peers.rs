@@ -4,7 +4,7 @@
 //! 1. One that is not installed is named on standard error; `cargo xtask test` installs all.
 //! 2. The embedded engines are measured by a program that is built apart; its tests are `cargo xtask compare-test`.
 
-use highwater_bench::compared::{Compared, Request as CellRequest, Task, Verify};
+use highwater_bench::peers::{PeerWorkload, Request as CellRequest, Task, Verify};
 use highwater_lab::experiment::{Request, Resume, Scale, Verdict, find, run};
 use highwater_lab::measure::Quiet;
 use highwater_lab::subject::{MemoryGroup, SubjectKind};
@@ -67,7 +67,7 @@ fn a_server_that_its_memory_limit_ends_has_no_result() {
         let folder = tempfile::tempdir().unwrap();
         let request = CellRequest {
             subject: server.name().into(),
-            workload: Compared::BulkLoad,
+            workload: PeerWorkload::BulkLoad,
             task: Task::Load,
             folder: folder.path().join("database"),
             data_bytes: 8 << 20,

@@ -20,5 +20,5 @@ models! {
         a_victim_is_chosen_while_locks_are_granted, an_implicit_lock_ends_while_it_becomes_explicit,
         inserts_wait_for_ranges_that_go, stopping_wakes_every_waiter, sessions_come_and_go;
     pages: a_reader_whose_frame_moves, a_page_that_becomes_dirty_stays, a_page_is_read_by_one_of_those_who_miss_it;
-    sessions: transfers_beside_readers_and_background_steps;
+    sessions: transfers_concurrently_with_readers_and_background_steps;
 }

@@ -2,7 +2,7 @@
 //!
 //! Rule: an operation is counted when it succeeded.
 
-use crate::{Device, Placement, Read, ReadDone, Result, Write};
+use crate::{Device, Placement, Read, ReadCallback, Result, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -96,7 +96,7 @@ impl Device for Counted {
         Ok(())
     }
 
-    fn read_batch(&self, reads: &mut [Read<'_>], done: &mut ReadDone<'_>) {
+    fn read_batch(&self, reads: &mut [Read<'_>], done: &mut ReadCallback<'_>) {
         self.inner.read_batch(reads, &mut |index, result| {
             if let Ok(bytes) = &result {
                 self.count_read(bytes.len());

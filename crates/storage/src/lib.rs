@@ -123,8 +123,8 @@ pub struct Read<'a> {
     pub buf: &'a mut [u8],
 }
 
-/// Hears of each read of a batch, by its index: the bytes that were read, or why they were not.
-pub type ReadDone<'f> = dyn FnMut(usize, Result<&[u8]>) + 'f;
+/// Is called for each read of a batch, by its index: the bytes that were read, or why they were not.
+pub type ReadCallback<'f> = dyn FnMut(usize, Result<&[u8]>) + 'f;
 
 /// System calls a device made for its caller so far; zeros for a device that makes none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -155,14 +155,14 @@ pub trait Device: Send + Sync + 'static {
     }
     /// Reads many ranges, in any order, possibly at once; tells `done` of each, once, as soon as it is read or has
     /// failed. One that fails does not keep the others from being read.
-    fn read_batch(&self, reads: &mut [Read<'_>], done: &mut ReadDone<'_>) {
+    fn read_batch(&self, reads: &mut [Read<'_>], done: &mut ReadCallback<'_>) {
         for (index, read) in reads.iter_mut().enumerate() {
             let result = self.read_at(read.offset, read.buf);
             done(index, result.map(|()| &*read.buf));
         }
     }
     /// Whether the reads of a batch are in flight at once. Else they follow each other, and many threads are better.
-    fn reads_at_once(&self) -> bool {
+    fn supports_batch_reads(&self) -> bool {
         false
     }
     /// Has the device begin with what writes of the range have left in a cache of this machine, so that a later `sync`
@@ -186,7 +186,7 @@ pub trait Device: Send + Sync + 'static {
     /// its room may be used by others until it is reserved again.
     fn discard(&self, offset: u64, len: u64) -> Result<()>;
     /// Whether what was discarded can be written again whatever else fills the disk: so on a device of its own, not on
-    /// a file, whose place a discard gives back.
+    /// a file, whose place a discard releases.
     fn discard_keeps_room(&self) -> bool {
         false
     }
@@ -213,10 +213,10 @@ pub trait Device: Send + Sync + 'static {
     }
     /// Whether the device writes less if it is told at once what is not needed any more, also where that is written
     /// again soon: a discard costs no more than a small write, and the room stays the file's.
-    fn wants_discards(&self) -> bool {
+    fn prefers_discards(&self) -> bool {
         false
     }
-    /// How many lifetimes the device keeps apart: writes of so many [lifetimes](Placement::LIFETIMES), the shortest
+    /// How many lifetimes the device keeps apart: writes of this many [lifetimes](Placement::LIFETIMES), the shortest
     /// first, go to erase units of their own. 1 = it does not tell them apart: what is written at the same time lies
     /// together.
     fn lifetime_streams(&self) -> usize {

@@ -2,7 +2,7 @@
 //!
 //! Rule: only growth beyond the limit fails; what is there can be read, written and cut.
 
-use crate::{Device, Placement, Read, ReadDone, Result, StorageError, Write};
+use crate::{Device, Placement, Read, ReadCallback, Result, StorageError, Write};
 use std::io::ErrorKind;
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ impl Device for Limited {
         self.inner.read_at(offset, buf)
     }
 
-    fn read_batch(&self, reads: &mut [Read<'_>], done: &mut ReadDone<'_>) {
+    fn read_batch(&self, reads: &mut [Read<'_>], done: &mut ReadCallback<'_>) {
         self.inner.read_batch(reads, done);
     }
 

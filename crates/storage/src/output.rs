@@ -23,7 +23,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// Links that are followed, one to the next, as the kernel does.
-const MOST_LINKS: usize = 40;
+const MAX_LINKS: usize = 40;
 /// Names of a database's files.
 const NAMES: [&str; 3] = ["data", "redo", "doublewrite"];
 
@@ -136,7 +136,7 @@ impl Write for OutputFile {
 impl Drop for OutputFile {
     fn drop(&mut self) {
         if let Some(Replaces { temporary, .. }) = &self.replaces {
-            // Nobody is left to be told.
+            // No one is left to be told.
             let _ = std::fs::remove_file(temporary);
         }
     }
@@ -170,7 +170,7 @@ fn find(path: &Path) -> Result<Place> {
 /// The end of the symbolic links, and whether one of them is a process's descriptor.
 fn follow(path: &Path) -> Result<(PathBuf, bool)> {
     let (mut at, mut by_descriptor) = (path.to_path_buf(), false);
-    for _ in 0..MOST_LINKS {
+    for _ in 0..MAX_LINKS {
         let Ok(to) = std::fs::read_link(&at) else { return Ok((at, by_descriptor)) };
         by_descriptor |= folder_of(&at).canonicalize().is_ok_and(|folder| folder.starts_with("/proc"));
         at = folder_of(&at).join(to);

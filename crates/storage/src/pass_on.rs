@@ -34,12 +34,12 @@ macro_rules! pass_on {
             self.inner.write_untorn(bytes)
         }
 
-        fn reads_at_once(&self) -> bool {
-            self.inner.reads_at_once()
+        fn supports_batch_reads(&self) -> bool {
+            self.inner.supports_batch_reads()
         }
 
-        fn wants_discards(&self) -> bool {
-            self.inner.wants_discards()
+        fn prefers_discards(&self) -> bool {
+            self.inner.prefers_discards()
         }
 
         fn lifetime_streams(&self) -> usize {

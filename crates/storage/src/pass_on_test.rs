@@ -52,7 +52,7 @@ impl Device for Promising {
         if bytes <= 16384 { Ok(()) } else { Err("too large".into()) }
     }
 
-    fn wants_discards(&self) -> bool {
+    fn prefers_discards(&self) -> bool {
         true
     }
 
@@ -76,7 +76,7 @@ fn no_wrapper_hides_a_promise() {
         [Counted::new(below.clone()), Limited::new(below.clone(), 100), Faults::new().wrap(below)];
     for device in wrapped {
         assert_eq!((device.name(), device.len_bytes().unwrap()), ("promising".into(), 77));
-        assert!(device.discard_keeps_room() && device.has_fixed_len() && device.wants_discards());
+        assert!(device.discard_keeps_room() && device.has_fixed_len() && device.prefers_discards());
         assert_eq!((device.write_untorn(16384).is_ok(), device.write_untorn(32768).is_ok()), (true, false));
         assert_eq!((device.lifetime_streams(), device.alignment_bytes()), (3, 512));
         assert_eq!(device.identity(), Some("the device below".into()));

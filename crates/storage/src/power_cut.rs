@@ -71,13 +71,13 @@ impl PendingWrite {
 }
 
 /// What is left of a write: the byte ranges that survive.
-pub type Fate = Vec<Range<u64>>;
+pub type WriteOutcome = Vec<Range<u64>>;
 
 /// What survives of each pending write (oldest first), as the guarantees allow.
-pub fn choose_fates(guarantees: &Guarantees, pending: &[PendingWrite], random: &mut Rng) -> Vec<Fate> {
+pub fn choose_fates(guarantees: &Guarantees, pending: &[PendingWrite], random: &mut Rng) -> Vec<WriteOutcome> {
     // Some cuts tear nothing: all that is pending may survive, or nothing of it.
     let odds =
-        Odds { survive_in_ten: [0, 1, 5, 9, 10][random.usize(..5)], torn_in_thirty: [0, 3, 10][random.usize(..3)] };
+        CutOdds { survive_in_ten: [0, 1, 5, 9, 10][random.usize(..5)], torn_in_thirty: [0, 3, 10][random.usize(..3)] };
     let prefix = random.usize(..=pending.len());
     let ranks = completion_order(pending);
     let fate = |(i, write): (usize, &PendingWrite)| {
@@ -111,11 +111,17 @@ fn completion_order(pending: &[PendingWrite]) -> Vec<usize> {
     ranks
 }
 
-fn whole(write: &PendingWrite) -> Fate {
+fn whole(write: &PendingWrite) -> WriteOutcome {
     vec![write.range.clone()]
 }
 
-fn ordered_fate(guarantees: &Guarantees, write: &PendingWrite, index: usize, prefix: usize, random: &mut Rng) -> Fate {
+fn ordered_fate(
+    guarantees: &Guarantees,
+    write: &PendingWrite,
+    index: usize,
+    prefix: usize,
+    random: &mut Rng,
+) -> WriteOutcome {
     match index.cmp(&prefix) {
         std::cmp::Ordering::Less => whole(write),
         std::cmp::Ordering::Greater => vec![],
@@ -129,12 +135,12 @@ fn ordered_fate(guarantees: &Guarantees, write: &PendingWrite, index: usize, pre
 
 /// Of one cut, for writes in no order.
 #[derive(Clone, Copy)]
-struct Odds {
+struct CutOdds {
     survive_in_ten: u32,
     torn_in_thirty: u32,
 }
 
-fn unordered_fate(guarantees: &Guarantees, write: &PendingWrite, odds: Odds, random: &mut Rng) -> Fate {
+fn unordered_fate(guarantees: &Guarantees, write: &PendingWrite, odds: CutOdds, random: &mut Rng) -> WriteOutcome {
     if !guarantees.volatile_cache && !write.under_way {
         return whole(write);
     }
@@ -151,7 +157,7 @@ fn unordered_fate(guarantees: &Guarantees, write: &PendingWrite, odds: Odds, ran
 }
 
 /// Splits a write into what survives whole or not at all.
-fn pieces(range: &Range<u64>, guarantees: &Guarantees) -> Fate {
+fn pieces(range: &Range<u64>, guarantees: &Guarantees) -> WriteOutcome {
     let atomic = u64::from(guarantees.atomic_write_bytes);
     if guarantees.atomic_anywhere && range.end - range.start <= atomic {
         return std::iter::once(range.clone()).collect();
@@ -167,7 +173,7 @@ fn pieces(range: &Range<u64>, guarantees: &Guarantees) -> Fate {
 }
 
 /// Leaves only the first 3/8 or 7/8 of one 4 KiB block of what survives.
-fn shear(fate: Fate, random: &mut Rng) -> Fate {
+fn shear(fate: WriteOutcome, random: &mut Rng) -> WriteOutcome {
     let blocks: Vec<u64> = fate.iter().flat_map(|r| r.start / BLOCK_BYTES..r.end.div_ceil(BLOCK_BYTES)).collect();
     let Some(block) = random.choice(&blocks) else { return fate };
     let keep = if random.bool() { BLOCK_BYTES * 3 / 8 } else { BLOCK_BYTES * 7 / 8 };

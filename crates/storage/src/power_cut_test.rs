@@ -8,11 +8,11 @@ fn atomic(atomic_write_bytes: u32) -> Guarantees {
     Guarantees { atomic_write_bytes, ..Guarantees::SECTORS }
 }
 
-fn fates(guarantees: &Guarantees, writes: &[PendingWrite], seed: u64) -> Vec<Fate> {
+fn fates(guarantees: &Guarantees, writes: &[PendingWrite], seed: u64) -> Vec<WriteOutcome> {
     choose_fates(guarantees, writes, &mut Rng::with_seed(seed))
 }
 
-fn kept(fate: &Fate) -> u64 {
+fn kept(fate: &WriteOutcome) -> u64 {
     fate.iter().map(|r| r.end - r.start).sum()
 }
 
@@ -65,12 +65,13 @@ fn a_write_under_way_keeps_the_order() {
     let mut writes: Vec<_> = (0..8).map(|i| PendingWrite::completed(i * 16384..(i + 1) * 16384)).collect();
     (writes[3].under_way, writes[7].under_way) = (true, true);
     // The two under way last: the rest in order of completion.
-    let in_order = |f: Vec<Fate>| [&f[..3], &f[4..7], &[f[3].clone(), f[7].clone()]].concat();
+    let in_order = |f: Vec<WriteOutcome>| [&f[..3], &f[4..7], &[f[3].clone(), f[7].clone()]].concat();
     let cuts: Vec<_> = (0..300).map(|seed| in_order(fates(&guarantees, &writes, seed))).collect();
-    let overtakes =
-        |fates: &&Vec<Fate>| fates[6..].iter().any(|f| kept(f) > 0) && fates[..6].iter().any(|f| kept(f) < 16384);
+    let overtakes = |fates: &&Vec<WriteOutcome>| {
+        fates[6..].iter().any(|f| kept(f) > 0) && fates[..6].iter().any(|f| kept(f) < 16384)
+    };
     assert_eq!(cuts.iter().filter(overtakes).count(), 0);
-    let whole_before = |fates: &&Vec<Fate>| fates[..6].iter().all(|f| kept(f) == 16384);
+    let whole_before = |fates: &&Vec<WriteOutcome>| fates[..6].iter().all(|f| kept(f) == 16384);
     assert!(cuts.iter().filter(whole_before).any(|fates| kept(&fates[7]) == 0));
     assert!(cuts.iter().any(|fates| kept(&fates[7]) > 0));
 }
@@ -93,5 +94,5 @@ fn order_is_that_of_completion() {
 fn a_shorn_block_keeps_its_beginning() {
     let fate = shear(std::iter::once(0..BLOCK).collect(), &mut Rng::with_seed(3));
     assert!(fate.len() == 1 && fate[0].start == 0 && [1536, 3584].contains(&fate[0].end), "{fate:?}");
-    assert_eq!(shear(Fate::new(), &mut Rng::with_seed(3)), Fate::new());
+    assert_eq!(shear(WriteOutcome::new(), &mut Rng::with_seed(3)), WriteOutcome::new());
 }

@@ -1,7 +1,7 @@
 //! Makes the files in `bases/` anew: small databases of every kind, and backups of them.
 
 use highwater::inspect;
-use highwater::internals::{Manner, Step, Stepped};
+use highwater::internals::{BackgroundStep, DeterministicDb, OpenOverrides};
 use highwater::{BackupOptions, Database, Options, values};
 use highwater_bench::corruption::{Left, Small};
 use highwater_fuzz::bases::{databases, pack, path};
@@ -63,11 +63,11 @@ fn backups(small: &Small, n: usize) -> Result<(), Box<dyn Error>> {
     }
     let set = StorageSet::open(&database, &Default::default())?;
     let options = Options { create_if_missing: false, ..small.options.clone() };
-    let db = Stepped::open(set, options, &Manner::default(), Arc::default())?;
+    let db = DeterministicDb::open(set, options, &OpenOverrides::default(), Arc::default())?;
     change(db.database(), 1)?;
     db.database().backup(&full, &BackupOptions::default(), &mut |_| Continue(()))?;
     change(db.database(), 2)?;
-    Step::ALL.iter().try_for_each(|step| db.step(*step))?;
+    BackgroundStep::ALL.iter().try_for_each(|step| db.step(*step))?;
     let base = Some(full.clone());
     db.database().backup(&more, &BackupOptions { base, ..Default::default() }, &mut |_| Continue(()))?;
     db.close()?;

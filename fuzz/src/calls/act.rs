@@ -257,7 +257,7 @@ impl Statement<'_> {
         read::same(&found.into_iter().collect::<Vec<_>>(), &right, &format!("{:?}", self.actor.options));
     }
 
-    /// A plain read waits for nobody, except under SERIALIZABLE.
+    /// A plain read waits for no transaction, except under SERIALIZABLE.
     fn refused_read(&self, error: &Error, is_locking: bool) {
         let may = is_locking || self.actor.options.isolation == Isolation::Serializable;
         assert!(may, "a plain read was refused: {error}");

@@ -16,7 +16,7 @@ mod shape;
 use crate::input::Input;
 use crate::values::{Key, refs};
 use highwater::config::{ChangeBuffering, PageCompression, PageSize, PageStoreKind};
-use highwater::internals::{Manner, Step, Stepped};
+use highwater::internals::{BackgroundStep, DeterministicDb, OpenOverrides};
 use highwater::{Database, Error, Isolation, Options, ReadTxn, Savepoint, Table, TxnOptions, Value, WriteTxn};
 use highwater_storage::StorageSet;
 use shape::Shape;
@@ -34,7 +34,7 @@ type Own = BTreeMap<Key, Option<Vec<Value>>>;
 const ACTORS: usize = 4;
 const SNAPSHOTS: usize = 2;
 /// Calls of an input.
-const MOST_CALLS: usize = 300;
+const MAX_CALLS: usize = 300;
 
 /// An open transaction.
 struct Actor {
@@ -57,7 +57,7 @@ struct World {
 
 /// An open one, and who uses it.
 struct Session {
-    db: Stepped,
+    db: DeterministicDb,
     table: Table,
     actors: Vec<Actor>,
     snapshots: Vec<(ReadTxn, Option<Rc<Rows>>)>,
@@ -69,7 +69,7 @@ pub fn run(input: &mut Input<'_>) {
     let (shape, storage) = (Shape::choose(input), StorageSet::memory());
     let mut world = World { storage, options, now_ms: Arc::default(), shape, committed: Rc::default() };
     let mut session = world.open();
-    for _ in 0..MOST_CALLS {
+    for _ in 0..MAX_CALLS {
         if input.is_empty() {
             break;
         }
@@ -101,7 +101,12 @@ fn options(input: &mut Input<'_>) -> Options {
 
 impl World {
     fn open(&self) -> Session {
-        let db = Stepped::open(self.storage.clone(), self.options.clone(), &Manner::default(), self.now_ms.clone());
+        let db = DeterministicDb::open(
+            self.storage.clone(),
+            self.options.clone(),
+            &OpenOverrides::default(),
+            self.now_ms.clone(),
+        );
         let db = db.expect("a database in memory opens");
         let table = match db.database().table("t") {
             Ok(table) => table,
@@ -141,7 +146,7 @@ impl World {
             }
             5 if !session.snapshots.is_empty() => drop(session.snapshots.swap_remove(0)),
             6 | 7 if !session.snapshots.is_empty() => self.look(&mut session, input),
-            8..=10 => session.db.step(*input.one_of(&Step::ALL)).expect("a step in memory is done"),
+            8..=10 => session.db.step(*input.one_of(&BackgroundStep::ALL)).expect("a step in memory is done"),
             11 if input.byte().is_multiple_of(4) => {
                 self.close(session);
                 return self.open();

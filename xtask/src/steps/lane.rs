@@ -130,7 +130,7 @@ impl Run<'_> {
         std::fs::read(&kept).map_err(text)
     }
 
-    /// Where cargo builds for the commands of this lane; incremental files would be written for nobody.
+    /// Where cargo builds for the commands of this lane; incremental files would be written for no one.
     fn wait(&self, command: &mut Command) -> Result<ExitStatus, Failure> {
         command.current_dir(&self.root).stdin(Stdio::null()).stderr(self.log()?);
         command.env("CARGO_TARGET_DIR", &self.target).env("CARGO_INCREMENTAL", "0");

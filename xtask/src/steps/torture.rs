@@ -10,7 +10,7 @@ use std::process::Command;
 /// Pages small enough for many extent-map groups, and the size at which the disk is full: a little more than the load
 /// needs.
 const FULL: [&str; 6] = ["--max-run-ms", "700", "--page-size", "4K", "--data-limit", "160M"];
-/// Besides the headers, one byte of so many is damaged in a slice.
+/// Besides the headers, one byte of this many is damaged in a slice.
 const DAMAGED_ONE_IN: u64 = 240;
 
 pub fn tpcc(run: &Run<'_>) -> Result<(), Failure> {

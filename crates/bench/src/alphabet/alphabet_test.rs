@@ -1,8 +1,8 @@
 //! The engine's public interface and its table of options, read from the source, against what is played.
 
 use super::options::OPTIONS;
-use crate::simulation::{MOST_STEPS, Simulation};
-use highwater::config::KNOBS;
+use crate::simulation::{MAX_STEPS, Simulation};
+use highwater::config::OPTION_TABLE;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use syn::{ImplItem, Item, Type, UseTree, Visibility};
@@ -131,7 +131,7 @@ fn every_public_call_is_played_or_exempt() {
     assert!(calls.contains("WriteTxn::insert") && calls.contains("salvage") && calls.len() > 80, "{calls:?}");
     let mut played = BTreeSet::new();
     for seed in 0..DATABASES {
-        let mut simulation = Simulation::new(seed, MOST_STEPS);
+        let mut simulation = Simulation::new(seed, MAX_STEPS);
         simulation.run(LIVES).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         played.extend(simulation.played().names());
     }
@@ -148,7 +148,7 @@ fn every_public_call_is_played_or_exempt() {
 #[test]
 fn every_option_is_drawn_or_exempt() {
     let drawn = OPTIONS.iter().map(|drawn| drawn.name).chain(EXEMPT_OPTIONS.iter().map(|(name, _)| *name));
-    let known: BTreeSet<&str> = KNOBS.iter().map(|knob| knob.name).collect();
+    let known: BTreeSet<&str> = OPTION_TABLE.iter().map(|option| option.name).collect();
     assert_eq!(drawn.clone().count(), known.len(), "an option stands twice, or is missing");
     assert_eq!(drawn.collect::<BTreeSet<_>>(), known);
 }

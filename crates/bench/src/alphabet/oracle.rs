@@ -21,13 +21,13 @@ pub struct Model {
 }
 
 impl Model {
-    /// The rows after so many commits.
+    /// The rows after this many commits.
     pub fn at(&self, commits: u64) -> Rows {
         let newest = |versions: &[(u64, Option<Content>)]| versions.iter().rev().find(|(from, _)| *from <= commits)?.1;
         self.versions.iter().filter_map(|(id, versions)| Some((*id, newest(versions)?))).collect()
     }
 
-    /// The row after so many commits.
+    /// The row after this many commits.
     pub fn newest(&self, commits: u64, id: u64) -> Option<Content> {
         self.versions.get(&id)?.iter().rev().find(|(from, _)| *from <= commits)?.1
     }
@@ -83,7 +83,7 @@ impl Oracle {
         self.log.len()
     }
 
-    /// The database after so many changes, all durable.
+    /// The database after this many changes, all durable.
     pub fn after(&self, changes: usize) -> Oracle {
         let mut oracle = Oracle::default();
         self.log[..changes].iter().for_each(|change| oracle.acknowledged(change.clone()));

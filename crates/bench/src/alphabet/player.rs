@@ -7,7 +7,7 @@ use super::copies::Backups;
 use super::oracle::{Changes, Oracle};
 use super::played::{Played, call};
 use crate::error::{Error, Result};
-use highwater::internals::{Step, Stepped};
+use highwater::internals::{BackgroundStep, DeterministicDb};
 use highwater::{Database, Error as Engine, WriteTxn};
 
 /// Open transactions, and held snapshots, at most.
@@ -60,7 +60,7 @@ impl Letter {
 pub struct Stage<'a> {
     pub db: &'a Database,
     /// The steps of its threads, if it has none.
-    pub stepped: Option<&'a Stepped>,
+    pub stepped: Option<&'a DeterministicDb>,
     /// Whether many long rows are written at once.
     pub fills: bool,
     /// Whether a lock can be held by open transactions only: the database has no threads, and no rollback can have
@@ -160,9 +160,9 @@ impl Player {
     /// What a thread of the database does otherwise.
     fn step(&mut self, stage: &Stage<'_>, rng: &mut Choices) -> Result<()> {
         let Some(stepped) = stage.stepped else { return Ok(()) };
-        let step = Step::ALL[rng.usize(..Step::ALL.len())];
+        let step = BackgroundStep::ALL[rng.usize(..BackgroundStep::ALL.len())];
         stepped.step(step)?;
-        if step == Step::Log {
+        if step == BackgroundStep::Log {
             self.oracle.is_durable();
         }
         Ok(())

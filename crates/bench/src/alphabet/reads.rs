@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use highwater::{ReadTxn, Row, Table, Value, WriteTxn};
 
 /// Keys of one call.
-const MOST_KEYS: usize = 12;
+const MAX_KEYS: usize = 12;
 
 /// Who reads.
 pub enum Reader<'t> {
@@ -42,7 +42,7 @@ pub enum Query {
 }
 
 fn random_ids(model: &Model, rng: &mut Choices) -> Vec<u64> {
-    (0..rng.usize(1..MOST_KEYS)).map(|_| random_id(model, rng)).collect()
+    (0..rng.usize(1..MAX_KEYS)).map(|_| random_id(model, rng)).collect()
 }
 
 /// An id, often one that has or had a row.

@@ -12,7 +12,7 @@ use highwater::{Row, Scan, ScanIter, Value, ValueRef};
 use std::ops::ControlFlow;
 
 /// Values of the first text.
-pub const FEW: u32 = 20;
+pub const FIRST_TEXT_VALUES: u32 = 20;
 /// Ids that rows have which do not get theirs from the table.
 pub const IDS: u64 = 300;
 /// Values of the column that may be NULL.
@@ -51,7 +51,7 @@ enum End {
     Keys,
     Count,
     First,
-    /// Until so many were seen.
+    /// Until this many were seen.
     Visit(usize),
 }
 
@@ -88,7 +88,7 @@ enum Answer {
 
 fn random_number(column: &str, rng: &mut Choices) -> Option<u64> {
     match column {
-        "a" => Some(rng.u32(..FEW + 1).into()),
+        "a" => Some(rng.u32(..FIRST_TEXT_VALUES + 1).into()),
         "b" => Some(rng.u32(..).into()),
         "c" => (rng.u32(..4) > 0).then(|| rng.u32(..SOME).into()),
         _ => Some(rng.u64(..IDS + 20)),
@@ -204,13 +204,13 @@ impl Look {
                 let row = call!(played, Scan::first(scan))?;
                 row.iter().map(content).collect::<Result<_>>().map(Answer::Rows)
             }
-            End::Visit(most) => {
+            End::Visit(max) => {
                 let mut rows = Vec::new();
                 call!(
                     played,
                     Scan::visit(scan, |row| {
                         rows.push(content_of(row));
-                        if rows.len() >= most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                        if rows.len() >= max { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
                     })
                 )?;
                 rows.into_iter().collect::<Result<_>>().map(Answer::Rows)
@@ -273,12 +273,12 @@ impl Look {
         if self.reverse {
             taken.reverse();
         }
-        let most = match self.end {
+        let max = match self.end {
             End::First => 1,
-            End::Visit(most) => most,
+            End::Visit(max) => max,
             _ => usize::MAX,
         };
-        taken.truncate(self.limit.min(most));
+        taken.truncate(self.limit.min(max));
         match self.end {
             End::Count => Answer::Count(taken.len() as u64),
             End::Keys => Answer::Keys(taken.into_iter().map(|(key, id, _)| (key, id)).collect()),

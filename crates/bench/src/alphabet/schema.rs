@@ -34,7 +34,7 @@ impl Player {
         match (table, rng.u32(..8)) {
             (None, _) | (_, 0 | 1) if count < TABLES => self.create_table(db, rng),
             (Some(name), 2 | 3) if count > 1 => {
-                // It waits for nobody.
+                // It waits for no transaction.
                 let impatient = call!(self.played, Database::with_lock_wait_timeout(db, Duration::ZERO));
                 let dropped = call!(self.played, Database::drop_table(&impatient, &name));
                 self.changed(Change::DropTable(name), dropped)

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use highwater::config::ChangeBuffering;
 use highwater::{CheckReport, Database, Error as Engine, LatencySnapshot, PurgeWatch, Table};
 
-/// One of so many of these calls is about backups, which take longest.
+/// One of this many of these calls is about backups, which take longest.
 const BACKUPS: u32 = 8;
 
 /// Damage that a check found, as an error.

@@ -3,7 +3,7 @@
 use super::choices::Choices;
 use super::content::{A, B, BODY, C, Content, Rows as Contents, id_key, number_of, text, values_of};
 use super::played::{Played, call};
-use super::scan::{FEW, IDS, SOME};
+use super::scan::{FIRST_TEXT_VALUES, IDS, SOME};
 use highwater::{Changes, Inserted, Rows, Table, Value, ValueRef, WriteTxn, values};
 use std::collections::BTreeMap;
 
@@ -53,7 +53,7 @@ enum Effect {
 pub fn random_content(rng: &mut Choices) -> Content {
     let body_bytes = if rng.u32(..12) == 0 { rng.u32(1000..9000) } else { rng.u32(..60) };
     Content {
-        a: rng.u32(..FEW),
+        a: rng.u32(..FIRST_TEXT_VALUES),
         b: rng.u32(..),
         c: rng.bool().then(|| rng.u32(..SOME)),
         ..Content::with_body(body_bytes, rng)
@@ -87,7 +87,9 @@ impl Statement {
             15 => {
                 let (first, count, is_long) = (rng.u64(..IDS), rng.u64(1..12), rng.u32(..4) == 0);
                 let content = |rng: &mut Choices| match is_long {
-                    true => Content { a: rng.u32(..FEW), b: rng.u32(..), ..Content::with_body(9000, rng) },
+                    true => {
+                        Content { a: rng.u32(..FIRST_TEXT_VALUES), b: rng.u32(..), ..Content::with_body(9000, rng) }
+                    }
                     false => random_content(rng),
                 };
                 Statement::InsertMany((first..first + count).map(|id| (id, content(rng))).collect())
@@ -211,7 +213,7 @@ fn refs(values: &[Value; 5]) -> [ValueRef<'_>; 5] {
 }
 
 fn next_of(a: u32) -> u32 {
-    (a + 1) % FEW
+    (a + 1) % FIRST_TEXT_VALUES
 }
 
 fn set_in(old: Content, new: &Content, set: &[usize]) -> Content {

@@ -2,7 +2,7 @@
 
 use super::damage::Damage;
 use super::database::{File, Small};
-use super::places::{BLOCK, Place, Places};
+use super::places::{BLOCK, ByteRole, Places};
 use crate::error::Result;
 
 /// A way of damaging the files.
@@ -13,14 +13,14 @@ pub struct Case {
     /// The damage.
     pub damages: Vec<Damage>,
     /// What the damaged byte is for, if it is one.
-    pub(super) place: Option<Place>,
+    pub(super) place: Option<ByteRole>,
     /// Whether wrong rows are allowed if the check finds something: an old version of a page has a right checksum.
     pub(super) may_be_seen_by_check_only: bool,
 }
 
 impl Case {
     /// Damage of bytes that are for this.
-    pub fn of_byte(what: &str, damages: Vec<Damage>, place: Place) -> Case {
+    pub fn of_byte(what: &str, damages: Vec<Damage>, place: ByteRole) -> Case {
         Case { what: what.to_string(), damages, place: Some(place), may_be_seen_by_check_only: false }
     }
 }
@@ -81,7 +81,7 @@ pub fn cases(small: &Small, kind: Kind, every: usize) -> Result<Vec<Case>> {
                 let is_used = |n: &usize| {
                     let first = (*n * block_bytes) as u64;
                     let is_zero = new[*n * block_bytes..][..block_bytes].iter().all(|byte| *byte == 0);
-                    !is_zero && places.place(file, first + 100) != Place::Unused
+                    !is_zero && places.place(file, first + 100) != ByteRole::Unused
                 };
                 let used: Vec<usize> = (0..new.len() / block_bytes).filter(is_used).collect();
                 let block = |n: usize| &new[n * block_bytes..][..block_bytes];

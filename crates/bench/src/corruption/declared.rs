@@ -7,7 +7,7 @@
 
 use crate::error::Result;
 use highwater::PageNo;
-use highwater::inspect::{Contents, PageType, RawFile};
+use highwater::inspect::{PageContents, PageType, RawFile};
 
 /// What a page is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -194,9 +194,9 @@ pub fn kind_of(file: &RawFile<'_>, page: PageNo) -> Result<Option<PageKind>> {
                 _ => PageKind::ClusteredInner,
             })
         }
-        (_, Contents::Undo(undo)) if undo.next == PageNo(0) => Some(PageKind::UndoEnd),
-        (_, Contents::Undo(_)) => Some(PageKind::Undo),
-        (_, Contents::UndoDirectory { .. }) => Some(PageKind::UndoDirectory),
+        (_, PageContents::Undo(undo)) if undo.next == PageNo(0) => Some(PageKind::UndoEnd),
+        (_, PageContents::Undo(_)) => Some(PageKind::Undo),
+        (_, PageContents::UndoDirectory { .. }) => Some(PageKind::UndoDirectory),
         (Some(PageType::Overflow), _) => Some(PageKind::Overflow),
         _ => None,
     })

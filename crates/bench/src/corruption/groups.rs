@@ -10,14 +10,14 @@
 use super::cases::Case;
 use super::database::{File, Small};
 use super::judge::{Verdict, judge};
-use super::places::{BLOCK, Place};
+use super::places::{BLOCK, ByteRole};
 use super::sweep::unnamed;
 use std::collections::BTreeMap;
 
-/// Of so many groups one is taken apart in any case: what one flip does must not depend on the others.
+/// Of this many groups one is taken apart in any case: what one flip does must not depend on the others.
 const ALONE_EVERY: usize = 251;
 
-/// Puts cases together, at most so many in a group; those of redo that counts stay alone, for what becomes of them
+/// Puts cases together, at most this many in a group; those of redo that counts stay alone, for what becomes of them
 /// depends on each other.
 pub fn grouped(small: &Small, cases: Vec<Case>, together: usize) -> Vec<Vec<Case>> {
     let mut groups = Vec::new();
@@ -42,8 +42,11 @@ pub fn grouped(small: &Small, cases: Vec<Case>, together: usize) -> Vec<Vec<Case
     groups
 }
 
-fn can_be_grouped(place: Place) -> bool {
-    !matches!(place, Place::Redo(_) | Place::LogHeader | Place::LogMark | Place::Fixed | Place::NeededCopy(_))
+fn can_be_grouped(place: ByteRole) -> bool {
+    !matches!(
+        place,
+        ByteRole::Redo(_) | ByteRole::LogHeader | ByteRole::LogMark | ByteRole::Fixed | ByteRole::NeededCopy(_)
+    )
 }
 
 /// Rule 3: the first block with those that can be tried together with it; and the others.
@@ -86,9 +89,10 @@ fn as_one(small: &Small, group: &[Case]) -> Option<Verdict> {
     let verdict = judge(small, &damages);
     let is_explained = |case: &Case| match (&verdict, case.place) {
         (Verdict::Silent, Some(place)) => !place.is_live(),
-        (Verdict::Reported(said), Some(Place::Page(page) | Place::Compressed(page) | Place::Recovered(page))) => {
-            page != 0 && unnamed(Place::Page(page), case, said).is_none()
-        }
+        (
+            Verdict::Reported(said),
+            Some(ByteRole::Page(page) | ByteRole::Compressed(page) | ByteRole::Recovered(page)),
+        ) => page != 0 && unnamed(ByteRole::Page(page), case, said).is_none(),
         _ => false,
     };
     group.iter().all(is_explained).then_some(verdict)

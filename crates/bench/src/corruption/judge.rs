@@ -2,7 +2,7 @@
 
 use super::damage::{Damage, damaged};
 use super::database::{Row, Rows, Small};
-use highwater::internals::{Manner, Stepped};
+use highwater::internals::{DeterministicDb, OpenOverrides};
 use highwater::{CheckReport, Database, Error, Options};
 use highwater_storage::StorageSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -36,10 +36,10 @@ pub(super) fn judge(small: &Small, damages: &[Damage]) -> Verdict {
 }
 
 /// Opens a database without threads: so it does the same each time, and quickly.
-fn open(set: StorageSet, options: &Options) -> Result<Stepped, Error> {
+fn open(set: StorageSet, options: &Options) -> Result<DeterministicDb, Error> {
     let options = Options { create_if_missing: false, ..options.clone() };
-    let manner = Manner { recovery_threads: 1, finding_threads: 1, ..Manner::default() };
-    Stepped::open(set, options, &manner, Arc::new(AtomicU64::new(0)))
+    let overrides = OpenOverrides { recovery_threads: 1, finding_threads: 1, ..OpenOverrides::default() };
+    DeterministicDb::open(set, options, &overrides, Arc::new(AtomicU64::new(0)))
 }
 
 fn open_and_read(small: &Small, damages: &[Damage]) -> Verdict {

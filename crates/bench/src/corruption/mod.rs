@@ -15,7 +15,7 @@
 //! Rules
 //! 1. No damage may lead to a panic, a hang, or rows other than the right ones without an error.
 //! 2. A flipped byte is reported, with its page or its file, or it lies where nothing depends on it
-//!    ([`places::Place`]), and then the check finds nothing and all rows are right.
+//!    ([`places::ByteRole`]), and then the check finds nothing and all rows are right.
 //! 3. Redo that was synced last, and that nothing else shows to have been synced, cannot be told from a torn write if
 //!    it is damaged (`log/damage.rs` of the engine). There the rows may be those after an earlier commit, if that is
 //!    not older than the log's last mark.
@@ -40,6 +40,6 @@ pub use database::{File, Files, Left, STORES, Small, Store, options};
 pub use declared::{DECLARED, Declared, Loss, PageKind, declared, kind_of, table};
 pub use groups::grouped;
 pub use judge::Verdict;
-pub use places::Place;
+pub use places::ByteRole;
 pub use sweep::{Failure, Tally, flips, run, run_groups};
 pub use whole::Whole;

@@ -4,7 +4,7 @@ use super::damage::damaged;
 use super::database::{File, Files, Left, Small};
 use crate::error::Result;
 use highwater::config::Doublewrite;
-use highwater::inspect::{self, Kind, RawFile};
+use highwater::inspect::{self, RawFile, StoreKind};
 use highwater::{Database, PageNo};
 use highwater_storage::MemoryDevice;
 use std::ops::Range;
@@ -17,7 +17,7 @@ const MARK_BYTES: u64 = 16;
 
 /// What a byte is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub enum ByteRole {
     /// A page in use (its number) that recovery does not write anew: damage must be reported with this number.
     Page(u32),
     /// Redo between the checkpoint and the log's end: damage must be reported, or cost the last commits (rule 3 of the
@@ -46,27 +46,27 @@ pub enum Place {
     Fixed,
 }
 
-impl Place {
+impl ByteRole {
     /// Whether damage has to be reported.
     pub fn is_live(self) -> bool {
-        matches!(self, Place::Page(_) | Place::NeededCopy(_) | Place::Fixed)
+        matches!(self, ByteRole::Page(_) | ByteRole::NeededCopy(_) | ByteRole::Fixed)
     }
 
     /// Its name, for tables.
     pub fn name(self) -> &'static str {
         match self {
-            Place::Page(_) => "page in use",
-            Place::Redo(_) => "redo since the checkpoint",
-            Place::Compressed(_) => "compressed page in use",
-            Place::Unused => "page not in use",
-            Place::Recovered(_) => "page that recovery writes anew",
-            Place::LogHeader => "one of two log headers",
-            Place::LogMark => "mark of a log block",
-            Place::LogRemains => "redo not needed",
-            Place::Copy => "copy not needed",
-            Place::NeededCopy(_) => "copy of the torn page",
-            Place::Directory => "directory of images",
-            Place::Fixed => "fixed fields of page 0",
+            ByteRole::Page(_) => "page in use",
+            ByteRole::Redo(_) => "redo since the checkpoint",
+            ByteRole::Compressed(_) => "compressed page in use",
+            ByteRole::Unused => "page not in use",
+            ByteRole::Recovered(_) => "page that recovery writes anew",
+            ByteRole::LogHeader => "one of two log headers",
+            ByteRole::LogMark => "mark of a log block",
+            ByteRole::LogRemains => "redo not needed",
+            ByteRole::Copy => "copy not needed",
+            ByteRole::NeededCopy(_) => "copy of the torn page",
+            ByteRole::Directory => "directory of images",
+            ByteRole::Fixed => "fixed fields of page 0",
         }
     }
 }
@@ -74,14 +74,14 @@ impl Place {
 /// A stretch of the data file.
 struct Stretch {
     bytes: Range<u64>,
-    place: Place,
+    place: ByteRole,
 }
 
 /// The places of one database.
 pub(super) struct Places {
     /// In order; between them lies what `between` says.
     data: Vec<Stretch>,
-    between: Place,
+    between: ByteRole,
     /// LSNs between checkpoint and end.
     redo: Range<u64>,
     ring_blocks: u64,
@@ -98,7 +98,7 @@ impl Places {
         let recovered = recovered(small)?;
         let (before, after) = (MemoryDevice::holding(small.files[0].to_vec()), MemoryDevice::holding(recovered));
         let (before, after) = (RawFile::open(&before)?, RawFile::open(&after)?);
-        let is_in_place = before.header().as_ref().is_ok_and(|header| header.kind == Kind::InPlace);
+        let is_in_place = before.header().as_ref().is_ok_and(|header| header.kind == StoreKind::InPlace);
         let look = inspect::look(&MemoryDevice::holding(small.files[1].to_vec()))?;
         let redo = look.scan.as_ref().map_or(0..0, |scan| scan.checkpoint_lsn.0..scan.end_lsn.0);
         let is_journaled = small.options.doublewrite == Doublewrite::Journal && small.left == Left::Stopped;
@@ -111,54 +111,54 @@ impl Places {
             let (was, is) = (before.page(page).unwrap_or_default(), after.page(page).unwrap_or_default());
             let is_logged = lsn_of(&was) > redo.start;
             let place = match () {
-                () if after.owner(page).is_none() || was.iter().all(|byte| *byte == 0) => Place::Unused,
+                () if after.owner(page).is_none() || was.iter().all(|byte| *byte == 0) => ByteRole::Unused,
                 // Of page 0 recovery changes the mark of the log's generation, after it has read it. Out of place the
                 // image before the last one is as good.
-                () if (number != 0 || !is_in_place) && (was != is || is_logged) => Place::Recovered(number),
-                () if is_journaled && is_copied(&small.files, &was) => Place::Recovered(number),
+                () if (number != 0 || !is_in_place) && (was != is || is_logged) => ByteRole::Recovered(number),
+                () if is_journaled && is_copied(&small.files, &was) => ByteRole::Recovered(number),
                 () if is_compressed => {
                     bytes.end = bytes.start + image_bytes(&small.files[0][bytes.start as usize..]);
-                    Place::Compressed(number)
+                    ByteRole::Compressed(number)
                 }
-                () => Place::Page(number),
+                () => ByteRole::Page(number),
             };
-            if place == Place::Unused && !is_in_place {
+            if place == ByteRole::Unused && !is_in_place {
                 continue;
             }
             data.push(Stretch { bytes, place });
         }
         if !is_in_place {
-            data.push(Stretch { bytes: 32..43, place: Place::Fixed });
-            data.push(Stretch { bytes: 44..56, place: Place::Fixed });
+            data.push(Stretch { bytes: 32..43, place: ByteRole::Fixed });
+            data.push(Stretch { bytes: 44..56, place: ByteRole::Fixed });
         }
         data.sort_unstable_by_key(|stretch| stretch.bytes.start);
-        let between = if is_in_place { Place::Unused } else { Place::Directory };
+        let between = if is_in_place { ByteRole::Unused } else { ByteRole::Directory };
         let needed = small.torn.map_or(Vec::new(), |page| needed(&small.files, page));
         Ok(Places { data, between, redo, ring_blocks: look.ring_bytes / BLOCK, needed })
     }
 
     /// What a byte is for.
-    pub(super) fn place(&self, file: File, offset: u64) -> Place {
+    pub(super) fn place(&self, file: File, offset: u64) -> ByteRole {
         let find = |stretches: &[Stretch]| stretches.iter().find(|s| s.bytes.contains(&offset)).map(|s| s.place);
         match file {
             File::Data => find(&self.data).unwrap_or(self.between),
-            File::Doublewrite => find(&self.needed).unwrap_or(Place::Copy),
-            File::Redo if offset < RING_START => Place::LogHeader,
+            File::Doublewrite => find(&self.needed).unwrap_or(ByteRole::Copy),
+            File::Redo if offset < RING_START => ByteRole::LogHeader,
             File::Redo => self.redo_place(offset - RING_START),
         }
     }
 
-    fn redo_place(&self, in_ring: u64) -> Place {
+    fn redo_place(&self, in_ring: u64) -> ByteRole {
         let (block, at) = (in_ring / BLOCK, in_ring % BLOCK);
         if at < MARK_BYTES {
-            return Place::LogMark;
+            return ByteRole::LogMark;
         }
         let data_bytes = BLOCK - MARK_BYTES;
         let lap = self.ring_blocks * data_bytes;
         let in_lap = block * data_bytes + at - MARK_BYTES;
         let lsn = self.redo.start / lap * lap + in_lap;
         let lsn = if lsn < self.redo.start { lsn + lap } else { lsn };
-        if self.redo.contains(&lsn) { Place::Redo(lsn) } else { Place::LogRemains }
+        if self.redo.contains(&lsn) { ByteRole::Redo(lsn) } else { ByteRole::LogRemains }
     }
 }
 
@@ -193,7 +193,7 @@ fn recovered(small: &Small) -> Result<Vec<u8>> {
 
 /// The copy of a page in the doublewrite file, and the directory in front of its area.
 fn needed(files: &Files, page: u32) -> Vec<Stretch> {
-    let place = Place::NeededCopy(page);
+    let place = ByteRole::NeededCopy(page);
     let mut directory = 0;
     let mut needed = Vec::new();
     for (n, block) in files[2].chunks_exact(BLOCK as usize).enumerate() {

@@ -5,7 +5,7 @@ use super::damage::Damage;
 use super::database::{File, Small};
 use super::groups::judge_group;
 use super::judge::Verdict;
-use super::places::{BLOCK, Place, Places};
+use super::places::{BLOCK, ByteRole, Places};
 use crate::error::Result;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -13,13 +13,13 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 /// A database that does not answer for so long hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// First bytes of a page that are never left out: its header, that of a node, its first slots.
 const PAGE_HEAD_BYTES: u64 = 48;
 /// Of a block of the log: its mark, the frame of a group. Of a log header or a directory: its fields.
 const BLOCK_HEAD_BYTES: u64 = 24;
 const HEADER_BYTES: u64 = 64;
-/// Of the blocks that were never written, every so many bytes are flipped at most.
+/// Of the blocks that were never written, every Nth byte is flipped at most.
 const ZEROS_EVERY: u64 = 499;
 
 /// What must not be.
@@ -120,7 +120,7 @@ fn head_bytes(file: File, number: usize, block: &[u8]) -> u64 {
     }
 }
 
-/// Tries each case alone, on so many threads; `tell` gets the number of those done. What must not be is in the tally.
+/// Tries each case alone, on this many threads; `tell` gets the number of those done. What must not be is in the tally.
 pub fn run(small: Arc<Small>, cases: Vec<Case>, threads: usize, tell: impl FnMut(usize)) -> Tally {
     run_groups(small, cases.into_iter().map(|case| vec![case]).collect(), threads, tell)
 }
@@ -148,7 +148,7 @@ pub fn run_groups(small: Arc<Small>, groups: Vec<Vec<Case>>, threads: usize, mut
     let mut redo = RedoSeen::default();
     let mut done = 0;
     for _ in 0..groups.len() {
-        match receive.recv_timeout(PATIENCE) {
+        match receive.recv_timeout(TIMEOUT) {
             Ok((number, verdicts)) => {
                 open[number] = false;
                 done += verdicts.len();
@@ -207,7 +207,7 @@ fn count(tally: &mut Tally, case: &Case, verdict: Verdict, redo: &mut RedoSeen) 
             fail(tally, case, format!("nothing was reported of {place:?}"))
         }
         (Verdict::Silent, _) => tally.add(case.what.clone(), "harmless"),
-        (Verdict::Earlier(_), Some(Place::Redo(lsn))) => {
+        (Verdict::Earlier(_), Some(ByteRole::Redo(lsn))) => {
             if redo.first_missed.as_ref().is_none_or(|(first, _)| lsn < *first) {
                 redo.first_missed = Some((lsn, case.clone()));
             }
@@ -219,7 +219,7 @@ fn count(tally: &mut Tally, case: &Case, verdict: Verdict, redo: &mut RedoSeen) 
         (Verdict::Reported(said), Some(place)) => match unnamed(place, case, &said) {
             Some(text) => fail(tally, case, text),
             None => {
-                if let Place::Redo(lsn) = place {
+                if let ByteRole::Redo(lsn) = place {
                     redo.last_reported = redo.last_reported.max(lsn);
                 }
                 tally.add(case.what.clone(), "reported");
@@ -234,13 +234,13 @@ fn is_part_of_redo(case: &Case) -> bool {
 }
 
 /// Whether the report leaves out which page or file it is about.
-pub(super) fn unnamed(place: Place, case: &Case, said: &[String]) -> Option<String> {
+pub(super) fn unnamed(place: ByteRole, case: &Case, said: &[String]) -> Option<String> {
     let file = case.damages.first().map_or("", |damage| damage.file.name());
     let names =
         |what: &str| said.iter().any(|text| text.split(|c: char| !c.is_ascii_alphanumeric()).any(|w| w == what));
     let named = match place {
-        Place::Page(0) | Place::Fixed => names("data") || said.iter().any(|text| text.contains("page 0")),
-        Place::Page(page) | Place::Compressed(page) | Place::NeededCopy(page) => said
+        ByteRole::Page(0) | ByteRole::Fixed => names("data") || said.iter().any(|text| text.contains("page 0")),
+        ByteRole::Page(page) | ByteRole::Compressed(page) | ByteRole::NeededCopy(page) => said
             .iter()
             .any(|text| [":", " ", ","].iter().any(|end| format!("{text} ").contains(&format!("page {page}{end}")))),
         _ => names(file) || said.iter().any(|text| text.contains("page ")),

@@ -18,7 +18,7 @@ pub use operations::OPERATIONS;
 use std::time::{Duration, Instant};
 pub use steady::{Load, STEADY, Steady};
 
-/// 4N may cost so many times N.
+/// 4N may cost this many times N.
 pub const MAX_RATIO: f64 = 9.0;
 /// How often each size is measured at most.
 const MAX_ROUNDS: u32 = 5;

@@ -2,7 +2,7 @@
 
 use super::{Growing, timed};
 use crate::error::{Error, Result};
-use highwater::internals::{Manner, Step, Stepped};
+use highwater::internals::{BackgroundStep, DeterministicDb, OpenOverrides};
 use highwater::{
     BackupOptions, Database, Isolation, Options, RestoreOptions, Schema, Table, TxnOptions, Type, WriteTxn, values,
 };
@@ -33,8 +33,8 @@ pub(super) fn options() -> Options {
     Options { buffer_pool_size: 96 << 20, log_file_size: 64 << 20, ..Options::default() }
 }
 
-pub(super) fn open(storage: StorageSet) -> Result<Stepped> {
-    Ok(Stepped::open(storage, options(), &Manner::default(), Arc::default())?)
+pub(super) fn open(storage: StorageSet) -> Result<DeterministicDb> {
+    Ok(DeterministicDb::open(storage, options(), &OpenOverrides::default(), Arc::default())?)
 }
 
 /// A table of a key, a number that is indexed, and a name that is unique.
@@ -50,7 +50,7 @@ pub(super) fn table(db: &Database) -> Result<Table> {
 }
 
 /// A new database with the table, which has one row, of key 1.
-fn one_row() -> Result<(Stepped, Table)> {
+fn one_row() -> Result<(DeterministicDb, Table)> {
     let db = open(StorageSet::memory())?;
     let table = table(db.database())?;
     db.database().transact(|txn| txn.insert(&table, &values![1u64, 0u64, "the row"]).map(drop))?;
@@ -144,7 +144,7 @@ fn purge(n: usize) -> Result<Duration> {
                 return Ok(());
             }
             before = left;
-            db.step(Step::Purge)?;
+            db.step(BackgroundStep::Purge)?;
             commit_updates(db.database(), &table, number..number + 20)?;
             number += 20;
         }
@@ -168,7 +168,7 @@ fn duplicates(n: usize) -> Result<Duration> {
             db.database().transact(|txn| txn.insert(&table, &values![id, id, "the name"]).map(drop))?;
             db.database().transact(|txn| txn.delete(&table, &values![id]).map(drop))?;
             if id % 50 == 0 {
-                db.step(Step::Purge)?;
+                db.step(BackgroundStep::Purge)?;
             }
         }
         Ok(())
@@ -206,7 +206,7 @@ fn open_tables(n: usize) -> Result<Duration> {
     })
 }
 
-/// Takes a backup and so many incremental ones, and makes a database of them.
+/// Takes a backup and this many incremental ones, and makes a database of them.
 fn backup_chain(n: usize) -> Result<Duration> {
     let folder = Scratch::new()?;
     let db = Database::open_storage(StorageSet::memory(), options())?;

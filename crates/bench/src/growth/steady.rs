@@ -9,12 +9,12 @@
 use super::operations::{open, table};
 use super::timed;
 use crate::error::Result;
-use highwater::internals::{Step, Stepped};
+use highwater::internals::{BackgroundStep, DeterministicDb};
 use highwater::{ReadTxn, Table, values};
 use highwater_storage::StorageSet;
 use std::time::Duration;
 
-/// The last quarter may cost so many times the second.
+/// The last quarter may cost this many times the second.
 const MAX_RATIO: f64 = 3.0;
 /// Transactions that may be left when the load ends and purge has had its steps.
 const MAX_LEFT: u64 = 400;
@@ -63,7 +63,7 @@ impl Steady {
 }
 
 struct World {
-    db: Stepped,
+    db: DeterministicDb,
     table: Table,
     snapshot: Option<ReadTxn>,
 }
@@ -107,7 +107,7 @@ impl Load {
 impl World {
     /// The steps of purge in a round: twice what 500 transactions need.
     fn purge(&self) -> Result<()> {
-        (0..10).try_for_each(|_| Ok(self.db.step(Step::Purge)?))
+        (0..10).try_for_each(|_| Ok(self.db.step(BackgroundStep::Purge)?))
     }
 
     fn update(&self, numbers: std::ops::Range<usize>) -> Result<()> {
@@ -125,7 +125,7 @@ fn hot_key(world: &mut World, round: usize) -> Result<()> {
     for part in 0..10 {
         let from = round * 500 + part * 50 + 1;
         world.update(from..from + 50)?;
-        world.db.step(Step::Purge)?;
+        world.db.step(BackgroundStep::Purge)?;
     }
     Ok(())
 }

@@ -29,13 +29,13 @@ use rows::Rows;
 /// Rows at the beginning: their indexes take several times the smallest pool.
 const ROWS: u64 = 3000;
 /// Most transactions of a life.
-const MOST_TRANSACTIONS: u32 = 120;
+const MAX_TRANSACTIONS: u32 = 120;
 /// Letters that are played after a transaction.
 const LETTERS: u32 = 4;
 /// How long anything waits for a lock: only the one thread could let it go.
 const LOCK_WAIT_TIMEOUT_MS: u64 = 1;
 /// Most cuts of recovery in a row.
-const MOST_RECOVERIES: u32 = 3;
+const MAX_RECOVERIES: u32 = 3;
 
 /// When the power is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +60,7 @@ impl Moment {
         match self {
             Moment::Any | Moment::Close => 0,
             Moment::Merge => stats.change_buffer_merges,
-            Moment::Carry => stats.change_buffer_carried_ops + stats.change_buffer_pages_written,
+            Moment::Carry => stats.change_buffer_relogged_ops + stats.change_buffer_pages_written,
             Moment::Checkpoint => stats.checkpoints,
         }
     }
@@ -99,7 +99,7 @@ impl Tally {
     fn add_stats(&mut self, stats: &StatsSnapshot) {
         self.buffered += stats.change_buffer_ops_buffered;
         self.merges += stats.change_buffer_merges;
-        self.carried += stats.change_buffer_carried_ops;
+        self.carried += stats.change_buffer_relogged_ops;
     }
 }
 
@@ -144,7 +144,7 @@ impl Trial {
             _ => self.tally.cuts += 1,
         }
         self.storage = self.storage.cut(self.rng.u64(..));
-        let recoveries = if self.rng.bool() { self.rng.u32(1..=MOST_RECOVERIES) } else { 0 };
+        let recoveries = if self.rng.bool() { self.rng.u32(1..=MAX_RECOVERIES) } else { 0 };
         (0..recoveries).for_each(|_| self.cut_recovery());
         let db = Database::open_storage(self.storage.clone(), self.options())?;
         let compared = self.rows.compare(&db).and_then(|()| self.player.oracle.compare(&db));
@@ -167,7 +167,7 @@ impl Trial {
             faults.power_off_after(self.rng.u64(..400));
             is_set = true;
         }
-        let transactions = if moment == Moment::Close { self.rng.u32(1..60) } else { MOST_TRANSACTIONS };
+        let transactions = if moment == Moment::Close { self.rng.u32(1..60) } else { MAX_TRANSACTIONS };
         for _ in 0..transactions {
             let done = self.rows.transact(db, &mut self.rng);
             match done.and_then(|()| self.play(db, &mut scene, &mut choices)) {

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 const FILLERS: u64 = 60;
 const FILLER_BYTES: usize = 1500;
 /// Different values of the second column.
-const FEW: u32 = 400;
+const SMALL_TABLE_ROWS: u32 = 400;
 
 type Map = BTreeMap<u64, (u32, u32)>;
 
@@ -147,7 +147,7 @@ fn fillers_of(db: &Database) -> Result<Vec<u8>> {
 }
 
 fn insert(txn: &mut WriteTxn, table: &Table, rows: &mut Map, id: u64, rng: &mut Rng) -> Result<()> {
-    let (a, b) = (rng.u32(..), rng.u32(..FEW));
+    let (a, b) = (rng.u32(..), rng.u32(..SMALL_TABLE_ROWS));
     txn.insert(table, &values![id, text(a).as_str(), text(b).as_str()])?;
     rows.insert(id, (a, b));
     Ok(())
@@ -159,7 +159,7 @@ fn change(txn: &mut WriteTxn, table: &Table, rows: &mut Map, rng: &mut Rng) -> R
     match rng.u32(..10) {
         0 | 1 => insert(txn, table, rows, end, rng)?,
         2..=6 => {
-            let (a, b) = (rng.u32(..), rng.u32(..FEW));
+            let (a, b) = (rng.u32(..), rng.u32(..SMALL_TABLE_ROWS));
             let changed =
                 txn.update(table, &values![id], &[(1, text(a).as_str().into()), (2, text(b).as_str().into())])?;
             if changed != rows.contains_key(&id) {

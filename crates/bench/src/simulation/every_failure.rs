@@ -24,14 +24,14 @@ const FAILURES: [(Operation, FaultKind); 9] = [
 ///
 /// # Errors
 /// [`Error::During`] names the operation and what was wrong.
-pub fn every_failure(seed: u64, most_steps: u32, mut tell: impl FnMut()) -> Result<Tally> {
+pub fn every_failure(seed: u64, max_steps: u32, mut tell: impl FnMut()) -> Result<Tally> {
     let mut all = Tally::default();
     let sound = Faults::new();
-    let mut first = Simulation::new(seed, most_steps);
+    let mut first = Simulation::new(seed, max_steps);
     first.fail_once(&sound, false)?;
     for (operation, kind) in FAILURES {
         for number in 1..=sound.count(operation) {
-            let (mut again, faults) = (Simulation::new(seed, most_steps), Faults::new());
+            let (mut again, faults) = (Simulation::new(seed, max_steps), Faults::new());
             faults.fail(operation, number, kind);
             again.fail_once(&faults, matches!(operation, Operation::Write | Operation::Sync)).map_err(|error| {
                 let what = format!("{operation:?} number {number} ({kind:?})");

@@ -9,7 +9,7 @@
 //! 3. What was not synced is kept, lost or torn as the seed says; often the next opening is cut as well, and the one
 //!    after it. The next life goes on from there. What else the same cut could have left is tried on copies of the
 //!    disks: each is opened, after cuts of openings too, and compared with the oracle.
-//! 4. Now and then there is a life on a copy of the disks that lie once (`lies.rs`).
+//! 4. Now and then there is a life on a copy of the disks that lie once (`silent_faults.rs`).
 //!
 //! Beside that every operation of one short life is made to fail, one after the other ([`every_failure`]).
 //!
@@ -21,9 +21,9 @@
 //!    looks again after some time.
 
 mod every_failure;
-mod lies;
 mod observed;
 mod setting;
+mod silent_faults;
 mod verdict;
 
 use crate::alphabet::choices::Choices;
@@ -34,7 +34,7 @@ use crate::alphabet::{Player, Scene, Stage};
 use crate::error::{Error, Result};
 pub use every_failure::every_failure;
 use highwater::Error as Engine;
-use highwater::internals::Stepped;
+use highwater::internals::DeterministicDb;
 use highwater_storage::{Device, FaultKind, Faults, Operation, StorageSet};
 pub use observed::History;
 use observed::{Event, Observed};
@@ -43,15 +43,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Most steps of a life, unless another number is asked for.
-pub const MOST_STEPS: u32 = 400;
+pub const MAX_STEPS: u32 = 400;
 /// Fewest steps of a life.
-const LEAST_STEPS: u32 = 20;
+const MIN_STEPS: u32 = 20;
 /// Pages of a new data file.
 const NEW_PAGES: u64 = 512;
 /// Most cuts of openings in a row.
-const MOST_RECOVERIES: u32 = 3;
+const MAX_RECOVERIES: u32 = 3;
 /// Most outcomes of a power cut that are tried beside the one that the database goes on from.
-const MOST_OTHERS: u32 = 2;
+const MAX_OTHERS: u32 = 2;
 
 /// What happened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,13 +67,13 @@ pub struct Tally {
     /// Commits and schema changes that were acknowledged.
     pub acknowledged: u64,
     /// Lives in which a disk lied.
-    pub lies: u64,
-    /// Of `lies`, those in which something was reported.
-    pub lies_reported: u64,
-    /// Of `lies`, those of lost writes after which an older version was read and nothing showed it.
-    pub lies_unseen: u64,
+    pub silent_faults: u64,
+    /// Of `silent_faults`, those in which something was reported.
+    pub silent_faults_reported: u64,
+    /// Of `silent_faults`, those of lost writes after which an older version was read and nothing showed it.
+    pub silent_faults_unseen: u64,
     /// Openings after a lie that set a rollback aside.
-    pub rollbacks_set_aside: u64,
+    pub rollbacks_skipped: u64,
     /// Most extent maps that a database had.
     pub extent_maps: u32,
 }
@@ -86,10 +86,10 @@ impl Tally {
         self.recovery_cuts += other.recovery_cuts;
         self.failures += other.failures;
         self.acknowledged += other.acknowledged;
-        self.lies += other.lies;
-        self.lies_reported += other.lies_reported;
-        self.lies_unseen += other.lies_unseen;
-        self.rollbacks_set_aside += other.rollbacks_set_aside;
+        self.silent_faults += other.silent_faults;
+        self.silent_faults_reported += other.silent_faults_reported;
+        self.silent_faults_unseen += other.silent_faults_unseen;
+        self.rollbacks_skipped += other.rollbacks_skipped;
         self.extent_maps = self.extent_maps.max(other.extent_maps);
     }
 }
@@ -111,24 +111,24 @@ pub struct Simulation {
     now_ms: Arc<AtomicU64>,
     history: History,
     tally: Tally,
-    most_steps: u32,
+    max_steps: u32,
     has_small_disks: bool,
     /// The backups of some databases.
     backups: Option<Backups>,
 }
 
 impl Simulation {
-    /// A new database, as the seed chooses it, with at most so many steps in a life.
-    pub fn new(seed: u64, most_steps: u32) -> Simulation {
-        Simulation::choosing(seed, Choices::of_seed(seed), most_steps)
+    /// A new database, as the seed chooses it, with at most this many steps in a life.
+    pub fn new(seed: u64, max_steps: u32) -> Simulation {
+        Simulation::choosing(seed, Choices::of_seed(seed), max_steps)
     }
 
     /// A new database, as these bytes choose it; they also choose what happens, which ends with them.
     pub fn of_bytes(bytes: &[u8]) -> Simulation {
-        Simulation::choosing(0, Choices::of_bytes(bytes), MOST_STEPS)
+        Simulation::choosing(0, Choices::of_bytes(bytes), MAX_STEPS)
     }
 
-    fn choosing(seed: u64, mut rng: Choices, most_steps: u32) -> Simulation {
+    fn choosing(seed: u64, mut rng: Choices, max_steps: u32) -> Simulation {
         let setting = Setting::random(seed, &mut rng).expect("every value of an option is accepted");
         let (storage, has_small_disks) = setting.disks(&mut rng);
         let backups = (!setting.grows && rng.u32(..4) == 0).then(|| Backups::new(setting.elsewhere()));
@@ -141,7 +141,7 @@ impl Simulation {
             now_ms: Arc::default(),
             history: History::default(),
             tally: Tally::default(),
-            most_steps: most_steps.max(LEAST_STEPS + 1),
+            max_steps: max_steps.max(MIN_STEPS + 1),
             backups,
         }
     }
@@ -157,7 +157,7 @@ impl Simulation {
             now_ms: Arc::new(AtomicU64::new(self.now_ms.load(Relaxed))),
             history: self.history.clone(),
             tally: Tally::default(),
-            most_steps: self.most_steps,
+            max_steps: self.max_steps,
             backups: None,
         }
     }
@@ -182,7 +182,7 @@ impl Simulation {
         &self.history
     }
 
-    /// So many lives, and a look at the end.
+    /// This many lives, and a look at the end.
     ///
     /// # Errors
     /// As [`live`](Simulation::live); it names the life.
@@ -223,7 +223,7 @@ impl Simulation {
             self.salvage_closed()?;
         }
         if faults.is_power_off() {
-            for _ in 0..self.rng.u32(..=MOST_OTHERS) {
+            for _ in 0..self.rng.u32(..=MAX_OTHERS) {
                 self.try_another_outcome()?;
             }
             self.tally.cuts += 1;
@@ -289,26 +289,26 @@ impl Simulation {
         }
     }
 
-    fn open(&mut self, faults: &Faults) -> Result<Stepped> {
+    fn open(&mut self, faults: &Faults) -> Result<DeterministicDb> {
         let memory = self.storage.memory_devices().expect("its disks are in memory").clone();
         self.open_through(|number, _| faults.wrap_memory(memory[number as usize - 1].clone()))
     }
 
     /// Opens the database; `wrap` is given the number of each device (1 data, 2 redo, 3 doublewrite).
-    fn open_through(&mut self, wrap: impl Fn(u64, Arc<dyn Device>) -> Arc<dyn Device>) -> Result<Stepped> {
+    fn open_through(&mut self, wrap: impl Fn(u64, Arc<dyn Device>) -> Arc<dyn Device>) -> Result<DeterministicDb> {
         let mut number = 0;
         let devices = self.storage.map(|device| {
             number += 1;
             Observed::wrap(wrap(number, device), number, &self.history)
         });
         let options = self.setting.at_opening(&mut self.rng)?;
-        Ok(Stepped::open(devices, options, &self.setting.manner, self.now_ms.clone())?)
+        Ok(DeterministicDb::open(devices, options, &self.setting.overrides, self.now_ms.clone())?)
     }
 
     /// Random steps, until an error or the end of the life, and whether it is right. A failure may be one that `stops`
     /// the database.
-    fn work(&mut self, db: &Stepped, faults: &Faults, stops: bool) -> Result<()> {
-        let count = self.rng.u32(LEAST_STEPS..self.most_steps);
+    fn work(&mut self, db: &DeterministicDb, faults: &Faults, stops: bool) -> Result<()> {
+        let count = self.rng.u32(MIN_STEPS..self.max_steps);
         let mut scene = Scene::with_backups(self.backups.take());
         let worked = self.steps(db, count, &mut scene, Some(faults));
         self.backups = scene.backups.take();
@@ -316,8 +316,8 @@ impl Simulation {
         verdict::of_work(worked, db.database(), faults, stops)
     }
 
-    /// So many random steps, until an error. Without `faults` anything may have failed.
-    fn steps(&mut self, db: &Stepped, count: u32, scene: &mut Scene, faults: Option<&Faults>) -> Result<()> {
+    /// This many random steps, until an error. Without `faults` anything may have failed.
+    fn steps(&mut self, db: &DeterministicDb, count: u32, scene: &mut Scene, faults: Option<&Faults>) -> Result<()> {
         let (database, fills) = (db.database(), self.setting.grows);
         let before = self.player.acknowledged;
         for _ in 0..count {
@@ -371,7 +371,7 @@ impl Simulation {
         let faults = Faults::new();
         let db = copy.open(&faults)?;
         copy.player.oracle.compare(db.database())?;
-        // Nobody looks at this copy again: it need not be closed.
+        // No one looks at this copy again: it need not be closed.
         faults.power_off_after(0);
         self.tally.add(&copy.tally);
         Ok(())
@@ -384,7 +384,7 @@ impl Simulation {
     /// Cuts the next openings too, in one case of three.
     fn cut_openings(&mut self) {
         if self.rng.u32(..3) == 0 {
-            (0..self.rng.u32(1..=MOST_RECOVERIES)).for_each(|_| self.cut_opening());
+            (0..self.rng.u32(1..=MAX_RECOVERIES)).for_each(|_| self.cut_opening());
         }
     }
 

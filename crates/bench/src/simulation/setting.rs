@@ -6,16 +6,16 @@ use crate::alphabet::options::{self, Disk};
 use crate::error::Result;
 use highwater::Options;
 use highwater::config::{Doublewrite, FlushMethod};
-use highwater::internals::Manner;
+use highwater::internals::OpenOverrides;
 use highwater_storage::{MemoryDevice, Placement, StorageSet};
 
 /// Extents in a group where groups are to be small: those of a new file.
-const FEW_EXTENTS: u32 = 8;
+const SMALL_GROUP_EXTENTS: u32 = 8;
 
 /// The choices for one database.
 pub struct Setting {
     pub options: Options,
-    pub manner: Manner,
+    pub overrides: OpenOverrides,
     /// Whether the file is to grow over several extent maps: small groups, many long rows.
     pub grows: bool,
     /// Bytes that a power cut does not tear.
@@ -38,15 +38,15 @@ impl Setting {
         let untorn_bytes = if keeps_pages_whole { page_bytes } else { [512, 512, 4096][rng.usize(..3)] };
         let grows = rng.bool();
         let lifetime_streams = if rng.bool() { 1 } else { Placement::LIFETIMES.len() };
-        let group_extents = if grows { FEW_EXTENTS } else { u32::MAX };
-        let manner = Manner {
+        let group_extents = if grows { SMALL_GROUP_EXTENTS } else { u32::MAX };
+        let overrides = OpenOverrides {
             database_id: seed | 1,
             group_extents,
             new_log_bytes: options.log_file_size,
             recovery_threads: 1,
             finding_threads: 1,
         };
-        Ok(Setting { manner, options, grows, untorn_bytes, lifetime_streams, disk })
+        Ok(Setting { overrides, options, grows, untorn_bytes, lifetime_streams, disk })
     }
 
     /// New disks, and whether they are small; a third of them are.
@@ -56,7 +56,7 @@ impl Setting {
         let limit = if is_small { 2 * created + (rng.u64(4..10) << 20) } else { u64::MAX };
         // One that the log fills before it has grown.
         let has_small_log = rng.u32(..8) == 0;
-        let log_limit = if has_small_log { self.manner.new_log_bytes + (rng.u64(..4) << 20) } else { u64::MAX };
+        let log_limit = if has_small_log { self.overrides.new_log_bytes + (rng.u64(..4) << 20) } else { u64::MAX };
         let disk = |limit| MemoryDevice::new_for_cuts(limit, self.untorn_bytes);
         let data = disk(limit).with_lifetime_streams(self.lifetime_streams);
         (StorageSet::of_memory([data, disk(log_limit), disk(u64::MAX)]), is_small || has_small_log)

@@ -192,7 +192,7 @@ pub trait Transaction: Read {
 
     /// Inserts a row; returns the auto-increment number if one was given out.
     fn insert(&mut self, table: &Self::Table, row: &[ValueRef<'_>]) -> Result<Option<u64>>;
-    /// Inserts so many rows, in one statement if the store can. `row` hands the values of the next one to the
+    /// Inserts this many rows, in one statement if the store can. `row` hands the values of the next one to the
     /// function that it is given.
     fn insert_many(
         &mut self,

@@ -39,7 +39,7 @@ impl<'a> Unfinished<'a> {
         Ok(this)
     }
 
-    /// The transaction commits so many rows in all.
+    /// The transaction commits this many rows in all.
     pub fn note(&self, txn: &mut WriteTxn, rows: u64) -> Result<()> {
         txn.update(&self.records, &values![self.table], &[(2, rows.into())])?;
         Ok(())

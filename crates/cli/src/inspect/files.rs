@@ -2,7 +2,7 @@
 
 use super::{View, columns};
 use crate::failure::Failure;
-use highwater::inspect::{ListLengths, LogLook, RawFile, RawTable, RawTree};
+use highwater::inspect::{ListLengths, LogInfo, RawFile, RawTable, RawTree};
 use highwater::{Database, Options};
 use highwater_storage::{Device, FileDevice};
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ pub fn data_file(dir: &Path) -> Result<FileDevice, Failure> {
 /// Looks at a data file.
 ///
 /// # Errors
-/// [`Failure::Usage`] if it is none of ours.
+/// [`Failure::Usage`] if it is not one of ours.
 pub fn raw_file(data: &dyn Device) -> Result<RawFile<'_>, Failure> {
     RawFile::open(data).map_err(|error| match error {
         highwater::Error::Incompatible(reason) => Failure::Usage(reason),
@@ -94,7 +94,7 @@ fn header_json(file: &RawFile<'_>) -> Value {
     })
 }
 
-fn log_rows(log: &Result<LogLook, String>) -> Vec<Vec<String>> {
+fn log_rows(log: &Result<LogInfo, String>) -> Vec<Vec<String>> {
     let row = |name: &str, text: String| vec![name.to_string(), text];
     let log = match log {
         Ok(log) => log,

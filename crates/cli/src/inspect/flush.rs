@@ -2,8 +2,8 @@
 //! defaults. What an opening was given is not kept in the files.
 
 use highwater::PageNo;
-use highwater::config::{KnobValue, Options};
-use highwater::inspect::{Chosen, RawFile, Record};
+use highwater::config::{OptionValue, Options};
+use highwater::inspect::{Chosen, ProbeRecord, RawFile};
 use serde_json::{Value, json};
 
 /// The options that decide how pages are flushed.
@@ -22,7 +22,7 @@ const OPTIONS: &[&str] = &[
 /// Lines (name and text) and JSON.
 pub fn view(file: &RawFile<'_>) -> (Vec<Vec<String>>, Value) {
     let first = file.page(PageNo(0)).ok();
-    let record = first.as_ref().and_then(|page| Record::decode(page));
+    let record = first.as_ref().and_then(|page| ProbeRecord::decode(page));
     let chosen = first.as_ref().and_then(|page| Chosen::decode(page));
     let why = chosen.as_ref().map(|chosen| chosen.why.as_str()).filter(|why| !why.is_empty());
     let defaults: Vec<_> = Options::default().values().into_iter().filter(|(name, _)| OPTIONS.contains(name)).collect();
@@ -43,7 +43,7 @@ pub fn view(file: &RawFile<'_>) -> (Vec<Vec<String>>, Value) {
     (rows, json!({ "defaults": defaults, "probe": record.as_ref().map(probe_json), "chosen_at_creation": chosen }))
 }
 
-fn probe_json(record: &Record) -> Value {
+fn probe_json(record: &ProbeRecord) -> Value {
     let evidence = &record.evidence;
     json!({
         "taken_unix_s": record.taken_unix_s,

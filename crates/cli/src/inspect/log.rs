@@ -3,7 +3,7 @@
 use super::View;
 use super::files::data_file;
 use crate::failure::Failure;
-use highwater::inspect::{Damage, LogHeader, LogLook, Lsn, RawFile, Window, look, operations};
+use highwater::inspect::{LogDamage, LogHeader, LogInfo, Lsn, RawFile, Window, look, operations};
 use highwater_storage::FileDevice;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
@@ -14,7 +14,7 @@ use std::path::Path;
 const WINDOW_BYTES: usize = 4 << 20;
 
 /// Reads the log in a folder, or says why not.
-pub fn read(log_dir: &Path) -> Result<LogLook, String> {
+pub fn read(log_dir: &Path) -> Result<LogInfo, String> {
     look(&device(log_dir)?).map_err(|error| error.to_string())
 }
 
@@ -23,13 +23,13 @@ fn device(log_dir: &Path) -> Result<FileDevice, String> {
 }
 
 /// What is wrong with the log, if it goes on behind bytes that cannot be read.
-pub fn damage(log: &LogLook, log_dir: &Path) -> Option<String> {
+pub fn damage(log: &LogInfo, log_dir: &Path) -> Option<String> {
     let damage = log.scan.as_ref()?.damage?;
     Some(damage.describe(&highwater_storage::redo_path(log_dir).display().to_string()))
 }
 
 /// The newest `limit` groups: end LSN and payload.
-fn newest_groups(log: &LogLook, log_dir: &Path, limit: usize) -> Result<VecDeque<(Lsn, Vec<u8>)>, String> {
+fn newest_groups(log: &LogInfo, log_dir: &Path, limit: usize) -> Result<VecDeque<(Lsn, Vec<u8>)>, String> {
     let mut newest = VecDeque::new();
     let keep = |window: &Window| {
         for (end_lsn, payload) in window.groups() {
@@ -57,7 +57,7 @@ fn header_json(header: &Result<LogHeader, String>) -> Value {
     }
 }
 
-fn damage_json(damage: Damage) -> Value {
+fn damage_json(damage: LogDamage) -> Value {
     json!({
         "offset": damage.offset,
         "lsn": damage.lsn.0,
@@ -67,7 +67,7 @@ fn damage_json(damage: Damage) -> Value {
 }
 
 /// The log without its groups.
-pub fn summary_json(log: &LogLook) -> Value {
+pub fn summary_json(log: &LogInfo) -> Value {
     json!({
         "headers": log.headers.iter().map(header_json).collect::<Vec<_>>(),
         "newest_header": log.newest,

@@ -4,7 +4,7 @@ use super::files::{data_file, raw_file};
 use super::{View, hex};
 use crate::failure::Failure;
 use highwater::PageNo;
-use highwater::inspect::{Contents, NodeLook, PageLook, PageType, RawFile};
+use highwater::inspect::{NodeInfo, PageContents, PageInfo, PageType, RawFile};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::Path;
@@ -33,7 +33,7 @@ pub fn view(dir: &Path, number: u32, with_bytes: bool) -> Result<View, Failure> 
     Ok(View { text, json, problem })
 }
 
-fn header(file: &RawFile<'_>, page: &PageLook) -> (String, Value) {
+fn header(file: &RawFile<'_>, page: &PageInfo) -> (String, Value) {
     let owner = file.owner(page.page_no);
     let in_use = match (file.extent(page.page_no.0 / 64), owner) {
         (None, _) => "not known: its extent map cannot be read".to_string(),
@@ -77,15 +77,15 @@ fn header(file: &RawFile<'_>, page: &PageLook) -> (String, Value) {
     (text, json)
 }
 
-fn contents(file: &RawFile<'_>, page: &PageLook) -> (String, Value) {
+fn contents(file: &RawFile<'_>, page: &PageInfo) -> (String, Value) {
     match &page.contents {
-        Contents::Nothing(reason) => (format!("{reason}\n"), json!({ "nothing": reason })),
-        Contents::FileHeader(roots) => {
+        PageContents::Nothing(reason) => (format!("{reason}\n"), json!({ "nothing": reason })),
+        PageContents::FileHeader(roots) => {
             let named: Vec<_> = roots.iter().enumerate().filter(|(_, root)| root.0 != 0).collect();
             let text = named.iter().map(|(slot, root)| format!("root slot {slot}: page {root}\n")).collect();
             (text, json!({ "roots": roots.iter().map(|root| root.0).collect::<Vec<_>>() }))
         }
-        Contents::ExtentMap(extents) => {
+        PageContents::ExtentMap(extents) => {
             let line = |(n, e): &(u32, highwater::inspect::Extent)| {
                 format!("extent {n} (page {}): used {:016x}, owners {:?}\n", n * 64, e.used, e.owners)
             };
@@ -95,8 +95,8 @@ fn contents(file: &RawFile<'_>, page: &PageLook) -> (String, Value) {
             };
             (extents.iter().map(line).collect(), json!({ "extents": extents.iter().map(entry).collect::<Vec<_>>() }))
         }
-        Contents::Node(node) => node_contents(file, page, node),
-        Contents::Undo(undo) => {
+        PageContents::Node(node) => node_contents(file, page, node),
+        PageContents::Undo(undo) => {
             let mut text = format!(
                 "previous page {}, next page {}, {} transactions before it\n",
                 undo.previous, undo.next, undo.begun_before
@@ -115,7 +115,7 @@ fn contents(file: &RawFile<'_>, page: &PageLook) -> (String, Value) {
             });
             (text, json)
         }
-        Contents::UndoDirectory { next, id_limit, streams } => {
+        PageContents::UndoDirectory { next, id_limit, streams } => {
             let mut text = format!("next page {next}, transaction ids below {id_limit}\n");
             let mut list = Vec::new();
             for (i, (first, last, purged)) in streams.iter().enumerate() {
@@ -124,14 +124,14 @@ fn contents(file: &RawFile<'_>, page: &PageLook) -> (String, Value) {
             }
             (text, json!({ "next": next.0, "id_limit": id_limit, "streams": list }))
         }
-        Contents::Overflow { next, data_bytes } => {
+        PageContents::Overflow { next, data_bytes } => {
             let text = format!("{data_bytes} bytes of data, next page {next}\n");
             (text, json!({ "data_bytes": data_bytes, "next": next.0 }))
         }
     }
 }
 
-fn node_contents(file: &RawFile<'_>, page: &PageLook, node: &NodeLook) -> (String, Value) {
+fn node_contents(file: &RawFile<'_>, page: &PageInfo, node: &NodeInfo) -> (String, Value) {
     let is_leaf = page.page_type == Some(PageType::Leaf);
     let fence = |bytes: &Option<Vec<u8>>| bytes.as_ref().map_or_else(|| "open".to_string(), |bytes| hex(bytes));
     let mut text = format!(

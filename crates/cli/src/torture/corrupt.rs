@@ -37,20 +37,20 @@ const BESIDE: [&[(&str, &str)]; 4] = [
 /// What is damaged.
 #[derive(Args, Clone, Debug)]
 pub struct CorruptOptions {
-    /// Flip each byte of the headers and every so many of the others
+    /// Flip each byte of the headers and every Nth of the others
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     every: u64,
     /// With --every N: begin with this byte of each N
     #[arg(long, default_value_t = 0, value_name = "BYTE")]
     first: u64,
-    /// Flip so many bytes at once, each in another page; where the outcome does not say what became of each, they are
+    /// Flip this many bytes at once, each in another page; where the outcome does not say what became of each, they are
     /// tried one by one
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=1000))]
     together: u64,
     /// Threads [default: one for each processor]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1000))]
     threads: Option<u64>,
-    /// Instead damage a page beside a load, so many times
+    /// Instead damage a page beside a load, this many times
     #[arg(long, value_name = "LIVES", conflicts_with_all = ["every", "together", "threads", "keep"],
           value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     beside: Option<u64>,

@@ -34,7 +34,7 @@ use highwater::config::FlushLog;
 use highwater::{Database, Error};
 use highwater_bench::run::{RunOptions, run as drive};
 use highwater_bench::store::embedded::Embedded;
-use highwater_bench::workload::tpcc::turmoil::{self, Turmoil};
+use highwater_bench::workload::tpcc::ddl_stress::{self, DdlStress};
 use highwater_bench::workload::tpcc::{self, Acknowledged, Config, Tpcc};
 use highwater_bench::workload::{Load, Workload};
 use highwater_storage::{Limited, SetOptions, StorageSet};
@@ -124,14 +124,14 @@ impl CrashOptions {
         Load::Tpcc(self.config(seed)).embedded()
     }
 
-    fn turmoil(&self, seed: u64) -> Option<Turmoil> {
+    fn ddl_stress(&self, seed: u64) -> Option<DdlStress> {
         let acknowledgements = self.acknowledgements();
-        (!self.tpcc_only).then_some(Turmoil { acknowledgements, first_client: self.threads, seed })
+        (!self.tpcc_only).then_some(DdlStress { acknowledgements, first_client: self.threads, seed })
     }
 
     /// How many clients record their commits.
     fn recorders(&self) -> u64 {
-        self.threads + if self.tpcc_only { 0 } else { turmoil::CLIENTS }
+        self.threads + if self.tpcc_only { 0 } else { ddl_stress::CLIENTS }
     }
 
     fn open(&self) -> Result<Embedded, Failure> {
@@ -223,7 +223,7 @@ fn prepare(options: &CrashOptions) -> Result<(), Failure> {
     }
     Tpcc::new(options.config(0)).prepare_acknowledgements(&store, options.recorders() as usize)?;
     if !options.tpcc_only {
-        turmoil::prepare(&store)?;
+        ddl_stress::prepare(&store)?;
     }
     store.database().clone().close()?;
     Ok(())
@@ -334,7 +334,7 @@ fn verify(options: &CrashOptions) -> Result<Found, Failure> {
     let pages_read = stats.recovery_pages_read;
     let mut acknowledged = tpcc::verify(&store, &options.acknowledgements(), options.recorders())?;
     if !options.tpcc_only {
-        acknowledged.problems.extend(turmoil::verify(&store)?);
+        acknowledged.problems.extend(ddl_stress::verify(&store)?);
     }
     if let Some(problem) = acknowledged.problems.first() {
         return Err(Failure::Failed(problem.clone()));
@@ -365,11 +365,11 @@ pub fn child(options: &CrashOptions) -> Result<(), Failure> {
     // Without a reader there is no use for this line.
     let _ = std::io::stdout().flush();
     let (seed, options) = (options.seed.unwrap_or(0), options.clone());
-    if let Some(turmoil) = options.turmoil(seed) {
+    if let Some(ddl_stress) = options.ddl_stress(seed) {
         let store = store.clone();
         std::thread::spawn(move || {
             // It returns with an error only.
-            if let Err(error) = turmoil.run(&store) {
+            if let Err(error) = ddl_stress.run(&store) {
                 tell!("error: beside TPC-C: {error}");
                 std::process::exit(1);
             }

@@ -21,7 +21,7 @@ pub struct GrowthOptions {
     /// Only this operation or load; can be given more than once [default: all]
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
-    /// N is so many times what it is otherwise
+    /// N is this many times what it is otherwise
     #[arg(long, default_value_t = 1.0, value_parser = scale)]
     scale: f64,
 }

@@ -24,7 +24,7 @@ const ENGINE_DEFAULTS: &[(&str, &str)] = &[
 /// Histories of each setting on one database.
 const HISTORIES: u64 = 20;
 /// Most lists of a history; few are contended, many have room for phantoms.
-const MOST_KEYS: u64 = 16;
+const MAX_KEYS: u64 = 16;
 
 pub const EXAMPLES: &str = "\
 Examples:
@@ -93,7 +93,7 @@ fn some(
         for (setting, tally) in &mut *tallies {
             // Each setting at least once.
             if Instant::now() < end || tally.histories == 0 {
-                let keys = rng.u64(2..=MOST_KEYS);
+                let keys = rng.u64(2..=MAX_KEYS);
                 let (threads, transactions) = (options.threads as usize, options.transactions as usize);
                 tally.add(db, *setting, &Sizes { threads, transactions, keys }, rng)?;
             }

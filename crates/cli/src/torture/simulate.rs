@@ -1,15 +1,15 @@
 //! `highwater torture simulate`: the whole engine on one thread, on simulated disks that fail, against an oracle
 //! ([`highwater_bench::simulation`]).
 //!
-//! Each database has one thread; several run beside each other. A failure names the seed of its database and the
-//! command that repeats it. Then smaller cases are looked for: fewer lives, fewer steps, other seeds; the smallest one
-//! that fails is named too.
+//! Each database has one thread; several run concurrently with each other. A failure names the seed of its database and
+//! the command that repeats it. Then smaller cases are looked for: fewer lives, fewer steps, other seeds; the smallest
+//! one that fails is named too.
 
 use crate::failure::Failure;
 use crate::output::Lines;
 use crate::progress::Progress;
 use clap::Args;
-use highwater_bench::simulation::{MOST_STEPS, Simulation, Tally, every_failure};
+use highwater_bench::simulation::{MAX_STEPS, Simulation, Tally, every_failure};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -44,7 +44,7 @@ pub struct SimulateOptions {
     #[arg(long, default_value_t = LIVES, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     lives: u32,
     /// Most steps of a life
-    #[arg(long, default_value_t = MOST_STEPS, value_parser = clap::value_parser!(u32).range(21..=1_000_000))]
+    #[arg(long, default_value_t = MAX_STEPS, value_parser = clap::value_parser!(u32).range(21..=1_000_000))]
     steps: u32,
     /// Run each database twice and compare what was asked of the disks
     #[arg(long)]
@@ -80,12 +80,13 @@ pub fn run(options: &SimulateOptions) -> Result<(), Failure> {
     drop(progress);
     let (all, databases) = done.map_err(|(seed, error)| explained(seed, options, &error))?;
     let Tally { lives, cuts, recovery_cuts, failures, acknowledged, extent_maps, .. } = all;
-    let Tally { lies, lies_reported, lies_unseen, rollbacks_set_aside, .. } = all;
+    let Tally { silent_faults, silent_faults_reported, silent_faults_unseen, rollbacks_skipped, .. } = all;
     let twice = if options.twice { ", each run twice with the same history" } else { "" };
     lines.write(&format!(
         "{databases} databases{twice}: {lives} lives, {cuts} power cuts and {recovery_cuts} of openings, {failures} \
-         failed operations; {lies} lies of the disks: {lies_reported} reported ({rollbacks_set_aside} rollbacks set \
-         aside), {lies_unseen} lost writes not seen, the others harmless; up to {extent_maps} extent maps; \
+         failed operations; {silent_faults} silent faults of the disks: {silent_faults_reported} reported \
+         ({rollbacks_skipped} rollbacks \
+         skipped), {silent_faults_unseen} lost writes not seen, the others harmless; up to {extent_maps} extent maps; \
          {acknowledged} transactions and schema changes acknowledged, none lost, no wrong answer"
     ));
     Ok(())

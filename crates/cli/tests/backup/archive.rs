@@ -59,7 +59,7 @@ fn size_of(entry: &std::fs::DirEntry) -> u64 {
     entry.metadata().map_or(0, |found| found.len())
 }
 
-/// What a killed restore leaves is no database to any command, and the next restore begins anew.
+/// What a killed restore leaves is no database to any command, and the next restore begins again.
 #[test]
 fn a_killed_restore_is_taken_for_nothing_and_can_be_repeated() {
     let place = Place::new();
@@ -111,9 +111,9 @@ fn a_killed_restore_is_taken_for_nothing_and_can_be_repeated() {
     assert!(Path::new(&copy).join("mine").exists());
 }
 
-/// An archive that cannot be written is told, makes a gap at last, and stops nobody.
+/// An archive that cannot be written is told, makes a gap at last, and stops no one.
 #[test]
-fn a_full_disk_under_the_archive_stops_nobody_and_is_told() {
+fn a_full_disk_under_the_archive_stops_no_thread_and_is_told() {
     let place = Place::new();
     let [db, small, full] = ["db", "small", "full"].map(|name| place.at(name));
     let Some(_mount) = Mount::of("3M", &small) else { return };

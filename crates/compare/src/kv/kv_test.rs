@@ -4,7 +4,7 @@ use super::*;
 use crate::compare_test::{load, settings, spec};
 use crate::peer::lmdb::Lmdb;
 use crate::settings::Peer;
-use highwater_bench::compared::{self, Verify};
+use highwater_bench::peers::{self, Verify};
 use highwater_bench::store::Store;
 
 type Lmdbs = KvStore<Lmdb>;
@@ -47,7 +47,7 @@ fn an_entry_that_has_not_followed_its_row_is_found() {
         key[0] = u8::MAX;
         write.put(entries, &key, b"").unwrap();
     });
-    let (_, conditions) = compared::contents(&store, &[spec()], Verify::Indexes).unwrap();
+    let (_, conditions) = peers::contents(&store, &[spec()], Verify::Indexes).unwrap();
     assert!(conditions.iter().any(|one| !one.holds && one.detail.contains("misplaced: 1")), "{conditions:?}");
 }
 
@@ -58,6 +58,6 @@ fn an_entry_without_its_row_is_found() {
         let key = first_key(write, rows);
         write.delete(rows, &key).unwrap();
     });
-    let error = compared::contents(&store, &[spec()], Verify::Indexes).unwrap_err().to_string();
+    let error = peers::contents(&store, &[spec()], Verify::Indexes).unwrap_err().to_string();
     assert!(error.contains("leads to no row"), "{error}");
 }

@@ -1,7 +1,7 @@
 //! Rows and index entries read and written in a transaction of a key-value engine.
 //!
 //! Rule: a scan that fetches rows by their keys (by an index, or to lock them) reads [`FIRST_KEYS`] keys first and then
-//! twice as many each time, up to [`MOST_KEYS`]: a scan that ends early has read few too many. In a snapshot every
+//! twice as many each time, up to [`MAX_KEYS`]: a scan that ends early has read few too many. In a snapshot every
 //! entry has its row.
 
 use super::catalog::KvTable;
@@ -18,7 +18,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// Keys that are read before the first row is fetched.
 const FIRST_KEYS: usize = 16;
 /// Keys that are read at once at most.
-const MOST_KEYS: usize = 256;
+const MAX_KEYS: usize = 256;
 /// Columns of a table, at most: which ones changed is kept in as many bits.
 const MAX_COLUMNS: usize = 64;
 
@@ -127,13 +127,13 @@ fn scan_keys<R: KvRead>(
         let Scratch { key, other_key, new, keys, ends, .. } = &mut *scratch;
         keys.clear();
         ends.clear();
-        let (range, most) = (Range { from: key, to: other_key, reverse: wanted.reverse, newest: wanted.for_update }, {
-            if limit == usize::MAX { batch } else { left.min(MOST_KEYS) }
+        let (range, max) = (Range { from: key, to: other_key, reverse: wanted.reverse, newest: wanted.for_update }, {
+            if limit == usize::MAX { batch } else { left.min(MAX_KEYS) }
         });
         read.scan(tree, &range, |found, _| {
             keys.extend_from_slice(found);
             ends.push(keys.len());
-            if ends.len() < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            if ends.len() < max { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })?;
         let mut start = 0;
         for end in ends.iter() {
@@ -157,7 +157,7 @@ fn scan_keys<R: KvRead>(
                 None => return Err(failed(&layout.name, "an entry of an index leads to no row")),
             }
         }
-        if ends.len() < most {
+        if ends.len() < max {
             return Ok(());
         }
         let last = &keys[ends.iter().rev().nth(1).map_or(0, |end| *end)..];
@@ -167,7 +167,7 @@ fn scan_keys<R: KvRead>(
         if !wanted.reverse {
             bound.push(0);
         }
-        batch = (batch * 2).min(MOST_KEYS);
+        batch = (batch * 2).min(MAX_KEYS);
     }
     Ok(())
 }

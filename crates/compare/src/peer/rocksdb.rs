@@ -3,8 +3,8 @@
 //! Rules
 //! 1. Trees share a column family ([`prefixed`](super::prefixed)), as MyRocks keeps its indexes.
 //! 2. Locks are pessimistic: what is changed is read with `GetForUpdate`, the newest committed value; plain reads of a
-//!    transaction see a snapshot that is taken at the first of them. Who waits too long for a lock, or in a circle, may
-//!    try again.
+//!    transaction see a snapshot that is taken at the first of them. A transaction that waits too long for a lock, or
+//!    in a circle, may try again.
 //! 3. Durable commits sync the write-ahead log, in groups. Relaxed ones write it to the operating system, and it is
 //!    synced every second.
 //! 4. Options are those of RocksDB's "Setup Options and Basic Tuning": Bloom filters, index and filters in the block
@@ -34,7 +34,7 @@ const SYNC_BYTES: u64 = 1 << 20;
 const LOCK_WAIT_MS: i64 = 1000;
 /// A `TransactionDB` keeps flushed memtables, so that a transaction can be checked against what was written since its
 /// snapshot. These are not (rule 2). The least there is: 0 means as much as all memtables.
-const LEAST_HISTORY_BYTES: i64 = 1;
+const MIN_HISTORY_BYTES: i64 = 1;
 
 type Db = TransactionDB<SingleThreaded>;
 type Snapshot<'c> = SnapshotWithThreadMode<'c, Db>;
@@ -69,7 +69,7 @@ fn options(settings: &Settings) -> std::result::Result<Options, rocksdb::Error> 
     options.set_bottommost_compression_type(DBCompressionType::Zstd);
     options.set_write_buffer_size((memtables / 2) as usize);
     options.set_max_write_buffer_number(2);
-    options.set_max_write_buffer_size_to_maintain(LEAST_HISTORY_BYTES);
+    options.set_max_write_buffer_size_to_maintain(MIN_HISTORY_BYTES);
     Ok(options)
 }
 

@@ -35,7 +35,7 @@ impl std::str::FromStr for JournalMode {
             "ordered" => Ok(JournalMode::Ordered),
             "data" | "journal" => Ok(JournalMode::Data),
             "writeback" => Ok(JournalMode::Writeback),
-            _ => Err(DeviceError::Config(format!("journal mode \"{name}\" is none of ordered, data, writeback"))),
+            _ => Err(DeviceError::Config(format!("journal mode \"{name}\" is not one of ordered, data, writeback"))),
         }
     }
 }
@@ -117,11 +117,11 @@ impl MountOptions {
             if bytes < 4 << 20 || bytes % (1 << 20) != 0 {
                 return refuse("the journal must be a multiple of 1 MiB and at least 4 MiB");
             }
-            let most = (u64::from(self.disk.config.capacity_blocks()) / 2).min(JOURNAL_BLOCKS_MAX) * 4096;
-            if bytes > most {
-                let most = most >> 20;
+            let max = (u64::from(self.disk.config.capacity_blocks()) / 2).min(JOURNAL_BLOCKS_MAX) * 4096;
+            if bytes > max {
+                let max = max >> 20;
                 return refuse(&format!(
-                    "--journal-size must be at most half of the capacity, and 40000M: {most}M here"
+                    "--journal-size must be at most half of the capacity, and 40000M: {max}M here"
                 ));
             }
         }

@@ -5,7 +5,7 @@ use super::file_system::{DiskFileSystem, FILE_NAME, Shared};
 use super::host::{self, retry};
 use super::options::{FileSystemKind, MountOptions};
 use crate::error::{DeviceError, Result};
-use crate::guard::{Guard, Thing};
+use crate::guard::{Guard, Guarded};
 use fuser::{BackgroundSession, Config, MountOption, Session};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ impl Stack {
     /// Serves the disk as a file through FUSE.
     pub(super) fn serve(&mut self, shared: Arc<Shared>) -> Result<()> {
         self.folder = run_folder()?;
-        self.hold(Thing::FuseFolder, &self.folder.display().to_string())?;
+        self.hold(Guarded::FuseFolder, &self.folder.display().to_string())?;
         let mountpoint = self.fuse_folder();
         std::fs::create_dir(&mountpoint).map_err(|e| DeviceError::io(format!("making {}", mountpoint.display()), e))?;
         let mut config = Config::default();
@@ -53,7 +53,7 @@ impl Stack {
         let session = Session::new(DiskFileSystem::new(shared), &mountpoint, &config);
         let session = session.and_then(Session::spawn);
         self.session = Some(session.map_err(|e| DeviceError::io("mounting FUSE", e))?);
-        self.hold(Thing::Fuse, &mountpoint.display().to_string())
+        self.hold(Guarded::Fuse, &mountpoint.display().to_string())
     }
 
     fn fuse_folder(&self) -> PathBuf {
@@ -67,7 +67,7 @@ impl Stack {
         let args = ["--find", "--show", "--direct-io=on", "--sector-size", &sector, &file];
         // Two processes that look for a free device at once may find the same one: the second tries again.
         let device = retry(|| host::run("losetup", &args))?;
-        self.hold(Thing::Loop, &device)?;
+        self.hold(Guarded::Loop, &device)?;
         self.loop_device = Some(device);
         Ok(())
     }
@@ -96,15 +96,15 @@ impl Stack {
         let path = path.display().to_string();
         host::run("mount", &["-t", "ext4", "-o", &with, self.device(), &path])?;
         self.mounted = true;
-        self.hold(Thing::Mount, &path)
+        self.hold(Guarded::Mount, &path)
     }
 
-    fn hold(&mut self, thing: Thing, name: &str) -> Result<()> {
+    fn hold(&mut self, thing: Guarded, name: &str) -> Result<()> {
         let held = self.guard.as_mut().map_or(Ok(()), |guard| guard.holds(thing, name));
         held.map_err(|e| DeviceError::io("writing to the clean-up shell", e))
     }
 
-    fn released(&mut self, thing: Thing) {
+    fn released(&mut self, thing: Guarded) {
         if let Some(guard) = &mut self.guard {
             // If the shell has ended it undoes nothing: no message is needed.
             let _ = guard.gone(thing);
@@ -132,7 +132,7 @@ impl Stack {
         }
         if self.mounted {
             self.mounted = false;
-            self.released(Thing::Mount);
+            self.released(Guarded::Mount);
         }
         Ok(())
     }
@@ -147,7 +147,7 @@ impl Stack {
             })?;
             self.wait_until_detached(&device)?;
             self.loop_device = None;
-            self.released(Thing::Loop);
+            self.released(Guarded::Loop);
         }
         Ok(())
     }
@@ -186,7 +186,7 @@ impl Stack {
                 Err(error) if error.kind() != ErrorKind::ConnectionAborted => {
                     return Err(DeviceError::io("unmounting FUSE", error));
                 }
-                _ => self.released(Thing::Fuse),
+                _ => self.released(Guarded::Fuse),
             }
         }
         if !self.folder.as_os_str().is_empty() {
@@ -194,7 +194,7 @@ impl Stack {
             let removed = std::fs::remove_dir(&fuse).and_then(|()| std::fs::remove_dir(&self.folder));
             removed.map_err(|e| DeviceError::io(format!("removing {}", self.folder.display()), e))?;
             self.folder = PathBuf::new();
-            self.released(Thing::FuseFolder);
+            self.released(Guarded::FuseFolder);
         }
         Ok(())
     }

@@ -41,7 +41,7 @@ impl std::str::FromStr for Pace {
             (_, Some(depth)) => Ok(Pace::QueueDepth(depth)),
             _ => {
                 let what =
-                    format!("pace \"{text}\" is none of untimed, as-recorded, queue-depth:N (N from 1 to 65536)");
+                    format!("pace \"{text}\" is not one of untimed, as-recorded, queue-depth:N (N from 1 to 65536)");
                 Err(DeviceError::Config(what))
             }
         }
@@ -161,7 +161,7 @@ impl ReplayOptions {
     }
 }
 
-/// Bytes as 4 KiB blocks; an error if they are none, too many or not whole blocks.
+/// Bytes as 4 KiB blocks; an error if they are zero, too many or not whole blocks.
 pub fn blocks_of(bytes: u64, what: &str) -> Result<u32> {
     let blocks = bytes / u64::from(BLOCK_BYTES);
     if bytes == 0 || !bytes.is_multiple_of(u64::from(BLOCK_BYTES)) || blocks > u64::from(u32::MAX / 2) {

@@ -29,7 +29,7 @@ impl std::str::FromStr for VictimPolicy {
     type Err = DeviceError;
 
     fn from_str(name: &str) -> Result<VictimPolicy, DeviceError> {
-        let what = || format!("victim policy \"{name}\" is none of {}", VictimPolicy::names());
+        let what = || format!("victim policy \"{name}\" is not one of {}", VictimPolicy::names());
         VictimPolicy::named(name).ok_or_else(|| DeviceError::Config(what()))
     }
 }

@@ -116,7 +116,7 @@ fn operation(field: &[u8]) -> std::result::Result<Op, String> {
         b"R" => Ok(Op::Read),
         b"D" => Ok(Op::Discard),
         b"F" => Ok(Op::Flush),
-        other => Err(format!("op \"{}\" is none of R, W, D, F", other.escape_ascii())),
+        other => Err(format!("op \"{}\" is not one of R, W, D, F", other.escape_ascii())),
     }
 }
 

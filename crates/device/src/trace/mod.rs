@@ -199,11 +199,11 @@ pub(crate) fn read_text(path: &Path) -> Result<String> {
     text_of(plain_reader(path)?, path, TEXT_BYTES)
 }
 
-fn text_of(reader: impl Read, path: &Path, most_bytes: u64) -> Result<String> {
+fn text_of(reader: impl Read, path: &Path, max_bytes: u64) -> Result<String> {
     let mut text = String::new();
-    let read = reader.take(most_bytes + 1).read_to_string(&mut text).map_err(|e| read_error(path, e))?;
-    if read as u64 > most_bytes {
-        let too_large = std::io::Error::other(format!("more than {most_bytes} bytes of text"));
+    let read = reader.take(max_bytes + 1).read_to_string(&mut text).map_err(|e| read_error(path, e))?;
+    if read as u64 > max_bytes {
+        let too_large = std::io::Error::other(format!("more than {max_bytes} bytes of text"));
         return Err(read_error(path, too_large));
     }
     Ok(text)

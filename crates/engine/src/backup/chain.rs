@@ -12,14 +12,14 @@ use super::{BackupProgress, OnBackupProgress};
 use crate::error::{Error, Result};
 use crate::log::StreamGroups;
 use crate::page::header;
-use crate::space::layout::Layout;
+use crate::space::layout::SpaceLayout;
 use crate::types::{Lsn, PageNo};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// One backup of a chain.
 #[derive(Debug)]
-pub struct Link {
+pub struct BackupLink {
     pub dir: PathBuf,
     pub manifest: BackupManifest,
 }
@@ -28,10 +28,10 @@ pub struct Link {
 ///
 /// # Errors
 /// [`Error::Incompatible`] says which backup does not follow on which; as [`BackupManifest::read`].
-pub fn open(dirs: &[PathBuf]) -> Result<Vec<Link>> {
-    let mut links: Vec<Link> = Vec::with_capacity(dirs.len());
+pub fn open(dirs: &[PathBuf]) -> Result<Vec<BackupLink>> {
+    let mut links: Vec<BackupLink> = Vec::with_capacity(dirs.len());
     for dir in dirs {
-        let link = Link { dir: dir.clone(), manifest: BackupManifest::read(dir)? };
+        let link = BackupLink { dir: dir.clone(), manifest: BackupManifest::read(dir)? };
         check_follows(links.last(), &link)?;
         links.push(link);
     }
@@ -41,7 +41,7 @@ pub fn open(dirs: &[PathBuf]) -> Result<Vec<Link>> {
     }
 }
 
-fn check_follows(before: Option<&Link>, link: &Link) -> Result<()> {
+fn check_follows(before: Option<&BackupLink>, link: &BackupLink) -> Result<()> {
     let name = link.dir.display();
     let refuse = |what: String| Err(Error::Incompatible(what));
     let (before, base) = match (before, &link.manifest.base) {
@@ -75,7 +75,7 @@ fn check_follows(before: Option<&Link>, link: &Link) -> Result<()> {
     }
 }
 
-impl Link {
+impl BackupLink {
     /// LSNs of its redo.
     pub fn redo_lsns(&self) -> Range<Lsn> {
         Lsn(self.manifest.start_lsn)..Lsn(self.manifest.end_lsn)
@@ -156,13 +156,13 @@ impl Link {
 ///
 /// # Errors
 /// [`Error::Corrupt`] names the file.
-pub fn verify(links: &[Link], tell: &mut OnBackupProgress<'_>) -> Result<Vec<u32>> {
+pub fn verify(links: &[BackupLink], tell: &mut OnBackupProgress<'_>) -> Result<Vec<u32>> {
     let total = links.iter().map(|link| link.manifest.pages_copied).sum();
     let (mut pages, mut target) = (0, Target::new(None));
     if let Some(first) = links.first() {
-        target.maps = Maps::of(Layout::new(first.manifest.page_bytes as usize));
+        target.maps = Maps::of(SpaceLayout::new(first.manifest.page_bytes as usize));
     }
-    let verify = |link: &Link| {
+    let verify = |link: &BackupLink| {
         link.pages(|page_no, _| {
             pages += 1;
             target.maps.note(page_no);
@@ -180,7 +180,7 @@ pub fn verify(links: &[Link], tell: &mut OnBackupProgress<'_>) -> Result<Vec<u32
 }
 
 /// Names of the chain's folders are not the target, nor in it.
-pub fn check_apart(links: &[Link], target: &Path) -> Result<()> {
+pub fn check_apart(links: &[BackupLink], target: &Path) -> Result<()> {
     let Ok(target) = target.canonicalize() else { return Ok(()) };
     let within = links.iter().find(|link| link.dir.canonicalize().is_ok_and(|dir| target.starts_with(dir)));
     match within {

@@ -76,7 +76,7 @@ pub struct FileSum {
 
 /// The file's contents.
 #[derive(Serialize, Deserialize)]
-struct Sealed {
+struct ManifestFile {
     manifest: BackupManifest,
     crc32c: String,
 }
@@ -112,7 +112,7 @@ impl BackupManifest {
             let what = format!("{} has backup format {format}; this program reads format {FORMAT}", path.display());
             return Err(Error::Incompatible(what));
         }
-        let sealed: Sealed = serde_json::from_value(value).map_err(|error| damaged(&error.to_string()))?;
+        let sealed: ManifestFile = serde_json::from_value(value).map_err(|error| damaged(&error.to_string()))?;
         if sum(&sealed.manifest) != sealed.crc32c {
             return Err(damaged("its checksum does not match"));
         }
@@ -125,7 +125,7 @@ impl BackupManifest {
     /// # Errors
     /// An I/O error.
     pub(super) fn write(&self, dir: &Path) -> Result<()> {
-        let sealed = Sealed { manifest: self.clone(), crc32c: sum(self) };
+        let sealed = ManifestFile { manifest: self.clone(), crc32c: sum(self) };
         let text = serde_json::to_string_pretty(&sealed).expect("a manifest has string keys") + "\n";
         let path = dir.join(MANIFEST);
         OutputFile::write(&path, text.as_bytes()).map_err(|error| super::files::failed("write", &path, error))

@@ -1,6 +1,6 @@
 //! How far the maps of extents reach that a chain of backups has: a file has no page behind them.
 
-use crate::space::layout::Layout;
+use crate::space::layout::SpaceLayout;
 use crate::types::PageNo;
 use std::collections::BTreeSet;
 
@@ -8,13 +8,13 @@ use std::collections::BTreeSet;
 #[derive(Debug, Default)]
 pub(super) struct Maps {
     /// `None`: nothing is noted.
-    layout: Option<Layout>,
+    layout: Option<SpaceLayout>,
     groups: BTreeSet<u32>,
 }
 
 impl Maps {
     /// For a file of this layout.
-    pub fn of(layout: Layout) -> Maps {
+    pub fn of(layout: SpaceLayout) -> Maps {
         Maps { layout: Some(layout), groups: BTreeSet::new() }
     }
 
@@ -37,7 +37,7 @@ mod tests {
     /// What names a page far behind the file does not make the file longer.
     #[test]
     fn pages_count_up_to_the_first_group_without_a_map() {
-        let layout = Layout::new(4096);
+        let layout = SpaceLayout::new(4096);
         let mut maps = Maps::of(layout);
         assert_eq!(maps.pages(), 0);
         maps.note(PageNo(0));

@@ -10,8 +10,8 @@
 //! Taking one (`take`), in this order; nothing in the database's files is written
 //! 1. DEST is a new or empty folder outside of the database's.
 //! 2. No page is discarded until the end ([`Space::hold_discards`](crate::space::Space::hold_discards)), then the log
-//!    keeps its redo from the checkpoint on ([`crate::log::Kept`]): the start LSN.
-//! 3. A thread copies redo, as soon as it is durable, to `redo`, and lets go of it in the ring.
+//!    keeps its redo from the checkpoint on ([`crate::log::KeptRedo`]): the start LSN.
+//! 3. A thread copies redo, as soon as it is durable, to `redo`, and releases it in the ring.
 //! 4. Meanwhile the pages are read from the store, an extent at a time, not from the pool, and appended to `pages`.
 //!    Each is verified. One that does not verify may be being written: it is read again, or taken from the pool.
 //!    Transactions and schema changes go on; the copies are of different moments.
@@ -33,7 +33,7 @@
 //! 1. The whole chain is verified before anything is written: manifests, their order, the checksum of every file, page
 //!    and group of redo.
 //! 2. The database is made in the folder `restoring` inside the empty target. For each backup: its pages are written,
-//!    the log is made anew with its redo, and recovery brings every page to its end LSN. Transactions are rolled back
+//!    the log is rebuilt with its redo, and recovery brings every page to its end LSN. Transactions are rolled back
 //!    only at the end, by a plain opening (`db`).
 //! 3. It gets a new database id: its history parts from that of its source, so backups of the two never form a chain.
 //! 4. The files are synced and then moved up, `data` last. Before that the target is not taken for a database.
@@ -130,10 +130,10 @@ pub struct BackupProgress {
     pub total: u64,
 }
 
-/// Hears of progress, now and then; breaking ends the work with an error.
+/// Is called with the progress, now and then; breaking ends the work with an error.
 pub type OnBackupProgress<'a> = dyn FnMut(BackupProgress) -> ControlFlow<()> + 'a;
 
-/// The error of work that was ended by whoever heard of its progress.
+/// The error of work that the progress callback ended.
 fn interrupted() -> crate::error::Error {
     crate::error::Error::Usage("interrupted".into())
 }

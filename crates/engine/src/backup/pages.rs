@@ -72,7 +72,7 @@ impl<'a> ExtentReader<'a> {
             let is_free = self.space.owner(page_no).is_none();
             if let Some(resident) = self.ctx.pool.try_fix_s(page_no).filter(|page| !is_free || !is_zeros(page)) {
                 self.page.copy_from_slice(&resident);
-                header::seal(&mut self.page, page_no);
+                header::stamp(&mut self.page, page_no);
                 return Ok(true);
             }
             if is_free && reads >= READS_OF_FREE {
@@ -104,13 +104,13 @@ fn is_zeros(page: &[u8]) -> bool {
 mod tests {
     use super::*;
     use crate::page::{PageOp, header::PageType};
-    use crate::testing::small_core;
+    use crate::testing::small_parts;
 
     /// A page that is being written may be torn in the store, and freed meanwhile: the redo of before needs it.
     #[test]
     fn a_free_page_that_the_store_does_not_have_is_taken_from_the_pool() {
-        let core = small_core();
-        let (ctx, space) = (&core.ctx, &core.space);
+        let parts = small_parts();
+        let (ctx, space) = (&parts.ctx, &parts.space);
         space.prepare(ctx).unwrap();
         let segment = space.new_segment();
         let mut mtr = ctx.mtr_with(4096, 1).unwrap();
@@ -125,7 +125,7 @@ mod tests {
         ctx.log.flush_to(end).unwrap();
         ctx.pool.flush_all().unwrap();
         let place = page_no.0 as usize * ctx.pool.page_bytes();
-        core.storage().memory_devices().unwrap()[0].damage(|bytes| bytes[place + 100] ^= 1);
+        parts.storage().memory_devices().unwrap()[0].damage(|bytes| bytes[place + 100] ^= 1);
         let mut taken = None;
         let mut reader = ExtentReader::new(ctx, space);
         reader

@@ -6,8 +6,8 @@
 //! 2. Archived redo is replayed in *legs*: of one generation of the log each, as a ring holds only one, and bounded, as
 //!    it is written into a ring once more. Each leg is verified here, and when it is replayed.
 
-use super::archive::{Archive, Begin, Group, Position};
-use super::chain::Link;
+use super::archive::{Archive, ArchivePosition, Begin, RedoGroup};
+use super::chain::BackupLink;
 use super::until::{Commit, Target, Until};
 use super::{BackupProgress, OnBackupProgress, RestoreReport};
 use crate::error::{Error, Result};
@@ -19,19 +19,19 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 /// Bytes of a leg.
-const LEG_BYTES: u64 = 256 << 20;
+const SPAN_BYTES: u64 = 256 << 20;
 /// Groups between two words of progress.
 const GROUPS_PER_WORD: u64 = 10_000;
 
 /// What is replayed.
 #[derive(Debug)]
-pub struct Plan {
+pub struct RestorePlan {
     /// Backups of the chain.
     pub links: usize,
     /// Where the last one's own redo ends.
     pub link_end: Lsn,
     /// Archived redo behind it.
-    pub legs: Vec<Leg>,
+    pub spans: Vec<ReplaySpan>,
     /// The last commit in it, as far as redo from the last backup's pages on says.
     pub last_commit: Option<Commit>,
     /// The archive ends before the time that was asked for.
@@ -40,26 +40,26 @@ pub struct Plan {
 
 /// Redo that is replayed at once.
 #[derive(Clone, Debug)]
-pub struct Leg {
+pub struct ReplaySpan {
     pub generation: u64,
     pub lsns: Range<Lsn>,
     /// The pages that it changes have lower numbers.
     pub page_count: u32,
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<RedoPiece>,
 }
 
 /// Bytes of a file.
 #[derive(Clone, Debug)]
-pub struct Piece {
+pub struct RedoPiece {
     pub file: PathBuf,
     pub offset: u64,
     pub bytes: u64,
 }
 
-impl Plan {
+impl RestorePlan {
     /// Where the database ends.
     pub fn end(&self) -> Lsn {
-        self.legs.last().map_or(self.link_end, |leg| leg.lsns.end)
+        self.spans.last().map_or(self.link_end, |span| span.lsns.end)
     }
 
     /// What a restore of it makes.
@@ -72,22 +72,22 @@ impl Plan {
         }
     }
 
-    fn add(&mut self, group: &Group<'_>, pages: u32) {
+    fn add(&mut self, group: &RedoGroup<'_>, pages: u32) {
         let bytes = group.end.0 - group.start.0;
-        let continues = self.legs.last().is_some_and(|leg| {
-            (leg.generation, leg.lsns.end) == (group.generation, group.start)
-                && leg.lsns.end.0 - leg.lsns.start.0 + bytes <= LEG_BYTES
+        let continues = self.spans.last().is_some_and(|span| {
+            (span.generation, span.lsns.end) == (group.generation, group.start)
+                && span.lsns.end.0 - span.lsns.start.0 + bytes <= SPAN_BYTES
         });
         if !continues {
             let (generation, lsns) = (group.generation, group.start..group.start);
-            self.legs.push(Leg { generation, lsns, page_count: 0, pieces: Vec::new() });
+            self.spans.push(ReplaySpan { generation, lsns, page_count: 0, pieces: Vec::new() });
         }
-        let Some(leg) = self.legs.last_mut() else { return };
-        leg.lsns.end = group.end;
-        leg.page_count = leg.page_count.max(pages.next_multiple_of(EXTENT_PAGES));
-        match leg.pieces.last_mut().filter(|piece| piece.file == group.file) {
+        let Some(span) = self.spans.last_mut() else { return };
+        span.lsns.end = group.end;
+        span.page_count = span.page_count.max(pages.next_multiple_of(EXTENT_PAGES));
+        match span.pieces.last_mut().filter(|piece| piece.file == group.file) {
             Some(piece) => piece.bytes += bytes,
-            None => leg.pieces.push(Piece { file: group.file.to_path_buf(), offset: group.offset, bytes }),
+            None => span.pieces.push(RedoPiece { file: group.file.to_path_buf(), offset: group.offset, bytes }),
         }
     }
 }
@@ -98,11 +98,11 @@ impl Plan {
 /// [`Error::Usage`] if the moment cannot be reached; [`Error::Corrupt`] and [`Error::Incompatible`] name what is
 /// damaged, missing or of another history.
 pub fn plan(
-    links: &[Link],
+    links: &[BackupLink],
     archive: Option<&Archive>,
     until: Option<Until>,
     tell: &mut OnBackupProgress<'_>,
-) -> Result<Plan> {
+) -> Result<RestorePlan> {
     let (mut missed, is_interrupted) = (None, Cell::new(false));
     let mut tell = |progress: BackupProgress| {
         let flow = tell(progress);
@@ -134,7 +134,7 @@ fn more_telling(first: Option<Error>, second: Error) -> Error {
 }
 
 /// Whether the moment lies before the one at which the backup's last page was copied.
-fn is_before(link: &Link, until: Option<Until>) -> bool {
+fn is_before(link: &BackupLink, until: Option<Until>) -> bool {
     match until {
         Some(Until::Lsn(lsn)) => lsn < link.manifest.pages_lsn,
         Some(Until::Time(time)) => time < pages_time(link),
@@ -142,11 +142,11 @@ fn is_before(link: &Link, until: Option<Until>) -> bool {
     }
 }
 
-fn pages_time(link: &Link) -> DateTime {
+fn pages_time(link: &BackupLink) -> DateTime {
     DateTime::from_unix_us(i64::try_from(link.manifest.pages_unix_us).unwrap_or(i64::MAX))
 }
 
-fn unreachable_moment(links: &[Link], archive: Option<&Archive>, until: Option<Until>) -> Error {
+fn unreachable_moment(links: &[BackupLink], archive: Option<&Archive>, until: Option<Until>) -> Error {
     let (first, last) = (&links[0], &links[links.len() - 1]);
     let wanted = until.map_or(String::new(), |until| until.to_string());
     let end = match archive {
@@ -158,16 +158,16 @@ fn unreachable_moment(links: &[Link], archive: Option<&Archive>, until: Option<U
 }
 
 fn plan_from(
-    link: &Link,
+    link: &BackupLink,
     archive: Option<&Archive>,
     until: Option<Until>,
     links: usize,
     tell: &mut OnBackupProgress<'_>,
-) -> Result<Plan> {
+) -> Result<RestorePlan> {
     let mut target = Target::new(until);
     let (link_end, frame) = link.follow_redo(&mut target)?;
     let mut plan =
-        Plan { links, link_end, legs: Vec::new(), last_commit: target.last_commit, ends_before_until: false };
+        RestorePlan { links, link_end, spans: Vec::new(), last_commit: target.last_commit, ends_before_until: false };
     if target.is_reached() || until == Some(Until::Lsn(link_end.0)) {
         return Ok(plan);
     }
@@ -178,7 +178,7 @@ fn plan_from(
             about_the_link(what)
         });
     };
-    let begin = Begin { position: Position { generation: link.manifest.generation, lsn: link_end }, frame };
+    let begin = Begin { position: ArchivePosition { generation: link.manifest.generation, lsn: link_end }, frame };
     let (mut groups, mut count) = (archive.groups(begin)?, 0);
     while !target.is_reached() {
         let Some(group) = groups.next()? else {

@@ -1,20 +1,20 @@
 //! Making a database of a chain of backups. The rules are those of [`super`].
 
 use super::archive::Archive;
-use super::chain::{self, Link};
-use super::plan::{self, Leg, Piece};
+use super::chain::{self, BackupLink};
+use super::plan::{self, RedoPiece, ReplaySpan};
 use super::{BackupProgress, OnBackupProgress, RestoreOptions, RestoreReport, files};
 use crate::config::{FlushLog, Options, PageCompression};
 use crate::error::{Error, Result};
 use crate::log::Log;
-use crate::log::format::Header as LogHeader;
+use crate::log::format::LogHeader;
 use crate::page::{header, lost};
 use crate::pool::Pool;
 use crate::probe::Chosen;
 use crate::recovery::{self, Losses};
 use crate::space::header::{LogMark, MarkState, put_log_mark};
 use crate::stats::Stats;
-use crate::store::{self, BATCH_PAGES, Batch, Lane, PageStore, Protection, Settings, bootstrap};
+use crate::store::{self, BATCH_PAGES, FlushLane, PageBatch, PageStore, Protection, Settings, bootstrap};
 use crate::sync::poison::Poison;
 use crate::types::{Lsn, PageNo, random_id};
 use highwater_storage::{AlignedBuf, FolderLock, SetOptions, StorageSet, lock_alone};
@@ -56,7 +56,7 @@ pub fn verify(dirs: &[PathBuf], archive: Option<&Path>, tell: &mut OnBackupProgr
     Ok(plan::plan(&links, archive.as_ref(), None, tell)?.report())
 }
 
-fn open_archive(links: &[Link], dir: Option<&Path>) -> Result<Option<Archive>> {
+fn open_archive(links: &[BackupLink], dir: Option<&Path>) -> Result<Option<Archive>> {
     let id = links[0].manifest.id().unwrap_or_default();
     dir.map(|dir| Archive::open(dir, id)).transpose()
 }
@@ -85,25 +85,25 @@ pub fn restore(
     let set = SetOptions { flush_method: options.database.flush_method, create: true, ..SetOptions::default() };
     let storage = StorageSet::open(&work, &set)?;
     let (options, database_id) = (&options.database, random_id());
-    let mut maker = Maker { storage: &storage, database_id, options, compression: options.page_compression };
+    let mut maker = RestoreTarget { storage: &storage, database_id, options, compression: options.page_compression };
     maker.create(&links[0], page_counts[0])?;
     for (number, link) in links.iter().enumerate() {
         let is_last = number + 1 == links.len();
         maker.write_pages(link, page_counts[number], tell)?;
         maker.make_log(link, if is_last { plan.link_end } else { link.redo_lsns().end })?;
-        if !is_last || !plan.legs.is_empty() {
+        if !is_last || !plan.spans.is_empty() {
             maker.replay()?;
         }
     }
     let log_file_bytes = links[links.len() - 1].manifest.log_file_bytes;
-    for (number, leg) in plan.legs.iter().enumerate() {
-        let (at, total) = (number as u64, plan.legs.len() as u64);
+    for (number, span) in plan.spans.iter().enumerate() {
+        let (at, total) = (number as u64, plan.spans.len() as u64);
         if tell(BackupProgress { step: "replaying redo", pages: at, total }).is_break() {
             return Err(super::interrupted());
         }
-        maker.prepare(leg)?;
-        maker.make_log_of(leg, log_file_bytes)?;
-        if number + 1 < plan.legs.len() {
+        maker.prepare(span)?;
+        maker.make_log_of(span, log_file_bytes)?;
+        if number + 1 < plan.spans.len() {
             maker.replay()?;
         }
     }
@@ -190,16 +190,16 @@ fn is_work(folder: &Path) -> bool {
 }
 
 /// A database being made.
-struct Maker<'a> {
+struct RestoreTarget<'a> {
     storage: &'a StorageSet,
     database_id: u64,
     options: &'a Options,
     compression: PageCompression,
 }
 
-impl Maker<'_> {
+impl RestoreTarget<'_> {
     /// Creates the store with the backup's first two pages; page 0 says what the compression `auto` is.
-    fn create(&mut self, link: &Link, page_count: u32) -> Result<()> {
+    fn create(&mut self, link: &BackupLink, page_count: u32) -> Result<()> {
         let mut first = Vec::with_capacity(2);
         link.pages(|page_no, page| {
             if page_no.0 < 2 {
@@ -221,7 +221,7 @@ impl Maker<'_> {
     fn adapt(&self, page_no: PageNo, page: &mut [u8]) {
         if page_no == PageNo(0) {
             store::put_database_id(page, self.database_id);
-            header::seal(page, page_no);
+            header::stamp(page, page_no);
         }
     }
 
@@ -236,18 +236,18 @@ impl Maker<'_> {
         bootstrap::find(self.storage)?.expect(0)?.open(&settings, Arc::new(Stats::default()))
     }
 
-    fn write_pages(&self, link: &Link, page_count: u32, tell: &mut OnBackupProgress<'_>) -> Result<()> {
+    fn write_pages(&self, link: &BackupLink, page_count: u32, tell: &mut OnBackupProgress<'_>) -> Result<()> {
         let store = self.open_store()?;
         store.reserve(0..page_count)?;
         store.sync()?;
-        let mut batch = Batch::new(BATCH_PAGES, store.page_bytes());
+        let mut batch = PageBatch::new(BATCH_PAGES, store.page_bytes());
         let (mut pages, total) = (0, link.manifest.pages_copied);
         link.pages(|page_no, page| {
             self.adapt(page_no, page);
             batch.push(page, page_no);
             pages += 1;
             if batch.entries().len() == BATCH_PAGES || pages == total {
-                store.write(&mut batch, Lane::FlushList)?;
+                store.write(&mut batch, FlushLane::FlushList)?;
                 batch.clear();
             }
             match tell(BackupProgress { step: "restoring", pages, total }).is_break() {
@@ -259,7 +259,13 @@ impl Maker<'_> {
     }
 
     /// Pages that the backup left out say so: their redo is skipped.
-    fn write_lost(&self, link: &Link, page_count: u32, store: &dyn PageStore, batch: &mut Batch) -> Result<()> {
+    fn write_lost(
+        &self,
+        link: &BackupLink,
+        page_count: u32,
+        store: &dyn PageStore,
+        batch: &mut PageBatch,
+    ) -> Result<()> {
         let mut page = AlignedBuf::zeroed(store.page_bytes());
         let left_out: Vec<u32> = link.manifest.damaged_pages.iter().copied().filter(|no| *no < page_count).collect();
         for pages in left_out.chunks(BATCH_PAGES) {
@@ -268,39 +274,40 @@ impl Maker<'_> {
                 lost::format(&mut page, 0, link.redo_lsns().start, "it was damaged, and a backup left it out");
                 batch.push(&page, PageNo(*page_no));
             }
-            store.write(batch, Lane::FlushList)?;
+            store.write(batch, FlushLane::FlushList)?;
         }
         Ok(())
     }
 
-    /// The store has room for what a leg changes, and belongs to its generation of the log (see `db::pairing`).
-    fn prepare(&self, leg: &Leg) -> Result<()> {
+    /// The store has room for what a leg changes, and belongs to its generation of the log (see
+    /// `db::file_generations`).
+    fn prepare(&self, span: &ReplaySpan) -> Result<()> {
         let store = self.open_store()?;
-        store.reserve(0..leg.page_count)?;
+        store.reserve(0..span.page_count)?;
         store.sync()?;
         let mut page = AlignedBuf::zeroed(store.page_bytes());
         store.read(PageNo(0), &mut page)?;
         header::verify(&page, PageNo(0))?;
-        let mark = LogMark { state: MarkState::Open, generation: leg.generation, lsn: leg.lsns.start };
+        let mark = LogMark { state: MarkState::Open, generation: span.generation, lsn: span.lsns.start };
         put_log_mark(&mut page, mark);
         header::count_unlogged_change(&mut page);
-        header::seal(&mut page, PageNo(0));
-        let mut batch = Batch::new(BATCH_PAGES, store.page_bytes());
+        header::stamp(&mut page, PageNo(0));
+        let mut batch = PageBatch::new(BATCH_PAGES, store.page_bytes());
         batch.push(&page, PageNo(0));
-        store.write(&mut batch, Lane::FlushList)
+        store.write(&mut batch, FlushLane::FlushList)
     }
 
     /// The redo log, with the redo of a leg.
-    fn make_log_of(&self, leg: &Leg, least_bytes: u64) -> Result<()> {
-        let mut pieces = Pieces { left: leg.pieces.iter(), open: None };
-        let log_header = self.log_header(&leg.lsns, least_bytes, leg.generation);
+    fn make_log_of(&self, span: &ReplaySpan, min_bytes: u64) -> Result<()> {
+        let mut pieces = RedoPieces { left: span.pieces.iter(), open: None };
+        let log_header = self.log_header(&span.lsns, min_bytes, span.generation);
         Log::rebuild(&*self.storage.redo, log_header, |bytes| pieces.read_all(bytes))
     }
 
-    fn log_header(&self, lsns: &Range<Lsn>, least_bytes: u64, generation: u64) -> LogHeader {
+    fn log_header(&self, lsns: &Range<Lsn>, min_bytes: u64, generation: u64) -> LogHeader {
         LogHeader {
             database_id: self.database_id,
-            size_bytes: Log::size_for(lsns, least_bytes),
+            size_bytes: Log::size_for(lsns, min_bytes),
             generation,
             sequence: 0,
             checkpoint_lsn: lsns.start,
@@ -312,7 +319,7 @@ impl Maker<'_> {
     }
 
     /// The redo log, with the backup's redo up to `end`.
-    fn make_log(&self, link: &Link, end: Lsn) -> Result<()> {
+    fn make_log(&self, link: &BackupLink, end: Lsn) -> Result<()> {
         let (mut redo, lsns, manifest) = (link.redo()?, link.redo_lsns().start..end, &link.manifest);
         let header = self.log_header(&lsns, manifest.log_file_bytes, manifest.generation);
         Log::rebuild(&*self.storage.redo, header, |bytes| redo.read_all(bytes))
@@ -331,12 +338,12 @@ impl Maker<'_> {
 }
 
 /// The bytes of a leg, out of its files.
-struct Pieces<'l> {
-    left: std::slice::Iter<'l, Piece>,
-    open: Option<(BufReader<Take<File>>, &'l Piece)>,
+struct RedoPieces<'l> {
+    left: std::slice::Iter<'l, RedoPiece>,
+    open: Option<(BufReader<Take<File>>, &'l RedoPiece)>,
 }
 
-impl Pieces<'_> {
+impl RedoPieces<'_> {
     fn read_all(&mut self, mut bytes: &mut [u8]) -> Result<()> {
         while !bytes.is_empty() {
             let Some((file, piece)) = &mut self.open else {

@@ -1,6 +1,6 @@
 //! Taking a backup. The rules are those of [`super`].
 
-use super::chain::Link;
+use super::chain::BackupLink;
 use super::files::{self, NewFile};
 use super::manifest::{self, BackupManifest, Base, FileSum};
 use super::pages::ExtentReader;
@@ -8,11 +8,11 @@ use super::until::Target;
 use super::{BackupOptions, BackupProgress, OnBackupProgress};
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::log::{Kept, Log, Reader};
+use crate::log::{KeptRedo, Log, RedoReader};
 use crate::page::header;
 use crate::space::Space;
 use crate::space::layout::EXTENT_PAGES;
-use crate::store::{self, FileHeader, Kind};
+use crate::store::{self, FileHeader, StoreKind};
 use crate::sync::atomic::{AtomicU8, Ordering::SeqCst};
 use crate::types::{Lsn, PageNo, unix_us};
 use highwater_storage::StorageSet;
@@ -20,14 +20,14 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Redo is copied once there is this much: piece by piece as commits make it durable, the copy would compete with them
-/// for the device. What there is, is copied after [`MOST_PAUSES`] of [`REDO_PAUSE`]: in a small ring writers may wait
+/// for the device. What there is, is copied after [`MAX_PAUSES`] of [`REDO_PAUSE`]: in a small ring writers may wait
 /// for less.
 const REDO_AT_ONCE_BYTES: u64 = 512 << 10;
 const REDO_PAUSE: Duration = Duration::from_millis(10);
-const MOST_PAUSES: u32 = 10;
+const MAX_PAUSES: u32 = 10;
 
-/// Longest pause of a backup that is slow on purpose in which nobody can end it.
-const MOST_SLEEP: Duration = Duration::from_millis(50);
+/// Longest pause of a backup that is slow on purpose in which no thread can end it.
+const MAX_SLEEP: Duration = Duration::from_millis(50);
 
 /// A database that a backup is taken of.
 pub struct Source<'a> {
@@ -74,11 +74,11 @@ pub fn take(
     let base = options.base.as_deref().map(|base| check_base(source, &file, base)).transpose()?;
     let _pages_stay = source.space.hold_discards();
     // One backup at a time: what is in `dest` after an error is its own.
-    let kept = Log::keep(&*source.ctx.log, Reader::Backup)?;
+    let kept = Log::keep(&*source.ctx.log, RedoReader::Backup)?;
     let made = files::make_empty(dest)?;
     let taken = check_outside(source, dest).and_then(|()| fill(source, &file, base, kept, dest, options, tell));
     if taken.is_err() {
-        // Nobody wants a part of a backup; if this fails too, it has no manifest.
+        // No thread wants a part of a backup; if this fails too, it has no manifest.
         for name in [manifest::PAGES, manifest::REDO] {
             let _ = std::fs::remove_file(dest.join(name));
         }
@@ -132,7 +132,7 @@ fn fill(
     source: &Source<'_>,
     file: &FileHeader,
     base: Option<Base>,
-    kept: Kept<&Log>,
+    kept: KeptRedo<&Log>,
     dest: &Path,
     options: &BackupOptions,
     tell: &mut OnBackupProgress<'_>,
@@ -148,8 +148,8 @@ fn fill(
         base,
         page_bytes: file.page_bytes as u64,
         segment_bytes: match file.kind {
-            Kind::InPlace => 0,
-            Kind::OutOfPlace { segment_bytes } => segment_bytes,
+            StoreKind::InPlace => 0,
+            StoreKind::OutOfPlace { segment_bytes } => segment_bytes,
         },
         log_file_bytes: source.ctx.log.size_bytes(),
         generation,
@@ -157,21 +157,21 @@ fn fill(
         pages_lsn: copied.pages_lsn.0.max(start_lsn.0),
         pages_unix_us: copied.pages_unix_us,
         end_lsn: end_lsn.0,
-        page_count: source.space.settled_page_count(),
+        page_count: source.space.stable_page_count(),
         pages_copied: copied.count,
         damaged_pages: copied.damaged,
         finished_unix_s: unix_us() / 1_000_000,
         files: [copied.pages, redo],
     };
     files::sync_folder(dest)?;
-    // What the log gave back is not verified before: a backup that could not be restored is none.
-    let link = Link { dir: dest.to_path_buf(), manifest };
+    // What the log released is not verified before: a backup that cannot be restored is not a backup.
+    let link = BackupLink { dir: dest.to_path_buf(), manifest };
     link.follow_redo(&mut Target::new(None))?;
     link.manifest.write(dest)?;
     Ok(link.manifest)
 }
 
-/// Gives the redo's thread up unless it was told to finish: also when whoever hears of progress panics.
+/// Abandons the redo's thread unless it was told to finish: also when the progress callback panics.
 struct GiveUp<'a>(&'a AtomicU8);
 
 impl Drop for GiveUp<'_> {
@@ -183,7 +183,7 @@ impl Drop for GiveUp<'_> {
 /// Copies pages and, on a thread of its own, redo; says where the redo ends.
 fn copy(
     source: &Source<'_>,
-    kept: Kept<&Log>,
+    kept: KeptRedo<&Log>,
     (pages, redo): (NewFile, NewFile),
     since: Option<Lsn>,
     options: &BackupOptions,
@@ -221,7 +221,7 @@ fn copy_pages(
     stopped: &dyn Fn() -> bool,
 ) -> Result<Copied> {
     // Of a growth that the redo to copy does not have, the pages are copied.
-    let (ctx, total) = (source.ctx, source.space.settled_page_count());
+    let (ctx, total) = (source.ctx, source.space.stable_page_count());
     let mut reader = ExtentReader::new(ctx, source.space);
     let (mut count, mut damaged) = (0, Vec::new());
     let (started, mut read_bytes) = (Instant::now(), 0);
@@ -253,7 +253,7 @@ fn copy_pages(
             if left.is_zero() {
                 break;
             }
-            crate::sync::thread::sleep(left.min(MOST_SLEEP));
+            crate::sync::thread::sleep(left.min(MAX_SLEEP));
         }
     }
     let pages = file.finish()?;
@@ -266,7 +266,7 @@ fn copy_pages(
 }
 
 /// Copies redo until it is told to end; says where that was.
-fn copy_redo(ctx: &Context, mut kept: Kept<&Log>, mut file: NewFile, order: &AtomicU8) -> Result<(FileSum, Lsn)> {
+fn copy_redo(ctx: &Context, mut kept: KeptRedo<&Log>, mut file: NewFile, order: &AtomicU8) -> Result<(FileSum, Lsn)> {
     let (mut bytes, mut end, mut pauses) = (Vec::new(), None, 0);
     loop {
         ctx.poison.check()?;
@@ -278,7 +278,7 @@ fn copy_redo(ctx: &Context, mut kept: Kept<&Log>, mut file: NewFile, order: &Ato
                 ctx.log.flush_to(last)?;
                 end = Some(last);
             }
-            _ if end.is_none() && pauses < MOST_PAUSES && is_little(ctx, &kept) => {
+            _ if end.is_none() && pauses < MAX_PAUSES && is_little(ctx, &kept) => {
                 crate::sync::thread::sleep(REDO_PAUSE);
                 pauses += 1;
                 continue;
@@ -287,7 +287,7 @@ fn copy_redo(ctx: &Context, mut kept: Kept<&Log>, mut file: NewFile, order: &Ato
         }
         kept.read(end.unwrap_or(Lsn(u64::MAX)), &mut bytes)?;
         file.write(&bytes)?;
-        kept.let_go(kept.at());
+        kept.release(kept.at());
         if end == Some(kept.at()) {
             let end = kept.at();
             drop(kept);
@@ -296,7 +296,7 @@ fn copy_redo(ctx: &Context, mut kept: Kept<&Log>, mut file: NewFile, order: &Ato
     }
 }
 
-fn is_little(ctx: &Context, kept: &Kept<&Log>) -> bool {
+fn is_little(ctx: &Context, kept: &KeptRedo<&Log>) -> bool {
     ctx.log.durable_lsn().0.saturating_sub(kept.at().0) < REDO_AT_ONCE_BYTES
 }
 

@@ -28,7 +28,7 @@ fn change(db: &Database, rows: u64, mut row: impl FnMut(&mut crate::db::WriteTxn
 }
 
 /// Everything is in the store, and the checkpoint behind it; emptied extents are discarded unless that is held.
-fn settle(db: &Database) {
+fn wait_until_flushed(db: &Database) {
     let ctx = db.context();
     ctx.log.flush_to(ctx.log.end_lsn()).unwrap();
     ctx.pool.flush_all().unwrap();
@@ -46,7 +46,7 @@ fn emptied_pages_stay_until_the_backup_has_them() {
         let db = Database::open_storage(StorageSet::memory(), options.clone()).unwrap();
         filled(&db, "stays", 100);
         let passing = filled(&db, "passing", ROWS);
-        settle(&db);
+        wait_until_flushed(&db);
         let mut passing = Some(passing);
         let dest = folder.path().join("full");
         let full = BackupOptions { max_bytes_per_s: 0, ..BackupOptions::default() };
@@ -57,7 +57,7 @@ fn emptied_pages_stay_until_the_backup_has_them() {
                 });
                 drop(table);
                 db.drop_table("passing").unwrap();
-                (0..3).for_each(|_| settle(&db));
+                (0..3).for_each(|_| wait_until_flushed(&db));
             }
             Continue(())
         });

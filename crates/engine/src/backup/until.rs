@@ -121,7 +121,7 @@ impl Target {
         let (mut commit, mut pages, mut rest) = (None, self.pages, payload);
         while !rest.is_empty() {
             let (page, op, bytes) = decode(end, rest)?;
-            if let PageOp::Moment { trx_id, unix_us } = op {
+            if let PageOp::CommitTime { trx_id, unix_us } = op {
                 let time = DateTime::from_unix_us(i64::try_from(unix_us).unwrap_or(i64::MAX));
                 if matches!(self.until, Some(Until::Time(until)) if time > until) {
                     self.is_reached = true;

@@ -8,7 +8,7 @@
 //! 3. Nothing is latched between two records.
 
 use super::BTree;
-use super::structure::{Bounds, Contents, Lack};
+use super::structure::{Missing, NodeBounds, NodeContents};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::page::node::{CHILD_BYTES, common_prefix, max_key_bytes, max_value_bytes, record_bytes, shortest_separator};
@@ -32,7 +32,7 @@ pub struct Builder<'t, 'c> {
 struct Pending {
     lower: Option<Vec<u8>>,
     bytes: Vec<u8>,
-    records: Vec<Place>,
+    records: Vec<PendingRecord>,
     key_bytes: usize,
     value_bytes: usize,
     shortest_key: usize,
@@ -43,7 +43,7 @@ struct Pending {
 
 /// Where a pending record is.
 #[derive(Clone, Copy)]
-struct Place {
+struct PendingRecord {
     at: usize,
     key_len: usize,
     value_len: usize,
@@ -51,7 +51,7 @@ struct Place {
 
 impl Pending {
     fn push(&mut self, key: &[u8], value: &[u8]) {
-        let place = Place { at: self.bytes.len(), key_len: key.len(), value_len: value.len() };
+        let place = PendingRecord { at: self.bytes.len(), key_len: key.len(), value_len: value.len() };
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_slice(value);
         self.records.push(place);
@@ -110,7 +110,7 @@ impl Pending {
 }
 
 /// One page to be written: the first `take` pending records, and the upper fence they end at.
-struct Emission {
+struct PageEmission {
     take: usize,
     upper: Option<Vec<u8>>,
 }
@@ -195,7 +195,7 @@ impl Builder<'_, '_> {
     }
 
     /// As many pending records as fit one page.
-    fn plan(&self, level: usize, upper: Option<&[u8]>) -> Emission {
+    fn plan(&self, level: usize, upper: Option<&[u8]>) -> PageEmission {
         let pending = &self.levels[level];
         let capacity = self.tree.capacity_bytes(self.ctx);
         let count = pending.records.len();
@@ -203,7 +203,7 @@ impl Builder<'_, '_> {
         loop {
             let end = self.end_of(level, take, upper);
             if take == 1 || self.page_bytes(level, take, end.as_deref()) <= capacity {
-                return Emission { take, upper: end };
+                return PageEmission { take, upper: end };
             }
             take -= 1;
         }
@@ -234,10 +234,10 @@ impl Builder<'_, '_> {
     }
 
     /// Bounds and packed records of a page.
-    fn contents(&self, level: usize, emission: &Emission) -> (Bounds, Vec<u8>) {
+    fn contents(&self, level: usize, emission: &PageEmission) -> (NodeBounds, Vec<u8>) {
         let pending = &self.levels[level];
         let upper_child = if level == 0 { PageNo(0) } else { pending.child(emission.take - 1) };
-        let bounds = Bounds { lower: pending.lower.clone(), upper: emission.upper.clone(), upper_child };
+        let bounds = NodeBounds { lower: pending.lower.clone(), upper: emission.upper.clone(), upper_child };
         let prefix_len = bounds.prefix_len();
         let records = if level == 0 { emission.take } else { emission.take - 1 };
         let mut packed = Vec::new();
@@ -248,10 +248,10 @@ impl Builder<'_, '_> {
     }
 
     /// Writes one page and hands it to the level above.
-    fn emit(&mut self, level: usize, emission: Emission) -> Result<()> {
+    fn emit(&mut self, level: usize, emission: PageEmission) -> Result<()> {
         let (bounds, packed) = self.contents(level, &emission);
         let max_trx_id = if level == 0 { self.max_trx_id } else { 0 };
-        let contents = Contents { level: level as u8, bounds: &bounds, packed: &packed, max_trx_id };
+        let contents = NodeContents { level: level as u8, bounds: &bounds, packed: &packed, max_trx_id };
         let page = self.write_page(&contents)?;
         let upper = emission.upper.unwrap_or_default();
         self.levels[level].drop_front(emission.take, upper.clone());
@@ -261,18 +261,18 @@ impl Builder<'_, '_> {
         self.add_child(level + 1, &upper, page)
     }
 
-    fn write_page(&self, contents: &Contents<'_>) -> Result<PageNo> {
+    fn write_page(&self, contents: &NodeContents<'_>) -> Result<PageNo> {
         loop {
             let mut mtr = self.tree.structure_mtr(self.ctx, 1)?;
             let page = match self.tree.allocate(&mut mtr, None) {
                 Ok(page) => page,
-                Err(Lack::Failed(error)) => return Err(error),
+                Err(Missing::Failed(error)) => return Err(error),
                 Err(_) => continue,
             };
             let latched = mtr.new_page(page);
             self.tree.write_node(&mut mtr, latched, contents);
             mtr.commit();
-            self.ctx.pool.note_filled(page);
+            self.ctx.pool.note_bulk_loaded(page);
             return Ok(page);
         }
     }
@@ -299,11 +299,11 @@ impl Builder<'_, '_> {
         if take == 0 {
             return Ok(());
         }
-        let (bounds, packed) = self.contents(level, &Emission { take, upper: None });
+        let (bounds, packed) = self.contents(level, &PageEmission { take, upper: None });
         let max_trx_id = if level == 0 { self.max_trx_id } else { 0 };
         let mut mtr = self.tree.structure_mtr(self.ctx, 0)?;
         let root = mtr.fix_x(self.tree.root)?;
-        let contents = Contents { level: level as u8, bounds: &bounds, packed: &packed, max_trx_id };
+        let contents = NodeContents { level: level as u8, bounds: &bounds, packed: &packed, max_trx_id };
         self.tree.write_node(&mut mtr, root, &contents);
         mtr.commit();
         Ok(())

@@ -9,7 +9,7 @@
 //! 4. Memory is bounded by the tree's height; what is kept about the pages is up to the visitor.
 //! 5. The next pages of the walk are read ahead ([`Ahead`]).
 
-use super::ahead::most_leaves_ahead;
+use super::read_ahead::max_leaves_ahead;
 use super::search::MAX_LEVEL;
 use super::{BTree, given_up};
 use crate::context::Context;
@@ -104,7 +104,7 @@ impl BTree {
         let mut counts = TreeCounts::default();
         let mut bytes = Vec::with_capacity(ctx.pool.page_bytes());
         let mut to_visit = vec![Expected { page: self.root, level: None, lower: None, upper: None }];
-        let mut ahead = Ahead { most: most_leaves_ahead(ctx.pool.frame_count()), named: 0 };
+        let mut ahead = Ahead { max: max_leaves_ahead(ctx.pool.frame_count()), named: 0 };
         while let Some(expected) = to_visit.pop() {
             ahead.go_on(ctx, &to_visit);
             if !visitor.enter(expected.page)? {
@@ -154,7 +154,7 @@ impl BTree {
                 return Err(error);
             }
             // Asked under the latch: a change of the leaf's room and of its class is one mini-transaction.
-            Ok(if self.has_free_classes { self.space.least_free_bytes(ctx, expected.page) } else { Ok(0) })
+            Ok(if self.has_free_classes { self.space.min_free_bytes(ctx, expected.page) } else { Ok(0) })
         })?;
         node::check(bytes, expected.page)?;
         let level = expected.level.unwrap_or_else(|| header::level(bytes).min(MAX_LEVEL));
@@ -175,7 +175,7 @@ impl BTree {
 /// The pages that a walk will visit next are named to the pool, which reads those ahead that are missing.
 struct Ahead {
     /// Most that are named at once.
-    most: usize,
+    max: usize,
     /// Pages named that the walk has not reached.
     named: usize,
 }
@@ -184,9 +184,9 @@ impl Ahead {
     /// The walk goes on to a page; then come the last ones of `to_visit`.
     fn go_on(&mut self, ctx: &Context, to_visit: &[Expected]) {
         self.named = self.named.saturating_sub(1);
-        if self.named * 2 < self.most {
-            let pages: Vec<PageNo> = to_visit.iter().rev().take(self.most).map(|expected| expected.page).collect();
-            ctx.pool.want(&pages);
+        if self.named * 2 < self.max {
+            let pages: Vec<PageNo> = to_visit.iter().rev().take(self.max).map(|expected| expected.page).collect();
+            ctx.pool.request(&pages);
             self.named = pages.len();
         }
     }
@@ -206,7 +206,7 @@ fn verify_room(page: PageNo, found: Node<'_>, promised: usize, visitor: &mut imp
 /// # Errors
 /// Those of [`ask_map`].
 pub(crate) fn promised_bytes(space: &Space, ctx: &Context, page: PageNo) -> Result<usize> {
-    ask_map(ctx, || Ok(space.least_free_bytes(ctx, page)))
+    ask_map(ctx, || Ok(space.min_free_bytes(ctx, page)))
 }
 
 /// The answer of `ask`, or the map it needs, which is read in then. A damaged map promises nothing: it is reported with

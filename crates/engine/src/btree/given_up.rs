@@ -24,7 +24,7 @@ pub(super) fn error_of(root: PageNo, found: u64, index: IndexId) -> Option<Error
 }
 
 impl BTree {
-    /// Gives the tree up (rule 1). Nobody uses it yet; the caller makes that durable.
+    /// Gives the tree up (rule 1). No thread uses it yet; the caller makes that durable.
     ///
     /// # Errors
     /// An I/O error.
@@ -36,7 +36,7 @@ impl BTree {
         Ok(())
     }
 
-    /// Makes the tree an empty one, whatever its pages hold. Nobody uses it.
+    /// Makes the tree an empty one, whatever its pages hold. No thread uses it.
     ///
     /// # Errors
     /// An I/O error.

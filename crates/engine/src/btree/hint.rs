@@ -6,16 +6,16 @@
 //! Rules
 //! 1. A hint is a page number and nothing else. It is used only if the page, read without a latch, is a leaf
 //!    of the tree whose fences cover the key, if it was compared with its parent since it was read in, and if it is
-//!    unchanged when it is latched. The leaves of a tree divide all keys among them and a page given back is formatted
+//!    unchanged when it is latched. The leaves of a tree divide all keys among them and a freed page is formatted
 //!    as free, so such a page is the leaf sought.
-//! 2. Hints belong to one opened tree (`serial`), so that no page of a dropped tree or of another database is ever
-//!    looked at. Which trees share a slot does not depend on other databases of the process: what a database does on
-//!    one thread is the same each time.
+//! 2. Hints belong to one opened tree (`id_generator`), so that no page of a dropped tree or of another database is
+//!    ever looked at. Which trees share a slot does not depend on other databases of the process: what a database does
+//!    on one thread is the same each time.
 //! 3. A thread whose hints do not help uses none for a while: a wrong hint costs a seventh of a descent.
 //!
 //! Differs from InnoDB: no shared adaptive hash index, so nothing to latch or to invalidate.
 
-use crate::sync::Serials;
+use crate::sync::IdGenerator;
 use crate::types::PageNo;
 use std::cell::Cell;
 
@@ -41,7 +41,7 @@ thread_local! {
 
 /// A number no other opened tree of this process has, for the tree that was opened in its database as number `count`.
 pub(super) fn new_serial(count: usize) -> u64 {
-    static NEXT: Serials = Serials::new();
+    static NEXT: IdGenerator = IdGenerator::new();
     NEXT.next() * SLOTS as u64 + (count % SLOTS) as u64
 }
 
@@ -97,8 +97,8 @@ pub(super) fn note_descent(serial: u64, page: PageNo, missed: bool) {
 mod tests {
     use super::*;
     use crate::btree::BTree;
-    use crate::db::core::Core;
-    use crate::testing::small_core;
+    use crate::db::open_parts::OpenParts;
+    use crate::testing::small_parts;
     use crate::types::{IndexId, SegmentId};
 
     #[test]
@@ -127,8 +127,8 @@ mod tests {
 
     #[test]
     fn trees_of_a_database_share_no_slot_while_others_are_opened() {
-        let (own, other) = (small_core(), small_core());
-        let open = |core: &Core| BTree::open(core.space.clone(), IndexId(7), SegmentId(20), PageNo(3)).serial;
+        let (own, other) = (small_parts(), small_parts());
+        let open = |parts: &OpenParts| BTree::open(parts.space.clone(), IndexId(7), SegmentId(20), PageNo(3)).serial;
         let beside = |n| {
             (0..n).map(|_| open(&other)).for_each(drop);
             slot_of(open(&own))

@@ -6,7 +6,7 @@
 //! 3. `insert` and `splice` do not split; the caller has asked `fits` or `fits_growth` under the same latch.
 
 use crate::context::Context;
-use crate::mtr::{Latched, Mtr};
+use crate::mtr::{Mtr, PageHandle};
 use crate::page::header::{self, MAX_TRX_ID_OFFSET};
 use crate::page::{Node, PageOp};
 use crate::pool::{PageVersion, SharedPage};
@@ -95,7 +95,7 @@ impl<'c> Leaf<'c> {
 /// A leaf latched exclusively in an mtr.
 #[derive(Clone, Copy, Debug)]
 pub struct LeafMut {
-    pub(crate) latched: Latched,
+    pub(crate) latched: PageHandle,
 }
 
 impl LeafMut {

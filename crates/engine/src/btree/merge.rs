@@ -1,4 +1,4 @@
-//! Giving room back: merges and collapse of the root.
+//! Freeing room: merges and collapse of the root.
 //!
 //! Rules
 //! 1. Two neighbours under one parent are merged into the left one when the result leaves a quarter of the page free
@@ -12,10 +12,10 @@
 //! 4. A merge only saves room: if one is not possible, the row operation before it is complete nevertheless.
 
 use super::BTree;
-use super::structure::{Bounds, Contents, Lack, Repeats, Step, pack};
+use super::structure::{Missing, NodeBounds, NodeContents, Repeats, StepResult, pack};
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::mtr::{Latched, Mtr};
+use crate::mtr::{Mtr, PageHandle};
 use crate::page::header::{self, MAX_TRX_ID_OFFSET};
 use crate::page::node::{CHILD_BYTES, record_bytes};
 use crate::page::op::pack_record;
@@ -43,7 +43,7 @@ pub(super) fn is_due(node: Node<'_>, before: usize) -> bool {
 
 /// Two neighbours that were found to fit one page.
 struct Fit {
-    bounds: Bounds,
+    bounds: NodeBounds,
     packed: Vec<u8>,
     left_count: usize,
     max_trx_id: u64,
@@ -80,7 +80,7 @@ impl BTree {
             Err(error)
                 if error.is_damage() || matches!(error, Error::PoolExhausted { .. } | Error::DiskFull { .. }) =>
             {
-                ctx.stats.merges_given_up.inc();
+                ctx.stats.btree_merges_abandoned.inc();
                 Ok(())
             }
             result => result,
@@ -89,7 +89,7 @@ impl BTree {
 
     /// Merges the page at `level` that covers `key` with its right or left neighbour; false when there is none, or it
     /// is not underfull, or fits with neither.
-    fn merge_step(&self, ctx: &Context, key: &[u8], level: u8) -> Step<bool> {
+    fn merge_step(&self, ctx: &Context, key: &[u8], level: u8) -> StepResult<bool> {
         let path = self.path(ctx, key)?;
         let depth = (path.len() - 1).saturating_sub(usize::from(level));
         if depth == 0 {
@@ -125,14 +125,14 @@ impl BTree {
     fn merge(
         &self,
         mtr: &mut Mtr<'_>,
-        (parent, left_slot): (Latched, usize),
-        left: Latched,
-        right: Latched,
-    ) -> Step<bool> {
+        (parent, left_slot): (PageHandle, usize),
+        left: PageHandle,
+        right: PageHandle,
+    ) -> StepResult<bool> {
         let Some(fit) = fit_together(mtr, left, right)? else { return Ok(false) };
         let right_no = mtr.page_no(right);
-        self.space.try_keep_map(mtr, right_no).map_err(Lack::Absent)?;
-        self.keep_free_class(mtr, left).map_err(Lack::Absent)?;
+        self.space.try_keep_map(mtr, right_no).map_err(Missing::Absent)?;
+        self.keep_free_class(mtr, left).map_err(Missing::Absent)?;
         mtr.apply(left, &fit.bounds.refence(0..fit.left_count));
         if !fit.packed.is_empty() {
             mtr.apply(left, &PageOp::NodeAppend { packed: &fit.packed });
@@ -151,11 +151,11 @@ impl BTree {
     }
 
     /// Moves the records of a root's only child into the root; false if there is nothing to collapse.
-    fn collapse_root(&self, ctx: &Context) -> Step<bool> {
-        let Some(view) = ctx.pool.optimistic(self.root) else { return Err(Lack::Absent(self.root)) };
+    fn collapse_root(&self, ctx: &Context) -> StepResult<bool> {
+        let Some(view) = ctx.pool.optimistic(self.root) else { return Err(Missing::Absent(self.root)) };
         let (level, count) = (view.u8_at(header::LEVEL), node::count(&view));
         if !view.validate() {
-            return Err(Lack::Stale);
+            return Err(Missing::Stale);
         }
         if level == 0 || count > 0 {
             return Ok(false);
@@ -167,13 +167,17 @@ impl BTree {
         }
         let child = self.latch_child(&mut mtr, root, 0, level - 1)?;
         let child_no = mtr.page_no(child);
-        self.space.try_keep_map(&mut mtr, child_no).map_err(Lack::Absent)?;
+        self.space.try_keep_map(&mut mtr, child_no).map_err(Missing::Absent)?;
         let child_node = Node::new(mtr.page(child));
-        let bounds = Bounds::of(child_node);
+        let bounds = NodeBounds::of(child_node);
         let mut packed = Vec::new();
         pack(child_node, 0..child_node.count(), 0, &mut packed);
         let max_trx_id = header::max_trx_id(mtr.page(child));
-        self.write_node(&mut mtr, root, &Contents { level: level - 1, bounds: &bounds, packed: &packed, max_trx_id });
+        self.write_node(
+            &mut mtr,
+            root,
+            &NodeContents { level: level - 1, bounds: &bounds, packed: &packed, max_trx_id },
+        );
         self.free_node(&mut mtr, child);
         mtr.commit();
         ctx.stats.btree_merges.inc();
@@ -182,14 +186,14 @@ impl BTree {
 }
 
 /// What the left page becomes when it takes the right one's records; `None` if that is too much.
-fn fit_together(mtr: &Mtr<'_>, left: Latched, right: Latched) -> Result<Option<Fit>> {
+fn fit_together(mtr: &Mtr<'_>, left: PageHandle, right: PageHandle) -> Result<Option<Fit>> {
     let right_no = mtr.page_no(right);
     let (left_page, right_page) = (mtr.page(left), mtr.page(right));
     let (left, right) = (Node::new(left_page), Node::new(right_page));
     let Some(separator) = left.upper().filter(|upper| right.lower() == Some(*upper)) else {
         return Err(Error::corrupt_page(right_no, "its lower fence is not its left neighbour's upper fence"));
     };
-    let mut bounds = Bounds::of(right);
+    let mut bounds = NodeBounds::of(right);
     bounds.lower = left.lower().map(<[u8]>::to_vec);
     let prefix_len = bounds.prefix_len();
     let mut bytes = bounds.bytes();

@@ -3,7 +3,7 @@
 //! Terms
 //! - *leaf*: covers the half-open range of keys between its fences `[lower, upper)`. No sibling links: the next leaf is
 //!   found by descending to `upper`, the previous one by descending to "just below `lower`", or either through the
-//!   parent if that is unchanged (`beside`).
+//!   parent if that is unchanged (`sibling`).
 //! - *structure change*: a split, a merge, growth or collapse of the root. Each is a mini-transaction of its own, made
 //!   before a row operation (`make_room`) or after it (`shrink`).
 //!
@@ -25,27 +25,27 @@
 //!
 //! Crash: every mini-transaction leaves a whole tree, so any prefix of the log does.
 
-mod absent;
-mod ahead;
-mod beside;
 mod build;
 pub mod check;
 mod given_up;
 mod hint;
-mod kin;
 mod leaf;
 mod merge;
+mod non_resident;
+mod parent_check;
+mod read_ahead;
 mod search;
+mod sibling;
 mod split;
 mod structure;
 mod tree;
 
-pub use absent::AbsentLeaf;
-pub use ahead::most_leaves_ahead;
-pub use beside::Way;
 pub use build::Builder;
 pub use leaf::{Leaf, LeafMut};
+pub use non_resident::NonResidentLeaf;
+pub use read_ahead::max_leaves_ahead;
 pub(crate) use search::Restarts;
+pub use sibling::LeafPosition;
 pub use tree::{BTree, Seek};
 
 #[cfg(test)]

@@ -5,15 +5,15 @@
 //! 2. `None` from a step means "something changed or had to be read: start again". A step that finds nothing changed
 //!    makes progress or fails.
 //! 3. Before a descent the leaf that this thread used last is checked (see `hint`).
-//! 4. A page read in is compared with its parent before anything on it counts ([`super::kin`]).
+//! 4. A page read in is compared with its parent before anything on it counts ([`super::parent_check`]).
 //! 5. An error met while reading a child counts only if the parent still names that child.
 
-use super::kin::bounded_root;
 use super::leaf::{Leaf, LeafMut};
-use super::{BTree, Seek, Way, given_up, hint};
+use super::parent_check::bounded_root;
+use super::{BTree, LeafPosition, Seek, given_up, hint};
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::mtr::{Latched, Mtr};
+use crate::mtr::{Mtr, PageHandle};
 use crate::page::header::{LEVEL, TYPE, identity};
 use crate::page::{Node, PageBytes, PageType, node};
 use crate::pool::{FrameNo, OptimisticPage, SharedPage};
@@ -63,7 +63,7 @@ impl<'c> Restarts<'c> {
 }
 
 /// The leaf a descent arrived at, not latched yet.
-pub(super) struct Found<'c> {
+pub(super) struct FoundLeaf<'c> {
     pub(super) leaf: PageNo,
     /// The page that named it; `None` when the root is the leaf.
     pub(super) parent: Option<OptimisticPage<'c>>,
@@ -71,7 +71,7 @@ pub(super) struct Found<'c> {
     pub(super) slot: usize,
 }
 
-impl Found<'_> {
+impl FoundLeaf<'_> {
     /// Whether the parent still names this leaf.
     #[inline]
     pub(super) fn is_current(&self) -> bool {
@@ -86,7 +86,7 @@ impl Found<'_> {
 }
 
 /// What a page turned out to be for a descent.
-pub(super) enum Verdict {
+pub(super) enum PageVerdict {
     Sought,
     Stale,
     Corrupt(String),
@@ -117,16 +117,16 @@ impl BTree {
     ///
     /// # Errors
     /// As [`BTree::leaf`].
-    pub fn sought_leaf<'c>(&self, ctx: &'c Context, seek: Seek<'_>) -> Result<(Leaf<'c>, Option<Way>)> {
+    pub fn sought_leaf<'c>(&self, ctx: &'c Context, seek: Seek<'_>) -> Result<(Leaf<'c>, Option<LeafPosition>)> {
         let mut restarts = Restarts::new(ctx);
         loop {
             if let Some(found) = self.descend(ctx, seek, |_| {}, |page| ctx.pool.load(page))?
                 && let Some(page) = self.latch_shared(ctx, &found)?
             {
                 match self.judge(ctx, &page, page.frame(), &found, seek) {
-                    Verdict::Sought => return Ok((Leaf::new(page), Way::to(&found))),
-                    Verdict::Stale => {}
-                    Verdict::Corrupt(reason) => return Err(Error::corrupt_page(found.leaf, reason)),
+                    PageVerdict::Sought => return Ok((Leaf::new(page), LeafPosition::to(&found))),
+                    PageVerdict::Stale => {}
+                    PageVerdict::Corrupt(reason) => return Err(Error::corrupt_page(found.leaf, reason)),
                 }
             }
             restarts.again()?;
@@ -166,7 +166,7 @@ impl BTree {
         &self,
         mtr: &mut Mtr<'c>,
         key: &[u8],
-        refuse: impl Fn(&'c Context, &Found<'c>) -> Option<A>,
+        refuse: impl Fn(&'c Context, &FoundLeaf<'c>) -> Option<A>,
     ) -> Result<std::result::Result<LeafMut, A>> {
         let hint = hint::ask(self.serial);
         if let Some(leaf) = self.hinted_leaf_mut(mtr, hint, key) {
@@ -192,7 +192,7 @@ impl BTree {
         &self,
         mtr: &mut Mtr<'c>,
         key: &[u8],
-        refuse: impl Fn(&'c Context, &Found<'c>) -> Option<A>,
+        refuse: impl Fn(&'c Context, &FoundLeaf<'c>) -> Option<A>,
     ) -> Result<std::result::Result<LeafMut, A>> {
         let ctx = mtr.context();
         let seek = Seek::Covers(key);
@@ -204,9 +204,9 @@ impl BTree {
                 }
                 if let Some(latched) = self.latch_exclusive(mtr, &found)? {
                     match self.judge(ctx, mtr.page(latched), mtr.frame(latched), &found, seek) {
-                        Verdict::Sought => return Ok(Ok(LeafMut { latched })),
-                        Verdict::Stale => mtr.release(latched),
-                        Verdict::Corrupt(reason) => return Err(Error::corrupt_page(found.leaf, reason)),
+                        PageVerdict::Sought => return Ok(Ok(LeafMut { latched })),
+                        PageVerdict::Stale => mtr.release(latched),
+                        PageVerdict::Corrupt(reason) => return Err(Error::corrupt_page(found.leaf, reason)),
                     }
                 }
             }
@@ -247,7 +247,7 @@ impl BTree {
         seek: Seek<'_>,
         mut visit: impl FnMut(PageNo),
         load: impl FnOnce(PageNo) -> Result<()>,
-    ) -> Result<Option<Found<'c>>> {
+    ) -> Result<Option<FoundLeaf<'c>>> {
         visit(self.root);
         let Some(mut view) = ctx.pool.optimistic(self.root) else { return read_in(load, self.root, None) };
         let mut level = view.u8_at(LEVEL);
@@ -260,7 +260,7 @@ impl BTree {
         loop {
             let (child, slot) = next_child(&view, seek);
             // Its frame's state and its own lines then arrive together, not one after the other.
-            ctx.pool.warm(child);
+            ctx.pool.prefetch(child);
             if !view.validate() {
                 return Ok(None);
             }
@@ -269,7 +269,7 @@ impl BTree {
                 return Err(Error::corrupt_page(child, "it is its own child"));
             }
             if level == 1 {
-                return Ok(Some(Found { leaf: child, parent: Some(view), slot }));
+                return Ok(Some(FoundLeaf { leaf: child, parent: Some(view), slot }));
             }
             let Some(next) = ctx.pool.optimistic(child) else { return read_in(load, child, Some(view)) };
             if !view.validate() {
@@ -287,9 +287,9 @@ impl BTree {
     }
 
     /// A root that is a leaf, or a page that cannot be a root.
-    fn at_root<'c>(&self, view: &OptimisticPage<'c>, page_type: PageType, level: u8) -> Result<Option<Found<'c>>> {
+    fn at_root<'c>(&self, view: &OptimisticPage<'c>, page_type: PageType, level: u8) -> Result<Option<FoundLeaf<'c>>> {
         if level <= MAX_LEVEL && view.u64_at(TYPE) == identity(page_type, level, self.id.0) {
-            return Ok(Some(Found { leaf: self.root, parent: None, slot: 0 }));
+            return Ok(Some(FoundLeaf { leaf: self.root, parent: None, slot: 0 }));
         }
         match given_up::error_of(self.root, view.u64_at(TYPE), self.id) {
             Some(error) if view.validate() => Err(error),
@@ -299,7 +299,7 @@ impl BTree {
 
     /// Shared latch on the leaf found; `None` = start again.
     #[inline]
-    fn latch_shared<'c>(&self, ctx: &'c Context, found: &Found<'_>) -> Result<Option<SharedPage<'c>>> {
+    fn latch_shared<'c>(&self, ctx: &'c Context, found: &FoundLeaf<'_>) -> Result<Option<SharedPage<'c>>> {
         match ctx.pool.try_fix_s(found.leaf) {
             Some(page) => Ok(Some(page)),
             None => match ctx.pool.fix_s(found.leaf) {
@@ -311,7 +311,7 @@ impl BTree {
 
     /// Exclusive latch on the leaf found; `None` = start again.
     #[inline]
-    fn latch_exclusive(&self, mtr: &mut Mtr<'_>, found: &Found<'_>) -> Result<Option<Latched>> {
+    fn latch_exclusive(&self, mtr: &mut Mtr<'_>, found: &FoundLeaf<'_>) -> Result<Option<PageHandle>> {
         match mtr.try_fix_x(found.leaf) {
             Some(latched) => Ok(Some(latched)),
             None => match mtr.fix_x(found.leaf) {
@@ -323,11 +323,11 @@ impl BTree {
 
     /// Whether a latched page is the leaf sought.
     #[inline]
-    fn judge(&self, ctx: &Context, page: &[u8], frame: FrameNo, found: &Found<'_>, seek: Seek<'_>) -> Verdict {
+    fn judge(&self, ctx: &Context, page: &[u8], frame: FrameNo, found: &FoundLeaf<'_>, seek: Seek<'_>) -> PageVerdict {
         let is_ours = is_leaf_of(page, self.id);
         let is_known = found.is_known(ctx, frame);
         if is_ours && is_known && found.parent.is_some() && found.is_current() {
-            return Verdict::Sought;
+            return PageVerdict::Sought;
         }
         if is_ours && !is_known {
             return self.judge_unknown(ctx, page, frame, found);
@@ -338,9 +338,9 @@ impl BTree {
     /// `judge` for the root and for leaves whose parent has changed meanwhile, or was latched exclusively for a moment:
     /// it may be current again by now, so only a page that is not of this tree can be corrupt.
     #[inline(never)]
-    fn judge_slowly(&self, page: &[u8], is_ours: bool, found: &Found<'_>, seek: Seek<'_>) -> Verdict {
+    fn judge_slowly(&self, page: &[u8], is_ours: bool, found: &FoundLeaf<'_>, seek: Seek<'_>) -> PageVerdict {
         if !is_ours && found.parent.is_some() && found.is_current() {
-            return Verdict::Corrupt(not_of_the_tree(found.parent.map(|parent| parent.page_no())));
+            return PageVerdict::Corrupt(not_of_the_tree(found.parent.map(|parent| parent.page_no())));
         }
         let leaf = Node::new(page);
         let is_sought = match seek {
@@ -350,10 +350,10 @@ impl BTree {
             Seek::Last => leaf.upper().is_none(),
         };
         match (is_ours, is_sought) {
-            (true, true) => Verdict::Sought,
+            (true, true) => PageVerdict::Sought,
             // The root, latched: nothing has changed meanwhile that could explain it.
-            (true, false) if found.parent.is_none() => Verdict::Corrupt(bounded_root(self.root)),
-            _ => Verdict::Stale,
+            (true, false) if found.parent.is_none() => PageVerdict::Corrupt(bounded_root(self.root)),
+            _ => PageVerdict::Stale,
         }
     }
 }
@@ -384,7 +384,7 @@ pub(super) fn child_slot(view: &OptimisticPage<'_>, seek: Seek<'_>) -> usize {
 
 /// What a page that is not where it belongs means: damage, unless it has just changed.
 #[cold]
-fn misplaced<'c>(view: &OptimisticPage<'_>, parent: Option<PageNo>) -> Result<Option<Found<'c>>> {
+fn misplaced<'c>(view: &OptimisticPage<'_>, parent: Option<PageNo>) -> Result<Option<FoundLeaf<'c>>> {
     if view.validate() {
         return Err(Error::corrupt_page(view.page_no(), not_of_the_tree(parent)));
     }
@@ -402,16 +402,16 @@ fn read_in<'c>(
     load: impl FnOnce(PageNo) -> Result<()>,
     page_no: PageNo,
     parent: Option<OptimisticPage<'c>>,
-) -> Result<Option<Found<'c>>> {
+) -> Result<Option<FoundLeaf<'c>>> {
     match load(page_no) {
         Ok(()) => Ok(None),
-        Err(error) => unless_stale(&Found { leaf: page_no, parent, slot: 0 }, error).map(|()| None),
+        Err(error) => unless_stale(&FoundLeaf { leaf: page_no, parent, slot: 0 }, error).map(|()| None),
     }
 }
 
 /// The error, unless the page it is about is no longer part of the path.
 #[cold]
-fn unless_stale(found: &Found<'_>, error: Error) -> Result<()> {
+fn unless_stale(found: &FoundLeaf<'_>, error: Error) -> Result<()> {
     match error {
         Error::CorruptPage { .. } | Error::Incompatible(_) if !found.is_current() => Ok(()),
         error => Err(error),
@@ -423,7 +423,7 @@ mod tests {
     use super::*;
     use crate::btree::btree_test::{Fixture, put};
 
-    /// A parent that is latched exclusively for a moment and then let go unchanged: not current at the first look,
+    /// A parent that is latched exclusively for a moment and then released unchanged: not current at the first look,
     /// current at the second.
     #[test]
     fn a_parent_latched_for_a_moment_is_no_damage() {
@@ -434,7 +434,7 @@ mod tests {
         let found = tree.descend(ctx, seek, |_| {}, |page| ctx.pool.load(page)).unwrap().unwrap();
         let page = ctx.pool.fix_s(found.leaf).unwrap();
         assert!(found.parent.is_some() && found.is_current());
-        assert!(matches!(tree.judge_slowly(&page, true, &found, seek), Verdict::Sought));
-        assert!(matches!(tree.judge_slowly(&page, false, &found, seek), Verdict::Corrupt(_)));
+        assert!(matches!(tree.judge_slowly(&page, true, &found, seek), PageVerdict::Sought));
+        assert!(matches!(tree.judge_slowly(&page, false, &found, seek), PageVerdict::Corrupt(_)));
     }
 }

@@ -17,10 +17,10 @@
 
 use super::BTree;
 use super::search::MAX_LEVEL;
-use super::structure::{Bounds, Contents, Lack, Repeats, Step, pack};
+use super::structure::{Missing, NodeBounds, NodeContents, Repeats, StepResult, pack};
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::mtr::{Latched, Mtr};
+use crate::mtr::{Mtr, PageHandle};
 use crate::page::node::{
     Ascent, CHILD_BYTES, common_prefix, max_key_bytes, max_record_bytes, prefix_of, record_bytes, shortest_separator,
 };
@@ -30,7 +30,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 /// Where a node is cut.
-struct Cut {
+struct SplitPoint {
     /// Records that stay.
     keep: usize,
     /// First record that goes to the new page (`keep`, or behind the separator on an inner page).
@@ -41,7 +41,7 @@ struct Cut {
 
 /// The outcome of a step.
 #[derive(PartialEq)]
-enum Made {
+enum SplitStep {
     /// There was room already, or the page sought was split.
     Room,
     /// A page above it was split: check again.
@@ -50,8 +50,8 @@ enum Made {
 
 /// The halves of a node that is cut.
 struct Halves {
-    left: Bounds,
-    right: Bounds,
+    left: NodeBounds,
+    right: NodeBounds,
     /// Records of the right one.
     packed: Vec<u8>,
 }
@@ -74,38 +74,38 @@ impl BTree {
             return Err(Error::RowTooLarge { bytes, limit_bytes: limit });
         }
         let mut repeats = Repeats::new(ctx);
-        while repeats.until_done(|| self.split_step(ctx, key, 0, bytes))? != Made::Room {}
+        while repeats.until_done(|| self.split_step(ctx, key, 0, bytes))? != SplitStep::Room {}
         Ok(())
     }
 
     /// Splits the page at `level` that covers `key` unless it has room: a leaf for a record or growth of `bytes`, an
     /// inner page for a separator of that many bytes.
-    fn split_step(&self, ctx: &Context, key: &[u8], level: u8, bytes: usize) -> Step<Made> {
+    fn split_step(&self, ctx: &Context, key: &[u8], level: u8, bytes: usize) -> StepResult<SplitStep> {
         let path = self.path(ctx, key)?;
-        let depth = (path.len() - 1).checked_sub(usize::from(level)).ok_or(Lack::Stale)?;
+        let depth = (path.len() - 1).checked_sub(usize::from(level)).ok_or(Missing::Stale)?;
         let (mut mtr, admitted) = self.begin_step(ctx, if depth == 0 { 2 } else { 1 })?;
         if depth == 0 {
             let root = self.latch_root(&mut mtr, level)?;
             return match self.cut(&mtr, root, key, bytes)? {
-                None => Ok(Made::Room),
+                None => Ok(SplitStep::Room),
                 Some(cut) => self.grow_root(mtr, root, &cut),
             };
         }
         let parent = self.latch_parent(&mut mtr, path[depth - 1], level + 1, key)?;
         let slot = node::child_slot_covering(mtr.page(parent), key);
         let page = self.latch_child(&mut mtr, parent, slot, level)?;
-        let Some(cut) = self.cut(&mtr, page, key, bytes)? else { return Ok(Made::Room) };
+        let Some(cut) = self.cut(&mtr, page, key, bytes)? else { return Ok(SplitStep::Room) };
         let separator_bytes = cut.separator.len();
         if Node::new(mtr.page(parent)).fits(separator_bytes, CHILD_BYTES) {
             return self.split(mtr, (parent, slot), page, &cut);
         }
         drop((mtr, admitted));
         // There is room there now: check this page again.
-        self.split_step(ctx, key, level + 1, separator_bytes).map(|_| Made::Above)
+        self.split_step(ctx, key, level + 1, separator_bytes).map(|_| SplitStep::Above)
     }
 
     /// Where to cut a latched page that has no room at `key`; `None` if it has.
-    fn cut(&self, mtr: &Mtr<'_>, page: Latched, key: &[u8], bytes: usize) -> Result<Option<Cut>> {
+    fn cut(&self, mtr: &Mtr<'_>, page: PageHandle, key: &[u8], bytes: usize) -> Result<Option<SplitPoint>> {
         let node = Node::new(mtr.page(page));
         if !node.is_leaf() {
             if node.fits(bytes, CHILD_BYTES) {
@@ -125,16 +125,22 @@ impl BTree {
     }
 
     /// Moves the records behind the cut to a new page and enters it in the parent, which has room for the separator.
-    fn split(&self, mut mtr: Mtr<'_>, (parent, slot): (Latched, usize), left: Latched, cut: &Cut) -> Step<Made> {
+    fn split(
+        &self,
+        mut mtr: Mtr<'_>,
+        (parent, slot): (PageHandle, usize),
+        left: PageHandle,
+        cut: &SplitPoint,
+    ) -> StepResult<SplitStep> {
         let ctx = mtr.context();
         let halves = halve(Node::new(mtr.page(left)), cut);
         let (level, max_trx_id) = (header::level(mtr.page(left)), header::max_trx_id(mtr.page(left)));
         let left_no = mtr.page_no(left);
         // The left page may have less room than before: it gets a longer fence, and in the end keeps every record.
-        self.keep_free_class(&mut mtr, left).map_err(Lack::Absent)?;
+        self.keep_free_class(&mut mtr, left).map_err(Missing::Absent)?;
         let right_no = self.allocate(&mut mtr, Some(left_no))?;
         let right = mtr.new_page(right_no);
-        let contents = Contents { level, bounds: &halves.right, packed: &halves.packed, max_trx_id };
+        let contents = NodeContents { level, bounds: &halves.right, packed: &halves.packed, max_trx_id };
         self.write_node(&mut mtr, right, &contents);
         mtr.apply(left, &halves.left.refence(0..cut.keep));
         self.note_room(&mut mtr, left);
@@ -143,11 +149,11 @@ impl BTree {
         mtr.apply(parent, &PageOp::NodeSetChild { slot: slot as u16 + 1, child: right_no });
         mtr.commit();
         ctx.stats.btree_splits.inc();
-        Ok(Made::Room)
+        Ok(SplitStep::Room)
     }
 
     /// Gives the root's records to two new children: the tree is one level higher, the root's number the same.
-    fn grow_root(&self, mut mtr: Mtr<'_>, root: Latched, cut: &Cut) -> Step<Made> {
+    fn grow_root(&self, mut mtr: Mtr<'_>, root: PageHandle, cut: &SplitPoint) -> StepResult<SplitStep> {
         let ctx = mtr.context();
         let node = Node::new(mtr.page(root));
         let level = node.level();
@@ -163,22 +169,22 @@ impl BTree {
         let right_no = self.allocate(&mut mtr, Some(left_no))?;
         for (page_no, bounds, packed) in [(left_no, &halves.left, &packed), (right_no, &halves.right, &halves.packed)] {
             let child = mtr.new_page(page_no);
-            self.write_node(&mut mtr, child, &Contents { level, bounds, packed, max_trx_id });
+            self.write_node(&mut mtr, child, &NodeContents { level, bounds, packed, max_trx_id });
         }
-        let bounds = Bounds::infinite(right_no);
+        let bounds = NodeBounds::infinite(right_no);
         let mut packed = Vec::new();
         pack_record(&mut packed, &cut.separator, &left_no.0.to_le_bytes());
-        let contents = Contents { level: level + 1, bounds: &bounds, packed: &packed, max_trx_id: 0 };
+        let contents = NodeContents { level: level + 1, bounds: &bounds, packed: &packed, max_trx_id: 0 };
         self.write_node(&mut mtr, root, &contents);
         mtr.commit();
         ctx.stats.btree_splits.inc();
-        Ok(Made::Room)
+        Ok(SplitStep::Room)
     }
 }
 
 /// What the halves of a node are.
-fn halve(node: Node<'_>, cut: &Cut) -> Halves {
-    let mut left = Bounds::of(node);
+fn halve(node: Node<'_>, cut: &SplitPoint) -> Halves {
+    let mut left = NodeBounds::of(node);
     let mut right = left.clone();
     right.lower = Some(cut.separator.clone());
     left.upper = Some(cut.separator.clone());
@@ -197,7 +203,7 @@ fn has_room(node: Node<'_>, bytes: usize) -> bool {
 
 /// Where to cut a leaf of at least two records that has no room for `bytes` more at `key`. `None` if its halves fit no
 /// page wherever it is cut: not while records and keys keep to their limits.
-fn cut_leaf(node: Node<'_>, key: &[u8], bytes: usize) -> Option<Cut> {
+fn cut_leaf(node: Node<'_>, key: &[u8], bytes: usize) -> Option<SplitPoint> {
     let found = node.search(key);
     if let Err(slot) = found
         && let Some(ascent) = node.ascent_at(slot)
@@ -206,12 +212,12 @@ fn cut_leaf(node: Node<'_>, key: &[u8], bytes: usize) -> Option<Cut> {
         return Some(cut);
     }
     let (slot, is_between) = found.map_or_else(|slot| (slot, true), |slot| (slot, false));
-    let new = New { slot, is_between, bytes: if is_between { record_bytes(0, bytes) } else { bytes } };
+    let new = SplitNeed { slot, is_between, bytes: if is_between { record_bytes(0, bytes) } else { bytes } };
     let cut_at = |(keep, is_left): (usize, bool)| {
         let is_beside_cut = is_between && slot == keep;
         let last = if is_beside_cut && is_left { Cow::Borrowed(key) } else { Cow::Owned(node.key(keep - 1)) };
         let first = if is_beside_cut && !is_left { Cow::Borrowed(key) } else { Cow::Owned(node.key(keep)) };
-        Cut { keep, right_from: keep, separator: shortest_separator(&last, &first).to_vec() }
+        SplitPoint { keep, right_from: keep, separator: shortest_separator(&last, &first).to_vec() }
     };
     let range = 1..node.count();
     let cut = cut_at(middle(node, range.clone(), &new, |at| node.common_suffix_len(at - 1, at)));
@@ -225,7 +231,7 @@ fn cut_leaf(node: Node<'_>, key: &[u8], bytes: usize) -> Option<Cut> {
 
 /// Where to cut a leaf that a run of insertions fills, of which that of `key` at `slot` is one; `None` if a half would
 /// have no room for the separator.
-fn cut_ascending(node: Node<'_>, slot: usize, key: &[u8], ascent: Ascent) -> Option<Cut> {
+fn cut_ascending(node: Node<'_>, slot: usize, key: &[u8], ascent: Ascent) -> Option<SplitPoint> {
     let count = node.count();
     let (keep, separator) = if ascent.end < count {
         // What lies behind the run moves away, and the run goes on at the end of the left page.
@@ -244,7 +250,7 @@ fn cut_ascending(node: Node<'_>, slot: usize, key: &[u8], ascent: Ascent) -> Opt
         let first = if keep == slot { Cow::Borrowed(key) } else { Cow::Owned(node.key(keep)) };
         (keep, shortest_separator(&node.key(keep - 1), &first).to_vec())
     };
-    let cut = Cut { keep, right_from: keep, separator };
+    let cut = SplitPoint { keep, right_from: keep, separator };
     halves_fit(node, &cut).then_some(cut)
 }
 
@@ -258,7 +264,7 @@ fn shared_before(node: Node<'_>, at: usize, slot: usize, key: &[u8]) -> usize {
 }
 
 /// Whether each half of a leaf fits a page with its fences.
-fn halves_fit(node: Node<'_>, cut: &Cut) -> bool {
+fn halves_fit(node: Node<'_>, cut: &SplitPoint) -> bool {
     let fits = |lower: Option<&[u8]>, upper: Option<&[u8]>, records| {
         let fences = lower.map_or(0, <[u8]>::len) + upper.map_or(0, <[u8]>::len);
         fences + node.rebuilt_bytes(records, prefix_of(lower, upper)) <= node.capacity_bytes()
@@ -268,7 +274,7 @@ fn halves_fit(node: Node<'_>, cut: &Cut) -> bool {
 }
 
 /// Where to cut an inner page on the way to `key`; `None` if it has no separator.
-fn cut_inner(node: Node<'_>, key: &[u8]) -> Option<Cut> {
+fn cut_inner(node: Node<'_>, key: &[u8]) -> Option<SplitPoint> {
     let count = node.count();
     let last = count.checked_sub(1)?;
     let slot = node.search(key).map_or_else(|slot| slot, |slot| slot + 1);
@@ -277,21 +283,21 @@ fn cut_inner(node: Node<'_>, key: &[u8]) -> Option<Cut> {
     } else if count < 3 {
         count / 2
     } else {
-        middle(node, 1..last, &New::default(), |at| node.record(at).suffix_len).0
+        middle(node, 1..last, &SplitNeed::default(), |at| node.record(at).suffix_len).0
     };
-    Some(Cut { keep, right_from: keep + 1, separator: node.key(keep) })
+    Some(SplitPoint { keep, right_from: keep + 1, separator: node.key(keep) })
 }
 
-/// What a node is cut for: so many bytes more of the record in `slot`, or of one that goes between it and the record
+/// What a node is cut for: this many bytes more of the record in `slot`, or of one that goes between it and the record
 /// before it.
 #[derive(Default)]
-struct New {
+struct SplitNeed {
     slot: usize,
     is_between: bool,
     bytes: usize,
 }
 
-impl New {
+impl SplitNeed {
     /// Whether it goes to the left of a cut at `at`; right at the cut, to the half that is smaller.
     fn is_left_of(&self, at: usize, left_is_smaller: bool) -> bool {
         self.slot < at || (self.is_between && self.slot == at && left_is_smaller)
@@ -301,7 +307,12 @@ impl New {
 /// The cut in `range` with the shortest separator among those that halve the bytes, those of `new` included, to within
 /// a sixteenth of them; and whether `new` goes to the left of it. `separator_len` may leave out bytes that all of them
 /// have in common.
-fn middle(node: Node<'_>, range: Range<usize>, new: &New, separator_len: impl Fn(usize) -> usize) -> (usize, bool) {
+fn middle(
+    node: Node<'_>,
+    range: Range<usize>,
+    new: &SplitNeed,
+    separator_len: impl Fn(usize) -> usize,
+) -> (usize, bool) {
     let window = (node.rebuilt_bytes(0..node.count(), node.prefix_len()) + new.bytes) / 16;
     let mut nearest = (usize::MAX, (range.start, false));
     let mut best: Option<((usize, usize), (usize, bool))> = None;
@@ -321,7 +332,7 @@ fn middle(node: Node<'_>, range: Range<usize>, new: &New, separator_len: impl Fn
 fn cuts<'n>(
     node: Node<'n>,
     range: Range<usize>,
-    new: &'n New,
+    new: &'n SplitNeed,
 ) -> impl Iterator<Item = (usize, (usize, bool))> + use<'n> {
     let prefix_len = node.prefix_len();
     let present = node.rebuilt_bytes(0..node.count(), prefix_len);

@@ -7,22 +7,22 @@
 //!    and fences stay as they are while it is latched; and the child that it names for a key is the one for that key.
 //! 2. A step is: find the way down without latches; set frames and redo space aside; latch the parent and verify that
 //!    it is (still) the one for the key; latch children that it names; verify; change; commit. What it finds changed or
-//!    missing ends the step ([`Lack`]): everything is released, [`Repeats::settle`] gets what was lacking, and the step
-//!    is repeated from the root.
+//!    missing ends the step ([`Missing`]): everything is released, [`Repeats::provide`] gets what was lacking, and the
+//!    step is repeated from the root.
 //! 3. Nothing is held across I/O or across a wait for frames or redo space: no latch, no frame, no place in the log.
 //! 4. Before a page is waited for under its parent's latch its level is checked, so damaged links cannot make a
 //!    thread wait for a page further up.
 //! 5. Every page of a structure change is known to be sound (the pool checked it when it was read, operations keep it
 //!    so), so an operation that does not fit is never recorded. That it is the expected page is checked here; a
 //!    page that is not what its latched parent says is damage.
-//! 6. A walk over the whole tree keeps structure changes out; each is admitted after it has set aside what it needs,
+//! 6. A walk over the whole tree keeps structure changes out; each is admitted after it has reserved what it needs,
 //!    and releases that instead of waiting.
 
 use super::BTree;
 use super::search::Restarts;
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::mtr::{Latched, MTR_REDO_BYTES, Mtr};
+use crate::mtr::{MTR_REDO_BYTES, Mtr, PageHandle};
 use crate::page::header::{self, MAX_TRX_ID_OFFSET, TYPE, identity};
 use crate::page::op::pack_record;
 use crate::page::{Node, PageBytes, PageOp, PageType, node};
@@ -32,8 +32,8 @@ use std::ops::Range;
 
 /// Why a step ended without having changed anything.
 #[derive(Debug)]
-pub(super) enum Lack {
-    /// The tree has changed on the way down, or other threads have taken what was set aside.
+pub(super) enum Missing {
+    /// The tree has changed on the way down, or other threads have taken what was reserved.
     Stale,
     /// A page that its parent names is not in the pool.
     Absent(PageNo),
@@ -41,20 +41,20 @@ pub(super) enum Lack {
     Failed(Error),
 }
 
-impl From<Error> for Lack {
-    fn from(error: Error) -> Lack {
-        Lack::Failed(error)
+impl From<Error> for Missing {
+    fn from(error: Error) -> Missing {
+        Missing::Failed(error)
     }
 }
 
 /// The result of a step.
-pub(super) type Step<T> = std::result::Result<T, Lack>;
+pub(super) type StepResult<T> = std::result::Result<T, Missing>;
 
 /// Repeats a step, with what it lacked, until it succeeds.
 pub(super) struct Repeats<'c> {
     ctx: &'c Context,
     restarts: Restarts<'c>,
-    /// A page that could not be read. It counts if it is lacking again: it may have been given back meanwhile.
+    /// A page that could not be read. It counts if it is lacking again: it may have been freed meanwhile.
     doubt: Option<(PageNo, Error)>,
 }
 
@@ -64,20 +64,20 @@ impl<'c> Repeats<'c> {
     }
 
     /// The result of the first step that succeeds. The caller holds no latch.
-    pub(super) fn until_done<T>(&mut self, mut step: impl FnMut() -> Step<T>) -> Result<T> {
+    pub(super) fn until_done<T>(&mut self, mut step: impl FnMut() -> StepResult<T>) -> Result<T> {
         loop {
             match step() {
                 Ok(done) => return Ok(done),
-                Err(lack) => self.settle(lack)?,
+                Err(missing) => self.provide(missing)?,
             }
         }
     }
 
-    fn settle(&mut self, lack: Lack) -> Result<()> {
-        match lack {
-            Lack::Failed(error) => return Err(error),
-            Lack::Stale => {}
-            Lack::Absent(page) => {
+    fn provide(&mut self, missing: Missing) -> Result<()> {
+        match missing {
+            Missing::Failed(error) => return Err(error),
+            Missing::Stale => {}
+            Missing::Absent(page) => {
                 let doubt = self.doubt.take();
                 match (self.ctx.pool.load(page), doubt) {
                     (Ok(()), _) => {}
@@ -95,22 +95,22 @@ impl<'c> Repeats<'c> {
 
 /// Fences and right-most child of a node, copied out.
 #[derive(Clone)]
-pub(super) struct Bounds {
+pub(super) struct NodeBounds {
     pub(super) lower: Option<Vec<u8>>,
     pub(super) upper: Option<Vec<u8>>,
     pub(super) upper_child: PageNo,
 }
 
-impl Bounds {
+impl NodeBounds {
     /// No fences.
-    pub(super) fn infinite(upper_child: PageNo) -> Bounds {
-        Bounds { lower: None, upper: None, upper_child }
+    pub(super) fn infinite(upper_child: PageNo) -> NodeBounds {
+        NodeBounds { lower: None, upper: None, upper_child }
     }
 
     /// Those of a node.
-    pub(super) fn of(node: Node<'_>) -> Bounds {
+    pub(super) fn of(node: Node<'_>) -> NodeBounds {
         let upper_child = if node.is_leaf() { PageNo(0) } else { node.child(node.count()) };
-        Bounds { lower: node.lower().map(<[u8]>::to_vec), upper: node.upper().map(<[u8]>::to_vec), upper_child }
+        NodeBounds { lower: node.lower().map(<[u8]>::to_vec), upper: node.upper().map(<[u8]>::to_vec), upper_child }
     }
 
     /// Length of the prefix of a node so bounded.
@@ -159,9 +159,9 @@ pub(super) fn pack(node: Node<'_>, range: Range<usize>, prefix_len: usize, packe
 }
 
 /// What a page is to become.
-pub(super) struct Contents<'a> {
+pub(super) struct NodeContents<'a> {
     pub(super) level: u8,
-    pub(super) bounds: &'a Bounds,
+    pub(super) bounds: &'a NodeBounds,
     pub(super) packed: &'a [u8],
     pub(super) max_trx_id: u64,
 }
@@ -175,11 +175,11 @@ impl BTree {
         ctx.mtr_with(MTR_REDO_BYTES, frames)
     }
 
-    /// Takes a page for the tree; stale if other threads have taken what was set aside.
-    pub(super) fn allocate(&self, mtr: &mut Mtr<'_>, near: Option<PageNo>) -> Step<PageNo> {
+    /// Takes a page for the tree; stale if other threads have taken what was reserved.
+    pub(super) fn allocate(&self, mtr: &mut Mtr<'_>, near: Option<PageNo>) -> StepResult<PageNo> {
         self.space.allocate(mtr, self.segment, near).map_err(|error| match error {
-            Error::Usage(_) => Lack::Stale,
-            error => Lack::Failed(error),
+            Error::Usage(_) => Missing::Stale,
+            error => Missing::Failed(error),
         })
     }
 
@@ -196,25 +196,37 @@ impl BTree {
     }
 
     /// X-latches the root, which must be at `level`.
-    pub(super) fn latch_root(&self, mtr: &mut Mtr<'_>, level: u8) -> Step<Latched> {
-        let latched = mtr.try_fix_x(self.root).ok_or(Lack::Absent(self.root))?;
-        if mtr.page(latched).u64_at(TYPE) == self.identity(level) { Ok(latched) } else { Err(Lack::Stale) }
+    pub(super) fn latch_root(&self, mtr: &mut Mtr<'_>, level: u8) -> StepResult<PageHandle> {
+        let latched = mtr.try_fix_x(self.root).ok_or(Missing::Absent(self.root))?;
+        if mtr.page(latched).u64_at(TYPE) == self.identity(level) { Ok(latched) } else { Err(Missing::Stale) }
     }
 
     /// X-latches the inner page of `level` that covers `key`; a descent has led to `page`.
-    pub(super) fn latch_parent(&self, mtr: &mut Mtr<'_>, page: PageNo, level: u8, key: &[u8]) -> Step<Latched> {
+    pub(super) fn latch_parent(
+        &self,
+        mtr: &mut Mtr<'_>,
+        page: PageNo,
+        level: u8,
+        key: &[u8],
+    ) -> StepResult<PageHandle> {
         // Missing, it has just left the pool; the next descent reads it in.
-        let latched = mtr.try_fix_x(page).ok_or(Lack::Stale)?;
+        let latched = mtr.try_fix_x(page).ok_or(Missing::Stale)?;
         let found = mtr.page(latched);
         let is_sought = found.u64_at(TYPE) == self.identity(level) && node::covers(found, key);
-        if is_sought { Ok(latched) } else { Err(Lack::Stale) }
+        if is_sought { Ok(latched) } else { Err(Missing::Stale) }
     }
 
     /// X-latches the child of a latched page, which is at `level`, and verifies that it is what its parent says.
-    pub(super) fn latch_child(&self, mtr: &mut Mtr<'_>, parent: Latched, slot: usize, level: u8) -> Step<Latched> {
+    pub(super) fn latch_child(
+        &self,
+        mtr: &mut Mtr<'_>,
+        parent: PageHandle,
+        slot: usize,
+        level: u8,
+    ) -> StepResult<PageHandle> {
         let child = node::child_at(mtr.page(parent), slot);
-        match mtr.context().pool.glimpse(child, TYPE) {
-            None => return Err(Lack::Absent(child)),
+        match mtr.context().pool.peek_u64(child, TYPE) {
+            None => return Err(Missing::Absent(child)),
             Some(found) if found != self.identity(level) => {
                 let (parent, index) = (mtr.page_no(parent), self.id.0);
                 let reason =
@@ -223,7 +235,7 @@ impl BTree {
             }
             Some(_) => {}
         }
-        let latched = mtr.try_fix_x(child).ok_or(Lack::Absent(child))?;
+        let latched = mtr.try_fix_x(child).ok_or(Missing::Absent(child))?;
         self.expect_node(mtr.page(latched), child, level)?;
         if !node::fences_child(mtr.page(parent), slot, mtr.page(latched)) {
             return Err(Error::corrupt_page(child, "its fences differ from the separators in its parent").into());
@@ -258,7 +270,7 @@ impl BTree {
     }
 
     /// Formats a page and writes its records.
-    pub(super) fn write_node(&self, mtr: &mut Mtr<'_>, latched: Latched, contents: &Contents<'_>) {
+    pub(super) fn write_node(&self, mtr: &mut Mtr<'_>, latched: PageHandle, contents: &NodeContents<'_>) {
         let page_type = if contents.level == 0 { PageType::Leaf } else { PageType::Inner };
         mtr.apply(latched, &PageOp::Format { page_type, level: contents.level, owner: self.id.0 });
         if contents.max_trx_id != 0 {
@@ -272,8 +284,8 @@ impl BTree {
         self.note_room(mtr, latched);
     }
 
-    /// Gives a page back. It is formatted as free first, so that a descent that comes late recognizes it as freed.
-    pub(super) fn free_node(&self, mtr: &mut Mtr<'_>, latched: Latched) {
+    /// Frees a page. It is formatted as free first, so that a descent that comes late recognizes it as freed.
+    pub(super) fn free_node(&self, mtr: &mut Mtr<'_>, latched: PageHandle) {
         mtr.apply(latched, &PageOp::Format { page_type: PageType::Free, level: 0, owner: 0 });
         let page = mtr.page_no(latched);
         self.space.free(mtr, page);

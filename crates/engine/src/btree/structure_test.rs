@@ -2,7 +2,7 @@
 
 use crate::btree::Seek;
 use crate::btree::btree_test::{Fixture, Pairs, backward, forward, put};
-use crate::testing::{ReadGate, small_core, small_options};
+use crate::testing::{ReadGate, small_options, small_parts};
 use crate::types::PageNo;
 use fastrand::Rng;
 use std::collections::BTreeMap;
@@ -53,9 +53,9 @@ fn assert_ascending(pairs: &Pairs) {
 #[test]
 fn threads_that_split_and_merge_leave_a_sound_tree() {
     for seed in 0..3 {
-        let mut core = small_core();
-        core.start_threads().unwrap();
-        let mut fixture = Fixture::over(core);
+        let mut parts = small_parts();
+        parts.start_threads().unwrap();
+        let mut fixture = Fixture::over(parts);
         let (ctx, tree) = (fixture.ctx(), &fixture.tree);
         let (done, mut levels) = (AtomicBool::new(false), 0);
         std::thread::scope(|scope| {
@@ -84,10 +84,10 @@ fn threads_that_split_and_merge_leave_a_sound_tree() {
         });
         assert!(levels >= 3, "{levels} levels");
         fixture.assert_is(&BTreeMap::new());
-        assert_eq!(fixture.core.space.pages_of(tree.segment()), vec![tree.root()]);
+        assert_eq!(fixture.parts.space.pages_of(tree.segment()), vec![tree.root()]);
         let stats = ctx.stats.snapshot();
         assert!(stats.btree_splits > 300 && stats.btree_merges > 300, "{stats:?}");
-        fixture.core.close().unwrap();
+        fixture.parts.close().unwrap();
     }
 }
 
@@ -104,7 +104,7 @@ fn cold_tree() -> (Fixture, PageNo, ReadGate) {
 
 /// While one thread's split waits for its leaf to be read, another's goes through, under the same parent.
 #[test]
-fn a_split_that_waits_for_a_read_holds_up_nobody() {
+fn a_split_that_waits_for_a_read_holds_up_no_thread() {
     let (fixture, first, gate) = cold_tree();
     let (ctx, tree) = (fixture.ctx(), &fixture.tree);
     gate.hold(first, ctx.pool.page_bytes());
@@ -141,7 +141,7 @@ fn a_page_being_read_is_not_waited_for_with_latches_held() {
         scope.spawn(move || {
             let shared = pool.try_fix_s(first).is_some();
             let exclusive = ctx.mtr().unwrap().try_fix_x(first).is_some();
-            send.send(([shared, exclusive], pool.glimpse(first, 16))).unwrap();
+            send.send(([shared, exclusive], pool.peek_u64(first, 16))).unwrap();
         });
         let found = finished.recv_timeout(Duration::from_secs(10));
         // A thread that may wait does so, and the page is read once.

@@ -2,12 +2,12 @@
 
 use super::{LeafMut, hint};
 use crate::error::Result;
-use crate::mtr::{Latched, Mtr};
+use crate::mtr::{Mtr, PageHandle};
 use crate::page::{Node, PageOp, PageType, node};
 use crate::space::Space;
 use crate::sync::RwLock;
 use crate::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use crate::sync::spread::Apart;
+use crate::sync::sharded::CachePadded;
 use crate::types::{IndexId, PageNo, SegmentId};
 use std::sync::Arc;
 
@@ -18,8 +18,8 @@ pub struct BTree {
     pub(super) segment: SegmentId,
     pub(super) root: PageNo,
     /// Shared by threads that change the structure, for the latched part of a change; held by a thread that walks the
-    /// whole tree. Who only reads or changes rows uses what lies beside it.
-    pub(super) changes: Apart<RwLock<()>>,
+    /// whole tree. A thread that only reads or changes rows uses the fields next to it.
+    pub(super) changes: CachePadded<RwLock<()>>,
     /// The extent maps say how much room its leaves have ([`crate::space`]'s free classes): those of an index whose
     /// changes may be buffered.
     pub(super) has_free_classes: bool,
@@ -43,7 +43,7 @@ pub enum Seek<'k> {
 }
 
 impl BTree {
-    /// Allocates and formats the root (an empty leaf) in `mtr`, which needs one frame set aside; the caller has called
+    /// Allocates and formats the root (an empty leaf) in `mtr`, which needs one frame reserved; the caller has called
     /// [`Space::prepare`] before it.
     ///
     /// # Errors
@@ -59,7 +59,7 @@ impl BTree {
     /// The tree whose root is `root`.
     pub fn open(space: Arc<Space>, id: IndexId, segment: SegmentId, root: PageNo) -> BTree {
         let serial = hint::new_serial(space.count_tree());
-        let (changes, leaf_records) = (Apart::default(), AtomicUsize::new(0));
+        let (changes, leaf_records) = (CachePadded::default(), AtomicUsize::new(0));
         BTree { space, id, segment, root, changes, has_free_classes: false, serial, leaf_records }
     }
 
@@ -93,7 +93,7 @@ impl BTree {
     ///
     /// # Errors
     /// The leaf's extent map, which is not in the pool.
-    pub fn keep_free_class(&self, mtr: &mut Mtr<'_>, latched: Latched) -> std::result::Result<(), PageNo> {
+    pub fn keep_free_class(&self, mtr: &mut Mtr<'_>, latched: PageHandle) -> std::result::Result<(), PageNo> {
         match self.has_free_class(mtr, latched) {
             true => self.space.try_keep_map(mtr, mtr.page_no(latched)),
             false => Ok(()),
@@ -102,18 +102,18 @@ impl BTree {
 
     /// Notes how much room a latched page has, if it is a leaf. Its map is kept ([`BTree::keep_free_class`]), or the
     /// page is a new leaf or the root.
-    pub fn note_room(&self, mtr: &mut Mtr<'_>, latched: Latched) {
+    pub fn note_room(&self, mtr: &mut Mtr<'_>, latched: PageHandle) {
         if self.has_free_class(mtr, latched) {
             let free_bytes = Node::new(mtr.page(latched)).free_bytes();
             self.space.note_free_bytes_if_kept(mtr, mtr.page_no(latched), free_bytes);
         }
     }
 
-    fn has_free_class(&self, mtr: &Mtr<'_>, latched: Latched) -> bool {
+    fn has_free_class(&self, mtr: &Mtr<'_>, latched: PageHandle) -> bool {
         self.has_free_classes && Node::new(mtr.page(latched)).is_leaf()
     }
 
-    /// About how many leaves have so many records, by what scans met lately; `None` if no scan has told.
+    /// About how many leaves have this many records, by what scans met lately; `None` if no scan has told.
     pub fn leaves_of(&self, records: usize) -> Option<usize> {
         match self.leaf_records.load(Relaxed) {
             0 => None,
@@ -121,7 +121,7 @@ impl BTree {
         }
     }
 
-    /// A scan has met a leaf of so many records. (A similar number is not stored: many scans read it.)
+    /// A scan has met a leaf of this many records. (A similar number is not stored: many scans read it.)
     pub fn note_leaf_records(&self, records: usize) {
         let known = self.leaf_records.load(Relaxed);
         if records > 0 && known.abs_diff(records) > known / 4 {

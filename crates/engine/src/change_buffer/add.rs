@@ -2,14 +2,16 @@
 //!
 //! Rules
 //! 1. Under the shard lock, in this order: the leaf is not in the pool; its parent is unchanged; it has room; the
-//!    caller allows the change. Then the change is logged, with the leaf's lower free class, and noted. So whoever
-//!    reads the leaf afterwards sees it, and whoever asks for the oldest pending change waits until it is noted.
-//! 2. What is missing is provided with no latch, no redo space and no shard lock held ([`ChangeBuffer::settle`]).
+//!    caller allows the change. Then the change is logged, with the leaf's lower free class, and noted. So a thread
+//!    that reads the leaf afterwards sees it, and a thread that asks for the oldest pending change waits until it is
+//!    noted.
+//! 2. What is missing is provided with no latch, no redo space and no shard lock held
+//!    ([`ChangeBuffer::make_room_for_added`]).
 
 use super::ChangeBuffer;
-use super::buffer::{LeafBuffer, Shard, Watch};
+use super::buffer::{BufferShard, LeafBuffer, Watch};
 use super::wait::TooFull;
-use crate::btree::{AbsentLeaf, BTree, LeafMut};
+use crate::btree::{BTree, LeafMut, NonResidentLeaf};
 use crate::config::ChangeBuffering;
 use crate::error::{Error, Result};
 use crate::mtr::Mtr;
@@ -27,7 +29,7 @@ pub struct PendingChange<'a> {
 
 /// What came of it.
 #[derive(Debug)]
-#[must_use = "a change that is not pending has to be tried again: see `ChangeBuffer::settle`"]
+#[must_use = "a change that is not pending has to be tried again: see `ChangeBuffer::make_room_for_added`"]
 pub enum Added {
     /// The change is made: it is pending, or in its leaf.
     Done,
@@ -44,8 +46,8 @@ pub enum Added {
 }
 
 /// The leaf of a change, and what has to hold of it.
-pub(super) struct Place<'l, 'c> {
-    pub(super) leaf: &'l AbsentLeaf<'c>,
+pub(super) struct LeafTarget<'l, 'c> {
+    pub(super) leaf: &'l NonResidentLeaf<'c>,
     /// Nothing has happened to the leaf since the watch began.
     pub(super) watch: Option<&'l Watch>,
 }
@@ -79,7 +81,7 @@ impl ChangeBuffer {
         }
         match tree.leaf_if_resident(&mut mtr, key)? {
             Ok(leaf) => Ok(Reached::Leaf(mtr, leaf)),
-            Err(leaf) => self.add(mtr, &Place { leaf: &leaf, watch: None }, pending, allow).map(Reached::Absent),
+            Err(leaf) => self.add(mtr, &LeafTarget { leaf: &leaf, watch: None }, pending, allow).map(Reached::Absent),
         }
     }
 
@@ -90,7 +92,7 @@ impl ChangeBuffer {
     fn add<E: From<Error>>(
         &self,
         mtr: Mtr<'_>,
-        place: &Place<'_, '_>,
+        place: &LeafTarget<'_, '_>,
         pending: &PendingChange<'_>,
         allow: impl FnOnce() -> std::result::Result<(), E>,
     ) -> std::result::Result<Added, E> {
@@ -109,15 +111,15 @@ impl ChangeBuffer {
     pub fn add_if_watched(
         &self,
         mtr: Mtr<'_>,
-        leaf: &AbsentLeaf<'_>,
+        leaf: &NonResidentLeaf<'_>,
         pending: &PendingChange<'_>,
         watch: &Watch,
     ) -> Result<Added> {
-        self.add(mtr, &Place { leaf, watch: Some(watch) }, pending, || Ok(()))
+        self.add(mtr, &LeafTarget { leaf, watch: Some(watch) }, pending, || Ok(()))
     }
 
     /// Begins to watch a leaf; `None` if it is in the pool now, or another one is the leaf for the key.
-    pub fn watch(&self, leaf: &AbsentLeaf<'_>) -> Option<Watch> {
+    pub fn watch(&self, leaf: &NonResidentLeaf<'_>) -> Option<Watch> {
         let mut shard = self.buffer.lock(leaf.page);
         self.is_absent(leaf).then(|| self.buffer.watch(&mut shard, leaf.page))
     }
@@ -126,7 +128,7 @@ impl ChangeBuffer {
     ///
     /// # Errors
     /// An I/O error, a damaged page.
-    pub fn settle(&self, added: &Added) -> Result<bool> {
+    pub fn make_room_for_added(&self, added: &Added) -> Result<bool> {
         match added {
             Added::Done => return Ok(true),
             Added::Read(page) | Added::LoadMap(page) => self.ctx.pool.load(*page)?,
@@ -138,15 +140,15 @@ impl ChangeBuffer {
         Ok(false)
     }
 
-    fn is_absent(&self, leaf: &AbsentLeaf<'_>) -> bool {
+    fn is_absent(&self, leaf: &NonResidentLeaf<'_>) -> bool {
         !self.ctx.pool.is_resident(leaf.page) && leaf.is_current()
     }
 
     /// Bytes that the leaf of a change will have free at least, or why the change cannot be buffered in this mode.
     pub(super) fn look(
         &self,
-        shard: &Shard,
-        place: &Place<'_, '_>,
+        shard: &BufferShard,
+        place: &LeafTarget<'_, '_>,
         pending: &PendingChange<'_>,
         mode: ChangeBuffering,
     ) -> std::result::Result<usize, Added> {
@@ -166,9 +168,9 @@ impl ChangeBuffer {
         };
         let free_bytes = match free_bytes {
             Some(free_bytes) => free_bytes,
-            None => self.space.least_free_bytes(&self.ctx, page).map_err(Added::LoadMap)?,
+            None => self.space.min_free_bytes(&self.ctx, page).map_err(Added::LoadMap)?,
         };
-        let left = free_bytes.checked_sub(pending.change.most_bytes());
+        let left = free_bytes.checked_sub(pending.change.max_bytes());
         left.filter(|_| have_bytes < self.ctx.pool.page_bytes()).ok_or(Added::Read(page))
     }
 
@@ -177,7 +179,7 @@ impl ChangeBuffer {
     pub(super) fn admit<E>(
         &self,
         mtr: &mut Mtr<'_>,
-        shard: &mut Shard,
+        shard: &mut BufferShard,
         (page, left): (PageNo, usize),
         allow: impl FnOnce() -> std::result::Result<(), E>,
     ) -> std::result::Result<Option<Added>, E> {
@@ -192,7 +194,7 @@ impl ChangeBuffer {
     fn add_pending<E>(
         &self,
         mut mtr: Mtr<'_>,
-        place: &Place<'_, '_>,
+        place: &LeafTarget<'_, '_>,
         pending: &PendingChange<'_>,
         allow: impl FnOnce() -> std::result::Result<(), E>,
     ) -> std::result::Result<Added, E> {
@@ -216,8 +218,8 @@ impl ChangeBuffer {
     fn log_and_note(
         &self,
         mut mtr: Mtr<'_>,
-        shard: &mut Shard,
-        leaf: &AbsentLeaf<'_>,
+        shard: &mut BufferShard,
+        leaf: &NonResidentLeaf<'_>,
         pending: &PendingChange<'_>,
         left: usize,
     ) {

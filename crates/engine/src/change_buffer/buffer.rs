@@ -27,7 +27,7 @@ const SHARDS: usize = 64;
 /// Pages whose leaves share a shard.
 const RANGE_PAGES: u32 = 1024;
 /// Entries of `order` up to which those that are out of date may stay.
-const LEAST_ORDER: usize = 64;
+const MIN_ORDER: usize = 64;
 /// Bytes that a leaf takes here beside its changes: the entry, its share of the map, its place in `order`.
 const LEAF_BYTES: usize = 128;
 
@@ -73,14 +73,14 @@ struct WatchedLeaf {
 
 /// One part of the buffer.
 #[derive(Default)]
-pub(super) struct Shard {
+pub(super) struct BufferShard {
     pub(super) leaves: BTreeMap<PageNo, LeafBuffer>,
     pub(super) waiting: BTreeMap<PageNo, WaitingLeaf>,
     order: VecDeque<(Lsn, PageNo)>,
     watches: Vec<WatchedLeaf>,
 }
 
-impl Shard {
+impl BufferShard {
     /// The leaf with the oldest redo.
     fn oldest(&mut self) -> Option<(Lsn, PageNo)> {
         while let Some((lsn, page)) = self.order.front().copied() {
@@ -96,8 +96,8 @@ impl Shard {
     pub(super) fn note_newest(&mut self, page: PageNo, start: Lsn) {
         debug_assert!(self.order.back().is_none_or(|(last, _)| *last <= start));
         self.order.push_back((start, page));
-        if self.order.len() > 2 * self.leaves.len() + LEAST_ORDER {
-            let Shard { leaves, order, .. } = self;
+        if self.order.len() > 2 * self.leaves.len() + MIN_ORDER {
+            let BufferShard { leaves, order, .. } = self;
             order.retain(|(lsn, page)| leaves.get(page).is_some_and(|leaf| leaf.redo.start == *lsn));
         }
     }
@@ -114,7 +114,7 @@ impl Shard {
 
 /// All pending changes.
 pub(super) struct Buffer {
-    shards: Box<[Mutex<Shard>]>,
+    shards: Box<[Mutex<BufferShard>]>,
     bytes: AtomicUsize,
     leaves: AtomicUsize,
     waiting_leaves: AtomicUsize,
@@ -155,7 +155,7 @@ impl Buffer {
     }
 
     /// Locks the leaf's shard.
-    pub(super) fn lock(&self, page: PageNo) -> MutexGuard<'_, Shard> {
+    pub(super) fn lock(&self, page: PageNo) -> MutexGuard<'_, BufferShard> {
         self.shards[(page.0 / RANGE_PAGES) as usize % SHARDS].lock()
     }
 
@@ -190,7 +190,7 @@ impl Buffer {
     /// Notes an operation of a leaf, with this sequence number, in its shard.
     pub(super) fn note_waiting(
         &self,
-        shard: &mut Shard,
+        shard: &mut BufferShard,
         page: PageNo,
         index: IndexId,
         (sequence, bytes): (u32, usize),
@@ -223,7 +223,8 @@ impl Buffer {
 
     /// Every leaf for which operations wait.
     pub(super) fn all_waiting(&self) -> Vec<(PageNo, WaitingLeaf)> {
-        let of = |shard: &Mutex<Shard>| shard.lock().waiting.iter().map(|(p, leaf)| (*p, *leaf)).collect::<Vec<_>>();
+        let of =
+            |shard: &Mutex<BufferShard>| shard.lock().waiting.iter().map(|(p, leaf)| (*p, *leaf)).collect::<Vec<_>>();
         self.shards.iter().flat_map(of).collect()
     }
 
@@ -243,7 +244,7 @@ impl Buffer {
     }
 
     /// Forgets the pending changes of a leaf; the caller holds its shard lock.
-    pub(super) fn discard_leaf(&self, shard: &mut Shard, page: PageNo) {
+    pub(super) fn discard_leaf(&self, shard: &mut BufferShard, page: PageNo) {
         if let Some(leaf) = shard.leaves.remove(&page) {
             self.note_gone(&leaf);
             self.stats.change_buffer_discarded_ops.add(u64::from(leaf.count));
@@ -256,7 +257,7 @@ impl Buffer {
     }
 
     /// Begins to watch a leaf; the caller holds its shard lock and has seen that it is not in the pool.
-    pub(super) fn watch(self: &Arc<Buffer>, shard: &mut Shard, page: PageNo) -> Watch {
+    pub(super) fn watch(self: &Arc<Buffer>, shard: &mut BufferShard, page: PageNo) -> Watch {
         let number = self.next_watch.fetch_add(1, Relaxed);
         shard.watches.push(WatchedLeaf { watch: number, page });
         Watch { buffer: self.clone(), page, number }
@@ -267,14 +268,14 @@ impl Buffer {
         self.shards.iter().find_map(|shard| shard.lock().oldest().filter(|(lsn, _)| *lsn < due)).map(|(_, page)| page)
     }
 
-    /// Up to `most` leaves that are `worth` it, from `from` on, and where to go on; `None` behind the last page. `of`
+    /// Up to `max` leaves that are `worth` it, from `from` on, and where to go on; `None` behind the last page. `of`
     /// says which leaves of a shard are meant.
     pub(super) fn sweep<L>(
         &self,
         from: u32,
         end: u32,
-        most: usize,
-        of: impl Fn(&Shard) -> &BTreeMap<PageNo, L>,
+        max: usize,
+        of: impl Fn(&BufferShard) -> &BTreeMap<PageNo, L>,
         worth: impl Fn(&L) -> bool,
     ) -> (Vec<PageNo>, Option<u32>) {
         let mut found = Vec::new();
@@ -282,7 +283,7 @@ impl Buffer {
         while at < end {
             let next = (at / RANGE_PAGES + 1) * RANGE_PAGES;
             for (page, leaf) in of(&self.lock(PageNo(at))).range(PageNo(at)..PageNo(next)) {
-                if found.len() == most {
+                if found.len() == max {
                     return (found, Some(page.0));
                 }
                 if worth(leaf) {

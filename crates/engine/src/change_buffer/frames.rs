@@ -1,4 +1,4 @@
-//! Room for the buffer: frames of the pool are set aside, so that pages and changes together stay within its size. The
+//! Room for the buffer: frames of the pool are reserved, so that pages and changes together stay within its size. The
 //! changes lie in memory of their own; the system has that of the frames meanwhile.
 
 use crate::error::Result;
@@ -6,19 +6,19 @@ use crate::pool::{FrameNo, MIN_FRAMES, Pool};
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Frames taken or given back at once: a 64th of a small pool.
+/// Frames taken or freed at once: a 64th of a small pool.
 fn step(pool: &Pool) -> usize {
     (pool.frame_count() / 64).min(16)
 }
 
 #[derive(Default)]
-pub(super) struct Frames {
+pub(super) struct BufferFrames {
     taken: Mutex<Vec<FrameNo>>,
     /// Bytes that they stand for.
     bytes: AtomicUsize,
 }
 
-impl Frames {
+impl BufferFrames {
     /// Whether there are enough for changes of this size.
     pub(super) fn are_enough_for(&self, bytes: usize) -> bool {
         bytes < self.bytes.load(Relaxed)
@@ -38,13 +38,13 @@ impl Frames {
         let possible = pool.frame_count() - MIN_FRAMES;
         let more = wanted.min(possible).saturating_sub(taken.len());
         // One by one: where few are freed at a time, others would always take them before there are enough.
-        let done = (0..more).try_for_each(|_| pool.set_frames_aside(1, &mut taken));
+        let done = (0..more).try_for_each(|_| pool.reserve_frames(1, &mut taken));
         let is_all = done.is_ok() && wanted > possible;
         self.bytes.store(if is_all { usize::MAX } else { taken.len() * pool.page_bytes() }, Relaxed);
         done
     }
 
-    /// Gives frames back that changes of this size do not need. Does nothing while another thread takes frames: it may
+    /// Frees frames that changes of this size do not need. Does nothing while another thread takes frames: it may
     /// be waiting for free ones, and the thread of the steps does not wait for it.
     pub(super) fn shrink_to(&self, pool: &Pool, bytes: usize) {
         let Some(mut taken) = self.taken.try_lock() else { return };

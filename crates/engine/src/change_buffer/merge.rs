@@ -15,7 +15,7 @@ use super::tree::{self, OperationTree, key_of, run_of};
 use crate::btree::LeafMut;
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::mtr::{Latched, Mtr};
+use crate::mtr::{Mtr, PageHandle};
 use crate::page::{Node, PageOp, header, node};
 use crate::types::{IndexId, PageNo};
 
@@ -135,7 +135,7 @@ fn room_after(bytes: &[u8], page: PageNo, found: &Found) -> Result<usize> {
     }
 }
 
-fn apply(mtr: &mut Mtr<'_>, at: LeafMut, leaf: Latched, found: &Found) {
+fn apply(mtr: &mut Mtr<'_>, at: LeafMut, leaf: PageHandle, found: &Found) {
     let Found { max_trx_id, changes, .. } = found;
     if !changes.is_empty() {
         mtr.apply(leaf, &PageOp::LeafChanges { max_trx_id: *max_trx_id, canonical: false, changes });

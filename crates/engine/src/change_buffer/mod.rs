@@ -25,7 +25,7 @@
 //!    ([`crate::space`]'s free classes), and each change lowers that by what it needs, in its own mini-transaction.
 //! 5. Unique indexes are not buffered: an insertion must see its neighbours.
 //! 6. When an index is dropped its pending changes are discarded, after the drop is durable and before a page of it is
-//!    given back ([`ChangeBuffer::discard`]). Pages are given back one by one only while they are in the pool, so
+//!    freed ([`ChangeBuffer::discard`]). Pages are freed one by one only while they are in the pool, so
 //!    without pending changes. A merge also compares the index.
 //!
 //! Mode `disk` is InnoDB's design: operations wait in a B+tree whose pages lie in the pool ([`tree`]). They are moved
@@ -85,11 +85,11 @@ use crate::error::Result;
 use crate::space::Space;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU8, Ordering::Relaxed};
-use crate::sync::wake::Wake;
+use crate::sync::notify::Notify;
 use crate::types::IndexId;
 use buffer::Buffer;
 use damaged_tree::Lost;
-use frames::Frames;
+use frames::BufferFrames;
 use std::sync::Arc;
 
 /// The change buffer of one database.
@@ -97,7 +97,7 @@ pub struct ChangeBuffer {
     ctx: Arc<Context>,
     space: Arc<Space>,
     buffer: Arc<Buffer>,
-    frames: Frames,
+    frames: BufferFrames,
     /// Share of the pool that pending changes may take, in bytes.
     pool_share_bytes: usize,
     /// Most pages of the tree of operations.
@@ -108,7 +108,7 @@ pub struct ChangeBuffer {
     lost: Mutex<Lost>,
     /// Where the next sweep for leaves to merge begins.
     sweep_from: Mutex<u32>,
-    wake: Wake,
+    wake: Notify,
 }
 
 impl ChangeBuffer {
@@ -145,8 +145,8 @@ impl ChangeBuffer {
         self.merge_all_sound()
     }
 
-    /// Forgets the buffered changes of a dropped index. The caller has made the drop durable, nobody uses the index,
-    /// and its pages have not been given back; they must not be after an error.
+    /// Forgets the buffered changes of a dropped index. The caller has made the drop durable, no thread uses the index,
+    /// and its pages have not been freed; they must not be after an error.
     ///
     /// # Errors
     /// A damaged page of the tree of operations, an I/O error.
@@ -154,8 +154,8 @@ impl ChangeBuffer {
         self.discard_of(|gone| gone == index)
     }
 
-    /// The bell that wakes the thread of [`ChangeBuffer::step`].
-    pub fn wake(&self) -> &Wake {
+    /// The notification that wakes the thread of [`ChangeBuffer::step`].
+    pub fn wake(&self) -> &Notify {
         &self.wake
     }
 }

@@ -4,14 +4,14 @@
 //! 1. After recovery nothing is pending. What waits is found by one walk of the tree, before anybody uses the pool; a
 //!    leaf that recovery left in the pool is marked as unmerged then. A damaged page of the tree does not end the
 //!    opening ([`super::damaged_tree`]).
-//! 2. What waits for indexes that the catalog does not have is removed before a page is given back: a crash came
+//! 2. What waits for indexes that the catalog does not have is removed before a page is freed: a crash came
 //!    between the drop of an index and the end of [`ChangeBuffer::discard`].
 //! 3. A database that is opened in another mode than `disk` has everything merged before it is used; one that is only
 //!    read merges what it reads.
 
 use super::buffer::Buffer;
 use super::damaged_tree::{Finding, IndexPlace, Lost};
-use super::frames::Frames;
+use super::frames::BufferFrames;
 use super::tree::OperationTree;
 use super::{ChangeBuffer, policy};
 use crate::config::{ChangeBuffering, Options};
@@ -20,7 +20,7 @@ use crate::error::Result;
 use crate::space::Space;
 use crate::sync::Mutex;
 use crate::sync::atomic::AtomicU8;
-use crate::sync::wake::Wake;
+use crate::sync::notify::Notify;
 use crate::types::IndexId;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -44,13 +44,13 @@ impl ChangeBuffer {
             ctx: ctx.clone(),
             space: space.clone(),
             buffer,
-            frames: Frames::default(),
+            frames: BufferFrames::default(),
             pool_share_bytes: policy::pool_share_bytes(frames * ctx.pool.page_bytes(), max_size),
             limit_pages: policy::limit_pages(frames, max_size),
             mode: AtomicU8::new(0),
             lost: Mutex::new(Lost::new()),
             sweep_from: Mutex::new(0),
-            wake: Wake::default(),
+            wake: Notify::default(),
         };
         match OperationTree::open(ctx, space) {
             Some(tree) => changes.find_waiting(tree)?,

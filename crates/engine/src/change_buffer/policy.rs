@@ -20,7 +20,7 @@ pub fn pool_share_bytes(pool_bytes: usize, max_size_pct: u64) -> usize {
     pool_bytes / 100 * max_size_pct as usize
 }
 
-/// Most bytes of pending changes: the share of the pool, if the log can carry so many.
+/// Most bytes of pending changes: the share of the pool, if the log can carry this many.
 pub fn limit_bytes(pool_share_bytes: usize, log_capacity_bytes: usize) -> usize {
     pool_share_bytes.min(log_capacity_bytes / LOG_SHARE)
 }

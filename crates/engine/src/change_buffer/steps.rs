@@ -8,12 +8,13 @@
 //! 3. A leaf is merged by reading it. Then its free class is raised to what it has, if there is redo space: only so may
 //!    changes become pending again.
 //! 4. Leaves that are merged together are named to those who read ahead, and so read side by side.
-//! 5. A leaf that cannot be read keeps its changes while the log has room to carry them, and holds nobody up: a thread
-//!    that cannot make room changes its leaf in the pool. Where the log has none, the leaf is lost ([`super::lose`]).
+//! 5. A leaf that cannot be read keeps its changes while the log has room to carry them, and holds up no other thread:
+//!    a thread that cannot make room changes its leaf in the pool. Where the log has none, the leaf is lost
+//!    ([`super::lose`]).
 //! 6. A read that another thread began may end without a merge: that read fails, or the leaf is evicted before it is
 //!    merged. So who has to have everything merged reads a leaf until nothing is buffered for it.
 
-use super::buffer::{LeafBuffer, Shard, WaitingLeaf};
+use super::buffer::{BufferShard, LeafBuffer, WaitingLeaf};
 use super::{ChangeBuffer, policy};
 use crate::config::ChangeBuffering;
 use crate::error::{Error, Result};
@@ -103,7 +104,7 @@ impl ChangeBuffer {
     /// Calls `merge` for every leaf of `leaves`, in the order of their numbers, until it is merged; the first damage.
     fn merge_each<L>(
         &self,
-        leaves: impl Fn(&Shard) -> &BTreeMap<PageNo, L>,
+        leaves: impl Fn(&BufferShard) -> &BTreeMap<PageNo, L>,
         merge: impl Fn(PageNo) -> Result<()>,
     ) -> Result<Option<Error>> {
         let is_buffered = |page: &PageNo| leaves(&self.buffer.lock(*page)).contains_key(page);
@@ -111,7 +112,7 @@ impl ChangeBuffer {
         let (mut from, mut damage) = (Some(0), None);
         while let Some(at) = from {
             let (found, next) = self.buffer.sweep(at, pages, MERGE_LEAVES, &leaves, |_| true);
-            self.ctx.pool.want(&found);
+            self.ctx.pool.request(&found);
             for page in found {
                 // Rule 6.
                 while is_buffered(&page) {
@@ -129,7 +130,7 @@ impl ChangeBuffer {
         Ok(damage)
     }
 
-    /// Gives memory back that is not needed; refreshes the gauges. While everything is merged frames return at the end:
+    /// Frees memory that is not needed; refreshes the gauges. While everything is merged frames return at the end:
     /// what changes free lies in small pieces among others, and goes back to the system when nothing is left there.
     fn publish(&self) {
         let bytes = self.buffer.bytes();
@@ -170,37 +171,37 @@ impl ChangeBuffer {
         leaf.carried = leaf.changes.len();
         self.buffer.note_carried(leaf.redo.end);
         let stats = &self.ctx.stats;
-        stats.change_buffer_carried_ops.add(u64::from(leaf.count));
-        stats.change_buffer_carried_bytes.add(leaf.redo.end.0 - leaf.redo.start.0);
+        stats.change_buffer_relogged_ops.add(u64::from(leaf.count));
+        stats.change_buffer_relogged_bytes.add(leaf.redo.end.0 - leaf.redo.start.0);
         let start = leaf.redo.start;
         shard.note_newest(page, start);
         Ok(true)
     }
 
-    /// Merges up to `most` leaves with at least the mean of changes, in the order of their numbers, from where the last
+    /// Merges up to `max` leaves with at least the mean of changes, in the order of their numbers, from where the last
     /// call ended; says how many. Damaged ones are passed over.
-    fn merge_some(&self, most: usize) -> Result<usize> {
+    fn merge_some(&self, max: usize) -> Result<usize> {
         let (all_bytes, leaves) = (self.buffer.bytes(), self.buffer.leaves());
         let worth = |leaf: &LeafBuffer| policy::is_worth_merging(leaf.bytes(), all_bytes, leaves);
-        self.merge_found(self.sweep_on(most, |shard| &shard.leaves, worth), |page| self.merge_leaf(page))
+        self.merge_found(self.sweep_on(max, |shard| &shard.leaves, worth), |page| self.merge_leaf(page))
     }
 
     /// As [`ChangeBuffer::merge_some`], for leaves with at least the mean of waiting operations.
-    fn merge_some_waiting(&self, most: usize) -> Result<usize> {
+    fn merge_some_waiting(&self, max: usize) -> Result<usize> {
         let (all, leaves) = (self.buffer.waiting_operations(), self.buffer.waiting_leaves());
         let worth = |leaf: &WaitingLeaf| policy::is_worth_merging(leaf.count as usize, all, leaves);
-        self.merge_found(self.sweep_on(most, |shard| &shard.waiting, worth), |page| self.ctx.pool.load(page))
+        self.merge_found(self.sweep_on(max, |shard| &shard.waiting, worth), |page| self.ctx.pool.load(page))
     }
 
-    /// Up to `most` leaves that are `worth` it, from where the last sweep ended.
+    /// Up to `max` leaves that are `worth` it, from where the last sweep ended.
     fn sweep_on<L>(
         &self,
-        most: usize,
-        leaves: impl Fn(&Shard) -> &BTreeMap<PageNo, L>,
+        max: usize,
+        leaves: impl Fn(&BufferShard) -> &BTreeMap<PageNo, L>,
         worth: impl Fn(&L) -> bool,
     ) -> Vec<PageNo> {
         let mut from = self.sweep_from.lock();
-        let (found, next) = self.buffer.sweep(*from, self.space.page_count(), most, leaves, worth);
+        let (found, next) = self.buffer.sweep(*from, self.space.page_count(), max, leaves, worth);
         *from = next.unwrap_or(0);
         found
     }
@@ -208,7 +209,7 @@ impl ChangeBuffer {
     /// Merges leaves; says how many. Damaged ones are passed over.
     fn merge_found(&self, found: Vec<PageNo>, merge: impl Fn(PageNo) -> Result<()>) -> Result<usize> {
         let mut merged = 0;
-        self.ctx.pool.want(&found);
+        self.ctx.pool.request(&found);
         for page in found {
             match merge(page) {
                 Err(error) if error.is_damage() => {}

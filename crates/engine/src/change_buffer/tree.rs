@@ -63,7 +63,7 @@ pub struct Operation<'a> {
 }
 
 impl<'a> Operation<'a> {
-    /// Decodes a record of the tree; `None` if it is none.
+    /// Decodes a record of the tree; `None` if it is not one.
     pub fn decode(key: &[u8], value: &'a [u8]) -> Option<Operation<'a>> {
         let key = u64::from_be_bytes(key.try_into().ok()?);
         let change = value.get(VALUE_HEAD_BYTES..)?;
@@ -172,7 +172,7 @@ impl OperationTree {
         }
     }
 
-    /// Gives back what sparse leaves of the tree leave free.
+    /// Frees what sparse leaves of the tree leave free.
     pub(super) fn compact(&self, ctx: &Context) -> Result<()> {
         let upper_at = |key: &[u8]| -> Result<Option<Vec<u8>>> {
             Ok(self.tree.leaf(ctx, Seek::Covers(key))?.upper().map(<[u8]>::to_vec))
@@ -188,7 +188,7 @@ impl OperationTree {
         self.tidy(ctx, &from)
     }
 
-    /// Gives room back around `key` after operations were removed. A damaged page near them keeps its room.
+    /// Frees room around `key` after operations were removed. A damaged page near them keeps its room.
     pub(super) fn tidy(&self, ctx: &Context, key: &[u8]) -> Result<()> {
         let Some(_structure_may_change) = self.structure.try_read() else { return Ok(()) };
         self.tree.tidy(ctx, key).or_else(|error| if error.is_damage() { Ok(()) } else { Err(error) })

@@ -8,8 +8,8 @@
 //!    the latched leaf of the tree does not cover the one chosen, all starts again.
 //! 3. The tree grows to its limit, and no further: then leaves are read.
 
-use super::add::{Added, PendingChange, Place};
-use super::buffer::Shard;
+use super::add::{Added, LeafTarget, PendingChange};
+use super::buffer::BufferShard;
 use super::tree::{OperationTree, key_of, value_of};
 use super::{ChangeBuffer, policy};
 use crate::btree::BTree;
@@ -37,7 +37,7 @@ impl ChangeBuffer {
     pub(super) fn add_waiting<E: From<Error>>(
         &self,
         mut mtr: Mtr<'_>,
-        place: &Place<'_, '_>,
+        place: &LeafTarget<'_, '_>,
         pending: &PendingChange<'_>,
         allow: impl FnOnce() -> std::result::Result<(), E>,
     ) -> std::result::Result<Added, E> {
@@ -47,14 +47,14 @@ impl ChangeBuffer {
             return Ok(Added::Read(page));
         };
         let value = value_of(index, pending.trx_id, &pending.change);
-        let look = |shard: &Shard| {
+        let look = |shard: &BufferShard| {
             let next = shard.waiting.get(&page).map_or(0, |leaf| leaf.next);
             self.look(shard, place, pending, ChangeBuffering::Disk).map(|left| (next, left))
         };
-        let most_bytes = BTree::max_value_bytes(self.ctx.pool.page_bytes(), key_of(page, 0).len());
+        let max_bytes = BTree::max_value_bytes(self.ctx.pool.page_bytes(), key_of(page, 0).len());
         // Before a page of the tree is read for it.
         let next = match look(&self.buffer.lock(page)) {
-            Ok((next, _)) if value.len() <= most_bytes => next,
+            Ok((next, _)) if value.len() <= max_bytes => next,
             Ok(_) => return Ok(Added::Read(page)),
             Err(added) => return Ok(added),
         };

@@ -58,7 +58,7 @@ fn run_frozen(subject: &Subject<'_>, tell: &mut OnProgress<'_>) -> Result<CheckR
 
 /// What a segment's pages are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum OwnerKind {
     System,
     Undo,
     /// Of the tree with this number.
@@ -70,25 +70,25 @@ pub enum Kind {
 
 #[derive(Clone, Debug)]
 pub struct Owner {
-    pub kind: Kind,
-    pub place: Place,
+    pub kind: OwnerKind,
+    pub place: FindingPlace,
 }
 
 /// Where a finding belongs.
 #[derive(Clone, Debug, Default)]
-pub struct Place {
+pub struct FindingPlace {
     pub table: Option<String>,
     pub index: Option<String>,
 }
 
-impl Place {
-    pub fn of(table: &str, index: &str) -> Place {
-        Place { table: Some(table.to_string()), index: Some(index.to_string()) }
+impl FindingPlace {
+    pub fn of(table: &str, index: &str) -> FindingPlace {
+        FindingPlace { table: Some(table.to_string()), index: Some(index.to_string()) }
     }
 
     /// A tree that belongs to no table.
-    pub fn of_tree(name: &str) -> Place {
-        Place { table: None, index: Some(name.to_string()) }
+    pub fn of_tree(name: &str) -> FindingPlace {
+        FindingPlace { table: None, index: Some(name.to_string()) }
     }
 }
 
@@ -124,13 +124,13 @@ impl<'a> Checker<'a> {
         }
     }
 
-    pub fn find(&mut self, page: Option<PageNo>, place: &Place, text: impl Into<String>) {
-        let Place { table, index } = place.clone();
+    pub fn find(&mut self, page: Option<PageNo>, place: &FindingPlace, text: impl Into<String>) {
+        let FindingPlace { table, index } = place.clone();
         self.report.add(Finding { page, table, index, text: text.into() });
     }
 
     /// Notes what is wrong with a page of a segment, unless the page was reported as unreadable before.
-    pub fn find_on_page(&mut self, page: PageNo, segment: SegmentId, place: &Place, text: impl Into<String>) {
+    pub fn find_on_page(&mut self, page: PageNo, segment: SegmentId, place: &FindingPlace, text: impl Into<String>) {
         self.damaged.insert(segment);
         if !self.unreadable.contains(&page) {
             self.find(Some(page), place, text);
@@ -139,7 +139,7 @@ impl<'a> Checker<'a> {
 
     /// A structure of `segment` leads to a page. False if the page cannot be entered: something led to it before, or it
     /// lies beyond the file.
-    pub fn claim(&mut self, page: PageNo, segment: SegmentId, place: &Place) -> bool {
+    pub fn claim(&mut self, page: PageNo, segment: SegmentId, place: &FindingPlace) -> bool {
         self.progress.advance(1);
         if page.0 >= self.subject.space.page_count() {
             self.find_on_page(page, segment, place, "it lies beyond the end of the data file");
@@ -161,29 +161,29 @@ impl<'a> Checker<'a> {
     /// Finds the owner of each segment.
     fn name_segments(&mut self) -> Result<()> {
         let mut name = |segment: SegmentId, kind, place| drop(self.owners.insert(segment.0, Owner { kind, place }));
-        name(SEGMENT_SYSTEM, Kind::System, Place::default());
-        name(SEGMENT_UNDO, Kind::Undo, Place::default());
+        name(SEGMENT_SYSTEM, OwnerKind::System, FindingPlace::default());
+        name(SEGMENT_UNDO, OwnerKind::Undo, FindingPlace::default());
         for tree in CATALOG_TREES {
             // One that is not there may be half made.
             let is_there = self.subject.space.root(tree.root_slot).is_some();
-            let kind = if is_there { Kind::Tree(tree.id.0) } else { Kind::Unfinished };
-            name(tree.segment, kind, Place::of_tree(tree.name));
+            let kind = if is_there { OwnerKind::Tree(tree.id.0) } else { OwnerKind::Unfinished };
+            name(tree.segment, kind, FindingPlace::of_tree(tree.name));
         }
-        name(SEGMENT_CHANGE_BUFFER, Kind::Tree(CHANGE_BUFFER_INDEX.0), Place::of_tree(CHANGE_BUFFER));
+        name(SEGMENT_CHANGE_BUFFER, OwnerKind::Tree(CHANGE_BUFFER_INDEX.0), FindingPlace::of_tree(CHANGE_BUFFER));
         for table in &self.subject.tables {
             let rows = table.current.read().clone();
             let tree = &rows.clustered;
-            name(tree.segment(), Kind::Tree(tree.id().0), Place::of(&table.name, PRIMARY));
-            name(rows.overflow, Kind::Overflow, Place { table: Some(table.name.clone()), index: None });
+            name(tree.segment(), OwnerKind::Tree(tree.id().0), FindingPlace::of(&table.name, PRIMARY));
+            name(rows.overflow, OwnerKind::Overflow, FindingPlace { table: Some(table.name.clone()), index: None });
             for (index, definition) in rows.indexes.iter().zip(&rows.definition.indexes) {
-                let place = Place::of(&table.name, &definition.name);
-                name(index.tree.segment(), Kind::Tree(index.tree.id().0), place);
+                let place = FindingPlace::of(&table.name, &definition.name);
+                name(index.tree.segment(), OwnerKind::Tree(index.tree.id().0), place);
             }
         }
         match self.subject.catalog.segments() {
             Ok(segments) => {
                 for segment in segments {
-                    let unfinished = || Owner { kind: Kind::Unfinished, place: Place::default() };
+                    let unfinished = || Owner { kind: OwnerKind::Unfinished, place: FindingPlace::default() };
                     self.owners.entry(segment.0).or_insert_with(unfinished);
                 }
                 Ok(())
@@ -192,7 +192,7 @@ impl<'a> Checker<'a> {
             Err(Error::CorruptPage { .. }) => Ok(()),
             Err(error) => {
                 let reason = crate::btree::check::reason_of(error)?;
-                self.find(None, &Place::of_tree("catalog"), reason);
+                self.find(None, &FindingPlace::of_tree("catalog"), reason);
                 Ok(())
             }
         }

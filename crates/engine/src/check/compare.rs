@@ -2,10 +2,10 @@
 //!
 //! Rules
 //! 1. Only rows and entries in the digest's differing buckets are looked up in the other tree.
-//! 2. At most [`MOST`] of each kind are named; lookups that end on a damaged page are counted, not named.
+//! 2. At most [`MAX`] of each kind are named; lookups that end on a damaged page are counted, not named.
 
 use super::bitmap::Bitmap;
-use super::checker::{Checker, Place, Subject};
+use super::checker::{Checker, FindingPlace, Subject};
 use super::digest::Digest;
 use super::show_key;
 use crate::btree::check::{Visitor, reason_of};
@@ -16,17 +16,17 @@ use crate::page::Node;
 use crate::table::version::TableVersion;
 use crate::txn::TableTrees;
 use crate::txn::overflow;
-use crate::txn::stored::{EntryValue, OverflowRef, ROW_HEADER_BYTES, RowHeader};
+use crate::txn::row_format::{EntryValue, OverflowRef, ROW_HEADER_BYTES, RowHeader};
 use crate::types::PageNo;
 
 /// Findings, and failed lookups, per index and direction.
-const MOST: usize = 100;
+const MAX_FINDINGS: usize = 100;
 
 impl Checker<'_> {
     /// Finds the rows without entry and the entries without row of index `i`.
     pub(super) fn compare(&mut self, rows: &TableVersion, i: usize, digest: &Digest) -> Result<()> {
         let before = self.report.findings.len();
-        let place = Place::of(rows.name(), rows.index_name(i));
+        let place = FindingPlace::of(rows.name(), rows.index_name(i));
         let subject = self.subject;
         let mut forward = Comparison::new(subject, rows, i, digest, Direction::RowsToEntries);
         rows.clustered.walk(subject.ctx, &mut forward)?;
@@ -43,7 +43,7 @@ impl Checker<'_> {
             (to_rows.failed, "entries cannot be compared with their rows"),
         ];
         for (count, text) in failed.into_iter().filter(|(count, _)| *count > 0) {
-            let least = if count >= MOST { "at least " } else { "" };
+            let least = if count >= MAX_FINDINGS { "at least " } else { "" };
             self.find(None, &place, format!("{least}{count} {text}: a page on the path is damaged"));
         }
         if full || self.report.findings.len() == before {
@@ -184,7 +184,7 @@ impl Visitor for Comparison<'_> {
     fn leaf(&mut self, page: PageNo, page_bytes: &[u8]) -> Result<()> {
         let leaf = Node::new(page_bytes);
         for slot in 0..leaf.count() {
-            if self.outcome.found.len() >= MOST || self.outcome.failed >= MOST {
+            if self.outcome.found.len() >= MAX_FINDINGS || self.outcome.failed >= MAX_FINDINGS {
                 self.outcome.is_full = true;
                 return Ok(());
             }

@@ -1,19 +1,19 @@
 //! The entries of a secondary index, each looked at.
 
 use super::digest::Digest;
-use super::tables::{Walk, show_key};
+use super::tables::{TreeWalk, show_key};
 use crate::btree::check::Visitor;
 use crate::error::Result;
 use crate::page::{Node, header};
 use crate::table::key::KeyLayout;
 use crate::table::value::Value;
 use crate::table::version::TableVersion;
-use crate::txn::stored::{DELETE_MARKED, EntryValue};
+use crate::txn::row_format::{DELETE_MARKED, EntryValue};
 use crate::types::PageNo;
 
 /// Looks at every entry of an index.
 pub struct EntryVisitor<'w, 'a> {
-    pub walk: Walk<'w, 'a>,
+    pub walk: TreeWalk<'w, 'a>,
     pub rows: &'w TableVersion,
     pub i: usize,
     pub next_id: u64,

@@ -6,7 +6,7 @@
 //! 3. A page may be written while it is read: readers merge what is buffered for a leaf, and the cleaner flushes what
 //!    was changed before. So a page that does not verify is read again, after a pause while it is dirty.
 
-use super::checker::{Checker, Kind, Owner, Place};
+use super::checker::{Checker, FindingPlace, Owner, OwnerKind};
 use crate::error::Result;
 use crate::page::{self, PageType, header};
 use crate::pool::Pool;
@@ -58,7 +58,7 @@ impl Checker<'_> {
             self.check_map(group, extents)?;
         }
         for problem in self.subject.ctx.pool.store().problems() {
-            self.find(None, &Place::default(), problem);
+            self.find(None, &FindingPlace::default(), problem);
         }
         Ok(())
     }
@@ -70,10 +70,10 @@ impl Checker<'_> {
             let used = (extent.used & chunk_mask(1 << chunk)).count_ones();
             if owner == 0 && used != 0 {
                 let text = format!("{used} of the 8 pages from here are marked as used, but belong to no segment");
-                self.find(Some(first), &Place::default(), text);
+                self.find(Some(first), &FindingPlace::default(), text);
             } else if owner != 0 && !self.owners.contains_key(&owner) {
                 let text = format!("the 8 pages from here belong to segment {owner}, which is not in the catalog");
-                self.find(Some(first), &Place::default(), text);
+                self.find(Some(first), &FindingPlace::default(), text);
             }
         }
     }
@@ -116,23 +116,23 @@ impl Checker<'_> {
             self.find_on_page(page_no, SegmentId(owner), &place, reason);
         }
         if let Some(text) = header::beyond_log(page, self.subject.ctx.log.end_lsn()) {
-            self.find(Some(page_no), &Place::default(), text);
+            self.find(Some(page_no), &FindingPlace::default(), text);
         }
         self.count(found, self.owners.get(&owner).map(|owner| owner.kind));
     }
 
     /// Why a page cannot be one of its segment.
-    fn misfit(&self, page_no: PageNo, page: &[u8], found: PageType, segment: u32, kind: Kind) -> Option<String> {
+    fn misfit(&self, page_no: PageNo, page: &[u8], found: PageType, segment: u32, kind: OwnerKind) -> Option<String> {
         let (expected, owner): (&[PageType], u32) = match kind {
-            Kind::Unfinished => return None,
-            Kind::System => match self.system_page(page_no) {
+            OwnerKind::Unfinished => return None,
+            OwnerKind::System => match self.system_page(page_no) {
                 Some(PageType::Free) => return None,
                 Some(PageType::FileHeader) => (&[PageType::FileHeader], segment),
                 _ => (&[PageType::ExtentMap], segment),
             },
-            Kind::Undo => (&[PageType::Undo, PageType::UndoDirectory], segment),
-            Kind::Tree(index) => (&[PageType::Inner, PageType::Leaf], index),
-            Kind::Overflow => (&[PageType::Overflow], segment),
+            OwnerKind::Undo => (&[PageType::Undo, PageType::UndoDirectory], segment),
+            OwnerKind::Tree(index) => (&[PageType::Inner, PageType::Leaf], index),
+            OwnerKind::Overflow => (&[PageType::Overflow], segment),
         };
         if !expected.contains(&found) {
             return Some(format!("its type is {found:?}, but its segment holds {:?} pages", expected[0]));
@@ -151,11 +151,11 @@ impl Checker<'_> {
         }
     }
 
-    fn count(&mut self, found: PageType, kind: Option<Kind>) {
+    fn count(&mut self, found: PageType, kind: Option<OwnerKind>) {
         let counts = &mut self.report.counts;
         counts.pages_verified += 1;
         *match kind {
-            Some(Kind::Unfinished) => &mut counts.unfinished_pages,
+            Some(OwnerKind::Unfinished) => &mut counts.unfinished_pages,
             _ => counts.pages_of(found),
         } += 1;
     }
@@ -165,15 +165,15 @@ impl Checker<'_> {
         let space = self.subject.space;
         let layout = space.layout();
         let map = layout.map_page(group);
-        self.claim(PageNo(map.0 - 1), SEGMENT_SYSTEM, &Place::default());
-        self.claim(map, SEGMENT_SYSTEM, &Place::default());
+        self.claim(PageNo(map.0 - 1), SEGMENT_SYSTEM, &FindingPlace::default());
+        self.claim(map, SEGMENT_SYSTEM, &FindingPlace::default());
         let page = self.subject.ctx.pool.fix_s(map)?.to_vec();
         for index in 0..layout.group_extents() {
             let number = group * layout.group_extents() + index;
             let known = if number < extents { space.extent(number).unwrap_or_default() } else { Extent::default() };
             if !is_same(&read_entry(&page, index as usize), &known) {
                 let text = format!("its entry for extent {number} differs from the extent map in memory");
-                self.find(Some(map), &Place::default(), text);
+                self.find(Some(map), &FindingPlace::default(), text);
             }
         }
         Ok(())
@@ -206,7 +206,7 @@ impl Checker<'_> {
     fn lose(&mut self, mut lost: Lost, owner: u32, page: PageNo) -> Lost {
         let kind = self.owners.get(&owner).map(|owner| owner.kind);
         // Reported already: unknown owners in `check_owners`, others with the damage.
-        if matches!(kind, None | Some(Kind::Unfinished)) {
+        if matches!(kind, None | Some(OwnerKind::Unfinished)) {
             return lost;
         }
         if self.damaged.contains(&SegmentId(owner)) {

@@ -1,19 +1,19 @@
 //! The rows of a table, each looked at.
 
-use super::checker::Place;
+use super::checker::FindingPlace;
 use super::digest::Digest;
-use super::tables::{Walk, show_key};
+use super::tables::{TreeWalk, show_key};
 use crate::btree::check::Visitor;
 use crate::error::{Error, Result};
 use crate::page::Node;
 use crate::table::version::TableVersion;
-use crate::txn::stored::{DELETE_MARKED, OVERFLOW, OverflowRef, ROW_HEADER_BYTES, RowHeader};
+use crate::txn::row_format::{DELETE_MARKED, OVERFLOW, OverflowRef, ROW_HEADER_BYTES, RowHeader};
 use crate::txn::{MAX_ROW_BYTES, TableTrees};
 use crate::types::{PageNo, RollPtr};
 
 /// Looks at every row.
 pub struct RowVisitor<'w, 'a> {
-    pub walk: Walk<'w, 'a>,
+    pub walk: TreeWalk<'w, 'a>,
     pub rows: &'w TableVersion,
     pub next_id: u64,
     pub digests: Vec<Digest>,
@@ -98,7 +98,7 @@ impl RowVisitor<'_, '_> {
         if reference.total_bytes as usize > MAX_ROW_BYTES {
             return Err(Error::Corrupt(format!("an overflow row of {} bytes", reference.total_bytes)));
         }
-        let place = Place { index: None, ..self.walk.place.clone() };
+        let place = FindingPlace { index: None, ..self.walk.place.clone() };
         self.walk.checker.report.counts.rows_overflow += 1;
         self.walk.checker.check_chain(reference, self.rows.overflow, &place, true, row)
     }

@@ -5,7 +5,7 @@
 //!    entries from it; what is left over differs.
 //! 2. Delete-marked rows and entries are not counted (purge removes them); they only have to be well-formed.
 
-use super::checker::{Checker, Place};
+use super::checker::{Checker, FindingPlace};
 use super::digest::Digest;
 use super::entries::EntryVisitor;
 use super::report::CheckCounts;
@@ -20,10 +20,10 @@ use crate::table::value::Value;
 use crate::table::version::TableVersion;
 use crate::txn::TableTrees;
 use crate::txn::overflow::read_link;
-use crate::txn::stored::OverflowRef;
+use crate::txn::row_format::OverflowRef;
 use crate::types::{PageNo, SegmentId};
 
-/// A key in words: its values, or its bytes if they are none.
+/// A key in words: its values, or its bytes if they cannot be decoded.
 pub fn show_key(layout: &KeyLayout, key: &[u8]) -> String {
     match layout.decode(key) {
         Ok((values, _)) => {
@@ -39,18 +39,18 @@ impl Checker<'_> {
     pub(super) fn check_catalog(&mut self) -> Result<()> {
         let trees = self.subject.catalog.trees();
         for (which, tree) in trees.each() {
-            let place = Place::of_tree(which.name);
+            let place = FindingPlace::of_tree(which.name);
             if self.subject.space.root(which.root_slot) != Some(tree.root()) {
                 self.find(Some(PageNo(0)), &place, "the file header names another root");
             }
-            let walk = Walk { checker: self, segment: which.segment, place };
+            let walk = TreeWalk { checker: self, segment: which.segment, place };
             let ctx = walk.checker.subject.ctx;
             let mut visitor = Plain(walk);
             let counts = tree.walk(ctx, &mut visitor)?;
             self.count_tree(&counts);
         }
         trees.each_given_up(|(which, error)| {
-            let place = Place::of_tree(which.name);
+            let place = FindingPlace::of_tree(which.name);
             let text = format!("{error}; the other tree has the same records; this one is made again at an opening");
             self.damaged.insert(which.segment);
             self.find(error.page(), &place, text);
@@ -58,7 +58,7 @@ impl Checker<'_> {
         if let Some(key) = trees.difference() {
             self.find(
                 None,
-                &Place::of_tree("catalog"),
+                &FindingPlace::of_tree("catalog"),
                 format!("the two trees of the catalog differ in the record {key:02x?}"),
             );
         }
@@ -88,12 +88,12 @@ impl Checker<'_> {
     }
 
     fn check_rows(&mut self, rows: &TableVersion, bound: u64) -> Result<Vec<Digest>> {
-        let place = Place::of(rows.name(), PRIMARY);
+        let place = FindingPlace::of(rows.name(), PRIMARY);
         let tree: &BTree = &rows.clustered;
         let ctx = self.subject.ctx;
         let next_id = self.subject.txns.next_id();
         let mut visitor = RowVisitor {
-            walk: Walk { checker: self, segment: tree.segment(), place },
+            walk: TreeWalk { checker: self, segment: tree.segment(), place },
             rows,
             next_id,
             digests: rows.indexes.iter().map(|_| Digest::new()).collect(),
@@ -117,11 +117,11 @@ impl Checker<'_> {
 
     fn check_index(&mut self, rows: &TableVersion, i: usize, digest: &mut Digest) -> Result<()> {
         let tree: &BTree = &rows.indexes[i].tree;
-        let place = Place::of(rows.name(), rows.index_name(i));
+        let place = FindingPlace::of(rows.name(), rows.index_name(i));
         let ctx = self.subject.ctx;
         let next_id = self.subject.txns.next_id();
         let mut visitor = EntryVisitor {
-            walk: Walk { checker: self, segment: tree.segment(), place },
+            walk: TreeWalk { checker: self, segment: tree.segment(), place },
             rows,
             i,
             next_id,
@@ -141,7 +141,7 @@ impl Checker<'_> {
         &mut self,
         reference: OverflowRef,
         segment: SegmentId,
-        place: &Place,
+        place: &FindingPlace,
         whole: bool,
         out: &mut Vec<u8>,
     ) -> Result<bool> {
@@ -182,13 +182,13 @@ impl Checker<'_> {
 }
 
 /// What all walks do: claim pages, note problems.
-pub struct Walk<'w, 'a> {
+pub struct TreeWalk<'w, 'a> {
     pub checker: &'w mut Checker<'a>,
     pub segment: SegmentId,
-    pub place: Place,
+    pub place: FindingPlace,
 }
 
-impl Walk<'_, '_> {
+impl TreeWalk<'_, '_> {
     pub fn enter(&mut self, page: PageNo) -> Result<bool> {
         (self.checker.subject.goes_on)()?;
         Ok(self.checker.claim(page, self.segment, &self.place))
@@ -201,7 +201,7 @@ impl Walk<'_, '_> {
     }
 }
 
-struct Plain<'w, 'a>(Walk<'w, 'a>);
+struct Plain<'w, 'a>(TreeWalk<'w, 'a>);
 
 impl Visitor for Plain<'_, '_> {
     fn enter(&mut self, page: PageNo) -> Result<bool> {

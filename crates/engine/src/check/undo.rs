@@ -5,11 +5,11 @@
 //!    before, and a record owns the chain it refers to once purge or rollback has begun to free it.
 //! 2. No transaction is active on a quiet database.
 
-use super::checker::{Checker, Place};
+use super::checker::{Checker, FindingPlace};
 use crate::btree::check::reason_of;
 use crate::error::{Error, Result};
 use crate::space::SEGMENT_UNDO;
-use crate::txn::undo::record::{Kind, Record, State};
+use crate::txn::undo::record::{TxnState, UndoKind, UndoRecord};
 use crate::txn::undo::{self, RECORDS_AT, StreamEntry, UndoFields, read_directories, record_at};
 use crate::types::{PageNo, SegmentId, TableId};
 use std::collections::HashMap;
@@ -24,11 +24,11 @@ struct At {
     /// Transactions begun so far; `None` before the first page was read.
     begun: Option<u64>,
     /// The newest header record.
-    header: Option<undo::Place>,
+    header: Option<undo::UndoPlace>,
 }
 
 /// Overflow segment and place of each table.
-type Chains = HashMap<TableId, (SegmentId, Place)>;
+type Chains = HashMap<TableId, (SegmentId, FindingPlace)>;
 
 impl Checker<'_> {
     pub(super) fn check_undo(&mut self) -> Result<()> {
@@ -37,11 +37,11 @@ impl Checker<'_> {
             Err(error) => return self.undo_damage(PageNo(0), error),
         };
         for page in pages {
-            self.claim(page, SEGMENT_UNDO, &Place::default());
+            self.claim(page, SEGMENT_UNDO, &FindingPlace::default());
         }
         let of = |table: &std::sync::Arc<crate::table::handle::TableShared>| {
             let rows = table.current.read().clone();
-            (rows.id, (rows.overflow, Place { table: Some(table.name.clone()), index: None }))
+            (rows.id, (rows.overflow, FindingPlace { table: Some(table.name.clone()), index: None }))
         };
         let chains: Chains = self.subject.tables.iter().map(of).collect();
         self.report.counts.undo_streams = entries.len() as u64;
@@ -56,19 +56,19 @@ impl Checker<'_> {
         let page = if let Error::CorruptPage { page, .. } = &error { *page } else { page };
         let reason = reason_of(error)?;
         // Chains that undo records own may not have been reached.
-        let overflow = self.owners.iter().filter(|(_, owner)| owner.kind == super::checker::Kind::Overflow);
+        let overflow = self.owners.iter().filter(|(_, owner)| owner.kind == super::checker::OwnerKind::Overflow);
         let overflow: Vec<_> = overflow.map(|(segment, _)| SegmentId(*segment)).collect();
         self.damaged.extend(overflow);
-        self.find_on_page(page, SEGMENT_UNDO, &Place::default(), reason);
+        self.find_on_page(page, SEGMENT_UNDO, &FindingPlace::default(), reason);
         Ok(())
     }
 
     fn check_stream(&mut self, number: usize, entry: &StreamEntry, chains: &Chains) -> Result<()> {
         let mut at = At { page: entry.first, previous: PageNo(0), previous_end: 0, begun: None, header: None };
         loop {
-            if !self.claim(at.page, SEGMENT_UNDO, &Place::default()) {
+            if !self.claim(at.page, SEGMENT_UNDO, &FindingPlace::default()) {
                 let text = format!("undo stream {number} reaches this page twice");
-                self.find_on_page(at.page, SEGMENT_UNDO, &Place::default(), text);
+                self.find_on_page(at.page, SEGMENT_UNDO, &FindingPlace::default(), text);
                 return Ok(());
             }
             let next = match self.check_undo_page(&mut at, chains) {
@@ -90,7 +90,7 @@ impl Checker<'_> {
         }
         if at.begun.unwrap_or(0) < entry.purged {
             let text = format!("undo stream {number} has purged more transactions than it began");
-            self.find(Some(entry.last), &Place::default(), text);
+            self.find(Some(entry.last), &FindingPlace::default(), text);
         }
         Ok(())
     }
@@ -112,9 +112,9 @@ impl Checker<'_> {
         let mut begun = fields.begun_before;
         let mut offset = RECORDS_AT;
         while let Some(record) = record_at(&page, at.page, offset)? {
-            if record.kind == Kind::Header {
+            if record.kind == UndoKind::Header {
                 begun += 1;
-                at.header = Some(undo::Place { page: at.page, offset });
+                at.header = Some(undo::UndoPlace { page: at.page, offset });
             }
             self.check_undo_record(&record, chains).map_err(|error| self.located(error, at.page, offset))?;
             self.report.counts.undo_records += 1;
@@ -131,12 +131,12 @@ impl Checker<'_> {
         }
     }
 
-    fn check_undo_record(&mut self, record: &Record<'_>, chains: &Chains) -> Result<()> {
+    fn check_undo_record(&mut self, record: &UndoRecord<'_>, chains: &Chains) -> Result<()> {
         match record.kind {
-            Kind::Header => {
+            UndoKind::Header => {
                 let (id, state, number) = record.header()?;
                 let next = self.subject.txns.next_id();
-                if state == State::Active || id.0 >= next || number >= next {
+                if state == TxnState::Active || id.0 >= next || number >= next {
                     let text = format!(
                         "transaction {id} is {state:?} with number {number}, but transaction ids are below {next}"
                     );
@@ -144,15 +144,15 @@ impl Checker<'_> {
                 }
                 Ok(())
             }
-            Kind::Insert => record.row().map(drop),
-            Kind::Overflow => record.overflow().map(drop),
-            Kind::Update | Kind::Delete => self.check_undo_change(record, chains),
+            UndoKind::Insert => record.row().map(drop),
+            UndoKind::Overflow => record.overflow().map(drop),
+            UndoKind::Update | UndoKind::Delete => self.check_undo_change(record, chains),
         }
     }
 
-    fn check_undo_change(&mut self, record: &Record<'_>, chains: &Chains) -> Result<()> {
+    fn check_undo_change(&mut self, record: &UndoRecord<'_>, chains: &Chains) -> Result<()> {
         let change = record.change()?;
-        let owns = record.freeing || (record.kind == Kind::Update && !record.dead);
+        let owns = record.freeing || (record.kind == UndoKind::Update && !record.dead);
         if let Some(reference) = change.old_overflow()?
             && owns
             && let Some((segment, place)) = chains.get(&change.table)

@@ -6,8 +6,8 @@
 //! 2. The tree's pages stay as they are until the check ends ([`ChangeBuffer::freeze`]).
 
 use super::bitmap::Bitmap;
-use super::checker::{Checker, Place};
-use super::tables::Walk;
+use super::checker::{Checker, FindingPlace};
+use super::tables::TreeWalk;
 use crate::btree::check::{Visitor, promised_bytes, reason_of};
 use crate::change_buffer::{ChangeBuffer, Operation};
 use crate::error::Result;
@@ -20,8 +20,8 @@ use std::collections::HashMap;
 /// What the tree is called.
 pub const CHANGE_BUFFER: &str = "change buffer";
 
-fn place() -> Place {
-    Place::of_tree(CHANGE_BUFFER)
+fn place() -> FindingPlace {
+    FindingPlace::of_tree(CHANGE_BUFFER)
 }
 
 impl Checker<'_> {
@@ -31,7 +31,7 @@ impl Checker<'_> {
         let Some(tree) = changes.operation_tree() else { return Ok(()) };
         let (ctx, pages) = (self.subject.ctx, self.subject.space.page_count());
         let segments = self.buffered_indexes();
-        let walk = Walk { checker: self, segment: SEGMENT_CHANGE_BUFFER, place: place() };
+        let walk = TreeWalk { checker: self, segment: SEGMENT_CHANGE_BUFFER, place: place() };
         let mut visitor = OperationVisitor { walk, segments, seen: Bitmap::new(pages), leaf: None };
         let counts = tree.walk(ctx, &mut visitor)?;
         visitor.end_leaf()?;
@@ -83,9 +83,9 @@ impl Checker<'_> {
         if !is_leaf {
             let text = format!("operations of index {} wait for it, but it is no leaf of that index", leaf.index);
             self.find(Some(page), &place(), text);
-        } else if Node::new(&bytes).free_bytes() < leaf.most_bytes + promised {
-            let (free, most) = (Node::new(&bytes).free_bytes(), leaf.most_bytes);
-            let text = format!("{free} bytes are free, operations that wait need {most}, {promised} more are promised");
+        } else if Node::new(&bytes).free_bytes() < leaf.max_bytes + promised {
+            let (free, max) = (Node::new(&bytes).free_bytes(), leaf.max_bytes);
+            let text = format!("{free} bytes are free, operations that wait need {max}, {promised} more are promised");
             self.find(Some(page), &place(), text);
         }
         Ok(())
@@ -98,11 +98,11 @@ struct Waiting {
     index: IndexId,
     count: u32,
     /// Most bytes of the leaf that they take.
-    most_bytes: usize,
+    max_bytes: usize,
 }
 
 struct OperationVisitor<'w, 'a> {
-    walk: Walk<'w, 'a>,
+    walk: TreeWalk<'w, 'a>,
     segments: HashMap<IndexId, SegmentId>,
     seen: Bitmap,
     /// The leaf whose operations are being read.
@@ -119,9 +119,9 @@ impl Visitor for OperationVisitor<'_, '_> {
         for slot in 0..leaf.count() {
             leaf.key_into(slot, &mut key);
             let operation = Operation::decode(&key, leaf.value(slot));
-            let most_bytes = operation.and_then(|operation| most_bytes(operation.change));
-            match operation.zip(most_bytes) {
-                Some((operation, most_bytes)) => self.operation(&operation, most_bytes)?,
+            let max_bytes = operation.and_then(|operation| max_bytes(operation.change));
+            match operation.zip(max_bytes) {
+                Some((operation, max_bytes)) => self.operation(&operation, max_bytes)?,
                 None => self.walk.problem(page, format!("operation {slot} of it cannot be decoded")),
             }
         }
@@ -134,20 +134,20 @@ impl Visitor for OperationVisitor<'_, '_> {
 }
 
 /// Most bytes that a list of changes takes; `None` if it cannot be decoded.
-fn most_bytes(changes: &[u8]) -> Option<usize> {
-    node::changes(changes).map(|change| change.ok().map(|change| change.most_bytes())).sum()
+fn max_bytes(changes: &[u8]) -> Option<usize> {
+    node::changes(changes).map(|change| change.ok().map(|change| change.max_bytes())).sum()
 }
 
 impl OperationVisitor<'_, '_> {
-    fn operation(&mut self, operation: &Operation<'_>, most_bytes: usize) -> Result<()> {
+    fn operation(&mut self, operation: &Operation<'_>, max_bytes: usize) -> Result<()> {
         if self.leaf.as_ref().is_none_or(|leaf| leaf.page != operation.page || leaf.index != operation.index) {
             self.end_leaf()?;
             let (page, index) = (operation.page, operation.index);
-            self.leaf = Some(Waiting { page, index, count: 0, most_bytes: 0 });
+            self.leaf = Some(Waiting { page, index, count: 0, max_bytes: 0 });
         }
         if let Some(leaf) = &mut self.leaf {
             leaf.count += 1;
-            leaf.most_bytes += most_bytes;
+            leaf.max_bytes += max_bytes;
         }
         Ok(())
     }

@@ -1,12 +1,12 @@
 //! Options whose values have names.
 
-use super::{KnobValue, parse_size};
+use super::{OptionValue, parse_size};
 use highwater_storage::{FlushMethod, names};
 
 /// Options whose values have names, as InnoDB writes them; capital or small letters are the same.
 macro_rules! named_value {
     ($type:ident, $hint:expr) => {
-        impl KnobValue for $type {
+        impl OptionValue for $type {
             fn parse(text: &str) -> std::result::Result<Self, String> {
                 let found = $type::ALL.into_iter().find(|value| value.name().eq_ignore_ascii_case(text));
                 found.ok_or_else(|| format!("{text:?} is not one of {}{}", $type::names(), $hint(text)))
@@ -46,7 +46,7 @@ named_value!(FlushNeighbors, |_| "");
 pub enum VictimPolicy {
     /// The thread writes the page, waits, and reads then: InnoDB's read-after-write.
     Raw,
-    /// The page is set aside: the thread reads first, and the page is written later.
+    /// The page is deferred: the thread reads first, and the page is written later.
     War,
     /// The least recently used clean page is evicted; dirty pages are written in batches in the background.
     #[default]
@@ -118,7 +118,7 @@ impl PageSize {
     }
 }
 
-impl KnobValue for PageSize {
+impl OptionValue for PageSize {
     fn parse(text: &str) -> std::result::Result<Self, String> {
         if text.eq_ignore_ascii_case("auto") { Ok(PageSize::Auto) } else { parse_size(text).map(PageSize::Bytes) }
     }
@@ -147,7 +147,7 @@ pub enum Doublewrite {
 
 names!(Doublewrite { On => "on", Journal => "journal", Off => "off", Atomic => "atomic", Auto => "auto" });
 
-impl KnobValue for Doublewrite {
+impl OptionValue for Doublewrite {
     fn parse(text: &str) -> std::result::Result<Self, String> {
         let switched = |on| if on { Doublewrite::On } else { Doublewrite::Off };
         match text {

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 /// One row of the table of options, for command lines and documentation.
 #[derive(Clone, Copy, Debug)]
-pub struct Knob {
+pub struct OptionInfo {
     /// Name on the command line, with dashes.
     pub name: &'static str,
     /// What it does, with its unit.
@@ -25,14 +25,14 @@ pub struct Knob {
 }
 
 /// A type an option can have.
-pub trait KnobValue: Sized {
+pub trait OptionValue: Sized {
     /// Reads the value from text.
     fn parse(text: &str) -> std::result::Result<Self, String>;
     /// Writes it as `parse` reads it.
     fn show(&self) -> String;
 }
 
-impl KnobValue for u64 {
+impl OptionValue for u64 {
     fn parse(text: &str) -> std::result::Result<Self, String> {
         parse_size(text)
     }
@@ -43,7 +43,7 @@ impl KnobValue for u64 {
 }
 
 /// A percentage, with fractions as InnoDB takes them.
-impl KnobValue for f32 {
+impl OptionValue for f32 {
     fn parse(text: &str) -> std::result::Result<Self, String> {
         let plain = |c: char| c.is_ascii_digit() || c == '.';
         let number = text.trim().parse().ok().filter(|_| text.trim().chars().all(plain));
@@ -55,7 +55,7 @@ impl KnobValue for f32 {
     }
 }
 
-impl KnobValue for bool {
+impl OptionValue for bool {
     fn parse(text: &str) -> std::result::Result<Self, String> {
         match text {
             "1" | "on" | "true" | "yes" => Ok(true),
@@ -89,7 +89,7 @@ pub fn parse_size(text: &str) -> std::result::Result<u64, String> {
     number.checked_mul(1 << shift).ok_or_else(|| format!("{text:?} is too large"))
 }
 
-impl KnobValue for Option<PathBuf> {
+impl OptionValue for Option<PathBuf> {
     fn parse(text: &str) -> std::result::Result<Self, String> {
         Ok((!text.is_empty()).then(|| PathBuf::from(text)))
     }
@@ -118,7 +118,7 @@ macro_rules! options {
         }
 
         /// The table of options.
-        pub const KNOBS: &[Knob] = &[$(Knob {
+        pub const OPTION_TABLE: &[OptionInfo] = &[$(OptionInfo {
             name: stringify!($name),
             doc: concat!($($doc),+).trim_ascii(),
             default: $text,
@@ -325,12 +325,12 @@ mod tests {
 
     #[test]
     fn defaults_are_shown_as_they_are() {
-        for (knob, (name, value)) in KNOBS.iter().zip(Options::default().values()) {
+        for (option, (name, value)) in OPTION_TABLE.iter().zip(Options::default().values()) {
             let mut options = Options::default();
-            if !knob.default.is_empty() {
-                options.set(name, knob.default).unwrap();
+            if !option.default.is_empty() {
+                options.set(name, option.default).unwrap();
             }
-            assert_eq!(options, Options::default(), "{name}: {} is not {value}", knob.default);
+            assert_eq!(options, Options::default(), "{name}: {} is not {value}", option.default);
         }
     }
 

@@ -1,14 +1,14 @@
 //! The archive of redo of an open database: at opening, meanwhile, at closing.
 
-use super::background::Turn;
-use super::core::Core;
-use crate::backup::archive::{Archiver, Position};
+use super::background::ShutdownPhase;
+use super::open_parts::OpenParts;
+use crate::backup::archive::{ArchivePosition, Archiver};
 use crate::config::Options;
 use crate::error::{Error, Result};
-use crate::log::{Log, Scan};
+use crate::log::{Log, RecoveryScan};
 use crate::stats::Stats;
 use crate::sync::Mutex;
-use crate::sync::wake::Wake;
+use crate::sync::notify::Notify;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(1);
 pub(super) struct Archiving {
     archiver: Mutex<Archiver>,
     problem: Mutex<Option<String>>,
-    wake: Wake,
+    wake: Notify,
 }
 
 impl Archiving {
@@ -30,14 +30,20 @@ impl Archiving {
     ///
     /// # Errors
     /// As [`Archiver::open`] and [`Archiver::catch_up`].
-    pub fn open(options: &Options, log: &Log, scan: &Scan, id: u64, stats: &Stats) -> Result<Option<Archiving>> {
+    pub fn open(
+        options: &Options,
+        log: &Log,
+        scan: &RecoveryScan,
+        id: u64,
+        stats: &Stats,
+    ) -> Result<Option<Archiving>> {
         let Some(dir) = &options.redo_archive else { return Ok(None) };
         let mut archiver = Archiver::open(dir, id)?;
         archiver.catch_up(log, scan, stats)?;
         let (generation, lsn) = log.next_generation(scan.end_lsn);
-        archiver.begin(Position { generation, lsn })?;
+        archiver.begin(ArchivePosition { generation, lsn })?;
         let problem = Mutex::new(archiver.problem().map(String::from));
-        Ok(Some(Archiving { archiver: Mutex::new(archiver), problem, wake: Wake::default() }))
+        Ok(Some(Archiving { archiver: Mutex::new(archiver), problem, wake: Notify::default() }))
     }
 
     /// Follows the log, which has just been started.
@@ -54,7 +60,7 @@ impl Archiving {
         self.problem.lock().clone()
     }
 
-    pub fn wake(&self) -> &Wake {
+    pub fn wake(&self) -> &Notify {
         &self.wake
     }
 
@@ -95,7 +101,7 @@ pub(super) fn check_outside(options: &Options, is_within: impl FnOnce(&Path) -> 
     }
 }
 
-impl Core {
+impl OpenParts {
     /// Starts the thread that archives redo.
     ///
     /// # Errors
@@ -108,6 +114,6 @@ impl Core {
             Ok(())
         };
         let pause = move || pauser.wake.wait(PAUSE);
-        self.background.spawn("archive", Turn::Last, self.ctx.clone(), step, pause, move || waker.wake.wake())
+        self.background.spawn("archive", ShutdownPhase::Last, self.ctx.clone(), step, pause, move || waker.wake.wake())
     }
 }

@@ -2,20 +2,20 @@
 //!
 //! Rules
 //! 1. No logic here: a step does a bounded amount of work. Then its thread pauses, for a fixed time or until it is
-//!    woken ([`Wake`]); a step that must run again at once wakes its own thread.
+//!    woken ([`Notify`]); a step that must run again at once wakes its own thread.
 //! 2. A step that fails stops the database (fail-stop) and its thread; so does a step that panics.
-//! 3. Threads end in the order of [`Turn`]: one that waits for redo space or a frame gets it while those run that make
-//!    some. All of them at once would leave it waiting for ever, and the closing for it.
+//! 3. Threads end in the order of [`ShutdownPhase`]: one that waits for redo space or a frame gets it while those run
+//!    that make some. All of them at once would leave it waiting for ever, and the closing for it.
 
-use super::core::Core;
+use super::open_parts::OpenParts;
 use crate::context::Context;
 use crate::error::Result;
 use crate::pool::ReadBuffer;
 use crate::pool::cleaner::{Cleaner, LruFlusher};
 use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::notify::Notify;
 use crate::sync::thread::JoinHandle;
-use crate::sync::wake::Wake;
-use crate::txn::{TxnSystem, give_way};
+use crate::txn::{TxnSystem, yield_cpu};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -33,7 +33,7 @@ const PURGE_PAUSE: Duration = Duration::from_millis(20);
 
 /// When a thread ends, at the closing (rule 3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
+pub enum ShutdownPhase {
     /// Purge, and those that read ahead: they wait for redo space and frames.
     First,
     /// The change buffer's: what is pending holds the checkpoint back.
@@ -42,13 +42,13 @@ pub enum Turn {
     Last,
 }
 
-impl Turn {
-    const ALL: [Turn; 3] = [Turn::First, Turn::Second, Turn::Last];
+impl ShutdownPhase {
+    const ALL: [ShutdownPhase; 3] = [ShutdownPhase::First, ShutdownPhase::Second, ShutdownPhase::Last];
 }
 
 /// A thread, and how its pause is ended.
 struct Running {
-    turn: Turn,
+    phase: ShutdownPhase,
     thread: JoinHandle<()>,
     wake: Box<dyn Fn() + Send + Sync>,
 }
@@ -56,25 +56,25 @@ struct Running {
 /// The threads of one database. Dropping it stops and joins them.
 #[derive(Default)]
 pub struct Background {
-    stop: [Arc<AtomicBool>; Turn::ALL.len()],
+    stop: [Arc<AtomicBool>; ShutdownPhase::ALL.len()],
     threads: Vec<Running>,
 }
 
 impl Background {
-    /// Starts a thread that runs `step` then `pause`, over and over. `wake` ends a pause early.
+    /// Starts a thread that runs `step` then `pause`, over and over. `notify` ends a pause early.
     ///
     /// # Errors
     /// [`crate::Error::Usage`] if the system cannot start a thread.
     pub fn spawn(
         &mut self,
         name: &str,
-        turn: Turn,
+        phase: ShutdownPhase,
         ctx: Arc<Context>,
         mut step: impl FnMut() -> Result<()> + Send + 'static,
         pause: impl Fn() + Send + 'static,
         wake: impl Fn() + Send + Sync + 'static,
     ) -> Result<()> {
-        let stop = self.stop[turn as usize].clone();
+        let stop = self.stop[phase as usize].clone();
         let run = move || {
             while !stop.load(Ordering::Acquire) && !ctx.poison.is_set() {
                 match catch_unwind(AssertUnwindSafe(&mut step)) {
@@ -86,15 +86,15 @@ impl Background {
         };
         let thread = crate::sync::thread::Builder::new().name(format!("hw-{name}")).spawn(run);
         let thread = thread.map_err(|e| crate::error::Error::Usage(format!("cannot start thread {name}: {e}")))?;
-        self.threads.push(Running { turn, thread, wake: Box::new(wake) });
+        self.threads.push(Running { phase, thread, wake: Box::new(wake) });
         Ok(())
     }
 
     /// Stops and joins the threads whose turn it is.
-    pub fn stop(&mut self, turn: Turn) {
-        self.stop[turn as usize].store(true, Ordering::Release);
+    pub fn stop(&mut self, phase: ShutdownPhase) {
+        self.stop[phase as usize].store(true, Ordering::Release);
         let (ending, going_on): (Vec<Running>, Vec<Running>) =
-            self.threads.drain(..).partition(|running| running.turn == turn);
+            self.threads.drain(..).partition(|running| running.phase == phase);
         self.threads = going_on;
         ending.iter().for_each(|running| (running.wake)());
         for running in ending {
@@ -106,11 +106,11 @@ impl Background {
 
 impl Drop for Background {
     fn drop(&mut self) {
-        Turn::ALL.into_iter().for_each(|turn| self.stop(turn));
+        ShutdownPhase::ALL.into_iter().for_each(|phase| self.stop(phase));
     }
 }
 
-impl Core {
+impl OpenParts {
     /// Starts the threads of cleaner, LRU flusher, change buffer, archive and log, and those that read ahead.
     ///
     /// # Errors
@@ -133,7 +133,7 @@ impl Core {
         let archiving = self.archiving.as_ref().map(Arc::downgrade);
         self.ctx.log.on_pressure(Box::new(move || {
             if let Some(ctx) = waker.upgrade() {
-                ctx.pool.cleaner_wake().wake();
+                ctx.pool.cleaner_notify().wake();
             }
             if let Some(changes) = changes.upgrade() {
                 changes.wake().wake();
@@ -147,14 +147,15 @@ impl Core {
             cleaner.step(&ctx.pool, &ctx.log, started.elapsed().as_millis() as u64)?;
             space.discard_step(&ctx);
             if !is_read_only && space.discard_found_step(&ctx) {
-                ctx.pool.cleaner_wake().wake();
+                ctx.pool.cleaner_notify().wake();
             }
             Ok(())
         };
         let interval = Duration::from_millis(self.options.cleaner_interval_ms);
-        let pause = move || pauser.pool.cleaner_wake().wait(interval);
-        self.background
-            .spawn("cleaner", Turn::Last, self.ctx.clone(), step, pause, move || waker.pool.cleaner_wake().wake())
+        let pause = move || pauser.pool.cleaner_notify().wait(interval);
+        self.background.spawn("cleaner", ShutdownPhase::Last, self.ctx.clone(), step, pause, move || {
+            waker.pool.cleaner_notify().wake()
+        })
     }
 
     fn start_lru_flusher(&mut self) -> Result<()> {
@@ -162,8 +163,9 @@ impl Core {
         let (pauser, waker) = (self.ctx.clone(), self.ctx.clone());
         let step = move || flusher.step(&ctx.pool, started.elapsed().as_millis() as u64).map(drop);
         let interval = Duration::from_millis(self.options.cleaner_interval_ms);
-        let pause = move || pauser.pool.lru_wake().wait(interval);
-        self.background.spawn("lru", Turn::Last, self.ctx.clone(), step, pause, move || waker.pool.lru_wake().wake())
+        let pause = move || pauser.pool.lru_notify().wait(interval);
+        self.background
+            .spawn("lru", ShutdownPhase::Last, self.ctx.clone(), step, pause, move || waker.pool.lru_notify().wake())
     }
 
     fn start_change_buffer(&mut self) -> Result<()> {
@@ -176,7 +178,8 @@ impl Core {
         };
         let interval = Duration::from_millis(self.options.cleaner_interval_ms);
         let pause = move || pauser.wake().wait(interval);
-        self.background.spawn("changes", Turn::Second, self.ctx.clone(), step, pause, move || waker.wake().wake())
+        self.background
+            .spawn("changes", ShutdownPhase::Second, self.ctx.clone(), step, pause, move || waker.wake().wake())
     }
 
     fn start_readers(&mut self) -> Result<()> {
@@ -190,23 +193,23 @@ impl Core {
                 ctx.pool.read_ahead_step(&mut buffer);
                 Ok(())
             };
-            let (pause, wake) = (move || pauser.pool.await_wish(READERS_PAUSE), move || waker.pool.stop_readers());
-            self.background.spawn(&format!("read-{n}"), Turn::First, self.ctx.clone(), step, pause, wake)?;
+            let (pause, wake) = (move || pauser.pool.await_request(READERS_PAUSE), move || waker.pool.stop_readers());
+            self.background.spawn(&format!("read-{n}"), ShutdownPhase::First, self.ctx.clone(), step, pause, wake)?;
         }
         Ok(())
     }
 
     fn start_log(&mut self) -> Result<()> {
         let ctx = self.ctx.clone();
-        let bell = Arc::new(Wake::default());
-        let waker = bell.clone();
+        let notify = Arc::new(Notify::default());
+        let waker = notify.clone();
         let step = move || ctx.log.sync_step();
         self.background.spawn(
             "log",
-            Turn::Last,
+            ShutdownPhase::Last,
             self.ctx.clone(),
             step,
-            move || bell.wait(LOG_PAUSE),
+            move || notify.wait(LOG_PAUSE),
             move || waker.wake(),
         )
     }
@@ -214,10 +217,10 @@ impl Core {
 
 /// Starts the purge threads. Each pauses when a step finds nothing to do; all but the first also pause while too few
 /// streams wait. A step that fails is repeated later: purge alone never stops the database.
-pub(super) fn start_purge(core: &mut Core, txns: &Arc<TxnSystem>) -> Result<()> {
-    for others in 0..core.options.purge_threads as usize {
-        let (system, ctx, bell) = (txns.clone(), core.ctx.clone(), Arc::new(Wake::default()));
-        let (again, waker) = (bell.clone(), bell.clone());
+pub(super) fn start_purge(parts: &mut OpenParts, txns: &Arc<TxnSystem>) -> Result<()> {
+    for others in 0..parts.options.purge_threads as usize {
+        let (system, ctx, notify) = (txns.clone(), parts.ctx.clone(), Arc::new(Notify::default()));
+        let (again, waker) = (notify.clone(), notify.clone());
         let step = move || {
             if others > 0 && !system.purge_needs(others) {
                 return Ok(());
@@ -225,7 +228,7 @@ pub(super) fn start_purge(core: &mut Core, txns: &Arc<TxnSystem>) -> Result<()> 
             match system.purge_round(PURGE_BATCH, others == 0) {
                 Ok(0) => {}
                 Ok(_) => {
-                    give_way();
+                    yield_cpu();
                     again.wake();
                 }
                 Err(error) if ctx.poison.is_set() => return Err(error),
@@ -234,12 +237,12 @@ pub(super) fn start_purge(core: &mut Core, txns: &Arc<TxnSystem>) -> Result<()> 
             Ok(())
         };
         let name = format!("purge-{others}");
-        core.background.spawn(
+        parts.background.spawn(
             &name,
-            Turn::First,
-            core.ctx.clone(),
+            ShutdownPhase::First,
+            parts.ctx.clone(),
             step,
-            move || bell.wait(PURGE_PAUSE),
+            move || notify.wait(PURGE_PAUSE),
             move || waker.wake(),
         )?;
     }
@@ -249,20 +252,22 @@ pub(super) fn start_purge(core: &mut Core, txns: &Arc<TxnSystem>) -> Result<()> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::small_core;
+    use crate::testing::small_parts;
     use std::sync::atomic::AtomicU64;
 
     /// A thread that waits for what another one does ends, whichever was started first.
     #[test]
     fn who_waits_for_others_ends_before_them() {
-        let core = small_core();
+        let parts = small_parts();
         let (mut background, done) = (Background::default(), Arc::new(AtomicU64::new(0)));
-        for (turn, name) in [(Turn::Last, "makes"), (Turn::Second, "waits"), (Turn::First, "waits-too")] {
+        for (phase, name) in
+            [(ShutdownPhase::Last, "makes"), (ShutdownPhase::Second, "waits"), (ShutdownPhase::First, "waits-too")]
+        {
             let done = done.clone();
             let step = move || {
                 let before = done.load(Ordering::SeqCst);
-                match turn {
-                    Turn::Last => drop(done.fetch_add(1, Ordering::SeqCst)),
+                match phase {
+                    ShutdownPhase::Last => drop(done.fetch_add(1, Ordering::SeqCst)),
                     _ => {
                         while done.load(Ordering::SeqCst) < before + 20 {
                             std::thread::yield_now();
@@ -272,7 +277,7 @@ mod tests {
                 Ok(())
             };
             background
-                .spawn(name, turn, core.ctx.clone(), step, || std::thread::sleep(Duration::from_millis(1)), || {})
+                .spawn(name, phase, parts.ctx.clone(), step, || std::thread::sleep(Duration::from_millis(1)), || {})
                 .unwrap();
         }
         while done.load(Ordering::SeqCst) < 10 {

@@ -1,6 +1,6 @@
 //! Backups of an open database, and databases made of backups.
 
-use super::database::{Database, Inner};
+use super::database::{Database, DatabaseInner};
 use crate::backup::{self, BackupManifest, BackupOptions, OnBackupProgress, RestoreOptions, RestoreReport};
 use crate::config::Options;
 use crate::error::{Error, Result};
@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 impl Database {
     /// Takes a backup into `dest`, a new or empty folder, while transactions and schema changes go on. What was
-    /// committed before the backup's end LSN is in it, nothing else. `tell` hears of the progress and may end it.
+    /// committed before the backup's end LSN is in it, nothing else. `tell` is called with the progress and may end it.
     ///
-    /// The thread that calls this copies the pages, a second one the redo. Meanwhile emptied space is not given back to
+    /// The thread that calls this copies the pages, a second one the redo. Meanwhile emptied space is not released to
     /// the device, and writers wait if `dest` takes their redo more slowly than they make it by a whole redo log.
     ///
     /// ```
@@ -43,7 +43,7 @@ impl Database {
             let what = "the database was not closed: open it for writing, which recovers it, to take a backup";
             return Err(Error::Usage(what.into()));
         }
-        let Inner { ctx, space, storage, .. } = &*self.inner;
+        let DatabaseInner { ctx, space, storage, .. } = &*self.inner;
         let source = backup::take::Source { ctx, space, storage };
         backup::take::take(&source, dest.as_ref(), options, tell)
     }
@@ -59,7 +59,7 @@ impl Database {
     /// Makes a database in `dir`, a new or empty folder, of a full backup and the incremental ones that follow it, in
     /// order, and of the archived redo that follows, up to the moment that the options say. Everything is verified
     /// before anything is written. The database has a new id; it is closed. What a restore that was cut short has left
-    /// in `dir` is taken away. `tell` hears of the progress and may end the work.
+    /// in `dir` is taken away. `tell` is called with the progress and may end the work.
     ///
     /// # Errors
     /// [`Error::Usage`] if `dir` is not empty, or for a moment that cannot be reached; [`Error::Open`] if another

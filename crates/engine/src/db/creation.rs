@@ -4,14 +4,14 @@
 //! a database in use leaves: a redo log that was never started (generation 1), a doublewrite file of zeros. So a
 //! crash during creation can be done again, but a database that lost its `data` is never overwritten.
 
-use super::core::Manner;
+use super::open_parts::OpenOverrides;
 use crate::config::{Options, PageStoreKind};
 use crate::error::{Error, Result};
-use crate::log::{Log, Remains};
+use crate::log::{Log, LogRemains};
 use crate::probe::{NEW_DATABASE_AT, RECORD_AT};
 use crate::space::header;
 use crate::space::layout::EXTENT_PAGES;
-use crate::store::{FileHeader, Kind, bootstrap};
+use crate::store::{FileHeader, StoreKind, bootstrap};
 use crate::types::PageNo;
 use crate::{page, space};
 use highwater_storage::StorageSet;
@@ -38,7 +38,7 @@ pub(super) fn log_bytes_at_rest(data_bytes: u64) -> u64 {
 }
 
 /// What a new database is made like.
-pub(super) struct Plan {
+pub(super) struct CreationPlan {
     pub header: FileHeader,
     log_bytes: u64,
     /// Bytes of page 0 behind its header, and where they lie.
@@ -49,36 +49,36 @@ pub(super) struct Plan {
 ///
 /// # Errors
 /// An I/O error.
-pub(super) fn plan(storage: &StorageSet, options: &Options, manner: &Manner) -> Result<Plan> {
+pub(super) fn plan(storage: &StorageSet, options: &Options, overrides: &OpenOverrides) -> Result<CreationPlan> {
     let (chosen, probe) = super::probe::choose(storage, options)?;
     let kind = match chosen.page_store {
-        PageStoreKind::OutOfPlace => Kind::OutOfPlace { segment_bytes: options.segment_size },
-        _ => Kind::InPlace,
+        PageStoreKind::OutOfPlace => StoreKind::OutOfPlace { segment_bytes: options.segment_size },
+        _ => StoreKind::InPlace,
     };
     bootstrap::check_kind(storage, kind)?;
     let page_bytes = chosen.page_bytes as usize;
-    let header = FileHeader { page_bytes, database_id: manner.database_id, kind };
+    let header = FileHeader { page_bytes, database_id: overrides.database_id, kind };
     // A block device is used as it is.
-    let first_bytes = if storage.redo.has_fixed_len() { u64::MAX } else { manner.new_log_bytes };
+    let first_bytes = if storage.redo.has_fixed_len() { u64::MAX } else { overrides.new_log_bytes };
     let log_bytes = first_bytes.min(options.log_file_size);
     let mut records = vec![(NEW_DATABASE_AT, chosen.encode())];
     // An opening would find that it is about another page size, and measure again.
     if let Some(probe) = probe.filter(|probe| probe.evidence.page_bytes as usize == page_bytes) {
         records.push((RECORD_AT, probe.encode().to_vec()));
     }
-    Ok(Plan { header, log_bytes, records })
+    Ok(CreationPlan { header, log_bytes, records })
 }
 
 /// Creates a database: the redo log, then the store, whose page 0 is durable last.
 ///
 /// # Errors
 /// An I/O error.
-pub(super) fn create(storage: &StorageSet, plan: &Plan) -> Result<()> {
-    let Plan { header, log_bytes, records } = plan;
+pub(super) fn create(storage: &StorageSet, plan: &CreationPlan) -> Result<()> {
+    let CreationPlan { header, log_bytes, records } = plan;
     Log::create(storage.redo.clone(), *log_bytes, header.database_id)?;
     let mut map = vec![0; header.page_bytes];
     space::format_map_ops(|op| op.apply(&mut map).expect("a zeroed page takes an extent map"));
-    page::header::seal(&mut map, PageNo(1));
+    page::header::stamp(&mut map, PageNo(1));
     let first = header::new_page(*header, FIRST_EXTENTS, records);
     bootstrap::create(storage, FIRST_EXTENTS * EXTENT_PAGES, &first, &map)
 }
@@ -90,15 +90,15 @@ pub(super) fn create(storage: &StorageSet, plan: &Plan) -> Result<()> {
 pub(super) fn check_never_used(storage: &StorageSet) -> Result<()> {
     let (data, redo) = (storage.data.name(), storage.redo.name());
     match Log::remains(&*storage.redo)? {
-        Remains::Nothing | Remains::NeverStarted => {}
-        Remains::Used { database_id, durable_lsn } => {
+        LogRemains::Nothing | LogRemains::NeverStarted => {}
+        LogRemains::Used { database_id, durable_lsn } => {
             return Err(Error::Corrupt(format!(
                 "{data} is empty, but {redo} is the redo log of database {database_id:016x}, which was in use up to \
                  LSN {durable_lsn} at least: the data file was lost; restore a backup of all files. Nothing was \
                  changed. To create a new database instead, remove the files in its folder, and the redo log"
             )));
         }
-        Remains::Foreign => {
+        LogRemains::Foreign => {
             return Err(Error::Incompatible(format!(
                 "{data} is empty, but {redo} is not empty and is no new redo log; it is not overwritten"
             )));

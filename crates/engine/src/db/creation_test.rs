@@ -1,23 +1,23 @@
 //! Creation is done again after a crash, and never over a database that was in use.
 
 use super::*;
-use crate::db::core::Core;
-use crate::testing::{open, small_core, small_options};
+use crate::db::open_parts::OpenParts;
+use crate::testing::{open, small_options, small_parts};
 use highwater_storage::{Device, Faults, MemoryDevice};
 use std::sync::Arc;
 
 /// The files of a database that was in use; `stopped` without being closed.
 fn used(stopped: bool) -> [Vec<u8>; 3] {
-    let mut core = small_core();
-    core.space.prepare(&core.ctx).unwrap();
-    let mut mtr = core.ctx.mtr_with(4096, 1).unwrap();
-    core.space.set_root(&mut mtr, crate::space::ROOT_UNDO, crate::types::PageNo(9));
+    let mut parts = small_parts();
+    parts.space.prepare(&parts.ctx).unwrap();
+    let mut mtr = parts.ctx.mtr_with(4096, 1).unwrap();
+    parts.space.set_root(&mut mtr, crate::space::ROOT_UNDO, crate::types::PageNo(9));
     mtr.commit();
-    core.ctx.pool.flush_all().unwrap();
+    parts.ctx.pool.flush_all().unwrap();
     if !stopped {
-        core.close().unwrap();
+        parts.close().unwrap();
     }
-    core.storage().memory_devices().unwrap().each_ref().map(MemoryDevice::image)
+    parts.storage().memory_devices().unwrap().each_ref().map(MemoryDevice::image)
 }
 
 fn set(files: &[Vec<u8>; 3]) -> StorageSet {
@@ -27,7 +27,7 @@ fn set(files: &[Vec<u8>; 3]) -> StorageSet {
 
 fn refusal(files: &[Vec<u8>; 3]) -> Error {
     let set = set(files);
-    let error = Core::open(set.clone(), small_options()).map(drop).unwrap_err();
+    let error = OpenParts::open(set.clone(), small_options()).map(drop).unwrap_err();
     for (device, file) in [&set.data, &set.redo, &set.doublewrite].into_iter().zip(files) {
         let mut now = vec![0; device.len_bytes().unwrap() as usize];
         device.read_at(0, &mut now).unwrap();
@@ -91,7 +91,7 @@ fn a_creation_cut_short_can_be_done_again() {
         let (storage, faults) = (StorageSet::memory(), Faults::new());
         faults.power_off_after(changes);
         let powered = storage.map(|device| faults.wrap(device));
-        let _ = Core::open(powered, options());
+        let _ = OpenParts::open(powered, options());
         for seed in 0..4 {
             drop(open(storage.cut(seed), options()));
         }

@@ -10,20 +10,20 @@
 //!    parent's may have held; what is dropped there is forgotten (rule 5 of `sync/poison.rs`).
 
 use super::archiving::Archiving;
-use super::core::Core;
 use super::gate::{Gate, SchemaChange};
+use super::open_parts::OpenParts;
 use super::read_txn::ReadTxn;
-use super::write_txn::{Desk, WriteTxn};
+use super::write_txn::{TxnScratch, WriteTxn};
 use crate::config::Options;
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::pool::give_freed_back;
-use crate::probe::Record;
+use crate::pool::release_freed_memory;
+use crate::probe::ProbeRecord;
 use crate::space::Space;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::poison::CLOSED;
-use crate::sync::spread::{Apart, Spares, Spread};
+use crate::sync::sharded::{CachePadded, ObjectPool, Sharded};
 use crate::table::Table;
 use crate::table::catalog::Catalog;
 use crate::table::handle::{Registry, TableShared};
@@ -37,28 +37,28 @@ use std::time::Duration;
 /// are dropped.
 #[derive(Clone)]
 pub struct Database {
-    pub(super) inner: Arc<Inner>,
+    pub(super) inner: Arc<DatabaseInner>,
     /// How long calls of this handle wait for a lock, if not as the option says.
     pub(super) lock_wait_timeout: Option<Duration>,
     /// What transactions hold instead of `inner`, whose count all threads would change.
-    pub(super) open: Arc<Spread<Open>>,
+    pub(super) open: Arc<Sharded<OpenGuard>>,
 }
 
-/// Keeps a database open. Clones are counted by themselves: what has one count for each place keeps threads apart.
+/// Keeps a database open. Clones are counted by themselves: what has one count for each shard keeps threads apart.
 #[derive(Clone)]
-pub(crate) struct Open(Arc<Apart<Arc<Inner>>>);
+pub(crate) struct OpenGuard(Arc<CachePadded<Arc<DatabaseInner>>>);
 
-impl Open {
-    pub(crate) fn new(inner: &Arc<Inner>) -> Open {
-        Open(Arc::new(Apart(inner.clone())))
+impl OpenGuard {
+    pub(crate) fn new(inner: &Arc<DatabaseInner>) -> OpenGuard {
+        OpenGuard(Arc::new(CachePadded(inner.clone())))
     }
 }
 
-impl Deref for Open {
-    type Target = Inner;
+impl Deref for OpenGuard {
+    type Target = DatabaseInner;
 
     #[inline]
-    fn deref(&self) -> &Inner {
+    fn deref(&self) -> &DatabaseInner {
         &self.0
     }
 }
@@ -66,9 +66,9 @@ impl Deref for Open {
 /// What all handles and transactions of a database share. Aligned: they read it all the time, and what lies beside it
 /// may change as often.
 #[repr(align(128))]
-pub(crate) struct Inner {
+pub(crate) struct DatabaseInner {
     /// `None` once closed.
-    pub(super) core: Mutex<Option<Core>>,
+    pub(super) parts: Mutex<Option<OpenParts>>,
     pub(super) ctx: Arc<Context>,
     pub(super) space: Arc<Space>,
     pub(super) txns: Arc<TxnSystem>,
@@ -76,7 +76,7 @@ pub(crate) struct Inner {
     pub(super) registry: Arc<Registry>,
     pub(super) options: Options,
     /// What `auto` means on this device.
-    pub(super) probe: Option<Record>,
+    pub(super) probe: Option<ProbeRecord>,
     /// Set when closing begins: every call of a transaction is an error from then on.
     pub(super) closed: AtomicBool,
     /// The archive of its redo, if one is kept.
@@ -89,7 +89,7 @@ pub(crate) struct Inner {
     /// Counts finished index builds.
     pub(super) schema_version: AtomicU64,
     /// What ended transactions left to the next ones.
-    pub(super) desks: Spares<Desk>,
+    pub(super) txn_scratches: ObjectPool<TxnScratch>,
     /// Dropped when all else is gone.
     pub(super) _freed: FreedMemory,
 }
@@ -106,12 +106,12 @@ const LARGE_POOL_BYTES: u64 = 16 << 20;
 impl Drop for FreedMemory {
     fn drop(&mut self) {
         if self.pool_bytes >= LARGE_POOL_BYTES {
-            give_freed_back();
+            release_freed_memory();
         }
     }
 }
 
-impl Inner {
+impl DatabaseInner {
     pub(crate) fn txn_system(&self) -> &Arc<TxnSystem> {
         &self.txns
     }
@@ -140,26 +140,26 @@ impl Inner {
 
     fn close(&self) -> Result<()> {
         self.ctx.poison.check_owner()?;
-        // Kept until the end: who closes at the same time returns when the database is closed.
-        let mut slot = self.core.lock();
-        let Some(mut core) = slot.take() else { return Ok(()) };
+        // Kept until the end: a thread that closes at the same time returns when the database is closed.
+        let mut slot = self.parts.lock();
+        let Some(mut parts) = slot.take() else { return Ok(()) };
         self.closed.store(true, Ordering::Release);
-        let settled = match self.ctx.poison.is_set() {
+        let flushed = match self.ctx.poison.is_set() {
             true => Ok(()),
             false if self.storage.is_read_only() => Ok(()),
-            false => self.registry.all().iter().try_for_each(|table| table.settle()),
+            false => self.registry.all().iter().try_for_each(|table| table.persist_exact()),
         };
-        let closed = core.close();
+        let closed = parts.close();
         self.ctx.poison.set(CLOSED);
-        settled.and(closed)
+        flushed.and(closed)
     }
 }
 
-impl Drop for Inner {
+impl Drop for DatabaseInner {
     fn drop(&mut self) {
         if self.ctx.poison.check_owner().is_err() {
             // Rule 3. It holds everything else.
-            return std::mem::forget(self.core.get_mut().take());
+            return std::mem::forget(self.parts.get_mut().take());
         }
         // Errors are only returned by `close`.
         let _ = self.close();
@@ -179,7 +179,7 @@ impl Database {
     }
 
     /// The probe of the data device and what it chose; `None` if no option is `auto` or the device is memory.
-    pub fn probe(&self) -> Option<&Record> {
+    pub fn probe(&self) -> Option<&ProbeRecord> {
         self.inner.probe.as_ref()
     }
 
@@ -257,7 +257,7 @@ impl Database {
     /// As [`begin`](Database::begin); [`Error::Usage`] if the database was opened to be read only.
     pub fn begin_with(&self, options: TxnOptions) -> Result<WriteTxn> {
         self.check_writes_wanted()?;
-        WriteTxn::begin(self.open.own(), &self.with_own_timeout(options), Access::ReadWrite)
+        WriteTxn::begin(self.open.local(), &self.with_own_timeout(options), Access::ReadWrite)
     }
 
     /// Begins a transaction that reads one snapshot: what had committed at its first read. It takes no row locks.
@@ -267,7 +267,7 @@ impl Database {
     /// As [`begin`](Database::begin).
     pub fn snapshot(&self) -> Result<ReadTxn> {
         let options = self.with_own_timeout(TxnOptions::default());
-        WriteTxn::begin(self.open.own(), &options, Access::ReadOnly).map(ReadTxn::new)
+        WriteTxn::begin(self.open.local(), &options, Access::ReadOnly).map(ReadTxn::new)
     }
 
     #[cfg(test)]

@@ -10,18 +10,18 @@
 //! 3. A transaction that has locked rows enters before a check that waits: one that is inside may wait for it. So a
 //!    transaction that is not inside and holds no row waits for its turn before it locks its first one; else
 //!    transactions that lock and then write would keep a check out for ever.
-//! 4. While a check is inside, rows can be locked: it waits for nobody.
+//! 4. While a check is inside, rows can be locked: it waits for no transaction.
 //! 5. Every wait ends by a timeout, and when the database stops.
 
 use crate::error::Result;
 use crate::sync::poison::{OnStop, Poison};
-use crate::table::lock::{Change, Mode, TableLock};
+use crate::table::lock::{Change, TableLock, TableLockMode};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// The modes of the lock, as the gate uses them: no-write keeps schema changes out, exclusive everybody.
-const WRITER: Mode = Mode::Read;
-const SCHEMA_CHANGE: Mode = Mode::Write;
+const WRITER: TableLockMode = TableLockMode::Read;
+const SCHEMA_CHANGE: TableLockMode = TableLockMode::Write;
 
 pub(crate) struct Gate(TableLock);
 

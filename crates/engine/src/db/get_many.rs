@@ -8,7 +8,7 @@
 use super::read_txn::ReadTxn;
 use super::write_txn::WriteTxn;
 use crate::error::Result;
-use crate::table::lock::Mode;
+use crate::table::lock::TableLockMode;
 use crate::table::{Row, Table, ValueRef};
 use crate::txn::{TableTrees, check_outside_row_closure};
 
@@ -44,7 +44,7 @@ impl WriteTxn {
             if self.pages_read() > pages_read && named <= n + 1 {
                 named = (n + 1 + AHEAD).min(keys.len());
                 // What is wrong with a key its own look-up says.
-                drop(self.want(table, &keys[n + 1..named]));
+                drop(self.request_leaves(table, &keys[n + 1..named]));
             }
         }
         Ok(rows)
@@ -56,7 +56,7 @@ impl WriteTxn {
     }
 
     /// Names rows by their primary keys that this transaction will read or change soon. Pages of theirs that are not
-    /// in the buffer pool are read side by side while the transaction goes on; else each would be read, and waited for,
+    /// in the buffer pool are read concurrently while the transaction goes on; else each would be read, and waited for,
     /// when its row is reached. A few dozen rows at a time are enough.
     ///
     /// A hint: nothing is locked, and no answer changes. While all pages that are used lie in the buffer pool it does
@@ -91,18 +91,22 @@ impl WriteTxn {
         self.inner.check_running()?;
         let keys = keys.into_iter();
         let rows = keys.size_hint().0.max(1);
-        if self.inner.txn_system().ctx.pool.misses(rows) { self.want(table, keys) } else { Ok(()) }
+        if self.inner.txn_system().ctx.pool.misses(rows) { self.request_leaves(table, keys) } else { Ok(()) }
     }
 
     /// Has the pages of rows read ahead.
-    fn want<'v, K: AsRef<[ValueRef<'v>]>>(&mut self, table: &Table, keys: impl IntoIterator<Item = K>) -> Result<()> {
-        let mut call = self.call(table, Mode::Read)?;
+    fn request_leaves<'v, K: AsRef<[ValueRef<'v>]>>(
+        &mut self,
+        table: &Table,
+        keys: impl IntoIterator<Item = K>,
+    ) -> Result<()> {
+        let mut call = self.call(table, TableLockMode::Read)?;
         let mut leaves = Vec::new();
         for key in keys {
             call.encode_key(key.as_ref())?;
             leaves.extend(call.version.clustered().leaf_ahead(&call.system.ctx, call.key));
         }
-        call.system.ctx.pool.want(&leaves);
+        call.system.ctx.pool.request(&leaves);
         Ok(())
     }
 }

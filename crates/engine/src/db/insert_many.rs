@@ -5,13 +5,13 @@
 //!    same if the caller's code, which makes the rows, panics.
 //! 2. Rows are gathered and inserted in batches; a row can be the reason of an error that a later one gets. After an
 //!    error nothing more is inserted, whatever the caller does.
-//! 3. While pages are missing from the pool, the leaves of a batch's rows are read ahead, side by side, as the rows
+//! 3. While pages are missing from the pool, the leaves of a batch's rows are read ahead, concurrently, as the rows
 //!    come in; not those of rows whose keys ascend, which share leaves.
 
-use super::write_txn::{Call, WriteTxn};
+use super::write_txn::{StatementContext, WriteTxn};
 use crate::error::{Error, Result};
 use crate::table::handle::TableShared;
-use crate::table::lock::Mode;
+use crate::table::lock::TableLockMode;
 use crate::table::{Table, ValueRef};
 use crate::txn::{NewRows, RowsOp, Savepoint, TableTrees, check_outside_row_closure};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -19,8 +19,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 /// Bytes of rows that are inserted at once.
 const BATCH_BYTES: usize = 64 << 10;
 /// Rows whose leaves are read ahead together: those that the queue of wanted pages takes; fewer in a pool that has not
-/// so many frames for each.
-const MOST_NAMED: usize = 96;
+/// this many frames for each.
+const MAX_NAMED: usize = 96;
 const FRAMES_OF_A_NAME: usize = 32;
 
 /// What an insert did.
@@ -30,11 +30,11 @@ pub struct Inserted {
     pub auto_increment: Option<u64>,
 }
 
-impl Call<'_> {
+impl StatementContext<'_> {
     /// Encodes a row that is to be inserted, and its key.
     #[inline]
     pub(super) fn encode_new(&mut self, table: &TableShared, values: &[ValueRef<'_>]) -> Result<Inserted> {
-        let Call { version, key, row, .. } = self;
+        let StatementContext { version, key, row, .. } = self;
         let generated = table.generate(|column| values.get(column).is_some_and(|value| value.is_null()))?;
         let number = generated.map(|(column, number)| (column, ValueRef::UInt(number)));
         version.layout.encode(values, number, row)?;
@@ -50,13 +50,13 @@ impl Call<'_> {
 
 /// Takes the rows of [`WriteTxn::insert_many_with`].
 pub struct Rows<'c> {
-    call: Call<'c>,
+    call: StatementContext<'c>,
     table: &'c TableShared,
     batch: NewRows,
     /// The greatest key so far; rows of the batch whose leaves are read ahead, and how many may be.
     greatest: Vec<u8>,
     named: usize,
-    most_named: usize,
+    max_named: usize,
     inserted: u64,
     has_failed: bool,
 }
@@ -72,7 +72,7 @@ impl Rows<'_> {
         let pushed = self.call.encode_new(self.table, values).and_then(|inserted| {
             self.name_leaf();
             self.batch.push(self.call.key, self.call.row);
-            let is_full = self.batch.bytes() >= BATCH_BYTES || self.named >= self.most_named;
+            let is_full = self.batch.bytes() >= BATCH_BYTES || self.named >= self.max_named;
             if is_full { self.flush().map(|()| inserted) } else { Ok(inserted) }
         });
         self.has_failed = pushed.is_err();
@@ -81,19 +81,19 @@ impl Rows<'_> {
 
     /// Rule 3.
     fn name_leaf(&mut self) {
-        let Call { system, version, key, .. } = &self.call;
+        let StatementContext { system, version, key, .. } = &self.call;
         if **key >= self.greatest {
             self.greatest.clear();
             self.greatest.extend_from_slice(key);
         } else if system.ctx.pool.misses(1) {
             let leaf = version.clustered().leaf_ahead(&system.ctx, key);
-            system.ctx.pool.want(leaf.as_slice());
+            system.ctx.pool.request(leaf.as_slice());
             self.named += 1;
         }
     }
 
     fn flush(&mut self) -> Result<()> {
-        let Call { system, txn, version, .. } = &mut self.call;
+        let StatementContext { system, txn, version, .. } = &mut self.call;
         let rows = self.batch.len() as u64;
         RowsOp { system, txn, table: &***version, rows: &mut self.batch }.insert()?;
         self.batch.clear();
@@ -111,7 +111,7 @@ impl Rows<'_> {
 
     /// Rule 1.
     fn undo(self, before: Savepoint) -> Result<()> {
-        let Call { system, txn, .. } = self.call;
+        let StatementContext { system, txn, .. } = self.call;
         // After a deadlock all is undone already.
         if txn.check_active().is_ok() { system.rollback_to(txn, before) } else { Ok(()) }
     }
@@ -157,12 +157,12 @@ impl WriteTxn {
         table: &Table,
         fill: impl FnOnce(&mut Rows<'_>) -> std::result::Result<(), E>,
     ) -> std::result::Result<u64, E> {
-        let call = self.call(table, Mode::Write)?;
+        let call = self.call(table, TableLockMode::Write)?;
         let before = call.txn.savepoint();
         let batch = NewRows::with_room(BATCH_BYTES + BATCH_BYTES / 8);
-        let most_named = (call.system.ctx.pool.frame_count() / FRAMES_OF_A_NAME).clamp(1, MOST_NAMED);
+        let max_named = (call.system.ctx.pool.frame_count() / FRAMES_OF_A_NAME).clamp(1, MAX_NAMED);
         let (greatest, table) = (Vec::new(), &*table.shared);
-        let mut rows = Rows { call, table, batch, greatest, named: 0, most_named, inserted: 0, has_failed: false };
+        let mut rows = Rows { call, table, batch, greatest, named: 0, max_named, inserted: 0, has_failed: false };
         let filled = || fill(&mut rows).and_then(|()| rows.finish().map_err(E::from));
         let failed = match catch_unwind(AssertUnwindSafe(filled)) {
             Ok(Ok(inserted)) => return Ok(inserted),

@@ -3,40 +3,40 @@
 //! | file | what |
 //! |---|---|
 //! | `database` | the handle; closing |
-//! | `opening`, `core`, `creation`, `pairing`, `probe` | the steps of an opening |
+//! | `opening`, `parts`, `creation`, `file_generations`, `probe` | the steps of an opening |
 //! | `background` | the threads |
 //! | `backup`, `archiving` | backups; the archive of redo |
-//! | `write_txn`, `read_txn`, `table_use` | the calls of a transaction, and the tables it uses |
+//! | `write_txn`, `read_txn`, `locked_tables` | the calls of a transaction, and the tables it uses |
 //! | `insert_many` | many rows inserted by one call |
 //! | `transact` | transactions that are run again |
 //! | `scan` | scans |
 //! | `gate` | keeps transactions that write, schema changes and checks apart |
 //! | `schema_change`, `index_build` | tables and indexes are created and dropped |
-//! | `stepped` | a database whose steps the caller runs, without threads |
+//! | `deterministic` | a database whose steps the caller runs, without threads |
 //! | `rebuild` | secondary indexes are rebuilt from the rows |
 //! | `observe` | counters, latencies, the check |
 
 mod archiving;
 mod background;
 mod backup;
-pub mod core;
 mod creation;
 mod database;
-mod ended_inside;
+mod deferred_end;
+pub mod deterministic;
+mod file_generations;
 mod gate;
 mod get_many;
 mod index_build;
 mod insert_many;
+mod locked_tables;
 mod observe;
+pub mod open_parts;
 mod opening;
-mod pairing;
 mod probe;
 mod read_txn;
 mod rebuild;
 mod scan;
 mod schema_change;
-pub mod stepped;
-mod table_use;
 mod transact;
 mod write_txn;
 

@@ -4,10 +4,10 @@
 //! opening, rollback of what a crash interrupted (it needs the tables), removal of what interrupted schema changes
 //! left, purge.
 
-use super::core::Core;
-use super::database::{Database, FreedMemory, Inner, Open};
+use super::database::{Database, DatabaseInner, FreedMemory, OpenGuard};
 use super::gate::Gate;
-use super::write_txn::MAX_DESKS;
+use super::open_parts::OpenParts;
+use super::write_txn::MAX_TXN_SCRATCHES;
 use crate::change_buffer::IndexPlace;
 use crate::config::Options;
 use crate::error::Result;
@@ -15,7 +15,7 @@ use crate::mtr::MTR_REDO_BYTES;
 use crate::space::ROOT_UNDO;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU64};
-use crate::sync::spread::{Spares, Spread};
+use crate::sync::sharded::{ObjectPool, Sharded};
 use crate::table::catalog::{Catalog, Leftover};
 use crate::table::handle::{Registry, TableShared};
 use crate::table::record::{IndexRecord, TreeRecord};
@@ -32,10 +32,10 @@ impl Database {
     /// recovering from a crash if there was one.
     ///
     /// # Errors
-    /// `Open`, `Incompatible`, `Corrupt`, `BadOption`, an I/O error. A database that was there is then as it was, or
-    /// recovered; nothing is lost.
+    /// `OpenGuard`, `Incompatible`, `Corrupt`, `BadOption`, an I/O error. A database that was there is then as it was,
+    /// or recovered; nothing is lost.
     pub fn open(dir: impl AsRef<Path>, options: Options) -> Result<Database> {
-        Database::open_core(Core::open_dir(dir.as_ref(), options)?)
+        Database::open_core(OpenParts::open_dir(dir.as_ref(), options)?)
     }
 
     /// As [`open`](Database::open), on devices of your own.
@@ -43,7 +43,7 @@ impl Database {
     /// # Errors
     /// As [`open`](Database::open).
     pub fn open_storage(storage: StorageSet, options: Options) -> Result<Database> {
-        Database::open_core(Core::open(storage, options)?)
+        Database::open_core(OpenParts::open(storage, options)?)
     }
 
     /// Opens an existing database to read it only: not a byte of its files is written, so they may lie on a file system
@@ -55,7 +55,7 @@ impl Database {
     /// # Errors
     /// As [`open`](Database::open).
     pub fn open_read_only(dir: impl AsRef<Path>, options: Options) -> Result<Database> {
-        Database::assemble(Core::open_dir_read_only(dir.as_ref(), options)?, Core::start_threads)
+        Database::assemble(OpenParts::open_dir_read_only(dir.as_ref(), options)?, OpenParts::start_threads)
     }
 
     /// Opens an existing database on devices of your own, recovering it if need be, but does not purge: for programs
@@ -65,21 +65,21 @@ impl Database {
     /// As [`open`](Database::open).
     pub fn open_storage_idle(storage: StorageSet, options: Options) -> Result<Database> {
         let options = Options { create_if_missing: false, ..options };
-        Database::assemble(Core::open(storage, options)?, Core::start_threads)
+        Database::assemble(OpenParts::open(storage, options)?, OpenParts::start_threads)
     }
 
-    fn open_core(core: Core) -> Result<Database> {
-        let database = Database::assemble(core, Core::start_threads)?;
-        if let Some(core) = database.inner.core.lock().as_mut() {
-            super::background::start_purge(core, &database.inner.txns)?;
+    fn open_core(parts: OpenParts) -> Result<Database> {
+        let database = Database::assemble(parts, OpenParts::start_threads)?;
+        if let Some(parts) = database.inner.parts.lock().as_mut() {
+            super::background::start_purge(parts, &database.inner.txns)?;
         }
         Ok(database)
     }
 
     /// Everything but purge; `start` starts the threads of the parts below.
-    pub(super) fn assemble(mut core: Core, start: impl FnOnce(&mut Core) -> Result<()>) -> Result<Database> {
-        let (ctx, space) = (core.ctx.clone(), core.space.clone());
-        let catalog = Arc::new(Catalog::open(ctx.clone(), space.clone(), core.storage().is_read_only())?);
+    pub(super) fn assemble(mut parts: OpenParts, start: impl FnOnce(&mut OpenParts) -> Result<()>) -> Result<Database> {
+        let (ctx, space) = (parts.ctx.clone(), parts.space.clone());
+        let catalog = Arc::new(Catalog::open(ctx.clone(), space.clone(), parts.storage().is_read_only())?);
         let (tables, leftovers) = catalog.load()?;
         let registry = Arc::new(Registry::default());
         let records = tables.iter().flat_map(|entry| &entry.indexes);
@@ -87,11 +87,11 @@ impl Database {
         for entry in tables {
             registry.add(TableShared::open(&catalog, entry, ctx.pool.page_bytes()));
         }
-        let txns = open_transactions(&core)?;
+        let txns = open_transactions(&parts)?;
         // The rollbacks that follow may need more redo than fits between two checkpoints.
-        start(&mut core)?;
+        start(&mut parts)?;
         catalog.trees().make_missing()?;
-        core.changes.finish_opening(&indexes, core.storage().is_read_only())?;
+        parts.changes.finish_opening(&indexes, parts.storage().is_read_only())?;
         let tables: Arc<dyn Tables> = registry.clone();
         txns.recover(&tables)?;
         for leftover in leftovers {
@@ -101,26 +101,26 @@ impl Database {
             }
         }
         let gate = Gate::new(&ctx.poison);
-        let inner = Inner {
+        let inner = DatabaseInner {
             space,
             ctx,
             txns,
             catalog,
             registry,
-            options: core.options.clone(),
-            probe: core.probe.clone(),
-            archiving: core.archiving.clone(),
-            storage: core.storage().clone(),
-            _freed: FreedMemory { pool_bytes: core.options.buffer_pool_size },
-            core: Mutex::new(Some(core)),
+            options: parts.options.clone(),
+            probe: parts.probe.clone(),
+            archiving: parts.archiving.clone(),
+            storage: parts.storage().clone(),
+            _freed: FreedMemory { pool_bytes: parts.options.buffer_pool_size },
+            parts: Mutex::new(Some(parts)),
             gate,
             schema: Mutex::new(()),
             schema_version: AtomicU64::new(0),
-            desks: Spares::new(MAX_DESKS),
+            txn_scratches: ObjectPool::new(MAX_TXN_SCRATCHES),
             closed: AtomicBool::new(false),
         };
         let inner = Arc::new(inner);
-        Ok(Database { lock_wait_timeout: None, open: Arc::new(Spread::of(|| Open::new(&inner))), inner })
+        Ok(Database { lock_wait_timeout: None, open: Arc::new(Sharded::of(|| OpenGuard::new(&inner))), inner })
     }
 }
 
@@ -130,8 +130,8 @@ fn place_of(index: &IndexRecord) -> IndexPlace {
 }
 
 /// The transaction system; in a new database it is created first.
-fn open_transactions(core: &Core) -> Result<Arc<TxnSystem>> {
-    let (ctx, space) = (&core.ctx, &core.space);
+fn open_transactions(parts: &OpenParts) -> Result<Arc<TxnSystem>> {
+    let (ctx, space) = (&parts.ctx, &parts.space);
     if space.root(ROOT_UNDO).is_none() {
         space.with_room(ctx, || {
             let mut mtr = ctx.mtr_with(MTR_REDO_BYTES, 1)?;
@@ -140,8 +140,8 @@ fn open_transactions(core: &Core) -> Result<Arc<TxnSystem>> {
             Ok(())
         })?;
     }
-    let Options { max_purge_lag, max_purge_lag_delay: max_delay_us, .. } = core.options;
-    let system = TxnSystem::open(ctx.clone(), space.clone(), core.changes.clone())?;
+    let Options { max_purge_lag, max_purge_lag_delay: max_delay_us, .. } = parts.options;
+    let system = TxnSystem::open(ctx.clone(), space.clone(), parts.changes.clone())?;
     let system = system.with_lag_limits(LagLimits { max_purge_lag, max_delay_us });
-    Ok(Arc::new(system.with_lock_timeout(Duration::from_millis(core.options.lock_wait_timeout_ms))))
+    Ok(Arc::new(system.with_lock_timeout(Duration::from_millis(parts.options.lock_wait_timeout_ms))))
 }

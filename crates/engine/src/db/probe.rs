@@ -13,8 +13,8 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::page::PageOp;
 use crate::probe::{
-    Evidence, Known, NewDatabase, RECORD_AT, RECORD_BYTES, Record, Region, choose_new, measure, needs_evidence,
-    rows_page,
+    Evidence, KnownDevice, NewDatabase, ProbeRecord, RECORD_AT, RECORD_BYTES, Region, choose_new, measure,
+    needs_evidence, rows_page,
 };
 use crate::store::{DOUBLEWRITE_START_BYTES, packing_us};
 use crate::types::PageNo;
@@ -24,7 +24,7 @@ use highwater_storage::{Device, StorageSet};
 ///
 /// # Errors
 /// An I/O error.
-pub(super) fn settle(ctx: &Context, options: &Options) -> Result<Option<Record>> {
+pub(super) fn choose_for_device(ctx: &Context, options: &Options) -> Result<Option<ProbeRecord>> {
     if options.flush_neighbors != FlushNeighbors::Auto {
         return Ok(None);
     }
@@ -36,11 +36,11 @@ pub(super) fn settle(ctx: &Context, options: &Options) -> Result<Option<Record>>
         (_, None) => return Ok(None),
         (_, Some(scratch)) => {
             // From here on what the scratch space held is gone.
-            store.settle()?;
+            store.make_standalone()?;
             ctx.log.note_store_mark(store.mark());
             ctx.log.mark_durable()?;
             let evidence = take(scratch, options.flush_method, page_bytes)?;
-            let record = Record::new(&device, options.flush_method, evidence);
+            let record = ProbeRecord::new(&device, options.flush_method, evidence);
             keep(ctx, &record)?;
             record
         }
@@ -54,16 +54,16 @@ pub(super) fn settle(ctx: &Context, options: &Options) -> Result<Option<Record>>
 ///
 /// # Errors
 /// An I/O error.
-pub(super) fn choose(storage: &StorageSet, options: &Options) -> Result<(NewDatabase, Option<Record>)> {
+pub(super) fn choose(storage: &StorageSet, options: &Options) -> Result<(NewDatabase, Option<ProbeRecord>)> {
     let device = storage.data.identity().filter(|_| needs_evidence(options));
     let Some(device) = device.filter(|device| storage.doublewrite.identity().as_ref() == Some(device)) else {
-        return Ok((choose_new(options, &Known::default()), None));
+        return Ok((choose_new(options, &KnownDevice::default()), None));
     };
     let evidence = measure_unused(&*storage.doublewrite, options.flush_method)?;
     let page = rows_page(MEASURED_PAGE_BYTES);
     let [lz4_us, zstd_us] = [PageCompression::Lz4, PageCompression::Zstd].map(|codec| packing_us(&page, codec));
-    let chosen = choose_new(options, &Known { evidence, lz4_us, zstd_us });
-    Ok((chosen, evidence.map(|evidence| Record::new(&device, options.flush_method, evidence))))
+    let chosen = choose_new(options, &KnownDevice { evidence, lz4_us, zstd_us });
+    Ok((chosen, evidence.map(|evidence| ProbeRecord::new(&device, options.flush_method, evidence))))
 }
 
 /// Page size that is measured before one is chosen.
@@ -84,13 +84,13 @@ fn take(scratch: &dyn Device, method: FlushMethod, page_bytes: usize) -> Result<
     Ok(evidence)
 }
 
-fn kept(ctx: &Context) -> Result<Option<Record>> {
+fn kept(ctx: &Context) -> Result<Option<ProbeRecord>> {
     let page = ctx.pool.fix_s(PageNo(0))?;
-    Ok(Record::decode(&page))
+    Ok(ProbeRecord::decode(&page))
 }
 
 /// In page 0, by a mini-transaction: durable with the next commit or checkpoint, its loss before that does no harm.
-fn keep(ctx: &Context, record: &Record) -> Result<()> {
+fn keep(ctx: &Context, record: &ProbeRecord) -> Result<()> {
     const _: () = assert!(RECORD_AT + RECORD_BYTES <= 4096);
     let mut mtr = ctx.mtr()?;
     let page = mtr.fix_x(PageNo(0))?;

@@ -15,14 +15,14 @@ use crate::inspect::OnProgress;
 use crate::table::TableDefinition;
 use crate::table::handle::TableShared;
 use crate::table::lock::Change;
-use crate::table::record::{IndexRecord, State};
+use crate::table::record::{IndexRecord, ObjectState};
 use crate::table::schema::PRIMARY;
 use crate::table::version::Secondary;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Times that an index is built before it is given up, since transactions write the table each time.
-const MOST_BUILDS: usize = 3;
+const MAX_BUILDS: usize = 3;
 
 /// What a repair did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -103,12 +103,12 @@ impl Database {
         entry.definition = (*definition).clone();
         drop(entry);
         self.make_current(&shared, &others, definition, tree);
-        debug_assert_eq!(old.state, State::Dropping);
+        debug_assert_eq!(old.state, ObjectState::Dropping);
         inner.txns.changes.discard(old.tree.id)?;
         inner.catalog.finish_drop_index(before.id, &old)
     }
 
-    /// The new tree, once nobody uses the table any more: readers may still use the old one. A transaction that had
+    /// The new tree, once no thread uses the table any more: readers may still use the old one. A transaction that had
     /// read may write before that, and then it is built again.
     fn rebuilt(
         &self,
@@ -118,7 +118,7 @@ impl Database {
         definition: &Arc<TableDefinition>,
     ) -> Result<(IndexRecord, Arc<BTree>)> {
         let timeout = self.timeout();
-        for _ in 0..MOST_BUILDS {
+        for _ in 0..MAX_BUILDS {
             change.no_write(timeout)?;
             let (record, tree) = self.build_index(table, others, definition)?;
             let was_written = change.exclusive(timeout);

@@ -53,7 +53,7 @@ fn a_damaged_page_and_a_lost_entry_are_repaired() {
     damage(&storage, first, |page| page[100] ^= 1);
     damage(&storage, second, |page| {
         PageOp::NodeRemove { slot: 2 }.apply(page).unwrap();
-        header::seal(page, second);
+        header::stamp(page, second);
     });
     let db = open(&storage);
     let report = repair(&db);
@@ -130,7 +130,7 @@ fn equal_rows_of_a_unique_index_are_refused() {
     let new = if find(code).is_some() { other.to_le_bytes() } else { other.to_be_bytes() };
     damage(&storage, rows, |page| {
         PageOp::NodeSplice { slot: slot as u16, at: at as u16, remove: 4, bytes: &new }.apply(page).unwrap();
-        header::seal(page, rows);
+        header::stamp(page, rows);
     });
     let db = open(&storage);
     let report = repair(&db);

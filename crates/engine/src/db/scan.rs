@@ -9,13 +9,13 @@
 //! 4. A row that an iterator delivers was copied out of its page. Only [`Scan::visit`] shows rows under a page's latch:
 //!    its closure runs to its end before the page can change, and the engine is closed to it.
 
-use super::ended_inside::CallWithClosure;
+use super::deferred_end::ClosureCall;
 use super::write_txn::{HAS_NOT_ENDED, WriteTxn};
 use crate::error::{Error, Result};
 use crate::table::key::{KeyLayout, successor};
 use crate::table::version::TableVersion;
 use crate::table::{Row, RowRef, Table, TableDefinition, Value, ValueRef};
-use crate::txn::{Cursor, Isolation, LockMode, Look, ScanOptions};
+use crate::txn::{Cursor, Isolation, LockMode, RowVisitor, ScanOptions};
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
@@ -158,8 +158,8 @@ impl<'s, 'v> Scan<'s, 'v> {
     /// # Errors
     /// As [`iter`](Self::iter) and [`ScanIter::next_ref`].
     pub fn first(self) -> Result<Option<Row>> {
-        let most = self.limit.min(1);
-        self.limit(most).iter()?.next().transpose()
+        let max = self.limit.min(1);
+        self.limit(max).iter()?.next().transpose()
     }
 
     /// Hands each row to `look`, until it says stop: the fastest way through a table, since rows are looked at where
@@ -413,8 +413,8 @@ impl WriteTxn {
     }
 
     /// Hands the rows that are left of a scan to `look`, until it says stop.
-    pub(crate) fn look(&mut self, cursor: &mut Cursor, look: &mut Look<'_>) -> Result<()> {
-        let _over = CallWithClosure;
+    pub(crate) fn look(&mut self, cursor: &mut Cursor, look: &mut RowVisitor<'_>) -> Result<()> {
+        let _over = ClosureCall;
         loop {
             self.inner.check_not_closed()?;
             let goes_on = cursor.look(self.inner.txn_system(), self.txn.as_mut().expect(HAS_NOT_ENDED), look);

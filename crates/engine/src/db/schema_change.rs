@@ -1,7 +1,7 @@
 //! Creating and dropping tables and indexes.
 //!
 //! Rules
-//! 1. Changes of a table come one at a time (`table/lock.rs`). Those of different tables go on side by side; they
+//! 1. Changes of a table come one at a time (`table/lock.rs`). Those of different tables go on concurrently; they
 //!    hold the schema mutex while they change the catalog and the registry, and not while they wait for transactions or
 //!    fill an index.
 //! 2. Each is inside the gate (`gate.rs`) from its begin to its end. A check, which is alone there, meets no change.
@@ -10,7 +10,7 @@
 //! 4. An index is used by transactions that began after it became current. So the version that they compare is drawn
 //!    then, under the schema mutex, not when the index is begun.
 
-use super::database::{Database, Open};
+use super::database::{Database, OpenGuard};
 use super::index_build;
 use super::write_txn::WriteTxn;
 use crate::btree::BTree;
@@ -19,7 +19,7 @@ use crate::sync::atomic::Ordering;
 use crate::table::handle::TableShared;
 use crate::table::key::KeyLayout;
 use crate::table::lock::Change;
-use crate::table::record::{IndexRecord, State};
+use crate::table::record::{IndexRecord, ObjectState};
 use crate::table::version::{Secondary, TableVersion};
 use crate::table::{IndexDefinition, Schema, Table, TableDefinition};
 use crate::txn::{Access, ReadView, TxnOptions};
@@ -94,7 +94,7 @@ impl Database {
         change.exclusive(self.timeout())?;
         let _schema = inner.schema.lock();
         let mut entry = table.entry.lock();
-        inner.catalog.set_table_state(&mut entry, State::Dropping)?;
+        inner.catalog.set_table_state(&mut entry, ObjectState::Dropping)?;
         change.set_dropped();
         inner.registry.remove(&table);
         entry.indexes.iter().try_for_each(|index| inner.txns.changes.discard(index.tree.id))?;
@@ -118,7 +118,7 @@ impl Database {
         change.no_write(self.timeout())?;
         let (mut record, tree) = self.build_index(&shared, &before.indexes, &definition)?;
         let _schema = inner.schema.lock();
-        if let Err(error) = inner.catalog.set_index_state(before.id, &mut record, State::Ready) {
+        if let Err(error) = inner.catalog.set_index_state(before.id, &mut record, ObjectState::Ready) {
             self.discard_index(before.id, &record);
             return Err(error);
         }
@@ -147,7 +147,7 @@ impl Database {
         change.exclusive(self.timeout())?;
         let _schema = inner.schema.lock();
         let mut entry = shared.entry.lock();
-        inner.catalog.set_index_state(before.id, &mut entry.indexes[at], State::Dropping)?;
+        inner.catalog.set_index_state(before.id, &mut entry.indexes[at], ObjectState::Dropping)?;
         let record = entry.indexes.remove(at);
         entry.definition.indexes.remove(at);
         let mut indexes = before.indexes.clone();
@@ -188,10 +188,11 @@ impl Database {
         };
         let tree = inner.catalog.open_index_tree(&record);
         let version = with_new_tree(&before, others, definition.clone(), tree.clone(), (u64::MAX, ReadView::default()));
-        let built = WriteTxn::begin(&Open::new(inner), &TxnOptions::default(), Access::ReadWrite).and_then(|txn| {
-            let (handle, batch_bytes) = (Table { shared: table.clone() }, index_build::batch_bytes(&inner.ctx));
-            index_build::build(&inner.ctx, &inner.storage, txn, &handle, &version, batch_bytes)
-        });
+        let built =
+            WriteTxn::begin(&OpenGuard::new(inner), &TxnOptions::default(), Access::ReadWrite).and_then(|txn| {
+                let (handle, batch_bytes) = (Table { shared: table.clone() }, index_build::batch_bytes(&inner.ctx));
+                index_build::build(&inner.ctx, &inner.storage, txn, &handle, &version, batch_bytes)
+            });
         if let Err(error) = built {
             let _schema = inner.schema.lock();
             self.discard_index(before.id, &record);

@@ -16,10 +16,10 @@ use crate::txn::TxnOptions;
 use std::time::Duration;
 
 /// How often a transaction is run at most.
-const MOST_ATTEMPTS: u32 = 100;
+const MAX_ATTEMPTS: u32 = 100;
 /// The longest pause before the third attempt; it doubles with each, up to the greatest.
 const PAUSE: Duration = Duration::from_micros(100);
-const GREATEST_PAUSE: Duration = Duration::from_millis(50);
+const MAX_PAUSE: Duration = Duration::from_millis(50);
 
 impl Database {
     /// Runs `work` in a transaction and commits it. If `work` returns an error the transaction is rolled back; after a
@@ -69,7 +69,7 @@ impl Database {
                 Err(error) => error,
             };
             let leads_to_another = error.is_retryable() && !matches!(error, Error::LockWaitTimeout);
-            if !leads_to_another || attempt == MOST_ATTEMPTS {
+            if !leads_to_another || attempt == MAX_ATTEMPTS {
                 return Err(error);
             }
             txn.rollback()?;
@@ -79,11 +79,11 @@ impl Database {
     }
 }
 
-/// The pause after so many attempts (rule 3).
+/// The pause after this many attempts (rule 3).
 fn pause_before(attempts: u32) -> Duration {
     let greatest = match attempts {
         1 => Duration::ZERO,
-        _ => (PAUSE * 2_u32.saturating_pow(attempts.min(20) - 2)).min(GREATEST_PAUSE),
+        _ => (PAUSE * 2_u32.saturating_pow(attempts.min(20) - 2)).min(MAX_PAUSE),
     };
     greatest.mul_f64(fastrand::f64())
 }
@@ -95,9 +95,9 @@ mod tests {
     #[test]
     fn pauses_grow_to_a_limit() {
         assert_eq!(pause_before(1), Duration::ZERO);
-        for (attempts, greatest) in [(2, PAUSE), (3, 2 * PAUSE), (11, GREATEST_PAUSE * 2), (99, GREATEST_PAUSE)] {
+        for (attempts, greatest) in [(2, PAUSE), (3, 2 * PAUSE), (11, MAX_PAUSE * 2), (99, MAX_PAUSE)] {
             assert!((0..100).all(|_| pause_before(attempts) <= greatest), "{attempts}");
         }
-        assert!((0..100).any(|_| pause_before(99) > GREATEST_PAUSE / 2));
+        assert!((0..100).any(|_| pause_before(99) > MAX_PAUSE / 2));
     }
 }

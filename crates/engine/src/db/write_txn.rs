@@ -4,19 +4,19 @@
 //! 1. A failed call leaves the transaction as it was before the call, except [`Error::Deadlock`]: then all of it is
 //!    rolled back already, and only `rollback` or dropping it is left to do.
 //! 2. Dropping a transaction rolls it back; inside the closure of a `modify` or a `visit`, when that call is over
-//!    (`ended_inside`).
+//!    (`deferred_end`).
 //! 3. Once the database is closed every call is [`Error::Closed`], also a call that would need nothing of the database.
 //! 4. Keys and rows are built in buffers that go from one transaction to the next: no allocation per call but the row
 //!    that is returned.
 
-use super::database::{Inner, Open};
-use super::ended_inside::{CallWithClosure, put_aside};
+use super::database::{DatabaseInner, OpenGuard};
+use super::deferred_end::{ClosureCall, defer_end};
 use super::insert_many::Inserted;
+use super::locked_tables::LockedTables;
 use super::scan::Scan;
-use super::table_use::TableUses;
 use crate::error::{Error, Result};
 use crate::table::handle::TableShared;
-use crate::table::lock::Mode;
+use crate::table::lock::TableLockMode;
 use crate::table::version::TableVersion;
 use crate::table::{Changes, Row, RowRef, Table, ValueRef};
 use crate::txn::{
@@ -24,8 +24,8 @@ use crate::txn::{
 };
 use std::sync::Arc;
 
-/// Desks kept for the next transactions, for each place that threads have.
-pub(super) const MAX_DESKS: usize = 8;
+/// Desks kept for the next transactions, for each shard that threads have.
+pub(super) const MAX_TXN_SCRATCHES: usize = 8;
 
 pub(super) const HAS_NOT_ENDED: &str =
     "only `commit`, `rollback` and `drop` take the transaction, and they take its owner";
@@ -40,22 +40,22 @@ pub struct WriteTxn {
     /// It is inside the database's gate: it has written.
     is_inside: bool,
     /// `None` only while it is dropped.
-    desk: Option<Box<Desk>>,
+    scratch: Option<Box<TxnScratch>>,
     // Dropped last: it may be what keeps the database open.
-    pub(super) inner: Open,
+    pub(super) inner: OpenGuard,
 }
 
 /// What a transaction works with and leaves to the next one.
 #[derive(Default)]
-pub(super) struct Desk {
-    tables: TableUses,
+pub(super) struct TxnScratch {
+    tables: LockedTables,
     key: Vec<u8>,
     row: Vec<u8>,
 }
 
 /// The parts of a call, borrowed apart.
-pub(super) struct Call<'a> {
-    inner: &'a Inner,
+pub(super) struct StatementContext<'a> {
+    inner: &'a DatabaseInner,
     pub(super) system: &'a TxnSystem,
     pub(super) txn: &'a mut Txn,
     pub(super) version: &'a Arc<TableVersion>,
@@ -64,7 +64,7 @@ pub(super) struct Call<'a> {
 }
 
 impl WriteTxn {
-    pub(crate) fn begin(inner: &Open, options: &TxnOptions, access: Access) -> Result<WriteTxn> {
+    pub(crate) fn begin(inner: &OpenGuard, options: &TxnOptions, access: Access) -> Result<WriteTxn> {
         inner.check_running()?;
         let schema_version = inner.schema_version();
         Ok(WriteTxn {
@@ -72,7 +72,7 @@ impl WriteTxn {
             inner: inner.clone(),
             schema_version,
             is_inside: false,
-            desk: Some(inner.desks.take().unwrap_or_default()),
+            scratch: Some(inner.txn_scratches.take().unwrap_or_default()),
         })
     }
 
@@ -84,8 +84,9 @@ impl WriteTxn {
         other.schema_version = self.schema_version;
         let txn = self.txn.as_mut().expect(HAS_NOT_ENDED);
         other.txn.as_mut().expect(HAS_NOT_ENDED).share_view(system, txn);
-        let [desk, of_other] = [&mut self.desk, &mut other.desk].map(|desk| desk.as_mut().expect(HAS_NOT_ENDED));
-        desk.tables.share_with(&mut of_other.tables);
+        let [scratch, of_other] =
+            [&mut self.scratch, &mut other.scratch].map(|scratch| scratch.as_mut().expect(HAS_NOT_ENDED));
+        scratch.tables.share_with(&mut of_other.tables);
         Ok(other)
     }
 
@@ -95,9 +96,9 @@ impl WriteTxn {
     /// `DuplicateKey`, `BadValue` (names the column), `RowTooLarge`, `KeyTooLong`, a lock or I/O error.
     #[inline]
     pub fn insert(&mut self, table: &Table, values: &[ValueRef<'_>]) -> Result<Inserted> {
-        let mut call = self.call(table, Mode::Write)?;
+        let mut call = self.call(table, TableLockMode::Write)?;
         let inserted = call.encode_new(&table.shared, values)?;
-        let Call { system, txn, version, key, row, .. } = call;
+        let StatementContext { system, txn, version, key, row, .. } = call;
         RowOp { system, txn, table: &**version, key }.insert(row)?;
         Ok(inserted)
     }
@@ -181,10 +182,10 @@ impl WriteTxn {
         key: &[ValueRef<'_>],
         mut change: impl FnMut(RowRef<'_>, &mut Changes<'_>),
     ) -> Result<bool> {
-        let _over = CallWithClosure;
-        let mut call = self.call(table, Mode::Write)?;
+        let _over = ClosureCall;
+        let mut call = self.call(table, TableLockMode::Write)?;
         call.encode_key(key)?;
-        let Call { system, version, .. } = call;
+        let StatementContext { system, version, .. } = call;
         let mut moves = false;
         let op = RowOp { system, txn: call.txn, table: &**version, key: call.key };
         let found = op.update(&mut |old, new| {
@@ -206,9 +207,9 @@ impl WriteTxn {
     /// `BadValue` if the key does not fit, a lock wait timeout, a deadlock, a write conflict, an I/O error.
     #[inline]
     pub fn delete(&mut self, table: &Table, key: &[ValueRef<'_>]) -> Result<bool> {
-        let mut call = self.call(table, Mode::Write)?;
+        let mut call = self.call(table, TableLockMode::Write)?;
         call.encode_key(key)?;
-        let Call { inner, system, txn, version, key, .. } = call;
+        let StatementContext { inner, system, txn, version, key, .. } = call;
         let found = RowOp { system, txn, table: &**version, key }.delete()?;
         inner.check_running()?;
         Ok(found)
@@ -272,16 +273,16 @@ impl WriteTxn {
     /// Locks the table at its first use; returns its place among the tables in use. Every call that reads or writes a
     /// table begins here: inside a row closure it is refused before it waits for anything or takes a number.
     #[inline]
-    fn using(&mut self, table: &Table, mode: Mode) -> Result<usize> {
+    fn using(&mut self, table: &Table, mode: TableLockMode) -> Result<usize> {
         check_outside_row_closure()?;
         self.inner.check_not_closed()?;
         let txn = self.txn.as_ref().expect(HAS_NOT_ENDED);
         let timeout = txn.lock_timeout();
-        if mode == Mode::Write && !self.is_inside {
+        if mode == TableLockMode::Write && !self.is_inside {
             self.inner.gate.enter_writer(timeout, || txn.holds_rows())?;
             self.is_inside = true;
         }
-        let tables = &mut self.desk.as_mut().expect(HAS_NOT_ENDED).tables;
+        let tables = &mut self.scratch.as_mut().expect(HAS_NOT_ENDED).tables;
         if let Some(at) = tables.find(&table.shared, mode, timeout)? {
             return Ok(at);
         }
@@ -302,10 +303,10 @@ impl WriteTxn {
     }
 
     #[inline]
-    pub(super) fn call(&mut self, table: &Table, mode: Mode) -> Result<Call<'_>> {
+    pub(super) fn call(&mut self, table: &Table, mode: TableLockMode) -> Result<StatementContext<'_>> {
         let at = self.using(table, mode)?;
-        let Desk { tables, key, row } = &mut **self.desk.as_mut().expect(HAS_NOT_ENDED);
-        Ok(Call {
+        let TxnScratch { tables, key, row } = &mut **self.scratch.as_mut().expect(HAS_NOT_ENDED);
+        Ok(StatementContext {
             inner: &self.inner,
             system: self.inner.txn_system(),
             txn: self.txn.as_mut().expect(HAS_NOT_ENDED),
@@ -324,9 +325,9 @@ impl WriteTxn {
         lock: LockMode,
     ) -> Result<Option<(&Arc<TableVersion>, &[u8])>> {
         self.before_read(lock)?;
-        let mut call = self.call(table, Mode::Read)?;
+        let mut call = self.call(table, TableLockMode::Read)?;
         call.encode_key(key)?;
-        let Call { inner, system, txn, version, key, row } = call;
+        let StatementContext { inner, system, txn, version, key, row } = call;
         let found = RowOp { system, txn, table: &**version, key }.get(lock, row)?;
         inner.check_running()?;
         Ok(found.then_some((version, row)))
@@ -345,8 +346,8 @@ impl WriteTxn {
         table: &Table,
         index: Option<&str>,
     ) -> Result<(Arc<TableVersion>, Option<usize>)> {
-        let at = self.using(table, Mode::Read)?;
-        let tables = &mut self.desk.as_mut().expect(HAS_NOT_ENDED).tables;
+        let at = self.using(table, TableLockMode::Read)?;
+        let tables = &mut self.scratch.as_mut().expect(HAS_NOT_ENDED).tables;
         let index = match index {
             Some(name) => tables.index_position(at, name)?,
             None => None,
@@ -359,21 +360,21 @@ impl Drop for WriteTxn {
     fn drop(&mut self) {
         if self.inner.ctx.poison.check_owner().is_err() {
             // The parent's: to roll it back, or to let its locks go, would wait for the parent's threads.
-            return std::mem::forget((self.txn.take(), self.desk.take()));
+            return std::mem::forget((self.txn.take(), self.scratch.take()));
         }
         if self.txn.is_some() && check_outside_row_closure().is_err() {
-            let (txn, desk, inner) = (self.txn.take(), self.desk.take(), self.inner.clone());
+            let (txn, scratch, inner) = (self.txn.take(), self.scratch.take(), self.inner.clone());
             let (schema_version, is_inside) = (self.schema_version, std::mem::take(&mut self.is_inside));
-            return put_aside(WriteTxn { txn, desk, inner, schema_version, is_inside });
+            return defer_end(WriteTxn { txn, scratch, inner, schema_version, is_inside });
         }
         if let Some(txn) = self.txn.take() {
             // A rollback that fails leaves the transaction active; recovery will undo it.
             let _ = self.inner.txn_system().rollback(txn);
         }
-        if let Some(mut desk) = self.desk.take() {
-            desk.tables.release();
-            if desk.row.capacity() <= KEPT_ROW_BYTES {
-                self.inner.desks.keep(desk);
+        if let Some(mut scratch) = self.scratch.take() {
+            scratch.tables.release();
+            if scratch.row.capacity() <= KEPT_ROW_BYTES {
+                self.inner.txn_scratches.keep(scratch);
             }
         }
         if self.is_inside {
@@ -382,7 +383,7 @@ impl Drop for WriteTxn {
     }
 }
 
-impl Call<'_> {
+impl StatementContext<'_> {
     #[inline]
     pub(super) fn encode_key(&mut self, key: &[ValueRef<'_>]) -> Result<()> {
         self.key.clear();
@@ -392,7 +393,7 @@ impl Call<'_> {
     /// Changes a row in its key, or in its auto-increment number: as a deletion and an insertion.
     #[cold]
     fn relocate(&mut self, table: &TableShared, change: &mut dyn FnMut(RowRef<'_>, &mut Changes<'_>)) -> Result<bool> {
-        let Call { system, txn, version, key, row, .. } = self;
+        let StatementContext { system, txn, version, key, row, .. } = self;
         let (system, version) = (*system, *version);
         if !(RowOp { system, txn, table: &**version, key }.get(LockMode::Exclusive, row)?) {
             return Ok(false);

@@ -7,10 +7,10 @@
 use super::catalog::{RawTable, RawTree};
 use crate::error::{Error, Result};
 use crate::page::{Node, PageType, header, node};
-use crate::space::layout::{CHUNK_PAGES, CHUNKS, EXTENT_PAGES, Layout};
+use crate::space::layout::{CHUNK_PAGES, CHUNKS, EXTENT_PAGES, SpaceLayout};
 use crate::space::{Extent, SEGMENT_CHANGE_BUFFER, SEGMENT_SYSTEM, SEGMENT_UNDO, read_entry};
-use crate::store::bootstrap::{self, Looked};
-use crate::store::{FileHeader, PageSource, Place, StoreSegments};
+use crate::store::bootstrap::{self, InspectedStore};
+use crate::store::{FileHeader, PageLocation, PageSource, StoreSegments};
 use crate::table::catalog_trees::CATALOG_TREES;
 use crate::types::PageNo;
 use highwater_storage::{AlignedBuf, Device};
@@ -73,7 +73,7 @@ impl<'d> RawFile<'d> {
     /// # Errors
     /// [`Error::Incompatible`] if the page size can neither be read nor guessed. An I/O error.
     pub fn open(data: &'d dyn Device) -> Result<RawFile<'d>> {
-        let Looked { pages, header } = bootstrap::look(data)?;
+        let InspectedStore { pages, header } = bootstrap::look(data)?;
         let (len, page_count) = (pages.len_bytes()?, pages.pages()?);
         let (maps, tables) = (Vec::new(), Vec::new());
         let mut file = RawFile { pages, len, page_count, header, maps, tables, catalog_problem: None };
@@ -116,8 +116,8 @@ impl<'d> RawFile<'d> {
     }
 
     /// The arithmetic of this page size.
-    pub fn layout(&self) -> Layout {
-        Layout::new(self.page_bytes())
+    pub fn layout(&self) -> SpaceLayout {
+        SpaceLayout::new(self.page_bytes())
     }
 
     /// Tables in use, as far as the catalog can be read.
@@ -144,7 +144,7 @@ impl<'d> RawFile<'d> {
     ///
     /// # Errors
     /// An I/O error.
-    pub fn place(&self, page_no: PageNo) -> Result<Option<Place>> {
+    pub fn place(&self, page_no: PageNo) -> Result<Option<PageLocation>> {
         self.pages.place(page_no)
     }
 

@@ -3,33 +3,33 @@
 
 use crate::error::Result;
 use crate::log::checkpoint::read_header_slots;
-use crate::log::format::{self, BLOCK_BYTES, Geometry, Header, Unusable};
-use crate::log::{Scan, Window, Windows};
+use crate::log::format::{self, BLOCK_BYTES, LogGeometry, LogHeader, Unusable};
+use crate::log::{RecoveryScan, Window, Windows};
 use highwater_storage::Device;
 
 /// A redo log as it is on the device.
 #[derive(Debug)]
-pub struct LogLook {
+pub struct LogInfo {
     /// Both header slots: the header, or why there is none.
-    pub headers: [std::result::Result<Header, String>; 2],
+    pub headers: [std::result::Result<LogHeader, String>; 2],
     /// The slot of the newest header.
     pub newest: Option<usize>,
     /// Bytes of the ring.
     pub ring_bytes: u64,
     /// Groups since the checkpoint, if there is a header to start from and the file is as long as it says.
-    pub scan: Option<Scan>,
-    header: Option<Header>,
+    pub scan: Option<RecoveryScan>,
+    header: Option<LogHeader>,
 }
 
 /// Reads headers and groups.
 ///
 /// # Errors
 /// An I/O error, or a file too short for two headers.
-pub fn look(device: &dyn Device) -> Result<LogLook> {
+pub fn look(device: &dyn Device) -> Result<LogInfo> {
     let len = device.len_bytes()?;
     let slots = read_header_slots(device)?;
     let (first, second) = slots.split_at(BLOCK_BYTES as usize);
-    let decoded = [first, second].map(Header::decode);
+    let decoded = [first, second].map(LogHeader::decode);
     let newest =
         (0..2).filter(|slot| decoded[*slot].is_ok()).max_by_key(|slot| decoded[*slot].map_or(0, |h| h.sequence));
     let header = newest.and_then(|slot| decoded[slot].ok());
@@ -37,22 +37,22 @@ pub fn look(device: &dyn Device) -> Result<LogLook> {
         .filter(|h| h.size_bytes <= len && format::is_size_possible(h.size_bytes) && format::are_lsns_possible(h));
     let is_sure = decoded.iter().all(|header| header.is_ok());
     let scan = match usable {
-        Some(header) => Some(Scan::run(device, Geometry::of(&header), &header, is_sure)?),
+        Some(header) => Some(RecoveryScan::run(device, LogGeometry::of(&header), &header, is_sure)?),
         None => None,
     };
     let ring_end = usable.map_or(len, |header| header.size_bytes);
     let headers = decoded.map(|header| header.map_err(reason));
-    Ok(LogLook { headers, newest, ring_bytes: format::whole_blocks(ring_end) - 2 * BLOCK_BYTES, scan, header: usable })
+    Ok(LogInfo { headers, newest, ring_bytes: format::whole_blocks(ring_end) - 2 * BLOCK_BYTES, scan, header: usable })
 }
 
-impl LogLook {
+impl LogInfo {
     /// Hands the groups since the checkpoint to `to`, a window of about `bytes` at a time.
     ///
     /// # Errors
     /// An I/O error, or [`Error::Corrupt`](crate::Error::Corrupt) if the device no longer gives what the scan found.
     pub fn each_window(&self, device: &dyn Device, bytes: usize, mut to: impl FnMut(&Window)) -> Result<()> {
         let (Some(header), Some(scan)) = (&self.header, &self.scan) else { return Ok(()) };
-        let mut windows = Windows::new(device, Geometry::of(header), header, scan);
+        let mut windows = Windows::new(device, LogGeometry::of(header), header, scan);
         let mut window = Window::default();
         while windows.read(bytes, &mut window)? {
             to(&window);

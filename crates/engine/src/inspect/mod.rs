@@ -22,21 +22,21 @@ mod page;
 mod scan;
 
 pub use crate::check::OnProgress;
-pub use crate::log::format::Header as LogHeader;
-pub use crate::log::{Damage, Scan, Window};
+pub use crate::log::format::LogHeader;
+pub use crate::log::{LogDamage, RecoveryScan, Window};
 pub use crate::page::PageType;
-pub use crate::probe::{Choice, Chosen, DEPTHS, Evidence, Record};
+pub use crate::probe::{Choice, Chosen, DEPTHS, Evidence, ProbeRecord};
 pub use crate::space::Extent;
-pub use crate::space::layout::Layout;
-pub use crate::store::{FileHeader, Kind, Place, StoreSegment, StoreSegments};
+pub use crate::space::layout::SpaceLayout;
+pub use crate::store::{FileHeader, PageLocation, StoreKind, StoreSegment, StoreSegments};
 pub use crate::table::RowLayout;
 pub use crate::table::key::{KeyLayout, KeyPart};
 pub use crate::types::{Lsn, SegmentId};
 pub use catalog::{RawTable, RawTree};
 pub use file::{ExtentUse, RawFile, SegmentUse, TreeSize};
-pub use log::{LogLook, look};
-pub use op::{OpLook, operations};
-pub use page::{Contents, NodeLook, PageLook, UndoLook};
+pub use log::{LogInfo, look};
+pub use op::{OpInfo, operations};
+pub use page::{NodeInfo, PageContents, PageInfo, UndoInfo};
 pub use scan::scan;
 
 /// Lengths of a pool's lists and of the history list, at one moment.

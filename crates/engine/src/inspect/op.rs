@@ -9,7 +9,7 @@ const SHOWN_BYTES: usize = 24;
 
 /// One operation of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OpLook {
+pub struct OpInfo {
     /// The page it changes.
     pub page: PageNo,
     /// Its name.
@@ -21,13 +21,13 @@ pub struct OpLook {
 }
 
 /// The operations of a group's payload, and why reading them ended early, if it did.
-pub fn operations(payload: &[u8]) -> (Vec<OpLook>, Option<String>) {
+pub fn operations(payload: &[u8]) -> (Vec<OpInfo>, Option<String>) {
     let mut found = Vec::new();
     let mut rest = payload;
     while !rest.is_empty() {
         match PageOp::decode(rest) {
             Ok((page, op, bytes)) => {
-                found.push(OpLook { page, name: op.name(), arguments: arguments(&op), bytes });
+                found.push(OpInfo { page, name: op.name(), arguments: arguments(&op), bytes });
                 rest = &rest[bytes..];
             }
             Err(error) => return (found, Some(error.to_string())),
@@ -69,7 +69,7 @@ fn arguments(op: &PageOp<'_>) -> String {
             format!("{} changes by transactions up to {max_trx_id}{again}", node::changes(changes).count())
         }
         PageOp::NodeSetChild { slot, child } => format!("slot {slot} child {child}"),
-        PageOp::Moment { trx_id, unix_us } => {
+        PageOp::CommitTime { trx_id, unix_us } => {
             let at = DateTime::from_unix_us(i64::try_from(*unix_us).unwrap_or(i64::MAX));
             if *trx_id == 0 { format!("{at}Z") } else { format!("{at}Z commits transaction {trx_id}") }
         }

@@ -8,14 +8,14 @@ use crate::page::{Node, PageBytes, PageType, node};
 use crate::space::layout::{ENTRIES_AT, ENTRY_BYTES};
 use crate::space::{Extent, read_entry};
 use crate::table::row::RowRef;
-use crate::txn::stored::{EntryValue, OverflowRef, ROW_HEADER_BYTES, RowHeader};
-use crate::txn::undo::record::{Kind, Record};
+use crate::txn::row_format::{EntryValue, OverflowRef, ROW_HEADER_BYTES, RowHeader};
+use crate::txn::undo::record::{UndoKind, UndoRecord};
 use crate::txn::undo::{RECORDS_AT, StreamEntry, UndoFields, read_directory, record_at};
 use crate::types::{Lsn, PageNo};
 
 /// A page.
 #[derive(Clone, Debug)]
-pub struct PageLook {
+pub struct PageInfo {
     /// Where it lies.
     pub page_no: PageNo,
     /// Why it does not verify.
@@ -39,14 +39,14 @@ pub struct PageLook {
     /// Largest transaction number that changed a secondary leaf.
     pub max_trx_id: u64,
     /// What is on it, as far as it can be read.
-    pub contents: Contents,
+    pub contents: PageContents,
     /// The bytes.
     pub bytes: Vec<u8>,
 }
 
 /// What a page holds.
 #[derive(Clone, Debug)]
-pub enum Contents {
+pub enum PageContents {
     /// Nothing, or nothing that can be read: the reason.
     Nothing(String),
     /// Page 0: the root slots.
@@ -54,9 +54,9 @@ pub enum Contents {
     /// Extents in use, by their number in the file.
     ExtentMap(Vec<(u32, Extent)>),
     /// A tree page.
-    Node(NodeLook),
+    Node(NodeInfo),
     /// Undo records.
-    Undo(UndoLook),
+    Undo(UndoInfo),
     /// Undo streams.
     UndoDirectory {
         /// Next directory page, 0 = none.
@@ -77,7 +77,7 @@ pub enum Contents {
 
 /// A tree page.
 #[derive(Clone, Debug)]
-pub struct NodeLook {
+pub struct NodeInfo {
     /// Lower fence, `None` = no bound.
     pub lower: Option<Vec<u8>>,
     /// Upper fence, `None` = no bound.
@@ -96,7 +96,7 @@ pub struct NodeLook {
 
 /// An undo page.
 #[derive(Clone, Debug)]
-pub struct UndoLook {
+pub struct UndoInfo {
     /// Page before, 0 = none.
     pub previous: PageNo,
     /// Page behind, 0 = none.
@@ -114,16 +114,16 @@ impl RawFile<'_> {
     ///
     /// # Errors
     /// It lies beyond the end, or an I/O error. Damage is described in the result.
-    pub fn look_at(&self, page_no: PageNo) -> Result<PageLook> {
+    pub fn look_at(&self, page_no: PageNo) -> Result<PageInfo> {
         let bytes = self.page(page_no)?;
         let problem = header::verify(&bytes, page_no).err().map(crate::Error::into_reason);
         let type_number = bytes.u8_at(16);
         let page_type = PageType::from_u8(type_number);
         let contents = match page_type {
             Some(page_type) => self.contents(page_no, page_type, &bytes),
-            None => Contents::Nothing(format!("unknown page type {type_number}")),
+            None => PageContents::Nothing(format!("unknown page type {type_number}")),
         };
-        Ok(PageLook {
+        Ok(PageInfo {
             page_no,
             problem,
             is_zero: bytes.iter().all(|byte| *byte == 0),
@@ -140,33 +140,33 @@ impl RawFile<'_> {
         })
     }
 
-    fn contents(&self, page_no: PageNo, page_type: PageType, bytes: &[u8]) -> Contents {
-        let read = || -> Result<Contents> {
+    fn contents(&self, page_no: PageNo, page_type: PageType, bytes: &[u8]) -> PageContents {
+        let read = || -> Result<PageContents> {
             Ok(match page_type {
-                PageType::Free => Contents::Nothing("never written, or given back".to_string()),
-                PageType::Lost => Contents::Nothing(crate::page::lost::error(bytes, page_no).into_reason()),
-                PageType::FileHeader => Contents::FileHeader(crate::space::header::read_roots(bytes)?.to_vec()),
-                PageType::ExtentMap => Contents::ExtentMap(self.extents_of(page_no, bytes)),
+                PageType::Free => PageContents::Nothing("never written, or freed".to_string()),
+                PageType::Lost => PageContents::Nothing(crate::page::lost::error(bytes, page_no).into_reason()),
+                PageType::FileHeader => PageContents::FileHeader(crate::space::header::read_roots(bytes)?.to_vec()),
+                PageType::ExtentMap => PageContents::ExtentMap(self.extents_of(page_no, bytes)),
                 PageType::Inner | PageType::Leaf => {
                     node::check(bytes, page_no)?;
-                    Contents::Node(node_look(Node::new(bytes)))
+                    PageContents::Node(node_look(Node::new(bytes)))
                 }
-                PageType::Undo => Contents::Undo(self.undo_look(page_no, bytes)?),
+                PageType::Undo => PageContents::Undo(self.undo_look(page_no, bytes)?),
                 PageType::UndoDirectory => {
                     let (next, count, id_limit) = read_directory(bytes, page_no)?;
                     let stream = |i| {
                         let StreamEntry { first, last, purged } = StreamEntry::read(bytes, i);
                         (first, last, purged)
                     };
-                    Contents::UndoDirectory { next, id_limit, streams: (0..count).map(stream).collect() }
+                    PageContents::UndoDirectory { next, id_limit, streams: (0..count).map(stream).collect() }
                 }
-                PageType::Overflow => Contents::Overflow {
+                PageType::Overflow => PageContents::Overflow {
                     next: PageNo(bytes.u32_at(HEADER_BYTES)),
                     data_bytes: bytes.u32_at(HEADER_BYTES + 4),
                 },
             })
         };
-        read().unwrap_or_else(|error| Contents::Nothing(error.to_string()))
+        read().unwrap_or_else(|error| PageContents::Nothing(error.to_string()))
     }
 
     fn extents_of(&self, page_no: PageNo, bytes: &[u8]) -> Vec<(u32, Extent)> {
@@ -176,9 +176,9 @@ impl RawFile<'_> {
         all.filter(|(_, extent)| *extent != Extent::default()).collect()
     }
 
-    fn undo_look(&self, page_no: PageNo, bytes: &[u8]) -> Result<UndoLook> {
+    fn undo_look(&self, page_no: PageNo, bytes: &[u8]) -> Result<UndoInfo> {
         let fields = UndoFields::read(bytes, page_no)?;
-        let mut look = UndoLook {
+        let mut look = UndoInfo {
             previous: fields.previous,
             next: fields.next,
             begun_before: fields.begun_before,
@@ -201,7 +201,7 @@ impl RawFile<'_> {
         }
     }
 
-    fn undo_record(&self, record: &Record<'_>) -> String {
+    fn undo_record(&self, record: &UndoRecord<'_>) -> String {
         let state = match (record.dead, record.freeing) {
             (false, false) => "",
             (true, false) => " (rolled back)",
@@ -210,15 +210,15 @@ impl RawFile<'_> {
         };
         let text = || -> Result<String> {
             Ok(match record.kind {
-                Kind::Header => {
+                UndoKind::Header => {
                     let (id, state, number) = record.header()?;
                     format!("transaction {id} {state:?} number {number}")
                 }
-                Kind::Overflow => {
+                UndoKind::Overflow => {
                     let (table, first, _) = record.overflow()?;
                     format!("overflow chain of {} from page {first}", self.table_name(table.0))
                 }
-                Kind::Insert | Kind::Update | Kind::Delete => {
+                UndoKind::Insert | UndoKind::Update | UndoKind::Delete => {
                     let (table, key) = record.row()?;
                     let verb = format!("{:?}", record.kind).to_lowercase();
                     let before = match record.change() {
@@ -288,8 +288,8 @@ fn show_row(layout: &crate::table::RowLayout, value: &[u8]) -> String {
     format!("{marked}transaction {}, before it {before}: {contents}", header.trx_id)
 }
 
-fn node_look(found: Node<'_>) -> NodeLook {
-    NodeLook {
+fn node_look(found: Node<'_>) -> NodeInfo {
+    NodeInfo {
         lower: found.lower().map(<[u8]>::to_vec),
         upper: found.upper().map(<[u8]>::to_vec),
         prefix_bytes: found.prefix_len(),

@@ -20,7 +20,7 @@ use highwater_storage::Device;
 /// [`Incompatible`](crate::Error::Incompatible) if not a single page verifies: this is no database. An I/O error.
 pub fn scan(data: &dyn Device, tell: &mut OnProgress<'_>) -> Result<CheckReport> {
     let file = RawFile::open(data)?;
-    let mut scan = Scan { report: CheckReport::default(), progress: Progress::new(tell), file: &file };
+    let mut scan = ExtentScan { report: CheckReport::default(), progress: Progress::new(tell), file: &file };
     let counts = &mut scan.report.counts;
     counts.page_bytes = file.page_bytes() as u64;
     counts.pages = file.page_count();
@@ -35,13 +35,13 @@ pub fn scan(data: &dyn Device, tell: &mut OnProgress<'_>) -> Result<CheckReport>
     Ok(scan.report)
 }
 
-struct Scan<'a> {
+struct ExtentScan<'a> {
     report: CheckReport,
     progress: Progress<'a>,
     file: &'a RawFile<'a>,
 }
 
-impl Scan<'_> {
+impl ExtentScan<'_> {
     fn find(&mut self, page: Option<PageNo>, text: String) {
         self.report.add(Finding { page, table: None, index: None, text });
     }

@@ -3,17 +3,17 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | `seals` | checksums of edited files made right again |
-//! | `laws` | what must hold of any bytes that are decoded |
+//! | `checksum_fixer` | checksums of edited files made right again |
+//! | `fuzz_properties` | what must hold of any bytes that are decoded |
 
-pub mod laws;
-pub mod seals;
+pub mod checksum_fixer;
+pub mod fuzz_properties;
 
-pub use crate::db::stepped::{Manner, Step, Stepped};
+pub use crate::db::deterministic::{BackgroundStep, DeterministicDb, OpenOverrides};
 pub use crate::log::Log;
 pub use crate::pool::cleaner::pacing_model::{Load, Sample, run};
 pub use crate::pool::cleaner::policy::{Limits, speed};
 pub use crate::stats::Stats;
-pub use crate::store::Layout;
-pub use crate::sync::pretend_processors;
+pub use crate::store::SyntheticStore;
+pub use crate::sync::override_cpu_count;
 pub use crate::table::value::compare;

@@ -8,7 +8,7 @@
 //! 3. `end` becomes visible to others after `in_order` ran (the checkpointer relies on it: a change below the visible
 //!    end is on the flush list).
 
-use super::format::{self, BLOCK_BYTES, DATA_BYTES, Header, MARK_BYTES, block_floor};
+use super::format::{self, BLOCK_BYTES, DATA_BYTES, LogHeader, MARK_BYTES, block_floor};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard};
 use crate::types::Lsn;
@@ -31,7 +31,7 @@ pub(super) struct Active {
 
 /// Log bytes `[base, end)` at the beginning of a taken buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Batch {
+pub(super) struct LogBatch {
     pub(super) base: u64,
     pub(super) end: u64,
 }
@@ -106,8 +106,8 @@ impl Active {
     }
 
     /// Exchanges the memory for `spare`; afterwards `spare` holds the batch.
-    pub(super) fn take(&mut self, spare: &mut AlignedBuf) -> Batch {
-        let batch = Batch { base: self.base, end: self.end };
+    pub(super) fn take(&mut self, spare: &mut AlignedBuf) -> LogBatch {
+        let batch = LogBatch { base: self.base, end: self.end };
         std::mem::swap(&mut *self.memory, spare);
         self.base = block_floor(self.end);
         let used = (self.end - self.base) as usize;
@@ -119,9 +119,9 @@ impl Active {
     }
 }
 
-impl Batch {
+impl LogBatch {
     /// The batch's blocks in `taken`, each with its mark; what follows the batch's end in the last block becomes zeros.
-    pub(super) fn blocks<'t>(self, taken: &'t mut AlignedBuf, header: &Header, durable: Lsn) -> &'t [u8] {
+    pub(super) fn blocks<'t>(self, taken: &'t mut AlignedBuf, header: &LogHeader, durable: Lsn) -> &'t [u8] {
         let (used, count) = (self.end - self.base, format::blocks_of(self.end - self.base));
         let whole = (count * BLOCK_BYTES) as usize;
         if used % DATA_BYTES > 0 {
@@ -147,8 +147,8 @@ mod tests {
     }
 
     /// The batch's bytes without the marks, which are checked.
-    fn written(batch: Batch, taken: &mut AlignedBuf) -> Vec<u8> {
-        let header = Header {
+    fn written(batch: LogBatch, taken: &mut AlignedBuf) -> Vec<u8> {
+        let header = LogHeader {
             database_id: 7,
             size_bytes: 0,
             generation: 3,
@@ -175,13 +175,13 @@ mod tests {
         let mut active = buffer.lock();
         active.push(&[1; 5000]);
         let batch = active.take(&mut spare);
-        assert_eq!(batch, Batch { base: 4080, end: 9080 });
+        assert_eq!(batch, LogBatch { base: 4080, end: 9080 });
         let bytes = written(batch, &mut spare);
         assert_eq!(bytes.len(), 8160);
         assert!(bytes[..5000].iter().all(|&b| b == 1) && bytes[5000..].iter().all(|&b| b == 0));
         active.push(&[2; 10]);
         let batch = active.take(&mut spare);
-        assert_eq!(batch, Batch { base: 8160, end: 9090 });
+        assert_eq!(batch, LogBatch { base: 8160, end: 9090 });
         let bytes = written(batch, &mut spare);
         assert!(bytes[..920].iter().all(|&b| b == 1) && bytes[920..930].iter().all(|&b| b == 2));
         assert!(bytes.len() == 4080 && bytes[930..].iter().all(|&b| b == 0));
@@ -206,9 +206,9 @@ mod tests {
         let mut active = buffer.lock();
         active.push(&[1; 4080]);
         let batch = active.take(&mut spare);
-        assert_eq!(batch, Batch { base: 4080, end: 8160 });
+        assert_eq!(batch, LogBatch { base: 4080, end: 8160 });
         assert_eq!(written(batch, &mut spare), [1; 4080]);
-        assert_eq!(active.take(&mut spare), Batch { base: 8160, end: 8160 });
+        assert_eq!(active.take(&mut spare), LogBatch { base: 8160, end: 8160 });
     }
 
     #[test]

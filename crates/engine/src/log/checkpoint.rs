@@ -12,7 +12,7 @@
 //! 5. A generation begins at a block boundary: no block holds groups of two generations that both count. The one that a
 //!    clean closing begins has no groups.
 
-use super::format::{self, BLOCK_BYTES, DATA_BYTES, FIRST_LSN, Header, RING_START};
+use super::format::{self, BLOCK_BYTES, DATA_BYTES, FIRST_LSN, LogHeader, RING_START};
 use super::{Io, Log};
 use crate::error::{Error, Result};
 use crate::sync::atomic::Ordering;
@@ -42,7 +42,7 @@ impl Log {
         }
         let start = Lsn(format::block_ceil(end_lsn.0));
         let generation = io.header.generation + 1;
-        let header = Header { generation, checkpoint_lsn: start, durable_lsn: start, ..io.header.next() };
+        let header = LogHeader { generation, checkpoint_lsn: start, durable_lsn: start, ..io.header.next() };
         self.begin_generation(&mut io, header)?;
         io.started = true;
         let mut active = self.buffer.lock();
@@ -81,7 +81,7 @@ impl Log {
         if lsn <= self.checkpoint_lsn() {
             return self.poison.check();
         }
-        let header = Header { checkpoint_lsn: lsn, durable_lsn: self.durable_lsn(), ..io.header.next() };
+        let header = LogHeader { checkpoint_lsn: lsn, durable_lsn: self.durable_lsn(), ..io.header.next() };
         self.write_header(&mut io, header)?;
         self.checkpoint.store(lsn.0, Ordering::Release);
         self.stats.checkpoints.inc();
@@ -101,7 +101,7 @@ impl Log {
         if !io.started || self.checkpoint_lsn() != end || self.buffer.lock().end() != end {
             return self.poison.check();
         }
-        let header = Header { generation: io.header.generation + 1, ..io.header.next() };
+        let header = LogHeader { generation: io.header.generation + 1, ..io.header.next() };
         let keep_bytes = format::whole_blocks(keep_bytes);
         let may_shrink = !self.device.has_fixed_len() && self.space.kept() >= end;
         if may_shrink && format::is_size_possible(keep_bytes) && keep_bytes <= self.size_bytes() / 2 {
@@ -140,13 +140,13 @@ impl Log {
         if !io.started || is_noted {
             return self.poison.check();
         }
-        let header = Header { durable_lsn, ..io.header.next() };
+        let header = LogHeader { durable_lsn, ..io.header.next() };
         self.write_header(&mut io, header)
     }
 
-    pub(super) fn write_header(&self, io: &mut Io, header: Header) -> Result<()> {
+    pub(super) fn write_header(&self, io: &mut Io, header: LogHeader) -> Result<()> {
         self.poison.check()?;
-        let header = Header { store_mark: self.store_mark(), ..header };
+        let header = LogHeader { store_mark: self.store_mark(), ..header };
         let mut block = AlignedBuf::zeroed(BLOCK_BYTES as usize);
         header.encode(&mut block);
         self.count_write(1, block.len());
@@ -154,7 +154,7 @@ impl Log {
         self.sync(io)?;
         debug_assert_eq!(header.database_id, self.database_id);
         let older = std::mem::replace(&mut io.header, header);
-        if self.device.wants_discards() {
+        if self.device.prefers_discards() {
             self.discard_before(io, older.checkpoint_lsn.min(self.space.kept()));
         }
         Ok(())
@@ -181,15 +181,15 @@ impl Log {
     }
 }
 
-impl Header {
-    pub(super) fn next(&self) -> Header {
-        Header { sequence: self.sequence + 1, ..*self }
+impl LogHeader {
+    pub(super) fn next(&self) -> LogHeader {
+        LogHeader { sequence: self.sequence + 1, ..*self }
     }
 }
 
 /// What a device holds that should hold no log yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Remains {
+pub enum LogRemains {
     /// Nothing, or zeros where the headers belong.
     Nothing,
     /// A log that was created, completely or in part, and never started.
@@ -210,36 +210,36 @@ impl Log {
     ///
     /// # Errors
     /// An I/O error, or [`Error::Incompatible`] for a log of another version.
-    pub fn remains(device: &dyn Device) -> Result<Remains> {
+    pub fn remains(device: &dyn Device) -> Result<LogRemains> {
         if device.len_bytes()? == 0 {
-            return Ok(Remains::Nothing);
+            return Ok(LogRemains::Nothing);
         }
         let slots = match read_header_slots(device) {
-            Err(Error::Incompatible(_)) => return Ok(Remains::Foreign),
+            Err(Error::Incompatible(_)) => return Ok(LogRemains::Foreign),
             slots => slots?,
         };
         let is_zero = |slot: &[u8]| slot.iter().all(|byte| *byte == 0);
         let (first, second) = slots.split_at(BLOCK_BYTES as usize);
         if is_zero(first) && is_zero(second) {
-            return Ok(Remains::Nothing);
+            return Ok(LogRemains::Nothing);
         }
         let newest = match format::choose([first, second], &device.name()) {
             Ok((newest, _)) => newest,
             Err(error @ Error::Incompatible(_)) if is_log(first) || is_log(second) => return Err(error),
-            Err(_) => return Ok(Remains::Foreign),
+            Err(_) => return Ok(LogRemains::Foreign),
         };
         // A header beside one that cannot be read may be the older one.
-        let is_whole = [first, second].iter().all(|slot| is_zero(slot) || Header::decode(slot).is_ok());
-        let Header { generation, database_id, durable_lsn, .. } = newest;
+        let is_whole = [first, second].iter().all(|slot| is_zero(slot) || LogHeader::decode(slot).is_ok());
+        let LogHeader { generation, database_id, durable_lsn, .. } = newest;
         match generation {
-            1 if is_whole => Ok(Remains::NeverStarted),
-            _ => Ok(Remains::Used { database_id, durable_lsn }),
+            1 if is_whole => Ok(LogRemains::NeverStarted),
+            _ => Ok(LogRemains::Used { database_id, durable_lsn }),
         }
     }
 }
 
 fn is_log(slot: &[u8]) -> bool {
-    !matches!(Header::decode(slot), Err(format::Unusable::Foreign))
+    !matches!(LogHeader::decode(slot), Err(format::Unusable::Foreign))
 }
 
 /// See [`Log::create`].
@@ -255,7 +255,7 @@ pub(super) fn create(device: &dyn Device, size_bytes: u64, database_id: u64) -> 
     let (checkpoint_lsn, durable_lsn) = (FIRST_LSN, FIRST_LSN);
     let (generation, sequence, store_mark, ring_base) = (1, 1, 0, Lsn(0));
     let first =
-        Header { database_id, size_bytes, generation, sequence, checkpoint_lsn, durable_lsn, store_mark, ring_base };
+        LogHeader { database_id, size_bytes, generation, sequence, checkpoint_lsn, durable_lsn, store_mark, ring_base };
     for header in [first, first.next()] {
         let mut block = AlignedBuf::zeroed(BLOCK_BYTES as usize);
         header.encode(&mut block);
@@ -296,7 +296,7 @@ pub fn read_header_slots(device: &dyn Device) -> Result<AlignedBuf> {
 
 /// The newest header, if it is one of this database and the device is as long as it says; and whether it is certainly
 /// the newest.
-pub(super) fn read_header(device: &dyn Device, database_id: u64) -> Result<(Header, bool)> {
+pub(super) fn read_header(device: &dyn Device, database_id: u64) -> Result<(LogHeader, bool)> {
     let (name, len) = (device.name(), device.len_bytes()?);
     let slots = read_header_slots(device)?;
     let (first, second) = slots.split_at(BLOCK_BYTES as usize);

@@ -16,7 +16,7 @@
 //!    if the newest header may be damaged, since then the older header's part of the ring may have been overwritten.
 //! 2. A mark of the next generation proves that the header which began it is lost.
 
-use super::format::{self, BLOCK_BYTES, DATA_BYTES, Geometry, Header};
+use super::format::{self, BLOCK_BYTES, DATA_BYTES, LogGeometry, LogHeader};
 use crate::error::{Error, Result};
 use crate::types::Lsn;
 use highwater_storage::{AlignedBuf, Device};
@@ -28,7 +28,7 @@ const CHUNK_BLOCKS: u64 = 64;
 
 /// The log was synced beyond the point up to which it can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Damage {
+pub struct LogDamage {
     /// Where in the file the first group that does not verify begins.
     pub offset: u64,
     /// The LSN of that place.
@@ -39,10 +39,10 @@ pub struct Damage {
     pub header_lost: bool,
 }
 
-impl Damage {
+impl LogDamage {
     /// The same in words.
     pub fn describe(&self, file: &str) -> String {
-        let Damage { offset, lsn, durable_lsn, header_lost } = self;
+        let LogDamage { offset, lsn, durable_lsn, header_lost } = self;
         if *header_lost {
             return format!(
                 "{file} is damaged: its newest header cannot be read; the older header says that the log ends at LSN \
@@ -63,11 +63,11 @@ impl Damage {
 /// What proves that the log did not end at `end`. `is_sure`: `header` is known to be the newest.
 pub(super) fn behind(
     device: &dyn Device,
-    geometry: Geometry,
-    header: &Header,
+    geometry: LogGeometry,
+    header: &LogHeader,
     end: Lsn,
     is_sure: bool,
-) -> Result<Option<Damage>> {
+) -> Result<Option<LogDamage>> {
     let mut search = Search { header, durable: header.durable_lsn, header_lost: false, without_mark: 0 };
     let gap = if is_sure { GAP_BLOCKS } else { u64::MAX };
     let (mut next, last) = (format::block_floor(end.0), format::block_floor(header.checkpoint_lsn.0) + geometry.lap());
@@ -83,12 +83,12 @@ pub(super) fn behind(
         }
     }
     let Search { durable, header_lost, .. } = search;
-    let damage = Damage { offset: geometry.offset_of(end), lsn: end, durable_lsn: durable, header_lost };
+    let damage = LogDamage { offset: geometry.offset_of(end), lsn: end, durable_lsn: durable, header_lost };
     Ok((header_lost || durable > end).then_some(damage))
 }
 
 struct Search<'h> {
-    header: &'h Header,
+    header: &'h LogHeader,
     durable: Lsn,
     header_lost: bool,
     without_mark: u64,
@@ -96,7 +96,7 @@ struct Search<'h> {
 
 impl Search<'_> {
     fn look_at(&mut self, block: &[u8], lsn: u64) {
-        let Header { generation, database_id, .. } = *self.header;
+        let LogHeader { generation, database_id, .. } = *self.header;
         self.without_mark += 1;
         if let Some(durable) = format::mark(block, lsn, generation, database_id) {
             self.durable = self.durable.max(durable);

@@ -2,7 +2,7 @@
 
 use crate::config::FlushLog;
 use crate::error::Error;
-use crate::log::format::Geometry;
+use crate::log::format::LogGeometry;
 use crate::log::log_test::{ID, append, found, open_as, payload};
 use crate::log::*;
 use crate::types::Lsn;
@@ -19,10 +19,10 @@ fn log_of(blocks: u64) -> (MemoryDevice, Arc<Log>) {
     (device, log)
 }
 
-/// Commits groups of up to `most` bytes; their ends.
-fn commits(log: &Log, count: u64, most: u64) -> Vec<Lsn> {
+/// Commits groups of up to `max` bytes; their ends.
+fn commits(log: &Log, count: u64, max: u64) -> Vec<Lsn> {
     let commit = |n: u64| {
-        let lsn = append(log, n, 1 + (n * 131 % most) as usize);
+        let lsn = append(log, n, 1 + (n * 131 % max) as usize);
         log.flush_to(lsn).unwrap();
         lsn
     };
@@ -36,7 +36,7 @@ fn lsn_at(offset: u64) -> Option<Lsn> {
 }
 
 /// What opening returns for the file with one byte changed: the damage that `look` finds too, or the groups.
-fn with_flip(image: &[u8], offset: usize) -> std::result::Result<u64, Damage> {
+fn with_flip(image: &[u8], offset: usize) -> std::result::Result<u64, LogDamage> {
     let mut bytes = image.to_vec();
     bytes[offset] ^= 0x10;
     let device = MemoryDevice::holding(bytes);
@@ -59,7 +59,7 @@ fn with_flip(image: &[u8], offset: usize) -> std::result::Result<u64, Damage> {
 /// write.
 fn every_flip_is_reported_below(newest_mark: Lsn, device: &MemoryDevice, ends: &[Lsn], checkpoint: Lsn) {
     let (image, end) = (device.image(), ends[ends.len() - 1]);
-    let geometry = Geometry::new(image.len() as u64);
+    let geometry = LogGeometry::new(image.len() as u64);
     for offset in geometry.offset_of(checkpoint) - MARK_BYTES..geometry.offset_of(end) {
         let result = with_flip(&image, offset as usize);
         let Some(lsn) = lsn_at(offset) else {
@@ -69,8 +69,12 @@ fn every_flip_is_reported_below(newest_mark: Lsn, device: &MemoryDevice, ends: &
         let whole = ends.iter().filter(|end| **end <= lsn).count();
         let start = if whole == 0 { checkpoint } else { ends[whole - 1] };
         if lsn < newest_mark {
-            let damage =
-                Damage { offset: geometry.offset_of(start), lsn: start, durable_lsn: newest_mark, header_lost: false };
+            let damage = LogDamage {
+                offset: geometry.offset_of(start),
+                lsn: start,
+                durable_lsn: newest_mark,
+                header_lost: false,
+            };
             assert_eq!(result, Err(damage), "byte {offset}");
         } else {
             assert_eq!(result, Ok(whole as u64), "byte {offset}");

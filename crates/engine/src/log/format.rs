@@ -37,7 +37,7 @@ pub const VERSION: u32 = 3;
 /// Where a new log begins; above the LSN 0 of pages never logged.
 pub const FIRST_LSN: Lsn = Lsn(DATA_BYTES);
 /// Blocks of the smallest ring.
-const LEAST_RING_BLOCKS: u64 = 16;
+const MIN_RING_BLOCKS: u64 = 16;
 
 const MAGIC: [u8; 8] = highwater_storage::mark::REDO;
 const HEADER_BYTES: usize = 80;
@@ -70,21 +70,21 @@ pub fn place_in_blocks(at: u64) -> usize {
 
 /// The ring's size and places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Geometry {
+pub struct LogGeometry {
     blocks: u64,
     /// LSN of the first byte of a block that lies at the ring's start.
     base: u64,
 }
 
-impl Geometry {
+impl LogGeometry {
     /// The ring of a new file of `size_bytes`, which [`is_size_possible`].
-    pub fn new(size_bytes: u64) -> Geometry {
-        Geometry { blocks: (size_bytes - RING_START) / BLOCK_BYTES, base: 0 }
+    pub fn new(size_bytes: u64) -> LogGeometry {
+        LogGeometry { blocks: (size_bytes - RING_START) / BLOCK_BYTES, base: 0 }
     }
 
     /// The ring of the file with this header.
-    pub fn of(header: &Header) -> Geometry {
-        Geometry { base: header.ring_base.0, ..Geometry::new(header.size_bytes) }
+    pub fn of(header: &LogHeader) -> LogGeometry {
+        LogGeometry { base: header.ring_base.0, ..LogGeometry::new(header.size_bytes) }
     }
 
     /// LSN of the ring's first byte in the lap in which `lsn` lies.
@@ -127,19 +127,19 @@ impl Geometry {
 
 /// Whether a file of this size can be a log.
 pub fn is_size_possible(size_bytes: u64) -> bool {
-    (RING_START + LEAST_RING_BLOCKS * BLOCK_BYTES..=1 << 62).contains(&size_bytes)
+    (RING_START + MIN_RING_BLOCKS * BLOCK_BYTES..=1 << 62).contains(&size_bytes)
 }
 
 /// Whether a header's LSNs can be those of a log.
-pub fn are_lsns_possible(header: &Header) -> bool {
-    let Header { checkpoint_lsn, durable_lsn, ring_base, .. } = *header;
+pub fn are_lsns_possible(header: &LogHeader) -> bool {
+    let LogHeader { checkpoint_lsn, durable_lsn, ring_base, .. } = *header;
     let is_base = ring_base.0.is_multiple_of(DATA_BYTES) && ring_base <= checkpoint_lsn;
     is_base && FIRST_LSN <= checkpoint_lsn && checkpoint_lsn <= durable_lsn && durable_lsn.0 < 1 << 62
 }
 
 /// One of the log's two headers. The one with the larger sequence number counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Header {
+pub struct LogHeader {
     /// The database the log belongs to.
     pub database_id: u64,
     /// Size of the file.
@@ -169,7 +169,7 @@ pub enum Unusable {
     Version(u32),
 }
 
-impl Header {
+impl LogHeader {
     /// Where the header belongs.
     pub(crate) fn offset(&self) -> u64 {
         self.sequence % 2 * BLOCK_BYTES
@@ -179,7 +179,7 @@ impl Header {
         block.fill(0);
         block[0..8].copy_from_slice(&MAGIC);
         block[8..12].copy_from_slice(&VERSION.to_le_bytes());
-        let Header { database_id, size_bytes, generation, sequence, .. } = *self;
+        let LogHeader { database_id, size_bytes, generation, sequence, .. } = *self;
         let [checkpoint, durable, base] = [self.checkpoint_lsn.0, self.durable_lsn.0, self.ring_base.0];
         let numbers = [database_id, size_bytes, generation, sequence, checkpoint, durable, self.store_mark, base];
         for (place, number) in block[16..HEADER_BYTES].chunks_exact_mut(8).zip(numbers) {
@@ -189,7 +189,7 @@ impl Header {
         block[12..16].copy_from_slice(&checksum.to_le_bytes());
     }
 
-    pub(crate) fn decode(block: &[u8]) -> std::result::Result<Header, Unusable> {
+    pub(crate) fn decode(block: &[u8]) -> std::result::Result<LogHeader, Unusable> {
         if block[0..8] != MAGIC {
             return Err(Unusable::Foreign);
         }
@@ -199,7 +199,7 @@ impl Header {
         if u32_at(block, 8) != VERSION {
             return Err(Unusable::Version(u32_at(block, 8)));
         }
-        Ok(Header {
+        Ok(LogHeader {
             database_id: u64_at(block, 16),
             size_bytes: u64_at(block, 24),
             generation: u64_at(block, 32),
@@ -217,8 +217,8 @@ fn block_checksum(block: &[u8]) -> u32 {
 }
 
 /// The header that counts, of the two slots, and whether it is sure to be the newest: the other one can be read.
-pub fn choose(slots: [&[u8]; 2], name: &str) -> Result<(Header, bool)> {
-    let decoded = slots.map(Header::decode);
+pub fn choose(slots: [&[u8]; 2], name: &str) -> Result<(LogHeader, bool)> {
+    let decoded = slots.map(LogHeader::decode);
     if let Some(version) = decoded.iter().find_map(|d| if let Err(Unusable::Version(v)) = d { Some(*v) } else { None })
     {
         return Err(Error::Incompatible(format!(
@@ -300,14 +300,14 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 }
 
 const _: () = assert!(HEADER_BYTES == 16 + 8 * 8 && HEADER_BYTES <= 512, "a header fits one sector");
-const _: () = assert!(LEAST_RING_BLOCKS > 4);
+const _: () = assert!(MIN_RING_BLOCKS > 4);
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn header(sequence: u64) -> Header {
-        Header {
+    fn header(sequence: u64) -> LogHeader {
+        LogHeader {
             database_id: 7,
             size_bytes: 1 << 20,
             generation: 3,
@@ -319,7 +319,7 @@ mod tests {
         }
     }
 
-    fn block(header: &Header) -> Vec<u8> {
+    fn block(header: &LogHeader) -> Vec<u8> {
         let mut block = vec![1; BLOCK_BYTES as usize];
         header.encode(&mut block);
         block
@@ -334,7 +334,7 @@ mod tests {
 
     #[test]
     fn a_header_reads_as_it_was_written() {
-        assert_eq!(Header::decode(&block(&header(5))), Ok(header(5)));
+        assert_eq!(LogHeader::decode(&block(&header(5))), Ok(header(5)));
         assert_eq!((header(5).offset(), header(6).offset()), (BLOCK_BYTES, 0));
     }
 
@@ -345,7 +345,7 @@ mod tests {
             let mut bad = good.clone();
             bad[at] ^= 0x10;
             let want = if at < 8 { Unusable::Foreign } else { Unusable::Damaged };
-            assert_eq!(Header::decode(&bad), Err(want), "byte {at}");
+            assert_eq!(LogHeader::decode(&bad), Err(want), "byte {at}");
         }
     }
 
@@ -401,7 +401,7 @@ mod tests {
 
     #[test]
     fn the_ring_starts_over() {
-        let geometry = Geometry::new(RING_START + 16 * BLOCK_BYTES + 5);
+        let geometry = LogGeometry::new(RING_START + 16 * BLOCK_BYTES + 5);
         let (ring, lap) = (16 * BLOCK_BYTES, 16 * DATA_BYTES);
         assert_eq!((geometry.ring_bytes(), geometry.lap()), (ring, lap));
         assert_eq!(geometry.block_place(0), (RING_START, ring));

@@ -34,7 +34,7 @@ pub(super) trait Durable {
 /// What a thread that has joined must do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
-    /// Write and sync, then call [`Group::finish`].
+    /// Write and sync, then call [`CommitGroup::finish`].
     Leader,
     /// Check again: a leader got this far, or the database has stopped.
     Served,
@@ -42,7 +42,7 @@ enum Role {
 
 /// The queue of threads that wait for durability.
 #[derive(Default)]
-pub(super) struct Group {
+pub(super) struct CommitGroup {
     queue: Mutex<Queue>,
 }
 
@@ -86,7 +86,7 @@ impl Slot {
     }
 }
 
-impl Group {
+impl CommitGroup {
     /// Returns when everything before `lsn` is durable; one thread works for all that wait.
     ///
     /// # Errors

@@ -9,12 +9,12 @@
 //!    one after the other; then blocks may lie there. A crash before leaves the old ring, in a longer file.
 //! 4. A full disk is no error: the ring stays as it is, and the device is asked again after a while ([`REFUSED_FOR`]).
 //! 5. Where commits wait for syncs the new part is written as zeros, so that no sync has to wait for the file system's
-//!    own records. Else nobody waits for that, and the zeros would cost as much as the redo. They are written a piece a
-//!    step ([`PIECE_BYTES`]): the thread has dirty pages to flush and checkpoints to move meanwhile.
+//!    own records. Else no thread waits for that, and the zeros would cost as much as the redo. They are written a
+//!    piece a step ([`PIECE_BYTES`]): the thread has dirty pages to flush and checkpoints to move meanwhile.
 
 use super::Log;
 use super::checkpoint::write_zeros;
-use super::format::{self, Geometry, Header};
+use super::format::{self, LogGeometry, LogHeader};
 use crate::config::FlushLog;
 use crate::error::Result;
 use crate::types::Lsn;
@@ -37,10 +37,10 @@ impl Log {
     /// [`Error::Poisoned`](crate::Error::Poisoned), or the I/O error that stops the database.
     pub fn growth_step(&self) -> Result<bool> {
         let size_bytes = self.geometry().size_bytes();
-        if size_bytes >= self.most_bytes || self.is_growth_refused() || !self.is_growth_due() {
+        if size_bytes >= self.max_bytes || self.is_growth_refused() || !self.is_growth_due() {
             return Ok(false);
         }
-        let wanted = size_bytes.saturating_mul(FACTOR).min(self.most_bytes);
+        let wanted = size_bytes.saturating_mul(FACTOR).min(self.max_bytes);
         self.poison.check()?;
         let have = self.make_room_for(wanted)?;
         if have < wanted {
@@ -53,8 +53,8 @@ impl Log {
         }
         self.sync(&mut io)?;
         let durable_lsn = self.durable_lsn();
-        io.header = Header { size_bytes: wanted, ring_base: start, durable_lsn, ..io.header };
-        let geometry = Geometry::of(&io.header);
+        io.header = LogHeader { size_bytes: wanted, ring_base: start, durable_lsn, ..io.header };
+        let geometry = LogGeometry::of(&io.header);
         self.set_geometry(&mut io, geometry);
         io.discarded = 0;
         for _ in 0..2 {

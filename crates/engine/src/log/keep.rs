@@ -1,15 +1,15 @@
 //! Keeping redo for readers that follow the log (a backup, the archive), and reading it.
 //!
 //! Rules
-//! 1. While there is a [`Kept`], room in the ring is given out up to the oldest of the checkpoint and what is kept, so
-//!    that nothing a reader still needs is overwritten or discarded. Checkpoints move on meanwhile.
-//! 2. A reader lets go of what it has copied. So writers wait for it only if it is slower than they are by a whole
+//! 1. While there is a [`KeptRedo`], room in the ring is given out up to the oldest of the checkpoint and what is kept,
+//!    so that nothing a reader still needs is overwritten or discarded. Checkpoints move on meanwhile.
+//! 2. A reader releases what it has copied. So writers wait for it only if it is slower than they are by a whole
 //!    ring. It takes no lock that a writer holds while it waits.
 //! 3. Only durable redo is read. A block that is written again while it is read has the same bytes there.
 
 use super::Log;
 use super::format::{self, BLOCK_BYTES, DATA_BYTES, MARK_BYTES};
-use super::space::Reader;
+use super::space::RedoReader;
 use crate::error::{Error, Result};
 use crate::types::Lsn;
 use highwater_storage::AlignedBuf;
@@ -18,10 +18,10 @@ use std::ops::Deref;
 /// Blocks read at once.
 const READ_BLOCKS: u64 = 256;
 
-/// Redo that is not overwritten; let go on drop.
-pub struct Kept<L: Deref<Target = Log>> {
+/// Redo that is not overwritten; released on drop.
+pub struct KeptRedo<L: Deref<Target = Log>> {
     log: L,
-    reader: Reader,
+    reader: RedoReader,
     at: Lsn,
 }
 
@@ -30,15 +30,15 @@ impl Log {
     ///
     /// # Errors
     /// [`Error::Usage`] if this reader has some kept.
-    pub fn keep<L: Deref<Target = Log>>(log: L, reader: Reader) -> Result<Kept<L>> {
+    pub fn keep<L: Deref<Target = Log>>(log: L, reader: RedoReader) -> Result<KeptRedo<L>> {
         match log.space.keep(reader, || log.checkpoint_lsn()) {
-            Some(at) => Ok(Kept { log, reader, at }),
+            Some(at) => Ok(KeptRedo { log, reader, at }),
             None => Err(Error::Usage("another backup of this database is running; wait until it has ended".into())),
         }
     }
 }
 
-impl<L: Deref<Target = Log>> Kept<L> {
+impl<L: Deref<Target = Log>> KeptRedo<L> {
     /// The next byte to read.
     pub fn at(&self) -> Lsn {
         self.at
@@ -50,7 +50,7 @@ impl<L: Deref<Target = Log>> Kept<L> {
     }
 
     /// What lies before `lsn` is not kept any more.
-    pub fn let_go(&mut self, lsn: Lsn) {
+    pub fn release(&mut self, lsn: Lsn) {
         self.log.space.keep_from(self.reader, lsn, || self.log.checkpoint_lsn());
     }
 
@@ -82,7 +82,7 @@ impl<L: Deref<Target = Log>> Kept<L> {
     }
 }
 
-impl<L: Deref<Target = Log>> Drop for Kept<L> {
+impl<L: Deref<Target = Log>> Drop for KeptRedo<L> {
     fn drop(&mut self) {
         self.log.space.keep_nothing(self.reader, || self.log.checkpoint_lsn());
     }

@@ -44,12 +44,12 @@ mod space;
 mod stream;
 mod writer;
 
-pub use checkpoint::Remains;
-pub use damage::Damage;
-pub use keep::Kept;
+pub use checkpoint::LogRemains;
+pub use damage::LogDamage;
+pub use keep::KeptRedo;
 pub use redo_log::{Io, Log};
-pub use scan::{Scan, Window, Windows};
-pub use space::{Reader, Reservation};
+pub use scan::{RecoveryScan, Window, Windows};
+pub use space::{RedoReader, Reservation};
 pub use stream::{StreamGroups, whole_groups};
 
 use crate::sync;

@@ -1,17 +1,17 @@
 //! The log: its parts, opening it, how far it is.
 
 use super::buffer::LogBuffer;
-use super::format::Geometry;
-use super::group::Group;
-use super::scan::{Scan, Windows};
-use super::space::Space;
+use super::format::LogGeometry;
+use super::group::CommitGroup;
+use super::scan::{RecoveryScan, Windows};
+use super::space::LogSpace;
 use super::{checkpoint, format};
 use crate::config::FlushLog;
 use crate::error::Result;
 use crate::stats::Stats;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::poison::{OnStop, Poison};
-use crate::sync::spread::Apart;
+use crate::sync::sharded::CachePadded;
 use crate::sync::{Mutex, RwLock};
 use crate::types::Lsn;
 use highwater_storage::{AlignedBuf, Device};
@@ -19,18 +19,18 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// The smallest log buffer; a mini-transaction of up to this much redo always fits one.
-const LEAST_BUFFER_BYTES: usize = 1 << 20;
+const MIN_BUFFER_BYTES: usize = 1 << 20;
 
 /// The redo log of one database.
 pub struct Log {
     pub(super) device: Arc<dyn Device>,
     /// Changes under the I/O mutex, when the ring grows or shrinks.
-    geometry: RwLock<Geometry>,
+    geometry: RwLock<LogGeometry>,
     /// Size up to which the log may grow, and to which it shrinks; and whether a full disk has refused its growth.
-    pub(super) most_bytes: u64,
+    pub(super) max_bytes: u64,
     /// When the device last had no room for growth.
     pub(super) growth_refused: Mutex<Option<Instant>>,
-    /// Nobody will write what commits do not wait for; see `begin_closing`.
+    /// No thread will write what commits do not wait for; see `begin_closing`.
     pub(super) is_closing: AtomicBool,
     pub(super) database_id: u64,
     pub(super) flush_log_at_trx_commit: FlushLog,
@@ -39,16 +39,16 @@ pub struct Log {
     pub(super) stats: Arc<Stats>,
     /// The switch of the whole database: a failure of the log stops every call.
     pub(super) poison: Arc<Poison>,
-    pub(super) space: Space,
-    pub(super) buffer: Apart<LogBuffer>,
+    pub(super) space: LogSpace,
+    pub(super) buffer: CachePadded<LogBuffer>,
     /// Written and durable LSN; change only under the I/O mutex.
-    pub(super) written: Apart<AtomicU64>,
-    pub(super) durable: Apart<AtomicU64>,
+    pub(super) written: CachePadded<AtomicU64>,
+    pub(super) durable: CachePadded<AtomicU64>,
     pub(super) checkpoint: AtomicU64,
     /// For the next header; see [`Log::note_store_mark`].
     pub(super) store_mark: AtomicU64,
     pub(super) io: Mutex<Io>,
-    pub(super) group: Group,
+    pub(super) group: CommitGroup,
 }
 
 /// What the one thread that does I/O owns.
@@ -56,7 +56,7 @@ pub struct Io {
     /// The log buffer that is not being appended to.
     pub(super) spare: AlignedBuf,
     /// The newest header on the device.
-    pub(super) header: format::Header,
+    pub(super) header: format::LogHeader,
     pub(super) started: bool,
     /// The device was told to begin with the blocks up to this LSN; what was synced since may reach further.
     pub(super) begun: u64,
@@ -84,7 +84,7 @@ impl Log {
     }
 
     /// Opens an existing log and scans it from its last checkpoint. Nothing may be appended before `start`. From then
-    /// on the log has `most_bytes` at most: it shrinks to them, or may grow to them. Without them, and on a device of
+    /// on the log has `max_bytes` at most: it shrinks to them, or may grow to them. Without them, and on a device of
     /// fixed length, it keeps its size.
     ///
     /// # Errors
@@ -96,30 +96,30 @@ impl Log {
         buffer_bytes: usize,
         flush_log_at_trx_commit: FlushLog,
         database_id: u64,
-        most_bytes: Option<u64>,
+        max_bytes: Option<u64>,
         stats: Arc<Stats>,
         poison: Arc<Poison>,
-    ) -> Result<(Arc<Log>, Scan)> {
+    ) -> Result<(Arc<Log>, RecoveryScan)> {
         let (header, is_sure) = checkpoint::read_header(&*device, database_id)?;
-        let geometry = Geometry::of(&header);
+        let geometry = LogGeometry::of(&header);
         // What a killed process wrote may not be durable yet; recovery is about to build on it.
         let since = Instant::now();
         device.sync()?;
         stats.log_syncs.inc();
         stats.log_sync_us.add(since.elapsed().as_micros() as u64);
-        let scan = Scan::run(&*device, geometry, &header, is_sure)?;
+        let scan = RecoveryScan::run(&*device, geometry, &header, is_sure)?;
         if let Some(damage) = scan.damage {
             return Err(damage.error(&*device));
         }
-        let asked_bytes = most_bytes.map(format::whole_blocks).filter(|_| !device.has_fixed_len());
-        let most_bytes = asked_bytes.unwrap_or(header.size_bytes);
-        let most_capacity = Geometry::new(most_bytes).capacity_bytes();
-        let longest_group = buffer_bytes.max(LEAST_BUFFER_BYTES).min(most_capacity as usize);
+        let asked_bytes = max_bytes.map(format::whole_blocks).filter(|_| !device.has_fixed_len());
+        let max_bytes = asked_bytes.unwrap_or(header.size_bytes);
+        let max_capacity = LogGeometry::new(max_bytes).capacity_bytes();
+        let longest_group = buffer_bytes.max(MIN_BUFFER_BYTES).min(max_capacity as usize);
         let end = scan.end_lsn;
         let log = Arc::new(Log {
             device,
             geometry: RwLock::new(geometry),
-            most_bytes,
+            max_bytes,
             growth_refused: Mutex::default(),
             is_closing: AtomicBool::new(false),
             database_id,
@@ -127,10 +127,10 @@ impl Log {
             owes_sync: AtomicBool::new(false),
             stats,
             poison,
-            space: Space::new(longest_group as u64, geometry.capacity_bytes()),
-            buffer: Apart(LogBuffer::new(longest_group, end)),
-            written: Apart(AtomicU64::new(end.0)),
-            durable: Apart(AtomicU64::new(end.0)),
+            space: LogSpace::new(longest_group as u64, geometry.capacity_bytes()),
+            buffer: CachePadded(LogBuffer::new(longest_group, end)),
+            written: CachePadded(AtomicU64::new(end.0)),
+            durable: CachePadded(AtomicU64::new(end.0)),
             checkpoint: AtomicU64::new(scan.checkpoint_lsn.0),
             store_mark: AtomicU64::new(header.store_mark),
             io: Mutex::new(Io {
@@ -141,7 +141,7 @@ impl Log {
                 discarded: 0,
                 made_bytes: header.size_bytes,
             }),
-            group: Group::default(),
+            group: CommitGroup::default(),
         });
         log.poison.wake_on_stop(&log);
         Ok((log, scan))
@@ -175,7 +175,7 @@ impl Log {
     }
 
     /// Reads what the scan found, from the checkpoint on.
-    pub fn windows(&self, scan: &Scan) -> Windows<'_> {
+    pub fn windows(&self, scan: &RecoveryScan) -> Windows<'_> {
         let header = self.io.lock().header;
         Windows::new(&*self.device, self.geometry(), &header, scan)
     }
@@ -191,8 +191,8 @@ impl Log {
     }
 
     /// Bytes that the log has at most, from its start on; what it has, if its size is fixed.
-    pub fn most_bytes(&self) -> u64 {
-        self.most_bytes
+    pub fn max_bytes(&self) -> u64 {
+        self.max_bytes
     }
 
     /// Bytes of redo, reserved or appended, that fit between a checkpoint and the end of the log.
@@ -201,12 +201,12 @@ impl Log {
     }
 
     /// Where blocks lie.
-    pub(super) fn geometry(&self) -> Geometry {
+    pub(super) fn geometry(&self) -> LogGeometry {
         *self.geometry.read()
     }
 
     /// Lets blocks lie elsewhere from now on; the caller owns the I/O mutex (`_io`).
-    pub(super) fn set_geometry(&self, _io: &mut Io, geometry: Geometry) {
+    pub(super) fn set_geometry(&self, _io: &mut Io, geometry: LogGeometry) {
         *self.geometry.write() = geometry;
     }
 

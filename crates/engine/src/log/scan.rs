@@ -8,8 +8,8 @@
 //! 4. An end below what was synced is damage, not an end ([`super::damage`]).
 
 use super::Log;
-use super::damage::{self, Damage};
-use super::format::{self, BLOCK_BYTES, DATA_BYTES, FRAME_BYTES, Geometry, Header, MARK_BYTES};
+use super::damage::{self, LogDamage};
+use super::format::{self, BLOCK_BYTES, DATA_BYTES, FRAME_BYTES, LogGeometry, LogHeader, MARK_BYTES};
 use crate::error::{Error, Result};
 use crate::types::Lsn;
 use highwater_storage::{AlignedBuf, Device};
@@ -20,7 +20,7 @@ const CHUNK_BYTES: u64 = 1 << 20;
 
 /// What a scan from the last checkpoint found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Scan {
+pub struct RecoveryScan {
     /// LSN of the checkpoint recovery starts from.
     pub checkpoint_lsn: Lsn,
     /// End of the last whole mini-transaction.
@@ -28,12 +28,17 @@ pub struct Scan {
     /// Whole mini-transactions from the checkpoint to the end.
     pub groups: u64,
     /// Why `end_lsn` is not where the log ended.
-    pub damage: Option<Damage>,
+    pub damage: Option<LogDamage>,
 }
 
-impl Scan {
+impl RecoveryScan {
     /// Finds the end of the log. `is_sure` is false if another header than this one may have been the newest.
-    pub(crate) fn run(device: &dyn Device, geometry: Geometry, header: &Header, is_sure: bool) -> Result<Scan> {
+    pub(crate) fn run(
+        device: &dyn Device,
+        geometry: LogGeometry,
+        header: &LogHeader,
+        is_sure: bool,
+    ) -> Result<RecoveryScan> {
         let mut groups = Groups::new(device, geometry, header, header.checkpoint_lsn);
         let mut count = 0;
         while groups.next(|_| {})?.is_some() {
@@ -41,7 +46,7 @@ impl Scan {
         }
         let end_lsn = groups.at;
         let damage = damage::behind(device, geometry, header, end_lsn, is_sure)?;
-        Ok(Scan { checkpoint_lsn: header.checkpoint_lsn, end_lsn, groups: count, damage })
+        Ok(RecoveryScan { checkpoint_lsn: header.checkpoint_lsn, end_lsn, groups: count, damage })
     }
 }
 
@@ -57,16 +62,16 @@ impl Log {
         generation: u64,
         mut take: impl FnMut(Lsn, &[u8]) -> Result<()>,
     ) -> Result<Lsn> {
-        let header = Header { generation, ..self.io.lock().header };
+        let header = LogHeader { generation, ..self.io.lock().header };
         let mut groups = Groups::new(&*self.device, self.geometry(), &header, lsns.start);
         let mut payload = Vec::new();
         while groups.at < lsns.end {
             let start = groups.at;
             payload.clear();
-            let most = (lsns.end.0 - start.0) as usize;
+            let max = (lsns.end.0 - start.0) as usize;
             // What claims to be longer is not kept (rule 2).
             let next = groups.next(|piece| {
-                if payload.len() + piece.len() <= most {
+                if payload.len() + piece.len() <= max {
                     payload.extend_from_slice(piece);
                 }
             })?;
@@ -114,7 +119,12 @@ pub struct Windows<'d> {
 }
 
 impl<'d> Windows<'d> {
-    pub(crate) fn new(device: &'d dyn Device, geometry: Geometry, header: &Header, scan: &Scan) -> Windows<'d> {
+    pub(crate) fn new(
+        device: &'d dyn Device,
+        geometry: LogGeometry,
+        header: &LogHeader,
+        scan: &RecoveryScan,
+    ) -> Windows<'d> {
         Windows { groups: Groups::new(device, geometry, header, scan.checkpoint_lsn), end: scan.end_lsn }
     }
 
@@ -149,7 +159,7 @@ struct Groups<'d> {
 }
 
 impl<'d> Groups<'d> {
-    fn new(device: &'d dyn Device, geometry: Geometry, header: &Header, from: Lsn) -> Groups<'d> {
+    fn new(device: &'d dyn Device, geometry: LogGeometry, header: &LogHeader, from: Lsn) -> Groups<'d> {
         Groups { ring: Ring::new(device, geometry, from), at: from, generation: header.generation }
     }
 
@@ -182,7 +192,7 @@ impl<'d> Groups<'d> {
 /// The ring's groups as a stream of bytes, from an LSN on, at most once around.
 struct Ring<'d> {
     device: &'d dyn Device,
-    geometry: Geometry,
+    geometry: LogGeometry,
     chunk: AlignedBuf,
     /// Blocks in `chunk`, and what was passed of the bytes in them.
     blocks: u64,
@@ -193,7 +203,7 @@ struct Ring<'d> {
 }
 
 impl<'d> Ring<'d> {
-    fn new(device: &'d dyn Device, geometry: Geometry, from: Lsn) -> Ring<'d> {
+    fn new(device: &'d dyn Device, geometry: LogGeometry, from: Lsn) -> Ring<'d> {
         let first = format::block_floor(from.0);
         let chunk = AlignedBuf::zeroed(CHUNK_BYTES.min(geometry.ring_bytes()) as usize);
         // Nothing is read yet; the bytes in front of `from` count as passed once they are.

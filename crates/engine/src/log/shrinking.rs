@@ -11,29 +11,29 @@
 //! 3. What the smaller ring holds of older generations does not verify, wherever it lies.
 //! 4. A device of fixed length keeps the size of its log.
 //!
-//! Who must have the redo of the generations before, as the archive, copies it before the start.
+//! A reader that needs the redo of earlier generations, such as the archive, copies it before the start.
 
-use super::format::{self, Geometry, Header};
+use super::format::{self, LogGeometry, LogHeader};
 use super::{Io, Log};
 use crate::error::Result;
 use crate::types::Lsn;
 
 impl Log {
     /// Writes the header that begins a generation, with the size that the log may have at most.
-    pub(super) fn begin_generation(&self, io: &mut Io, header: Header) -> Result<()> {
-        if self.size_bytes() <= self.most_bytes {
+    pub(super) fn begin_generation(&self, io: &mut Io, header: LogHeader) -> Result<()> {
+        if self.size_bytes() <= self.max_bytes {
             self.write_header(io, header)?;
         } else {
-            self.begin_smaller(io, header, self.most_bytes)?;
+            self.begin_smaller(io, header, self.max_bytes)?;
         }
         self.cut_file()
     }
 
     /// Rule 2.
-    pub(super) fn begin_smaller(&self, io: &mut Io, header: Header, size_bytes: u64) -> Result<()> {
+    pub(super) fn begin_smaller(&self, io: &mut Io, header: LogHeader, size_bytes: u64) -> Result<()> {
         let start = Lsn(format::block_floor(header.checkpoint_lsn.0));
-        let header = Header { size_bytes, ring_base: start, ..header };
-        let geometry = Geometry::of(&header);
+        let header = LogHeader { size_bytes, ring_base: start, ..header };
+        let geometry = LogGeometry::of(&header);
         self.set_geometry(io, geometry);
         // What the ring holds is another lap's, until that lap is written.
         io.discarded = start.0 + geometry.lap();
@@ -45,7 +45,7 @@ impl Log {
         Ok(())
     }
 
-    /// Gives back what the file has beyond the log: of a larger log, or of a growth that never finished.
+    /// Releases what the file has beyond the log: of a larger log, or of a growth that never finished.
     pub(super) fn cut_file(&self) -> Result<()> {
         let (len_bytes, size_bytes) = (self.device.len_bytes()?, self.size_bytes());
         if self.device.has_fixed_len() || len_bytes <= size_bytes {

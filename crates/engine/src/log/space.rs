@@ -5,10 +5,10 @@
 //!    never above `limit_end` = the oldest of the checkpoint and what is kept for readers (`keep`), + capacity.
 //! 2. `limit_end` is 0 while nothing may be reserved: before the start, and after the database has stopped. The common
 //!    case takes what is spare at the thread's place: one atomic operation there, where it meets no other thread, and
-//!    two loads of words that rarely change. Who finds no room counts what is spare at all places as room.
+//!    two loads of words that rarely change. A thread that finds no room counts the spare of all shards as room.
 //! 3. Waiting threads queue for `turn`; only the first of them waits for room, and while a thread is in the queue no
 //!    other passes it. So a large reservation is not starved by small ones.
-//! 4. A thread that makes room (checkpoint, a reservation given back) checks for waiters afterwards, and leaves nothing
+//! 4. A thread that makes room (checkpoint, a reservation released) checks for waiters afterwards, and leaves nothing
 //!    spare then; a waiter counts itself as waiting before it checks for room. Both orders are sequentially consistent,
 //!    so no wake-up is lost.
 //! 5. Whoever moves the limit asks for the last checkpoint under `state`: of two concurrent checkpoints the newer one
@@ -18,7 +18,7 @@ use super::Log;
 use super::format::FRAME_BYTES;
 use crate::error::{Error, Result};
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
-use crate::sync::spread::{Apart, Spread, places};
+use crate::sync::sharded::{CachePadded, Sharded, shard_count};
 use crate::sync::{Condvar, Mutex, RwLock};
 use crate::types::Lsn;
 use std::time::{Duration, Instant};
@@ -28,23 +28,23 @@ const ASK_AGAIN: Duration = Duration::from_millis(20);
 
 /// What is reserved at once for later, and the largest reservation of which the rest stays at its place.
 const BATCH_BYTES: u64 = 66 << 10;
-/// What can be spare at all places together takes at most one part of the ring in so many; in a smaller ring nothing is
+/// The spare of all shards together is at most one part in this many of the ring; in a smaller ring nothing is
 /// spare.
 const SPARE_SHARE: u64 = 4;
 
 /// How much is reserved at once for later in a ring of this capacity.
 fn batch_in(capacity: u64) -> u64 {
     // A place has a batch and the rest of a reservation at most.
-    let most = places() as u64 * BATCH_BYTES * 2;
-    if most <= capacity / SPARE_SHARE { BATCH_BYTES } else { 0 }
+    let max = shard_count() as u64 * BATCH_BYTES * 2;
+    if max <= capacity / SPARE_SHARE { BATCH_BYTES } else { 0 }
 }
 
 /// The reader has no redo kept.
 const NOTHING_KEPT: u64 = u64::MAX;
 
-/// Who follows the log.
+/// A reader that follows the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reader {
+pub enum RedoReader {
     /// A backup, while it lasts.
     Backup = 0,
     /// The archive of redo, as long as the database is open.
@@ -54,35 +54,35 @@ pub enum Reader {
 type Pressure = Box<dyn Fn() + Send + Sync>;
 
 /// The state of rule 1, and the waiting threads.
-pub(super) struct Space {
-    reserved_end: Apart<AtomicU64>,
+pub(super) struct LogSpace {
+    reserved_end: CachePadded<AtomicU64>,
     /// Reserved at once for the next reservations of each place.
-    spare: Spread<AtomicU64>,
+    spare: Sharded<AtomicU64>,
     /// How much is reserved so; 0 in a ring too small for it.
     batch: AtomicU64,
     limit_end: AtomicU64,
-    /// The redo from here on is kept for each [`Reader`]; `NOTHING_KEPT` if there is none. Changes under `state`.
+    /// The redo from here on is kept for each [`RedoReader`]; `NOTHING_KEPT` if there is none. Changes under `state`.
     kept: [AtomicU64; 2],
     waiting: AtomicUsize,
     longest_group: u64,
     /// Changes with the ring.
     capacity: AtomicU64,
     turn: Mutex<()>,
-    state: Mutex<State>,
+    state: Mutex<ReservationState>,
     room: Condvar,
     pressure: RwLock<Option<Pressure>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum ReservationState {
     NotStarted,
     Open,
     Closed,
 }
 
-/// Redo space reserved before a mini-transaction starts; used by `append`, given back on drop.
+/// Redo space reserved before a mini-transaction starts; used by `append`, released on drop.
 pub struct Reservation<'l> {
-    space: &'l Space,
+    space: &'l LogSpace,
     bytes: u64,
 }
 
@@ -101,7 +101,7 @@ fn count_reservation(_more: i32) {
 
 impl<'l> Reservation<'l> {
     #[inline]
-    fn new(space: &'l Space, bytes: u64) -> Reservation<'l> {
+    fn new(space: &'l LogSpace, bytes: u64) -> Reservation<'l> {
         count_reservation(1);
         Reservation { space, bytes }
     }
@@ -111,7 +111,7 @@ impl<'l> Reservation<'l> {
         self.bytes
     }
 
-    /// Keeps `used` bytes as part of the log and gives the rest back.
+    /// Keeps `used` bytes as part of the log and releases the rest.
     #[inline]
     pub(super) fn consume(mut self, used: u64) {
         debug_assert!(used <= self.bytes);
@@ -124,7 +124,7 @@ impl Drop for Reservation<'_> {
     fn drop(&mut self) {
         count_reservation(-1);
         if self.bytes > 0 {
-            self.space.give_back(self.bytes);
+            self.space.release(self.bytes);
         }
     }
 }
@@ -170,18 +170,18 @@ impl Log {
         self.stats.log_waits.inc();
         self.stats.log_wait_us.add(since.elapsed().as_micros() as u64);
         match state {
-            State::Open => Ok(Reservation::new(&self.space, bytes)),
-            State::NotStarted => Err(Error::Usage("the redo log has not been started yet".into())),
-            State::Closed => Err(self.poison.error()),
+            ReservationState::Open => Ok(Reservation::new(&self.space, bytes)),
+            ReservationState::NotStarted => Err(Error::Usage("the redo log has not been started yet".into())),
+            ReservationState::Closed => Err(self.poison.error()),
         }
     }
 }
 
-impl Space {
-    pub(super) fn new(longest_group: u64, capacity: u64) -> Space {
-        Space {
-            reserved_end: Apart(AtomicU64::new(0)),
-            spare: Spread::default(),
+impl LogSpace {
+    pub(super) fn new(longest_group: u64, capacity: u64) -> LogSpace {
+        LogSpace {
+            reserved_end: CachePadded(AtomicU64::new(0)),
+            spare: Sharded::default(),
             batch: AtomicU64::new(batch_in(capacity)),
             limit_end: AtomicU64::new(0),
             kept: [AtomicU64::new(NOTHING_KEPT), AtomicU64::new(NOTHING_KEPT)],
@@ -189,7 +189,7 @@ impl Space {
             longest_group,
             capacity: AtomicU64::new(capacity),
             turn: Mutex::new(()),
-            state: Mutex::new(State::NotStarted),
+            state: Mutex::new(ReservationState::NotStarted),
             room: Condvar::new(),
             pressure: RwLock::new(None),
         }
@@ -208,8 +208,8 @@ impl Space {
     /// Allows reservations from `lsn` on.
     pub(super) fn open(&self, lsn: Lsn) {
         let mut state = self.state.lock();
-        if *state == State::NotStarted {
-            *state = State::Open;
+        if *state == ReservationState::NotStarted {
+            *state = ReservationState::Open;
             self.reserved_end.store(lsn.0, SeqCst);
             self.limit_end.store(lsn.0 + self.capacity(), SeqCst);
         }
@@ -238,8 +238,8 @@ impl Space {
         self.move_limit(*state, checkpoint());
     }
 
-    fn move_limit(&self, state: State, checkpoint: Lsn) {
-        if state == State::Open {
+    fn move_limit(&self, state: ReservationState, checkpoint: Lsn) {
+        if state == ReservationState::Open {
             self.limit_end.store(self.kept().min(checkpoint).0 + self.capacity(), SeqCst);
             self.room.notify_all();
         }
@@ -251,7 +251,7 @@ impl Space {
     }
 
     /// Keeps the redo from the checkpoint on for a reader; `None` if it has some kept already.
-    pub(super) fn keep(&self, reader: Reader, checkpoint: impl Fn() -> Lsn) -> Option<Lsn> {
+    pub(super) fn keep(&self, reader: RedoReader, checkpoint: impl Fn() -> Lsn) -> Option<Lsn> {
         // A checkpoint is stored before the limit follows it under this lock: what is kept now is not overwritten.
         let _state = self.state.lock();
         let (kept, from) = (&self.kept[reader as usize], checkpoint());
@@ -259,21 +259,21 @@ impl Space {
     }
 
     /// The reader needs the redo from here on only.
-    pub(super) fn keep_from(&self, reader: Reader, from: Lsn, checkpoint: impl Fn() -> Lsn) {
+    pub(super) fn keep_from(&self, reader: RedoReader, from: Lsn, checkpoint: impl Fn() -> Lsn) {
         let state = self.state.lock();
         self.kept[reader as usize].store(from.0, SeqCst);
         self.move_limit(*state, checkpoint());
     }
 
     /// The reader needs none any more.
-    pub(super) fn keep_nothing(&self, reader: Reader, checkpoint: impl Fn() -> Lsn) {
+    pub(super) fn keep_nothing(&self, reader: RedoReader, checkpoint: impl Fn() -> Lsn) {
         self.keep_from(reader, Lsn(NOTHING_KEPT), checkpoint);
     }
 
     /// Refuses every reservation from now on.
     pub(super) fn close(&self) {
         let mut state = self.state.lock();
-        *state = State::Closed;
+        *state = ReservationState::Closed;
         self.limit_end.store(0, SeqCst);
         self.room.notify_all();
     }
@@ -281,12 +281,12 @@ impl Space {
     #[inline]
     fn take_at_once(&self, bytes: u64) -> bool {
         let less = |spare: u64| spare.checked_sub(bytes);
-        let took = self.spare.own().fetch_update(SeqCst, SeqCst, less).is_ok();
+        let took = self.spare.local().fetch_update(SeqCst, SeqCst, less).is_ok();
         if took && self.limit_end.load(SeqCst) != 0 && self.waiting.load(SeqCst) == 0 {
             return true;
         }
         if took {
-            self.give_back(bytes);
+            self.release(bytes);
         }
         self.take_with_batch(bytes)
     }
@@ -298,7 +298,7 @@ impl Space {
         }
         let batch = self.batch.load(SeqCst);
         if batch > 0 && self.try_take(bytes + batch) {
-            self.give_back(batch);
+            self.release(batch);
             return true;
         }
         self.try_take(bytes) || self.take_after_gathering(bytes)
@@ -315,10 +315,10 @@ impl Space {
         took
     }
 
-    /// Gives room back: it is spare, unless there is much or a thread waits for it.
+    /// Releases room: it is spare, unless there is much or a thread waits for it.
     #[inline]
-    fn give_back(&self, bytes: u64) {
-        let (spare, batch) = (self.spare.own(), self.batch.load(SeqCst));
+    fn release(&self, bytes: u64) {
+        let (spare, batch) = (self.spare.local(), self.batch.load(SeqCst));
         if bytes > batch || spare.load(SeqCst) > batch {
             self.reserved_end.fetch_sub(bytes, SeqCst);
         } else {
@@ -329,7 +329,7 @@ impl Space {
         }
     }
 
-    /// Gives back what is spare.
+    /// Releases what is spare.
     fn gather_spare(&self) {
         for spare in self.spare.iter() {
             let bytes = spare.swap(0, SeqCst);
@@ -346,12 +346,12 @@ impl Space {
     }
 
     /// Queues, then waits until `bytes` were reserved or the log is not open.
-    fn wait_for(&self, bytes: u64) -> State {
+    fn wait_for(&self, bytes: u64) -> ReservationState {
         let _turn = self.turn.lock();
         loop {
             self.gather_spare();
             let mut state = self.state.lock();
-            if *state != State::Open || self.try_take(bytes) {
+            if *state != ReservationState::Open || self.try_take(bytes) {
                 return *state;
             }
             drop(state);
@@ -359,7 +359,7 @@ impl Space {
                 wake();
             }
             state = self.state.lock();
-            if *state != State::Open || self.try_take(bytes) {
+            if *state != ReservationState::Open || self.try_take(bytes) {
                 return *state;
             }
             self.room.wait_for(&mut state, ASK_AGAIN);
@@ -380,7 +380,7 @@ mod tests {
     /// Rule 5: an LSN that was read before would take room back that a concurrent checkpoint has made.
     #[test]
     fn the_last_checkpoint_is_asked_for_under_the_lock() {
-        let space = Space::new(1000, 1000);
+        let space = LogSpace::new(1000, 1000);
         space.open(Lsn(100));
         let checkpoint = || {
             assert!(space.state.try_lock().is_none(), "another checkpoint may come in between");
@@ -390,7 +390,7 @@ mod tests {
         assert_eq!(space.limit_end.load(SeqCst), 1600);
         space.resized(2000, checkpoint);
         assert_eq!(space.limit_end.load(SeqCst), 2600);
-        space.keep_nothing(Reader::Backup, checkpoint);
+        space.keep_nothing(RedoReader::Backup, checkpoint);
         assert_eq!(space.limit_end.load(SeqCst), 2600);
     }
 }

@@ -1,7 +1,7 @@
 //! Redo as a stream of bytes outside a ring: one group behind the other, without blocks and marks. A backup keeps redo
 //! like that; for a restore it becomes a ring again.
 
-use super::format::{self, BLOCK_BYTES, DATA_BYTES, FRAME_BYTES, Geometry, Header, RING_START};
+use super::format::{self, BLOCK_BYTES, DATA_BYTES, FRAME_BYTES, LogGeometry, LogHeader, RING_START};
 use super::{Log, checkpoint};
 use crate::error::{Error, Result};
 use crate::types::Lsn;
@@ -113,10 +113,10 @@ pub fn whole_groups(
 }
 
 impl Log {
-    /// Bytes of a log that holds this redo between its checkpoint and its end: at least `least_bytes`.
-    pub fn size_for(lsns: &Range<Lsn>, least_bytes: u64) -> u64 {
+    /// Bytes of a log that holds this redo between its checkpoint and its end: at least `min_bytes`.
+    pub fn size_for(lsns: &Range<Lsn>, min_bytes: u64) -> u64 {
         let blocks = format::blocks_of(lsns.end.0 - format::block_floor(lsns.start.0)) + 3;
-        least_bytes.max(RING_START + blocks * BLOCK_BYTES)
+        min_bytes.max(RING_START + blocks * BLOCK_BYTES)
     }
 
     /// Makes the device a log as a crash would leave it: of `wanted`'s size, database and generation, with its
@@ -124,11 +124,15 @@ impl Log {
     ///
     /// # Errors
     /// An error of `read` or of the device.
-    pub fn rebuild(device: &dyn Device, wanted: Header, mut read: impl FnMut(&mut [u8]) -> Result<()>) -> Result<()> {
-        let Header { database_id, generation, .. } = wanted;
+    pub fn rebuild(
+        device: &dyn Device,
+        wanted: LogHeader,
+        mut read: impl FnMut(&mut [u8]) -> Result<()>,
+    ) -> Result<()> {
+        let LogHeader { database_id, generation, .. } = wanted;
         checkpoint::create(device, wanted.size_bytes, database_id)?;
         let (size_bytes, lsns) = (Log::size_created(wanted.size_bytes), wanted.checkpoint_lsn..wanted.durable_lsn);
-        let geometry = Geometry::new(size_bytes);
+        let geometry = LogGeometry::new(size_bytes);
         if lsns.end.0 - lsns.start.0 > geometry.capacity_bytes() {
             return Err(Error::LogTooSmall { bytes: lsns.end.0 - lsns.start.0 });
         }
@@ -149,7 +153,7 @@ impl Log {
         device.sync()?;
         // Creation has written the first two.
         for sequence in [3, 4] {
-            let header = Header { size_bytes, sequence, ring_base: Lsn(0), ..wanted };
+            let header = LogHeader { size_bytes, sequence, ring_base: Lsn(0), ..wanted };
             let mut block = AlignedBuf::zeroed(BLOCK_BYTES as usize);
             header.encode(&mut block);
             device.write_at(header.offset(), &block, Placement::Redo)?;
@@ -161,7 +165,7 @@ impl Log {
     ///
     /// # Errors
     /// As [`Log::open`].
-    pub fn header(device: &dyn Device, database_id: u64) -> Result<Header> {
+    pub fn header(device: &dyn Device, database_id: u64) -> Result<LogHeader> {
         checkpoint::read_header(device, database_id).map(|(header, _)| header)
     }
 }

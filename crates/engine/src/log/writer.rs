@@ -2,7 +2,7 @@
 //!
 //! Rules
 //! 1. The leader takes everything appended up to the moment it starts; a thread that appended later waits for the next
-//!    leader. There is no delay knob: a leader starts at once when the device is free.
+//!    leader. There is no delay option: a leader starts at once when the device is free.
 //! 2. All syncs of the device are made under the I/O mutex, and the database is stopped before it is released if one
 //!    fails: an operating system reports a lost write to one sync only, so no other sync may be taken for a success
 //!    meanwhile.

@@ -48,8 +48,8 @@ impl Rows {
     }
 }
 
-/// One holds a row and lets go; two wait for it, for a limited time: the lock may be granted while a wait times out.
-/// Who was served holds the row alone, who gave up holds nothing and keeps nobody from it.
+/// One holds a row and releases it; two wait for it, for a limited time: the lock may be granted while a wait times
+/// out. A thread that was served holds the row alone; one that gave up holds nothing and keeps no other thread from it.
 pub fn granted_and_timed_out_at_once() {
     explore(600, || {
         let (system, rows) = (system(), Arc::new(Rows::default()));
@@ -82,7 +82,7 @@ pub fn granted_and_timed_out_at_once() {
 
 /// A row becomes free while one waits for it for a limited time and two for ever, the last to read it, and threads that
 /// run may take it first; the second of them comes too late, and the row is handed over. Those who wait for ever are
-/// served whoever passes them or gives up before them.
+/// served even if others pass them or give up before them.
 pub fn a_row_is_taken_while_its_front_wakes() {
     explore(600, || {
         let (system, rows) = (system(), Arc::new(Rows::default()));
@@ -127,7 +127,7 @@ pub fn a_row_is_taken_while_its_front_wakes() {
 }
 
 /// Two lock two rows the other way round, a third waits for one of them, and a transaction ends while it is chosen as
-/// victim. Nobody waits for ever, and none holds a row beside another.
+/// victim. No thread waits for ever, and none holds a row beside another.
 pub fn a_victim_is_chosen_while_locks_are_granted() {
     explore(600, || {
         let (system, rows) = (system(), Arc::new(Rows::default()));

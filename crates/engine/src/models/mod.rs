@@ -4,7 +4,7 @@
 //!
 //! Rules
 //! 1. A model holds no copy of what it checks: it calls the engine.
-//! 2. Every model can fail: `xtask/src/planted/bugs/concurrency.rs` has a bug for each that it must find.
+//! 2. Every model can fail: `xtask/src/mutants/rows/concurrency.rs` has a bug for each that it must find.
 //! 3. Schedules follow from the seed. A run that fails prints its schedule, which [`explore`] repeats if
 //!    `HIGHWATER_SCHEDULE` has it. `HIGHWATER_SCHEDULES` says how many there are, `HIGHWATER_SEED` where they begin.
 //! 4. A schedule begins with an empty database that was made before ([`small_database`]).
@@ -24,7 +24,7 @@ pub mod pages;
 pub mod sessions;
 
 use crate::config::{Options, PageSize};
-use crate::db::core::Core;
+use crate::db::open_parts::OpenParts;
 use highwater_storage::StorageSet;
 use shuttle::scheduler::{PctScheduler, RandomScheduler, ReplayScheduler};
 use shuttle::{Config, Runner};
@@ -72,7 +72,7 @@ pub(crate) fn small_database() -> StorageSet {
     static EMPTY: OnceLock<StorageSet> = OnceLock::new();
     let empty = EMPTY.get_or_init(|| {
         let storage = StorageSet::memory();
-        Core::open(storage.clone(), options()).and_then(|mut core| core.close()).expect("a database in memory");
+        OpenParts::open(storage.clone(), options()).and_then(|mut parts| parts.close()).expect("a database in memory");
         storage
     });
     empty.cut(1)

@@ -4,7 +4,7 @@
 use super::device::Turns;
 use super::{explore, small_database};
 use crate::context::Context;
-use crate::db::core::Core;
+use crate::db::open_parts::OpenParts;
 use crate::page::{PageBytes, PageOp, PageType};
 use crate::pool::{FlushReason, Pool};
 use crate::sync::thread;
@@ -17,25 +17,25 @@ const PLACES: [u16; 2] = [64, 3000];
 const TAG: u16 = 1000;
 
 /// A database with these many pages of its own, all in the store, none in the pool but those that always are.
-fn pages<const N: usize>() -> (Core, [PageNo; N]) {
+fn pages<const N: usize>() -> (OpenParts, [PageNo; N]) {
     let storage = small_database().map(|device| Arc::new(Turns::over(device)));
-    let core = Core::open(storage, super::options()).unwrap();
+    let parts = OpenParts::open(storage, super::options()).unwrap();
     let new_page = |tag: u64| {
         let make = || {
-            let mut mtr = core.ctx.mtr_with(4096, 1)?;
-            let page_no = core.space.allocate(&mut mtr, SEGMENT, None)?;
+            let mut mtr = parts.ctx.mtr_with(4096, 1)?;
+            let page_no = parts.space.allocate(&mut mtr, SEGMENT, None)?;
             let page = mtr.new_page(page_no);
             mtr.apply(page, &PageOp::Format { page_type: PageType::Overflow, level: 0, owner: SEGMENT.0 });
             mtr.apply(page, &PageOp::Write { offset: TAG, bytes: &tag.to_le_bytes() });
             mtr.commit();
             Ok(page_no)
         };
-        core.space.with_room(&core.ctx, make).unwrap()
+        parts.space.with_room(&parts.ctx, make).unwrap()
     };
     let pages = std::array::from_fn(|n| new_page(n as u64));
-    flush(&core.ctx.pool);
-    core.ctx.pool.evict_all_clean();
-    (core, pages)
+    flush(&parts.ctx.pool);
+    parts.ctx.pool.evict_all_clean();
+    (parts, pages)
 }
 
 fn flush(pool: &Pool) {
@@ -81,8 +81,8 @@ fn assert_whole(found: (u64, u64, u64), tag: u64, at_least: u64) -> u64 {
 /// reader sees this page only, whole, and never an older value than before; no change is lost.
 pub fn a_reader_whose_frame_moves() {
     explore(3000, || {
-        let (core, [page, other]) = pages();
-        let ctx = core.ctx.clone();
+        let (parts, [page, other]) = pages();
+        let ctx = parts.ctx.clone();
         let writer = {
             let ctx = ctx.clone();
             thread::spawn(move || (1..=2).for_each(|value| put(&ctx, page, value)))
@@ -116,8 +116,8 @@ pub fn a_reader_whose_frame_moves() {
 /// A page that becomes dirty while a thread looks whether it may be evicted stays.
 pub fn a_page_that_becomes_dirty_stays() {
     explore(1000, || {
-        let (core, [page]) = pages();
-        let ctx = core.ctx.clone();
+        let (parts, [page]) = pages();
+        let ctx = parts.ctx.clone();
         drop(ctx.pool.fix_s(page).unwrap());
         let writer = {
             let ctx = ctx.clone();
@@ -132,8 +132,8 @@ pub fn a_page_that_becomes_dirty_stays() {
 /// Threads that find a page missing read it once, and each gets it; a page that was seen is found again only unchanged.
 pub fn a_page_is_read_by_one_of_those_who_miss_it() {
     explore(150, || {
-        let (core, [page, other]) = pages();
-        let ctx = core.ctx.clone();
+        let (parts, [page, other]) = pages();
+        let ctx = parts.ctx.clone();
         let readers: Vec<_> = (0..2)
             .map(|_| {
                 let ctx = ctx.clone();

@@ -2,7 +2,7 @@
 
 use super::device::Turns;
 use super::{explore, small_database};
-use crate::db::stepped::{Manner, Step, Stepped};
+use crate::db::deterministic::{BackgroundStep, DeterministicDb, OpenOverrides};
 use crate::error::{Error, Result};
 use crate::sync::thread;
 use crate::table::{Schema, Table, Type};
@@ -11,10 +11,11 @@ use std::sync::Arc;
 
 const START: u64 = 100;
 
-fn open() -> (Arc<Stepped>, Table) {
+fn open() -> (Arc<DeterministicDb>, Table) {
     let storage = small_database().map(|device| Arc::new(Turns::over(device)));
-    let stepped = Stepped::open(storage, super::options(), &Manner::default(), Arc::default()).unwrap();
-    let db = stepped.database();
+    let deterministic =
+        DeterministicDb::open(storage, super::options(), &OpenOverrides::default(), Arc::default()).unwrap();
+    let db = deterministic.database();
     let schema = Schema::new().column("id", Type::U64).column("amount", Type::U64).primary_key(&["id"]);
     let table = db.create_table("accounts", schema).unwrap();
     let mut txn = db.begin().unwrap();
@@ -22,7 +23,7 @@ fn open() -> (Arc<Stepped>, Table) {
         txn.insert(&table, &values![id, START]).unwrap();
     }
     txn.commit().unwrap();
-    (Arc::new(stepped), table)
+    (Arc::new(deterministic), table)
 }
 
 /// Moves one from an account to the other; whether it could.
@@ -52,26 +53,26 @@ fn sum(db: &Database, table: &Table) -> u64 {
 
 /// Transfers in both directions, deadlocks and timeouts among them, a reader with a snapshot, and all background steps.
 /// Nothing is lost or made, every session ends, no lock is left.
-pub fn transfers_beside_readers_and_background_steps() {
+pub fn transfers_concurrently_with_readers_and_background_steps() {
     explore(60, || {
-        let (stepped, table) = open();
+        let (deterministic, table) = open();
         let threads: Vec<_> = [(0, 1), (1, 0)]
             .into_iter()
             .map(|(from, to)| {
-                let (stepped, table) = (stepped.clone(), table.clone());
+                let (deterministic, table) = (deterministic.clone(), table.clone());
                 thread::spawn(move || {
-                    (0..2).filter(|_| transfer(stepped.database(), &table, from, to).unwrap()).count() as u64
+                    (0..2).filter(|_| transfer(deterministic.database(), &table, from, to).unwrap()).count() as u64
                 })
             })
             .collect();
         let steps = {
-            let stepped = stepped.clone();
-            thread::spawn(move || Step::ALL.into_iter().for_each(|step| stepped.step(step).unwrap()))
+            let deterministic = deterministic.clone();
+            thread::spawn(move || BackgroundStep::ALL.into_iter().for_each(|step| deterministic.step(step).unwrap()))
         };
-        assert_eq!(sum(stepped.database(), &table), 2 * START);
+        assert_eq!(sum(deterministic.database(), &table), 2 * START);
         let moved: Vec<u64> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
         steps.join().unwrap();
-        let db = stepped.database();
+        let db = deterministic.database();
         assert_eq!(sum(db, &table), 2 * START);
         let amount = table.column("amount").unwrap();
         let mut txn = db.begin().unwrap();

@@ -1,6 +1,6 @@
 //! Per-thread buffers of mini-transactions, kept between them so that an mtr allocates nothing.
 
-use super::mini_transaction::{Deferred, Held};
+use super::mini_transaction::{Deferred, MemoEntry};
 use crate::pool::FrameNo;
 use crate::types::PageNo;
 use std::cell::RefCell;
@@ -13,12 +13,12 @@ const KEEP_REDO_BYTES: usize = 256 << 10;
 
 /// What an mtr collects.
 #[derive(Default)]
-pub struct Buffers {
+pub struct MtrBuffers {
     /// Latched pages.
-    pub memo: Vec<Held>,
+    pub memo: Vec<MemoEntry>,
     /// Encoded operations.
     pub redo: Vec<u8>,
-    /// Frames set aside.
+    /// Frames reserved.
     pub spare: Vec<FrameNo>,
     /// Pages of deferred changes that stay resident until the commit.
     pub pinned: Vec<(PageNo, FrameNo)>,
@@ -30,41 +30,41 @@ pub struct Buffers {
 
 thread_local! {
     #[expect(clippy::vec_box, reason = "sets are handed out and taken back; boxed, they do not move")]
-    static SPARE: RefCell<Vec<Box<Buffers>>> = const { RefCell::new(Vec::new()) };
+    static SPARE: RefCell<Vec<Box<MtrBuffers>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// A set of empty buffers, lent for the life of an mtr. Boxed: an mtr is handed from function to function, and is small
 /// that way.
-pub struct Lent(Option<Box<Buffers>>);
+pub struct PooledBuffers(Option<Box<MtrBuffers>>);
 
-impl Lent {
-    /// The set that the thread's last mtr gave back, or a new one.
+impl PooledBuffers {
+    /// The set that the thread's last mtr released, or a new one.
     #[inline]
-    pub fn take() -> Lent {
+    pub fn take() -> PooledBuffers {
         // A thread that is ending may have none: what it keeps to its end may roll back then.
         let spare = SPARE.try_with(|spare| spare.borrow_mut().pop());
-        Lent(Some(spare.ok().flatten().unwrap_or_default()))
+        PooledBuffers(Some(spare.ok().flatten().unwrap_or_default()))
     }
 }
 
-impl Deref for Lent {
-    type Target = Buffers;
+impl Deref for PooledBuffers {
+    type Target = MtrBuffers;
 
     #[inline]
-    fn deref(&self) -> &Buffers {
+    fn deref(&self) -> &MtrBuffers {
         self.0.as_ref().expect("lent until dropped")
     }
 }
 
-impl DerefMut for Lent {
+impl DerefMut for PooledBuffers {
     #[inline]
-    fn deref_mut(&mut self) -> &mut Buffers {
+    fn deref_mut(&mut self) -> &mut MtrBuffers {
         self.0.as_mut().expect("lent until dropped")
     }
 }
 
 /// Keeps the set, which the mtr has emptied, for the thread's next mtr.
-impl Drop for Lent {
+impl Drop for PooledBuffers {
     #[inline]
     fn drop(&mut self) {
         let Some(mut set) = self.0.take() else { return };

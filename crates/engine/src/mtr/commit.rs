@@ -1,7 +1,7 @@
 //! How a mini-transaction ends: committed, given up, or dropped.
 
-use super::buffers::Buffers;
-use super::mini_transaction::{Latched, Mtr};
+use super::buffers::MtrBuffers;
+use super::mini_transaction::{Mtr, PageHandle};
 use crate::page::{self, PageOp};
 use crate::types::Lsn;
 use std::ops::Range;
@@ -11,7 +11,7 @@ impl Mtr<'_> {
     ///
     /// # Panics
     /// If the page was changed.
-    pub fn release(&mut self, latched: Latched) {
+    pub fn release(&mut self, latched: PageHandle) {
         let held = &mut self.buffers.memo[latched.0];
         assert!(!held.changed && !held.released, "page {} cannot be released", held.page_no);
         held.released = true;
@@ -55,8 +55,8 @@ impl Mtr<'_> {
         for held in changed {
             // SAFETY: the memo still holds this frame's latch exclusively.
             page::header::set_lsn(unsafe { pool.frames().bytes_mut(held.frame) }, lsn);
-            if held.made_anew {
-                pool.frames().get(held.frame).dirty.note_made_anew();
+            if held.recreated_by_redo {
+                pool.frames().get(held.frame).dirty.note_recreated_by_redo();
             }
         }
         self.buffers.redo.clear();
@@ -90,13 +90,13 @@ impl Mtr<'_> {
 
     #[inline]
     fn unpin(&mut self) {
-        let Buffers { pinned, .. } = &mut *self.buffers;
+        let MtrBuffers { pinned, .. } = &mut *self.buffers;
         pinned.drain(..).for_each(|(_, frame)| self.ctx.pool.unpin(frame));
     }
 
     #[inline]
     fn forget_space_changes(&mut self, committed: bool) {
-        let Buffers { allocated, freed, .. } = &mut *self.buffers;
+        let MtrBuffers { allocated, freed, .. } = &mut *self.buffers;
         if allocated.is_empty() && freed.is_empty() {
             return;
         }
@@ -117,7 +117,7 @@ impl Drop for Mtr<'_> {
         self.unpin();
         self.forget_space_changes(false);
         if !self.buffers.spare.is_empty() {
-            self.ctx.pool.give_frames(self.buffers.spare.drain(..));
+            self.ctx.pool.release_frames(self.buffers.spare.drain(..));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A mini-transaction while it latches and changes pages; how it ends is in `commit`.
 
-use super::buffers::{Buffers, Lent};
+use super::buffers::{MtrBuffers, PooledBuffers};
 use crate::context::Context;
 use crate::error::Result;
 use crate::log::Reservation;
@@ -13,15 +13,15 @@ pub const MTR_REDO_BYTES: usize = 64 << 10;
 
 /// A page latched exclusively in an mtr.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Latched(pub(super) usize);
+pub struct PageHandle(pub(super) usize);
 
 /// A page in an mtr's memo.
-pub struct Held {
+pub struct MemoEntry {
     pub frame: FrameNo,
     pub page_no: PageNo,
     pub changed: bool,
     /// One of the changes is a `Format`.
-    pub made_anew: bool,
+    pub recreated_by_redo: bool,
     pub released: bool,
 }
 
@@ -38,7 +38,7 @@ pub struct Mtr<'c> {
     pub(super) ctx: &'c Context,
     pub(super) reservation: Option<Reservation<'c>>,
     redo_limit: usize,
-    pub(super) buffers: Lent,
+    pub(super) buffers: PooledBuffers,
 }
 
 impl Context {
@@ -61,19 +61,19 @@ impl Context {
             ctx: self,
             reservation: Some(reservation),
             redo_limit: MTR_REDO_BYTES,
-            buffers: Lent::take(),
+            buffers: PooledBuffers::take(),
         }))
     }
 
-    /// As [`Context::mtr`], for up to `redo_bytes`, with `frames` free frames set aside for [`Mtr::new_page`].
+    /// As [`Context::mtr`], for up to `redo_bytes`, with `frames` free frames reserved for [`Mtr::new_page`].
     ///
     /// # Errors
     /// The database is poisoned, no frame could be freed, or the log is smaller than `redo_bytes`.
     #[inline]
     pub fn mtr_with(&self, redo_bytes: usize, frames: usize) -> Result<Mtr<'_>> {
         self.poison.check()?;
-        let mut buffers = Lent::take();
-        self.pool.keep_pace();
+        let mut buffers = PooledBuffers::take();
+        self.pool.throttle();
         let reservation = self.log.reserve(redo_bytes as u64)?;
         if frames > 0 {
             self.pool.take_frames(frames, &mut buffers.spare)?;
@@ -91,7 +91,7 @@ impl<'c> Mtr<'c> {
     ///
     /// # Errors
     /// Those of [`Mtr::load`].
-    pub fn fix_x(&mut self, page: PageNo) -> Result<Latched> {
+    pub fn fix_x(&mut self, page: PageNo) -> Result<PageHandle> {
         debug_assert!(self.buffers.memo.iter().all(|h| h.released), "fix_x may wait for I/O; use try_fix_x");
         loop {
             if let Some(latched) = self.try_fix_x(page) {
@@ -101,7 +101,7 @@ impl<'c> Mtr<'c> {
         }
     }
 
-    /// Loads a page. The mtr's redo space is given back before and reserved again after. The mtr has changed nothing
+    /// Loads a page. The mtr's redo space is released before and reserved again after. The mtr has changed nothing
     /// yet; neither it nor the thread holds a latch.
     ///
     /// # Errors
@@ -116,16 +116,16 @@ impl<'c> Mtr<'c> {
     }
 
     /// X-latches a page that is resident and not merged, waiting for the latch only; else `None`.
-    pub(crate) fn try_fix_unmerged(&mut self, page: PageNo) -> Option<Latched> {
+    pub(crate) fn try_fix_unmerged(&mut self, page: PageNo) -> Option<PageHandle> {
         let frame = self.ctx.pool.try_latch_unmerged(page)?;
         Some(self.remember(frame, page))
     }
 
     /// X-latches a resident page, waiting for the latch only; `None` if it is not resident. A page the mtr already
     /// holds gives the same handle.
-    pub fn try_fix_x(&mut self, page: PageNo) -> Option<Latched> {
+    pub fn try_fix_x(&mut self, page: PageNo) -> Option<PageHandle> {
         if let Some(at) = self.buffers.memo.iter().position(|h| h.page_no == page && !h.released) {
-            return Some(Latched(at));
+            return Some(PageHandle(at));
         }
         let frame = self.ctx.pool.try_latch_x(page)?;
         Some(self.remember(frame, page))
@@ -133,23 +133,23 @@ impl<'c> Mtr<'c> {
 
     /// The frame of a latched page.
     #[inline]
-    pub(crate) fn frame(&self, latched: Latched) -> FrameNo {
+    pub(crate) fn frame(&self, latched: PageHandle) -> FrameNo {
         self.held(latched).frame
     }
 
     /// X-latches the page of an optimistic view iff it is unchanged since; waits for shared holders.
-    pub fn upgrade(&mut self, view: OptimisticPage<'c>) -> Option<Latched> {
+    pub fn upgrade(&mut self, view: OptimisticPage<'c>) -> Option<PageHandle> {
         let frame = self.ctx.pool.upgrade(view)?;
         Some(self.remember(frame, view.page_no()))
     }
 
-    /// A frame for a page just allocated, from those set aside. Contents undefined until a `Format`.
+    /// A frame for a page just allocated, from those reserved. Contents undefined until a `Format`.
     ///
     /// # Panics
-    /// If no frame was set aside (a bug of the caller).
-    pub fn new_page(&mut self, page: PageNo) -> Latched {
+    /// If no frame was reserved (a bug of the caller).
+    pub fn new_page(&mut self, page: PageNo) -> PageHandle {
         let spare = self.buffers.spare.pop().expect("the mtr set enough frames aside");
-        let frame = self.ctx.pool.adopt_new(page, spare);
+        let frame = self.ctx.pool.install(page, spare);
         if frame != spare {
             self.buffers.spare.push(spare);
         }
@@ -157,27 +157,27 @@ impl<'c> Mtr<'c> {
     }
 
     #[inline]
-    fn remember(&mut self, frame: FrameNo, page_no: PageNo) -> Latched {
+    fn remember(&mut self, frame: FrameNo, page_no: PageNo) -> PageHandle {
         let memo = &mut self.buffers.memo;
-        memo.push(Held { frame, page_no, changed: false, made_anew: false, released: false });
-        Latched(memo.len() - 1)
+        memo.push(MemoEntry { frame, page_no, changed: false, recreated_by_redo: false, released: false });
+        PageHandle(memo.len() - 1)
     }
 
-    fn held(&self, latched: Latched) -> &Held {
+    fn held(&self, latched: PageHandle) -> &MemoEntry {
         let held = &self.buffers.memo[latched.0];
         debug_assert!(!held.released);
         held
     }
 
     #[inline]
-    pub fn page(&self, latched: Latched) -> &[u8] {
+    pub fn page(&self, latched: PageHandle) -> &[u8] {
         let frame = self.held(latched).frame;
         // SAFETY: the memo holds this frame's latch exclusively, and `apply` needs `&mut self`, so no one writes while
         // the slice, which borrows `self`, lives.
         unsafe { self.ctx.pool.frames().bytes(frame) }
     }
 
-    pub fn page_no(&self, latched: Latched) -> PageNo {
+    pub fn page_no(&self, latched: PageHandle) -> PageNo {
         self.held(latched).page_no
     }
 
@@ -187,12 +187,12 @@ impl<'c> Mtr<'c> {
     /// If the operation does not fit the page or the mtr's redo limit: a bug of the caller, who has checked both. The
     /// database is poisoned by the unwinding.
     #[inline]
-    pub fn apply(&mut self, latched: Latched, op: &PageOp<'_>) {
-        let Buffers { memo, redo, .. } = &mut *self.buffers;
+    pub fn apply(&mut self, latched: PageHandle, op: &PageOp<'_>) {
+        let MtrBuffers { memo, redo, .. } = &mut *self.buffers;
         let held = &mut memo[latched.0];
         assert!(!held.released, "page {} was released", held.page_no);
         held.changed = true;
-        held.made_anew |= matches!(op, PageOp::Format { .. });
+        held.recreated_by_redo |= matches!(op, PageOp::Format { .. });
         op.encode(held.page_no, redo);
         // SAFETY: the memo holds this frame's latch exclusively; `&mut self` excludes slices handed out by `page`.
         let bytes = unsafe { self.ctx.pool.frames().bytes_mut(held.frame) };
@@ -204,9 +204,9 @@ impl<'c> Mtr<'c> {
 
     /// Notes the present time, and which transaction the mtr commits (0: none), if the redo is archived.
     #[inline]
-    pub(crate) fn note_moment(&mut self, latched: Latched, trx_id: TxnId) {
+    pub(crate) fn log_commit_time(&mut self, latched: PageHandle, trx_id: TxnId) {
         if self.ctx.notes_time() {
-            self.apply(latched, &PageOp::Moment { trx_id: trx_id.0, unix_us: self.ctx.time_us() });
+            self.apply(latched, &PageOp::CommitTime { trx_id: trx_id.0, unix_us: self.ctx.time_us() });
         }
     }
 

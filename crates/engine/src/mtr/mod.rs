@@ -9,7 +9,7 @@
 //! 3. Latch order: tree pages top-down and left to right, then undo pages, then, at commit and by page number, the
 //!    pages of deferred changes (file header, extent maps). Extent maps are pinned in the latch phase, so that the
 //!    commit finds them; the file header is always resident.
-//! 4. Redo space is reserved before the first latch, so a commit never waits for a checkpoint. It is given back while a
+//! 4. Redo space is reserved before the first latch, so a commit never waits for a checkpoint. It is released while a
 //!    page is loaded ([`Mtr::load`]): else threads that each hold some and wait for a merge, which needs some, could
 //!    keep the log full for ever.
 //! 5. `commit` appends the redo, stamps page LSNs, marks pages dirty in log order, then releases every latch.
@@ -20,4 +20,4 @@ mod buffers;
 mod commit;
 mod mini_transaction;
 
-pub use mini_transaction::{Latched, MTR_REDO_BYTES, Mtr};
+pub use mini_transaction::{MTR_REDO_BYTES, Mtr, PageHandle};

@@ -1,8 +1,8 @@
 //! Page header: the first 32 bytes of every page.
 //!
 //! ```text
-//!  0  checksum    u32  CRC-32C of bytes 4.. (set by `seal`)
-//!  4  page_no     u32  the page's place (set by `seal`)
+//!  0  checksum    u32  CRC-32C of bytes 4.. (set by `stamp`)
+//!  4  page_no     u32  the page's place (set by `stamp`)
 //!  8  page LSN    u64  end of the last redo that changed the page
 //! 16  type        u8
 //! 17  level       u8   0 = leaf (and every page that is not part of a tree)
@@ -44,7 +44,7 @@ pub const MAX_TRX_ID_OFFSET: usize = 24;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum PageType {
-    /// Never written (an all-zero page), or given back.
+    /// Never written (an all-zero page), or freed.
     Free = 0,
     /// Page 0: magic, version, sizes, roots.
     FileHeader = 1,
@@ -172,7 +172,7 @@ pub(crate) fn format(page: &mut [u8], page_type: PageType, level: u8, owner: u32
 }
 
 /// Stamps place and checksum before the page is written to disk (on the copy that goes to disk).
-pub fn seal(page: &mut [u8], page_no: PageNo) {
+pub fn stamp(page: &mut [u8], page_no: PageNo) {
     put_u32(page, PAGE_NO, page_no.0);
     let checksum = crc32c::crc32c(&page[PAGE_NO..]);
     put_u32(page, CHECKSUM, checksum);
@@ -217,7 +217,7 @@ mod tests {
         let mut page = vec![0; 4096];
         format(&mut page, PageType::Overflow, 0, 9);
         page[100] = 7;
-        seal(&mut page, PageNo(5));
+        stamp(&mut page, PageNo(5));
         page
     }
 
@@ -258,7 +258,7 @@ mod tests {
     fn another_version_is_incompatible() {
         let mut page = sealed();
         put_u16(&mut page, VERSION, 2);
-        seal(&mut page, PageNo(5));
+        stamp(&mut page, PageNo(5));
         assert!(matches!(verify(&page, PageNo(5)), Err(Error::Incompatible(_))));
         page[TYPE] = 200;
         assert!(page_type(&page).is_err());

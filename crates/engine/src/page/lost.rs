@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Rules
-//! 1. A lost page verifies, and [`super::check_contents`] refuses it: it is an error for whoever reads it, and no
+//! 1. A lost page verifies, and [`super::check_contents`] refuses it: it is an error for a thread that reads it, and no
 //!    reader finds it in the pool.
 //! 2. It stays lost until it is formatted. Redo before that is skipped.
 
@@ -35,7 +35,7 @@ pub(crate) fn format(page: &mut [u8], owner: u32, lsn: Lsn, reason: &str) {
     page[REASON..REASON + end].copy_from_slice(&reason.as_bytes()[..end]);
 }
 
-/// The error of whoever reads a lost page.
+/// The error of a thread that reads a lost page.
 pub(crate) fn error(page: &[u8], page_no: PageNo) -> Error {
     let bytes = page.u16_at(HEADER_BYTES) as usize;
     let reason = page.get(REASON..REASON + bytes).and_then(|reason| std::str::from_utf8(reason).ok());
@@ -51,7 +51,7 @@ mod tests {
         let mut page = vec![9; 4096];
         for reason in ["", "its checksum is wrong", &"ä".repeat(400)] {
             format(&mut page, 7, Lsn(90), reason);
-            header::seal(&mut page, PageNo(5));
+            header::stamp(&mut page, PageNo(5));
             header::verify(&page, PageNo(5)).unwrap();
             assert_eq!((header::owner(&page), header::lsn(&page)), (7, Lsn(90)));
             let error = crate::page::check_contents(&page, PageNo(5)).unwrap_err();

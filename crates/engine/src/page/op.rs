@@ -16,7 +16,7 @@ use super::PageType;
 use super::bytes::{PageBytes, put_u64};
 use super::header::{self, MAX_TRX_ID_OFFSET};
 use super::node::{self, Fences, Misfit};
-use super::varint::{self, Header, Reader};
+use super::varint::{self, VarintHeader, VarintReader};
 use crate::error::{Error, Result};
 use crate::types::PageNo;
 
@@ -113,7 +113,7 @@ pub enum PageOp<'a> {
     },
     /// Changes nothing: says when the mini-transaction was made, in microseconds since 1970, and which transaction it
     /// commits; 0 if none.
-    Moment { trx_id: u64, unix_us: u64 },
+    CommitTime { trx_id: u64, unix_us: u64 },
 }
 
 const FORMAT: u8 = 1;
@@ -147,14 +147,14 @@ pub fn pack_record(packed: &mut Vec<u8>, suffix: &[u8], value: &[u8]) {
 
 /// A header being encoded: tag and page number first.
 #[inline(always)]
-fn start(tag: u8, page_no: PageNo) -> Header<HEADER_MAX_BYTES> {
-    let mut header = Header::new(tag);
+fn start(tag: u8, page_no: PageNo) -> VarintHeader<HEADER_MAX_BYTES> {
+    let mut header = VarintHeader::new(tag);
     header.number(u64::from(page_no.0));
     header
 }
 
 #[inline(always)]
-fn finish<const N: usize>(out: &mut Vec<u8>, header: &Header<HEADER_MAX_BYTES>, parts: [&[u8]; N]) {
+fn finish<const N: usize>(out: &mut Vec<u8>, header: &VarintHeader<HEADER_MAX_BYTES>, parts: [&[u8]; N]) {
     out.reserve(HEADER_MAX_BYTES + parts.iter().map(|part| part.len()).sum::<usize>());
     out.extend_from_slice(header.bytes());
     parts.iter().for_each(|part| out.extend_from_slice(part));
@@ -170,7 +170,7 @@ fn encode_bits(tag: u8, page_no: PageNo, offset: u16, mask: u64, out: &mut Vec<u
 }
 
 /// Encodes fences behind the numbers already in `header`.
-fn encode_fences(mut header: Header<HEADER_MAX_BYTES>, fences: Fences<'_>, out: &mut Vec<u8>) {
+fn encode_fences(mut header: VarintHeader<HEADER_MAX_BYTES>, fences: Fences<'_>, out: &mut Vec<u8>) {
     header.number(u64::from(fences.upper_child.0));
     for fence in [fences.lower, fences.upper].into_iter().flatten() {
         header.number(fence.len() as u64);
@@ -182,7 +182,7 @@ fn fence_flags(lower: Option<&[u8]>, upper: Option<&[u8]>) -> u8 {
     lower.map_or(0, |_| HAS_LOWER) | upper.map_or(0, |_| HAS_UPPER)
 }
 
-fn decode_fences<'a>(reader: &mut Reader<'a>, tag: u8) -> Option<Fences<'a>> {
+fn decode_fences<'a>(reader: &mut VarintReader<'a>, tag: u8) -> Option<Fences<'a>> {
     let upper_child = PageNo(reader.u32()?);
     let lower_len = if tag & HAS_LOWER != 0 { Some(reader.u16()?) } else { None };
     let upper_len = if tag & HAS_UPPER != 0 { Some(reader.u16()?) } else { None };
@@ -193,7 +193,7 @@ fn decode_fences<'a>(reader: &mut Reader<'a>, tag: u8) -> Option<Fences<'a>> {
     Some(Fences { lower: bytes(lower_len)?, upper: bytes(upper_len)?, upper_child })
 }
 
-fn decode_bits(reader: &mut Reader<'_>) -> Option<(u16, u64)> {
+fn decode_bits(reader: &mut VarintReader<'_>) -> Option<(u16, u64)> {
     let offset = reader.u16()?;
     let shift = u32::from(reader.byte()?);
     let bits = reader.number()?;
@@ -201,7 +201,7 @@ fn decode_bits(reader: &mut Reader<'_>) -> Option<(u16, u64)> {
     (mask >> shift == bits).then_some((offset, mask))
 }
 
-fn decode_operation<'a>(reader: &mut Reader<'a>, tag: u8) -> Option<PageOp<'a>> {
+fn decode_operation<'a>(reader: &mut VarintReader<'a>, tag: u8) -> Option<PageOp<'a>> {
     Some(match tag & KIND_MASK {
         FORMAT => {
             let page_type = PageType::from_u8(reader.byte()?)?;
@@ -240,7 +240,7 @@ fn decode_operation<'a>(reader: &mut Reader<'a>, tag: u8) -> Option<PageOp<'a>> 
             let changes = reader.bytes(len as usize)?;
             PageOp::LeafChanges { max_trx_id, canonical: tag & CANONICAL != 0, changes }
         }
-        MOMENT => PageOp::Moment { trx_id: reader.number()?, unix_us: reader.number()? },
+        MOMENT => PageOp::CommitTime { trx_id: reader.number()?, unix_us: reader.number()? },
         NODE_SET_CHILD => PageOp::NodeSetChild { slot: reader.u16()?, child: PageNo(reader.u32()?) },
         _ => return None,
     })
@@ -320,7 +320,7 @@ impl<'a> PageOp<'a> {
                 header.number(u64::from(child.0));
                 finish(out, &header, []);
             }
-            PageOp::Moment { trx_id, unix_us } => {
+            PageOp::CommitTime { trx_id, unix_us } => {
                 let mut header = start(MOMENT, page_no);
                 header.number(trx_id);
                 header.number(unix_us);
@@ -335,7 +335,7 @@ impl<'a> PageOp<'a> {
     /// # Errors
     /// [`Error::Corrupt`] when the bytes are no whole record.
     pub fn decode(input: &'a [u8]) -> Result<(PageNo, PageOp<'a>, usize)> {
-        let mut reader = Reader::new(input);
+        let mut reader = VarintReader::new(input);
         let mut read = || {
             let tag = reader.byte()?;
             let page_no = PageNo(reader.u32()?);
@@ -375,7 +375,7 @@ impl<'a> PageOp<'a> {
             PageOp::NodeRefence { .. } => "node_refence",
             PageOp::LeafChanges { .. } => "leaf_changes",
             PageOp::NodeSetChild { .. } => "node_set_child",
-            PageOp::Moment { .. } => "moment",
+            PageOp::CommitTime { .. } => "moment",
         }
     }
 
@@ -407,7 +407,7 @@ impl<'a> PageOp<'a> {
                 Ok(())
             }
             PageOp::NodeSetChild { slot, child } => node::set_child(page, slot as usize, child),
-            PageOp::Moment { .. } => Ok(()),
+            PageOp::CommitTime { .. } => Ok(()),
         }
     }
 }

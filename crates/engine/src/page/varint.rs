@@ -7,18 +7,18 @@
 pub(crate) const MAX_BYTES: usize = 10;
 
 /// A few small integers being encoded on the stack, to be appended to a log buffer in one go.
-pub(crate) struct Header<const N: usize> {
+pub(crate) struct VarintHeader<const N: usize> {
     bytes: [u8; N],
     len: usize,
 }
 
-impl<const N: usize> Header<N> {
+impl<const N: usize> VarintHeader<N> {
     /// Starts with a tag byte.
     #[inline(always)]
     pub(crate) fn new(tag: u8) -> Self {
         let mut bytes = [0; N];
         bytes[0] = tag;
-        Header { bytes, len: 1 }
+        VarintHeader { bytes, len: 1 }
     }
 
     #[inline(always)]
@@ -53,16 +53,16 @@ pub(crate) fn put(out: &mut Vec<u8>, mut value: u64) {
 }
 
 /// Reads from the front of a byte string; every read is `None` when the input is too short or the value too large.
-pub(crate) struct Reader<'a> {
+pub(crate) struct VarintReader<'a> {
     rest: &'a [u8],
     whole_len: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> VarintReader<'a> {
     /// Reads `input` from its start.
     #[inline]
     pub(crate) fn new(input: &'a [u8]) -> Self {
-        Reader { rest: input, whole_len: input.len() }
+        VarintReader { rest: input, whole_len: input.len() }
     }
 
     /// Bytes read so far.
@@ -130,10 +130,10 @@ mod tests {
         for value in [0, 1, 127, 128, 300, 16383, 16384, u64::from(u32::MAX), u64::MAX - 1, u64::MAX] {
             let mut out = Vec::new();
             put(&mut out, value);
-            let mut header = Header::<16>::new(7);
+            let mut header = VarintHeader::<16>::new(7);
             header.number(value);
             assert_eq!(&header.bytes()[1..], &out[..]);
-            let mut reader = Reader::new(&out);
+            let mut reader = VarintReader::new(&out);
             assert_eq!(reader.number(), Some(value));
             assert!(reader.is_at_end());
         }
@@ -141,10 +141,10 @@ mod tests {
 
     #[test]
     fn overlong_and_short_numbers_are_refused() {
-        assert_eq!(Reader::new(&[0xff; 11]).number(), None);
-        assert_eq!(Reader::new(&[0x80, 0x80]).number(), None);
-        assert_eq!(Reader::new(&[0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 2]).number(), None);
-        assert_eq!(Reader::new(&[0xff, 0xff, 0x07]).u16(), None);
-        assert_eq!(Reader::new(&[]).number(), None);
+        assert_eq!(VarintReader::new(&[0xff; 11]).number(), None);
+        assert_eq!(VarintReader::new(&[0x80, 0x80]).number(), None);
+        assert_eq!(VarintReader::new(&[0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 2]).number(), None);
+        assert_eq!(VarintReader::new(&[0xff, 0xff, 0x07]).u16(), None);
+        assert_eq!(VarintReader::new(&[]).number(), None);
     }
 }

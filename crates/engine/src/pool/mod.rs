@@ -30,8 +30,8 @@
 
 pub mod cleaner;
 mod flush;
+mod frame_list;
 mod frames;
-mod links;
 mod lru;
 pub mod pending;
 #[cfg(test)]
@@ -39,7 +39,7 @@ mod pool_test;
 mod read_ahead;
 
 pub use flush::FlushReason;
-pub use frames::{Content, FrameNo, OptimisticPage, PageVersion, SharedPage, give_freed_back};
+pub use frames::{Content, FrameNo, OptimisticPage, PageVersion, SharedPage, release_freed_memory};
 
 use crate::config::Options;
 use crate::error::Result;
@@ -48,7 +48,7 @@ use crate::stats::{Histogram, LatencySnapshot, Stats};
 use crate::store::PageStore;
 use crate::sync::atomic::AtomicU32;
 use crate::sync::poison::Poison;
-use crate::sync::spread::Apart;
+use crate::sync::sharded::CachePadded;
 use cleaner::CleanerPart;
 use flush::FlushPart;
 use frames::{Frames, FreeList, NIL, NO_PAGE, PageTable};
@@ -65,13 +65,13 @@ pub const MIN_FRAMES: usize = 64;
 pub struct Pool {
     frames: Frames,
     table: PageTable,
-    free: Apart<FreeList>,
+    free: CachePadded<FreeList>,
     /// Pages that arrived in frames so far.
-    arrivals: Apart<AtomicU32>,
+    arrivals: CachePadded<AtomicU32>,
     lru: LruPart,
     flush: FlushPart,
     cleaner: CleanerPart,
-    latencies: Apart<Latencies>,
+    latencies: CachePadded<Latencies>,
     store: Arc<dyn PageStore>,
     log: Arc<Log>,
     stats: Arc<Stats>,
@@ -104,12 +104,12 @@ impl Pool {
         let pool = Pool {
             frames: Frames::new(count, page_bytes)?,
             table: PageTable::new(count).map_err(|_| frames::no_memory(count))?,
-            free: Apart(FreeList::new(count)),
-            arrivals: Apart(AtomicU32::new(0)),
+            free: CachePadded(FreeList::new(count)),
+            arrivals: CachePadded(AtomicU32::new(0)),
             lru: LruPart::new(options, count),
             flush: FlushPart::new(count, page_bytes),
             cleaner: CleanerPart::default(),
-            latencies: Apart(Latencies::default()),
+            latencies: CachePadded(Latencies::default()),
             store,
             log,
             stats,

@@ -12,8 +12,9 @@
 //! 3. A pending change that was logged again lets the checkpoint pass its first redo. The second is nowhere but in the
 //!    log, so it is durable before such a checkpoint is written ([`PendingChanges::carried_lsn`]).
 //! 4. A leaf for which operations wait is *unmerged* from its arrival, before anybody sees it, until they are merged.
-//!    It counts as resident, so no more operations begin to wait, but nobody can latch or see it: every way to a page
-//!    treats it as missing. [`Pool::load`] merges it, or waits while another thread does. It may be evicted meanwhile.
+//!    It counts as resident, so no more operations begin to wait, but no thread can latch or see it: every way to a
+//!    page treats it as missing. [`Pool::load`] merges it, or waits while another thread does. It may be evicted
+//!    meanwhile.
 
 use super::frames::Content;
 use super::{FrameNo, Pool};
@@ -83,7 +84,7 @@ impl Pool {
     }
 
     /// Marks a leaf of this index, if it is resident, as unmerged: operations that wait for it were found at opening.
-    /// Nobody uses the pool yet.
+    /// No thread uses the pool yet.
     pub(crate) fn mark_unmerged(&self, page: PageNo, index: IndexId) {
         let Some(frame) = self.try_latch_x(page) else { return };
         // SAFETY: the frame was just latched exclusively.

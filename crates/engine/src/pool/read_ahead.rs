@@ -1,22 +1,23 @@
-//! Reading ahead: whoever knows which pages will be needed names them, and threads of their own read them side by side,
-//! while the one that will need them works on. A disk answers many reads in little more than the time of one.
+//! Reading ahead: a thread that knows which pages will be needed names them, and threads of their own read them
+//! concurrently, while the one that will need them works on. A disk answers many reads in little more than the time of
+//! one.
 //!
 //! Rules
 //! 1. A name is a wish. What does not fit the queue is forgotten; an error is left to the thread that needs the page,
 //!    which meets it itself.
-//! 2. A page that was given back meanwhile is read as it is: who makes it anew takes its frame over, as after any
-//!    descent that is late ([`Pool::adopt_new`](super::Pool)).
+//! 2. A page that was freed meanwhile is read as it is: a thread that recreates it takes its frame over, as after any
+//!    descent that is late ([`Pool::install`](super::Pool)).
 //! 3. Without threads nothing is read ahead, nor after [`Pool::stop_readers`].
-//! 4. Pages whose numbers follow each other, named one after the other, are one read ([`run_of`]) where they lie side
-//!    by side in the store. Else each is a wish of its own.
+//! 4. Pages whose numbers follow each other, named one after the other, are one read ([`run_of`]) where they lie
+//!    concurrently in the store. Else each is a wish of its own.
 //! 5. Where the store reads many at once, one thread takes as many wishes as there are, up to its buffer. Else each is
 //!    taken by a thread of its own, which is woken for it.
-//! 6. Who names rows before they are needed asks first whether pages are missing at all ([`Pool::misses`]): while none
-//!    is read, all that is used is there, and to look for it would cost as much as to use it.
+//! 6. A thread that names rows before they are needed asks first whether pages are missing at all ([`Pool::misses`]):
+//!    while none is read, all that is used is there, and to look for it would cost as much as to use it.
 
 use super::Pool;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use crate::sync::spread::Spread;
+use crate::sync::sharded::Sharded;
 use crate::sync::{Condvar, Mutex};
 use crate::types::PageNo;
 use highwater_storage::AlignedBuf;
@@ -25,10 +26,10 @@ use std::ops::Range;
 use std::time::Duration;
 
 /// Most pages that wait to be read. More would be there before they are needed only if the pool were large.
-const MOST_WANTED: usize = 256;
+const MAX_WANTED: usize = 256;
 /// Most bytes that one thread reads at once: as many pages of 4 KiB as a scan names at once.
-const MOST_BYTES: usize = 128 << 10;
-/// One thread has at most one frame of so many on its way; all of them together, a quarter of the pool by default.
+const MAX_BYTES: usize = 128 << 10;
+/// One thread has at most one frame of this many on its way; all of them together, a quarter of the pool by default.
 const FRAMES_OF_A_THREAD: usize = 64;
 
 /// The pages that are wanted.
@@ -36,9 +37,9 @@ const FRAMES_OF_A_THREAD: usize = 64;
 pub(super) struct ReadAhead {
     has_threads: AtomicBool,
     wanted: Mutex<VecDeque<PageNo>>,
-    bell: Condvar,
+    notify: Condvar,
     /// What the threads of each place know of rule 6.
-    asked: Spread<AtomicU64>,
+    asked: Sharded<AtomicU64>,
 }
 
 /// Where a thread reads pages before they go to their frames.
@@ -50,7 +51,7 @@ pub(crate) struct ReadBuffer {
 impl ReadBuffer {
     pub(super) fn of_bytes(&mut self, bytes: usize) -> &mut [u8] {
         if self.bytes.len() < bytes {
-            self.bytes = AlignedBuf::zeroed(MOST_BYTES.max(bytes));
+            self.bytes = AlignedBuf::zeroed(MAX_BYTES.max(bytes));
         }
         &mut self.bytes[..bytes]
     }
@@ -67,13 +68,13 @@ struct Share {
     is_one: bool,
 }
 
-/// Takes the first page that is wanted, with those named behind it that lie beside it, `most` together; empty if none
+/// Takes the first page that is wanted, with those named behind it that lie beside it, `max` together; empty if none
 /// is. A scan names its leaves in either direction.
-fn run_of(wanted: &mut VecDeque<PageNo>, most: usize) -> Range<u32> {
+fn run_of(wanted: &mut VecDeque<PageNo>, max: usize) -> Range<u32> {
     let Some(first) = wanted.pop_front() else { return 0..0 };
     // The last number of all, which no page has, may be named by a damaged page.
     let mut run = first.0..first.0.saturating_add(1);
-    while run.len() < most
+    while run.len() < max
         && let Some(longer) = wanted.front().and_then(|next| with_next(&run, *next))
     {
         wanted.pop_front();
@@ -105,11 +106,11 @@ fn with_next(run: &Range<u32>, next: PageNo) -> Option<Range<u32>> {
     }
 }
 
-/// So many rows asked for, while no page was read, say that none is missing; a mask.
+/// This many rows asked for, while no page was read, show that no page is missing; a mask.
 const ROWS: u64 = 63;
 
-/// What a place knows: the pages read, and behind them the rows that are left until "no". Before, and now that so many
-/// pages have been read and `rows` are asked for.
+/// What a place knows: the pages read, and behind them the rows that are left until "no". Before, and now that this
+/// many pages have been read and `rows` are asked for.
 fn ask(before: u64, pages_read: u64, rows: u64) -> u64 {
     let pages_read = pages_read << ROWS.count_ones();
     if before & !ROWS != pages_read { pages_read | ROWS } else { pages_read | (before & ROWS).saturating_sub(rows) }
@@ -117,7 +118,7 @@ fn ask(before: u64, pages_read: u64, rows: u64) -> u64 {
 
 impl Pool {
     /// Has those of the pages read ahead that are not resident.
-    pub(crate) fn want(&self, pages: &[PageNo]) {
+    pub(crate) fn request(&self, pages: &[PageNo]) {
         if !self.reads_ahead() {
             return;
         }
@@ -125,11 +126,11 @@ impl Pool {
         if missing.is_empty() {
             return;
         }
-        let (in_order, at_once) = (self.store.lies_in_order(), self.store.reads_at_once());
+        let (in_order, at_once) = (self.store.is_contiguous(), self.store.supports_batch_reads());
         let mut rings = 0;
         let mut wanted = self.read_ahead.wanted.lock();
         for page in missing {
-            if wanted.len() < MOST_WANTED && !wanted.contains(&page) {
+            if wanted.len() < MAX_WANTED && !wanted.contains(&page) {
                 let goes_on = in_order && wanted.back().is_some_and(|last| last.0.abs_diff(page.0) == 1);
                 wanted.push_back(page);
                 if !goes_on {
@@ -138,13 +139,13 @@ impl Pool {
             }
         }
         for _ in 0..rings {
-            self.read_ahead.bell.notify_one();
+            self.read_ahead.notify.notify_one();
         }
     }
 
     /// Whether pages were read into the pool lately: since this thread asked for one of the last few rows before these.
     pub(crate) fn misses(&self, rows: usize) -> bool {
-        let asked = self.read_ahead.asked.own();
+        let asked = self.read_ahead.asked.local();
         let before = asked.load(Relaxed);
         let now = ask(before, self.stats.pages_read.get(), rows as u64);
         if now != before {
@@ -160,9 +161,9 @@ impl Pool {
         let share = self.share();
         let mut wanted = self.read_ahead.wanted.lock();
         let runs = runs_of(&mut wanted, share);
-        // What was named at once was announced by one bell.
+        // What was named at once was announced by one notification.
         if share.pages > 1 && !wanted.is_empty() {
-            self.read_ahead.bell.notify_one();
+            self.read_ahead.notify.notify_one();
         }
         drop(wanted);
         let read = match runs.iter().map(Range::len).sum() {
@@ -177,20 +178,20 @@ impl Pool {
 
     /// What one thread takes (rules 4 and 5).
     fn share(&self) -> Share {
-        let (in_order, at_once) = (self.store.lies_in_order(), self.store.reads_at_once());
-        let most = (MOST_BYTES / self.frames.page_bytes()).min(self.frame_count() / FRAMES_OF_A_THREAD).max(1);
+        let (in_order, at_once) = (self.store.is_contiguous(), self.store.supports_batch_reads());
+        let max = (MAX_BYTES / self.frames.page_bytes()).min(self.frame_count() / FRAMES_OF_A_THREAD).max(1);
         Share {
-            pages: if in_order || at_once { most } else { 1 },
-            run: if in_order { most } else { 1 },
+            pages: if in_order || at_once { max } else { 1 },
+            run: if in_order { max } else { 1 },
             is_one: !at_once,
         }
     }
 
     /// Waits until a page is wanted, or [`Pool::stop_readers`].
-    pub(crate) fn await_wish(&self, timeout: Duration) {
+    pub(crate) fn await_request(&self, timeout: Duration) {
         let mut wanted = self.read_ahead.wanted.lock();
         if wanted.is_empty() && self.reads_ahead() {
-            self.read_ahead.bell.wait_for(&mut wanted, timeout);
+            self.read_ahead.notify.wait_for(&mut wanted, timeout);
         }
     }
 
@@ -204,7 +205,7 @@ impl Pool {
         let mut wanted = self.read_ahead.wanted.lock();
         wanted.clear();
         self.read_ahead.has_threads.store(false, Relaxed);
-        self.read_ahead.bell.notify_all();
+        self.read_ahead.notify.notify_all();
     }
 
     /// Whether threads run that read ahead.

@@ -14,7 +14,7 @@ use crate::config::FlushNeighbors;
 
 /// A page in a place of its own that costs less than this is no seek: the shortest seeks of disks take about a
 /// millisecond.
-const LEAST_SEEK_US: f64 = 500.0;
+const MIN_SEEK_US: f64 = 500.0;
 /// From this ratio of scattered to contiguous time on neighbors are flushed.
 const CONTIGUOUS_GAIN: f64 = 4.0;
 /// From this ratio on the whole extent is flushed.
@@ -26,7 +26,7 @@ const SHALLOWEST: u32 = 8;
 /// Writes in flight where more of them still help at the largest depth measured.
 const DEEPEST: u32 = 128;
 /// A depth within this share of the best time is good enough; a deeper queue only makes reads wait.
-const GOOD_ENOUGH: f64 = 1.10;
+const WORTHWHILE_GAIN: f64 = 1.10;
 
 /// What follows from the evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub fn choose(evidence: &Evidence) -> Choice {
 
 fn neighbors(evidence: &Evidence) -> FlushNeighbors {
     match evidence.gain() {
-        _ if evidence.place_us() < LEAST_SEEK_US => FlushNeighbors::Off,
+        _ if evidence.place_us() < MIN_SEEK_US => FlushNeighbors::Off,
         gain if gain >= EXTENT_GAIN => FlushNeighbors::Extent,
         gain if gain >= CONTIGUOUS_GAIN => FlushNeighbors::Contiguous,
         _ => FlushNeighbors::Off,
@@ -55,7 +55,7 @@ fn neighbors(evidence: &Evidence) -> FlushNeighbors {
 fn flash_depth(evidence: &Evidence) -> u32 {
     let timed = || DEPTHS.into_iter().zip(evidence.at_depth_us).filter(|(_, us)| *us > 0);
     let Some(best) = timed().map(|(_, us)| us).min() else { return DEEPEST };
-    let good = timed().find(|(_, us)| f64::from(*us) <= f64::from(best) * GOOD_ENOUGH).map(|(depth, _)| depth);
+    let good = timed().find(|(_, us)| f64::from(*us) <= f64::from(best) * WORTHWHILE_GAIN).map(|(depth, _)| depth);
     match good {
         Some(depth) if depth < DEPTHS[DEPTHS.len() - 1] => depth.max(SHALLOWEST),
         _ => DEEPEST,

@@ -3,7 +3,7 @@
 //! Rules
 //! 1. Times are the shortest of rounds, side by side and apart in turns: a busy machine or a throttled device only
 //!    makes them longer, and an arm has to move every time. A device that looks like a disk is measured in all
-//!    [`ROUNDS`], however long they take; for others no round after [`LEAST_ROUNDS`] begins later than [`ENOUGH`].
+//!    [`ROUNDS`], however long they take; for others no round after [`MIN_ROUNDS`] begins later than [`ENOUGH`].
 //! 2. Depths are timed only where no arm moves; they decide only how many writes are in flight, so after twice
 //!    [`ENOUGH`] no new round of them begins but the first.
 //! 3. Contents are pseudo-random: a device that compresses or deduplicates shows its true speed.
@@ -15,7 +15,7 @@ use highwater_storage::{AlignedBuf, Device, Placement, Write};
 use std::time::{Duration, Instant};
 
 /// Rounds in any case.
-const LEAST_ROUNDS: usize = 3;
+const MIN_ROUNDS: usize = 3;
 /// Rounds at most.
 const ROUNDS: usize = 5;
 /// Rounds of depths at most.
@@ -137,7 +137,7 @@ pub fn measure(region: &Region<'_>, page_bytes: usize) -> Result<Evidence> {
     let mut found = Evidence { pages: PROBE_PAGES, page_bytes: page_bytes as u32, ..Evidence::default() };
     let start = Instant::now();
     let mut rounds = Vec::with_capacity(ROUNDS);
-    while rounds.len() < LEAST_ROUNDS || (rounds.len() < ROUNDS && (start.elapsed() < ENOUGH || shows_arm(&found))) {
+    while rounds.len() < MIN_ROUNDS || (rounds.len() < ROUNDS && (start.elapsed() < ENOUGH || shows_arm(&found))) {
         rounds.push([
             region.side_by_side(&bytes)?,
             region.apart(&bytes, page_bytes, PROBE_PAGES)?,

@@ -8,8 +8,8 @@
 //! 1. Nothing is measured over live pages: the store lends room that protects nothing at that moment. It is left as
 //!    zeros.
 //! 2. A probe ends early: after about 150 ms on flash, 2 s on a disk; and three to five rounds on whatever is slower.
-//! 3. What was found is kept in page 0 with its time and device ([`Record`]), so only the first opening on a device
-//!    pays. Another device, page size or flush method measures again, and so does `probe_again`.
+//! 3. What was found is kept in page 0 with its time and device ([`ProbeRecord`]), so only the first opening on a
+//!    device pays. Another device, page size or flush method measures again, and so does `probe_again`.
 //! 4. A device that cannot say what it is ([`Device::identity`](highwater_storage::Device::identity)) is memory: not
 //!    measured, nothing to gain from neighbors.
 
@@ -23,8 +23,8 @@ mod probe_test;
 
 pub use choice::{Choice, choose};
 pub use measure::{Region, measure};
-pub use new_database::{Chosen, Known, NEW_DATABASE_AT, NewDatabase, choose_new, needs_evidence, rows_page};
-pub use record::{RECORD_AT, RECORD_BYTES, Record};
+pub use new_database::{Chosen, KnownDevice, NEW_DATABASE_AT, NewDatabase, choose_new, needs_evidence, rows_page};
+pub use record::{ProbeRecord, RECORD_AT, RECORD_BYTES};
 
 /// Depths at which scattered writes are timed.
 pub const DEPTHS: [u32; 3] = [1, 8, 32];

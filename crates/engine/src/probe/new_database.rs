@@ -35,7 +35,7 @@ const PACKING_TIMES: f64 = 2.0;
 
 /// What is known of the device and of this processor.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Known {
+pub struct KnownDevice {
     /// What was measured; `None` of memory, and of a device that could not be measured.
     pub evidence: Option<Evidence>,
     /// Microseconds to pack a page of the measured size with LZ4.
@@ -71,7 +71,7 @@ pub fn needs_evidence(asked: &Options) -> bool {
 }
 
 /// Chooses what is `auto` in `asked`.
-pub fn choose_new(asked: &Options, known: &Known) -> NewDatabase {
+pub fn choose_new(asked: &Options, known: &KnownDevice) -> NewDatabase {
     let medium = medium(known.evidence.as_ref());
     let packing = match asked.page_compression {
         PageCompression::Auto => packing(medium, known),
@@ -116,11 +116,11 @@ fn medium(evidence: Option<&Evidence>) -> Medium {
     Medium::Flash(f64::from(us) / f64::from(evidence.pages.max(1)))
 }
 
-fn packing(medium: Medium, known: &Known) -> PageCompression {
+fn packing(medium: Medium, known: &KnownDevice) -> PageCompression {
     let Medium::Flash(write_us) = medium else { return PageCompression::Off };
     match PACKING_TIMES * write_us {
-        most if known.zstd_us <= most => PageCompression::Zstd,
-        most if known.lz4_us <= most => PageCompression::Lz4,
+        max if known.zstd_us <= max => PageCompression::Zstd,
+        max if known.lz4_us <= max => PageCompression::Lz4,
         _ => PageCompression::Off,
     }
 }
@@ -140,7 +140,7 @@ fn page_bytes(medium: Medium) -> u64 {
     }
 }
 
-fn why(asked: &Options, chosen: &NewDatabase, medium: Medium, known: &Known) -> String {
+fn why(asked: &Options, chosen: &NewDatabase, medium: Medium, known: &KnownDevice) -> String {
     let is_packed = chosen.page_compression != PageCompression::Off;
     let (store, compression) = (chosen.page_store.name(), chosen.page_compression.name());
     let sentences = [
@@ -174,7 +174,7 @@ fn why(asked: &Options, chosen: &NewDatabase, medium: Medium, known: &Known) -> 
     sentences.into_iter().filter_map(|(is_auto, text)| is_auto.then_some(text)).collect::<Vec<_>>().join("; ")
 }
 
-fn medium_text(medium: Medium, known: &Known) -> String {
+fn medium_text(medium: Medium, known: &KnownDevice) -> String {
     match (medium, known.evidence) {
         (Medium::Disk, Some(evidence)) => {
             format!("a disk with a moving arm ({:.0} us more for a page in a place of its own)", evidence.place_us())

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// A device that writes a page in so many microseconds, and a processor that packs one in so many.
-fn flash(write_us: u32, lz4_us: f64, zstd_us: f64) -> Known {
+/// A device that writes a page in this many microseconds, and a processor that packs one in this many.
+fn flash(write_us: u32, lz4_us: f64, zstd_us: f64) -> KnownDevice {
     let all = write_us * 32;
     let evidence = Evidence {
         pages: 32,
@@ -13,10 +13,10 @@ fn flash(write_us: u32, lz4_us: f64, zstd_us: f64) -> Known {
         scattered_us: all,
         at_depth_us: [8 * all, 2 * all, all],
     };
-    Known { evidence: Some(evidence), lz4_us, zstd_us }
+    KnownDevice { evidence: Some(evidence), lz4_us, zstd_us }
 }
 
-fn disk() -> Known {
+fn disk() -> KnownDevice {
     let evidence = Evidence {
         pages: 32,
         page_bytes: 4096,
@@ -25,7 +25,7 @@ fn disk() -> Known {
         scattered_us: 270_000,
         at_depth_us: [0; 3],
     };
-    Known { evidence: Some(evidence), lz4_us: 4.0, zstd_us: 25.0 }
+    KnownDevice { evidence: Some(evidence), lz4_us: 4.0, zstd_us: 25.0 }
 }
 
 fn asked(page_store: PageStoreKind, page_compression: PageCompression) -> Options {
@@ -37,7 +37,7 @@ fn everything_auto_follows_from_the_device() {
     use PageCompression::{Auto, Lz4, Off, Zstd};
     use PageStoreKind::{InPlace, OutOfPlace};
     let table = [
-        ("memory", Known::default(), InPlace, Off, LARGE_PAGE_BYTES),
+        ("memory", KnownDevice::default(), InPlace, Off, LARGE_PAGE_BYTES),
         ("a disk", disk(), InPlace, Off, LARGE_PAGE_BYTES),
         ("an SSD that packing keeps up with", flash(30, 4.0, 25.0), OutOfPlace, Zstd, FLASH_PAGE_BYTES),
         ("a faster one", flash(6, 4.0, 25.0), OutOfPlace, Lz4, FLASH_PAGE_BYTES),

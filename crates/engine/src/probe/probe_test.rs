@@ -31,26 +31,26 @@ fn neighbors_follow_from_what_a_place_costs() {
 
 #[test]
 fn a_record_is_read_as_it_was_written_and_not_after_damage() {
-    let record = Record::new(
+    let record = ProbeRecord::new(
         "a disk with an ü and a name much longer than the sixty-four bytes available",
         FlushMethod::DSync,
         evidence(11_000, 270_000, [0; 3]),
     );
     let mut page = vec![0; 4096];
-    assert_eq!(Record::decode(&page), None);
+    assert_eq!(ProbeRecord::decode(&page), None);
     page[RECORD_AT..RECORD_AT + RECORD_BYTES].copy_from_slice(&record.encode());
-    assert_eq!(Record::decode(&page).as_ref(), Some(&record));
+    assert_eq!(ProbeRecord::decode(&page).as_ref(), Some(&record));
     for at in RECORD_AT..RECORD_AT + RECORD_BYTES {
         page[at] ^= 0x40;
-        assert_eq!(Record::decode(&page), None, "byte {at}");
+        assert_eq!(ProbeRecord::decode(&page), None, "byte {at}");
         page[at] ^= 0x40;
     }
-    assert_eq!(Record::decode(&page[..RECORD_AT + 10]), None);
+    assert_eq!(ProbeRecord::decode(&page[..RECORD_AT + 10]), None);
 }
 
 #[test]
 fn a_record_is_about_one_device_used_one_way() {
-    let record = Record::new("device 8:1", FlushMethod::Direct, evidence(700, 900, [0; 3]));
+    let record = ProbeRecord::new("device 8:1", FlushMethod::Direct, evidence(700, 900, [0; 3]));
     assert!(record.is_about("device 8:1", FlushMethod::Direct, 16384));
     assert!(!record.is_about("device 8:2", FlushMethod::Direct, 16384));
     assert!(!record.is_about("device 8:1", FlushMethod::Fsync, 16384));
@@ -59,7 +59,8 @@ fn a_record_is_about_one_device_used_one_way() {
 
 #[test]
 fn times_are_dates() {
-    let at = |taken_unix_s| Record { taken_unix_s, ..Record::new("d", FlushMethod::Direct, Evidence::default()) };
+    let at =
+        |taken_unix_s| ProbeRecord { taken_unix_s, ..ProbeRecord::new("d", FlushMethod::Direct, Evidence::default()) };
     assert_eq!(at(0).date(), "1970-01-01 00:00 UTC");
     assert_eq!(at(951_782_400).date(), "2000-02-29 00:00 UTC");
     assert_eq!(at(1_767_225_599).date(), "2025-12-31 23:59 UTC");
@@ -125,7 +126,7 @@ impl Device for Paced {
 }
 
 #[test]
-fn an_arm_is_seen_and_the_region_is_given_back() {
+fn an_arm_is_seen_and_the_region_is_released() {
     for (len, limit) in [(2 << 20, u64::MAX), (2 << 20, 4 << 20), (64 << 10, 64 << 10)] {
         let memory = MemoryDevice::limited(limit);
         memory.set_len_bytes(len).unwrap();

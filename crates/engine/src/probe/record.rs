@@ -16,7 +16,7 @@ const VERSION: u16 = 1;
 
 /// A probe and its outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Record {
+pub struct ProbeRecord {
     /// When, in seconds since 1970.
     pub taken_unix_s: u64,
     /// The device, as it names itself; the first 64 bytes of it.
@@ -29,11 +29,11 @@ pub struct Record {
     pub choice: Choice,
 }
 
-impl Record {
+impl ProbeRecord {
     /// A record with the present time.
-    pub fn new(device: &str, flush_method: FlushMethod, evidence: Evidence) -> Record {
+    pub fn new(device: &str, flush_method: FlushMethod, evidence: Evidence) -> ProbeRecord {
         let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        Record {
+        ProbeRecord {
             taken_unix_s: since_1970.map_or(0, |d| d.as_secs()),
             device: shortened(device).to_string(),
             flush_method,
@@ -79,7 +79,7 @@ impl Record {
     }
 
     /// The record in the bytes of page 0, if there is one.
-    pub fn decode(page: &[u8]) -> Option<Record> {
+    pub fn decode(page: &[u8]) -> Option<ProbeRecord> {
         let bytes = page.get(RECORD_AT..RECORD_AT + RECORD_BYTES)?;
         let u32_at = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
         let u16_at = |at: usize| Some(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?));
@@ -89,7 +89,7 @@ impl Record {
         let number = |i: usize| u32_at(8 + 4 * i);
         let at = 8 + 4 * NUMBERS;
         let device = bytes.get(at + 10..at + 10 + usize::from(u16_at(at + 8)?))?;
-        Some(Record {
+        Some(ProbeRecord {
             taken_unix_s: u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?),
             device: std::str::from_utf8(device).ok()?.to_string(),
             flush_method: METHODS.get(usize::from(bytes[7])).copied()?,
@@ -109,7 +109,7 @@ impl Record {
     }
 }
 
-impl std::fmt::Display for Record {
+impl std::fmt::Display for ProbeRecord {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let neighbors = neighbors_code(self.choice.flush_neighbors);
         write!(

@@ -2,7 +2,7 @@
 //!
 //! Steps, for one window of the log after the other
 //! 1. Decode the window's mini-transactions into (page, operation), sorted by page, log order within a page.
-//! 2. Per page: skip what precedes its last `Format` in the window (the page is made anew there), read the page unless
+//! 2. Per page: skip what precedes its last `Format` in the window (the page is recreated there), read the page unless
 //!    it starts with one or is in the pool, apply each operation whose end LSN is above the page's LSN.
 //!
 //! At the end flush everything. Only then may the log start a new generation.
@@ -15,7 +15,7 @@
 //!    applies to it.
 //! 3. Recovery writes no redo, so a crash during it starts it again from the same log: replay is idempotent by page
 //!    LSN.
-//! 4. A page that cannot be read is read once more. If that fails it is no error if the log makes it anew further on:
+//! 4. A page that cannot be read is read once more. If that fails it is no error if the log recreates it further on:
 //!    its bytes are from before the page was freed. It is noted, its operations are skipped up to that `Format`. A page
 //!    that is left over at the end is the error, unless [`Losses`] allows to lose it. Then it becomes a lost page
 //!    ([`crate::page::lost`]), durable before the log starts a new generation: its redo is gone with the old one, so

@@ -2,7 +2,7 @@
 //! one acknowledged.
 
 use crate::btree::BTree;
-use crate::db::core::Core;
+use crate::db::open_parts::OpenParts;
 use crate::error::{Error, Result};
 use crate::page::{self, PageOp};
 use crate::pool::FlushReason;
@@ -27,24 +27,24 @@ impl Random {
     }
 }
 
-fn create_tree(core: &Core) -> Result<BTree> {
-    core.space.prepare(&core.ctx)?;
-    let mut mtr = core.ctx.mtr_with(4096, 1)?;
-    let tree = BTree::create(core.space.clone(), &mut mtr, INDEX, SEGMENT)?;
-    core.space.set_root(&mut mtr, ROOT_CATALOG, tree.root());
+fn create_tree(parts: &OpenParts) -> Result<BTree> {
+    parts.space.prepare(&parts.ctx)?;
+    let mut mtr = parts.ctx.mtr_with(4096, 1)?;
+    let tree = BTree::create(parts.space.clone(), &mut mtr, INDEX, SEGMENT)?;
+    parts.space.set_root(&mut mtr, ROOT_CATALOG, tree.root());
     mtr.commit();
     Ok(tree)
 }
 
-fn open_tree(core: &Core) -> Option<BTree> {
-    let root = core.space.root(ROOT_CATALOG)?;
-    Some(BTree::open(core.space.clone(), INDEX, SEGMENT, root))
+fn open_tree(parts: &OpenParts) -> Option<BTree> {
+    let root = parts.space.root(ROOT_CATALOG)?;
+    Some(BTree::open(parts.space.clone(), INDEX, SEGMENT, root))
 }
 
-fn put(core: &Core, tree: &BTree, key: &[u8], value: &[u8]) -> Result<Lsn> {
+fn put(parts: &OpenParts, tree: &BTree, key: &[u8], value: &[u8]) -> Result<Lsn> {
     loop {
-        core.space.prepare(&core.ctx)?;
-        let mut mtr = core.ctx.mtr()?;
+        parts.space.prepare(&parts.ctx)?;
+        let mut mtr = parts.ctx.mtr()?;
         let leaf = tree.leaf_mut(&mut mtr, key)?;
         let fits = match leaf.search(&mtr, key) {
             Ok(slot) => {
@@ -67,12 +67,12 @@ fn put(core: &Core, tree: &BTree, key: &[u8], value: &[u8]) -> Result<Lsn> {
             return Ok(mtr.commit());
         }
         mtr.abandon();
-        tree.make_room(&core.ctx, key, key.len() + value.len())?;
+        tree.make_room(&parts.ctx, key, key.len() + value.len())?;
     }
 }
 
-fn delete(core: &Core, tree: &BTree, key: &[u8]) -> Result<Lsn> {
-    let mut mtr = core.ctx.mtr()?;
+fn delete(parts: &OpenParts, tree: &BTree, key: &[u8]) -> Result<Lsn> {
+    let mut mtr = parts.ctx.mtr()?;
     let leaf = tree.leaf_mut(&mut mtr, key)?;
     let before = leaf.used_bytes(&mtr);
     if let Ok(slot) = leaf.search(&mtr, key) {
@@ -81,20 +81,20 @@ fn delete(core: &Core, tree: &BTree, key: &[u8]) -> Result<Lsn> {
     let underfull = leaf.underfull(&mtr, before);
     let lsn = mtr.commit();
     if underfull {
-        tree.shrink(&core.ctx, key)?;
+        tree.shrink(&parts.ctx, key)?;
     }
     Ok(lsn)
 }
 
 /// One random change of tree and model. After an error the change may have been made or not.
-fn step(core: &Core, tree: &BTree, random: &mut Random, model: &mut Model) -> Result<Lsn> {
+fn step(parts: &OpenParts, tree: &BTree, random: &mut Random, model: &mut Model) -> Result<Lsn> {
     let key = format!("key{:05}", random.below(700)).repeat(1 + random.below(3) as usize).into_bytes();
     if random.below(3) == 0 {
         model.remove(&key);
-        delete(core, tree, &key)
+        delete(parts, tree, &key)
     } else {
         let value = vec![random.below(256) as u8; random.below(300) as usize];
-        let result = put(core, tree, &key, &value);
+        let result = put(parts, tree, &key, &value);
         model.insert(key, value);
         result
     }
@@ -115,12 +115,12 @@ impl History {
 }
 
 /// Changes the tree until the power is cut or the number of steps that the seed gives is done.
-fn run(core: &Core, tree: &BTree, seed: u64, history: &mut History) -> Result<()> {
+fn run(parts: &OpenParts, tree: &BTree, seed: u64, history: &mut History) -> Result<()> {
     let mut random = Random(seed);
     let mut model = history.states[0].1.clone();
     for _ in 0..random.below(400) {
         let before = model.clone();
-        let result = step(core, tree, &mut random, &mut model);
+        let result = step(parts, tree, &mut random, &mut model);
         let lsn = *result.as_ref().unwrap_or(&Lsn(u64::MAX));
         if result.is_err() {
             history.states.push((lsn, before));
@@ -129,21 +129,21 @@ fn run(core: &Core, tree: &BTree, seed: u64, history: &mut History) -> Result<()
         result?;
         match random.below(40) {
             0..=3 => {
-                core.ctx.log.flush_to(lsn)?;
+                parts.ctx.log.flush_to(lsn)?;
                 history.acknowledged = lsn;
             }
-            4 => drop(core.ctx.pool.flush_oldest(Lsn(u64::MAX), 20, FlushReason::DirtyPct)?),
-            5 => checkpoint(core)?,
+            4 => drop(parts.ctx.pool.flush_oldest(Lsn(u64::MAX), 20, FlushReason::DirtyPct)?),
+            5 => checkpoint(parts)?,
             _ => {}
         }
     }
     Ok(())
 }
 
-fn checkpoint(core: &Core) -> Result<()> {
-    let target = crate::pool::cleaner::checkpoint_target(&core.ctx.pool, &core.ctx.log);
-    core.ctx.log.flush_to(target)?;
-    core.ctx.log.checkpoint(target)
+fn checkpoint(parts: &OpenParts) -> Result<()> {
+    let target = crate::pool::cleaner::checkpoint_target(&parts.ctx.pool, &parts.ctx.log);
+    parts.ctx.log.flush_to(target)?;
+    parts.ctx.log.checkpoint(target)
 }
 
 /// One life: open what `storage` holds, check it against `model`, work until the power is cut, return what is left.
@@ -151,14 +151,14 @@ fn live(storage: StorageSet, power_off_after: u64, seed: u64, model: &mut Model)
     let faults = Faults::new();
     let powered = storage.map(|device| faults.wrap(device));
     faults.power_off_after(power_off_after);
-    if let Ok(core) = Core::open(powered, seeded_options(seed))
-        && let Ok(tree) = open_tree(&core).map_or_else(|| create_tree(&core), Ok)
+    if let Ok(parts) = OpenParts::open(powered, seeded_options(seed))
+        && let Ok(tree) = open_tree(&parts).map_or_else(|| create_tree(&parts), Ok)
     {
-        let start = core.ctx.log.end_lsn();
+        let start = parts.ctx.log.end_lsn();
         let mut history = History { states: vec![(start, model.clone())], acknowledged: start };
-        if core.ctx.log.flush_to(start).is_ok() {
-            drop(run(&core, &tree, seed, &mut history));
-            drop(core);
+        if parts.ctx.log.flush_to(start).is_ok() {
+            drop(run(&parts, &tree, seed, &mut history));
+            drop(parts);
             let image = storage.cut(seed);
             *model = check_image(image.cut(seed), &history, seed);
             return image;
@@ -169,13 +169,13 @@ fn live(storage: StorageSet, power_off_after: u64, seed: u64, model: &mut Model)
 
 /// Opens a copy of what the crash left and compares it with the history.
 fn check_image(image: StorageSet, history: &History, seed: u64) -> Model {
-    let core = open(image, seeded_options(seed));
-    let tree = open_tree(&core).expect("the tree's creation was acknowledged");
-    let found = records(&core, &tree);
+    let parts = open(image, seeded_options(seed));
+    let tree = open_tree(&parts).expect("the tree's creation was acknowledged");
+    let found = records(&parts, &tree);
     history.assert_contains(&found, seed);
-    let report = tree.check(&core.ctx).unwrap();
+    let report = tree.check(&parts.ctx).unwrap();
     assert!(report.problems.is_empty(), "seed {seed}: {:?}", report.problems);
-    let used = core.space.pages_of(SEGMENT);
+    let used = parts.space.pages_of(SEGMENT);
     assert_eq!(used.len(), report.pages.len(), "seed {seed}: pages in use and pages of the tree");
     found
 }
@@ -195,99 +195,99 @@ fn a_tree_comes_back_as_it_was() {
 }
 
 /// A page of the test's segment, formatted.
-fn new_page(core: &Core) -> PageNo {
+fn new_page(parts: &OpenParts) -> PageNo {
     let new_page = || {
-        let mut mtr = core.ctx.mtr_with(4096, 1)?;
-        let page_no = core.space.allocate(&mut mtr, SEGMENT, None)?;
+        let mut mtr = parts.ctx.mtr_with(4096, 1)?;
+        let page_no = parts.space.allocate(&mut mtr, SEGMENT, None)?;
         let page = mtr.new_page(page_no);
         mtr.apply(page, &FORMAT);
         mtr.commit();
         Ok(page_no)
     };
-    core.space.with_room(&core.ctx, new_page).unwrap()
+    parts.space.with_room(&parts.ctx, new_page).unwrap()
 }
 
 const FORMAT: PageOp<'static> = PageOp::Format { page_type: page::PageType::Overflow, level: 0, owner: SEGMENT.0 };
 
-fn change(core: &Core, page: PageNo, op: &PageOp<'_>) {
-    let mut mtr = core.ctx.mtr().unwrap();
+fn change(parts: &OpenParts, page: PageNo, op: &PageOp<'_>) {
+    let mut mtr = parts.ctx.mtr().unwrap();
     let latched = mtr.fix_x(page).unwrap();
     mtr.apply(latched, op);
     mtr.commit();
 }
 
 /// Adds `value` to the end of what the page holds: a page that misses a change, or gets one twice, is not what it was.
-fn push(core: &Core, page: PageNo, value: u64, round: usize) {
+fn push(parts: &OpenParts, page: PageNo, value: u64, round: usize) {
     let bytes = value.to_le_bytes().repeat(12);
-    change(core, page, &PageOp::Write { offset: (64 + round % 40 * 96) as u16, bytes: &bytes });
+    change(parts, page, &PageOp::Write { offset: (64 + round % 40 * 96) as u16, bytes: &bytes });
 }
 
-fn bytes_of(core: &Core, page: PageNo) -> Vec<u8> {
-    core.ctx.pool.fix_s(page).unwrap()[page::header::HEADER_BYTES..].to_vec()
+fn bytes_of(parts: &OpenParts, page: PageNo) -> Vec<u8> {
+    parts.ctx.pool.fix_s(page).unwrap()[page::header::HEADER_BYTES..].to_vec()
 }
 
-/// Pages changed in 2 MiB of redo since the checkpoint, more than the pool holds; some made anew on the way.
-fn changed_pages(core: &Core) -> Vec<PageNo> {
-    let pages: Vec<PageNo> = (0..500).map(|_| new_page(core)).collect();
-    core.ctx.pool.flush_all().unwrap();
-    core.ctx.log.checkpoint(core.ctx.log.end_lsn()).unwrap();
+/// Pages changed in 2 MiB of redo since the checkpoint, more than the pool holds; some recreated on the way.
+fn changed_pages(parts: &OpenParts) -> Vec<PageNo> {
+    let pages: Vec<PageNo> = (0..500).map(|_| new_page(parts)).collect();
+    parts.ctx.pool.flush_all().unwrap();
+    parts.ctx.log.checkpoint(parts.ctx.log.end_lsn()).unwrap();
     for round in 0..32 {
         for (n, page) in pages.iter().enumerate() {
             if (n + round) % 97 == 0 {
-                change(core, *page, &FORMAT);
+                change(parts, *page, &FORMAT);
             }
-            push(core, *page, (round * 1000 + n) as u64, round);
+            push(parts, *page, (round * 1000 + n) as u64, round);
         }
     }
-    core.ctx.log.flush_to(core.ctx.log.end_lsn()).unwrap();
+    parts.ctx.log.flush_to(parts.ctx.log.end_lsn()).unwrap();
     pages
 }
 
 /// What windows leave in the data file is a state from which recovery can start again, and the result is the same.
 #[test]
 fn recovery_in_windows_may_be_cut_short_anywhere() {
-    let core = open(StorageSet::memory(), seeded_options(1));
-    let pages = changed_pages(&core);
-    let want: Vec<Vec<u8>> = pages.iter().map(|page| bytes_of(&core, *page)).collect();
-    let image = core.storage().cut(7);
-    drop(core);
+    let parts = open(StorageSet::memory(), seeded_options(1));
+    let pages = changed_pages(&parts);
+    let want: Vec<Vec<u8>> = pages.iter().map(|page| bytes_of(&parts, *page)).collect();
+    let image = parts.storage().cut(7);
+    drop(parts);
     for (seed, writes) in (0..14).map(|n| (n, 3 + n * 61)) {
         let mut storage = image.cut(seed);
         for life in 0..2 {
             let faults = Faults::new();
             faults.power_off_after(writes / (life + 1));
-            drop(Core::open(storage.map(|device| faults.wrap(device)), seeded_options(seed + life)));
+            drop(OpenParts::open(storage.map(|device| faults.wrap(device)), seeded_options(seed + life)));
             storage = storage.cut(seed + life);
         }
-        let core = open(storage, seeded_options(seed));
-        assert!(pages.iter().map(|page| bytes_of(&core, *page)).eq(want.iter().cloned()), "seed {seed}");
+        let parts = open(storage, seeded_options(seed));
+        assert!(pages.iter().map(|page| bytes_of(&parts, *page)).eq(want.iter().cloned()), "seed {seed}");
     }
-    let core = open(image, seeded_options(0));
-    assert!(core.replayed.windows > 4, "{:?}", core.replayed);
+    let parts = open(image, seeded_options(0));
+    assert!(parts.replayed.windows > 4, "{:?}", parts.replayed);
 }
 
 /// Whether the database opens whose page was changed by `damage`, after a change of it that another window holds than
 /// its `Format`.
-fn opens_with_an_unreadable_page(made_anew: bool, damage: impl Fn(&mut [u8], PageNo)) -> Result<Vec<u8>> {
-    let core = open(StorageSet::memory(), seeded_options(0));
-    let (page, other) = (new_page(&core), new_page(&core));
-    core.ctx.pool.flush_all()?;
-    core.ctx.log.checkpoint(core.ctx.log.end_lsn())?;
-    push(&core, page, 1, 0);
-    (0..8000).for_each(|round| push(&core, other, 2, round));
-    push(&core, page, 3, 1);
-    (0..8000).for_each(|round| push(&core, other, 2, round));
-    if made_anew {
-        change(&core, page, &FORMAT);
-        push(&core, page, 4, 2);
+fn opens_with_an_unreadable_page(recreated_by_redo: bool, damage: impl Fn(&mut [u8], PageNo)) -> Result<Vec<u8>> {
+    let parts = open(StorageSet::memory(), seeded_options(0));
+    let (page, other) = (new_page(&parts), new_page(&parts));
+    parts.ctx.pool.flush_all()?;
+    parts.ctx.log.checkpoint(parts.ctx.log.end_lsn())?;
+    push(&parts, page, 1, 0);
+    (0..8000).for_each(|round| push(&parts, other, 2, round));
+    push(&parts, page, 3, 1);
+    (0..8000).for_each(|round| push(&parts, other, 2, round));
+    if recreated_by_redo {
+        change(&parts, page, &FORMAT);
+        push(&parts, page, 4, 2);
     }
-    core.ctx.log.flush_to(core.ctx.log.end_lsn())?;
-    let image = core.storage().cut(3);
+    parts.ctx.log.flush_to(parts.ctx.log.end_lsn())?;
+    let image = parts.storage().cut(3);
     let place = page.0 as usize * 4096;
     image.memory_devices().unwrap()[0].damage(|bytes| damage(&mut bytes[place..place + 4096], page));
-    let core = Core::open(image, seeded_options(0))?;
-    assert!(core.replayed.windows > 4, "{:?}", core.replayed);
-    Ok(bytes_of(&core, page))
+    let parts = OpenParts::open(image, seeded_options(0))?;
+    assert!(parts.replayed.windows > 4, "{:?}", parts.replayed);
+    Ok(bytes_of(&parts, page))
 }
 
 #[test]
@@ -302,32 +302,32 @@ fn an_unreadable_page_that_a_later_window_makes_anew_is_no_error() {
 
 /// A page was flushed with a change that the log lacks: the log has lost its end, with whatever was committed there.
 #[test]
-fn a_page_beyond_the_log_is_an_error_though_it_is_made_anew() {
+fn a_page_beyond_the_log_is_an_error_though_it_is_recreated_by_redo() {
     let later = |page: &mut [u8], page_no: PageNo| {
         page::header::set_lsn(page, Lsn(1 << 40));
-        page::header::seal(page, page_no);
+        page::header::stamp(page, page_no);
     };
-    for made_anew in [false, true] {
-        let error = opens_with_an_unreadable_page(made_anew, later).unwrap_err();
+    for recreated_by_redo in [false, true] {
+        let error = opens_with_an_unreadable_page(recreated_by_redo, later).unwrap_err();
         assert!(error.is_beyond_log(), "{error}");
     }
 }
 
 /// Changes a page (`None`: the root of a tree) by an operation that no code of ours makes; opens the database after a
 /// crash.
-fn after_a_crash_behind(page: Option<PageNo>, op: &PageOp<'_>) -> Result<(Core, BTree)> {
+fn after_a_crash_behind(page: Option<PageNo>, op: &PageOp<'_>) -> Result<(OpenParts, BTree)> {
     let storage = StorageSet::memory();
-    let core = open(storage.clone(), seeded_options(0));
-    let tree = create_tree(&core)?;
-    put(&core, &tree, b"m", b"value")?;
-    let mut mtr = core.ctx.mtr()?;
+    let parts = open(storage.clone(), seeded_options(0));
+    let tree = create_tree(&parts)?;
+    put(&parts, &tree, b"m", b"value")?;
+    let mut mtr = parts.ctx.mtr()?;
     let page = mtr.fix_x(page.unwrap_or(tree.root()))?;
     mtr.apply(page, op);
     let end = mtr.commit();
-    core.ctx.log.flush_to(end)?;
-    let core = Core::open(storage.cut(1), seeded_options(0))?;
-    let tree = open_tree(&core).expect("the tree is there");
-    Ok((core, tree))
+    parts.ctx.log.flush_to(end)?;
+    let parts = OpenParts::open(storage.cut(1), seeded_options(0))?;
+    let tree = open_tree(&parts).expect("the tree is there");
+    Ok((parts, tree))
 }
 
 #[test]
@@ -354,11 +354,11 @@ fn redo_that_changes_what_page_0_says_of_the_file_is_an_error() {
 #[test]
 fn a_root_with_fences_is_an_error() {
     let format = PageOp::NodeFormat { lower: Some(b"k"), upper: None, upper_child: PageNo(0) };
-    let (core, tree) = after_a_crash_behind(None, &format).unwrap();
+    let (parts, tree) = after_a_crash_behind(None, &format).unwrap();
     for key in [&b"a"[..], b"z"] {
-        let sought = tree.leaf(&core.ctx, crate::btree::Seek::Covers(key)).map(drop);
+        let sought = tree.leaf(&parts.ctx, crate::btree::Seek::Covers(key)).map(drop);
         assert_eq!(sought.is_ok(), key == b"z");
-        let put = put(&core, &tree, key, b"value").map(drop);
+        let put = put(&parts, &tree, key, b"value").map(drop);
         let error = put.err().map_or(String::new(), |error| error.to_string());
         assert_eq!(error.contains("has fences"), key == b"a", "{error}");
     }
@@ -368,15 +368,15 @@ fn a_root_with_fences_is_an_error() {
 /// may be readable the next time; to be read it is, and everything but the page is there.
 #[test]
 fn an_unreadable_page_is_lost_only_where_nothing_is_written() {
-    let core = open(StorageSet::memory(), seeded_options(0));
-    let (page, other) = (new_page(&core), new_page(&core));
-    core.ctx.pool.flush_all().unwrap();
-    core.ctx.log.checkpoint(core.ctx.log.end_lsn()).unwrap();
-    push(&core, page, 1, 0);
-    push(&core, other, 2, 0);
-    let changed = bytes_of(&core, other);
-    core.ctx.log.flush_to(core.ctx.log.end_lsn()).unwrap();
-    let image = core.storage().cut(3);
+    let parts = open(StorageSet::memory(), seeded_options(0));
+    let (page, other) = (new_page(&parts), new_page(&parts));
+    parts.ctx.pool.flush_all().unwrap();
+    parts.ctx.log.checkpoint(parts.ctx.log.end_lsn()).unwrap();
+    push(&parts, page, 1, 0);
+    push(&parts, other, 2, 0);
+    let changed = bytes_of(&parts, other);
+    parts.ctx.log.flush_to(parts.ctx.log.end_lsn()).unwrap();
+    let image = parts.storage().cut(3);
     let at = page.0 as usize * 4096 + 100;
     image.memory_devices().unwrap()[0].damage(|bytes| bytes[at] ^= 1);
     for _ in 0..2 {
@@ -384,7 +384,7 @@ fn an_unreadable_page_is_lost_only_where_nothing_is_written() {
         assert_eq!(bytes_of(&opened, other), changed);
         assert!(opened.ctx.pool.load(page).unwrap_err().is_lost());
         assert_eq!(opened.replayed.lost_pages, 1);
-        let error = Core::open(image.clone(), seeded_options(0)).map(drop).unwrap_err();
+        let error = OpenParts::open(image.clone(), seeded_options(0)).map(drop).unwrap_err();
         assert!(error.page() == Some(page) && !error.is_lost(), "{error}");
     }
     image.memory_devices().unwrap()[0].damage(|bytes| bytes[at] ^= 1);

@@ -2,7 +2,7 @@
 
 use super::{Losses, Replayed};
 use crate::error::{Error, Result};
-use crate::log::{Log, Scan, Window};
+use crate::log::{Log, RecoveryScan, Window};
 use crate::page::{self, PageOp, lost};
 use crate::pool::Pool;
 use crate::store::fixed_fields;
@@ -16,8 +16,8 @@ pub const THREADS: usize = 4;
 /// Pages a worker takes at once.
 const PAGES_PER_TURN: usize = 64;
 /// Bytes of redo in a window: a quarter of the pool, within these bounds.
-const LEAST_WINDOW_BYTES: usize = 64 << 10;
-const MOST_WINDOW_BYTES: usize = 64 << 20;
+const MIN_WINDOW_BYTES: usize = 64 << 10;
+const MAX_WINDOW_BYTES: usize = 64 << 20;
 
 /// One operation and where it is in the window.
 #[derive(Clone, Copy)]
@@ -32,14 +32,14 @@ struct Change {
     is_by_key: bool,
 }
 
-/// Applies the scan's operations, with so many threads at most, and makes the result durable in the data file. `losses`
-/// says which pages may be lost.
+/// Applies the scan's operations, with this many threads at most, and makes the result durable in the data file.
+/// `losses` says which pages may be lost.
 ///
 /// # Errors
 /// [`Error::Corrupt`] for redo that does not decode, [`Error::CorruptPage`] for a page that does not take its redo and
 /// may not be lost, I/O.
-pub fn replay(pool: &Pool, log: &Log, scan: &Scan, threads: usize, losses: Losses) -> Result<Replayed> {
-    let window_bytes = (pool.frame_count() * pool.page_bytes() / 4).clamp(LEAST_WINDOW_BYTES, MOST_WINDOW_BYTES);
+pub fn replay(pool: &Pool, log: &Log, scan: &RecoveryScan, threads: usize, losses: Losses) -> Result<Replayed> {
+    let window_bytes = (pool.frame_count() * pool.page_bytes() / 4).clamp(MIN_WINDOW_BYTES, MAX_WINDOW_BYTES);
     let mut replayed = Replayed { redo_bytes: scan.end_lsn.0 - scan.checkpoint_lsn.0, ..Replayed::default() };
     let unreadable = AllUnreadable::default();
     let (mut windows, mut window, mut changes) = (log.windows(scan), Window::default(), Vec::new());
@@ -65,7 +65,7 @@ struct Unreadable {
 type AllUnreadable = Mutex<BTreeMap<PageNo, Unreadable>>;
 
 /// Makes the result durable: rule 4. Says how many pages were lost.
-fn finish(pool: &Pool, scan: &Scan, unreadable: BTreeMap<PageNo, Unreadable>, losses: Losses) -> Result<usize> {
+fn finish(pool: &Pool, scan: &RecoveryScan, unreadable: BTreeMap<PageNo, Unreadable>, losses: Losses) -> Result<usize> {
     let mut to_lose = Vec::new();
     for (page_no, page) in unreadable {
         if page.error.is_lost() {
@@ -115,7 +115,7 @@ fn decode(window: &Window, changes: &mut Vec<Change>) -> Result<()> {
 struct Changed<'a> {
     pool: &'a Pool,
     window: &'a Window,
-    scan: &'a Scan,
+    scan: &'a RecoveryScan,
     unreadable: &'a AllUnreadable,
     losses: Losses,
 }

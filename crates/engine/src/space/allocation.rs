@@ -1,4 +1,4 @@
-//! Taking pages and giving them back, one by one, within mini-transactions.
+//! Taking pages and freeing them, one by one, within mini-transactions.
 
 use super::growth::FULL_KNOWN_FOR;
 use super::layout::EXTENT_PAGES;
@@ -8,7 +8,7 @@ use crate::mtr::Mtr;
 use crate::types::{PageNo, SegmentId};
 use std::collections::BTreeSet;
 
-/// Most extent maps that one mtr pins to give pages back: a small pool has to serve several mtrs at once.
+/// Most extent maps that one mtr pins to free pages: a small pool has to serve several mtrs at once.
 pub(super) const BATCH_MAPS: usize = 4;
 
 impl Space {
@@ -87,13 +87,13 @@ impl Space {
         if mtr.pin(map) { Ok(()) } else { Err(map) }
     }
 
-    /// Gives a page back, whose map is kept ([`Space::keep_map`]); it may be allocated again once `mtr` has committed.
+    /// Frees a page, whose map is kept ([`Space::keep_map`]); it may be allocated again once `mtr` has committed.
     pub fn free(&self, mtr: &mut Mtr<'_>, page: PageNo) {
         debug_assert!(self.owner(page).is_some(), "page {page} is not in use");
         let (map, bitmap_at, _) = self.layout.entry_of(page);
         debug_assert!(mtr.is_pinned(map), "the map of page {page} is not kept");
         mtr.defer(map, bitmap_at, false, 1 << (page.0 % EXTENT_PAGES));
-        self.forget_classes(mtr, page, 1);
+        self.clear_free_classes(mtr, page, 1);
         mtr.note_freed(page);
     }
 }

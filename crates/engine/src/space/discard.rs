@@ -25,7 +25,7 @@ impl Drop for DiscardHold<'_> {
 }
 
 impl Space {
-    /// Gives back up to `extents` extents (or the chunks in them) of a dropped segment, in an mtr of its own; true when
+    /// Frees up to `extents` extents (or the chunks in them) of a dropped segment, in an mtr of its own; true when
     /// the segment owns nothing any more. No page is allocated for the segment any more.
     pub fn drop_segment_step(&self, ctx: &Context, segment: SegmentId, extents: usize) -> Result<bool> {
         let mut victims = self.state.lock().extents_of(segment, extents.min(256));
@@ -48,14 +48,14 @@ impl Space {
             mtr.defer(map, bitmap_at, false, chunk_mask(*chunks));
             for chunk in (0..CHUNKS).filter(|c| chunks >> c & 1 == 1) {
                 mtr.defer(map, owner_at + chunk as u16 * 4, false, u64::from(u32::MAX));
-                self.forget_classes(&mut mtr, PageNo(first.0 + chunk * CHUNK_PAGES), CHUNK_PAGES);
+                self.clear_free_classes(&mut mtr, PageNo(first.0 + chunk * CHUNK_PAGES), CHUNK_PAGES);
             }
         }
         mtr.commit();
         let mut state = self.state.lock();
         for (extent, chunks) in victims {
             if state.release_chunks(extent, chunks) {
-                state.note_emptied(extent, self.log.end_lsn());
+                state.note_freed(extent, self.log.end_lsn());
             }
         }
         Ok(false)
@@ -84,7 +84,7 @@ impl Space {
                 state.next_to_discard(checkpoint, keep as usize)
             };
             let Some(extent) = extent else { return };
-            self.store.forget(pages_of(extent..extent + 1));
+            self.store.discard(pages_of(extent..extent + 1));
         }
     }
 
@@ -102,7 +102,7 @@ impl Space {
             }
             let found = self.state.lock().next_found(FOUND_EXTENTS);
             if !found.is_empty() {
-                self.store.forget(pages_of(found));
+                self.store.discard(pages_of(found));
             }
         }
         true

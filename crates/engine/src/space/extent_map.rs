@@ -9,7 +9,7 @@ use crate::page::{PageOp, PageType};
 pub struct Extent {
     /// A bit for each page: in use.
     pub used: u64,
-    /// Segment that owns each chunk, 0 = nobody.
+    /// Segment that owns each chunk, 0 = not owned.
     pub owners: [u32; CHUNKS as usize],
 }
 

@@ -32,9 +32,9 @@ impl Space {
     ///
     /// # Errors
     /// The map that says so, which is not in the pool.
-    pub fn least_free_bytes(&self, ctx: &Context, page: PageNo) -> std::result::Result<usize, PageNo> {
+    pub fn min_free_bytes(&self, ctx: &Context, page: PageNo) -> std::result::Result<usize, PageNo> {
         let (map, word_at, shift) = self.layout.class_of(page);
-        let word = ctx.pool.glimpse(map, usize::from(word_at)).ok_or(map)?;
+        let word = ctx.pool.peek_u64(map, usize::from(word_at)).ok_or(map)?;
         Ok((word >> shift) as usize % CLASSES * class_bytes(ctx.pool.page_bytes()))
     }
 
@@ -51,7 +51,7 @@ impl Space {
     ) -> std::result::Result<(), PageNo> {
         let unit = class_bytes(mtr.context().pool.page_bytes());
         let class = (free_bytes / unit).min(CLASSES - 1);
-        if self.least_free_bytes(mtr.context(), page)? == class * unit {
+        if self.min_free_bytes(mtr.context(), page)? == class * unit {
             return Ok(());
         }
         let (map, word_at, shift) = self.layout.class_of(page);
@@ -76,11 +76,11 @@ impl Space {
         }
     }
 
-    /// Gives pages that are given back class 0. Their map is kept, and they share a word of it.
-    pub(super) fn forget_classes(&self, mtr: &mut Mtr<'_>, first: PageNo, pages: u32) {
+    /// Gives pages that are freed class 0. Their map is kept, and they share a word of it.
+    pub(super) fn clear_free_classes(&self, mtr: &mut Mtr<'_>, first: PageNo, pages: u32) {
         let (map, word_at, shift) = self.layout.class_of(first);
         let mask = ((1_u64 << (pages * CLASS_BITS)) - 1) << shift;
-        if mtr.context().pool.glimpse(map, usize::from(word_at)).is_none_or(|word| word & mask != 0) {
+        if mtr.context().pool.peek_u64(map, usize::from(word_at)).is_none_or(|word| word & mask != 0) {
             mtr.defer(map, word_at, false, mask);
         }
     }
@@ -89,20 +89,20 @@ impl Space {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::small_core;
+    use crate::testing::small_parts;
 
     #[test]
     fn a_class_is_what_was_noted_rounded_down() {
-        let core = small_core();
-        let (ctx, space) = (&core.ctx, &core.space);
+        let parts = small_parts();
+        let (ctx, space) = (&parts.ctx, &parts.space);
         let page = PageNo(40);
         for (noted, known) in [(4096, 15 * 128), (1000, 896), (127, 0), (128, 128), (0, 0), (1919, 1792)] {
             let mut mtr = ctx.mtr().unwrap();
             space.keep_map(&mut mtr, page).unwrap();
             space.note_free_bytes(&mut mtr, page, noted).unwrap();
             mtr.commit();
-            assert_eq!(space.least_free_bytes(ctx, page), Ok(known), "{noted}");
-            assert_eq!(space.least_free_bytes(ctx, PageNo(41)), Ok(0));
+            assert_eq!(space.min_free_bytes(ctx, page), Ok(known), "{noted}");
+            assert_eq!(space.min_free_bytes(ctx, PageNo(41)), Ok(0));
         }
     }
 }

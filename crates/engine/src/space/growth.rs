@@ -2,8 +2,8 @@
 
 use super::extent_map::format_map_ops;
 use super::layout::{CHUNKS, EXTENT_PAGES, MAX_EXTENTS};
-use super::reserve::{self, Purpose};
-use super::state::State;
+use super::reserve::{self, SpacePriority};
+use super::state::SpaceState;
 use super::{Space, header};
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -32,12 +32,12 @@ impl Space {
     pub fn prepare(&self, ctx: &Context) -> Result<()> {
         let missed = std::mem::take(&mut *self.missed_maps.lock());
         missed.into_iter().try_for_each(|map| ctx.pool.load(map))?;
-        let settled = |state: &State| self.is_ready(state) || state.is_full(reserve::purpose(), FULL_FOR);
-        if settled(&self.state.lock()) {
+        let is_settled = |state: &SpaceState| self.is_ready(state) || state.is_full(reserve::purpose(), FULL_FOR);
+        if is_settled(&self.state.lock()) {
             return Ok(());
         }
         let _one_at_a_time = self.growing.lock();
-        while !settled(&self.state.lock()) {
+        while !is_settled(&self.state.lock()) {
             let made = self.make_ready(ctx);
             let full_since = (Instant::now(), reserve::purpose());
             match made {
@@ -66,29 +66,29 @@ impl Space {
     }
 
     /// Whether there is room for an mtr of this thread beside the reserve.
-    fn is_ready(&self, state: &State) -> bool {
+    fn is_ready(&self, state: &SpaceState) -> bool {
         state.unowned_chunks() >= self.kept_chunks(state) + READY_EXTENTS * CHUNKS
     }
 
     /// Unowned chunks that this thread must leave.
-    pub(super) fn kept_chunks(&self, state: &State) -> u32 {
+    pub(super) fn kept_chunks(&self, state: &SpaceState) -> u32 {
         reserve::kept_chunks(reserve::purpose(), state.extents())
     }
 
-    /// Reserves extents that may have been given back or, when there are none, grows the file.
+    /// Reserves extents that may have been freed or, when there are none, grows the file.
     fn make_ready(&self, ctx: &Context) -> Result<()> {
-        let most = ((GROW_LIMIT_BYTES / self.layout.extent_bytes()) as u32).max(1);
+        let max = ((GROW_LIMIT_BYTES / self.layout.extent_bytes()) as u32).max(1);
         let tries = match reserve::purpose() {
             // The reserve may lie behind any number of holes and must be found: every extent is tried once.
-            Purpose::Cleaning => self.state.lock().bare_extents().max(RESERVE_TRIES),
-            Purpose::Users | Purpose::Undo | Purpose::Deletes => RESERVE_TRIES,
+            SpacePriority::Cleaning => self.state.lock().untouched_extents().max(RESERVE_TRIES),
+            SpacePriority::Users | SpacePriority::Undo | SpacePriority::Deletes => RESERVE_TRIES,
         };
         let mut refused = None;
         for attempt in 0..tries {
             // After some refusals, one extent at a time: a longer run is asked for several times, each time half as
             // long.
-            let most = if attempt < RESERVE_TRIES { most } else { 1 };
-            match self.reserve_bare(ctx, most) {
+            let max = if attempt < RESERVE_TRIES { max } else { 1 };
+            match self.reserve_bare(ctx, max) {
                 Ok(true) => return Ok(()),
                 Ok(false) => return self.grow(ctx),
                 // Other extents may still have their place: what an earlier process discarded is not known.
@@ -99,24 +99,26 @@ impl Space {
         Err(refused.unwrap_or_else(|| self.full("no extent can be reserved")))
     }
 
-    /// Reserves some of the next extents whose place may have been discarded, `most` at most; false if there are none.
+    /// Reserves some of the next extents whose place may have been discarded, `max` at most; false if there are none.
     /// The caller has the growing mutex.
     ///
     /// # Errors
     /// [`Error::DiskFull`], after which the next call tries others; an I/O error.
-    pub(super) fn reserve_bare(&self, ctx: &Context, most: u32) -> Result<bool> {
-        let bare = self.state.lock().bare_run(most);
-        if bare.is_empty() {
+    pub(super) fn reserve_bare(&self, ctx: &Context, max: u32) -> Result<bool> {
+        let untouched = self.state.lock().untouched_run(max);
+        if untouched.is_empty() {
             return Ok(false);
         }
-        match self.try_smaller(bare.end - bare.start, |extents| self.reserve(bare.start..bare.start + extents)) {
+        match self.try_smaller(untouched.end - untouched.start, |extents| {
+            self.reserve(untouched.start..untouched.start + extents)
+        }) {
             Ok(reserved) => {
                 self.sync(ctx)?;
                 self.state.lock().note_reserved(reserved);
                 Ok(true)
             }
             Err(error) => {
-                self.state.lock().skip_bare(bare.start);
+                self.state.lock().skip_untouched(untouched.start);
                 Err(error)
             }
         }

@@ -17,7 +17,7 @@ const EXTENTS_AT: usize = FIXED_END;
 const ROOTS_AT: usize = EXTENTS_AT + 8;
 const MARK_AT: usize = ROOTS_AT + ROOTS * 4;
 
-/// In which generation of the redo log the data file was last used; what follows from it, `db::pairing` says.
+/// In which generation of the redo log the data file was last used; what follows from it, `db::file_generations` says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogMark {
     /// How far the use had come.
@@ -72,7 +72,7 @@ pub fn new_page(header: FileHeader, extents: u32, records: &[(usize, Vec<u8>)]) 
     for (at, record) in records {
         bytes[*at..*at + record.len()].copy_from_slice(record);
     }
-    page::header::seal(&mut bytes, PageNo(0));
+    page::header::stamp(&mut bytes, PageNo(0));
     bytes
 }
 

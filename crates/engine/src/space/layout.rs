@@ -1,7 +1,7 @@
 //! Where things are in the data file: arithmetic only.
 //!
 //! Extent-map page: header, then one 72-byte entry per extent of the group: use bits u64, then eight chunk owners u32
-//! (0 = nobody), then the free class of each page, four bits each ([`super::free_class`]). The first two pages of a
+//! (0 = not owned), then the free class of each page, four bits each ([`super::free_class`]). The first two pages of a
 //! group are the file header (of group 0; unused in others) and the map.
 
 use crate::page::HEADER_BYTES;
@@ -27,20 +27,20 @@ const CLASS_WORD_PAGES: u32 = u64::BITS / CLASS_BITS;
 
 /// The arithmetic for one page size.
 #[derive(Clone, Copy, Debug)]
-pub struct Layout {
+pub struct SpaceLayout {
     page_bytes: usize,
     group_extents: u32,
 }
 
-impl Layout {
+impl SpaceLayout {
     /// For pages of `page_bytes`.
-    pub fn new(page_bytes: usize) -> Layout {
-        Layout { page_bytes, group_extents: ((page_bytes - ENTRIES_AT) / ENTRY_BYTES) as u32 }
+    pub fn new(page_bytes: usize) -> SpaceLayout {
+        SpaceLayout { page_bytes, group_extents: ((page_bytes - ENTRIES_AT) / ENTRY_BYTES) as u32 }
     }
 
-    /// The same with so many extents in a group at most: smaller groups make tests of several groups cheap.
-    pub fn with_groups_of(self, most_extents: u32) -> Layout {
-        Layout { group_extents: self.group_extents.min(most_extents), ..self }
+    /// The same with this many extents in a group at most: smaller groups make tests of several groups cheap.
+    pub fn with_groups_of(self, max_extents: u32) -> SpaceLayout {
+        SpaceLayout { group_extents: self.group_extents.min(max_extents), ..self }
     }
 
     /// Bytes of an extent.
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn entries_stay_inside_their_map() {
         for page_bytes in [4096, 8192, 16384] {
-            let layout = Layout::new(page_bytes);
+            let layout = SpaceLayout::new(page_bytes);
             let last = PageNo(layout.group_extents() * EXTENT_PAGES - 1);
             let (map, bits, owner) = layout.entry_of(last);
             assert_eq!(map, PageNo(1));

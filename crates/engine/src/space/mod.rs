@@ -19,7 +19,7 @@
 //!    not verify is damage. A shorter file was truncated.
 //! 5. An extent is discarded on the device when no chunk of it has an owner and a checkpoint has passed everything
 //!    logged of its pages: until then recovery may need to read it, and pages of it may still be written. What counts
-//!    is the end of the log when its last page was given back (`State::note_emptied`), not the end of the mtr that did
+//!    is the end of the log when its last page was freed (`SpaceState::note_freed`), not the end of the mtr that did
 //!    it: another thread may have logged more for other pages of it. A backup holds discards: it needs the pages that
 //!    its own redo changes. The last checkpoint of a closing passes all that was emptied. What was emptied by a process
 //!    that did not come to discard it is found at the next opening: every free extent is discarded then, once, but for
@@ -29,7 +29,7 @@
 //!    discarded extent is reserved again before it is taken; at opening it is not known what was discarded, so no
 //!    free extent counts as reserved.
 //! 7. On a full disk what is free in the file is used to the end, except what [`reserve`] keeps for work that
-//!    gives room back.
+//!    frees room.
 //!
 //! Lock order: the growing mutex is held across I/O and while redo space is waited for; no thread waits for it with a
 //! latch held, and the thread that moves the checkpoint never waits for it; the state mutex is a leaf;
@@ -41,17 +41,17 @@
 //! | file | what |
 //! |---|---|
 //! | `header`, `layout`, `extent_map` | what stands on disk: page 0, the arithmetic of extents, extent maps |
-//! | `state`, `emptied` | what is free and who owns what, in memory |
+//! | `state`, `freed_extents` | what is free and who owns what, in memory |
 //! | `reserve` | who may take the last room of a full disk |
 //! | `growth` | making room |
-//! | `allocation`, `discard` | pages taken and given back; whole extents given back |
+//! | `allocation`, `discard` | pages taken and freed; whole extents freed |
 //! | `free_class` | how much room the leaves of secondary indexes have |
 
 mod allocation;
 mod discard;
-mod emptied;
 mod extent_map;
 mod free_class;
+mod freed_extents;
 mod growth;
 pub mod header;
 pub mod layout;
@@ -70,8 +70,8 @@ use crate::store::PageStore;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use crate::types::{PageNo, SegmentId};
-use layout::{EXTENT_PAGES, Layout};
-use state::State;
+use layout::{EXTENT_PAGES, SpaceLayout};
+use state::SpaceState;
 use std::sync::Arc;
 
 /// Owner of file headers and extent maps.
@@ -99,9 +99,9 @@ pub const ROOT_CATALOG_COPY: usize = 3;
 
 /// The data file's space.
 pub struct Space {
-    layout: Layout,
+    layout: SpaceLayout,
     store: Arc<dyn PageStore>,
-    state: Mutex<State>,
+    state: Mutex<SpaceState>,
     growing: Mutex<()>,
     log: Arc<Log>,
     /// Maps that an allocation needed and did not find in the pool.
@@ -127,9 +127,9 @@ impl Space {
     /// # Errors
     /// A corrupt map, pages used beyond the end of the file, an I/O error.
     pub fn open(ctx: &Context, group_extents: u32) -> Result<Arc<Space>> {
-        let layout = Layout::new(ctx.pool.page_bytes()).with_groups_of(group_extents);
+        let layout = SpaceLayout::new(ctx.pool.page_bytes()).with_groups_of(group_extents);
         let store = ctx.pool.store().clone();
-        let mut state = State::new();
+        let mut state = SpaceState::new();
         ctx.pool.make_resident(PageNo(0))?;
         let extents = {
             let page = ctx.pool.fix_s(PageNo(0))?;
@@ -150,7 +150,7 @@ impl Space {
             state.add_group(&layout, group, here, &page)?;
         }
         let mut is_known = true;
-        state.bare().for_each(|extent| is_known &= store.forget_unused(growth::pages_of(extent..extent + 1)));
+        state.untouched().for_each(|extent| is_known &= store.discard_unused(growth::pages_of(extent..extent + 1)));
         if !is_known {
             state.note_found();
         }
@@ -175,9 +175,9 @@ impl Space {
     }
 
     /// A page is free again; all its changes are in the log.
-    fn clear(&self, state: &mut State, page: PageNo) {
+    fn clear(&self, state: &mut SpaceState, page: PageNo) {
         if state.clear(page) {
-            state.note_emptied(page.0 / EXTENT_PAGES, self.log.end_lsn());
+            state.note_freed(page.0 / EXTENT_PAGES, self.log.end_lsn());
         }
     }
 
@@ -226,13 +226,13 @@ impl Space {
     }
 
     /// The arithmetic of this file.
-    pub fn layout(&self) -> Layout {
+    pub fn layout(&self) -> SpaceLayout {
         self.layout
     }
 
     /// As [`page_count`](Space::page_count), no less than the log says up to its present end: a growth under way is
     /// waited for.
-    pub fn settled_page_count(&self) -> u32 {
+    pub fn stable_page_count(&self) -> u32 {
         let _no_growth = self.growing.lock();
         self.page_count()
     }

@@ -13,15 +13,15 @@ use super::layout::CHUNKS;
 use std::cell::Cell;
 
 /// Free extents that even a small file reserves.
-const LEAST_EXTENTS: u32 = 2;
+const MIN_KEPT_EXTENTS: u32 = 2;
 /// The part of the file that is reserved beside those.
 const SHARE: u32 = 16;
 /// Most extents of that part.
-const MOST_EXTENTS: u32 = 256;
+const MAX_KEPT_EXTENTS: u32 = 256;
 
 /// What room is taken for; each may take more than those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Purpose {
+pub enum SpacePriority {
     /// Rows, entries and tables of users.
     Users,
     /// Undo of users' changes.
@@ -34,41 +34,41 @@ pub enum Purpose {
 
 /// Free extents that users leave in a file of `extents`.
 pub fn reserve_extents(extents: u32) -> u32 {
-    LEAST_EXTENTS + (extents / SHARE).min(MOST_EXTENTS)
+    MIN_KEPT_EXTENTS + (extents / SHARE).min(MAX_KEPT_EXTENTS)
 }
 
 /// Chunks without owner that must be left in a file of `extents`.
-pub fn kept_chunks(purpose: Purpose, extents: u32) -> u32 {
+pub fn kept_chunks(purpose: SpacePriority, extents: u32) -> u32 {
     let reserve = reserve_extents(extents) * CHUNKS;
     match purpose {
-        Purpose::Users => reserve,
-        Purpose::Undo => reserve / 2,
-        Purpose::Deletes => reserve / 4,
-        Purpose::Cleaning => 0,
+        SpacePriority::Users => reserve,
+        SpacePriority::Undo => reserve / 2,
+        SpacePriority::Deletes => reserve / 4,
+        SpacePriority::Cleaning => 0,
     }
 }
 
 crate::sync::thread_local! {
-    static PURPOSE: Cell<Purpose> = const { Cell::new(Purpose::Users) };
+    static PURPOSE: Cell<SpacePriority> = const { Cell::new(SpacePriority::Users) };
 }
 
 /// What this thread works for now.
-pub fn purpose() -> Purpose {
+pub fn purpose() -> SpacePriority {
     PURPOSE.with(Cell::get)
 }
 
 /// While it lives, this thread may take room as `purpose` may (or as it could before, if that is more).
 #[must_use]
-pub fn entitle(purpose: Purpose) -> Entitled {
-    Entitled { before: PURPOSE.with(|now| now.replace(now.get().max(purpose))) }
+pub fn entitle(purpose: SpacePriority) -> PriorityGuard {
+    PriorityGuard { before: PURPOSE.with(|now| now.replace(now.get().max(purpose))) }
 }
 
 /// Ends an entitlement when dropped.
-pub struct Entitled {
-    before: Purpose,
+pub struct PriorityGuard {
+    before: SpacePriority,
 }
 
-impl Drop for Entitled {
+impl Drop for PriorityGuard {
     fn drop(&mut self) {
         PURPOSE.with(|now| now.set(self.before));
     }
@@ -79,25 +79,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_cleans_up_may_take_more_than_who_fills() {
+    fn cleaning_may_take_more_than_filling() {
         for extents in [1, 8, 48, 1000, 1 << 26] {
-            let purposes = [Purpose::Cleaning, Purpose::Deletes, Purpose::Undo, Purpose::Users];
+            let purposes = [SpacePriority::Cleaning, SpacePriority::Deletes, SpacePriority::Undo, SpacePriority::Users];
             let kept = purposes.map(|purpose| kept_chunks(purpose, extents));
             assert!(kept[0] == 0 && kept.is_sorted_by(|less, more| less < more), "{extents}: {kept:?}");
-            assert!(kept[3] <= (LEAST_EXTENTS + extents / 16) * CHUNKS, "{extents}: {kept:?}");
+            assert!(kept[3] <= (MIN_KEPT_EXTENTS + extents / 16) * CHUNKS, "{extents}: {kept:?}");
         }
         assert_eq!(reserve_extents(1 << 26), 258);
     }
 
     #[test]
     fn entitlements_nest_and_never_take_away() {
-        assert_eq!(purpose(), Purpose::Users);
-        let outer = entitle(Purpose::Cleaning);
-        let inner = entitle(Purpose::Undo);
-        assert_eq!(purpose(), Purpose::Cleaning);
+        assert_eq!(purpose(), SpacePriority::Users);
+        let outer = entitle(SpacePriority::Cleaning);
+        let inner = entitle(SpacePriority::Undo);
+        assert_eq!(purpose(), SpacePriority::Cleaning);
         drop(inner);
-        assert_eq!(purpose(), Purpose::Cleaning);
+        assert_eq!(purpose(), SpacePriority::Cleaning);
         drop(outer);
-        assert_eq!(purpose(), Purpose::Users);
+        assert_eq!(purpose(), SpacePriority::Users);
     }
 }

@@ -3,9 +3,9 @@
 use super::allocation::BATCH_MAPS;
 use super::growth::{FULL_FOR, FULL_KNOWN_FOR, READY_EXTENTS};
 use super::layout::CHUNKS;
-use super::reserve::Purpose;
+use super::reserve::SpacePriority;
 use super::*;
-use crate::db::core::Core;
+use crate::db::open_parts::OpenParts;
 use crate::page::{PageOp, PageType};
 use crate::pool::FlushReason;
 use crate::testing::{open, small_options};
@@ -18,14 +18,14 @@ use std::time::{Duration, Instant};
 const SEGMENT: SegmentId = SegmentId(99);
 
 /// Allocates and formats a page.
-fn new_page(core: &Core) -> Result<PageNo> {
-    new_page_of(core, SEGMENT)
+fn new_page(parts: &OpenParts) -> Result<PageNo> {
+    new_page_of(parts, SEGMENT)
 }
 
-fn new_page_of(core: &Core, segment: SegmentId) -> Result<PageNo> {
-    core.space.with_room(&core.ctx, || {
-        let mut mtr = core.ctx.mtr_with(4096, 1)?;
-        let page_no = core.space.allocate(&mut mtr, segment, None)?;
+fn new_page_of(parts: &OpenParts, segment: SegmentId) -> Result<PageNo> {
+    parts.space.with_room(&parts.ctx, || {
+        let mut mtr = parts.ctx.mtr_with(4096, 1)?;
+        let page_no = parts.space.allocate(&mut mtr, segment, None)?;
         let page = mtr.new_page(page_no);
         mtr.apply(page, &PageOp::Format { page_type: PageType::Overflow, level: 0, owner: segment.0 });
         mtr.commit();
@@ -33,48 +33,48 @@ fn new_page_of(core: &Core, segment: SegmentId) -> Result<PageNo> {
     })
 }
 
-fn extents(core: &Core) -> u32 {
-    core.space.page_count() / EXTENT_PAGES
+fn extents(parts: &OpenParts) -> u32 {
+    parts.space.page_count() / EXTENT_PAGES
 }
 
 /// A closed database whose next growth but `before` reaches into the second group, all but full.
 fn before_the_second_group() -> StorageSet {
     let storage = StorageSet::memory();
-    let mut core = open(storage.clone(), small_options());
-    let group = core.space.layout().group_extents();
-    while extents(&core) + extents(&core) / 4 <= group {
-        core.space.grow(&core.ctx).unwrap();
+    let mut parts = open(storage.clone(), small_options());
+    let group = parts.space.layout().group_extents();
+    while extents(&parts) + extents(&parts) / 4 <= group {
+        parts.space.grow(&parts.ctx).unwrap();
     }
-    let _entitled = reserve::entitle(Purpose::Cleaning);
-    while core.space.state.lock().unowned_chunks() > READY_EXTENTS * CHUNKS {
-        new_page(&core).unwrap();
+    let _entitled = reserve::entitle(SpacePriority::Cleaning);
+    while parts.space.state.lock().unowned_chunks() > READY_EXTENTS * CHUNKS {
+        new_page(&parts).unwrap();
     }
-    assert_eq!(core.space.layout().groups(extents(&core)), 1);
-    core.close().unwrap();
+    assert_eq!(parts.space.layout().groups(extents(&parts)), 1);
+    parts.close().unwrap();
     storage
 }
 
 /// Grows the file into the second group and takes pages; those whose redo is durable go to `durable`.
-fn use_second_group(core: &Core, durable: &mut Vec<PageNo>) -> Result<()> {
-    while core.space.layout().groups(extents(core)) < 2 {
-        core.space.grow(&core.ctx)?;
+fn use_second_group(parts: &OpenParts, durable: &mut Vec<PageNo>) -> Result<()> {
+    while parts.space.layout().groups(extents(parts)) < 2 {
+        parts.space.grow(&parts.ctx)?;
     }
     for _ in 0..3 {
-        let pages = (0..10).map(|_| new_page(core)).collect::<Result<Vec<_>>>()?;
-        core.ctx.log.flush_to(core.ctx.log.end_lsn())?;
+        let pages = (0..10).map(|_| new_page(parts)).collect::<Result<Vec<_>>>()?;
+        parts.ctx.log.flush_to(parts.ctx.log.end_lsn())?;
         durable.extend(pages);
     }
-    core.ctx.pool.flush_oldest(Lsn(u64::MAX), 3, FlushReason::CheckpointAge).map(drop)
+    parts.ctx.pool.flush_oldest(Lsn(u64::MAX), 3, FlushReason::CheckpointAge).map(drop)
 }
 
 /// Every page that was acknowledged is there and owned; memory and maps agree; the space can be used further.
-fn assert_sound(core: &Core, durable: &[PageNo], case: &str) {
+fn assert_sound(parts: &OpenParts, durable: &[PageNo], case: &str) {
     for page in durable {
-        assert_eq!(core.space.owner(*page), Some(SEGMENT), "{case}: page {page}");
-        core.ctx.pool.fix_s(*page).unwrap_or_else(|e| panic!("{case}: {e}"));
+        assert_eq!(parts.space.owner(*page), Some(SEGMENT), "{case}: page {page}");
+        parts.ctx.pool.fix_s(*page).unwrap_or_else(|e| panic!("{case}: {e}"));
     }
     let mut more = Vec::new();
-    use_second_group(core, &mut more).unwrap_or_else(|e| panic!("{case}: {e}"));
+    use_second_group(parts, &mut more).unwrap_or_else(|e| panic!("{case}: {e}"));
     assert!(more.iter().all(|page| !durable.contains(page)), "{case}");
 }
 
@@ -85,20 +85,20 @@ fn a_power_cut_at_every_change_of_a_growth_into_a_new_group() {
     for changes in 0.. {
         let memory = base.cut(0);
         let faults = Faults::new();
-        let core = open(memory.map(|device| faults.wrap(device)), small_options());
+        let parts = open(memory.map(|device| faults.wrap(device)), small_options());
         faults.power_off_after(changes);
         let mut durable = Vec::new();
-        let used = use_second_group(&core, &mut durable);
-        drop(core);
+        let used = use_second_group(&parts, &mut durable);
+        drop(parts);
         let case = format!("power off after {changes} changes");
         let cut = memory.cut(changes);
         // Recovery is cut short too, at a point that depends on the first cut.
         let again = Faults::new();
         again.power_off_after(changes % 7);
-        drop(Core::open(cut.map(|device| again.wrap(device)), small_options()));
-        let core = Core::open(cut.cut(changes), small_options()).unwrap_or_else(|e| panic!("{case}: {e}"));
-        assert_sound(&core, &durable, &case);
-        drop(Core::open(core.storage().cut(changes), small_options()).unwrap_or_else(|e| panic!("{case}: {e}")));
+        drop(OpenParts::open(cut.map(|device| again.wrap(device)), small_options()));
+        let parts = OpenParts::open(cut.cut(changes), small_options()).unwrap_or_else(|e| panic!("{case}: {e}"));
+        assert_sound(&parts, &durable, &case);
+        drop(OpenParts::open(parts.storage().cut(changes), small_options()).unwrap_or_else(|e| panic!("{case}: {e}")));
         if used.is_ok() {
             break;
         }
@@ -113,25 +113,25 @@ fn what_lies_behind_the_counted_extents_may_be_anything() {
     // A growth that was cut after the new length, on a device that kept old bytes there.
     let [data, ..] = storage.memory_devices().unwrap();
     data.damage(|bytes| bytes.resize(bytes.len() + 30 * 64 * 4096 + 777, 0xD5));
-    let core = open(storage, small_options());
-    assert_sound(&core, &[], "old bytes");
-    assert_eq!(core.space.layout().groups(extents(&core)), 2);
-    open(core.storage().cut(3), small_options());
+    let parts = open(storage, small_options());
+    assert_sound(&parts, &[], "old bytes");
+    assert_eq!(parts.space.layout().groups(extents(&parts)), 2);
+    open(parts.storage().cut(3), small_options());
 }
 
 #[test]
 fn a_map_that_was_formatted_and_is_gone_is_damage() {
     let storage = before_the_second_group();
-    let mut core = open(storage.clone(), small_options());
-    use_second_group(&core, &mut Vec::new()).unwrap();
-    let (map, extents) = (core.space.layout().map_page(1), extents(&core) as usize);
-    core.close().unwrap();
+    let mut parts = open(storage.clone(), small_options());
+    use_second_group(&parts, &mut Vec::new()).unwrap();
+    let (map, extents) = (parts.space.layout().map_page(1), extents(&parts) as usize);
+    parts.close().unwrap();
     let [data, ..] = storage.memory_devices().unwrap();
     data.damage(|bytes| bytes[map.0 as usize * 4096..][..4096].fill(0));
-    let error = Core::open(storage.clone(), small_options()).err().map(|e| e.to_string()).unwrap_or_default();
+    let error = OpenParts::open(storage.clone(), small_options()).err().map(|e| e.to_string()).unwrap_or_default();
     assert!(error.contains(&format!("page {map}")), "{error}");
     data.damage(|bytes| bytes.truncate(extents * 64 * 4096 - 1));
-    let error = Core::open(storage, small_options()).err().map(|e| e.to_string()).unwrap_or_default();
+    let error = OpenParts::open(storage, small_options()).err().map(|e| e.to_string()).unwrap_or_default();
     assert!(error.contains("is cut"), "{error}");
 }
 
@@ -139,18 +139,18 @@ fn a_map_that_was_formatted_and_is_gone_is_damage() {
 fn sparse_database(dir: &std::path::Path, extents: u32) -> StorageSet {
     let storage = StorageSet::open_dir(dir, None, FlushMethod::Fsync, true).unwrap();
     open(storage.clone(), small_options()).close().unwrap();
-    let layout = Layout::new(4096);
+    let layout = SpaceLayout::new(4096);
     let file = std::fs::OpenOptions::new().read(true).write(true).open(dir.join("data")).unwrap();
     file.set_len(u64::from(extents) * layout.extent_bytes()).unwrap();
     let mut page = vec![0; 4096];
     file.read_exact_at(&mut page, 0).unwrap();
     header::set_extents(&extents.to_le_bytes()).apply(&mut page).unwrap();
-    crate::page::header::seal(&mut page, PageNo(0));
+    crate::page::header::stamp(&mut page, PageNo(0));
     file.write_all_at(&page, 0).unwrap();
     for map in (1..layout.groups(extents)).map(|group| layout.map_page(group)) {
         let mut page = vec![0; 4096];
         format_map_ops(|op| op.apply(&mut page).unwrap());
-        crate::page::header::seal(&mut page, map);
+        crate::page::header::stamp(&mut page, map);
         file.write_all_at(&page, u64::from(map.0) * 4096).unwrap();
     }
     storage
@@ -163,158 +163,158 @@ fn a_file_with_more_maps_than_the_pool_has_frames_opens_and_is_used() {
     const GROUPS: u32 = 300;
     const SEGMENTS: u32 = 2050;
     let folder = tempfile::tempdir().unwrap();
-    let group = Layout::new(4096).group_extents();
-    let core = open(sparse_database(folder.path(), GROUPS * group), small_options());
-    assert!(core.ctx.pool.frame_count() < GROUPS as usize);
-    assert_eq!(core.space.page_count(), GROUPS * group * EXTENT_PAGES);
-    let _entitled = reserve::entitle(Purpose::Cleaning);
+    let group = SpaceLayout::new(4096).group_extents();
+    let parts = open(sparse_database(folder.path(), GROUPS * group), small_options());
+    assert!(parts.ctx.pool.frame_count() < GROUPS as usize);
+    assert_eq!(parts.space.page_count(), GROUPS * group * EXTENT_PAGES);
+    let _entitled = reserve::entitle(SpacePriority::Cleaning);
     let segments = || (0..SEGMENTS).map(|n| SegmentId(1000 + n));
     for _ in 0..2 {
-        let pages: Vec<_> = segments().map(|segment| new_page_of(&core, segment).unwrap()).collect();
+        let pages: Vec<_> = segments().map(|segment| new_page_of(&parts, segment).unwrap()).collect();
         assert!(pages[SEGMENTS as usize - 1].0 > (SEGMENTS / 7 - 1) * group * EXTENT_PAGES);
     }
     for segment in segments().step_by(2) {
-        while !core.space.drop_segment_step(&core.ctx, segment, 40).unwrap() {}
+        while !parts.space.drop_segment_step(&parts.ctx, segment, 40).unwrap() {}
     }
-    let pages: Vec<_> = segments().map(|segment| core.space.pages_of(segment).len()).collect();
+    let pages: Vec<_> = segments().map(|segment| parts.space.pages_of(segment).len()).collect();
     assert!(pages.chunks(2).all(|two| two == [0, 2]), "{pages:?}");
 }
 
 /// An open database of this many extents on a small disk.
-fn on_a_limited_disk(extents_min: u32) -> (MemoryDevice, Core) {
+fn on_a_limited_disk(extents_min: u32) -> (MemoryDevice, OpenParts) {
     let data = MemoryDevice::limited(64 << 20);
     let storage = StorageSet::of_memory([data.clone(), MemoryDevice::new(), MemoryDevice::new()]);
-    let core = open(storage, small_options());
-    while extents(&core) < extents_min {
-        core.space.grow(&core.ctx).unwrap();
+    let parts = open(storage, small_options());
+    while extents(&parts) < extents_min {
+        parts.space.grow(&parts.ctx).unwrap();
     }
-    (data, core)
+    (data, parts)
 }
 
-fn checkpoint(core: &Core, lsn: Lsn) {
-    core.ctx.pool.flush_all().unwrap();
-    core.ctx.log.flush_to(core.ctx.log.end_lsn()).unwrap();
-    core.ctx.log.checkpoint(lsn).unwrap();
+fn checkpoint(parts: &OpenParts, lsn: Lsn) {
+    parts.ctx.pool.flush_all().unwrap();
+    parts.ctx.log.flush_to(parts.ctx.log.end_lsn()).unwrap();
+    parts.ctx.log.checkpoint(lsn).unwrap();
 }
 
-/// A mini-transaction that gives the page back.
-fn giving_back(core: &Core, page: PageNo) -> Mtr<'_> {
-    let mut mtr = core.ctx.mtr().unwrap();
-    core.space.keep_map(&mut mtr, page).unwrap();
-    core.space.free(&mut mtr, page);
+/// A mini-transaction that frees the page.
+fn giving_back(parts: &OpenParts, page: PageNo) -> Mtr<'_> {
+    let mut mtr = parts.ctx.mtr().unwrap();
+    parts.space.keep_map(&mut mtr, page).unwrap();
+    parts.space.free(&mut mtr, page);
     mtr
 }
 
 #[test]
-fn a_page_that_is_given_back_is_free_once_that_has_committed() {
-    let core = open(StorageSet::memory(), small_options());
-    let page = new_page(&core).unwrap();
-    let mtr = giving_back(&core, page);
-    assert_eq!(core.space.owner(page), Some(SEGMENT), "a crash now would leave it in use");
+fn a_page_that_is_released_is_free_once_that_has_committed() {
+    let parts = open(StorageSet::memory(), small_options());
+    let page = new_page(&parts).unwrap();
+    let mtr = giving_back(&parts, page);
+    assert_eq!(parts.space.owner(page), Some(SEGMENT), "a crash now would leave it in use");
     mtr.commit();
-    assert_eq!(core.space.owner(page), None);
+    assert_eq!(parts.space.owner(page), None);
 }
 
 #[test]
 fn a_chunk_that_changes_hands_belongs_to_the_new_owner_after_an_opening_too() {
     let storage = StorageSet::memory();
-    let mut core = open(storage.clone(), small_options());
-    let page = new_page_of(&core, SegmentId(0x68)).unwrap();
-    giving_back(&core, page).commit();
-    assert_eq!(new_page_of(&core, SegmentId(0x63)).unwrap(), page);
-    core.close().unwrap();
+    let mut parts = open(storage.clone(), small_options());
+    let page = new_page_of(&parts, SegmentId(0x68)).unwrap();
+    giving_back(&parts, page).commit();
+    assert_eq!(new_page_of(&parts, SegmentId(0x63)).unwrap(), page);
+    parts.close().unwrap();
     assert_eq!(open(storage, small_options()).space.owner(page), Some(SegmentId(0x63)));
 }
 
 #[test]
 fn what_a_backup_holds_is_discarded_afterwards() {
-    let (data, core) = on_a_limited_disk(32);
+    let (data, parts) = on_a_limited_disk(32);
     for _ in 0..16 * EXTENT_PAGES {
-        new_page(&core).unwrap();
+        new_page(&parts).unwrap();
     }
-    while !core.space.drop_segment_step(&core.ctx, SEGMENT, 16).unwrap() {}
-    checkpoint(&core, core.ctx.log.end_lsn());
-    let held = core.space.hold_discards();
-    core.space.discard_step(&core.ctx);
+    while !parts.space.drop_segment_step(&parts.ctx, SEGMENT, 16).unwrap() {}
+    checkpoint(&parts, parts.ctx.log.end_lsn());
+    let held = parts.space.hold_discards();
+    parts.space.discard_step(&parts.ctx);
     assert_eq!(data.discarded_bytes(), 0);
     drop(held);
-    core.space.discard_step(&core.ctx);
+    parts.space.discard_step(&parts.ctx);
     assert!(data.discarded_bytes() > 0);
 }
 
 #[test]
 fn an_extent_is_discarded_once_a_checkpoint_has_passed_the_last_change_of_its_pages() {
-    let (data, core) = on_a_limited_disk(32);
-    let take = || (0..16 * EXTENT_PAGES).map(|_| new_page(&core).unwrap()).collect::<Vec<_>>();
+    let (data, parts) = on_a_limited_disk(32);
+    let take = || (0..16 * EXTENT_PAGES).map(|_| new_page(&parts).unwrap()).collect::<Vec<_>>();
     let pages = take();
-    while !core.space.drop_segment_step(&core.ctx, SEGMENT, 16).unwrap() {}
-    let dropped = core.ctx.log.end_lsn();
+    while !parts.space.drop_segment_step(&parts.ctx, SEGMENT, 16).unwrap() {}
+    let dropped = parts.ctx.log.end_lsn();
     let again = take();
     let extents_of = |pages: &[PageNo]| pages.iter().map(|page| page.0 / EXTENT_PAGES).collect::<BTreeSet<_>>();
     assert_eq!(extents_of(&again), extents_of(&pages), "what was dropped is taken again");
-    checkpoint(&core, dropped);
+    checkpoint(&parts, dropped);
     for page in again {
-        giving_back(&core, page).commit();
+        giving_back(&parts, page).commit();
     }
-    core.space.discard_step(&core.ctx);
+    parts.space.discard_step(&parts.ctx);
     assert_eq!(data.discarded_bytes(), 0, "the checkpoint has passed the drop only");
-    checkpoint(&core, core.ctx.log.end_lsn());
-    core.space.discard_step(&core.ctx);
-    assert!(data.discarded_bytes() > 4 * core.space.layout().extent_bytes(), "{}", data.discarded_bytes());
+    checkpoint(&parts, parts.ctx.log.end_lsn());
+    parts.space.discard_step(&parts.ctx);
+    assert!(data.discarded_bytes() > 4 * parts.space.layout().extent_bytes(), "{}", data.discarded_bytes());
 }
 
 /// Takes 32 extents and frees them again; returns the bytes of those beside the reserve.
-fn empty_extents(core: &Core) -> u64 {
+fn empty_extents(parts: &OpenParts) -> u64 {
     for _ in 0..32 * EXTENT_PAGES {
-        new_page(core).unwrap();
+        new_page(parts).unwrap();
     }
-    while !core.space.drop_segment_step(&core.ctx, SEGMENT, 16).unwrap() {}
-    let kept = reserve::reserve_extents(extents(core)) + READY_EXTENTS;
-    u64::from(32 - kept) * core.space.layout().extent_bytes()
+    while !parts.space.drop_segment_step(&parts.ctx, SEGMENT, 16).unwrap() {}
+    let kept = reserve::reserve_extents(extents(parts)) + READY_EXTENTS;
+    u64::from(32 - kept) * parts.space.layout().extent_bytes()
 }
 
 #[test]
 fn a_closing_discards_what_was_emptied() {
-    let (data, mut core) = on_a_limited_disk(64);
-    let emptied_bytes = empty_extents(&core);
-    core.close().unwrap();
+    let (data, mut parts) = on_a_limited_disk(64);
+    let emptied_bytes = empty_extents(&parts);
+    parts.close().unwrap();
     assert!(data.discarded_bytes() >= emptied_bytes, "{} of {emptied_bytes}", data.discarded_bytes());
 }
 
 #[test]
 fn an_opening_discards_what_a_killed_process_emptied_but_for_the_reserve() {
-    let (_, core) = on_a_limited_disk(64);
-    let (emptied_bytes, log) = (empty_extents(&core), &core.ctx.log);
+    let (_, parts) = on_a_limited_disk(64);
+    let (emptied_bytes, log) = (empty_extents(&parts), &parts.ctx.log);
     log.flush_to(log.end_lsn()).unwrap();
-    let storage = core.storage().cut(1);
+    let storage = parts.storage().cut(1);
     let data = storage.memory_devices().unwrap()[0].clone();
-    let core = open(storage, small_options());
+    let parts = open(storage, small_options());
     assert_eq!(data.discarded_bytes(), 0);
-    while core.space.discard_found_step(&core.ctx) {}
+    while parts.space.discard_found_step(&parts.ctx) {}
     assert!(data.discarded_bytes() >= emptied_bytes, "{} of {emptied_bytes}", data.discarded_bytes());
     // Others take what was discarded: the reserve is still there.
     data.fill_up();
-    let reserve = reserve::reserve_extents(extents(&core));
-    let _entitled = reserve::entitle(Purpose::Cleaning);
+    let reserve = reserve::reserve_extents(extents(&parts));
+    let _entitled = reserve::entitle(SpacePriority::Cleaning);
     for page in 0..reserve * EXTENT_PAGES {
-        assert!(new_page(&core).is_ok(), "page {page}");
+        assert!(new_page(&parts).is_ok(), "page {page}");
     }
 }
 
 /// On a disk that is full none of the free extents is the reserve for certain: those found stay as they are.
 #[test]
 fn without_a_reserve_an_opening_discards_nothing() {
-    let (data, mut core) = on_a_limited_disk(32);
-    let storage = core.storage().clone();
-    core.close().unwrap();
-    let (extent_bytes, count) = (core.space.layout().extent_bytes(), extents(&core));
-    assert!(count <= core.space.layout().group_extents(), "one map");
+    let (data, mut parts) = on_a_limited_disk(32);
+    let storage = parts.storage().clone();
+    parts.close().unwrap();
+    let (extent_bytes, count) = (parts.space.layout().extent_bytes(), extents(&parts));
+    assert!(count <= parts.space.layout().group_extents(), "one map");
     data.discard(extent_bytes, u64::from(count - 1) * extent_bytes).unwrap();
     data.fill_up();
     let discarded_bytes = data.discarded_bytes();
-    let core = open(storage, small_options());
+    let parts = open(storage, small_options());
     let mut steps = 0..1000;
-    while core.space.discard_found_step(&core.ctx) {
+    while parts.space.discard_found_step(&parts.ctx) {
         assert!(steps.next().is_some(), "the step ends");
     }
     assert_eq!(data.discarded_bytes(), discarded_bytes);
@@ -322,30 +322,30 @@ fn without_a_reserve_an_opening_discards_nothing() {
 
 #[test]
 fn who_cleans_up_finds_the_reserve_behind_any_number_of_holes() {
-    let (data, mut core) = on_a_limited_disk(70);
-    let storage = core.storage().clone();
-    core.close().unwrap();
-    let bytes = core.space.layout().extent_bytes();
-    drop(core);
+    let (data, mut parts) = on_a_limited_disk(70);
+    let storage = parts.storage().clone();
+    parts.close().unwrap();
+    let bytes = parts.space.layout().extent_bytes();
+    drop(parts);
     // The second map lies behind the holes.
     data.discard(bytes, 50 * bytes).unwrap();
     data.fill_up();
-    let core = open(storage, small_options());
-    assert!(matches!(new_page(&core), Err(Error::DiskFull { .. })));
-    let _entitled = reserve::entitle(Purpose::Cleaning);
+    let parts = open(storage, small_options());
+    assert!(matches!(new_page(&parts), Err(Error::DiskFull { .. })));
+    let _entitled = reserve::entitle(SpacePriority::Cleaning);
     for _ in 0..8 * EXTENT_PAGES {
-        new_page(&core).unwrap();
+        new_page(&parts).unwrap();
     }
 }
 
 #[test]
 fn a_disk_that_was_full_long_ago_is_not_called_full() {
-    let (_, mut core) = on_a_limited_disk(8);
-    core.close().unwrap();
-    let core = open(core.storage().clone(), small_options());
+    let (_, mut parts) = on_a_limited_disk(8);
+    parts.close().unwrap();
+    let parts = open(parts.storage().clone(), small_options());
     let refused = |ago: Duration| {
-        core.space.state.lock().full_since = Some((Instant::now().checked_sub(ago).unwrap(), Purpose::Users));
-        core.space.allocate(&mut core.ctx.mtr().unwrap(), SEGMENT, None).unwrap_err()
+        parts.space.state.lock().full_since = Some((Instant::now().checked_sub(ago).unwrap(), SpacePriority::Users));
+        parts.space.allocate(&mut parts.ctx.mtr().unwrap(), SEGMENT, None).unwrap_err()
     };
     assert!(matches!(refused(FULL_FOR), Error::DiskFull { .. }));
     assert!(matches!(refused(FULL_KNOWN_FOR), Error::Usage(_)));
@@ -353,33 +353,33 @@ fn a_disk_that_was_full_long_ago_is_not_called_full() {
 
 #[test]
 fn a_batch_of_pages_touches_few_maps() {
-    let (_, core) = on_a_limited_disk(8);
-    let group = core.space.layout().group_extents() * EXTENT_PAGES;
+    let (_, parts) = on_a_limited_disk(8);
+    let group = parts.space.layout().group_extents() * EXTENT_PAGES;
     let mut pages = Vec::new();
-    while core.space.fits_batch(&pages, PageNo(pages.len() as u32 / 2 * group + 9)) {
+    while parts.space.fits_batch(&pages, PageNo(pages.len() as u32 / 2 * group + 9)) {
         pages.push(PageNo(pages.len() as u32 / 2 * group + 9));
     }
     assert_eq!(pages.len(), 2 * BATCH_MAPS);
-    assert!(core.space.fits_batch(&pages, PageNo(group + 20)));
+    assert!(parts.space.fits_batch(&pages, PageNo(group + 20)));
 }
 
 #[test]
 fn segments_are_dropped_and_their_space_comes_back() {
-    let core = open(StorageSet::memory(), small_options());
+    let parts = open(StorageSet::memory(), small_options());
     for _ in 0..500 {
-        new_page(&core).unwrap();
+        new_page(&parts).unwrap();
     }
-    let before = core.space.page_count();
-    assert_eq!(core.space.pages_of(SEGMENT).len(), 500);
-    while !core.space.drop_segment_step(&core.ctx, SEGMENT, 2).unwrap() {}
-    assert!(core.space.pages_of(SEGMENT).is_empty());
+    let before = parts.space.page_count();
+    assert_eq!(parts.space.pages_of(SEGMENT).len(), 500);
+    while !parts.space.drop_segment_step(&parts.ctx, SEGMENT, 2).unwrap() {}
+    assert!(parts.space.pages_of(SEGMENT).is_empty());
     for _ in 0..500 {
-        new_page(&core).unwrap();
+        new_page(&parts).unwrap();
     }
-    assert_eq!(core.space.page_count(), before);
-    let pages = core.space.pages_of(SEGMENT);
-    let lsn = core.ctx.log.end_lsn();
-    core.ctx.log.flush_to(lsn).unwrap();
-    let again = open(core.storage().cut(1), small_options());
+    assert_eq!(parts.space.page_count(), before);
+    let pages = parts.space.pages_of(SEGMENT);
+    let lsn = parts.ctx.log.end_lsn();
+    parts.ctx.log.flush_to(lsn).unwrap();
+    let again = open(parts.storage().cut(1), small_options());
     assert_eq!(again.space.pages_of(SEGMENT), pages);
 }

@@ -1,21 +1,21 @@
 //! Free space and owners, in memory; derived from the extent maps.
 //!
 //! Rules
-//! 1. `free` and `bare` hold exactly the extents without owner; `bare` those whose place on the device may have been
-//!    given back, which are not taken. `shared` holds those with both an owned and an unowned chunk. `unowned_chunks`
-//!    counts the unowned chunks of `free` and `shared`.
+//! 1. `free` and `untouched` hold exactly the extents without owner; `untouched` those whose place on the device may
+//!    have been freed, which are not taken. `shared` holds those with both an owned and an unowned chunk.
+//!    `unowned_chunks` counts the unowned chunks of `free` and `shared`.
 //! 2. `partial[segment]` holds exactly the extents in which the segment owns a chunk with a free page.
 //! 3. Allocation prefers: the page after `near`, then the segment's own free pages, then a chunk of a shared extent
 //!    (small segments), then a whole extent; a chunk again if a whole extent would be more than may be taken.
-//! 4. `emptied` holds free extents of which something is logged, and the end of the log when the last page of it was
-//!    given back: nothing logged of the extent lies behind that. An extent of which a chunk is taken
-//!    leaves `emptied`.
+//! 4. `freed_extents` holds free extents of which something is logged, and the end of the log when the last page of it
+//!    was freed: nothing logged of the extent lies behind that. An extent of which a chunk is taken
+//!    leaves `freed_extents`.
 //! 5. A chunk whose last used page is freed has no owner: its owner on disk counts only while a page of it is used.
 
-use super::emptied::Emptied;
 use super::extent_map::{Extent, read_entry};
-use super::layout::{CHUNK_PAGES, CHUNKS, EXTENT_PAGES, Layout, chunk_mask};
-use super::reserve::Purpose;
+use super::freed_extents::FreedExtents;
+use super::layout::{CHUNK_PAGES, CHUNKS, EXTENT_PAGES, SpaceLayout, chunk_mask};
+use super::reserve::SpacePriority;
 use super::{SEGMENT_SYSTEM, header};
 use crate::error::{Error, Result};
 use crate::page::{self, PageType};
@@ -29,47 +29,47 @@ use std::time::{Duration, Instant};
 const SMALL_SEGMENT_PAGES: u32 = 32;
 
 #[derive(Default)]
-struct Segment {
+struct SegmentState {
     pages: u32,
     partial: BTreeSet<u32>,
     extents: BTreeSet<u32>,
 }
 
-pub struct State {
+pub struct SpaceState {
     extents: Vec<Extent>,
     free: BTreeSet<u32>,
-    bare: BTreeSet<u32>,
-    /// Where the next run of `bare` is looked for.
+    untouched: BTreeSet<u32>,
+    /// Where the next run of `untouched` is looked for.
     bare_from: u32,
-    /// Where those of `bare` lie that were found at the opening, and may still have their place.
+    /// Where those of `untouched` lie that were found at the opening, and may still have their place.
     found: Range<u32>,
-    /// How many of `bare` may still be tried for the reserve before those found stay as they are.
+    /// How many of `untouched` may still be tried for the reserve before those found stay as they are.
     found_tries: usize,
     shared: BTreeSet<u32>,
-    emptied: Emptied,
+    freed: FreedExtents,
     unowned_chunks: u32,
     /// When room was last refused, and for what; `None` once there was room again.
-    pub full_since: Option<(Instant, Purpose)>,
+    pub full_since: Option<(Instant, SpacePriority)>,
     /// What the device said then.
     pub full_why: String,
-    segments: HashMap<u32, Segment>,
+    segments: HashMap<u32, SegmentState>,
     /// Next segment number to hand out.
     pub next_segment: u32,
     /// Root slots of page 0.
     pub roots: [PageNo; header::ROOTS],
 }
 
-impl State {
+impl SpaceState {
     /// No extents yet.
-    pub fn new() -> State {
-        State {
+    pub fn new() -> SpaceState {
+        SpaceState {
             extents: Vec::new(),
             free: BTreeSet::new(),
-            bare: BTreeSet::new(),
+            untouched: BTreeSet::new(),
             bare_from: 0,
             found: 0..0,
             found_tries: 0,
-            emptied: Emptied::default(),
+            freed: FreedExtents::default(),
             unowned_chunks: 0,
             full_since: None,
             full_why: String::new(),
@@ -94,40 +94,40 @@ impl State {
     }
 
     /// Notes that room was refused.
-    pub fn note_full(&mut self, since: (Instant, Purpose), source: &StorageError) {
+    pub fn note_full(&mut self, since: (Instant, SpacePriority), source: &StorageError) {
         (self.full_since, self.full_why) = (Some(since), source.source.to_string());
     }
 
     /// Whether room for `purpose` was refused not longer than `time` ago. A refusal does not count for purposes that
     /// may take more.
-    pub fn is_full(&self, purpose: Purpose, time: Duration) -> bool {
+    pub fn is_full(&self, purpose: SpacePriority, time: Duration) -> bool {
         self.full_since.is_some_and(|(at, refused)| purpose <= refused && at.elapsed() < time)
     }
 
     /// Extents whose place is to be reserved before they can be taken.
-    pub fn bare(&self) -> impl Iterator<Item = u32> {
-        self.bare.iter().copied()
+    pub fn untouched(&self) -> impl Iterator<Item = u32> {
+        self.untouched.iter().copied()
     }
 
     /// How many of those there are.
-    pub fn bare_extents(&self) -> usize {
-        self.bare.len()
+    pub fn untouched_extents(&self) -> usize {
+        self.untouched.len()
     }
 
     /// The next extents, up to `limit`, that follow each other and cannot be taken before their place is reserved.
-    pub fn bare_run(&self, limit: u32) -> Range<u32> {
-        let next = self.bare.range(self.bare_from..).next().or_else(|| self.bare.first());
+    pub fn untouched_run(&self, limit: u32) -> Range<u32> {
+        let next = self.untouched.range(self.bare_from..).next().or_else(|| self.untouched.first());
         next.map_or(0..0, |first| self.bare_run_at(*first, limit))
     }
 
     fn bare_run_at(&self, first: u32, limit: u32) -> Range<u32> {
-        let end = (first..first.saturating_add(limit)).find(|number| !self.bare.contains(number));
+        let end = (first..first.saturating_add(limit)).find(|number| !self.untouched.contains(number));
         first..end.unwrap_or(first.saturating_add(limit))
     }
 
-    /// All of `bare` may still have their place: it is not known what an earlier process discarded.
+    /// All of `untouched` may still have their place: it is not known what an earlier process discarded.
     pub fn note_found(&mut self) {
-        (self.found, self.found_tries) = (0..self.extents(), self.bare.len());
+        (self.found, self.found_tries) = (0..self.extents(), self.untouched.len());
     }
 
     /// Whether some of those are left.
@@ -138,7 +138,7 @@ impl State {
     /// The next extents of those that were found, up to `limit`, that follow each other and were not reserved since;
     /// they are found no more.
     pub fn next_found(&mut self, limit: u32) -> Range<u32> {
-        let Some(&first) = self.bare.range(self.found.clone()).next() else {
+        let Some(&first) = self.untouched.range(self.found.clone()).next() else {
             self.found.start = self.found.end;
             return 0..0;
         };
@@ -156,26 +156,26 @@ impl State {
     }
 
     /// The place of this one cannot be reserved now: the next run begins behind it.
-    pub fn skip_bare(&mut self, number: u32) {
+    pub fn skip_untouched(&mut self, number: u32) {
         self.bare_from = number + 1;
     }
 
     /// The place of these extents is reserved: they can be taken.
     pub fn note_reserved(&mut self, extents: Range<u32>) {
         for number in extents {
-            if self.bare.remove(&number) {
+            if self.untouched.remove(&number) {
                 self.free.insert(number);
                 self.unowned_chunks += CHUNKS;
             }
         }
     }
 
-    /// The next extent whose last change lies before the checkpoint, set aside to be discarded. The first `keep` free
+    /// The next extent whose last change lies before the checkpoint, reserved for discarding. The first `keep` free
     /// ones are left out, now and until they are emptied again.
     pub fn next_to_discard(&mut self, checkpoint: Lsn, keep: usize) -> Option<u32> {
         loop {
-            let extent = self.emptied.next_due(checkpoint)?;
-            if self.set_bare(extent, keep) {
+            let extent = self.freed.next_due(checkpoint)?;
+            if self.set_untouched(extent, keep) {
                 // The device gets room back.
                 self.full_since = None;
                 return Some(extent);
@@ -183,25 +183,25 @@ impl State {
         }
     }
 
-    /// An extent has just become free; `end_of_log` was read since the last mtr that gave back a page of it was
+    /// An extent has just become free; `end_of_log` was read since the last mtr that freed a page of it was
     /// committed.
-    pub fn note_emptied(&mut self, extent: u32, end_of_log: Lsn) {
+    pub fn note_freed(&mut self, extent: u32, end_of_log: Lsn) {
         debug_assert!(self.is_free_extent(extent));
-        self.emptied.note(extent, end_of_log);
+        self.freed.note(extent, end_of_log);
     }
 
     /// Sets a free extent aside, to be discarded, unless it is one of the first `keep`.
-    pub fn set_bare(&mut self, number: u32, keep: usize) -> bool {
+    pub fn set_untouched(&mut self, number: u32, keep: usize) -> bool {
         if self.free.range(..number).take(keep).count() < keep || !self.free.remove(&number) {
             return false;
         }
         self.unowned_chunks -= CHUNKS;
-        self.bare.insert(number)
+        self.untouched.insert(number)
     }
 
     /// Adds the extents that a map describes, `here` of which the file has. Those without an owner may have been
     /// discarded.
-    pub fn add_group(&mut self, layout: &Layout, group: u32, here: u32, map: &[u8]) -> Result<()> {
+    pub fn add_group(&mut self, layout: &SpaceLayout, group: u32, here: u32, map: &[u8]) -> Result<()> {
         let page_no = layout.map_page(group);
         if page::header::page_type(map)? != PageType::ExtentMap {
             return Err(Error::corrupt_page(page_no, "an extent map should be here"));
@@ -211,7 +211,7 @@ impl State {
             if index < here {
                 self.extents.push(extent.without_idle_owners());
                 self.index_extent(self.extents() - 1);
-                self.set_bare(self.extents() - 1, 0);
+                self.set_untouched(self.extents() - 1, 0);
             } else if extent.used != 0 || extent.owners != [0; CHUNKS as usize] {
                 let number = group * layout.group_extents() + index;
                 return Err(Error::Corrupt(format!(
@@ -223,7 +223,7 @@ impl State {
     }
 
     /// Adds free extents up to `total` (new groups' first chunk belongs to the system).
-    pub fn add_free(&mut self, layout: &Layout, total: u32) {
+    pub fn add_free(&mut self, layout: &SpaceLayout, total: u32) {
         for number in self.extents()..total {
             let mut extent = Extent::default();
             if number % layout.group_extents() == 0 {
@@ -298,7 +298,7 @@ impl State {
         let small = spare < CHUNKS || self.segments.get(&owner).is_none_or(|s| s.pages < SMALL_SEGMENT_PAGES);
         let shared = if small { self.shared.first().copied() } else { None };
         let number = shared.or_else(|| self.free.first().copied()).or_else(|| self.shared.first().copied())?;
-        self.emptied.forget(number);
+        self.freed.remove(number);
         let extent = &mut self.extents[number as usize];
         let whole = !small && extent.chunks_of(0) == 0xff;
         let mut unowned = extent.owners.iter_mut().filter(|o| **o == 0);

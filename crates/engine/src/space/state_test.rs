@@ -1,10 +1,10 @@
-//! Taking, giving back and discarding in memory.
+//! Taking, freeing and discarding in memory.
 
 use super::*;
 
-fn state(extents: u32) -> State {
-    let mut state = State::new();
-    state.add_free(&Layout::new(4096), extents);
+fn state(extents: u32) -> SpaceState {
+    let mut state = SpaceState::new();
+    state.add_free(&SpaceLayout::new(4096), extents);
     state
 }
 
@@ -33,19 +33,24 @@ fn an_emptied_chunk_goes_to_another_segment_and_the_last_chunks_are_kept() {
     assert_eq!(state.unowned_chunks(), 4);
     let again: Vec<_> = std::iter::from_fn(|| state.take(b, None, 3)).collect();
     assert_eq!(again, pages[8..16]);
-    let emptied = pages[..8].iter().chain(&pages[16..]).chain(&again).filter(|p| state.clear(**p)).count();
-    assert_eq!(emptied, 1, "the other extent has a map");
+    let freed = pages[..8].iter().chain(&pages[16..]).chain(&again).filter(|p| state.clear(**p)).count();
+    assert_eq!(freed, 1, "the other extent has a map");
     assert_eq!((state.unowned_chunks(), state.segments().len()), (15, 1));
 }
 
 #[test]
 fn discarded_extents_are_taken_only_once_they_are_reserved() {
     let mut state = state(6);
-    assert!(!state.set_bare(2, 2) && state.set_bare(4, 2) && state.set_bare(5, 2) && !state.set_bare(5, 0));
+    assert!(
+        !state.set_untouched(2, 2)
+            && state.set_untouched(4, 2)
+            && state.set_untouched(5, 2)
+            && !state.set_untouched(5, 0)
+    );
     let taken = std::iter::from_fn(|| state.take(SegmentId(30), None, 0)).count();
-    assert_eq!((taken, state.bare_run(9), state.bare_run(1)), (4 * 64 - 8, 4..6, 4..5));
+    assert_eq!((taken, state.untouched_run(9), state.untouched_run(1)), (4 * 64 - 8, 4..6, 4..5));
     state.note_reserved(4..6);
-    assert_eq!((state.unowned_chunks(), state.bare_run(9)), (16, 0..0));
+    assert_eq!((state.unowned_chunks(), state.untouched_run(9)), (16, 0..0));
     assert!(state.take(SegmentId(30), None, 0).is_some_and(|page| page.0 >= 4 * 64));
 }
 
@@ -56,12 +61,12 @@ fn an_extent_that_is_taken_again_is_not_discarded_before_it_is_emptied_again() {
     let pages: Vec<_> = std::iter::from_fn(|| state.take(seg, None, 0)).collect();
     let in_last = |p: &&PageNo| p.0 / EXTENT_PAGES == 5;
     assert!(pages.iter().filter(in_last).filter(|p| state.clear(**p)).count() == 1);
-    state.note_emptied(5, Lsn(100));
+    state.note_freed(5, Lsn(100));
     assert_eq!(state.next_to_discard(Lsn(99), 0), None);
     let again: Vec<_> = std::iter::from_fn(|| state.take(seg, None, 0)).collect();
     assert_eq!(again.len(), 64);
     assert!(again.iter().filter(|p| state.clear(**p)).count() == 1);
-    state.note_emptied(5, Lsn(200));
+    state.note_freed(5, Lsn(200));
     assert_eq!(state.next_to_discard(Lsn(199), 0), None);
     assert_eq!((state.next_to_discard(Lsn(200), 0), state.next_to_discard(Lsn(300), 0)), (Some(5), None));
 }

@@ -6,7 +6,7 @@ mod latency;
 pub(crate) use latency::Histogram;
 pub use latency::LatencySnapshot;
 
-use crate::sync::spread::{place, places};
+use crate::sync::sharded::{shard, shard_count};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 macro_rules! counters {
@@ -58,7 +58,7 @@ pub struct CounterRow {
     pub value: u64,
 }
 
-/// A relaxed counter, in parts for the places of threads: neither threads with different counters slow each other, nor
+/// A relaxed counter, in parts for the shards of threads: neither threads with different counters slow each other, nor
 /// those that count the same thing at different places. A gauge is only set, a counter only added to.
 #[derive(Debug)]
 pub struct Counter(Box<[Part]>);
@@ -69,7 +69,7 @@ struct Part(AtomicU64);
 
 impl Default for Counter {
     fn default() -> Counter {
-        Counter((0..places()).map(|_| Part::default()).collect())
+        Counter((0..shard_count()).map(|_| Part::default()).collect())
     }
 }
 
@@ -78,7 +78,7 @@ impl Counter {
     #[inline]
     pub fn add(&self, n: u64) {
         // There is a power of two of them, so the mask is the remainder.
-        self.0[place() & (self.0.len() - 1)].0.fetch_add(n, Relaxed);
+        self.0[shard() & (self.0.len() - 1)].0.fetch_add(n, Relaxed);
     }
 
     /// Adds one.
@@ -128,9 +128,9 @@ counters! {
     /// Buffered changes of dropped indexes, and of leaves that were lost, discarded.
     change_buffer_discarded_ops = "ibuf_merges_discard_insert, inserts only",
     /// Buffered changes that were logged again so that a checkpoint could pass their redo.
-    change_buffer_carried_ops,
+    change_buffer_relogged_ops,
     /// Bytes of redo of those.
-    change_buffer_carried_bytes,
+    change_buffer_relogged_bytes,
     /// Gauge: bytes that buffered changes take.
     change_buffer_bytes = "ibuf_size, in pages",
     /// Gauge: leaves for which changes are buffered.
@@ -144,7 +144,7 @@ counters! {
     /// Pages flushed from the flush list while no transaction changed anything.
     pages_flushed_idle = "buffer_flush_background_total_pages",
     /// Pages flushed from the flush list because a load had filled them, while it went on.
-    pages_flushed_filled,
+    pages_flushed_bulk_load,
     /// Pages flushed from the flush list above the sync watermark of the checkpoint age.
     pages_flushed_sync = "buffer_flush_sync_total_pages",
     /// Pages flushed together with a neighboring page (`flush_neighbors`).
@@ -205,25 +205,25 @@ counters! {
     /// Gauge: segments that are free.
     store_segments_free,
     /// Segments cleaned.
-    segments_cleaned,
+    store_segments_cleaned,
     /// Segments that could not be read when they were to be cleaned; they take room until the next opening.
     store_segments_unreadable,
     /// Segments discarded on the device.
     store_discards,
     /// Times a flush waited until a segment was free.
-    clean_waits,
+    store_clean_waits,
     /// Microseconds of those waits.
-    clean_wait_us,
+    store_clean_wait_us,
     /// Reads of a page that were repeated because it was moved meanwhile.
     store_read_retries,
     /// Gauge: bytes read when the store was opened, to find out where the pages are.
     store_open_scan_bytes,
     /// Bytes of pages given to the compression.
-    compressed_bytes_in,
+    store_compressed_bytes_in,
     /// Bytes of their images.
-    compressed_bytes_out,
+    store_compressed_bytes_out,
     /// Microseconds spent compressing.
-    compress_us,
+    store_compress_us,
     /// Checkpoints written.
     checkpoints = "log_checkpoints",
     /// Bytes of redo generated.
@@ -275,24 +275,24 @@ counters! {
     /// Undo records purged.
     purged_records = "purge_del_mark_records, without updates",
     /// Steps from a version of a row to the version before it, by readers, purge and rollback.
-    version_steps,
+    mvcc_versions_traversed,
     /// Undo records that purge skipped because a page they refer to is damaged.
-    purge_records_set_aside,
+    purge_records_skipped,
     /// Undo streams that purge abandoned because one of their pages is damaged.
-    purge_streams_set_aside,
+    purge_streams_skipped,
     /// Transactions that could not be rolled back when the database was opened because a page is damaged; their rows
     /// stay locked.
-    rollbacks_set_aside,
+    rollbacks_skipped,
     /// Merges of underfull tree pages that were abandoned because a neighboring page is damaged or space is short.
-    merges_given_up,
-    /// Times a purge step failed and was retried later, or could not give an undo page back for now.
+    btree_merges_abandoned,
+    /// Times a purge step failed and was retried later, or could not release an undo page for now.
     purge_retries,
     /// Row changes that were delayed because of `max_purge_lag`.
     purge_lag_delays,
     /// Microseconds of those delays.
     purge_lag_delay_us = "purge_dml_delay_usec, the present delay",
     /// Gauge: undo records of ended transactions that are not purged yet (of those that ended since the opening).
-    unpurged_records,
+    purge_pending_records,
     /// Gauge: bytes of the data file that undo pages take.
     undo_bytes,
     /// Gauge: age of the oldest open snapshot, in seconds.
@@ -379,7 +379,7 @@ impl StatsSnapshot {
         self.pages_flushed_dirty_pct
             + self.pages_flushed_checkpoint_age
             + self.pages_flushed_idle
-            + self.pages_flushed_filled
+            + self.pages_flushed_bulk_load
             + self.pages_flushed_sync
     }
 

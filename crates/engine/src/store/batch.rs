@@ -13,30 +13,30 @@ pub const BATCH_PAGES: usize = 128;
 pub(super) const FRONT_BYTES: usize = 4096;
 
 /// Copies of pages.
-pub struct Batch {
+pub struct PageBatch {
     bytes: AlignedBuf,
     page_bytes: usize,
-    entries: Vec<Entry>,
+    entries: Vec<BatchEntry>,
 }
 
 /// One page of a batch.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry {
+pub struct BatchEntry {
     pub page_no: PageNo,
     /// LSN of the copy.
     pub lsn: Lsn,
     /// Its checksum.
     pub(super) checksum: u32,
     pub(super) placement: Placement,
-    /// See [`Batch::last_is_made_anew`].
-    pub(super) made_anew: bool,
+    /// See [`PageBatch::last_is_recreated_by_redo`].
+    pub(super) recreated_by_redo: bool,
 }
 
-impl Batch {
+impl PageBatch {
     /// Room for `pages` pages.
-    pub fn new(pages: usize, page_bytes: usize) -> Batch {
+    pub fn new(pages: usize, page_bytes: usize) -> PageBatch {
         let bytes = AlignedBuf::zeroed(FRONT_BYTES + pages * page_bytes);
-        Batch { bytes, page_bytes, entries: Vec::with_capacity(pages) }
+        PageBatch { bytes, page_bytes, entries: Vec::with_capacity(pages) }
     }
 
     /// Adds a copy of the page, sealed for disk.
@@ -44,26 +44,32 @@ impl Batch {
         let at = FRONT_BYTES + self.entries.len() * self.page_bytes;
         let copy = &mut self.bytes[at..at + self.page_bytes];
         copy.copy_from_slice(page);
-        page::header::seal(copy, page_no);
+        page::header::stamp(copy, page_no);
         let (lsn, checksum) = (page::header::lsn(copy), page::header::checksum(copy));
-        self.entries.push(Entry { page_no, lsn, checksum, placement: placement_of(copy), made_anew: false });
+        self.entries.push(BatchEntry {
+            page_no,
+            lsn,
+            checksum,
+            placement: placement_of(copy),
+            recreated_by_redo: false,
+        });
     }
 
     /// Notes that redo makes the page added last from nothing, redo that the checkpoint does not pass before the batch
     /// has finished: a crash may tear it.
-    pub fn last_is_made_anew(&mut self) {
+    pub fn last_is_recreated_by_redo(&mut self) {
         if let Some(entry) = self.entries.last_mut() {
-            entry.made_anew = true;
+            entry.recreated_by_redo = true;
         }
     }
 
     /// Whether redo makes every page in it from nothing.
-    pub(super) fn is_made_anew(&self) -> bool {
-        self.entries.iter().all(|entry| entry.made_anew)
+    pub(super) fn is_recreated_by_redo(&self) -> bool {
+        self.entries.iter().all(|entry| entry.recreated_by_redo)
     }
 
     /// The pages in it.
-    pub fn entries(&self) -> &[Entry] {
+    pub fn entries(&self) -> &[BatchEntry] {
         &self.entries
     }
 
@@ -88,7 +94,7 @@ impl Batch {
     }
 
     /// The bytes in front of the copies, and the pages.
-    pub(super) fn front_and_entries(&mut self) -> (&mut [u8], &[Entry]) {
+    pub(super) fn front_and_entries(&mut self) -> (&mut [u8], &[BatchEntry]) {
         (&mut self.bytes[..FRONT_BYTES], &self.entries)
     }
 

@@ -7,16 +7,16 @@
 //! Rules
 //! 1. Creation: the file of copies, then page 1 and zeros for all others, durable; then page 0, durable. A crash before
 //!    that leaves what counts as not created ([`is_uncreated`]), and can be created again.
-//! 2. Finding changes nothing. [`Found::repair`] changes nothing if it refuses, and may be repeated.
-//! 3. A store is opened only after it was repaired ([`Found::expect`] before that), and by one caller: its files belong
-//!    to it from then on.
+//! 2. Finding changes nothing. [`FoundStore::repair`] changes nothing if it refuses, and may be repeated.
+//! 3. A store is opened only after it was repaired ([`FoundStore::expect`] before that), and by one caller: its files
+//!    belong to it from then on.
 //! 4. Looking relies on nothing but pages that verify: without a readable header the page size is the one under which
 //!    most pages verify.
 
 use super::in_place::{self, InPlace, Mark, RawInPlace};
 pub use super::out_of_place::READERS;
-use super::out_of_place::{self, Geometry, OutOfPlace, RawOutOfPlace, Scanned};
-use super::{FileHeader, Kind, PageSource, PageStore, Protection, Settings, header};
+use super::out_of_place::{self, OutOfPlace, RawOutOfPlace, ScannedStore, StoreGeometry};
+use super::{FileHeader, PageSource, PageStore, Protection, Settings, StoreKind, header};
 use crate::error::{Error, Result};
 use crate::page;
 use crate::stats::Stats;
@@ -33,18 +33,18 @@ const START_BYTES: usize = PAGE_SIZES[0];
 const PROBED_PAGES: usize = 64;
 
 /// A store that was found and is not open.
-pub struct Found {
+pub struct FoundStore {
     data: Arc<dyn Device>,
     doublewrite: Arc<dyn Device>,
     header: FileHeader,
     /// Where the pages are, if they are out of place.
-    scanned: Option<Scanned>,
+    scanned: Option<ScannedStore>,
     /// Images of pages in place that may be newer than what lies in their places.
-    journal: in_place::Scanned,
+    journal: in_place::ScannedJournal,
 }
 
 /// A store as it can be looked at, whatever its state.
-pub struct Looked<'d> {
+pub struct InspectedStore<'d> {
     /// Its pages.
     pub pages: Box<dyn PageSource + 'd>,
     /// What page 0 says, or why it cannot be read.
@@ -67,8 +67,8 @@ pub fn trace_of_use(storage: &StorageSet) -> Result<Option<String>> {
 ///
 /// # Errors
 /// [`Error::Incompatible`] if not: pages in place need a file, since a page that was never written reads as zeros.
-pub fn check_kind(storage: &StorageSet, kind: Kind) -> Result<()> {
-    if kind == Kind::InPlace && storage.data.has_fixed_len() {
+pub fn check_kind(storage: &StorageSet, kind: StoreKind) -> Result<()> {
+    if kind == StoreKind::InPlace && storage.data.has_fixed_len() {
         let name = storage.data.name();
         return Err(Error::Incompatible(format!(
             "{name} is a block device: pages can be kept on one only with --page-store out-of-place"
@@ -94,12 +94,12 @@ pub fn create(storage: &StorageSet, pages: u32, first: &[u8], second: &[u8]) -> 
 ///
 /// # Errors
 /// [`Error::Incompatible`] if they hold none that this build reads. An I/O error.
-pub fn find(storage: &StorageSet) -> Result<Found> {
+pub fn find(storage: &StorageSet) -> Result<FoundStore> {
     find_by(storage, READERS)
 }
 
-/// As [`find`], by so many threads; by one always in the same order.
-pub fn find_by(storage: &StorageSet, readers: usize) -> Result<Found> {
+/// As [`find`], by this many threads; by one always in the same order.
+pub fn find_by(storage: &StorageSet, readers: usize) -> Result<FoundStore> {
     let data = &*storage.data;
     if data.len_bytes()? < START_BYTES as u64 {
         return Err(Error::Incompatible(format!("{} is too short to be a database", data.name())));
@@ -110,15 +110,15 @@ pub fn find_by(storage: &StorageSet, readers: usize) -> Result<Found> {
     })?;
     let scanned = geometry_of(&header).map(|geometry| out_of_place::scan(data, geometry, readers)).transpose()?;
     let (data, doublewrite) = (storage.data.clone(), storage.doublewrite.clone());
-    Ok(Found { data, doublewrite, header, scanned, journal: in_place::Scanned::default() })
+    Ok(FoundStore { data, doublewrite, header, scanned, journal: in_place::ScannedJournal::default() })
 }
 
 /// How the file is divided, if its pages are out of place.
-fn geometry_of(header: &FileHeader) -> Option<Geometry> {
+fn geometry_of(header: &FileHeader) -> Option<StoreGeometry> {
     let FileHeader { page_bytes, database_id, kind } = *header;
     match kind {
-        Kind::InPlace => None,
-        Kind::OutOfPlace { segment_bytes } => Some(Geometry { page_bytes, segment_bytes, database_id }),
+        StoreKind::InPlace => None,
+        StoreKind::OutOfPlace { segment_bytes } => Some(StoreGeometry { page_bytes, segment_bytes, database_id }),
     }
 }
 
@@ -129,7 +129,7 @@ fn read_start(data: &dyn Device) -> Result<Result<FileHeader>> {
     Ok(header::parse(&start))
 }
 
-impl Found {
+impl FoundStore {
     /// What page 0 says.
     pub fn header(&self) -> FileHeader {
         self.header
@@ -148,9 +148,9 @@ impl Found {
     ///
     /// # Errors
     /// [`Error::Corrupt`] if something of a journal that is needed was lost. An I/O error.
-    pub fn expect(mut self, mark: u64) -> Result<Found> {
-        if self.header.kind == Kind::InPlace {
-            self.journal = in_place::Scanned::read(&*self.doublewrite, self.header, Mark::decode(mark))?;
+    pub fn expect(mut self, mark: u64) -> Result<FoundStore> {
+        if self.header.kind == StoreKind::InPlace {
+            self.journal = in_place::ScannedJournal::read(&*self.doublewrite, self.header, Mark::decode(mark))?;
         }
         let name = self.data.name();
         self.scanned.iter_mut().for_each(|scanned| scanned.expect(&name, mark));
@@ -176,14 +176,14 @@ impl Found {
     /// I/O error.
     pub fn repair(&self, log: Range<Lsn>) -> Result<Vec<PageNo>> {
         match &self.scanned {
-            Some(scanned) => scanned.settle(&self.data.name(), log).map(|()| Vec::new()),
+            Some(scanned) => scanned.check_complete(&self.data.name(), log).map(|()| Vec::new()),
             None => in_place::repair(&*self.doublewrite, &*self.data, self.header, log, &self.journal),
         }
     }
 
     /// Opens it.
     pub fn open(self, settings: &Settings, stats: Arc<Stats>) -> Result<Arc<dyn PageStore>> {
-        let Found { data, doublewrite, header, scanned, journal } = self;
+        let FoundStore { data, doublewrite, header, scanned, journal } = self;
         match (geometry_of(&header), scanned) {
             (Some(geometry), Some(scanned)) => {
                 Ok(Arc::new(OutOfPlace::open(data, geometry, scanned, settings, stats)?))
@@ -200,7 +200,7 @@ impl Found {
 ///
 /// # Errors
 /// [`Error::Incompatible`] if the page size can neither be read nor guessed. An I/O error.
-pub fn look(data: &dyn Device) -> Result<Looked<'_>> {
+pub fn look(data: &dyn Device) -> Result<InspectedStore<'_>> {
     let header = checked_header(data)?;
     let page_bytes = match &header {
         Ok(header) => header.page_bytes,
@@ -212,7 +212,7 @@ pub fn look(data: &dyn Device) -> Result<Looked<'_>> {
         }
         None => Box::new(RawInPlace::new(data, page_bytes)),
     };
-    Ok(Looked { pages, header })
+    Ok(InspectedStore { pages, header })
 }
 
 /// The fixed fields of a page 0 that verifies, or in words why there are none.

@@ -26,7 +26,7 @@ pub const FIXED_END: usize = HEADER_BYTES + 24;
 
 /// The kind of a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Kind {
+pub enum StoreKind {
     /// Page number is place.
     #[default]
     InPlace,
@@ -45,7 +45,7 @@ pub struct FileHeader {
     /// Random number that the three files of a database share.
     pub database_id: u64,
     /// How pages are kept.
-    pub kind: Kind,
+    pub kind: StoreKind,
 }
 
 /// The operations that write the fixed fields into a new page 0.
@@ -53,7 +53,7 @@ pub fn format_fixed(header: FileHeader, mut apply: impl FnMut(PageOp<'_>)) {
     let mut write = |at: usize, bytes: &[u8]| apply(PageOp::Write { offset: at as u16, bytes });
     write(MAGIC_AT, MAGIC);
     write(VERSION_AT, &FORMAT_VERSION.to_le_bytes());
-    if let Kind::OutOfPlace { segment_bytes } = header.kind {
+    if let StoreKind::OutOfPlace { segment_bytes } = header.kind {
         write(SEGMENT_AT, &[segment_bytes.ilog2() as u8]);
     }
     write(PAGE_BYTES_AT, &(header.page_bytes as u32).to_le_bytes());
@@ -94,9 +94,9 @@ pub fn parse(start: &[u8]) -> Result<FileHeader> {
     }
     let id = start[DATABASE_ID_AT..DATABASE_ID_AT + 8].try_into().expect("eight bytes");
     let kind = match start[SEGMENT_AT] {
-        0 => Kind::InPlace,
+        0 => StoreKind::InPlace,
         log => match 1u64.checked_shl(log.into()).filter(|bytes| SEGMENT_BYTES.contains(bytes)) {
-            Some(segment_bytes) => Kind::OutOfPlace { segment_bytes },
+            Some(segment_bytes) => StoreKind::OutOfPlace { segment_bytes },
             None => {
                 return refuse(format!("the data file has segments of 2^{log} bytes, which this build does not read"));
             }

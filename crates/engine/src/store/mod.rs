@@ -12,9 +12,9 @@
 //! 1. The caller has made the redo durable up to the LSN of every page in a batch before it writes the batch.
 //! 2. A page of a batch is durable *and findable* when [`PageStore::write`] returns: whatever happens then, the next
 //!    opening reads this copy or a newer one. So the caller may take the page's changes out of the log.
-//! 3. Until then a crash may leave the older copy, the new one, or a torn page, which [`bootstrap::Found::repair`]
-//!    repairs, or which redo makes anew ([`Batch::last_is_made_anew`]). A torn page never reaches a reader of an open
-//!    store.
+//! 3. Until then a crash may leave the older copy, the new one, or a torn page, which [`bootstrap::FoundStore::repair`]
+//!    repairs, or which redo recreates ([`PageBatch::last_is_recreated_by_redo`]). A torn page never reaches a reader
+//!    of an open store.
 //! 4. A page is in one unfinished batch at most, and the checkpoint does not pass its oldest change before that batch
 //!    is finished. Batches of different pages may be written at once.
 //! 5. After creation all pages but the first two read as zeros. A page that was reserved or forgotten and not written
@@ -39,20 +39,20 @@
 mod batch;
 pub mod bootstrap;
 mod header;
-#[cfg(test)]
-mod hooked;
 pub(crate) mod in_place;
 pub(crate) mod out_of_place;
 mod shared_sync;
 #[cfg(test)]
 mod store_test;
+#[cfg(test)]
+mod test_device;
 
 /// Bytes at the start of the doublewrite file that show whether it was used.
 pub(crate) const DOUBLEWRITE_START_BYTES: u64 = batch::FRONT_BYTES as u64;
 pub(crate) use batch::placement_of;
-pub use batch::{BATCH_PAGES, Batch};
-pub use header::{FIXED_END, FileHeader, Kind, fixed_fields, format_fixed, parse as file_header, put_database_id};
-pub use out_of_place::Layout;
+pub use batch::{BATCH_PAGES, PageBatch};
+pub use header::{FIXED_END, FileHeader, StoreKind, fixed_fields, format_fixed, parse as file_header, put_database_id};
+pub use out_of_place::SyntheticStore;
 pub(crate) use out_of_place::packing_us;
 
 use crate::config::PageCompression;
@@ -66,7 +66,7 @@ pub const SINGLE_PAGES: usize = 8;
 
 /// Why a batch is written. Batches of different lanes do not wait for each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lane {
+pub enum FlushLane {
     /// For pages of the flush list.
     FlushList,
     /// For pages at the tail of the LRU list.
@@ -75,7 +75,7 @@ pub enum Lane {
     SinglePage,
 }
 
-impl Lane {
+impl FlushLane {
     /// Number of lanes, those for single pages counted as one.
     pub const COUNT: usize = 3;
 }
@@ -109,7 +109,7 @@ pub struct Settings {
 
 /// Where a page is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct PageLocation {
     /// First byte, from the start of the data file.
     pub offset: u64,
     /// Bytes that it takes there.
@@ -180,7 +180,7 @@ pub trait PageSource {
     ///
     /// # Errors
     /// An I/O error.
-    fn place(&self, page: PageNo) -> Result<Option<Place>>;
+    fn place(&self, page: PageNo) -> Result<Option<PageLocation>>;
 
     /// The segments, as far as they are known without reading; `None` of a store in place.
     fn segments(&self) -> Option<StoreSegments> {
@@ -196,8 +196,8 @@ pub struct PageRead<'a> {
     pub buf: &'a mut [u8],
 }
 
-/// Hears of each read among many, by its index: the bytes of its pages, or why there are none.
-pub type PagesDone<'f> = dyn FnMut(usize, Result<&[u8]>) + 'f;
+/// Is called for each read among many, by its index: the bytes of its pages, or why there are none.
+pub type PageReadCallback<'f> = dyn FnMut(usize, Result<&[u8]>) + 'f;
 
 /// An open store. Threads share it. The rules are those of the module.
 pub trait PageStore: PageSource + Send + Sync {
@@ -208,7 +208,7 @@ pub trait PageStore: PageSource + Send + Sync {
     ///
     /// # Panics
     /// If a batch of the lane for single pages has several (a bug of the caller).
-    fn write(&self, batch: &mut Batch, lane: Lane) -> Result<()>;
+    fn write(&self, batch: &mut PageBatch, lane: FlushLane) -> Result<()>;
 
     /// Makes sure that these pages, whose contents are not needed, can be written even if the disk becomes full; the
     /// store grows if it does not reach so far. Durable after the next [`sync`](PageStore::sync).
@@ -225,12 +225,12 @@ pub trait PageStore: PageSource + Send + Sync {
 
     /// Says that the contents of the pages are not needed any more. Their room may be used by others until they are
     /// reserved again. This is advice: a store or device may ignore it.
-    fn forget(&self, pages: Range<u32>);
+    fn discard(&self, pages: Range<u32>);
 
-    /// As [`forget`](PageStore::forget), for pages that no extent map counts as used when the database is opened: a
-    /// store that does not remember what was forgotten hears of it again. False if that takes time, or room that the
-    /// pages may still have: the caller forgets them when it may.
-    fn forget_unused(&self, _pages: Range<u32>) -> bool {
+    /// As [`discard`](PageStore::discard), for pages that no extent map counts as used when the database is opened: a
+    /// store that does not remember a discarded range is called for it again; that is harmless. False if that takes
+    /// time, or room that the pages may still have: the caller forgets them when it may.
+    fn discard_unused(&self, _pages: Range<u32>) -> bool {
         false
     }
 
@@ -260,18 +260,18 @@ pub trait PageStore: PageSource + Send + Sync {
     ///
     /// # Errors
     /// An I/O error, after which the caller does not open the database.
-    fn settle(&self) -> Result<()>;
+    fn make_standalone(&self) -> Result<()>;
 
     /// Makes every page durable in its place, if the store keeps newer images elsewhere until then. For a database that
     /// closes: the data file is whole by itself then.
     ///
     /// # Errors
     /// An I/O error, after which the caller stops the database.
-    fn settle_places(&self) -> Result<()> {
+    fn sync_places(&self) -> Result<()> {
         Ok(())
     }
 
-    /// What the next opening has to know of everything that was written so far ([`bootstrap::Found::expect`]). The
+    /// What the next opening has to know of everything that was written so far ([`bootstrap::FoundStore::expect`]). The
     /// caller makes it durable with each checkpoint, and determines the checkpoint's LSN first.
     fn mark(&self) -> u64 {
         0
@@ -279,16 +279,16 @@ pub trait PageStore: PageSource + Send + Sync {
 
     /// Whether pages whose numbers follow each other lie side by side, so that reading them at once takes little more
     /// than reading one. Else they are better read by many threads.
-    fn lies_in_order(&self) -> bool;
+    fn is_contiguous(&self) -> bool;
 
     /// Whether the reads of [`read_many`](PageStore::read_many) are in flight at once. Else they follow each other.
-    fn reads_at_once(&self) -> bool {
+    fn supports_batch_reads(&self) -> bool {
         false
     }
 
     /// Reads pages as [`read`](PageSource::read) does, those of many ranges; tells `done` of each, once, as soon as it
     /// is read or has failed.
-    fn read_many(&self, reads: &mut [PageRead<'_>], done: &mut PagesDone<'_>) {
+    fn read_many(&self, reads: &mut [PageRead<'_>], done: &mut PageReadCallback<'_>) {
         for (index, read) in reads.iter_mut().enumerate() {
             let result = self.read(read.first, read.buf);
             done(index, result.map(|()| &*read.buf));

@@ -10,7 +10,7 @@
 
 use std::time::Duration;
 
-/// Waits below this are pauses: who waits looks again by itself.
+/// Waits below this are pauses: a waiter checks its condition again by itself.
 const SHORT: Duration = Duration::from_secs(1);
 /// Waits above this never time out.
 const LONG: Duration = Duration::from_secs(3600);
@@ -179,7 +179,7 @@ macro_rules! primitives {
             struct Lot {
                 /// Address and ticket of each thread that is parked.
                 parked: Mutex<(Vec<(usize, u64)>, u64)>,
-                bell: Condvar,
+                notify: Condvar,
             }
 
             $checker::lazy_static! {
@@ -197,7 +197,7 @@ macro_rules! primitives {
                 parked.1 += 1;
                 parked.0.push((address, ticket));
                 while parked.0.contains(&(address, ticket)) {
-                    LOT.bell.wait(&mut parked);
+                    LOT.notify.wait(&mut parked);
                 }
             }
 
@@ -205,7 +205,7 @@ macro_rules! primitives {
             /// None is needed here; see the engine's own.
             pub unsafe fn unpark_all(address: usize) {
                 LOT.parked.lock().0.retain(|(at, _)| *at != address);
-                LOT.bell.notify_all();
+                LOT.notify.notify_all();
             }
         }
     };

@@ -1,4 +1,4 @@
-//! Synchronisation: the primitives, the page latch, the fail-stop switch, the bell of a background thread.
+//! Synchronisation: the primitives, the page latch, the fail-stop switch, the notification of a background thread.
 //!
 //! Rules
 //! 1. The engine takes mutexes, condition variables, atomics, threads and their locals from here. So a model checker
@@ -9,30 +9,30 @@
 #[cfg(any(test, shuttle))]
 #[cfg_attr(test, allow(dead_code, reason = "the files that loom checks need less of it than the engine"))]
 pub mod checked;
+mod id_generator;
 pub mod latch;
 #[cfg(not(shuttle))]
 mod native;
+pub mod notify;
 pub mod poison;
-mod serial;
-pub mod spread;
-pub mod wake;
+pub mod sharded;
 
 #[cfg(shuttle)]
 pub use checked::shuttle_primitives::*;
+pub use id_generator::IdGenerator;
 #[cfg(not(shuttle))]
 pub use native::*;
-pub use serial::Serials;
 use std::sync::OnceLock;
 
 static PROCESSORS: OnceLock<usize> = OnceLock::new();
 
 /// How many processors there are for this process; asked once, since the answer is read from files.
-pub fn processors() -> usize {
+pub fn cpu_count() -> usize {
     *PROCESSORS.get_or_init(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get))
 }
 
-/// Answers for a machine with so many processors, unless their number has been asked: for models of large machines.
-pub fn pretend_processors(count: usize) {
+/// Answers for a machine with this many processors, unless their number has been asked: for models of large machines.
+pub fn override_cpu_count(count: usize) {
     let _ = PROCESSORS.set(count);
 }
 

@@ -4,8 +4,8 @@
 //! 1. No number at or above the bound in the catalog is ever given out: the bound is raised (logged) before. So after a
 //!    crash counting goes on at the bound, and what is lost is a gap, never a number given twice. A gap takes a 64th of
 //!    the numbers that are left at most, so that crashes do not use up a small type.
-//! 2. A clean close writes the bound down to the next number, so then there is no gap. A number that is taken beside it
-//!    is below that bound, or a new bound is written for it.
+//! 2. A clean close writes the bound down to the next number, so then there is no gap. A number that is taken
+//!    concurrently with it is below that bound, or a new bound is written for it.
 //! 3. An explicit value moves the counter past it, and lies below the bound before it is used: one that the counter has
 //!    passed as well, since the thread that moved it may not have written the bound yet, or have failed to.
 
@@ -15,7 +15,7 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 
 /// Numbers given out per write of the bound, at most.
 const BLOCK: u64 = 1024;
-/// At most one in so many of the numbers that are left.
+/// At most one in this many of the numbers that are left.
 const SHARE: u64 = 64;
 
 /// The counter of one table.
@@ -83,12 +83,12 @@ impl AutoIncrement {
         Ok(())
     }
 
-    /// Writes the bound down to the next number, at a clean close. Who takes a number meanwhile, or later, writes a new
-    /// bound for it.
+    /// Writes the bound down to the next number, at a clean close. A thread that takes a number meanwhile, or later,
+    /// writes a new bound for it.
     ///
     /// # Errors
     /// What `persist` returns.
-    pub(crate) fn settle(&self, persist: impl FnOnce(u64) -> Result<()>) -> Result<()> {
+    pub(crate) fn persist_exact(&self, persist: impl FnOnce(u64) -> Result<()>) -> Result<()> {
         let _one_at_a_time = self.extending.lock();
         // Either a taker finds no bound, or its number is below `next` here: both orders are `SeqCst`.
         let bound = self.bound.swap(0, Ordering::SeqCst);

@@ -16,9 +16,9 @@ fn the_bound_is_written_before_a_number_is_given() {
         assert_eq!(number, expected);
         assert!(number < written.get());
     }
-    counter.settle(persist).unwrap();
+    counter.persist_exact(persist).unwrap();
     assert_eq!(written.get(), 3000);
-    counter.settle(|_| panic!("nothing to write")).unwrap();
+    counter.persist_exact(|_| panic!("nothing to write")).unwrap();
     // After a crash.
     assert!(AutoIncrement::new(written.get(), u64::MAX).take("id", persist).unwrap() >= 3000);
 }
@@ -51,7 +51,7 @@ fn a_number_that_is_taken_beside_a_close_is_given_once() {
             };
             taken.store(counter.take("id", persist).unwrap(), Ordering::SeqCst);
         };
-        let settle = |bound| {
+        let persist_exact = |bound| {
             written.store(bound, Ordering::SeqCst);
             scope.spawn(take);
             while counter.next.load(Ordering::SeqCst) == bound {
@@ -62,7 +62,7 @@ fn a_number_that_is_taken_beside_a_close_is_given_once() {
             assert_eq!(taken.load(Ordering::SeqCst), 0);
             Ok(())
         };
-        counter.settle(settle).unwrap();
+        counter.persist_exact(persist_exact).unwrap();
     });
     assert!(taken.load(Ordering::SeqCst) == 2 && written.load(Ordering::SeqCst) > 2, "{written:?}");
 }
@@ -75,7 +75,7 @@ fn a_bound_after_a_close_that_failed_lies_above_every_number() {
         Ok(())
     };
     (1..500).for_each(|number| assert_eq!(counter.take("id", persist).unwrap(), number));
-    counter.settle(|_| Err(Error::Usage("full".into()))).unwrap_err();
+    counter.persist_exact(|_| Err(Error::Usage("full".into()))).unwrap_err();
     counter.observe(3, persist).unwrap();
     assert!(written.get() >= 500, "{written:?}");
 }

@@ -14,7 +14,8 @@
 
 use super::catalog_trees::CatalogTrees;
 use super::record::{
-    Counters, IndexRecord, PART_BYTES, RecordKey, State, TableRecord, TreeRecord, decode_definition, encode_definition,
+    IdCounters, IndexRecord, ObjectState, PART_BYTES, RecordKey, TableRecord, TreeRecord, decode_definition,
+    encode_definition,
 };
 use super::schema::{IndexDefinition, TableDefinition};
 use crate::btree::BTree;
@@ -22,7 +23,7 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::mtr::MTR_REDO_BYTES;
 use crate::space::Space;
-use crate::space::reserve::{self, Purpose};
+use crate::space::reserve::{self, SpacePriority};
 use crate::sync::Mutex;
 use crate::sync::poison::Poison;
 use crate::types::{IndexId, Lsn, PageNo, SegmentId, TableId};
@@ -37,7 +38,7 @@ pub struct Catalog {
     ctx: Arc<Context>,
     space: Arc<Space>,
     trees: CatalogTrees,
-    counters: Mutex<Counters>,
+    counters: Mutex<IdCounters>,
 }
 
 /// A table as the catalog describes it.
@@ -55,14 +56,14 @@ pub(crate) struct TableEntry {
 #[derive(Clone, Debug)]
 pub(crate) enum Leftover {
     /// A table half made or half removed.
-    Table(Remains),
+    Table(TableRemains),
     /// An index half built or half removed.
     Index(TableId, IndexRecord),
 }
 
 /// Everything of a table that is to be removed.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Remains {
+pub(crate) struct TableRemains {
     pub(crate) segments: Vec<SegmentId>,
     /// In the order in which they are removed: the state record last.
     pub(crate) keys: Vec<RecordKey>,
@@ -83,7 +84,7 @@ impl Catalog {
     /// An I/O or corruption error.
     pub fn open(ctx: Arc<Context>, space: Arc<Space>, is_read_only: bool) -> Result<Catalog> {
         let trees = CatalogTrees::open(ctx.clone(), space.clone(), is_read_only)?;
-        let counters = Mutex::new(Counters { next_table: FIRST_USER_TABLE, next_index: FIRST_USER_INDEX });
+        let counters = Mutex::new(IdCounters { next_table: FIRST_USER_TABLE, next_index: FIRST_USER_INDEX });
         Ok(Catalog { ctx, space, trees, counters })
     }
 
@@ -137,7 +138,7 @@ impl Catalog {
         let mut counters = self.counters.lock();
         let (table, index) = (counters.next_table, counters.next_index);
         let exhausted = || Error::Usage("the catalog has no more numbers for tables or indexes".to_string());
-        let next = Counters {
+        let next = IdCounters {
             next_table: table.checked_add(tables).ok_or_else(exhausted)?,
             next_index: index.checked_add(indexes).ok_or_else(exhausted)?,
         };
@@ -153,7 +154,7 @@ impl Catalog {
         let mut entry = TableEntry {
             id,
             record: TableRecord {
-                state: State::Building,
+                state: ObjectState::Building,
                 auto_increment_bound: 1,
                 definition_bytes: bytes.len() as u32,
                 clustered: self.new_tree(first),
@@ -164,7 +165,7 @@ impl Catalog {
         };
         for (i, index) in entry.definition.indexes.iter().enumerate() {
             let tree = self.new_tree(IndexId(first.0 + 1 + i as u32));
-            entry.indexes.push(IndexRecord { state: State::Building, tree, definition: index.clone() });
+            entry.indexes.push(IndexRecord { state: ObjectState::Building, tree, definition: index.clone() });
         }
         match self.make_table(&mut entry, &bytes) {
             Ok(()) => Ok(entry),
@@ -188,10 +189,10 @@ impl Catalog {
         entry.record.clustered.root = self.make_tree(entry.record.clustered)?;
         for index in &mut entry.indexes {
             index.tree.root = self.make_tree(index.tree)?;
-            index.state = State::Ready;
+            index.state = ObjectState::Ready;
             self.put(RecordKey::Index(id, index.tree.id), &index.encode())?;
         }
-        entry.record.state = State::Ready;
+        entry.record.state = ObjectState::Ready;
         self.put(RecordKey::Table(id), &entry.record.encode())?;
         self.flush()
     }
@@ -224,7 +225,7 @@ impl Catalog {
     /// Makes an empty index that is not in use yet.
     pub(crate) fn create_index(&self, table: TableId, definition: IndexDefinition) -> Result<IndexRecord> {
         let (_, id) = self.new_ids(0, 1)?;
-        let mut index = IndexRecord { state: State::Building, tree: self.new_tree(id), definition };
+        let mut index = IndexRecord { state: ObjectState::Building, tree: self.new_tree(id), definition };
         self.put(RecordKey::Index(table, id), &index.encode())?;
         index.tree.root = self.make_tree(index.tree)?;
         self.put(RecordKey::Index(table, id), &index.encode())?;
@@ -232,8 +233,8 @@ impl Catalog {
     }
 
     /// Changes the state of an index, durably; a record that cannot be written is left as it was, in memory too.
-    pub(crate) fn set_index_state(&self, table: TableId, index: &mut IndexRecord, state: State) -> Result<()> {
-        let _entitled = reserve::entitle(Purpose::Cleaning);
+    pub(crate) fn set_index_state(&self, table: TableId, index: &mut IndexRecord, state: ObjectState) -> Result<()> {
+        let _entitled = reserve::entitle(SpacePriority::Cleaning);
         let changed = IndexRecord { state, ..index.clone() };
         self.put(RecordKey::Index(table, index.tree.id), &changed.encode())?;
         *index = changed;
@@ -243,8 +244,8 @@ impl Catalog {
     /// Puts an index in the place of another one of its table, atomically and durably: `old` is to be removed, `new` is
     /// in use from then on.
     pub(crate) fn swap_index(&self, table: TableId, old: &mut IndexRecord, new: &mut IndexRecord) -> Result<()> {
-        let removed = IndexRecord { state: State::Dropping, ..old.clone() };
-        let ready = IndexRecord { state: State::Ready, ..new.clone() };
+        let removed = IndexRecord { state: ObjectState::Dropping, ..old.clone() };
+        let ready = IndexRecord { state: ObjectState::Ready, ..new.clone() };
         // Keys ascend: new numbers are greater.
         let records = [&removed, &ready].map(|index| (RecordKey::Index(table, index.tree.id).encode(), index.encode()));
         self.trees.replace(&records.each_ref().map(|(key, value)| (&key[..], &value[..])))?;
@@ -253,24 +254,24 @@ impl Catalog {
     }
 
     /// Changes the state of a table, durably; a record that cannot be written is left as it was, in memory too.
-    pub(crate) fn set_table_state(&self, entry: &mut TableEntry, state: State) -> Result<()> {
-        let _entitled = reserve::entitle(Purpose::Cleaning);
+    pub(crate) fn set_table_state(&self, entry: &mut TableEntry, state: ObjectState) -> Result<()> {
+        let _entitled = reserve::entitle(SpacePriority::Cleaning);
         let changed = TableRecord { state, ..entry.record };
         self.put(RecordKey::Table(entry.id), &changed.encode())?;
         entry.record = changed;
         self.flush()
     }
 
-    /// Gives back the pages of an index whose state says that it is not in use, then removes its record.
+    /// Frees the pages of an index whose state says that it is not in use, then removes its record.
     pub(crate) fn finish_drop_index(&self, table: TableId, index: &IndexRecord) -> Result<()> {
-        let _entitled = reserve::entitle(Purpose::Cleaning);
+        let _entitled = reserve::entitle(SpacePriority::Cleaning);
         self.drop_segment(index.tree.segment)?;
         self.remove(RecordKey::Index(table, index.tree.id))
     }
 
-    /// Gives back the pages of a table whose state says that it is not in use, then removes its records.
-    pub(crate) fn finish_drop(&self, remains: &Remains) -> Result<()> {
-        let _entitled = reserve::entitle(Purpose::Cleaning);
+    /// Frees the pages of a table whose state says that it is not in use, then removes its records.
+    pub(crate) fn finish_drop(&self, remains: &TableRemains) -> Result<()> {
+        let _entitled = reserve::entitle(SpacePriority::Cleaning);
         remains.segments.iter().try_for_each(|&segment| self.drop_segment(segment))?;
         remains.keys.iter().try_for_each(|&key| self.remove(key))
     }
@@ -284,7 +285,7 @@ impl Catalog {
 /// Records read one after the other, in any order.
 #[derive(Default)]
 pub(crate) struct Gathered {
-    counters: Option<Counters>,
+    counters: Option<IdCounters>,
     by_table: BTreeMap<TableId, Records>,
 }
 
@@ -292,7 +293,7 @@ impl Gathered {
     pub(crate) fn add(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         let (id, key) = match RecordKey::decode(key)? {
             RecordKey::Counters => {
-                self.counters = Some(Counters::decode(value)?);
+                self.counters = Some(IdCounters::decode(value)?);
                 return Ok(());
             }
             key @ (RecordKey::Table(id) | RecordKey::Part(id, _) | RecordKey::Index(id, _)) => (id, key),
@@ -322,7 +323,7 @@ impl Gathered {
         let (mut tables, mut leftovers) = (Vec::new(), Vec::new());
         for (id, records) in self.by_table {
             match records.table {
-                Some(table) if table.state == State::Ready => {
+                Some(table) if table.state == ObjectState::Ready => {
                     tables.push(records.into_entry(id, table, &mut leftovers));
                 }
                 _ => leftovers.push(Leftover::Table(records.remains(id))),
@@ -338,11 +339,11 @@ impl Records {
         own.chain(self.indexes.iter().map(|index| index.tree.segment))
     }
 
-    fn remains(&self, id: TableId) -> Remains {
+    fn remains(&self, id: TableId) -> TableRemains {
         let parts = self.parts.iter().map(|(part, _)| RecordKey::Part(id, *part));
         let indexes = self.indexes.iter().map(|index| RecordKey::Index(id, index.tree.id));
         let keys = indexes.chain(parts).chain([RecordKey::Table(id)]).collect();
-        Remains { segments: self.segments().collect(), keys }
+        TableRemains { segments: self.segments().collect(), keys }
     }
 
     fn into_entry(self, id: TableId, record: TableRecord, leftovers: &mut Vec<Leftover>) -> Result<TableEntry> {
@@ -354,7 +355,7 @@ impl Records {
         }
         let mut definition = decode_definition(&bytes)?;
         let (indexes, unfinished): (Vec<_>, Vec<_>) =
-            self.indexes.into_iter().partition(|index| index.state == State::Ready);
+            self.indexes.into_iter().partition(|index| index.state == ObjectState::Ready);
         leftovers.extend(unfinished.into_iter().map(|index| Leftover::Index(id, index)));
         definition.indexes = indexes.iter().map(|index| index.definition.clone()).collect();
         let wrong = |reason| Error::Corrupt(format!("the definition of table {id} is wrong: {reason}"));
@@ -365,12 +366,12 @@ impl Records {
 
 impl TableEntry {
     /// Everything of the table.
-    pub(crate) fn remains(&self) -> Remains {
+    pub(crate) fn remains(&self) -> TableRemains {
         let parts = (self.record.definition_bytes as usize).div_ceil(PART_BYTES) as u32;
         let indexes = self.indexes.iter().map(|index| RecordKey::Index(self.id, index.tree.id));
         let parts = (0..parts).map(|part| RecordKey::Part(self.id, part));
         let segments = [self.record.clustered.segment, self.record.overflow].into_iter();
-        Remains {
+        TableRemains {
             segments: segments.chain(self.indexes.iter().map(|index| index.tree.segment)).collect(),
             keys: indexes.chain(parts).chain([RecordKey::Table(self.id)]).collect(),
         }

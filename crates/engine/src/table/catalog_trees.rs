@@ -8,7 +8,7 @@
 //!    was changed again since; other leaves say nothing. Where that does not tell, or each tree misses something, the
 //!    database is not opened. One tree always stays.
 //! 3. A page beyond the end of the redo log is no such damage: a change was lost that may stand in neither tree.
-//! 4. A tree that is not there is made at the opening: its old pages are given back, a new tree is filled from the
+//! 4. A tree that is not there is made at the opening: its old pages are freed, a new tree is filled from the
 //!    other one, and then its root is set. That happens when the threads run, since it may take much redo. Where it
 //!    cannot be done, for lack of room, one tree has to do.
 //! 5. Nothing is given up or made in a database that is only looked at.
@@ -19,7 +19,7 @@ use crate::btree::{BTree, LeafMut, Restarts, Seek};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::mtr::{MTR_REDO_BYTES, Mtr};
-use crate::space::reserve::{self, Purpose};
+use crate::space::reserve::{self, SpacePriority};
 use crate::space::{ROOT_CATALOG, ROOT_CATALOG_COPY, ROOT_UNDO, SEGMENT_CATALOG, SEGMENT_CATALOG_COPY, Space};
 use crate::sync::Mutex;
 use crate::types::{IndexId, Lsn, PageNo, SegmentId, TxnId};
@@ -158,7 +158,7 @@ impl CatalogTrees {
     pub fn make_missing(&self) -> Result<()> {
         let trees = self.trees.lock().clone();
         let Some(at) = trees.iter().position(Option::is_none).filter(|_| !self.is_read_only) else { return Ok(()) };
-        let _entitled = reserve::entitle(Purpose::Cleaning);
+        let _entitled = reserve::entitle(SpacePriority::Cleaning);
         match self.read().and_then(|records| self.make(at, &records)) {
             Err(Error::DiskFull { .. } | Error::PoolExhausted { .. }) => Ok(()),
             Err(error) if error.is_damage() => Ok(()),
@@ -395,11 +395,11 @@ fn carry_out(mtr: &mut Mtr<'_>, key: &[u8], change: Change<'_>, step: Step) {
     match (step, change) {
         (Step::Splice(leaf, slot), Change::Put(value) | Change::Replace(value)) => {
             leaf.splice(mtr, slot, 0, value.len(), value);
-            mtr.note_moment(leaf.latched, TxnId(0));
+            mtr.log_commit_time(leaf.latched, TxnId(0));
         }
         (Step::Insert(leaf, slot), Change::Put(value)) => {
             leaf.insert(mtr, slot, key, value);
-            mtr.note_moment(leaf.latched, TxnId(0));
+            mtr.log_commit_time(leaf.latched, TxnId(0));
         }
         (Step::Remove(leaf, slot), _) => leaf.remove(mtr, slot),
         _ => {}

@@ -8,12 +8,12 @@ use crate::error::{Error, Result};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Edit {
     pub(super) column: usize,
-    pub(super) new: New,
+    pub(super) new: NewValue,
 }
 
 /// A new value as its column keeps it; see [`Stored`].
 #[derive(Clone, Copy, Debug)]
-pub(super) enum New {
+pub(super) enum NewValue {
     Null,
     Word(u64),
     Wide(u128),
@@ -52,17 +52,17 @@ impl<'t> Changes<'t> {
         let slot = layout.slots.get(column).ok_or_else(|| layout.bad_value(column, "there is no such column"))?;
         let stored = fit(slot.ty, value).ok_or_else(|| layout.bad_value(column, misfit(slot.ty, value)))?;
         let new = match stored {
-            Stored::Word(word) => New::Word(word),
-            Stored::Wide(wide) => New::Wide(wide),
+            Stored::Word(word) => NewValue::Word(word),
+            Stored::Wide(wide) => NewValue::Wide(wide),
             Stored::Bytes(bytes) => {
                 let start = self.bytes.len();
                 self.bytes.extend_from_slice(bytes);
-                New::Bytes { start, end: self.bytes.len() }
+                NewValue::Bytes { start, end: self.bytes.len() }
             }
             Stored::Null if slot.null_bit == NOT_NULLABLE => {
                 return Err(layout.bad_value(column, "NULL in a column that is never NULL"));
             }
-            Stored::Null => New::Null,
+            Stored::Null => NewValue::Null,
         };
         self.edits.push(Edit { column, new });
         Ok(())

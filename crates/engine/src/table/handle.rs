@@ -124,9 +124,9 @@ impl TableShared {
     }
 
     /// Writes the counter's exact value, at a clean close.
-    pub(crate) fn settle(&self) -> Result<()> {
+    pub(crate) fn persist_exact(&self) -> Result<()> {
         let Some((_, counter)) = &self.auto_increment else { return Ok(()) };
-        counter.settle(|bound| self.persist_bound(bound))
+        counter.persist_exact(|bound| self.persist_bound(bound))
     }
 }
 

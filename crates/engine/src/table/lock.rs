@@ -4,21 +4,21 @@
 //! index build (readers go on, writers wait); *exclusive* by a removal (all others wait).
 //!
 //! Rules
-//! 1. A transaction that has read may write later without giving its read lock back ([`TableLock::upgrade`]). An index
+//! 1. A transaction that has read may write later without releasing its read lock ([`TableLock::upgrade`]). An index
 //!    build may have come in between, so it takes the table's newest version then.
 //! 2. Schema changes of a table come one at a time ([`TableLock::change`]). One that waits for transactions bars new
 //!    ones in turns ([`Turns`]), but for those that read the snapshot of one that holds the lock
-//!    ([`TableLock::lock_beside`]): a transaction that stays idle delays the others, it does not stop them, and a cycle
-//!    of waits through a waiting schema change lasts no longer than the bar.
+//!    ([`TableLock::lock_shared_with_waiter`]): a transaction that stays idle delays the others, it does not stop them,
+//!    and a cycle of waits through a waiting schema change lasts no longer than the bar.
 //! 3. Every wait ends by a timeout, so a transaction that waits for its own lock gets an error and does not wait for
 //!    ever. A schema change has one timeout for all transactions together.
 //! 4. A lock taken on a dropped table is an error that says so.
-//! 5. Transactions count themselves at the place of their thread and take no mutex, unless `barred` says that their
-//!    mode is: a removal that has come or waits bars all, an index build bars writers. Who counts himself looks at that
-//!    afterwards, a schema change looks at the counts after it has set it (both sequentially consistent), so one of
-//!    them sees the other. Only the sum of the places counts: a transaction may end on another thread. Who comes in
-//!    while his mode is barred holds the mutex, so that no place is looked at before he is counted in and another one
-//!    after the one whom he knows of is counted out.
+//! 5. Transactions count themselves in the shard of their thread and take no mutex, unless `barred` says that their
+//!    mode is: a removal that has come or waits bars all, an index build bars writers. A transaction that counts itself
+//!    looks at that afterwards, a schema change looks at the counts after it has set it (both sequentially consistent),
+//!    so one of them sees the other. Only the sum of the shards counts: a transaction may end on another thread. A
+//!    transaction that enters while its mode is barred holds the mutex. So no shard is read before this transaction is
+//!    counted in, and another shard after the transaction that it knows of is counted out.
 //! 6. From no-write to exclusive there is no moment without either ([`Change::exclusive`]). But a transaction that
 //!    has read and now writes goes first, since the removal waits for it: then what was built meanwhile lacks its
 //!    writes, and the guard says so.
@@ -28,7 +28,7 @@ use super::turns::Turns;
 use crate::error::{Error, Result};
 use crate::sync::atomic::{AtomicU8, AtomicU32, Ordering::SeqCst};
 use crate::sync::poison::Poison;
-use crate::sync::spread::Spread;
+use crate::sync::sharded::Sharded;
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -38,15 +38,15 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 
 #[derive(Debug, Default)]
 pub(crate) struct TableLock {
-    users: Spread<Users>,
-    /// Who has to look at the state: [`NOBODY`], [`WRITERS`] or [`ALL`].
+    users: Sharded<Users>,
+    /// Which transactions must read the state: [`NONE_BARRED`], [`WRITERS`] or [`ALL`].
     barred: AtomicU8,
     state: Mutex<LockState>,
     changed: Condvar,
     poison: Arc<Poison>,
 }
 
-/// Transactions that hold the lock and were counted at one place.
+/// Transactions that hold the lock and were counted in one shard.
 #[derive(Debug, Default)]
 struct Users {
     readers: AtomicU32,
@@ -54,16 +54,16 @@ struct Users {
 }
 
 impl Users {
-    fn of(&self, mode: Mode) -> &AtomicU32 {
+    fn of(&self, mode: TableLockMode) -> &AtomicU32 {
         match mode {
-            Mode::Read => &self.readers,
-            Mode::Write => &self.writers,
+            TableLockMode::Read => &self.readers,
+            TableLockMode::Write => &self.writers,
         }
     }
 }
 
 /// Values of `barred`, each of which bars those that the one before bars.
-const NOBODY: u8 = 0;
+const NONE_BARRED: u8 = 0;
 const WRITERS: u8 = 1;
 const ALL: u8 = 2;
 
@@ -75,7 +75,7 @@ struct LockState {
     no_write: bool,
     /// A removal holds exclusive, or bars all while it waits for it.
     exclusive: bool,
-    /// A removal waits for exclusive; it may bar nobody at the moment.
+    /// A removal waits for exclusive; it may bar no thread at the moment.
     removal_waits: bool,
     dropped: bool,
     /// A transaction became a writer since exclusive was asked for.
@@ -84,18 +84,18 @@ struct LockState {
 
 /// What a transaction does with a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Mode {
+pub(crate) enum TableLockMode {
     Read,
     /// Reads and writes.
     Write,
 }
 
-impl Mode {
+impl TableLockMode {
     /// The least value of `barred` that bars it.
     fn bar(self) -> u8 {
         match self {
-            Mode::Read => ALL,
-            Mode::Write => WRITERS,
+            TableLockMode::Read => ALL,
+            TableLockMode::Write => WRITERS,
         }
     }
 }
@@ -105,7 +105,7 @@ impl LockState {
         match (self.exclusive || self.dropped, self.no_write) {
             (true, _) => ALL,
             (false, true) => WRITERS,
-            (false, false) => NOBODY,
+            (false, false) => NONE_BARRED,
         }
     }
 }
@@ -126,27 +126,27 @@ impl TableLock {
 
     /// Takes the lock for a transaction. `table` is for the message.
     #[inline]
-    pub(crate) fn lock(&self, table: &str, mode: Mode, timeout: Duration) -> Result<()> {
+    pub(crate) fn lock(&self, table: &str, mode: TableLockMode, timeout: Duration) -> Result<()> {
         if self.enter(mode) { Ok(()) } else { self.lock_slowly(table, mode, timeout) }
     }
 
     /// Takes the lock beside a schema change that waits. The caller knows of a transaction that holds it in this mode,
     /// and holds it until this returns.
-    pub(crate) fn lock_beside(&self, mode: Mode) {
-        // Who waits adds the places up under the mutex: he sees this one, or still the one that is held (rule 5).
+    pub(crate) fn lock_shared_with_waiter(&self, mode: TableLockMode) {
+        // A waiter adds the shards up under the mutex: it sees this one, or still the one that is held (rule 5).
         let _state = self.state.lock();
-        self.users.own().of(mode).fetch_add(1, SeqCst);
+        self.users.local().of(mode).fetch_add(1, SeqCst);
     }
 
     /// Takes the lock unless its mode is barred; says whether it did.
-    pub(crate) fn try_lock(&self, mode: Mode) -> bool {
+    pub(crate) fn try_lock(&self, mode: TableLockMode) -> bool {
         self.enter(mode)
     }
 
     /// Counts a transaction in; false if its mode is barred.
     #[inline]
-    fn enter(&self, mode: Mode) -> bool {
-        self.users.own().of(mode).fetch_add(1, SeqCst);
+    fn enter(&self, mode: TableLockMode) -> bool {
+        self.users.local().of(mode).fetch_add(1, SeqCst);
         let enters = self.barred.load(SeqCst) < mode.bar();
         if !enters {
             self.leave(mode);
@@ -155,20 +155,20 @@ impl TableLock {
     }
 
     #[cold]
-    fn lock_slowly(&self, table: &str, mode: Mode, timeout: Duration) -> Result<()> {
+    fn lock_slowly(&self, table: &str, mode: TableLockMode, timeout: Duration) -> Result<()> {
         let mut state = self.state.lock();
-        self.wait(&mut state, timeout, |s| !(s.exclusive || s.no_write && mode == Mode::Write))?;
+        self.wait(&mut state, timeout, |s| !(s.exclusive || s.no_write && mode == TableLockMode::Write))?;
         check_dropped(&state, table)?;
         // Before a schema change can bar it: that takes the mutex.
-        self.users.own().of(mode).fetch_add(1, SeqCst);
+        self.users.local().of(mode).fetch_add(1, SeqCst);
         Ok(())
     }
 
     /// Counts a transaction out.
     #[inline]
-    fn leave(&self, mode: Mode) {
-        self.users.own().of(mode).fetch_sub(1, SeqCst);
-        if self.barred.load(SeqCst) != NOBODY {
+    fn leave(&self, mode: TableLockMode) {
+        self.users.local().of(mode).fetch_sub(1, SeqCst);
+        if self.barred.load(SeqCst) != NONE_BARRED {
             drop(self.state.lock());
             self.changed.notify_all();
         }
@@ -176,33 +176,33 @@ impl TableLock {
 
     /// Whether no transaction holds the lock in this mode. Asked while the mode is barred: then no place counts one out
     /// whom another has not counted in.
-    fn has_none(&self, mode: Mode) -> bool {
+    fn is_unused(&self, mode: TableLockMode) -> bool {
         self.users.iter().fold(0u32, |sum, users| sum.wrapping_add(users.of(mode).load(SeqCst))) == 0
     }
 
     /// Turns a read lock into a write lock.
     pub(crate) fn upgrade(&self, timeout: Duration) -> Result<()> {
-        if !self.enter(Mode::Write) {
+        if !self.enter(TableLockMode::Write) {
             let mut state = self.state.lock();
             // A removal that waits also waits for our read lock: we must not wait for it.
             self.wait(&mut state, timeout, |s| !s.no_write || s.removal_waits)?;
             state.was_written = true;
-            self.users.own().writers.fetch_add(1, SeqCst);
+            self.users.local().writers.fetch_add(1, SeqCst);
         }
-        self.leave(Mode::Read);
+        self.leave(TableLockMode::Read);
         Ok(())
     }
 
     /// Gives a transaction's lock back.
     #[inline]
-    pub(crate) fn unlock(&self, mode: Mode) {
+    pub(crate) fn unlock(&self, mode: TableLockMode) {
         self.leave(mode);
     }
 
     /// Whether a schema change holds the lock or bars transactions.
     #[inline]
     pub(crate) fn is_barred(&self) -> bool {
-        self.barred.load(SeqCst) != NOBODY
+        self.barred.load(SeqCst) != NONE_BARRED
     }
 
     /// Waits while transactions are barred by a removal that waits for the lock; not for one that holds it.
@@ -214,14 +214,14 @@ impl TableLock {
     /// Takes the lock for a transaction that others may wait for: before a removal that waits, after one that holds the
     /// lock.
     #[cold]
-    pub(crate) fn lock_first(&self, mode: Mode, timeout: Duration) -> Result<()> {
+    pub(crate) fn lock_first(&self, mode: TableLockMode, timeout: Duration) -> Result<()> {
         let mut state = self.state.lock();
         self.wait(&mut state, timeout, |s| !s.exclusive || s.removal_waits)?;
-        self.users.own().of(mode).fetch_add(1, SeqCst);
+        self.users.local().of(mode).fetch_add(1, SeqCst);
         Ok(())
     }
 
-    /// Begins a schema change, once no other one is at work. It keeps nobody out yet.
+    /// Begins a schema change, once no other one is at work. It keeps no thread out yet.
     pub(crate) fn change(&self, timeout: Duration) -> Result<Change<'_>> {
         let mut state = self.state.lock();
         self.wait(&mut state, timeout, |s| !s.changing)?;
@@ -251,7 +251,7 @@ impl TableLock {
         Err(Error::LockWaitTimeout)
     }
 
-    /// Lets transactions pass for a time, or until nobody seems to hold the lock.
+    /// Lets transactions pass for a time, or until no thread seems to hold the lock.
     fn let_pass(
         &self,
         state: &mut MutexGuard<'_, LockState>,
@@ -313,7 +313,7 @@ impl Change<'_> {
     pub(crate) fn no_write(&self, timeout: Duration) -> Result<()> {
         let lock = self.0;
         let mut state = lock.state.lock();
-        lock.wait_in_turns(&mut state, timeout, |s, bars| s.no_write = bars, || lock.has_none(Mode::Write))
+        lock.wait_in_turns(&mut state, timeout, |s, bars| s.no_write = bars, || lock.is_unused(TableLockMode::Write))
     }
 
     /// Keeps all others out from now on. Says whether a transaction wrote the table since this was asked for (rule 6).
@@ -322,7 +322,7 @@ impl Change<'_> {
         let mut state = lock.state.lock();
         state.was_written = false;
         state.removal_waits = true;
-        let nobody = || lock.has_none(Mode::Write) && lock.has_none(Mode::Read);
+        let nobody = || lock.is_unused(TableLockMode::Write) && lock.is_unused(TableLockMode::Read);
         let waited = lock.wait_in_turns(&mut state, timeout, |s, bars| s.exclusive = bars, nobody);
         state.removal_waits = false;
         waited.map(|()| state.was_written)

@@ -22,25 +22,25 @@ fn exclusive(lock: &TableLock, timeout: Duration) -> Result<Change<'_>> {
 #[test]
 fn readers_go_on_during_a_build_and_writers_wait() {
     let lock = TableLock::default();
-    lock.lock("t", Mode::Read, LONG).unwrap();
+    lock.lock("t", TableLockMode::Read, LONG).unwrap();
     let build = no_write(&lock, LONG).unwrap();
-    lock.lock("t", Mode::Read, SHORT).unwrap();
-    assert!(matches!(lock.lock("t", Mode::Write, SHORT), Err(Error::LockWaitTimeout)));
+    lock.lock("t", TableLockMode::Read, SHORT).unwrap();
+    assert!(matches!(lock.lock("t", TableLockMode::Write, SHORT), Err(Error::LockWaitTimeout)));
     assert!(matches!(lock.upgrade(SHORT), Err(Error::LockWaitTimeout)));
     drop(build);
     lock.upgrade(SHORT).unwrap();
     assert!(matches!(no_write(&lock, SHORT), Err(Error::LockWaitTimeout)));
-    lock.unlock(Mode::Write);
+    lock.unlock(TableLockMode::Write);
     drop(no_write(&lock, SHORT).unwrap());
     // The build that gave up is forgotten.
-    lock.lock("t", Mode::Write, SHORT).unwrap();
+    lock.lock("t", TableLockMode::Write, SHORT).unwrap();
 }
 
 #[test]
 fn a_removal_waits_for_everybody_and_those_who_come_later_learn_of_it() {
     let lock = Arc::new(TableLock::default());
     let dropped = Arc::new(AtomicBool::new(false));
-    lock.lock("t", Mode::Write, LONG).unwrap();
+    lock.lock("t", TableLockMode::Write, LONG).unwrap();
     let remover = {
         let (lock, dropped) = (lock.clone(), dropped.clone());
         std::thread::spawn(move || {
@@ -52,11 +52,11 @@ fn a_removal_waits_for_everybody_and_those_who_come_later_learn_of_it() {
     while !lock.state.lock().exclusive {
         std::thread::yield_now();
     }
-    assert!(matches!(lock.lock("t", Mode::Read, SHORT), Err(Error::LockWaitTimeout)));
+    assert!(matches!(lock.lock("t", TableLockMode::Read, SHORT), Err(Error::LockWaitTimeout)));
     assert!(!dropped.load(Ordering::SeqCst));
-    lock.unlock(Mode::Write);
+    lock.unlock(TableLockMode::Write);
     remover.join().unwrap();
-    let error = lock.lock("t", Mode::Read, SHORT).unwrap_err();
+    let error = lock.lock("t", TableLockMode::Read, SHORT).unwrap_err();
     assert_eq!(error.to_string(), "table t was dropped");
 }
 
@@ -64,10 +64,10 @@ fn a_removal_waits_for_everybody_and_those_who_come_later_learn_of_it() {
 #[test]
 fn a_removal_waits_for_readers_and_bars_new_ones() {
     let lock = Arc::new(TableLock::default());
-    lock.lock("t", Mode::Read, LONG).unwrap();
+    lock.lock("t", TableLockMode::Read, LONG).unwrap();
     assert!(matches!(exclusive(&lock, SHORT), Err(Error::LockWaitTimeout)));
-    lock.lock("t", Mode::Read, SHORT).unwrap();
-    lock.unlock(Mode::Read);
+    lock.lock("t", TableLockMode::Read, SHORT).unwrap();
+    lock.unlock(TableLockMode::Read);
     let remover = {
         let lock = lock.clone();
         std::thread::spawn(move || exclusive(&lock, LONG).map(|guard| guard.set_dropped()).is_ok())
@@ -77,13 +77,13 @@ fn a_removal_waits_for_readers_and_bars_new_ones() {
     }
     let other = lock.clone();
     let barred = std::thread::spawn(move || {
-        let barred = other.lock("t", Mode::Read, SHORT);
-        other.unlock(Mode::Read);
+        let barred = other.lock("t", TableLockMode::Read, SHORT);
+        other.unlock(TableLockMode::Read);
         barred
     });
     assert!(matches!(barred.join().unwrap(), Err(Error::LockWaitTimeout)));
     assert!(remover.join().unwrap());
-    assert!(matches!(lock.lock("t", Mode::Read, SHORT), Err(Error::TableDropped { .. })));
+    assert!(matches!(lock.lock("t", TableLockMode::Read, SHORT), Err(Error::TableDropped { .. })));
 }
 
 /// Between a build and the removal that follows it no transaction begins to write; one that has read goes first,
@@ -93,29 +93,29 @@ fn no_write_becomes_exclusive_without_a_gap() {
     let lock = Arc::new(TableLock::default());
     let build = no_write(&lock, LONG).unwrap();
     assert!(!build.exclusive(LONG).unwrap());
-    assert!(matches!(lock.lock("t", Mode::Write, SHORT), Err(Error::LockWaitTimeout)));
+    assert!(matches!(lock.lock("t", TableLockMode::Write, SHORT), Err(Error::LockWaitTimeout)));
     drop(build);
 
-    lock.lock("t", Mode::Read, LONG).unwrap();
+    lock.lock("t", TableLockMode::Read, LONG).unwrap();
     let build = no_write(&lock, LONG).unwrap();
     let reader = {
         let lock = lock.clone();
         std::thread::spawn(move || {
             lock.upgrade(LONG).unwrap();
-            lock.unlock(Mode::Write);
+            lock.unlock(TableLockMode::Write);
         })
     };
     assert!(build.exclusive(LONG).unwrap());
     reader.join().unwrap();
     drop(build);
-    lock.lock("t", Mode::Write, SHORT).unwrap();
+    lock.lock("t", TableLockMode::Write, SHORT).unwrap();
 }
 
 #[test]
-fn stopping_wakes_who_waits() {
+fn stopping_wakes_waiters() {
     let poison = Arc::<Poison>::default();
     let lock = Arc::new(TableLock::new(Arc::clone(&poison)));
-    lock.lock("t", Mode::Write, LONG).unwrap();
+    lock.lock("t", TableLockMode::Write, LONG).unwrap();
     let waits = |run: fn(&TableLock) -> Result<()>| {
         let lock = lock.clone();
         std::thread::spawn(move || run(&lock))
@@ -124,7 +124,7 @@ fn stopping_wakes_who_waits() {
     while !lock.state.lock().exclusive {
         std::thread::yield_now();
     }
-    let newcomer = waits(|lock| lock.lock("t", Mode::Read, LONG));
+    let newcomer = waits(|lock| lock.lock("t", TableLockMode::Read, LONG));
     let started = Instant::now();
     poison.set("a test");
     lock.wake_all();
@@ -139,7 +139,7 @@ fn stopping_wakes_who_waits() {
 #[test]
 fn others_pass_a_removal_that_waits_for_an_idle_reader() {
     let lock = Arc::new(TableLock::default());
-    lock.lock("t", Mode::Read, LONG).unwrap();
+    lock.lock("t", TableLockMode::Read, LONG).unwrap();
     let remover = {
         let lock = lock.clone();
         std::thread::spawn(move || exclusive(&lock, LONG / 6).map(drop))
@@ -147,20 +147,20 @@ fn others_pass_a_removal_that_waits_for_an_idle_reader() {
     while !lock.is_barred() {
         std::thread::yield_now();
     }
-    for mode in [Mode::Read, Mode::Write, Mode::Read, Mode::Write] {
+    for mode in [TableLockMode::Read, TableLockMode::Write, TableLockMode::Read, TableLockMode::Write] {
         lock.lock("t", mode, LONG / 12).unwrap();
         lock.unlock(mode);
     }
     assert!(!remover.is_finished());
     assert!(matches!(remover.join().unwrap(), Err(Error::LockWaitTimeout)));
-    lock.lock("t", Mode::Write, SHORT).unwrap();
+    lock.lock("t", TableLockMode::Write, SHORT).unwrap();
 }
 
-/// Nobody is barred at that moment, and it is not waited for the end of the turn.
+/// No thread is barred at that moment, and it is not waited for the end of the turn.
 #[test]
 fn a_removal_comes_soon_after_the_last_reader_has_gone() {
     let lock = Arc::new(TableLock::default());
-    lock.lock("t", Mode::Read, LONG).unwrap();
+    lock.lock("t", TableLockMode::Read, LONG).unwrap();
     let remover = {
         let lock = lock.clone();
         std::thread::spawn(move || exclusive(&lock, LONG).map(|_| Instant::now()).unwrap())
@@ -171,7 +171,7 @@ fn a_removal_comes_soon_after_the_last_reader_has_gone() {
         std::thread::sleep(Duration::from_millis(1));
     }
     let gone = Instant::now();
-    lock.unlock(Mode::Read);
+    lock.unlock(TableLockMode::Read);
     assert!(remover.join().unwrap() - gone < Duration::from_millis(700));
 }
 
@@ -179,7 +179,7 @@ fn a_removal_comes_soon_after_the_last_reader_has_gone() {
 #[test]
 fn a_transaction_that_others_wait_for_goes_first() {
     let lock = Arc::new(TableLock::default());
-    lock.lock("t", Mode::Read, LONG).unwrap();
+    lock.lock("t", TableLockMode::Read, LONG).unwrap();
     let (has, goes) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     let remover = {
         let (lock, has, goes) = (lock.clone(), has.clone(), goes.clone());
@@ -194,19 +194,19 @@ fn a_transaction_that_others_wait_for_goes_first() {
     };
     // At once, whatever the turn is.
     for _ in 0..20 {
-        lock.lock_first(Mode::Read, Duration::ZERO).unwrap();
-        lock.unlock(Mode::Read);
+        lock.lock_first(TableLockMode::Read, Duration::ZERO).unwrap();
+        lock.unlock(TableLockMode::Read);
         std::thread::sleep(Duration::from_millis(5));
     }
-    lock.unlock(Mode::Read);
+    lock.unlock(TableLockMode::Read);
     while !has.load(Ordering::SeqCst) {
         std::thread::yield_now();
     }
-    assert!(matches!(lock.lock_first(Mode::Read, SHORT), Err(Error::LockWaitTimeout)));
+    assert!(matches!(lock.lock_first(TableLockMode::Read, SHORT), Err(Error::LockWaitTimeout)));
     lock.await_turn(Duration::ZERO).unwrap();
     goes.store(true, Ordering::SeqCst);
     remover.join().unwrap();
-    lock.lock_first(Mode::Read, SHORT).unwrap();
+    lock.lock_first(TableLockMode::Read, SHORT).unwrap();
 }
 
 #[test]
@@ -214,8 +214,8 @@ fn schema_changes_come_one_at_a_time_and_wait_no_longer_than_they_say() {
     let lock = Arc::new(TableLock::default());
     let first = lock.change(LONG).unwrap();
     assert!(matches!(lock.change(SHORT), Err(Error::LockWaitTimeout)));
-    lock.lock("t", Mode::Write, SHORT).unwrap();
-    lock.unlock(Mode::Write);
+    lock.lock("t", TableLockMode::Write, SHORT).unwrap();
+    lock.unlock(TableLockMode::Write);
     let second = {
         let lock = lock.clone();
         std::thread::spawn(move || lock.change(LONG).map(drop))

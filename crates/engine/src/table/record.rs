@@ -64,7 +64,7 @@ impl RecordKey {
 /// The state of a table or an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum State {
+pub(crate) enum ObjectState {
     /// Being made; removed when it is found at opening.
     Building = 1,
     /// In use.
@@ -75,7 +75,7 @@ pub(crate) enum State {
 
 /// The next numbers, none of which is given twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Counters {
+pub(crate) struct IdCounters {
     pub(crate) next_table: u32,
     pub(crate) next_index: u32,
 }
@@ -91,7 +91,7 @@ pub(crate) struct TreeRecord {
 /// A table's state and trees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TableRecord {
-    pub(crate) state: State,
+    pub(crate) state: ObjectState,
     /// No number of the auto-increment column at or above this one was ever given.
     pub(crate) auto_increment_bound: u64,
     /// Length of the definition, all parts together.
@@ -102,12 +102,12 @@ pub(crate) struct TableRecord {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct IndexRecord {
-    pub(crate) state: State,
+    pub(crate) state: ObjectState,
     pub(crate) tree: TreeRecord,
     pub(crate) definition: IndexDefinition,
 }
 
-impl Counters {
+impl IdCounters {
     pub(crate) fn encode(self) -> Vec<u8> {
         let mut out = Writer::new();
         out.u32(self.next_table);
@@ -115,8 +115,8 @@ impl Counters {
         out.0
     }
 
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Counters> {
-        decode("counters", bytes, |r| Some(Counters { next_table: r.u32()?, next_index: r.u32()? }))
+    pub(crate) fn decode(bytes: &[u8]) -> Result<IdCounters> {
+        decode("counters", bytes, |r| Some(IdCounters { next_table: r.u32()?, next_index: r.u32()? }))
     }
 }
 
@@ -257,8 +257,8 @@ impl Reader<'_> {
             _ => None,
         }
     }
-    fn state(&mut self) -> Option<State> {
-        [State::Building, State::Ready, State::Dropping]
+    fn state(&mut self) -> Option<ObjectState> {
+        [ObjectState::Building, ObjectState::Ready, ObjectState::Dropping]
             .into_iter()
             .find(|s| Some(*s as u8) == self.0.first().copied())
             .inspect(|_| {
@@ -312,15 +312,15 @@ mod tests {
 
     fn index(unique: bool) -> IndexRecord {
         let definition = IndexDefinition { name: "by_näme".to_string(), columns: vec![3, 0, 1016], unique };
-        IndexRecord { state: State::Building, tree: tree(), definition }
+        IndexRecord { state: ObjectState::Building, tree: tree(), definition }
     }
 
     #[test]
     fn records_round_trip() {
-        let counters = Counters { next_table: 7, next_index: u32::MAX };
-        assert_eq!(Counters::decode(&counters.encode()).unwrap(), counters);
+        let counters = IdCounters { next_table: 7, next_index: u32::MAX };
+        assert_eq!(IdCounters::decode(&counters.encode()).unwrap(), counters);
         let table = TableRecord {
-            state: State::Dropping,
+            state: ObjectState::Dropping,
             auto_increment_bound: u64::MAX,
             definition_bytes: 900,
             clustered: tree(),
@@ -379,7 +379,7 @@ mod tests {
                 if versioned && !bytes.is_empty() {
                     bytes[0] = VERSION;
                 }
-                let _ = (Counters::decode(&bytes), TableRecord::decode(&bytes), IndexRecord::decode(&bytes));
+                let _ = (IdCounters::decode(&bytes), TableRecord::decode(&bytes), IndexRecord::decode(&bytes));
                 let _ = (decode_definition(&bytes), RecordKey::decode(&bytes));
             }
         }

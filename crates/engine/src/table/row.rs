@@ -5,7 +5,7 @@
 
 use super::datetime::DateTime;
 use super::decimal::Decimal;
-use super::row_layout::{NOT_NULLABLE, RowLayout, Slot};
+use super::row_layout::{ColumnSlot, NOT_NULLABLE, RowLayout};
 use super::types::Type;
 use super::value::{Value, ValueRef};
 use super::value_form::{Stored, array, unfit, unfit_decimal};
@@ -74,13 +74,13 @@ impl<'a> RowRef<'a> {
     }
 
     #[inline]
-    fn null(self, slot: &Slot) -> bool {
+    fn null(self, slot: &ColumnSlot) -> bool {
         slot.null_bit != NOT_NULLABLE
             && self.bytes.get(usize::from(slot.null_bit / 8)).is_some_and(|byte| byte >> (slot.null_bit % 8) & 1 == 1)
     }
 
     #[inline]
-    fn raw(self, slot: &Slot) -> &'a [u8] {
+    fn raw(self, slot: &ColumnSlot) -> &'a [u8] {
         if slot.fixed_bytes == 0 {
             return self.variable(slot.place as usize);
         }
@@ -138,7 +138,7 @@ impl<'a> RowRef<'a> {
         nullable.is_multiple_of(8) || self.bytes[nullable / 8] >> (nullable % 8) == 0
     }
 
-    fn verify_column(self, i: usize, slot: &Slot) -> Result<()> {
+    fn verify_column(self, i: usize, slot: &ColumnSlot) -> Result<()> {
         let raw = self.raw(slot);
         let wrong = |reason: &str| Err(self.layout.not_a_row(&format!("column {}: {reason}", self.layout.names[i])));
         let has_value = match slot.ty {
@@ -254,7 +254,7 @@ impl<'a> RowRef<'a> {
     }
 
     #[inline]
-    fn slot(self, column: usize) -> &'a Slot {
+    fn slot(self, column: usize) -> &'a ColumnSlot {
         match self.layout.slots.get(column) {
             Some(slot) => slot,
             None => panic!("a row of {} columns has no column number {column}", self.layout.slots.len()),

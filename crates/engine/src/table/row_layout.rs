@@ -11,7 +11,7 @@
 //!    [`RowRef::verify`] tells whether bytes are a row.
 //! 4. Integers are little-endian. `value_form.rs` defines how values are stored.
 
-use super::changes::{Changes, Edit, New};
+use super::changes::{Changes, Edit, NewValue};
 use super::row::RowRef;
 use super::schema::TableDefinition;
 use super::types::Type;
@@ -24,7 +24,7 @@ pub(super) const NOT_NULLABLE: u16 = u16::MAX;
 
 /// Where one column is.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Slot {
+pub(super) struct ColumnSlot {
     pub(super) ty: Type,
     /// Number of its bit in the bitmap.
     pub(super) null_bit: u16,
@@ -38,7 +38,7 @@ pub(super) struct Slot {
 #[derive(Debug)]
 pub struct RowLayout {
     pub(super) names: Vec<String>,
-    pub(super) slots: Vec<Slot>,
+    pub(super) slots: Vec<ColumnSlot>,
     /// Where the ends begin.
     pub(super) ends_at: usize,
     /// Bytes of one end, 2 or 4.
@@ -62,7 +62,7 @@ impl RowLayout {
                 Some(bytes) => (bytes as u8, offset as u32),
                 None => (0, variable),
             };
-            slots.push(Slot { ty: column.ty, null_bit, fixed_bytes, place });
+            slots.push(ColumnSlot { ty: column.ty, null_bit, fixed_bytes, place });
             offset += usize::from(fixed_bytes);
             variable += u32::from(fixed_bytes == 0);
             longest = longest.saturating_add(if fixed_bytes == 0 { column.ty.max_bytes() } else { 0 });
@@ -127,7 +127,7 @@ impl RowLayout {
         check_row_bytes(out.len())
     }
 
-    fn set_null(&self, slot: &Slot, column: usize, out: &mut [u8]) -> Result<()> {
+    fn set_null(&self, slot: &ColumnSlot, column: usize, out: &mut [u8]) -> Result<()> {
         if slot.null_bit == NOT_NULLABLE {
             return Err(self.bad_value(column, "NULL in a column that is never NULL"));
         }
@@ -156,16 +156,16 @@ impl RowLayout {
             let slot = &self.slots[edit.column];
             if slot.null_bit != NOT_NULLABLE {
                 let (byte, bit) = (usize::from(slot.null_bit / 8), 1u8 << (slot.null_bit % 8));
-                let null = matches!(edit.new, New::Null);
+                let null = matches!(edit.new, NewValue::Null);
                 out[byte] = if null { out[byte] | bit } else { out[byte] & !bit };
             }
             let place = slot.place as usize;
             match edit.new {
-                New::Word(word) => put_word(&mut out[place..], word, slot.fixed_bytes),
-                New::Wide(wide) => out[place..][..16].copy_from_slice(&wide.to_le_bytes()),
-                New::Null if slot.fixed_bytes != 0 => out[place..][..usize::from(slot.fixed_bytes)].fill(0),
+                NewValue::Word(word) => put_word(&mut out[place..], word, slot.fixed_bytes),
+                NewValue::Wide(wide) => out[place..][..16].copy_from_slice(&wide.to_le_bytes()),
+                NewValue::Null if slot.fixed_bytes != 0 => out[place..][..usize::from(slot.fixed_bytes)].fill(0),
                 // Variable-length: below.
-                New::Null | New::Bytes { .. } => {}
+                NewValue::Null | NewValue::Bytes { .. } => {}
             }
         }
         if moves {
@@ -178,7 +178,7 @@ impl RowLayout {
         for (i, slot) in self.slots.iter().enumerate().filter(|(_, slot)| slot.fixed_bytes == 0) {
             // The last edit of a column counts.
             let bytes = match changes.edits.iter().rev().find(|edit| edit.column == i) {
-                Some(Edit { new: New::Bytes { start, end }, .. }) => &changes.bytes[*start..*end],
+                Some(Edit { new: NewValue::Bytes { start, end }, .. }) => &changes.bytes[*start..*end],
                 Some(_) => &[],
                 None => old.variable(slot.place as usize),
             };

@@ -93,7 +93,7 @@ fn fit_unsigned(ty: Type, n: u64) -> Option<Stored<'static>> {
     fits.then_some(Stored::Word(n))
 }
 
-/// An integer in a column that is none.
+/// An integer in a column of another type.
 fn fit_other(ty: Type, n: i128) -> Option<Stored<'static>> {
     match ty {
         Type::F32 => fit_float(ty, n as f64).filter(|_| n.unsigned_abs() <= 1 << 24),

@@ -1,7 +1,7 @@
 //! A table as the transaction layer sees it: trees, and the secondary entries of a row.
 //!
 //! Rules
-//! 1. `TableVersion` never changes. An index that comes or goes makes a new one (`db/table_use.rs` says which one a
+//! 1. `TableVersion` never changes. An index that comes or goes makes a new one (`db/locked_tables.rs` says which one a
 //!    transaction uses).
 //! 2. The clustered key and the entry keys are functions of the row's bytes alone.
 
@@ -14,7 +14,7 @@ use super::value::ValueRef;
 use super::value_form::unfit;
 use crate::btree::BTree;
 use crate::error::{Error, Result};
-use crate::txn::{Entry, ReadView, TableTrees};
+use crate::txn::{IndexEntry, ReadView, TableTrees};
 use crate::types::{SegmentId, TableId, TxnId};
 use std::sync::Arc;
 
@@ -159,12 +159,12 @@ impl TableTrees for TableVersion {
         &self.definition.indexes[i].name
     }
     #[inline]
-    fn entry(&self, i: usize, key: &[u8], row: &[u8], out: &mut Vec<u8>) -> Entry {
+    fn entry(&self, i: usize, key: &[u8], row: &[u8], out: &mut Vec<u8>) -> IndexEntry {
         let start = out.len();
         let has_null = self.indexes[i].key.encode_row(self.row(row), out);
         let prefix_bytes = out.len() - start;
         out.extend_from_slice(key);
-        Entry { prefix_bytes, unique: self.definition.indexes[i].unique && !has_null }
+        IndexEntry { prefix_bytes, unique: self.definition.indexes[i].unique && !has_null }
     }
     #[inline]
     fn entry_changes(&self, i: usize, old_row: &[u8], new_row: &[u8]) -> bool {

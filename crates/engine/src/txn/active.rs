@@ -18,12 +18,12 @@
 //!    that cut.
 //! 5. A transaction has its number before it looks at the clock, a cut has its tick before it reads `next`, and a fence
 //!    is between the two in both: either the transaction is not seen, or its id and number are below what the cut read.
-//! 6. A cut comes to the marked shards only. Between cuts one without a mark has no allotment and nobody in `left`, and
-//!    its active transactions are those in `known`. So a cut costs what has changed, however many shards there are.
+//! 6. A cut comes to the marked shards only. Between cuts one without a mark has no allotment and no thread in `left`,
+//!    and its active transactions are those in `known`. So a cut costs what has changed, however many shards there are.
 //! 7. Whoever changes a shard marks it first, unless it is marked, with its mutex held; a cut takes the marks after it
-//!    has read `next`, and locks the shards afterwards: it finds what was changed by who saw a mark that was being
-//!    taken. A change that a cut does not come to began after it had its tick and had read `next`: who enters or ends
-//!    there has an id and a number above, and who leaves there is active for the cut.
+//!    has read `next`, and locks the shards afterwards: it finds the changes of threads that saw a mark that was being
+//!    taken. A change that a cut does not come to began after it had its tick and had read `next`: a transaction that
+//!    enters or ends there has an id and a number above, and who leaves there is active for the cut.
 //! 8. One cut is made at a time: it holds `known`. Within that, shards are locked one at a time, and nothing inside.
 //!
 //! `txn_test/active_model.rs` checks rules 1 to 7 for every order of two threads' steps; atomics and mutex are the
@@ -31,7 +31,7 @@
 
 use super::atomic::{AtomicBool, AtomicU64, Mutex, MutexGuard, fence};
 use super::atomic::{Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release, Ordering::SeqCst};
-use crate::sync::spread::Apart;
+use crate::sync::sharded::CachePadded;
 
 /// One active transaction; `number` is 0 until its end begins.
 #[derive(Clone, Copy, Debug)]
@@ -65,11 +65,11 @@ struct Allotment {
 }
 
 /// Most that a shard takes at once.
-const MOST_ALLOTTED: u64 = 64;
+const MAX_ALLOTMENT: u64 = 64;
 /// The most shards there are.
-pub(crate) const MOST_SHARDS: usize = 128;
+pub(crate) const MAX_SHARDS: usize = 128;
 const MARKS_PER_WORD: usize = u64::BITS as usize;
-const MARK_WORDS: usize = MOST_SHARDS / MARKS_PER_WORD;
+const MARK_WORDS: usize = MAX_SHARDS / MARKS_PER_WORD;
 
 /// A shard's word of the marks, and its bit there.
 #[inline]
@@ -77,7 +77,7 @@ fn mark_of(shard: usize) -> (usize, u64) {
     (shard / MARKS_PER_WORD, 1 << (shard % MARKS_PER_WORD))
 }
 
-type Shard = Apart<Mutex<Members>>;
+type Shard = CachePadded<Mutex<Members>>;
 
 #[derive(Debug, Default)]
 struct Members {
@@ -117,26 +117,26 @@ struct Cuts {
 /// See the file's head.
 #[derive(Debug)]
 pub(crate) struct ActiveSet {
-    next: Apart<AtomicU64>,
-    limit: Apart<AtomicU64>,
-    cuts: Apart<Cuts>,
+    next: CachePadded<AtomicU64>,
+    limit: CachePadded<AtomicU64>,
+    cuts: CachePadded<Cuts>,
     shards: Box<[Shard]>,
 }
 
 impl ActiveSet {
-    /// An empty set of `shards` shards, [`MOST_SHARDS`] at most, that gives numbers from `next` on, none before the
+    /// An empty set of `shards` shards, [`MAX_SHARDS`] at most, that gives numbers from `next` on, none before the
     /// limit is raised.
     pub(crate) fn new(next: u64, shards: usize) -> ActiveSet {
         ActiveSet {
-            next: Apart(AtomicU64::new(next)),
-            limit: Apart(AtomicU64::new(next)),
-            cuts: Apart(Cuts {
+            next: CachePadded(AtomicU64::new(next)),
+            limit: CachePadded(AtomicU64::new(next)),
+            cuts: CachePadded(Cuts {
                 clock: AtomicU64::new(2),
                 marks: std::array::from_fn(|_| AtomicU64::new(0)),
                 cutting: AtomicBool::new(false),
                 known: Mutex::default(),
             }),
-            shards: (0..shards.min(MOST_SHARDS)).map(|_| Shard::default()).collect(),
+            shards: (0..shards.min(MAX_SHARDS)).map(|_| Shard::default()).collect(),
         }
     }
 
@@ -197,7 +197,7 @@ impl ActiveSet {
     }
 
     fn allot(&self, allotment: &mut Allotment) -> Option<()> {
-        let size = allotment.given.max(allotment.given_before).clamp(1, MOST_ALLOTTED);
+        let size = allotment.given.max(allotment.given_before).clamp(1, MAX_ALLOTMENT);
         let first = self.next.fetch_add(size, AcqRel);
         let end = self.limit.load(Acquire).min(first + size);
         (first < end).then(|| (allotment.next, allotment.end) = (first, end))
@@ -295,7 +295,7 @@ impl ActiveSet {
     }
 
     /// A cut with this tick comes to the marked shards: brings `known` up to date, ends their allotments, and returns
-    /// who left after the tick.
+    /// a transaction that left after the tick.
     fn come_to_marked(&self, tick: u64, known: &mut Vec<Known>) -> Vec<Member> {
         let (marks, mut late) = (self.take_marks(), Vec::new());
         known.retain(|known| {

@@ -8,7 +8,7 @@
 
 use super::lock::Holder;
 use crate::sync::Mutex;
-use crate::sync::spread::Apart;
+use crate::sync::sharded::CachePadded;
 use crate::types::TxnId;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ const SHARDS: u64 = 64;
 /// Seldom more than one at a time, which lies beside the mutex.
 type Members = SmallVec<[(TxnId, Arc<Holder>); 2]>;
 
-type Shard = Apart<Mutex<Members>>;
+type Shard = CachePadded<Mutex<Members>>;
 
 /// See the file's head.
 #[derive(Debug)]

@@ -10,7 +10,7 @@
 //! | `row_op.rs`, `row_closure.rs` | an operation on one row: its context, its life as a statement |
 //! | `system.rs` | what transactions share, order of a commit |
 //! | `active.rs`, `holders.rs` | ids, who is active, the cut a view is made by |
-//! | `table_trees.rs`, `stored.rs` | a table as this layer sees it; bytes of stored rows and entries |
+//! | `table_trees.rs`, `row_format.rs` | a table as this layer sees it; bytes of stored rows and entries |
 //! | `write/` | row operations, the entries they move |
 //! | `overflow.rs` | rows too large for a leaf |
 //! | `read/` | views, versions of rows, scans |
@@ -29,7 +29,6 @@ mod atomic {
 }
 
 mod active;
-mod give_way;
 mod holders;
 mod lock;
 mod options;
@@ -38,31 +37,32 @@ pub(crate) mod purge;
 mod read;
 mod rollback;
 mod row_closure;
+pub mod row_format;
 mod row_op;
 mod savepoint;
-pub mod stored;
 mod system;
 mod table_trees;
 mod transaction;
 pub(crate) mod undo;
 mod write;
+mod yield_cpu;
 
-pub(crate) use give_way::give_way;
 pub use lock::LockMode;
 #[cfg(shuttle)]
 pub(crate) use lock::{Holder, LockSystem, RowName};
 pub use options::{Access, Isolation, TxnOptions};
 pub use purge::{LagLimits, PurgeState, PurgeWatch};
 pub(crate) use read::ReadView;
-pub use read::{Cursor, Look, ScanOptions};
+pub use read::{Cursor, RowVisitor, ScanOptions};
 pub(crate) use row_closure::{check_outside_closures, check_outside_row_closure, closed, telling};
 pub use row_op::RowOp;
 pub use savepoint::Savepoint;
 pub use system::TxnSystem;
-pub use table_trees::{Entry, TableTrees, Tables};
+pub use table_trees::{IndexEntry, TableTrees, Tables};
 pub(crate) use transaction::KEPT_ROW_BYTES;
 pub use transaction::Txn;
 pub use write::{MAX_ROW_BYTES, NewRows, RowsOp};
+pub(crate) use yield_cpu::yield_cpu;
 
 #[cfg(test)]
 mod txn_test;

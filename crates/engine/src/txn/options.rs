@@ -17,10 +17,10 @@ use crate::config::FlushLog;
 /// SERIALIZABLE is promised among transactions that are all SERIALIZABLE, and snapshots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Isolation {
-    /// Plain reads see the newest version of each row, committed or not; they take no lock, wait for nobody and need
-    /// no view. Can happen: everything but dirty writes. A scan by an index can miss a row that is being moved in the
-    /// index; it never returns a row that does not match the entry it was found by. Cost: the cheapest; holds back no
-    /// purge. For estimates and monitoring, not for decisions.
+    /// Plain reads see the newest version of each row, committed or not; they take no lock, wait for no transaction and
+    /// need no view. Can happen: everything but dirty writes. A scan by an index can miss a row that is being moved in
+    /// the index; it never returns a row that does not match the entry it was found by. Cost: the cheapest; holds back
+    /// no purge. For estimates and monitoring, not for decisions.
     ReadUncommitted,
     /// Each plain read (a `get`, a whole scan) sees what had committed when it began: a view for each statement. Cannot
     /// happen: aborted, intermediate and circular reads (G1a, G1b, G1c), half of a transaction in one read (OTV). Can
@@ -40,7 +40,7 @@ pub enum Isolation {
     /// as if they had run one after the other, in the order in which they committed. Cost: readers and writers wait for
     /// each other, deadlocks are common and end in [`Error::Deadlock`](crate::Error::Deadlock): be ready to run a
     /// transaction again. Memory for each row read. A read that need not lock: [`Database::snapshot`] is serializable
-    /// too, and waits for nobody.
+    /// too, and waits for no transaction.
     ///
     /// [`Database::snapshot`]: crate::Database::snapshot
     Serializable,

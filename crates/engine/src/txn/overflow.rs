@@ -17,16 +17,16 @@
 //! 5. Readers of a chain read a version that cannot be purged meanwhile, or check afterwards that the row is still the
 //!    same.
 
-use super::stored::OverflowRef;
+use super::row_format::OverflowRef;
 use super::system::TxnSystem;
 use super::table_trees::TableTrees;
 use super::transaction::Txn;
 use super::undo::record::OVERFLOW_RECORD_BYTES;
-use super::undo::{Place, expect_type, mark, put_overflow, write as write_bytes};
-use super::write::{Attempt, MAX_ROW_BYTES, Stop, latch_undo, settle};
+use super::undo::{UndoPlace, expect_type, mark, put_overflow, write as write_bytes};
+use super::write::{Attempt, Blocked, MAX_ROW_BYTES, latch_undo, unblock};
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::mtr::{Latched, Mtr};
+use crate::mtr::{Mtr, PageHandle};
 use crate::page::{PageBytes, PageOp, PageType};
 use crate::types::{PageNo, SegmentId};
 
@@ -158,9 +158,9 @@ impl NewChain<'_> {
                     mtr.commit();
                     break ends;
                 }
-                Err(stop) => {
+                Err(blocked) => {
                     mtr.abandon();
-                    settle(self.system, txn, self.table.clustered(), &[], stop)?;
+                    unblock(self.system, txn, self.table.clustered(), &[], blocked)?;
                 }
             }
         };
@@ -182,8 +182,8 @@ impl NewChain<'_> {
             let near = pages.last().copied().or((last != PageNo(0)).then_some(last));
             match self.system.space.allocate(mtr, segment, near) {
                 Ok(page) => pages.push(page),
-                Err(Error::Usage(_)) => return Err(Stop::NoExtent),
-                Err(error) => return Err(Stop::Fail(error)),
+                Err(Error::Usage(_)) => return Err(Blocked::NoExtent),
+                Err(error) => return Err(Blocked::Fail(error)),
             }
         }
         for (n, part) in parts.iter().enumerate() {
@@ -205,7 +205,7 @@ impl NewChain<'_> {
     }
 }
 
-fn fill(mtr: &mut Mtr<'_>, latched: Latched, segment: SegmentId, stamp: u64, link: Link<'_>) {
+fn fill(mtr: &mut Mtr<'_>, latched: PageHandle, segment: SegmentId, stamp: u64, link: Link<'_>) {
     mtr.apply(latched, &PageOp::Format { page_type: PageType::Overflow, level: 0, owner: segment.0 });
     let mut fields = [0; DATA_AT - NEXT_AT];
     fields[..4].copy_from_slice(&link.next.0.to_le_bytes());
@@ -219,7 +219,7 @@ fn fill(mtr: &mut Mtr<'_>, latched: Latched, segment: SegmentId, stamp: u64, lin
 
 /// The rest of a chain, and the undo record that owns it.
 pub(crate) struct OwnedChain {
-    pub(crate) record: Place,
+    pub(crate) record: UndoPlace,
     /// Offset of the record's first-page field.
     pub(crate) first_page_at: usize,
     /// First page that is left.

@@ -15,27 +15,27 @@
 //! 7. If the version to restore is a deletion that every snapshot sees, the row is removed instead: purge may have
 //!    passed that deletion while the row was in use, and does not return to it.
 //! 8. A rollback costs what it undoes, however often the transaction has changed one row: of the transaction's own
-//!    versions below the one that goes only a few are asked whether they need its entries (`read::entry_needed`). If
-//!    more are left, an entry goes though one of them may have it; it comes back with that version. Until the
-//!    transaction ends, nobody else takes the unique columns of such an entry.
+//!    versions below the one that goes only a few are asked whether they need its entries (`read::entry_visibility`).
+//!    If more are left, an entry goes though one of them may have it; it comes back with that version. Until the
+//!    transaction ends, no other thread takes the unique columns of such an entry.
 
 use super::lock::{Holder, RowName};
 use super::overflow::{self, OwnedChain};
 use super::read::{EntryOf, OwnVersions, ReadView, StoredRow, Version, resolve};
-use super::stored::{OverflowRef, ROW_HEADER_BYTES, RowHeader};
+use super::row_format::{OverflowRef, ROW_HEADER_BYTES, RowHeader};
 use super::system::TxnSystem;
-use super::table_trees::Entry;
+use super::table_trees::IndexEntry;
 use super::transaction::Txn;
-use super::undo::record::{Change, DEAD, FREEING, Kind, OVERFLOW_FIRST_PAGE_AT, Record, State};
-use super::undo::{OwnedRecord, Place, UndoLog, mark, pointer_to, read_record, record_before};
-use super::write::{Attempt, Middle, Stop, StoredEntry, settle_rollback};
+use super::undo::record::{DEAD, FREEING, OVERFLOW_FIRST_PAGE_AT, TxnState, UndoChange, UndoKind, UndoRecord};
+use super::undo::{OwnedRecord, UndoLog, UndoPlace, mark, pointer_to, read_record, record_before};
+use super::write::{Attempt, Blocked, DiffRange, StoredEntry, unblock_rollback};
 use crate::error::{Error, Result};
 use crate::mtr::Mtr;
-use crate::space::reserve::{self, Purpose};
+use crate::space::reserve::{self, SpacePriority};
 use crate::types::TxnId;
 
 /// Undoes what was done since the undo log ended at `at` (`None`: before the first write).
-pub(crate) fn roll_back_to(system: &TxnSystem, txn: &mut Txn, at: Option<Place>) -> Result<()> {
+pub(crate) fn roll_back_to(system: &TxnSystem, txn: &mut Txn, at: Option<UndoPlace>) -> Result<()> {
     let of = Of { trx_id: txn.id, goes_on: Some(&txn.holder), keeps_all: txn.locks_ranges() };
     match &mut txn.undo {
         Some(undo) => undo_down_to(system, undo, of, at),
@@ -48,7 +48,7 @@ pub(crate) fn roll_back_all(system: &TxnSystem, txn: &mut Txn) -> Result<()> {
     if let Some(undo) = &mut txn.undo {
         undo_down_to(system, undo, Of { trx_id: txn.id, goes_on: None, keeps_all: false }, None)?;
     }
-    txn.finish(system, State::RolledBack).map(drop)
+    txn.finish(system, TxnState::RolledBack).map(drop)
 }
 
 /// Whose changes are undone.
@@ -68,8 +68,8 @@ impl<'a> Of<'a> {
 }
 
 /// `None`: down to the transaction's first record.
-fn undo_down_to(system: &TxnSystem, undo: &mut UndoLog, of: Of<'_>, target: Option<Place>) -> Result<()> {
-    let _entitled = reserve::entitle(Purpose::Cleaning);
+fn undo_down_to(system: &TxnSystem, undo: &mut UndoLog, of: Of<'_>, target: Option<UndoPlace>) -> Result<()> {
+    let _entitled = reserve::entitle(SpacePriority::Cleaning);
     let Some(start) = undo.start() else { return Ok(()) };
     let (tail, target) = (undo.tail(), target.unwrap_or(start));
     let mut at = tail;
@@ -102,13 +102,13 @@ fn undo_record(
     system: &TxnSystem,
     of: Of<'_>,
     versions: &mut OwnVersions,
-    place: Place,
-    record: &Record<'_>,
+    place: UndoPlace,
+    record: &UndoRecord<'_>,
 ) -> Result<()> {
-    if record.kind == Kind::Header {
+    if record.kind == UndoKind::Header {
         return Err(Error::corrupt_page(place.page, "rollback met another transaction's header"));
     }
-    if record.kind == Kind::Overflow {
+    if record.kind == UndoKind::Overflow {
         let (table, first, stamp) = record.overflow()?;
         let chain = OwnedChain { record: place, first_page_at: OVERFLOW_FIRST_PAGE_AT, first, stamp };
         return match system.table(table)? {
@@ -124,7 +124,7 @@ fn undo_record(
     let Some(table) = system.table(table)? else { return Ok(()) };
     let undo = Undo { system, of, row: StoredRow::new(&system.ctx, &*table, key), place };
     match record.kind {
-        Kind::Insert => {
+        UndoKind::Insert => {
             versions.forget(&undo.row);
             undo.insert()
         }
@@ -138,13 +138,13 @@ struct Undo<'a> {
     system: &'a TxnSystem,
     of: Of<'a>,
     row: StoredRow<'a>,
-    place: Place,
+    place: UndoPlace,
 }
 
 /// What becomes of the row.
 enum Outcome<'a> {
     Removed,
-    Restored(&'a Change<'a>, &'a [u8]),
+    Restored(&'a UndoChange<'a>, &'a [u8]),
 }
 
 impl Undo<'_> {
@@ -183,13 +183,13 @@ impl Undo<'_> {
         Ok(())
     }
 
-    fn change(&self, record: &Record<'_>, change: &Change<'_>, versions: &mut OwnVersions) -> Result<()> {
+    fn change(&self, record: &UndoRecord<'_>, change: &UndoChange<'_>, versions: &mut OwnVersions) -> Result<()> {
         if change.old.trx_id != self.of.trx_id {
             versions.forget(&self.row);
         }
         let Some((header, stored)) = self.changed_row()? else { return Ok(()) };
         let mut old_stored = stored.clone();
-        if record.kind == Kind::Update {
+        if record.kind == UndoKind::Update {
             change.apply(&mut old_stored)?;
         }
         let purge_view = self.system.purge_view.read();
@@ -202,7 +202,7 @@ impl Undo<'_> {
                 self.remove_entries(&new_row)?;
                 self.remove_entries(&old_row)?;
             } else {
-                let new_row = (record.kind == Kind::Update).then_some(&new_row[..]);
+                let new_row = (record.kind == UndoKind::Update).then_some(&new_row[..]);
                 let old = Version { header: change.old, payload: old_stored.clone() };
                 self.restore_entries(&purge_view, versions, &old, &old_row, new_row)?;
             }
@@ -264,9 +264,9 @@ impl Undo<'_> {
                     mtr.commit();
                     return if underfull { tree.tidy(self.row.ctx, self.row.key) } else { Ok(()) };
                 }
-                Err(stop) => {
+                Err(blocked) => {
                     mtr.abandon();
-                    settle_rollback(self.row.ctx, tree, self.row.key, stop)?;
+                    unblock_rollback(self.row.ctx, tree, self.row.key, blocked)?;
                 }
             }
         }
@@ -280,7 +280,7 @@ impl Undo<'_> {
             return Ok(false);
         }
         let (payload, before) = (&value[ROW_HEADER_BYTES..], leaf.used_bytes(mtr));
-        let undo_page = |mtr: &mut Mtr<'_>| mtr.try_fix_x(self.place.page).ok_or(Stop::Load(self.place.page));
+        let undo_page = |mtr: &mut Mtr<'_>| mtr.try_fix_x(self.place.page).ok_or(Blocked::Load(self.place.page));
         match outcome {
             Outcome::Removed => {
                 let undo_page = undo_page(mtr)?;
@@ -289,11 +289,11 @@ impl Undo<'_> {
                 mark(mtr, undo_page, self.place, bits);
             }
             Outcome::Restored(change, old_stored) => {
-                let middle = Middle::of(payload, old_stored);
+                let middle = DiffRange::of(payload, old_stored);
                 let (at, removed) = (ROW_HEADER_BYTES + middle.prefix, middle.cut(payload).len());
                 let growth = old_stored.len().saturating_sub(payload.len());
                 if growth > 0 && !leaf.fits_growth(mtr, slot, growth) {
-                    return Err(Stop::MakeRoom(growth));
+                    return Err(Blocked::MakeRoom(growth));
                 }
                 let undo_page = undo_page(mtr)?;
                 self.keep_row(change.old.is_delete_marked());
@@ -319,14 +319,14 @@ impl Undo<'_> {
 
     /// Keeps others than `holder` from inserting the unique columns of an entry that is about to go. (Until it has
     /// gone, they wait for its row.)
-    fn keep_columns(&self, holder: Option<&Holder>, i: usize, entry: &[u8], made: Entry) {
+    fn keep_columns(&self, holder: Option<&Holder>, i: usize, entry: &[u8], made: IndexEntry) {
         if let Some(holder) = holder.filter(|_| made.unique) {
             self.system.locks.lock_prefix(holder, self.row.table.index(i).id(), &entry[..made.prefix_bytes]);
         }
     }
 
     /// Frees the chain of the old version, which was removed with its row.
-    fn free_old_chain(&self, change: &Change<'_>) -> Result<()> {
+    fn free_old_chain(&self, change: &UndoChange<'_>) -> Result<()> {
         let Some(OverflowRef { first, stamp, .. }) = change.old_overflow()? else { return Ok(()) };
         let chain = OwnedChain { record: self.place, first_page_at: change.first_page_at, first, stamp };
         overflow::free(self.system, chain, FREEING)

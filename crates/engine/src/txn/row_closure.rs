@@ -1,11 +1,11 @@
 //! Closures of the caller's that the engine runs while it holds something: row closures, which make the new row of an
-//! update or look at the rows of a scan, and those that hear of a check's progress.
+//! update or look at the rows of a scan, and those that get a check's progress.
 //!
 //! Rules
 //! 1. Row closures run under a page latch, so a thread must not call into the engine from one. It gets an error if it
 //!    does.
-//! 2. While a check runs, writers, schema changes and purge stand still: a thread that hears of its progress may read,
-//!    but not close the database, change tables or check again. It gets an error if it does.
+//! 2. While a check runs, writers, schema changes and purge stand still: a thread that is called with its progress may
+//!    read, but not close the database, change tables or check again. It gets an error if it does.
 
 use crate::error::{Error, Result};
 use std::cell::Cell;
@@ -30,7 +30,7 @@ pub(crate) fn closed<R>(run: impl FnOnce() -> R) -> R {
     within(Inside::RowClosure, run)
 }
 
-/// Runs a closure that hears of a check's progress.
+/// Runs the progress callback of a check.
 pub(crate) fn telling<R>(run: impl FnOnce() -> R) -> R {
     within(Inside::ProgressClosure, run)
 }
@@ -62,8 +62,7 @@ pub(crate) fn check_outside_row_closure() -> Result<()> {
 pub(crate) fn check_outside_closures() -> Result<()> {
     if INSIDE.with(Cell::get) == Inside::ProgressClosure {
         return Err(Error::Usage(
-            "the database was called from inside a closure that hears of a check's progress: end the check first"
-                .into(),
+            "the database was called from inside a closure that gets a check's progress: end the check first".into(),
         ));
     }
     check_outside_row_closure()

@@ -4,13 +4,13 @@
 
 use super::lock::{LockMode, RowName};
 use super::row_closure::RowChange;
-use super::stored::RowHeader;
+use super::row_format::RowHeader;
 use super::system::TxnSystem;
 use super::table_trees::TableTrees;
 use super::transaction::Txn;
-use super::write::{Attempt, Stop, claim, settle};
+use super::write::{Attempt, Blocked, check_lockable, unblock};
 use crate::error::Result;
-use crate::space::reserve::{self, Purpose};
+use crate::space::reserve::{self, SpacePriority};
 
 /// A row operation of a transaction: the table and the row's clustered key.
 pub struct RowOp<'a> {
@@ -48,7 +48,7 @@ impl RowOp<'_> {
     /// # Errors
     /// Lock waits, `WriteConflict`, I/O.
     pub fn delete(self) -> Result<bool> {
-        let _entitled = reserve::entitle(Purpose::Deletes);
+        let _entitled = reserve::entitle(SpacePriority::Deletes);
         self.statement(RowOp::delete_row)
     }
 
@@ -67,14 +67,14 @@ impl RowOp<'_> {
     }
 
     /// Provides what an attempt at the row lacked. The caller holds no latch.
-    pub(super) fn settle(&mut self, stop: Stop) -> Result<()> {
-        settle(self.system, self.txn, self.table.clustered(), self.key, stop)
+    pub(super) fn unblock(&mut self, blocked: Blocked) -> Result<()> {
+        unblock(self.system, self.txn, self.table.clustered(), self.key, blocked)
     }
 
     /// Whether the transaction may change the row, whose leaf is latched and whose newest version is `header`'s.
     #[inline]
-    pub(super) fn claim(&self, header: &RowHeader) -> Attempt<()> {
-        claim(self.system, self.txn, self.name(), header, LockMode::Exclusive)
+    pub(super) fn check_lockable(&self, header: &RowHeader) -> Attempt<()> {
+        check_lockable(self.system, self.txn, self.name(), header, LockMode::Exclusive)
     }
 
     /// Keeps others from inserting the row, which does not exist for this transaction. Its leaf is latched.

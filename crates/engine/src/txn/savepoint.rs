@@ -2,13 +2,13 @@
 //!
 //! Rule: a rollback to a savepoint removes the later ones, and only them.
 
-use super::undo::Place;
+use super::undo::UndoPlace;
 
 /// A point to roll back to.
 #[derive(Clone, Copy, Debug)]
 pub struct Savepoint {
     /// Undo position; `None`: before the first write.
-    pub(super) at: Option<Place>,
+    pub(super) at: Option<UndoPlace>,
     pub(super) txn_serial: u64,
     /// Counts the savepoints of its transaction, from 1.
     pub(super) number: u64,

@@ -14,17 +14,17 @@
 //!    and with no latch held. It is raised early, when half a step is left. After a crash counting goes on from the
 //!    limit, which is raised before the first id or number is given, also for the rollbacks of recovery.
 //! 4. End of a transaction, in this order: number given; state and number written to its undo header (the commit
-//!    point); stream given back; out of the active set; out of the holders; locks released; then the caller waits for
+//!    point); stream released; out of the active set; out of the holders; locks released; then the caller waits for
 //!    the log. If the transaction left the set before the header is written, others could build on changes that a crash
 //!    undoes. If it left the holders before the set, a view could see what was built on a change and not the change
 //!    itself.
 //! 5. A reader may see changes whose commit is in the log but not yet durable (as in InnoDB). The commit of a
 //!    transaction that writes never returns before the commits it built on are durable: the log is one sequence.
 
-use super::active::{ActiveSet, MOST_SHARDS};
+use super::active::{ActiveSet, MAX_SHARDS};
 use super::holders::Holders;
 use super::lock::{Holder, LockSystem};
-use super::purge::{Damage, Ended, LagLimits};
+use super::purge::{EndedTxns, LagLimits, PurgeDamage};
 use super::read::{Histories, ReadView, ViewHandle, Views};
 use super::table_trees::{TableTrees, Tables};
 use super::transaction::Txn;
@@ -37,7 +37,7 @@ use crate::mtr::Mtr;
 use crate::space::Space;
 use crate::stats::Stats;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
-use crate::sync::spread::{Apart, Spares, Sum};
+use crate::sync::sharded::{CachePadded, ObjectPool, ShardedCounter};
 use crate::sync::{Mutex, RwLock};
 use crate::types::{TableId, TxnId};
 use std::sync::{Arc, OnceLock};
@@ -47,7 +47,7 @@ use std::time::{Duration, Instant};
 const ID_STEP: u64 = 1 << 18;
 /// Shards of the active set for each thread that can run at a time.
 const SHARDS_PER_CPU: usize = 4;
-/// Ended transactions kept for reuse, for each place that threads have.
+/// Ended transactions kept for reuse, for each shard that threads have.
 const MAX_SPARE: usize = 8;
 /// How long a transaction waits for a lock, if neither it nor the database says otherwise.
 const DEFAULT_LOCK_TIMEOUT: Duration = Duration::from_secs(50);
@@ -62,37 +62,37 @@ pub struct TxnSystem {
     pub(crate) undo: UndoSpace,
     pub(crate) unique: Unique,
     /// The view that purge works by; see `purge/`.
-    pub(crate) purge_view: Apart<RwLock<ReadView>>,
+    pub(crate) purge_view: CachePadded<RwLock<ReadView>>,
     /// What each thread that purges remembers of rows with many versions.
-    pub(crate) purge_histories: Spares<Histories>,
+    pub(crate) purge_histories: ObjectPool<Histories>,
     /// Ended transactions whose undo is not purged.
-    pub(crate) history: Sum,
+    pub(crate) history: ShardedCounter,
     /// Records of those that have begun and ended since the opening.
-    pub(crate) unpurged_records: Sum,
+    pub(crate) purge_pending_records: ShardedCounter,
     pub(crate) lag_limits: LagLimits,
     /// How long a transaction waits for a lock, if it does not say.
     pub(crate) lock_timeout: Duration,
     /// The damage that purge passed over.
-    pub(crate) purge_damage: Damage,
+    pub(crate) purge_damage: PurgeDamage,
     /// Streams with something to purge.
-    pub(crate) ended: Ended,
+    pub(crate) ended: EndedTxns,
     pub(super) active: ActiveSet,
     holders: Holders,
     views: Views,
-    min_active: Apart<AtomicU64>,
+    min_active: CachePadded<AtomicU64>,
     raising_limit: Mutex<()>,
     /// Counts the [`Txn`]s made, to spread them over the shards.
     made: AtomicUsize,
     started: Instant,
     /// When idle undo streams were last looked for.
-    pub(crate) streams_looked_at_ms: Apart<AtomicU64>,
+    pub(crate) streams_looked_at_ms: CachePadded<AtomicU64>,
     tables: OnceLock<Arc<dyn Tables>>,
     recovered: Mutex<Vec<Recovered>>,
-    spare: Spares<Txn>,
+    spare: ObjectPool<Txn>,
 }
 
 impl TxnSystem {
-    /// Lays out the empty undo directory in `mtr`, which must have one frame set aside;
+    /// Lays out the empty undo directory in `mtr`, which must have one frame reserved;
     /// the caller has called [`Space::prepare`] before it.
     ///
     /// # Errors
@@ -109,7 +109,7 @@ impl TxnSystem {
     pub fn open(ctx: Arc<Context>, space: Arc<Space>, changes: Arc<ChangeBuffer>) -> Result<TxnSystem> {
         let stats = Arc::clone(&ctx.stats);
         let opened = UndoSpace::open(Arc::clone(&ctx), Arc::clone(&space))?;
-        let shards = (crate::sync::processors() * SHARDS_PER_CPU).min(MOST_SHARDS);
+        let shards = (crate::sync::cpu_count() * SHARDS_PER_CPU).min(MAX_SHARDS);
         let active = ActiveSet::new(opened.id_limit.max(1), shards);
         let holders = Holders::default();
         let mut recovered = opened.recovered;
@@ -120,10 +120,10 @@ impl TxnSystem {
         }
         let mut purge_view = ReadView::default();
         purge_view.fill(&active);
-        let min_active = Apart(AtomicU64::new(purge_view.up_limit_id));
-        let purge_damage = Damage::default();
+        let min_active = CachePadded(AtomicU64::new(purge_view.up_limit_id));
+        let purge_damage = PurgeDamage::default();
         for error in &opened.damage {
-            stats.purge_streams_set_aside.inc();
+            stats.purge_streams_skipped.inc();
             purge_damage.note(error);
         }
         let views = Views::new(active.shards());
@@ -135,25 +135,25 @@ impl TxnSystem {
             made: AtomicUsize::new(0),
             started: Instant::now(),
             locks: LockSystem::open(Arc::clone(&stats), &ctx.poison),
-            streams_looked_at_ms: Apart(AtomicU64::new(0)),
+            streams_looked_at_ms: CachePadded(AtomicU64::new(0)),
             ctx,
             space,
             changes,
             stats,
             undo: opened.undo,
             unique: Unique::default(),
-            purge_view: Apart(RwLock::new(purge_view)),
-            purge_histories: Spares::new(1),
-            ended: Ended::new(opened.ended),
-            history: Sum::new(opened.history),
-            unpurged_records: Sum::default(),
+            purge_view: CachePadded(RwLock::new(purge_view)),
+            purge_histories: ObjectPool::new(1),
+            ended: EndedTxns::new(opened.ended),
+            history: ShardedCounter::new(opened.history),
+            purge_pending_records: ShardedCounter::default(),
             lag_limits: LagLimits::default(),
             lock_timeout: DEFAULT_LOCK_TIMEOUT,
             purge_damage,
             raising_limit: Mutex::new(()),
             tables: OnceLock::new(),
             recovered: Mutex::new(recovered),
-            spare: Spares::new(MAX_SPARE),
+            spare: ObjectPool::new(MAX_SPARE),
         })
     }
 
@@ -185,7 +185,7 @@ impl TxnSystem {
             match self.roll_back_recovered(txn, holder, shard) {
                 Ok(()) => {}
                 Err(error) if error.is_damage() => {
-                    self.stats.rollbacks_set_aside.inc();
+                    self.stats.rollbacks_skipped.inc();
                     self.purge_damage.note(&error);
                 }
                 Err(error) => return Err(error),
@@ -313,7 +313,7 @@ impl TxnSystem {
         self.raise_min_active(up_limit_id, 1);
     }
 
-    /// Writes only if it is behind by so many ids.
+    /// Writes only if it is behind by this many ids.
     #[inline]
     fn raise_min_active(&self, id: u64, behind: u64) {
         if self.min_active() + behind <= id {
@@ -343,10 +343,10 @@ impl TxnSystem {
     /// Adds an ended transaction, whose stream is still bound, to the work of purge. Its `records` are counted until
     /// they are purged.
     pub(crate) fn note_ended(&self, stream: &Stream, number: u64, records: u64) {
-        if self.undo.is_aside(stream.number) {
+        if self.undo.is_unusable(stream.number) {
             return;
         }
-        self.unpurged_records.add(records);
+        self.purge_pending_records.add(records);
         self.history.add(1);
         if stream.pending.fetch_add(1, AcqRel) == 0 {
             self.ended.put((number, stream.number));

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// What [`TableTrees::entry`] appended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct IndexEntry {
     /// Length of the index-column part of the entry key, in bytes; the clustered key follows it.
     pub prefix_bytes: usize,
     /// Whether no other row may have the same index columns (a unique index, and none of the columns is NULL).
@@ -36,7 +36,7 @@ pub trait TableTrees: Send + Sync {
     /// Name of secondary index `i`, for messages.
     fn index_name(&self, i: usize) -> &str;
     /// Appends to `out` the entry key of secondary index `i` for this row: index columns, then the clustered key.
-    fn entry(&self, i: usize, key: &[u8], row: &[u8], out: &mut Vec<u8>) -> Entry;
+    fn entry(&self, i: usize, key: &[u8], row: &[u8], out: &mut Vec<u8>) -> IndexEntry;
     /// Whether a change from `old_row` to `new_row` can change the entry of index `i`. May say true needlessly.
     fn entry_changes(&self, i: usize, old_row: &[u8], new_row: &[u8]) -> bool;
 }

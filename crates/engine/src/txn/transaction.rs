@@ -13,27 +13,27 @@
 //! 3. A transaction whose rollback fails stays active, its rows locked, until the database is opened again. So does one
 //!    that is dropped without [`TxnSystem::commit`] or [`TxnSystem::rollback`]; its owner (`db`) ends every one.
 
-use super::give_way::give_way;
 use super::lock::{Holder, LockMode};
 use super::options::{Access, Isolation, TxnOptions};
 use super::read::ViewHandle;
 use super::rollback;
 use super::row_closure::check_outside_row_closure;
+use super::row_format::RowHeader;
 use super::savepoint::{Savepoint, Savepoints};
-use super::stored::RowHeader;
 use super::system::TxnSystem;
-use super::undo::record::State as UndoState;
-use super::undo::{Place, Recovered, UndoLog};
+use super::undo::record::TxnState as UndoState;
+use super::undo::{Recovered, UndoLog, UndoPlace};
+use super::yield_cpu::yield_cpu;
 use crate::config::FlushLog;
 use crate::error::{Error, Result};
-use crate::sync::Serials;
+use crate::sync::IdGenerator;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::types::{Lsn, TxnId};
 use std::sync::Arc;
 use std::time::Duration;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum TxnState {
     #[default]
     Active,
     RolledBack,
@@ -43,7 +43,7 @@ pub(crate) enum State {
 /// A transaction. Its memory is reused for the next one, so that its buffers grow once.
 #[derive(Debug, Default)]
 pub struct Txn {
-    pub(crate) state: State,
+    pub(crate) state: TxnState,
     pub(crate) isolation: Isolation,
     access: Access,
     pub(crate) first_committer_wins: bool,
@@ -61,12 +61,12 @@ pub struct Txn {
     pub(crate) undo: Option<UndoLog>,
     pub(crate) view: Option<ViewHandle>,
     savepoints: Savepoints,
-    pub(crate) buffers: Buffers,
+    pub(crate) buffers: RowBuffers,
 }
 
 /// Scratch memory of row operations.
 #[derive(Debug, Default)]
-pub(crate) struct Buffers {
+pub(crate) struct RowBuffers {
     /// Row before the operation.
     pub(crate) old_row: Vec<u8>,
     /// Row after it.
@@ -83,8 +83,8 @@ pub(crate) struct Buffers {
     pub(crate) changed: Vec<usize>,
 }
 
-impl Buffers {
-    /// Gives back what rows larger than usual have taken.
+impl RowBuffers {
+    /// Releases what rows larger than usual have taken.
     fn trim(&mut self) {
         for buffer in [&mut self.old_row, &mut self.new_row, &mut self.value, &mut self.record, &mut self.entries] {
             if buffer.capacity() > KEPT_ROW_BYTES {
@@ -103,7 +103,7 @@ impl TxnSystem {
         check_outside_row_closure()?;
         let mut txn = self.spare();
         txn.renew_serial();
-        txn.state = State::Active;
+        txn.state = TxnState::Active;
         txn.savepoints.clear();
         txn.isolation = options.isolation;
         txn.access = access;
@@ -129,7 +129,7 @@ impl TxnSystem {
     pub fn commit_lsn(&self, mut txn: Box<Txn>) -> Result<Option<Lsn>> {
         let finished = txn.check_active().and_then(|()| {
             let finished = txn.finish(self, UndoState::Committed);
-            finished.inspect_err(|_| txn.state = State::Broken)
+            finished.inspect_err(|_| txn.state = TxnState::Broken)
         });
         let lsn = match finished {
             Ok(lsn) => lsn,
@@ -146,7 +146,7 @@ impl TxnSystem {
                 self.stats.trx_commits.inc();
                 self.ctx.log.commit(lsn, flush_log)?;
                 if !self.ctx.log.syncs_commits(flush_log) {
-                    give_way();
+                    yield_cpu();
                 }
             }
             None => self.ctx.poison.check()?,
@@ -182,7 +182,7 @@ impl TxnSystem {
             let reason = "the savepoint no longer exists: the transaction was rolled back to an earlier savepoint";
             return Err(Error::Usage(reason.to_string()));
         }
-        rollback::roll_back_to(self, txn, savepoint.at).inspect_err(|_| txn.state = State::Broken)?;
+        rollback::roll_back_to(self, txn, savepoint.at).inspect_err(|_| txn.state = TxnState::Broken)?;
         txn.savepoints.remove_after(savepoint.number);
         Ok(())
     }
@@ -208,17 +208,17 @@ impl TxnSystem {
 /// Most bytes of a buffer for rows that is kept for the next transaction.
 pub(crate) const KEPT_ROW_BYTES: usize = 64 << 10;
 
-/// Serials that the memory of a transaction takes at once.
-const SERIALS: u64 = 1 << 20;
+/// Ids that the memory of a transaction takes at once.
+const IDS: u64 = 1 << 20;
 
 impl Txn {
     /// Gives the transaction a serial that no other has.
     #[inline]
     fn renew_serial(&mut self) {
-        static NEXT: Serials = Serials::new();
+        static NEXT: IdGenerator = IdGenerator::new();
         self.serial += 1;
-        if self.serial.is_multiple_of(SERIALS) || self.serial == 1 {
-            self.serial = NEXT.next() * SERIALS + 1;
+        if self.serial.is_multiple_of(IDS) || self.serial == 1 {
+            self.serial = NEXT.next() * IDS + 1;
         }
     }
 
@@ -252,9 +252,9 @@ impl Txn {
     pub(crate) fn check_active(&self) -> Result<()> {
         check_outside_row_closure()?;
         match self.state {
-            State::Active => Ok(()),
-            State::RolledBack => Err(Error::Usage("the transaction was rolled back; begin a new one".to_string())),
-            State::Broken => Err(Error::Usage("the transaction could not be rolled back".to_string())),
+            TxnState::Active => Ok(()),
+            TxnState::RolledBack => Err(Error::Usage("the transaction was rolled back; begin a new one".to_string())),
+            TxnState::Broken => Err(Error::Usage("the transaction could not be rolled back".to_string())),
         }
     }
 
@@ -331,18 +331,18 @@ impl Txn {
     }
 
     /// Undo position of this moment; `None`: before the first write.
-    pub(crate) fn position(&self) -> Option<Place> {
+    pub(crate) fn position(&self) -> Option<UndoPlace> {
         let undo = self.undo.as_ref()?;
         undo.start().map(|_| undo.tail())
     }
 
     /// Undoes a failed statement, or after a deadlock the whole transaction. Returns the error to report.
-    pub(crate) fn undo_statement(&mut self, system: &TxnSystem, before: Option<Place>, error: Error) -> Error {
+    pub(crate) fn undo_statement(&mut self, system: &TxnSystem, before: Option<UndoPlace>, error: Error) -> Error {
         let undone = if matches!(error, Error::Deadlock) {
             system.stats.trx_rollbacks.inc();
             let undone = rollback::roll_back_all(system, self);
             if undone.is_ok() {
-                self.state = State::RolledBack;
+                self.state = TxnState::RolledBack;
                 self.end(system);
             }
             undone
@@ -352,7 +352,7 @@ impl Txn {
         match undone {
             Ok(()) => error,
             Err(failure) => {
-                self.state = State::Broken;
+                self.state = TxnState::Broken;
                 failure
             }
         }
@@ -390,7 +390,7 @@ impl Txn {
                 return Err(error);
             }
         };
-        let records = undo.unpurged_records();
+        let records = undo.purge_pending_records();
         let stream = undo.into_stream();
         system.note_ended(&stream, number, records);
         system.undo.release(stream);

@@ -31,7 +31,7 @@ pub struct Call {
     pub run: fn(&Shared) -> Result<()>,
     /// Waits for what was done before it.
     pub waits: bool,
-    /// Only reads while nobody can write: a failure of the redo log may come too late for it.
+    /// Only reads while no one can write: a failure of the redo log may come too late for it.
     pub keeps_writers_out: bool,
     /// Uses the database that the event strikes.
     pub uses_database: bool,

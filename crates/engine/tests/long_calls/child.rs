@@ -3,7 +3,7 @@
 //! Other threads of the parent may hold any mutex at the moment of the fork, also those of the test harness: a child
 //! prints nothing, and says by its exit code which of its steps went wrong.
 
-use crate::PATIENCE;
+use crate::TIMEOUT;
 use crate::calls::Held;
 use crate::world::World;
 use highwater::{BackupOptions, Database, Error, Options, Result, Schema, Type, values};
@@ -42,7 +42,7 @@ impl Child {
         loop {
             // SAFETY: the kernel writes one number through the pointer, which outlives the call.
             match unsafe { libc::waitpid(self.0, &raw mut status, libc::WNOHANG) } {
-                0 if begin.elapsed() < PATIENCE => thread::sleep(Duration::from_millis(1)),
+                0 if begin.elapsed() < TIMEOUT => thread::sleep(Duration::from_millis(1)),
                 0 => {
                     // SAFETY: it is this process's child, and was not waited for.
                     unsafe { libc::kill(self.0, libc::SIGKILL) };
@@ -105,7 +105,7 @@ fn try_everything(world: &World, held: Vec<Held>) -> i32 {
     ALL_WELL
 }
 
-/// A child tries everything and drops its handles; the parent goes on and commits. Gives back what is held.
+/// A child tries everything and drops its handles; the parent goes on and commits. Releases what is held.
 pub fn is_refused_everything(world: &mut World, held: Vec<Held>, what: &str) -> Vec<Held> {
     let mut both = Some(held);
     let child = fork(|| {
@@ -135,7 +135,7 @@ fn a_child_that_lives_on_is_in_nobodys_way() {
         // A database of its own.
         let options = Options { buffer_pool_size: 2 << 20, ..Options::default() };
         let own = Database::open(folder.join("own"), options).and_then(Database::close);
-        // Until the parent has let go of its end.
+        // Until the parent has release its end.
         let _ = std::io::Read::read(&mut ended, &mut [0]);
         if own.is_ok() { code } else { 60 }
     });

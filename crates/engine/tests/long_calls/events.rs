@@ -31,7 +31,7 @@ impl Outcome {
     }
 }
 
-/// Lets the event happen while the thread makes its call; gives back what of `held` it has not ended.
+/// Lets the event happen while the thread makes its call; releases what of `held` it has not ended.
 type Strike = fn(&mut World, Vec<Held>, &JoinHandle<()>, &str) -> Vec<Held>;
 
 pub struct Event {
@@ -58,7 +58,7 @@ fn close(world: &mut World, held: Vec<Held>, _: &JoinHandle<()>, what: &str) -> 
     held
 }
 
-/// What waits for nobody may come to its end while the database is being closed.
+/// What waits for no transaction may come to its end while the database is being closed.
 fn closed(call: &Call) -> &'static [Outcome] {
     match (call.uses_database, call.waits) {
         (false, _) => WELL,
@@ -82,7 +82,7 @@ fn fail_stop(world: &mut World, held: Vec<Held>, _: &JoinHandle<()>, what: &str)
     }
     let begin = Instant::now();
     while !matches!(world.shared().db.begin(), Err(Error::Poisoned(_))) {
-        assert!(begin.elapsed() < crate::PATIENCE, "nothing was written beside {what}");
+        assert!(begin.elapsed() < crate::TIMEOUT, "nothing was written beside {what}");
         let _ = world.commit();
     }
     held
@@ -100,7 +100,7 @@ fn signal(_: &mut World, held: Vec<Held>, thread: &JoinHandle<()>, _: &str) -> V
     // SAFETY: all fields are integers or may be null; without SA_RESTART system calls end with EINTR.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     action.sa_sigaction = handler;
-    // SAFETY: the handler does nothing; nobody else uses this signal.
+    // SAFETY: the handler does nothing; no other thread uses this signal.
     assert_eq!(unsafe { libc::sigaction(libc::SIGUSR1, &raw const action, std::ptr::null_mut()) }, 0);
     for _ in 0..100 {
         if thread.is_finished() {

@@ -17,13 +17,13 @@ use std::time::{Duration, Instant};
 use world::World;
 
 /// Far longer than anything here takes, on a busy machine too.
-const PATIENCE: Duration = Duration::from_secs(100);
+const TIMEOUT: Duration = Duration::from_secs(100);
 
 /// Runs `run` on a thread; fails if it does not come to its end.
 fn within<R: Send + 'static>(what: &str, run: impl FnOnce() -> R + Send + 'static) -> R {
     let (send, receive) = channel();
     let thread = thread::Builder::new().name(what.to_string()).spawn(move || drop(send.send(run()))).unwrap();
-    match receive.recv_timeout(PATIENCE) {
+    match receive.recv_timeout(TIMEOUT) {
         Ok(result) => result,
         Err(RecvTimeoutError::Timeout) => panic!("{what} did not come to its end"),
         Err(RecvTimeoutError::Disconnected) => std::panic::resume_unwind(thread.join().unwrap_err()),
@@ -45,7 +45,7 @@ fn run(call: &Call, event: &Event) {
     world.reads.speed_up();
     // What it waited for, if it did not end by the event.
     within(&format!("letting go of what {what} waits for"), move || held.into_iter().for_each(calls::Held::let_go));
-    let result = match result.recv_timeout(PATIENCE) {
+    let result = match result.recv_timeout(TIMEOUT) {
         Ok(result) => result,
         Err(RecvTimeoutError::Timeout) => panic!("{what} did not come to its end"),
         Err(RecvTimeoutError::Disconnected) => std::panic::resume_unwind(thread.join().unwrap_err()),

@@ -1,4 +1,4 @@
-//! Backups of a database that nobody changes meanwhile: chains, what is refused, what is damaged.
+//! Backups of a database that does not change meanwhile: chains, what is refused, what is damaged.
 
 use crate::support::{all, await_purge, check_indexes, options, sound};
 use highwater::config::{ChangeBuffering, PageStoreKind};
@@ -361,7 +361,7 @@ fn backed_up() -> (tempfile::TempDir, [PathBuf; 1]) {
     (folder, [backup])
 }
 
-/// What a restore takes away it has made itself; and nobody else's work, be it under way.
+/// What a restore takes away it has made itself; and no other process's work, be it under way.
 #[test]
 fn a_restore_leaves_what_is_not_its_own() {
     let (folder, chain) = backed_up();
@@ -393,7 +393,7 @@ fn a_restore_leaves_what_is_not_its_own() {
     assert_eq!(names.len(), 3, "{names:?}");
 }
 
-/// A restore that ended at any of its steps, whatever it had made, is begun anew.
+/// A restore that ended at any of its steps, whatever it had made, is begun again.
 #[test]
 fn what_an_ended_restore_left_is_taken_away() {
     let (folder, chain) = backed_up();

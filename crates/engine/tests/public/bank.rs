@@ -217,6 +217,6 @@ pub fn check_bank(db: &Database, expected: &[RangeInclusive<u64>]) {
 
 /// From what was acknowledged at one moment to what was at another; the one that was under way then may have been
 /// committed before it was acknowledged.
-pub fn between(least: &[u64], most: &[u64]) -> Vec<RangeInclusive<u64>> {
-    least.iter().zip(most).map(|(least, most)| *least..=*most + 1).collect()
+pub fn between(least: &[u64], max: &[u64]) -> Vec<RangeInclusive<u64>> {
+    least.iter().zip(max).map(|(least, max)| *least..=*max + 1).collect()
 }

@@ -8,7 +8,7 @@ use highwater::{Database, Options, PageNo, Schema, Table, Type, salvage, values}
 use highwater_storage::{MemoryDevice, StorageSet};
 
 const ROWS: u64 = 24_000;
-/// Every so many rows are read and written one by one.
+/// Every Nth row is read and written one by one.
 const EVERY: u64 = 97;
 /// Bytes of a page, and the one that is damaged.
 const PAGE_BYTES: usize = 4096;
@@ -116,9 +116,9 @@ fn met(db: &Database, table: &Table, page: PageNo, every: u64) -> usize {
 /// What a damaged page costs.
 #[derive(Debug, PartialEq, Eq)]
 enum Cost {
-    /// So many calls met it; all others, and all of the other table, were right.
+    /// This many calls met it; all others, and all of the other table, were right.
     Calls(usize),
-    /// The database is not opened, and the error names the page; so many rows of each table can be salvaged.
+    /// The database is not opened, and the error names the page; this many rows of each table can be salvaged.
     Opening { salvaged: Vec<u64> },
 }
 
@@ -156,7 +156,7 @@ fn a_damaged_page_of_each_kind_is_reported_and_costs_what_lies_on_it() {
     let sound = Database::open_storage_idle(set(&files), buffering()).unwrap();
     assert_eq!(met(&sound, &sound.table("big").unwrap(), PageNo(0), EVERY), 0);
     drop(sound);
-    for (page_type, owner, most_met) in [
+    for (page_type, owner, max_met) in [
         ("Leaf", "table big, index PRIMARY", 30),
         ("Leaf", "table big, index by_code", 30),
         ("Inner", "table big, index PRIMARY", calls),
@@ -168,7 +168,7 @@ fn a_damaged_page_of_each_kind_is_reported_and_costs_what_lies_on_it() {
         ("Leaf", "catalog copy", 0),
     ] {
         let cost = with_damage(&files, page_of(&file, page_type, owner));
-        assert!(matches!(cost, Cost::Calls(met) if met <= most_met), "{page_type} of {owner}: {cost:?}");
+        assert!(matches!(cost, Cost::Calls(met) if met <= max_met), "{page_type} of {owner}: {cost:?}");
     }
     let all = vec![ROWS, ROWS / 1000];
     for (page_type, owner, salvaged) in [

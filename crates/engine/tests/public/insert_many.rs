@@ -305,10 +305,10 @@ fn what_a_load_fills_is_written_while_it_goes_on() {
     };
     let written = |db: &Database, least: u64| {
         let until = std::time::Instant::now() + Duration::from_secs(20);
-        while db.stats().pages_flushed_filled < least && std::time::Instant::now() < until {
+        while db.stats().pages_flushed_bulk_load < least && std::time::Instant::now() < until {
             std::thread::sleep(Duration::from_millis(5));
         }
-        db.stats().pages_flushed_filled
+        db.stats().pages_flushed_bulk_load
     };
     let db = loaded((0..20_000).collect());
     let of_rows = written(&db, 1000);
@@ -320,5 +320,5 @@ fn what_a_load_fills_is_written_while_it_goes_on() {
 
     let db = loaded((0..20_000).map(|n| n * 7_919 % 20_000).collect());
     std::thread::sleep(Duration::from_millis(100));
-    assert_eq!(db.stats().pages_flushed_filled, 0);
+    assert_eq!(db.stats().pages_flushed_bulk_load, 0);
 }

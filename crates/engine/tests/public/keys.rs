@@ -218,7 +218,7 @@ fn a_scan_reads_ahead_what_it_will_deliver_and_no_more() {
         db.close().unwrap();
         (stats.pages_read - before, stats.pages_read_ahead)
     };
-    for (rows, limit, backward, least_ahead) in [
+    for (rows, limit, backward, min_ahead) in [
         (1000..=5000, 500, false, 4),
         (1000..=1500, usize::MAX, false, 2),
         (1000..=1500, usize::MAX, true, 2),
@@ -226,7 +226,7 @@ fn a_scan_reads_ahead_what_it_will_deliver_and_no_more() {
     ] {
         let (without, none) = pages(0, rows.clone(), limit, backward);
         let (with, ahead) = pages(8, rows.clone(), limit, backward);
-        assert!(none == 0 && ahead >= least_ahead, "{rows:?}, {limit}: {ahead} ahead");
+        assert!(none == 0 && ahead >= min_ahead, "{rows:?}, {limit}: {ahead} ahead");
         assert!(with <= without + 1, "{rows:?}, {limit}: {with} pages instead of {without}");
     }
 }

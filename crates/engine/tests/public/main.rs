@@ -1,12 +1,12 @@
 //! Tests through the public API, on databases in memory.
 
 mod backup;
-mod backup_beside;
 mod bank;
-mod check_beside;
+mod concurrent_backup;
+mod concurrent_check;
+mod concurrent_ddl;
 mod damaged_pages;
 mod ddl;
-mod ddl_beside;
 mod hot_row;
 mod insert_many;
 mod keys;

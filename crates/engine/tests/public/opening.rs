@@ -31,7 +31,7 @@ fn mistakes_are_errors_that_say_so() {
 }
 
 /// Pages that are freed one by one, and a table that is dropped behind that, leave no owner in the extent maps that
-/// nobody knows.
+/// it is not known.
 #[test]
 fn whoever_owns_pages_has_a_name() {
     let storage = StorageSet::memory();
@@ -117,7 +117,7 @@ fn a_closed_database_stays_closed() {
     assert_eq!(all(&db, &table, "by_name").len(), 1);
 }
 
-/// The store, and the size of its segments, are those of the creation: who asks for others learns of it.
+/// The store, and the size of its segments, are those of the creation: an opening that asks for others is refused.
 #[test]
 fn another_store_than_that_of_the_creation_is_refused() {
     let dir = tempfile::tempdir().unwrap();

@@ -70,14 +70,14 @@ fn segments_are_used_again_and_nothing_is_lost() {
         // How often a page is flushed depends on the threads, and so does how soon segments have to be cleaned.
         for _ in 0..60 {
             change(&db, &table, &mut random, 300).unwrap();
-            if db.stats().segments_cleaned > 1 {
+            if db.stats().store_segments_cleaned > 1 {
                 break;
             }
         }
         let stats = db.stats();
-        assert!(stats.segments_cleaned > 1, "{compression:?}: {} segments cleaned", stats.segments_cleaned);
+        assert!(stats.store_segments_cleaned > 1, "{compression:?}: {} segments cleaned", stats.store_segments_cleaned);
         assert_eq!((stats.bytes_written_doublewrite, stats.doublewrite_syncs), (0, 0));
-        let is_smaller = stats.compressed_bytes_out * 10 < stats.compressed_bytes_in * 8;
+        let is_smaller = stats.store_compressed_bytes_out * 10 < stats.store_compressed_bytes_in * 8;
         assert_eq!(is_smaller, compression != PageCompression::Off);
         check(&db, "before it is closed");
         db.close().unwrap();
@@ -95,7 +95,7 @@ fn segments_are_used_again_and_nothing_is_lost() {
 #[test]
 fn the_room_of_a_dropped_table_is_used_again() {
     let (storage, mut random) = (StorageSet::memory(), fastrand::Rng::with_seed(8));
-    let mut most = 0;
+    let mut max = 0;
     for round in 0..6 {
         let db = Database::open_storage(storage.clone(), out_of_place(PageCompression::Off)).unwrap();
         let table = orders(&db);
@@ -103,9 +103,9 @@ fn the_room_of_a_dropped_table_is_used_again() {
         drop(table);
         let len = storage.data.len_bytes().unwrap();
         if round == 1 {
-            most = len;
+            max = len;
         }
-        assert!(round < 2 || len <= most + most / 4, "round {round}: {len} bytes, {most} after the second");
+        assert!(round < 2 || len <= max + max / 4, "round {round}: {len} bytes, {max} after the second");
         db.drop_table("orders").unwrap();
         check(&db, "after the drop");
         db.close().unwrap();

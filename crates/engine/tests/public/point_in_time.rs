@@ -1,8 +1,8 @@
 //! Databases restored to moments between backups, from backups and the archive of redo.
 
 use crate::backup::{back_up, restore_options};
-use crate::backup_beside;
 use crate::bank::{Bank, CLIENTS, Transfer, check_bank, now_us};
+use crate::concurrent_backup;
 use crate::support::options;
 use highwater::config::{ChangeBuffering, Doublewrite, PageStoreKind};
 use highwater::{Database, DateTime, Options, RestoreOptions, RestoreReport, Until};
@@ -17,9 +17,9 @@ fn variants() -> Vec<Options> {
         doublewrite: Doublewrite::Journal,
         change_buffering: ChangeBuffering::Off,
         page_store: PageStoreKind::InPlace,
-        ..backup_beside::variants()[0].clone()
+        ..concurrent_backup::variants()[0].clone()
     };
-    backup_beside::variants().into_iter().chain([journal]).collect()
+    concurrent_backup::variants().into_iter().chain([journal]).collect()
 }
 
 /// A folder with an archive and backups.
@@ -79,9 +79,9 @@ impl Acknowledged {
                 let behind = |of: &dyn Fn(&Transfer) -> bool| {
                     own().filter(|transfer| of(transfer)).map(|transfer| transfer.number + 1).max().unwrap_or(0)
                 };
-                let (least, most) = (behind(&surely), behind(&perhaps));
-                let is_known = own().any(|transfer| transfer.number == most);
-                least..=if is_known { most } else { most + 1 }
+                let (least, max) = (behind(&surely), behind(&perhaps));
+                let is_known = own().any(|transfer| transfer.number == max);
+                least..=if is_known { max } else { max + 1 }
             })
             .collect()
     }

@@ -46,7 +46,7 @@ struct How {
     limit: Option<usize>,
     locks: u8,
     /// Rows until the closure says stop.
-    most: usize,
+    max: usize,
 }
 
 impl How {
@@ -54,9 +54,9 @@ impl How {
         let index = ["PRIMARY", "PRIMARY", "by_group"][random.usize(..3)];
         let bounds = (index == "PRIMARY" && random.bool()).then(|| [random.u64(..400), random.u64(..400)]);
         let limit = random.bool().then(|| random.usize(..60));
-        let most = if random.bool() { random.usize(1..60) } else { usize::MAX };
+        let max = if random.bool() { random.usize(1..60) } else { usize::MAX };
         let locks = if may_lock { random.u8(..5) } else { 0 };
-        How { index, bounds, reverse: random.bool(), limit, locks, most }
+        How { index, bounds, reverse: random.bool(), limit, locks, max }
     }
 
     fn apply<'s, 'v>(&self, bounds: &'v [[ValueRef<'v>; 1]; 2], scan: Scan<'s, 'v>) -> Scan<'s, 'v> {
@@ -76,13 +76,13 @@ impl How {
         let bounds = [values![low], values![high]];
         let (mut iterated, mut visited) = (Vec::new(), Vec::new());
         begin(&mut |scan| {
-            let rows = self.apply(&bounds, scan).iter().unwrap().take(self.most);
+            let rows = self.apply(&bounds, scan).iter().unwrap().take(self.max);
             iterated = rows.map(|row| row.unwrap().to_values()).collect();
         });
         begin(&mut |scan| {
             let look = |row: RowRef<'_>| {
                 visited.push(row.values().map(ValueRef::to_value).collect::<Vec<_>>());
-                if visited.len() < self.most { Continue(()) } else { Break(()) }
+                if visited.len() < self.max { Continue(()) } else { Break(()) }
             };
             self.apply(&bounds, scan).visit(look).unwrap();
         });

@@ -1,13 +1,13 @@
 //! Cells into rows: medians and spread over the repetitions.
 
-use super::{Cell, Experiment, Measured, Row};
+use super::{Cell, CellResult, Experiment, Row};
 use std::collections::BTreeMap;
 
 /// The rows of measured cells, in the order in which settings first come.
-pub fn rows(experiment: &dyn Experiment, cells: &[(Cell, Measured)]) -> Vec<Row> {
-    let mut groups: Vec<Vec<&(Cell, Measured)>> = Vec::new();
+pub fn rows(experiment: &dyn Experiment, cells: &[(Cell, CellResult)]) -> Vec<Row> {
+    let mut groups: Vec<Vec<&(Cell, CellResult)>> = Vec::new();
     for one in cells {
-        let same = |group: &&mut Vec<&(Cell, Measured)>| is_same_setting(&group[0].0, &one.0);
+        let same = |group: &&mut Vec<&(Cell, CellResult)>| is_same_setting(&group[0].0, &one.0);
         match groups.iter_mut().find(same) {
             Some(group) => group.push(one),
             None => groups.push(vec![one]),
@@ -23,7 +23,7 @@ fn is_same_setting(a: &Cell, b: &Cell) -> bool {
     (&a.subject, &a.device, &a.setting) == (&b.subject, &b.device, &b.setting)
 }
 
-fn row(experiment: &dyn Experiment, group: &[&(Cell, Measured)]) -> Row {
+fn row(experiment: &dyn Experiment, group: &[&(Cell, CellResult)]) -> Row {
     let (cell, first) = group[0];
     let mut values: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for (_, measured) in group {

@@ -14,7 +14,7 @@
 //!    measured it, and the outcome names them all. A build is this program and those that measure for it
 //!    ([`Experiment::programs`]).
 
-use super::{Cell, Experiment, Measured, Metric, Outcome, Plan, report};
+use super::{Cell, CellResult, Experiment, Metric, Outcome, Plan, report};
 use highwater_bench::{Error, Result};
 use highwater_storage::OutputFile;
 use serde::{Deserialize, Serialize};
@@ -116,7 +116,7 @@ impl Identity {
 #[derive(Serialize, Deserialize)]
 struct Finished {
     cell: Cell,
-    measured: Measured,
+    measured: CellResult,
     seconds: f64,
     /// Which build measured it; empty in folders of earlier builds.
     #[serde(default)]
@@ -134,7 +134,7 @@ pub(super) struct Folder {
 /// What is kept of a cell.
 pub(super) enum Kept {
     /// Its values, how many seconds it took, and which build measured it.
-    Measured(Measured, f64, String),
+    Measured(CellResult, f64, String),
     /// Nothing that can be used, and why.
     Unusable(String),
     /// Nothing.
@@ -251,7 +251,7 @@ impl Folder {
     }
 
     /// Keeps a finished cell.
-    pub(super) fn keep(&self, cell: &Cell, measured: &Measured, seconds: f64) -> Result<()> {
+    pub(super) fn keep(&self, cell: &Cell, measured: &CellResult, seconds: f64) -> Result<()> {
         let finished = Finished { cell: cell.clone(), measured: measured.clone(), seconds, build: self.build.clone() };
         write_json(&self.path(cell), &finished)
     }

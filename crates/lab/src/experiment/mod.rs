@@ -18,6 +18,7 @@ mod insert_buffer;
 mod journal_power_cut;
 mod journaled;
 mod judge;
+mod measurement;
 mod metric;
 mod outcome;
 mod page_store;
@@ -32,7 +33,6 @@ mod stall;
 mod stream_journal;
 #[cfg(test)]
 mod testing;
-mod trial;
 mod victim_policy;
 
 pub use crate::measure::{DeviceChoice, Workspace};
@@ -41,7 +41,7 @@ pub use all::{Overview, Part, State, run_all};
 pub use figure::Figure;
 pub use files::{Resume, has_cells, read_outcome, write_outcome};
 pub use metric::{Axis, Info, Metric, Series};
-pub use outcome::{Claim, Measured, Outcome, Row, Verdict};
+pub use outcome::{CellResult, Claim, Outcome, Row, Verdict};
 pub use plan::{Cell, Plan, Scale, Setting, setting};
 pub use registry::{all, find};
 pub use request::Request;
@@ -123,7 +123,7 @@ pub trait Experiment: Sync {
     ///
     /// # Errors
     /// Any error of the measurement; the run stops there and can be resumed.
-    fn measure(&self, plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<Measured>;
+    fn measure(&self, plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<CellResult>;
     /// The paper's figures for this cell's setting, under the names of the measured values; empty if it has none.
     fn paper(&self, _cell: &Cell) -> BTreeMap<String, f64> {
         BTreeMap::new()

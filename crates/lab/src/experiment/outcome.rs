@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 /// What one cell gave.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Measured {
+pub struct CellResult {
     /// Numbers by name; units in the name.
     pub values: BTreeMap<String, f64>,
     /// Series by name: points (x, y).
@@ -22,13 +22,13 @@ pub struct Measured {
     pub info: BTreeMap<String, String>,
 }
 
-impl Measured {
+impl CellResult {
     /// Adds a number; a value that is not a number (not counted, not measured) stays absent.
     pub fn put(&mut self, metric: Metric, value: f64) {
         self.put_named(metric.name(), value);
     }
 
-    /// As [`Measured::put`], for a name that holds a part of the device's.
+    /// As [`CellResult::put`], for a name that holds a part of the device's.
     pub(super) fn put_named(&mut self, name: &str, value: f64) {
         if value.is_finite() {
             self.values.insert(name.to_string(), value);
@@ -101,8 +101,8 @@ impl Row {
     }
 
     /// The greatest over the repetitions: for what must not happen in any of them.
-    pub fn most(&self, metric: Metric) -> f64 {
-        self.spread(metric).map_or_else(|| self.value(metric), |[_, most]| most)
+    pub fn max(&self, metric: Metric) -> f64 {
+        self.spread(metric).map_or_else(|| self.value(metric), |[_, max]| max)
     }
 
     /// A value of each repetition, in order; the median alone where they are not kept.

@@ -8,7 +8,7 @@
 //!    error. What a killed run left there is removed by the next one.
 
 use super::files::{Folder, Kept, Resume, usage, write_outcome};
-use super::{Cell, Experiment, Measured, Outcome, Plan, Workspace, aggregate};
+use super::{Cell, CellResult, Experiment, Outcome, Plan, Workspace, aggregate};
 use crate::measure::Watch;
 use highwater_bench::interrupt;
 use highwater_bench::{Error, Result};
@@ -81,7 +81,7 @@ fn measure_all(
     folder: &Folder,
     builds: &mut BTreeSet<String>,
     watch: &mut dyn Watch,
-) -> Result<Vec<(Cell, Measured)>> {
+) -> Result<Vec<(Cell, CellResult)>> {
     let mut finished = BTreeMap::new();
     for (number, cell) in cells.iter().enumerate() {
         match folder.find(cell)? {
@@ -95,7 +95,7 @@ fn measure_all(
     }
     watch.begin(cells.len(), finished.len());
     let mut pace = Pace { seconds: finished.values().map(|f| f.1).sum(), cells: finished.len() };
-    let mut measured: BTreeMap<usize, Measured> = finished.into_iter().map(|(n, found)| (n, found.0)).collect();
+    let mut measured: BTreeMap<usize, CellResult> = finished.into_iter().map(|(n, found)| (n, found.0)).collect();
     let mut workspace = Workspace::new(&plan.work_dir, watch);
     for (number, cell) in cells.iter().enumerate() {
         if measured.contains_key(&number) {
@@ -119,7 +119,7 @@ fn measure(
     number: usize,
     left: Option<Duration>,
     workspace: &mut Workspace<'_>,
-) -> Result<(Measured, f64)> {
+) -> Result<(CellResult, f64)> {
     interrupt::check()?;
     let text = format!("{} on {}: {}", cell.subject, cell.device, cell.describe());
     workspace.begin_cell(number, &text, left);

@@ -41,14 +41,14 @@ impl Experiment for MadeUp {
     fn cells(&self, plan: &Plan) -> Vec<Cell> {
         plan.cells(&["1", "2"], |size, _| vec![setting([(SIZE, size)])])
     }
-    fn measure(&self, plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<Measured> {
+    fn measure(&self, plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<CellResult> {
         assert_eq!(workspace.work_dir(), plan.work_dir);
         std::fs::write(plan.work_dir.join("data"), "bytes").unwrap();
         if self.fail_at.is_some_and(|id| cell.id.contains(id)) {
             return Err(Error::Data("the disk fell off".into()));
         }
         self.measured.lock().push(cell.id.clone());
-        let mut measured = Measured::default();
+        let mut measured = CellResult::default();
         let size: f64 = cell.get(SIZE).parse().unwrap();
         measured.put(metric::TPS, size * 100.0 + f64::from(cell.repetition));
         Ok(measured)

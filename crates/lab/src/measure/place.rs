@@ -16,12 +16,12 @@
 //!    memory.
 //! 5. On the virtual clock requests to the emulated device, in process, take no time; the device adds the time up. With
 //!    one request at a time, as on a hard disk, that is the time that they would have taken.
-//! 6. An emulated device may be made to measure ([`Fitted`]). Of a server's files only what is not zeros is copied
+//! 6. An emulated device may be made to measure ([`SizedDevice`]). Of a server's files only what is not zeros is copied
 //!    then, so that what is free in them is free on the device.
 //! 7. A place removes what it made when it is closed or dropped.
 
-use super::fitted::{FILE_SYSTEM_BYTES, Fitted, Room};
 use super::ram_disk::RamDisk;
+use super::sized_device::{FILE_SYSTEM_BYTES, Room, SizedDevice};
 use super::template::{self, is_log};
 use super::{DeviceChoice, Workspace};
 use crate::subject::{Files, Installed, Load, Running, Settings, copy_apart, copy_file, copy_sparse};
@@ -44,7 +44,7 @@ const CAPACITY_FACTOR: u64 = 4;
 
 /// What a measurement needs.
 #[derive(Clone, Debug)]
-pub struct Want<'a> {
+pub struct PlaceSpec<'a> {
     /// The subject.
     pub installed: &'a Installed,
     /// What is to be in its tables.
@@ -68,11 +68,11 @@ pub struct Want<'a> {
     /// Options of the subject with which its data are loaded, and the database made.
     pub load_options: &'a BTreeMap<String, String>,
     /// How the data's emulated device is made to measure; none: with ample room.
-    pub fitted: Option<&'a Fitted>,
+    pub sized_device: Option<&'a SizedDevice>,
 }
 
 /// A place, made for one measurement.
-pub struct Place {
+pub struct Testbed {
     data: At,
     log: Option<At>,
     /// Holds a server's system tablespace.
@@ -123,27 +123,27 @@ impl Drop for At {
     }
 }
 
-impl Place {
+impl Testbed {
     /// Makes the place and copies the loaded data there; loads them first if no template has them.
     ///
     /// # Errors
     /// The subject's while it loads, the device's, the file system's.
-    pub fn prepare(workspace: &mut Workspace<'_>, want: &Want<'_>) -> Result<Place> {
-        let room = want.fitted.map(|fitted| room(workspace, want, fitted)).transpose()?;
-        let fitted = want.fitted.zip(room);
-        let template = match fitted.filter(|_| !is_mounted(want)) {
-            Some((fitted, room)) => template::on_device(workspace, want, fitted, room)?,
-            None => template::in_folder(workspace, want)?,
+    pub fn prepare(workspace: &mut Workspace<'_>, spec: &PlaceSpec<'_>) -> Result<Testbed> {
+        let room = spec.sized_device.map(|sized_device| room(workspace, spec, sized_device)).transpose()?;
+        let sized_device = spec.sized_device.zip(room);
+        let template = match sized_device.filter(|_| !is_mounted(spec)) {
+            Some((sized_device, room)) => template::on_device(workspace, spec, sized_device, room)?,
+            None => template::in_folder(workspace, spec)?,
         };
         workspace.step("copying the data")?;
-        let data = match fitted {
-            Some((fitted, room)) => fitted_at(workspace, want, fitted, room)?,
-            None => at(workspace, want, want.device, "data")?,
+        let data = match sized_device {
+            Some((sized_device, room)) => sized_at(workspace, spec, sized_device, room)?,
+            None => at(workspace, spec, spec.device, "data")?,
         };
-        let log = want.log.map(|device| at(workspace, want, device, "log")).transpose()?;
-        let system = want.system_in_memory.then(|| RamDisk::new(&workspace.new_folder("ram"))).transpose()?;
-        let place = Place { data, log, system, installed: want.installed.clone(), settings: want.settings.clone() };
-        place.fill(&template, want.fitted.is_some())?;
+        let log = spec.log.map(|device| at(workspace, spec, device, "log")).transpose()?;
+        let system = spec.system_in_memory.then(|| RamDisk::new(&workspace.new_folder("ram"))).transpose()?;
+        let place = Testbed { data, log, system, installed: spec.installed.clone(), settings: spec.settings.clone() };
+        place.fill(&template, spec.sized_device.is_some())?;
         Ok(place)
     }
 
@@ -222,26 +222,26 @@ impl Place {
 }
 
 /// The room that the loaded pages of the database that decides about it ask for.
-fn room(workspace: &mut Workspace<'_>, want: &Want<'_>, fitted: &Fitted) -> Result<Room> {
+fn room(workspace: &mut Workspace<'_>, spec: &PlaceSpec<'_>, sized_device: &SizedDevice) -> Result<Room> {
     let plain = BTreeMap::new();
-    let sized_by = Want { settings: &fitted.sized_by, load_options: &plain, ..want.clone() };
-    fitted.room(&template::in_folder(workspace, &sized_by)?)
+    let sized_by = PlaceSpec { settings: &sized_device.sized_by, load_options: &plain, ..spec.clone() };
+    sized_device.room(&template::in_folder(workspace, &sized_by)?)
 }
 
 /// The data's part of a place, new and empty, on a device made to measure.
-fn fitted_at(workspace: &mut Workspace<'_>, want: &Want<'_>, fitted: &Fitted, room: Room) -> Result<At> {
-    let (name, time) = (preset_of(want)?, time_mode(want));
-    if !is_mounted(want) {
-        return Ok(At::InProcess(fitted.engine_disk(name, room, redo_room_bytes(want), time)?));
+fn sized_at(workspace: &mut Workspace<'_>, spec: &PlaceSpec<'_>, sized_device: &SizedDevice, room: Room) -> Result<At> {
+    let (name, time) = (preset_of(spec)?, time_mode(spec));
+    if !is_mounted(spec) {
+        return Ok(At::InProcess(sized_device.engine_disk(name, room, redo_room_bytes(spec), time)?));
     }
-    let capacity = (room.data_bytes + want.settings.log_bytes + FILE_SYSTEM_BYTES).next_multiple_of(4096);
-    let disk = fitted.disk(name, capacity, time)?;
-    mounted_at(workspace.new_folder("data"), want, disk, true)
+    let capacity = (room.data_bytes + spec.settings.log_bytes + FILE_SYSTEM_BYTES).next_multiple_of(4096);
+    let disk = sized_device.disk(name, capacity, time)?;
+    mounted_at(workspace.new_folder("data"), spec, disk, true)
 }
 
 /// The emulated device that is made to measure.
-pub(super) fn preset_of<'w>(want: &Want<'w>) -> Result<&'w str> {
-    match want.device {
+pub(super) fn preset_of<'w>(spec: &PlaceSpec<'w>) -> Result<&'w str> {
+    match spec.device {
         DeviceChoice::Preset(name) => Ok(name),
         DeviceChoice::Local => {
             Err(Error::Usage("this machine's disk cannot be made to measure: take an emulated device".into()))
@@ -250,50 +250,50 @@ pub(super) fn preset_of<'w>(want: &Want<'w>) -> Result<&'w str> {
 }
 
 /// A new, empty part of a place.
-fn at(workspace: &mut Workspace<'_>, want: &Want<'_>, device: &DeviceChoice, role: &str) -> Result<At> {
+fn at(workspace: &mut Workspace<'_>, spec: &PlaceSpec<'_>, device: &DeviceChoice, role: &str) -> Result<At> {
     let own = workspace.new_folder(role);
     let DeviceChoice::Preset(name) = device else {
         std::fs::create_dir_all(&own).map_err(|e| Error::file(&own, e))?;
         return Ok(At::Folder(own));
     };
-    let disk = disk_options(want, name, &own)?;
-    if is_mounted(want) {
-        return mounted_at(own, want, disk, false);
+    let disk = disk_options(spec, name, &own)?;
+    if is_mounted(spec) {
+        return mounted_at(own, spec, disk, false);
     }
     let mut options = EngineDiskOptions::new(disk);
-    options.redo_bytes = options.redo_bytes.max(redo_room_bytes(want));
+    options.redo_bytes = options.redo_bytes.max(redo_room_bytes(spec));
     Ok(At::InProcess(EngineDisk::new(&options)?))
 }
 
 /// Whether an emulated device is under a file system.
-fn is_mounted(want: &Want<'_>) -> bool {
-    want.installed.kind.is_server() || want.mounted
+fn is_mounted(spec: &PlaceSpec<'_>) -> bool {
+    spec.installed.kind.is_server() || spec.mounted
 }
 
 /// Room for Highwater's redo log.
-pub(super) fn redo_room_bytes(want: &Want<'_>) -> u64 {
-    want.settings.log_bytes + (1 << 20)
+pub(super) fn redo_room_bytes(spec: &PlaceSpec<'_>) -> u64 {
+    spec.settings.log_bytes + (1 << 20)
 }
 
-fn mounted_at(own: PathBuf, want: &Want<'_>, disk: DiskOptions, discard: bool) -> Result<At> {
+fn mounted_at(own: PathBuf, spec: &PlaceSpec<'_>, disk: DiskOptions, discard: bool) -> Result<At> {
     let mountpoint = own.join("mnt");
     std::fs::create_dir_all(&mountpoint).map_err(|e| Error::file(&mountpoint, e))?;
-    let options = MountOptions { classify: want.classify, discard, ..MountOptions::new(disk, &mountpoint) };
+    let options = MountOptions { classify: spec.classify, discard, ..MountOptions::new(disk, &mountpoint) };
     Ok(At::Mounted(Box::new(Mount::new(&options)?), own))
 }
 
-fn time_mode(want: &Want<'_>) -> TimeMode {
-    if want.virtual_time { TimeMode::Virtual } else { TimeMode::Real }
+fn time_mode(spec: &PlaceSpec<'_>) -> TimeMode {
+    if spec.virtual_time { TimeMode::Virtual } else { TimeMode::Real }
 }
 
-fn disk_options(want: &Want<'_>, preset: &str, own: &Path) -> Result<DiskOptions> {
+fn disk_options(spec: &PlaceSpec<'_>, preset: &str, own: &Path) -> Result<DiskOptions> {
     let config = preset::find(preset)?.config();
     let native = u64::from(config.capacity_blocks()) * 4096;
-    let room = want.data_bytes * CAPACITY_FACTOR + 2 * want.settings.log_bytes;
+    let room = spec.data_bytes * CAPACITY_FACTOR + 2 * spec.settings.log_bytes;
     let capacity = room.max(MIN_CAPACITY_BYTES).next_power_of_two().min(native);
     let mut options = DiskOptions::new(config.scaled_to((capacity / 4096) as u32));
-    options.time = time_mode(want);
-    if want.data_bytes > IN_MEMORY_BYTES {
+    options.time = time_mode(spec);
+    if spec.data_bytes > IN_MEMORY_BYTES {
         std::fs::create_dir_all(own).map_err(|e| Error::file(own, e))?;
         options.backing = Some(own.join("disk"));
     }

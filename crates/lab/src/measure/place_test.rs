@@ -15,14 +15,14 @@ fn settings() -> Settings {
     Settings { buffer_pool_bytes: 8 << 20, log_bytes: 4 << 20, ..Settings::default() }
 }
 
-fn want<'a>(
+fn spec<'a>(
     installed: &'a Installed,
     load: &'a Load,
     settings: &'a Settings,
     load_options: &'a BTreeMap<String, String>,
     device: &'a DeviceChoice,
-) -> Want<'a> {
-    Want {
+) -> PlaceSpec<'a> {
+    PlaceSpec {
         installed,
         load,
         settings,
@@ -34,7 +34,7 @@ fn want<'a>(
         classify: false,
         system_in_memory: false,
         load_options,
-        fitted: None,
+        sized_device: None,
     }
 }
 
@@ -43,13 +43,13 @@ fn want<'a>(
 fn measure(
     device: &DeviceChoice,
     log: Option<&DeviceChoice>,
-    fitted: Option<&Fitted>,
+    sized_device: Option<&SizedDevice>,
     workspace: &mut Workspace<'_>,
 ) -> (Option<Counters>, Option<Counters>) {
     let installed = SubjectKind::Highwater.find().unwrap();
     let (load, settings, options) = (load(), settings(), BTreeMap::new());
-    let want = Want { log, fitted, ..want(&installed, &load, &settings, &options, device) };
-    let place = Place::prepare(workspace, &want).unwrap();
+    let spec = PlaceSpec { log, sized_device, ..spec(&installed, &load, &settings, &options, device) };
+    let place = Testbed::prepare(workspace, &spec).unwrap();
     let before = (place.data_counters(), place.log_counters());
     let running = place.start().unwrap();
     let options = RunOptions { seconds: 0.0, events: 20, ..RunOptions::default() };
@@ -88,7 +88,7 @@ fn a_device_made_to_measure_is_as_large_as_the_data_ask_for() {
     let mut quiet = Quiet;
     let mut workspace = Workspace::new(folder.path(), &mut quiet);
     let preset = DeviceChoice::Preset("datacenter-nvme".into());
-    let fitted = |streams| Fitted {
+    let sized_device = |streams| SizedDevice {
         copies_bytes: 0,
         sized_by: settings(),
         added_bytes: 100 << 20,
@@ -99,7 +99,7 @@ fn a_device_made_to_measure_is_as_large_as_the_data_ask_for() {
         seed: 1,
     };
     for streams in [Streams::Each, Streams::One] {
-        let (data, log) = measure(&preset, None, Some(&fitted(streams)), &mut workspace);
+        let (data, log) = measure(&preset, None, Some(&sized_device(streams)), &mut workspace);
         let data = data.unwrap();
         // The log is on the same device.
         let used = data.streams.iter().filter(|stream| stream.host_blocks > 0).count();
@@ -112,13 +112,13 @@ fn a_device_made_to_measure_is_as_large_as_the_data_ask_for() {
     assert_eq!(left.len(), 2, "{left:?}");
     let (installed, load, settings, options) =
         (SubjectKind::Highwater.find().unwrap(), load(), settings(), BTreeMap::new());
-    let fitted = fitted(Streams::Each);
-    let want = Want { fitted: Some(&fitted), ..want(&installed, &load, &settings, &options, &preset) };
-    let capacity = Place::prepare(&mut workspace, &want).unwrap().data_capacity_bytes().unwrap();
+    let sized_device = sized_device(Streams::Each);
+    let spec = PlaceSpec { sized_device: Some(&sized_device), ..spec(&installed, &load, &settings, &options, &preset) };
+    let capacity = Testbed::prepare(&mut workspace, &spec).unwrap().data_capacity_bytes().unwrap();
     let asked_for = (100 << 20) * 10 / 8 + (5 << 20) + (5 << 20);
     assert!((asked_for..asked_for + (10 << 20)).contains(&capacity), "{capacity}, not {asked_for}");
-    let local = Want { device: &DeviceChoice::Local, ..want };
-    assert!(Place::prepare(&mut workspace, &local).is_err(), "this machine's disk has the size that it has");
+    let local = PlaceSpec { device: &DeviceChoice::Local, ..spec };
+    assert!(Testbed::prepare(&mut workspace, &local).is_err(), "this machine's disk has the size that it has");
 }
 
 #[test]

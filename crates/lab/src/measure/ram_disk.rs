@@ -3,15 +3,15 @@
 //! Rules
 //! 1. It is mounted where the caller says and unmounted when it is closed or dropped, or by the guard if this process
 //!    dies. Only root can mount.
-//! 2. It never takes more than [`MOST_BYTES`].
+//! 2. It never takes more than [`MAX_BYTES`].
 
 use highwater_bench::{Error, Result};
-use highwater_device::guard::{Guard, Thing};
+use highwater_device::guard::{Guard, Guarded};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The size of the ramdisk of the `insert-buffer` document.
-const MOST_BYTES: u64 = 2 << 30;
+const MAX_BYTES: u64 = 2 << 30;
 
 /// A mounted file system in memory.
 pub(super) struct RamDisk {
@@ -26,9 +26,9 @@ impl RamDisk {
         let failed = |e| Error::file(path, e);
         std::fs::create_dir_all(path).map_err(failed)?;
         let mut guard = Guard::new().map_err(|e| Error::file("/bin/sh", e))?;
-        guard.holds(Thing::Mount, path).map_err(|e| Error::file("the pipe to the clean-up shell", e))?;
+        guard.holds(Guarded::Mount, path).map_err(|e| Error::file("the pipe to the clean-up shell", e))?;
         let mut disk = RamDisk { path: path.into(), guard, mounted: false };
-        run(Command::new("mount").args(["-t", "tmpfs", "-o", &format!("size={MOST_BYTES}"), "highwater"]).arg(path))?;
+        run(Command::new("mount").args(["-t", "tmpfs", "-o", &format!("size={MAX_BYTES}"), "highwater"]).arg(path))?;
         disk.mounted = true;
         Ok(disk)
     }

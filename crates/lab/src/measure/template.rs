@@ -2,12 +2,12 @@
 //!
 //! Rules
 //! 1. Data are loaded once. What is on the disk of this machine then is a *template*; nothing runs on it.
-//! 2. For a device made to measure ([`Fitted`]) Highwater loads on a device of that size, so that no file is larger
-//!    than its place there. The template is a copy of what is on it afterwards.
+//! 2. For a device made to measure ([`SizedDevice`]) Highwater loads on a device of that size, so that no file is
+//!    larger than its place there. The template is a copy of what is on it afterwards.
 
 use super::Workspace;
-use super::fitted::{Fitted, Room};
-use super::place::{Want, preset_of, redo_room_bytes};
+use super::place::{PlaceSpec, preset_of, redo_room_bytes};
+use super::sized_device::{Room, SizedDevice};
 use crate::subject::{Files, Load, Running, Settings};
 use highwater_bench::{Error, Result, interrupt};
 use highwater_storage::{Device, Placement, StorageSet};
@@ -24,14 +24,14 @@ const PIECE_BYTES: usize = 1 << 20;
 const FILES: [&str; 3] = ["data", "redo", "doublewrite"];
 
 /// The folder that holds the loaded data; loads them if it is not there yet.
-pub(super) fn in_folder(workspace: &mut Workspace<'_>, want: &Want<'_>) -> Result<PathBuf> {
-    let key = key(want);
+pub(super) fn in_folder(workspace: &mut Workspace<'_>, spec: &PlaceSpec<'_>) -> Result<PathBuf> {
+    let key = key(spec);
     if let Some(folder) = workspace.template(&key) {
         return Ok(folder);
     }
     let folder = workspace.new_folder("template");
     workspace.step("loading the data")?;
-    load(workspace, want, Running::start(want.installed, &Files::in_folder(&folder), &load_settings(want))?)?;
+    load(workspace, spec, Running::start(spec.installed, &Files::in_folder(&folder), &load_settings(spec))?)?;
     workspace.keep_template(key, folder.clone());
     Ok(folder)
 }
@@ -39,18 +39,18 @@ pub(super) fn in_folder(workspace: &mut Workspace<'_>, want: &Want<'_>) -> Resul
 /// The folder with a copy of what is on a device of that room once the data are loaded there.
 pub(super) fn on_device(
     workspace: &mut Workspace<'_>,
-    want: &Want<'_>,
-    fitted: &Fitted,
+    spec: &PlaceSpec<'_>,
+    sized_device: &SizedDevice,
     room: Room,
 ) -> Result<PathBuf> {
-    let key = format!("{} {room:?}", key(want));
+    let key = format!("{} {room:?}", key(spec));
     if let Some(folder) = workspace.template(&key) {
         return Ok(folder);
     }
     let folder = workspace.new_folder("template");
     workspace.step("loading the data")?;
-    let disk = fitted.new_engine_disk(preset_of(want)?, room, redo_room_bytes(want))?;
-    load(workspace, want, Running::on_storage(disk.set(), disk.disk().clone(), &load_settings(want))?)?;
+    let disk = sized_device.new_engine_disk(preset_of(spec)?, room, redo_room_bytes(spec))?;
+    load(workspace, spec, Running::on_storage(disk.set(), disk.disk().clone(), &load_settings(spec))?)?;
     std::fs::create_dir_all(&folder).map_err(|e| Error::file(&folder, e))?;
     let set = disk.set();
     for (name, device) in FILES.into_iter().zip([&set.data, &set.redo, &set.doublewrite]) {
@@ -61,27 +61,27 @@ pub(super) fn on_device(
 }
 
 /// Loads the data into a subject, and stops it.
-fn load(workspace: &mut Workspace<'_>, want: &Want<'_>, running: Running) -> Result<()> {
+fn load(workspace: &mut Workspace<'_>, spec: &PlaceSpec<'_>, running: Running) -> Result<()> {
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
-    let progress = workspace.load(want.load.units());
-    let loaded = running.load(want.load, threads, &*progress);
+    let progress = workspace.load(spec.load.units());
+    let loaded = running.load(spec.load, threads, &*progress);
     let stopped = running.stop();
     loaded?;
     stopped
 }
 
 /// What a template depends on.
-fn key(want: &Want<'_>) -> String {
-    let (kind, page_bytes, log_bytes) = (want.installed.kind, want.settings.page_bytes, load_log_bytes(want));
-    format!("{kind} {log_bytes} {page_bytes} {:?} {:?}", identity(want.load), want.load_options)
+fn key(spec: &PlaceSpec<'_>) -> String {
+    let (kind, page_bytes, log_bytes) = (spec.installed.kind, spec.settings.page_bytes, load_log_bytes(spec));
+    format!("{kind} {log_bytes} {page_bytes} {:?} {:?}", identity(spec.load), spec.load_options)
 }
 
 /// Highwater's log keeps its first size. Servers make a new one when its size changes, but on a device made to measure
 /// there is no room for a larger one.
-fn load_log_bytes(want: &Want<'_>) -> u64 {
-    match want.installed.kind.is_server() && want.fitted.is_none() {
+fn load_log_bytes(spec: &PlaceSpec<'_>) -> u64 {
+    match spec.installed.kind.is_server() && spec.sized_device.is_none() {
         true => SERVER_LOAD_LOG_BYTES,
-        false => want.settings.log_bytes,
+        false => spec.settings.log_bytes,
     }
 }
 
@@ -98,15 +98,15 @@ fn identity(load: &Load) -> String {
 }
 
 /// Settings that load fast: nothing needs to be durable before the end.
-fn load_settings(want: &Want<'_>) -> Settings {
+fn load_settings(spec: &PlaceSpec<'_>) -> Settings {
     Settings {
-        buffer_pool_bytes: (want.data_bytes + want.data_bytes / 4).clamp(64 << 20, 2 << 30),
-        page_bytes: want.settings.page_bytes,
-        log_bytes: load_log_bytes(want),
+        buffer_pool_bytes: (spec.data_bytes + spec.data_bytes / 4).clamp(64 << 20, 2 << 30),
+        page_bytes: spec.settings.page_bytes,
+        log_bytes: load_log_bytes(spec),
         flush_log_at_trx_commit: 0,
         flush_neighbors: "0".into(),
         io_capacity: 20_000,
-        extra: want.load_options.clone(),
+        extra: spec.load_options.clone(),
         ..Settings::default()
     }
 }

@@ -12,14 +12,14 @@
 //!    bottom Zstandard, blocks of 16 KiB. Index and filters are divided, for caches that are small against the data.
 
 use super::{Files, Settings, SubjectKind};
-use highwater::config::{FlushMethod, KnobValue};
+use highwater::config::{FlushMethod, OptionValue};
 use highwater_bench::{Error, Result};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// The folders and files of one server.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct ServerPaths {
     /// Folder of the server program.
     pub(super) base: PathBuf,
     /// The server's data folder.
@@ -33,10 +33,10 @@ pub(super) struct Place {
     pub(super) error_log: PathBuf,
 }
 
-impl Place {
-    pub(super) fn new(base: &Path, files: &Files, run: &Path) -> Place {
+impl ServerPaths {
+    pub(super) fn new(base: &Path, files: &Files, run: &Path) -> ServerPaths {
         let data = files.data.join("db");
-        Place {
+        ServerPaths {
             base: base.into(),
             log: files.log.clone().unwrap_or_else(|| data.clone()),
             system: files.system.clone().unwrap_or_else(|| data.clone()),
@@ -58,7 +58,7 @@ pub(super) type Options = Vec<(String, String)>;
 ///
 /// # Errors
 /// [`Error::Usage`] for a setting that the server does not have.
-pub(super) fn options(kind: SubjectKind, place: &Place, settings: &Settings) -> Result<Options> {
+pub(super) fn options(kind: SubjectKind, place: &ServerPaths, settings: &Settings) -> Result<Options> {
     check(kind, settings)?;
     let mut options = common(place);
     options.extend(match kind {
@@ -95,7 +95,7 @@ fn pairs<const N: usize>(pairs: [(&str, String); N]) -> Options {
     pairs.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
 }
 
-fn common(place: &Place) -> Options {
+fn common(place: &ServerPaths) -> Options {
     let path = |path: &Path| path.display().to_string();
     pairs([
         ("datadir", path(&place.data)),
@@ -124,7 +124,7 @@ fn on(value: bool) -> String {
     if value { "ON" } else { "OFF" }.into()
 }
 
-fn innodb(place: &Place, settings: &Settings) -> Options {
+fn innodb(place: &ServerPaths, settings: &Settings) -> Options {
     pairs([
         ("default_storage_engine", "InnoDB".into()),
         ("innodb_data_home_dir", place.system.display().to_string()),
@@ -145,7 +145,7 @@ fn innodb(place: &Place, settings: &Settings) -> Options {
     ])
 }
 
-fn mysql(place: &Place, settings: &Settings) -> Options {
+fn mysql(place: &ServerPaths, settings: &Settings) -> Options {
     let mut options = pairs([
         ("basedir", place.base.display().to_string()),
         ("lc_messages_dir", place.base.join("share").display().to_string()),
@@ -161,7 +161,7 @@ fn mysql(place: &Place, settings: &Settings) -> Options {
     options
 }
 
-fn mariadb(place: &Place, settings: &Settings) -> Options {
+fn mariadb(place: &ServerPaths, settings: &Settings) -> Options {
     pairs([
         ("innodb_log_group_home_dir", place.log.display().to_string()),
         ("innodb_log_file_size", settings.log_bytes.to_string()),
@@ -215,7 +215,7 @@ mod tests {
 
     fn written(kind: SubjectKind, settings: &Settings) -> BTreeMap<String, String> {
         let files = Files { log: Some("/l".into()), ..Files::in_folder("/d") };
-        let place = Place::new(Path::new("/base"), &files, Path::new("/tmp/highwater-x"));
+        let place = ServerPaths::new(Path::new("/base"), &files, Path::new("/tmp/highwater-x"));
         record(&options(kind, &place, settings).unwrap())
     }
 
@@ -258,7 +258,7 @@ mod tests {
     #[test]
     fn the_system_tablespace_may_lie_apart() {
         let home = |files: &Files| {
-            let place = Place::new(Path::new("/base"), files, Path::new("/tmp/highwater-x"));
+            let place = ServerPaths::new(Path::new("/base"), files, Path::new("/tmp/highwater-x"));
             record(&options(SubjectKind::Mysql, &place, &Settings::default()).unwrap())["innodb_data_home_dir"].clone()
         };
         let files = Files::in_folder("/d");
@@ -275,7 +275,7 @@ mod tests {
 
     #[test]
     fn what_a_server_does_not_have_is_refused() {
-        let place = Place::new(Path::new("/b"), &Files::in_folder("/d"), Path::new("/r"));
+        let place = ServerPaths::new(Path::new("/b"), &Files::in_folder("/d"), Path::new("/r"));
         for (settings, word) in [
             (Settings { flush_neighbors: "auto".into(), ..Settings::default() }, "flush_neighbors=auto"),
             (Settings { page_bytes: 1024, ..Settings::default() }, "1024"),

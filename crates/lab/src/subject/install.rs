@@ -5,7 +5,7 @@
 //!    are searched for in PATH and in the folders of system commands.
 //! 2. The only program started for the search is the server with `--version`.
 
-use super::{SubjectKind, compare};
+use super::{SubjectKind, peer};
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -113,8 +113,8 @@ fn has_plugin(server: &Path, name: &str) -> bool {
 
 /// Looks for a subject.
 pub(super) fn find(kind: SubjectKind) -> Result<Installed, Missing> {
-    if kind.is_compared() {
-        return compare::version(kind).map(|version| Installed { kind, version, programs: None });
+    if kind.is_peer() {
+        return peer::version(kind).map(|version| Installed { kind, version, programs: None });
     }
     if !kind.is_server() {
         return Ok(Installed { kind, version: env!("CARGO_PKG_VERSION").into(), programs: None });

@@ -8,10 +8,10 @@
 //! 4. The same workload code runs on all of them, but sysbench's profiles on servers: those run in the real sysbench.
 
 mod cgroup;
-pub mod compare;
 mod config;
 mod copy;
 mod install;
+pub mod peer;
 mod running;
 mod server;
 mod server_cell;
@@ -26,9 +26,9 @@ pub use running::Running;
 pub use server::Server;
 pub use settings::{Files, Settings};
 
-use compare::Compared;
 use highwater_bench::Error;
-use highwater_bench::compared::Request;
+use highwater_bench::peers::Request;
+use peer::PeerResult;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::Path;
@@ -95,19 +95,19 @@ impl SubjectKind {
     }
 
     /// Whether only `highwater-compare` can measure it.
-    pub fn is_compared(self) -> bool {
+    pub fn is_peer(self) -> bool {
         self != SubjectKind::Highwater && !self.is_server()
     }
 
-    /// Takes one measurement beside other engines, in a memory group of so many bytes; what the program
+    /// Takes one measurement beside other engines, in a memory group of this many bytes; what the program
     /// `highwater-compare` is asked and answers is kept in `folder`.
     ///
     /// # Errors
     /// [`Error::Usage`] for what is not installed; the subject's.
-    pub fn compare(self, request: &Request, limit_bytes: Option<u64>, folder: &Path) -> Result<Compared, Error> {
+    pub fn compare(self, request: &Request, limit_bytes: Option<u64>, folder: &Path) -> Result<PeerResult, Error> {
         match self.is_server() {
             true => server_cell::measure(self, request, limit_bytes),
-            false => compare::measure(request, limit_bytes, folder),
+            false => peer::measure(request, limit_bytes, folder),
         }
     }
 
@@ -130,7 +130,7 @@ impl FromStr for SubjectKind {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<SubjectKind, Error> {
-        let what = || format!("{text:?} is none of {}", SubjectKind::names());
+        let what = || format!("{text:?} is not one of {}", SubjectKind::names());
         SubjectKind::named(text).ok_or_else(|| Error::Usage(what()))
     }
 }

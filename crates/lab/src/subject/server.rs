@@ -9,14 +9,14 @@
 //! 4. Stopping sends SIGTERM, after which the server flushes every page, and kills a server that does not end in time.
 //!    Dropping kills.
 
-use super::config::{self, Options, Place};
+use super::config::{self, Options, ServerPaths};
 use super::copy::{copy_file, copy_folder};
 use super::install::Programs;
 use super::{Files, Installed, MemoryGroup, Settings, SubjectKind};
 use highwater_bench::interrupt;
 use highwater_bench::store::mysql::{Flavor, MysqlStore};
 use highwater_bench::{Error, Result};
-use highwater_device::guard::{Guard, Thing};
+use highwater_device::guard::{Guard, Guarded};
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ pub struct Server {
     kind: SubjectKind,
     version: String,
     sysbench: PathBuf,
-    place: Place,
+    place: ServerPaths,
     config: BTreeMap<String, String>,
     /// Bytes of its log that were there before it started.
     old_log_bytes: usize,
@@ -77,11 +77,11 @@ impl Server {
             log: files.log.as_deref().map(absolute).transpose()?,
             system: files.system.as_deref().map(absolute).transpose()?,
         };
-        let place = Place::new(programs.base(), &files, run.path());
+        let place = ServerPaths::new(programs.base(), &files, run.path());
         let options = config::options(installed.kind, &place, settings)?;
         create(installed.kind, programs, &files, &place, settings)?;
         let mut guard = Guard::new().map_err(|e| Error::file("/bin/sh", e))?;
-        guard.holds(Thing::Folder, run.path()).map_err(no_guard)?;
+        guard.holds(Guarded::Folder, run.path()).map_err(no_guard)?;
         let old_log_bytes = std::fs::metadata(&place.error_log).map_or(0, |about| about.len() as usize);
         let child = spawn(&mut guard, programs, &files, &place, &options, group.as_deref())?;
         let mut config = config::record(&options);
@@ -237,7 +237,7 @@ fn spawn(
     guard: &mut Guard,
     programs: &Programs,
     files: &Files,
-    place: &Place,
+    place: &ServerPaths,
     options: &Options,
     group: Option<&MemoryGroup>,
 ) -> Result<Child> {
@@ -264,7 +264,13 @@ fn as_this_user(command: &mut Command) {
 }
 
 /// Makes the server's data folder unless it is there.
-fn create(kind: SubjectKind, programs: &Programs, files: &Files, place: &Place, settings: &Settings) -> Result<()> {
+fn create(
+    kind: SubjectKind,
+    programs: &Programs,
+    files: &Files,
+    place: &ServerPaths,
+    settings: &Settings,
+) -> Result<()> {
     if place.data.is_dir() {
         return move_log(&place.data, &place.log);
     }

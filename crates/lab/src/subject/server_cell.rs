@@ -6,9 +6,9 @@
 //! 2. What is set is what the engines in a process have: cache, durability. The rest is as the servers' documentation
 //!    says for flash (`docs/results/peers/settings.md`).
 
-use super::compare::Compared;
+use super::peer::PeerResult;
 use super::{Files, Installed, MemoryGroup, Server, Settings, SubjectKind};
-use highwater_bench::compared::{self, Database, Request, sync_folder};
+use highwater_bench::peers::{self, Database, Request, sync_folder};
 use highwater_bench::store::mysql::MysqlStore;
 use highwater_bench::{Error, Result};
 use std::collections::BTreeMap;
@@ -24,16 +24,16 @@ const MAX_DIRTY_PAGES_PCT: u64 = 90;
 const OTHER_CACHES: &str = "1M";
 
 /// Takes one measurement; the server may use `limit_bytes` of memory, page cache included.
-pub(super) fn measure(kind: SubjectKind, request: &Request, limit_bytes: Option<u64>) -> Result<Compared> {
+pub(super) fn measure(kind: SubjectKind, request: &Request, limit_bytes: Option<u64>) -> Result<PeerResult> {
     let installed = kind.find().map_err(|missing| Error::Usage(missing.to_string()))?;
     let (group, memory_limit) = MemoryGroup::where_possible(limit_bytes);
     let group = group.map(Arc::new);
     let mut served = Served { installed, request, group: group.clone(), server: None };
-    let answer = compared::measure(request, &mut served);
+    let answer = peers::measure(request, &mut served);
     drop(served);
     match (answer, group) {
-        (Err(_), Some(group)) if group.has_ended_a_member() => Ok(Compared { answer: None, memory_limit }),
-        (answer, _) => Ok(Compared { answer: Some(answer?), memory_limit }),
+        (Err(_), Some(group)) if group.has_ended_a_member() => Ok(PeerResult { answer: None, memory_limit }),
+        (answer, _) => Ok(PeerResult { answer: Some(answer?), memory_limit }),
     }
 }
 
@@ -104,7 +104,7 @@ fn settings(kind: SubjectKind, request: &Request) -> Settings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use highwater_bench::compared::{Compared as Workload, Task, Verify};
+    use highwater_bench::peers::{PeerWorkload as Workload, Task, Verify};
 
     fn request(cache_bytes: u64, durable: bool) -> Request {
         Request {

@@ -1,7 +1,7 @@
 //! The settings that experiments vary, the same for every subject, with InnoDB's names.
 
 use highwater::Options;
-use highwater::config::{FlushMethod, KnobValue};
+use highwater::config::{FlushMethod, OptionValue};
 use highwater_bench::{Error, Result};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;

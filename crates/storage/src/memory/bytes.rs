@@ -1,7 +1,7 @@
 //! The bytes of a device in memory: what reads see, what is durable, and the changes between.
 
 use super::image::Image;
-use crate::power_cut::{Fate, Guarantees, PendingWrite, SECTOR_BYTES, choose_fates};
+use crate::power_cut::{Guarantees, PendingWrite, SECTOR_BYTES, WriteOutcome, choose_fates};
 use fastrand::Rng;
 use std::collections::BTreeSet;
 
@@ -48,7 +48,7 @@ impl Bytes {
     }
 
     /// What a power cut leaves that gives the unsynced changes these fates.
-    pub(super) fn kept(&self, fates: &[Fate]) -> Image {
+    pub(super) fn kept(&self, fates: &[WriteOutcome]) -> Image {
         assert_eq!(fates.len(), self.unsynced.len(), "a fate for each change");
         let mut image = self.durable.clone();
         for (change, fate) in self.unsynced.iter().zip(fates) {
@@ -63,7 +63,7 @@ impl Bytes {
 }
 
 /// Puts what survives of a write into the image, as far as that reaches.
-fn land(image: &mut Image, at: usize, data: &[u8], fate: &Fate) {
+fn land(image: &mut Image, at: usize, data: &[u8], fate: &WriteOutcome) {
     for kept in fate {
         let (from, to) = (kept.start as usize, image.len().min(kept.end as usize));
         if from < to {

@@ -3,7 +3,7 @@
 use super::bytes::{Bytes, Change};
 use super::image::Image;
 use crate::aligned::is_aligned;
-use crate::power_cut::{Fate, SECTOR_BYTES};
+use crate::power_cut::{SECTOR_BYTES, WriteOutcome};
 use crate::{Device, Placement, Result, StorageError, Write};
 use parking_lot::Mutex;
 use std::io::{Error, ErrorKind};
@@ -59,7 +59,7 @@ impl MemoryDevice {
         Kind { limit_bytes, untorn_bytes, ..Kind::default() }.holding(Bytes::default())
     }
 
-    /// A new, empty device like this one that says it keeps so many lifetimes apart.
+    /// A new, empty device like this one that says it keeps this many lifetimes apart.
     #[must_use]
     pub fn with_lifetime_streams(&self, lifetime_streams: usize) -> MemoryDevice {
         Kind { lifetime_streams, ..self.shared.kind.clone() }.holding(Bytes::default())
@@ -112,7 +112,7 @@ impl MemoryDevice {
         self.shared.bytes.lock().holes.len() as u64 * BLOCK_BYTES
     }
 
-    /// Lets others give back what they use.
+    /// Lets others release what they use.
     pub fn others_leave(&self) {
         self.shared.bytes.lock().others_bytes = 0;
     }
@@ -152,7 +152,7 @@ impl MemoryDevice {
     ///
     /// # Panics
     /// If there is not one fate for each change, or one reaches beyond its write.
-    pub fn cut_to(&self, fates: &[Fate]) -> MemoryDevice {
+    pub fn cut_to(&self, fates: &[WriteOutcome]) -> MemoryDevice {
         let image = self.shared.bytes.lock().kept(fates);
         self.holding_now(image)
     }

@@ -9,7 +9,7 @@ type Chunk = [u8; CHUNK_BYTES];
 
 static ZEROS: Chunk = [0; CHUNK_BYTES];
 
-/// So many bytes. A chunk of zeros need not be there.
+/// This many bytes. A chunk of zeros need not be there.
 #[derive(Clone, Default)]
 pub(super) struct Image {
     len: usize,

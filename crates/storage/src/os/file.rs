@@ -3,7 +3,7 @@
 //! Rules
 //! 1. Growing reserves the blocks first, so that a full disk is an error of `set_len_bytes` and the file keeps the
 //!    length and contents it had. A file system without `fallocate` gets zeros written instead. `reserve` does the same
-//!    for ranges whose blocks were given back; a range whose blocks are all there is reserved even where the file
+//!    for ranges whose blocks were released; a range whose blocks are all there is reserved even where the file
 //!    system refuses to look at it on a full disk. (A file system that writes every block to a new place, such as Btrfs
 //!    or ZFS, can be full at any write, whatever was reserved.)
 //! 2. The first failed sync is final: the kernel forgets which pages it could not write, so every later write and sync
@@ -27,7 +27,7 @@ use super::untorn::{self, Evidence};
 use super::uring::Rings;
 use crate::aligned::is_aligned;
 use crate::{
-    ALIGNMENT_BYTES, AlignedBuf, Device, IoCounts, Owner, Placement, Read, ReadDone, Result, StorageError, Write,
+    ALIGNMENT_BYTES, AlignedBuf, Device, IoCounts, Owner, Placement, Read, ReadCallback, Result, StorageError, Write,
 };
 use parking_lot::Mutex;
 use std::fs::{File, OpenOptions};
@@ -189,7 +189,7 @@ impl FileDevice {
 
     fn reserve_blocks(&self, offset: u64, len: u64) -> std::io::Result<()> {
         match sys::allocate(&self.file, offset, len) {
-            // Where blocks cannot be reserved they cannot be given back either.
+            // Where blocks cannot be reserved they cannot be released either.
             Err(error) if sys::is_unsupported(&error) => return Ok(()),
             // XFS asks for as much free room as the range is long, whatever of it is allocated.
             Err(error) if error.raw_os_error() == Some(libc::ENOSPC) && self.is_within(offset, len) => {}
@@ -292,10 +292,10 @@ impl Device for FileDevice {
         result.map_err(|source| self.error("read", offset, buf.len() as u64, source))
     }
 
-    fn read_batch(&self, reads: &mut [Read<'_>], done: &mut ReadDone<'_>) {
+    fn read_batch(&self, reads: &mut [Read<'_>], done: &mut ReadCallback<'_>) {
         let mut is_told = vec![false; reads.len()];
         let is_aligned = |read: &Read<'_>| self.check_alignment("read", read.offset, read.buf).is_ok();
-        if self.reads_at_once() && reads.len() > 1 && reads.iter().all(is_aligned) {
+        if self.supports_batch_reads() && reads.len() > 1 && reads.iter().all(is_aligned) {
             let ranges: Vec<(u64, usize)> = reads.iter().map(|read| (read.offset, read.buf.len())).collect();
             self.rings.read(&self.file, reads, |index, result| {
                 let (offset, len) = ranges[index];
@@ -309,7 +309,7 @@ impl Device for FileDevice {
         }
     }
 
-    fn reads_at_once(&self) -> bool {
+    fn supports_batch_reads(&self) -> bool {
         self.mode.direct && self.rings.may_be_had() && self.owner.is_this_process()
     }
 

@@ -218,7 +218,7 @@ fn a_reserved_range_has_blocks_again() {
         let folder = tempfile::tempdir().unwrap();
         let device = device(&folder, FileRole::Data, method);
         device.set_len_bytes(4 << 20).unwrap();
-        // What an opening with another flush method may have given back.
+        // What an opening with another flush method may have released.
         super::sys::punch_hole(&device.file, 1 << 20, 2 << 20).unwrap();
         let blocks = || device.file.metadata().unwrap().blocks() * 512;
         let punched = blocks() < 4 << 20;

@@ -88,7 +88,7 @@ pub(super) fn file_size_limit() -> Option<u64> {
 /// Whether a part of the range has no initialized blocks; `false` where the file system cannot tell.
 pub(super) fn has_hole(file: &File, offset: u64, len: u64) -> bool {
     let Ok(from) = libc::off_t::try_from(offset) else { return false };
-    // SAFETY: the descriptor is open while `file` is borrowed; lseek touches no memory of ours. Nobody relies on the
+    // SAFETY: the descriptor is open while `file` is borrowed; lseek touches no memory of ours. No one relies on the
     // file's position: reads and writes name their offsets.
     let hole = unsafe { libc::lseek(file.as_raw_fd(), from, libc::SEEK_HOLE) };
     u64::try_from(hole).is_ok_and(|hole| hole < offset.saturating_add(len))

@@ -27,12 +27,12 @@ pub(super) fn refusal(evidence: Evidence, bytes: usize) -> Option<String> {
         Evidence { limits: Some((_, 0)), .. } => {
             "its device, or the file system on it, promises no untorn writes (statx, STATX_WRITE_ATOMIC)".into()
         }
-        Evidence { limits: Some((least, most)), .. } => {
-            let fits = bytes.is_power_of_two() && (least as usize..=most as usize).contains(&bytes);
+        Evidence { limits: Some((least, max)), .. } => {
+            let fits = bytes.is_power_of_two() && (least as usize..=max as usize).contains(&bytes);
             if fits {
                 return None;
             }
-            format!("its device and file system promise untorn writes of {least} to {most} bytes")
+            format!("its device and file system promise untorn writes of {least} to {max} bytes")
         }
     };
     Some(reason)

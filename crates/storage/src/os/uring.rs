@@ -8,7 +8,7 @@
 //! 4. After a ring that cannot be made, or that fails to take requests, none is used again; the caller reads and writes
 //!    one by one.
 //! 5. After a write that failed no more of its batch are sent. Reads do not depend on each other: all are.
-//! 6. Who is told of a request may panic: that goes on once nothing is in flight any more.
+//! 6. The completion callback of a request may panic: that goes on once nothing is in flight any more.
 
 use crate::{Read, Write};
 use io_uring::{IoUring, Probe, opcode, squeue::Entry, types::Fd};
@@ -200,8 +200,8 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Runs until nothing is in flight. `on_done` hears of each range that is done or has failed, and says whether more
-    /// are to be sent.
+    /// Runs until nothing is in flight. `on_done` is called with each range that is done or has failed, and says
+    /// whether more are to be sent.
     fn run(&mut self, ring: &mut IoUring, mut on_done: impl FnMut(usize, Result<(), Error>) -> bool) {
         loop {
             self.push(ring);
@@ -225,7 +225,7 @@ impl<'a> Batch<'a> {
         while !queue.is_full() && self.in_flight < self.depth {
             let Some(index) = self.to_send.pop() else { return };
             // SAFETY: the buffer and the file are borrowed until `run` returns, which is after the completion of every
-            // request was reaped (`in_flight` is 0). Nobody else uses the buffer of a read meanwhile.
+            // request was reaped (`in_flight` is 0). No other thread uses the buffer of a read meanwhile.
             if unsafe { queue.push(&self.entry(index)) }.is_err() {
                 self.to_send.push(index);
                 return;

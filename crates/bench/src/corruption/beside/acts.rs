@@ -80,7 +80,7 @@ impl Act {
         Ok(Some(folder))
     }
 
-    /// What of it runs beside the load; what must not be.
+    /// What of it runs concurrently with the load; what must not be.
     pub(super) fn beside(self, db: &Database, hurt: Hurt) -> Option<String> {
         let done = match self {
             Act::FullLog => {

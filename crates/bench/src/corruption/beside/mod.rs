@@ -7,7 +7,7 @@
 //! 4. What the act leaves is opened, and everything is read.
 //!
 //! Rules
-//! 1. A life that does not end within [`LONGEST`] hangs: a failure, and so is a panic.
+//! 1. A life that does not end within [`MAX`] hangs: a failure, and so is a panic.
 //! 2. A call answers right or names damage. Only of a lost write rows of the page's own table may be old.
 //! 3. A table of which no page is damaged has every acknowledged commit, whatever the act was.
 //! 4. The declared table says whether the database opens. After a crash it need not either if recovery had to change
@@ -35,7 +35,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 /// A life that takes longer hangs.
-const LONGEST: Duration = Duration::from_secs(120);
+const MAX: Duration = Duration::from_secs(120);
 /// How long the load runs before the damage, and after it.
 const LOAD: Duration = Duration::from_millis(150);
 
@@ -65,8 +65,8 @@ pub struct Lives {
     pub failures: Vec<String>,
 }
 
-/// Lives with the seeds of a range, of copies of these databases in turn, by so many threads; `on_progress` is told how
-/// many have ended. Ends at the first life that hangs.
+/// Lives with the seeds of a range, of copies of these databases in turn, by this many threads; `on_progress` is told
+/// how many have ended. Ends at the first life that hangs.
 ///
 /// # Errors
 /// What keeps a life from beginning.
@@ -76,7 +76,7 @@ pub fn lives(wholes: &[Arc<Whole>], seeds: Range<u64>, mut on_progress: impl FnM
         let whole = Arc::clone(&wholes[(seed % wholes.len() as u64) as usize]);
         let (sender, receiver) = channel();
         std::thread::spawn(move || sender.send(one(&whole, seed)));
-        let Ok(ended) = receiver.recv_timeout(LONGEST) else {
+        let Ok(ended) = receiver.recv_timeout(MAX) else {
             all.failures.push(format!("life {seed}, {}: it hangs", Plan::new(seed)));
             return Ok(all);
         };

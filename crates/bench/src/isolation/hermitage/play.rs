@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Longest time for a schedule to go on.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// Rows: id and value, by id.
@@ -173,7 +173,7 @@ impl<S: Subject> Play<'_, S> {
     }
 
     /// Waits until every session that is not done waits for a lock; or, at the `end`, until all are done.
-    fn settle(&mut self, end: bool) -> Result<()> {
+    fn collect_steps(&mut self, end: bool) -> Result<()> {
         let begun = Instant::now();
         let mut steady = Instant::now();
         loop {
@@ -189,7 +189,7 @@ impl<S: Subject> Play<'_, S> {
                 self.seen.waited.extend(self.sessions.values().filter_map(first));
                 return Ok(());
             }
-            if begun.elapsed() > PATIENCE {
+            if begun.elapsed() > TIMEOUT {
                 return Err(Error::Data(format!("a schedule does not go on: {:?}", self.seen)));
             }
             std::thread::sleep(PAUSE);
@@ -225,9 +225,9 @@ pub fn play<S: Subject>(subject: &mut S, script: &'static Script, setting: Setti
         if let Some(session) = play.sessions.get_mut(session) {
             session.begin(number, *operation);
         }
-        play.settle(false)?;
+        play.collect_steps(false)?;
     }
-    play.settle(true)?;
+    play.collect_steps(true)?;
     for session in std::mem::take(&mut play.sessions).into_values() {
         drop(session.steps);
         session.thread.join().map_err(|_| Error::Data("a session panicked".into()))?;

@@ -179,7 +179,7 @@ impl<'h> Checker<'h> {
                     let number = *number;
                     self.found(Anomaly::Atomicity, &[number], &format!("list {key} has {element}, taken back"));
                 }
-                None => self.found(Anomaly::Atomicity, &[], &format!("list {key} has {element} of nobody")),
+                None => self.found(Anomaly::Atomicity, &[], &format!("list {key} has {element} of no transaction")),
             }
         }
         for (number, transaction) in history.transactions.iter().enumerate().filter(|(_, one)| one.committed) {
@@ -247,7 +247,11 @@ impl<'h> Checker<'h> {
                     return None;
                 }
                 None => {
-                    self.found(Anomaly::Order, &[number], &format!("list {key} was read with {element} of nobody"));
+                    self.found(
+                        Anomaly::Order,
+                        &[number],
+                        &format!("list {key} was read with {element} of no transaction"),
+                    );
                     return None;
                 }
             }

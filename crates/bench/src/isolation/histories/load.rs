@@ -7,7 +7,7 @@
 //!    settings that lose no updates some read the list plainly and write it back.
 //! 3. A list is read by its key, by a scan of all rows, by a scan of the index, forward or backward. What a scan does
 //!    not return is an empty list, except under READ UNCOMMITTED, where a scan may miss rows.
-//! 4. Between steps, and between the rows of a scan, a thread sometimes gives way or sleeps, so that transactions
+//! 4. Between steps, and between the rows of a scan, a thread sometimes yields the CPU or sleeps, so that transactions
 //!    overlap on few processors.
 
 use super::history::{Element, History, Key, Op, Transaction};
@@ -36,7 +36,7 @@ const TAIL: usize = 2;
 const PAD_BYTES: usize = 980;
 const LIST_BYTES: u32 = 60_000;
 /// Most steps of a transaction.
-const MOST_STEPS: u32 = 5;
+const MAX_STEPS: u32 = 5;
 /// A wait as long as this means that a deadlock was not found.
 const LOCK_WAIT_MS: u64 = 20_000;
 
@@ -163,7 +163,7 @@ impl Running<'_, '_> {
 
     /// Notes a part of what a statement has read.
     fn note(&mut self, key: Key, list: Vec<Element>, locked: bool) {
-        // The levels without range locks do not lock what is not there, and let go of what is taken back.
+        // The levels without range locks do not lock what is not there, and release what is taken back.
         let keeps = self.worker.shared.setting >= Setting::RepeatableRead;
         let locked = locked && (keeps || !list.is_empty() && !self.taking_back);
         self.ops.push(Op::Read { key, list, statement: self.statement, locked });
@@ -171,7 +171,7 @@ impl Running<'_, '_> {
 
     /// Whether to commit.
     fn steps(&mut self) -> Step<bool> {
-        for _ in 0..self.worker.rng.u32(1..=MOST_STEPS) {
+        for _ in 0..self.worker.rng.u32(1..=MAX_STEPS) {
             self.worker.pause();
             self.taking_back = false;
             let key = self.key();

@@ -5,7 +5,7 @@
 //! 2. A transaction is START TRANSACTION, its statements, COMMIT or ROLLBACK, under REPEATABLE READ.
 //! 3. `modify` is SELECT ... FOR UPDATE and an UPDATE of the columns put.
 //! 4. Deadlocks and lock wait timeouts come back as the engine's errors of that name, so that callers retry them alike.
-//! 5. After a load the optimizer's statistics are made anew. With those of empty tables MariaDB changes a row by its
+//! 5. After a load the optimizer's statistics are recomputed. With those of empty tables MariaDB changes a row by its
 //!    primary key through a secondary index that has some of the key's columns.
 //! 6. Text columns are `latin1_bin`: one byte a character, compared as bytes. So a key of two VARCHAR(256) stays within
 //!    the 767 bytes that MySQL 5.6 takes, and the sizes are those of the engine. Bytes of UTF-8 pass through unchanged.

@@ -4,7 +4,7 @@
 //! `--rand-spec-pct=1`, `--rand-spec-res=75`, `--rand-pareto-h=0.2`, type `special`); zipfian from the 1.1 line of the
 //! same file (`--rand-zipfian-exp=0.8`), there as rejection-inversion sampling after Hörmann and Derflinger,
 //! "Rejection-inversion to generate variates from monotone discrete distributions" (ACM TOMACS 6.3, 1996). The formulas
-//! are those of the paper and of the documented parameters, written anew.
+//! are those of the paper and of the documented parameters, written again.
 
 use fastrand::Rng;
 

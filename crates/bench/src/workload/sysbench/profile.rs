@@ -5,7 +5,7 @@
 //!    distinct ranges, index updates, non-index updates, delete and insert.
 //! 2. A range is `id BETWEEN n AND n + range_size - 1`; ORDER BY and DISTINCT are done here, as a server would, on
 //!    reused buffers.
-//! 3. The inserted row takes the deleted row's id; its keys are drawn anew. A delete that found nothing is followed by
+//! 3. The inserted row takes the deleted row's id; its keys are drawn again. A delete that found nothing is followed by
 //!    the insert nevertheless; when another client put the row back in between, that is an error to be tried again.
 
 use super::table::{C, K, Strings, indexed_column};

@@ -11,6 +11,7 @@
 
 mod acknowledge;
 mod consistency;
+pub mod ddl_stress;
 mod load;
 mod new_order;
 mod other;
@@ -18,8 +19,7 @@ mod payment;
 mod random;
 mod schema;
 mod terminal;
-pub mod turmoil;
-mod wide;
+mod wide_index_stress;
 
 pub use acknowledge::{Acknowledged, forget, verify};
 pub use terminal::{Kind, Mix};

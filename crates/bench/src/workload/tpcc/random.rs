@@ -109,8 +109,8 @@ mod tests {
             hits[nurand(&mut rng, 1023, 100, 1, 3000) as usize] += 1;
         }
         assert_eq!(hits[0], 0);
-        let most = hits.iter().max().copied().unwrap_or(0);
-        assert!(most > 4 * 100_000 / 3000, "the hottest customer got {most} of 100000");
+        let max = hits.iter().max().copied().unwrap_or(0);
+        assert!(max > 4 * 100_000 / 3000, "the hottest customer got {max} of 100000");
     }
 
     #[test]

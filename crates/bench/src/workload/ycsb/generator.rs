@@ -126,15 +126,15 @@ mod tests {
     #[test]
     fn the_popular_ones_stay_while_records_are_inserted() {
         let zipfian = Zipfian::new(1_000);
-        let most_popular = |records| {
+        let max_popular = |records| {
             let (mut rng, mut hits) = (rng(3, 0), [0u32; 1_100]);
             (0..100_000).for_each(|_| hits[zipfian.scrambled(&mut rng, records, 1_100) as usize] += 1);
             assert!(hits[records as usize..].iter().all(|&hits| hits == 0));
             assert!(hits[records as usize - 1] > 0, "the newest is drawn too");
             hits.iter().zip(0..).max().map(|(_, record)| record)
         };
-        let first: Option<u64> = most_popular(1_000);
-        assert!((1_001..1_020).all(|records| most_popular(records) == first));
+        let first: Option<u64> = max_popular(1_000);
+        assert!((1_001..1_020).all(|records| max_popular(records) == first));
     }
 
     #[test]

@@ -202,7 +202,7 @@ fn bytes<'b>(start: *const u8, len: usize) -> &'b [u8] {
     if len == 0 {
         return b"";
     }
-    // SAFETY: the library says that so many bytes are there, and they stay until the cursor moves: callers show them
+    // SAFETY: the library says that this many bytes are there, and they stay until the cursor moves: callers show them
     // and keep nothing.
     unsafe { std::slice::from_raw_parts(start, len) }
 }

@@ -1,7 +1,7 @@
 //! The archive beside power cuts.
 
 use super::segment::time_noted_in;
-use super::{Archive, Begin, Position};
+use super::{Archive, ArchivePosition, Begin};
 use crate::config::Options;
 use crate::db::Database;
 use crate::table::{Schema, Type, ValueRef};
@@ -36,7 +36,7 @@ fn copied(from: &Path, to: &Path) {
 /// The archive has every group from its begin on to `end`; the times that they note.
 fn assert_whole(archive: &Path, id: u64, end: u64, what: &str) -> Vec<u64> {
     let archive = Archive::open(archive, id).unwrap();
-    let position = Position { generation: 2, lsn: Lsn(4080) };
+    let position = ArchivePosition { generation: 2, lsn: Lsn(4080) };
     let mut groups = archive.groups(Begin { position, frame: None }).unwrap();
     let (mut last, mut times) = (position.lsn, Vec::new());
     while let Some(group) = groups.next().unwrap_or_else(|error| panic!("{what}: {error}")) {

@@ -10,8 +10,9 @@
 //! Rules
 //! 1. Only durable redo is archived, in whole groups, each verified. So the archive is never ahead of the database, and
 //!    its contents are a prefix of what the log ever held, but for gaps.
-//! 2. The log keeps redo until the archive has made it durable ([`Reader::Archive`](crate::log::Reader::Archive)).
-//!    Commits do not wait for the archive; writers wait if it is slower than they are by a whole ring.
+//! 2. The log keeps redo until the archive has made it durable
+//!    ([`RedoReader::Archive`](crate::log::RedoReader::Archive)). Commits do not wait for the archive; writers wait if
+//!    it is slower than they are by a whole ring.
 //! 3. At an opening the end of the redo before, which a crash may have left out, is copied out of the ring before a new
 //!    generation may overwrite it. The new generation's first segment is durable before the generation begins, and says
 //!    what it follows. Closing archives all that is left.
@@ -21,7 +22,7 @@
 //! 5. An archive is of one database, by its id; a restored database has another id. One that is ahead of the database
 //!    is refused: the database is an older copy, whose new history must not be mixed with the archived one.
 //! 6. A head is written to a file of another name, synced, and renamed: a segment has a whole head.
-//! 7. Who writes the archive has its folder locked: copies of one database have the same id. An opening believes the
+//! 7. The archiver has the archive's folder locked: copies of one database have the same id. An opening believes the
 //!    end of the archive only after a sync, and as the device has it: a crash, or a failed sync, may have left bytes
 //!    in the page cache that are nowhere else.
 //! 8. Times in the archive never go back, whatever the clock does: an opening looks for the latest one, and the
@@ -40,6 +41,6 @@ mod writer;
 #[cfg(test)]
 mod archive_test;
 
-pub use reader::{Archive, Begin, Group};
-pub use segment::Position;
+pub use reader::{Archive, Begin, RedoGroup};
+pub use segment::ArchivePosition;
 pub use writer::Archiver;

@@ -2,12 +2,12 @@
 //!
 //! Rules
 //! 1. Groups are handed out without a gap from the begin on: a segment that does not follow the one before ends the
-//!    reading with an error that names what is missing. What nobody asks for is not looked at.
-//! 2. Bytes behind the groups of the last segment that do not verify are an error too, not an end: whoever wants to
-//!    stop before them says so.
+//!    reading with an error that names what is missing. What is not asked for is not looked at.
+//! 2. Bytes behind the groups of the last segment that do not verify are an error too, not an end: a thread that wants
+//!    to stop before them says so.
 //! 3. Where archive and backup both have redo, it is the same: the last group of the backup's redo is compared.
 
-use super::segment::{self, Position, Segment};
+use super::segment::{self, ArchiveFile, ArchivePosition};
 use super::writer::check_owner;
 use crate::error::{Error, Result};
 use crate::log::{StreamGroups, format};
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 /// Where the reading begins: the end of a backup.
 #[derive(Clone, Copy, Debug)]
 pub struct Begin {
-    pub position: Position,
+    pub position: ArchivePosition,
     /// The frame of the group that ends there, if the backup has redo.
     pub frame: Option<[u8; 8]>,
 }
@@ -28,12 +28,12 @@ pub struct Begin {
 #[derive(Debug)]
 pub struct Archive {
     dir: PathBuf,
-    segments: Vec<Segment>,
+    segments: Vec<ArchiveFile>,
 }
 
 /// A group of redo.
 #[derive(Clone, Copy, Debug)]
-pub struct Group<'g> {
+pub struct RedoGroup<'g> {
     pub generation: u64,
     pub start: Lsn,
     pub end: Lsn,
@@ -44,7 +44,7 @@ pub struct Group<'g> {
 }
 
 /// Groups, one after the other.
-pub struct Groups<'a> {
+pub struct RedoGroups<'a> {
     archive: &'a Archive,
     begin: Begin,
     /// Number of the segment that is read.
@@ -72,7 +72,7 @@ impl Archive {
     ///
     /// # Errors
     /// [`Error::Incompatible`] if the archive begins later, an I/O error.
-    pub fn groups(&self, begin: Begin) -> Result<Groups<'_>> {
+    pub fn groups(&self, begin: Begin) -> Result<RedoGroups<'_>> {
         let from = begin.position.lsn;
         let Some(number) = self.segments.iter().rposition(|segment| segment.head.start <= from) else {
             let first = self.segments[0].head.start;
@@ -82,16 +82,16 @@ impl Archive {
             )));
         };
         let stream = self.segments[number].groups()?;
-        Ok(Groups { archive: self, begin, number, has_begun: stream.at() == from, stream })
+        Ok(RedoGroups { archive: self, begin, number, has_begun: stream.at() == from, stream })
     }
 }
 
-impl Groups<'_> {
+impl RedoGroups<'_> {
     /// The next group; `None` at the end of the archive.
     ///
     /// # Errors
     /// [`Error::Corrupt`] or [`Error::Incompatible`] names the segment, and the LSNs of what is missing.
-    pub fn next(&mut self) -> Result<Option<Group<'_>>> {
+    pub fn next(&mut self) -> Result<Option<RedoGroup<'_>>> {
         loop {
             if self.is_followed_here() && self.next_segment(None)? {
                 continue;
@@ -115,7 +115,7 @@ impl Groups<'_> {
                 return Err(self.foreign());
             }
             let segment = &self.archive.segments[self.number];
-            return Ok(Some(Group {
+            return Ok(Some(RedoGroup {
                 generation: segment.head.generation,
                 start,
                 end: found,
@@ -140,8 +140,8 @@ impl Groups<'_> {
     }
 
     /// Behind the last group.
-    fn here(&self) -> Position {
-        Position { generation: self.archive.segments[self.number].head.generation, lsn: self.stream.at() }
+    fn here(&self) -> ArchivePosition {
+        ArchivePosition { generation: self.archive.segments[self.number].head.generation, lsn: self.stream.at() }
     }
 
     /// Whether there is nothing behind the backup: it was made of a database that was closed, in the block in which the

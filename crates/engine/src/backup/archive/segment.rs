@@ -24,7 +24,7 @@ const READ_BYTES: usize = 1 << 20;
 
 /// A place in the redo of a database's history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Position {
+pub struct ArchivePosition {
     pub generation: u64,
     pub lsn: Lsn,
 }
@@ -34,12 +34,12 @@ pub struct Head {
     pub database_id: u64,
     pub generation: u64,
     pub start: Lsn,
-    pub follows: Option<Position>,
+    pub follows: Option<ArchivePosition>,
 }
 
 /// A segment of a folder.
 #[derive(Clone, Debug)]
-pub struct Segment {
+pub struct ArchiveFile {
     pub path: PathBuf,
     pub head: Head,
     /// Bytes behind the head.
@@ -70,7 +70,7 @@ impl Head {
         if u32_at(8) != VERSION {
             return Err(format!("it has format {}; this program reads format {VERSION}", u32_at(8)));
         }
-        let follows = Position { generation: u64_at(40), lsn: Lsn(u64_at(48)) };
+        let follows = ArchivePosition { generation: u64_at(40), lsn: Lsn(u64_at(48)) };
         let follows = (follows.generation > 0).then_some(follows);
         Ok(Head { database_id: u64_at(16), generation: u64_at(24), start: Lsn(u64_at(32)), follows })
     }
@@ -95,8 +95,8 @@ pub fn name(start: Lsn) -> String {
     format!("{:020}{SUFFIX}", start.0)
 }
 
-impl Segment {
-    fn open(path: PathBuf) -> Result<Segment> {
+impl ArchiveFile {
+    fn open(path: PathBuf) -> Result<ArchiveFile> {
         let mut file = File::open(&path).map_err(|error| files::failed("open", &path, error))?;
         let len = file.metadata().map_err(|error| files::failed("look at", &path, error))?.len();
         let damaged = |what: String| Error::Corrupt(format!("{} is damaged: {what}", path.display()));
@@ -111,7 +111,7 @@ impl Segment {
         if path.file_name().is_none_or(|found| *found != *name(head.start)) || !is_possible {
             return Err(damaged(format!("it is the segment of LSN {}", head.start)));
         }
-        Ok(Segment { path, head, redo_bytes })
+        Ok(ArchiveFile { path, head, redo_bytes })
     }
 
     /// LSNs, if all of it is sound.
@@ -129,14 +129,14 @@ impl Segment {
     }
 
     /// Makes it durable, and forgets what the page cache has of it, so that it is read as the device has it.
-    pub fn settle(&self) -> Result<()> {
-        let settle = || {
+    pub fn sync_all(&self) -> Result<()> {
+        let sync_all = || {
             let file = File::open(&self.path)?;
             file.sync_all()?;
             forget_cached(&file);
             Ok(())
         };
-        settle().map_err(|error| files::failed("sync", &self.path, error))
+        sync_all().map_err(|error| files::failed("sync", &self.path, error))
     }
 
     /// Where the groups that verify end, and the latest time that they note, 0 for none.
@@ -167,7 +167,7 @@ impl Segment {
 pub fn time_noted_in(mut payload: &[u8]) -> u64 {
     let mut noted_us = 0;
     while let Ok((_, op, bytes)) = PageOp::decode(payload) {
-        if let PageOp::Moment { unix_us, .. } = op {
+        if let PageOp::CommitTime { unix_us, .. } = op {
             noted_us = noted_us.max(unix_us);
         }
         payload = &payload[bytes..];
@@ -179,13 +179,13 @@ pub fn time_noted_in(mut payload: &[u8]) -> u64 {
 ///
 /// # Errors
 /// [`Error::Usage`] if it holds other files and no segment; [`Error::Corrupt`] names a segment without a sound head.
-pub fn list(dir: &Path) -> Result<Vec<Segment>> {
+pub fn list(dir: &Path) -> Result<Vec<ArchiveFile>> {
     let failed = |error| files::failed("look at", dir, error);
     let (mut segments, mut others) = (Vec::new(), 0);
     for entry in std::fs::read_dir(dir).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
         match path.file_name().and_then(|name| name.to_str()) {
-            Some(name) if name.ends_with(SUFFIX) => segments.push(Segment::open(path)?),
+            Some(name) if name.ends_with(SUFFIX) => segments.push(ArchiveFile::open(path)?),
             Some(NEW) => {}
             _ => others += 1,
         }

@@ -1,10 +1,10 @@
 //! Following the log. The rules are those of [`super`].
 
 use super::super::files;
-use super::segment::{self, Head, Position, Segment};
+use super::segment::{self, ArchiveFile, ArchivePosition, Head};
 use crate::error::{Error, Result};
 use crate::log::format::FRAME_BYTES;
-use crate::log::{Kept, Log, Reader, Scan, whole_groups};
+use crate::log::{KeptRedo, Log, RecoveryScan, RedoReader, whole_groups};
 use crate::stats::Stats;
 use crate::types::Lsn;
 use highwater_storage::{FolderLock, OpenError, forget_cached, lock_alone};
@@ -25,9 +25,9 @@ pub struct Archiver {
     dir: PathBuf,
     database_id: u64,
     /// The end of what is durable in the archive; `None` if there is nothing, or a gap follows.
-    end: Option<Position>,
+    end: Option<ArchivePosition>,
     /// What the segment follows that begins at the archive's end and is empty: it will be replaced.
-    empty_follows: Option<Option<Position>>,
+    empty_follows: Option<Option<ArchivePosition>>,
     open: Option<Open>,
     kept: Option<Following>,
     problem: Option<String>,
@@ -46,7 +46,7 @@ struct Open {
 /// The log that is followed.
 struct Following {
     log: Arc<Log>,
-    kept: Kept<Arc<Log>>,
+    kept: KeptRedo<Arc<Log>>,
     stats: Arc<Stats>,
     generation: u64,
     /// Read, and not written: the begin of a group.
@@ -82,14 +82,14 @@ impl Archiver {
         let segments = segment::list(dir)?;
         check_owner(dir, &segments, database_id)?;
         let Some(last) = segments.last() else { return Ok(archiver) };
-        last.settle()?;
+        last.sync_all()?;
         files::sync_folder(dir)?;
         let (end, noted_us) = last.end()?;
         archiver.noted_us = latest_time(noted_us, &segments)?;
         if end < last.lsns().end {
             last.cut(end)?;
         }
-        archiver.end = Some(Position { generation: last.head.generation, lsn: end });
+        archiver.end = Some(ArchivePosition { generation: last.head.generation, lsn: end });
         archiver.empty_follows = (end == last.head.start).then_some(last.head.follows);
         Ok(archiver)
     }
@@ -98,7 +98,7 @@ impl Archiver {
     ///
     /// # Errors
     /// [`Error::Incompatible`] if the archive is ahead of the log, an I/O error.
-    pub fn catch_up(&mut self, log: &Log, scan: &Scan, stats: &Stats) -> Result<()> {
+    pub fn catch_up(&mut self, log: &Log, scan: &RecoveryScan, stats: &Stats) -> Result<()> {
         let Some(end) = self.end else { return Ok(()) };
         if self.is_of_a_generation_to_begin(log.next_generation(scan.end_lsn), scan.end_lsn) {
             return Ok(());
@@ -132,7 +132,7 @@ impl Archiver {
         })?;
         self.sync()?;
         self.open = None;
-        self.reached(Position { lsn, ..end });
+        self.reached(ArchivePosition { lsn, ..end });
         Ok(())
     }
 
@@ -148,7 +148,7 @@ impl Archiver {
     ///
     /// # Errors
     /// An I/O error.
-    pub fn begin(&mut self, start: Position) -> Result<()> {
+    pub fn begin(&mut self, start: ArchivePosition) -> Result<()> {
         self.start_segment(start)
     }
 
@@ -157,7 +157,7 @@ impl Archiver {
     /// # Errors
     /// [`Error::Usage`]: it is followed already.
     pub fn follow(&mut self, log: Arc<Log>, stats: Arc<Stats>) -> Result<()> {
-        let kept = Log::keep(log.clone(), Reader::Archive)?;
+        let kept = Log::keep(log.clone(), RedoReader::Archive)?;
         debug_assert_eq!(self.end.map(|end| end.lsn), Some(kept.at()));
         let generation = log.generation();
         self.kept = Some(Following { log, kept, stats, generation, rest: Vec::new(), bytes: Vec::new() });
@@ -213,7 +213,7 @@ impl Archiver {
                 break;
             }
             rest.extend_from_slice(bytes);
-            self.make_room(Position { generation, lsn })?;
+            self.make_room(ArchivePosition { generation, lsn })?;
             let whole = whole_groups(rest, lsn, generation, log.capacity_bytes()).map_err(Error::Corrupt)?;
             self.write(&rest[..whole])?;
             rest.drain(..whole);
@@ -223,14 +223,14 @@ impl Archiver {
         }
         if self.open.is_some() && self.end.is_some_and(|end| end.lsn < lsn) {
             self.sync()?;
-            self.reached(Position { generation, lsn });
-            following.kept.let_go(lsn);
+            self.reached(ArchivePosition { generation, lsn });
+            following.kept.release(lsn);
         }
         Ok(is_more)
     }
 
     /// There is a segment to append to, which is not full.
-    fn make_room(&mut self, at: Position) -> Result<()> {
+    fn make_room(&mut self, at: ArchivePosition) -> Result<()> {
         if self.open.as_ref().is_some_and(|open| open.redo_bytes < SEGMENT_BYTES) {
             return Ok(());
         }
@@ -243,7 +243,7 @@ impl Archiver {
     }
 
     /// Everything before this is durable in the archive.
-    fn reached(&mut self, end: Position) {
+    fn reached(&mut self, end: ArchivePosition) {
         if self.end != Some(end) {
             (self.end, self.empty_follows) = (Some(end), None);
         }
@@ -255,7 +255,7 @@ impl Archiver {
         self.open = None;
         following.rest.clear();
         let durable = following.log.durable_lsn();
-        if let Some(Position { lsn: from, .. }) = self.end {
+        if let Some(ArchivePosition { lsn: from, .. }) = self.end {
             following.kept.go_to(from);
             if (durable.0 - from.0) * GAP_PART.1 <= following.log.capacity_bytes() * GAP_PART.0 {
                 return;
@@ -263,7 +263,7 @@ impl Archiver {
             self.begin_gap(&following.stats, &format!("{error}; the redo from LSN {from} to {durable} is not in it"));
         }
         // The archive goes on behind a gap, wherever it can be written again: until then it keeps nothing.
-        following.kept.let_go(durable);
+        following.kept.release(durable);
         following.kept.go_to(durable);
     }
 
@@ -274,7 +274,7 @@ impl Archiver {
     }
 
     /// Begins a segment at `start`; it follows the archive's end.
-    fn start_segment(&mut self, start: Position) -> Result<()> {
+    fn start_segment(&mut self, start: ArchivePosition) -> Result<()> {
         let replaces_empty = self.end.is_some_and(|end| end.lsn == start.lsn);
         let follows = match self.empty_follows {
             Some(follows) if replaces_empty => follows,
@@ -302,7 +302,7 @@ impl Archiver {
 }
 
 /// Rule 8: `last_us` is what the last segment notes; if it notes nothing, one before it does.
-fn latest_time(last_us: u64, segments: &[Segment]) -> Result<u64> {
+fn latest_time(last_us: u64, segments: &[ArchiveFile]) -> Result<u64> {
     let mut before = segments.iter().rev().skip(1);
     let mut noted_us = last_us;
     while let (0, Some(segment)) = (noted_us, before.next()) {
@@ -320,7 +320,7 @@ fn lock(dir: &Path) -> Result<Option<FolderLock>> {
 }
 
 /// All segments are of this database.
-pub(super) fn check_owner(dir: &Path, segments: &[Segment], database_id: u64) -> Result<()> {
+pub(super) fn check_owner(dir: &Path, segments: &[ArchiveFile], database_id: u64) -> Result<()> {
     match segments.iter().find(|segment| segment.head.database_id != database_id) {
         None => Ok(()),
         Some(segment) => Err(Error::Incompatible(format!(
@@ -334,15 +334,15 @@ pub(super) fn check_owner(dir: &Path, segments: &[Segment], database_id: u64) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::db::core::Core;
-    use crate::testing::small_core;
+    use crate::db::open_parts::OpenParts;
+    use crate::testing::small_parts;
 
     /// Commits are held up only until the gap begins, however long the archive cannot be written; then it goes on.
     #[test]
     fn behind_a_gap_nothing_is_kept() {
-        let (core, folder) = (small_core(), tempfile::tempdir().unwrap());
-        let (log, dir) = (&core.ctx.log, folder.path().join("archive"));
-        let mut archiver = followed(&core, &dir);
+        let (parts, folder) = (small_parts(), tempfile::tempdir().unwrap());
+        let (log, dir) = (&parts.ctx.log, folder.path().join("archive"));
+        let mut archiver = followed(&parts, &dir);
         archiver.open = None;
         std::fs::remove_dir_all(&dir).unwrap();
         std::fs::write(&dir, "not a folder").unwrap();
@@ -354,7 +354,7 @@ mod tests {
         for _ in 0..3 * log.capacity_bytes() / 4000 {
             archive(&mut archiver);
         }
-        assert_eq!(core.ctx.stats.redo_archive_gaps.get(), 1);
+        assert_eq!(parts.ctx.stats.redo_archive_gaps.get(), 1);
         assert!(archiver.problem().is_some_and(|problem| problem.contains("cannot be written")));
         std::fs::remove_file(&dir).unwrap();
         std::fs::create_dir(&dir).unwrap();
@@ -363,12 +363,12 @@ mod tests {
     }
 
     /// Followed from its end on; what is appended is durable.
-    fn followed(core: &Core, dir: &Path) -> Archiver {
-        let log = &core.ctx.log;
+    fn followed(parts: &OpenParts, dir: &Path) -> Archiver {
+        let log = &parts.ctx.log;
         log.flush_to(log.end_lsn()).unwrap();
         let mut archiver = Archiver::open(dir, 7).unwrap();
-        archiver.begin(Position { generation: log.generation(), lsn: log.end_lsn() }).unwrap();
-        archiver.follow(log.clone(), core.ctx.stats.clone()).unwrap();
+        archiver.begin(ArchivePosition { generation: log.generation(), lsn: log.end_lsn() }).unwrap();
+        archiver.follow(log.clone(), parts.ctx.stats.clone()).unwrap();
         archiver
     }
 
@@ -382,9 +382,9 @@ mod tests {
     /// What a failed write left in the middle of a segment hides nothing of what is archived after it.
     #[test]
     fn behind_a_failed_write_the_archive_is_read_on() {
-        let (core, folder) = (small_core(), tempfile::tempdir().unwrap());
-        let (log, dir) = (&core.ctx.log, folder.path().join("archive"));
-        let mut archiver = followed(&core, &dir);
+        let (parts, folder) = (small_parts(), tempfile::tempdir().unwrap());
+        let (log, dir) = (&parts.ctx.log, folder.path().join("archive"));
+        let mut archiver = followed(&parts, &dir);
         let start = archiver.end.unwrap();
         let first = append(log, 400);
         archiver.step();
@@ -395,7 +395,7 @@ mod tests {
         let open = archiver.open.as_mut().unwrap();
         open.file = File::open(&open.path).unwrap();
         archiver.step();
-        assert_eq!((core.ctx.stats.redo_archive_failures.get(), archiver.end.unwrap().lsn), (1, first));
+        assert_eq!((parts.ctx.stats.redo_archive_failures.get(), archiver.end.unwrap().lsn), (1, first));
         archiver.step();
         let last = append(log, 400);
         archiver.step();

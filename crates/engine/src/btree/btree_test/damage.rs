@@ -32,21 +32,21 @@ fn use_everything(fixture: &Fixture, key: &[u8]) -> Vec<Error> {
 
 /// Changes a page on its device while the pool does not hold it: pages are checked when they are read.
 fn damage(fixture: &Fixture, page: PageNo, op: &PageOp<'_>) {
-    let (pool, data) = (&fixture.ctx().pool, &fixture.core.storage().data);
+    let (pool, data) = (&fixture.ctx().pool, &fixture.parts.storage().data);
     pool.flush_all().unwrap();
     pool.evict_all_clean();
     let mut bytes = vec![0; pool.page_bytes()];
     let offset = u64::from(page.0) * bytes.len() as u64;
     data.read_at(offset, &mut bytes).unwrap();
     op.apply(&mut bytes).unwrap();
-    crate::page::header::seal(&mut bytes, page);
+    crate::page::header::stamp(&mut bytes, page);
     data.write_at(offset, &bytes, highwater_storage::Placement::Other).unwrap();
 }
 
 #[test]
 fn damaged_links_are_found_and_end_no_one_up_in_a_loop() {
     let (fixture, pages) = tall_tree();
-    let other = new_tree(&fixture.core, 101);
+    let other = new_tree(&fixture.parts, 101);
     let key = [0, 0, 0, 1];
     for child in [fixture.tree.root(), pages[1], other.root(), PageNo(1), PageNo(3_000_000), pages[pages.len() - 1]] {
         let root = fixture.ctx().pool.fix_s(fixture.tree.root()).unwrap();

@@ -1,17 +1,17 @@
 //! Trees over a small pool in memory: against a map, under threads, and with damaged pages.
 
-mod beside;
 mod damage;
 mod operations;
+mod sibling;
 mod threads;
 
 use super::{BTree, Leaf, Seek};
 use crate::context::Context;
-use crate::db::core::Core;
+use crate::db::open_parts::OpenParts;
 use crate::error::{Error, Result};
 use crate::page::header::PageType;
 use crate::page::{Node, PageOp};
-use crate::testing::{open, small_core, small_options};
+use crate::testing::{open, small_options, small_parts};
 use crate::types::{IndexId, PageNo};
 use fastrand::Rng;
 use highwater_storage::StorageSet;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 pub struct Fixture {
-    pub core: Core,
+    pub parts: OpenParts,
     pub tree: BTree,
 }
 
@@ -28,7 +28,7 @@ pub type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
 
 impl Fixture {
     pub fn new() -> Fixture {
-        Fixture::over(small_core())
+        Fixture::over(small_parts())
     }
 
     pub fn with_page_size(page_size: u64) -> Fixture {
@@ -43,13 +43,13 @@ impl Fixture {
         ))
     }
 
-    pub fn over(core: Core) -> Fixture {
-        let tree = new_tree(&core, 100);
-        Fixture { core, tree }
+    pub fn over(parts: OpenParts) -> Fixture {
+        let tree = new_tree(&parts, 100);
+        Fixture { parts, tree }
     }
 
     pub fn ctx(&self) -> &Context {
-        &self.core.ctx
+        &self.parts.ctx
     }
 
     pub fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
@@ -72,7 +72,7 @@ impl Fixture {
         assert_eq!(report.records, model.len() as u64);
         let mut pages = report.pages;
         pages.sort();
-        assert_eq!(pages, self.core.space.pages_of(self.tree.segment()));
+        assert_eq!(pages, self.parts.space.pages_of(self.tree.segment()));
         let expected: Pairs = model.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
         assert!(forward(self.ctx(), &self.tree, Seek::First) == expected);
         let mut reversed = backward(self.ctx(), &self.tree, Seek::Last);
@@ -88,11 +88,11 @@ impl Fixture {
     }
 }
 
-pub fn new_tree(core: &Core, id: u32) -> BTree {
-    core.space.prepare(&core.ctx).unwrap();
-    let segment = core.space.new_segment();
-    let mut mtr = core.ctx.mtr_with(4096, 1).unwrap();
-    let tree = BTree::create(core.space.clone(), &mut mtr, IndexId(id), segment).unwrap();
+pub fn new_tree(parts: &OpenParts, id: u32) -> BTree {
+    parts.space.prepare(&parts.ctx).unwrap();
+    let segment = parts.space.new_segment();
+    let mut mtr = parts.ctx.mtr_with(4096, 1).unwrap();
+    let tree = BTree::create(parts.space.clone(), &mut mtr, IndexId(id), segment).unwrap();
     mtr.commit();
     tree
 }

@@ -32,7 +32,7 @@ fn random_operations_agree_with_a_map() {
         let keys: Vec<_> = model.keys().cloned().collect();
         keys.iter().for_each(|key| assert!(fixture.delete(key).unwrap()));
         fixture.assert_is(&BTreeMap::new());
-        assert_eq!(fixture.core.space.pages_of(fixture.tree.segment()), vec![fixture.tree.root()]);
+        assert_eq!(fixture.parts.space.pages_of(fixture.tree.segment()), vec![fixture.tree.root()]);
     }
 }
 
@@ -119,19 +119,19 @@ fn random_insertions_fill_pages_as_usual() {
 }
 
 #[test]
-fn a_queue_gives_its_pages_back() {
+fn a_queue_frees_its_pages() {
     let fixture = Fixture::new();
-    let mut most = 0;
+    let mut max = 0;
     for n in 0..30_000u32 {
         fixture.put(&n.to_be_bytes(), b"queued").unwrap();
         if n >= 1000 {
             assert!(fixture.delete(&(n - 1000).to_be_bytes()).unwrap());
         }
         if n % 1000 == 0 {
-            most = most.max(fixture.core.space.pages_of(fixture.tree.segment()).len());
+            max = max.max(fixture.parts.space.pages_of(fixture.tree.segment()).len());
         }
     }
-    assert!(most < 30, "{most} pages for 1000 short records");
+    assert!(max < 30, "{max} pages for 1000 short records");
     assert_eq!(fixture.tree.check(fixture.ctx()).unwrap().problems, vec![]);
 }
 
@@ -243,7 +243,7 @@ fn pages_of_few_large_rows_are_halved_with_the_new_one_counted() {
         model.insert(key, value);
     }
     fixture.assert_is(&model);
-    let pages = fixture.core.space.pages_of(fixture.tree.segment()).len();
+    let pages = fixture.parts.space.pages_of(fixture.tree.segment()).len();
     // 2.29 rows to a page; 2.0 if the new one is not counted.
     assert!(pages < 400 * 100 / 218, "{pages} pages");
 }
@@ -319,12 +319,12 @@ fn keys_with_long_prefixes_find_room() {
         for _ in 0..40 {
             let byte = rng.u8(b'a'..b'g');
             let prefix = if rng.bool() { rng.usize(1..20) } else { prefixes[usize::from(byte - b'a')] };
-            let most = [8, 80, page_bytes][rng.usize(..3)];
+            let max = [8, 80, page_bytes][rng.usize(..3)];
             let (is_run, first) = (rng.bool(), rng.u32(..100_000));
             for number in first..first + rng.u32(1..12) {
                 let number = if is_run { number } else { rng.u32(..100_000) };
                 let key = long(byte, prefix, &format!("{number:06}"));
-                let value_max = most.min(BTree::max_value_bytes(page_bytes, key.len()));
+                let value_max = max.min(BTree::max_value_bytes(page_bytes, key.len()));
                 let value = vec![byte; if rng.bool() { value_max } else { rng.usize(..=value_max) }];
                 fixture.put(&key, &value).unwrap();
                 model.insert(key, value);

@@ -5,7 +5,7 @@ use super::super::{PendingChange, Reached};
 use crate::btree::{BTree, Seek};
 use crate::change_buffer::ChangeBuffer;
 use crate::config::{ChangeBuffering, Options};
-use crate::db::core::Core;
+use crate::db::open_parts::OpenParts;
 use crate::error::Result;
 use crate::mtr::MTR_REDO_BYTES;
 use crate::page::PageOp;
@@ -27,9 +27,9 @@ fn options() -> Options {
 
 /// A tree that is several times the pool, and all of it in the data file.
 pub(super) struct Fixture {
-    pub(super) core: Core,
+    pub(super) parts: OpenParts,
     pub(super) tree: BTree,
-    /// A page of nobody's tree, whose changes fill the log.
+    /// A page that belongs to no tree, whose changes fill the log.
     filler: PageNo,
 }
 
@@ -39,8 +39,8 @@ fn key(n: u64) -> Vec<u8> {
 
 impl Fixture {
     pub(super) fn new() -> Fixture {
-        let core = open(StorageSet::memory(), options());
-        let (ctx, space) = (&core.ctx, &core.space);
+        let parts = open(StorageSet::memory(), options());
+        let (ctx, space) = (&parts.ctx, &parts.space);
         let mut root = None;
         let made = space.with_room(ctx, || {
             let mut mtr = ctx.mtr_with(MTR_REDO_BYTES, 2)?;
@@ -60,19 +60,19 @@ impl Fixture {
         builder.finish().unwrap();
         ctx.pool.flush_all().unwrap();
         ctx.log.checkpoint(ctx.log.end_lsn()).unwrap();
-        Fixture { core, tree, filler }
+        Fixture { parts, tree, filler }
     }
 
     /// The leaf that covers a key; it is not read.
     pub(super) fn leaf_of(&self, key: &[u8]) -> PageNo {
-        self.tree.absent_leaf(&self.core.ctx, key).unwrap().expect("the leaf is out of the pool").page
+        self.tree.non_resident_leaf(&self.parts.ctx, key).unwrap().expect("the leaf is out of the pool").page
     }
 
     /// Damages a page in the data file; gives its bytes.
     pub(super) fn damage(&self, page: PageNo) -> Vec<u8> {
         let at = page.0 as usize * 4096;
         let mut sound = Vec::new();
-        self.core.storage().memory_devices().unwrap()[0].damage(|bytes| {
+        self.parts.storage().memory_devices().unwrap()[0].damage(|bytes| {
             sound.extend_from_slice(&bytes[at..at + 4096]);
             bytes[at + 1000..at + 1400].fill(0xaa);
         });
@@ -82,28 +82,28 @@ impl Fixture {
     /// Gives a page in the data file these bytes.
     pub(super) fn repair(&self, page: PageNo, sound: &[u8]) {
         let at = page.0 as usize * 4096;
-        let devices = self.core.storage().memory_devices().unwrap();
+        let devices = self.parts.storage().memory_devices().unwrap();
         devices[0].damage(|bytes| bytes[at..at + 4096].copy_from_slice(sound));
     }
 
     pub(super) fn has(&self, key: &[u8]) -> bool {
-        self.tree.leaf(&self.core.ctx, Seek::Covers(key)).unwrap().search(key).is_ok()
+        self.tree.leaf(&self.parts.ctx, Seek::Covers(key)).unwrap().search(key).is_ok()
     }
 
     /// A page as it is in the data file.
     pub(super) fn image(&self, page: PageNo) -> Vec<u8> {
         let at = page.0 as usize * 4096;
-        self.core.storage().memory_devices().unwrap()[0].image()[at..at + 4096].to_vec()
+        self.parts.storage().memory_devices().unwrap()[0].image()[at..at + 4096].to_vec()
     }
 
     fn changes(&self) -> &ChangeBuffer {
-        &self.core.changes
+        &self.parts.changes
     }
 
     /// Reads leaves from one end of the tree until those of the other are out of the pool.
     fn read_first_third(&self) {
         for n in (0..KEYS / 3).step_by(5) {
-            drop(self.tree.leaf(&self.core.ctx, Seek::Covers(&key(2 * n))).unwrap());
+            drop(self.tree.leaf(&self.parts.ctx, Seek::Covers(&key(2 * n))).unwrap());
         }
     }
 
@@ -112,7 +112,7 @@ impl Fixture {
         self.read_first_third();
         let keys: Vec<Vec<u8>> = (0..leaves).map(|n| key(2 * (KEYS - 1 - n * 100) + 1)).collect();
         keys.iter().for_each(|key| assert!(self.put(key).unwrap(), "the leaf is in the pool"));
-        assert_eq!(self.core.ctx.stats.change_buffer_ops_buffered.get(), leaves);
+        assert_eq!(self.parts.ctx.stats.change_buffer_ops_buffered.get(), leaves);
         keys
     }
 
@@ -120,10 +120,10 @@ impl Fixture {
     pub(super) fn put(&self, key: &[u8]) -> Result<bool> {
         let pending = PendingChange { change: LeafChange::Put { key, value: b"w" }, trx_id: TxnId(7) };
         loop {
-            match self.changes().reach(self.core.ctx.mtr()?, &self.tree, &pending, || Result::Ok(()))? {
+            match self.changes().reach(self.parts.ctx.mtr()?, &self.tree, &pending, || Result::Ok(()))? {
                 Reached::Leaf(..) => return Ok(false),
                 Reached::Absent(added) => {
-                    if self.changes().settle(&added)? {
+                    if self.changes().make_room_for_added(&added)? {
                         return Ok(true);
                     }
                 }
@@ -133,7 +133,7 @@ impl Fixture {
 
     /// Writes this much of the log's capacity, in per cent.
     pub(super) fn fill_log(&self, pct: u64) {
-        let (ctx, bytes) = (&self.core.ctx, [7; 2000]);
+        let (ctx, bytes) = (&self.parts.ctx, [7; 2000]);
         let end = ctx.log.end_lsn().0 + ctx.log.capacity_bytes() * pct / 100;
         while ctx.log.end_lsn().0 < end {
             let mut mtr = ctx.mtr().unwrap();
@@ -147,36 +147,36 @@ impl Fixture {
 
     /// Moves the checkpoint as far as it may; says where it is.
     pub(super) fn checkpoint(&self) -> Lsn {
-        let (pool, log) = (&self.core.ctx.pool, &self.core.ctx.log);
+        let (pool, log) = (&self.parts.ctx.pool, &self.parts.ctx.log);
         checkpoint(pool, log, checkpoint_target(pool, log)).unwrap();
         log.checkpoint_lsn()
     }
 
     pub(super) fn after_power_cut(&self, seed: u64) -> Fixture {
-        let core = open(self.core.storage().cut(seed), options());
-        let tree = BTree::open(core.space.clone(), TREE, SEGMENT, self.tree.root()).with_free_classes();
-        Fixture { core, tree, filler: self.filler }
+        let parts = open(self.parts.storage().cut(seed), options());
+        let tree = BTree::open(parts.space.clone(), TREE, SEGMENT, self.tree.root()).with_free_classes();
+        Fixture { parts, tree, filler: self.filler }
     }
 
     pub(super) fn assert_has(&self, keys: &[Vec<u8>]) {
-        let records = records(&self.core, &self.tree);
+        let records = records(&self.parts, &self.tree);
         assert_eq!(records.len() as u64, KEYS + keys.len() as u64);
         assert!(keys.iter().all(|key| records.get(key).is_some_and(|value| value == b"w")));
-        assert_free_classes(&self.core.ctx, &self.core.space, &self.tree);
+        assert_free_classes(&self.parts.ctx, &self.parts.space, &self.tree);
     }
 }
 
 #[test]
 fn a_pending_change_holds_the_checkpoint_back_until_it_is_carried_forward() {
     let fixture = Fixture::new();
-    let before = fixture.core.ctx.log.end_lsn();
+    let before = fixture.parts.ctx.log.end_lsn();
     let keys = fixture.make_pending(20);
     fixture.fill_log(60);
     assert_eq!(fixture.checkpoint(), before);
     assert!(!fixture.changes().step().unwrap());
-    let stats = &fixture.core.ctx.stats;
-    assert_eq!((stats.change_buffer_carried_ops.get(), stats.change_buffer_merges.get()), (20, 0));
-    assert!(fixture.checkpoint().0 > before.0 + fixture.core.ctx.log.capacity_bytes() / 2);
+    let stats = &fixture.parts.ctx.stats;
+    assert_eq!((stats.change_buffer_relogged_ops.get(), stats.change_buffer_merges.get()), (20, 0));
+    assert!(fixture.checkpoint().0 > before.0 + fixture.parts.ctx.log.capacity_bytes() / 2);
     fixture.after_power_cut(1).assert_has(&keys);
     fixture.assert_has(&keys);
 }
@@ -209,10 +209,10 @@ fn changes_go_round_the_ring_of_the_log() {
         let more: Vec<Vec<u8>> = (0..20).map(|n| key(2 * (KEYS - 1 - n * 100 - 3 * (turn + 1)) + 1)).collect();
         more.iter().for_each(|key| assert!(fixture.put(key).unwrap()));
         keys.extend(more);
-        fixture.core.ctx.log.flush_to(fixture.core.ctx.log.end_lsn()).unwrap();
+        fixture.parts.ctx.log.flush_to(fixture.parts.ctx.log.end_lsn()).unwrap();
         fixture.after_power_cut(turn).assert_has(&keys);
     }
-    assert!(fixture.core.ctx.stats.change_buffer_carried_ops.get() > 20 * 12);
+    assert!(fixture.parts.ctx.stats.change_buffer_relogged_ops.get() > 20 * 12);
     fixture = fixture.after_power_cut(100);
     fixture.assert_has(&keys);
 }
@@ -223,7 +223,7 @@ fn a_full_log_does_not_stop_the_change_buffer() {
     let fixture = Fixture::new();
     let keys = fixture.make_pending(30);
     fixture.fill_log(60);
-    let log = &fixture.core.ctx.log;
+    let log = &fixture.parts.ctx.log;
     let mut reserved = Vec::new();
     while let Some(reservation) = log.reserve_at_once(1 << 10) {
         reserved.push(reservation);
@@ -239,9 +239,9 @@ fn a_full_log_does_not_stop_the_change_buffer() {
         reserved.clear();
         assert!(left > 0, "it waits for redo space");
     });
-    let stats = &fixture.core.ctx.stats;
-    assert_eq!((stats.change_buffer_carried_ops.get(), stats.change_buffer_merges.get()), (0, 30));
-    fixture.core.ctx.pool.flush_all().unwrap();
+    let stats = &fixture.parts.ctx.stats;
+    assert_eq!((stats.change_buffer_relogged_ops.get(), stats.change_buffer_merges.get()), (0, 30));
+    fixture.parts.ctx.pool.flush_all().unwrap();
     assert_eq!(fixture.checkpoint(), log.end_lsn());
     fixture.assert_has(&keys);
 }

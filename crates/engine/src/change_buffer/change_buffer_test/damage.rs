@@ -6,7 +6,7 @@ use crate::Schema;
 use crate::backup::{BackupOptions, RestoreOptions};
 use crate::config::{MergeAtClose, Options, PageStoreKind};
 use crate::db::Database;
-use crate::db::core::{Core, Manner};
+use crate::db::open_parts::{OpenOverrides, OpenParts};
 use crate::error::Error;
 use crate::page::{PageType, header};
 use crate::txn::TableTrees;
@@ -18,21 +18,21 @@ use std::ops::ControlFlow::Continue;
 use std::time::Duration;
 
 #[test]
-fn a_damaged_leaf_keeps_its_changes_and_holds_nobody_up() {
+fn a_damaged_leaf_keeps_its_changes_and_holds_up_no_thread() {
     let fixture = Fixture::new();
     let keys = fixture.make_pending(20);
     let leaf = fixture.leaf_of(&keys[7]);
     let sound = fixture.damage(leaf);
-    let error = fixture.core.changes.merge_all().unwrap_err();
+    let error = fixture.parts.changes.merge_all().unwrap_err();
     assert!(matches!(&error, Error::CorruptPage { page, .. } if *page == leaf), "{error}");
-    let stats = &fixture.core.ctx.stats;
+    let stats = &fixture.parts.ctx.stats;
     assert_eq!(stats.change_buffer_merges.get(), 19, "the other leaves are merged");
-    assert!(fixture.core.ctx.pool.load(leaf).unwrap_err().to_string().contains(&format!("page {leaf} ")));
+    assert!(fixture.parts.ctx.pool.load(leaf).unwrap_err().to_string().contains(&format!("page {leaf} ")));
     // The checkpoint passes its changes.
     fixture.fill_log(60);
-    fixture.core.changes.step().unwrap();
-    assert_eq!(stats.change_buffer_carried_ops.get(), 1);
-    assert!(fixture.checkpoint().0 > fixture.core.ctx.log.end_lsn().0 - fixture.core.ctx.log.capacity_bytes() / 4);
+    fixture.parts.changes.step().unwrap();
+    assert_eq!(stats.change_buffer_relogged_ops.get(), 1);
+    assert!(fixture.checkpoint().0 > fixture.parts.ctx.log.end_lsn().0 - fixture.parts.ctx.log.capacity_bytes() / 4);
     // The page is put back as it was: its changes are there.
     fixture.repair(leaf, &sound);
     fixture.after_power_cut(3).assert_has(&keys);
@@ -47,10 +47,10 @@ fn a_damaged_leaf_does_not_keep_a_full_log_full() {
     let leaf = fixture.leaf_of(&keys[7]);
     let sound = fixture.damage(leaf);
     fixture.fill_log(60);
-    let (ctx, log) = (&fixture.core.ctx, &fixture.core.ctx.log);
+    let (ctx, log) = (&fixture.parts.ctx, &fixture.parts.ctx.log);
     let reserved: Vec<_> = std::iter::from_fn(|| log.reserve_at_once(1 << 10)).collect();
     std::thread::scope(|scope| {
-        let step = scope.spawn(|| fixture.core.changes.step().unwrap());
+        let step = scope.spawn(|| fixture.parts.changes.step().unwrap());
         (0..1000).take_while(|_| !step.is_finished()).for_each(|_| std::thread::sleep(Duration::from_millis(10)));
         let is_stuck = !step.is_finished();
         drop(reserved);
@@ -66,10 +66,10 @@ fn a_damaged_leaf_does_not_keep_a_full_log_full() {
     // It stays lost, and what is buffered for it then is forgotten when that is noticed.
     assert!(fixture.put(&keys[7]).unwrap());
     let cut = fixture.after_power_cut(3);
-    assert!(cut.core.ctx.pool.load(leaf).unwrap_err().is_lost());
-    assert!(fixture.core.changes.merge_all().unwrap_err().is_lost());
+    assert!(cut.parts.ctx.pool.load(leaf).unwrap_err().is_lost());
+    assert!(fixture.parts.changes.merge_all().unwrap_err().is_lost());
     assert_eq!(stats.change_buffer_discarded_ops.get(), 2);
-    fixture.core.changes.merge_all().unwrap();
+    fixture.parts.changes.merge_all().unwrap();
     assert_ne!(fixture.image(leaf), sound);
 }
 
@@ -84,16 +84,16 @@ fn a_leaf_that_was_lost_at_an_opening_stays_lost() {
         if zeros {
             fixture.repair(leaf, &[0; 4096]);
         }
-        fixture.core.ctx.log.flush_to(fixture.core.ctx.log.end_lsn()).unwrap();
+        fixture.parts.ctx.log.flush_to(fixture.parts.ctx.log.end_lsn()).unwrap();
         let opened = fixture.after_power_cut(3);
-        let load = |fixture: &Fixture, key: &[u8]| fixture.core.ctx.pool.load(fixture.leaf_of(key));
+        let load = |fixture: &Fixture, key: &[u8]| fixture.parts.ctx.pool.load(fixture.leaf_of(key));
         let error = load(&opened, &keys[7]).unwrap_err();
         assert!(error.is_lost() && error.page() == Some(leaf), "{error}");
-        assert_eq!((opened.core.replayed.lost_pages, opened.core.ctx.stats.pages_lost.get()), (1, 1));
+        assert_eq!((opened.parts.replayed.lost_pages, opened.parts.ctx.stats.pages_lost.get()), (1, 1));
         assert!(keys.iter().filter(|key| **key != keys[7]).all(|key| opened.has(key)));
         assert_ne!(opened.image(leaf), sound);
         let again = opened.after_power_cut(4);
-        assert_eq!(again.core.replayed.lost_pages, 0);
+        assert_eq!(again.parts.replayed.lost_pages, 0);
         assert!(load(&again, &keys[7]).unwrap_err().is_lost());
     }
 }
@@ -103,17 +103,17 @@ fn a_leaf_that_was_lost_at_an_opening_stays_lost() {
 fn a_failed_read_at_the_opening_is_tried_once_more() {
     let fixture = Fixture::new();
     let keys = fixture.make_pending(3);
-    fixture.core.ctx.log.flush_to(fixture.core.ctx.log.end_lsn()).unwrap();
-    let image = fixture.core.storage().cut(5);
-    let manner = Manner { recovery_threads: 1, finding_threads: 1, ..Manner::default() };
+    fixture.parts.ctx.log.flush_to(fixture.parts.ctx.log.end_lsn()).unwrap();
+    let image = fixture.parts.storage().cut(5);
+    let overrides = OpenOverrides { recovery_threads: 1, finding_threads: 1, ..OpenOverrides::default() };
     let mut lost = [0, 0];
     for nth in 1..200 {
         for (more, lost) in lost.iter_mut().enumerate() {
             let (storage, faults) = (image.cut(6), Faults::new());
             (0..=more as u64).for_each(|more| faults.fail(Operation::Read, nth + more, FaultKind::ErrorOnce));
             // Where what failed was no leaf the database may refuse to open.
-            let opened = Core::open_in(storage.map(|device| faults.wrap(device)), options(), &manner);
-            *lost += opened.map_or(0, |core| core.replayed.lost_pages);
+            let opened = OpenParts::open_in(storage.map(|device| faults.wrap(device)), options(), &overrides);
+            *lost += opened.map_or(0, |parts| parts.replayed.lost_pages);
         }
     }
     assert_eq!(lost, [0, keys.len()], "leaves lost by one failed read, and by two");
@@ -213,7 +213,7 @@ fn a_database_with_damaged_leaves_and_pending_changes_opens_and_is_repaired() {
     }
 }
 
-/// The redo of the pending changes is there still when nobody needs their leaves any more.
+/// The redo of the pending changes is there still when no thread needs their leaves any more.
 #[test]
 fn a_crash_after_the_repair_or_the_drop_of_damaged_leaves_is_recovered() {
     for page_store in STORES {

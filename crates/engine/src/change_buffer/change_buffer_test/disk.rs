@@ -29,20 +29,20 @@ fn operations_wait_in_a_tree_of_many_pages_and_are_merged() {
     let mut rng = Rng::with_seed(1);
     let (db, mut rows) = filled(StorageSet::memory(), disk(), 20_000, &mut rng);
     let table = db.table("t").unwrap();
-    let mut most_pages = 0;
+    let mut max_pages = 0;
     for _ in 0..300 {
         transact(&db, &table, &mut rows, &mut rng);
-        most_pages = most_pages.max(tree_pages(&db));
+        max_pages = max_pages.max(tree_pages(&db));
     }
     let stats = db.stats();
-    assert!(most_pages > 20, "{most_pages} pages");
+    assert!(max_pages > 20, "{max_pages} pages");
     assert!(stats.change_buffer_ops_buffered > 10_000, "{stats:?}");
     assert!(stats.change_buffer_merges > 100 && stats.change_buffer_merged_inserts > 1000, "{stats:?}");
     assert!(stats.change_buffer_pages_read > 0 && stats.change_buffer_pages_written > 0, "{stats:?}");
     assert_same(&db, &rows, "running");
     let stats = db.stats();
     assert!(stats.change_buffer_merged_deletes > 0 && stats.change_buffer_merged_delete_marks > 0, "{stats:?}");
-    assert_eq!((stats.change_buffer_carried_ops, stats.change_buffer_discarded_ops), (0, 0));
+    assert_eq!((stats.change_buffer_relogged_ops, stats.change_buffer_discarded_ops), (0, 0));
 }
 
 /// Random transactions, until operations wait for more than twenty leaves of this kind.
@@ -162,7 +162,7 @@ fn operations_of_an_index_that_is_being_dropped_are_removed_at_opening() {
         (entry.id, entry.indexes[1].clone())
     };
     transact_until(&db, &mut rows, &mut rng, |leaf| leaf.index == record.tree.id);
-    db.catalog().set_index_state(id, &mut record, crate::table::record::State::Dropping).unwrap();
+    db.catalog().set_index_state(id, &mut record, crate::table::record::ObjectState::Dropping).unwrap();
     let cut = db.storage().cut(1);
     let waiting = db.transactions().changes.all_waiting();
     assert!(waiting.iter().any(|(_, leaf)| leaf.index == record.tree.id));
@@ -192,13 +192,13 @@ fn the_tree_grows_to_its_limit_and_no_further() {
     let mut rng = Rng::with_seed(12);
     let (db, mut rows) = filled(StorageSet::memory(), options, 14_000, &mut rng);
     let table = db.table("t").unwrap();
-    let mut most = 0;
+    let mut max = 0;
     for _ in 0..150 {
         transact(&db, &table, &mut rows, &mut rng);
-        most = tree_pages(&db).max(most);
+        max = tree_pages(&db).max(max);
     }
     // Ten pages; one split may come behind the look at the limit.
-    assert!((5..=12).contains(&most), "{most}");
+    assert!((5..=12).contains(&max), "{max}");
     assert_same(&db, &rows, "running");
     let before = db.stats().change_buffer_ops_buffered;
     (0..20).for_each(|_| transact(&db, &table, &mut rows, &mut rng));

@@ -15,7 +15,7 @@ fn the_smallest_pool_buffers_changes() {
     }
 }
 
-/// A buffer of a hundredth of the pool is full all the time: leaves are merged to make room, nobody waits for ever.
+/// A buffer of a hundredth of the pool is full all the time: leaves are merged to make room, no thread waits for ever.
 #[test]
 fn a_full_buffer_makes_room() {
     for mode in MODES {
@@ -45,7 +45,7 @@ fn changes_are_carried_forward_in_a_small_log() {
         let schema = Schema::new().column("id", Type::U64).column("text", Type::Text(1000)).primary_key(&["id"]);
         let filler = db.create_table("filler", schema).unwrap();
         let mut turns = 0;
-        while db.stats().change_buffer_carried_ops < 300 {
+        while db.stats().change_buffer_relogged_ops < 300 {
             transact(&db, &table, &mut rows, &mut rng);
             let mut txn = db.begin().unwrap();
             let text = "y".repeat(900);
@@ -56,7 +56,7 @@ fn changes_are_carried_forward_in_a_small_log() {
             turns += 1;
             assert!(turns < 400, "{:?}", db.stats());
         }
-        assert!(db.stats().change_buffer_carried_bytes > 1000);
+        assert!(db.stats().change_buffer_relogged_bytes > 1000);
         let cut = db.storage().cut(seed);
         drop((table, filler, db));
         let db = Database::open_storage(cut, options()).unwrap();

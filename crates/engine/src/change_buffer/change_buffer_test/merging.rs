@@ -4,7 +4,7 @@ use super::super::tree::{key_of, value_of};
 use super::super::{PendingChange, Reached};
 use crate::btree::{BTree, Seek};
 use crate::config::{ChangeBuffering, Options};
-use crate::db::core::Core;
+use crate::db::open_parts::OpenParts;
 use crate::mtr::MTR_REDO_BYTES;
 use crate::page::node::LeafChange;
 use crate::testing::{ReadGate, assert_free_classes, open, records, small_options};
@@ -24,7 +24,7 @@ fn key(n: u64) -> Vec<u8> {
 
 /// A tree of which no page is in the pool.
 struct Fixture {
-    core: Core,
+    parts: OpenParts,
     tree: BTree,
     gate: ReadGate,
 }
@@ -32,8 +32,8 @@ struct Fixture {
 impl Fixture {
     fn new() -> Fixture {
         let gate = ReadGate::default();
-        let core = gate.open(options());
-        let (ctx, space) = (&core.ctx, &core.space);
+        let parts = gate.open(options());
+        let (ctx, space) = (&parts.ctx, &parts.space);
         let made = space.with_room(ctx, || {
             let mut mtr = ctx.mtr_with(MTR_REDO_BYTES, 1)?;
             let tree = BTree::create(space.clone(), &mut mtr, TREE, SEGMENT)?;
@@ -44,25 +44,26 @@ impl Fixture {
         let mut builder = tree.builder(ctx, 50, 0);
         (0..KEYS).for_each(|n| builder.push(&key(2 * n), b"v").unwrap());
         builder.finish().unwrap();
-        let fixture = Fixture { core, tree, gate };
+        let fixture = Fixture { parts, tree, gate };
         fixture.evict_all();
         fixture
     }
 
     fn evict_all(&self) {
-        self.core.ctx.pool.flush_all().unwrap();
-        self.core.ctx.pool.evict_all_clean();
+        self.parts.ctx.pool.flush_all().unwrap();
+        self.parts.ctx.pool.evict_all_clean();
     }
 
     /// Makes an operation wait for a new key; its leaf is not in the pool.
     fn put(&self, n: u64) {
         let key = key(n);
         let pending = PendingChange { change: LeafChange::Put { key: &key, value: b"w" }, trx_id: TxnId(7) };
-        let changes = &self.core.changes;
+        let changes = &self.parts.changes;
         loop {
-            match changes.reach(self.core.ctx.mtr().unwrap(), &self.tree, &pending, || crate::Result::Ok(())).unwrap() {
+            match changes.reach(self.parts.ctx.mtr().unwrap(), &self.tree, &pending, || crate::Result::Ok(())).unwrap()
+            {
                 Reached::Leaf(..) => panic!("the leaf is in the pool"),
-                Reached::Absent(added) if changes.settle(&added).unwrap() => return,
+                Reached::Absent(added) if changes.make_room_for_added(&added).unwrap() => return,
                 Reached::Absent(_) => {}
             }
         }
@@ -76,35 +77,35 @@ impl Fixture {
     }
 
     fn assert_has(&self, ns: &[u64]) {
-        let records = records(&self.core, &self.tree);
+        let records = records(&self.parts, &self.tree);
         assert_eq!(records.len(), KEYS as usize + ns.len());
         assert!(ns.iter().all(|n| records.get(&key(*n)).is_some_and(|value| value == b"w")));
-        assert_free_classes(&self.core.ctx, &self.core.space, &self.tree);
-        assert!(self.core.changes.all_waiting().is_empty());
-        assert_eq!(self.core.ctx.stats.change_buffer_merged_inserts.get(), ns.len() as u64);
+        assert_free_classes(&self.parts.ctx, &self.parts.space, &self.tree);
+        assert!(self.parts.changes.all_waiting().is_empty());
+        assert_eq!(self.parts.ctx.stats.change_buffer_merged_inserts.get(), ns.len() as u64);
     }
 }
 
 #[test]
-fn an_unmerged_leaf_is_seen_by_nobody_may_be_evicted_and_is_merged_when_it_is_read_again() {
+fn an_unmerged_leaf_is_not_seen_may_be_evicted_and_is_merged_when_it_is_read_again() {
     let fixture = Fixture::new();
     let ns = fixture.put_everywhere();
-    let pool = &fixture.core.ctx.pool;
-    let leaf = fixture.core.changes.all_waiting()[0].0;
+    let pool = &fixture.parts.ctx.pool;
+    let leaf = fixture.parts.changes.all_waiting()[0].0;
     fixture.evict_all();
     // The merge has to read the tree of operations, and waits there.
-    let root = fixture.core.changes.operation_tree().unwrap().root();
+    let root = fixture.parts.changes.operation_tree().unwrap().root();
     fixture.gate.hold(root, pool.page_bytes());
     std::thread::scope(|scope| {
         let loads = [scope.spawn(|| pool.load(leaf)), scope.spawn(|| pool.load(leaf))];
         fixture.gate.await_reader();
         assert!(pool.is_resident(leaf));
         assert!(pool.optimistic(leaf).is_none() && pool.try_fix_s(leaf).is_none() && pool.try_latch_x(leaf).is_none());
-        assert!(pool.glimpse(leaf, 8).is_none() && pool.pin(leaf).is_none());
-        let waiting = fixture.core.changes.all_waiting().len();
+        assert!(pool.peek_u64(leaf, 8).is_none() && pool.pin(leaf).is_none());
+        let waiting = fixture.parts.changes.all_waiting().len();
         pool.evict_all_clean();
         assert!(!pool.is_resident(leaf));
-        assert_eq!(fixture.core.changes.all_waiting().len(), waiting);
+        assert_eq!(fixture.parts.changes.all_waiting().len(), waiting);
         fixture.gate.let_go();
         loads.into_iter().for_each(|load| load.join().unwrap().unwrap());
     });
@@ -116,13 +117,13 @@ fn an_unmerged_leaf_is_seen_by_nobody_may_be_evicted_and_is_merged_when_it_is_re
 fn merging_everything_reads_a_leaf_again_that_is_evicted_meanwhile() {
     let fixture = Fixture::new();
     let ns = fixture.put_everywhere();
-    let changes = &fixture.core.changes;
+    let changes = &fixture.parts.changes;
     fixture.evict_all();
-    fixture.gate.hold(changes.operation_tree().unwrap().root(), fixture.core.ctx.pool.page_bytes());
+    fixture.gate.hold(changes.operation_tree().unwrap().root(), fixture.parts.ctx.pool.page_bytes());
     std::thread::scope(|scope| {
         let switch = scope.spawn(|| changes.set_mode(ChangeBuffering::Off));
         fixture.gate.await_reader();
-        fixture.core.ctx.pool.evict_all_clean();
+        fixture.parts.ctx.pool.evict_all_clean();
         fixture.gate.let_go();
         switch.join().unwrap().unwrap();
     });
@@ -135,8 +136,8 @@ fn threads_that_load_the_same_unmerged_leaves_merge_each_once() {
     for _ in 0..5 {
         let fixture = Fixture::new();
         let ns = fixture.put_everywhere();
-        let pool = &fixture.core.ctx.pool;
-        let leaves = fixture.core.changes.all_waiting();
+        let pool = &fixture.parts.ctx.pool;
+        let leaves = fixture.parts.changes.all_waiting();
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
@@ -147,7 +148,7 @@ fn threads_that_load_the_same_unmerged_leaves_merge_each_once() {
                 });
             }
         });
-        assert_eq!(fixture.core.ctx.stats.change_buffer_merges.get(), leaves.len() as u64);
+        assert_eq!(fixture.parts.ctx.stats.change_buffer_merges.get(), leaves.len() as u64);
         fixture.assert_has(&ns);
     }
 }
@@ -157,10 +158,10 @@ fn threads_that_load_the_same_unmerged_leaves_merge_each_once() {
 fn an_operation_of_another_index_is_dropped() {
     let fixture = Fixture::new();
     let ns = fixture.put_everywhere();
-    let (leaf, _) = fixture.core.changes.all_waiting()[3];
-    let operations = fixture.core.changes.operation_tree().unwrap();
+    let (leaf, _) = fixture.parts.changes.all_waiting()[3];
+    let operations = fixture.parts.changes.operation_tree().unwrap();
     // One more operation of the leaf, behind the others, of an index that was dropped.
-    let mut mtr = fixture.core.ctx.mtr().unwrap();
+    let mut mtr = fixture.parts.ctx.mtr().unwrap();
     let operation_key = key_of(leaf, 1000);
     let change = LeafChange::Put { key: &key(2 * KEYS), value: b"x" };
     let value = value_of(IndexId(TREE.0 + 1), TxnId(8), &change);
@@ -170,27 +171,27 @@ fn an_operation_of_another_index_is_dropped() {
     mtr.commit();
     fixture.evict_all();
     fixture.assert_has(&ns);
-    assert_eq!(fixture.core.ctx.stats.change_buffer_discarded_ops.get(), 1);
+    assert_eq!(fixture.parts.ctx.stats.change_buffer_discarded_ops.get(), 1);
 }
 
 /// What recovery leaves in the pool is marked as unmerged before it is seen.
 #[test]
 fn a_leaf_that_recovery_has_read_is_merged() {
     let fixture = Fixture::new();
-    let mut mtr = fixture.core.ctx.mtr().unwrap();
+    let mut mtr = fixture.parts.ctx.mtr().unwrap();
     let changed = fixture.tree.leaf_mut(&mut mtr, &key(0)).unwrap();
     let leaf = changed.page_no(&mtr);
     changed.splice(&mut mtr, 0, 0, 1, b"u");
     mtr.commit();
-    fixture.core.ctx.pool.flush_all().unwrap();
-    fixture.core.ctx.pool.evict_all_clean();
+    fixture.parts.ctx.pool.flush_all().unwrap();
+    fixture.parts.ctx.pool.evict_all_clean();
     fixture.put(1);
-    fixture.core.ctx.log.flush_to(fixture.core.ctx.log.end_lsn()).unwrap();
-    let core = open(fixture.core.storage().cut(1), options());
-    assert!(core.ctx.pool.is_resident(leaf), "the redo of its change was applied");
-    assert!(core.ctx.pool.try_fix_s(leaf).is_none());
-    let tree = BTree::open(core.space.clone(), TREE, SEGMENT, fixture.tree.root()).with_free_classes();
-    let first = tree.leaf(&core.ctx, Seek::First).unwrap();
+    fixture.parts.ctx.log.flush_to(fixture.parts.ctx.log.end_lsn()).unwrap();
+    let parts = open(fixture.parts.storage().cut(1), options());
+    assert!(parts.ctx.pool.is_resident(leaf), "the redo of its change was applied");
+    assert!(parts.ctx.pool.try_fix_s(leaf).is_none());
+    let tree = BTree::open(parts.space.clone(), TREE, SEGMENT, fixture.tree.root()).with_free_classes();
+    let first = tree.leaf(&parts.ctx, Seek::First).unwrap();
     assert_eq!((first.page_no(), first.search(&key(1))), (leaf, Ok(1)));
     assert_eq!(first.value(1), b"w");
 }
@@ -200,7 +201,7 @@ fn a_leaf_that_recovery_has_read_is_merged() {
 #[test]
 fn a_merge_that_was_interrupted_goes_on_after_a_crash() {
     let fixture = Fixture::new();
-    let (ctx, changes) = (&fixture.core.ctx, &fixture.core.changes);
+    let (ctx, changes) = (&fixture.parts.ctx, &fixture.parts.changes);
     // Of five leaves, so many that the tree is cut in the middle of one leaf's.
     let ns: Vec<u64> = (0..40).flat_map(|n| (0..5).map(move |part| part * KEYS / 5 + 2 * n + 1)).collect();
     ns.iter().for_each(|n| fixture.put(*n));
@@ -213,29 +214,29 @@ fn a_merge_that_was_interrupted_goes_on_after_a_crash() {
     let cut_leaf =
         changes.all_waiting().into_iter().find_map(|(page, of)| second(page).map(|second| (page, of, second)));
     let (page, before, second) = cut_leaf.expect("the operations of one leaf lie on two leaves of the tree");
-    let promised = |core: &Core| {
-        core.ctx.pool.load(PageNo(1)).unwrap();
-        core.space.least_free_bytes(&core.ctx, page).unwrap()
+    let promised = |parts: &OpenParts| {
+        parts.ctx.pool.load(PageNo(1)).unwrap();
+        parts.space.min_free_bytes(&parts.ctx, page).unwrap()
     };
-    let promised_before = promised(&fixture.core);
+    let promised_before = promised(&fixture.parts);
     fixture.evict_all();
     fixture.gate.hold(second, ctx.pool.page_bytes());
-    let core = std::thread::scope(|scope| {
+    let parts = std::thread::scope(|scope| {
         let load = scope.spawn(|| ctx.pool.load(page));
         fixture.gate.await_reader();
         ctx.log.flush_to(ctx.log.end_lsn()).unwrap();
-        let core = open(fixture.core.storage().cut(3), options());
+        let parts = open(fixture.parts.storage().cut(3), options());
         fixture.gate.let_go();
         load.join().unwrap().unwrap();
-        core
+        parts
     });
-    let left = core.changes.all_waiting().into_iter().find(|(leaf, _)| *leaf == page).unwrap().1;
+    let left = parts.changes.all_waiting().into_iter().find(|(leaf, _)| *leaf == page).unwrap().1;
     assert!(left.count > 0 && left.count < before.count, "{left:?} of {before:?}");
     assert_eq!(left.next, before.next);
-    assert_eq!(promised(&core), promised_before, "the free class counts with what waits");
+    assert_eq!(promised(&parts), promised_before, "the free class counts with what waits");
     fixture.assert_has(&ns);
-    let tree = BTree::open(core.space.clone(), TREE, SEGMENT, fixture.tree.root()).with_free_classes();
-    assert_eq!(records(&core, &tree), records(&fixture.core, &fixture.tree));
-    assert_free_classes(&core.ctx, &core.space, &tree);
-    assert!(core.changes.all_waiting().is_empty());
+    let tree = BTree::open(parts.space.clone(), TREE, SEGMENT, fixture.tree.root()).with_free_classes();
+    assert_eq!(records(&parts, &tree), records(&fixture.parts, &fixture.tree));
+    assert_free_classes(&parts.ctx, &parts.space, &tree);
+    assert!(parts.changes.all_waiting().is_empty());
 }

@@ -7,12 +7,12 @@ use crate::types::TxnId;
 
 /// Removes a key that was looked at under a watch; `meanwhile` happens in between.
 fn remove_watched(fixture: &Fixture, key: &[u8], meanwhile: impl FnOnce()) -> Added {
-    let (ctx, changes) = (&fixture.core.ctx, &fixture.core.changes);
-    let leaf = fixture.tree.absent_leaf(ctx, key).unwrap().expect("the leaf is out of the pool");
-    let watch = changes.watch(&leaf).expect("nobody reads it");
+    let (ctx, changes) = (&fixture.parts.ctx, &fixture.parts.changes);
+    let leaf = fixture.tree.non_resident_leaf(ctx, key).unwrap().expect("the leaf is out of the pool");
+    let watch = changes.watch(&leaf).expect("no thread reads it");
     meanwhile();
     let mut mtr = ctx.mtr().unwrap();
-    let leaf = fixture.tree.absent_leaf_in(&mut mtr, key).unwrap().expect("the leaf is out of the pool again");
+    let leaf = fixture.tree.non_resident_leaf_in(&mut mtr, key).unwrap().expect("the leaf is out of the pool again");
     let pending = PendingChange { change: LeafChange::Remove { key }, trx_id: TxnId(0) };
     changes.add_if_watched(mtr, &leaf, &pending, &watch).unwrap()
 }
@@ -25,13 +25,13 @@ fn a_watch_is_broken_by_a_pending_change_and_by_a_read_of_its_leaf() {
     let put_again = || assert!(fixture.put(&keys[1]).unwrap());
     assert!(matches!(remove_watched(&fixture, &keys[1], put_again), Added::Again));
     let read_and_evict = || {
-        let pool = &fixture.core.ctx.pool;
+        let pool = &fixture.parts.ctx.pool;
         pool.load(fixture.leaf_of(&keys[2])).unwrap();
         pool.flush_all().unwrap();
         pool.evict_all_clean();
     };
     assert!(matches!(remove_watched(&fixture, &keys[2], read_and_evict), Added::Again));
-    // A change of another leaf is none of its business.
+    // A change of another leaf does not concern it.
     let put_elsewhere = || assert!(fixture.put(&keys[1]).unwrap());
     assert!(matches!(remove_watched(&fixture, &keys[2], put_elsewhere), Added::Done));
     fixture.assert_has(&keys[1..2]);

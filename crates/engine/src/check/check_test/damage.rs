@@ -109,7 +109,7 @@ fn changed_rows_are_found() {
 #[test]
 fn pages_marked_wrongly_are_found() {
     let storage = purged(2000);
-    let layout = Layout::new(PAGE_BYTES);
+    let layout = SpaceLayout::new(PAGE_BYTES);
     let index = index_id(&storage, 1);
     let leaf = find_page(&storage, |page| is_leaf_of(page, index));
     let (map, bits_at, _) = layout.entry_of(leaf);

@@ -14,7 +14,7 @@ use crate::inspect;
 use crate::inspect::RawFile;
 use crate::page::{Node, PageOp, PageType, header};
 use crate::space::SEGMENT_UNDO;
-use crate::space::layout::Layout;
+use crate::space::layout::SpaceLayout;
 use crate::testing::small_options;
 use crate::types::PageNo;
 use crate::{Schema, Table, Type, values};
@@ -120,12 +120,12 @@ pub fn check(storage: &StorageSet) -> Result<CheckReport> {
     Database::open_storage_idle(storage.clone(), small_options())?.check()
 }
 
-/// Changes a page in the file and seals it again, so that only its contents are wrong.
+/// Changes a page in the file and stamps it again, so that only its contents are wrong.
 pub fn change_page(storage: &StorageSet, page: PageNo, change: impl FnOnce(&mut [u8])) {
     data(storage).damage(|bytes| {
         let page_bytes = &mut bytes[page.0 as usize * PAGE_BYTES..][..PAGE_BYTES];
         change(page_bytes);
-        header::seal(page_bytes, page);
+        header::stamp(page_bytes, page);
     });
 }
 

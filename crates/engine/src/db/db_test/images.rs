@@ -3,11 +3,11 @@
 //! header proves that it was.
 
 use crate::config::{ChangeBuffering, PageCompression, PageStoreKind};
-use crate::db::stepped::{Manner, Stepped};
+use crate::db::deterministic::{DeterministicDb, OpenOverrides};
 use crate::error::Error;
 use crate::pool::FlushReason;
 use crate::pool::cleaner::{checkpoint, checkpoint_target};
-use crate::store::{Place, bootstrap};
+use crate::store::{PageLocation, bootstrap};
 use crate::testing::small_options;
 use crate::types::{Lsn, PageNo};
 use crate::{Options, Row, Schema, Table, Type, WriteTxn, values};
@@ -24,9 +24,9 @@ fn options(page_compression: PageCompression) -> Options {
     Options { page_store, page_compression, segment_size, change_buffering, ..small_options() }
 }
 
-fn open(storage: &StorageSet, options: &Options) -> Result<Stepped, Error> {
-    let manner = Manner { recovery_threads: 1, finding_threads: 1, ..Manner::default() };
-    Stepped::open(storage.clone(), options.clone(), &manner, Arc::default())
+fn open(storage: &StorageSet, options: &Options) -> Result<DeterministicDb, Error> {
+    let overrides = OpenOverrides { recovery_threads: 1, finding_threads: 1, ..OpenOverrides::default() };
+    DeterministicDb::open(storage.clone(), options.clone(), &overrides, Arc::default())
 }
 
 fn update(txn: &mut WriteTxn, table: &Table, rows: impl Iterator<Item = u64>, version: u64) {
@@ -43,8 +43,8 @@ fn note(n: u64, version: u64) -> String {
 /// A database that was killed: pages of its last batch have changes from before and behind the checkpoint.
 fn killed(options: &Options) -> StorageSet {
     let storage = StorageSet::memory();
-    let stepped = open(&storage, options).unwrap();
-    let db = stepped.database();
+    let deterministic = open(&storage, options).unwrap();
+    let db = deterministic.database();
     let schema = Schema::new().column("id", Type::U64).column("name", Type::Text(40)).column("note", Type::Text(400));
     let table = db.create_table("t", schema.primary_key(&["id"]).index("by_name", &["name"])).unwrap();
     let mut txn = db.begin().unwrap();
@@ -72,16 +72,16 @@ fn killed(options: &Options) -> StorageSet {
 }
 
 fn read_all(storage: &StorageSet, options: &Options) -> Result<[Vec<Row>; 2], Error> {
-    let stepped = open(storage, options)?;
-    let table = stepped.database().table("t")?;
-    let mut read = stepped.database().snapshot()?;
+    let deterministic = open(storage, options)?;
+    let table = deterministic.database().table("t")?;
+    let mut read = deterministic.database().snapshot()?;
     let by_id = read.scan(&table).iter()?.collect::<Result<_, _>>()?;
     let by_name = read.scan(&table).index("by_name").iter()?.collect::<Result<_, _>>()?;
     Ok([by_id, by_name])
 }
 
 /// Where the newest image of each page is.
-fn images(storage: &StorageSet) -> Vec<(PageNo, Place)> {
+fn images(storage: &StorageSet) -> Vec<(PageNo, PageLocation)> {
     let found = bootstrap::find(storage).unwrap();
     let pages = found.pages();
     let all = (0..pages.pages().unwrap() as u32).map(PageNo);

@@ -17,7 +17,7 @@ fn spawn(statement: impl FnOnce() -> Result<()> + Send + 'static) -> JoinHandle<
 }
 
 #[test]
-fn closing_wakes_who_waits_for_a_lock() {
+fn closing_wakes_waiters_for_a_lock() {
     let options = crate::Options { lock_wait_timeout_ms: LONG_MS, ..small_options() };
     let db = Database::open_storage(StorageSet::memory(), options).unwrap();
     let schema = Schema::new().column("id", Type::U32).column("x", Type::U32).primary_key(&["id"]);

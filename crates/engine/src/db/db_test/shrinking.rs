@@ -1,7 +1,7 @@
 //! A database that is opened with a smaller redo log than it has, or closed with a larger one than its data are worth:
 //! cut off at any write, it has everything, and a log of the old size or of the new one.
 
-use super::super::stepped::{Manner, Step, Stepped};
+use super::super::deterministic::{BackgroundStep, DeterministicDb, OpenOverrides};
 use crate::config::Options;
 use crate::error::Result;
 use crate::pool::cleaner::{checkpoint, checkpoint_target};
@@ -13,22 +13,23 @@ use std::sync::Arc;
 const SMALL: u64 = 4 << 20;
 const LARGE: u64 = 8 << 20;
 
-fn open(storage: &StorageSet, log_file_size: u64) -> Result<Stepped> {
-    let manner = Manner { database_id: 7, recovery_threads: 1, finding_threads: 1, ..Manner::default() };
-    Stepped::open(storage.clone(), Options { log_file_size, ..small_options() }, &manner, Arc::default())
+fn open(storage: &StorageSet, log_file_size: u64) -> Result<DeterministicDb> {
+    let overrides =
+        OpenOverrides { database_id: 7, recovery_threads: 1, finding_threads: 1, ..OpenOverrides::default() };
+    DeterministicDb::open(storage.clone(), Options { log_file_size, ..small_options() }, &overrides, Arc::default())
 }
 
-fn insert(stepped: &Stepped, from: u64, to: u64) {
-    let table = stepped.database().table("t").unwrap();
+fn insert(deterministic: &DeterministicDb, from: u64, to: u64) {
+    let table = deterministic.database().table("t").unwrap();
     let text = "redo ".repeat(160);
-    let mut txn = stepped.database().begin().unwrap();
+    let mut txn = deterministic.database().begin().unwrap();
     txn.insert_many(&table, (from..to).map(|id| values![id, text.as_str()])).unwrap();
     txn.commit().unwrap();
 }
 
-fn rows(stepped: &Stepped) -> u64 {
-    let table = stepped.database().table("t").unwrap();
-    let mut read = stepped.database().snapshot().unwrap();
+fn rows(deterministic: &DeterministicDb) -> u64 {
+    let table = deterministic.database().table("t").unwrap();
+    let mut read = deterministic.database().snapshot().unwrap();
     read.scan(&table).count().unwrap()
 }
 
@@ -39,18 +40,18 @@ fn redo_bytes(storage: &StorageSet) -> u64 {
 /// A database whose log has grown; not closed, with some redo behind its checkpoint. How many rows it has.
 fn grown() -> (StorageSet, u64) {
     let storage = StorageSet::memory();
-    let stepped = open(&storage, LARGE).unwrap();
+    let deterministic = open(&storage, LARGE).unwrap();
     let schema = Schema::new().column("id", Type::U64).column("text", Type::Text(900)).primary_key(&["id"]);
-    stepped.database().create_table("t", schema).unwrap();
+    deterministic.database().create_table("t", schema).unwrap();
     for from in (0..3000).step_by(100) {
-        insert(&stepped, from, from + 100);
+        insert(&deterministic, from, from + 100);
     }
-    stepped.step(Step::Cleaner).unwrap();
+    deterministic.step(BackgroundStep::Cleaner).unwrap();
     assert_eq!(redo_bytes(&storage), LARGE);
-    let ctx = &stepped.database().inner.ctx;
+    let ctx = &deterministic.database().inner.ctx;
     ctx.pool.flush_all().unwrap();
     checkpoint(&ctx.pool, &ctx.log, checkpoint_target(&ctx.pool, &ctx.log)).unwrap();
-    insert(&stepped, 3000, 3020);
+    insert(&deterministic, 3000, 3020);
     (storage.cut(1), 3020)
 }
 

@@ -164,9 +164,9 @@ fn older_versions_of_single_pages_are_told_or_harmless() {
     for active in [false, true] {
         let tallies = sweep(active);
         println!("{tallies:#?}");
-        for (kind, least_refused) in [("Leaf", 10), ("Inner", 1), ("Overflow", 10), ("FileHeader", 1)] {
+        for (kind, min_refused) in [("Leaf", 10), ("Inner", 1), ("Overflow", 10), ("FileHeader", 1)] {
             let tally = tallies.get(kind).copied().unwrap_or_default();
-            assert!(tally.refused >= least_refused, "{kind}: {tally:?}");
+            assert!(tally.refused >= min_refused, "{kind}: {tally:?}");
         }
     }
 }

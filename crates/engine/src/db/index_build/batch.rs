@@ -6,14 +6,14 @@ use crate::txn::TableTrees;
 
 /// An entry of the index.
 #[derive(Clone, Copy)]
-pub(super) struct Entry<'e> {
+pub(super) struct BuildEntry<'e> {
     /// The index columns, then the primary key.
     pub(super) key: &'e [u8],
     /// Bytes of the index columns.
     pub(super) columns_bytes: usize,
 }
 
-impl<'e> Entry<'e> {
+impl<'e> BuildEntry<'e> {
     /// The index columns.
     pub(super) fn columns(self) -> &'e [u8] {
         &self.key[..self.columns_bytes]
@@ -28,53 +28,54 @@ pub(super) fn first_word(key: &[u8]) -> u64 {
 
 /// Where an entry is in the batch's bytes.
 #[derive(Clone, Copy)]
-struct Place {
+struct EntryPlace {
     word: u64,
-    /// A batch has a few MiB more than [`MOST_BATCH_BYTES`](super::MOST_BATCH_BYTES) at most.
+    /// A batch has a few MiB more than [`MAX_BATCH_BYTES`](super::MAX_BATCH_BYTES) at most.
     start: u32,
     len: u32,
     columns_bytes: u32,
 }
 
-impl Place {
+impl EntryPlace {
     #[inline]
-    fn of(self, bytes: &[u8]) -> Entry<'_> {
+    fn of(self, bytes: &[u8]) -> BuildEntry<'_> {
         let key = &bytes[self.start as usize..][..self.len as usize];
-        Entry { key, columns_bytes: self.columns_bytes as usize }
+        BuildEntry { key, columns_bytes: self.columns_bytes as usize }
     }
 }
 
 /// Entries that were gathered.
 #[derive(Default)]
-pub(super) struct Batch {
+pub(super) struct EntryBatch {
     bytes: Vec<u8>,
-    places: Vec<Place>,
+    places: Vec<EntryPlace>,
 }
 
-impl Batch {
+impl EntryBatch {
     /// The entry of a row.
     pub(super) fn add(&mut self, version: &TableVersion, index: usize, key: &[u8], row: &[u8]) {
         let start = self.bytes.len();
         let entry = version.entry(index, key, row, &mut self.bytes);
         let len = self.bytes.len() - start;
         let (word, columns_bytes) = (first_word(&self.bytes[start..]), entry.prefix_bytes as u32);
-        self.places.push(Place { word, start: start as u32, len: len as u32, columns_bytes });
+        self.places.push(EntryPlace { word, start: start as u32, len: len as u32, columns_bytes });
     }
 
     /// Bytes that it takes.
     pub(super) fn memory_bytes(&self) -> usize {
-        self.bytes.len() + self.places.len() * size_of::<Place>()
+        self.bytes.len() + self.places.len() * size_of::<EntryPlace>()
     }
 
     /// Puts the entries in order.
     pub(super) fn sort(&mut self) {
         let bytes = &self.bytes;
-        let by_key = |a: &Place, b: &Place| a.word.cmp(&b.word).then_with(|| a.of(bytes).key.cmp(b.of(bytes).key));
+        let by_key =
+            |a: &EntryPlace, b: &EntryPlace| a.word.cmp(&b.word).then_with(|| a.of(bytes).key.cmp(b.of(bytes).key));
         self.places.sort_unstable_by(by_key);
     }
 
     /// The entries in their order.
-    pub(super) fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
+    pub(super) fn entries(&self) -> impl Iterator<Item = BuildEntry<'_>> {
         self.places.iter().map(|place| place.of(&self.bytes))
     }
 

@@ -61,7 +61,7 @@ fn built(db: &Database, table: &Table, columns: &[usize], unique: bool, batch_by
 #[test]
 fn batches_make_no_difference() {
     let (db, table) = filled(3000);
-    let whole = built(&db, &table, &[1], true, MOST_BATCH_BYTES).unwrap();
+    let whole = built(&db, &table, &[1], true, MAX_BATCH_BYTES).unwrap();
     assert!(whole.len() == 3000 && whole.is_sorted());
     for batch_bytes in [2000, 20_000, 60_000, 200_000] {
         assert!(built(&db, &table, &[1], true, batch_bytes).unwrap() == whole, "{batch_bytes}");
@@ -71,7 +71,7 @@ fn batches_make_no_difference() {
 #[test]
 fn duplicates_are_found_across_batches_and_nulls_are_none() {
     let (db, table) = filled(1000);
-    for batch_bytes in [5000, MOST_BATCH_BYTES] {
+    for batch_bytes in [5000, MAX_BATCH_BYTES] {
         let error = built(&db, &table, &[2], true, batch_bytes).unwrap_err();
         assert!(matches!(&error, Error::DuplicateKey { index, table } if index == "i" && table == "t"), "{error}");
         assert_eq!(built(&db, &table, &[2], false, batch_bytes).unwrap().len(), 1000);
@@ -82,7 +82,7 @@ fn duplicates_are_found_across_batches_and_nulls_are_none() {
 #[test]
 fn an_empty_table_has_an_empty_index() {
     let (db, table) = filled(0);
-    assert!(built(&db, &table, &[1], true, MOST_BATCH_BYTES).unwrap().is_empty());
+    assert!(built(&db, &table, &[1], true, MAX_BATCH_BYTES).unwrap().is_empty());
 }
 
 /// A database whose temporary devices `make` makes, with two tables whose indexes on `x` do not fit one batch.

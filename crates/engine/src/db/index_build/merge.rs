@@ -2,7 +2,7 @@
 //!
 //! Rule: the runs are in a heap by their present entries, the least on top. Of equal entries either comes first.
 
-use super::batch::Entry;
+use super::batch::BuildEntry;
 use super::runs::{BLOCK_BYTES, RunReader, Runs};
 use crate::error::Result;
 use std::cmp::{Ordering, Reverse};
@@ -14,7 +14,11 @@ use std::collections::binary_heap::PeekMut;
 ///
 /// # Errors
 /// Those of `take`, a damaged block, a full disk, another I/O error.
-pub(super) fn merge(runs: &mut Runs<'_>, memory_bytes: usize, take: impl FnMut(Entry<'_>) -> Result<()>) -> Result<()> {
+pub(super) fn merge(
+    runs: &mut Runs<'_>,
+    memory_bytes: usize,
+    take: impl FnMut(BuildEntry<'_>) -> Result<()>,
+) -> Result<()> {
     let at_once = (memory_bytes / BLOCK_BYTES).max(2);
     while runs.count() > at_once {
         // No more than are too many: then the last merge has as many as it can.
@@ -29,7 +33,7 @@ pub(super) fn merge(runs: &mut Runs<'_>, memory_bytes: usize, take: impl FnMut(E
     merge_readers(last.iter().map(|run| runs.reader(run)).collect::<Result<_>>()?, take)
 }
 
-fn merge_readers(readers: Vec<RunReader>, mut take: impl FnMut(Entry<'_>) -> Result<()>) -> Result<()> {
+fn merge_readers(readers: Vec<RunReader>, mut take: impl FnMut(BuildEntry<'_>) -> Result<()>) -> Result<()> {
     let mut heap: BinaryHeap<Reverse<RunReader>> = readers.into_iter().map(Reverse).collect();
     while let Some(mut least) = heap.peek_mut() {
         take(least.0.entry())?;

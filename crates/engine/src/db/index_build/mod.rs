@@ -12,14 +12,14 @@
 //!    index.
 //! 3. Uniqueness is checked on neighbours, on their way into the tree.
 //! 4. Memory: a batch, or a block of each run that is merged, which is no more.
-//! 5. The temporary file is nobody's after a crash, so nothing of it is ever synced. What is read from it is checked:
-//!    a damaged block is an error.
+//! 5. The temporary file belongs to no database after a crash, so nothing of it is ever synced. What is read from it is
+//!    checked: a damaged block is an error.
 //!
 //! | file | what |
 //! |---|---|
 //! | `batch` | entries in memory, and sorting them |
 //! | `runs` | the temporary file: writing and reading runs |
-//! | `merge` | merging runs, so many at a time as memory allows |
+//! | `merge` | merging runs, this many at a time as memory allows |
 
 mod batch;
 mod merge;
@@ -33,15 +33,15 @@ use crate::error::{Error, Result};
 use crate::table::Table;
 use crate::table::value::Value;
 use crate::table::version::TableVersion;
-use crate::txn::stored::entry_value;
+use crate::txn::row_format::entry_value;
 use crate::txn::{LockMode, TableTrees};
-use batch::{Batch, Entry};
+use batch::{BuildEntry, EntryBatch};
 use highwater_storage::StorageSet;
 use runs::Runs;
 
 /// Bytes of entries held in memory at once, at least and at most.
-const LEAST_BATCH_BYTES: usize = 1 << 20;
-pub(super) const MOST_BATCH_BYTES: usize = 64 << 20;
+const MIN_BATCH_BYTES: usize = 1 << 20;
+pub(super) const MAX_BATCH_BYTES: usize = 64 << 20;
 /// The part of the buffer pool's size that they take beside the pool.
 const POOL_PART: usize = 8;
 /// How full the pages of a new tree are: some room for later insertions.
@@ -50,7 +50,7 @@ const FILL_PERCENT: usize = 90;
 /// Bytes of entries held in memory at once.
 pub(super) fn batch_bytes(ctx: &Context) -> usize {
     let pool_bytes = ctx.pool.frame_count() * ctx.pool.page_bytes();
-    (pool_bytes / POOL_PART).clamp(LEAST_BATCH_BYTES, MOST_BATCH_BYTES)
+    (pool_bytes / POOL_PART).clamp(MIN_BATCH_BYTES, MAX_BATCH_BYTES)
 }
 
 /// Fills the last index of `version` from the rows of `table`, with up to `batch_bytes` of entries in memory and the
@@ -74,7 +74,7 @@ pub(crate) fn build(
         keys_only: false,
     };
     let mut cursor = txn.cursor(&read, None, &all)?;
-    let mut batch = Batch::default();
+    let mut batch = EntryBatch::default();
     let mut runs = Runs::new(storage, &ctx.stats);
     let mut key = Vec::new();
     while txn.next(&mut cursor)? {
@@ -116,7 +116,7 @@ impl<'t, 'c> NewTree<'t, 'c> {
     }
 
     /// The next entry, in ascending order.
-    fn push(&mut self, entry: Entry<'_>) -> Result<()> {
+    fn push(&mut self, entry: BuildEntry<'_>) -> Result<()> {
         if self.version.definition.indexes[self.index].unique {
             self.check_unique(entry.columns())?;
         }

@@ -13,7 +13,7 @@
 //!    error in time.
 //! 2. Blocks are never written twice. Those of runs that have been merged are discarded.
 
-use super::batch::{Batch, Entry, first_word};
+use super::batch::{BuildEntry, EntryBatch, first_word};
 use crate::error::{Error, Result};
 use crate::stats::Stats;
 use highwater_storage::{AlignedBuf, Device, Placement, StorageSet};
@@ -26,11 +26,11 @@ pub(super) const BLOCK_BYTES: usize = 64 << 10;
 const HEAD_BYTES: usize = 8;
 /// The two lengths of an entry.
 const LENGTHS_BYTES: usize = 4;
-/// The file grows by so many blocks.
+/// The file grows by this many blocks.
 const GROWTH_BLOCKS: u32 = 64;
 
 /// A run: the numbers of its blocks.
-pub(super) type Run = Range<u32>;
+pub(super) type SortedRun = Range<u32>;
 
 /// The temporary file and what is in it.
 pub(super) struct Runs<'s> {
@@ -41,7 +41,7 @@ pub(super) struct Runs<'s> {
     room: u32,
     next: u32,
     /// What is to be merged, the oldest first.
-    runs: VecDeque<Run>,
+    runs: VecDeque<SortedRun>,
 }
 
 impl<'s> Runs<'s> {
@@ -64,7 +64,7 @@ impl<'s> Runs<'s> {
     ///
     /// # Errors
     /// A full disk, another I/O error.
-    pub(super) fn write(&mut self, batch: &mut Batch) -> Result<()> {
+    pub(super) fn write(&mut self, batch: &mut EntryBatch) -> Result<()> {
         batch.sort();
         let mut writer = self.writer();
         batch.entries().try_for_each(|entry| writer.push(entry))?;
@@ -78,16 +78,16 @@ impl<'s> Runs<'s> {
         RunWriter { start: self.next, runs: self, block: AlignedBuf::zeroed(BLOCK_BYTES), used: HEAD_BYTES }
     }
 
-    /// The oldest runs, `most` together: no runs of this any more.
-    pub(super) fn take(&mut self, most: usize) -> Vec<Run> {
-        self.runs.drain(..most.min(self.runs.len())).collect()
+    /// The oldest runs, `max` together: no runs of this any more.
+    pub(super) fn take(&mut self, max: usize) -> Vec<SortedRun> {
+        self.runs.drain(..max.min(self.runs.len())).collect()
     }
 
     /// Reads a run.
     ///
     /// # Errors
     /// A damaged block, an I/O error.
-    pub(super) fn reader(&self, run: &Run) -> Result<RunReader> {
+    pub(super) fn reader(&self, run: &SortedRun) -> Result<RunReader> {
         let device = self.device.clone().ok_or_else(|| Error::Usage("there is no run yet".to_string()))?;
         RunReader::open(device, run.clone())
     }
@@ -96,7 +96,7 @@ impl<'s> Runs<'s> {
     ///
     /// # Errors
     /// An I/O error.
-    pub(super) fn discard(&self, run: &Run) -> Result<()> {
+    pub(super) fn discard(&self, run: &SortedRun) -> Result<()> {
         let Some(device) = &self.device else { return Ok(()) };
         Ok(device.discard(offset_of(run.start), u64::from(run.end - run.start) * BLOCK_BYTES as u64)?)
     }
@@ -145,7 +145,7 @@ impl RunWriter<'_, '_> {
     ///
     /// # Errors
     /// A full disk, another I/O error.
-    pub(super) fn push(&mut self, entry: Entry<'_>) -> Result<()> {
+    pub(super) fn push(&mut self, entry: BuildEntry<'_>) -> Result<()> {
         let key_bytes = entry.key.len();
         if self.used + LENGTHS_BYTES + key_bytes > BLOCK_BYTES {
             self.end_block()?;
@@ -158,7 +158,7 @@ impl RunWriter<'_, '_> {
         Ok(())
     }
 
-    /// Ends the run, which waits to be merged from then on. One without entries is none.
+    /// Ends the run, which waits to be merged from then on. A run without entries is not kept.
     ///
     /// # Errors
     /// A full disk, another I/O error.
@@ -185,7 +185,7 @@ impl RunWriter<'_, '_> {
 pub(super) struct RunReader {
     device: Arc<dyn Device>,
     /// Blocks that have not been read.
-    left: Run,
+    left: SortedRun,
     block: AlignedBuf,
     used: usize,
     /// Where the entry behind the present one begins.
@@ -196,7 +196,7 @@ pub(super) struct RunReader {
 }
 
 impl RunReader {
-    fn open(device: Arc<dyn Device>, run: Run) -> Result<RunReader> {
+    fn open(device: Arc<dyn Device>, run: SortedRun) -> Result<RunReader> {
         let (block, none) = (AlignedBuf::zeroed(BLOCK_BYTES), HEAD_BYTES);
         let mut reader =
             RunReader { device, left: run, block, used: none, next: none, key: 0..0, columns_bytes: 0, word: 0 };
@@ -205,8 +205,8 @@ impl RunReader {
     }
 
     /// The present entry.
-    pub(super) fn entry(&self) -> Entry<'_> {
-        Entry { key: &self.block[self.key.clone()], columns_bytes: self.columns_bytes }
+    pub(super) fn entry(&self) -> BuildEntry<'_> {
+        BuildEntry { key: &self.block[self.key.clone()], columns_bytes: self.columns_bytes }
     }
 
     /// Its first bytes as a number.

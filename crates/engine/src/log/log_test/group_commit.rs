@@ -97,7 +97,7 @@ fn power_cuts_under_many_threads_lose_nothing_acknowledged() {
     assert!(acknowledged.into_inner() > 300 << 10);
 }
 
-/// Nobody writes later what a commit does not wait for, once closing has begun.
+/// No thread writes later what a commit does not wait for, once closing has begun.
 #[test]
 fn a_relaxed_commit_is_durable_or_fails_once_closing_has_begun() {
     let (log, found) = open_as(Arc::new(new_device()), FlushLog::EverySecond).unwrap();

@@ -6,7 +6,7 @@ use crate::types::Lsn;
 #[path = "../group.rs"]
 mod group;
 
-use group::{Durable, Group};
+use group::{CommitGroup, Durable};
 use std::sync::Arc;
 use sync::Mutex;
 use sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,7 +19,7 @@ struct Numbers {
     stopped: AtomicBool,
     device: Mutex<()>,
     fails: bool,
-    group: Group,
+    group: CommitGroup,
 }
 
 impl Durable for Numbers {
@@ -58,7 +58,7 @@ impl Numbers {
             stopped: AtomicBool::new(false),
             device: Mutex::new(()),
             fails,
-            group: Group::default(),
+            group: CommitGroup::default(),
         })
     }
 

@@ -1,10 +1,10 @@
 //! A ring that grows loses nothing, and says how large it is.
 
 use super::*;
-use crate::log::Reader;
+use crate::log::RedoReader;
 use highwater_storage::Limited;
 
-const MOST: u64 = 200 * format::BLOCK_BYTES;
+const MAX_BYTES: u64 = 200 * format::BLOCK_BYTES;
 
 /// What a run had acknowledged.
 #[derive(Default)]
@@ -19,7 +19,7 @@ struct Run {
 /// Appends, flushes, grows and moves the checkpoint, until something fails.
 fn run(device: Arc<dyn Device>, seed: u64, mode: FlushLog) -> Run {
     let (mut random, mut run) = (fastrand::Rng::with_seed(seed), Run::default());
-    let Ok((log, found)) = open_growing(device, mode, MOST) else { return run };
+    let Ok((log, found)) = open_growing(device, mode, MAX_BYTES) else { return run };
     if log.start(found.end_lsn).is_err() {
         return run;
     }
@@ -50,13 +50,13 @@ fn a_power_cut_at_any_write_or_sync_of_a_growing_ring_loses_nothing() {
         let mode = if seed % 2 == 0 { FlushLog::Sync } else { FlushLog::Write };
         let (device, faults) = (new_device(), Faults::new());
         let whole = run(faults.wrap(Arc::new(device.clone())), seed, mode);
-        assert_eq!((whole.grown, device.len_bytes().unwrap()), (4, MOST), "18 blocks, 36, 72, 144, 200");
+        assert_eq!((whole.grown, device.len_bytes().unwrap()), (4, MAX_BYTES), "18 blocks, 36, 72, 144, 200");
         for at in (0..faults.changes()).step_by(3) {
             let (device, faults) = (new_device(), Faults::new());
             faults.power_off_after(at);
             let run = run(faults.wrap(Arc::new(device.clone())), seed, mode);
             let cut = device.cut(seed << 32 | at);
-            let (log, found) = open_growing(Arc::new(cut), FlushLog::Sync, MOST).unwrap();
+            let (log, found) = open_growing(Arc::new(cut), FlushLog::Sync, MAX_BYTES).unwrap();
             assert!(found.end_lsn >= run.durable, "seed {seed}, cut {at}: {} of {}", found.end_lsn, run.durable);
             let here = run.groups.iter().filter(|(start, ..)| *start >= found.checkpoint_lsn && *start < found.end_lsn);
             let expected: Vec<Vec<u8>> = here.map(|(_, n, len)| payload(*n, *len)).collect();
@@ -89,10 +89,11 @@ fn room_is_made_in_pieces() {
     assert_eq!(log.size_bytes(), 16 << 20);
 }
 
-/// Who asks for redo from before the ring's base, as an archive may that was not followed for a time, gets none.
+/// A reader that asks for redo from before the ring's base, as an archive may that was not followed for a time, gets
+/// nothing.
 #[test]
 fn what_was_written_before_the_base_is_not_found() {
-    let (log, found) = open_growing(Arc::new(new_device()), FlushLog::Sync, MOST).unwrap();
+    let (log, found) = open_growing(Arc::new(new_device()), FlushLog::Sync, MAX_BYTES).unwrap();
     log.start(found.end_lsn).unwrap();
     let first = log.end_lsn();
     for n in 0..300 {
@@ -122,9 +123,9 @@ fn on_a_full_disk_the_ring_stays_as_it_is() {
 
 #[test]
 fn a_reader_goes_on_while_the_ring_grows() {
-    let (log, found) = open_growing(Arc::new(new_device()), FlushLog::Sync, MOST).unwrap();
+    let (log, found) = open_growing(Arc::new(new_device()), FlushLog::Sync, MAX_BYTES).unwrap();
     log.start(found.end_lsn).unwrap();
-    let mut kept = Log::keep(log.clone(), Reader::Backup).unwrap();
+    let mut kept = Log::keep(log.clone(), RedoReader::Backup).unwrap();
     let (mut read, mut piece, mut expected) = (Vec::new(), Vec::new(), Vec::new());
     for n in 0..800 {
         expected.extend_from_slice(&payload(n, 700));
@@ -133,7 +134,7 @@ fn a_reader_goes_on_while_the_ring_grows() {
         if n % 3 == 0 {
             kept.read(end, &mut piece).unwrap();
             read.extend_from_slice(&piece);
-            kept.let_go(kept.at());
+            kept.release(kept.at());
         }
         log.growth_step().unwrap();
         let behind = (n % if n < 200 { 60 } else { 250 }).min(n);

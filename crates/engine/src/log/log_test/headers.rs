@@ -1,7 +1,7 @@
 //! Creation, headers, checkpoints cut short.
 
 use super::*;
-use crate::log::format::Geometry;
+use crate::log::format::LogGeometry;
 
 #[test]
 fn a_damaged_header_is_refused_or_the_other_one_used() {
@@ -50,7 +50,7 @@ fn files_that_are_no_log_of_this_database_are_refused() {
     let longer = new_device();
     longer.damage(|bytes| bytes.resize(2 * SMALL as usize, 7));
     let (log, scan) = open_as(Arc::new(longer), FlushLog::Sync).unwrap();
-    assert_eq!((log.geometry().capacity_bytes(), scan.groups.len()), (Geometry::new(SMALL).capacity_bytes(), 0));
+    assert_eq!((log.geometry().capacity_bytes(), scan.groups.len()), (LogGeometry::new(SMALL).capacity_bytes(), 0));
     let error = Log::create(Arc::new(MemoryDevice::new()), SMALL - 1, ID).unwrap_err();
     assert!(matches!(error, Error::BadOption { .. }), "{error}");
     let error = Log::create(Arc::new(MemoryDevice::limited(1 << 20)), 4 << 20, ID).unwrap_err();
@@ -62,12 +62,12 @@ fn a_header_that_verifies_but_makes_no_sense_is_corrupt() {
     let device = new_device();
     let good = started(&device).io.lock().header;
     let bad = [
-        format::Header { checkpoint_lsn: Lsn(0), ..good },
-        format::Header { checkpoint_lsn: Lsn(u64::MAX), ..good },
-        format::Header { size_bytes: 0, ..good },
-        format::Header { size_bytes: u64::MAX, ..good },
+        format::LogHeader { checkpoint_lsn: Lsn(0), ..good },
+        format::LogHeader { checkpoint_lsn: Lsn(u64::MAX), ..good },
+        format::LogHeader { size_bytes: 0, ..good },
+        format::LogHeader { size_bytes: u64::MAX, ..good },
     ];
-    for header in bad.map(|h| format::Header { sequence: good.sequence + 1, ..h }) {
+    for header in bad.map(|h| format::LogHeader { sequence: good.sequence + 1, ..h }) {
         let damaged = device.cut(0);
         damaged.damage(|b| header.encode(&mut b[header.offset() as usize..][..4096]));
         let error = open_as(Arc::new(damaged), FlushLog::Sync).map(drop).unwrap_err();
@@ -104,9 +104,9 @@ fn a_crash_at_any_write_of_a_checkpoint_leaves_a_usable_log() {
 
 /// What either header needs is not discarded, so that one of them may be lost.
 #[test]
-fn both_headers_find_their_redo_on_a_device_that_wants_discards() {
+fn both_headers_find_their_redo_on_a_device_that_prefers_discards() {
     let device = new_device();
-    let (log, scan) = open_wanting_discards(&device);
+    let (log, scan) = open_preferring_discards(&device);
     log.start(scan.end_lsn).unwrap();
     let mut starts: Vec<Lsn> = Vec::new();
     for n in 0..400 {
@@ -132,7 +132,7 @@ fn both_headers_find_their_redo_on_a_device_that_wants_discards() {
 #[test]
 fn the_ring_is_discarded_lap_by_lap() {
     let device = new_device();
-    let counted = Counted::new(Arc::new(WantsDiscards(Arc::new(device.clone()))));
+    let counted = Counted::new(Arc::new(PrefersDiscards(Arc::new(device.clone()))));
     let (log, scan) = open_as(counted.clone(), FlushLog::Sync).unwrap();
     log.start(scan.end_lsn).unwrap();
     let first = log.end_lsn();

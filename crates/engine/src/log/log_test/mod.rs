@@ -17,7 +17,7 @@ use super::*;
 use crate::config::FlushLog;
 use crate::error::{Error, Result};
 use crate::stats::Stats;
-use crate::testing::WantsDiscards;
+use crate::testing::PrefersDiscards;
 use crate::types::Lsn;
 use highwater_storage::{Counted, Device, FaultKind, Faults, MemoryDevice, Operation, Placement};
 use proptest::prelude::*;
@@ -36,7 +36,7 @@ pub struct Found {
     pub groups: Vec<(Lsn, Vec<u8>)>,
 }
 
-pub fn found(log: &Log, scan: &Scan) -> Found {
+pub fn found(log: &Log, scan: &RecoveryScan) -> Found {
     let (mut windows, mut window, mut groups) = (log.windows(scan), Window::default(), Vec::new());
     while windows.read(3000, &mut window).unwrap() {
         groups.extend(window.groups().map(|(end, bytes)| (end, bytes.to_vec())));
@@ -49,13 +49,13 @@ pub fn open_as(device: Arc<dyn Device>, mode: FlushLog) -> Result<(Arc<Log>, Fou
     open_sized(device, mode, None)
 }
 
-/// As `open_as`; the ring may grow to so many bytes, or shrinks to them.
-pub fn open_growing(device: Arc<dyn Device>, mode: FlushLog, most_bytes: u64) -> Result<(Arc<Log>, Found)> {
-    open_sized(device, mode, Some(most_bytes))
+/// As `open_as`; the ring may grow to this many bytes, or shrinks to them.
+pub fn open_growing(device: Arc<dyn Device>, mode: FlushLog, max_bytes: u64) -> Result<(Arc<Log>, Found)> {
+    open_sized(device, mode, Some(max_bytes))
 }
 
-fn open_sized(device: Arc<dyn Device>, mode: FlushLog, most_bytes: Option<u64>) -> Result<(Arc<Log>, Found)> {
-    let (log, scan) = Log::open(device, 1 << 20, mode, ID, most_bytes, Arc::default(), Arc::default())?;
+fn open_sized(device: Arc<dyn Device>, mode: FlushLog, max_bytes: Option<u64>) -> Result<(Arc<Log>, Found)> {
+    let (log, scan) = Log::open(device, 1 << 20, mode, ID, max_bytes, Arc::default(), Arc::default())?;
     let found = found(&log, &scan);
     Ok((log, found))
 }
@@ -65,8 +65,8 @@ pub fn open(device: &MemoryDevice) -> (Arc<Log>, Found) {
 }
 
 /// As `open`, on a device that wants discards.
-pub fn open_wanting_discards(device: &MemoryDevice) -> (Arc<Log>, Found) {
-    open_as(Arc::new(WantsDiscards(Arc::new(device.clone()))), FlushLog::Sync).unwrap()
+pub fn open_preferring_discards(device: &MemoryDevice) -> (Arc<Log>, Found) {
+    open_as(Arc::new(PrefersDiscards(Arc::new(device.clone()))), FlushLog::Sync).unwrap()
 }
 
 pub fn new_device() -> MemoryDevice {

@@ -69,7 +69,7 @@ proptest! {
         steps in prop::collection::vec(step(), 1..120),
         discards: bool,
     ) {
-        let open = if discards { open_wanting_discards } else { open };
+        let open = if discards { open_preferring_discards } else { open };
         let mut device = new_device();
         let (mut log, scan) = open(&device);
         log.start(scan.end_lsn).unwrap();

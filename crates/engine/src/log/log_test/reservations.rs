@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn reservations_are_given_back() {
+fn reservations_are_released() {
     let log = started(&new_device());
     for n in 0..100 {
         drop(log.reserve(CAPACITY - 28 * n - 8).unwrap());
@@ -36,7 +36,7 @@ fn reserve_waits_for_a_checkpoint_and_asks_for_it() {
 }
 
 #[test]
-fn a_waiter_goes_on_when_another_gives_its_reservation_back() {
+fn a_waiter_goes_on_when_another_releases_its_reservation() {
     let log = started(&new_device());
     let held = log.reserve(CAPACITY - 100).unwrap();
     std::thread::scope(|scope| {
@@ -50,7 +50,7 @@ fn a_waiter_goes_on_when_another_gives_its_reservation_back() {
 }
 
 #[test]
-fn poison_wakes_who_waits_for_room() {
+fn poison_wakes_waiters_for_room() {
     let log = started(&new_device());
     let _held = log.reserve(CAPACITY - 100).unwrap();
     std::thread::scope(|scope| {
@@ -82,8 +82,8 @@ fn many_threads_in_a_tiny_ring_all_get_through() {
             let log = &log;
             scope.spawn(move || {
                 for n in 0..200 {
-                    let most = if thread == 0 { CAPACITY - 8 } else { 8000 };
-                    let reservation = log.reserve(most).unwrap();
+                    let max = if thread == 0 { CAPACITY - 8 } else { 8000 };
+                    let reservation = log.reserve(max).unwrap();
                     log.append(reservation, &payload(n, 1 + (n * 97 % 3000) as usize), |_, _| {});
                 }
             });

@@ -96,7 +96,7 @@ fn bytes_of_the_same_place_but_another_generation_do_not_verify() {
     log.flush_to(append(&log, 1, 100)).unwrap();
     let header = log.io.lock().header;
     device.damage(|bytes| {
-        let next = format::Header { generation: header.generation + 1, sequence: header.sequence + 1, ..header };
+        let next = format::LogHeader { generation: header.generation + 1, sequence: header.sequence + 1, ..header };
         next.encode(&mut bytes[next.offset() as usize..][..format::BLOCK_BYTES as usize]);
     });
     let (_, scan) = open(&device);

@@ -1,7 +1,7 @@
 //! A log that shrinks when it is started loses nothing, and says how large it is.
 
 use super::*;
-use crate::log::Reader;
+use crate::log::RedoReader;
 use highwater_storage::Limited;
 
 const LARGE: u64 = 144 * format::BLOCK_BYTES;
@@ -155,9 +155,9 @@ fn a_full_disk_lets_a_log_shrink() {
 
 /// Discards are told what lies where: nothing that either header needs is given to the device.
 #[test]
-fn a_log_shrinks_on_a_device_that_wants_discards() {
+fn a_log_shrinks_on_a_device_that_prefers_discards() {
     let (device, _) = grown(600);
-    let whole = run(Arc::new(WantsDiscards(Arc::new(device.clone()))));
+    let whole = run(Arc::new(PrefersDiscards(Arc::new(device.clone()))));
     let (log, found) = open(&device);
     assert_eq!((log.size_bytes(), found.end_lsn), (SMALL, whole.durable));
     assert!(whole.appended.ends_with(&found.groups) && found.groups.len() > 5);
@@ -218,7 +218,7 @@ fn a_log_that_a_reader_needs_keeps_its_size_at_closing() {
         let (device, _) = grown(600);
         let (log, found) = open_growing(Arc::new(device.clone()), FlushLog::Sync, LARGE).unwrap();
         log.start(found.end_lsn).unwrap();
-        let kept = is_read.then(|| Log::keep(log.clone(), Reader::Archive).unwrap());
+        let kept = is_read.then(|| Log::keep(log.clone(), RedoReader::Archive).unwrap());
         log.flush_to(append(&log, 7, 700)).unwrap();
         log.checkpoint(log.end_lsn()).unwrap();
         log.finish(log.end_lsn(), keep_bytes).unwrap();
@@ -266,5 +266,5 @@ fn on_a_device_of_fixed_length_a_log_keeps_its_size() {
     let fixed: Arc<dyn Device> = Arc::new(FixedLen(device.clone()));
     let (log, found) = open_growing(fixed, FlushLog::Sync, SMALL).unwrap();
     log.start(found.end_lsn).unwrap();
-    assert_eq!((log.size_bytes(), log.most_bytes(), device.len_bytes().unwrap()), (LARGE, LARGE, LARGE));
+    assert_eq!((log.size_bytes(), log.max_bytes(), device.len_bytes().unwrap()), (LARGE, LARGE, LARGE));
 }

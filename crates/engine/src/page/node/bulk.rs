@@ -2,10 +2,10 @@
 
 use super::edit::*;
 use super::layout::*;
-use super::run::Run;
+use super::run::AscendingRun;
 use super::view::Node;
 use crate::page::bytes::{PageBytes, put_u16};
-use crate::page::varint::Reader;
+use crate::page::varint::VarintReader;
 use crate::types::PageNo;
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ struct Packed<'a> {
     value: &'a [u8],
 }
 
-fn next_packed<'a>(reader: &mut Reader<'a>) -> Option<Packed<'a>> {
+fn next_packed<'a>(reader: &mut VarintReader<'a>) -> Option<Packed<'a>> {
     let suffix_len = reader.u16()? as usize;
     let value_len = reader.u16()? as usize;
     Some(Packed { suffix: reader.bytes(suffix_len)?, value: reader.bytes(value_len)? })
@@ -41,7 +41,7 @@ pub fn append(page: &mut [u8], packed: &[u8]) -> Fit {
         rebuild(page, 0..count, None, 0, checked.bytes)?;
     }
     let skip = if count == 0 { skip_of(Node::new(page), packed, &checked) } else { 0 };
-    let mut reader = Reader::new(packed);
+    let mut reader = VarintReader::new(packed);
     let (mut slot, mut free) = (count, page.u16_at(HEAP_START) as usize);
     while let Some(record) = next_packed(&mut reader) {
         free -= rest_len(record.suffix.len(), skip) + record.value.len();
@@ -52,7 +52,7 @@ pub fn append(page: &mut [u8], packed: &[u8]) -> Fit {
     put_u16(page, COUNT, slot as u16);
     put_u16(page, SKIP, skip as u16);
     if checked.records > 0 {
-        Run::of_appended(checked.records, slot).write(page);
+        AscendingRun::of_appended(checked.records, slot).write(page);
     }
     if count != 0 {
         raise_skip(page);
@@ -66,7 +66,7 @@ fn skip_of(node: Node<'_>, packed: &[u8], checked: &Checked<'_>) -> usize {
         return 0;
     }
     let bytes = |skip| {
-        let mut reader = Reader::new(packed);
+        let mut reader = VarintReader::new(packed);
         let records = std::iter::from_fn(|| next_packed(&mut reader));
         records.map(|record| SLOT_BYTES + rest_len(record.suffix.len(), skip) + record.value.len()).sum()
     };
@@ -83,7 +83,7 @@ fn check_packed<'a>(page: &[u8], packed: &'a [u8]) -> Fit<Checked<'a>> {
         node.append_suffix(last, &mut present);
     }
     let mut before = (node.count() > 0).then_some(&present[..]);
-    let mut reader = Reader::new(packed);
+    let mut reader = VarintReader::new(packed);
     let mut checked = Checked { records: 0, bytes: 0, first: &[], last: &[], shortest: usize::MAX };
     while !reader.is_at_end() {
         let Packed { suffix, value } = next_packed(&mut reader).ok_or("the packed records are cut short")?;
@@ -141,7 +141,7 @@ pub fn rebuild(page: &mut [u8], range: Range<usize>, fences: Option<Fences<'_>>,
     if SLOTS + fences.bytes() + bytes + spare > page.len() {
         return Err(NO_ROOM);
     }
-    let run = Run::of(&old[..]).kept(&range);
+    let run = AscendingRun::of(&old[..]).kept(&range);
     write_frame(page, fences);
     if let Err(misfit) = rewrite(page, &tails, range.clone(), skip) {
         page.copy_from_slice(&old);

@@ -10,16 +10,16 @@
 //! 2. So a list may be applied again to a leaf that has some or all of its changes: the records are the same as after
 //!    the first time. `canonical` then gives the page one form that depends on its records alone, so that what is
 //!    logged later fits in both cases.
-//! 3. A list needs no more room than [`LeafChange::most_bytes`] of its changes together, at no time while it is
+//! 3. A list needs no more room than [`LeafChange::max_bytes`] of its changes together, at no time while it is
 //!    applied.
 
 use super::bulk::rebuild;
 use super::edit::*;
 use super::layout::*;
-use super::run::Run;
+use super::run::AscendingRun;
 use super::search::search;
 use super::view::Node;
-use crate::page::varint::{self, Reader};
+use crate::page::varint::{self, VarintReader};
 
 /// One change of one record, named by its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ impl<'a> LeafChange<'a> {
     }
 
     /// Most bytes of a leaf that the change takes.
-    pub fn most_bytes(&self) -> usize {
+    pub fn max_bytes(&self) -> usize {
         match self {
             LeafChange::Put { key, value } => record_bytes(key.len() + HEAD_BYTES, value.len()),
             LeafChange::Flag { .. } | LeafChange::Remove { .. } => 0,
@@ -72,8 +72,8 @@ impl<'a> LeafChange<'a> {
         }
     }
 
-    /// The next change of a list; `None` if the bytes are none.
-    fn decode(reader: &mut Reader<'a>) -> Option<LeafChange<'a>> {
+    /// The next change of a list; `None` if the bytes cannot be decoded.
+    fn decode(reader: &mut VarintReader<'a>) -> Option<LeafChange<'a>> {
         let kind = reader.byte()?;
         let key_len = reader.u16()? as usize;
         Some(match kind {
@@ -106,14 +106,14 @@ impl<'a> LeafChange<'a> {
 
 /// The changes of a list; an error where the bytes are no change.
 pub fn changes(list: &[u8]) -> impl Iterator<Item = Fit<LeafChange<'_>>> {
-    let mut reader = Reader::new(list);
+    let mut reader = VarintReader::new(list);
     std::iter::from_fn(move || {
         if reader.is_at_end() {
             return None;
         }
         let change = LeafChange::decode(&mut reader);
         if change.is_none() {
-            reader = Reader::new(&[]);
+            reader = VarintReader::new(&[]);
         }
         Some(change.ok_or("the list of changes cannot be decoded"))
     })
@@ -156,7 +156,7 @@ pub fn apply_changes(page: &mut [u8], list: &[u8], canonical: bool) -> Fit {
 pub fn make_canonical(page: &mut [u8]) -> Fit {
     let (count, _) = frame(page)?;
     rebuild(page, 0..count, None, 0, 0)?;
-    Run::NONE.write(page);
+    AscendingRun::NONE.write(page);
     raise_skip(page);
     Ok(())
 }

@@ -86,8 +86,8 @@ fn random_change(rng: &mut Rng) -> Owned {
     }
 }
 
-fn random_list(rng: &mut Rng, most: usize) -> Vec<Owned> {
-    let len = rng.usize(1..most);
+fn random_list(rng: &mut Rng, max: usize) -> Vec<Owned> {
+    let len = rng.usize(1..max);
     (0..len).map(|_| random_change(rng)).collect()
 }
 
@@ -101,7 +101,7 @@ fn random_leaf(rng: &mut Rng) -> (Vec<u8>, Map) {
     let mut map = Map::new();
     for _ in 0..rng.usize(..400) {
         let change = random_change(rng);
-        if Node::new(&page).free_bytes() >= change.as_change().most_bytes() {
+        if Node::new(&page).free_bytes() >= change.as_change().max_bytes() {
             apply(&mut page, std::slice::from_ref(&change), false).unwrap();
             change.apply(&mut map);
         }
@@ -113,7 +113,7 @@ fn random_leaf(rng: &mut Rng) -> (Vec<u8>, Map) {
 fn fitting<'l>(page: &[u8], list: &'l [Owned]) -> &'l [Owned] {
     let mut left = Node::new(page).free_bytes();
     let fits = |change: &&Owned| {
-        let bytes = change.as_change().most_bytes();
+        let bytes = change.as_change().max_bytes();
         let fits = bytes <= left;
         left -= if fits { bytes } else { 0 };
         fits

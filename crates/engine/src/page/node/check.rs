@@ -14,7 +14,7 @@ use crate::types::PageNo;
 use std::ops::Range;
 
 /// Offsets in a page have 16 bits.
-const MOST_PAGE_BYTES: usize = 1 << 15;
+const MAX_PAGE_BYTES: usize = 1 << 15;
 
 type Verdict = std::result::Result<(), String>;
 
@@ -35,7 +35,7 @@ fn ensure(holds: bool, reason: impl FnOnce() -> String) -> Verdict {
 }
 
 fn check_type(page: &[u8]) -> Verdict {
-    ensure(page.len() > SLOTS && page.len() <= MOST_PAGE_BYTES, || format!("a node cannot have {} bytes", page.len()))?;
+    ensure(page.len() > SLOTS && page.len() <= MAX_PAGE_BYTES, || format!("a node cannot have {} bytes", page.len()))?;
     let level = header::level(page);
     match PageType::from_u8(page.u8_at(header::TYPE)) {
         Some(PageType::Leaf) => ensure(level == 0, || format!("a leaf at level {level}")),
@@ -78,7 +78,7 @@ fn check_records(page: &[u8]) -> Verdict {
     let heap_start = page.u16_at(HEAP_START) as usize;
     let heap_end = node.heap_end();
     let mut heap_bytes = page.u16_at(GARBAGE) as usize;
-    let mut taken = Taken([0; MOST_PAGE_BYTES / 64]);
+    let mut taken = Taken([0; MAX_PAGE_BYTES / 64]);
     for slot in 0..node.count() {
         let record = node.record(slot);
         let end = record.offset + record.heap_bytes();
@@ -103,7 +103,7 @@ fn check_records(page: &[u8]) -> Verdict {
 }
 
 /// The bytes of a page that records have, a bit each.
-struct Taken([u64; MOST_PAGE_BYTES / 64]);
+struct Taken([u64; MAX_PAGE_BYTES / 64]);
 
 impl Taken {
     /// Takes `bytes`, which lie within the page; false if one of them is taken.

@@ -10,7 +10,7 @@
 
 use super::bulk::rebuild;
 use super::layout::*;
-use super::run::Run;
+use super::run::AscendingRun;
 use super::view::Node;
 use crate::page::bytes::{PageBytes, put_u16, put_u32};
 use crate::page::header::{self, PageType};
@@ -77,7 +77,7 @@ pub fn write_frame(page: &mut [u8], fences: Fences<'_>) {
     put_u16(page, LOWER_LEN, len_of(fences.lower));
     put_u16(page, UPPER_LEN, len_of(fences.upper));
     put_u32(page, UPPER_CHILD, fences.upper_child.0);
-    Run::NONE.write(page);
+    AscendingRun::NONE.write(page);
     put_u16(page, SKIP, 0);
 }
 
@@ -142,7 +142,7 @@ pub fn insert(page: &mut [u8], slot: usize, key: &[u8], value: &[u8]) -> Fit {
     write_record(page, slot, offset, skip, suffix, value);
     put_u16(page, HEAP_START, offset as u16);
     put_u16(page, COUNT, count as u16 + 1);
-    Run::of(page).inserted(slot, || Node::new(page).full_count()).write(page);
+    AscendingRun::of(page).inserted(slot, || Node::new(page).full_count()).write(page);
     if matches!(count + 1, 8 | 32 | 128 | 512) {
         raise_skip(page);
     }
@@ -220,7 +220,7 @@ pub fn remove(page: &mut [u8], slot: usize) -> Fit {
     } else {
         add_garbage(page, heap_bytes);
     }
-    Run::of(page).removed(slot).write(page);
+    AscendingRun::of(page).removed(slot).write(page);
     Ok(())
 }
 

@@ -19,14 +19,14 @@ use std::ops::Range;
 /// In `run`: an insertion was late.
 const LATE: u16 = 1 << 15;
 /// Most slots that an insertion may be late by.
-const MOST_LATE: usize = 16;
+const MAX_LATE: usize = 16;
 /// Fewest records of a full page that knows late insertions.
 const LATE_RECORDS: usize = 8;
 /// Insertions of a run after which its leaf counts as filled in ascending order.
 const ASCENDING_RUN: u16 = 16;
 /// From how many insertions on a run counts where a page is cut; and one with late ones.
-const LEAST: usize = 3;
-const LEAST_LATE: usize = 16;
+const MIN: usize = 3;
+const MIN_LATE: usize = 16;
 
 /// A run that fills a page, as an insertion meets it that goes on with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,26 +39,26 @@ pub struct Ascent {
 
 /// The run of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct AscendingRun {
     front: u16,
     len: u16,
     has_late: bool,
 }
 
-impl Run {
+impl AscendingRun {
     /// None is known.
-    pub const NONE: Run = Run { front: NO_SLOT, len: 0, has_late: false };
+    pub const NONE: AscendingRun = AscendingRun { front: NO_SLOT, len: 0, has_late: false };
 
     /// That of a page.
     #[inline(always)]
-    pub fn of<B: PageBytes + ?Sized>(page: &B) -> Run {
+    pub fn of<B: PageBytes + ?Sized>(page: &B) -> AscendingRun {
         let run = page.u16_at(RUN);
-        Run { front: page.u16_at(LAST_INSERT), len: run & !LATE, has_late: run & LATE != 0 }
+        AscendingRun { front: page.u16_at(LAST_INSERT), len: run & !LATE, has_late: run & LATE != 0 }
     }
 
     /// Of a page to which `records` were appended, so that it has `count`.
-    pub fn of_appended(records: usize, count: usize) -> Run {
-        Run { front: (count as u16).wrapping_sub(1), len: (records as u16).min(!LATE), has_late: false }
+    pub fn of_appended(records: usize, count: usize) -> AscendingRun {
+        AscendingRun { front: (count as u16).wrapping_sub(1), len: (records as u16).min(!LATE), has_late: false }
     }
 
     #[inline(always)]
@@ -75,30 +75,30 @@ impl Run {
 
     /// After an insertion at `slot` into a page that holds `full` records when it is full.
     #[inline(always)]
-    pub fn inserted(self, slot: usize, full: impl FnOnce() -> usize) -> Run {
+    pub fn inserted(self, slot: usize, full: impl FnOnce() -> usize) -> AscendingRun {
         let len = (self.len + 1).min(!LATE);
         if slot == self.end() {
-            Run { front: slot as u16, len, ..self }
+            AscendingRun { front: slot as u16, len, ..self }
         } else if self.is_late(slot, full) {
-            Run { front: self.front + 1, len, has_late: true }
+            AscendingRun { front: self.front + 1, len, has_late: true }
         } else {
-            Run { front: slot as u16, len: 1, has_late: false }
+            AscendingRun { front: slot as u16, len: 1, has_late: false }
         }
     }
 
     /// After the record at `slot` was removed.
     #[inline(always)]
-    pub fn removed(self, slot: usize) -> Run {
+    pub fn removed(self, slot: usize) -> AscendingRun {
         let moves = self.front != NO_SLOT && slot <= self.front as usize;
-        if moves { Run { front: self.front.wrapping_sub(1), ..self } } else { self }
+        if moves { AscendingRun { front: self.front.wrapping_sub(1), ..self } } else { self }
     }
 
     /// After all records but those of `range` were removed.
-    pub fn kept(self, range: &Range<usize>) -> Run {
+    pub fn kept(self, range: &Range<usize>) -> AscendingRun {
         if self.front != NO_SLOT && range.contains(&(self.front as usize)) {
-            Run { front: self.front - range.start as u16, ..self }
+            AscendingRun { front: self.front - range.start as u16, ..self }
         } else {
-            Run::NONE
+            AscendingRun::NONE
         }
     }
 
@@ -111,7 +111,7 @@ impl Run {
             return None;
         }
         let late_by = if is_next && !self.has_late { 0 } else { late_by(count) };
-        let enough = if late_by == 0 { LEAST } else { LEAST_LATE };
+        let enough = if late_by == 0 { MIN } else { MIN_LATE };
         (usize::from(self.len) >= count.min(enough)).then_some(Ascent { end: self.end(), late_by })
     }
 
@@ -124,23 +124,23 @@ impl Run {
     #[inline(always)]
     fn is_late(self, slot: usize, full: impl FnOnce() -> usize) -> bool {
         let end = self.end();
-        slot < end && end - slot <= MOST_LATE && end - slot <= late_by(full())
+        slot < end && end - slot <= MAX_LATE && end - slot <= late_by(full())
     }
 }
 
-/// How many slots an insertion may be late by on a page that is full with so many records.
+/// How many slots an insertion may be late by on a page that is full with this many records.
 #[inline(always)]
 fn late_by(full: usize) -> usize {
-    if full < LATE_RECORDS { 0 } else { (full / 3).min(MOST_LATE) }
+    if full < LATE_RECORDS { 0 } else { (full / 3).min(MAX_LATE) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn run(slots: impl IntoIterator<Item = usize>) -> (Run, usize) {
+    fn run(slots: impl IntoIterator<Item = usize>) -> (AscendingRun, usize) {
         let slots: Vec<_> = slots.into_iter().collect();
-        (slots.iter().fold(Run::NONE, |run, slot| run.inserted(*slot, || slots.len())), slots.len())
+        (slots.iter().fold(AscendingRun::NONE, |run, slot| run.inserted(*slot, || slots.len())), slots.len())
     }
 
     #[test]
@@ -180,7 +180,7 @@ mod tests {
     fn any_header_gives_an_answer() {
         for (front, len) in [(0, 0), (u16::MAX, u16::MAX), (u16::MAX - 1, 7), (5, LATE)] {
             let (len, has_late) = (len & !LATE, len & LATE != 0);
-            let run = Run { front, len, has_late };
+            let run = AscendingRun { front, len, has_late };
             for (slot, count) in [(0, 0), (3, 2), (65_535, 65_535), (4, 300)] {
                 let _ = (run.inserted(slot, || count), run.removed(slot), run.ascent_at(slot, count));
             }

@@ -1,7 +1,7 @@
 //! Finding a slot by its key, in latched pages and optimistic views alike.
 
 use super::layout::*;
-use super::view::Record;
+use super::view::NodeRecord;
 use crate::page::bytes::PageBytes;
 use crate::types::PageNo;
 use std::cmp::Ordering;
@@ -172,10 +172,10 @@ pub fn is_unbounded<B: PageBytes + ?Sized>(page: &B) -> bool {
 
 /// Where the parts of a record are; meaningless offsets for a slot that does not exist.
 #[inline(always)]
-pub fn record<B: PageBytes + ?Sized>(page: &B, slot: usize) -> Record {
+pub fn record<B: PageBytes + ?Sized>(page: &B, slot: usize) -> NodeRecord {
     let at = slot_at(slot);
     let suffix_len = page.u16_at(at + SLOT_KEY_LEN) as usize;
-    Record {
+    NodeRecord {
         offset: page.u16_at(at) as usize,
         suffix_len,
         rest_len: rest_len(suffix_len, page.u16_at(SKIP) as usize),

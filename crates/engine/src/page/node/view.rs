@@ -1,7 +1,7 @@
 //! Reading a node: its records, fences, and how much fits.
 
 use super::layout::*;
-use super::run::{Ascent, Run};
+use super::run::{AscendingRun, Ascent};
 use super::search::{self, child_at, count, covers};
 use crate::page::bytes::{PageBytes, slice_at};
 use crate::page::header::{self, PageType};
@@ -16,7 +16,7 @@ pub struct Node<'p> {
 
 /// Where a record's parts are.
 #[derive(Clone, Copy, Debug)]
-pub struct Record {
+pub struct NodeRecord {
     /// Heap offset of the suffix without its head.
     pub offset: usize,
     pub suffix_len: usize,
@@ -25,7 +25,7 @@ pub struct Record {
     pub value_len: usize,
 }
 
-impl Record {
+impl NodeRecord {
     #[inline(always)]
     pub fn heap_bytes(self) -> usize {
         self.rest_len + self.value_len
@@ -136,7 +136,7 @@ impl<'p> Node<'p> {
 
     /// Where the parts of a record are; meaningless offsets for a slot that does not exist.
     #[inline(always)]
-    pub fn record(self, slot: usize) -> Record {
+    pub fn record(self, slot: usize) -> NodeRecord {
         search::record(self.page, slot)
     }
 
@@ -172,7 +172,7 @@ impl<'p> Node<'p> {
 
     /// Appends the suffix: the bytes that the record has itself, with the head between them.
     #[inline]
-    fn append_around_head(self, slot: usize, record: &Record, rest: &[u8], out: &mut Vec<u8>) {
+    fn append_around_head(self, slot: usize, record: &NodeRecord, rest: &[u8], out: &mut Vec<u8>) {
         let (before, behind) = rest.split_at(self.skip().min(rest.len()));
         if !before.is_empty() {
             out.extend_from_slice(before);
@@ -269,7 +269,7 @@ impl<'p> Node<'p> {
     /// the page, as InnoDB does.
     #[inline]
     fn reserved_bytes(self) -> usize {
-        let is_filled = Run::of(self.page).fills_end(self.count());
+        let is_filled = AscendingRun::of(self.page).fills_end(self.count());
         if is_filled && self.is_leaf() { self.page.len() / 16 } else { 0 }
     }
 
@@ -288,7 +288,7 @@ impl<'p> Node<'p> {
 
     /// The run of insertions that fills the page, if an insertion at `slot` would go on with it.
     pub fn ascent_at(self, slot: usize) -> Option<Ascent> {
-        Run::of(self.page).ascent_at(slot, self.count())
+        AscendingRun::of(self.page).ascent_at(slot, self.count())
     }
 
     /// Bytes the records `range` would take (slots included, fences not) on a page with a prefix of `prefix_len` bytes

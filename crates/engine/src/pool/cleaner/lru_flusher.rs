@@ -8,7 +8,7 @@
 use super::policy;
 use crate::error::Result;
 use crate::pool::{FlushReason, Pool};
-use crate::store::{BATCH_PAGES, Lane};
+use crate::store::{BATCH_PAGES, FlushLane};
 
 /// Milliseconds between two rounds of InnoDB's page cleaner.
 const ROUND_MS: u64 = 1000;
@@ -35,7 +35,7 @@ impl LruFlusher {
     /// One bounded step; `now_ms` is any monotonic clock. Returns how many pages it flushed.
     pub fn step(&mut self, pool: &Pool, now_ms: u64) -> Result<usize> {
         pool.set_now_ms(now_ms);
-        let written = pool.lru.victims.write_set_aside(pool)?;
+        let written = pool.lru.victims.write_deferred(pool)?;
         Ok(written + pool.lru.victims.keep_free(pool, self, now_ms)?)
     }
 
@@ -65,7 +65,7 @@ impl LruFlusher {
 impl Pool {
     /// Evicts clean pages, and flushes dirty ones at the tail, until `target` frames are free or no progress is made.
     pub(in crate::pool) fn refill(&self, target: usize) -> Result<usize> {
-        let most = self.lru_batch_pages();
+        let max = self.lru_batch_pages();
         let mut flushed = 0;
         for _ in 0..STEP_BATCHES {
             let want = target.saturating_sub(self.free_count());
@@ -73,7 +73,7 @@ impl Pool {
             if evicted >= want {
                 break;
             }
-            let dirty = self.dirty_tail(self.lru.scan_depth, most);
+            let dirty = self.dirty_tail(self.lru.scan_depth, max);
             let wrote = self.flush_frames(&dirty, FlushReason::LruList)?;
             flushed += wrote;
             if evicted == 0 && wrote == 0 {
@@ -85,6 +85,6 @@ impl Pool {
 
     /// Pages of a batch of victims.
     pub(in crate::pool) fn lru_batch_pages(&self) -> usize {
-        policy::batch_pages(BATCH_PAGES, self.flush.batch_us(Lane::LruList), AIM_US)
+        policy::batch_pages(BATCH_PAGES, self.flush.batch_us(FlushLane::LruList), AIM_US)
     }
 }

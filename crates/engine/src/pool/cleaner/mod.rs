@@ -6,14 +6,14 @@
 //! | `page_cleaner` | one step of the page cleaner; the checkpoint |
 //! | `lru_flusher` | one step of the LRU flusher |
 //! | `policy` | how much to flush, how fast users may write: pure functions |
-//! | `pace` | slowing users above the async watermark |
+//! | `throttle` | slowing users above the async watermark |
 //! | `pacing_model` | a model of users and a device around the policy |
 
 mod lru_flusher;
-mod pace;
 pub mod pacing_model;
 mod page_cleaner;
 pub mod policy;
+mod throttle;
 
 pub use lru_flusher::LruFlusher;
 #[cfg(test)]
@@ -22,17 +22,17 @@ pub use page_cleaner::{Cleaner, checkpoint, checkpoint_target};
 
 use super::Pool;
 use crate::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use crate::sync::wake::Wake;
-use pace::Pace;
+use crate::sync::notify::Notify;
+use throttle::Throttle;
 
 /// The part of the pool that belongs to this folder.
 #[derive(Default)]
 pub struct CleanerPart {
-    page_cleaner: Wake,
-    pub lru_flusher: Wake,
+    page_cleaner: Notify,
+    pub lru_flusher: Notify,
     /// Threads keep frames free; without them, a thread that needs a frame does everything alone.
     threads: AtomicBool,
-    pace: Pace,
+    throttle: Throttle,
 }
 
 impl CleanerPart {
@@ -42,20 +42,20 @@ impl CleanerPart {
 }
 
 impl Pool {
-    /// The bell that wakes the page cleaner.
-    pub fn cleaner_wake(&self) -> &Wake {
+    /// The notification that wakes the page cleaner.
+    pub fn cleaner_notify(&self) -> &Notify {
         &self.cleaner.page_cleaner
     }
 
-    /// The bell that wakes the LRU flusher.
-    pub fn lru_wake(&self) -> &Wake {
+    /// The notification that wakes the LRU flusher.
+    pub fn lru_notify(&self) -> &Notify {
         &self.cleaner.lru_flusher
     }
 
     /// Slows users above the async watermark. The caller holds no latch.
     #[inline]
-    pub(crate) fn keep_pace(&self) {
-        if let Some(waited) = self.cleaner.pace.wait(|| self.log.end_lsn()) {
+    pub(crate) fn throttle(&self) {
+        if let Some(waited) = self.cleaner.throttle.wait(|| self.log.end_lsn()) {
             self.stats.sync_flush_waits.inc();
             self.stats.sync_flush_wait_us.add(waited.as_micros() as u64);
         }
@@ -65,7 +65,7 @@ impl Pool {
     pub(crate) fn set_threads(&self, run: bool) {
         self.cleaner.threads.store(run, Relaxed);
         if !run {
-            self.cleaner.pace.set(None, self.log.end_lsn());
+            self.cleaner.throttle.set(None, self.log.end_lsn());
         }
     }
 }

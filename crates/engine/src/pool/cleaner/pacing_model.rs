@@ -4,7 +4,7 @@
 //! random. The device writes a batch of pages in a fixed time each. Log space comes back when the oldest page is
 //! written.
 
-use super::policy::{Limits, Pacer, Snapshot, age_pct};
+use super::policy::{AdaptiveFlusher, Limits, Snapshot, age_pct};
 use crate::store::BATCH_PAGES;
 use crate::types::Lsn;
 use std::collections::VecDeque;
@@ -74,8 +74,8 @@ struct Model {
 /// Runs the model for `seconds`.
 pub fn run(load: &Load, limits: Limits, seconds: usize) -> Vec<Sample> {
     let mut model = Model::new(load);
-    let mut pacer = Pacer::new(limits);
-    (0..seconds).map(|second| model.second(&mut pacer, second)).collect()
+    let mut flusher = AdaptiveFlusher::new(limits);
+    (0..seconds).map(|second| model.second(&mut flusher, second)).collect()
 }
 
 impl Model {
@@ -93,20 +93,20 @@ impl Model {
         }
     }
 
-    fn second(&mut self, pacer: &mut Pacer, second: usize) -> Sample {
+    fn second(&mut self, flusher: &mut AdaptiveFlusher, second: usize) -> Sample {
         let (start, mut sample) = (self.end_lsn, Sample::default());
         for tick in 0..(1.0 / TICK_S) as usize {
             let now_s = second as f64 + tick as f64 * TICK_S;
             let seen = self.snapshot(now_s);
             sample.age_pct = sample.age_pct.max(age_pct(&seen));
-            let orders = pacer.decide(&seen);
+            let plan = flusher.decide(&seen);
             while self.device_busy_until_s <= now_s {
-                let flushed = self.flush(orders.flush_before.0, orders.pages);
+                let flushed = self.flush(plan.flush_before.0, plan.pages);
                 sample.flushed_per_s += flushed as f64;
                 let took = flushed as f64 / self.load.device_pages_per_s;
                 self.device_busy_until_s = self.device_busy_until_s.max(now_s - TICK_S) + took.max(TICK_S / 8.0);
             }
-            self.write(second, orders.user_redo_bytes_per_s);
+            self.write(second, plan.user_redo_bytes_per_s);
         }
         sample.redo_bytes_per_s = (self.end_lsn - start) as f64;
         sample.dirty = self.dirty;

@@ -6,7 +6,7 @@
 //!
 //! Rule: the checkpoint never passes the oldest change that is not in the store, be it of a dirty page or pending.
 
-use super::policy::{Limits, Orders, Pacer, Snapshot};
+use super::policy::{AdaptiveFlusher, FlushPlan, Limits, Snapshot};
 use crate::config::Options;
 use crate::error::Result;
 use crate::log::Log;
@@ -20,7 +20,7 @@ const IDLE_LOG_MS: u64 = 1000;
 /// The cleaner's memory between steps.
 #[derive(Debug)]
 pub struct Cleaner {
-    pacer: Pacer,
+    flusher: AdaptiveFlusher,
     /// The log's end, and since when it has not moved; `None` once the durable LSN was noted.
     log_end: Lsn,
     log_idle_since_ms: Option<u64>,
@@ -29,7 +29,7 @@ pub struct Cleaner {
 impl Cleaner {
     /// A cleaner before its first step.
     pub fn new(options: &Options) -> Cleaner {
-        Cleaner { pacer: Pacer::new(Limits::new(options)), log_end: Lsn(0), log_idle_since_ms: None }
+        Cleaner { flusher: AdaptiveFlusher::new(Limits::new(options)), log_end: Lsn(0), log_idle_since_ms: None }
     }
 
     /// One bounded step; `now_ms` is any monotonic clock. Returns how many pages it flushed; after a large batch it
@@ -37,12 +37,12 @@ impl Cleaner {
     pub fn step(&mut self, pool: &Pool, log: &Log, now_ms: u64) -> Result<usize> {
         pool.set_now_ms(now_ms);
         let is_log_growing = log.growth_step()?;
-        let orders = self.pacer.decide(&snapshot(pool, log, now_ms));
-        pool.stats.redo_bytes_per_s.set(self.pacer.redo_bytes_per_s() as u64);
-        pool.cleaner.pace.set(orders.user_redo_bytes_per_s, log.end_lsn());
-        let slows_writers = orders.user_redo_bytes_per_s.is_some();
-        let filled = if slows_writers { 0 } else { pool.flush_filled()? };
-        let flushed = filled + flush(pool, &orders)?;
+        let plan = self.flusher.decide(&snapshot(pool, log, now_ms));
+        pool.stats.redo_bytes_per_s.set(self.flusher.redo_bytes_per_s() as u64);
+        pool.cleaner.throttle.set(plan.user_redo_bytes_per_s, log.end_lsn());
+        let slows_writers = plan.user_redo_bytes_per_s.is_some();
+        let filled = if slows_writers { 0 } else { pool.flush_bulk_loaded()? };
+        let flushed = filled + flush(pool, &plan)?;
         move_checkpoint(pool, log)?;
         self.mark_idle_log(log, now_ms)?;
         pool.publish_gauges();
@@ -81,13 +81,13 @@ fn snapshot(pool: &Pool, log: &Log, now_ms: u64) -> Snapshot {
 }
 
 /// Pages flushed for the log count for the other budget too.
-pub fn flush(pool: &Pool, orders: &Orders) -> Result<usize> {
-    let for_log = pool.flush_oldest(orders.flush_before, BATCH_PAGES, orders.reason)?;
-    let more = orders.pages.min(BATCH_PAGES).saturating_sub(for_log);
+pub fn flush(pool: &Pool, plan: &FlushPlan) -> Result<usize> {
+    let for_log = pool.flush_oldest(plan.flush_before, BATCH_PAGES, plan.reason)?;
+    let more = plan.pages.min(BATCH_PAGES).saturating_sub(for_log);
     if more == 0 {
         return Ok(for_log);
     }
-    Ok(for_log + pool.flush_oldest(Lsn(u64::MAX), more, orders.pages_reason)?)
+    Ok(for_log + pool.flush_oldest(Lsn(u64::MAX), more, plan.pages_reason)?)
 }
 
 /// Moves the checkpoint if that frees a useful part of the log, or if the log is more than half full.

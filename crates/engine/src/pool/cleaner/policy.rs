@@ -1,7 +1,7 @@
 //! How much to flush, and how fast users may write: pure functions of the present snapshot and those before.
 //!
 //! Two budgets that are independent of each other: [`free_target`] for the thread that frees frames from the LRU tail,
-//! [`Pacer`] for the one that works on the flush list.
+//! [`AdaptiveFlusher`] for the one that works on the flush list.
 //!
 //! The flush list. With `x` = checkpoint age / log capacity:
 //! - below `adaptive_flushing_lwm` nothing is flushed for the log (pages change again; writing them early is a waste);
@@ -103,7 +103,7 @@ impl Rate {
 
 /// What to do now.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Orders {
+pub struct FlushPlan {
     /// Flush pages whose oldest change is before this, oldest first, a batch at a time.
     pub flush_before: Lsn,
     pub reason: FlushReason,
@@ -116,7 +116,7 @@ pub struct Orders {
 
 /// The memory between steps.
 #[derive(Clone, Debug)]
-pub struct Pacer {
+pub struct AdaptiveFlusher {
     limits: Limits,
     last: Option<Snapshot>,
     redo: Rate,
@@ -126,11 +126,11 @@ pub struct Pacer {
     credit_pages: f64,
 }
 
-impl Pacer {
+impl AdaptiveFlusher {
     /// A pacer before its first snapshot.
-    pub fn new(limits: Limits) -> Pacer {
+    pub fn new(limits: Limits) -> AdaptiveFlusher {
         let (redo, flushed) = (Rate::default(), Rate::default());
-        Pacer { limits, last: None, redo, flushed, idle_s: 0.0, due_lsn: 0.0, credit_pages: 0.0 }
+        AdaptiveFlusher { limits, last: None, redo, flushed, idle_s: 0.0, due_lsn: 0.0, credit_pages: 0.0 }
     }
 
     /// Redo per second, smoothed, in bytes.
@@ -139,7 +139,7 @@ impl Pacer {
     }
 
     /// Learns from a snapshot and says what to do.
-    pub fn decide(&mut self, now: &Snapshot) -> Orders {
+    pub fn decide(&mut self, now: &Snapshot) -> FlushPlan {
         let elapsed_s = self.last.map_or(0.0, |last| now.now_s - last.now_s);
         if self.last.is_none() || elapsed_s >= 0.005 {
             self.learn(now, elapsed_s);
@@ -149,7 +149,7 @@ impl Pacer {
         let reason = if age_pct >= self.limits.sync_pct { FlushReason::Sync } else { FlushReason::CheckpointAge };
         let flush_before = if age_pct >= self.limits.async_pct { now.end_lsn } else { self.due(now) };
         let user_redo_bytes_per_s = self.user_limit(age_of(now, now.held_lsn), now);
-        Orders { flush_before, reason, pages, pages_reason, user_redo_bytes_per_s }
+        FlushPlan { flush_before, reason, pages, pages_reason, user_redo_bytes_per_s }
     }
 
     /// What the redo rate has made due, once it is a batch; the pages are taken to be spread evenly over the log.
@@ -240,13 +240,13 @@ pub fn speed(age_pct: f64, limits: &Limits) -> f64 {
 pub fn free_target(demand_per_s: f64, batch_us: u64, frames: usize, lru_scan_depth: usize) -> usize {
     let lead_s = 2.0 * batch_us as f64 / 1e6 + 0.02;
     let share = (frames / 64).max(64.min(frames / 8));
-    let most = lru_scan_depth.min(share).max(4);
-    ((demand_per_s * lead_s) as usize).clamp(64.min(most), most)
+    let max = lru_scan_depth.min(share).max(4);
+    ((demand_per_s * lead_s) as usize).clamp(64.min(max), max)
 }
 
 /// Pages of a batch so that it takes about `aim_us`, when a batch of `pages` took `took_us`.
-pub fn batch_pages(most: usize, took_us: u64, aim_us: u64) -> usize {
-    if took_us <= aim_us { most } else { ((most as u64 * aim_us / took_us) as usize).clamp(8.min(most), most) }
+pub fn batch_pages(max: usize, took_us: u64, aim_us: u64) -> usize {
+    if took_us <= aim_us { max } else { ((max as u64 * aim_us / took_us) as usize).clamp(8.min(max), max) }
 }
 
 #[cfg(test)]

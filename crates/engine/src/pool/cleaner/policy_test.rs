@@ -23,13 +23,13 @@ fn at(now_s: f64, end: u64, age: u64, dirty: usize) -> Snapshot {
 }
 
 /// A pacer that has seen 10 MiB of redo and 1000 flushed pages per second for ten seconds at this age.
-fn seasoned(age_mib: u64, dirty: usize) -> (Pacer, Snapshot) {
-    let mut pacer = Pacer::new(limits());
+fn seasoned(age_mib: u64, dirty: usize) -> (AdaptiveFlusher, Snapshot) {
+    let mut flusher = AdaptiveFlusher::new(limits());
     for tick in 0..=200_u64 {
         let seen = at(tick as f64 * 0.05, 1000 * MIB + tick * MIB / 2, age_mib * MIB, dirty);
-        pacer.decide(&Snapshot { flushed: tick * 50, ..seen });
+        flusher.decide(&Snapshot { flushed: tick * 50, ..seen });
     }
-    (pacer, Snapshot { flushed: 200 * 50, ..at(10.0, 1100 * MIB, age_mib * MIB, dirty) })
+    (flusher, Snapshot { flushed: 200 * 50, ..at(10.0, 1100 * MIB, age_mib * MIB, dirty) })
 }
 
 #[test]
@@ -43,8 +43,8 @@ fn flushing_follows_the_redo_rate() {
 #[test]
 fn users_are_slowed_above_the_async_watermark_only_and_smoothly() {
     let limit = |age| {
-        let (mut pacer, now) = seasoned(age, 100);
-        pacer.decide(&now).user_redo_bytes_per_s
+        let (mut flusher, now) = seasoned(age, 100);
+        flusher.decide(&now).user_redo_bytes_per_s
     };
     assert_eq!(limit(74), None);
     // A tenth of the age's bytes is freed by a hundred of the thousand dirty pages.
@@ -57,27 +57,27 @@ fn users_are_slowed_above_the_async_watermark_only_and_smoothly() {
 
 #[test]
 fn reasons_by_watermark() {
-    let orders = |age| {
-        let (mut pacer, now) = seasoned(age, 100);
-        pacer.decide(&now)
+    let plan = |age| {
+        let (mut flusher, now) = seasoned(age, 100);
+        flusher.decide(&now)
     };
-    assert!(orders(5).flush_before <= at(0.0, 1100 * MIB, 5 * MIB, 0).oldest_lsn);
-    assert_eq!(orders(50).reason, FlushReason::CheckpointAge);
-    assert_eq!((orders(80).reason, orders(80).flush_before), (FlushReason::CheckpointAge, Lsn(1100 * MIB)));
-    assert_eq!(orders(91).reason, FlushReason::Sync);
+    assert!(plan(5).flush_before <= at(0.0, 1100 * MIB, 5 * MIB, 0).oldest_lsn);
+    assert_eq!(plan(50).reason, FlushReason::CheckpointAge);
+    assert_eq!((plan(80).reason, plan(80).flush_before), (FlushReason::CheckpointAge, Lsn(1100 * MIB)));
+    assert_eq!(plan(91).reason, FlushReason::Sync);
 }
 
 /// At 2 MB of redo a second and a page in every 1 MB of it, less than a batch a step is due: it is collected first.
 #[test]
 fn due_pages_wait_for_a_batch() {
     let batches = |bytes_per_page: u64| {
-        let mut pacer = Pacer::new(limits());
+        let mut flusher = AdaptiveFlusher::new(limits());
         let (mut oldest, mut batches, mut pages) = (960 * MIB, 0_u64, 0);
         for tick in 0..600_u64 {
             let end = 1000 * MIB + tick * MIB / 10;
             let dirty = ((end - oldest) / bytes_per_page) as usize;
-            let orders = pacer.decide(&at(tick as f64 * 0.05, end, end - oldest, dirty));
-            let due = orders.flush_before.0.saturating_sub(oldest) / bytes_per_page;
+            let plan = flusher.decide(&at(tick as f64 * 0.05, end, end - oldest, dirty));
+            let due = plan.flush_before.0.saturating_sub(oldest) / bytes_per_page;
             (batches, pages) = (batches + u64::from(due > 0), pages + due);
             oldest += due * bytes_per_page;
         }
@@ -101,12 +101,12 @@ fn the_dirty_share_is_held_gradually() {
 
 #[test]
 fn idle_time_is_used_gently() {
-    let mut pacer = Pacer::new(limits());
+    let mut flusher = AdaptiveFlusher::new(limits());
     let mut flushed = 0;
     for tick in 0..=220 {
-        let orders = pacer.decide(&at(f64::from(tick) * 0.05, 1000 * MIB, MIB, 400));
-        assert_eq!(orders.pages_reason, FlushReason::Idle);
-        flushed += orders.pages;
+        let plan = flusher.decide(&at(f64::from(tick) * 0.05, 1000 * MIB, MIB, 400));
+        assert_eq!(plan.pages_reason, FlushReason::Idle);
+        flushed += plan.pages;
     }
     assert!((1900..=2010).contains(&flushed), "ten seconds of a tenth of io_capacity: {flushed}");
 }
@@ -164,9 +164,9 @@ fn without_pacing_the_model_does_stall() {
 
 #[test]
 fn users_are_slowed_for_pending_changes_that_hold_the_checkpoint_back_and_pages_are_not_flushed_for_them() {
-    let (mut pacer, seen) = seasoned(5, 100);
+    let (mut flusher, seen) = seasoned(5, 100);
     let now = Snapshot { held_lsn: Lsn(1012 * MIB), ..seen };
-    let orders = pacer.decide(&now);
-    assert!(orders.user_redo_bytes_per_s.is_some(), "{orders:?}");
-    assert!(orders.flush_before <= now.oldest_lsn, "{orders:?}");
+    let plan = flusher.decide(&now);
+    assert!(plan.user_redo_bytes_per_s.is_some(), "{plan:?}");
+    assert!(plan.flush_before <= now.oldest_lsn, "{plan:?}");
 }

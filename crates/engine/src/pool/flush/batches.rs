@@ -1,6 +1,6 @@
 //! Batches between uses, and how long batches take.
 
-use crate::store::{BATCH_PAGES, Batch, Lane};
+use crate::store::{BATCH_PAGES, FlushLane, PageBatch};
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -12,9 +12,9 @@ const SPARE_BATCHES: usize = 4;
 pub struct Batches {
     page_bytes: usize,
     /// Full-size batches between uses.
-    spare: Mutex<Vec<Batch>>,
+    spare: Mutex<Vec<PageBatch>>,
     /// Smoothed microseconds that writing a batch took, by lane.
-    took_us: [AtomicU64; Lane::COUNT],
+    took_us: [AtomicU64; FlushLane::COUNT],
 }
 
 impl Batches {
@@ -23,15 +23,15 @@ impl Batches {
     }
 
     /// An empty batch for up to `pages` pages.
-    pub fn take(&self, pages: usize) -> Batch {
+    pub fn take(&self, pages: usize) -> PageBatch {
         if pages <= SMALL_BATCH_PAGES {
-            return Batch::new(pages, self.page_bytes);
+            return PageBatch::new(pages, self.page_bytes);
         }
-        self.spare.lock().pop().unwrap_or_else(|| Batch::new(BATCH_PAGES, self.page_bytes))
+        self.spare.lock().pop().unwrap_or_else(|| PageBatch::new(BATCH_PAGES, self.page_bytes))
     }
 
     /// Takes a batch back after use.
-    pub fn put(&self, mut batch: Batch) {
+    pub fn put(&self, mut batch: PageBatch) {
         let mut spare = self.spare.lock();
         if batch.capacity() == BATCH_PAGES && spare.len() < SPARE_BATCHES {
             batch.clear();
@@ -40,7 +40,7 @@ impl Batches {
     }
 
     /// Notes how long writing a batch took.
-    pub fn note_us(&self, lane: Lane, took_us: u64) {
+    pub fn note_us(&self, lane: FlushLane, took_us: u64) {
         let smoothed = &self.took_us[lane as usize];
         let past = smoothed.load(Relaxed);
         let now = if past == 0 { took_us } else { (past * 7 + took_us) / 8 };
@@ -48,7 +48,7 @@ impl Batches {
     }
 
     /// Microseconds that writing a batch took lately, smoothed; 0 when there was none yet.
-    pub fn us(&self, lane: Lane) -> u64 {
+    pub fn us(&self, lane: FlushLane) -> u64 {
         self.took_us[lane as usize].load(Relaxed)
     }
 }

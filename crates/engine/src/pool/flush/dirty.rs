@@ -1,8 +1,8 @@
 //! The marks of a page that differs from the store. Together they say whether a change still has to be noted.
 //!
 //! Terms: *oldest* is the start of the oldest change not in the store, *rewrite* that of the first change after the
-//! copy that is being written, *flushing* says that there is such a copy. A page is *made anew* if a `Format` of it was
-//! logged at *oldest* or later: redo from *oldest* on makes it from nothing, whatever is in its place.
+//! copy that is being written, *flushing* says that there is such a copy. A page is *recreated by redo* if a `Format`
+//! of it was logged at *oldest* or later: redo from *oldest* on makes it from nothing, whatever is in its place.
 //!
 //! Rules
 //! 1. Marks change under the flush-list mutex. A change is noted, and a write begins, also under the frame's latch; a
@@ -10,9 +10,9 @@
 //! 2. [`is_noted`](DirtyMarks::is_noted) is asked under the latch alone. It reads *flushing* first: once that is false
 //!    no write can end any more, and *oldest* does not change until the latch is released.
 //! 3. A write that ends clears *flushing* last. A thread that sees it cleared also sees the new *oldest*.
-//! 4. *made anew* is set under the latch, once the change that formats the page is noted, and cleared by each write
-//!    that ends. So where it is set *oldest* has not moved beyond that change; a mark that is cleared too early only
-//!    costs a copy of the page.
+//! 4. *recreated by redo* is set under the latch, once the change that formats the page is noted, and cleared by each
+//!    write that ends. So where it is set *oldest* has not moved beyond that change; a mark that is cleared too early
+//!    only costs a copy of the page.
 //!
 //! `pool_test/dirty_model.rs` checks these rules for every order of the threads' steps; that is why the
 //! atomics come from the parent.
@@ -25,14 +25,14 @@ pub struct DirtyMarks {
     oldest: AtomicU64,
     rewrite: AtomicU64,
     flushing: AtomicBool,
-    made_anew: AtomicBool,
+    recreated_by_redo: AtomicBool,
 }
 
 impl Default for DirtyMarks {
     fn default() -> DirtyMarks {
         let none = || AtomicU64::new(0);
         let not = || AtomicBool::new(false);
-        DirtyMarks { oldest: none(), rewrite: none(), flushing: not(), made_anew: not() }
+        DirtyMarks { oldest: none(), rewrite: none(), flushing: not(), recreated_by_redo: not() }
     }
 }
 
@@ -67,13 +67,13 @@ impl DirtyMarks {
     }
 
     /// Notes that a change formats the page, which was noted before. The caller holds the latch exclusively.
-    pub fn note_made_anew(&self) {
-        self.made_anew.store(true, Ordering::Relaxed);
+    pub fn note_recreated_by_redo(&self) {
+        self.recreated_by_redo.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the page is made anew by redo from *oldest* on. Asked under the latch, once a write has begun.
-    pub fn is_made_anew(&self) -> bool {
-        self.made_anew.load(Ordering::Relaxed)
+    /// Whether the page is recreated by redo from *oldest* on. Asked under the latch, once a write has begun.
+    pub fn is_recreated_by_redo(&self) -> bool {
+        self.recreated_by_redo.load(Ordering::Relaxed)
     }
 
     /// A copy is made now; false if the page is clean or a copy is being written already.
@@ -92,7 +92,7 @@ impl DirtyMarks {
         let rewritten = self.rewrite.load(Ordering::Relaxed);
         self.rewrite.store(0, Ordering::Relaxed);
         self.oldest.store(rewritten, Ordering::Relaxed);
-        self.made_anew.store(false, Ordering::Relaxed);
+        self.recreated_by_redo.store(false, Ordering::Relaxed);
         self.flushing.store(false, Ordering::Release);
         rewritten
     }

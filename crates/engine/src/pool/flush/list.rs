@@ -9,33 +9,33 @@
 //!
 //! Crash: losing the list is harmless; redo from the tail's LSN rebuilds the pages.
 
-use crate::pool::links::Links;
+use crate::pool::frame_list::FrameList;
 use crate::pool::{FrameNo, Frames, NIL};
 use crate::types::Lsn;
 
 /// The list. Kept under the pool's flush-list mutex.
 pub struct FlushList {
-    links: Links,
+    frame_list: FrameList,
 }
 
 impl FlushList {
     /// An empty list over `frames` frames.
     pub fn new(frames: usize) -> FlushList {
-        FlushList { links: Links::new(frames) }
+        FlushList { frame_list: FrameList::new(frames) }
     }
 
     pub fn len(&self) -> usize {
-        self.links.len
+        self.frame_list.len
     }
 
     /// Start of the oldest change not in the store.
     pub fn oldest_lsn(&self, frames: &Frames) -> Option<Lsn> {
-        if self.links.tail == NIL { None } else { frames.get(self.links.tail).oldest_lsn() }
+        if self.frame_list.tail == NIL { None } else { frames.get(self.frame_list.tail).oldest_lsn() }
     }
 
     /// The frame that holds the checkpoint back, and where.
     pub fn tail(&self, frames: &Frames) -> Option<(FrameNo, Lsn)> {
-        self.oldest_lsn(frames).map(|lsn| (self.links.tail, lsn))
+        self.oldest_lsn(frames).map(|lsn| (self.frame_list.tail, lsn))
     }
 
     /// Notes a change that starts at `lsn`; the caller holds the frame's latch exclusively.
@@ -53,7 +53,7 @@ impl FlushList {
 
     /// The copy made at `begin_write` is durable in the store.
     pub fn end_write(&mut self, frames: &Frames, frame: FrameNo) {
-        self.links.remove(frame);
+        self.frame_list.remove(frame);
         let rewritten = frames.get(frame).dirty.end_write();
         if rewritten != 0 {
             self.insert_sorted(frames, frame, Lsn(rewritten));
@@ -62,28 +62,28 @@ impl FlushList {
 
     /// Up to `limit` frames from the tail whose oldest change starts before `before`, not being written.
     pub fn oldest(&self, frames: &Frames, before: Lsn, limit: usize) -> Vec<FrameNo> {
-        let mut chosen = Vec::with_capacity(limit.min(self.links.len));
-        let mut at = self.links.tail;
+        let mut chosen = Vec::with_capacity(limit.min(self.frame_list.len));
+        let mut at = self.frame_list.tail;
         while at != NIL && chosen.len() < limit && frames.get(at).oldest_lsn().is_some_and(|lsn| lsn < before) {
             if !frames.get(at).dirty.is_flushing() {
                 chosen.push(at);
             }
-            at = self.links.prev(at);
+            at = self.frame_list.prev(at);
         }
         chosen
     }
 
     fn insert_sorted(&mut self, frames: &Frames, frame: FrameNo, lsn: Lsn) {
-        let (mut after, mut before) = (self.links.head, self.links.tail);
+        let (mut after, mut before) = (self.frame_list.head, self.frame_list.tail);
         // From both ends: a change that was pending is often as old as the tail.
         loop {
             if after == NIL || frames.get(after).oldest_lsn().is_none_or(|other| other <= lsn) {
-                return self.links.insert_before(frame, after);
+                return self.frame_list.insert_before(frame, after);
             }
             if frames.get(before).oldest_lsn().is_some_and(|other| other >= lsn) {
-                return self.links.insert_before(frame, self.links.next(before));
+                return self.frame_list.insert_before(frame, self.frame_list.next(before));
             }
-            (after, before) = (self.links.next(after), self.links.prev(before));
+            (after, before) = (self.frame_list.next(after), self.frame_list.prev(before));
         }
     }
 }

@@ -4,35 +4,35 @@
 //! |---|---|
 //! | `dirty` | the marks of one page that differs from the store |
 //! | `list` | the flush list |
-//! | `note` | noting changes; how much is dirty |
-//! | `neighbors`, `jobs` | what is flushed together |
+//! | `mark_dirty` | noting changes; how much is dirty |
+//! | `neighbors`, `select` | what is flushed together |
 //! | `write` | copy, redo, store, clean: the order of one batch |
 //! | `oldest` | the pages that hold the checkpoint back |
-//! | `filled` | the pages that a load has filled |
+//! | `bulk_loaded` | the pages that a load has filled |
 //! | `batches` | batches between uses, and how long they take |
 
 mod batches;
+mod bulk_loaded;
 pub(super) mod dirty;
-mod filled;
-mod jobs;
 mod list;
+mod mark_dirty;
 mod neighbors;
-mod note;
 mod oldest;
+mod select;
 mod write;
 /// The atomics of [`dirty`]; a model checker puts its own in their place.
 mod atomic {
     pub(super) use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 }
 
-use crate::store::Lane;
+use crate::store::FlushLane;
 use crate::sync::Mutex;
 use crate::sync::atomic::AtomicU8;
-use crate::sync::spread::Apart;
+use crate::sync::sharded::CachePadded;
 use batches::Batches;
-use filled::Filled;
+use bulk_loaded::BulkLoadedPages;
 use list::FlushList;
-use oldest::PassedBy;
+use oldest::OldestPageStarvation;
 
 /// Why pages are flushed; each flushed page is counted once under its reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub enum FlushReason {
     /// Nothing is being changed.
     Idle,
     /// A load has filled them.
-    Filled,
+    BulkLoad,
     /// The checkpoint age is above its sync watermark.
     Sync,
     /// A thread found no free frame.
@@ -59,22 +59,22 @@ pub enum FlushReason {
 
 impl FlushReason {
     /// Where the batches go: two threads that have different lanes do not wait for each other.
-    fn lane(self) -> Lane {
+    fn lane(self) -> FlushLane {
         match self {
-            FlushReason::SinglePage => Lane::SinglePage,
-            // When a database is closed nobody else flushes the LRU list.
-            FlushReason::LruList | FlushReason::ShutdownBeside => Lane::LruList,
-            _ => Lane::FlushList,
+            FlushReason::SinglePage => FlushLane::SinglePage,
+            // When a database is closed no other thread flushes the LRU list.
+            FlushReason::LruList | FlushReason::ShutdownBeside => FlushLane::LruList,
+            _ => FlushLane::FlushList,
         }
     }
 }
 
 /// The part of the pool that belongs to this folder.
 pub struct FlushPart {
-    list: Apart<Mutex<FlushList>>,
+    list: CachePadded<Mutex<FlushList>>,
     /// A leaf in the lock order: no other lock is taken under it.
-    passed_by: Mutex<PassedBy>,
-    filled: Filled,
+    oldest_starvation: Mutex<OldestPageStarvation>,
+    filled: BulkLoadedPages,
     batches: Batches,
     /// 0, 1 or 2; see `flush_neighbors`.
     neighbors: AtomicU8,
@@ -83,16 +83,16 @@ pub struct FlushPart {
 impl FlushPart {
     pub fn new(frames: usize, page_bytes: usize) -> FlushPart {
         FlushPart {
-            list: Apart(Mutex::new(FlushList::new(frames))),
-            passed_by: Mutex::default(),
-            filled: Filled::default(),
+            list: CachePadded(Mutex::new(FlushList::new(frames))),
+            oldest_starvation: Mutex::default(),
+            filled: BulkLoadedPages::default(),
             batches: Batches::new(page_bytes),
             neighbors: AtomicU8::new(0),
         }
     }
 
     /// Microseconds that writing a batch took lately, smoothed; 0 when there was none yet.
-    pub fn batch_us(&self, lane: Lane) -> u64 {
+    pub fn batch_us(&self, lane: FlushLane) -> u64 {
         self.batches.us(lane)
     }
 }

@@ -4,30 +4,30 @@
 //! times, its latch is waited for, with nothing else held: the holder of the latch never waits for this thread.
 
 use super::FlushReason;
-use super::jobs::Job;
-use super::write::Patience;
+use super::select::FlushTarget;
+use super::write::LatchMode;
 use crate::error::Result;
 use crate::pool::{FrameNo, Pool};
-use crate::store::{BATCH_PAGES, Lane};
+use crate::store::{BATCH_PAGES, FlushLane};
 use crate::sync::Mutex;
 use crate::types::Lsn;
 use std::thread::{Builder, ScopedJoinHandle};
 
 /// Flushes that may skip the oldest page.
 const MISSES: u32 = 4;
-/// For so many dirty pages one more thread helps to flush all, up to [`MOST_HELPERS`].
+/// For this many dirty pages one more thread helps to flush all, up to [`MAX_HELPERS`].
 const PAGES_OF_A_HELPER: usize = 8 * BATCH_PAGES;
 /// A store has room for a batch of each lane on its way.
-const MOST_HELPERS: usize = Lane::COUNT - 1;
+const MAX_HELPERS: usize = FlushLane::COUNT - 1;
 
 /// The page that was oldest at the last flush, and how often it was skipped.
 #[derive(Default)]
-pub struct PassedBy {
+pub struct OldestPageStarvation {
     oldest: Option<(FrameNo, Lsn)>,
     misses: u32,
 }
 
-impl PassedBy {
+impl OldestPageStarvation {
     /// Notes whether the oldest page was flushed; returns whether it is time to wait for it.
     fn note(&mut self, oldest: (FrameNo, Lsn), is_missed: bool) -> bool {
         self.misses = match is_missed {
@@ -55,21 +55,21 @@ impl Pool {
             let state = self.frames.get(frame);
             state.oldest_lsn() == Some(lsn) && !state.dirty.is_flushing()
         };
-        if !self.flush.passed_by.lock().note((frame, lsn), is_missed()) {
+        if !self.flush.oldest_starvation.lock().note((frame, lsn), is_missed()) {
             return Ok(flushed);
         }
-        Ok(flushed + self.flush_jobs(&self.still_dirty(&frames), reason, Patience::Wait)?)
+        Ok(flushed + self.flush_targets(&self.still_dirty(&frames), reason, LatchMode::Wait)?)
     }
 
     /// Those of the frames that are dirty and not being written, by page number.
-    fn still_dirty(&self, frames: &[FrameNo]) -> Vec<Job> {
+    fn still_dirty(&self, frames: &[FrameNo]) -> Vec<FlushTarget> {
         let is_dirty = |frame: &&FrameNo| {
             let state = self.frames.get(**frame);
             state.oldest_lsn().is_some() && !state.dirty.is_flushing()
         };
-        let mut jobs: Vec<Job> = frames.iter().filter(is_dirty).map(|frame| self.job(*frame)).collect();
-        jobs.sort_unstable_by_key(|job| job.page_no);
-        jobs
+        let mut targets: Vec<FlushTarget> = frames.iter().filter(is_dirty).map(|frame| self.target(*frame)).collect();
+        targets.sort_unstable_by_key(|target| target.page_no);
+        targets
     }
 
     /// Flushes every dirty page (close, recovery, tests). Pages changed meanwhile by others may stay dirty.
@@ -77,7 +77,7 @@ impl Pool {
     /// # Errors
     /// An I/O or poison error.
     pub fn flush_all(&self) -> Result<()> {
-        let helpers = (self.dirty_count() / PAGES_OF_A_HELPER).min(MOST_HELPERS);
+        let helpers = (self.dirty_count() / PAGES_OF_A_HELPER).min(MAX_HELPERS);
         if helpers > 0 {
             self.flush_side_by_side(helpers)?;
         }

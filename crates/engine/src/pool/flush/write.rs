@@ -1,7 +1,7 @@
 //! Writing dirty pages: copy under the latch, make the redo durable, write to the store, and only then mark as clean.
 //!
 //! Order of one batch (each step needs the one before)
-//! 1. Per page, under its shared latch: mark as being written, copy, seal the copy, note whether redo makes it anew.
+//! 1. Per page, under its shared latch: mark as being written, copy, stamp the copy, note whether redo recreates it.
 //! 2. Make the redo durable up to the newest page LSN in the batch (log before data).
 //! 3. Write the copies to the store; durable and findable when this returns.
 //! 4. Take the pages off the flush list, or move them up if they changed meanwhile.
@@ -9,22 +9,22 @@
 //! An error in 2 or 3 stops the database: what reached the disk is not known.
 
 use super::FlushReason;
-use super::jobs::Job;
+use super::select::FlushTarget;
 use crate::error::Result;
 use crate::pool::{FrameNo, Pool};
-use crate::store::{BATCH_PAGES, Batch};
+use crate::store::{BATCH_PAGES, PageBatch};
 use std::time::Instant;
 
 /// What to do with a page that another thread has latched exclusively.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Patience {
-    PassBy,
+pub enum LatchMode {
+    Try,
     Wait,
 }
 
 /// Copies of dirty pages, and where they were made.
 struct Copies {
-    batch: Batch,
+    batch: PageBatch,
     frames: Vec<FrameNo>,
     /// How many of them are flushed as neighbors of others.
     neighbors: usize,
@@ -34,14 +34,19 @@ impl Pool {
     /// Flushes those of `frames` that are dirty and not latched exclusively right now, and their neighbors; returns how
     /// many.
     pub(crate) fn flush_frames(&self, frames: &[FrameNo], reason: FlushReason) -> Result<usize> {
-        self.flush_jobs(&self.jobs(frames, reason), reason, Patience::PassBy)
+        self.flush_targets(&self.targets(frames, reason), reason, LatchMode::Try)
     }
 
-    pub(super) fn flush_jobs(&self, jobs: &[Job], reason: FlushReason, patience: Patience) -> Result<usize> {
+    pub(super) fn flush_targets(
+        &self,
+        targets: &[FlushTarget],
+        reason: FlushReason,
+        latch_mode: LatchMode,
+    ) -> Result<usize> {
         let mut flushed = 0;
-        for jobs in jobs.chunks(BATCH_PAGES) {
+        for targets in targets.chunks(BATCH_PAGES) {
             self.poison.check()?;
-            let mut copies = self.copy_dirty(jobs, patience);
+            let mut copies = self.copy_dirty(targets, latch_mode);
             if !copies.frames.is_empty() {
                 if let Err(error) = self.write_batch(&mut copies.batch, reason) {
                     self.poison.set(&error.to_string());
@@ -57,35 +62,35 @@ impl Pool {
     }
 
     /// Copies of the pages that are (still) there and dirty.
-    fn copy_dirty(&self, jobs: &[Job], patience: Patience) -> Copies {
-        let (batch, frames) = (self.flush.batches.take(jobs.len()), Vec::with_capacity(jobs.len()));
+    fn copy_dirty(&self, targets: &[FlushTarget], latch_mode: LatchMode) -> Copies {
+        let (batch, frames) = (self.flush.batches.take(targets.len()), Vec::with_capacity(targets.len()));
         let mut copies = Copies { batch, frames, neighbors: 0 };
-        for job in jobs {
-            let state = self.frames.get(job.frame);
-            let latch = || match patience {
-                Patience::PassBy => state.latch.try_lock_shared(),
-                Patience::Wait => state.latch.lock_shared_while(|| state.page_no() == job.page_no),
+        for target in targets {
+            let state = self.frames.get(target.frame);
+            let latch = || match latch_mode {
+                LatchMode::Try => state.latch.try_lock_shared(),
+                LatchMode::Wait => state.latch.lock_shared_while(|| state.page_no() == target.page_no),
             };
             if state.oldest_lsn().is_none() || !latch() {
                 continue;
             }
             // The frame may hold another page by now, which is not to be flushed.
-            let same = state.page_no() == job.page_no;
-            if same && self.flush.list.lock().begin_write(&self.frames, job.frame) {
+            let same = state.page_no() == target.page_no;
+            if same && self.flush.list.lock().begin_write(&self.frames, target.frame) {
                 // SAFETY: the frame's latch is held shared until the end of this block.
-                copies.batch.push(unsafe { self.frames.bytes(job.frame) }, job.page_no);
-                if state.dirty.is_made_anew() {
-                    copies.batch.last_is_made_anew();
+                copies.batch.push(unsafe { self.frames.bytes(target.frame) }, target.page_no);
+                if state.dirty.is_recreated_by_redo() {
+                    copies.batch.last_is_recreated_by_redo();
                 }
-                copies.frames.push(job.frame);
-                copies.neighbors += usize::from(job.neighbor);
+                copies.frames.push(target.frame);
+                copies.neighbors += usize::from(target.neighbor);
             }
             state.latch.unlock_shared();
         }
         copies
     }
 
-    pub(in crate::pool) fn write_batch(&self, batch: &mut Batch, reason: FlushReason) -> Result<()> {
+    pub(in crate::pool) fn write_batch(&self, batch: &mut PageBatch, reason: FlushReason) -> Result<()> {
         self.log.flush_to(batch.newest_lsn())?;
         let lane = reason.lane();
         let start = Instant::now();
@@ -111,7 +116,7 @@ impl Pool {
             FlushReason::DirtyPct => &stats.pages_flushed_dirty_pct,
             FlushReason::CheckpointAge => &stats.pages_flushed_checkpoint_age,
             FlushReason::Idle => &stats.pages_flushed_idle,
-            FlushReason::Filled => &stats.pages_flushed_filled,
+            FlushReason::BulkLoad => &stats.pages_flushed_bulk_load,
             FlushReason::Sync => &stats.pages_flushed_sync,
             FlushReason::SinglePage => &stats.pages_flushed_single_page,
             FlushReason::Shutdown | FlushReason::ShutdownBeside => &stats.pages_flushed_shutdown,

@@ -13,7 +13,7 @@ impl Pool {
     #[inline]
     pub fn optimistic(&self, page: PageNo) -> Option<OptimisticPage<'_>> {
         let (frame, version) = self.table.view(&self.frames, page)?;
-        self.touch(frame);
+        self.promote(frame);
         Some(OptimisticPage::new(&self.frames, frame, page, version))
     }
 
@@ -28,31 +28,31 @@ impl Pool {
     /// of its frame, its header and first slots, and its fences. It waits for none of them: where the page lies is a
     /// guess, nearly always right.
     #[inline]
-    pub fn warm(&self, page: PageNo) {
-        if let Some(view) = self.guess(page) {
-            view.warm();
+    pub fn prefetch(&self, page: PageNo) {
+        if let Some(view) = self.lookup_unlatched(page) {
+            view.prefetch();
         }
     }
 
-    /// As [`Pool::warm`], and a small page from what `start` says to its end, for who will read all of that.
+    /// As [`Pool::prefetch`], and a small page from what `start` says to its end, for a thread that reads all of that.
     #[inline]
-    pub fn warm_from(&self, page: PageNo, start: impl Fn(&OptimisticPage<'_>) -> usize) {
-        if let Some(view) = self.guess(page) {
-            view.warm();
-            view.warm_from(start(&view));
+    pub fn prefetch_from(&self, page: PageNo, start: impl Fn(&OptimisticPage<'_>) -> usize) {
+        if let Some(view) = self.lookup_unlatched(page) {
+            view.prefetch();
+            view.prefetch_from(start(&view));
         }
     }
 
     /// Has the place in the page table that leads to a page fetched, for who will ask for the page a little later.
     #[inline]
-    pub fn warm_place(&self, page: PageNo) {
-        self.table.warm(page);
+    pub fn prefetch_table_slot(&self, page: PageNo) {
+        self.table.prefetch(page);
     }
 
     /// A view that is good for nothing but fetching.
     #[inline]
-    fn guess(&self, page: PageNo) -> Option<OptimisticPage<'_>> {
-        self.table.guess(page).map(|frame| OptimisticPage::new(&self.frames, frame, page, 0))
+    fn lookup_unlatched(&self, page: PageNo) -> Option<OptimisticPage<'_>> {
+        self.table.lookup_unlatched(page).map(|frame| OptimisticPage::new(&self.frames, frame, page, 0))
     }
 
     /// Whether the page is resident, merged or not, or being read in.
@@ -75,14 +75,14 @@ impl Pool {
     #[inline]
     pub fn try_fix_s(&self, page: PageNo) -> Option<SharedPage<'_>> {
         let frame = self.table.latch_s(&self.frames, page)?;
-        self.touch(frame);
+        self.promote(frame);
         Some(SharedPage::adopt(self, frame))
     }
 
     /// Shared latch iff the page is where it was seen, unchanged.
     pub fn fix_s_if(&self, seen: PageVersion) -> Option<SharedPage<'_>> {
         let guard = self.latch_s_at(seen.frame, seen.page_no, seen.version)?;
-        self.touch(seen.frame);
+        self.promote(seen.frame);
         Some(guard)
     }
 
@@ -97,7 +97,7 @@ impl Pool {
     #[inline]
     pub(crate) fn try_latch_x(&self, page: PageNo) -> Option<FrameNo> {
         let frame = self.table.latch_x(&self.frames, page)?;
-        self.touch(frame);
+        self.promote(frame);
         Some(frame)
     }
 
@@ -123,7 +123,7 @@ impl Pool {
 
     /// Eight bytes of a page as they are now, without a latch and without waiting; `None` if the page is not resident
     /// and whole. A thread may be changing them.
-    pub(crate) fn glimpse(&self, page: PageNo, offset: usize) -> Option<u64> {
+    pub(crate) fn peek_u64(&self, page: PageNo, offset: usize) -> Option<u64> {
         let frame = self.table.find(&self.frames, page)?;
         let state = self.frames.get(frame);
         if !state.has(page) {

@@ -10,7 +10,7 @@
 //! 3. The dirty marks change under the flush-list mutex ([`crate::pool::flush::dirty`]). `oldest_lsn` is set iff the
 //!    frame is on the flush list (the frame is *dirty*).
 //! 4. `arrival` numbers the page's arrivals in the pool; it changes under the exclusive latch. `known_child_of` says
-//!    whether a tree page was compared with its parent since it was read in ([`super::kinship`]).
+//!    whether a tree page was compared with its parent since it was read in ([`super::parent_check`]).
 //! 5. Frame memory lives as long as the pool; a reader with an old view reads other bytes, never unmapped ones.
 //! 6. A frame's state is one cache line and shares it with no other frame: writing the latch or the marks of
 //!    one page does not slow users of other pages, and finding, latching and touching a page loads one line.
@@ -30,7 +30,7 @@ pub const NIL: FrameNo = u32::MAX;
 /// The page number of a frame that holds none.
 pub const NO_PAGE: PageNo = PageNo(u32::MAX);
 
-/// When such a part of the pool has returned, the allocator gives back what was freed.
+/// When such a part of the pool has returned, the allocator releases what was freed.
 const FREED_SHARE: usize = 64;
 
 /// What there is of a frame's page.
@@ -60,7 +60,7 @@ pub struct Frame {
     pub dirty: DirtyMarks,
     /// Which arrival of a page in the pool this is.
     pub arrival: AtomicU32,
-    /// See [`super::kinship`].
+    /// See [`super::parent_check`].
     pub known_child_of: AtomicU32,
     /// The page stays resident until the pool is dropped. Set under the exclusive latch.
     pub kept: AtomicBool,
@@ -135,7 +135,7 @@ impl Frame {
 /// Readable bytes behind the last frame: a latch-free read may begin at the last byte of a page.
 pub const READ_SLACK_BYTES: usize = 8;
 
-/// Frame numbers are 32 bits wide, and [`NIL`] is none.
+/// Frame numbers are 32 bits wide, and [`NIL`] is not a frame.
 fn check_count(count: usize) -> Result<()> {
     if count < NIL as usize {
         return Ok(());
@@ -144,7 +144,7 @@ fn check_count(count: usize) -> Result<()> {
     Err(Error::BadOption { option: "buffer-pool-size".into(), reason })
 }
 
-/// The system has no memory for so many frames.
+/// The system has no memory for this many frames.
 pub fn no_memory(count: usize) -> Error {
     let reason = format!("the system cannot provide memory for {count} frames");
     Error::BadOption { option: "buffer-pool-size".into(), reason }
@@ -157,9 +157,9 @@ pub struct Frames {
     memory: *mut u8,
     page_bytes: usize,
     mapping: MmapMut,
-    /// Frames whose memory was given back. One thread at a time changes it.
+    /// Frames whose memory was released. One thread at a time changes it.
     without_memory: AtomicUsize,
-    /// Bytes of frames that returned since the allocator last gave back what was freed.
+    /// Bytes of frames that returned since the allocator last released what was freed.
     returned_bytes: AtomicUsize,
 }
 
@@ -245,9 +245,9 @@ impl Frames {
     ///
     /// # Safety
     /// The caller holds the frames' latches exclusively and has no slice of them.
-    pub unsafe fn give_memory_back(&self, frames: &[FrameNo]) {
+    pub unsafe fn release_memory(&self, frames: &[FrameNo]) {
         let had = self.without_memory.fetch_add(frames.len(), Ordering::Relaxed);
-        if !memory::can_give_back(self.page_bytes) {
+        if !memory::can_release(self.page_bytes) {
             return;
         }
         if had == 0 && !frames.is_empty() {
@@ -257,25 +257,25 @@ impl Frames {
             assert!((*frame as usize) < self.frames.len());
             // SAFETY: the frame is in range; the exclusive latch keeps slices of it away, and others read it by
             // volatile loads (rule 1).
-            unsafe { memory::give_back(&self.mapping, *frame as usize * self.page_bytes, self.page_bytes) };
+            unsafe { memory::release(&self.mapping, *frame as usize * self.page_bytes, self.page_bytes) };
         }
     }
 
-    /// So many of the frames whose memory was given back will be touched again: what lay in other memory meanwhile is
+    /// This many of the frames whose memory was released will be touched again: what lay in other memory meanwhile is
     /// freed, and the system gets that first, now and then.
     pub fn note_returned(&self, frames: usize) {
         let bytes = frames * self.page_bytes;
         if self.returned_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes > self.mapping.len() / FREED_SHARE {
             self.returned_bytes.store(0, Ordering::Relaxed);
-            memory::give_freed_back();
+            memory::release_freed_memory();
         }
         let had = self.without_memory.fetch_sub(frames, Ordering::Relaxed);
-        if frames > 0 && had == frames && memory::can_give_back(self.page_bytes) {
+        if frames > 0 && had == frames && memory::can_release(self.page_bytes) {
             memory::prefer_large_pieces(&self.mapping, true);
         }
     }
 
-    /// How many frames are set aside.
+    /// How many frames are reserved.
     pub fn without_memory(&self) -> usize {
         self.without_memory.load(Ordering::Relaxed)
     }

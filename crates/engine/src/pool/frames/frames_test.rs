@@ -57,14 +57,14 @@ fn a_reader_led_to_another_chain_finds_its_page() {
         meanwhile::on(1, Box::new(move || move_to(&frames, &table, 1, elsewhere)));
     };
     lead_away();
-    assert_eq!(table.glance(&frames, sought), None, "what a glance may do");
+    assert_eq!(table.peek(&frames, sought), None, "what an unlatched lookup may do");
     lead_away();
     assert_eq!(table.find(&frames, sought), Some(0));
     assert!(!meanwhile::is_pending());
     assert_eq!(table.find(&frames, same), None);
 }
 
-/// A chain longer than a glance is walked to its end.
+/// A chain longer than an unlatched lookup is walked to its end.
 #[test]
 fn a_long_chain_is_walked_to_its_end() {
     let frames = Frames::new(300, 4096).unwrap();

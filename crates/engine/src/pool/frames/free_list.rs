@@ -45,7 +45,7 @@ impl FreeList {
         self.taken.load(Relaxed)
     }
 
-    /// Gives frames back.
+    /// Releases frames.
     pub fn put(&self, back: impl IntoIterator<Item = FrameNo>) {
         self.frames.lock().extend(back);
         self.arrived.notify_all();

@@ -90,13 +90,13 @@ impl Pool {
     }
 
     /// Enters `page`, which will be read into `frame` (held exclusively), into the page table. If another frame has it
-    /// already, that is returned, and `frame` is given back.
+    /// already, that is returned, and `frame` is released.
     pub(super) fn enter_to_read(&self, page: PageNo, frame: FrameNo) -> Option<FrameNo> {
         self.frames.get(frame).set_content(Content::Reading);
         let other = self.enter(page, frame);
         if other.is_some() {
             self.frames.get(frame).set_content(Content::Whole);
-            self.give_frames([frame]);
+            self.release_frames([frame]);
         } else {
             self.note_arrival(frame, true);
         }
@@ -126,23 +126,23 @@ impl Pool {
     }
 
     /// Takes the page out of the page table; the caller holds its frame exclusively.
-    pub(in crate::pool) fn forget(&self, frame: FrameNo) {
-        self.table.forget(&self.frames, frame);
+    pub(in crate::pool) fn unmap(&self, frame: FrameNo) {
+        self.table.unmap(&self.frames, frame);
     }
 
     pub(super) fn drop_unread(&self, frame: FrameNo) {
         let state = self.frames.get(frame);
-        self.forget(frame);
+        self.unmap(frame);
         // Let the waiters see that the page is gone, then take the frame back.
         state.latch.unlock_exclusive(true);
         state.latch.lock_exclusive();
         debug_assert_eq!(state.page_no(), NO_PAGE);
-        self.give_frames([frame]);
+        self.release_frames([frame]);
     }
 
     /// A frame for a page just allocated, latched exclusively, contents undefined. `spare` (held exclusively) is used
     /// unless the page is still resident from an earlier life; says which frame it is.
-    pub(crate) fn adopt_new(&self, page: PageNo, spare: FrameNo) -> FrameNo {
+    pub(crate) fn install(&self, page: PageNo, spare: FrameNo) -> FrameNo {
         loop {
             let Some(other) = self.enter(page, spare) else {
                 self.note_arrival(spare, false);
@@ -157,7 +157,7 @@ impl Pool {
                 self.frames.get(frame).set_content(Content::Whole);
                 return frame;
             }
-            // A descent that is late reads the page as it was before it was given back. This is the one read that is
+            // A descent that is late reads the page as it was before it was released. This is the one read that is
             // waited for with latches held: the page number is allocated, and no other may be taken instead.
             self.await_read(page, other);
         }
@@ -187,9 +187,9 @@ impl Pool {
     fn fresh_frame(&self, page: PageNo) -> Result<FrameNo> {
         let mut spare = Vec::with_capacity(1);
         self.take_frames(1, &mut spare)?;
-        let frame = self.adopt_new(page, spare[0]);
+        let frame = self.install(page, spare[0]);
         if frame != spare[0] {
-            self.give_frames(spare);
+            self.release_frames(spare);
         }
         Ok(frame)
     }

@@ -1,14 +1,14 @@
 //! Overwriting a page that cannot be read with a lost page ([`crate::page::lost`]).
 //!
 //! Rules
-//! 1. It is written while the page is in the page table as being read: nobody sees it, and nothing becomes pending for
-//!    it. It is not in the pool afterwards, so each reader reads it and gets the error.
+//! 1. It is written while the page is in the page table as being read: no thread sees it, and nothing becomes pending
+//!    for it. It is not in the pool afterwards, so each reader reads it and gets the error.
 //! 2. Its redo is durable first, and a failed write stops the database, as with every page.
 
 use super::{Content, FrameNo};
 use crate::error::{Error, Result};
 use crate::pool::{FlushReason, Pool};
-use crate::store::Batch;
+use crate::store::PageBatch;
 use crate::types::PageNo;
 use std::time::Instant;
 
@@ -37,7 +37,7 @@ impl Pool {
         let bytes = unsafe { self.frames.bytes_mut(frame) };
         let read = self.store.read(page, bytes);
         let content = self.take_in(page, frame, read);
-        // SAFETY: as above; nobody else has used the frame since.
+        // SAFETY: as above; no other thread has used the frame since.
         if let Err(error) = &content
             && lose(error, unsafe { self.frames.bytes_mut(frame) })
         {
@@ -54,7 +54,7 @@ impl Pool {
     }
 
     fn write_lost(&self, page: PageNo, frame: FrameNo) -> Result<()> {
-        let mut batch = Batch::new(1, self.frames.page_bytes());
+        let mut batch = PageBatch::new(1, self.frames.page_bytes());
         // SAFETY: the caller holds the frame exclusively.
         batch.push(unsafe { self.frames.bytes(frame) }, page);
         self.write_batch(&mut batch, FlushReason::SinglePage)
@@ -63,7 +63,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Takes a clean page out of the pool, if it is there. For recovery: nobody else uses the pool.
+    /// Takes a clean page out of the pool, if it is there. For recovery: no other thread uses the pool.
     pub(crate) fn drop_clean(&self, page: PageNo) {
         let Some(frame) = self.try_latch_x(page) else { return };
         debug_assert!(self.frames.get(frame).oldest_lsn().is_none());

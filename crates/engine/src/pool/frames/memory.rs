@@ -5,8 +5,8 @@
 //!    of a frame, the page. In pieces of 4 KiB each of them would wait for the processor's own page tables too, and
 //!    each frame's first use for the system.
 //! 2. To ask for large pieces is advice: a refusal changes nothing.
-//! 3. Memory is zeroed and page-aligned (enough for direct I/O), and resident only once touched. What is given back is
-//!    so again ([`give_back`]). Only Linux promises that; elsewhere nothing is given back.
+//! 3. Memory is zeroed and page-aligned (enough for direct I/O), and resident only once touched. What is released is
+//!    so again ([`release`]). Only Linux promises that; elsewhere nothing is released.
 
 use memmap2::MmapMut;
 use std::io;
@@ -25,7 +25,7 @@ pub fn map(bytes: usize) -> io::Result<MmapMut> {
 }
 
 /// Asks for large pieces, or that no more are made: the system puts a piece together from a few touched pages and fills
-/// the rest with zeros, so what was given back would take memory again.
+/// the rest with zeros, so what was released would take memory again.
 pub fn prefer_large_pieces(mapping: &MmapMut, large: bool) {
     #[cfg(all(target_os = "linux", not(miri)))]
     let _ = mapping.advise(if large { memmap2::Advice::HugePage } else { memmap2::Advice::NoHugePage });
@@ -37,11 +37,11 @@ pub fn prefer_large_pieces(mapping: &MmapMut, large: bool) {
 /// touched again. Advice too: a refusal changes nothing, nor does a part that is not whole pages of the system.
 ///
 /// # Safety
-/// Nobody has a reference to these bytes. Volatile loads find what was there, or zero.
-pub unsafe fn give_back(mapping: &MmapMut, offset: usize, len: usize) {
+/// No thread has a reference to these bytes. Volatile loads find what was there, or zero.
+pub unsafe fn release(mapping: &MmapMut, offset: usize, len: usize) {
     #[cfg(all(target_os = "linux", not(miri)))]
     if offset.is_multiple_of(system_page_bytes()) && len.is_multiple_of(system_page_bytes()) {
-        // SAFETY: private memory without a file is zero when it is given back and touched again, and whole pages of the
+        // SAFETY: private memory without a file is zero when it is released and touched again, and whole pages of the
         // system lie in the range, so no byte outside of it changes; the caller answers for those inside.
         let _ = unsafe { mapping.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, offset, len) };
     }
@@ -49,8 +49,8 @@ pub unsafe fn give_back(mapping: &MmapMut, offset: usize, len: usize) {
     let _ = (mapping, offset, len);
 }
 
-/// Whether the memory of such pages can be given back: they are whole pages of the system.
-pub fn can_give_back(page_bytes: usize) -> bool {
+/// Whether the memory of such pages can be released: they are whole pages of the system.
+pub fn can_release(page_bytes: usize) -> bool {
     #[cfg(all(target_os = "linux", not(miri)))]
     return page_bytes.is_multiple_of(system_page_bytes());
     #[cfg(not(all(target_os = "linux", not(miri))))]
@@ -59,9 +59,9 @@ pub fn can_give_back(page_bytes: usize) -> bool {
 
 /// Has the allocator give the system what it keeps of memory that was freed: much that was freed in small pieces stays
 /// with the process otherwise. Takes milliseconds.
-pub fn give_freed_back() {
+pub fn release_freed_memory() {
     #[cfg(all(target_os = "linux", target_env = "gnu", not(miri)))]
-    // SAFETY: it locks each arena of the allocator that it looks at, and gives back only memory that nobody has.
+    // SAFETY: it locks each arena of the allocator that it looks at, and releases only memory that is not in use.
     unsafe {
         libc::malloc_trim(0);
     }
@@ -112,7 +112,7 @@ impl<T> Mapped<T> {
         let mut mapping = map(bytes)?;
         let start = NonNull::new(mapping.as_mut_ptr().cast::<T>()).ok_or(io::ErrorKind::OutOfMemory)?;
         for n in 0..len {
-            // SAFETY: item `n` lies inside the mapping, which is aligned to a page and nobody else has.
+            // SAFETY: item `n` lies inside the mapping, which is aligned to a page and no other thread has.
             unsafe { start.add(n).write(item()) };
         }
         Ok(Mapped { start, len, _mapping: mapping, _items: PhantomData })
@@ -124,15 +124,15 @@ impl<T> Deref for Mapped<T> {
 
     #[inline]
     fn deref(&self) -> &[T] {
-        // SAFETY: `new` made all items; they live as long as the mapping, which this owns, and are changed by nobody
-        // but through their own shared references.
+        // SAFETY: `new` made all items; they live as long as the mapping, which this owns, and are not changed by any
+        // thread but through their own shared references.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }
 
 impl<T> Drop for Mapped<T> {
     fn drop(&mut self) {
-        // SAFETY: the items are this one's alone, and nobody sees them again.
+        // SAFETY: the items are this one's alone, and no thread sees them again.
         unsafe { std::ptr::slice_from_raw_parts_mut(self.start.as_ptr(), self.len).drop_in_place() };
     }
 }
@@ -154,13 +154,13 @@ mod tests {
 
     #[cfg(all(target_os = "linux", not(miri)))]
     #[test]
-    fn whole_pages_are_given_back_and_nothing_else() {
+    fn whole_pages_are_released_and_nothing_else() {
         let page = system_page_bytes();
         let mut mapping = map(4 * page).unwrap();
         mapping.fill(7);
         for (offset, len, zeros) in [(page / 2, page, 0), (page, page / 2, 0), (page, 2 * page, 2)] {
             // SAFETY: no reference to the mapping's bytes lives here.
-            unsafe { give_back(&mapping, offset, len) };
+            unsafe { release(&mapping, offset, len) };
             assert_eq!(mapping.chunks(page).filter(|bytes| bytes.iter().all(|byte| *byte == 0)).count(), zeros);
             assert_eq!(mapping.iter().filter(|byte| **byte == 0).count(), zeros * page);
         }

@@ -8,28 +8,28 @@
 //! | `free_list` | frames that hold no page |
 //! | `load`, `load_runs` | bringing pages in: one, or many at once |
 //! | `lose` | overwriting a page that cannot be read |
-//! | `reach` | from a page's number to its latched frame, and out of the page table again |
+//! | `lookup` | from a page's number to its latched frame, and out of the page table again |
 //! | `fix` | reaching a resident page, for the layers above |
 //! | `guard`, `optimistic` | a page latched shared; a page seen without a latch |
-//! | `kinship` | which tree pages were compared with their parents |
+//! | `parent_check` | which tree pages were compared with their parents |
 
 mod fix;
 mod frame;
 mod free_list;
 mod guard;
-mod kinship;
 mod load;
 mod load_runs;
+mod lookup;
 mod lose;
 mod memory;
 mod optimistic;
 mod page_table;
-mod reach;
+mod parent_check;
 
 pub use frame::{Content, FrameNo, Frames, NIL, NO_PAGE, no_memory};
 pub use free_list::FreeList;
 pub use guard::{PageVersion, SharedPage};
-pub use memory::give_freed_back;
+pub use memory::release_freed_memory;
 pub use optimistic::OptimisticPage;
 pub use page_table::PageTable;
 #[cfg(test)]

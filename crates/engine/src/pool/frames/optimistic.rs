@@ -17,10 +17,10 @@ use std::cmp::Ordering;
 
 const LINE_BYTES: usize = 64;
 /// Lines of a record that are fetched; the processor goes on by itself with those behind them.
-const WARM_RECORD_LINES: usize = 4;
+const PREFETCH_RECORD_LINES: usize = 4;
 /// Lines of a page that are fetched together: all of a page of 4 KiB. More would push each other out of the fetches
 /// that the processor has open.
-const WARM_PAGE_LINES: usize = 64;
+const PREFETCH_PAGE_LINES: usize = 64;
 
 /// A latch-free view of a resident page.
 #[derive(Clone, Copy)]
@@ -75,25 +75,25 @@ impl<'p> OptimisticPage<'p> {
 
     /// Has a record of `len` bytes at `offset` fetched into the processor's cache, its first few lines.
     #[inline]
-    pub fn warm_record(&self, offset: usize, len: usize) {
-        self.warm_bytes(offset, len.min(WARM_RECORD_LINES * LINE_BYTES));
+    pub fn prefetch_record(&self, offset: usize, len: usize) {
+        self.prefetch_bytes(offset, len.min(PREFETCH_RECORD_LINES * LINE_BYTES));
     }
 
     /// Has the bytes from `start` to the end of a small page fetched into the processor's cache.
     #[inline]
-    pub(super) fn warm_from(&self, start: usize) {
+    pub(super) fn prefetch_from(&self, start: usize) {
         let start = start.min(self.mask) & !(LINE_BYTES - 1);
-        self.warm_bytes(start, (self.mask + 1 - start).min(WARM_PAGE_LINES * LINE_BYTES));
+        self.prefetch_bytes(start, (self.mask + 1 - start).min(PREFETCH_PAGE_LINES * LINE_BYTES));
     }
 
     #[inline]
-    fn warm_bytes(&self, offset: usize, len: usize) {
+    fn prefetch_bytes(&self, offset: usize, len: usize) {
         (0..len).step_by(LINE_BYTES).for_each(|at| fetch(self.start.wrapping_add((offset + at) & self.mask)));
     }
 
     /// Has the frame's state and both ends of the page fetched into the processor's cache.
     #[inline]
-    pub(super) fn warm(&self) {
+    pub(super) fn prefetch(&self) {
         fetch(std::ptr::from_ref(self.state).cast());
         for at in [0, LINE_BYTES, self.mask + 1 - LINE_BYTES] {
             fetch(self.start.wrapping_add(at));
@@ -161,7 +161,7 @@ impl PageBytes for OptimisticPage<'_> {
         if len == 0 {
             return 0;
         }
-        // The eight bytes that end with the last one wanted: those behind it may be of a frame that nobody has used
+        // The eight bytes that end with the last one wanted: those behind it may be of a frame that was not used
         // yet, and memory that is read before it is written is mapped twice.
         let len = len.min(8);
         u64::from_be(self.load(offset.wrapping_add(len).wrapping_sub(8))) << (64 - 8 * len as u32)

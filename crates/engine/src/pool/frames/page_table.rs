@@ -2,10 +2,11 @@
 //!
 //! Rules
 //! 1. Chains are linked through `Frame::hash_next`. They change only under the bucket's shard mutex.
-//! 2. `glance` takes no mutex. The frame it has reached may leave its chain and enter another, which it then follows:
+//! 2. `peek` takes no mutex. The frame it has reached may leave its chain and enter another, which it then follows:
 //!    so it may miss a page that is there (a false `None`), and it may return a frame that holds another page by now.
-//! 3. `find` glances first; it says that a page is *not* here only after a search under the shard mutex, when the chain
-//!    does not change. So its `None` is true, and its frame is a guess: the caller latches it and compares `page_no`.
+//! 3. `find` looks up without a latch first; it says that a page is *not* here only after a search under the shard
+//!    mutex, when the chain does not change. So its `None` is true, and its frame is a guess: the caller latches it and
+//!    compares `page_no`.
 //! 4. The shard mutexes are last in the lock order: no other lock is taken under one, and one may be taken under any
 //!    latch.
 
@@ -17,8 +18,8 @@ use crate::types::PageNo;
 use std::io;
 
 const SHARDS: usize = 64;
-/// Steps of a glance. A longer walk has probably been led from chain to chain.
-const GLANCE_STEPS: usize = 128;
+/// Steps of an unlatched lookup. A longer walk has probably been led from chain to chain.
+const PEEK_STEPS: usize = 128;
 
 pub struct PageTable {
     heads: Mapped<AtomicU32>,
@@ -65,27 +66,27 @@ impl PageTable {
     /// The frame that holds the page, or held it a moment ago; `None` = the page is not here (rule 3).
     #[inline]
     pub fn find(&self, frames: &Frames, page: PageNo) -> Option<FrameNo> {
-        self.glance(frames, page).or_else(|| self.find_surely(frames, page))
+        self.peek(frames, page).or_else(|| self.find_locking(frames, page))
     }
 
     /// The frame that holds the page, if any page of its chain is here: for what may be wrong.
     #[inline]
-    pub fn guess(&self, page: PageNo) -> Option<FrameNo> {
+    pub fn lookup_unlatched(&self, page: PageNo) -> Option<FrameNo> {
         let first = self.heads[self.bucket(page)].load(Ordering::Acquire);
         (first != NIL).then_some(first)
     }
 
     /// Has the head of the page's chain fetched into the processor's cache.
     #[inline]
-    pub fn warm(&self, page: PageNo) {
+    pub fn prefetch(&self, page: PageNo) {
         fetch(std::ptr::from_ref(&self.heads[self.bucket(page)]).cast());
     }
 
     /// The frame that probably holds the page; `None` proves nothing (rule 2).
     #[inline]
-    pub fn glance(&self, frames: &Frames, page: PageNo) -> Option<FrameNo> {
+    pub fn peek(&self, frames: &Frames, page: PageNo) -> Option<FrameNo> {
         let mut at = self.heads[self.bucket(page)].load(Ordering::Acquire);
-        for _ in 0..GLANCE_STEPS {
+        for _ in 0..PEEK_STEPS {
             if at == NIL {
                 return None;
             }
@@ -101,7 +102,7 @@ impl PageTable {
     }
 
     #[cold]
-    fn find_surely(&self, frames: &Frames, page: PageNo) -> Option<FrameNo> {
+    fn find_locking(&self, frames: &Frames, page: PageNo) -> Option<FrameNo> {
         self.find_locked(frames, page, &self.lock(page))
     }
 
@@ -139,7 +140,7 @@ impl PageTable {
     }
 }
 
-/// What tests let happen while a glance of their thread has reached a frame.
+/// What tests let happen while an unlatched lookup of their thread has reached a frame.
 #[cfg(test)]
 pub mod meanwhile {
     use crate::pool::FrameNo;
@@ -151,7 +152,7 @@ pub mod meanwhile {
         static NEXT: RefCell<Option<(FrameNo, Event)>> = const { RefCell::new(None) };
     }
 
-    /// Has `event` happen once, when a glance of this thread has reached `frame`.
+    /// Has `event` happen once, when an unlatched lookup of this thread has reached `frame`.
     pub fn on(frame: FrameNo, event: Event) {
         NEXT.set(Some((frame, event)));
     }

@@ -4,8 +4,8 @@
 //! 1. Called with no latch held (pool rule 1).
 //! 2. In steady load the LRU flusher keeps the free list filled; a thread that comes here is the exception and is
 //!    counted. (With `raw` and `war` it is normal, as in InnoDB.)
-//! 3. The wait is bounded: after `GIVE_UP_MS` the caller gets an error.
-//! 4. Where no threads run, nobody else writes the dirty pages at the tail. So after [`CLEAN_IN_A_ROW`] searches a
+//! 3. The wait is bounded: after `FREE_FRAME_TIMEOUT_MS` the caller gets an error.
+//! 4. Where no threads run, no other thread writes the dirty pages at the tail. So after [`CLEAN_IN_A_ROW`] searches a
 //!    thread writes one. The clean ones could be too few: a mini-transaction that needs two pages would find one or
 //!    the other, for ever.
 
@@ -17,11 +17,11 @@ use crate::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 /// How long a thread looks for frames before it gets an error.
-pub(super) const GIVE_UP_MS: u64 = 20_000;
+pub(super) const FREE_FRAME_TIMEOUT_MS: u64 = 20_000;
 /// How long it waits before it looks again.
 const NAP: Duration = Duration::from_millis(2);
 /// How long a thread relies on the LRU flusher before it flushes a page itself.
-const PATIENCE: Duration = Duration::from_millis(500);
+const TIMEOUT: Duration = Duration::from_millis(500);
 /// Rounds of waiting after which a thread searches the list although nothing became clean.
 const SEARCH_ANYWAY: u32 = 8;
 /// Searches for clean victims, while the tail is dirty, after which a thread without others writes a page.
@@ -54,29 +54,29 @@ impl Pool {
     ///
     /// # Errors
     /// As there.
-    pub(crate) fn set_frames_aside(&self, count: usize, out: &mut Vec<FrameNo>) -> Result<()> {
+    pub(crate) fn reserve_frames(&self, count: usize, out: &mut Vec<FrameNo>) -> Result<()> {
         let had = out.len();
         self.take_frames(count, out)?;
         // SAFETY: a frame that was taken from the free list is latched exclusively for the thread that took it, and
         // this one makes no slice of it.
-        unsafe { self.frames.give_memory_back(&out[had..]) };
+        unsafe { self.frames.release_memory(&out[had..]) };
         Ok(())
     }
 
-    /// Gives frames back that were set aside.
+    /// Releases frames that were deferred.
     pub(crate) fn return_frames(&self, frames: impl ExactSizeIterator<Item = FrameNo>) {
         self.frames.note_returned(frames.len());
-        self.give_frames(frames);
+        self.release_frames(frames);
     }
 
     /// Changes how long `take_frames` looks before it gives up.
     #[cfg(test)]
-    pub(crate) fn set_give_up_ms(&self, give_up_ms: u64) {
-        self.lru.give_up_ms.store(give_up_ms, Relaxed);
+    pub(crate) fn set_free_frame_timeout_ms(&self, free_frame_timeout_ms: u64) {
+        self.lru.free_frame_timeout_ms.store(free_frame_timeout_ms, Relaxed);
     }
 
     /// Gives unused frames back.
-    pub(crate) fn give_frames(&self, frames: impl IntoIterator<Item = FrameNo>) {
+    pub(crate) fn release_frames(&self, frames: impl IntoIterator<Item = FrameNo>) {
         self.free.put(frames);
     }
 
@@ -129,7 +129,7 @@ impl Pool {
             if self.free.take(count, out).is_some() {
                 return Ok(());
             }
-            if start.elapsed().as_millis() as u64 > self.lru.give_up_ms.load(Relaxed) {
+            if start.elapsed().as_millis() as u64 > self.lru.free_frame_timeout_ms.load(Relaxed) {
                 return Err(Error::PoolExhausted {
                     frames: self.frames.len(),
                     waited_ms: start.elapsed().as_millis() as u64,
@@ -144,7 +144,7 @@ impl Pool {
     /// What a thread does that found no clean victim; says whether it cleaned a page itself.
     fn make_clean(&self, start: Instant) -> Result<bool> {
         self.cleaner.lru_flusher.wake();
-        let others_work = self.cleaner.threads_run() && start.elapsed() < PATIENCE;
+        let others_work = self.cleaner.threads_run() && start.elapsed() < TIMEOUT;
         self.lru.victims.make_clean(self, others_work)
     }
 
@@ -205,7 +205,7 @@ impl Pool {
             state.latch.unlock_exclusive(false);
             return false;
         }
-        self.forget(frame);
+        self.unmap(frame);
         true
     }
 

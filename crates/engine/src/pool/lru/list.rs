@@ -11,7 +11,7 @@
 //! 5. A young frame moves to the head only when a quarter of the pool has passed it (the mutex is not taken for a page
 //!    that is near the head anyway).
 
-use crate::pool::links::Links;
+use crate::pool::frame_list::FrameList;
 use crate::pool::{FrameNo, Frames, NIL};
 use crate::sync::atomic::Ordering::Relaxed;
 
@@ -20,7 +20,7 @@ const MIN_FOR_OLD: usize = 64;
 
 /// The list. Kept under the pool's LRU mutex.
 pub struct LruList {
-    links: Links,
+    frame_list: FrameList,
     /// First frame of the old part, `NIL` if there is none.
     old: FrameNo,
     old_len: usize,
@@ -38,7 +38,7 @@ impl LruList {
     pub fn new(frames: usize, old_pct: usize) -> LruList {
         let member = vec![false; frames].into_boxed_slice();
         LruList {
-            links: Links::new(frames),
+            frame_list: FrameList::new(frames),
             old: NIL,
             old_len: 0,
             old_pct,
@@ -50,7 +50,7 @@ impl LruList {
     }
 
     pub fn len(&self) -> usize {
-        self.links.len
+        self.frame_list.len
     }
 
     /// Whether the frame is on the list.
@@ -60,17 +60,17 @@ impl LruList {
 
     /// Least recently used frame.
     pub fn tail(&self) -> FrameNo {
-        self.links.tail
+        self.frame_list.tail
     }
 
     /// The next one towards the head.
     pub fn toward_head(&self, frame: FrameNo) -> FrameNo {
-        self.links.prev(frame)
+        self.frame_list.prev(frame)
     }
 
     /// Where the search for a clean page goes on.
     pub fn cursor(&self) -> FrameNo {
-        if self.cursor == NIL { self.links.tail } else { self.cursor }
+        if self.cursor == NIL { self.frame_list.tail } else { self.cursor }
     }
 
     /// Leaves the cursor at a frame of the list; `NIL` = at the tail.
@@ -92,7 +92,7 @@ impl LruList {
 
     /// Entries to the list that make a page no longer fresh, and those since it came.
     fn fresh(&self, frame: FrameNo) -> (u32, u32) {
-        let part = if self.old == NIL { self.links.len } else { self.old_len };
+        let part = if self.old == NIL { self.frame_list.len } else { self.old_len };
         (part as u32 / 2, self.entries.wrapping_sub(self.entered[frame as usize]))
     }
 
@@ -108,7 +108,7 @@ impl LruList {
         }
         self.member[frame as usize] = true;
         self.note_entry(frame);
-        self.links.insert_before(frame, self.old);
+        self.frame_list.insert_before(frame, self.old);
         if self.cursor != NIL && self.is_beyond_old(frames, self.cursor) {
             self.cursor = frame;
         }
@@ -122,7 +122,7 @@ impl LruList {
     pub fn insert_young(&mut self, frames: &Frames, frame: FrameNo, stamp: u32) {
         self.member[frame as usize] = true;
         self.note_entry(frame);
-        self.links.insert_before(frame, self.links.head);
+        self.frame_list.insert_before(frame, self.frame_list.head);
         frames.get(frame).young_stamp.store(stamp, Relaxed);
         self.rebalance(frames, stamp);
     }
@@ -131,15 +131,15 @@ impl LruList {
     pub fn remove(&mut self, frames: &Frames, frame: FrameNo) {
         if frames.get(frame).young_stamp.load(Relaxed) == 0 {
             if self.old == frame {
-                self.old = self.links.next(frame);
+                self.old = self.frame_list.next(frame);
             }
             self.old_len -= 1;
         }
         self.member[frame as usize] = false;
         if self.cursor == frame {
-            self.cursor = self.links.prev(frame);
+            self.cursor = self.frame_list.prev(frame);
         }
-        self.links.remove(frame);
+        self.frame_list.remove(frame);
         self.rebalance(frames, 1);
     }
 
@@ -150,9 +150,9 @@ impl LruList {
     }
 
     fn rebalance(&mut self, frames: &Frames, stamp: u32) {
-        let target = if self.links.len < MIN_FOR_OLD { 0 } else { self.links.len * self.old_pct / 100 };
+        let target = if self.frame_list.len < MIN_FOR_OLD { 0 } else { self.frame_list.len * self.old_pct / 100 };
         while self.old_len < target.saturating_sub(TOLERANCE.min(target)) || (self.old_len == 0 && target > 0) {
-            let frame = if self.old == NIL { self.links.tail } else { self.links.prev(self.old) };
+            let frame = if self.old == NIL { self.frame_list.tail } else { self.frame_list.prev(self.old) };
             frames.get(frame).young_stamp.store(0, Relaxed);
             self.old = frame;
             self.old_len += 1;
@@ -160,7 +160,7 @@ impl LruList {
         while self.old_len > target + TOLERANCE || (target == 0 && self.old_len > 0) {
             let frame = self.old;
             frames.get(frame).young_stamp.store(stamp.max(1), Relaxed);
-            self.old = self.links.next(frame);
+            self.old = self.frame_list.next(frame);
             self.old_len -= 1;
         }
     }

@@ -3,30 +3,30 @@
 //! | file | what |
 //! |---|---|
 //! | `list` | the LRU list with midpoint insertion |
-//! | `touch` | noting uses of pages |
+//! | `promote` | noting uses of pages |
 //! | `evict` | getting free frames |
 //! | `victim` | what happens when the least recently used page is dirty: one file for each policy |
 
 mod evict;
 mod list;
-mod touch;
+mod promote;
 mod victim;
 
 use super::{FrameNo, Frames};
 use crate::config::Options;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
-use crate::sync::spread::Apart;
+use crate::sync::sharded::CachePadded;
 use list::LruList;
 pub use victim::Victims;
 
 /// The part of the pool that belongs to this folder.
 pub struct LruPart {
-    list: Apart<Mutex<LruList>>,
+    list: CachePadded<Mutex<LruList>>,
     /// Moves to the head of the list so far; the unit of a frame's `young_stamp`.
-    clock: Apart<AtomicU32>,
+    clock: CachePadded<AtomicU32>,
     /// The clock as it was lately, which every use of a page reads: it is written seldom.
-    published: Apart<AtomicU32>,
+    published: CachePadded<AtomicU32>,
     /// By how much it may lag behind.
     lag: u32,
     /// Pool time in milliseconds, moved on by the cleaner; starts at 1.
@@ -41,7 +41,7 @@ pub struct LruPart {
     /// The same when the list's cursor was last sent back.
     searched: AtomicU32,
     free_target: AtomicUsize,
-    give_up_ms: AtomicU64,
+    free_frame_timeout_ms: AtomicU64,
     /// Searches for clean victims since a thread without others wrote a page.
     clean_in_a_row: AtomicU32,
     pub victims: Box<dyn Victims>,
@@ -51,9 +51,9 @@ impl LruPart {
     pub fn new(options: &Options, frames: usize) -> LruPart {
         let scan_depth = options.lru_scan_depth as usize;
         LruPart {
-            list: Apart(Mutex::new(LruList::new(frames, options.old_blocks_pct as usize))),
-            clock: Apart(AtomicU32::new(1)),
-            published: Apart(AtomicU32::new(1)),
+            list: CachePadded(Mutex::new(LruList::new(frames, options.old_blocks_pct as usize))),
+            clock: CachePadded(AtomicU32::new(1)),
+            published: CachePadded(AtomicU32::new(1)),
             lag: (frames / 64) as u32,
             now_ms: AtomicU32::new(1),
             old_blocks_time_ms: u32::try_from(options.old_blocks_time_ms).unwrap_or(u32::MAX),
@@ -62,7 +62,7 @@ impl LruPart {
             cleanings: AtomicU32::new(0),
             searched: AtomicU32::new(0),
             free_target: AtomicUsize::new(scan_depth.min(frames / 8).max(4)),
-            give_up_ms: AtomicU64::new(evict::GIVE_UP_MS),
+            free_frame_timeout_ms: AtomicU64::new(evict::FREE_FRAME_TIMEOUT_MS),
             clean_in_a_row: AtomicU32::new(0),
             victims: victim::of(options.victim_policy, frames),
         }

@@ -2,14 +2,14 @@
 
 use super::{FIELD, SEGMENT, get, new_page, put, try_put};
 use crate::config::FlushLog;
-use crate::db::core::Core;
+use crate::db::open_parts::OpenParts;
 use crate::error::Error;
 use crate::log::Log;
 use crate::page::PageOp;
 use crate::pool::FlushReason;
 use crate::space::SEGMENT_SYSTEM;
 use crate::store::bootstrap;
-use crate::testing::{open, seeded_options, small_core, small_options};
+use crate::testing::{open, seeded_options, small_options, small_parts};
 use crate::types::{Lsn, PageNo};
 use highwater_storage::{Faults, StorageSet};
 use std::sync::Arc;
@@ -93,15 +93,15 @@ fn what_was_durable_survives_a_power_cut() {
     }
 }
 
-fn flush(core: &Core, page: PageNo, reason: FlushReason) {
+fn flush(core: &OpenParts, page: PageNo, reason: FlushReason) {
     let frame = core.ctx.pool.frame_of(page).unwrap();
     assert_eq!(core.ctx.pool.flush_frames(&[frame], reason).unwrap(), 1);
 }
 
 /// A database of one page, changed since it was first in the store and `flushed` for that reason, without a checkpoint
 /// since; and the page.
-fn with_flushed_page(reason: FlushReason) -> (Core, PageNo) {
-    let core = small_core();
+fn with_flushed_page(reason: FlushReason) -> (OpenParts, PageNo) {
+    let core = small_parts();
     let page = new_page(&core.ctx, &core.space);
     flush(&core, page, reason);
     put(&core.ctx, page, 7);
@@ -126,11 +126,11 @@ fn a_torn_page_is_repaired_from_every_area() {
     }
 }
 
-/// A page that redo makes anew goes to its place without a copy, once; torn there, it is made anew.
+/// A page that redo recreates goes to its place without a copy, once; torn there, it is recreated.
 #[test]
 fn a_new_page_needs_no_copy() {
     for reason in [FlushReason::LruList, FlushReason::CheckpointAge, FlushReason::SinglePage] {
-        let core = small_core();
+        let core = small_parts();
         let page = new_page(&core.ctx, &core.space);
         put(&core.ctx, page, 7);
         let copied_bytes = || core.ctx.stats.snapshot().bytes_written_doublewrite;
@@ -197,7 +197,7 @@ fn without_the_logs_end(reason: FlushReason) -> (StorageSet, PageNo) {
 fn a_log_that_lost_its_end_is_told_from_the_copies() {
     for reason in [FlushReason::LruList, FlushReason::CheckpointAge, FlushReason::SinglePage] {
         let (image, page) = without_the_logs_end(reason);
-        let error = Core::open(image, small_options()).err().expect("refused").to_string();
+        let error = OpenParts::open(image, small_options()).err().expect("refused").to_string();
         assert!(error.contains("lost its end") && error.contains(&format!("page {page} ")), "{error}");
     }
 }
@@ -213,7 +213,7 @@ fn a_page_newer_than_the_log_is_reported() {
 
 #[test]
 fn a_page_in_the_wrong_place_does_not_verify() {
-    let mut core = small_core();
+    let mut core = small_parts();
     let (a, b) = (new_page(&core.ctx, &core.space), new_page(&core.ctx, &core.space));
     core.ctx.pool.flush_all().unwrap();
     let other = new_page(&core.ctx, &core.space);
@@ -229,7 +229,7 @@ fn a_page_in_the_wrong_place_does_not_verify() {
 
 #[test]
 fn a_dropped_mtr_stops_the_database() {
-    let core = small_core();
+    let core = small_parts();
     let page = new_page(&core.ctx, &core.space);
     let mut mtr = core.ctx.mtr().unwrap();
     let latched = mtr.fix_x(page).unwrap();

@@ -34,10 +34,10 @@ impl Page {
         self.change_and(lsn, || ());
     }
 
-    fn make_anew(&self, lsn: u64) {
+    fn recreate(&self, lsn: u64) {
         self.change_and(lsn, || {
             *self.formatted_at.lock().unwrap() = lsn;
-            self.marks.note_made_anew();
+            self.marks.note_recreated_by_redo();
         });
     }
 
@@ -59,7 +59,10 @@ impl Page {
                 return;
             }
             let redo_makes_it = self.marks.oldest() <= *self.formatted_at.lock().unwrap();
-            assert!(redo_makes_it || !self.marks.is_made_anew(), "a page without a copy that redo does not make anew");
+            assert!(
+                redo_makes_it || !self.marks.is_recreated_by_redo(),
+                "a page without a copy that redo does not recreate"
+            );
             *changes
         };
         *self.in_file.lock().unwrap() = copy;
@@ -93,20 +96,20 @@ fn no_change_is_taken_for_written_that_is_not() {
     });
 }
 
-/// A page goes to its place without a copy only if redo from its oldest change on makes it anew, in any order of the
+/// A page goes to its place without a copy only if redo from its oldest change on recreates it, in any order of the
 /// steps.
 #[test]
-fn a_page_without_a_copy_is_made_anew_by_redo() {
+fn a_page_without_a_copy_is_recreated_by_redo_by_redo() {
     loom::model(|| {
         let page = Page::new();
-        page.make_anew(10);
-        assert!(page.marks.is_made_anew());
+        page.recreate(10);
+        assert!(page.marks.is_recreated_by_redo());
         let writer = {
             let page = page.clone();
             loom::thread::spawn(move || page.write())
         };
         page.change(20);
-        page.make_anew(30);
+        page.recreate(30);
         writer.join().unwrap();
         page.write();
         page.change(40);

@@ -2,10 +2,10 @@
 
 use super::{get, new_page, put};
 use crate::config::{Options, VictimPolicy};
-use crate::db::core::Core;
+use crate::db::open_parts::OpenParts;
 use crate::error::Error;
 use crate::pool::cleaner::LruFlusher;
-use crate::testing::{open, seeded_options, small_core, small_options};
+use crate::testing::{open, seeded_options, small_options, small_parts};
 use crate::types::PageNo;
 use highwater_storage::StorageSet;
 
@@ -54,7 +54,7 @@ fn many_threads_on_few_frames_make_progress() {
 }
 
 #[test]
-fn a_page_set_aside_is_found_with_its_newest_bytes() {
+fn a_page_deferred_is_found_with_its_newest_bytes() {
     let options = Options { victim_policy: VictimPolicy::War, ..small_options() };
     let core = open(StorageSet::memory(), options);
     let pool = &core.ctx.pool;
@@ -62,7 +62,7 @@ fn a_page_set_aside_is_found_with_its_newest_bytes() {
     pool.make_resident(PageNo(1)).unwrap();
     let pages: Vec<_> = (0..150).map(|_| new_page(&core.ctx, &core.space)).collect();
     pages.iter().for_each(|p| assert!(put(&core.ctx, *p, 5).0 > 0));
-    pool.lru.victims.write_set_aside(pool).unwrap();
+    pool.lru.victims.write_deferred(pool).unwrap();
     let before = core.ctx.stats.snapshot();
     let (mut all, mut frames) = (Vec::new(), Vec::new());
     pool.take_frames(pool.free_count(), &mut all).unwrap();
@@ -72,9 +72,9 @@ fn a_page_set_aside_is_found_with_its_newest_bytes() {
     let reads = stats.pages_read;
     assert!(pages.iter().all(|p| get(&core.ctx, *p) == 5) && core.ctx.stats.snapshot().pages_read == reads);
     put(&core.ctx, pages[0], 6);
-    assert_eq!(pool.lru.victims.write_set_aside(pool).unwrap(), 3);
+    assert_eq!(pool.lru.victims.write_deferred(pool).unwrap(), 3);
     assert_eq!(pages.iter().filter(|p| pool.frame_of(**p).is_none()).count(), 3, "written, then evicted");
-    pool.give_frames(all.into_iter().chain(frames));
+    pool.release_frames(all.into_iter().chain(frames));
     assert_eq!(get(&core.ctx, pages[0]), 6);
     assert!(pages[1..].iter().all(|p| get(&core.ctx, *p) == 5));
 }
@@ -92,7 +92,7 @@ fn lru_clean_passes_over_dirty_pages_and_raw_writes_them() {
         core.ctx.pool.take_frames(core.ctx.pool.free_count(), &mut frames).unwrap();
         let before = core.ctx.stats.snapshot();
         core.ctx.pool.take_frames(1, &mut frames).unwrap();
-        core.ctx.pool.give_frames(frames);
+        core.ctx.pool.release_frames(frames);
         let stats = core.ctx.stats.snapshot().since(&before);
         (
             stats.dirty_victims,
@@ -109,8 +109,8 @@ fn lru_clean_passes_over_dirty_pages_and_raw_writes_them() {
 
 #[cfg(all(target_os = "linux", not(miri)))]
 #[test]
-fn frames_that_are_set_aside_take_no_memory() {
-    let core = small_core();
+fn frames_that_are_reserved_take_no_memory() {
+    let core = small_parts();
     let pool = &core.ctx.pool;
     (0..200).for_each(|_| assert!(put(&core.ctx, new_page(&core.ctx, &core.space), 5).0 > 0));
     pool.flush_all().unwrap();
@@ -121,13 +121,13 @@ fn frames_that_are_set_aside_take_no_memory() {
     pool.take_frames(pool.free_count(), &mut taken).unwrap();
     taken.retain(|frame| {
         !is_zero(*frame) || {
-            pool.give_frames([*frame]);
+            pool.release_frames([*frame]);
             false
         }
     });
     let used = taken.len();
-    pool.give_frames(taken);
-    pool.set_frames_aside(pool.free_count(), &mut aside).unwrap();
+    pool.release_frames(taken);
+    pool.reserve_frames(pool.free_count(), &mut aside).unwrap();
     assert!(used > 20 && aside.len() > used && aside.iter().all(|frame| is_zero(*frame)));
     pool.return_frames(aside.into_iter());
     assert!(put(&core.ctx, new_page(&core.ctx, &core.space), 6).0 > 0);
@@ -135,23 +135,23 @@ fn frames_that_are_set_aside_take_no_memory() {
 
 #[test]
 fn exhausted_pool_is_an_error_and_not_a_hang() {
-    let core = small_core();
+    let core = small_parts();
     let mut all = Vec::new();
     core.ctx.pool.take_frames(core.ctx.pool.free_count(), &mut all).unwrap();
     core.ctx.pool.flush_all().unwrap();
     let mut rest = Vec::new();
     core.ctx.pool.evict_all_clean();
     core.ctx.pool.take_frames(core.ctx.pool.free_count(), &mut rest).unwrap();
-    core.ctx.pool.set_give_up_ms(50);
+    core.ctx.pool.set_free_frame_timeout_ms(50);
     let error = core.ctx.pool.load(PageNo(9)).unwrap_err();
     assert!(matches!(error, Error::PoolExhausted { .. }), "{error}");
-    core.ctx.pool.give_frames(all);
+    core.ctx.pool.release_frames(all);
     core.ctx.pool.load(PageNo(9)).unwrap();
 }
 
 #[test]
 fn background_threads_keep_frames_free() {
-    let mut core: Core = small_core();
+    let mut core: OpenParts = small_parts();
     core.start_threads().unwrap();
     let pages: Vec<_> = (0..1500).map(|_| new_page(&core.ctx, &core.space)).collect();
     for round in 0..20_u64 {
@@ -173,7 +173,7 @@ fn background_threads_keep_frames_free() {
 #[test]
 fn the_lru_list_is_flushed_only_when_frames_are_short() {
     for (pages, expected) in [(20, false), (200, true)] {
-        let core = small_core();
+        let core = small_parts();
         let pages: Vec<_> = (0..pages).map(|_| new_page(&core.ctx, &core.space)).collect();
         let mut flusher = LruFlusher::new();
         for round in 0..20 {
@@ -191,7 +191,7 @@ fn the_lru_list_is_flushed_only_when_frames_are_short() {
 /// the same, and a scan, which uses each page several times at once, drives nothing out.
 #[test]
 fn a_page_that_is_used_again_while_others_pass_it_becomes_young_and_a_scan_does_not() {
-    let core = small_core();
+    let core = small_parts();
     let ctx = &core.ctx;
     let pages: Vec<_> = (0..1500).map(|_| new_page(ctx, &core.space)).collect();
     ctx.pool.flush_all().unwrap();

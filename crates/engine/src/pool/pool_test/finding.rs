@@ -2,12 +2,12 @@
 
 use super::{SEGMENT, get, new_page, put};
 use crate::pool::frames::meanwhile;
-use crate::testing::small_core;
+use crate::testing::small_parts;
 use crate::types::PageNo;
 
 #[test]
-fn nobody_waits_for_the_frame_of_a_page_that_was_evicted() {
-    let core = small_core();
+fn no_thread_waits_for_the_frame_of_a_page_that_was_evicted() {
+    let core = small_parts();
     let page = new_page(&core.ctx, &core.space);
     put(&core.ctx, page, 7);
     core.ctx.pool.flush_all().unwrap();
@@ -30,7 +30,7 @@ fn nobody_waits_for_the_frame_of_a_page_that_was_evicted() {
 /// While a commit searches the extent map, the frame that its search has reached is given to a page of another chain.
 #[test]
 fn a_commit_finds_the_extent_map_whatever_moves_in_front_of_it() {
-    let core = small_core();
+    let core = small_parts();
     let map = PageNo(1);
     let pages: Vec<_> = (0..2000).map(|_| new_page(&core.ctx, &core.space)).collect();
     let is_in_front = |page: &&PageNo| core.ctx.pool.table.is_same_chain(**page, map);
@@ -57,7 +57,7 @@ fn a_commit_finds_the_extent_map_whatever_moves_in_front_of_it() {
 /// A page that comes back changed, into a frame whose version is the one the page was seen with in another.
 #[test]
 fn a_changed_page_is_not_taken_for_the_one_seen_before() {
-    let core = small_core();
+    let core = small_parts();
     let pool = &core.ctx.pool;
     // The extent map stays in its frame during the test.
     pool.make_resident(PageNo(1)).unwrap();
@@ -79,7 +79,7 @@ fn a_changed_page_is_not_taken_for_the_one_seen_before() {
     assert_eq!((seen.page_no, seen.version), (again.page_no, again.version));
     assert!(pool.fix_s_if(seen).is_none());
     assert!(pool.fix_s_if(again).is_some());
-    pool.give_frames(busy);
+    pool.release_frames(busy);
     // Gone and back in the same frame, unchanged: another stay, another version.
     pool.evict_all_clean();
     let back = pool.fix_s(page).unwrap().version();

@@ -2,13 +2,13 @@
 
 use super::{SEGMENT, new_page, put};
 use crate::config::{FlushNeighbors, Options};
-use crate::db::core::Core;
+use crate::db::open_parts::OpenParts;
 use crate::page::{PageOp, PageType};
 use crate::pool::FlushReason;
-use crate::pool::cleaner::policy::Orders;
+use crate::pool::cleaner::policy::FlushPlan;
 use crate::pool::cleaner::{self};
 use crate::store::BATCH_PAGES;
-use crate::testing::{open, small_core, small_options};
+use crate::testing::{open, small_options, small_parts};
 use crate::types::{CHANGE_BUFFER_INDEX, Lsn, PageNo};
 use highwater_storage::{FaultKind, Faults, Operation, StorageSet};
 use std::sync::atomic::Ordering::Relaxed;
@@ -17,14 +17,14 @@ use std::time::Duration;
 /// One page is due for the log and fifty for the share of dirty pages.
 #[test]
 fn a_page_flushed_for_the_log_counts_for_the_other_budget() {
-    let core = small_core();
+    let core = small_parts();
     let pages: Vec<_> = (0..100).map(|_| new_page(&core.ctx, &core.space)).collect();
     core.ctx.pool.flush_all().unwrap();
     put(&core.ctx, pages[0], 1);
     let second = core.ctx.log.end_lsn();
     pages[1..].iter().for_each(|p| assert!(put(&core.ctx, *p, 1) > second));
     let (reason, pages_reason) = (FlushReason::CheckpointAge, FlushReason::DirtyPct);
-    let orders = Orders { flush_before: second, reason, pages: 50, pages_reason, user_redo_bytes_per_s: None };
+    let orders = FlushPlan { flush_before: second, reason, pages: 50, pages_reason, user_redo_bytes_per_s: None };
     let before = core.ctx.stats.snapshot();
     assert_eq!(cleaner::flush(&core.ctx.pool, &orders).unwrap(), 50);
     let stats = core.ctx.stats.snapshot().since(&before);
@@ -71,9 +71,10 @@ fn neighbors_go_with_a_page_as_the_option_says() {
     assert_eq!(neighbors, 0);
 }
 
-/// Of the pages that are named, one was flushed before and changed since, one is clean, and one number is nobody's.
+/// Of the pages that are named, one was flushed before and changed since, one is clean, and one number belongs to no
+/// page.
 #[test]
-fn filled_pages_are_flushed_many_at_a_time_if_they_were_made_anew() {
+fn filled_pages_are_flushed_many_at_a_time_if_they_were_recreated_by_redo() {
     let core = open(StorageSet::memory(), Options { buffer_pool_size: 16 << 20, ..small_options() });
     let (ctx, pool) = (&core.ctx, &core.ctx.pool);
     let old: Vec<_> = (0..2).map(|_| new_page(ctx, &core.space)).collect();
@@ -83,15 +84,15 @@ fn filled_pages_are_flushed_many_at_a_time_if_they_were_made_anew() {
     let (named, others) = pages.split_at(4 * BATCH_PAGES - 3);
     let before = ctx.stats.snapshot();
     let names: Vec<_> = old.iter().chain(&[PageNo(u32::MAX - 1)]).chain(named).collect();
-    names[1..].iter().for_each(|page| pool.note_filled(**page));
-    assert_eq!(pool.flush_filled().unwrap(), 0, "one is missing");
-    pool.note_filled(*names[0]);
-    assert_eq!(pool.flush_filled().unwrap(), named.len());
+    names[1..].iter().for_each(|page| pool.note_bulk_loaded(**page));
+    assert_eq!(pool.flush_bulk_loaded().unwrap(), 0, "one is missing");
+    pool.note_bulk_loaded(*names[0]);
+    assert_eq!(pool.flush_bulk_loaded().unwrap(), named.len());
     let stats = ctx.stats.snapshot().since(&before);
-    assert_eq!((stats.pages_flushed_filled, stats.pages_flushed), (named.len() as u64, named.len() as u64));
+    assert_eq!((stats.pages_flushed_bulk_load, stats.pages_flushed), (named.len() as u64, named.len() as u64));
     assert!(pool.is_dirty(old[0]) && others.iter().all(|page| pool.is_dirty(*page)));
     assert!(!named.iter().any(|page| pool.is_dirty(*page)));
-    assert_eq!(pool.flush_filled().unwrap(), 0);
+    assert_eq!(pool.flush_bulk_loaded().unwrap(), 0);
 }
 
 /// While writers are slowed, the oldest pages alone make room in the log.
@@ -101,26 +102,26 @@ fn the_cleaner_flushes_filled_pages_unless_writers_are_slowed() {
         let core = open(StorageSet::memory(), Options { buffer_pool_size: 16 << 20, ..small_options() });
         let (ctx, pool, log) = (&core.ctx, &core.ctx.pool, &core.ctx.log);
         let pages: Vec<_> = (0..4 * BATCH_PAGES).map(|_| new_page(ctx, &core.space)).collect();
-        pages.iter().for_each(|page| pool.note_filled(*page));
+        pages.iter().for_each(|page| pool.note_bulk_loaded(*page));
         while is_slowed && (log.end_lsn().0 - log.checkpoint_lsn().0) * 100 < 85 * log.capacity_bytes() {
             put(ctx, pages[0], 1);
         }
         cleaner::Cleaner::new(&core.options).step(pool, log, 0).unwrap();
         let stats = ctx.stats.snapshot();
-        assert_eq!(stats.pages_flushed_filled, if is_slowed { 0 } else { pages.len() as u64 });
+        assert_eq!(stats.pages_flushed_bulk_load, if is_slowed { 0 } else { pages.len() as u64 });
         assert_eq!(stats.pages_flushed_checkpoint_age > 0, is_slowed);
     }
 }
 
 #[test]
 fn names_of_filled_pages_that_find_no_room_are_dropped() {
-    let core = small_core();
-    (0..10_000).for_each(|n| core.ctx.pool.note_filled(PageNo(n + 1_000_000)));
-    assert_eq!(core.ctx.pool.filled_waiting(), 4096);
+    let core = small_parts();
+    (0..10_000).for_each(|n| core.ctx.pool.note_bulk_loaded(PageNo(n + 1_000_000)));
+    assert_eq!(core.ctx.pool.bulk_loaded_count(), 4096);
 }
 
-/// A core whose pool has so many dirty pages that several threads flush them, and the faults of its devices.
-fn with_many_dirty() -> (Core, Faults) {
+/// A core whose pool has this many dirty pages that several threads flush them, and the faults of its devices.
+fn with_many_dirty() -> (OpenParts, Faults) {
     let faults = Faults::new();
     let storage = StorageSet::memory().map(|device| faults.wrap(device));
     let core = open(storage, Options { buffer_pool_size: 16 << 20, ..small_options() });
@@ -149,7 +150,7 @@ fn all_threads_stop_at_a_write_that_fails() {
 /// Trees of five indexes and of the change buffer, and one other page, written and read once each.
 #[test]
 fn index_pages_and_pages_of_the_change_buffer_are_counted_apart() {
-    let core = small_core();
+    let core = small_parts();
     let (ctx, space) = (&core.ctx, &core.space);
     let new_leaf = |owner: u32| {
         let new_leaf = || {
@@ -191,7 +192,7 @@ fn index_pages_and_pages_of_the_change_buffer_are_counted_apart() {
 /// Threads take a page's latch in turn, so that a thread that only tries never gets it.
 #[test]
 fn a_page_latched_over_and_over_does_not_hold_the_checkpoint_back() {
-    let core = small_core();
+    let core = small_parts();
     let (ctx, page) = (&core.ctx, new_page(&core.ctx, &core.space));
     ctx.pool.flush_all().unwrap();
     put(ctx, page, 1);
@@ -223,7 +224,7 @@ fn a_page_latched_over_and_over_does_not_hold_the_checkpoint_back() {
 /// The log's header says the durable LSN once nothing has been appended for a while.
 #[test]
 fn the_cleaner_marks_an_idle_log_once() {
-    let core = small_core();
+    let core = small_parts();
     let (ctx, page) = (&core.ctx, new_page(&core.ctx, &core.space));
     let mut cleaner = cleaner::Cleaner::new(&core.options);
     let redo = &core.storage().memory_devices().unwrap()[1];

@@ -1,16 +1,16 @@
 //! Pages that are read at once.
 
 use super::{get, new_page, put};
-use crate::db::core::Core;
+use crate::db::open_parts::OpenParts;
 use crate::pool::ReadBuffer;
-use crate::testing::small_core;
+use crate::testing::small_parts;
 use crate::types::PageNo;
 
 const PAGES: usize = 12;
 
 /// A core whose new pages, of which these are beside each other, hold their numbers and are not resident.
-fn evicted() -> (Core, Vec<PageNo>) {
-    let core = small_core();
+fn evicted() -> (OpenParts, Vec<PageNo>) {
+    let core = small_parts();
     let mut pages: Vec<PageNo> = (0..PAGES).map(|_| new_page(&core.ctx, &core.space)).collect();
     for page in &pages {
         put(&core.ctx, *page, u64::from(page.0));
@@ -22,7 +22,7 @@ fn evicted() -> (Core, Vec<PageNo>) {
     (core, pages)
 }
 
-fn read(core: &Core, pages: &[PageNo]) -> usize {
+fn read(core: &OpenParts, pages: &[PageNo]) -> usize {
     let mut buffer = ReadBuffer::default();
     let run = pages[0].0..pages[0].0 + pages.len() as u32;
     core.ctx
@@ -61,7 +61,7 @@ fn a_damaged_page_is_left_out_and_the_others_come() {
 
 /// A read that fails leaves no page half there, and every frame free again.
 #[test]
-fn after_a_read_that_fails_each_page_is_read_by_who_needs_it() {
+fn after_a_read_that_fails_each_page_is_read_by_the_thread_that_needs_it() {
     let (core, pages) = evicted();
     let beyond: Vec<PageNo> = (0..PAGES as u32).map(|n| PageNo(u32::MAX - 64 + n)).collect();
     let mut buffer = ReadBuffer::default();

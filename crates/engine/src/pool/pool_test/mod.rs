@@ -6,7 +6,7 @@ mod eviction;
 mod finding;
 mod flushing;
 mod load_runs;
-mod reach_model;
+mod lookup_model;
 
 use crate::context::Context;
 use crate::page::{PageOp, PageType};

@@ -1,7 +1,7 @@
 //! The doublewrite file: copies of pages that are about to be written to their places.
 //!
 //! A batch is first written, with a directory in front, to an area of the doublewrite file and synced; then to its
-//! places in the data file and synced. Pages that redo makes anew need no copy: the directory lists them all the same.
+//! places in the data file and synced. Pages that redo recreates need no copy: the directory lists them all the same.
 //! Each area holds one batch: its last. Batches of different areas do not wait for each other, so LRU-list, flush-list
 //! and single-page flushes go on at once; their syncs are shared.
 //!
@@ -15,12 +15,12 @@
 //! 1. Directory and copies are durable before the first page is written to its place.
 //! 2. The data file is synced before the next batch overwrites the area: the writer keeps the area for all four steps.
 //!    If one of them fails, no area is written any more ([`super`], rule 5): the copies are all that can repair a page
-//!    torn in its place. A batch of which redo makes every page anew gives the area back at once: no copy is lost, but
+//!    torn in its place. A batch of which redo recreates every page releases the area at once: no copy is lost, but
 //!    the directory's LSNs give way to the next batch's, which may be lower and prove less (rule 4).
 //! 3. A page is in one unfinished batch at most (the pool marks it as being written), and the checkpoint does not pass
 //!    the page's oldest change before its batch has finished. So a page can be torn by a crash only if its copy in some
 //!    area is newer than the last checkpoint ([`super::repair`] relies on it), or if it has none because redo from the
-//!    checkpoint on formats it: recovery then makes it anew, and does not need what is in its place.
+//!    checkpoint on formats it: recovery then recreates it, and does not need what is in its place.
 //! 4. A device that wants discards is told of the copies once their pages are durable in their places. Else the tail
 //!    of an area, which small batches do not reach, is copied by garbage collection again and again. The directory
 //!    stays: its LSNs show whether the log lost its end.
@@ -31,7 +31,7 @@ use crate::error::Result;
 use crate::stats::Stats;
 use crate::store::batch::FRONT_BYTES;
 use crate::store::shared_sync::SharedSync;
-use crate::store::{BATCH_PAGES, Batch, FileHeader, Lane, SINGLE_PAGES};
+use crate::store::{BATCH_PAGES, FileHeader, FlushLane, PageBatch, SINGLE_PAGES};
 use crate::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use crate::sync::{Mutex, MutexGuard};
 use crate::types::{Lsn, PageNo};
@@ -58,7 +58,7 @@ struct Area {
 }
 
 /// An area that is in use until this is dropped.
-pub struct Taken<'d> {
+pub struct AreaGuard<'d> {
     at: u64,
     _free: MutexGuard<'d, ()>,
 }
@@ -89,16 +89,16 @@ impl Doublewrite {
         let mut next = || areas.next().expect("there are more areas than two");
         let (flush_list, lru_list) = (next(), next());
         let single_pages = areas.collect();
-        let (discards, file, next) = (file.wants_discards(), SharedSync::new(file), AtomicUsize::new(0));
+        let (discards, file, next) = (file.prefers_discards(), SharedSync::new(file), AtomicUsize::new(0));
         Ok(Doublewrite { file, database_id, flush_list, lru_list, single_pages, next, discards, stats })
     }
 
     /// The area of a lane, once it is free.
-    pub fn take(&self, lane: Lane) -> Taken<'_> {
+    pub fn take(&self, lane: FlushLane) -> AreaGuard<'_> {
         let area = match lane {
-            Lane::FlushList => &self.flush_list,
-            Lane::LruList => &self.lru_list,
-            Lane::SinglePage => {
+            FlushLane::FlushList => &self.flush_list,
+            FlushLane::LruList => &self.lru_list,
+            FlushLane::SinglePage => {
                 let first = self.next.fetch_add(1, Relaxed);
                 let areas = &self.single_pages;
                 let mut order = (0..areas.len()).map(|i| &areas[(first + i) % areas.len()]);
@@ -115,11 +115,11 @@ impl Doublewrite {
         let free = area.free.lock();
         self.stats.doublewrite_waits.inc();
         self.stats.doublewrite_wait_us.add(since.elapsed().as_micros() as u64);
-        Taken { at: area.at, _free: free }
+        AreaGuard { at: area.at, _free: free }
     }
 
     /// Makes directory and copies durable in the area.
-    pub fn write(&self, area: &Taken<'_>, batch: &mut Batch) -> Result<()> {
+    pub fn write(&self, area: &AreaGuard<'_>, batch: &mut PageBatch) -> Result<()> {
         put_directory(batch, self.database_id);
         let bytes = batch.with_front();
         let write = |part: Range<usize>| {
@@ -134,7 +134,7 @@ impl Doublewrite {
     }
 
     /// Says that the pages of the batch in the area are durable in their places (rule 4).
-    pub fn finished(&self, area: &Taken<'_>, batch: &Batch) {
+    pub fn finished(&self, area: &AreaGuard<'_>, batch: &PageBatch) {
         if self.discards {
             let copies = batch.with_front().len() - DIRECTORY_BYTES;
             // Advice: a refusal changes nothing.
@@ -144,15 +144,15 @@ impl Doublewrite {
 }
 
 impl Area {
-    fn try_take(&self) -> Option<Taken<'_>> {
-        Some(Taken { at: self.at, _free: self.free.try_lock()? })
+    fn try_take(&self) -> Option<AreaGuard<'_>> {
+        Some(AreaGuard { at: self.at, _free: self.free.try_lock()? })
     }
 }
 
 /// Of the bytes of a batch, the directory in front and the copies that are needed; what lies side by side is one part.
-fn parts_to_keep(batch: &Batch) -> Vec<Range<usize>> {
+fn parts_to_keep(batch: &PageBatch) -> Vec<Range<usize>> {
     let page_bytes = batch.page_bytes();
-    let copies = batch.entries().iter().enumerate().filter(|(_, entry)| !entry.made_anew);
+    let copies = batch.entries().iter().enumerate().filter(|(_, entry)| !entry.recreated_by_redo);
     let copies = copies.map(|(n, _)| DIRECTORY_BYTES + n * page_bytes).map(|at| at..at + page_bytes);
     let mut parts: Vec<Range<usize>> = Vec::with_capacity(batch.entries().len() + 1);
     for part in std::iter::once(0..DIRECTORY_BYTES).chain(copies) {
@@ -164,7 +164,7 @@ fn parts_to_keep(batch: &Batch) -> Vec<Range<usize>> {
     parts
 }
 
-fn put_directory(batch: &mut Batch, database_id: u64) {
+fn put_directory(batch: &mut PageBatch, database_id: u64) {
     let (directory, entries) = batch.front_and_entries();
     directory[4..8].copy_from_slice(&(entries.len() as u32).to_le_bytes());
     directory[8..16].copy_from_slice(MAGIC);
@@ -200,7 +200,7 @@ pub fn was_used(file: &dyn Device) -> Result<bool> {
     Ok(directory.iter().any(|byte| *byte != 0))
 }
 
-/// A copy that a whole directory lists. Of a page that redo makes anew there is none: something else is at that place.
+/// A copy that a whole directory lists. Of a page that redo recreates there is none: something else is at that place.
 pub struct Copy {
     /// Where it begins.
     pub at: u64,
@@ -229,7 +229,7 @@ pub fn listed_copies(file: &dyn Device, header: FileHeader) -> Result<Vec<Copy>>
 /// Makes [`was_used`] true, for a database whose pages go through the journal behind the areas.
 pub fn show_use(file: &dyn Device, database_id: u64) -> Result<()> {
     if !was_used(file)? {
-        let mut empty = Batch::new(0, 0);
+        let mut empty = PageBatch::new(0, 0);
         put_directory(&mut empty, database_id);
         file.write_at(0, empty.with_front(), Placement::Doublewrite)?;
     }

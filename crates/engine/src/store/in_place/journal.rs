@@ -12,13 +12,13 @@
 //!    So when a batch is durable, all batches before it are, and they are found by following them
 //!    ([`super::journal_scan`]).
 //! 3. A segment is overwritten only if every batch in it is durable in its place. For that a thread waits until no
-//!    batch is on its way ([`OnTheWay`]), syncs the data file, and may then enter all segments but the present one (a
+//!    batch is on its way ([`InFlight`]), syncs the data file, and may then enter all segments but the present one (a
 //!    *turn*). If a batch failed the turn fails, so the images that repair what it tore are never overwritten. The
 //!    present segment holds the newest batch that is durable, and stays until others are: what is found always reaches
 //!    as far as the log's header says. After a turn, or an opening, a second segment is entered only when a batch in
-//!    the first one is durable: it says that what is overwritten is settled. Until then only the oldest segment may be
+//!    the first one is durable: it says that what is overwritten is retired. Until then only the oldest segment may be
 //!    torn.
-//! 4. [`Journal::mark`] goes into the log's header with each checkpoint. So a journal that was lost, or belongs to
+//! 4. [`PageJournal::mark`] goes into the log's header with each checkpoint. So a journal that was lost, or belongs to
 //!    another time, is noticed: without it pages in place may be old though they verify.
 //! 5. A device that wants discards is told after a turn which segments hold nothing that is needed, once a batch that
 //!    says so is durable.
@@ -26,11 +26,11 @@
 //! Lock order: a batch on its way (or the right to be alone), the position, a sync.
 
 use super::doublewrite;
-use super::journal_scan::{self, Directory, Layout, Mark, Scanned};
+use super::journal_scan::{self, JournalDirectory, JournalLayout, Mark, ScannedJournal};
 use crate::error::Result;
 use crate::stats::Stats;
 use crate::store::shared_sync::SharedSync;
-use crate::store::{Batch, FileHeader};
+use crate::store::{FileHeader, PageBatch};
 use crate::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use crate::sync::{Mutex, RwLock, RwLockReadGuard};
 use highwater_storage::{Device, Placement};
@@ -38,24 +38,24 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// A batch that is in the ring and not yet, or not wholly, written to its places: until this is dropped.
-pub type OnTheWay<'j> = RwLockReadGuard<'j, ()>;
+pub type InFlight<'j> = RwLockReadGuard<'j, ()>;
 
 /// Numbers that are left out at each opening: of batches that were on their way when the power was cut a later one may
 /// stand on the device behind a lost one, where nothing leads to it. Its number must not come again.
 const UNKNOWN: u64 = 1024;
 
 /// The journal in use.
-pub struct Journal {
+pub struct PageJournal {
     file: SharedSync,
-    layout: Layout,
+    layout: JournalLayout,
     database_id: u64,
     segments: u64,
-    on_the_way: RwLock<()>,
+    in_flight: RwLock<()>,
     position: Mutex<Position>,
     /// Number of the newest batch that is durable in the ring.
     durable: AtomicU64,
     /// All batches up to this number are durable in their places.
-    settled: AtomicU64,
+    retired: AtomicU64,
     discards: bool,
     stats: Arc<Stats>,
 }
@@ -74,7 +74,7 @@ struct Position {
     is_discard_due: bool,
 }
 
-impl Journal {
+impl PageJournal {
     /// Opens a journal of about `journal_bytes` in the file, which has been scanned and repaired: everything that is in
     /// it is durable in its place. Makes the file long enough.
     ///
@@ -84,10 +84,10 @@ impl Journal {
         file: Arc<dyn Device>,
         header: FileHeader,
         journal_bytes: u64,
-        scanned: &Scanned,
+        scanned: &ScannedJournal,
         stats: Arc<Stats>,
-    ) -> Result<Journal> {
-        let layout = Layout::new(header.page_bytes);
+    ) -> Result<PageJournal> {
+        let layout = JournalLayout::new(header.page_bytes);
         let segments = layout.segments_of(journal_bytes);
         let end = layout.offset_of(segments);
         if file.len_bytes()? < end {
@@ -98,16 +98,16 @@ impl Journal {
         let segment = scanned.segment.min(segments - 1);
         let (at, next) = (layout.offset_of(segment + 1), scanned.newest + UNKNOWN + 1);
         let position = Position { segment, at, next, first: next, free: segments - 1, is_discard_due: false };
-        Ok(Journal {
-            discards: file.wants_discards(),
+        Ok(PageJournal {
+            discards: file.prefers_discards(),
             file: SharedSync::new(file),
             layout,
             database_id: header.database_id,
             segments,
-            on_the_way: RwLock::default(),
+            in_flight: RwLock::default(),
             position: Mutex::new(position),
             durable: AtomicU64::new(scanned.newest),
-            settled: AtomicU64::new(scanned.newest),
+            retired: AtomicU64::new(scanned.newest),
             stats,
         })
     }
@@ -117,23 +117,23 @@ impl Journal {
     ///
     /// # Errors
     /// An I/O error, or the data file was stopped.
-    pub fn write(&self, batch: &mut Batch, data: &SharedSync) -> Result<OnTheWay<'_>> {
+    pub fn write(&self, batch: &mut PageBatch, data: &SharedSync) -> Result<InFlight<'_>> {
         loop {
-            let on_the_way = self.on_the_way.read();
+            let in_flight = self.in_flight.read();
             data.check()?;
             if let Some(number) = self.append(batch)? {
                 self.stats.journal_syncs.add(u64::from(self.file.sync()?));
                 self.durable.fetch_max(number, SeqCst);
                 self.discard_free();
-                return Ok(on_the_way);
+                return Ok(in_flight);
             }
-            drop(on_the_way);
+            drop(in_flight);
             self.turn(data)?;
         }
     }
 
     /// Writes the batch behind the last one; its number, or `None` if there is no room (rule 2).
-    fn append(&self, batch: &mut Batch) -> Result<Option<u64>> {
+    fn append(&self, batch: &mut PageBatch) -> Result<Option<u64>> {
         let mut position = self.position.lock();
         self.file.check()?;
         let bytes = self.layout.batch_bytes(batch.entries().len());
@@ -141,7 +141,7 @@ impl Journal {
             return Ok(None);
         }
         let (number, offset) = (position.next, position.at);
-        let directory = Directory { number, settled: self.settled.load(SeqCst), offset };
+        let directory = JournalDirectory { number, retired: self.retired.load(SeqCst), offset };
         let (block, entries) = batch.front_and_entries();
         journal_scan::put_directory(block, entries, self.database_id, directory);
         let written = self.file.device().write_at(offset, batch.with_front(), Placement::Journal);
@@ -166,10 +166,10 @@ impl Journal {
     /// Waits for the batches on their way; makes everything durable in its place if no segment is free (rule 3).
     fn turn(&self, data: &SharedSync) -> Result<()> {
         let since = Instant::now();
-        let _alone = self.on_the_way.write();
+        let _alone = self.in_flight.write();
         let mut position = self.position.lock();
         if position.free == 0 {
-            self.settle(&mut position, data)?;
+            self.sync_and_retire(&mut position, data)?;
         }
         self.stats.journal_waits.inc();
         self.stats.journal_wait_us.add(since.elapsed().as_micros() as u64);
@@ -177,10 +177,10 @@ impl Journal {
     }
 
     /// No batch is on its way.
-    fn settle(&self, position: &mut Position, data: &SharedSync) -> Result<()> {
+    fn sync_and_retire(&self, position: &mut Position, data: &SharedSync) -> Result<()> {
         data.check()?;
         self.stats.data_syncs.add(u64::from(data.sync()?));
-        self.settled.store(position.next - 1, SeqCst);
+        self.retired.store(position.next - 1, SeqCst);
         position.first = position.next;
         position.free = self.segments - 1;
         position.is_discard_due = self.discards;
@@ -193,9 +193,9 @@ impl Journal {
     /// # Errors
     /// An I/O error, or the data file was stopped.
     pub fn empty(&self, data: &SharedSync) -> Result<()> {
-        let _alone = self.on_the_way.write();
+        let _alone = self.in_flight.write();
         let mut position = self.position.lock();
-        self.settle(&mut position, data)?;
+        self.sync_and_retire(&mut position, data)?;
         position.at = self.layout.offset_of(position.segment + 1);
         Ok(())
     }
@@ -203,7 +203,7 @@ impl Journal {
     /// What the log's header has to say of the journal.
     pub fn mark(&self) -> Mark {
         let newest = self.durable.load(SeqCst);
-        Mark { newest, is_needed: newest > self.settled.load(SeqCst) }
+        Mark { newest, is_needed: newest > self.retired.load(SeqCst) }
     }
 
     /// Rule 5. The position is held, so that no thread enters a segment meanwhile.

@@ -6,17 +6,17 @@
 //! the first. Where segments lie depends on the page size alone, so a journal can be made larger or smaller.
 //!
 //! Directory: checksum u32 (CRC-32C of the other bytes of the block), count u32, magic @8, database id u64 @16, number
-//! of the batch u64 @24, *settled* u64 @32 (all batches up to this number were durable in their places when this one
+//! of the batch u64 @24, *retired* u64 @32 (all batches up to this number were durable in their places when this one
 //! was written), its own offset in the file u64 @40; then per page: number u32, LSN u64, checksum u32.
 //!
 //! Rules
-//! 1. Numbers grow by one, except at an opening, when everything before is settled. A batch counts if it begins a
+//! 1. Numbers grow by one, except at an opening, when everything before is retired. A batch counts if it begins a
 //!    segment, or follows a batch that counts in the same segment and has the next number. So bytes that an earlier lap
 //!    left are never taken for a batch of this one.
 //! 2. What a directory lists may be torn: an image counts if it verifies and has the LSN and the checksum that are
 //!    listed. An earlier lap may have left another version of the page there, whole and of the same LSN: page 0 changes
 //!    at openings and closings without redo.
-//! 3. Batches up to the highest *settled*, or up to the one that the log's header says is not needed any more, are
+//! 3. Batches up to the highest *retired*, or up to the one that the log's header says is not needed any more, are
 //!    dead. The image of a page with the highest number among the others is the newest version of the page that was
 //!    ever written to its place, or is newer: while the journal is in use every page goes through it, and what is
 //!    overwritten in it first is oldest. So it may replace any page in place that is older, or damaged.
@@ -28,7 +28,7 @@
 
 use crate::error::{Error, Result};
 use crate::page;
-use crate::store::batch::{Entry, FRONT_BYTES};
+use crate::store::batch::{BatchEntry, FRONT_BYTES};
 use crate::store::{BATCH_PAGES, FileHeader};
 use crate::types::{Lsn, PageNo};
 use highwater_storage::{AlignedBuf, Device};
@@ -44,21 +44,21 @@ pub const FIXED_BYTES: usize = 48;
 pub const ENTRY_BYTES: usize = 16;
 const _: () = assert!(FIXED_BYTES + BATCH_PAGES * ENTRY_BYTES <= DIRECTORY_BYTES);
 /// Segments of the smallest journal: the newest durable batch is never overwritten.
-const LEAST_SEGMENTS: u64 = 3;
+const MIN_SEGMENTS: u64 = 3;
 /// The greatest number of a batch: counting on never overflows.
-const GREATEST: u64 = 1 << 62;
+const MAX: u64 = 1 << 62;
 
 /// Where the journal lies in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Layout {
+pub struct JournalLayout {
     page_bytes: usize,
     start: u64,
 }
 
-impl Layout {
+impl JournalLayout {
     /// Of a database with pages of this size.
-    pub fn new(page_bytes: usize) -> Layout {
-        Layout {
+    pub fn new(page_bytes: usize) -> JournalLayout {
+        JournalLayout {
             page_bytes,
             start: super::doublewrite::file_bytes(page_bytes).next_multiple_of(DIRECTORY_BYTES as u64),
         }
@@ -76,7 +76,7 @@ impl Layout {
 
     /// Segments of a journal of about this size.
     pub fn segments_of(self, journal_bytes: u64) -> u64 {
-        (journal_bytes / self.segment_bytes()).max(LEAST_SEGMENTS)
+        (journal_bytes / self.segment_bytes()).max(MIN_SEGMENTS)
     }
 
     /// Where a segment begins.
@@ -112,18 +112,18 @@ impl Mark {
 
 /// Fields of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Directory {
+pub struct JournalDirectory {
     pub number: u64,
-    pub settled: u64,
+    pub retired: u64,
     pub offset: u64,
 }
 
 /// Writes the directory of a batch.
-pub fn put_directory(block: &mut [u8], entries: &[Entry], database_id: u64, directory: Directory) {
+pub fn put_directory(block: &mut [u8], entries: &[BatchEntry], database_id: u64, directory: JournalDirectory) {
     block.fill(0);
     block[4..8].copy_from_slice(&(entries.len() as u32).to_le_bytes());
     block[8..16].copy_from_slice(MAGIC);
-    let numbers = [database_id, directory.number, directory.settled, directory.offset];
+    let numbers = [database_id, directory.number, directory.retired, directory.offset];
     for (place, number) in block[16..FIXED_BYTES].chunks_exact_mut(8).zip(numbers) {
         place.copy_from_slice(&number.to_le_bytes());
     }
@@ -139,25 +139,25 @@ pub fn put_directory(block: &mut [u8], entries: &[Entry], database_id: u64, dire
 /// The directory at this offset and the images it lists, if it is whole and belongs there.
 fn parse_directory(
     block: &[u8],
-    layout: Layout,
+    layout: JournalLayout,
     database_id: u64,
     offset: u64,
-) -> Option<(Directory, Vec<(PageNo, Image)>)> {
+) -> Option<(JournalDirectory, Vec<(PageNo, JournalImage)>)> {
     let u32_at = |at: usize| u32::from_le_bytes(block[at..at + 4].try_into().expect("four bytes"));
     let u64_at = |at: usize| u64::from_le_bytes(block[at..at + 8].try_into().expect("eight bytes"));
     let count = u32_at(4) as usize;
-    let directory = Directory { number: u64_at(24), settled: u64_at(32), offset: u64_at(40) };
+    let directory = JournalDirectory { number: u64_at(24), retired: u64_at(32), offset: u64_at(40) };
     let is_whole = block[8..16] == *MAGIC
         && u32_at(0) == crc32c::crc32c(&block[4..])
         && u64_at(16) == database_id
         && directory.offset == offset
-        && directory.settled < directory.number
-        && directory.number <= GREATEST
+        && directory.retired < directory.number
+        && directory.number <= MAX
         && count <= BATCH_PAGES;
     let image = |i: usize| {
         let entry = FIXED_BYTES + i * ENTRY_BYTES;
         let (lsn, checksum) = (Lsn(u64_at(entry + 4)), u32_at(entry + 12));
-        let image = Image { at: offset + layout.batch_bytes(i), lsn, checksum, batch: directory.number };
+        let image = JournalImage { at: offset + layout.batch_bytes(i), lsn, checksum, batch: directory.number };
         (PageNo(u32_at(entry)), image)
     };
     is_whole.then(|| (directory, (0..count).map(image).collect()))
@@ -165,7 +165,7 @@ fn parse_directory(
 
 /// An image that a whole directory lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Image {
+pub struct JournalImage {
     /// Where it begins in the file.
     pub at: u64,
     pub lsn: Lsn,
@@ -175,7 +175,7 @@ pub struct Image {
 }
 
 /// The newest image of a page.
-pub struct Found {
+pub struct NewestImage {
     /// Whether there is one that is whole.
     pub is_whole: bool,
     /// The place must have a version of this LSN at least then: newer images that are needed are damaged (rule 4).
@@ -184,40 +184,40 @@ pub struct Found {
 
 /// The batches that were found.
 #[derive(Debug, Default)]
-pub struct Scanned {
+pub struct ScannedJournal {
     /// Number of the newest batch, 0 if there never was one.
     pub newest: u64,
     /// The segment that it lies in.
     pub segment: u64,
     /// Images of batches that are not dead, the newest of each page first.
-    pub live: BTreeMap<PageNo, Vec<Image>>,
+    pub live: BTreeMap<PageNo, Vec<JournalImage>>,
     /// The newest batch that is needed.
     needed: u64,
 }
 
-impl Scanned {
+impl ScannedJournal {
     /// Finds the batches in the file, of which the log's header says `mark`.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if a batch that is needed is not there (rule 4), an I/O error.
-    pub fn read(file: &dyn Device, header: FileHeader, mark: Mark) -> Result<Scanned> {
-        let layout = Layout::new(header.page_bytes);
-        let (mut scanned, mut settled, mut images) = (Scanned::default(), 0, Vec::new());
+    pub fn read(file: &dyn Device, header: FileHeader, mark: Mark) -> Result<ScannedJournal> {
+        let layout = JournalLayout::new(header.page_bytes);
+        let (mut scanned, mut retired, mut images) = (ScannedJournal::default(), 0, Vec::new());
         for segment in 0..layout.segments_in(file.len_bytes()?) {
             let last = read_segment(file, layout, header.database_id, segment, &mut images)?;
             if let Some(last) = last.filter(|last| last.number > scanned.newest) {
                 (scanned.newest, scanned.segment) = (last.number, segment);
             }
-            settled = last.map_or(0, |last| last.settled).max(settled);
+            retired = last.map_or(0, |last| last.retired).max(retired);
         }
         if scanned.newest < mark.newest {
             if mark.is_needed {
                 return Err(lost(&file.name(), scanned.newest, mark.newest));
             }
             // Of another age: nothing in it is needed, and its numbers are not used again.
-            return Ok(Scanned { newest: mark.newest, ..scanned });
+            return Ok(ScannedJournal { newest: mark.newest, ..scanned });
         }
-        let dead = if mark.is_needed { settled } else { settled.max(mark.newest) };
+        let dead = if mark.is_needed { retired } else { retired.max(mark.newest) };
         scanned.needed = mark.newest;
         let batches: BTreeSet<u64> =
             images.iter().map(|(_, image)| image.batch).filter(|batch| *batch > dead).collect();
@@ -239,13 +239,13 @@ impl Scanned {
     }
 
     /// Reads the newest whole image of the page into `image` (rule 2).
-    pub fn image(&self, file: &dyn Device, page_no: PageNo, image: &mut [u8]) -> Result<Found> {
-        let mut found = Found { is_whole: false, least: Lsn(0) };
+    pub fn image(&self, file: &dyn Device, page_no: PageNo, image: &mut [u8]) -> Result<NewestImage> {
+        let mut found = NewestImage { is_whole: false, least: Lsn(0) };
         for listed in self.live.get(&page_no).into_iter().flatten() {
             file.read_at(listed.at, image)?;
             let is_listed = (page::header::lsn(image), page::header::checksum(image)) == (listed.lsn, listed.checksum);
             if is_listed && page::header::verify(image, page_no).is_ok() {
-                return Ok(Found { is_whole: true, ..found });
+                return Ok(NewestImage { is_whole: true, ..found });
             }
             if listed.batch <= self.needed {
                 found.least = found.least.max(listed.lsn);
@@ -265,14 +265,14 @@ pub fn replaces(image: &[u8], place: &[u8], page_no: PageNo) -> bool {
 /// Adds the images of the batches in a segment; the last batch in it (rule 1).
 fn read_segment(
     file: &dyn Device,
-    layout: Layout,
+    layout: JournalLayout,
     database_id: u64,
     segment: u64,
-    images: &mut Vec<(PageNo, Image)>,
-) -> Result<Option<Directory>> {
+    images: &mut Vec<(PageNo, JournalImage)>,
+) -> Result<Option<JournalDirectory>> {
     let mut block = AlignedBuf::zeroed(DIRECTORY_BYTES);
     let (mut at, end) = (layout.offset_of(segment), layout.offset_of(segment + 1));
-    let mut last: Option<Directory> = None;
+    let mut last: Option<JournalDirectory> = None;
     while at + DIRECTORY_BYTES as u64 <= end {
         file.read_at(at, &mut block)?;
         let Some((directory, listed)) = parse_directory(&block, layout, database_id, at) else { break };

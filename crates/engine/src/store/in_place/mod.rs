@@ -4,15 +4,15 @@
 //!
 //! Rules
 //! 1. A batch is durable in an area or in the journal before its first page is written to its place (in an area without
-//!    the pages that redo makes anew), and durable in its places before that room is used again ([`doublewrite`],
+//!    the pages that redo recreates), and durable in its places before that room is used again ([`doublewrite`],
 //!    [`journal`]). A batch with an area syncs its places itself, one in the journal does not. Without either, torn
-//!    pages stay torn. A batch of which an area has no copy gives it back before its places are written.
+//!    pages stay torn. A batch of which an area has no copy frees it before its places are written.
 //! 2. Pages whose numbers follow each other, and of one placement, are one write.
 //! 3. The data file never becomes shorter while it is open. So a reader asks for its length only behind the last
-//!    known one. `len_bytes`, `reserve` and `settle` always ask.
+//!    known one. `len_bytes`, `reserve` and `make_standalone` always ask.
 //! 4. The doublewrite file protects nothing while no batch is being written, once every page is durable in place: then
 //!    it can be lent to the probe.
-//! 5. A batch that fails stops the store before it gives its area back, and a batch looks whether the store is stopped
+//! 5. A batch that fails stops the store before it releases its area, and a batch looks whether the store is stopped
 //!    once it has its area. So the copies that repair what a failed batch tore are never overwritten.
 //!
 //! | file | what |
@@ -32,19 +32,21 @@ mod repair;
 
 pub(super) use creation::{create, is_uncreated};
 pub(super) use doublewrite::was_used;
-pub(super) use journal_scan::{Mark, Scanned};
+pub(super) use journal_scan::{Mark, ScannedJournal};
 pub(super) use raw::RawInPlace;
 pub(super) use repair::repair;
 
 use super::shared_sync::SharedSync;
-use super::{Batch, FileHeader, Lane, PageRead, PageSource, PageStore, PagesDone, Place, Protection};
+use super::{
+    FileHeader, FlushLane, PageBatch, PageLocation, PageRead, PageReadCallback, PageSource, PageStore, Protection,
+};
 use crate::error::{Error, Result};
 use crate::stats::Stats;
 use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::types::PageNo;
-use doublewrite::{Doublewrite, Taken};
+use doublewrite::{AreaGuard, Doublewrite};
 use highwater_storage::{Device, Read, Write};
-use journal::{Journal, OnTheWay};
+use journal::{InFlight, PageJournal};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -63,7 +65,7 @@ pub struct InPlace {
     data: SharedSync,
     /// The length of the data file when it was last asked for.
     len_bytes: AtomicU64,
-    through: Through,
+    through: TornWriteProtection,
     /// The last batch of a journal that is not in use: nothing of it is needed.
     last_batch: u64,
     /// The doublewrite file, in use or not.
@@ -72,17 +74,17 @@ pub struct InPlace {
 }
 
 /// What a batch goes through on its way to its places.
-enum Through {
+enum TornWriteProtection {
     Areas(Doublewrite),
-    Journal(Journal),
+    Journal(PageJournal),
     Nothing,
 }
 
 /// The room that a batch has there, kept until its pages are durable in place, or until the store is stopped; none if
 /// none is needed any more.
-enum Room<'s> {
-    Area(&'s Doublewrite, Taken<'s>),
-    Journal { _on_the_way: OnTheWay<'s> },
+enum AreaSlot<'s> {
+    Area(&'s Doublewrite, AreaGuard<'s>),
+    Journal { _on_the_way: InFlight<'s> },
     None,
 }
 
@@ -97,15 +99,15 @@ impl InPlace {
         doublewrite_file: Arc<dyn Device>,
         header: FileHeader,
         protection: Protection,
-        journal: &Scanned,
+        journal: &ScannedJournal,
         stats: Arc<Stats>,
     ) -> Result<InPlace> {
         let file = doublewrite_file.clone();
         let through = match protection {
-            Protection::None => Through::Nothing,
-            Protection::Doublewrite => Through::Areas(Doublewrite::open(file, header, stats.clone())?),
+            Protection::None => TornWriteProtection::Nothing,
+            Protection::Doublewrite => TornWriteProtection::Areas(Doublewrite::open(file, header, stats.clone())?),
             Protection::Journal { bytes } => {
-                Through::Journal(Journal::open(file, header, bytes, journal, stats.clone())?)
+                TornWriteProtection::Journal(PageJournal::open(file, header, bytes, journal, stats.clone())?)
             }
         };
         let (data, len_bytes) = (SharedSync::new(data), AtomicU64::new(0));
@@ -113,21 +115,21 @@ impl InPlace {
         Ok(InPlace { page_bytes, data, len_bytes, through, last_batch, doublewrite_file, stats })
     }
 
-    /// Makes the batch durable where it goes through first. If that fails the store is stopped before the room is given
-    /// back, and a batch looks whether it is stopped once it has its room (rule 5).
-    fn protect(&self, batch: &mut Batch, lane: Lane) -> Result<Room<'_>> {
+    /// Makes the batch durable where it goes through first. If that fails the store is stopped before the room is
+    /// freed, and a batch looks whether it is stopped once it has its room (rule 5).
+    fn protect(&self, batch: &mut PageBatch, lane: FlushLane) -> Result<AreaSlot<'_>> {
         match &self.through {
-            Through::Areas(doublewrite) => {
+            TornWriteProtection::Areas(doublewrite) => {
                 let area = doublewrite.take(lane);
                 self.data.check()?;
                 doublewrite.write(&area, batch).inspect_err(|error| self.data.stop(error))?;
-                Ok(if batch.is_made_anew() { Room::None } else { Room::Area(doublewrite, area) })
+                Ok(if batch.is_recreated_by_redo() { AreaSlot::None } else { AreaSlot::Area(doublewrite, area) })
             }
-            Through::Journal(journal) => {
+            TornWriteProtection::Journal(journal) => {
                 let room = journal.write(batch, &self.data).inspect_err(|error| self.data.stop(error))?;
-                Ok(Room::Journal { _on_the_way: room })
+                Ok(AreaSlot::Journal { _on_the_way: room })
             }
-            Through::Nothing => self.data.check().map(|()| Room::None),
+            TornWriteProtection::Nothing => self.data.check().map(|()| AreaSlot::None),
         }
     }
 
@@ -149,7 +151,7 @@ impl InPlace {
         Ok(end <= len)
     }
 
-    fn write_to_places(&self, batch: &Batch) -> Result<()> {
+    fn write_to_places(&self, batch: &PageBatch) -> Result<()> {
         let writes = writes(batch, self.page_bytes);
         self.device().write_batch(&writes)?;
         for write in &writes {
@@ -161,7 +163,7 @@ impl InPlace {
 }
 
 /// The writes that bring the pages of a batch to their places (rule 2).
-fn writes(batch: &Batch, page_bytes: usize) -> Vec<Write<'_>> {
+fn writes(batch: &PageBatch, page_bytes: usize) -> Vec<Write<'_>> {
     let entries = batch.entries();
     let mut writes: Vec<Write<'_>> = Vec::with_capacity(entries.len());
     let mut start = 0;
@@ -200,20 +202,20 @@ impl PageSource for InPlace {
         Ok(self.device().read_at(offset, buf)?)
     }
 
-    fn place(&self, page: PageNo) -> Result<Option<Place>> {
-        let place = Place { offset: self.offset_of(page.0), bytes: self.page_bytes as u64 };
+    fn place(&self, page: PageNo) -> Result<Option<PageLocation>> {
+        let place = PageLocation { offset: self.offset_of(page.0), bytes: self.page_bytes as u64 };
         Ok(self.reaches(place.offset + place.bytes)?.then_some(place))
     }
 }
 
 impl PageStore for InPlace {
-    fn write(&self, batch: &mut Batch, lane: Lane) -> Result<()> {
-        assert!(lane != Lane::SinglePage || batch.entries().len() == 1, "one page at a time");
+    fn write(&self, batch: &mut PageBatch, lane: FlushLane) -> Result<()> {
+        assert!(lane != FlushLane::SinglePage || batch.entries().len() == 1, "one page at a time");
         let room = self.protect(batch, lane)?;
-        let is_synced = !matches!(room, Room::Journal { .. });
+        let is_synced = !matches!(room, AreaSlot::Journal { .. });
         let written = self.write_to_places(batch).and_then(|()| if is_synced { self.sync() } else { Ok(()) });
         written.inspect_err(|error| self.data.stop(error))?;
-        if let Room::Area(doublewrite, area) = &room {
+        if let AreaSlot::Area(doublewrite, area) = &room {
             doublewrite.finished(area, batch);
         }
         Ok(())
@@ -235,7 +237,7 @@ impl PageStore for InPlace {
         Ok(())
     }
 
-    fn forget(&self, pages: Range<u32>) {
+    fn discard(&self, pages: Range<u32>) {
         let (from, to) = (self.offset_of(pages.start), self.offset_of(pages.end));
         let _ = self.device().discard(from, to - from);
     }
@@ -250,36 +252,40 @@ impl PageStore for InPlace {
     }
 
     /// The change of length causes a sync even with a flush method that leaves syncs out.
-    fn settle(&self) -> Result<()> {
+    fn make_standalone(&self) -> Result<()> {
         self.device().set_len_bytes(self.device().len_bytes()?)?;
         self.data.sync()?;
-        self.settle_places()
+        self.sync_places()
     }
 
-    fn settle_places(&self) -> Result<()> {
+    fn sync_places(&self) -> Result<()> {
         match &self.through {
-            Through::Journal(journal) => journal.empty(&self.data).inspect_err(|error| self.data.stop(error)),
-            Through::Areas(_) | Through::Nothing => Ok(()),
+            TornWriteProtection::Journal(journal) => {
+                journal.empty(&self.data).inspect_err(|error| self.data.stop(error))
+            }
+            TornWriteProtection::Areas(_) | TornWriteProtection::Nothing => Ok(()),
         }
     }
 
     fn mark(&self) -> u64 {
         let mark = match &self.through {
-            Through::Journal(journal) => journal.mark(),
-            Through::Areas(_) | Through::Nothing => Mark { newest: self.last_batch, is_needed: false },
+            TornWriteProtection::Journal(journal) => journal.mark(),
+            TornWriteProtection::Areas(_) | TornWriteProtection::Nothing => {
+                Mark { newest: self.last_batch, is_needed: false }
+            }
         };
         mark.encode()
     }
 
-    fn lies_in_order(&self) -> bool {
+    fn is_contiguous(&self) -> bool {
         true
     }
 
-    fn reads_at_once(&self) -> bool {
-        self.device().reads_at_once()
+    fn supports_batch_reads(&self) -> bool {
+        self.device().supports_batch_reads()
     }
 
-    fn read_many(&self, reads: &mut [PageRead<'_>], done: &mut PagesDone<'_>) {
+    fn read_many(&self, reads: &mut [PageRead<'_>], done: &mut PageReadCallback<'_>) {
         let reaches = |read: &PageRead<'_>| self.reaches(self.offset_of(read.first.0) + read.buf.len() as u64);
         let (mut ranges, mut indexes) = (Vec::with_capacity(reads.len()), Vec::with_capacity(reads.len()));
         for (index, read) in reads.iter_mut().enumerate() {

@@ -1,10 +1,10 @@
 //! Reading pages of a data file that is not open as a store: nothing is written. Images of the journal are read in the
 //! place of pages that they will replace.
 
-use super::journal_scan::{self, Scanned};
+use super::journal_scan::{self, ScannedJournal};
 use super::{beyond_the_end, offset_of};
 use crate::error::Result;
-use crate::store::{PageSource, Place};
+use crate::store::{PageLocation, PageSource};
 use crate::types::PageNo;
 use highwater_storage::{AlignedBuf, Device};
 
@@ -13,7 +13,7 @@ pub struct RawInPlace<'d> {
     data: &'d dyn Device,
     page_bytes: usize,
     /// The file of the journal and what is in it.
-    journal: Option<(&'d dyn Device, &'d Scanned)>,
+    journal: Option<(&'d dyn Device, &'d ScannedJournal)>,
 }
 
 impl<'d> RawInPlace<'d> {
@@ -27,7 +27,7 @@ impl<'d> RawInPlace<'d> {
         data: &'d dyn Device,
         page_bytes: usize,
         file: &'d dyn Device,
-        scanned: &'d Scanned,
+        scanned: &'d ScannedJournal,
     ) -> RawInPlace<'d> {
         RawInPlace { data, page_bytes, journal: Some((file, scanned)) }
     }
@@ -62,8 +62,8 @@ impl PageSource for RawInPlace<'_> {
         Ok(())
     }
 
-    fn place(&self, page: PageNo) -> Result<Option<Place>> {
-        let place = Place { offset: offset_of(page, self.page_bytes), bytes: self.page_bytes as u64 };
+    fn place(&self, page: PageNo) -> Result<Option<PageLocation>> {
+        let place = PageLocation { offset: offset_of(page, self.page_bytes), bytes: self.page_bytes as u64 };
         Ok((place.offset + place.bytes <= self.len_bytes()?).then_some(place))
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! Rules
 //! 1. Without the journal a page can be torn by a crash only if its copy is newer than the last checkpoint, or redo
-//!    makes it anew ([`super::doublewrite`], rule 3). So only copies newer than the checkpoint are looked at, and each
+//!    recreates it ([`super::doublewrite`], rule 3). So only copies newer than the checkpoint are looked at, and each
 //!    is put back whose page in place does not verify or is older. If several areas hold the page, the newest copy
 //!    wins. A copy that was not the page's last is harmless: redo from the checkpoint brings the page on. A copy from
 //!    before the checkpoint never replaces a page that was damaged later; the reader of that page reports it.
@@ -15,7 +15,7 @@
 //!    written, and the data file in any case: from now on copies may be overwritten, or the checkpoint passes them.
 
 use super::doublewrite::{Copy, listed_copies};
-use super::journal_scan::{self, Scanned};
+use super::journal_scan::{self, ScannedJournal};
 use super::offset_of;
 use crate::error::{Error, Result};
 use crate::page;
@@ -35,7 +35,7 @@ pub fn repair(
     data: &dyn Device,
     header: FileHeader,
     log: Range<Lsn>,
-    journal: &Scanned,
+    journal: &ScannedJournal,
 ) -> Result<Vec<PageNo>> {
     let copies = listed_copies(doublewrite, header)?;
     let lsns = copies.iter().map(|copy| (copy.page_no, copy.lsn)).chain(journal.newest_lsn());
@@ -67,7 +67,7 @@ fn repair_from_journal(
     file: &dyn Device,
     data: &dyn Device,
     page_bytes: usize,
-    journal: &Scanned,
+    journal: &ScannedJournal,
     repaired: &mut Vec<PageNo>,
 ) -> Result<()> {
     let (mut image, mut place) = (AlignedBuf::zeroed(page_bytes), AlignedBuf::zeroed(page_bytes));

@@ -8,9 +8,9 @@
 //!    It names the tails of that moment, with which [`super::scan`] misses what is damaged (rule 5 there).
 //! 4. A flush leaves the cleaner's reserve alone, and gains room first if nothing else is free. The room of a
 //!    segment that the cleaner took from it is part of it: a flush appends nothing while the reserve lacks segments.
-//!    Whoever waits for room holds no group's mutex: the cleaner appends to the same groups.
+//!    A thread that waits for room holds no group's mutex: the cleaner appends to the same groups.
 //! 5. What was appended is not findable before [`OutOfPlace::finish`] has synced it.
-//! 6. A write to an open segment that fails stops the store before the group's mutex is given back: behind the gap that
+//! 6. A write to an open segment that fails stops the store before the group's mutex is released: behind the gap that
 //!    it may have left no opening finds a batch.
 //!
 //! Lock order: the cleaner's mutex, a group's, then those of sequences and [`super::segments`].
@@ -18,13 +18,13 @@
 use super::OutOfPlace;
 use super::capacity::reserve_segments;
 use super::format::{
-    self, BLOCK_BYTES, BatchHeader, Entry, Listed, MAX_IMAGES, Tail, Tails, batch_bytes, header_bytes,
+    self, BLOCK_BYTES, BatchHeader, GroupTails, ImageEntry, Listed, MAX_IMAGES, Tail, batch_bytes, header_bytes,
 };
 use super::lifetime::GROUPS;
 use super::map::Location;
 use super::read::read_blocks;
 use super::scan::{OpenEnd, located};
-use super::segments::{Move, Remains, Victim};
+use super::segments::{Move, SegmentSummary, Victim};
 use crate::error::{Error, Result};
 use crate::sync::Mutex;
 use crate::sync::atomic::Ordering::Relaxed;
@@ -39,11 +39,11 @@ use std::time::{Duration, Instant};
 const UNKNOWN: u64 = 4096;
 
 /// How long the images of one batch look for room, again and again: cleaning may gain less than others take.
-const PATIENCE_IN_ALL: Duration = Duration::from_secs(60);
+const TIMEOUT_IN_ALL: Duration = Duration::from_secs(60);
 
 /// An image on its way: `bytes` from `at` in some buffer.
 #[derive(Clone, Copy, Debug)]
-pub struct Image {
+pub struct PageImage {
     pub page_no: PageNo,
     pub lsn: Lsn,
     pub at: usize,
@@ -52,16 +52,16 @@ pub struct Image {
     pub from: Option<Location>,
 }
 
-impl Image {
-    fn entry(&self, source: &[u8]) -> Entry {
+impl PageImage {
+    fn entry(&self, source: &[u8]) -> ImageEntry {
         let sum = format::sum_of(&source[self.at..self.at + self.bytes]);
-        Entry { page_no: self.page_no, bytes: self.bytes, sum, lsn: self.lsn }
+        ImageEntry { page_no: self.page_no, bytes: self.bytes, sum, lsn: self.lsn }
     }
 }
 
 /// Who appends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum By {
+pub enum AppendSource {
     Flush,
     Cleaner,
 }
@@ -106,14 +106,14 @@ struct Open {
 
 /// A group: its open segment, and memory for its batches.
 #[derive(Default)]
-struct Group {
+struct AppendGroup {
     open: Option<Open>,
     buffer: AlignedBuf,
 }
 
 /// The groups' open segments.
 pub struct Appender {
-    groups: [Mutex<Group>; GROUPS],
+    groups: [Mutex<AppendGroup>; GROUPS],
     sequences: Mutex<Sequences>,
 }
 
@@ -122,7 +122,7 @@ struct Sequences {
     next: u64,
     /// Of batches that are not synced, with their groups.
     unsynced: BTreeMap<u64, usize>,
-    tails: Tails,
+    tails: GroupTails,
     /// Every batch up to this sequence is durable, if it was ever written.
     durable: u64,
 }
@@ -131,7 +131,7 @@ impl Appender {
     /// For a store whose newest batch is `newest`, all of whose segments have their footers, and whose headers call
     /// what is up to `durable` so.
     pub fn new(newest: u64, durable: u64) -> Appender {
-        let tails = Tails::default();
+        let tails = GroupTails::default();
         let sequences = Mutex::new(Sequences { next: newest + UNKNOWN + 1, unsynced: BTreeMap::new(), tails, durable });
         Appender { groups: Default::default(), sequences }
     }
@@ -141,7 +141,7 @@ impl Appender {
         self.sequences.lock().next - 1
     }
 
-    fn newest_and_tails(&self) -> (u64, Tails) {
+    fn newest_and_tails(&self) -> (u64, GroupTails) {
         let sequences = self.sequences.lock();
         (sequences.next - 1, sequences.tails)
     }
@@ -154,7 +154,7 @@ impl Appender {
 
 impl Sequences {
     /// The sequence of a new batch, and what its header calls durable.
-    fn begin(&mut self, group: usize) -> (u64, u64, Tails) {
+    fn begin(&mut self, group: usize) -> (u64, u64, GroupTails) {
         let sequence = self.next;
         self.next += 1;
         self.unsynced.insert(sequence, group);
@@ -190,9 +190,9 @@ impl OutOfPlace {
     pub(super) fn append(
         &self,
         group: usize,
-        images: &[Image],
+        images: &[PageImage],
         source: &[u8],
-        by: By,
+        by: AppendSource,
         done: &mut Appended,
     ) -> Result<()> {
         let (mut rest, mut waiting_since) = (images, None);
@@ -201,27 +201,27 @@ impl OutOfPlace {
             if rest.is_empty() {
                 break;
             }
-            if waiting_since.get_or_insert_with(Instant::now).elapsed() > PATIENCE_IN_ALL {
+            if waiting_since.get_or_insert_with(Instant::now).elapsed() > TIMEOUT_IN_ALL {
                 return Err(self.no_room());
             }
-            if by == By::Cleaner { self.room_for_copies()? } else { self.wait_for_room()? }
+            if by == AppendSource::Cleaner { self.room_for_copies()? } else { self.wait_for_room()? }
         }
         Ok(())
     }
 
-    /// Appends images as long as there is room for them (rule 4), and gives back the others.
+    /// Appends images as long as there is room for them (rule 4), and frees the others.
     pub(super) fn append_while_room<'i>(
         &self,
         group: usize,
-        images: &'i [Image],
+        images: &'i [PageImage],
         source: &[u8],
-        by: By,
+        by: AppendSource,
         done: &mut Appended,
-    ) -> Result<&'i [Image]> {
+    ) -> Result<&'i [PageImage]> {
         let mut rest = images;
         let mut held = self.appender.groups[group].lock();
-        while !rest.is_empty() && (by == By::Cleaner || self.is_reserve_whole()) {
-            let Group { open, buffer } = &mut *held;
+        while !rest.is_empty() && (by == AppendSource::Cleaner || self.is_reserve_whole()) {
+            let AppendGroup { open, buffer } = &mut *held;
             let fit = open.as_ref().map_or(0, |open| open.fitting(rest, self.geometry.segment_bytes as usize));
             if let Some(open) = open.as_mut().filter(|_| fit > 0) {
                 let bytes = self.append_batch(open, buffer, group, &rest[..fit], source, done)?;
@@ -232,7 +232,7 @@ impl OutOfPlace {
             if let Some(full) = open.take() {
                 self.seal(&full)?;
             }
-            let keep = if by == By::Flush { reserve_segments(self.groups()) } else { 0 };
+            let keep = if by == AppendSource::Flush { reserve_segments(self.groups()) } else { 0 };
             let Some(segment) = self.segments.take(keep) else { break };
             *open = Some(Open::new(segment, placement(group, self.groups())));
         }
@@ -244,7 +244,7 @@ impl OutOfPlace {
         open: &mut Open,
         buffer: &mut AlignedBuf,
         group: usize,
-        images: &[Image],
+        images: &[PageImage],
         source: &[u8],
         done: &mut Appended,
     ) -> Result<u64> {
@@ -256,7 +256,7 @@ impl OutOfPlace {
         }
         (open.sequences, open.durable) = ([open.sequences[1], sequence], durable);
         self.segments.begin(open.segment, open.life, sequence);
-        let entries: Vec<Entry> = images.iter().map(|image| image.entry(source)).collect();
+        let entries: Vec<ImageEntry> = images.iter().map(|image| image.entry(source)).collect();
         let header = BatchHeader { life: open.life, sequence, durable, bytes, group: group as u8, tails };
         if buffer.len() < bytes {
             *buffer = AlignedBuf::zeroed(bytes);
@@ -293,10 +293,10 @@ impl OutOfPlace {
         written.map_err(Error::from).inspect_err(|error| self.data.stop(error))
     }
 
-    fn count_appended(&self, by: By, bytes: u64) {
+    fn count_appended(&self, by: AppendSource, bytes: u64) {
         let counter = match by {
-            By::Flush => &self.stats.store_bytes_user,
-            By::Cleaner => &self.stats.store_bytes_cleaned,
+            AppendSource::Flush => &self.stats.store_bytes_user,
+            AppendSource::Cleaner => &self.stats.store_bytes_cleaned,
         };
         counter.add(bytes);
         self.appended_bytes.fetch_add(bytes, Relaxed);
@@ -319,7 +319,7 @@ impl OutOfPlace {
     pub(super) fn put_end_of(&self, found: &OpenEnd) -> Result<()> {
         let mut summary = Vec::new();
         found.batches.iter().for_each(|batch| format::add_to_summary(&mut summary, batch));
-        let (Remains { segment, life, .. }, newest) = (found.remains, found.newest);
+        let (SegmentSummary { segment, life, .. }, newest) = (found.remains, found.newest);
         let before = found.batches.iter().rev().nth(1).map_or(0, |batch| batch.sequence);
         let mut end = AlignedBuf::zeroed(format::end_bytes(summary.len()));
         let at = self.geometry.segment_bytes - end.len() as u64;
@@ -340,7 +340,7 @@ impl OutOfPlace {
         Ok(self.data.device().write_at(at, &block, Placement::Other)?)
     }
 
-    /// Makes what was appended durable, then findable; gives emptied segments back.
+    /// Makes what was appended durable, then findable; frees emptied segments.
     ///
     /// # Errors
     /// The sync's; [`Error::Corrupt`](crate::Error::Corrupt) if headers of a victim are damaged.
@@ -362,9 +362,9 @@ impl Open {
     }
 
     /// How many of the images fit into the segment as a batch, with what lists them at its end.
-    fn fitting(&self, images: &[Image], segment_bytes: usize) -> usize {
+    fn fitting(&self, images: &[PageImage], segment_bytes: usize) -> usize {
         let mut bytes = 0;
-        let fits = |(n, image): &(usize, &Image)| {
+        let fits = |(n, image): &(usize, &PageImage)| {
             bytes += image.bytes;
             let end = format::end_bytes(self.summary.len() + format::summary_bytes(n + 1));
             self.at + batch_bytes(n + 1, bytes) + end <= segment_bytes
@@ -385,10 +385,10 @@ mod tests {
 
     #[test]
     fn a_batch_takes_as_many_images_as_fit() {
-        let image = Image { page_no: PageNo(1), lsn: Lsn(1), at: 0, bytes: 4096, from: None };
+        let image = PageImage { page_no: PageNo(1), lsn: Lsn(1), at: 0, bytes: 4096, from: None };
         let images = [image; 300];
         let mut open = Open::new(1, Placement::Lifetime0);
-        let fitting = |open: &Open, images: &[Image], segment: usize| open.fitting(images, segment);
+        let fitting = |open: &Open, images: &[PageImage], segment: usize| open.fitting(images, segment);
         let end = 4096;
         assert_eq!(fitting(&open, &images, end + 4096), 0);
         assert_eq!(fitting(&open, &images, end + 8192), 1);
@@ -409,7 +409,7 @@ mod tests {
 
     #[test]
     fn a_header_calls_durable_what_lies_below_every_unsynced_batch() {
-        let tails = Tails::default();
+        let tails = GroupTails::default();
         let mut sequences = Sequences { next: 8, unsynced: BTreeMap::new(), tails, durable: 5 };
         let tail = |group, sequence| (group, Tail { segment: sequence as u32 + 100, sequence });
         assert_eq!(sequences.begin(1), (8, 7, tails));

@@ -14,13 +14,13 @@
 use super::format::{BLOCK_BYTES, MAX_IMAGES, batch_bytes};
 use super::lifetime::GROUPS;
 use super::map::MAX_SEGMENTS;
-use crate::store::{BATCH_PAGES, Lane};
+use crate::store::{BATCH_PAGES, FlushLane};
 
 /// Share of the segments that hold pages which images may take.
 const FULLEST_PCT: u64 = 90;
-/// A store has a group for each of so many segments.
+/// A store has a group for each of this many segments.
 const SEGMENTS_PER_GROUP: u32 = 32;
-/// The number of the first segment; region 0 is none.
+/// The number of the first segment; region 0 is not a segment.
 pub const FIRST_SEGMENT: u32 = 1;
 
 /// Sizes that never change.
@@ -33,7 +33,8 @@ pub struct Sizes {
     pub lifetime_streams: usize,
 }
 
-/// Groups of a store with so many segments, region 0 counted, on a device that keeps so many lifetimes apart (rule 3).
+/// Groups of a store with this many segments, region 0 counted, on a device that keeps this many lifetimes apart (rule
+/// 3).
 pub fn groups(segments: u32, lifetime_streams: usize) -> usize {
     ((segments / SEGMENTS_PER_GROUP) as usize).min(lifetime_streams).clamp(1, GROUPS)
 }
@@ -61,13 +62,13 @@ pub fn copies_leave_room(live_bytes: u64, sizes: Sizes) -> bool {
 
 /// Segments, region 0 counted, with which every one of `pages` can be written (rule 1).
 pub fn guaranteed_segments(pages: u32, sizes: Sizes) -> u64 {
-    let on_their_way = u64::from(pages).min((Lane::COUNT * BATCH_PAGES) as u64) * sizes.page_bytes as u64;
+    let on_their_way = u64::from(pages).min((FlushLane::COUNT * BATCH_PAGES) as u64) * sizes.page_bytes as u64;
     with_overhead(holding(pages, sizes) + on_their_way.div_ceil(sizes.segment_room), sizes)
 }
 
 /// Segments, region 0 counted, that a store of `pages` has at least: older versions did not count the batches on their
 /// way.
-pub fn least_segments(pages: u32, sizes: Sizes) -> u64 {
+pub fn min_segments(pages: u32, sizes: Sizes) -> u64 {
     with_overhead(holding(pages, sizes), sizes)
 }
 
@@ -105,7 +106,7 @@ mod tests {
             let overhead = u64::from(FIRST_SEGMENT) + on_their_way + (groups + reserve_segments(groups)) as u64;
             let full = (segments - overhead) * SIZES.segment_room * FULLEST_PCT / 100;
             assert!(full >= u64::from(pages) * 16384, "{pages} pages, {segments} segments");
-            assert_eq!(segments - least_segments(pages, SIZES), on_their_way, "{pages} pages");
+            assert_eq!(segments - min_segments(pages, SIZES), on_their_way, "{pages} pages");
         }
         assert_eq!(guaranteed_segments(512, SIZES), 1 + 3 + 2 + 1 + 2);
     }

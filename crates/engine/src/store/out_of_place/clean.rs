@@ -15,9 +15,9 @@
 //!    whatever it may need: so copies find room, also after a crash.
 
 use super::OutOfPlace;
-use super::append::{Appended, By, Image};
+use super::append::{AppendSource, Appended, PageImage};
 use super::capacity::{self, reserve_segments};
-use super::format::{self, BLOCK_BYTES, Entry, Listed};
+use super::format::{self, BLOCK_BYTES, ImageEntry, Listed};
 use super::map::{Location, MAX_SEGMENTS};
 use super::scan::located;
 use super::segments::Victim;
@@ -29,13 +29,13 @@ use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
 /// Segments that the file grows by at least.
-const LEAST_GROWTH: u64 = 4;
+const MIN_GROWTH: u64 = 4;
 /// How long the device is not asked for room again after it refused.
 const FULL_FOR: Duration = Duration::from_millis(500);
-/// How long segments are waited for that others are about to give back.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long segments are waited for that others are about to free.
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// Batches of copies for one sync: far fewer than the sequences that an opening leaves out ([`super::append`]).
-const MOST_BATCHES: usize = 1024;
+const MAX_BATCHES: usize = 1024;
 const PAUSE: Duration = Duration::from_millis(1);
 
 impl OutOfPlace {
@@ -60,7 +60,7 @@ impl OutOfPlace {
 
     /// Beside a batch (rule 1): makes the file larger, or copies what is live out of segments. They are free after the
     /// sync of `done`, until which the caller keeps the guard, and the next.
-    pub(super) fn clean_beside(&self, done: &mut Appended) -> Result<Option<MutexGuard<'_, AlignedBuf>>> {
+    pub(super) fn clean_concurrently(&self, done: &mut Appended) -> Result<Option<MutexGuard<'_, AlignedBuf>>> {
         // Whoever cleans now looks after the others' batches as well.
         let Some(mut buffer) = self.cleaning.try_lock().filter(|_| self.is_low(done)) else { return Ok(None) };
         while self.is_low(done) && self.grow_to_wanted()? {}
@@ -72,7 +72,7 @@ impl OutOfPlace {
     fn copy_victims(&self, buffer: &mut AlignedBuf, done: &mut Appended, least: usize) -> Result<()> {
         let is_wanted = |done: &Appended| done.victims.len() < least || self.is_low(done);
         let has_room = || self.segments.usage().free as usize > self.groups();
-        let is_possible = |done: &Appended| done.victims.is_empty() || has_room() && done.batches() < MOST_BATCHES;
+        let is_possible = |done: &Appended| done.victims.is_empty() || has_room() && done.batches() < MAX_BATCHES;
         while is_wanted(done) && is_possible(done) && self.copy_victim(buffer, done)? {}
         Ok(())
     }
@@ -101,9 +101,9 @@ impl OutOfPlace {
         }
         let groups = self.live_images(victim, &batches_in(buffer, self.geometry.identity(segment), life));
         for (group, images) in groups.iter().enumerate() {
-            self.append(group, images, buffer, By::Cleaner, done)?;
+            self.append(group, images, buffer, AppendSource::Cleaner, done)?;
         }
-        self.stats.segments_cleaned.inc();
+        self.stats.store_segments_cleaned.inc();
         done.victims.push(victim);
         Ok(true)
     }
@@ -122,16 +122,16 @@ impl OutOfPlace {
     }
 
     /// The images in a segment that the map points at, by the group that they belong to.
-    fn live_images(&self, Victim { segment, life }: Victim, batches: &[Listed]) -> Vec<Vec<Image>> {
+    fn live_images(&self, Victim { segment, life }: Victim, batches: &[Listed]) -> Vec<Vec<PageImage>> {
         let mut groups = vec![Vec::new(); self.groups()];
         let now = self.appended_bytes.load(Relaxed);
         for batch in batches {
-            for (Entry { page_no, lsn, .. }, location) in
+            for (ImageEntry { page_no, lsn, .. }, location) in
                 located(segment, batch.at, life, batch.entries.iter().copied())
             {
                 if self.segments.map.get(page_no) == Some(location) {
                     let Location { offset: at, bytes, .. } = location;
-                    let image = Image { page_no, lsn, at, bytes, from: Some(location) };
+                    let image = PageImage { page_no, lsn, at, bytes, from: Some(location) };
                     let group = self.group_of_survivor(page_no, now, groups.len());
                     groups[group].push(image);
                 }
@@ -177,7 +177,7 @@ impl OutOfPlace {
             if has_room()? {
                 return Ok(());
             }
-            if since.elapsed() > PATIENCE {
+            if since.elapsed() > TIMEOUT {
                 return Err(self.no_room());
             }
             crate::sync::thread::sleep(PAUSE);
@@ -198,9 +198,9 @@ impl OutOfPlace {
     /// Until a segment is free beside the reserve, as far as this thread can see.
     pub(super) fn wait_for_room(&self) -> Result<()> {
         let since = Instant::now();
-        self.stats.clean_waits.inc();
+        self.stats.store_clean_waits.inc();
         let gained = self.wait_until(|| self.gain_room());
-        self.stats.clean_wait_us.add(since.elapsed().as_micros() as u64);
+        self.stats.store_clean_wait_us.add(since.elapsed().as_micros() as u64);
         gained
     }
 
@@ -224,7 +224,7 @@ impl OutOfPlace {
         if wanted <= have || self.was_refused() {
             return Ok(false);
         }
-        self.grow_if_possible(wanted.min(have + (have / 16).max(LEAST_GROWTH)))
+        self.grow_if_possible(wanted.min(have + (have / 16).max(MIN_GROWTH)))
     }
 
     /// Whether the device was found full a moment ago.
@@ -232,7 +232,7 @@ impl OutOfPlace {
         self.refused.lock().is_some_and(|at| at.elapsed() < FULL_FOR)
     }
 
-    /// Gives the file so many segments; a full disk is no error here.
+    /// Gives the file this many segments; a full disk is no error here.
     fn grow_if_possible(&self, segments: u64) -> Result<bool> {
         match self.grow_to(segments) {
             Ok(()) => Ok(true),
@@ -244,7 +244,7 @@ impl OutOfPlace {
         }
     }
 
-    /// Gives the file so many segments at least. Durable with the next sync, as is what is written there.
+    /// Gives the file this many segments at least. Durable with the next sync, as is what is written there.
     pub(super) fn grow_to(&self, segments: u64) -> highwater_storage::Result<()> {
         let _one_at_a_time = self.growing.lock();
         let have = self.segments.usage().segments + capacity::FIRST_SEGMENT;
@@ -252,7 +252,7 @@ impl OutOfPlace {
             return Ok(());
         }
         let possible = u32::try_from(segments).ok().filter(|segments| *segments <= MAX_SEGMENTS);
-        let segments = possible.ok_or_else(|| self.full("grow", "a file cannot have so many segments"))?;
+        let segments = possible.ok_or_else(|| self.full("grow", "a file cannot have that many segments"))?;
         let bytes = self.geometry.start_of(segments).max(self.data.device().len_bytes()?);
         self.data.device().set_len_bytes(bytes)?;
         self.segments.grow(segments);

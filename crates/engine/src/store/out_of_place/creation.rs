@@ -10,7 +10,7 @@
 //! writes before page 0 lies behind the slots: bytes there, without a page 0, are somebody else's.
 
 use super::format::{self, BLOCK_BYTES, SLOTS_AT};
-use super::image::Geometry;
+use super::image::StoreGeometry;
 use super::read::read_blocks;
 use crate::error::Result;
 use crate::types::PageNo;
@@ -25,7 +25,7 @@ const ZEROS_BYTES: usize = 256 << 10;
 /// The device is too small for its segments, an I/O error.
 pub fn create_on_device(
     device: &dyn Device,
-    geometry: Geometry,
+    geometry: StoreGeometry,
     pages: u32,
     [first, second]: [&[u8]; 2],
 ) -> Result<()> {

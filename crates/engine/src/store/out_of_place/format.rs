@@ -65,7 +65,7 @@ const FOOTER_BYTES: usize = FOOTER_TAILS_AT + GROUPS * TAIL_BYTES;
 const FOOTER_ROOM: usize = 136;
 const _: () = assert!(FOOTER_BYTES <= FOOTER_ROOM && FOOTER_ROOM <= 512, "no power cut tears a footer");
 /// The greatest sequence: counting on never overflows.
-const GREATEST: u64 = 1 << 62;
+const MAX: u64 = 1 << 62;
 const SEALED: u32 = 1;
 const FREE: u32 = 2;
 
@@ -77,7 +77,7 @@ pub struct Tail {
 }
 
 /// Those of all groups.
-pub type Tails = [Tail; GROUPS];
+pub type GroupTails = [Tail; GROUPS];
 
 /// What the header of a batch says of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,12 +92,12 @@ pub struct BatchHeader {
     pub bytes: usize,
     /// Group of the pages' lifetimes.
     pub group: u8,
-    pub tails: Tails,
+    pub tails: GroupTails,
 }
 
 /// An image as a header lists it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct ImageEntry {
     pub page_no: PageNo,
     /// Bytes that it takes, whole units.
     pub bytes: usize,
@@ -138,7 +138,7 @@ pub fn batch_bytes(images: usize, image_bytes: usize) -> usize {
 }
 
 /// Writes the header to the start of a batch, which begins at `at` in the segment of this identity.
-pub fn put_header(batch: &mut [u8], identity: u64, at: usize, header: &BatchHeader, entries: &[Entry]) {
+pub fn put_header(batch: &mut [u8], identity: u64, at: usize, header: &BatchHeader, entries: &[ImageEntry]) {
     for (entry, slot) in entries.iter().zip(batch[FIXED_BYTES..BLOCK_BYTES].chunks_exact_mut(ENTRY_BYTES)) {
         slot.copy_from_slice(&entry.encode());
     }
@@ -154,21 +154,21 @@ pub fn put_header(batch: &mut [u8], identity: u64, at: usize, header: &BatchHead
     seal(&mut batch[..FIXED_BYTES + entries.len() * ENTRY_BYTES]);
 }
 
-fn put_tails(bytes: &mut [u8], tails: &Tails) {
+fn put_tails(bytes: &mut [u8], tails: &GroupTails) {
     for (tail, slot) in tails.iter().zip(bytes.chunks_exact_mut(TAIL_BYTES)) {
         slot[..4].copy_from_slice(&tail.segment.to_le_bytes());
         slot[4..].copy_from_slice(&tail.sequence.to_le_bytes());
     }
 }
 
-fn tails_at(bytes: &[u8], at: usize) -> Tails {
+fn tails_at(bytes: &[u8], at: usize) -> GroupTails {
     std::array::from_fn(|group| {
         let at = at + group * TAIL_BYTES;
         Tail { segment: u32_at(bytes, at), sequence: u64_at(bytes, at + 4) }
     })
 }
 
-impl Entry {
+impl ImageEntry {
     fn encode(&self) -> [u8; ENTRY_BYTES] {
         let mut bytes = [0; ENTRY_BYTES];
         bytes[..4].copy_from_slice(&self.page_no.0.to_le_bytes());
@@ -177,21 +177,22 @@ impl Entry {
         bytes
     }
 
-    fn decode(bytes: &[u8]) -> Entry {
+    fn decode(bytes: &[u8]) -> ImageEntry {
         let bytes_of = usize::from(bytes[4]) * UNIT_BYTES;
         let sum = u32_at(bytes, 4) >> 8;
-        Entry { page_no: PageNo(u32_at(bytes, 0)), bytes: bytes_of, sum, lsn: Lsn(u64_at(bytes, 8)) }
+        ImageEntry { page_no: PageNo(u32_at(bytes, 0)), bytes: bytes_of, sum, lsn: Lsn(u64_at(bytes, 8)) }
     }
 }
 
 /// Reads the header in the block at `at` of a segment and the images that it lists; `None` if it does not belong there.
-pub fn parse_header(block: &[u8], identity: u64, at: usize) -> Option<(BatchHeader, Vec<Entry>)> {
+pub fn parse_header(block: &[u8], identity: u64, at: usize) -> Option<(BatchHeader, Vec<ImageEntry>)> {
     let count = usize::from(u16_at(block, 44));
     let is_ours = u32_at(block, 4) == BATCH_MAGIC && u64_at(block, 8) == identity_at(identity, at);
     if !is_ours || count > MAX_IMAGES || !is_sealed(&block[..FIXED_BYTES + count * ENTRY_BYTES]) {
         return None;
     }
-    let entries: Vec<Entry> = block[FIXED_BYTES..].chunks_exact(ENTRY_BYTES).take(count).map(Entry::decode).collect();
+    let entries: Vec<ImageEntry> =
+        block[FIXED_BYTES..].chunks_exact(ENTRY_BYTES).take(count).map(ImageEntry::decode).collect();
     let header = BatchHeader {
         life: u64_at(block, 16),
         sequence: u64_at(block, 24),
@@ -202,7 +203,7 @@ pub fn parse_header(block: &[u8], identity: u64, at: usize) -> Option<(BatchHead
     };
     // What contradicts itself, or was counted for longer than devices live, was not written by `put_header`.
     let images: usize = entries.iter().map(|entry| entry.bytes).sum();
-    let is_possible = header.sequence.max(header.durable) <= GREATEST && header.bytes == batch_bytes(count, images);
+    let is_possible = header.sequence.max(header.durable) <= MAX && header.bytes == batch_bytes(count, images);
     is_possible.then_some((header, entries))
 }
 
@@ -213,7 +214,7 @@ pub struct Listed {
     pub at: usize,
     pub sequence: u64,
     pub group: u8,
-    pub entries: Vec<Entry>,
+    pub entries: Vec<ImageEntry>,
 }
 
 /// What a footer says.
@@ -228,7 +229,7 @@ pub struct Footer {
     pub durable: u64,
     /// Whether nothing of this life, or of one before it, counts any more.
     pub is_free: bool,
-    pub tails: Tails,
+    pub tails: GroupTails,
     summary_bytes: u32,
     summary_sum: u32,
 }
@@ -247,20 +248,20 @@ pub fn summary_bytes(images: usize) -> usize {
     ENTRY_BYTES + images * ENTRY_BYTES
 }
 
-/// Bytes of a summary of so many bytes and a footer.
+/// Bytes of a summary of this many bytes and a footer.
 pub fn end_bytes(summary: usize) -> usize {
     (summary + FOOTER_ROOM).next_multiple_of(BLOCK_BYTES)
 }
 
 /// A footer that goes with a summary; `sequences` are those of the last batch but one and of the last.
-pub fn footer_of(life: u64, sequences: [u64; 2], durable: u64, tails: Tails, summary: &[u8]) -> Footer {
+pub fn footer_of(life: u64, sequences: [u64; 2], durable: u64, tails: GroupTails, summary: &[u8]) -> Footer {
     let (summary_bytes, summary_sum) = (summary.len() as u32, crc32c::crc32c(summary));
     let [before, newest] = sequences;
     Footer { life, newest, before, durable, is_free: false, tails, summary_bytes, summary_sum }
 }
 
 /// The footer of a segment of which nothing counts, when the newest batch of the store is `newest`.
-pub fn free_footer(life: u64, newest: u64, tails: Tails) -> Footer {
+pub fn free_footer(life: u64, newest: u64, tails: GroupTails) -> Footer {
     Footer { life, newest, before: 0, durable: 0, is_free: true, tails, summary_bytes: 0, summary_sum: 0 }
 }
 
@@ -295,7 +296,7 @@ pub fn reseal_end(end: &mut [u8], summary_bytes: usize) {
 pub fn parse_footer(block: &[u8], identity: u64) -> Option<Footer> {
     let block = &block[block.len() - FOOTER_ROOM..];
     let is_ours = u32_at(block, 4) == FOOTER_MAGIC && u64_at(block, 8) == identity;
-    let is_possible = u64_at(block, 24).max(u64_at(block, 32)) <= GREATEST;
+    let is_possible = u64_at(block, 24).max(u64_at(block, 32)) <= MAX;
     (is_ours && is_possible && is_sealed(&block[..FOOTER_BYTES])).then(|| Footer {
         life: u64_at(block, 16),
         newest: u64_at(block, 24),
@@ -332,8 +333,8 @@ pub struct InSummary<'s> {
 }
 
 impl<'s> InSummary<'s> {
-    pub fn entries(&self) -> impl ExactSizeIterator<Item = Entry> + use<'s> {
-        self.entries.chunks_exact(ENTRY_BYTES).map(Entry::decode)
+    pub fn entries(&self) -> impl ExactSizeIterator<Item = ImageEntry> + use<'s> {
+        self.entries.chunks_exact(ENTRY_BYTES).map(ImageEntry::decode)
     }
 
     pub fn listed(&self) -> Listed {

@@ -2,18 +2,18 @@
 
 use super::*;
 
-fn some_tails() -> Tails {
+fn some_tails() -> GroupTails {
     std::array::from_fn(|group| Tail { segment: group as u32 * 3, sequence: group as u64 + 1 })
 }
 
-fn a_batch(images: usize) -> (Vec<u8>, BatchHeader, Vec<Entry>) {
-    let entry = |n: usize| Entry {
+fn a_batch(images: usize) -> (Vec<u8>, BatchHeader, Vec<ImageEntry>) {
+    let entry = |n: usize| ImageEntry {
         page_no: PageNo(n as u32 * 7),
         bytes: UNIT_BYTES * (1 + n % 255),
         sum: sum_of(&[n as u8]),
         lsn: Lsn(n as u64),
     };
-    let entries: Vec<Entry> = (0..images).map(entry).collect();
+    let entries: Vec<ImageEntry> = (0..images).map(entry).collect();
     let bytes = batch_bytes(images, entries.iter().map(|entry| entry.bytes).sum());
     let header = BatchHeader { life: 3, sequence: 9, durable: 7, bytes, group: 2, tails: some_tails() };
     let mut batch = vec![0; BLOCK_BYTES];

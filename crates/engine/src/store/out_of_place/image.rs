@@ -5,7 +5,7 @@ use super::codec;
 use super::format::{self, BLOCK_BYTES};
 use super::map::Location;
 use crate::error::{Error, Result};
-use crate::store::Place;
+use crate::store::PageLocation;
 use crate::types::PageNo;
 use highwater_storage::{AlignedBuf, Device};
 use std::cell::RefCell;
@@ -13,7 +13,7 @@ use std::ops::Range;
 
 /// What never changes of a store.
 #[derive(Clone, Copy, Debug)]
-pub struct Geometry {
+pub struct StoreGeometry {
     pub page_bytes: usize,
     pub segment_bytes: u64,
     pub database_id: u64,
@@ -23,7 +23,7 @@ thread_local! {
     static SCRATCH: RefCell<AlignedBuf> = RefCell::default();
 }
 
-impl Geometry {
+impl StoreGeometry {
     /// Bytes of a segment that batches may take, when its summary lists pages that are not compressed. (Of compressed
     /// ones the summary lists more.)
     pub fn segment_room(&self) -> u64 {
@@ -31,7 +31,7 @@ impl Geometry {
         self.segment_bytes - format::end_bytes(format::summary_bytes(2 * images)) as u64
     }
 
-    /// The sizes of a store that keeps so many lifetimes apart.
+    /// The sizes of a store that keeps this many lifetimes apart.
     pub fn sizes(&self, lifetime_streams: usize) -> Sizes {
         Sizes { page_bytes: self.page_bytes, segment_room: self.segment_room(), lifetime_streams }
     }
@@ -52,8 +52,8 @@ impl Geometry {
     }
 
     /// The same for those who look at pages.
-    pub fn place(&self, location: Location) -> Place {
-        Place { offset: self.offset_of(location), bytes: location.bytes as u64 }
+    pub fn place(&self, location: Location) -> PageLocation {
+        PageLocation { offset: self.offset_of(location), bytes: location.bytes as u64 }
     }
 
     /// A page as it was created.
@@ -105,7 +105,7 @@ pub struct Blocks {
     pub image: Range<usize>,
 }
 
-/// Lends this thread's memory for reading blocks, so many bytes or more.
+/// Lends this thread's memory for reading blocks, this many bytes or more.
 pub fn with_scratch<R>(bytes: usize, work: impl FnOnce(&mut [u8]) -> R) -> R {
     codec::with_kept(&SCRATCH, |scratch| {
         if scratch.len() < bytes {

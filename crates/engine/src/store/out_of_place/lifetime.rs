@@ -6,7 +6,7 @@
 //!
 //! | group | the page is written again within |
 //! |---|---|
-//! | 0 | a full turn of the store, or longer, or nobody knows |
+//! | 0 | a full turn of the store, or longer, or unknown |
 //! | 1 | half of one |
 //! | ... | half of the time of the group before |
 //! | [`GROUPS`] - 1 | any shorter time |
@@ -29,27 +29,27 @@ const STEPS: f64 = 8.0;
 /// What is remembered of a page, packed into 32 bits: the tick of its last write, and the logarithm of its interval;
 /// 0 = nothing. The clock's overflow (after a terabyte) makes an estimate wrong, and no more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct History(pub u32);
+pub struct WriteHistory(pub u32);
 
-impl History {
+impl WriteHistory {
     /// After another write, when `now` bytes have been appended.
-    pub fn written(self, now: u64) -> History {
+    pub fn written(self, now: u64) -> WriteHistory {
         let interval = self.interval_of(now).map(|newest| match self.estimate() {
             Some(before) => (before + newest) / 2.0,
             None => newest,
         });
-        History::new(now, interval)
+        WriteHistory::new(now, interval)
     }
 
     /// After its image was copied: the page was not written since.
-    pub fn survived(self, now: u64) -> History {
+    pub fn survived(self, now: u64) -> WriteHistory {
         let age = self.interval_of(now);
         let estimate = match (self.estimate(), age) {
             (Some(before), Some(age)) => Some(before.max(age)),
             (before, age) => before.or(age),
         };
         // The last write stays what it was.
-        History(self.0 & TICK_MASK | encode(estimate) << TICK_BITS)
+        WriteHistory(self.0 & TICK_MASK | encode(estimate) << TICK_BITS)
     }
 
     /// The group of a page, in a store of `capacity` bytes that is divided into `groups` of them.
@@ -59,9 +59,9 @@ impl History {
         (turns.floor().max(0.0) as usize).min(groups - 1)
     }
 
-    fn new(now: u64, estimate: Option<f64>) -> History {
+    fn new(now: u64, estimate: Option<f64>) -> WriteHistory {
         // Tick 0 is left out, so that 0 means nothing.
-        History(tick(now).max(1) | encode(estimate) << TICK_BITS)
+        WriteHistory(tick(now).max(1) | encode(estimate) << TICK_BITS)
     }
 
     /// Logarithm of the ticks since its last write.
@@ -92,9 +92,9 @@ mod tests {
     const MIB: u64 = 1 << 20;
     const CAPACITY: u64 = 1024 * MIB;
 
-    fn after(intervals: &[u64]) -> (History, u64) {
+    fn after(intervals: &[u64]) -> (WriteHistory, u64) {
         let mut now = MIB;
-        let mut history = History::default().written(now);
+        let mut history = WriteHistory::default().written(now);
         for interval in intervals {
             now += interval;
             history = history.written(now);
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn nothing_is_known_of_a_page_that_was_written_once() {
-        assert_eq!(History::default().group(CAPACITY, GROUPS), 0);
+        assert_eq!(WriteHistory::default().group(CAPACITY, GROUPS), 0);
         assert_eq!(after(&[]).0.group(CAPACITY, GROUPS), 0);
     }
 

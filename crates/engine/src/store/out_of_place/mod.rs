@@ -29,56 +29,58 @@
 //! | `map`, `segments` | where pages are; what of each segment is live |
 //! | `append`, `clean` | writing batches; getting segments back |
 //! | `capacity`, `lifetime`, `victim` | pure functions: how large, which group, which segment |
-//! | `scan`, `read`, `best`, `torn` | deriving the map |
+//! | `scan`, `read`, `newest_copies`, `torn` | deriving the map |
 //! | `read_many` | reading many pages at once |
 //! | `creation` | creating a store on a block device |
-//! | `laid_out` | a large store without its pages, to time that |
+//! | `synthetic` | a large store without its pages, to time that |
 //!
 //! Sources: Rosenblum and Ousterhout, "The design and implementation of a log-structured file system" (1992), for
 //! segments and cost-benefit; "out-of-place" LeanStore (VLDB 2025) for compression in an out-of-place store.
 
 mod append;
-mod best;
 mod capacity;
 mod clean;
 pub(crate) mod codec;
 mod creation;
 pub(crate) mod format;
 mod image;
-mod laid_out;
 mod lifetime;
 mod map;
+mod newest_copies;
 #[cfg(test)]
 mod out_of_place_test;
 mod read;
 mod read_many;
 mod scan;
 mod segments;
+mod synthetic;
 mod torn;
 mod victim;
 mod zeros;
 
 pub(crate) use codec::packing_us;
 pub(super) use creation::{create_on_device, is_uncreated_device};
-pub(super) use image::Geometry;
-pub use laid_out::Layout;
+pub(super) use image::StoreGeometry;
 pub(super) use map::MAX_SEGMENT_BYTES;
 pub use read::READERS;
-pub(super) use scan::{Scanned, scan};
+pub(super) use scan::{ScannedStore, scan};
+pub use synthetic::SyntheticStore;
 
 use super::shared_sync::SharedSync;
-use super::{Batch, Lane, PageRead, PageSource, PageStore, PagesDone, Place, Settings, StoreSegments};
+use super::{
+    FlushLane, PageBatch, PageLocation, PageRead, PageReadCallback, PageSource, PageStore, Settings, StoreSegments,
+};
 use crate::config::PageCompression;
 use crate::error::{Error, Result};
 use crate::stats::Stats;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use crate::sync::{Mutex, RwLock};
 use crate::types::PageNo;
-use append::{Appended, Appender, By, Image};
+use append::{AppendSource, Appended, Appender, PageImage};
 use capacity::Sizes;
 use format::{BLOCK_BYTES, SLOTS_AT};
 use highwater_storage::{AlignedBuf, Device, Placement, StorageError};
-use lifetime::History;
+use lifetime::WriteHistory;
 use map::MAX_SEGMENTS;
 use segments::Segments;
 use std::borrow::Borrow;
@@ -88,12 +90,12 @@ use std::time::Instant;
 
 /// An open store.
 pub struct OutOfPlace {
-    geometry: Geometry,
+    geometry: StoreGeometry,
     data: SharedSync,
     segments: Segments,
     appender: Appender,
     compression: PageCompression,
-    /// Lifetimes that are kept apart: those of the device, or fewer if there is no room for so many open segments.
+    /// Lifetimes that are kept apart: those of the device, or fewer if there is no room for this many open segments.
     lifetime_streams: usize,
     /// How full segments may be before the file grows.
     fill_pct: u64,
@@ -125,13 +127,13 @@ impl OutOfPlace {
     /// The disk has no room for its pages, an I/O error.
     pub fn open(
         data: Arc<dyn Device>,
-        geometry: Geometry,
-        mut scanned: Scanned,
+        geometry: StoreGeometry,
+        mut scanned: ScannedStore,
         settings: &Settings,
         stats: Arc<Stats>,
     ) -> Result<OutOfPlace> {
         let ends = scanned.ends();
-        let Scanned { map, remains, segments: count, newest, durable, slot, read_bytes, .. } = scanned;
+        let ScannedStore { map, remains, segments: count, newest, durable, slot, read_bytes, .. } = scanned;
         let slot = Slot { sequence: slot, pages: if slot > 0 { map.pages() } else { 0 } };
         stats.store_open_scan_bytes.set(read_bytes);
         let count = count.max(capacity::FIRST_SEGMENT);
@@ -160,7 +162,7 @@ impl OutOfPlace {
             store.sync()?;
             // A file that an older version filled has no room for batches on their way.
             match store.reserve_all(capacity::guaranteed_segments) {
-                Err(error) if error.is_full() => store.reserve_all(capacity::least_segments)?,
+                Err(error) if error.is_full() => store.reserve_all(capacity::min_segments)?,
                 reserved => reserved?,
             }
         }
@@ -169,12 +171,12 @@ impl OutOfPlace {
         Ok(store)
     }
 
-    /// Gives the file the segments that all its pages need, as far as there can be so many: an older version promised
+    /// Gives the file the segments that all its pages need, as far as there can be this many: an older version promised
     /// more. A full file may come from a device with fewer streams: then as many are used as there is room for.
     fn reserve_all(&mut self, needed: fn(u32, Sizes) -> u64) -> highwater_storage::Result<()> {
-        let (pages, most) = (self.segments.map.pages(), self.device().lifetime_streams());
+        let (pages, max) = (self.segments.map.pages(), self.device().lifetime_streams());
         let mut reserved = Ok(());
-        for streams in (1..=most).rev() {
+        for streams in (1..=max).rev() {
             self.lifetime_streams = streams;
             reserved = self.grow_to(needed(pages, self.sizes()).min(MAX_SEGMENTS.into()));
             if !reserved.as_ref().is_err_and(StorageError::is_full) {
@@ -201,24 +203,24 @@ impl OutOfPlace {
         u64::from(self.segments.usage().segments) * self.geometry.segment_bytes
     }
 
-    fn write_batch(&self, batch: &Batch) -> Result<()> {
+    fn write_batch(&self, batch: &PageBatch) -> Result<()> {
         let mut images = self.spare_images.lock().pop().unwrap_or_default();
         images.clear();
         let groups = self.images(batch, &mut images);
         let mut done = Appended::default();
         for (group, listed) in groups.iter().enumerate() {
-            self.append(group, listed, &images, By::Flush, &mut done)?;
+            self.append(group, listed, &images, AppendSource::Flush, &mut done)?;
         }
         self.spare_images.lock().push(images);
-        // Held until the copies are durable: another cleaner finds what this one gives back.
-        let _cleaning = self.clean_beside(&mut done)?;
+        // Held until the copies are durable: another cleaner finds what this one frees.
+        let _cleaning = self.clean_concurrently(&mut done)?;
         self.finish(&done)?;
         self.note_usage();
         Ok(())
     }
 
     /// Puts the images of a batch into `images`, and lists them by group.
-    fn images(&self, batch: &Batch, images: &mut Vec<u8>) -> Vec<Vec<Image>> {
+    fn images(&self, batch: &PageBatch, images: &mut Vec<u8>) -> Vec<Vec<PageImage>> {
         let (since, now, capacity) = (Instant::now(), self.appended_bytes.load(Relaxed), self.capacity_bytes());
         let mut groups = vec![Vec::new(); self.groups()];
         for (n, entry) in batch.entries().iter().enumerate() {
@@ -227,13 +229,13 @@ impl OutOfPlace {
             let bytes = codec::put_image(images, page, self.compression);
             let history = self.remember(entry.page_no, |history| history.written(now));
             let group = history.group(capacity, groups.len());
-            groups[group].push(Image { page_no: entry.page_no, lsn: entry.lsn, at, bytes, from: None });
+            groups[group].push(PageImage { page_no: entry.page_no, lsn: entry.lsn, at, bytes, from: None });
             self.stats.count_pages_written(entry.placement, 1);
         }
         if self.compression != PageCompression::Off {
-            self.stats.compressed_bytes_in.add((batch.entries().len() * self.geometry.page_bytes) as u64);
-            self.stats.compressed_bytes_out.add(images.len() as u64);
-            self.stats.compress_us.add(since.elapsed().as_micros() as u64);
+            self.stats.store_compressed_bytes_in.add((batch.entries().len() * self.geometry.page_bytes) as u64);
+            self.stats.store_compressed_bytes_out.add(images.len() as u64);
+            self.stats.store_compress_us.add(since.elapsed().as_micros() as u64);
         }
         groups
     }
@@ -243,7 +245,7 @@ impl OutOfPlace {
     }
 
     /// Changes what is remembered of a page.
-    fn remember(&self, page: PageNo, change: impl Fn(History) -> History) -> History {
+    fn remember(&self, page: PageNo, change: impl Fn(WriteHistory) -> WriteHistory) -> WriteHistory {
         let at = page.0 as usize;
         if self.histories.read().len() <= at {
             let pages = (self.segments.map.pages() as usize).max(at + 1);
@@ -254,7 +256,7 @@ impl OutOfPlace {
             }
         }
         let histories = self.histories.read();
-        let history = change(History(histories[at].load(Relaxed)));
+        let history = change(WriteHistory(histories[at].load(Relaxed)));
         histories[at].store(history.0, Relaxed);
         history
     }
@@ -284,7 +286,7 @@ impl OutOfPlace {
 
 /// Reads pages where the map says that they are.
 fn read_pages(
-    geometry: Geometry,
+    geometry: StoreGeometry,
     device: &dyn Device,
     map: &map::PageMap,
     first: PageNo,
@@ -330,14 +332,14 @@ impl PageSource for OutOfPlace {
         read_pages(self.geometry, self.device(), &self.segments.map, first, buf, || self.stats.store_read_retries.inc())
     }
 
-    fn place(&self, page: PageNo) -> Result<Option<Place>> {
+    fn place(&self, page: PageNo) -> Result<Option<PageLocation>> {
         Ok(self.segments.map.get(page).map(|location| self.geometry.place(location)))
     }
 }
 
 impl PageStore for OutOfPlace {
-    fn write(&self, batch: &mut Batch, lane: Lane) -> Result<()> {
-        assert!(lane != Lane::SinglePage || batch.entries().len() == 1, "one page at a time");
+    fn write(&self, batch: &mut PageBatch, lane: FlushLane) -> Result<()> {
+        assert!(lane != FlushLane::SinglePage || batch.entries().len() == 1, "one page at a time");
         self.data.check()?;
         self.write_batch(batch).inspect_err(|error| self.data.stop(error))
     }
@@ -357,12 +359,12 @@ impl PageStore for OutOfPlace {
         Ok(())
     }
 
-    fn forget(&self, pages: Range<u32>) {
-        self.segments.forget(pages);
+    fn discard(&self, pages: Range<u32>) {
+        self.segments.discard(pages);
     }
 
-    fn forget_unused(&self, pages: Range<u32>) -> bool {
-        self.forget(pages);
+    fn discard_unused(&self, pages: Range<u32>) -> bool {
+        self.discard(pages);
         true
     }
 
@@ -386,7 +388,7 @@ impl PageStore for OutOfPlace {
     }
 
     /// Every page is where it is found.
-    fn settle(&self) -> Result<()> {
+    fn make_standalone(&self) -> Result<()> {
         Ok(())
     }
 
@@ -395,15 +397,15 @@ impl PageStore for OutOfPlace {
         self.appender.durable()
     }
 
-    fn lies_in_order(&self) -> bool {
+    fn is_contiguous(&self) -> bool {
         false
     }
 
-    fn reads_at_once(&self) -> bool {
-        self.device().reads_at_once()
+    fn supports_batch_reads(&self) -> bool {
+        self.device().supports_batch_reads()
     }
 
-    fn read_many(&self, reads: &mut [PageRead<'_>], done: &mut PagesDone<'_>) {
+    fn read_many(&self, reads: &mut [PageRead<'_>], done: &mut PageReadCallback<'_>) {
         self.read_together(reads, done);
     }
 
@@ -415,11 +417,11 @@ impl PageStore for OutOfPlace {
 /// A store that is only looked at: as the scan found it.
 pub struct RawOutOfPlace<'d, S> {
     pub data: &'d dyn Device,
-    pub geometry: Geometry,
+    pub geometry: StoreGeometry,
     pub scanned: S,
 }
 
-impl<S: Borrow<Scanned>> PageSource for RawOutOfPlace<'_, S> {
+impl<S: Borrow<ScannedStore>> PageSource for RawOutOfPlace<'_, S> {
     fn name(&self) -> String {
         self.data.name()
     }
@@ -436,7 +438,7 @@ impl<S: Borrow<Scanned>> PageSource for RawOutOfPlace<'_, S> {
         read_pages(self.geometry, self.data, &self.scanned.borrow().map, first, buf, || {})
     }
 
-    fn place(&self, page: PageNo) -> Result<Option<Place>> {
+    fn place(&self, page: PageNo) -> Result<Option<PageLocation>> {
         Ok(self.scanned.borrow().map.get(page).map(|location| self.geometry.place(location)))
     }
 

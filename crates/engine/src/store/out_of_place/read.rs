@@ -8,9 +8,9 @@
 //! 4. An end that cannot be read is as one that is damaged: a bad block there costs nothing, since the headers say the
 //!    same. A header that cannot be read, where one has to be, is an error: what it lists is not known.
 
-use super::format::{self, BLOCK_BYTES, Footer, Listed, Tail, Tails};
-use super::image::Geometry;
-use super::segments::Remains;
+use super::format::{self, BLOCK_BYTES, Footer, GroupTails, Listed, Tail};
+use super::image::StoreGeometry;
+use super::segments::SegmentSummary;
 use crate::error::Result;
 use crate::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use highwater_storage::{AlignedBuf, Device};
@@ -31,16 +31,16 @@ pub struct Read {
     pub freed: u64,
     /// Batches of the store that it names.
     pub tails: Vec<Tail>,
-    pub held: Option<Held>,
+    pub held: Option<SegmentContents>,
     pub read_bytes: u64,
 }
 
 /// What a segment holds.
-pub struct Held {
-    pub remains: Remains,
+pub struct SegmentContents {
+    pub remains: SegmentSummary,
     pub durable: u64,
     /// Those that its last header names, or its footer if its summary was read.
-    pub tails: Tails,
+    pub tails: GroupTails,
     /// The footer, if there is one of this life.
     pub footer: Option<Footer>,
     /// Bytes among which its summary is: that of its end, or one made of its headers.
@@ -48,14 +48,14 @@ pub struct Held {
     summary: Range<usize>,
 }
 
-/// Reads the segments of a store, region 0 counted, by so many threads, and gives them to `take`, some at a time. One
+/// Reads the segments of a store, region 0 counted, by this many threads, and gives them to `take`, some at a time. One
 /// thread reads in order.
 ///
 /// # Errors
 /// An I/O error.
 pub fn read_segments(
     device: &dyn Device,
-    geometry: Geometry,
+    geometry: StoreGeometry,
     segments: u32,
     readers: usize,
     mut take: impl FnMut(Vec<Read>),
@@ -78,7 +78,7 @@ pub fn read_segments(
             scope.spawn(move || {
                 let mut end_bytes = uncompressed as usize;
                 let mut numbers = std::iter::from_fn(|| Some(next.fetch_add(1, Relaxed)).filter(|n| *n < segments));
-                // Nobody receives after an error.
+                // No thread receives after an error.
                 numbers.all(|n| sender.send(read_segment(device, geometry, n, &mut end_bytes)).is_ok());
             });
         }
@@ -113,7 +113,7 @@ fn read_end(device: &dyn Device, until: u64, bytes: usize) -> Result<AlignedBuf>
 }
 
 /// Reads a segment (rule 4 of [`super::scan`]). `end_bytes` is what the end of the one before took.
-fn read_segment(device: &dyn Device, geometry: Geometry, segment: u32, end_bytes: &mut usize) -> Result<Read> {
+fn read_segment(device: &dyn Device, geometry: StoreGeometry, segment: u32, end_bytes: &mut usize) -> Result<Read> {
     let until = geometry.start_of(segment + 1);
     let mut end = read_end(device, until, *end_bytes)?;
     let mut read_bytes = end.len() as u64;
@@ -129,7 +129,7 @@ fn read_segment(device: &dyn Device, geometry: Geometry, segment: u32, end_bytes
         *end_bytes = bytes;
         let summary = end.len().checked_sub(bytes).and_then(|from| Some((from, footer.summary(&end[from..])?.len())));
         if let Some((from, len)) = summary {
-            let held = Some(Held::listed(segment, geometry, &footer, end, from..from + len));
+            let held = Some(SegmentContents::listed(segment, geometry, &footer, end, from..from + len));
             return Ok(Read {
                 segment,
                 newest: footer.newest,
@@ -151,49 +151,55 @@ fn read_segment(device: &dyn Device, geometry: Geometry, segment: u32, end_bytes
         // those of a life that the footer calls dead.
         let first_life = footer.life.saturating_add(u64::from(footer.is_free));
         held = match held.filter(|held| held.remains.life >= first_life) {
-            Some(held) if held.remains.life == footer.life => Some(Held { footer: Some(footer), ..held }),
-            None if !footer.is_free => Some(Held::without_batches(segment, &footer)),
+            Some(held) if held.remains.life == footer.life => Some(SegmentContents { footer: Some(footer), ..held }),
+            None if !footer.is_free => Some(SegmentContents::without_batches(segment, &footer)),
             held => held,
         };
     }
     Ok(Read { segment, newest, freed, tails, held, read_bytes })
 }
 
-impl Held {
+impl SegmentContents {
     /// What its batches list.
     pub fn summary(&self) -> &[u8] {
         &self.end[self.summary.clone()]
     }
 
     /// As the summary lists it.
-    fn listed(segment: u32, geometry: Geometry, footer: &Footer, end: AlignedBuf, summary: Range<usize>) -> Held {
+    fn listed(
+        segment: u32,
+        geometry: StoreGeometry,
+        footer: &Footer,
+        end: AlignedBuf,
+        summary: Range<usize>,
+    ) -> SegmentContents {
         let (mut batches, mut group) = (0, 0);
         format::batches(&end[summary.clone()]).for_each(|batch| (batches, group) = (batches + 1, batch.group));
         let (bytes, newest) = (geometry.segment_bytes, footer.newest);
-        let remains = Remains { segment, life: footer.life, newest, batches, bytes, group };
-        Held { remains, durable: footer.durable, tails: footer.tails, footer: Some(*footer), end, summary }
+        let remains = SegmentSummary { segment, life: footer.life, newest, batches, bytes, group };
+        SegmentContents { remains, durable: footer.durable, tails: footer.tails, footer: Some(*footer), end, summary }
     }
 
     /// Of a segment of which neither the summary nor the first header of the footer's life is there.
-    fn without_batches(segment: u32, footer: &Footer) -> Held {
-        let remains = Remains { segment, life: footer.life, newest: 0, batches: 0, bytes: 0, group: 0 };
+    fn without_batches(segment: u32, footer: &Footer) -> SegmentContents {
+        let remains = SegmentSummary { segment, life: footer.life, newest: 0, batches: 0, bytes: 0, group: 0 };
         let (durable, tails, end) = (footer.durable, footer.tails, AlignedBuf::zeroed(0));
-        Held { remains, durable, tails, footer: Some(*footer), end, summary: 0..0 }
+        SegmentContents { remains, durable, tails, footer: Some(*footer), end, summary: 0..0 }
     }
 }
 
 /// Reads the headers of a segment one by one (rule 4 of [`super::scan`]), up to the `last` batch, if that is known.
 fn read_headers(
     device: &dyn Device,
-    geometry: Geometry,
+    geometry: StoreGeometry,
     segment: u32,
     last: Option<u64>,
     read_bytes: &mut u64,
-) -> Result<Option<Held>> {
-    let (start, most) = (geometry.start_of(segment), geometry.segment_bytes - BLOCK_BYTES as u64);
-    let mut found: Option<(Remains, u64, Tails)> = None;
+) -> Result<Option<SegmentContents>> {
+    let (start, max) = (geometry.start_of(segment), geometry.segment_bytes - BLOCK_BYTES as u64);
+    let mut found: Option<(SegmentSummary, u64, GroupTails)> = None;
     let (mut at, mut summary) = (0, Vec::new());
-    while at < most && found.is_none_or(|(remains, ..)| Some(remains.newest) != last) {
+    while at < max && found.is_none_or(|(remains, ..)| Some(remains.newest) != last) {
         let block = read_blocks(device, start + at, BLOCK_BYTES)?;
         *read_bytes += BLOCK_BYTES as u64;
         let Some((header, entries)) = format::parse_header(&block, geometry.identity(segment), at as usize) else {
@@ -203,13 +209,13 @@ fn read_headers(
             None => header.sequence == header.life,
             Some((remains, ..)) => header.life == remains.life && header.sequence > remains.newest,
         };
-        if !follows || at + header.bytes as u64 > most {
+        if !follows || at + header.bytes as u64 > max {
             break;
         }
         let listed = Listed { at: at as usize, sequence: header.sequence, group: header.group, entries };
         format::add_to_summary(&mut summary, &listed);
         at += header.bytes as u64;
-        let remains = Remains {
+        let remains = SegmentSummary {
             segment,
             life: header.life,
             newest: header.sequence,
@@ -221,6 +227,13 @@ fn read_headers(
     }
     let mut end = AlignedBuf::zeroed(summary.len());
     end.copy_from_slice(&summary);
-    let held = |(remains, durable, tails)| Held { remains, durable, tails, footer: None, summary: 0..end.len(), end };
+    let held = |(remains, durable, tails)| SegmentContents {
+        remains,
+        durable,
+        tails,
+        footer: None,
+        summary: 0..end.len(),
+        end,
+    };
     Ok(found.map(held))
 }

@@ -10,7 +10,7 @@ use super::codec;
 use super::image::{Blocks, with_scratch};
 use super::map::Location;
 use crate::error::{Error, Result};
-use crate::store::{PageRead, PageSource, PagesDone};
+use crate::store::{PageRead, PageReadCallback, PageSource};
 use highwater_storage::Read;
 
 /// A page that is read with others.
@@ -23,7 +23,7 @@ struct Wanted {
 
 impl OutOfPlace {
     /// See [`PageStore::read_many`](crate::store::PageStore::read_many).
-    pub(super) fn read_together(&self, reads: &mut [PageRead<'_>], done: &mut PagesDone<'_>) {
+    pub(super) fn read_together(&self, reads: &mut [PageRead<'_>], done: &mut PageReadCallback<'_>) {
         let wanted: Vec<Wanted> = reads.iter().enumerate().filter_map(|(n, read)| self.wanted(n, read)).collect();
         let mut is_done = vec![false; reads.len()];
         with_scratch(wanted.iter().map(|one| one.blocks.bytes).sum(), |scratch| {

@@ -2,39 +2,40 @@
 //!
 //! Rules
 //! 1. Of the copies of a page the one with the highest LSN counts, and of those the one written last: the cleaner
-//!    copies a page without changing it, maybe while a newer copy is being written ([`super::best`]). Of the copies of
-//!    page 0 with that LSN the one with the most changes without redo counts ([`page::header::unlogged_changes`]).
+//!    copies a page without changing it, maybe while a newer copy is being written ([`super::newest_copies`]). Of the
+//!    copies of page 0 with that LSN the one with the most changes without redo counts
+//!    ([`page::header::unlogged_changes`]).
 //! 2. A batch that some header or footer calls durable is believed. Of the others (those that were being written when
 //!    the database stopped, and the last ones before) every image is read, and counts only if it is the one listed and
 //!    its page verifies: what is torn was never acknowledged.
 //!    Later headers will call its batch durable all the same. So before any is written, torn images are struck out of
-//!    their segment's summary ([`Scanned::ends`]), durably.
+//!    their segment's summary ([`ScannedStore::ends`]), durably.
 //! 3. Except a torn image that the log proves durable: this is damage ([`super::torn`]). The page is then mapped to it,
-//!    and its reader finds the damage ([`Scanned::settle`]).
+//!    and its reader finds the damage ([`ScannedStore::check_complete`]).
 //! 4. Of a sealed segment the summary is read (the footer says where it is); of others the headers.
 //!    Batches follow each other without a gap, since each is begun after the one before was written. The first block
 //!    that is no header of the segment's life ends them.
 //! 5. A header or a summary that is damaged must not make pages disappear. A damaged summary: the headers are read, and
 //!    must lead to the batch that the footer calls the last. A damaged header of a segment that was not sealed: a
 //!    durable batch behind the end shows it, or a header or footer elsewhere that names a later batch of the segment
-//!    (a tail), or the checkpoint of the redo log, which says what was durable then ([`Scanned::expect`]). If so, which
-//!    pages are missing is not known, and the store is not opened. The numbers of a segment only grow, in its headers
-//!    and footers, those of its next lives included: so a tail stays true for ever.
+//!    (a tail), or the checkpoint of the redo log, which says what was durable then ([`ScannedStore::expect`]). If so,
+//!    which pages are missing is not known, and the store is not opened. The numbers of a segment only grow, in its
+//!    headers and footers, those of its next lives included: so a tail stays true for ever.
 //! 6. The footer of an emptied segment says so, durably, before the segment is used again or discarded. Old copies in
 //!    segments whose footer does not say so yet do no harm: the newer ones are durable, or the page was forgotten, and
-//!    nobody reads it before it is made anew.
+//!    no thread reads it before it is recreated.
 //!    So headers of an older life than the footer's are remains, also where nothing else of the footer's life arrived.
 //! 7. No sequence is given twice, or an older batch could pass for a newer one: the newest is the highest that any
 //!    header or footer names, those of free segments included; and some after it are left out, since a batch may stand
 //!    behind one that was lost.
 
-use super::best::Best;
 use super::codec;
-use super::format::{self, BLOCK_BYTES, Entry, Footer, Listed, SLOTS_AT, Tails, VOID, header_bytes};
-use super::image::Geometry;
+use super::format::{self, BLOCK_BYTES, Footer, GroupTails, ImageEntry, Listed, SLOTS_AT, VOID, header_bytes};
+use super::image::StoreGeometry;
 use super::map::{Location, MAX_IMAGE_BYTES, MAX_SEGMENTS, PageMap};
-use super::read::{Held, Read, read_blocks, read_segments};
-use super::segments::Remains;
+use super::newest_copies::NewestCopies;
+use super::read::{Read, SegmentContents, read_blocks, read_segments};
+use super::segments::SegmentSummary;
 use super::torn::Torn;
 use crate::error::{Error, Result};
 use crate::page;
@@ -45,10 +46,10 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::Range;
 
 /// What the scan found.
-pub struct Scanned {
+pub struct ScannedStore {
     pub map: PageMap,
     /// Segments that hold batches.
-    pub remains: Vec<Remains>,
+    pub remains: Vec<SegmentSummary>,
     /// Those of them whose end is to be looked at.
     open: Vec<OpenEnd>,
     /// Segments in the file, region 0 counted.
@@ -76,10 +77,10 @@ pub struct Scanned {
 
 /// A segment that was not sealed, or with batches that nothing calls durable.
 pub struct OpenEnd {
-    pub remains: Remains,
+    pub remains: SegmentSummary,
     /// What its last header calls durable, and the tails that it names.
     pub durable: u64,
-    pub tails: Tails,
+    pub tails: GroupTails,
     pub batches: Vec<Listed>,
     /// The highest sequence that the segment names.
     pub newest: u64,
@@ -90,24 +91,24 @@ pub struct OpenEnd {
 /// The images of a batch that nothing has called durable so far.
 struct Parked {
     sequence: u64,
-    images: Vec<(Entry, Location)>,
+    images: Vec<(ImageEntry, Location)>,
 }
 
-struct Scan<'d> {
+struct StoreScan<'d> {
     device: &'d dyn Device,
-    geometry: Geometry,
-    best: Best,
+    geometry: StoreGeometry,
+    best: NewestCopies,
     /// Every batch up to this sequence is durable.
     durable: u64,
     parked: Vec<Parked>,
     read_bytes: u64,
-    remains: Vec<Remains>,
+    remains: Vec<SegmentSummary>,
     open: Vec<OpenEnd>,
     /// Segments of which a batch is missing that their footer names, and its sequence.
     cut: Vec<(u32, u64)>,
     /// The highest sequence named.
     newest: u64,
-    /// As in [`Scanned`].
+    /// As in [`ScannedStore`].
     reused: u64,
     /// The highest sequence that each segment names as its own.
     newest_of: Vec<u64>,
@@ -115,27 +116,27 @@ struct Scan<'d> {
     tails: BTreeMap<u32, u64>,
 }
 
-/// Reads what is there, by so many threads.
+/// Reads what is there, by this many threads.
 ///
 /// # Errors
 /// An I/O error.
-pub fn scan(device: &dyn Device, geometry: Geometry, readers: usize) -> Result<Scanned> {
+pub fn scan(device: &dyn Device, geometry: StoreGeometry, readers: usize) -> Result<ScannedStore> {
     let len = device.len_bytes()?;
     let (slot, pages) = newest_slot(device, geometry)?.unwrap_or((0, (len / geometry.page_bytes as u64) as u32));
     let segments = (len / geometry.segment_bytes).min(MAX_SEGMENTS.into()) as u32;
-    let mut scan = Scan::new(device, geometry, pages, segments);
+    let mut scan = StoreScan::new(device, geometry, pages, segments);
     read_segments(device, geometry, segments, readers, |some| scan.take(some))?;
     scan.remains.sort_unstable_by_key(|found| found.segment);
     scan.open.sort_unstable_by_key(|found| found.remains.segment);
     scan.cut.sort_unstable();
     let after_durable = scan.parked.iter().map(|batch| batch.sequence).collect();
-    let torn = scan.settle_parked()?;
-    scan.settle_first_page()?;
+    let torn = scan.resolve_parked()?;
+    scan.resolve_first_page()?;
     let damage = scan.damaged_segment()?.map(|segment| damage_of(device, geometry, segment));
-    let Scan { best, read_bytes, remains, open, newest, durable, reused, .. } = scan;
+    let StoreScan { best, read_bytes, remains, open, newest, durable, reused, .. } = scan;
     let newest_copy = best.newest_copy();
     let map = best.into_map();
-    Ok(Scanned {
+    Ok(ScannedStore {
         map,
         remains,
         open,
@@ -153,7 +154,7 @@ pub fn scan(device: &dyn Device, geometry: Geometry, readers: usize) -> Result<S
     })
 }
 
-fn damage_of(device: &dyn Device, geometry: Geometry, segment: u32) -> String {
+fn damage_of(device: &dyn Device, geometry: StoreGeometry, segment: u32) -> String {
     let (name, start) = (device.name(), geometry.start_of(segment));
     format!(
         "{name}: a batch header in segment {segment} (from byte {start}) is damaged, and which pages it lists is not \
@@ -162,7 +163,7 @@ fn damage_of(device: &dyn Device, geometry: Geometry, segment: u32) -> String {
 }
 
 /// Sequence and pages of the newest slot that is whole.
-fn newest_slot(device: &dyn Device, geometry: Geometry) -> Result<Option<(u64, u32)>> {
+fn newest_slot(device: &dyn Device, geometry: StoreGeometry) -> Result<Option<(u64, u32)>> {
     let mut block = AlignedBuf::zeroed(BLOCK_BYTES);
     let mut newest = None;
     for at in SLOTS_AT {
@@ -174,13 +175,13 @@ fn newest_slot(device: &dyn Device, geometry: Geometry) -> Result<Option<(u64, u
     Ok(newest)
 }
 
-impl<'d> Scan<'d> {
-    /// Of a store of `pages` pages, which are as they were created, in so many segments, region 0 counted.
-    fn new(device: &'d dyn Device, geometry: Geometry, pages: u32, segments: u32) -> Scan<'d> {
-        let mut scan = Scan {
+impl<'d> StoreScan<'d> {
+    /// Of a store of `pages` pages, which are as they were created, in this many segments, region 0 counted.
+    fn new(device: &'d dyn Device, geometry: StoreGeometry, pages: u32, segments: u32) -> StoreScan<'d> {
+        let mut scan = StoreScan {
             device,
             geometry,
-            best: Best::new(pages, segments),
+            best: NewestCopies::new(pages, segments),
             durable: 0,
             parked: Vec::new(),
             read_bytes: 0,
@@ -213,7 +214,7 @@ impl<'d> Scan<'d> {
                 *sequence = tail.sequence.max(*sequence);
             }
         }
-        let (newest, held): (Vec<u64>, Vec<Held>) =
+        let (newest, held): (Vec<u64>, Vec<SegmentContents>) =
             some.into_iter().filter_map(|read| Some((read.newest, read.held?))).unzip();
         self.durable = held.iter().map(|held| held.durable).fold(self.durable, u64::max);
         held.iter().for_each(|held| self.best.note_segment(held.remains.segment, held.remains.newest));
@@ -223,8 +224,8 @@ impl<'d> Scan<'d> {
 
     /// Notes what is to be looked at later of a segment whose durable images are counted; `newest` is the highest
     /// sequence that it names.
-    fn note(&mut self, held: &Held, newest: u64) {
-        let Held { remains, durable, tails, footer, .. } = *held;
+    fn note(&mut self, held: &SegmentContents, newest: u64) {
+        let SegmentContents { remains, durable, tails, footer, .. } = *held;
         let mut is_believed = true;
         for batch in format::batches(held.summary()).filter(|batch| batch.sequence > self.durable) {
             let images = located(remains.segment, batch.at, remains.life, batch.entries()).collect();
@@ -244,14 +245,14 @@ impl<'d> Scan<'d> {
     }
 
     /// Rule 2; says what was torn.
-    fn settle_parked(&mut self) -> Result<Vec<Torn>> {
+    fn resolve_parked(&mut self) -> Result<Vec<Torn>> {
         let mut torn = Vec::new();
         for Parked { sequence, images } in std::mem::take(&mut self.parked) {
             for (entry, location) in images {
                 if sequence <= self.durable || self.verifies(&entry, location)? {
                     self.best.count(entry.page_no, entry.lsn, location);
                 } else {
-                    let Entry { page_no, lsn, .. } = entry;
+                    let ImageEntry { page_no, lsn, .. } = entry;
                     torn.push(Torn { page_no, lsn, sequence, location, counts: Lsn(0) });
                 }
             }
@@ -264,14 +265,14 @@ impl<'d> Scan<'d> {
     }
 
     /// Rule 1, for page 0.
-    fn settle_first_page(&mut self) -> Result<()> {
+    fn resolve_first_page(&mut self) -> Result<()> {
         let mut page = AlignedBuf::zeroed(self.geometry.page_bytes);
         let mut newest: Option<(u64, Location)> = None;
         for location in self.best.first_page() {
             match self.geometry.read(self.device, PageNo(0), location, &mut page) {
                 Ok(()) if page::header::verify(&page, PageNo(0)).is_ok() => {
                     let changes = page::header::unlogged_changes(&page);
-                    newest = newest.filter(|(most, _)| *most > changes).or(Some((changes, location)));
+                    newest = newest.filter(|(max, _)| *max > changes).or(Some((changes, location)));
                 }
                 Ok(()) | Err(Error::CorruptPage { .. }) => {}
                 Err(error) => return Err(error),
@@ -283,7 +284,7 @@ impl<'d> Scan<'d> {
         Ok(())
     }
 
-    fn verifies(&mut self, entry: &Entry, location: Location) -> Result<bool> {
+    fn verifies(&mut self, entry: &ImageEntry, location: Location) -> Result<bool> {
         let mut page = AlignedBuf::zeroed(self.geometry.page_bytes);
         self.read_bytes += location.bytes as u64;
         if location.bytes > page.len() {
@@ -309,9 +310,9 @@ impl<'d> Scan<'d> {
             return Ok(Some(*segment));
         }
         for found in self.open.iter().filter(|found| !found.is_sealed) {
-            let (most, step) = (self.geometry.segment_bytes - BLOCK_BYTES as u64, BLOCK_BYTES);
+            let (max, step) = (self.geometry.segment_bytes - BLOCK_BYTES as u64, BLOCK_BYTES);
             let (mut first, mut durable) = (u64::MAX, self.durable);
-            for at in (found.remains.bytes..most).step_by(step) {
+            for at in (found.remains.bytes..max).step_by(step) {
                 let block = match read_blocks(self.device, self.geometry.start_of(found.remains.segment) + at, step) {
                     // The first block behind the batches was read, or the segment would not be here: one further on
                     // that is bad hides a durable batch only if that first one is damaged too.
@@ -321,7 +322,7 @@ impl<'d> Scan<'d> {
                 self.read_bytes += step as u64;
                 let header = format::parse_header(&block, self.geometry.identity(found.remains.segment), at as usize)
                     .map(|(header, _)| header);
-                let Remains { life, newest, .. } = found.remains;
+                let SegmentSummary { life, newest, .. } = found.remains;
                 if let Some(header) = header.filter(|header| header.life == life && header.sequence > newest) {
                     (first, durable) = (first.min(header.sequence), durable.max(header.durable));
                 }
@@ -335,7 +336,7 @@ impl<'d> Scan<'d> {
 }
 
 /// The lowest sequence that is known of the batches that a footer names and that were not found.
-fn first_missing(footer: &Footer, found: &Remains) -> Option<u64> {
+fn first_missing(footer: &Footer, found: &SegmentSummary) -> Option<u64> {
     let named = [footer.life, footer.before, footer.newest];
     named.into_iter().find(|sequence| *sequence > found.newest)
 }
@@ -345,8 +346,8 @@ pub fn located(
     segment: u32,
     at: usize,
     life: u64,
-    entries: impl ExactSizeIterator<Item = Entry>,
-) -> impl Iterator<Item = (Entry, Location)> {
+    entries: impl ExactSizeIterator<Item = ImageEntry>,
+) -> impl Iterator<Item = (ImageEntry, Location)> {
     let mut offset = at + header_bytes(entries.len());
     let entries = entries.filter(|entry| (1..=MAX_IMAGE_BYTES).contains(&entry.bytes));
     entries.map(move |entry| {
@@ -374,9 +375,10 @@ impl OpenEnd {
     }
 }
 
-impl Scanned {
+impl ScannedStore {
     /// Segments whose summary and footer are to be written before any batch is: those that have none, and those with
-    /// images that a crash tore, which are struck out (rule 2). What [`settle`](Self::settle) calls damage stays.
+    /// images that a crash tore, which are struck out (rule 2). What [`check_complete`](Self::check_complete) calls
+    /// damage stays.
     pub fn ends(&mut self) -> Vec<OpenEnd> {
         let torn = self.torn.iter().filter(|torn| self.map.get(torn.page_no) != Some(torn.location));
         let torn: HashSet<(u32, usize)> = torn.map(|torn| (torn.location.segment, torn.location.offset)).collect();
@@ -393,7 +395,7 @@ impl Scanned {
                 (*bytes, *pages) = (*bytes + location.bytes as u64, *pages + 1);
             }
         });
-        let look = |found: &Remains| StoreSegment {
+        let look = |found: &SegmentSummary| StoreSegment {
             number: found.segment,
             written_bytes: found.bytes,
             live_bytes: live[found.segment as usize].0,
@@ -407,7 +409,7 @@ impl Scanned {
     }
 
     /// Compares with what the log's newest checkpoint calls durable: every batch up to sequence `mark`.
-    /// [`Scanned::settle`] says what is missing.
+    /// [`ScannedStore::check_complete`] says what is missing.
     pub fn expect(&mut self, name: &str, mark: u64) {
         let missing =
             (self.durable.max(self.reused) + 1..=mark).find(|sequence| !self.after_durable.contains(sequence));
@@ -425,7 +427,7 @@ impl Scanned {
     ///
     /// # Errors
     /// [`Error::Corrupt`]: a damaged header, or a copy newer than the log's end.
-    pub fn settle(&self, name: &str, log: Range<Lsn>) -> Result<()> {
+    pub fn check_complete(&self, name: &str, log: Range<Lsn>) -> Result<()> {
         if let Some(damage) = &self.damage {
             return Err(Error::Corrupt(damage.clone()));
         }

@@ -10,7 +10,7 @@
 //! Rules
 //! 1. A batch counts as unpublished from before it is written until the map points at its images. Only a sealed
 //!    segment without unpublished batches is cleaned, or emptied: what the map does not point at is dead only then. A
-//!    segment that is being cleaned is held as if it had one: nobody else cleans it, or uses it again.
+//!    segment that is being cleaned is held as if it had one: no other thread cleans it, or uses it again.
 //! 2. A segment is emptied when the map points at none of its images. The newer copies that took their place are
 //!    durable: the map changes only after the sync of the batch they are in. So the segment may be used again at once.
 //! 3. The footer of an emptied segment is made to say so first, and that is synced: so a segment whose footer lists
@@ -31,7 +31,7 @@ use crate::types::PageNo;
 use std::collections::BTreeSet;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum SegmentPhase {
     Free,
     Open,
     Sealed,
@@ -43,8 +43,8 @@ enum State {
 
 /// One segment.
 #[derive(Clone, Copy, Debug)]
-struct Segment {
-    state: State,
+struct StoreSegmentState {
+    state: SegmentPhase,
     live_bytes: u64,
     /// Batches in it that are not yet published.
     unpublished: u32,
@@ -55,8 +55,14 @@ struct Segment {
     is_unreadable: bool,
 }
 
-const FREE: Segment =
-    Segment { state: State::Free, live_bytes: 0, unpublished: 0, life: 0, newest: 0, is_unreadable: false };
+const FREE: StoreSegmentState = StoreSegmentState {
+    state: SegmentPhase::Free,
+    live_bytes: 0,
+    unpublished: 0,
+    life: 0,
+    newest: 0,
+    is_unreadable: false,
+};
 
 /// A copy of a page that is durable at a new place.
 #[derive(Clone, Copy, Debug)]
@@ -76,7 +82,7 @@ pub struct Victim {
 
 /// What a segment held when the store was opened.
 #[derive(Clone, Copy, Debug)]
-pub struct Remains {
+pub struct SegmentSummary {
     pub segment: u32,
     pub life: u64,
     /// Sequence of its last batch.
@@ -109,7 +115,7 @@ pub struct Segments {
 #[derive(Default)]
 struct Inner {
     /// By number; region 0 is there and never used.
-    table: Vec<Segment>,
+    table: Vec<StoreSegmentState>,
     free: BTreeSet<u32>,
     live_bytes: u64,
     emptied: Vec<u32>,
@@ -123,12 +129,13 @@ struct Inner {
 
 impl Segments {
     /// `count` segments, region 0 counted, of which some hold something; `map` says what is live.
-    pub fn new(count: u32, map: PageMap, remains: &[Remains]) -> Segments {
+    pub fn new(count: u32, map: PageMap, remains: &[SegmentSummary]) -> Segments {
         let mut inner = Inner::default();
         inner.grow(count);
         for found in remains {
             let segment = &mut inner.table[found.segment as usize];
-            *segment = Segment { state: State::Sealed, life: found.life, newest: found.newest, ..FREE };
+            *segment =
+                StoreSegmentState { state: SegmentPhase::Sealed, life: found.life, newest: found.newest, ..FREE };
             inner.free.remove(&found.segment);
         }
         map.each(|_, location| inner.add_live(location));
@@ -147,7 +154,7 @@ impl Segments {
     pub fn take(&self, keep: usize) -> Option<u32> {
         let mut inner = self.inner.lock();
         let number = (inner.free.len() > keep).then(|| inner.free.pop_first()).flatten()?;
-        inner.table[number as usize] = Segment { state: State::Open, ..FREE };
+        inner.table[number as usize] = StoreSegmentState { state: SegmentPhase::Open, ..FREE };
         Some(number)
     }
 
@@ -161,7 +168,7 @@ impl Segments {
     /// Nothing more is appended to the segment.
     pub fn seal(&self, number: u32) {
         let mut inner = self.inner.lock();
-        inner.table[number as usize].state = State::Sealed;
+        inner.table[number as usize].state = SegmentPhase::Sealed;
         inner.note_emptied(number);
     }
 
@@ -183,7 +190,7 @@ impl Segments {
     }
 
     /// Forgets where the pages are.
-    pub fn forget(&self, pages: std::ops::Range<u32>) {
+    pub fn discard(&self, pages: std::ops::Range<u32>) {
         let mut inner = self.inner.lock();
         for page in pages {
             let old = self.map.set(PageNo(page), None);
@@ -202,7 +209,7 @@ impl Segments {
     pub fn note_cleared(&self, emptied: &[u32]) {
         let mut inner = self.inner.lock();
         for number in emptied {
-            inner.table[*number as usize].state = State::Cleared;
+            inner.table[*number as usize].state = SegmentPhase::Cleared;
             inner.cleared.push(*number);
         }
         inner.clearing -= emptied.len();
@@ -229,7 +236,8 @@ impl Segments {
     pub fn take_victim(&self, newest: u64, sizes: Sizes) -> Option<Victim> {
         let mut inner = self.inner.lock();
         let numbered = inner.table.iter().enumerate();
-        let cleanable = numbered.filter(|(_, s)| s.state == State::Sealed && s.unpublished == 0 && !s.is_unreadable);
+        let cleanable =
+            numbered.filter(|(_, s)| s.state == SegmentPhase::Sealed && s.unpublished == 0 && !s.is_unreadable);
         let candidates = cleanable.map(|(number, s)| Candidate {
             segment: number as u32,
             life: s.life,
@@ -241,7 +249,7 @@ impl Segments {
         Some(Victim { segment, life })
     }
 
-    /// Lets go of a victim that could not be read.
+    /// Releases a victim that could not be read.
     pub fn pass_over(&self, Victim { segment, .. }: Victim) {
         let mut inner = self.inner.lock();
         let passed = &mut inner.table[segment as usize];
@@ -258,7 +266,7 @@ impl Segments {
     /// Bytes of a sealed segment that are live; 0 if it has another life by now.
     pub fn live_bytes(&self, number: u32, life: u64) -> u64 {
         let segment = self.inner.lock().table[number as usize];
-        if segment.state == State::Sealed && segment.life == life { segment.live_bytes } else { 0 }
+        if segment.state == SegmentPhase::Sealed && segment.life == life { segment.live_bytes } else { 0 }
     }
 
     pub fn usage(&self) -> Usage {
@@ -280,7 +288,7 @@ impl Segments {
         for (at, (page, location)) in all.iter().enumerate() {
             let end = (location.offset + location.bytes) as u64;
             match inner.table.get(location.segment as usize) {
-                Some(segment) if end <= segment_bytes && segment.state != State::Free => {}
+                Some(segment) if end <= segment_bytes && segment.state != SegmentPhase::Free => {}
                 _ => problems.push(format!("page {page} is mapped to a place that is not in use: {location:?}")),
             }
             let next = all.get(at + 1).filter(|(_, next)| next.segment == location.segment);
@@ -309,22 +317,22 @@ impl Inner {
         self.free.extend(have.max(FIRST_SEGMENT)..count);
         if have < FIRST_SEGMENT && count >= FIRST_SEGMENT {
             // Region 0 is never cleaned and never free.
-            self.table[0].state = State::Open;
+            self.table[0].state = SegmentPhase::Open;
         }
     }
 
-    /// Free segments that nobody finds, and dead ones that nobody empties.
+    /// Free segments that no thread finds, and dead ones that no thread empties.
     fn misplaced(&self) -> Vec<String> {
         let numbered = self.table.iter().enumerate().skip(FIRST_SEGMENT as usize);
         let wrong = numbered.filter_map(|(number, segment)| {
             let at = number as u32;
             let (is_free, is_dead) = (self.free.contains(&at), segment.live_bytes == 0 && segment.unpublished == 0);
             let is_right = match segment.state {
-                State::Free => is_free,
-                State::Open => !is_free,
-                State::Sealed => !is_free && !is_dead,
-                State::Emptied => !is_free && is_dead,
-                State::Cleared => !is_free && is_dead && self.cleared.contains(&at),
+                SegmentPhase::Free => is_free,
+                SegmentPhase::Open => !is_free,
+                SegmentPhase::Sealed => !is_free && !is_dead,
+                SegmentPhase::Emptied => !is_free && is_dead,
+                SegmentPhase::Cleared => !is_free && is_dead && self.cleared.contains(&at),
             };
             (!is_right).then(|| format!("segment {number} is lost to the store: {segment:?}"))
         });
@@ -345,8 +353,8 @@ impl Inner {
     /// Rules 1 and 2.
     fn note_emptied(&mut self, number: u32) {
         let segment = &mut self.table[number as usize];
-        if segment.state == State::Sealed && segment.live_bytes == 0 && segment.unpublished == 0 {
-            segment.state = State::Emptied;
+        if segment.state == SegmentPhase::Sealed && segment.live_bytes == 0 && segment.unpublished == 0 {
+            segment.state = SegmentPhase::Emptied;
             self.emptied.push(number);
         }
     }

@@ -62,7 +62,7 @@ fn a_segment_is_not_cleaned_or_emptied_while_a_batch_in_it_is_unpublished() {
     publish_one(&segments, segment, 5, location(segment, 3, 1), None);
     assert_eq!((victim(&segments), segments.take_emptied()), (Some(segment), vec![]));
     assert_eq!(victim(&segments), None, "it is being cleaned");
-    segments.forget(5..6);
+    segments.discard(5..6);
     assert_eq!(segments.take_emptied(), Vec::<u32>::new(), "it is being cleaned");
     segments.publish(&[], std::iter::once(segment));
     assert_eq!((victim(&segments), segments.usage().coming), (None, 1));

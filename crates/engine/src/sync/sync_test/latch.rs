@@ -39,7 +39,7 @@ fn version_tells_of_changes_only() {
 }
 
 #[test]
-fn who_waits_in_vain_leaves() {
+fn a_waiter_in_vain_leaves() {
     for round in 0..200 {
         let latch = Latch::new_exclusive();
         let wanted = AtomicBool::new(true);

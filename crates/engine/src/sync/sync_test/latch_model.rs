@@ -88,7 +88,7 @@ fn holds_are_ordered_and_none_waits_for_ever() {
 
 /// A thread that waits while a condition holds stops when it is ended, whatever it was about to do (rule 5).
 #[test]
-fn who_waits_in_vain_is_woken() {
+fn a_waiter_in_vain_is_woken() {
     model(3, || {
         let shared = Arc::new((Latch::new_exclusive(), AtomicBool::new(true)));
         let waiter = shared.clone();

@@ -9,20 +9,20 @@ const RANGE_COUNTERS: usize = 256;
 
 /// Counters that let row operations skip the lock table.
 #[derive(Debug)]
-pub(crate) struct Counters {
+pub(crate) struct LockCounters {
     pub(super) all_rows: AtomicU32,
     rows: Box<[AtomicU32]>,
     ranges: Box<[AtomicU32]>,
 }
 
-impl Default for Counters {
-    fn default() -> Counters {
+impl Default for LockCounters {
+    fn default() -> LockCounters {
         let zeros = |n| (0..n).map(|_| AtomicU32::new(0)).collect();
-        Counters { all_rows: AtomicU32::new(0), rows: zeros(ROW_COUNTERS), ranges: zeros(RANGE_COUNTERS) }
+        LockCounters { all_rows: AtomicU32::new(0), rows: zeros(ROW_COUNTERS), ranges: zeros(RANGE_COUNTERS) }
     }
 }
 
-impl Counters {
+impl LockCounters {
     pub(crate) fn add_row(&self, hash: u32) {
         self.rows[hash as usize % ROW_COUNTERS].fetch_add(1, SeqCst);
         self.all_rows.fetch_add(1, SeqCst);

@@ -1,6 +1,6 @@
 //! Who locks what: modes, owners of locks, names of rows.
 
-use crate::sync::Serials;
+use crate::sync::IdGenerator;
 use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::sync::{Condvar, Mutex};
 use crate::types::IndexId;
@@ -52,7 +52,7 @@ pub(crate) struct Holder {
 
 impl Default for Holder {
     fn default() -> Holder {
-        static NEXT: Serials = Serials::new();
+        static NEXT: IdGenerator = IdGenerator::new();
         Holder {
             owner: OwnerId(NEXT.next()),
             trx_id: AtomicU64::new(0),

@@ -5,19 +5,19 @@
 //!    whatever order intervals come in.
 //! 2. Each node knows how far the intervals below it reach. A search leaves out what ends before its key or begins
 //!    behind it.
-//! 3. A node is one allocation, given back when its interval goes.
+//! 3. A node is one allocation, released when its interval goes.
 
 use super::holder::OwnerId;
-use super::range_locks::Cut;
+use super::range_locks::KeyBound;
 
 type Link = Option<Box<Node>>;
 
 #[derive(Debug)]
 struct Node {
-    lower: Cut,
-    upper: Cut,
+    lower: KeyBound,
+    upper: KeyBound,
     /// The farthest `upper` of this node and those below it.
-    reach: Cut,
+    reach: KeyBound,
     owner: OwnerId,
     priority: u32,
     left: Link,
@@ -39,13 +39,13 @@ impl Node {
         self.reach = below.chain([&self.upper]).max().expect("its own end is among them").clone();
     }
 
-    fn is_before(&self, lower: &Cut, owner: OwnerId) -> bool {
+    fn is_before(&self, lower: &KeyBound, owner: OwnerId) -> bool {
         (&self.lower, self.owner) < (lower, owner)
     }
 }
 
 /// Splits into what comes before (`lower`, `owner`) and the rest.
-fn split(link: Link, lower: &Cut, owner: OwnerId) -> (Link, Link) {
+fn split(link: Link, lower: &KeyBound, owner: OwnerId) -> (Link, Link) {
     let Some(mut node) = link else { return (None, None) };
     if node.is_before(lower, owner) {
         let (before, rest) = split(node.right.take(), lower, owner);
@@ -79,7 +79,7 @@ fn join(left: Link, right: Link) -> Link {
 }
 
 /// Takes the interval (`lower`, `owner`) out, if it is there.
-fn without(link: Link, lower: &Cut, owner: OwnerId) -> Link {
+fn without(link: Link, lower: &KeyBound, owner: OwnerId) -> Link {
     let mut node = link?;
     if (&node.lower, node.owner) == (lower, owner) {
         return join(node.left, node.right);
@@ -92,7 +92,7 @@ fn without(link: Link, lower: &Cut, owner: OwnerId) -> Link {
 
 impl IntervalTree {
     /// Adds an interval; there is none of this owner that begins at `lower`.
-    pub(crate) fn insert(&mut self, owner: OwnerId, lower: Cut, upper: Cut) {
+    pub(crate) fn insert(&mut self, owner: OwnerId, lower: KeyBound, upper: KeyBound) {
         // A multiplicative generator: priorities only have to be independent of the order of keys.
         self.random = self.random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         let priority = self.random ^ self.random >> 15;
@@ -102,7 +102,7 @@ impl IntervalTree {
     }
 
     /// Takes the interval of `owner` out that begins at `lower`.
-    pub(crate) fn remove(&mut self, owner: OwnerId, lower: &Cut) {
+    pub(crate) fn remove(&mut self, owner: OwnerId, lower: &KeyBound) {
         self.root = without(self.root.take(), lower, owner);
     }
 

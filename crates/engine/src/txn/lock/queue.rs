@@ -6,11 +6,11 @@
 //! 2. A holder that asks for a stronger mode goes to the front: it waits for other holders, not for those who wait for
 //!    it.
 //! 3. A place in the queue is a ticket, so that a waiter leaves the middle of the queue without a search.
-//! 4. A row that nobody holds any more is not handed over to a front that wants it alone: that thread sleeps, and until
-//!    it runs the row would be locked for nothing. The front is woken, and takes the row when it runs. Until then
-//!    requests of running threads pass it, at most [`MOST_PASSES`] of them; then the row is handed over. Each front may
+//! 4. A row that is not locked any more is not handed over to a front that wants it alone: that thread sleeps, and
+//!    until it runs the row would be locked for nothing. The front is woken, and takes the row when it runs. Until then
+//!    requests of running threads pass it, at most [`MAX_PASSES`] of them; then the row is handed over. Each front may
 //!    be passed as often, so the third in a queue may see three times as many go first.
-//! 5. Nobody passes while the row is held. So who passes does not wait, and a front comes to wait for one that waits
+//! 5. No thread passes while the row is held. So who passes does not wait, and a front comes to wait for one that waits
 //!    only if that one's implicit lock is made explicit, after which a deadlock is searched for.
 
 use super::holder::{LockMode, OwnerId};
@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// How many requests may pass the front of a queue. TPC-C with one warehouse and 16 clients on two processors made
 /// 20,200 transactions a second with 0, 19,500 with 4, 23,900 with 16, and 24,900 with 1,000, in one run each; with
 /// 1,000 the p99 of the latency was a fifth above that with 16. (A model needs few threads to reach the bound of 1.)
-pub(super) const MOST_PASSES: u32 = if cfg!(shuttle) { 1 } else { 16 };
+pub(super) const MAX_PASSES: u32 = if cfg!(shuttle) { 1 } else { 16 };
 
 /// The holders of a row.
 #[derive(Debug, Default)]
@@ -97,7 +97,7 @@ impl Granted {
 
 /// A row with waiters.
 #[derive(Debug, Default)]
-pub(crate) struct Queue {
+pub(crate) struct RowQueue {
     pub(crate) granted: Granted,
     waiting: BTreeMap<i64, (OwnerId, LockMode)>,
     /// Tickets of those who wait for an exclusive lock.
@@ -106,9 +106,9 @@ pub(crate) struct Queue {
     passes: u32,
 }
 
-impl Queue {
-    pub(crate) fn new(granted: Granted) -> Queue {
-        Queue { granted, ..Queue::default() }
+impl RowQueue {
+    pub(crate) fn new(granted: Granted) -> RowQueue {
+        RowQueue { granted, ..RowQueue::default() }
     }
 
     /// Whether `me` would have to wait for `mode`.
@@ -119,7 +119,7 @@ impl Queue {
 
     /// Whether a request may pass the front (rule 4).
     fn may_be_passed(&self) -> bool {
-        self.granted.is_empty() && self.passes < MOST_PASSES
+        self.granted.is_empty() && self.passes < MAX_PASSES
     }
 
     /// Adds a holder, or raises its mode; whether it is new.

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 /// A place between keys.
 #[derive(Clone, Debug)]
-pub(crate) enum Cut {
+pub(crate) enum KeyBound {
     /// Before every key.
     Start,
     /// Just before a key.
@@ -28,32 +28,32 @@ pub(crate) enum Cut {
     End,
 }
 
-impl Cut {
+impl KeyBound {
     /// Where an interval with this lower bound begins.
-    pub(crate) fn lower(bound: Bound<&[u8]>) -> Cut {
+    pub(crate) fn lower(bound: Bound<&[u8]>) -> KeyBound {
         match bound {
-            Bound::Included(key) => Cut::Before(key.into()),
-            Bound::Excluded(key) => Cut::After(key.into()),
-            Bound::Unbounded => Cut::Start,
+            Bound::Included(key) => KeyBound::Before(key.into()),
+            Bound::Excluded(key) => KeyBound::After(key.into()),
+            Bound::Unbounded => KeyBound::Start,
         }
     }
 
     /// Where an interval with this upper bound ends.
-    pub(crate) fn upper(bound: Bound<&[u8]>) -> Cut {
+    pub(crate) fn upper(bound: Bound<&[u8]>) -> KeyBound {
         match bound {
-            Bound::Included(key) => Cut::After(key.into()),
-            Bound::Excluded(key) => Cut::Before(key.into()),
-            Bound::Unbounded => Cut::End,
+            Bound::Included(key) => KeyBound::After(key.into()),
+            Bound::Excluded(key) => KeyBound::Before(key.into()),
+            Bound::Unbounded => KeyBound::End,
         }
     }
 
     /// Class, key, side: what cuts are ordered by.
     fn order(&self) -> (u8, &[u8], u8) {
         match self {
-            Cut::Start => (0, &[], 0),
-            Cut::Before(key) => (1, key, 0),
-            Cut::After(key) => (1, key, 1),
-            Cut::End => (2, &[], 0),
+            KeyBound::Start => (0, &[], 0),
+            KeyBound::Before(key) => (1, key, 0),
+            KeyBound::After(key) => (1, key, 1),
+            KeyBound::End => (2, &[], 0),
         }
     }
 
@@ -63,32 +63,32 @@ impl Cut {
     }
 }
 
-impl Ord for Cut {
-    fn cmp(&self, other: &Cut) -> Ordering {
+impl Ord for KeyBound {
+    fn cmp(&self, other: &KeyBound) -> Ordering {
         self.order().cmp(&other.order())
     }
 }
 
-impl PartialOrd for Cut {
-    fn partial_cmp(&self, other: &Cut) -> Option<Ordering> {
+impl PartialOrd for KeyBound {
+    fn partial_cmp(&self, other: &KeyBound) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Cut {
-    fn eq(&self, other: &Cut) -> bool {
+impl PartialEq for KeyBound {
+    fn eq(&self, other: &KeyBound) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Cut {}
+impl Eq for KeyBound {}
 
 /// The range locks of one index.
 #[derive(Debug, Default)]
 pub(crate) struct IndexRanges {
     all: IntervalTree,
     /// For each owner, where its intervals begin and end.
-    owned: HashMap<OwnerId, BTreeMap<Cut, Cut>>,
+    owned: HashMap<OwnerId, BTreeMap<KeyBound, KeyBound>>,
 }
 
 impl IndexRanges {
@@ -115,7 +115,7 @@ impl IndexRanges {
     }
 
     /// Adds an interval to those of `owner`, joined with the ones it touches.
-    pub(crate) fn add(&mut self, owner: OwnerId, mut lower: Cut, mut upper: Cut) {
+    pub(crate) fn add(&mut self, owner: OwnerId, mut lower: KeyBound, mut upper: KeyBound) {
         if lower >= upper {
             return;
         }
@@ -169,7 +169,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn add(ranges: &mut IndexRanges, owner: u64, lower: Bound<&[u8]>, upper: Bound<&[u8]>) {
-        ranges.add(OwnerId(owner), Cut::lower(lower), Cut::upper(upper));
+        ranges.add(OwnerId(owner), KeyBound::lower(lower), KeyBound::upper(upper));
     }
 
     fn covered(ranges: &IndexRanges, keys: &[&str]) -> Vec<String> {

@@ -4,10 +4,10 @@
 //! 1. A row is here while it has a holder or a waiter. While it has waiters, its holders are in a queue among the waits
 //!    ([`super::waits`]), and return here when there is no waiter any more.
 //! 2. A lock costs little: rows lie without gaps in one vector, short keys within them, a single holder too; a holder's
-//!    list has 4 bytes for each row: the row's hash. Memory is given back as rows go.
+//!    list has 4 bytes for each row: the row's hash. Memory is released as rows go.
 //! 3. Everything a shard does takes at most time proportional to the number of holders, or is done in batches.
 
-use super::counters::Counters;
+use super::counters::LockCounters;
 use super::holder::{Holder, LockMode, OwnerId, RowName};
 use super::queue::Granted;
 use super::waits::{Waits, WaitsGuard};
@@ -80,18 +80,18 @@ struct Row {
 
 /// The answer to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum LockReply {
     /// Another one is in the way.
     MustWait,
-    /// Nobody is.
+    /// No thread is.
     Free,
-    /// Nobody was, and it is granted.
+    /// No thread was, and it is granted.
     Granted,
 }
 
 /// See the head of this file.
 #[derive(Debug)]
-pub(crate) struct RowShard {
+pub(crate) struct RowLockShard {
     /// The shard's bit in [`Holder::shards`].
     bit: u64,
     rows: Vec<Row>,
@@ -99,12 +99,12 @@ pub(crate) struct RowShard {
     buckets: Vec<u32>,
     /// Hashes of the rows each transaction holds here.
     owners: HashMap<OwnerId, Vec<u32>>,
-    counters: Arc<Counters>,
+    counters: Arc<LockCounters>,
 }
 
-impl RowShard {
-    pub(crate) fn new(number: usize, counters: Arc<Counters>) -> RowShard {
-        RowShard { bit: 1 << number, rows: Vec::new(), buckets: Vec::new(), owners: HashMap::new(), counters }
+impl RowLockShard {
+    pub(crate) fn new(number: usize, counters: Arc<LockCounters>) -> RowLockShard {
+        RowLockShard { bit: 1 << number, rows: Vec::new(), buckets: Vec::new(), owners: HashMap::new(), counters }
     }
 
     // ---- the hash table
@@ -171,7 +171,7 @@ impl RowShard {
         self.counters.remove_row(row.hash);
     }
 
-    fn give_memory_back(&mut self) {
+    fn release_memory(&mut self) {
         if self.rows.len() < self.rows.capacity() / 4 {
             self.rows.shrink_to((self.rows.len() * 2).max(KEPT));
         }
@@ -186,7 +186,7 @@ impl RowShard {
     // ---- locks
 
     /// Whether `me` may have `mode` on the row. If the row has a queue, `me` holds it then.
-    pub(crate) fn ask(&mut self, waits: &Mutex<Waits>, me: &Holder, row: RowName<'_>, mode: LockMode) -> Asked {
+    pub(crate) fn ask(&mut self, waits: &Mutex<Waits>, me: &Holder, row: RowName<'_>, mode: LockMode) -> LockReply {
         let waits_for = match self.find(row).map(|at| &self.rows[at].holders) {
             None => false,
             // Also if we hold the row: an explicit lock is granted without the leaf's latch, so another transaction's
@@ -198,19 +198,19 @@ impl RowShard {
                 if granted == Some(true) {
                     self.note(me, row);
                 }
-                return if granted.is_some() { Asked::Granted } else { Asked::MustWait };
+                return if granted.is_some() { LockReply::Granted } else { LockReply::MustWait };
             }
         };
-        if waits_for { Asked::MustWait } else { Asked::Free }
+        if waits_for { LockReply::MustWait } else { LockReply::Free }
     }
 
     /// Makes `me` a holder of the row unless it has to wait for `mode`; whether it is one.
     pub(crate) fn try_grant(&mut self, waits: &Mutex<Waits>, me: &Holder, row: RowName<'_>, mode: LockMode) -> bool {
         let asked = self.ask(waits, me, row, mode);
-        if asked == Asked::Free {
+        if asked == LockReply::Free {
             self.grant(waits, me, row, mode);
         }
-        asked != Asked::MustWait
+        asked != LockReply::MustWait
     }
 
     /// Makes `owner` a holder of the row, beside the others.
@@ -282,12 +282,12 @@ impl RowShard {
             self.note(me, row);
         }
         if let Some(queue) = queue {
-            self.settle(waits, at, queue);
+            self.dequeue_if_idle(waits, at, queue);
         }
     }
 
     /// Takes the holders of a queue back if it has no waiter any more; removes the row if there are none.
-    fn settle(&mut self, waits: &mut Waits, at: usize, queue: u32) {
+    fn dequeue_if_idle(&mut self, waits: &mut Waits, at: usize, queue: u32) {
         let Some(granted) = waits.close_queue(queue) else { return };
         if granted.is_empty() {
             self.remove_row(at);
@@ -312,7 +312,7 @@ impl RowShard {
         }
         // Not while others wait for the mutex of the waits, but for the last time.
         if !(more && waits.is_locked()) {
-            self.give_memory_back();
+            self.release_memory();
         }
         more
     }
@@ -350,7 +350,7 @@ impl RowShard {
                 let queue = *queue;
                 let waits = waits.get();
                 waits.release(queue, owner);
-                self.settle(waits, at, queue);
+                self.dequeue_if_idle(waits, at, queue);
             }
         }
         self.rows.len() < rows

@@ -1,9 +1,9 @@
 //! The lock system: what it keeps, and its fast paths. The rules are at the head of the folder.
 
-use super::counters::Counters;
+use super::counters::LockCounters;
 use super::holder::{Holder, LockMode, RowName};
-use super::range_locks::{Cut, IndexRanges};
-use super::row_locks::{Asked, RowShard};
+use super::range_locks::{IndexRanges, KeyBound};
+use super::row_locks::{LockReply, RowLockShard};
 use super::waits::{Waits, WaitsGuard};
 use crate::error::{Error, Result};
 use crate::stats::Stats;
@@ -24,7 +24,7 @@ const RELEASE_BATCH: usize = 128;
 
 /// How a wait ended, if not with the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum WaitOutcome {
     /// Still waiting.
     Pending,
     /// Nothing is in the way any more.
@@ -38,12 +38,12 @@ type RangeShard = HashMap<IndexId, IndexRanges>;
 
 /// The lock system of one database.
 pub(crate) struct LockSystem {
-    rows: Box<[Mutex<RowShard>]>,
+    rows: Box<[Mutex<RowLockShard>]>,
     ranges: Box<[Mutex<RangeShard>]>,
     waits: Mutex<Waits>,
     /// Inserts that wait. Raised under the mutex of the shard whose ranges they wait for.
     waiting_inserts: AtomicUsize,
-    counters: Arc<Counters>,
+    counters: Arc<LockCounters>,
     stats: Arc<Stats>,
     poison: Arc<Poison>,
 }
@@ -56,9 +56,9 @@ impl OnStop for LockSystem {
 
 impl LockSystem {
     pub(crate) fn open(stats: Arc<Stats>, poison: &Arc<Poison>) -> Arc<LockSystem> {
-        let counters = Arc::<Counters>::default();
+        let counters = Arc::<LockCounters>::default();
         let system = Arc::new(LockSystem {
-            rows: (0..ROW_SHARDS).map(|n| Mutex::new(RowShard::new(n, Arc::clone(&counters)))).collect(),
+            rows: (0..ROW_SHARDS).map(|n| Mutex::new(RowLockShard::new(n, Arc::clone(&counters)))).collect(),
             ranges: (0..RANGE_SHARDS).map(|_| Mutex::default()).collect(),
             waits: Mutex::default(),
             waiting_inserts: AtomicUsize::new(0),
@@ -71,7 +71,7 @@ impl LockSystem {
     }
 
     /// The shard of a row. (The shard's table goes by the other end of the hash.)
-    fn rows_of(&self, row: RowName<'_>) -> &Mutex<RowShard> {
+    fn rows_of(&self, row: RowName<'_>) -> &Mutex<RowLockShard> {
         &self.rows[(row.hash() >> 32) as usize % ROW_SHARDS]
     }
 
@@ -86,7 +86,8 @@ impl LockSystem {
     /// wakes those who wait.
     #[inline]
     pub(crate) fn blocks_row(&self, me: &Holder, row: RowName<'_>, mode: LockMode) -> bool {
-        self.counters.may_have_row(row) && self.rows_of(row).lock().ask(&self.waits, me, row, mode) == Asked::MustWait
+        self.counters.may_have_row(row)
+            && self.rows_of(row).lock().ask(&self.waits, me, row, mode) == LockReply::MustWait
     }
 
     /// Takes an explicit row lock unless one of another transaction is in the way. The caller has the row's leaf
@@ -205,7 +206,7 @@ impl LockSystem {
 
     /// Locks a range of keys. The caller has the leaf latched on which the newly covered keys are or would be.
     pub(crate) fn lock_range(&self, me: &Holder, index: IndexId, lower: Bound<&[u8]>, upper: Bound<&[u8]>) {
-        let (lower, upper) = (Cut::lower(lower), Cut::upper(upper));
+        let (lower, upper) = (KeyBound::lower(lower), KeyBound::upper(upper));
         if lower >= upper {
             return;
         }
@@ -296,9 +297,9 @@ impl LockSystem {
         let mut timed_out = false;
         let result = loop {
             match waits.take_turn(me.owner) {
-                None | Some(Outcome::Granted) => break Ok(()),
-                Some(Outcome::Deadlock) => break Err(Error::Deadlock),
-                Some(Outcome::Pending) => {}
+                None | Some(WaitOutcome::Granted) => break Ok(()),
+                Some(WaitOutcome::Deadlock) => break Err(Error::Deadlock),
+                Some(WaitOutcome::Pending) => {}
             }
             // The thread that stops the database takes the mutex of the waits afterwards, and wakes us.
             if let Err(stopped) = self.poison.check() {
@@ -323,7 +324,7 @@ impl LockSystem {
     /// What a holder waits for, in tests.
     #[cfg(test)]
     pub(crate) fn is_waiting(&self, holder: &Holder) -> bool {
-        self.waits.lock().outcome(holder.owner) == Some(Outcome::Pending)
+        self.waits.lock().outcome(holder.owner) == Some(WaitOutcome::Pending)
     }
 
     /// Who waits for whom, in tests.

@@ -5,8 +5,9 @@
 //! 1. A waiter waits for all ahead of it in its queue and for every holder that excludes its mode: these are its edges
 //!    in the wait-for graph, exactly what keeps it from being granted. The front of a free row has none: it runs soon.
 //! 2. The search does not walk a queue. Those ahead wait in the same queue, so they lead only to its holders: the one
-//!    edge to the predecessor, which stands for all of them, is taken together with its way on (`Queue::mode_up_to`).
-//!    What remains are edges to holders, and the question whether the one searched for is itself ahead in the queue.
+//!    edge to the predecessor, which stands for all of them, is taken together with its way on
+//!    (`RowQueue::mode_up_to`). What remains are edges to holders, and the question whether the one searched for is
+//!    itself ahead in the queue.
 //! 3. A cycle closes when a transaction that is waited for begins to wait, or when one that waits comes to hold a lock
 //!    that others wait for already (its implicit lock is made explicit). After either a cycle is searched for through
 //!    that transaction: every new cycle goes through it. A transaction that none waits for needs no search.
@@ -20,8 +21,8 @@
 
 use super::deadlock;
 use super::holder::{Holder, LockMode, OwnerId};
-use super::queue::{Granted, Queue};
-use super::system::Outcome;
+use super::queue::{Granted, RowQueue};
+use super::system::WaitOutcome;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Mutex, MutexGuard};
 use std::collections::{HashMap, HashSet};
@@ -47,7 +48,7 @@ enum Request {
 struct Waiter {
     holder: Arc<Holder>,
     request: Request,
-    outcome: Outcome,
+    outcome: WaitOutcome,
 }
 
 /// The waits, locked when they are first asked for. Declared before a shard's guard, it is dropped after it (rule 6).
@@ -75,7 +76,7 @@ impl<'w> WaitsGuard<'w> {
 pub(crate) struct Waits {
     /// Every transaction that waits or has not yet looked at how its wait ended.
     waiters: HashMap<OwnerId, Waiter>,
-    queues: Vec<Queue>,
+    queues: Vec<RowQueue>,
     free_queues: Vec<u32>,
     /// In how many queues a transaction is a holder.
     holds: HashMap<OwnerId, u32>,
@@ -94,7 +95,7 @@ impl Waits {
         for owner in granted.owners() {
             *self.holds.entry(owner).or_default() += 1;
         }
-        let queue = Queue::new(granted);
+        let queue = RowQueue::new(granted);
         match self.free_queues.pop() {
             Some(at) => {
                 self.queues[at as usize] = queue;
@@ -156,7 +157,8 @@ impl Waits {
         true
     }
 
-    /// As [`Waits::grant`], unless [`Queue::must_wait`]. (At once: a front takes its turn with no shard's mutex held.)
+    /// As [`Waits::grant`], unless [`RowQueue::must_wait`]. (At once: a front takes its turn with no shard's mutex
+    /// held.)
     pub(crate) fn try_grant(&mut self, at: u32, owner: OwnerId, mode: LockMode) -> Option<bool> {
         let free = !self.queues[at as usize].must_wait(owner, mode);
         free.then(|| self.grant(at, owner, mode))
@@ -186,7 +188,7 @@ impl Waits {
             if new {
                 *self.holds.entry(owner).or_default() += 1;
             }
-            self.finish(owner, Outcome::Granted);
+            self.finish(owner, WaitOutcome::Granted);
         }
     }
 
@@ -207,11 +209,11 @@ impl Waits {
     }
 
     fn begin(&mut self, me: &Arc<Holder>, request: Request) {
-        let waiter = Waiter { holder: Arc::clone(me), request, outcome: Outcome::Pending };
+        let waiter = Waiter { holder: Arc::clone(me), request, outcome: WaitOutcome::Pending };
         self.waiters.insert(me.owner, waiter);
     }
 
-    fn finish(&mut self, owner: OwnerId, outcome: Outcome) {
+    fn finish(&mut self, owner: OwnerId, outcome: WaitOutcome) {
         if let Some(waiter) = self.waiters.get_mut(&owner) {
             (waiter.request, waiter.outcome) = (Request::None, outcome);
             waiter.holder.wake.notify_one();
@@ -225,13 +227,13 @@ impl Waits {
                 && blockers.remove(&owner)
                 && blockers.is_empty()
             {
-                self.finish(waiter, Outcome::Granted);
+                self.finish(waiter, WaitOutcome::Granted);
             }
         }
     }
 
     /// How the wait of `owner` stands after it has taken its row, if that is free and it is its turn.
-    pub(crate) fn take_turn(&mut self, owner: OwnerId) -> Option<Outcome> {
+    pub(crate) fn take_turn(&mut self, owner: OwnerId) -> Option<WaitOutcome> {
         if let Request::Row { queue, ticket, .. } = self.waiters.get(&owner)?.request
             && self.queues[queue as usize].is_front(ticket)
         {
@@ -241,13 +243,13 @@ impl Waits {
     }
 
     /// How the wait of `owner` stands.
-    pub(crate) fn outcome(&self, owner: OwnerId) -> Option<Outcome> {
+    pub(crate) fn outcome(&self, owner: OwnerId) -> Option<WaitOutcome> {
         self.waiters.get(&owner).map(|waiter| waiter.outcome)
     }
 
     /// How many wait.
     pub(crate) fn pending(&self) -> u64 {
-        self.waiters.values().filter(|waiter| waiter.outcome == Outcome::Pending).count() as u64
+        self.waiters.values().filter(|waiter| waiter.outcome == WaitOutcome::Pending).count() as u64
     }
 
     /// Withdraws the request of `owner`, if it still waits.
@@ -277,12 +279,12 @@ impl Waits {
         self.leave(owner);
         self.waiters.remove(&owner);
         if self.waiters.is_empty() {
-            self.give_memory_back();
+            self.release_memory();
         }
     }
 
-    /// Gives memory back after many have waited.
-    fn give_memory_back(&mut self) {
+    /// Releases memory after many have waited.
+    fn release_memory(&mut self) {
         const KEPT: usize = 64;
         self.waiters.shrink_to(KEPT);
         self.holds.shrink_to(KEPT);
@@ -335,7 +337,7 @@ impl Waits {
         let weight = |member| self.waiters.get(&member).map_or(u64::MAX, |waiter| waiter.holder.weight.load(Relaxed));
         let victim = deadlock::choose_victim(&cycle?, weight)?;
         self.leave(victim);
-        self.finish(victim, Outcome::Deadlock);
+        self.finish(victim, WaitOutcome::Deadlock);
         Some(victim)
     }
 

@@ -1,39 +1,39 @@
 //! Undo streams in which transactions have ended that are not purged: what purge chooses from.
 //!
 //! Rules
-//! 1. A stream is here at most once; whoever takes it out works on it alone.
+//! 1. A stream is here at most once; a thread that takes it out works on it alone.
 //! 2. A transaction that ends puts its stream down at the place of its thread, where it meets no other. Purge gathers
 //!    what lies there before it chooses, once a step.
 
 use crate::sync::Mutex;
-use crate::sync::spread::Spread;
+use crate::sync::sharded::Sharded;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// The number of a stream's oldest ended transaction, and the stream's.
-pub(crate) type Entry = (u64, usize);
+pub(crate) type EndedStream = (u64, usize);
 
 /// See the file's head.
 #[derive(Debug, Default)]
-pub(crate) struct Ended {
-    put: Spread<Mutex<Vec<Entry>>>,
+pub(crate) struct EndedTxns {
+    put: Sharded<Mutex<Vec<EndedStream>>>,
     /// The smallest number first.
-    gathered: Mutex<BinaryHeap<Reverse<Entry>>>,
+    gathered: Mutex<BinaryHeap<Reverse<EndedStream>>>,
 }
 
-impl Ended {
+impl EndedTxns {
     /// These, as gathered.
-    pub(crate) fn new(entries: Vec<Entry>) -> Ended {
-        Ended { gathered: Mutex::new(entries.into_iter().map(Reverse).collect()), ..Ended::default() }
+    pub(crate) fn new(entries: Vec<EndedStream>) -> EndedTxns {
+        EndedTxns { gathered: Mutex::new(entries.into_iter().map(Reverse).collect()), ..EndedTxns::default() }
     }
 
     /// From a transaction that ends.
-    pub(crate) fn put(&self, entry: Entry) {
-        self.put.own().lock().push(entry);
+    pub(crate) fn put(&self, entry: EndedStream) {
+        self.put.local().lock().push(entry);
     }
 
     /// From purge: to be taken again at once.
-    pub(crate) fn put_back(&self, entry: Entry) {
+    pub(crate) fn put_back(&self, entry: EndedStream) {
         self.gathered.lock().push(Reverse(entry));
     }
 
@@ -45,7 +45,7 @@ impl Ended {
     }
 
     /// The stream with the smallest number, if that is below `limit`.
-    pub(crate) fn take(&self, limit: u64) -> Option<Entry> {
+    pub(crate) fn take(&self, limit: u64) -> Option<EndedStream> {
         let mut gathered = self.gathered.lock();
         let Reverse((number, _)) = gathered.peek()?;
         if *number < limit { gathered.pop().map(|Reverse(entry)| entry) } else { None }
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn what_any_thread_put_is_taken_by_number() {
-        let ended = Ended::new(vec![(30, 3)]);
+        let ended = EndedTxns::new(vec![(30, 3)]);
         std::thread::scope(|scope| {
             for n in [5, 4, 1] {
                 let ended = &ended;

@@ -34,13 +34,13 @@ pub struct PurgeState {
     /// Transactions whose undo is not purged.
     pub history_list_length: u64,
     /// Undo records of transactions that have begun and ended since the opening and are not purged.
-    pub unpurged_records: u64,
+    pub purge_pending_records: u64,
     /// Bytes of the data file that undo pages take.
     pub undo_bytes: u64,
     /// For how long the oldest open snapshot has been open; zero if none is.
     pub oldest_view_age: Duration,
     /// Undo records skipped, streams and rollbacks abandoned, because of damaged pages.
-    pub set_aside: u64,
+    pub skipped: u64,
     /// The last of the errors that caused it, 16 at most.
     pub damage: Vec<String>,
 }
@@ -56,18 +56,18 @@ const OLD_VIEW: Duration = Duration::from_secs(1);
 pub struct PurgeWatch {
     told_history: u64,
     told_undo_bytes: u64,
-    told_set_aside: u64,
+    reported_skipped: u64,
 }
 
 impl PurgeWatch {
     /// The warning to be given now, in a line; `None` if there is none.
     pub fn look(&mut self, state: &PurgeState) -> Option<String> {
-        if state.set_aside > self.told_set_aside {
-            self.told_set_aside = state.set_aside;
+        if state.skipped > self.reported_skipped {
+            self.reported_skipped = state.skipped;
             let last = state.damage.last().map_or("", String::as_str);
             return Some(format!(
                 "{} undo records, streams or transactions are skipped because of damage: {last}",
-                state.set_aside
+                state.skipped
             ));
         }
         let (history, undo_bytes) = (state.history_list_length, state.undo_bytes);
@@ -92,19 +92,19 @@ impl PurgeWatch {
 
 /// The last errors that purge passed over.
 #[derive(Debug, Default)]
-pub(crate) struct Damage(Mutex<VecDeque<String>>);
+pub(crate) struct PurgeDamage(Mutex<VecDeque<String>>);
 
 /// Errors remembered.
-const MOST_ERRORS: usize = 16;
+const MAX_ERRORS: usize = 16;
 
-impl Damage {
+impl PurgeDamage {
     pub(crate) fn note(&self, error: &Error) {
         let mut errors = self.0.lock();
         let text = error.to_string();
         if errors.contains(&text) {
             return;
         }
-        if errors.len() == MOST_ERRORS {
+        if errors.len() == MAX_ERRORS {
             errors.pop_front();
         }
         errors.push_back(text);
@@ -118,17 +118,17 @@ impl TxnSystem {
         let stats = &self.stats;
         let state = PurgeState {
             history_list_length: self.history_list_length(),
-            unpurged_records: self.unpurged_records.get(),
+            purge_pending_records: self.purge_pending_records.get(),
             undo_bytes: u64::from(pages) * self.ctx.pool.page_bytes() as u64,
             oldest_view_age: Duration::from_millis(self.oldest_view_age_ms()),
-            set_aside: stats.purge_records_set_aside.get()
-                + stats.purge_streams_set_aside.get()
-                + stats.rollbacks_set_aside.get(),
+            skipped: stats.purge_records_skipped.get()
+                + stats.purge_streams_skipped.get()
+                + stats.rollbacks_skipped.get(),
             damage: self.purge_damage.0.lock().iter().cloned().collect(),
         };
         stats.history_list_length.set(state.history_list_length);
         stats.undo_bytes.set(state.undo_bytes);
-        stats.unpurged_records.set(state.unpurged_records);
+        stats.purge_pending_records.set(state.purge_pending_records);
         stats.oldest_view_age_s.set(state.oldest_view_age.as_secs());
         state
     }
@@ -203,10 +203,10 @@ mod tests {
     #[test]
     fn damage_is_told_when_there_is_more() {
         let mut watch = PurgeWatch::default();
-        let mut state = PurgeState { set_aside: 1, damage: vec!["page 7 is bad".to_string()], ..PurgeState::default() };
+        let mut state = PurgeState { skipped: 1, damage: vec!["page 7 is bad".to_string()], ..PurgeState::default() };
         assert!(watch.look(&state).unwrap().ends_with("page 7 is bad"));
         assert_eq!(watch.look(&state), None);
-        state.set_aside = 2;
+        state.skipped = 2;
         assert!(watch.look(&state).is_some());
     }
 }

@@ -7,7 +7,7 @@
 //! Rules
 //! 1. What each stream holds is purged in the order it was written, by one thread at a time: the thread that pops the
 //!    stream from `ended` owns its front until it puts it back. Streams are independent, several threads purge several
-//!    of them side by side, those with the smallest numbers first.
+//!    of them concurrently, those with the smallest numbers first.
 //! 2. The purge view only advances, and only when no thread purges by it: a thread that purges holds it shared for a
 //!    step, as does a thread that must keep it still (rollback). So all threads purge by one view, and a version walk,
 //!    which ends at the first version that view sees, meets no record that another thread may purge.
@@ -20,10 +20,10 @@
 //! 5. An overflow chain goes with the version that had it: with the Update record that replaced it, or with the removed
 //!    row.
 //! 6. Every step may be repeated: after a crash purge starts again at the front of each stream, at the first
-//!    transaction that was not known to be done when pages were last given back.
-//! 7. Damage does not stop the rest of purge. A record whose pages cannot be read is set aside: counted, reported, and
+//!    transaction that was not known to be done when pages were last freed.
+//! 7. Damage does not stop the rest of purge. A record whose pages cannot be read is skipped: counted, reported, and
 //!    passed over, so that what it should have removed stays (delete-marked, invisible). A stream whose own pages
-//!    cannot be read is set aside as a whole: what is behind the damage stays, and the stream is not bound again. When
+//!    cannot be read is skipped as a whole: what is behind the damage stays, and the stream is not bound again. When
 //!    the device fails to read, the rest of the step is tried once more first: a read may succeed then.
 //!
 //! Crash: a half-freed chain is found again by the undo record, which is kept until its whole transaction is purged.
@@ -39,6 +39,6 @@ mod lag;
 mod record;
 mod steps;
 
-pub(crate) use ended::Ended;
-pub(crate) use lag::Damage;
+pub(crate) use ended::EndedTxns;
+pub(crate) use lag::PurgeDamage;
 pub use lag::{LagLimits, PurgeState, PurgeWatch};

@@ -7,11 +7,11 @@ use crate::page::header;
 use crate::page::node::LeafChange;
 use crate::txn::overflow::{self, OwnedChain};
 use crate::txn::read::{EntryOf, Histories, ReadView, StoredRow};
-use crate::txn::stored::{EntryValue, OverflowRef, RowHeader};
+use crate::txn::row_format::{EntryValue, OverflowRef, RowHeader};
 use crate::txn::system::TxnSystem;
-use crate::txn::undo::record::{Change, FREEING, next_entry};
-use crate::txn::undo::{Place, mark, pointer_to};
-use crate::txn::write::{Attempt, Stop};
+use crate::txn::undo::record::{FREEING, UndoChange, next_entry};
+use crate::txn::undo::{UndoPlace, mark, pointer_to};
+use crate::txn::write::{Attempt, Blocked};
 use crate::types::{Lsn, PageNo, TxnId};
 
 /// One record being purged.
@@ -21,12 +21,12 @@ pub(super) struct Purge<'a> {
     pub(super) histories: &'a mut Histories,
     pub(super) row: StoredRow<'a>,
     /// Where the record is.
-    pub(super) place: Place,
+    pub(super) place: UndoPlace,
 }
 
 impl Purge<'_> {
     /// Removes what the version before an update left behind.
-    pub(super) fn update(&mut self, change: &Change<'_>, entries_changed: bool) -> Result<()> {
+    pub(super) fn update(&mut self, change: &UndoChange<'_>, entries_changed: bool) -> Result<()> {
         if let Some(entries) = change.entries {
             self.moved_entries(entries)?;
         } else if entries_changed {
@@ -40,7 +40,7 @@ impl Purge<'_> {
     }
 
     /// Removes a deleted row, if it was not inserted again.
-    pub(super) fn delete(&mut self, change: &Change<'_>) -> Result<()> {
+    pub(super) fn delete(&mut self, change: &UndoChange<'_>) -> Result<()> {
         let mut row = Vec::new();
         let Some(header) = self.row.newest(&mut row)? else { return Ok(()) };
         if !self.is_ours(&header) {
@@ -115,7 +115,9 @@ impl Purge<'_> {
     /// entry anew changes its row first. An entry that no version needs is delete-marked, or not there.
     fn remove_unread(&mut self, i: usize, entry: &[u8]) -> Result<bool> {
         let (ctx, changes, tree) = (self.row.ctx, &self.system.changes, self.row.table.index(i));
-        let Some(watch) = tree.absent_leaf(ctx, entry)?.and_then(|leaf| changes.watch(&leaf)) else { return Ok(false) };
+        let Some(watch) = tree.non_resident_leaf(ctx, entry)?.and_then(|leaf| changes.watch(&leaf)) else {
+            return Ok(false);
+        };
         let of = EntryOf { row: self.row, i, entry, purge_view: self.view };
         if of.is_needed(self.histories)? {
             return Ok(true);
@@ -123,10 +125,10 @@ impl Purge<'_> {
         let pending = PendingChange { change: LeafChange::Remove { key: entry }, trx_id: TxnId(0) };
         loop {
             let mut mtr = ctx.mtr()?;
-            let Some(leaf) = tree.absent_leaf_in(&mut mtr, entry)? else { return Ok(false) };
+            let Some(leaf) = tree.non_resident_leaf_in(&mut mtr, entry)? else { return Ok(false) };
             match changes.add_if_watched(mtr, &leaf, &pending, &watch)? {
                 Added::Done => return Ok(true),
-                lack @ Added::TooFull(_) => changes.settle(&lack).map(drop)?,
+                lack @ Added::TooFull(_) => changes.make_room_for_added(&lack).map(drop)?,
                 _ => return Ok(false),
             }
         }
@@ -154,11 +156,11 @@ impl Purge<'_> {
                     }
                     return Ok(true);
                 }
-                Err(Stop::Load(page)) => {
+                Err(Blocked::Load(page)) => {
                     mtr.abandon();
                     self.row.ctx.pool.load(page)?;
                 }
-                Err(Stop::Fail(error)) => return Err(error),
+                Err(Blocked::Fail(error)) => return Err(error),
                 Err(stop) => return Err(Error::Corrupt(format!("purge was stopped by {stop:?}"))),
             }
         }
@@ -173,7 +175,7 @@ impl Purge<'_> {
         }
         let before = leaf.used_bytes(mtr);
         if header.is_overflow() {
-            let page = mtr.try_fix_x(self.place.page).ok_or(Stop::Load(self.place.page))?;
+            let page = mtr.try_fix_x(self.place.page).ok_or(Blocked::Load(self.place.page))?;
             leaf.remove(mtr, slot);
             mark(mtr, page, self.place, FREEING);
         } else {
@@ -182,7 +184,7 @@ impl Purge<'_> {
         Ok(Some(leaf.underfull(mtr, before)))
     }
 
-    pub(super) fn free_chain(&self, change: &Change<'_>) -> Result<()> {
+    pub(super) fn free_chain(&self, change: &UndoChange<'_>) -> Result<()> {
         let Some(OverflowRef { first, stamp, .. }) = change.old_overflow()? else { return Ok(()) };
         let chain = OwnedChain { record: self.place, first_page_at: change.first_page_at, first, stamp };
         overflow::free(self.system, chain, FREEING)

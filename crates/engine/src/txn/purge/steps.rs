@@ -2,18 +2,18 @@
 
 use super::record::Purge;
 use crate::error::{Error, Result};
-use crate::space::reserve::{self, Purpose};
+use crate::space::reserve::{self, SpacePriority};
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use crate::txn::read::{Histories, ReadView, StoredRow};
 use crate::txn::system::TxnSystem;
-use crate::txn::undo::record::Kind;
-use crate::txn::undo::{OwnedRecord, Place, RECORDS_AT, StreamFront, number_at, scan_page};
+use crate::txn::undo::record::UndoKind;
+use crate::txn::undo::{OwnedRecord, RECORDS_AT, StreamFront, UndoPlace, number_at, scan_page};
 use crate::types::PageNo;
 
 /// In `ended`: the number of the stream's oldest transaction has to be read first. No transaction has it.
 const UNREAD: u64 = 0;
 
-/// How long a stream must have been free to be given back, in milliseconds.
+/// How long a stream must have been free to be freed, in milliseconds.
 const STREAMS_IDLE_MS: u64 = 1000;
 
 /// What becomes of a stream after a step.
@@ -45,7 +45,7 @@ impl TxnSystem {
     /// # Errors
     /// Any error but damage; the step may be tried again.
     pub fn purge_step(&self, max_records: usize) -> Result<usize> {
-        let _entitled = reserve::entitle(Purpose::Cleaning);
+        let _entitled = reserve::entitle(SpacePriority::Cleaning);
         match self.purge_by_view(max_records)? {
             0 => {
                 self.advance_purge_view();
@@ -55,14 +55,14 @@ impl TxnSystem {
         }
     }
 
-    /// A step of one of the threads. The first of them gives idle streams back as well, however much there is to purge.
+    /// A step of one of the threads. The first of them frees idle streams as well, however much there is to purge.
     ///
     /// # Errors
     /// As [`TxnSystem::purge_step`].
     pub fn purge_round(&self, max_records: usize, is_first: bool) -> Result<usize> {
         let done = self.purge_step(max_records)?;
         if is_first {
-            self.give_back_streams_step()?;
+            self.free_idle_streams_step()?;
         }
         Ok(done)
     }
@@ -96,7 +96,7 @@ impl TxnSystem {
             let Some(mut front) = self.undo.take_front(stream) else {
                 // The entry stands for one transaction at least.
                 let error = Error::Corrupt(format!("undo stream {stream} is unknown to purge"));
-                self.set_stream_aside(stream, || 1, &error);
+                self.skip_stream(stream, || 1, &error);
                 continue;
             };
             let budget = max_records - done;
@@ -113,7 +113,7 @@ impl TxnSystem {
                     }
                 }
                 Err(error) if error.is_damage() => {
-                    self.set_stream_aside(stream, || front.pending.load(Acquire), &error);
+                    self.skip_stream(stream, || front.pending.load(Acquire), &error);
                 }
                 Err(error) => {
                     self.put_back(front, number);
@@ -148,18 +148,18 @@ impl TxnSystem {
         self.ended.put_back((number, stream));
     }
 
-    /// Gives back undo streams left over from a peak of writers, if a second has passed since the last time. Returns
+    /// Frees undo streams left over from a peak of writers, if a second has passed since the last time. Returns
     /// how many.
     ///
     /// # Errors
     /// As [`TxnSystem::purge_step`].
-    pub fn give_back_streams_step(&self) -> Result<usize> {
+    pub fn free_idle_streams_step(&self) -> Result<usize> {
         let (now, last) = (self.now_ms(), self.streams_looked_at_ms.load(Relaxed));
         if now < last + STREAMS_IDLE_MS {
             return Ok(0);
         }
         self.streams_looked_at_ms.store(now, Relaxed);
-        self.undo.give_back_idle(|error| self.note_stream_set_aside(error))
+        self.undo.free_idle(|error| self.note_stream_skipped(error))
     }
 
     /// Stops purge while the guard lives.
@@ -186,7 +186,7 @@ impl TxnSystem {
         let purged = self.collect(front, budget, &mut work).and_then(|(looked_at, ended)| {
             work.iter().try_for_each(|record| match self.purge_record(by, record) {
                 Err(error) if error.is_damage() && (tries == Tries::Last || !error.is_failed_read()) => {
-                    self.set_record_aside(&error);
+                    self.skip_record(&error);
                     Ok(())
                 }
                 purged => purged,
@@ -197,7 +197,7 @@ impl TxnSystem {
             Ok((looked_at, _)) => {
                 self.stats.purged_records.add(*looked_at as u64);
                 if front.uncounted == 0 {
-                    self.unpurged_records.sub(*looked_at as u64);
+                    self.purge_pending_records.sub(*looked_at as u64);
                 }
             }
             Err(_) => (front.at, front.inside) = before,
@@ -211,14 +211,14 @@ impl TxnSystem {
         loop {
             let (page, mut inside, mut ended) = (front.at.page, front.inside, false);
             let (offset, next) = scan_page(&self.ctx, front.at, |offset, record, bytes| {
-                ended = inside && record.kind == Kind::Header;
+                ended = inside && record.kind == UndoKind::Header;
                 if ended || looked_at >= budget {
                     return Ok(false);
                 }
-                inside |= record.kind == Kind::Header;
+                inside |= record.kind == UndoKind::Header;
                 looked_at += 1;
                 if record.needs_purge() {
-                    work.push(OwnedRecord { place: Place { page, offset }, bytes: bytes.to_vec() });
+                    work.push(OwnedRecord { place: UndoPlace { page, offset }, bytes: bytes.to_vec() });
                 }
                 Ok(true)
             })?;
@@ -229,11 +229,11 @@ impl TxnSystem {
             if next == PageNo(0) {
                 return Ok((looked_at, true));
             }
-            front.at = Place { page: next, offset: RECORDS_AT };
+            front.at = UndoPlace { page: next, offset: RECORDS_AT };
         }
     }
 
-    /// Counts a transaction as purged, gives pages back, and hands the stream on. As long as `pending` counts the
+    /// Counts a transaction as purged, frees pages, and hands the stream on. As long as `pending` counts the
     /// transaction no other thread puts the stream into `ended`; so the front is put back before `pending` is lowered.
     fn end_of_transaction(&self, mut front: StreamFront) {
         let (stream, pending) = (front.number, front.pending.clone());
@@ -244,7 +244,7 @@ impl TxnSystem {
         if let Err(error) = self.undo.free_front(&mut front) {
             // The pages wait for the next transaction to be purged, or for the next opening.
             match error.is_damage() {
-                true => self.set_record_aside(&error),
+                true => self.skip_record(&error),
                 false => self.stats.purge_retries.inc(),
             }
         }
@@ -255,22 +255,22 @@ impl TxnSystem {
     }
 
     /// Passes over a record whose pages cannot be read.
-    fn set_record_aside(&self, error: &Error) {
-        self.stats.purge_records_set_aside.inc();
+    fn skip_record(&self, error: &Error) {
+        self.stats.purge_records_skipped.inc();
         self.purge_damage.note(error);
     }
 
     /// Takes a stream whose own pages cannot be read out of purge for good, with the `lost` transactions in it. Its
     /// front is dropped.
-    fn set_stream_aside(&self, stream: usize, lost: impl FnOnce() -> u64, error: &Error) {
-        self.undo.set_aside(stream);
+    fn skip_stream(&self, stream: usize, lost: impl FnOnce() -> u64, error: &Error) {
+        self.undo.mark_unusable(stream);
         // Asked afterwards: no transaction that ends from now on is counted.
         self.history.sub(lost());
-        self.note_stream_set_aside(error);
+        self.note_stream_skipped(error);
     }
 
-    fn note_stream_set_aside(&self, error: &Error) {
-        self.stats.purge_streams_set_aside.inc();
+    fn note_stream_skipped(&self, error: &Error) {
+        self.stats.purge_streams_skipped.inc();
         self.purge_damage.note(error);
     }
 
@@ -283,7 +283,7 @@ impl TxnSystem {
         let mut purge = Purge { system: self, view, histories, row, place: owned.place };
         match record.kind {
             _ if record.freeing => purge.free_chain(&change),
-            Kind::Delete => purge.delete(&change),
+            UndoKind::Delete => purge.delete(&change),
             _ => purge.update(&change, record.entries_changed()),
         }
     }

@@ -1,4 +1,4 @@
-//! What rows with many versions have as entries, remembered from one question to the next (`entry_needed.rs`).
+//! What rows with many versions have as entries, remembered from one question to the next (`entry_visibility.rs`).
 //!
 //! Rules
 //! 1. The history of a row in an index has the entry of every version from the newest that was asked from down to the
@@ -11,7 +11,7 @@
 //! 4. An entry is its hash, keyed by chance. If two collide, an entry that nothing needs may stay, delete-marked.
 
 use super::view::ReadView;
-use crate::txn::stored::RowHeader;
+use crate::txn::row_format::RowHeader;
 use crate::types::IndexId;
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};

@@ -1,15 +1,15 @@
 //! Reading one row: by the snapshot, the newest version with a lock, or the newest version as it is.
 
-use super::versions::{Sight, StoredRow, resolve};
+use super::versions::{StoredRow, Visibility, resolve};
 use crate::btree::Seek;
 use crate::error::Result;
 use crate::txn::lock::{LockMode, RowName};
 use crate::txn::options::Isolation;
+use crate::txn::row_format::{ROW_HEADER_BYTES, RowHeader};
 use crate::txn::row_op::RowOp;
-use crate::txn::stored::{ROW_HEADER_BYTES, RowHeader};
 use crate::txn::system::TxnSystem;
 use crate::txn::transaction::Txn;
-use crate::txn::write::{Attempt, Stop, claim};
+use crate::txn::write::{Attempt, Blocked, check_lockable};
 
 impl RowOp<'_> {
     /// Reads the row into `out` (replacing it): as the transaction's level says, or the newest version with a lock.
@@ -32,10 +32,10 @@ impl RowOp<'_> {
         let walk = match txn.isolation {
             Isolation::RepeatableRead => {
                 let own = txn.id;
-                row.visible(Sight { view: &txn.open_view(system).view, own }, out)
+                row.visible(Visibility { view: &txn.open_view(system).view, own }, out)
             }
             Isolation::ReadUncommitted => return row.uncommitted(out),
-            _ => row.visible(Sight { view: &system.open_view(txn.shard).view, own: txn.id }, out),
+            _ => row.visible(Visibility { view: &system.open_view(txn.shard).view, own: txn.id }, out),
         };
         Ok(walk?.exists)
     }
@@ -47,7 +47,7 @@ impl RowOp<'_> {
             match self.try_lock(mode, out) {
                 Ok(Some(header)) => break header,
                 Ok(None) => return Ok(false),
-                Err(stop) => self.settle(stop)?,
+                Err(blocked) => self.unblock(blocked)?,
             }
         };
         resolve(&self.system.ctx, &header, out)?;
@@ -81,9 +81,9 @@ pub(super) fn lock_latched_row(
     header: &RowHeader,
     mode: LockMode,
 ) -> Attempt<()> {
-    claim(system, txn, row, header, mode)?;
+    check_lockable(system, txn, row, header, mode)?;
     if txn.wrote(header) || header.is_delete_marked() || system.locks.try_lock_row(&txn.holder, row, mode) {
         return Ok(());
     }
-    Err(Stop::WaitRow { index: row.index, mode, implicit: None })
+    Err(Blocked::WaitRow { index: row.index, mode, implicit: None })
 }

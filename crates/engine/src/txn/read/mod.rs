@@ -5,20 +5,20 @@
 //! | `view.rs`, `views.rs` | what a snapshot sees; which snapshots there are |
 //! | `get.rs` | one row: by the snapshot, or the newest version with a lock |
 //! | `versions.rs` | a row's newest version, and the way back to the visible one |
-//! | `scan.rs`, `scan_batch.rs`, `scan_seen.rs` | cursors over rows and entries |
-//! | `entry_needed.rs`, `entry_history.rs` | which entries the versions of a row still need |
+//! | `scan.rs`, `scan_batch.rs`, `visible_entries.rs` | cursors over rows and entries |
+//! | `entry_visibility.rs`, `entry_history.rs` | which entries the versions of a row still need |
 
 mod entry_history;
-mod entry_needed;
+mod entry_visibility;
 mod get;
+mod row_prefetcher;
 mod scan;
-mod scan_ahead;
 mod scan_batch;
 mod scan_in_place;
-mod scan_seen;
 mod versions;
 mod view;
 mod views;
+mod visible_entries;
 
 use super::{active, atomic};
 
@@ -26,9 +26,9 @@ use super::{active, atomic};
 mod view_test;
 
 pub(crate) use entry_history::Histories;
-pub(crate) use entry_needed::{EntryOf, OwnVersions, Version};
+pub(crate) use entry_visibility::{EntryOf, OwnVersions, Version};
 pub use scan::{Cursor, ScanOptions};
-pub use scan_in_place::Look;
+pub use scan_in_place::RowVisitor;
 pub(crate) use versions::{StoredRow, resolve};
 pub(crate) use view::{ReadView, ViewHandle};
 pub(crate) use views::Views;

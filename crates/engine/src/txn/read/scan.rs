@@ -12,33 +12,33 @@
 //! 5. While pages are missing from the pool, the rows of a batch of entries, and the next leaves of a scan, are read
 //!    ahead: as many as its limit lets expect, else more and more. A scan with a limit names its leaves before it reads
 //!    the first: by what other scans of the tree have met.
-//! 6. The leaves of the next few rows of a batch of entries are looked for before the rows are ([`RowsAhead`]).
+//! 6. The leaves of the next few rows of a batch of entries are looked for before the rows are ([`RowPrefetcher`]).
 //! 7. Batches start small and grow to a leaf. Those of locking scans stay small: their rows are locked before they are
 //!    asked for.
 
-use super::scan_ahead::RowsAhead;
-use super::scan_batch::{Batch, Fill, Item, ItemKind, Position};
-use super::scan_seen::{LONG_WALK, SeenRows};
-use super::versions::{Sight, StoredRow, Walk, visible_version};
+use super::row_prefetcher::RowPrefetcher;
+use super::scan_batch::{Fill, Item, ItemKind, RowBatch, ScanPosition};
+use super::versions::{StoredRow, VersionWalk, Visibility, visible_version};
 use super::view::ViewHandle;
-use crate::btree::{BTree, most_leaves_ahead};
+use super::visible_entries::{LONG_WALK, VisibleEntryCache};
+use crate::btree::{BTree, max_leaves_ahead};
 use crate::error::{Error, Result};
 use crate::txn::lock::LockMode;
 use crate::txn::options::Isolation;
 use crate::txn::overflow;
+use crate::txn::row_format::{OverflowRef, RowHeader};
 use crate::txn::row_op::RowOp;
-use crate::txn::stored::{OverflowRef, RowHeader};
 use crate::txn::system::TxnSystem;
 use crate::txn::table_trees::TableTrees;
 use crate::txn::transaction::Txn;
-use crate::txn::write::settle;
+use crate::txn::write::unblock;
 use crate::types::PageNo;
 use std::ops::{Bound, Range};
 use std::sync::Arc;
 
 const FIRST_BATCH: usize = 4;
 const FIRST_LOCKING_BATCH: usize = 1;
-const LARGEST_LOCKING_BATCH: usize = 16;
+const MAX_LOCKING_BATCH: usize = 16;
 
 #[derive(Clone, Copy, Debug)]
 pub struct ScanOptions<'k> {
@@ -74,7 +74,7 @@ impl Default for ScanOptions<'_> {
 
 /// Which versions of rows a scan delivers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sees {
+pub(crate) enum ReadMode {
     /// Those that its view sees.
     Snapshot,
     /// The newest, locked.
@@ -93,12 +93,12 @@ enum Payload {
 pub struct Cursor {
     pub(super) table: Arc<dyn TableTrees>,
     pub(super) index: Option<usize>,
-    pub(super) sees: Sees,
+    pub(super) read_mode: ReadMode,
     txn_serial: u64,
     /// Of a snapshot scan under READ COMMITTED.
     pub(super) view: Option<ViewHandle>,
-    pub(super) position: Position,
-    pub(super) batch: Batch,
+    pub(super) position: ScanPosition,
+    pub(super) batch: RowBatch,
     pub(super) batch_limit: usize,
     pub(super) remaining: usize,
     is_limited: bool,
@@ -111,8 +111,8 @@ pub struct Cursor {
     ahead: usize,
     row: Vec<u8>,
     entry: Vec<u8>,
-    seen: SeenRows,
-    rows_ahead: RowsAhead,
+    seen: VisibleEntryCache,
+    rows_ahead: RowPrefetcher,
     key: Range<usize>,
     /// Start of the row's key in `key`.
     prefix_bytes: usize,
@@ -128,30 +128,30 @@ impl TxnSystem {
         txn.check_active()?;
         let lock = txn.lock_of_read(options.lock);
         let mut view = None;
-        let sees = match txn.isolation {
+        let read_mode = match txn.isolation {
             _ if lock != LockMode::None => {
                 txn.prepare_locking_read(self)?;
-                Sees::Locked(lock)
+                ReadMode::Locked(lock)
             }
-            Isolation::ReadUncommitted => Sees::Newest,
+            Isolation::ReadUncommitted => ReadMode::Newest,
             Isolation::RepeatableRead => {
                 txn.open_view(self);
-                Sees::Snapshot
+                ReadMode::Snapshot
             }
             Isolation::ReadCommitted | Isolation::Serializable => {
                 view = Some(self.open_view(txn.shard));
-                Sees::Snapshot
+                ReadMode::Snapshot
             }
         };
         let first = if lock == LockMode::None { FIRST_BATCH } else { FIRST_LOCKING_BATCH };
         Ok(Cursor {
             table,
             index: options.index,
-            sees,
+            read_mode,
             txn_serial: txn.serial,
             view,
-            position: Position::new(options.lower, options.upper, options.reverse),
-            batch: Batch::default(),
+            position: ScanPosition::new(options.lower, options.upper, options.reverse),
+            batch: RowBatch::default(),
             batch_limit: first,
             remaining: options.limit,
             is_limited: options.limit != usize::MAX,
@@ -161,8 +161,8 @@ impl TxnSystem {
             ahead: 0,
             row: Vec::new(),
             entry: Vec::new(),
-            seen: SeenRows::default(),
-            rows_ahead: RowsAhead::default(),
+            seen: VisibleEntryCache::default(),
+            rows_ahead: RowPrefetcher::default(),
             key: 0..0,
             prefix_bytes: 0,
             payload: Payload::InRow,
@@ -255,22 +255,22 @@ impl Cursor {
         self.expect_leaves(system);
         let tree = self.index.map_or_else(|| self.table.clustered(), |i| self.table.index(i));
         loop {
-            let sight = sight(self.sees, self.view.as_ref(), txn);
+            let visibility = visibility(self.read_mode, self.view.as_ref(), txn);
             let fill = Fill {
                 system,
                 txn,
                 tree,
                 clustered: self.index.is_none(),
-                sees: self.sees,
-                sight,
+                read_mode: self.read_mode,
+                visibility,
                 limit: self.batch_limit.min(self.remaining),
             };
-            let Err(stop) = self.position.fill(&mut self.batch, &fill) else { break };
-            settle(system, txn, tree, self.position.conflict_key(), stop)?;
+            let Err(blocked) = self.position.fill(&mut self.batch, &fill) else { break };
+            unblock(system, txn, tree, self.position.conflict_key(), blocked)?;
         }
-        self.batch_limit = match self.sees {
-            Sees::Locked(_) => (self.batch_limit * 2).min(LARGEST_LOCKING_BATCH),
-            Sees::Snapshot | Sees::Newest => self.batch_limit.saturating_mul(4),
+        self.batch_limit = match self.read_mode {
+            ReadMode::Locked(_) => (self.batch_limit * 2).min(MAX_LOCKING_BATCH),
+            ReadMode::Snapshot | ReadMode::Newest => self.batch_limit.saturating_mul(4),
         };
         self.rows_ahead.begin_batch();
         self.read_ahead(system);
@@ -293,12 +293,12 @@ impl Cursor {
         }
     }
 
-    /// Has so many leaves read ahead, unless half of them are named already.
+    /// Has this many leaves read ahead, unless half of them are named already.
     fn name_leaves(&mut self, system: &TxnSystem, expected: usize) {
-        let most = expected.min(most_leaves_ahead(system.ctx.pool.frame_count()));
-        if most > 1 && self.ahead * 2 < most {
+        let max = expected.min(max_leaves_ahead(system.ctx.pool.frame_count()));
+        if max > 1 && self.ahead * 2 < max {
             let (near, far) = (self.position.seek(), self.position.end());
-            self.ahead = self.tree().want_leaves(&system.ctx, near, far, self.position.reverse, most);
+            self.ahead = self.tree().request_leaves(&system.ctx, near, far, self.position.reverse, max);
         }
     }
 
@@ -322,7 +322,7 @@ impl Cursor {
             ItemKind::Entry { .. } | ItemKind::Row(_) => None,
         };
         let rows: Vec<PageNo> = self.batch.items.iter().skip(1).filter_map(row_ahead).collect();
-        system.ctx.pool.want(&rows);
+        system.ctx.pool.request(&rows);
     }
 
     /// Makes item `n` of the batch the current row, if there is a row for it.
@@ -350,19 +350,19 @@ impl Cursor {
         mut header: RowHeader,
         value: Range<usize>,
     ) -> Result<bool> {
-        let sight = sight(self.sees, self.view.as_ref(), txn);
-        match sight {
-            Some(sight) if !sight.sees(header.trx_id) => {
+        let visibility = visibility(self.read_mode, self.view.as_ref(), txn);
+        match visibility {
+            Some(visibility) if !visibility.sees(header.trx_id) => {
                 self.row.clear();
                 self.row.extend_from_slice(&self.batch.bytes[value]);
                 self.payload = Payload::InRow;
                 let key = &self.batch.bytes[self.key.clone()];
-                Ok(visible_version(&system.ctx, sight, key, &mut header, &mut self.row)?.exists)
+                Ok(visible_version(&system.ctx, visibility, key, &mut header, &mut self.row)?.exists)
             }
             _ if header.is_delete_marked() => Ok(false),
             _ if self.keys_only => Ok(true),
-            None if header.is_overflow() && self.sees == Sees::Newest => {
-                // Nothing keeps the overflow pages of this version: the row is read anew with what they hold.
+            None if header.is_overflow() && self.read_mode == ReadMode::Newest => {
+                // Nothing keeps the overflow pages of this version: the row is read again with what they hold.
                 self.payload = Payload::InRow;
                 let key = &self.batch.bytes[self.key.clone()];
                 StoredRow::new(&system.ctx, &*self.table, key).uncommitted(&mut self.row)
@@ -383,28 +383,30 @@ impl Cursor {
         if self.keys_only && certain {
             return Ok(true);
         }
-        let way = match self.sees {
-            Sees::Locked(_) => None,
-            Sees::Snapshot | Sees::Newest => self.rows_ahead.way(n, &self.batch, &system.ctx, self.table.clustered()),
+        let way = match self.read_mode {
+            ReadMode::Locked(_) => None,
+            ReadMode::Snapshot | ReadMode::Newest => {
+                self.rows_ahead.way(n, &self.batch, &system.ctx, self.table.clustered())
+            }
         };
         let entry = &self.batch.bytes[self.key.clone()];
         let key = &entry[self.prefix_bytes..];
         let table = &*self.table;
         let row = StoredRow { way, ..StoredRow::new(&system.ctx, table, key) };
-        let found = |exists| Walk { exists, ..Walk::default() };
-        let walk = match self.sees {
-            Sees::Snapshot => {
-                let Some(sight) = sight(self.sees, self.view.as_ref(), txn) else {
+        let found = |exists| VersionWalk { exists, ..VersionWalk::default() };
+        let walk = match self.read_mode {
+            ReadMode::Snapshot => {
+                let Some(visibility) = visibility(self.read_mode, self.view.as_ref(), txn) else {
                     return Err(Error::Usage("the cursor has lost its view".to_string()));
                 };
                 self.seen.renew(txn.undo.as_ref().map_or(0, |undo| undo.records));
                 if self.seen.rules_out(key, entry) {
                     return Ok(false);
                 }
-                row.visible(sight, &mut self.row)?
+                row.visible(visibility, &mut self.row)?
             }
-            Sees::Locked(lock) => found(RowOp { system, txn, table, key }.get_locked(lock, &mut self.row)?),
-            Sees::Newest => found(row.uncommitted(&mut self.row)?),
+            ReadMode::Locked(lock) => found(RowOp { system, txn, table, key }.get_locked(lock, &mut self.row)?),
+            ReadMode::Newest => found(row.uncommitted(&mut self.row)?),
         };
         if walk.exists && !certain {
             self.entry.clear();
@@ -418,7 +420,11 @@ impl Cursor {
 }
 
 /// What a snapshot scan sees: by a view of its own, or the transaction's.
-pub(super) fn sight<'v>(sees: Sees, own_view: Option<&'v ViewHandle>, txn: &'v Txn) -> Option<Sight<'v>> {
-    let handle = own_view.or(txn.view.as_ref()).filter(|_| sees == Sees::Snapshot)?;
-    Some(Sight { view: &handle.view, own: txn.id })
+pub(super) fn visibility<'v>(
+    read_mode: ReadMode,
+    own_view: Option<&'v ViewHandle>,
+    txn: &'v Txn,
+) -> Option<Visibility<'v>> {
+    let handle = own_view.or(txn.view.as_ref()).filter(|_| read_mode == ReadMode::Snapshot)?;
+    Some(Visibility { view: &handle.view, own: txn.id })
 }

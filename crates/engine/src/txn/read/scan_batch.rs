@@ -8,16 +8,16 @@
 //! 4. A locking scan locks the rows of a batch, and the range of keys the batch covers, while the leaf is latched.
 
 use super::get::lock_latched_row;
-use super::scan::Sees;
-use super::versions::Sight;
-use crate::btree::{BTree, Leaf, Seek, Way};
+use super::scan::ReadMode;
+use super::versions::Visibility;
+use crate::btree::{BTree, Leaf, LeafPosition, Seek};
 use crate::error::Result;
 use crate::pool::PageVersion;
 use crate::txn::lock::RowName;
-use crate::txn::stored::{EntryValue, ROW_HEADER_BYTES, RowHeader};
+use crate::txn::row_format::{EntryValue, ROW_HEADER_BYTES, RowHeader};
 use crate::txn::system::TxnSystem;
 use crate::txn::transaction::Txn;
-use crate::txn::write::Stop;
+use crate::txn::write::Blocked;
 use std::ops::{Bound, Range};
 
 /// One copied record.
@@ -43,13 +43,13 @@ const FIRST_ITEMS: usize = 4;
 
 /// Records copied together.
 #[derive(Debug, Default)]
-pub(crate) struct Batch {
+pub(crate) struct RowBatch {
     pub(crate) bytes: Vec<u8>,
     pub(crate) items: Vec<Item>,
     pub(crate) next: usize,
 }
 
-impl Batch {
+impl RowBatch {
     fn push(&mut self, key: &[u8], value: &[u8], kind: ItemKind) {
         if self.bytes.capacity() == 0 {
             self.bytes.reserve(FIRST_BYTES);
@@ -86,7 +86,7 @@ impl Batch {
 
 /// Where a scan stands.
 #[derive(Debug)]
-pub(crate) struct Position {
+pub(crate) struct ScanPosition {
     pub(crate) lower: Bound<Vec<u8>>,
     pub(crate) upper: Bound<Vec<u8>>,
     pub(crate) reverse: bool,
@@ -94,7 +94,7 @@ pub(crate) struct Position {
     /// The leaf last read, its version then, and the slots of it that are still to be read.
     leaf: Option<(PageVersion, Range<usize>)>,
     /// The way to the leaf last read, if everything on it has been delivered or it is still remembered.
-    pub(super) way: Option<Way>,
+    pub(super) way: Option<LeafPosition>,
     /// Records of the leaf last read; 0 before the first.
     pub(super) leaf_records: usize,
     /// Scratch.
@@ -108,9 +108,9 @@ pub(crate) struct Fill<'a> {
     pub(crate) tree: &'a BTree,
     /// Clustered rows, else secondary entries.
     pub(crate) clustered: bool,
-    pub(crate) sees: Sees,
+    pub(crate) read_mode: ReadMode,
     /// Of a snapshot scan.
-    pub(crate) sight: Option<Sight<'a>>,
+    pub(crate) visibility: Option<Visibility<'a>>,
     /// Most records to copy.
     pub(crate) limit: usize,
 }
@@ -120,7 +120,7 @@ enum End {
     /// The batch is full; the last record looked at is in `key`.
     Full,
     /// The row in `key` is locked by another transaction.
-    Conflict(Stop),
+    Conflict(Blocked),
     /// All slots in range were looked at.
     Exhausted,
 }
@@ -152,14 +152,14 @@ fn window(leaf: &Leaf<'_>, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Range<us
     start..end.max(start)
 }
 
-impl Position {
-    pub(crate) fn new(lower: Bound<&[u8]>, upper: Bound<&[u8]>, reverse: bool) -> Position {
+impl ScanPosition {
+    pub(crate) fn new(lower: Bound<&[u8]>, upper: Bound<&[u8]>, reverse: bool) -> ScanPosition {
         let empty = match (lower, upper) {
             (Bound::Included(a), Bound::Included(b)) => a > b,
             (Bound::Included(a) | Bound::Excluded(a), Bound::Included(b) | Bound::Excluded(b)) => a >= b,
             _ => false,
         };
-        Position {
+        ScanPosition {
             lower: lower.map(<[u8]>::to_vec),
             upper: upper.map(<[u8]>::to_vec),
             reverse,
@@ -186,7 +186,7 @@ impl Position {
         self.leaf_records
     }
 
-    /// How many leaves, with that on which the next batch begins, so many records need, if all are like the last one.
+    /// How many leaves, with that on which the next batch begins, this many records need, if all are like the last one.
     pub(crate) fn leaves_of(&self, records: usize) -> usize {
         let left = self.leaf.as_ref().map_or(0, |(_, slots)| slots.len());
         usize::from(left > 0) + records.saturating_sub(left).div_ceil(self.leaf_records.max(1))
@@ -216,12 +216,12 @@ impl Position {
 
     /// Copies the next records, from one leaf. The batch may stay empty: then go on, unless `done`. A conflict is
     /// reported when it comes first; otherwise the batch ends before it.
-    pub(crate) fn fill(&mut self, batch: &mut Batch, fill: &Fill<'_>) -> std::result::Result<(), Stop> {
+    pub(crate) fn fill(&mut self, batch: &mut RowBatch, fill: &Fill<'_>) -> std::result::Result<(), Blocked> {
         batch.clear();
         let (leaf, way, mut slots) = self.reach(fill)?;
         self.leaf_records = leaf.len();
         let end = self.copy(batch, fill, &leaf, &mut slots)?;
-        if matches!(fill.sees, Sees::Locked(_)) && fill.txn.locks_ranges() {
+        if matches!(fill.read_mode, ReadMode::Locked(_)) && fill.txn.locks_ranges() {
             self.lock_range(fill, &leaf, &end);
         }
         match end {
@@ -230,7 +230,7 @@ impl Position {
                 self.way = way;
                 self.move_to_key();
             }
-            End::Conflict(stop) if batch.items.is_empty() => return Err(stop),
+            End::Conflict(blocked) if batch.items.is_empty() => return Err(blocked),
             End::Conflict(_) => self.move_before_key(),
             End::Exhausted => {
                 self.way = way;
@@ -241,10 +241,10 @@ impl Position {
     }
 
     /// The leaf to go on with and its slots in range (rules 2 and 3).
-    pub(super) fn reach<'c>(&mut self, fill: &Fill<'c>) -> Result<(Leaf<'c>, Option<Way>, Range<usize>)> {
+    pub(super) fn reach<'c>(&mut self, fill: &Fill<'c>) -> Result<(Leaf<'c>, Option<LeafPosition>, Range<usize>)> {
         let (ctx, way) = (&fill.system.ctx, self.way.take());
         let beside = match self.leaf.take() {
-            None => way.and_then(|way| fill.tree.leaf_beside(ctx, way, self.reverse)),
+            None => way.and_then(|way| fill.tree.sibling_leaf(ctx, way, self.reverse)),
             Some((at, slots)) => match Leaf::reopen(ctx, at) {
                 Some(leaf) => return Ok((leaf, way, slots)),
                 None => None,
@@ -257,13 +257,19 @@ impl Position {
             None => fill.tree.sought_leaf(ctx, self.seek())?,
         };
         if let Some(way) = way {
-            fill.tree.warm_beside(ctx, way, self.reverse);
+            fill.tree.prefetch_sibling(ctx, way, self.reverse);
         }
         let slots = window(&leaf, as_slice(&self.lower), as_slice(&self.upper));
         Ok((leaf, way, slots))
     }
 
-    fn copy(&mut self, batch: &mut Batch, fill: &Fill<'_>, leaf: &Leaf<'_>, slots: &mut Range<usize>) -> Result<End> {
+    fn copy(
+        &mut self,
+        batch: &mut RowBatch,
+        fill: &Fill<'_>,
+        leaf: &Leaf<'_>,
+        slots: &mut Range<usize>,
+    ) -> Result<End> {
         let max_trx_id = if fill.clustered { 0 } else { leaf.max_trx_id() };
         while slots.start < slots.end {
             let slot = self.next_of(slots);
@@ -272,8 +278,8 @@ impl Position {
             if fill.clustered {
                 match fill.take_row(batch, &self.key, value) {
                     Ok(()) => {}
-                    Err(Stop::Fail(error)) => return Err(error),
-                    Err(stop) => return Ok(End::Conflict(stop)),
+                    Err(Blocked::Fail(error)) => return Err(error),
+                    Err(blocked) => return Ok(End::Conflict(blocked)),
                 }
             } else {
                 fill.take_entry(batch, &self.key, value, max_trx_id)?;
@@ -378,9 +384,9 @@ fn set_bound(bound: &mut Bound<Vec<u8>>, key: &[u8], excluded: bool) {
 }
 
 impl Fill<'_> {
-    fn take_row(&self, batch: &mut Batch, key: &[u8], value: &[u8]) -> std::result::Result<(), Stop> {
+    fn take_row(&self, batch: &mut RowBatch, key: &[u8], value: &[u8]) -> std::result::Result<(), Blocked> {
         let header = RowHeader::decode(value)?;
-        if let Sees::Locked(lock) = self.sees {
+        if let ReadMode::Locked(lock) = self.read_mode {
             lock_latched_row(self.system, self.txn, RowName { index: self.tree.id(), key }, &header, lock)?;
         }
         if !(header.is_delete_marked() && self.is_seen(&header)) {
@@ -392,15 +398,15 @@ impl Fill<'_> {
     /// Whether the scan sees the stored version of a row.
     #[inline]
     pub(super) fn is_seen(&self, header: &RowHeader) -> bool {
-        self.sight.as_ref().is_none_or(|sight| sight.sees(header.trx_id))
+        self.visibility.as_ref().is_none_or(|visibility| visibility.sees(header.trx_id))
     }
 
-    fn take_entry(&self, batch: &mut Batch, key: &[u8], value: &[u8], max_trx_id: u64) -> Result<()> {
+    fn take_entry(&self, batch: &mut RowBatch, key: &[u8], value: &[u8], max_trx_id: u64) -> Result<()> {
         let entry = EntryValue::decode(value, key.len())?;
         // Every change of the leaf is of a transaction this reader sees, and it has ended. (A dirty scan sees all.)
-        let all_seen = match &self.sight {
-            Some(sight) => max_trx_id < sight.view.up_limit_id,
-            None if self.sees == Sees::Newest => true,
+        let all_seen = match &self.visibility {
+            Some(visibility) => max_trx_id < visibility.view.up_limit_id,
+            None if self.read_mode == ReadMode::Newest => true,
             // What was deleted after the snapshot is a conflict, not nothing.
             None if self.txn.first_committer_wins => {
                 self.txn.view.as_ref().is_some_and(|handle| max_trx_id < handle.view.up_limit_id)
@@ -408,7 +414,7 @@ impl Fill<'_> {
             None => max_trx_id < self.system.min_active(),
         };
         if !(entry.delete_marked && all_seen) {
-            let certain = all_seen && self.sight.is_some();
+            let certain = all_seen && self.visibility.is_some();
             batch.push(key, &[], ItemKind::Entry { prefix_bytes: entry.prefix_bytes, certain });
         }
         Ok(())

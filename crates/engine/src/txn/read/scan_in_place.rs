@@ -7,18 +7,18 @@
 //!    row lies in place, more and more are copied at once, as by [`Cursor::next`].
 //! 3. Rows come in the same order, and are the same, as those of [`Cursor::next`].
 
-use super::scan::{Cursor, Sees, sight};
-use super::scan_batch::{Fill, Position};
+use super::scan::{Cursor, ReadMode, visibility};
+use super::scan_batch::{Fill, ScanPosition};
 use crate::btree::Leaf;
 use crate::error::Result;
 use crate::txn::row_closure::closed;
-use crate::txn::stored::{ROW_HEADER_BYTES, RowHeader};
+use crate::txn::row_format::{ROW_HEADER_BYTES, RowHeader};
 use crate::txn::system::TxnSystem;
 use crate::txn::transaction::Txn;
 use std::ops::{ControlFlow, Range};
 
 /// Looks at a row's payload.
-pub type Look<'l> = dyn FnMut(&[u8]) -> ControlFlow<()> + 'l;
+pub type RowVisitor<'l> = dyn FnMut(&[u8]) -> ControlFlow<()> + 'l;
 
 /// How looking at the rows of a leaf ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ impl Cursor {
     ///
     /// # Errors
     /// As [`next`](Self::next).
-    pub fn look(&mut self, system: &TxnSystem, txn: &mut Txn, look: &mut Look<'_>) -> Result<bool> {
+    pub fn look(&mut self, system: &TxnSystem, txn: &mut Txn, look: &mut RowVisitor<'_>) -> Result<bool> {
         if self.is_in_place() {
             match self.look_in_place(system, txn, look)? {
                 Ended::Stopped => return Ok(false),
@@ -50,18 +50,19 @@ impl Cursor {
 
     /// Rule 2; nothing that was copied waits to be delivered.
     fn is_in_place(&self) -> bool {
-        self.index.is_none() && !matches!(self.sees, Sees::Locked(_)) && self.batch.is_delivered()
+        self.index.is_none() && !matches!(self.read_mode, ReadMode::Locked(_)) && self.batch.is_delivered()
     }
 
-    fn look_in_place(&mut self, system: &TxnSystem, txn: &mut Txn, look: &mut Look<'_>) -> Result<Ended> {
+    fn look_in_place(&mut self, system: &TxnSystem, txn: &mut Txn, look: &mut RowVisitor<'_>) -> Result<Ended> {
         self.check(txn)?;
         self.batch.clear();
         if self.position.done || self.remaining == 0 {
             return Ok(Ended::Stopped);
         }
         self.expect_leaves(system);
-        let (tree, sight) = (self.table.clustered(), sight(self.sees, self.view.as_ref(), txn));
-        let fill = Fill { system, txn, tree, clustered: true, sees: self.sees, sight, limit: self.remaining };
+        let (tree, visibility) = (self.table.clustered(), visibility(self.read_mode, self.view.as_ref(), txn));
+        let fill =
+            Fill { system, txn, tree, clustered: true, read_mode: self.read_mode, visibility, limit: self.remaining };
         let (rows, ended) = self.position.look(&fill, look).map_err(|error| txn.after_read_error(system, error))?;
         system.stats.rows_read.add(rows as u64);
         self.remaining -= rows;
@@ -75,9 +76,9 @@ impl Cursor {
     }
 }
 
-impl Position {
+impl ScanPosition {
     /// Hands the rows of one leaf to `look`, and says how many they were.
-    fn look(&mut self, fill: &Fill<'_>, look: &mut Look<'_>) -> Result<(usize, Ended)> {
+    fn look(&mut self, fill: &Fill<'_>, look: &mut RowVisitor<'_>) -> Result<(usize, Ended)> {
         let (leaf, way, mut slots) = self.reach(fill)?;
         // What the leaf has may be a commit whose redo could not be made durable.
         fill.system.ctx.poison.check()?;
@@ -107,7 +108,7 @@ impl Position {
         fill: &Fill<'_>,
         leaf: &Leaf<'_>,
         slots: &mut Range<usize>,
-        look: &mut Look<'_>,
+        look: &mut RowVisitor<'_>,
     ) -> Result<Ended> {
         while slots.start < slots.end {
             let value = leaf.value(self.next_of(slots));

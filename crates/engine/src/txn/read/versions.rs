@@ -9,26 +9,26 @@
 //!    still the same: a rollback or purge may have freed the chain meanwhile.
 
 use super::view::ReadView;
-use crate::btree::{Seek, Way};
+use crate::btree::{LeafPosition, Seek};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::txn::overflow;
-use crate::txn::stored::{OverflowRef, ROW_HEADER_BYTES, RowHeader};
+use crate::txn::row_format::{OverflowRef, ROW_HEADER_BYTES, RowHeader};
 use crate::txn::table_trees::TableTrees;
-use crate::txn::undo::record::Kind;
+use crate::txn::undo::record::UndoKind;
 use crate::txn::undo::{place_of, with_record};
 use crate::types::{RollPtr, TxnId};
 
 /// The reader's part in a walk through versions.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sight<'v> {
+pub(crate) struct Visibility<'v> {
     /// The reader's view.
     pub(crate) view: &'v ReadView,
     /// The reader's transaction id, or 0.
     pub(crate) own: TxnId,
 }
 
-impl Sight<'_> {
+impl Visibility<'_> {
     /// Whether a version of `trx_id` is visible.
     #[inline]
     pub(crate) fn sees(&self, trx_id: TxnId) -> bool {
@@ -43,11 +43,11 @@ pub(crate) struct StoredRow<'a> {
     pub(crate) table: &'a dyn TableTrees,
     pub(crate) key: &'a [u8],
     /// The way to its leaf, if that was looked for ahead.
-    pub(crate) way: Option<Way>,
+    pub(crate) way: Option<LeafPosition>,
 }
 
 impl<'a> StoredRow<'a> {
-    /// A row that nobody has looked for yet.
+    /// A row that was not looked for yet.
     #[inline]
     pub(crate) fn new(ctx: &'a Context, table: &'a dyn TableTrees, key: &'a [u8]) -> StoredRow<'a> {
         StoredRow { ctx, table, key, way: None }
@@ -71,10 +71,10 @@ impl StoredRow<'_> {
     }
 
     /// The visible version; its payload replaces `out`.
-    pub(crate) fn visible(&self, sight: Sight<'_>, out: &mut Vec<u8>) -> Result<Walk> {
+    pub(crate) fn visible(&self, visibility: Visibility<'_>, out: &mut Vec<u8>) -> Result<VersionWalk> {
         match self.newest(out)? {
-            Some(mut header) => visible_version(self.ctx, sight, self.key, &mut header, out),
-            None => Ok(Walk::default()),
+            Some(mut header) => visible_version(self.ctx, visibility, self.key, &mut header, out),
+            None => Ok(VersionWalk::default()),
         }
     }
 
@@ -128,17 +128,17 @@ pub(crate) fn step_back(ctx: &Context, key: &[u8], header: &mut RowHeader, paylo
         return Ok(false);
     }
     let place = place_of(header.roll_ptr);
-    ctx.stats.version_steps.inc();
+    ctx.stats.mvcc_versions_traversed.inc();
     with_record(ctx, place, |record| {
         let (_, recorded_key) = record.row()?;
         if recorded_key != key {
             return Err(Error::corrupt_page(place.page, "a row points to the undo record of another one"));
         }
-        if record.kind == Kind::Insert {
+        if record.kind == UndoKind::Insert {
             return Ok(false);
         }
         let change = record.change()?;
-        if record.kind == Kind::Update {
+        if record.kind == UndoKind::Update {
             change.apply(payload)?;
         }
         *header = change.old;
@@ -148,7 +148,7 @@ pub(crate) fn step_back(ctx: &Context, key: &[u8], header: &mut RowHeader, paylo
 
 /// What a walk to a visible version found.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Walk {
+pub(crate) struct VersionWalk {
     /// Whether the row exists there.
     pub(crate) exists: bool,
     /// Number of newer versions passed.
@@ -158,19 +158,19 @@ pub(crate) struct Walk {
 /// Walks from a version (header and stored payload) to the first visible one and reads its overflow pages.
 pub(crate) fn visible_version(
     ctx: &Context,
-    sight: Sight<'_>,
+    visibility: Visibility<'_>,
     key: &[u8],
     header: &mut RowHeader,
     payload: &mut Vec<u8>,
-) -> Result<Walk> {
+) -> Result<VersionWalk> {
     let mut steps = 0;
-    while !sight.sees(header.trx_id) {
+    while !visibility.sees(header.trx_id) {
         if !step_back(ctx, key, header, payload)? {
-            return Ok(Walk { exists: false, steps });
+            return Ok(VersionWalk { exists: false, steps });
         }
         steps += 1;
     }
-    let walk = Walk { exists: !header.is_delete_marked(), steps };
+    let walk = VersionWalk { exists: !header.is_delete_marked(), steps };
     if walk.exists {
         resolve(ctx, header, payload)?;
     }

@@ -1,6 +1,6 @@
 //! Views and their lists. (Not in their files: loom's models have those as well.)
 
-use super::active::{ActiveSet, MOST_SHARDS};
+use super::active::{ActiveSet, MAX_SHARDS};
 use super::view::{ReadView, ViewHandle, ViewList};
 use super::views::Views;
 use crate::types::TxnId;
@@ -65,7 +65,7 @@ fn views_of_one_moment_are_shared_and_the_oldest_is_known() {
     list.open_of(&set, set.clock(), 40);
     assert_eq!(list.oldest_age_ms(50), 0, "it is closed again");
     let again = list.open_of(&set, set.clock(), 60);
-    assert_eq!(list.oldest_age_ms(70), 10, "a view nobody used is not old");
+    assert_eq!(list.oldest_age_ms(70), 10, "a view that was not used is not old");
     drop(again);
 }
 
@@ -115,11 +115,11 @@ fn the_oldest_of_all_lists_is_found_and_the_newest_is_shared() {
 /// Cuts that come to the changed shards only find what cuts of all shards would.
 #[test]
 fn views_of_many_shards_know_who_is_active() {
-    let (set, mut rng) = (ActiveSet::new(1, MOST_SHARDS), fastrand::Rng::with_seed(5));
+    let (set, mut rng) = (ActiveSet::new(1, MAX_SHARDS), fastrand::Rng::with_seed(5));
     set.raise_limit(1 << 40);
     let (mut active, mut view) = (BTreeMap::new(), ReadView::default());
     for turn in 0..20_000 {
-        let shard = rng.usize(0..MOST_SHARDS);
+        let shard = rng.usize(0..MAX_SHARDS);
         match rng.u32(0..4) {
             0 | 1 if active.len() < 200 => drop(active.insert(set.enter(shard).unwrap(), (shard, 0))),
             _ if active.is_empty() => {}

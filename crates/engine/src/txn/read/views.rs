@@ -13,19 +13,19 @@
 use super::active::ActiveSet;
 use super::atomic::Mutex;
 use super::view::{ReadView, ViewHandle, ViewList};
-use crate::sync::spread::Apart;
+use crate::sync::sharded::CachePadded;
 
 /// See the file's head.
 #[derive(Debug)]
 pub(crate) struct Views {
     newest: Mutex<ReadView>,
-    lists: Box<[Apart<Mutex<ViewList>>]>,
+    lists: Box<[CachePadded<Mutex<ViewList>>]>,
 }
 
 impl Views {
-    /// No views, in so many lists.
+    /// No views, in this many lists.
     pub(crate) fn new(lists: usize) -> Views {
-        Views { newest: Mutex::default(), lists: (0..lists.max(1)).map(|_| Apart::default()).collect() }
+        Views { newest: Mutex::default(), lists: (0..lists.max(1)).map(|_| CachePadded::default()).collect() }
     }
 
     /// Opens a view of this moment, in one of the lists. `now_ms` is the time since the database was opened, asked if
@@ -36,7 +36,7 @@ impl Views {
         list.open(asked, |view| self.copy_newest(set, asked, view), now_ms)
     }
 
-    /// Makes `view` a copy of the newest view, which is made anew if it is older than `asked`.
+    /// Makes `view` a copy of the newest view, which is rebuilt if it is older than `asked`.
     fn copy_newest(&self, set: &ActiveSet, asked: u64, view: &mut ReadView) {
         let mut newest = self.newest.lock();
         if newest.clock < asked {

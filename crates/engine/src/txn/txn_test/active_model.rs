@@ -62,7 +62,7 @@ fn what_a_cut_sees_is_whole() {
 
 /// A transaction that enters during a cut is not seen by it before it has left; a cut made after it has left sees it.
 #[test]
-fn who_enters_beside_a_cut_is_not_taken_for_ended() {
+fn a_transaction_that_enters_during_a_cut_is_not_taken_for_ended() {
     model(|| {
         let set = set();
         let other = set.clone();
@@ -84,7 +84,7 @@ fn who_enters_beside_a_cut_is_not_taken_for_ended() {
 
 /// The same when others have left since the last cut, so that who leaves only reads the clock (rule 5).
 #[test]
-fn who_comes_and_goes_beside_a_cut_is_seen_by_it_or_makes_it_old() {
+fn a_transaction_that_comes_and_goes_during_a_cut_is_seen_by_it_or_makes_it_old() {
     model(|| {
         let set = set();
         let first = set.enter(0).unwrap();
@@ -102,8 +102,8 @@ fn who_comes_and_goes_beside_a_cut_is_seen_by_it_or_makes_it_old() {
     });
 }
 
-/// Ids that a shard has taken and not given are not given after a cut that has read `next` beyond them: who gets an id
-/// beside a cut is not seen by it, though others of its shard were.
+/// Ids that a shard has taken and not given are not given after a cut that has read `next` beyond them: a transaction
+/// that gets an id beside a cut is not seen by it, though others of its shard were.
 #[test]
 fn an_allotment_ends_with_a_cut() {
     model(|| {

@@ -238,7 +238,7 @@ fn history_is_counted() {
     let mut session = db.begin();
     session.delete("k1").unwrap();
     session.commit();
-    assert_eq!((db.system.purge_state().history_list_length, db.core.ctx.stats.history_list_length.get()), (2, 2));
+    assert_eq!((db.system.purge_state().history_list_length, db.parts.ctx.stats.history_list_length.get()), (2, 2));
     db.purge_all();
-    assert_eq!((db.system.purge_state().history_list_length, db.core.ctx.stats.history_list_length.get()), (0, 0));
+    assert_eq!((db.system.purge_state().history_list_length, db.parts.ctx.stats.history_list_length.get()), (0, 0));
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::btree::BTree;
-use crate::txn::stored::ROW_HEADER_BYTES;
+use crate::txn::row_format::ROW_HEADER_BYTES;
 
 /// Random transactions until the seed says enough; returns what was committed and leaves one transaction open.
 fn work(db: &Db, random: &mut Random, committed: &mut BTreeMap<Vec<u8>, Row>) -> Session {
@@ -64,7 +64,7 @@ fn assert_nothing_leaked(db: &Db, committed: &BTreeMap<Vec<u8>, Row>, seed: u64)
     };
     let pages: usize = committed.iter().map(chain).sum();
     assert_eq!(db.overflow_pages(), pages, "seed {seed}: overflow pages");
-    let undo = db.core.space.pages_of(crate::space::SEGMENT_UNDO).len();
+    let undo = db.parts.space.pages_of(crate::space::SEGMENT_UNDO).len();
     assert_eq!(undo, db.system.undo_pages().unwrap().len(), "seed {seed}: undo pages");
 }
 
@@ -78,7 +78,7 @@ fn committed_transactions_survive_power_cuts() {
             let open = work(&db, &mut random, &mut committed);
             if random.below(2) == 0 {
                 // What the open transaction has done is in the log, too.
-                db.core.ctx.log.flush_to(db.core.ctx.log.end_lsn()).unwrap();
+                db.parts.ctx.log.flush_to(db.parts.ctx.log.end_lsn()).unwrap();
             }
             let next = db.after_power_cut(seed * 100 + life);
             std::mem::forget(open);
@@ -86,7 +86,7 @@ fn committed_transactions_survive_power_cuts() {
             assert_sound(&next, &committed, seed);
             // Again, in the middle of what recovery has begun.
             if random.below(2) == 0 {
-                next.core.ctx.log.flush_to(next.core.ctx.log.end_lsn()).unwrap();
+                next.parts.ctx.log.flush_to(next.parts.ctx.log.end_lsn()).unwrap();
             }
             db = next.after_power_cut(seed * 100 + 50 + life);
             assert_sound(&db, &committed, seed);
@@ -105,7 +105,7 @@ fn a_cut_at_any_moment_of_a_large_rows_life_leaks_nothing() {
             db.fill(&[("k", big.clone())]);
             committed.insert(b"k".to_vec(), big.clone());
         }
-        let flushed = |db: &Db| db.core.ctx.log.flush_to(db.core.ctx.log.end_lsn()).unwrap();
+        let flushed = |db: &Db| db.parts.ctx.log.flush_to(db.parts.ctx.log.end_lsn()).unwrap();
         let mut session = db.begin();
         if seed % 2 == 0 {
             session.update("k", &Row { rest: vec![8; 90_000], ..big.clone() }).unwrap();
@@ -154,10 +154,10 @@ fn numbers_given_at_an_opening_never_come_back() {
     let db = Db::new();
     let mut open = db.begin();
     open.insert("a", &row("", "", "")).unwrap();
-    db.core.ctx.log.flush_to(db.core.ctx.log.end_lsn()).unwrap();
+    db.parts.ctx.log.flush_to(db.parts.ctx.log.end_lsn()).unwrap();
     let next = db.after_power_cut(1);
     std::mem::forget(open);
-    next.core.ctx.log.flush_to(next.core.ctx.log.end_lsn()).unwrap();
+    next.parts.ctx.log.flush_to(next.parts.ctx.log.end_lsn()).unwrap();
     let given_below = next.system.next_id();
     let last = next.after_power_cut(2);
     assert!(last.system.next_id() >= given_below, "{} after {given_below}", last.system.next_id());
@@ -169,7 +169,7 @@ fn numbers_given_at_an_opening_never_come_back() {
 fn no_id_is_above_the_durable_limit() {
     let db = Db::new();
     let system = &db.system;
-    let limit = || crate::txn::undo::read_directories(&db.core.ctx, &db.core.space).unwrap().2;
+    let limit = || crate::txn::undo::read_directories(&db.parts.ctx, &db.parts.space).unwrap().2;
     let holders: Vec<Arc<crate::txn::lock::Holder>> = (0..3).map(|_| Arc::default()).collect();
     for _ in 0..150_000 {
         let ids: Vec<_> = holders.iter().map(|holder| system.activate(holder, 0).unwrap()).collect();

@@ -3,7 +3,7 @@
 use super::*;
 
 fn steps(db: &Db) -> u64 {
-    db.core.ctx.stats.version_steps.get()
+    db.parts.ctx.stats.mvcc_versions_traversed.get()
 }
 
 /// The row of the `n`th update: most entries are new, every third comes again and again.
@@ -147,7 +147,7 @@ fn opening_after_a_crash_walks_the_versions_of_a_hot_row_once() {
         db.fill(&[("k", updated(0))]);
         let mut session = db.begin();
         (0..n).for_each(|n| assert!(session.update("k", &updated(n)).unwrap()));
-        db.core.ctx.log.flush_to(db.core.ctx.log.end_lsn()).unwrap();
+        db.parts.ctx.log.flush_to(db.parts.ctx.log.end_lsn()).unwrap();
         let opened = db.after_power_cut(1);
         std::mem::forget(session);
         opened.purge_all();
@@ -156,7 +156,8 @@ fn opening_after_a_crash_walks_the_versions_of_a_hot_row_once() {
     });
 }
 
-/// A value that a transaction may still return to, by a rollback to an older savepoint, is nobody else's meanwhile.
+/// A value that a transaction may still return to, by a rollback to an older savepoint, is no other process's
+/// meanwhile.
 #[test]
 fn a_unique_value_of_an_own_older_version_stays_taken() {
     let db = Db::new();

@@ -210,7 +210,7 @@ fn a_scan_does_not_take_a_leaf_that_came_back_changed_for_the_one_it_left() {
     let keys: Vec<String> = (0..12).map(|n| format!("k{n:02}0")).collect();
     let rows: Vec<Row> = (0..12).map(|n| row("a", &format!("u{n}"), "old")).collect();
     db.fill(&keys.iter().map(String::as_str).zip(rows).collect::<Vec<_>>());
-    let ctx = db.core.ctx.clone();
+    let ctx = db.parts.ctx.clone();
     let leaf = db.table.clustered().root();
     let mut busy = Vec::new();
     let mut come_back_after = |frames: usize| {
@@ -236,7 +236,7 @@ fn a_scan_does_not_take_a_leaf_that_came_back_changed_for_the_one_it_left() {
         seen.push(String::from_utf8(cursor.key().to_vec()).unwrap());
     }
     assert_eq!(seen, keys);
-    ctx.pool.give_frames(busy);
+    ctx.pool.release_frames(busy);
 }
 
 /// Every entry of every old version of a row leads to the row. The scan must not walk its whole chain for each of them.
@@ -259,7 +259,7 @@ fn an_index_scan_walks_the_versions_of_a_row_once() {
         }
     }
     let all = (vec![], vec![255]);
-    let steps = || db.core.ctx.stats.version_steps.get();
+    let steps = || db.parts.ctx.stats.mvcc_versions_traversed.get();
     let before = steps();
     let found = old.scan_rows(&by(0, &all)).unwrap();
     let taken = steps() - before;

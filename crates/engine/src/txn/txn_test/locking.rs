@@ -38,7 +38,7 @@ fn shared_locks_go_together_and_exclude_writers() {
     assert!(t3.get_with("k0", LockMode::Exclusive).unwrap().is_some());
     t3.commit();
     assert!(db.system.locks.is_empty());
-    assert_eq!(db.core.ctx.stats.row_lock_timeouts.get(), 2);
+    assert_eq!(db.parts.ctx.stats.row_lock_timeouts.get(), 2);
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn a_deadlock_of_two_costs_the_cheaper_one() {
     t1.commit();
     let rests: Vec<_> = db.check(false).into_values().map(|row| String::from_utf8(row.rest).unwrap()).collect();
     assert_eq!(rests, ["t1", "t1", "weight", ""]);
-    assert_eq!(db.core.ctx.stats.deadlocks.get(), 1);
+    assert_eq!(db.parts.ctx.stats.deadlocks.get(), 1);
     assert!(db.system.locks.is_empty());
 }
 

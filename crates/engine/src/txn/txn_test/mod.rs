@@ -19,11 +19,11 @@ mod threads;
 mod views_model;
 
 use self::table::{OVERFLOW_SEGMENT, OneTable, Row, TestTable, row};
-use super::stored::{EntryValue, RowHeader};
+use super::row_format::{EntryValue, RowHeader};
 use super::*;
 use crate::btree::{BTree, Seek};
 use crate::config::Options;
-use crate::db::core::Core;
+use crate::db::open_parts::OpenParts;
 use crate::error::{Error, Result};
 use crate::testing::{open, records, small_options};
 use crate::types::{IndexId, PageNo, SegmentId};
@@ -39,7 +39,7 @@ const TREES: usize = 3;
 pub(super) struct Db {
     pub(super) system: Arc<TxnSystem>,
     pub(super) table: Arc<TestTable>,
-    pub(super) core: Core,
+    pub(super) parts: OpenParts,
     roots: Vec<PageNo>,
 }
 
@@ -50,54 +50,54 @@ impl Db {
 
     /// A new database in a storage set.
     pub(super) fn with(storage: StorageSet, options: Options) -> Db {
-        let mut core = open(storage, options);
-        core.start_threads().unwrap();
+        let mut parts = open(storage, options);
+        parts.start_threads().unwrap();
         let mut roots = Vec::new();
         for i in 0..TREES as u32 {
-            core.space.prepare(&core.ctx).unwrap();
-            let mut mtr = core.ctx.mtr_with(4096, 1).unwrap();
+            parts.space.prepare(&parts.ctx).unwrap();
+            let mut mtr = parts.ctx.mtr_with(4096, 1).unwrap();
             let (id, segment) = (IndexId(7 + i), SegmentId(FIRST_SEGMENT + i));
-            roots.push(BTree::create(core.space.clone(), &mut mtr, id, segment).unwrap().root());
+            roots.push(BTree::create(parts.space.clone(), &mut mtr, id, segment).unwrap().root());
             mtr.commit();
         }
-        core.space.prepare(&core.ctx).unwrap();
-        let mut mtr = core.ctx.mtr_with(4096, 1).unwrap();
-        TxnSystem::format(&core.space, &mut mtr).unwrap();
+        parts.space.prepare(&parts.ctx).unwrap();
+        let mut mtr = parts.ctx.mtr_with(4096, 1).unwrap();
+        TxnSystem::format(&parts.space, &mut mtr).unwrap();
         let lsn = mtr.commit();
-        core.ctx.log.flush_to(lsn).unwrap();
-        Db::attach(core, roots)
+        parts.ctx.log.flush_to(lsn).unwrap();
+        Db::attach(parts, roots)
     }
 
-    fn attach(core: Core, roots: Vec<PageNo>) -> Db {
+    fn attach(parts: OpenParts, roots: Vec<PageNo>) -> Db {
         let tree = |(i, root): (usize, &PageNo)| {
             let i = i as u32;
-            BTree::open(core.space.clone(), IndexId(7 + i), SegmentId(FIRST_SEGMENT + i), *root)
+            BTree::open(parts.space.clone(), IndexId(7 + i), SegmentId(FIRST_SEGMENT + i), *root)
         };
         let table = Arc::new(TestTable { trees: roots.iter().enumerate().map(tree).collect() });
-        let system = Arc::new(TxnSystem::open(core.ctx.clone(), core.space.clone(), core.changes.clone()).unwrap());
+        let system = Arc::new(TxnSystem::open(parts.ctx.clone(), parts.space.clone(), parts.changes.clone()).unwrap());
         let tables: Arc<dyn Tables> = Arc::new(OneTable(table.clone()));
         system.recover(&tables).unwrap();
-        Db { system, table, core, roots }
+        Db { system, table, parts, roots }
     }
 
     /// The database again, after the power was cut at this moment; what was not durable is lost as the seed says.
     pub(super) fn after_power_cut(&self, seed: u64) -> Db {
-        self.opened_from(self.core.storage().cut(seed))
+        self.opened_from(self.parts.storage().cut(seed))
     }
 
     fn opened_from(&self, storage: StorageSet) -> Db {
-        let mut core = open(storage, self.core.options.clone());
-        core.start_threads().unwrap();
-        Db::attach(core, self.roots.clone())
+        let mut parts = open(storage, self.parts.options.clone());
+        parts.start_threads().unwrap();
+        Db::attach(parts, self.roots.clone())
     }
 
     /// The devices as they are, with nothing left to recover.
     fn flushed(&self) -> StorageSet {
-        let ctx = &self.core.ctx;
+        let ctx = &self.parts.ctx;
         ctx.log.flush_to(ctx.log.end_lsn()).unwrap();
         ctx.pool.flush_all().unwrap();
         ctx.log.checkpoint(ctx.log.end_lsn()).unwrap();
-        self.core.storage().cut(0)
+        self.parts.storage().cut(0)
     }
 
     /// The database again as it is, each device put through `wrap`.
@@ -147,7 +147,7 @@ impl Db {
 
     /// Every record of tree `i`, delete-marked ones too.
     pub(super) fn records(&self, i: usize) -> BTreeMap<Vec<u8>, Vec<u8>> {
-        records(&self.core, &self.table.trees[i])
+        records(&self.parts, &self.table.trees[i])
     }
 
     /// Rows and live entries of the whole table, as the newest versions have it, checked against each other. With
@@ -161,8 +161,8 @@ impl Db {
             if header.is_delete_marked() {
                 continue;
             }
-            let mut payload = value[stored::ROW_HEADER_BYTES..].to_vec();
-            super::read::resolve(&self.core.ctx, &header, &mut payload).unwrap();
+            let mut payload = value[row_format::ROW_HEADER_BYTES..].to_vec();
+            super::read::resolve(&self.parts.ctx, &header, &mut payload).unwrap();
             for (i, expected) in expected.iter_mut().enumerate() {
                 let mut entry = Vec::new();
                 let made = self.table.entry(i, &key, &payload, &mut entry);
@@ -186,7 +186,7 @@ impl Db {
 
     /// Used pages of the overflow segment.
     pub(super) fn overflow_pages(&self) -> usize {
-        self.core.space.pages_of(OVERFLOW_SEGMENT).len()
+        self.parts.space.pages_of(OVERFLOW_SEGMENT).len()
     }
 }
 

@@ -59,7 +59,7 @@ fn old_versions_keep_their_pages_until_purged() {
 }
 
 #[test]
-fn rollback_gives_every_page_back() {
+fn rollback_frees_every_page() {
     let db = Db::new();
     db.fill(&[("k", large(50_000, 1)), ("gone", large(30_000, 2))]);
     let mut session = db.begin();
@@ -108,19 +108,19 @@ fn purge_tries_a_failed_read_again() {
         let faults = Faults::new();
         let db = made.reopened(|device| faults.wrap(device));
         assert!(db.overflow_pages() > 12);
-        db.core.ctx.pool.evict_all_clean();
+        db.parts.ctx.pool.evict_all_clean();
         nth += 1;
         faults.fail(Operation::Read, nth, FaultKind::ErrorOnce);
         db.purge_all();
         fails = faults.failures() > 0;
-        assert_eq!((db.overflow_pages(), db.system.purge_state().set_aside), (0, 0), "read {nth}");
+        assert_eq!((db.overflow_pages(), db.system.purge_state().skipped), (0, 0), "read {nth}");
     }
     assert!(nth > 10, "{nth} reads");
 }
 
 /// The memory of an ended transaction serves the next one, but not what a large row took of it.
 #[test]
-fn the_memory_of_large_rows_is_given_back() {
+fn the_memory_of_large_rows_is_released() {
     let db = Db::new();
     db.fill(&[("k", large(500_000, 1))]);
     let mut session = db.begin();

@@ -4,7 +4,7 @@ use super::*;
 use crate::space::SEGMENT_UNDO;
 
 pub(super) fn undo_pages(db: &Db) -> usize {
-    db.core.space.pages_of(SEGMENT_UNDO).len()
+    db.parts.space.pages_of(SEGMENT_UNDO).len()
 }
 
 fn fill(db: &Db, n: usize) {
@@ -43,7 +43,7 @@ fn purge_to_empty() {
     assert_eq!(undo_pages(&db), 2);
     assert_eq!(db.system.undo_pages().unwrap().len(), 2);
     // Leaves are merged on the way.
-    assert!(db.core.space.pages_of(SegmentId(FIRST_SEGMENT)).len() < 20);
+    assert!(db.parts.space.pages_of(SegmentId(FIRST_SEGMENT)).len() < 20);
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn several_threads_purge_side_by_side() {
     db.check(true);
     assert_eq!(db.system.history_list_length(), 0);
     let state = db.system.purge_state();
-    assert_eq!((state.unpurged_records, state.set_aside, state.oldest_view_age.as_secs()), (0, 0, 0));
+    assert_eq!((state.purge_pending_records, state.skipped, state.oldest_view_age.as_secs()), (0, 0, 0));
     assert!(state.undo_bytes >= 12 * 4096, "{state:?}");
 }
 
@@ -203,13 +203,13 @@ fn what_waits_is_counted_from_the_opening_on() {
     let mut session = db.begin();
     (0..50).for_each(|i| assert!(session.delete(&format!("{i:05}")).unwrap()));
     session.commit();
-    assert_eq!(db.system.purge_state().unpurged_records, 51);
+    assert_eq!(db.system.purge_state().purge_pending_records, 51);
     let db = db.after_power_cut(1);
     db.fill(&[("new", row("a", "", ""))]);
-    assert_eq!(db.system.purge_state().unpurged_records, 2);
+    assert_eq!(db.system.purge_state().purge_pending_records, 2);
     assert!(db.system.history_list_length() >= 2);
     db.purge_all();
-    assert_eq!((db.system.history_list_length(), db.system.purge_state().unpurged_records), (0, 0));
+    assert_eq!((db.system.history_list_length(), db.system.purge_state().purge_pending_records), (0, 0));
     db.check(true);
 }
 
@@ -218,19 +218,19 @@ fn what_waits_is_counted_from_the_opening_on() {
 fn a_long_history_slows_writers() {
     let db = Db::new();
     let limits = LagLimits { max_purge_lag: 10, max_delay_us: 1000 };
-    let system = TxnSystem::open(db.core.ctx.clone(), db.core.space.clone(), db.core.changes.clone());
+    let system = TxnSystem::open(db.parts.ctx.clone(), db.parts.space.clone(), db.parts.changes.clone());
     let system = Arc::new(system.unwrap().with_lag_limits(limits));
     let tables: Arc<dyn Tables> = Arc::new(OneTable(db.table.clone()));
     system.recover(&tables).unwrap();
     let db = Db { system, ..db };
-    let delays = || db.core.ctx.stats.purge_lag_delays.get();
+    let delays = || db.parts.ctx.stats.purge_lag_delays.get();
     let mut old = db.begin();
     old.open_view();
     for n in 0..15 {
         db.fill(&[(&format!("k{n}"), row("a", "", ""))]);
     }
     assert_eq!(delays(), 4, "from the eleventh on");
-    assert_eq!(db.core.ctx.stats.purge_lag_delay_us.get(), 4 * 1000);
+    assert_eq!(db.parts.ctx.stats.purge_lag_delay_us.get(), 4 * 1000);
     old.commit();
     db.purge_all();
     db.fill(&[("last", row("a", "", ""))]);
@@ -244,13 +244,13 @@ fn records_of_a_transaction_that_a_crash_cut_off_are_not_counted() {
     fill(&db, 20);
     let mut open = db.begin();
     (0..20).for_each(|i| assert!(open.delete(&format!("{i:05}")).unwrap()));
-    db.core.ctx.log.flush_to(db.core.ctx.log.end_lsn()).unwrap();
+    db.parts.ctx.log.flush_to(db.parts.ctx.log.end_lsn()).unwrap();
     let db = {
         let next = db.after_power_cut(1);
         std::mem::forget(open);
         next
     };
-    let unpurged = || db.system.purge_state().unpurged_records;
+    let unpurged = || db.system.purge_state().purge_pending_records;
     assert_eq!((db.system.history_list_length(), unpurged()), (2, 0));
     db.fill(&[("new", row("a", "", ""))]);
     assert_eq!(unpurged(), 2);
@@ -262,7 +262,7 @@ fn records_of_a_transaction_that_a_crash_cut_off_are_not_counted() {
 /// The keys of a row leaf in the middle, and the leaf on its right.
 fn leaf_in_the_middle(db: &Db) -> (Vec<String>, PageNo) {
     let tree = db.table.clustered();
-    let leaf = tree.leaf(&db.core.ctx, Seek::Covers(b"00200")).unwrap();
+    let leaf = tree.leaf(&db.parts.ctx, Seek::Covers(b"00200")).unwrap();
     let mut key = Vec::new();
     let key_at = |slot| {
         leaf.key_into(slot, &mut key);
@@ -271,16 +271,16 @@ fn leaf_in_the_middle(db: &Db) -> (Vec<String>, PageNo) {
     let keys: Vec<String> = (0..leaf.len()).map(key_at).collect();
     let upper = leaf.upper().unwrap().to_vec();
     drop(leaf);
-    (keys, tree.leaf(&db.core.ctx, Seek::Covers(&upper)).unwrap().page_no())
+    (keys, tree.leaf(&db.parts.ctx, Seek::Covers(&upper)).unwrap().page_no())
 }
 
 /// A leaf's neighbour is damaged: the leaf is not merged with it, and rollback and purge do all else.
 #[test]
-fn a_damaged_neighbour_holds_nobody_up() {
+fn a_damaged_neighbour_holds_up_no_thread() {
     let db = Db::new();
     fill(&db, 400);
     db.purge_all();
-    let given_up = |db: &Db| db.core.ctx.stats.merges_given_up.get();
+    let given_up = |db: &Db| db.parts.ctx.stats.btree_merges_abandoned.get();
 
     let (keys, right) = leaf_in_the_middle(&db);
     let mut session = db.begin();
@@ -289,7 +289,7 @@ fn a_damaged_neighbour_holds_nobody_up() {
     }
     let rolled_back = db.with_damaged(right);
     assert_eq!(rolled_back.system.active_count(), 0, "{:?}", rolled_back.system.purge_state());
-    assert!(rolled_back.core.ctx.pool.load(right).is_err() && given_up(&rolled_back) > 0);
+    assert!(rolled_back.parts.ctx.pool.load(right).is_err() && given_up(&rolled_back) > 0);
     session.rollback();
 
     let (keys, right) = leaf_in_the_middle(&db);
@@ -299,7 +299,7 @@ fn a_damaged_neighbour_holds_nobody_up() {
     let purged = db.with_damaged(right);
     purged.purge_all();
     let state = purged.system.purge_state();
-    assert_eq!((state.history_list_length, state.set_aside), (0, 0), "{state:?}");
+    assert_eq!((state.history_list_length, state.skipped), (0, 0), "{state:?}");
     assert!(given_up(&purged) > 0);
 }
 

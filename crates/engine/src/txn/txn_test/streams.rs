@@ -1,4 +1,4 @@
-//! Undo streams are shared, kept few, given back when idle, and set aside when damaged.
+//! Undo streams are shared, kept few, freed when idle, and skipped when damaged.
 
 use super::purging::undo_pages;
 use super::*;
@@ -63,8 +63,8 @@ fn an_id_is_used_though_the_limit_cannot_be_raised() {
         db.system.deactivate(id, 0);
     };
     enter_and_leave();
-    db.core.ctx.pool.flush_all().unwrap();
-    db.core.ctx.pool.evict_all_clean();
+    db.parts.ctx.pool.flush_all().unwrap();
+    db.parts.ctx.pool.evict_all_clean();
     faults.fail(Operation::Read, 1, FaultKind::ErrorOnce);
     let limit = db.system.limit_of_ids();
     while faults.failures() == 0 {
@@ -76,9 +76,9 @@ fn an_id_is_used_though_the_limit_cannot_be_raised() {
     assert!(db.system.limit_of_ids() > limit);
 }
 
-/// Streams that a peak of writers made are given back, with their pages; places in the directory are used again.
+/// Streams that a peak of writers made are freed, with their pages; places in the directory are used again.
 #[test]
-fn idle_streams_are_given_back() {
+fn idle_streams_are_freed() {
     let mut db = Db::new();
     for round in 0..3u64 {
         let mut sessions: Vec<_> = (0..300).map(|_| db.begin()).collect();
@@ -86,7 +86,7 @@ fn idle_streams_are_given_back() {
             session.insert(&format!("{round}-{i:03}"), &row("a", "", "")).unwrap();
         }
         sessions.into_iter().for_each(Session::commit);
-        let give_back = || db.system.undo.give_back_idle(|error| panic!("{error}")).unwrap();
+        let give_back = || db.system.undo.free_idle(|error| panic!("{error}")).unwrap();
         assert_eq!(give_back() + give_back(), 0, "nothing is purged");
         let busy = undo_pages(&db);
         assert!((302..=303).contains(&busy), "{busy} pages in round {round}");
@@ -109,33 +109,33 @@ fn with_idle_streams(n: usize) -> Db {
         session.insert(&format!("{i:05}"), &row("a", "", "")).unwrap();
     }
     sessions.into_iter().for_each(Session::commit);
-    assert_eq!(db.system.undo.give_back_idle(|_| {}).unwrap(), 0);
+    assert_eq!(db.system.undo.free_idle(|_| {}).unwrap(), 0);
     db.purge_all();
     db
 }
 
-/// Damage in many idle streams: what is left is given back, or kept.
+/// Damage in many idle streams: what is left is freed, or kept.
 #[test]
-fn idle_streams_that_are_set_aside_are_not_given_back() {
+fn idle_streams_that_are_skipped_are_not_freed() {
     let db = with_idle_streams(20);
-    (0..15).for_each(|number| db.system.undo.set_aside(number));
-    let given_back = db.system.undo.give_back_idle(|error| panic!("{error}")).unwrap();
-    assert!(given_back <= 5, "{given_back}");
+    (0..15).for_each(|number| db.system.undo.mark_unusable(number));
+    let released = db.system.undo.free_idle(|error| panic!("{error}")).unwrap();
+    assert!(released <= 5, "{released}");
     db.fill(&[("after", row("a", "", ""))]);
 }
 
-/// Streams that cannot be given back for now are bound and purged as before, and given back later.
+/// Streams that cannot be freed for now are bound and purged as before, and freed later.
 #[test]
-fn streams_that_could_not_be_given_back_are_purged_again() {
+fn streams_that_could_not_be_freed_are_purged_again() {
     let db = with_idle_streams(30);
-    let pool = &db.core.ctx.pool;
+    let pool = &db.parts.ctx.pool;
     pool.flush_all().unwrap();
-    pool.set_give_up_ms(20);
+    pool.set_free_frame_timeout_ms(20);
     let mut frames = Vec::new();
     while pool.take_frames(1, &mut frames).is_ok() {}
-    let failed = db.system.undo.give_back_idle(|error| panic!("{error}"));
+    let failed = db.system.undo.free_idle(|error| panic!("{error}"));
     assert!(matches!(failed, Err(Error::PoolExhausted { .. })), "{failed:?}");
-    pool.give_frames(frames);
+    pool.release_frames(frames);
     let mut sessions: Vec<_> = (0..30).map(|_| db.begin()).collect();
     for (i, session) in sessions.iter_mut().enumerate() {
         session.delete(&format!("{i:05}")).unwrap();
@@ -144,21 +144,21 @@ fn streams_that_could_not_be_given_back_are_purged_again() {
     assert_eq!(undo_pages(&db), 31, "no stream was lost");
     db.purge_all();
     assert!(db.check(true).is_empty());
-    assert_eq!((db.system.history_list_length(), db.system.purge_state().set_aside), (0, 0));
-    let give_back = || db.system.undo.give_back_idle(|error| panic!("{error}")).unwrap();
+    assert_eq!((db.system.history_list_length(), db.system.purge_state().skipped), (0, 0));
+    let give_back = || db.system.undo.free_idle(|error| panic!("{error}")).unwrap();
     assert_eq!((give_back(), give_back()), (0, 22));
 }
 
-/// Idle streams of which one is damaged: that one is set aside, the others are given back.
+/// Idle streams of which one is damaged: that one is skipped, the others are freed.
 #[test]
-fn a_damaged_idle_stream_is_set_aside_alone() {
+fn a_damaged_idle_stream_is_skipped_alone() {
     let db = with_idle_streams(30);
     let stream = {
         let mut streams: Vec<_> = (0..30).map(|_| db.system.undo.bind().unwrap()).collect();
         streams.reverse();
         let number = streams[0].number;
         streams.into_iter().for_each(|stream| db.system.undo.release(stream));
-        assert_eq!(db.system.undo.give_back_idle(|_| {}).unwrap(), 0);
+        assert_eq!(db.system.undo.free_idle(|_| {}).unwrap(), 0);
         number
     };
     let mut front = db.system.undo.take_front(stream).unwrap();
@@ -166,7 +166,7 @@ fn a_damaged_idle_stream_is_set_aside_alone() {
     front.first = PageNo(0);
     db.system.undo.put_front(front);
     let mut damage = Vec::new();
-    assert_eq!(db.system.undo.give_back_idle(|error| damage.push(error.to_string())).unwrap(), 21);
+    assert_eq!(db.system.undo.free_idle(|error| damage.push(error.to_string())).unwrap(), 21);
     assert!(matches!(&damage[..], [error] if error.starts_with("page 0 ")), "{damage:?}");
     assert_eq!(undo_pages(&db), 10);
     let mut sessions: Vec<_> = (0..30).map(|_| db.begin()).collect();
@@ -178,9 +178,9 @@ fn a_damaged_idle_stream_is_set_aside_alone() {
     assert!(db.check(true).is_empty());
 }
 
-/// A stream that purge has lost sight of is set aside, and purge goes on.
+/// A stream that purge has lost sight of is skipped, and purge goes on.
 #[test]
-fn a_stream_unknown_to_purge_holds_nobody_up() {
+fn a_stream_unknown_to_purge_holds_up_no_thread() {
     let db = Db::new();
     let mut sessions = [db.begin(), db.begin()];
     sessions[0].insert("a", &row("a", "", "")).unwrap();
@@ -193,13 +193,13 @@ fn a_stream_unknown_to_purge_holds_nobody_up() {
     drop(db.system.undo.take_front(lost.unwrap()).unwrap());
     db.purge_all();
     assert_eq!(db.system.history_list_length(), 0);
-    assert_eq!(db.core.ctx.stats.purge_streams_set_aside.get(), 1);
+    assert_eq!(db.parts.ctx.stats.purge_streams_skipped.get(), 1);
 }
 
 /// Idle streams are looked for while there is always something to purge, and those that are not purged stay below the
 /// others.
 #[test]
-fn idle_streams_are_given_back_under_load() {
+fn idle_streams_are_freed_under_load() {
     let db = with_idle_streams(30);
     let mut session = db.begin();
     (0..30).for_each(|i| assert!(session.delete(&format!("{i:05}")).unwrap()));
@@ -237,7 +237,7 @@ fn idle_streams_that_are_not_purged_stay_at_the_bottom() {
     };
     let before = next();
     for _ in 0..3 {
-        assert_eq!(db.system.undo.give_back_idle(|_| {}).unwrap(), 0);
+        assert_eq!(db.system.undo.free_idle(|_| {}).unwrap(), 0);
         assert_eq!(next(), before);
     }
 }

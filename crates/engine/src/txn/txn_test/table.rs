@@ -1,7 +1,7 @@
 //! The table of these tests, and its rows.
 
 use crate::btree::BTree;
-use crate::txn::{Entry, TableTrees, Tables};
+use crate::txn::{IndexEntry, TableTrees, Tables};
 use crate::types::{SegmentId, TableId, TxnId};
 use std::sync::Arc;
 
@@ -69,13 +69,13 @@ impl TableTrees for TestTable {
     fn index_name(&self, i: usize) -> &str {
         ["by_a", "by_b"][i]
     }
-    fn entry(&self, i: usize, key: &[u8], row: &[u8], out: &mut Vec<u8>) -> Entry {
+    fn entry(&self, i: usize, key: &[u8], row: &[u8], out: &mut Vec<u8>) -> IndexEntry {
         let row = Row::decode(row);
         out.extend_from_slice(row.column(i));
         out.push(0);
         let prefix_bytes = row.column(i).len() + 1;
         out.extend_from_slice(key);
-        Entry { prefix_bytes, unique: i == 1 && prefix_bytes > 1 }
+        IndexEntry { prefix_bytes, unique: i == 1 && prefix_bytes > 1 }
     }
     fn entry_changes(&self, i: usize, old_row: &[u8], new_row: &[u8]) -> bool {
         Row::decode(old_row).column(i) != Row::decode(new_row).column(i)

@@ -1,13 +1,13 @@
 //! Appending to a stream: what a transaction that writes holds.
 
 use super::new_record::put_header;
-use super::page::Place;
+use super::page::UndoPlace;
 use super::read::pointer_to;
-use super::record::{HEADER_RECORD_BYTES, HEADER_STATE_AT, HEADER_TRX_NO_AT, KIND_AT, State};
+use super::record::{HEADER_RECORD_BYTES, HEADER_STATE_AT, HEADER_TRX_NO_AT, KIND_AT, TxnState};
 use super::space::{Stream, UndoSpace};
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::mtr::{Latched, Mtr};
+use crate::mtr::{Mtr, PageHandle};
 use crate::page::PageOp;
 use crate::txn::read::OwnVersions;
 use crate::types::{Lsn, PageNo, RollPtr, TxnId};
@@ -17,9 +17,9 @@ use crate::types::{Lsn, PageNo, RollPtr, TxnId};
 pub(crate) struct UndoLog {
     stream: Stream,
     /// The header record, once written.
-    header: Option<Place>,
+    header: Option<UndoPlace>,
     /// Parts whose records are all undone, oldest first: where each ends, and where it begins.
-    pub(crate) undone: Vec<(Place, Place)>,
+    pub(crate) undone: Vec<(UndoPlace, UndoPlace)>,
     /// What rollbacks of a part remember.
     pub(crate) own_versions: Option<Box<OwnVersions>>,
     /// Records written after the header.
@@ -32,7 +32,7 @@ pub(crate) struct UndoLog {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bound {
     /// Yes: the stream's last page, latched.
-    Ready(Latched),
+    Ready(PageHandle),
     /// Its last page is not in the pool: load it and start again.
     Absent(PageNo),
     /// Its last page is full: [`UndoLog::extend`] and start again.
@@ -46,7 +46,7 @@ impl UndoLog {
     }
 
     /// The undo log of a transaction found active after a crash.
-    pub(crate) fn recovered(stream: Stream, header: Place) -> UndoLog {
+    pub(crate) fn recovered(stream: Stream, header: UndoPlace) -> UndoLog {
         UndoLog { stream, header: Some(header), undone: Vec::new(), own_versions: None, records: 0, joined: Vec::new() }
     }
 
@@ -61,7 +61,7 @@ impl UndoLog {
     }
 
     /// Appends `bytes`, a whole record, to the page that [`UndoLog::latch`] latched for its length.
-    pub(crate) fn append(&mut self, mtr: &mut Mtr<'_>, latched: Latched, trx_id: TxnId, bytes: &[u8]) -> RollPtr {
+    pub(crate) fn append(&mut self, mtr: &mut Mtr<'_>, latched: PageHandle, trx_id: TxnId, bytes: &[u8]) -> RollPtr {
         let mut place = self.stream.tail;
         if self.header.is_none() {
             self.joined.clear();
@@ -93,22 +93,22 @@ impl UndoLog {
 
     /// Records that wait for purge from the transaction's end on, its header included. Those of a transaction found
     /// active after a crash, which appends none, are not counted.
-    pub(crate) fn unpurged_records(&self) -> u64 {
+    pub(crate) fn purge_pending_records(&self) -> u64 {
         if self.records > 0 { self.records + 1 } else { 0 }
     }
 
     /// Where the next record goes; a savepoint.
-    pub(crate) fn tail(&self) -> Place {
+    pub(crate) fn tail(&self) -> UndoPlace {
         self.stream.tail
     }
 
     /// Where the first record after the header is; `None` while nothing is written.
-    pub(crate) fn start(&self) -> Option<Place> {
-        self.header.map(|header| Place { offset: header.offset + HEADER_RECORD_BYTES, ..header })
+    pub(crate) fn start(&self) -> Option<UndoPlace> {
+        self.header.map(|header| UndoPlace { offset: header.offset + HEADER_RECORD_BYTES, ..header })
     }
 
     /// Writes the outcome of the transaction. `None` if it has written nothing.
-    pub(crate) fn finish(&self, ctx: &Context, id: TxnId, state: State, trx_no: u64) -> Result<Option<Lsn>> {
+    pub(crate) fn finish(&self, ctx: &Context, id: TxnId, state: TxnState, trx_no: u64) -> Result<Option<Lsn>> {
         let Some(header) = self.header else { return Ok(None) };
         let mut mtr = ctx.mtr()?;
         let latched = mtr.fix_x(header.page)?;
@@ -118,8 +118,8 @@ impl UndoLog {
         bytes[0] = state as u8;
         bytes[HEADER_TRX_NO_AT - HEADER_STATE_AT..].copy_from_slice(&trx_no.to_le_bytes());
         write(&mut mtr, latched, header.offset + HEADER_STATE_AT, &bytes);
-        if state == State::Committed {
-            mtr.note_moment(latched, id);
+        if state == TxnState::Committed {
+            mtr.log_commit_time(latched, id);
         }
         Ok(Some(mtr.commit()))
     }
@@ -131,14 +131,14 @@ impl UndoLog {
 }
 
 /// Sets bits of the kind byte of the record at `place`, whose page is latched.
-pub(crate) fn mark(mtr: &mut Mtr<'_>, latched: Latched, place: Place, bits: u8) {
+pub(crate) fn mark(mtr: &mut Mtr<'_>, latched: PageHandle, place: UndoPlace, bits: u8) {
     let at = place.offset + KIND_AT;
     let kind = mtr.page(latched).get(at).copied().unwrap_or(0) | bits;
     write(mtr, latched, at, &[kind]);
 }
 
 /// Overwrites bytes of a latched page.
-pub(crate) fn write(mtr: &mut Mtr<'_>, latched: Latched, offset: usize, bytes: &[u8]) {
+pub(crate) fn write(mtr: &mut Mtr<'_>, latched: PageHandle, offset: usize, bytes: &[u8]) {
     // Offsets in a page of at most 16 KiB fit 16 bits.
     mtr.apply(latched, &PageOp::Write { offset: offset as u16, bytes });
 }

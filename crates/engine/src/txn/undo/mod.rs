@@ -2,13 +2,13 @@
 //!
 //! | file | concept |
 //! |---|---|
-//! | `space.rs`, `open.rs`, `give_back.rs` | the streams: bound and extended, found at opening, given back |
+//! | `space.rs`, `open.rs`, `free_pages_of.rs` | the streams: bound and extended, found at opening, freed |
 //! | `append.rs` | the stream of one transaction |
 //! | `record.rs`, `new_record.rs` | records as bytes: read, written |
 //! | `page.rs`, `read.rs` | pages as bytes; records read in place |
 //!
 //! Terms. A *stream* is a chain of undo pages to which transactions append one after the other. A transaction *binds* a
-//! free stream at its first write and gives it back at its end; its part of the stream starts with a header record that
+//! free stream at its first write and releases it at its end; its part of the stream starts with a header record that
 //! holds its outcome. The *directory* names each stream's first and last page.
 //!
 //! Rules
@@ -16,16 +16,16 @@
 //!    row.
 //! 2. A record and the row change it undoes are one mini-transaction; a header record and the first record after it as
 //!    well.
-//! 3. In a stream, commit numbers ascend: a transaction gets its number before it gives the stream back.
+//! 3. In a stream, commit numbers ascend: a transaction gets its number before it releases the stream.
 //! 4. Pages leave a stream at its front, after every transaction that has records on them has been purged. The last
-//!    page stays until the stream is given back: free and purged, and not needed for a while.
+//!    page stays until the stream is freed: free and purged, and not needed for a while.
 //! 5. Latch order: tree leaf, undo page, directory page, extent maps (at commit).
 //!
 //! Differs from InnoDB: one stream for inserts and updates together, no rollback segments, no slots to run out of, and
 //! no list of history: a stream is its own list.
 
 mod append;
-mod give_back;
+mod free_idle;
 mod new_record;
 mod open;
 mod page;
@@ -36,6 +36,6 @@ mod space;
 pub(crate) use append::{Bound, UndoLog, mark, write};
 pub(crate) use new_record::{NewChange, put_change, put_entry, put_insert, put_overflow};
 pub(crate) use open::{Recovered, number_at, read_directories};
-pub(crate) use page::{Place, RECORDS_AT, StreamEntry, UndoFields, expect_type, read_directory, record_at};
+pub(crate) use page::{RECORDS_AT, StreamEntry, UndoFields, UndoPlace, expect_type, read_directory, record_at};
 pub(crate) use read::{OwnedRecord, place_of, pointer_to, read_record, record_before, scan_page, with_record};
 pub(crate) use space::{Stream, StreamFront, UndoSpace};

@@ -1,8 +1,8 @@
 //! Writing undo records; see `record.rs` for their bytes.
 
-use super::record::{ENTRIES_CHANGED, ENTRY_KEYS, HEADER_RECORD_BYTES, OVERFLOW_RECORD_BYTES, State};
-use crate::txn::stored::{DELETE_MARKED, OVERFLOW, RowHeader, put_u48};
-use crate::txn::write::Middle;
+use super::record::{ENTRIES_CHANGED, ENTRY_KEYS, HEADER_RECORD_BYTES, OVERFLOW_RECORD_BYTES, TxnState};
+use crate::txn::row_format::{DELETE_MARKED, OVERFLOW, RowHeader, put_u48};
+use crate::txn::write::DiffRange;
 use crate::types::{IndexId, PageNo, TableId, TxnId};
 
 /// Bytes in front of the key of an Update or Delete record.
@@ -26,7 +26,7 @@ fn length_bytes(bytes: usize) -> [u8; 2] {
 
 /// Appends a transaction header in state Active.
 pub(crate) fn put_header(out: &mut Vec<u8>, trx_id: TxnId) {
-    let (mut bytes, length) = fixed::<{ HEADER_RECORD_BYTES - 2 }>(1, State::Active as u8, 0);
+    let (mut bytes, length) = fixed::<{ HEADER_RECORD_BYTES - 2 }>(1, TxnState::Active as u8, 0);
     bytes[4..12].copy_from_slice(&trx_id.0.to_le_bytes());
     out.extend_from_slice(&bytes);
     out.extend_from_slice(&length);
@@ -50,7 +50,7 @@ pub(crate) struct NewChange<'a> {
     pub(crate) key: &'a [u8],
     pub(crate) old: RowHeader,
     pub(crate) entries_changed: bool,
-    pub(crate) middle: Middle,
+    pub(crate) middle: DiffRange,
     pub(crate) old_middle: &'a [u8],
     /// Entries the change moves, of [`put_entry`]; if entries changed and this is `None`, the middle is the whole row.
     pub(crate) entries: Option<&'a [u8]>,

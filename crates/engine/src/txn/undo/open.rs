@@ -1,16 +1,16 @@
 //! Opening the undo log: where each stream begins and ends, and which transaction a crash cut off in it.
 
-use super::page::{Place, RECORDS_AT, StreamEntry, UndoFields, read_directory};
+use super::page::{RECORDS_AT, StreamEntry, UndoFields, UndoPlace, read_directory};
 use super::read::{scan_page, with_record};
-use super::record::{Kind, State};
-use super::space::{Directory, Stream, StreamFront, UndoSpace};
+use super::record::{TxnState, UndoKind};
+use super::space::{Stream, StreamFront, UndoDirectory, UndoSpace};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::space::{ROOT_UNDO, Space};
 use crate::sync::Mutex;
 use crate::sync::atomic::AtomicBool;
 use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use crate::sync::spread::{Apart, Spread};
+use crate::sync::sharded::{CachePadded, Sharded};
 use crate::types::{PageNo, TxnId};
 use std::sync::Arc;
 
@@ -18,12 +18,12 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct Recovered {
     pub(crate) id: TxnId,
-    pub(crate) header: Place,
+    pub(crate) header: UndoPlace,
     pub(crate) stream: Stream,
 }
 
 /// What [`UndoSpace::open`] found.
-pub(crate) struct Opened {
+pub(crate) struct OpenedUndo {
     pub(crate) undo: UndoSpace,
     /// Every transaction id and number in use is below this.
     pub(crate) id_limit: u64,
@@ -32,17 +32,17 @@ pub(crate) struct Opened {
     pub(crate) history: u64,
     /// For each stream with something to purge, the number of its oldest ended transaction.
     pub(crate) ended: Vec<(u64, usize)>,
-    /// Why streams are set aside.
+    /// Why streams are skipped.
     pub(crate) damage: Vec<Error>,
 }
 
-impl Opened {
+impl OpenedUndo {
     /// Finds where purge has to go on in a stream. Damage there sets the stream aside.
     fn meet(
         &mut self,
         number: usize,
         entry: &StreamEntry,
-        pending: &Arc<Apart<AtomicU64>>,
+        pending: &Arc<CachePadded<AtomicU64>>,
         is_active: bool,
     ) -> Result<()> {
         let waiting = pending.load(Relaxed);
@@ -59,7 +59,7 @@ impl Opened {
                 Ok(())
             }
             Err(error) if error.is_damage() => {
-                self.undo.set_aside(number);
+                self.undo.mark_unusable(number);
                 self.damage.push(error);
                 Ok(())
             }
@@ -70,15 +70,15 @@ impl Opened {
 
 impl UndoSpace {
     /// Reads the directory and the end of every stream.
-    pub(crate) fn open(ctx: Arc<Context>, space: Arc<Space>) -> Result<Opened> {
+    pub(crate) fn open(ctx: Arc<Context>, space: Arc<Space>) -> Result<OpenedUndo> {
         let page_bytes = ctx.pool.page_bytes();
         let (entries, pages, id_limit) = read_directories(&ctx, &space)?;
-        let directory = Mutex::new(Directory { pages, streams: entries.len() });
+        let directory = Mutex::new(UndoDirectory { pages, streams: entries.len() });
         let undo = UndoSpace {
             ctx,
             space,
             directory,
-            near: Spread::default(),
+            near: Sharded::default(),
             free: Mutex::default(),
             vacant: Mutex::default(),
             fronts: Mutex::default(),
@@ -86,7 +86,7 @@ impl UndoSpace {
             has_aside: AtomicBool::new(false),
         };
         let mut opened =
-            Opened { undo, id_limit, recovered: Vec::new(), history: 0, ended: Vec::new(), damage: Vec::new() };
+            OpenedUndo { undo, id_limit, recovered: Vec::new(), history: 0, ended: Vec::new(), damage: Vec::new() };
         for (number, entry) in entries.iter().enumerate() {
             if *entry == StreamEntry::VACANT {
                 opened.undo.vacant.lock().push(number);
@@ -131,12 +131,12 @@ fn read_end(
     number: usize,
     entry: &StreamEntry,
     page_bytes: usize,
-) -> Result<(Stream, Option<(TxnId, Place)>)> {
+) -> Result<(Stream, Option<(TxnId, UndoPlace)>)> {
     let fields = UndoFields::read(&ctx.pool.fix_s(entry.last)?, entry.last)?;
     let (mut header, mut begun) = (fields.header, fields.begun_before);
-    let (end, _) = scan_page(ctx, Place { page: entry.last, offset: RECORDS_AT }, |offset, record, _| {
-        if record.kind == Kind::Header {
-            header = Some(Place { page: entry.last, offset });
+    let (end, _) = scan_page(ctx, UndoPlace { page: entry.last, offset: RECORDS_AT }, |offset, record, _| {
+        if record.kind == UndoKind::Header {
+            header = Some(UndoPlace { page: entry.last, offset });
             begun += 1;
         }
         Ok(true)
@@ -144,22 +144,27 @@ fn read_end(
     let mut active = None;
     if begun > entry.purged
         && let Some(header) = header
-        && let (id, State::Active, _) = with_record(ctx, header, |record| record.header())?
+        && let (id, TxnState::Active, _) = with_record(ctx, header, |record| record.header())?
     {
         active = Some((id, header));
     }
     let pending = begun.saturating_sub(entry.purged).saturating_sub(active.is_some().into());
-    let tail = Place { page: entry.last, offset: end };
-    Ok((Stream { number, tail, begun, page_bytes, pending: Arc::new(Apart(AtomicU64::new(pending))) }, active))
+    let tail = UndoPlace { page: entry.last, offset: end };
+    Ok((Stream { number, tail, begun, page_bytes, pending: Arc::new(CachePadded(AtomicU64::new(pending))) }, active))
 }
 
 /// The first record of the first transaction that is not purged.
-fn front_of(ctx: &Context, number: usize, entry: &StreamEntry, pending: &Arc<Apart<AtomicU64>>) -> Result<StreamFront> {
+fn front_of(
+    ctx: &Context,
+    number: usize,
+    entry: &StreamEntry,
+    pending: &Arc<CachePadded<AtomicU64>>,
+) -> Result<StreamFront> {
     let mut begun = UndoFields::read(&ctx.pool.fix_s(entry.first)?, entry.first)?.begun_before;
-    let mut at = Place { page: entry.first, offset: RECORDS_AT };
+    let mut at = UndoPlace { page: entry.first, offset: RECORDS_AT };
     loop {
         let (offset, next) = scan_page(ctx, at, |_, record, _| {
-            begun += u64::from(record.kind == Kind::Header);
+            begun += u64::from(record.kind == UndoKind::Header);
             Ok(begun <= entry.purged)
         })?;
         at.offset = offset;
@@ -167,7 +172,7 @@ fn front_of(ctx: &Context, number: usize, entry: &StreamEntry, pending: &Arc<Apa
             let (first, purged, pending) = (entry.first, entry.purged, Arc::clone(pending));
             return Ok(StreamFront { number, first, at, purged, pending, uncounted: 0, inside: false });
         }
-        at = Place { page: next, offset: RECORDS_AT };
+        at = UndoPlace { page: next, offset: RECORDS_AT };
     }
 }
 
@@ -176,21 +181,21 @@ pub(crate) fn number_at(ctx: &Context, front: &mut StreamFront) -> Result<u64> {
     loop {
         let mut found = None;
         let (offset, next) = scan_page(ctx, front.at, |_, record, _| {
-            if record.kind == Kind::Header {
+            if record.kind == UndoKind::Header {
                 found = Some(record.header()?);
             }
             Ok(found.is_none())
         })?;
         front.at.offset = offset;
         match found {
-            Some((_, State::Active, _)) => {
+            Some((_, TxnState::Active, _)) => {
                 return Err(Error::corrupt_page(front.at.page, "an active transaction is to be purged"));
             }
             Some((_, _, number)) => return Ok(number),
             None if next == PageNo(0) => {
                 return Err(Error::corrupt_page(front.at.page, "an undo stream lacks a transaction to purge"));
             }
-            None => front.at = Place { page: next, offset: RECORDS_AT },
+            None => front.at = UndoPlace { page: next, offset: RECORDS_AT },
         }
     }
 }

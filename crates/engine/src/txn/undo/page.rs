@@ -10,14 +10,14 @@
 //! 48 transactions begun before this page u64
 //! 64 records
 //! ```
-//! An entry of zeros is vacant: its stream was given back.
+//! An entry of zeros is vacant: its stream was freed.
 //!
 //! "In force": the transaction whose records may continue on this page, begun on an earlier one; page 0 when the page
 //! was added before the transaction wrote its header. All these fields are written once, when the page is added, except
 //! `next`. Transactions of a stream are numbered from 1 in the order they begin; those up to `transactions purged` are
 //! purged, their pages may be gone.
 
-use super::record::Record;
+use super::record::UndoRecord;
 use crate::error::{Error, Result};
 use crate::page::{PageType, header};
 use crate::types::PageNo;
@@ -40,7 +40,7 @@ const DIRECTORY_STREAM_BYTES: usize = 16;
 
 /// A place in a stream: a page and an offset in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct UndoPlace {
     pub(crate) page: PageNo,
     pub(crate) offset: usize,
 }
@@ -51,7 +51,7 @@ pub(crate) struct UndoFields {
     pub(crate) previous: PageNo,
     pub(crate) next: PageNo,
     /// Header record in force.
-    pub(crate) header: Option<Place>,
+    pub(crate) header: Option<UndoPlace>,
     /// End of records on the previous page.
     pub(crate) previous_end: usize,
     /// Transactions begun before this page.
@@ -82,7 +82,7 @@ impl UndoFields {
     /// Reads an undo page's fields.
     pub(crate) fn read(page: &[u8], page_no: PageNo) -> Result<UndoFields> {
         expect_type(page, page_no, PageType::Undo)?;
-        let header = Place { page: PageNo(u32_at(page, 40)), offset: u16_at(page, 44).into() };
+        let header = UndoPlace { page: PageNo(u32_at(page, 40)), offset: u16_at(page, 44).into() };
         Ok(UndoFields {
             previous: PageNo(u32_at(page, 32)),
             next: PageNo(u32_at(page, NEXT_AT)),
@@ -95,7 +95,7 @@ impl UndoFields {
     /// The fields' bytes, for [`FIELDS_AT`].
     pub(crate) fn encode(&self) -> [u8; RECORDS_AT - FIELDS_AT] {
         let mut out = [0; RECORDS_AT - FIELDS_AT];
-        let header = self.header.unwrap_or(Place { page: PageNo(0), offset: 0 });
+        let header = self.header.unwrap_or(UndoPlace { page: PageNo(0), offset: 0 });
         out[0..4].copy_from_slice(&self.previous.0.to_le_bytes());
         out[4..8].copy_from_slice(&self.next.0.to_le_bytes());
         out[8..12].copy_from_slice(&header.page.0.to_le_bytes());
@@ -108,11 +108,11 @@ impl UndoFields {
 }
 
 /// The record at `offset` of an undo page; `None` where records end.
-pub(crate) fn record_at(page: &[u8], page_no: PageNo, offset: usize) -> Result<Option<Record<'_>>> {
+pub(crate) fn record_at(page: &[u8], page_no: PageNo, offset: usize) -> Result<Option<UndoRecord<'_>>> {
     if offset < RECORDS_AT {
         return Err(Error::corrupt_page(page_no, format!("no undo record can be at offset {offset}")));
     }
-    Record::parse(page.get(offset..).unwrap_or(&[]))
+    UndoRecord::parse(page.get(offset..).unwrap_or(&[]))
         .map_err(|e| Error::corrupt_page(page_no, format!("{e} at {offset}")))
 }
 

@@ -3,8 +3,8 @@
 //! Rule: callers know that the record cannot be purged meanwhile: their read view is open, the transaction is their
 //! own, or they are purge.
 
-use super::page::{Place, RECORDS_AT, UndoFields, expect_type, record_at, start_of_record_before};
-use super::record::Record;
+use super::page::{RECORDS_AT, UndoFields, UndoPlace, expect_type, record_at, start_of_record_before};
+use super::record::UndoRecord;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::page::PageType;
@@ -13,29 +13,33 @@ use crate::types::{PageNo, RollPtr};
 /// A copy of a record and where it is.
 #[derive(Debug)]
 pub(crate) struct OwnedRecord {
-    pub(crate) place: Place,
+    pub(crate) place: UndoPlace,
     pub(crate) bytes: Vec<u8>,
 }
 
 impl OwnedRecord {
-    pub(crate) fn parse(&self) -> Result<Record<'_>> {
-        Record::parse(&self.bytes)?.ok_or_else(|| Error::Corrupt("an empty undo record".to_string()))
+    pub(crate) fn parse(&self) -> Result<UndoRecord<'_>> {
+        UndoRecord::parse(&self.bytes)?.ok_or_else(|| Error::Corrupt("an empty undo record".to_string()))
     }
 }
 
 /// The place a roll pointer points to.
-pub(crate) fn place_of(pointer: RollPtr) -> Place {
-    Place { page: pointer.page(), offset: pointer.offset() }
+pub(crate) fn place_of(pointer: RollPtr) -> UndoPlace {
+    UndoPlace { page: pointer.page(), offset: pointer.offset() }
 }
 
 /// The roll pointer to a place.
-pub(crate) fn pointer_to(place: Place) -> RollPtr {
+pub(crate) fn pointer_to(place: UndoPlace) -> RollPtr {
     // Offsets in a page of at most 16 KiB fit 16 bits.
     RollPtr::new(place.page, place.offset as u16)
 }
 
 /// Runs `f` on the record at `place`, under its page's shared latch.
-pub(crate) fn with_record<R>(ctx: &Context, place: Place, f: impl FnOnce(&Record<'_>) -> Result<R>) -> Result<R> {
+pub(crate) fn with_record<R>(
+    ctx: &Context,
+    place: UndoPlace,
+    f: impl FnOnce(&UndoRecord<'_>) -> Result<R>,
+) -> Result<R> {
     let page = ctx.pool.fix_s(place.page)?;
     expect_type(&page, place.page, PageType::Undo)?;
     match record_at(&page, place.page, place.offset)? {
@@ -45,7 +49,7 @@ pub(crate) fn with_record<R>(ctx: &Context, place: Place, f: impl FnOnce(&Record
 }
 
 /// Copies the record at `place` into `out`.
-pub(crate) fn read_record(ctx: &Context, place: Place, out: &mut Vec<u8>) -> Result<()> {
+pub(crate) fn read_record(ctx: &Context, place: UndoPlace, out: &mut Vec<u8>) -> Result<()> {
     let page = ctx.pool.fix_s(place.page)?;
     expect_type(&page, place.page, PageType::Undo)?;
     match record_at(&page, place.page, place.offset)? {
@@ -60,25 +64,25 @@ pub(crate) fn read_record(ctx: &Context, place: Place, out: &mut Vec<u8>) -> Res
 
 /// The start of the record that ends at `end`, or, at the start of a page, the end of records on the page before.
 /// `Err(place)`: go on from there.
-pub(crate) fn record_before(ctx: &Context, end: Place) -> Result<std::result::Result<Place, Place>> {
+pub(crate) fn record_before(ctx: &Context, end: UndoPlace) -> Result<std::result::Result<UndoPlace, UndoPlace>> {
     let page = ctx.pool.fix_s(end.page)?;
     let fields = UndoFields::read(&page, end.page)?;
     if end.offset <= RECORDS_AT {
         if fields.previous == PageNo(0) {
             return Err(Error::corrupt_page(end.page, "an undo stream ends before its transaction begins"));
         }
-        return Ok(Err(Place { page: fields.previous, offset: fields.previous_end }));
+        return Ok(Err(UndoPlace { page: fields.previous, offset: fields.previous_end }));
     }
     let offset = start_of_record_before(&page, end.page, end.offset)?;
-    Ok(Ok(Place { page: end.page, offset }))
+    Ok(Ok(UndoPlace { page: end.page, offset }))
 }
 
 /// Walks the records of `from.page` forward from `from.offset`, under its shared latch, until `visit` returns false or
 /// the page's records end. Returns where the walk stopped and the next page (0 if none).
 pub(crate) fn scan_page(
     ctx: &Context,
-    from: Place,
-    mut visit: impl FnMut(usize, &Record<'_>, &[u8]) -> Result<bool>,
+    from: UndoPlace,
+    mut visit: impl FnMut(usize, &UndoRecord<'_>, &[u8]) -> Result<bool>,
 ) -> Result<(usize, PageNo)> {
     let page = ctx.pool.fix_s(from.page)?;
     let next = UndoFields::read(&page, from.page)?.next;

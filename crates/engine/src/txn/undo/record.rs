@@ -22,8 +22,8 @@
 //! index columns of those it moved, or the old payload whole where that is no longer.
 
 use crate::error::{Error, Result};
-use crate::txn::stored::{DELETE_MARKED, OVERFLOW, OverflowRef, RowHeader, get_u48};
-use crate::txn::write::Middle;
+use crate::txn::row_format::{DELETE_MARKED, OVERFLOW, OverflowRef, RowHeader, get_u48};
+use crate::txn::write::DiffRange;
 use crate::types::{IndexId, PageNo, RollPtr, TableId, TxnId};
 
 /// The record has been rolled back.
@@ -47,7 +47,7 @@ const MIN_RECORD_BYTES: usize = 6;
 
 /// What a record undoes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum UndoKind {
     /// Starts a transaction.
     Header,
     /// A row was inserted.
@@ -63,7 +63,7 @@ pub(crate) enum Kind {
 /// The outcome of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum State {
+pub(crate) enum TxnState {
     /// Running, or cut off by a crash. (2 is kept for PREPARED.)
     Active = 1,
     Committed = 3,
@@ -73,8 +73,8 @@ pub(crate) enum State {
 
 /// One record, borrowed from the bytes of its page (or from a copy of the record).
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Record<'a> {
-    pub(crate) kind: Kind,
+pub(crate) struct UndoRecord<'a> {
+    pub(crate) kind: UndoKind,
     pub(crate) dead: bool,
     pub(crate) freeing: bool,
     pub(crate) flags: u8,
@@ -85,12 +85,12 @@ pub(crate) struct Record<'a> {
 
 /// Body of an Update or Delete record.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Change<'a> {
+pub(crate) struct UndoChange<'a> {
     pub(crate) table: TableId,
     /// Header of the version before.
     pub(crate) old: RowHeader,
     pub(crate) key: &'a [u8],
-    pub(crate) middle: Middle,
+    pub(crate) middle: DiffRange,
     pub(crate) old_middle: &'a [u8],
     /// The entries the change moved, if the record has them; see [`next_entry`].
     pub(crate) entries: Option<&'a [u8]>,
@@ -107,9 +107,9 @@ fn corrupt(what: &str) -> Error {
     Error::Corrupt(format!("an undo record {what}"))
 }
 
-impl<'a> Record<'a> {
+impl<'a> UndoRecord<'a> {
     /// Reads the record at the start of `bytes`; `None` where records end.
-    pub(crate) fn parse(bytes: &'a [u8]) -> Result<Option<Record<'a>>> {
+    pub(crate) fn parse(bytes: &'a [u8]) -> Result<Option<UndoRecord<'a>>> {
         let Some(&[low, high]) = bytes.first_chunk::<2>() else { return Ok(None) };
         let length = usize::from(u16::from_le_bytes([low, high]));
         if length == 0 {
@@ -119,14 +119,14 @@ impl<'a> Record<'a> {
             return Err(corrupt("has no proper length"));
         }
         let kind = match bytes[KIND_AT] & !(DEAD | FREEING) {
-            1 => Kind::Header,
-            2 => Kind::Insert,
-            3 => Kind::Update,
-            4 => Kind::Delete,
-            5 => Kind::Overflow,
+            1 => UndoKind::Header,
+            2 => UndoKind::Insert,
+            3 => UndoKind::Update,
+            4 => UndoKind::Delete,
+            5 => UndoKind::Overflow,
             other => return Err(corrupt(&format!("is of unknown kind {other}"))),
         };
-        Ok(Some(Record {
+        Ok(Some(UndoRecord {
             kind,
             dead: bytes[KIND_AT] & DEAD != 0,
             freeing: bytes[KIND_AT] & FREEING != 0,
@@ -137,15 +137,15 @@ impl<'a> Record<'a> {
     }
 
     /// Id, state and commit number of a Header record.
-    pub(crate) fn header(&self) -> Result<(TxnId, State, u64)> {
+    pub(crate) fn header(&self) -> Result<(TxnId, TxnState, u64)> {
         let mut body = Reader(self.body);
         let state = match self.flags {
-            1 => State::Active,
-            3 => State::Committed,
-            4 => State::RolledBack,
+            1 => TxnState::Active,
+            3 => TxnState::Committed,
+            4 => TxnState::RolledBack,
             other => return Err(corrupt(&format!("gives a transaction the unknown state {other}"))),
         };
-        if self.kind != Kind::Header {
+        if self.kind != UndoKind::Header {
             return Err(corrupt("was taken for a transaction header"));
         }
         Ok((TxnId(body.u64()?), state, body.u64()?))
@@ -156,17 +156,17 @@ impl<'a> Record<'a> {
         let mut body = Reader(self.body);
         let table = TableId(body.u32()?);
         match self.kind {
-            Kind::Insert => {}
-            Kind::Update | Kind::Delete => drop(body.take(12)?),
-            Kind::Header | Kind::Overflow => return Err(corrupt("of a row was expected")),
+            UndoKind::Insert => {}
+            UndoKind::Update | UndoKind::Delete => drop(body.take(12)?),
+            UndoKind::Header | UndoKind::Overflow => return Err(corrupt("of a row was expected")),
         }
         let key_bytes = usize::from(body.u16()?);
         Ok((table, body.take(key_bytes)?))
     }
 
     /// Everything in an Update or Delete record.
-    pub(crate) fn change(&self) -> Result<Change<'a>> {
-        if !matches!(self.kind, Kind::Update | Kind::Delete) {
+    pub(crate) fn change(&self) -> Result<UndoChange<'a>> {
+        if !matches!(self.kind, UndoKind::Update | UndoKind::Delete) {
             return Err(corrupt("of a changed row was expected"));
         }
         let mut body = Reader(self.body);
@@ -174,7 +174,7 @@ impl<'a> Record<'a> {
         let (trx_id, roll_ptr) = (TxnId(body.u48()?), RollPtr(body.u48()?));
         let key_bytes = usize::from(body.u16()?);
         let key = body.take(key_bytes)?;
-        let middle = Middle { prefix: body.u16()?.into(), suffix: body.u16()?.into() };
+        let middle = DiffRange { prefix: body.u16()?.into(), suffix: body.u16()?.into() };
         let mut entries = None;
         if self.flags & ENTRY_KEYS != 0 {
             let length = usize::from(body.u16()?);
@@ -183,12 +183,12 @@ impl<'a> Record<'a> {
         let old_middle = body.0;
         let old = RowHeader { flags: self.flags & (DELETE_MARKED | OVERFLOW), trx_id, roll_ptr };
         let first_page_at = 4 + self.body.len() - old_middle.len() + 4;
-        Ok(Change { table, old, key, middle, old_middle, entries, first_page_at })
+        Ok(UndoChange { table, old, key, middle, old_middle, entries, first_page_at })
     }
 
     /// Table, first page and stamp of an Overflow record; page 0 when the chain is gone.
     pub(crate) fn overflow(&self) -> Result<(TableId, PageNo, u64)> {
-        if self.kind != Kind::Overflow {
+        if self.kind != UndoKind::Overflow {
             return Err(corrupt("of an overflow chain was expected"));
         }
         let mut body = Reader(self.body);
@@ -204,14 +204,14 @@ impl<'a> Record<'a> {
     pub(crate) fn needs_purge(&self) -> bool {
         !self.dead
             && match self.kind {
-                Kind::Delete => true,
-                Kind::Update => self.flags & (ENTRIES_CHANGED | OVERFLOW) != 0,
-                Kind::Header | Kind::Insert | Kind::Overflow => false,
+                UndoKind::Delete => true,
+                UndoKind::Update => self.flags & (ENTRIES_CHANGED | OVERFLOW) != 0,
+                UndoKind::Header | UndoKind::Insert | UndoKind::Overflow => false,
             }
     }
 }
 
-impl Change<'_> {
+impl UndoChange<'_> {
     /// Turns the payload this record's change made into the one before.
     pub(crate) fn apply(&self, payload: &mut Vec<u8>) -> Result<()> {
         self.middle.swap(payload, self.old_middle)

@@ -3,8 +3,8 @@
 use super::*;
 use crate::txn::undo::new_record::*;
 
-fn one(bytes: &[u8]) -> Record<'_> {
-    Record::parse(bytes).unwrap().unwrap()
+fn one(bytes: &[u8]) -> UndoRecord<'_> {
+    UndoRecord::parse(bytes).unwrap().unwrap()
 }
 
 #[test]
@@ -12,10 +12,10 @@ fn headers() {
     let mut bytes = Vec::new();
     put_header(&mut bytes, TxnId(0x1234_5678_9abc));
     assert_eq!(bytes.len(), HEADER_RECORD_BYTES);
-    assert_eq!(one(&bytes).header().unwrap(), (TxnId(0x1234_5678_9abc), State::Active, 0));
-    bytes[HEADER_STATE_AT] = State::Committed as u8;
+    assert_eq!(one(&bytes).header().unwrap(), (TxnId(0x1234_5678_9abc), TxnState::Active, 0));
+    bytes[HEADER_STATE_AT] = TxnState::Committed as u8;
     bytes[HEADER_TRX_NO_AT..HEADER_TRX_NO_AT + 8].copy_from_slice(&99u64.to_le_bytes());
-    assert_eq!(one(&bytes).header().unwrap(), (TxnId(0x1234_5678_9abc), State::Committed, 99));
+    assert_eq!(one(&bytes).header().unwrap(), (TxnId(0x1234_5678_9abc), TxnState::Committed, 99));
     bytes[HEADER_STATE_AT] = 77;
     assert!(one(&bytes).header().is_err());
 }
@@ -29,7 +29,7 @@ fn rows() {
     bytes.clear();
     let old = RowHeader { flags: 0, trx_id: TxnId(5), roll_ptr: RollPtr::new(PageNo(9), 64) };
     let (old_row, mut row) = (b"name=Ada;n=1;".to_vec(), b"name=Grace;n=1;".to_vec());
-    let middle = Middle::of(&old_row, &row);
+    let middle = DiffRange::of(&old_row, &row);
     let old_middle = middle.cut(&old_row);
     let mut entries = Vec::new();
     put_entry(&mut entries, IndexId(3), b"Ada");
@@ -74,7 +74,7 @@ fn overflow_references_can_be_found_in_place() {
             key: b"k",
             old,
             entries_changed: false,
-            middle: Middle::WHOLE,
+            middle: DiffRange::WHOLE,
             old_middle: &reference.encode(),
             entries: None,
         },
@@ -91,18 +91,18 @@ fn overflow_references_can_be_found_in_place() {
 
 #[test]
 fn broken_records_are_refused() {
-    assert!(Record::parse(&[]).unwrap().is_none() && Record::parse(&[0, 0, 9, 9]).unwrap().is_none());
+    assert!(UndoRecord::parse(&[]).unwrap().is_none() && UndoRecord::parse(&[0, 0, 9, 9]).unwrap().is_none());
     let mut bytes = Vec::new();
     put_insert(&mut bytes, TableId(7), b"key");
     for at in 0..bytes.len() {
         for value in [0, 1, 5, 0x7f, 0xff] {
             let mut broken = bytes.clone();
             broken[at] = value;
-            if let Ok(Some(record)) = Record::parse(&broken) {
+            if let Ok(Some(record)) = UndoRecord::parse(&broken) {
                 // Whatever it says, it stays within its bytes.
                 let _ = (record.row(), record.change().is_ok(), record.header(), record.overflow());
             }
         }
-        assert!(!matches!(Record::parse(&bytes[..at]), Ok(Some(_))));
+        assert!(!matches!(UndoRecord::parse(&bytes[..at]), Ok(Some(_))));
     }
 }

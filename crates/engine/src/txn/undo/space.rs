@@ -2,18 +2,18 @@
 
 use super::append::write;
 use super::page::{
-    DIRECTORY_COUNT_AT, DIRECTORY_LIMIT_AT, DIRECTORY_NEXT_AT, FIELDS_AT, NEXT_AT, Place, RECORDS_AT, StreamEntry,
-    UndoFields, stream_entry_at, stream_last_at, streams_per_page,
+    DIRECTORY_COUNT_AT, DIRECTORY_LIMIT_AT, DIRECTORY_NEXT_AT, FIELDS_AT, NEXT_AT, RECORDS_AT, StreamEntry, UndoFields,
+    UndoPlace, stream_entry_at, stream_last_at, streams_per_page,
 };
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::mtr::{Latched, Mtr};
+use crate::mtr::{Mtr, PageHandle};
 use crate::page::{PageOp, PageType};
-use crate::space::reserve::{self, Purpose};
+use crate::space::reserve::{self, SpacePriority};
 use crate::space::{ROOT_UNDO, SEGMENT_UNDO, Space};
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
-use crate::sync::spread::{Apart, Spread};
+use crate::sync::sharded::{CachePadded, Sharded};
 use crate::types::PageNo;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -27,12 +27,12 @@ pub(crate) struct Stream {
     /// Its place in the directory.
     pub(crate) number: usize,
     /// Where the next record goes.
-    pub(crate) tail: Place,
+    pub(crate) tail: UndoPlace,
     /// Transactions ever begun in it.
     pub(crate) begun: u64,
     pub(crate) page_bytes: usize,
     /// Ended transactions in it that are not purged yet.
-    pub(crate) pending: Arc<Apart<AtomicU64>>,
+    pub(crate) pending: Arc<CachePadded<AtomicU64>>,
 }
 
 /// Where purge stands in a stream.
@@ -42,11 +42,11 @@ pub(crate) struct StreamFront {
     /// Oldest page.
     pub(crate) first: PageNo,
     /// Next record to look at.
-    pub(crate) at: Place,
+    pub(crate) at: UndoPlace,
     /// Transactions purged, counted from the stream's beginning.
     pub(crate) purged: u64,
     /// Ended transactions that are not purged yet; shared with the stream.
-    pub(crate) pending: Arc<Apart<AtomicU64>>,
+    pub(crate) pending: Arc<CachePadded<AtomicU64>>,
     /// How many of its oldest transactions had begun before the database was opened: their records are not counted.
     pub(crate) uncounted: u64,
     /// `at` is inside a transaction, behind its header.
@@ -54,25 +54,25 @@ pub(crate) struct StreamFront {
 }
 
 #[derive(Debug)]
-pub(super) struct Directory {
+pub(super) struct UndoDirectory {
     pub(super) pages: Vec<PageNo>,
     pub(super) streams: usize,
 }
 
-/// A place's free stream: that which a thread there gave back last. Its pages are in that thread's caches, and no other
-/// thread has to be met.
+/// A place's free stream: the one that a thread of the shard released last. Its pages are in that thread's caches, and
+/// no other thread has to be met.
 #[derive(Debug, Default)]
-pub(super) struct Near {
+pub(super) struct ShardStream {
     pub(super) stream: Option<Stream>,
-    /// Whether it was bound since idle ones were last given back.
+    /// Whether it was bound since idle ones were last released.
     pub(super) was_used: bool,
 }
 
-/// The other free streams. The one last given back is bound next, so those at the bottom are the unused ones.
+/// The other free streams. The one last released is bound next, so those at the bottom are the unused ones.
 #[derive(Debug, Default)]
-pub(super) struct Free {
+pub(super) struct FreeStreams {
     pub(super) streams: Vec<Stream>,
-    /// The fewest there were since idle ones were last given back.
+    /// The fewest there were since idle ones were last released.
     pub(super) low_water: usize,
 }
 
@@ -80,11 +80,11 @@ pub(super) struct Free {
 pub(crate) struct UndoSpace {
     pub(super) ctx: Arc<Context>,
     pub(super) space: Arc<Space>,
-    pub(super) directory: Mutex<Directory>,
+    pub(super) directory: Mutex<UndoDirectory>,
     /// Locked before `free`, if both are.
-    pub(super) near: Spread<Mutex<Near>>,
-    pub(super) free: Mutex<Free>,
-    /// Places in the directory whose streams were given back.
+    pub(super) near: Sharded<Mutex<ShardStream>>,
+    pub(super) free: Mutex<FreeStreams>,
+    /// Places in the directory whose streams were freed.
     pub(super) vacant: Mutex<Vec<usize>>,
     /// Where purge stands in each stream. It takes the front out of the map while it works on it.
     pub(super) fronts: Mutex<HashMap<usize, StreamFront>>,
@@ -95,7 +95,7 @@ pub(crate) struct UndoSpace {
 }
 
 impl UndoSpace {
-    /// Formats an empty directory in `mtr`, which has one frame set aside; extents are ready.
+    /// Formats an empty directory in `mtr`, which has one frame reserved; extents are ready.
     pub(crate) fn format(space: &Space, mtr: &mut Mtr<'_>) -> Result<()> {
         let page = space.allocate(mtr, SEGMENT_UNDO, None)?;
         let latched = mtr.new_page(page);
@@ -114,8 +114,8 @@ impl UndoSpace {
         self.fronts.lock().insert(front.number, front);
     }
 
-    /// Takes a stream with damaged pages out of use, now if it is free, else when it is given back.
-    pub(crate) fn set_aside(&self, number: usize) {
+    /// Takes a stream with damaged pages out of use, now if it is free, else when it is released.
+    pub(crate) fn mark_unusable(&self, number: usize) {
         self.aside.lock().insert(number);
         self.has_aside.store(true, SeqCst);
         self.near.iter().for_each(|near| drop(near.lock().stream.take_if(|stream| stream.number == number)));
@@ -124,15 +124,15 @@ impl UndoSpace {
         free.low_water = free.low_water.min(free.streams.len());
     }
 
-    /// Whether a stream may not be used again. Who gives one back asks under the mutex of the place where it would be
+    /// Whether a stream may not be used again. Who frees one asks under the mutex of the shard where it would be
     /// free.
-    pub(crate) fn is_aside(&self, number: usize) -> bool {
+    pub(crate) fn is_unusable(&self, number: usize) -> bool {
         self.has_aside.load(SeqCst) && self.aside.lock().contains(&number)
     }
 
     /// Binds a free stream, or a new one. The caller holds no latch.
     pub(crate) fn bind(&self) -> Result<Stream> {
-        let mut near = self.near.own().lock();
+        let mut near = self.near.local().lock();
         near.was_used = true;
         let bound = near.stream.take();
         drop(near);
@@ -151,8 +151,8 @@ impl UndoSpace {
     }
 
     pub(crate) fn release(&self, stream: Stream) {
-        let mut near = self.near.own().lock();
-        if self.is_aside(stream.number) {
+        let mut near = self.near.local().lock();
+        if self.is_unusable(stream.number) {
             return;
         }
         if let Some(other) = near.stream.replace(stream) {
@@ -198,7 +198,7 @@ impl UndoSpace {
 
     /// Runs a mini-transaction that allocates; runs it again if others have taken the extents that were ready.
     fn with_extents<R>(&self, run: impl FnMut() -> Result<R>) -> Result<R> {
-        let _entitled = reserve::entitle(Purpose::Undo);
+        let _entitled = reserve::entitle(SpacePriority::Undo);
         self.space.with_room(&self.ctx, run)
     }
 
@@ -215,7 +215,7 @@ impl UndoSpace {
         mtr.commit();
         Ok(Stream {
             number,
-            tail: Place { page: first, offset: RECORDS_AT },
+            tail: UndoPlace { page: first, offset: RECORDS_AT },
             begun: 0,
             page_bytes: self.ctx.pool.page_bytes(),
             pending: Arc::default(),
@@ -239,13 +239,13 @@ impl UndoSpace {
     }
 
     /// Adds a page to a bound stream; `header` is its transaction's header record, if written.
-    pub(crate) fn extend(&self, stream: &mut Stream, header: Option<Place>) -> Result<()> {
+    pub(crate) fn extend(&self, stream: &mut Stream, header: Option<UndoPlace>) -> Result<()> {
         let page = self.with_extents(|| self.add_page(stream, header))?;
-        stream.tail = Place { page, offset: RECORDS_AT };
+        stream.tail = UndoPlace { page, offset: RECORDS_AT };
         Ok(())
     }
 
-    fn add_page(&self, stream: &Stream, header: Option<Place>) -> Result<PageNo> {
+    fn add_page(&self, stream: &Stream, header: Option<UndoPlace>) -> Result<PageNo> {
         let (directory_page, i) = self.directory_place(stream.number);
         let (mut mtr, old, directory) = loop {
             let mut mtr = self.ctx.mtr_with(SMALL_REDO_BYTES, 1)?;
@@ -294,6 +294,6 @@ impl UndoSpace {
     }
 }
 
-fn format_page(mtr: &mut Mtr<'_>, latched: Latched, page_type: PageType) {
+fn format_page(mtr: &mut Mtr<'_>, latched: PageHandle, page_type: PageType) {
     mtr.apply(latched, &PageOp::Format { page_type, level: 0, owner: SEGMENT_UNDO.0 });
 }

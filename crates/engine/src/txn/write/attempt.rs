@@ -3,14 +3,14 @@
 //! Rules
 //! 1. An attempt changes nothing before it has found that everything it needs is at hand: the row is free, the undo
 //!    page is latched and has room, the leaf has room.
-//! 2. What is missing is provided with no latch held ([`settle`]), and the attempt starts again from the root.
+//! 2. What is missing is provided with no latch held ([`unblock`]), and the attempt starts again from the root.
 
 use crate::btree::BTree;
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::mtr::{Latched, Mtr};
+use crate::mtr::{Mtr, PageHandle};
 use crate::txn::lock::{Holder, LockMode, RowName};
-use crate::txn::stored::RowHeader;
+use crate::txn::row_format::RowHeader;
 use crate::txn::system::TxnSystem;
 use crate::txn::transaction::Txn;
 use crate::txn::undo::Bound;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 /// Why an attempt stopped.
 #[derive(Debug)]
-pub(crate) enum Stop {
+pub(crate) enum Blocked {
     /// With an error.
     Fail(Error),
     /// The row is locked by another transaction, by its id (`implicit`) or explicitly.
@@ -38,48 +38,48 @@ pub(crate) enum Stop {
     Overflow(RowHeader),
 }
 
-impl From<Error> for Stop {
-    fn from(error: Error) -> Stop {
-        Stop::Fail(error)
+impl From<Error> for Blocked {
+    fn from(error: Error) -> Blocked {
+        Blocked::Fail(error)
     }
 }
 
-pub(crate) type Attempt<T> = std::result::Result<T, Stop>;
+pub(crate) type Attempt<T> = std::result::Result<T, Blocked>;
 
 /// Provides what an attempt at `key` of `tree` lacked. The caller holds no latch.
-pub(crate) fn settle(system: &TxnSystem, txn: &mut Txn, tree: &BTree, key: &[u8], stop: Stop) -> Result<()> {
-    match stop {
-        Stop::Fail(error) => Err(error),
-        Stop::WaitRow { index, mode, implicit } => {
+pub(crate) fn unblock(system: &TxnSystem, txn: &mut Txn, tree: &BTree, key: &[u8], blocked: Blocked) -> Result<()> {
+    match blocked {
+        Blocked::Fail(error) => Err(error),
+        Blocked::WaitRow { index, mode, implicit } => {
             let implicit = implicit.as_ref().map(|(id, holder)| (*id, holder));
             system.locks.wait_row(&txn.holder, RowName { index, key }, mode, implicit, txn.lock_timeout)
         }
-        Stop::WaitInsert { index } => system.locks.wait_insert(&txn.holder, index, key, txn.lock_timeout),
-        Stop::Load(page) => system.ctx.pool.load(page),
-        Stop::ExtendUndo(bytes) => match txn.undo.as_mut() {
+        Blocked::WaitInsert { index } => system.locks.wait_insert(&txn.holder, index, key, txn.lock_timeout),
+        Blocked::Load(page) => system.ctx.pool.load(page),
+        Blocked::ExtendUndo(bytes) => match txn.undo.as_mut() {
             Some(undo) => undo.extend(&system.undo, bytes),
             None => Err(Error::Usage("the transaction has no undo log".to_string())),
         },
-        Stop::MakeRoom(bytes) => tree.make_room(&system.ctx, key, bytes),
-        Stop::NoExtent => system.space.prepare(&system.ctx),
-        Stop::Overflow(_) => Err(Error::Corrupt("an overflow row changed while it was locked".to_string())),
+        Blocked::MakeRoom(bytes) => tree.make_room(&system.ctx, key, bytes),
+        Blocked::NoExtent => system.space.prepare(&system.ctx),
+        Blocked::Overflow(_) => Err(Error::Corrupt("an overflow row changed while it was locked".to_string())),
     }
 }
 
-/// As [`settle`], for rollback, which waits for no lock and has its undo.
-pub(crate) fn settle_rollback(ctx: &Context, tree: &BTree, key: &[u8], stop: Stop) -> Result<()> {
-    match stop {
-        Stop::Load(page) => ctx.pool.load(page),
-        Stop::MakeRoom(bytes) => tree.make_room(ctx, key, bytes),
-        Stop::Fail(error) => Err(error),
-        stop => Err(Error::Corrupt(format!("rollback was stopped by {stop:?}"))),
+/// As [`unblock`], for rollback, which waits for no lock and has its undo.
+pub(crate) fn unblock_rollback(ctx: &Context, tree: &BTree, key: &[u8], blocked: Blocked) -> Result<()> {
+    match blocked {
+        Blocked::Load(page) => ctx.pool.load(page),
+        Blocked::MakeRoom(bytes) => tree.make_room(ctx, key, bytes),
+        Blocked::Fail(error) => Err(error),
+        blocked => Err(Error::Corrupt(format!("rollback was stopped by {blocked:?}"))),
     }
 }
 
 /// Whether the transaction may lock the row in `mode`, which it does where others wait for the row; the row's leaf is
 /// latched.
 #[inline]
-pub(crate) fn claim(
+pub(crate) fn check_lockable(
     system: &TxnSystem,
     txn: &Txn,
     row: RowName<'_>,
@@ -91,33 +91,33 @@ pub(crate) fn claim(
     }
     let implicit = system.holder_of(header.trx_id).map(|holder| (header.trx_id, holder));
     if implicit.is_some() || system.locks.blocks_row(&txn.holder, row, mode) {
-        return Err(Stop::WaitRow { index: row.index, mode, implicit });
+        return Err(Blocked::WaitRow { index: row.index, mode, implicit });
     }
     if txn.first_committer_wins
         && let Some(view) = &txn.view
         && !view.view.sees(header.trx_id)
     {
-        return Err(Stop::Fail(Error::WriteConflict));
+        return Err(Blocked::Fail(Error::WriteConflict));
     }
     Ok(())
 }
 
 /// Whether the transaction may insert `key`; the leaf that takes it is latched exclusively.
 #[inline]
-pub(crate) fn claim_gap(system: &TxnSystem, txn: &Txn, index: IndexId, key: &[u8]) -> Attempt<()> {
+pub(crate) fn check_gap_lockable(system: &TxnSystem, txn: &Txn, index: IndexId, key: &[u8]) -> Attempt<()> {
     if system.locks.blocks_insert(&txn.holder, index, key) {
-        return Err(Stop::WaitInsert { index });
+        return Err(Blocked::WaitInsert { index });
     }
     Ok(())
 }
 
 /// Latches the undo page for a record of `bytes`.
 #[inline]
-pub(crate) fn latch_undo(txn: &Txn, mtr: &mut Mtr<'_>, bytes: usize) -> Attempt<Latched> {
+pub(crate) fn latch_undo(txn: &Txn, mtr: &mut Mtr<'_>, bytes: usize) -> Attempt<PageHandle> {
     match txn.undo.as_ref().map(|undo| undo.latch(mtr, bytes)) {
         Some(Bound::Ready(latched)) => Ok(latched),
-        Some(Bound::Absent(page)) => Err(Stop::Load(page)),
-        Some(Bound::Full) => Err(Stop::ExtendUndo(bytes)),
-        None => Err(Stop::Fail(Error::Usage("the transaction has no undo log".to_string()))),
+        Some(Bound::Absent(page)) => Err(Blocked::Load(page)),
+        Some(Bound::Full) => Err(Blocked::ExtendUndo(bytes)),
+        None => Err(Blocked::Fail(Error::Usage("the transaction has no undo log".to_string()))),
     }
 }

@@ -1,13 +1,13 @@
 //! Deletion of a row: it and its entries are marked; purge removes them.
 
 use super::attempt::{Attempt, latch_undo};
-use super::diff::Middle;
+use super::diff::DiffRange;
 use super::version::REWRITTEN_BYTES;
 use crate::error::Result;
 use crate::mtr::Mtr;
 use crate::txn::overflow;
+use crate::txn::row_format::{DELETE_MARKED, OVERFLOW_REF_BYTES, OverflowRef, ROW_HEADER_BYTES, RowHeader};
 use crate::txn::row_op::RowOp;
-use crate::txn::stored::{DELETE_MARKED, OVERFLOW_REF_BYTES, OverflowRef, ROW_HEADER_BYTES, RowHeader};
 use crate::txn::undo::{self, NewChange};
 
 impl RowOp<'_> {
@@ -21,9 +21,9 @@ impl RowOp<'_> {
                     break old;
                 }
                 Ok(None) => return Ok(false),
-                Err(stop) => {
+                Err(blocked) => {
                     mtr.abandon();
-                    self.settle(stop)?;
+                    self.unblock(blocked)?;
                 }
             }
         };
@@ -53,7 +53,7 @@ impl RowOp<'_> {
         };
         let value = leaf.value(mtr, slot);
         let old = RowHeader::decode(value)?;
-        self.claim(&old)?;
+        self.check_lockable(&old)?;
         if old.is_delete_marked() {
             self.lock_absence();
             return Ok(None);
@@ -76,7 +76,7 @@ impl RowOp<'_> {
                 key: self.key,
                 old,
                 entries_changed,
-                middle: Middle::WHOLE,
+                middle: DiffRange::WHOLE,
                 old_middle,
                 entries: None,
             },

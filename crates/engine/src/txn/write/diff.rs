@@ -4,22 +4,22 @@ use crate::error::{Error, Result};
 
 /// How much of two strings is common at both ends. The two parts never overlap in either string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Middle {
+pub(crate) struct DiffRange {
     /// Bytes common at the start.
     pub(crate) prefix: usize,
     /// Bytes common at the end.
     pub(crate) suffix: usize,
 }
 
-impl Middle {
+impl DiffRange {
     /// Nothing in common.
-    pub(crate) const WHOLE: Middle = Middle { prefix: 0, suffix: 0 };
+    pub(crate) const WHOLE: DiffRange = DiffRange { prefix: 0, suffix: 0 };
 
     /// Compares two strings.
-    pub(crate) fn of(a: &[u8], b: &[u8]) -> Middle {
+    pub(crate) fn of(a: &[u8], b: &[u8]) -> DiffRange {
         let prefix = common_prefix(a, b);
         let suffix = common_suffix(&a[prefix..], &b[prefix..]);
-        Middle { prefix, suffix }
+        DiffRange { prefix, suffix }
     }
 
     /// The part of `whole` (one of the two strings) that differs.
@@ -85,14 +85,14 @@ mod tests {
     #[test]
     fn equal_strings_have_no_middle() {
         let text = b"the quick brown fox jumps";
-        assert_eq!(Middle::of(text, text), Middle { prefix: text.len(), suffix: 0 });
-        assert_eq!(Middle::of(b"", b""), Middle::WHOLE);
+        assert_eq!(DiffRange::of(text, text), DiffRange { prefix: text.len(), suffix: 0 });
+        assert_eq!(DiffRange::of(b"", b""), DiffRange::WHOLE);
     }
 
     #[test]
     fn a_diff_that_does_not_fit_is_refused() {
-        assert!(Middle { prefix: 3, suffix: 3 }.swap(&mut vec![0; 5], b"").is_err());
-        assert!(Middle { prefix: 0, suffix: 6 }.swap(&mut vec![0; 5], b"").is_err());
+        assert!(DiffRange { prefix: 3, suffix: 3 }.swap(&mut vec![0; 5], b"").is_err());
+        assert!(DiffRange { prefix: 0, suffix: 6 }.swap(&mut vec![0; 5], b"").is_err());
     }
 
     proptest! {
@@ -100,7 +100,7 @@ mod tests {
         fn long_common_parts_are_found(start in 0usize..70, end in 0usize..70, a in 0usize..20, b in 0usize..20) {
             let whole = |middle: u8, n: usize| [vec![1; start], vec![middle; n], vec![2; end]].concat();
             let (a, b) = (whole(3, a + 1), whole(4, b + 1));
-            prop_assert_eq!(Middle::of(&a, &b), Middle { prefix: start, suffix: end });
+            prop_assert_eq!(DiffRange::of(&a, &b), DiffRange { prefix: start, suffix: end });
         }
 
         #[test]
@@ -108,7 +108,7 @@ mod tests {
             a in proptest::collection::vec(0u8..2, 0..90),
             b in proptest::collection::vec(0u8..2, 0..90),
         ) {
-            let diff = Middle::of(&a, &b);
+            let diff = DiffRange::of(&a, &b);
             let mut turned = b.clone();
             diff.swap(&mut turned, diff.cut(&a)).unwrap();
             prop_assert_eq!(&turned, &a);

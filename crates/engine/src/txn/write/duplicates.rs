@@ -11,14 +11,14 @@
 //!    transaction, or its rollback, makes again is not passed; and an insertion, which has the stripe, moves the place
 //!    back to its entry.
 
-use super::attempt::{Attempt, Stop};
+use super::attempt::{Attempt, Blocked};
 use super::entry::EntryOp;
 use crate::btree::{BTree, Seek};
 use crate::error::{Error, Result};
 use crate::sync::{Mutex, MutexGuard};
 use crate::txn::lock::{LockMode, RowName};
 use crate::txn::read::StoredRow;
-use crate::txn::stored::{EntryValue, ROW_HEADER_BYTES, RowHeader};
+use crate::txn::row_format::{EntryValue, ROW_HEADER_BYTES, RowHeader};
 use crate::txn::transaction::Txn;
 use crate::types::{IndexId, PageNo};
 
@@ -89,12 +89,12 @@ impl EntryOp<'_> {
         &self,
         txn: &Txn,
         searched: &mut Searched,
-    ) -> std::result::Result<(), (Vec<u8>, Stop)> {
-        let others = self.other_rows(searched).map_err(|error| (Vec::new(), Stop::Fail(error)))?;
+    ) -> std::result::Result<(), (Vec<u8>, Blocked)> {
+        let others = self.other_rows(searched).map_err(|error| (Vec::new(), Blocked::Fail(error)))?;
         searched.begin_at(self.tree, self.columns(), self.entry);
         for other in others {
-            if let Err(stop) = self.check_other(txn, &other) {
-                return Err((other, stop));
+            if let Err(blocked) = self.check_other(txn, &other) {
+                return Err((other, blocked));
             }
         }
         Ok(())
@@ -149,7 +149,7 @@ impl EntryOp<'_> {
         let made = self.table.entry(self.i, other, &row, &mut entry);
         if entry[..made.prefix_bytes] == *self.columns() {
             let (table, index) = (self.table.name().to_string(), self.table.index_name(self.i).to_string());
-            return Err(Stop::Fail(Error::DuplicateKey { table, index }));
+            return Err(Blocked::Fail(Error::DuplicateKey { table, index }));
         }
         Ok(())
     }
@@ -168,7 +168,7 @@ impl EntryOp<'_> {
                 && let Some(holder) = self.system.holder_of(header.trx_id)
             {
                 let implicit = Some((header.trx_id, holder));
-                return Err(Stop::WaitRow { index: tree.id(), mode: LockMode::Shared, implicit });
+                return Err(Blocked::WaitRow { index: tree.id(), mode: LockMode::Shared, implicit });
             }
             if header.is_delete_marked() {
                 return Ok(false);
@@ -177,7 +177,7 @@ impl EntryOp<'_> {
             let (name, mode) = (RowName { index: tree.id(), key }, txn.lock_of_read(LockMode::None));
             if mode != LockMode::None && !txn.wrote(&header) && !self.system.locks.try_lock_row(&txn.holder, name, mode)
             {
-                return Err(Stop::WaitRow { index: name.index, mode, implicit: None });
+                return Err(Blocked::WaitRow { index: name.index, mode, implicit: None });
             }
             row.clear();
             row.extend_from_slice(&value[ROW_HEADER_BYTES..]);

@@ -9,22 +9,22 @@
 //! 3. Unique: "no other row has these columns" and the insert of the entry are one step under a striped mutex
 //!    (`duplicates.rs`).
 
-use super::attempt::{Attempt, Stop, claim_gap, settle, settle_rollback};
+use super::attempt::{Attempt, Blocked, check_gap_lockable, unblock, unblock_rollback};
 use crate::btree::{BTree, LeafMut};
 use crate::change_buffer::{Added, PendingChange, Reached};
 use crate::error::{Error, Result};
 use crate::mtr::Mtr;
 use crate::page::node::LeafChange;
+use crate::txn::row_format::{DELETE_MARKED, EntryValue, entry_value};
 use crate::txn::row_op::RowOp;
-use crate::txn::stored::{DELETE_MARKED, EntryValue, entry_value};
 use crate::txn::system::TxnSystem;
-use crate::txn::table_trees::{Entry, TableTrees};
+use crate::txn::table_trees::{IndexEntry, TableTrees};
 use crate::txn::transaction::Txn;
 use crate::types::TxnId;
 
 impl RowOp<'_> {
     /// Inserts the row's entry in index `i`, or clears its delete-mark.
-    pub(super) fn insert_entry(&mut self, i: usize, entry: &[u8], made: Entry) -> Result<()> {
+    pub(super) fn insert_entry(&mut self, i: usize, entry: &[u8], made: IndexEntry) -> Result<()> {
         let RowOp { system, table, key, .. } = *self;
         let limit_bytes = BTree::max_key_bytes(system.ctx.pool.page_bytes());
         if entry.len() > limit_bytes {
@@ -34,21 +34,21 @@ impl RowOp<'_> {
         loop {
             let mut stripe = made.unique.then(|| system.unique.lock(op.tree, op.columns()));
             if let Some(searched) = &mut stripe
-                && let Err((other, stop)) = op.check_duplicates(self.txn, searched)
+                && let Err((other, blocked)) = op.check_duplicates(self.txn, searched)
             {
                 drop(stripe);
-                settle(system, self.txn, table.clustered(), &other, stop)?;
+                unblock(system, self.txn, table.clustered(), &other, blocked)?;
                 continue;
             }
             match op.try_insert(self.txn, system.ctx.mtr()?) {
                 Ok(added) => {
-                    if system.changes.settle(&added)? {
+                    if system.changes.make_room_for_added(&added)? {
                         return Ok(());
                     }
                 }
-                Err(stop) => {
+                Err(blocked) => {
                     drop(stripe);
-                    settle(system, self.txn, op.tree, entry, stop)?;
+                    unblock(system, self.txn, op.tree, entry, blocked)?;
                 }
             }
         }
@@ -75,7 +75,7 @@ pub(super) struct EntryOp<'a> {
     /// The row's key.
     pub(super) key: &'a [u8],
     pub(super) entry: &'a [u8],
-    pub(super) made: Entry,
+    pub(super) made: IndexEntry,
 }
 
 impl EntryOp<'_> {
@@ -87,11 +87,11 @@ impl EntryOp<'_> {
     fn try_insert(&self, txn: &Txn, mtr: Mtr<'_>) -> Attempt<Added> {
         let value = entry_value(self.made.prefix_bytes);
         let change = LeafChange::Put { key: self.entry, value: &value };
-        let claim = || claim_gap(self.system, txn, self.tree.id(), self.entry);
-        match self.system.changes.reach(mtr, self.tree, &PendingChange { change, trx_id: txn.id }, claim)? {
+        let check_lockable = || check_gap_lockable(self.system, txn, self.tree.id(), self.entry);
+        match self.system.changes.reach(mtr, self.tree, &PendingChange { change, trx_id: txn.id }, check_lockable)? {
             Reached::Leaf(mtr, leaf) => {
                 let stored = StoredEntry { system: self.system, tree: self.tree, entry: self.entry };
-                stored.put(mtr, leaf, &value, txn.id, claim).map(|()| Added::Done)
+                stored.put(mtr, leaf, &value, txn.id, check_lockable).map(|()| Added::Done)
             }
             Reached::Absent(added) => Ok(added),
         }
@@ -134,13 +134,13 @@ impl StoredEntry<'_> {
     }
 
     /// Puts back an entry that rollback needs: clears its delete-mark, or inserts it if it is not there.
-    pub(crate) fn restore(self, by: TxnId, made: Entry) -> Result<()> {
+    pub(crate) fn restore(self, by: TxnId, made: IndexEntry) -> Result<()> {
         let value = entry_value(made.prefix_bytes);
         let change = LeafChange::Put { key: self.entry, value: &value };
         while let Some((mtr, leaf)) = self.reach(&PendingChange { change, trx_id: by })? {
             match self.put(mtr, leaf, &value, by, || Ok(())) {
                 Ok(()) => break,
-                Err(stop) => settle_rollback(&self.system.ctx, self.tree, self.entry, stop)?,
+                Err(blocked) => unblock_rollback(&self.system.ctx, self.tree, self.entry, blocked)?,
             }
         }
         Ok(())
@@ -166,10 +166,10 @@ impl StoredEntry<'_> {
             Ok(slot) => leaf.splice(&mut mtr, slot, 0, 1, &[0]),
             Err(slot) => {
                 if !leaf.fits(&mtr, self.entry.len(), value.len()) {
-                    return Err(Stop::MakeRoom(self.entry.len() + value.len()));
+                    return Err(Blocked::MakeRoom(self.entry.len() + value.len()));
                 }
-                let most_bytes = LeafChange::Put { key: self.entry, value }.most_bytes();
-                self.tree.note_growth(&mut mtr, leaf, most_bytes).map_err(Stop::Load)?;
+                let max_bytes = LeafChange::Put { key: self.entry, value }.max_bytes();
+                self.tree.note_growth(&mut mtr, leaf, max_bytes).map_err(Blocked::Load)?;
                 leaf.insert(&mut mtr, slot, self.entry, value);
             }
         }
@@ -185,7 +185,7 @@ impl StoredEntry<'_> {
             match changes.reach(self.system.ctx.mtr()?, self.tree, pending, || Result::Ok(()))? {
                 Reached::Leaf(mtr, leaf) => return Ok(Some((mtr, leaf))),
                 Reached::Absent(added) => {
-                    if changes.settle(&added)? {
+                    if changes.make_room_for_added(&added)? {
                         return Ok(None);
                     }
                 }

@@ -1,14 +1,14 @@
 //! Insertion of a row.
 
-use super::attempt::{Attempt, Stop, claim_gap, latch_undo};
-use super::diff::Middle;
-use super::version::Spot;
+use super::attempt::{Attempt, Blocked, check_gap_lockable, latch_undo};
+use super::diff::DiffRange;
+use super::version::RecordPos;
 use crate::btree::BTree;
 use crate::error::{Error, Result};
 use crate::mtr::Mtr;
 use crate::txn::lock::LockMode;
+use crate::txn::row_format::{ROW_HEADER_BYTES, RowHeader};
 use crate::txn::row_op::RowOp;
-use crate::txn::stored::{ROW_HEADER_BYTES, RowHeader};
 use crate::txn::undo::{self, NewChange};
 
 impl RowOp<'_> {
@@ -26,9 +26,9 @@ impl RowOp<'_> {
                     mtr.commit();
                     break;
                 }
-                Err(stop) => {
+                Err(blocked) => {
                     mtr.abandon();
-                    self.settle(stop)?;
+                    self.unblock(blocked)?;
                 }
             }
         }
@@ -53,17 +53,17 @@ impl RowOp<'_> {
         let tree = self.table.clustered();
         let leaf = tree.leaf_mut(mtr, self.key)?;
         let slot = match leaf.search(mtr, self.key) {
-            Ok(slot) => return self.insert_over(mtr, Spot { leaf, slot }, flags),
+            Ok(slot) => return self.insert_over(mtr, RecordPos { leaf, slot }, flags),
             Err(slot) => slot,
         };
-        claim_gap(self.system, self.txn, tree.id(), self.key)?;
+        check_gap_lockable(self.system, self.txn, tree.id(), self.key)?;
         let record = &mut self.txn.buffers.record;
         record.clear();
         undo::put_insert(record, self.table.id(), self.key);
         let undo_page = latch_undo(self.txn, mtr, self.txn.buffers.record.len())?;
         let value_bytes = self.txn.buffers.value.len();
         if !leaf.fits(mtr, self.key.len(), value_bytes) {
-            return Err(Stop::MakeRoom(self.key.len() + value_bytes));
+            return Err(Blocked::MakeRoom(self.key.len() + value_bytes));
         }
         let header = self.append_undo(mtr, undo_page, flags);
         let value = &mut self.txn.buffers.value;
@@ -73,21 +73,21 @@ impl RowOp<'_> {
     }
 
     /// Inserts where a row with this key is: an update if that row is delete-marked.
-    fn insert_over(&mut self, mtr: &mut Mtr<'_>, Spot { leaf, slot }: Spot, flags: u8) -> Attempt<()> {
+    fn insert_over(&mut self, mtr: &mut Mtr<'_>, RecordPos { leaf, slot }: RecordPos, flags: u8) -> Attempt<()> {
         let old_value = leaf.value(mtr, slot);
         let old = RowHeader::decode(old_value)?;
         let old_bytes = old_value.len();
-        self.claim(&old)?;
+        self.check_lockable(&old)?;
         if !old.is_delete_marked() {
             // That there is such a row is a read.
             let (name, mode) = (self.name(), self.txn.lock_of_read(LockMode::None));
             if mode != LockMode::None && !self.system.locks.try_lock_row(&self.txn.holder, name, mode) {
-                return Err(Stop::WaitRow { index: name.index, mode, implicit: None });
+                return Err(Blocked::WaitRow { index: name.index, mode, implicit: None });
             }
             let (table, index) = (self.table.name().to_string(), "PRIMARY".to_string());
-            return Err(Stop::Fail(Error::DuplicateKey { table, index }));
+            return Err(Blocked::Fail(Error::DuplicateKey { table, index }));
         }
-        claim_gap(self.system, self.txn, self.table.clustered().id(), self.key)?;
+        check_gap_lockable(self.system, self.txn, self.table.clustered().id(), self.key)?;
         let record = &mut self.txn.buffers.record;
         record.clear();
         undo::put_change(
@@ -98,7 +98,7 @@ impl RowOp<'_> {
                 key: self.key,
                 old,
                 entries_changed: self.table.index_count() > 0,
-                middle: Middle::WHOLE,
+                middle: DiffRange::WHOLE,
                 old_middle: &old_value[ROW_HEADER_BYTES..],
                 entries: None,
             },
@@ -106,7 +106,7 @@ impl RowOp<'_> {
         let growth = self.txn.buffers.value.len().saturating_sub(old_bytes);
         let undo_page = latch_undo(self.txn, mtr, self.txn.buffers.record.len())?;
         if !leaf.fits_growth(mtr, slot, growth) {
-            return Err(Stop::MakeRoom(growth));
+            return Err(Blocked::MakeRoom(growth));
         }
         let header = self.append_undo(mtr, undo_page, flags);
         let value = &mut self.txn.buffers.value;

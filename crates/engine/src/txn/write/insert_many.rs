@@ -10,12 +10,12 @@
 //! 4. The entries of the rows of a mini-transaction follow after it. Until then the rows are locked as all are that an
 //!    active transaction has inserted.
 
-use super::attempt::{Attempt, Stop, claim_gap, latch_undo, settle};
+use super::attempt::{Attempt, Blocked, check_gap_lockable, latch_undo, unblock};
 use crate::btree::{BTree, LeafMut};
 use crate::error::Result;
 use crate::mtr::{MTR_REDO_BYTES, Mtr};
+use crate::txn::row_format::ROW_HEADER_BYTES;
 use crate::txn::row_op::RowOp;
-use crate::txn::stored::ROW_HEADER_BYTES;
 use crate::txn::system::TxnSystem;
 use crate::txn::table_trees::TableTrees;
 use crate::txn::transaction::Txn;
@@ -57,7 +57,7 @@ impl Filling {
 }
 
 impl NewRows {
-    /// None yet, with room for so many bytes.
+    /// None yet, with room for this many bytes.
     pub fn with_room(bytes: usize) -> NewRows {
         NewRows { bytes: Vec::with_capacity(bytes), places: Vec::new(), filling: Filling::default() }
     }
@@ -159,9 +159,9 @@ impl RowsOp<'_> {
                     mtr.commit();
                     break inserted;
                 }
-                Err(stop) => {
+                Err(blocked) => {
                     mtr.abandon();
-                    settle(system, self.txn, self.table.clustered(), self.rows.key(first), stop)?;
+                    unblock(system, self.txn, self.table.clustered(), self.rows.key(first), blocked)?;
                 }
             }
         };
@@ -180,11 +180,11 @@ impl RowsOp<'_> {
         let pool = &self.system.ctx.pool;
         let bytes = self.rows.bytes_of(inserted);
         if let Some(filled) = self.rows.filling.add(leaf, bytes, pool.page_bytes()) {
-            pool.note_filled(filled);
+            pool.note_bulk_loaded(filled);
         }
     }
 
-    /// One mini-transaction; returns how many rows it inserts. 0: the first one is none for this way.
+    /// One mini-transaction; returns how many rows it inserts. 0: the first row cannot be inserted this way.
     fn try_insert(&mut self, mtr: &mut Mtr<'_>, first: usize) -> Attempt<usize> {
         let leaf = self.table.clustered().leaf_mut(mtr, self.rows.key(first))?;
         if !self.try_insert_row(mtr, leaf, first)? {
@@ -215,12 +215,12 @@ impl RowsOp<'_> {
             return Ok(false);
         }
         let Err(slot) = leaf.search(mtr, key) else { return Ok(false) };
-        claim_gap(system, txn, table.clustered().id(), key)?;
+        check_gap_lockable(system, txn, table.clustered().id(), key)?;
         txn.buffers.record.clear();
         undo::put_insert(&mut txn.buffers.record, table.id(), key);
         let undo_page = latch_undo(txn, mtr, txn.buffers.record.len())?;
         if !leaf.fits(mtr, key.len(), value.len()) {
-            return Err(Stop::MakeRoom(key.len() + value.len()));
+            return Err(Blocked::MakeRoom(key.len() + value.len()));
         }
         let header = RowOp { system, txn, table: *table, key }.append_undo(mtr, undo_page, 0);
         rows.set_header(at, header.encode());

@@ -29,8 +29,8 @@ mod insert_many;
 mod update;
 mod version;
 
-pub(super) use attempt::{Attempt, Stop, claim, latch_undo, settle, settle_rollback};
-pub(super) use diff::Middle;
+pub(super) use attempt::{Attempt, Blocked, check_lockable, latch_undo, unblock, unblock_rollback};
+pub(super) use diff::DiffRange;
 pub(crate) use duplicates::Unique;
 pub(super) use entry::StoredEntry;
 pub use insert_many::{NewRows, RowsOp};

@@ -1,17 +1,17 @@
 //! Change of a row in place, and of the entries that it moves.
 
-use super::attempt::{Attempt, Stop, latch_undo};
-use super::diff::Middle;
-use super::version::{REWRITTEN_BYTES, Spot};
+use super::attempt::{Attempt, Blocked, latch_undo};
+use super::diff::DiffRange;
+use super::version::{REWRITTEN_BYTES, RecordPos};
 use crate::error::Result;
 use crate::mtr::Mtr;
 use crate::txn::lock::LockMode;
 use crate::txn::overflow;
 use crate::txn::row_closure::{RowChange, closed};
+use crate::txn::row_format::{OVERFLOW, OverflowRef, ROW_HEADER_BYTES, RowHeader};
 use crate::txn::row_op::RowOp;
-use crate::txn::stored::{OVERFLOW, OverflowRef, ROW_HEADER_BYTES, RowHeader};
 use crate::txn::table_trees::TableTrees;
-use crate::txn::transaction::Buffers;
+use crate::txn::transaction::RowBuffers;
 use crate::txn::undo::{self, NewChange};
 
 /// A changed part that begins at most this many bytes into the row goes into one operation with the header: the bytes
@@ -40,21 +40,21 @@ impl RowOp<'_> {
         let mut prepared = None;
         let found = loop {
             let mut mtr = system.ctx.mtr()?;
-            let stop = match self.try_update(&mut mtr, change, prepared) {
+            let blocked = match self.try_update(&mut mtr, change, prepared) {
                 Ok(Found::Changed) => {
                     mtr.commit();
                     break Found::Changed;
                 }
                 Ok(found) => break found,
-                Err(stop) => stop,
+                Err(blocked) => blocked,
             };
             mtr.abandon();
-            match stop {
-                Stop::Overflow(old) if prepared.is_none() => match self.prepare_overflow(change, old)? {
+            match blocked {
+                Blocked::Overflow(old) if prepared.is_none() => match self.prepare_overflow(change, old)? {
                     Some(flags) => prepared = Some(Prepared { old, flags }),
                     None => break Found::Unchanged,
                 },
-                stop => self.settle(stop)?,
+                blocked => self.unblock(blocked)?,
             }
         };
         match found {
@@ -81,7 +81,7 @@ impl RowOp<'_> {
         };
         let value = leaf.value(mtr, slot);
         let old = RowHeader::decode(value)?;
-        self.claim(&old)?;
+        self.check_lockable(&old)?;
         if old.is_delete_marked() {
             self.lock_absence();
             return Ok(Found::Nothing);
@@ -89,24 +89,24 @@ impl RowOp<'_> {
         let payload = &value[ROW_HEADER_BYTES..];
         if let Some(prepared) = prepared {
             if prepared.old != old {
-                return Err(Stop::Overflow(old));
+                return Err(Blocked::Overflow(old));
             }
-            return self.change_row(mtr, Spot { leaf, slot }, prepared.flags);
+            return self.change_row(mtr, RecordPos { leaf, slot }, prepared.flags);
         }
         let max_inline_bytes = self.max_inline_bytes();
         let buffers = &mut self.txn.buffers;
         buffers.new_row.clear();
         let changed = if old.is_overflow() { Ok(true) } else { closed(|| change(payload, &mut buffers.new_row)) };
         if matches!(changed, Ok(true)) && !old.is_overflow() && buffers.new_row.len() <= max_inline_bytes {
-            return self.change_row(mtr, Spot { leaf, slot }, 0).or_else(|stop| self.keep_as_read(stop));
+            return self.change_row(mtr, RecordPos { leaf, slot }, 0).or_else(|blocked| self.keep_as_read(blocked));
         }
         buffers.old_row.clear();
         buffers.old_row.extend_from_slice(payload);
         self.lock_as_it_is()?;
         match changed {
-            Ok(true) => Err(Stop::Overflow(old)),
+            Ok(true) => Err(Blocked::Overflow(old)),
             Ok(false) => Ok(Found::Unchanged),
-            Err(error) => Err(Stop::Fail(error)),
+            Err(error) => Err(Blocked::Fail(error)),
         }
     }
 
@@ -116,16 +116,16 @@ impl RowOp<'_> {
         if self.system.locks.try_lock_row(&self.txn.holder, name, LockMode::Exclusive) {
             return Ok(());
         }
-        Err(Stop::WaitRow { index: name.index, mode: LockMode::Exclusive, implicit: None })
+        Err(Blocked::WaitRow { index: name.index, mode: LockMode::Exclusive, implicit: None })
     }
 
-    /// What stopped the attempt may be an error in the end (of a full disk, say): who may not see another row later has
-    /// to keep the one that was read.
-    fn keep_as_read(&self, stop: Stop) -> Attempt<Found> {
+    /// What stopped the attempt may be an error in the end (of a full disk, say): a transaction that must not see
+    /// another row later has to keep the one that was read.
+    fn keep_as_read(&self, blocked: Blocked) -> Attempt<Found> {
         if self.txn.locks_ranges() {
             self.lock_as_it_is()?;
         }
-        Err(stop)
+        Err(blocked)
     }
 
     /// Runs `change` outside the latch, on a locked row of which the old or the new version is too large for its leaf.
@@ -149,8 +149,8 @@ impl RowOp<'_> {
 
     /// Applies an update. The new row is in `new_row`; with an overflow row on either side, the full old row is in
     /// `old_row` and the stored new value in `value`.
-    fn change_row(&mut self, mtr: &mut Mtr<'_>, spot: Spot, flags: u8) -> Attempt<Found> {
-        let (table, key, Spot { leaf, slot }) = (self.table, self.key, spot);
+    fn change_row(&mut self, mtr: &mut Mtr<'_>, pos: RecordPos, flags: u8) -> Attempt<Found> {
+        let (table, key, RecordPos { leaf, slot }) = (self.table, self.key, pos);
         let old_value = leaf.value(mtr, slot);
         let old = RowHeader::decode(old_value)?;
         let old_payload = &old_value[ROW_HEADER_BYTES..];
@@ -161,13 +161,13 @@ impl RowOp<'_> {
         buffers.changed.clear();
         buffers.changed.extend((0..table.index_count()).filter(|i| table.entry_changes(*i, old_row, &buffers.new_row)));
         let entries_changed = !buffers.changed.is_empty();
-        let splice = Middle::of(old_payload, new_payload);
+        let splice = DiffRange::of(old_payload, new_payload);
         let moved = !any_overflow && entries_changed && {
             put_moved_entries(table, &buffers.changed, key, old_payload, &mut buffers.entries);
             2 + buffers.entries.len() + splice.cut(old_payload).len() < old_payload.len()
         };
         let entries = moved.then_some(&buffers.entries[..]);
-        let middle = if any_overflow || entries_changed && !moved { Middle::WHOLE } else { splice };
+        let middle = if any_overflow || entries_changed && !moved { DiffRange::WHOLE } else { splice };
         buffers.record.clear();
         let old_middle = middle.cut(old_payload);
         undo::put_change(
@@ -182,12 +182,12 @@ impl RowOp<'_> {
         }
         let undo_page = latch_undo(self.txn, mtr, self.txn.buffers.record.len())?;
         if growth > 0 && !leaf.fits_growth(mtr, slot, growth) {
-            return Err(Stop::MakeRoom(growth));
+            return Err(Blocked::MakeRoom(growth));
         }
         let header = self.append_undo(mtr, undo_page, flags);
-        let Buffers { record: scratch, value, new_row, .. } = &mut self.txn.buffers;
+        let RowBuffers { record: scratch, value, new_row, .. } = &mut self.txn.buffers;
         let payload = if any_overflow { &value[ROW_HEADER_BYTES..] } else { new_row };
-        NewVersion { header, payload, splice, old_bytes }.write(mtr, spot, scratch);
+        NewVersion { header, payload, splice, old_bytes }.write(mtr, pos, scratch);
         Ok(Found::Changed)
     }
 
@@ -228,15 +228,15 @@ struct NewVersion<'a> {
     header: RowHeader,
     payload: &'a [u8],
     /// How `payload` differs from the old one.
-    splice: Middle,
+    splice: DiffRange,
     /// Length of the old payload.
     old_bytes: usize,
 }
 
 impl NewVersion<'_> {
     #[inline]
-    fn write(&self, mtr: &mut Mtr<'_>, Spot { leaf, slot }: Spot, scratch: &mut Vec<u8>) {
-        let (header, Middle { prefix, suffix }) = (self.header.encode(), self.splice);
+    fn write(&self, mtr: &mut Mtr<'_>, RecordPos { leaf, slot }: RecordPos, scratch: &mut Vec<u8>) {
+        let (header, DiffRange { prefix, suffix }) = (self.header.encode(), self.splice);
         let (removed, added) = (self.old_bytes - suffix - prefix, self.splice.cut(self.payload));
         if prefix <= NEAR_BYTES {
             scratch.clear();

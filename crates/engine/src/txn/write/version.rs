@@ -2,11 +2,11 @@
 
 use crate::btree::{BTree, LeafMut};
 use crate::error::{Error, Result};
-use crate::mtr::{Latched, Mtr};
+use crate::mtr::{Mtr, PageHandle};
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::txn::overflow;
+use crate::txn::row_format::{OVERFLOW, ROW_HEADER_BYTES, RowHeader};
 use crate::txn::row_op::RowOp;
-use crate::txn::stored::{OVERFLOW, ROW_HEADER_BYTES, RowHeader};
 
 /// Largest row, in bytes.
 pub const MAX_ROW_BYTES: usize = 16 << 20;
@@ -16,7 +16,7 @@ pub(super) const REWRITTEN_BYTES: usize = 14;
 
 /// A record in a leaf that a mini-transaction has latched exclusively.
 #[derive(Clone, Copy)]
-pub(super) struct Spot {
+pub(super) struct RecordPos {
     pub(super) leaf: LeafMut,
     pub(super) slot: usize,
 }
@@ -47,7 +47,7 @@ impl RowOp<'_> {
     }
 
     /// Appends the undo record in `buffers.record`; returns the header of the version it leads back from.
-    pub(super) fn append_undo(&mut self, mtr: &mut Mtr<'_>, undo_page: Latched, flags: u8) -> RowHeader {
+    pub(super) fn append_undo(&mut self, mtr: &mut Mtr<'_>, undo_page: PageHandle, flags: u8) -> RowHeader {
         let txn = &mut *self.txn;
         let undo = txn.undo.as_mut().expect("`latch_undo` found the undo log");
         let roll_ptr = undo.append(mtr, undo_page, txn.id, &txn.buffers.record);

@@ -1,7 +1,7 @@
 //! Made-up experiments, run one after the other.
 
 use super::*;
-use crate::experiment::{About, Cell, Claim, Figure, Measured, Row, Scale, SubjectKind, Verdict, Workspace};
+use crate::experiment::{About, Cell, CellResult, Claim, Figure, Row, Scale, SubjectKind, Verdict, Workspace};
 use crate::experiment::{metric, setting};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -33,11 +33,11 @@ impl Experiment for MadeUp {
     fn cells(&self, plan: &Plan) -> Vec<Cell> {
         plan.cells(&["1"], |_, _| vec![setting([])])
     }
-    fn measure(&self, _: &Plan, _: &Cell, _: &mut Workspace<'_>) -> Result<Measured> {
+    fn measure(&self, _: &Plan, _: &Cell, _: &mut Workspace<'_>) -> Result<CellResult> {
         if self.fails.load(Ordering::Relaxed) {
             return Err(Error::Data("the disk fell off".into()));
         }
-        let mut measured = Measured::default();
+        let mut measured = CellResult::default();
         measured.put(metric::TPS, 1.0);
         Ok(measured)
     }

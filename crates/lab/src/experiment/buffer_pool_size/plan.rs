@@ -1,8 +1,8 @@
 //! Pools, what is set and loaded for each, and the paper's figures.
 
+use crate::experiment::measurement::{MIN_SERVER_POOL_BYTES, MeasurementSpec, log_bytes};
 use crate::experiment::metric::{self, Axis};
-use crate::experiment::trial::{MIN_SERVER_POOL_BYTES, Trial, log_bytes};
-use crate::experiment::{Cell, DeviceChoice, Measured, Plan, Scale, Workspace, figures_of, setting};
+use crate::experiment::{Cell, CellResult, DeviceChoice, Plan, Scale, Workspace, figures_of, setting};
 use crate::subject::{Load, Settings};
 use highwater_bench::Result;
 use highwater_bench::run::RunOptions;
@@ -74,7 +74,7 @@ fn log_device(plan: &Plan) -> DeviceChoice {
     }
 }
 
-pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<Measured> {
+pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<CellResult> {
     let (warmup_s, seconds) = seconds(plan.scale);
     let clients = if cell.get(CLIENTS) == ONE { 1 } else { threads(plan.scale) };
     let load = Config {
@@ -83,14 +83,14 @@ pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -
         seed: plan.seed_of(cell),
         ..Config::default()
     };
-    let trial = Trial {
+    let spec = MeasurementSpec {
         settings: settings(cell, plan.scale),
         log: Some(log_device(plan)),
         data_bytes: warehouses(plan.scale) * WAREHOUSE_BYTES,
         options: RunOptions { threads: clients, seconds, warmup_s, ..RunOptions::default() },
-        ..Trial::of(plan, cell, Load::Tpcc(load))
+        ..MeasurementSpec::of(plan, cell, Load::Tpcc(load))
     };
-    let taken = trial.take(workspace)?;
+    let taken = spec.run(workspace)?;
     let mut measured = taken.measured();
     let (lru, list) = (taken.counter(metric::PAGES_FLUSHED_LRU_LIST), taken.flush_list());
     if lru + list > 0.0 {

@@ -78,7 +78,7 @@ fn claims_are_of_the_pools_that_are_measured() {
 
 #[test]
 fn rows_have_the_sizes_they_really_had() {
-    let mut measured = Measured::default();
+    let mut measured = CellResult::default();
     put_sizes(&mut measured, 6 << 20, 8 << 20, 32 << 20);
     assert_eq!((measured.value(metric::POOL_BYTES), measured.value(metric::POOL_TO_DATA_PCT)), (6_291_456.0, 18.75));
     let row = Row { measured: measured.values, ..rows([1.0; 5], [1.0; 5]).remove(0) };

@@ -21,7 +21,7 @@ mod figures;
 mod notes;
 mod plan;
 
-use super::{About, Cell, Claim, DeviceChoice, Experiment, Figure, Measured, Plan, Row, Scale};
+use super::{About, Cell, CellResult, Claim, DeviceChoice, Experiment, Figure, Plan, Row, Scale};
 use super::{SubjectKind, Workspace, metric};
 use highwater_bench::Result;
 
@@ -62,7 +62,7 @@ impl Experiment for FlushMethods {
         plan::cells(plan)
     }
 
-    fn measure(&self, plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<Measured> {
+    fn measure(&self, plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<CellResult> {
         plan::measure(plan, cell, workspace)
     }
 

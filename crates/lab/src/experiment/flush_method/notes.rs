@@ -2,8 +2,8 @@
 
 use super::plan::*;
 use crate::experiment::judge::number;
+use crate::experiment::measurement::log_bytes;
 use crate::experiment::outcome::title_of;
-use crate::experiment::trial::log_bytes;
 use crate::experiment::{DeviceChoice, Plan, SubjectKind};
 
 pub(super) fn notes(plan: &Plan) -> Vec<String> {
@@ -36,7 +36,7 @@ pub(super) fn notes(plan: &Plan) -> Vec<String> {
             .into(),
         "The document shows its result as a figure without numbers, so no column of it can stand beside ours.".into(),
     ];
-    notes.extend(plan.subjects.iter().filter_map(|subject| least_pool_note(plan, *subject)));
+    notes.extend(plan.subjects.iter().filter_map(|subject| min_pool_note(plan, *subject)));
     if !is_disk(&plan.device) {
         notes.push(
             "Why a small pool may not favour fdatasync here: on the document's disk a page that the operating \
@@ -57,8 +57,8 @@ pub(super) fn notes(plan: &Plan) -> Vec<String> {
 }
 
 /// A note about the pools that are smaller than the subject's smallest.
-fn least_pool_note(plan: &Plan, subject: SubjectKind) -> Option<String> {
-    let (least, by) = (least_pool_bytes(subject), divisor(plan));
+fn min_pool_note(plan: &Plan, subject: SubjectKind) -> Option<String> {
+    let (least, by) = (min_pool_bytes(subject), divisor(plan));
     let (distinct, same) = distinct_pools(plan, subject);
     let smallest = distinct.first()?;
     if pool_bytes(smallest, by, subject) > least {

@@ -1,10 +1,10 @@
 //! Pools and methods, and what is set and loaded for each.
 
+use crate::experiment::measurement::{MIN_SERVER_POOL_BYTES, MeasurementSpec, log_bytes};
 use crate::experiment::metric::{self, Axis};
-use crate::experiment::trial::{MIN_SERVER_POOL_BYTES, Trial, log_bytes};
-use crate::experiment::{Cell, DeviceChoice, Measured, Plan, Scale, SubjectKind, Workspace, setting};
+use crate::experiment::{Cell, CellResult, DeviceChoice, Plan, Scale, SubjectKind, Workspace, setting};
 use crate::subject::{Load, Settings};
-use highwater::config::{FlushMethod, KnobValue};
+use highwater::config::{FlushMethod, OptionValue};
 use highwater_bench::run::RunOptions;
 use highwater_bench::workload::user_table::Config;
 use highwater_bench::{Error, Result};
@@ -61,13 +61,13 @@ fn methods(plan: &Plan, pools: &[&str], pool: &str) -> &'static [&'static str] {
     if is_short && !is_end { &METHODS[..2] } else { &METHODS }
 }
 
-pub(super) fn least_pool_bytes(subject: SubjectKind) -> u64 {
+pub(super) fn min_pool_bytes(subject: SubjectKind) -> u64 {
     if subject.is_server() { MIN_SERVER_POOL_BYTES } else { MIN_POOL_BYTES }
 }
 
 pub(super) fn pool_bytes(pool: &str, by: u64, subject: SubjectKind) -> u64 {
     let megabytes: u64 = pool.trim_end_matches(" MB").parse().unwrap_or(128);
-    ((megabytes << 20) / by).max(least_pool_bytes(subject))
+    ((megabytes << 20) / by).max(min_pool_bytes(subject))
 }
 
 pub(super) fn cells(plan: &Plan) -> Vec<Cell> {
@@ -78,7 +78,7 @@ pub(super) fn cells(plan: &Plan) -> Vec<Cell> {
     })
 }
 
-pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<Measured> {
+pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<CellResult> {
     let by = divisor(plan);
     let (pool, log) = (pool_bytes(cell.get(POOL), by, cell.kind()?), log_bytes(LOG_BYTES / by));
     let settings = Settings {
@@ -92,14 +92,14 @@ pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -
     };
     let data = DATA_BYTES / by;
     let load = Config { bytes: data, rows_per_transaction: ROWS_PER_TRANSACTION, seed: plan.seed_of(cell) };
-    let trial = Trial {
+    let spec = MeasurementSpec {
         settings,
         data_bytes: 2 * DATA_BYTES / by,
         mounted: true,
         options: RunOptions { threads: THREADS, seconds: 0.0, ..RunOptions::default() },
-        ..Trial::of(plan, cell, Load::UserTable(load))
+        ..MeasurementSpec::of(plan, cell, Load::UserTable(load))
     };
-    let taken = trial.take(workspace)?;
+    let taken = spec.run(workspace)?;
     let mut measured = taken.measured();
     put_sizes(&mut measured, pool, log, data);
     measured.put(metric::LOAD_MB_PER_S, data as f64 / 1e6 / taken.result.elapsed_s.max(1e-9));
@@ -107,7 +107,7 @@ pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -
 }
 
 /// The sizes that a cell really had.
-pub(super) fn put_sizes(measured: &mut Measured, pool: u64, log: u64, data: u64) {
+pub(super) fn put_sizes(measured: &mut CellResult, pool: u64, log: u64, data: u64) {
     for (metric, bytes) in [(metric::POOL_BYTES, pool), (metric::LOG_BYTES, log), (metric::DATA_BYTES, data)] {
         measured.put(metric, bytes as f64);
     }

@@ -114,7 +114,7 @@ fn the_scan_depth_is_innodbs_and_not_divided() {
 
 #[test]
 fn the_share_of_single_pages_is_of_what_is_counted() {
-    let mut measured = Measured::default();
+    let mut measured = CellResult::default();
     measured.put(metric::PAGES_FLUSHED, 200.0);
     put_single_page_share(&mut measured);
     assert!(measured.value(metric::SINGLE_PAGE_PCT).is_nan());

@@ -27,7 +27,7 @@ mod figures;
 mod notes;
 mod plan;
 
-use super::{About, Cell, Claim, Experiment, Figure, Measured, Plan, Row, SubjectKind, Workspace, metric};
+use super::{About, Cell, CellResult, Claim, Experiment, Figure, Plan, Row, SubjectKind, Workspace, metric};
 use highwater_bench::Result;
 use std::collections::BTreeMap;
 
@@ -55,7 +55,7 @@ impl Experiment for FlushNeighbors {
         plan::cells(plan)
     }
 
-    fn measure(&self, plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<Measured> {
+    fn measure(&self, plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<CellResult> {
         plan::measure(plan, cell, workspace)
     }
 

@@ -2,7 +2,7 @@
 
 use super::plan::{LOG_BYTES, POOL_BYTES, REQUESTS, TABLES, THREADS, divisor, requests};
 use crate::experiment::Plan;
-use crate::experiment::trial::log_bytes;
+use crate::experiment::measurement::log_bytes;
 
 pub(super) fn notes(plan: &Plan) -> Vec<String> {
     let by = divisor(plan.scale);

@@ -1,8 +1,8 @@
 //! Sizes and options, what is set and loaded for each, and the paper's figures.
 
+use crate::experiment::measurement::{MIN_SERVER_POOL_BYTES, MeasurementSpec, log_bytes};
 use crate::experiment::metric::{self, Axis};
-use crate::experiment::trial::{MIN_SERVER_POOL_BYTES, Trial, log_bytes};
-use crate::experiment::{Cell, Measured, Plan, Scale, SubjectKind, Workspace, figures_of, setting};
+use crate::experiment::{Cell, CellResult, Plan, Scale, SubjectKind, Workspace, figures_of, setting};
 use crate::subject::{Load, Settings};
 use highwater_bench::Result;
 use highwater_bench::run::RunOptions;
@@ -78,7 +78,7 @@ pub(super) fn settings(cell: &Cell, scale: Scale) -> Settings {
     }
 }
 
-pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<Measured> {
+pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<CellResult> {
     let data_bytes = size_bytes(cell.get(SIZE), plan.scale);
     let load = Config {
         profile: Profile::ReadWrite,
@@ -88,13 +88,13 @@ pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -
         ..Config::default()
     };
     let events = requests(plan.scale);
-    let trial = Trial {
+    let spec = MeasurementSpec {
         settings: settings(cell, plan.scale),
         data_bytes,
         options: RunOptions { threads: THREADS, seconds: 0.0, events, ..RunOptions::default() },
-        ..Trial::of(plan, cell, Load::Sysbench(load))
+        ..MeasurementSpec::of(plan, cell, Load::Sysbench(load))
     };
-    let mut measured = trial.take(workspace)?.measured();
+    let mut measured = spec.run(workspace)?.measured();
     let clean = measured.value(metric::PAGES_FLUSHED) + measured.value(metric::PAGES_DIRTY_AT_END);
     measured.put(metric::PAGES_FLUSHED_TO_CLEAN, clean);
     put_single_page_share(&mut measured);
@@ -102,7 +102,7 @@ pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -
 }
 
 /// The share of pages flushed that user threads flushed alone; absent where the subject does not count them.
-pub(super) fn put_single_page_share(measured: &mut Measured) {
+pub(super) fn put_single_page_share(measured: &mut CellResult) {
     let (single, all) = (measured.value(metric::PAGES_FLUSHED_SINGLE_PAGE), measured.value(metric::PAGES_FLUSHED));
     measured.put(metric::SINGLE_PAGE_PCT, single * 100.0 / all.max(1.0));
 }

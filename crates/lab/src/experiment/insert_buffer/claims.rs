@@ -6,7 +6,7 @@ use crate::experiment::judge::{self, Judgment, Rows, more_pct, number};
 use crate::experiment::metric::{self, Axis, Metric};
 use crate::experiment::{Claim, Row, SubjectKind, Verdict};
 
-/// A gain of less in the mean is none.
+/// A smaller gain in the mean does not count.
 const TOLERANCE: f64 = 0.02;
 /// A single pair of runs decides from this gain on.
 const SINGLE_PAIR: f64 = 0.05;
@@ -14,7 +14,7 @@ const SINGLE_PAIR: f64 = 0.05;
 const AIM_SSD: f64 = 1.5;
 const AIM_HDD: f64 = 2.0;
 /// Most of the bytes that `disk` writes of its buffer that `memory` may carry forward.
-const MOST_CARRIED: f64 = 0.1;
+const MAX_CARRIED: f64 = 0.1;
 const PAGE_BYTES: f64 = 16384.0;
 
 pub(super) type Key<'k> = [(Axis, &'k str); 2];
@@ -140,7 +140,7 @@ fn buffer_io(of: impl Fn(Metric) -> f64) -> f64 {
 }
 
 fn buffer_pages(rows: &Rows<'_>, medium: &str) -> Judgment {
-    let [off, memory] = [OFF, MEMORY].map(|buffering| buffer_io(|metric| rows.most(&key(medium, buffering), metric)));
+    let [off, memory] = [OFF, MEMORY].map(|buffering| buffer_io(|metric| rows.max(&key(medium, buffering), metric)));
     let disk = buffer_io(|metric| rows.value(&key(medium, DISK), metric));
     let detail = format!("off {}, disk {}, memory {}", number(off), number(disk), number(memory));
     match (off == 0.0 && memory == 0.0, disk) {
@@ -179,5 +179,5 @@ fn carries_little(rows: &Rows<'_>, medium: &str) -> Judgment {
     let carried = per_transaction(rows, medium, MEMORY, metric::CHANGE_BUFFER_CARRIED_BYTES);
     let written = per_transaction(rows, medium, DISK, metric::CHANGE_BUFFER_PAGES_WRITTEN) * PAGE_BYTES;
     let detail = format!("{} and {} bytes a transaction", number(carried), number(written));
-    ((carried < written * MOST_CARRIED).into(), detail)
+    ((carried < written * MAX_CARRIED).into(), detail)
 }

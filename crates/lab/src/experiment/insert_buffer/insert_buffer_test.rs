@@ -131,7 +131,7 @@ fn each_subject_gets_the_setting_by_its_own_name() {
 
 #[test]
 fn the_merge_ratio_needs_merges() {
-    let mut measured = Measured::default();
+    let mut measured = CellResult::default();
     for (metric, value) in [
         (metric::CHANGE_BUFFER_MERGED_INSERTS, 10.0),
         (metric::CHANGE_BUFFER_MERGED_DELETE_MARKS, 4.0),

@@ -1,8 +1,8 @@
 //! Media and settings, and what is set and loaded for each.
 
+use crate::experiment::measurement::{MIN_SERVER_POOL_BYTES, Measurement, MeasurementSpec, log_bytes};
 use crate::experiment::metric::{self, Axis, Metric};
-use crate::experiment::trial::{MIN_SERVER_POOL_BYTES, Taken, Trial, log_bytes};
-use crate::experiment::{Cell, DeviceChoice, Measured, Plan, Scale, SubjectKind, Workspace, setting};
+use crate::experiment::{Cell, CellResult, DeviceChoice, Plan, Scale, SubjectKind, Workspace, setting};
 use crate::subject::{Load, Settings};
 use highwater_bench::Result;
 use highwater_bench::run::RunOptions;
@@ -106,7 +106,7 @@ pub(super) fn settings(subject: SubjectKind, buffering: &str, scale: Scale) -> S
     }
 }
 
-pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<Measured> {
+pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<CellResult> {
     let (subject, medium, buffering) = (cell.kind()?, cell.get(MEDIUM), cell.get(BUFFERING));
     let data_bytes = pool_bytes(plan.scale) * data_to_pool(plan.scale);
     let load = Config {
@@ -120,7 +120,7 @@ pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -
     };
     let (warmup_events, events) = transactions(plan.scale, medium, subject);
     let device = DeviceChoice::Preset(preset_of(medium).into());
-    let trial = Trial {
+    let spec = MeasurementSpec {
         settings: settings(subject, buffering, plan.scale),
         device: &device,
         data_bytes,
@@ -130,9 +130,9 @@ pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -
         system_in_memory: subject.is_server() && buffering == MEMORY,
         warmup_events,
         options: RunOptions { threads: THREADS, seconds: 0.0, events, ..RunOptions::default() },
-        ..Trial::of(plan, cell, Load::Sysbench(load))
+        ..MeasurementSpec::of(plan, cell, Load::Sysbench(load))
     };
-    Ok(measured(&trial.take(workspace)?, trial.virtual_time))
+    Ok(measured(&spec.run(workspace)?, spec.virtual_time))
 }
 
 const COUNTERS: [Metric; 7] = [
@@ -145,7 +145,7 @@ const COUNTERS: [Metric; 7] = [
     metric::CHANGE_BUFFER_OPS_BUFFERED,
 ];
 
-fn measured(taken: &Taken, virtual_time: bool) -> Measured {
+fn measured(taken: &Measurement, virtual_time: bool) -> CellResult {
     let (mut measured, result) = (taken.measured(), &taken.result);
     for counter in COUNTERS {
         measured.put(counter, taken.counter(counter));
@@ -173,7 +173,7 @@ fn measured(taken: &Taken, virtual_time: bool) -> Measured {
 }
 
 /// Operations merged, and how many a merged leaf got; absent where the subject does not count them, or merged none.
-pub(super) fn put_merge_ratio(measured: &mut Measured) {
+pub(super) fn put_merge_ratio(measured: &mut CellResult) {
     let of = [
         metric::CHANGE_BUFFER_MERGED_INSERTS,
         metric::CHANGE_BUFFER_MERGED_DELETE_MARKS,

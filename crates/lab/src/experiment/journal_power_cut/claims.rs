@@ -7,9 +7,9 @@ use crate::experiment::metric::{self, Metric, info};
 use crate::experiment::{Claim, Row, SubjectKind, Verdict};
 use highwater_report::Table;
 
-/// So many cuts without damage are needed to say that there is none: damage in 3 of 100 shows then with 95 %.
+/// This many cuts without damage are needed to say that there is none: damage in 3 of 100 shows then with 95 %.
 const CUTS_TO_HOLD: f64 = 100.0;
-/// So many cuts without damage are needed to say that there is too little: damage in 22 of 100 shows then with 95 %.
+/// This many cuts without damage are needed to say that there is too little: damage in 22 of 100 shows then with 95 %.
 const CUTS_TO_LOSE: f64 = 12.0;
 
 const COLUMNS: &Columns<'_> = &[

@@ -32,7 +32,7 @@ const MIB: u64 = 1 << 20;
 /// Shortest and longest load before a cut.
 const LOAD_MS: std::ops::Range<u64> = 300..1200;
 /// How long recovery, and then the check, may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// How many writes after that moment the cut comes, at most.
 const WRITES: u64 = 64;
 
@@ -196,7 +196,7 @@ impl Site {
         let file = self.files().data.join("my.cnf");
         std::thread::scope(|scope| {
             scope.spawn(move || {
-                if waits.recv_timeout(PATIENCE) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+                if waits.recv_timeout(TIMEOUT) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
                     // The call in which it hangs then fails; that is the finding.
                     let _ = servers_of(&file).into_iter().try_for_each(kill);
                 }

@@ -9,7 +9,7 @@ mod cycle;
 mod pages;
 mod plan;
 
-use super::{About, Cell, Claim, Experiment, Figure, Measured, Plan, Row, SubjectKind, Workspace};
+use super::{About, Cell, CellResult, Claim, Experiment, Figure, Plan, Row, SubjectKind, Workspace};
 use highwater_bench::Result;
 
 /// The experiment.
@@ -41,7 +41,7 @@ impl Experiment for JournalPowerCut {
         plan::cells(plan)
     }
 
-    fn measure(&self, plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<Measured> {
+    fn measure(&self, plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<CellResult> {
         plan::measure(plan, cell, workspace)
     }
 

@@ -3,7 +3,7 @@
 use super::cycle::{Aftermath, Site};
 use crate::experiment::journaled::Mode;
 use crate::experiment::metric::{self, Axis, info};
-use crate::experiment::{Cell, Measured, Plan, Scale, Workspace, setting};
+use crate::experiment::{Cell, CellResult, Plan, Scale, Workspace, setting};
 use highwater_bench::Result;
 
 pub(super) const MODE: Axis = Axis::new("mode");
@@ -26,7 +26,7 @@ pub(super) fn cells(plan: &Plan) -> Vec<Cell> {
     plan.cells(sizes, |size, _| modes.iter().map(|mode| setting([(MODE, mode.name()), (ATOMIC, size)])).collect())
 }
 
-pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<Measured> {
+pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<CellResult> {
     workspace.step("mounting a device")?;
     let mut site = Site::new(plan, cell, workspace)?;
     let all = cuts(plan.scale);
@@ -44,8 +44,8 @@ pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -
     Ok(measured(&found))
 }
 
-pub(super) fn measured(found: &[Aftermath]) -> Measured {
-    let mut measured = Measured::default();
+pub(super) fn measured(found: &[Aftermath]) -> CellResult {
+    let mut measured = CellResult::default();
     let count = |fits: fn(&Aftermath) -> bool| found.iter().filter(|a| fits(a)).count() as f64;
     measured.put(metric::CUTS, found.len() as f64);
     measured.put(metric::DAMAGED_DATABASES, count(|a| a.damage.is_some()));

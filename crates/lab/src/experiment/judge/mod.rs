@@ -61,8 +61,8 @@ impl<'r> Rows<'r> {
     }
 
     /// As [`value`](Self::value), the greatest over the repetitions.
-    pub(super) fn most(&self, setting: &[(Axis, &str)], metric: Metric) -> f64 {
-        self.find(setting).map_or(f64::NAN, |row| row.most(metric))
+    pub(super) fn max(&self, setting: &[(Axis, &str)], metric: Metric) -> f64 {
+        self.find(setting).map_or(f64::NAN, |row| row.max(metric))
     }
 
     /// A value with each of the values of an axis.

@@ -10,7 +10,7 @@ const TOLERANCE: f64 = 0.02;
 /// The same for a ratio of speeds, on an idle machine.
 const SPEED_TOLERANCE: f64 = 0.05;
 /// A run that wrote less of its device's capacity says nothing about its flash.
-const LEAST_CAPACITIES: f64 = 0.5;
+const MIN_CAPACITIES: f64 = 0.5;
 
 /// How many times fewer flash bytes are aimed at, than with which store.
 pub(super) const FEWER: [(&str, &str, f64); 4] =
@@ -51,7 +51,7 @@ fn at<'r>(rows: &Rows<'r>, point: Point<'_>) -> Option<&'r Row> {
 /// The judgment, unless one of the runs wrote too little to have come into a steady state.
 fn steady(rows: &[&Row], (verdict, detail): Judgment) -> Judgment {
     let least = rows.iter().map(|row| row.value(metric::CAPACITIES_WRITTEN)).fold(f64::INFINITY, f64::min);
-    match least < LEAST_CAPACITIES {
+    match least < MIN_CAPACITIES {
         true => (Verdict::Undecided, format!("a run wrote {} of the device's capacity only; {detail}", number(least))),
         false => (verdict, detail),
     }

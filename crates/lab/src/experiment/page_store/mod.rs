@@ -28,7 +28,7 @@ mod notes;
 mod plan;
 mod values;
 
-use super::{About, Cell, Claim, Experiment, Figure, Measured, Plan, Row, SubjectKind, Workspace, metric};
+use super::{About, Cell, CellResult, Claim, Experiment, Figure, Plan, Row, SubjectKind, Workspace, metric};
 use highwater_bench::Result;
 
 /// The experiment.
@@ -57,7 +57,7 @@ impl Experiment for PageStores {
         plan::cells(plan)
     }
 
-    fn measure(&self, plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<Measured> {
+    fn measure(&self, plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<CellResult> {
         plan::measure(plan, cell, workspace)
     }
 

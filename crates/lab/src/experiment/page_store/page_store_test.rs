@@ -2,7 +2,7 @@
 
 use super::plan::{
     ATOMIC, BASE, DEVICE_CLOCK, DOUBLEWRITE, HALF_FULL, JOURNAL, LZ4, MACHINE_CLOCK, PAGE_COMPRESSION, PLAIN, Point,
-    STORES, VARIED, WITH, WITHOUT, ZSTD, fitted, load_options, points, settings,
+    STORES, VARIED, WITH, WITHOUT, ZSTD, load_options, points, settings, sized_device,
 };
 use super::values::{page_streams, put_levels, stream_amplification};
 use super::*;
@@ -177,19 +177,19 @@ fn each_store_has_its_options() {
 #[test]
 fn every_store_gets_the_same_device() {
     let plan = plan(Scale::Standard, &[SubjectKind::Highwater]);
-    let all = STORES.map(|store| fitted(SubjectKind::Highwater, &stored(store), &plan).unwrap());
+    let all = STORES.map(|store| sized_device(SubjectKind::Highwater, &stored(store), &plan).unwrap());
     assert!(all.iter().all(|one| one.sized_by == all[0].sized_by && one.sized_by.doublewrite));
     assert!(all.iter().all(|one| (one.fill, one.spare, one.streams) == (0.8, 0.15, Streams::Each)));
     let other = Point { fill: HALF_FULL, spare: "28", streams: WITHOUT, ..stored(ZSTD) };
-    let other = fitted(SubjectKind::Highwater, &other, &plan).unwrap();
+    let other = sized_device(SubjectKind::Highwater, &other, &plan).unwrap();
     assert_eq!((other.fill, other.spare, other.streams), (0.5, 0.28, Streams::One));
     assert_eq!(BASE.streams, WITH);
-    assert!(fitted(SubjectKind::Highwater, &Point { fill: "full", ..BASE }, &plan).is_err());
+    assert!(sized_device(SubjectKind::Highwater, &Point { fill: "full", ..BASE }, &plan).is_err());
 }
 
 /// A hundred pages of 8 KiB in ten transactions, and these counters.
-fn levels(store: &str, counters: &[(Metric, f64)]) -> Measured {
-    let mut measured = Measured::default();
+fn levels(store: &str, counters: &[(Metric, f64)]) -> CellResult {
+    let mut measured = CellResult::default();
     let common = [(metric::PAGES_FLUSHED, 100.0), (metric::TRANSACTIONS, 10.0), (metric::REDO_BYTES_WRITTEN, 4096.0)];
     for (metric, value) in common.iter().chain(counters) {
         measured.put(*metric, *value);

@@ -1,10 +1,10 @@
 //! Points that are measured, and what is set and loaded for each.
 
 use super::values;
+use crate::experiment::measurement::{MIN_SERVER_POOL_BYTES, MeasurementSpec, log_bytes};
 use crate::experiment::metric::Axis;
-use crate::experiment::trial::{MIN_SERVER_POOL_BYTES, Trial, log_bytes};
-use crate::experiment::{Cell, Measured, Plan, Scale, Setting, SubjectKind, Workspace, setting};
-use crate::measure::{Fitted, Streams};
+use crate::experiment::{Cell, CellResult, Plan, Scale, Setting, SubjectKind, Workspace, setting};
+use crate::measure::{SizedDevice, Streams};
 use crate::subject::{Load, Settings};
 use highwater_bench::run::RunOptions;
 use highwater_bench::workload::tpcc;
@@ -242,10 +242,10 @@ pub(super) fn settings(subject: SubjectKind, point: &Point<'_>, scale: Scale) ->
 }
 
 /// The device that the loaded data fill as much as the point says.
-pub(super) fn fitted(subject: SubjectKind, point: &Point<'_>, plan: &Plan) -> Result<Fitted> {
+pub(super) fn sized_device(subject: SubjectKind, point: &Point<'_>, plan: &Plan) -> Result<SizedDevice> {
     let sized_by = settings(subject, &Point { store: DOUBLEWRITE, ..*point }, plan.scale)?;
     let spare: f64 = number(point.spare)?;
-    Ok(Fitted {
+    Ok(SizedDevice {
         sized_by,
         added_bytes: 2 * transactions(plan.scale, subject) * ADDED_BYTES,
         fill: number(point.fill)?,
@@ -258,16 +258,16 @@ pub(super) fn fitted(subject: SubjectKind, point: &Point<'_>, plan: &Plan) -> Re
     })
 }
 
-pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<Measured> {
+pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<CellResult> {
     let (subject, point, scale) = (cell.kind()?, Point::of(cell), plan.scale);
     let load = tpcc::Config { warehouses: warehouses(scale), seed: plan.seed_of(cell), ..tpcc::Config::default() };
     let events = transactions(scale, subject);
-    let trial = Trial {
+    let spec = MeasurementSpec {
         settings: settings(subject, &point, scale)?,
         data_bytes: warehouses(scale) * WAREHOUSE_BYTES,
         virtual_time: point.clock == DEVICE_CLOCK,
         load_options: load_options(&point, scale),
-        fitted: Some(fitted(subject, &point, plan)?),
+        sized_device: Some(sized_device(subject, &point, plan)?),
         warmup_events: events,
         options: RunOptions {
             threads: THREADS,
@@ -276,7 +276,7 @@ pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -
             report_interval_s: scale.of([0.1, 0.2, 0.5, 5.0]),
             ..RunOptions::default()
         },
-        ..Trial::of(plan, cell, Load::Tpcc(load))
+        ..MeasurementSpec::of(plan, cell, Load::Tpcc(load))
     };
-    values::measured(&trial.take(workspace)?, subject, &point)
+    values::measured(&spec.run(workspace)?, subject, &point)
 }

@@ -12,9 +12,9 @@
 //!    page compression only the pool's and the device's bytes are known.
 
 use super::plan::{DEVICE_CLOCK, PAGE_COMPRESSION, Point, WITH};
+use crate::experiment::measurement::Measurement;
 use crate::experiment::metric::{self, Metric, series};
-use crate::experiment::trial::Taken;
-use crate::experiment::{Measured, SubjectKind};
+use crate::experiment::{CellResult, SubjectKind};
 use highwater_bench::Result;
 use highwater_device::adapter::PlacementStreams;
 use highwater_device::ssd::counters::{Counters, MAX_STREAMS, StreamCounters};
@@ -45,7 +45,7 @@ const OUT_OF_PLACE: [Metric; 12] = [
     metric::STORE_LIVE_BYTES,
 ];
 
-pub(super) fn measured(taken: &Taken, subject: SubjectKind, point: &Point<'_>) -> Result<Measured> {
+pub(super) fn measured(taken: &Measurement, subject: SubjectKind, point: &Point<'_>) -> Result<CellResult> {
     let mut measured = taken.measured();
     let page_bytes = point.page_bytes()? as f64;
     let counters = if point.is_out_of_place() { &OUT_OF_PLACE[..] } else { &IN_PLACE[..] };
@@ -75,7 +75,7 @@ pub(super) fn measured(taken: &Taken, subject: SubjectKind, point: &Point<'_>) -
 }
 
 /// Bytes that the pool and the store wrote, and their relation.
-pub(super) fn put_levels(measured: &mut Measured, point: &Point<'_>, page_bytes: f64) {
+pub(super) fn put_levels(measured: &mut CellResult, point: &Point<'_>, page_bytes: f64) {
     let of = |metric| measured.value(metric);
     let flushed = of(metric::PAGES_FLUSHED) * page_bytes;
     let (pages, moved) = match point.is_out_of_place() {
@@ -103,7 +103,7 @@ pub(super) fn put_levels(measured: &mut Measured, point: &Point<'_>, page_bytes:
 }
 
 /// Bytes that the device took and wrote, and how often that is its capacity.
-fn put_device(measured: &mut Measured, device: &Counters, capacity_bytes: Option<u64>) {
+fn put_device(measured: &mut CellResult, device: &Counters, capacity_bytes: Option<u64>) {
     let (host, media) = (device.hbmw() as f64, device.mbmw() as f64);
     let transactions = measured.value(metric::TRANSACTIONS);
     measured.put(metric::DEVICE_HOST_BYTES_PER_TRANSACTION, host / transactions);
@@ -126,7 +126,7 @@ pub(super) fn stream_amplification(device: &Counters, streams: &[usize]) -> f64 
 }
 
 /// By transactions done: flash bytes over host bytes, and over the bytes of flushed pages, in each interval.
-fn put_over_time(measured: &mut Measured, taken: &Taken, page_bytes: f64) {
+fn put_over_time(measured: &mut CellResult, taken: &Measurement, page_bytes: f64) {
     let (mut done, mut before) = (0.0, Counters::default());
     let (mut device, mut whole) = (Vec::new(), Vec::new());
     for (interval, now) in taken.result.intervals.iter().zip(&taken.device_over_time) {

@@ -5,7 +5,7 @@ use crate::experiment::judge::{self, Judgment, Rows, Speed, number};
 use crate::experiment::metric::{self, Metric, info};
 use crate::experiment::outcome::title_of;
 use crate::experiment::{Claim, Row, Setting, SubjectKind, Verdict};
-use highwater_bench::compared::Compared;
+use highwater_bench::peers::PeerWorkload;
 
 const OWN: SubjectKind = SubjectKind::Highwater;
 
@@ -30,18 +30,18 @@ pub(super) fn cells(rows: &[Row]) -> Vec<&Setting> {
 }
 
 /// What a workload is judged by; less of it is better where it is a time.
-pub(super) fn speed_of(workload: Compared) -> Metric {
-    if workload == Compared::Redb { metric::STEPS_MS } else { metric::TPS }
+pub(super) fn speed_of(workload: PeerWorkload) -> Metric {
+    if workload == PeerWorkload::Redb { metric::STEPS_MS } else { metric::TPS }
 }
 
 /// A row's speed: of a time, its inverse.
-pub(super) fn speed(row: &Row, workload: Compared) -> f64 {
+pub(super) fn speed(row: &Row, workload: PeerWorkload) -> f64 {
     let value = row.value(speed_of(workload));
-    if workload == Compared::Redb { 1.0 / value } else { value }
+    if workload == PeerWorkload::Redb { 1.0 / value } else { value }
 }
 
 /// The fastest peer of a cell.
-pub(super) fn best<'r>(rows: &'r [Row], setting: &Setting, workload: Compared) -> Option<&'r Row> {
+pub(super) fn best<'r>(rows: &'r [Row], setting: &Setting, workload: PeerWorkload) -> Option<&'r Row> {
     let peers = rows.iter().filter(|row| row.setting == *setting && row.subject != OWN.name());
     let timed = peers.filter(|row| speed(row, workload).is_finite());
     timed.max_by(|a, b| speed(a, workload).total_cmp(&speed(b, workload)))
@@ -53,11 +53,11 @@ pub(super) fn own<'r>(rows: &'r [Row], setting: &Setting) -> Option<&'r Row> {
 }
 
 /// How many times as fast Highwater is as the best peer, run by run.
-pub(super) fn ratio(own: &Row, best: &Row, workload: Compared) -> Speed {
+pub(super) fn ratio(own: &Row, best: &Row, workload: PeerWorkload) -> Speed {
     let metric = speed_of(workload);
     let runs = |row: &Row| row.runs(metric).into_iter();
     let pairs: Vec<(f64, f64)> = match workload {
-        Compared::Redb => runs(best).zip(runs(own)).collect(),
+        PeerWorkload::Redb => runs(best).zip(runs(own)).collect(),
         _ => runs(own).zip(runs(best)).collect(),
     };
     Speed::of(&pairs)
@@ -66,7 +66,7 @@ pub(super) fn ratio(own: &Row, best: &Row, workload: Compared) -> Speed {
 fn cell_claim(rows: &[Row], setting: &Setting) -> Option<Claim> {
     let point = Point::of(setting).ok()?;
     let (own, best) = (own(rows, setting)?, best(rows, setting, point.workload)?);
-    let unit = if point.workload == Compared::Redb { "ms" } else { "/s" };
+    let unit = if point.workload == PeerWorkload::Redb { "ms" } else { "/s" };
     let value = |row: &Row| number(row.value(speed_of(point.workload)));
     let peer = title_of(&best.subject);
     let (verdict, detail) = if speed(own, point.workload).is_finite() {
@@ -105,7 +105,7 @@ fn flash_claim(rows: &[Row], setting: &Setting) -> Option<Claim> {
 }
 
 fn verified(rows: &Rows<'_>) -> Judgment {
-    let broken: Vec<&Row> = rows.all().filter(|row| row.most(metric::CONDITIONS_BROKEN) > 0.0).collect();
+    let broken: Vec<&Row> = rows.all().filter(|row| row.max(metric::CONDITIONS_BROKEN) > 0.0).collect();
     let not_ended = rows.all().filter(|row| !was_ended(row));
     let (verified, not): (Vec<&Row>, Vec<&Row>) =
         not_ended.partition(|row| row.value(metric::CONDITIONS_BROKEN).is_finite());
@@ -121,7 +121,7 @@ fn verified(rows: &Rows<'_>) -> Judgment {
 
 /// Whether its memory limit ended it, at least once.
 fn was_ended(row: &Row) -> bool {
-    row.most(metric::ENDED_BY_MEMORY_LIMIT) > 0.0
+    row.max(metric::ENDED_BY_MEMORY_LIMIT) > 0.0
 }
 
 fn kept_to_its_memory(rows: &Rows<'_>) -> Judgment {

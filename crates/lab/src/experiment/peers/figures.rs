@@ -7,7 +7,7 @@ use crate::experiment::judge::{number, table_number};
 use crate::experiment::metric::{self, Metric};
 use crate::experiment::outcome::{subjects, title_of};
 use crate::experiment::{Row, Setting};
-use highwater_bench::compared::Compared;
+use highwater_bench::peers::PeerWorkload;
 use highwater_report::{Bar, Bars, Chart, Table};
 
 const HEAD: [&str; 4] = ["Workload", "Data", "Commits", "Clients"];
@@ -56,7 +56,7 @@ fn texts(setting: &Setting) -> [&str; 4] {
     [WORKLOAD, DATA, COMMITS, CLIENTS].map(|axis| setting.get(axis.name()).map_or("", String::as_str))
 }
 
-fn workload_of(setting: &Setting) -> Option<Compared> {
+fn workload_of(setting: &Setting) -> Option<PeerWorkload> {
     Point::of(setting).ok().map(|point| point.workload)
 }
 
@@ -86,7 +86,8 @@ fn speeds(rows: &[Row]) -> Table {
 
 fn costs(rows: &[Row]) -> Table {
     let caption = "Of a transaction where not said otherwise. B to device: bytes that the device took while it was \
-                   measured, whoever wrote them, so the machine must be quiet, also what the warm-up had left to be \
+                   measured, no matter which process wrote them, so the machine must be quiet, also what the warm-up \
+                   had left to be \
                    written; until closed: those of warm-up, measurement, closing and syncing, for each \
                    transaction of the first two. B dirtied: bytes that the process wrote or made dirty to be written, \
                    whole folios of the page cache at a time. Memory: most the process had, mapped files included. \
@@ -127,7 +128,7 @@ fn flash(rows: &[Row]) -> Option<Table> {
 
 /// redb's table, a line a step.
 fn steps(rows: &[Row]) -> Option<Table> {
-    let of: Vec<&Row> = rows.iter().filter(|row| row.get(WORKLOAD) == Compared::Redb.name()).collect();
+    let of: Vec<&Row> = rows.iter().filter(|row| row.get(WORKLOAD) == PeerWorkload::Redb.name()).collect();
     let names: Vec<&String> = of
         .iter()
         .max_by_key(|row| row.measured.len())?
@@ -148,7 +149,7 @@ fn steps(rows: &[Row]) -> Option<Table> {
 /// Settings that differ in their clients only, by the first of them.
 fn groups(rows: &[Row]) -> Vec<Vec<Setting>> {
     let mut groups: Vec<Vec<Setting>> = Vec::new();
-    for setting in settings(rows).into_iter().filter(|setting| workload_of(setting) != Some(Compared::Redb)) {
+    for setting in settings(rows).into_iter().filter(|setting| workload_of(setting) != Some(PeerWorkload::Redb)) {
         let same = |group: &&mut Vec<Setting>| texts(&group[0])[..3] == texts(setting)[..3];
         match groups.iter_mut().find(same) {
             Some(group) => group.push(setting.clone()),

@@ -12,7 +12,7 @@ use super::plan::{Point, data};
 use crate::experiment::metric::{self, Metric};
 use crate::experiment::{DeviceChoice, Plan};
 use crate::measure::IN_MEMORY_BYTES;
-use highwater_bench::compared::Compared;
+use highwater_bench::peers::PeerWorkload;
 use highwater_bench::{Error, Result};
 use highwater_device::disk::DiskOptions;
 use highwater_device::mount::{Mount, MountOptions};
@@ -29,7 +29,7 @@ const BLOCK_BYTES: u64 = 4096;
 pub(super) fn capacity_bytes(plan: &Plan, point: &Point<'_>) -> u64 {
     let rows = data(plan.scale, point);
     // At least one warehouse.
-    let rows = if point.workload == Compared::Tpcc { rows.max(100 << 20) / 2 * 3 } else { rows * 3 };
+    let rows = if point.workload == PeerWorkload::Tpcc { rows.max(100 << 20) / 2 * 3 } else { rows * 3 };
     (rows + BESIDE_BYTES).next_multiple_of(BLOCK_BYTES)
 }
 
@@ -68,7 +68,7 @@ impl Flash {
         self.before = self.mount.disk().counters();
     }
 
-    /// What the device took and wrote since [`Flash::start`], for each of so many transactions.
+    /// What the device took and wrote since [`Flash::start`], for each of this many transactions.
     pub(super) fn values(&self, transactions: f64) -> [(Metric, f64); 4] {
         let (disk, counted) = (self.mount.disk(), self.mount.disk().counters().since(&self.before));
         [

@@ -23,11 +23,11 @@ mod plan;
 mod run;
 
 use super::{
-    About, Cell, Claim, DeviceChoice, Experiment, Figure, Measured, Plan, Row, SubjectKind, Workspace, metric,
+    About, Cell, CellResult, Claim, DeviceChoice, Experiment, Figure, Plan, Row, SubjectKind, Workspace, metric,
 };
-use crate::subject::compare;
+use crate::subject::peer;
 use highwater_bench::Result;
-use highwater_bench::compared::Compared;
+use highwater_bench::peers::PeerWorkload;
 use std::path::PathBuf;
 
 /// The experiment.
@@ -57,7 +57,7 @@ impl Experiment for Peers {
     }
 
     fn programs(&self) -> Vec<PathBuf> {
-        compare::program().into_iter().collect()
+        peer::program().into_iter().collect()
     }
 
     fn mounts(&self, plan: &Plan) -> bool {
@@ -65,7 +65,7 @@ impl Experiment for Peers {
     }
 
     fn workloads(&self) -> Vec<&'static str> {
-        Compared::ALL.map(Compared::name).to_vec()
+        PeerWorkload::ALL.map(PeerWorkload::name).to_vec()
     }
 
     fn lets_settings_be_chosen(&self) -> bool {
@@ -83,7 +83,7 @@ impl Experiment for Peers {
         plan::cells(plan)
     }
 
-    fn measure(&self, plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<Measured> {
+    fn measure(&self, plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<CellResult> {
         run::measure(plan, cell, workspace)
     }
 

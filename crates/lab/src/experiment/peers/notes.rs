@@ -2,7 +2,7 @@
 
 use super::plan::{BEYOND, DURABLE, IN_MEMORY, Point, cache, data, memory, seconds};
 use crate::experiment::{DeviceChoice, Plan, SubjectKind};
-use highwater_bench::compared::Compared;
+use highwater_bench::peers::PeerWorkload;
 
 const MIB: u64 = 1 << 20;
 
@@ -37,9 +37,9 @@ pub(super) fn notes(plan: &Plan) -> Vec<String> {
     let mut notes = vec![
         format!(
             "In memory: {}; of TPC-C at least one warehouse, about 100 MiB. Beyond: {}. redb's benchmark: {}.",
-            size(Compared::YcsbA, IN_MEMORY),
-            size(Compared::YcsbA, BEYOND),
-            size(Compared::Redb, IN_MEMORY)
+            size(PeerWorkload::YcsbA, IN_MEMORY),
+            size(PeerWorkload::YcsbA, BEYOND),
+            size(PeerWorkload::Redb, IN_MEMORY)
         ),
         format!(
             "{warmup_s} s of warm-up, {seconds} s measured, on a fresh copy of the loaded data. In memory every row \

@@ -60,7 +60,7 @@ fn servers_are_measured_on_request_and_without_redbs_benchmark() {
 
 #[test]
 fn beyond_memory_every_engine_has_the_same_memory_and_a_cache_within_it() {
-    let workloads = Compared::ALL.into_iter().filter(|workload| *workload != Compared::Redb);
+    let workloads = PeerWorkload::ALL.into_iter().filter(|workload| *workload != PeerWorkload::Redb);
     for (scale, workload) in Scale::ALL.into_iter().flat_map(|scale| workloads.clone().map(move |one| (scale, one))) {
         let point = Point { workload, data: BEYOND, commits: "relaxed", clients: "4" };
         let memory = plan::memory(scale, &point, SubjectKind::Highwater);
@@ -122,7 +122,7 @@ fn what_is_broken_or_other_rows_lose() {
     let mut broken = whole.clone();
     broken[1].measured.insert(metric::CONDITIONS_BROKEN.name().into(), 1.0);
     assert_eq!(verdicts(&broken)[1..3], [Verdict::Holds, Verdict::Lost]);
-    // In one repetition of three, of which the median is none.
+    // In one repetition of three, which the median does not show.
     broken[1].measured.insert(metric::CONDITIONS_BROKEN.name().into(), 0.0);
     broken[1].spread.insert(metric::CONDITIONS_BROKEN.name().into(), [0.0, 1.0]);
     assert_eq!(verdicts(&broken)[1..3], [Verdict::Holds, Verdict::Lost]);
@@ -219,7 +219,7 @@ fn every_engine_finds_room_on_the_emulated_ssd() {
 fn the_emulated_ssd_counts_what_is_written_and_goes() {
     let folder = tempfile::tempdir().unwrap();
     let plan = testing::plan(Scale::Smoke, "datacenter-nvme", &[SubjectKind::Highwater]);
-    let point = Point { workload: Compared::YcsbA, data: IN_MEMORY, commits: RELAXED, clients: "4" };
+    let point = Point { workload: PeerWorkload::YcsbA, data: IN_MEMORY, commits: RELAXED, clients: "4" };
     let mounted = flash::Flash::mount(&plan, &point, folder.path());
     if mounted.is_err() && std::env::var_os("HIGHWATER_TEST_MOUNTS").is_none() {
         return;

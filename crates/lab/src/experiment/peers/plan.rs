@@ -2,7 +2,7 @@
 
 use crate::experiment::metric::Axis;
 use crate::experiment::{Cell, DeviceChoice, Plan, Scale, Setting, SubjectKind, setting};
-use highwater_bench::compared::Compared;
+use highwater_bench::peers::PeerWorkload;
 use highwater_bench::{Error, Result};
 
 pub(super) const WORKLOAD: Axis = Axis::new("workload");
@@ -18,15 +18,15 @@ pub(super) const RELAXED: &str = "relaxed";
 pub(super) const NONE: &str = "none";
 
 /// Clients of workloads in which many take part, if the plan does not say.
-const FEW_CLIENTS: [u32; 1] = [4];
-const MANY_CLIENTS: [u32; 3] = [1, 4, 16];
+const SMALL_CLIENTS: [u32; 1] = [4];
+const LARGE_CLIENTS: [u32; 3] = [1, 4, 16];
 /// Threads of a load.
 const LOAD_CLIENTS: &str = "2";
 
 /// One setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Point<'p> {
-    pub workload: Compared,
+    pub workload: PeerWorkload,
     pub data: &'p str,
     pub commits: &'p str,
     pub clients: &'p str,
@@ -36,8 +36,8 @@ impl<'p> Point<'p> {
     pub(super) fn of(setting: &'p Setting) -> Result<Point<'p>> {
         let of = |axis: Axis| setting.get(axis.name()).map_or("", String::as_str);
         let name = of(WORKLOAD);
-        let unknown = || Error::Usage(format!("there is no workload {name:?}; there are: {}", Compared::names()));
-        let workload = Compared::named(name).ok_or_else(unknown)?;
+        let unknown = || Error::Usage(format!("there is no workload {name:?}; there are: {}", PeerWorkload::names()));
+        let workload = PeerWorkload::named(name).ok_or_else(unknown)?;
         Ok(Point { workload, data: of(DATA), commits: of(COMMITS), clients: of(CLIENTS) })
     }
 
@@ -76,10 +76,10 @@ fn memory_mib(scale: Scale) -> u64 {
 /// (10 were measured beside the cache); of a load only three eighths, for two indexes are sorted at a time, each in a
 /// quarter of the cache, and the redo log grows in the page cache. One that reads through the operating system has the
 /// rest as more cache there.
-fn own_cache_mib(scale: Scale, workload: Compared, subject: SubjectKind) -> u64 {
+fn own_cache_mib(scale: Scale, workload: PeerWorkload, subject: SubjectKind) -> u64 {
     let memory = memory_mib(scale);
     match (is_direct(subject), workload) {
-        (true, Compared::BulkLoad) => memory / 8 * 3,
+        (true, PeerWorkload::BulkLoad) => memory / 8 * 3,
         (true, _) => memory - 48,
         (false, _) => memory / 4,
     }
@@ -103,7 +103,7 @@ fn is_direct(subject: SubjectKind) -> bool {
 /// Most memory of a process, page cache included.
 pub(super) fn memory(scale: Scale, point: &Point<'_>, subject: SubjectKind) -> u64 {
     match (point.workload, point.is_beyond()) {
-        (Compared::Redb, _) => REDB_CACHE + 8 * GIB,
+        (PeerWorkload::Redb, _) => REDB_CACHE + 8 * GIB,
         (_, true) => (memory_mib(scale) + server_mib(subject)) * MIB,
         (_, false) => cache_in_memory(scale) + GIB,
     }
@@ -112,7 +112,7 @@ pub(super) fn memory(scale: Scale, point: &Point<'_>, subject: SubjectKind) -> u
 /// What a subject may cache by itself.
 pub(super) fn cache(scale: Scale, point: &Point<'_>, subject: SubjectKind) -> u64 {
     match (point.workload, point.is_beyond()) {
-        (Compared::Redb, _) => REDB_CACHE,
+        (PeerWorkload::Redb, _) => REDB_CACHE,
         (workload, true) => own_cache_mib(scale, workload, subject) * MIB,
         (_, false) => cache_in_memory(scale),
     }
@@ -121,7 +121,7 @@ pub(super) fn cache(scale: Scale, point: &Point<'_>, subject: SubjectKind) -> u6
 /// Bytes of rows.
 pub(super) fn data(scale: Scale, point: &Point<'_>) -> u64 {
     match point.workload {
-        Compared::Redb => redb_pairs(scale) * 174,
+        PeerWorkload::Redb => redb_pairs(scale) * 174,
         _ if point.is_beyond() => memory_mib(scale) * 10 * MIB,
         _ => scale.of([8, 48, 400, 2048]) * MIB,
     }
@@ -150,18 +150,18 @@ pub(super) fn seconds(plan: &Plan) -> (f64, f64) {
 
 /// Numbers of clients, of workloads in which many take part.
 fn clients(plan: &Plan) -> Vec<String> {
-    let own = if plan.scale >= Scale::Standard { &MANY_CLIENTS[..] } else { &FEW_CLIENTS };
+    let own = if plan.scale >= Scale::Standard { &LARGE_CLIENTS[..] } else { &SMALL_CLIENTS };
     let chosen = if plan.clients.is_empty() { own } else { &plan.clients };
     chosen.iter().map(u32::to_string).collect()
 }
 
 /// The settings of a workload on data of a class.
-fn points<'p>(workload: Compared, data: &'p str, clients: &'p [String]) -> Vec<Point<'p>> {
+fn points<'p>(workload: PeerWorkload, data: &'p str, clients: &'p [String]) -> Vec<Point<'p>> {
     let point = |commits, clients| Point { workload, data, commits, clients };
     match workload {
-        Compared::BulkLoad => return vec![point(RELAXED, LOAD_CLIENTS)],
-        Compared::Redb if data == BEYOND => return Vec::new(),
-        Compared::Redb => return vec![point(DURABLE, "1")],
+        PeerWorkload::BulkLoad => return vec![point(RELAXED, LOAD_CLIENTS)],
+        PeerWorkload::Redb if data == BEYOND => return Vec::new(),
+        PeerWorkload::Redb => return vec![point(DURABLE, "1")],
         _ => {}
     }
     let commits: &[&'static str] = if workload.writes() { &[DURABLE, RELAXED] } else { &[NONE] };
@@ -170,15 +170,15 @@ fn points<'p>(workload: Compared, data: &'p str, clients: &'p [String]) -> Vec<P
 
 /// Whether a workload is measured on an emulated SSD: of data that are larger than memory, with transactions that
 /// write. (A load of a new device is never copied by it.)
-fn has_flash_bytes(workload: Compared) -> bool {
-    workload.writes() && !matches!(workload, Compared::BulkLoad | Compared::Redb)
+fn has_flash_bytes(workload: PeerWorkload) -> bool {
+    workload.writes() && !matches!(workload, PeerWorkload::BulkLoad | PeerWorkload::Redb)
 }
 
 /// The cells: data of one kind and class after the other; within a workload repetition after repetition, and in each of
 /// its settings the subjects one after the other. redb's benchmark is not for servers: a statement for each pair would
 /// measure the socket.
 pub(super) fn cells(plan: &Plan) -> Vec<Cell> {
-    let mut workloads: Vec<Compared> = Compared::ALL.to_vec();
+    let mut workloads: Vec<PeerWorkload> = PeerWorkload::ALL.to_vec();
     workloads.retain(|one| plan.workloads.is_empty() || plan.workloads.iter().any(|name| name == one.name()));
     workloads.sort_by_key(|one| one.data());
     workloads.retain(|one| plan.device == DeviceChoice::Local || has_flash_bytes(*one));
@@ -188,7 +188,7 @@ pub(super) fn cells(plan: &Plan) -> Vec<Cell> {
         DeviceChoice::Preset(_) => &[BEYOND],
     };
     let (clients, mut cells) = (clients(plan), Vec::new());
-    let has = |workload, subject: &&SubjectKind| workload != Compared::Redb || !subject.is_server();
+    let has = |workload, subject: &&SubjectKind| workload != PeerWorkload::Redb || !subject.is_server();
     for of_data in workloads.chunk_by(|one, other| one.data() == other.data()) {
         for (class, workload) in classes.iter().flat_map(|class| of_data.iter().map(move |one| (*class, *one))) {
             let mut settings: Vec<Setting> = points(workload, class, &clients).iter().map(Point::setting).collect();

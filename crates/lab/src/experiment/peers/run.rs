@@ -3,9 +3,9 @@
 use super::flash::Flash;
 use super::plan::{DURABLE, Point, cache, data, memory, seconds};
 use crate::experiment::metric::{self, info};
-use crate::experiment::{Cell, DeviceChoice, Measured, Plan, Workspace};
+use crate::experiment::{Cell, CellResult, DeviceChoice, Plan, Workspace};
 use crate::subject::{SubjectKind, copy_apart, copy_file, copy_sparse};
-use highwater_bench::compared::{self, Answer, Compared, Contents, Request, Task, Verify};
+use highwater_bench::peers::{self, Answer, Contents, PeerWorkload, Request, Task, Verify};
 use highwater_bench::result::Interval;
 use highwater_bench::{Error, Result};
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ const LOAD_CACHE_BYTES: u64 = 1 << 30;
 /// What is known of loaded data, beside them.
 const LOADED: &str = "loaded.json";
 
-pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<Measured> {
+pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<CellResult> {
     let point = Point::of(&cell.setting)?;
     let folder = workspace.new_folder("cell");
     let kind = cell.kind()?;
@@ -31,12 +31,12 @@ pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -
     let mut request = request(plan, cell, &point, place.join("database"))?;
     let limit = Some(memory(plan.scale, &point, kind));
     let loaded = match point.workload {
-        Compared::BulkLoad | Compared::Redb => None,
+        PeerWorkload::BulkLoad | PeerWorkload::Redb => None,
         _ => {
             let template = template(plan, cell, &point, workspace)?;
             workspace.step("copying the data")?;
             copy_apart(&template.join("database"), &request.folder, &|_| &request.folder, copy_of(plan, kind))?;
-            let loaded = compared::read::<Contents>(&template.join(LOADED))?;
+            let loaded = peers::read::<Contents>(&template.join(LOADED))?;
             request.loaded_digest = Some(loaded.digest.clone());
             Some(loaded)
         }
@@ -44,8 +44,8 @@ pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -
     workspace.step("measuring")?;
     flash.iter_mut().for_each(Flash::start);
     let taken = kind.compare(&request, limit, &folder)?;
-    let mut measured = taken.answer.as_ref().map_or_else(Measured::default, |answer| {
-        let loaded = loaded.as_ref().or((point.workload == Compared::BulkLoad).then_some(&answer.contents));
+    let mut measured = taken.answer.as_ref().map_or_else(CellResult::default, |answer| {
+        let loaded = loaded.as_ref().or((point.workload == PeerWorkload::BulkLoad).then_some(&answer.contents));
         measured(&point, answer, loaded)
     });
     if let Some(flash) = flash {
@@ -67,7 +67,7 @@ fn copy_of(plan: &Plan, kind: SubjectKind) -> fn(&Path, &Path) -> Result<()> {
 
 fn request(plan: &Plan, cell: &Cell, point: &Point<'_>, folder: PathBuf) -> Result<Request> {
     let (warmup_s, seconds) = seconds(plan);
-    let is_load = point.workload == Compared::BulkLoad;
+    let is_load = point.workload == PeerWorkload::BulkLoad;
     Ok(Request {
         subject: cell.subject.clone(),
         workload: point.workload,
@@ -117,7 +117,7 @@ fn template(plan: &Plan, cell: &Cell, point: &Point<'_>, workspace: &mut Workspa
         return Err(Error::Server(format!("{} ended while it loaded the data", cell.subject)));
     };
     refuse_broken(&cell.subject, &answer)?;
-    compared::write(&folder.join(LOADED), &answer.contents)?;
+    peers::write(&folder.join(LOADED), &answer.contents)?;
     workspace.keep_template(key, folder.clone());
     Ok(folder)
 }
@@ -132,10 +132,10 @@ fn refuse_broken(subject: &str, answer: &Answer) -> Result<()> {
     }
 }
 
-fn measured(point: &Point<'_>, answer: &Answer, loaded: Option<&Contents>) -> Measured {
-    let mut measured = Measured::default();
+fn measured(point: &Point<'_>, answer: &Answer, loaded: Option<&Contents>) -> CellResult {
+    let mut measured = CellResult::default();
     let transactions = match point.workload {
-        Compared::BulkLoad => answer.loaded_rows as f64,
+        PeerWorkload::BulkLoad => answer.loaded_rows as f64,
         _ => answer.run.transactions as f64,
     };
     for (metric, value) in of_process(answer, transactions) {
@@ -215,9 +215,9 @@ fn of_process(answer: &Answer, transactions: f64) -> Vec<(metric::Metric, f64)> 
 fn of_run(point: &Point<'_>, answer: &Answer) -> Vec<(metric::Metric, f64)> {
     let run = &answer.run;
     match point.workload {
-        Compared::Redb => Vec::new(),
+        PeerWorkload::Redb => Vec::new(),
         // Rows a second, until the database is closed: what is not written then is not loaded.
-        Compared::BulkLoad => vec![
+        PeerWorkload::BulkLoad => vec![
             (metric::TPS, answer.loaded_rows as f64 / (run.elapsed_s + answer.close_s)),
             (metric::ELAPSED_S, run.elapsed_s + answer.close_s),
         ],
@@ -241,8 +241,8 @@ fn of_run(point: &Point<'_>, answer: &Answer) -> Vec<(metric::Metric, f64)> {
 
 /// Intervals that are not the rest at the end.
 fn whole_seconds(intervals: &[Interval]) -> Vec<&Interval> {
-    const LEAST_S: f64 = 0.5;
-    intervals.iter().filter(|one| one.length_s >= LEAST_S).collect()
+    const MIN_S: f64 = 0.5;
+    intervals.iter().filter(|one| one.length_s >= MIN_S).collect()
 }
 
 #[cfg(test)]
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn bytes_until_closed_are_those_of_the_warm_up_too() {
-        let process = compared::Process { device_written_bytes: Some(600), ..Default::default() };
+        let process = peers::Process { device_written_bytes: Some(600), ..Default::default() };
         let answer =
             Answer { process, device_written_bytes_closed: Some(1_200), warmup_transactions: 100, ..Answer::default() };
         let values: BTreeMap<&str, f64> =

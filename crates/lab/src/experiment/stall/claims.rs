@@ -64,7 +64,7 @@ fn circumstances(row: &Row) -> String {
 }
 
 fn none(rows: &Rows<'_>, metric: Metric) -> Judgment {
-    let pages = rows.most(&[], metric);
+    let pages = rows.max(&[], metric);
     if pages.is_nan() {
         return (Verdict::Undecided, "not counted by this subject".into());
     }

@@ -21,7 +21,7 @@ mod figures;
 mod plan;
 mod seconds;
 
-use super::{About, Cell, Claim, Experiment, Figure, Measured, Plan, Row, SubjectKind, Workspace, metric};
+use super::{About, Cell, CellResult, Claim, Experiment, Figure, Plan, Row, SubjectKind, Workspace, metric};
 use highwater_bench::Result;
 
 /// The experiment.
@@ -48,7 +48,7 @@ impl Experiment for Stall {
         plan::cells(plan)
     }
 
-    fn measure(&self, plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<Measured> {
+    fn measure(&self, plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<CellResult> {
         plan::measure(plan, cell, workspace)
     }
 

@@ -1,9 +1,9 @@
 //! What is set and loaded.
 
 use super::seconds;
+use crate::experiment::measurement::{MeasurementSpec, log_bytes};
 use crate::experiment::metric::{self, Axis, info};
-use crate::experiment::trial::{Trial, log_bytes};
-use crate::experiment::{Cell, Measured, Plan, Scale, Workspace, setting};
+use crate::experiment::{Cell, CellResult, Plan, Scale, Workspace, setting};
 use crate::subject::{Load, Settings};
 use highwater_bench::Result;
 use highwater_bench::run::RunOptions;
@@ -30,7 +30,7 @@ pub(super) fn cells(plan: &Plan) -> Vec<Cell> {
     plan.cells(&[log.as_str()], |log, _| vec![setting([(LOG, log)])])
 }
 
-pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<Measured> {
+pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<CellResult> {
     let data_bytes = data_bytes(plan.scale);
     let log_bytes = log_bytes(data_bytes / DIRTY_TO_LOG);
     let (warmup_s, seconds) = seconds(plan.scale);
@@ -49,13 +49,13 @@ pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -
         max_dirty_pages_pct: 90,
         ..Settings::default()
     };
-    let trial = Trial {
+    let spec = MeasurementSpec {
         settings,
         data_bytes,
         options: RunOptions { threads: THREADS, seconds, warmup_s, ..RunOptions::default() },
-        ..Trial::of(plan, cell, Load::Sysbench(load))
+        ..MeasurementSpec::of(plan, cell, Load::Sysbench(load))
     };
-    let taken = trial.take(workspace)?;
+    let taken = spec.run(workspace)?;
     let mut measured = taken.measured();
     for counter in [metric::SYNC_FLUSH_WAITS, metric::LOG_WAITS, metric::LOG_WAIT_US, metric::FREE_FRAME_WAITS] {
         measured.put(counter, taken.counter(counter));

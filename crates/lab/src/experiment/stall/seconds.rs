@@ -1,6 +1,6 @@
 //! What happened in each second of a run.
 
-use crate::experiment::Measured;
+use crate::experiment::CellResult;
 use crate::experiment::aggregate::median;
 use crate::experiment::metric::{self, series};
 use highwater_bench::result::Interval;
@@ -11,7 +11,7 @@ pub(super) const UNDISTURBED_PCT: f64 = 10.0;
 const LATEST_END: f64 = 0.1;
 
 /// Throughput, checkpoint age and flushing of each second.
-pub(super) fn put(measured: &mut Measured, intervals: &[Interval]) {
+pub(super) fn put(measured: &mut CellResult, intervals: &[Interval]) {
     let tps = by_second(intervals, |i| i.tps * i.length_s);
     measured.put_series(series::TPS, points(&tps));
     let flushed = by_second(intervals, |i| i.pages.flushed.unwrap_or(0) as f64);
@@ -62,7 +62,7 @@ fn median_of(values: &[f64]) -> f64 {
 
 /// What a sync of the log took in each second; nothing of a subject that does not count it. A second in which none
 /// ended has none.
-fn put_log_syncs(measured: &mut Measured, intervals: &[Interval], worst: usize) {
+fn put_log_syncs(measured: &mut CellResult, intervals: &[Interval], worst: usize) {
     if intervals.iter().all(|i| i.log_sync_us.unwrap_or(0) == 0) {
         return;
     }
@@ -78,7 +78,7 @@ fn put_log_syncs(measured: &mut Measured, intervals: &[Interval], worst: usize) 
 
 /// What the hypervisor withheld in the worst second, and the worst second in which it withheld little; nothing where
 /// the kernel does not report it.
-fn put_withheld(measured: &mut Measured, intervals: &[Interval], tps: &[f64], worst: usize) {
+fn put_withheld(measured: &mut CellResult, intervals: &[Interval], tps: &[f64], worst: usize) {
     if intervals.iter().any(|i| i.cpu_withheld_pct.is_none()) {
         return;
     }

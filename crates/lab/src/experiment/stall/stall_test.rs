@@ -13,7 +13,7 @@ fn row(subject: &str, seconds: &[f64], sync: f64, single: f64) -> Row {
         .map(|(n, tps)| Interval { at_s: n as f64 + 1.0, length_s: 1.0, tps: *tps, ..Interval::default() })
         .chain([Interval { at_s: seconds.len() as f64 + 0.1, length_s: 0.1, tps: 0.0, ..Interval::default() }])
         .collect();
-    let mut measured = Measured::default();
+    let mut measured = CellResult::default();
     seconds::put(&mut measured, &intervals);
     measured.put(metric::PAGES_FLUSHED_SYNC, sync);
     measured.put(metric::PAGES_FLUSHED_SINGLE_PAGE, single);
@@ -54,7 +54,7 @@ fn what_is_not_counted_is_not_claimed() {
     }
 }
 
-fn detail(measured: Measured) -> String {
+fn detail(measured: CellResult) -> String {
     let row = Row { subject: "highwater".into(), measured: measured.values, ..Row::default() };
     let plan = testing::plan(Scale::Quick, "local", &[SubjectKind::Highwater]);
     Stall.claims(&plan, &[row])[0].detail.replace('\u{202f}', " ")
@@ -67,7 +67,7 @@ fn second(at_s: f64, tps: f64, log_sync_us: u64, withheld: f64) -> Interval {
 
 #[test]
 fn the_worst_second_is_shown_with_its_circumstances() {
-    let mut measured = Measured::default();
+    let mut measured = CellResult::default();
     let mut slow = second(2.0, 9.0, 80_000, 62.0);
     slow.log_syncs = Some(10);
     seconds::put(&mut measured, &[second(1.0, 100.0, 5_200, 0.0), slow.clone(), second(3.0, 110.0, 4_000, 9.0)]);
@@ -82,7 +82,7 @@ fn the_worst_second_is_shown_with_its_circumstances() {
     );
     // A sync that outlasts the second; and none of the seconds undisturbed.
     (slow.log_syncs, slow.log_sync_us) = (Some(0), Some(0));
-    let mut measured = Measured::default();
+    let mut measured = CellResult::default();
     seconds::put(&mut measured, &[second(1.0, 100.0, 5_200, 50.0), slow]);
     let text = detail(measured);
     assert!(
@@ -94,7 +94,7 @@ fn the_worst_second_is_shown_with_its_circumstances() {
 
 #[test]
 fn what_is_not_counted_is_not_in_the_detail() {
-    let mut measured = Measured::default();
+    let mut measured = CellResult::default();
     let silent = |at_s, tps| Interval { at_s, length_s: 1.0, tps, ..Interval::default() };
     seconds::put(&mut measured, &[silent(1.0, 100.0), silent(2.0, 60.0)]);
     assert!(detail(measured).ends_with("in the worst of 2 seconds"));

@@ -6,7 +6,7 @@ use crate::experiment::judge::more_pct;
 use crate::experiment::metric::{self, Metric, series};
 use crate::experiment::{Claim, Plan, Row, SubjectKind};
 
-/// A difference of new orders per minute below this share is none.
+/// A smaller difference of new orders per minute does not count.
 const NOPM_TOLERANCE: f64 = 0.03;
 
 pub(super) fn claims(plan: &Plan, rows: &[Row]) -> Vec<Claim> {

@@ -9,7 +9,7 @@
 use super::plan::{JOURNAL, MODE, SMALL, places};
 use crate::experiment::journaled::Mode;
 use crate::experiment::metric::{self, series};
-use crate::experiment::{Cell, DeviceChoice, Measured, Plan, Scale, Workspace};
+use crate::experiment::{Cell, CellResult, DeviceChoice, Plan, Scale, Workspace};
 use crate::subject::copy_folder;
 use crate::subject::{Files, Installed, Load, Running, Settings, SubjectKind};
 use highwater_bench::result::RunResult;
@@ -63,7 +63,7 @@ fn installed() -> Result<Installed> {
     SubjectKind::Mysql.find().map_err(|missing| Error::Usage(missing.to_string()))
 }
 
-pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<Measured> {
+pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<CellResult> {
     let installed = installed()?;
     let template = template(plan, &installed, workspace)?;
     let mode = Mode::of(cell.get(MODE))?;
@@ -122,7 +122,7 @@ fn run(
     running: &Running,
     mount: &mut Mount,
     workspace: &mut Workspace<'_>,
-) -> Result<Measured> {
+) -> Result<CellResult> {
     let size = size(plan.scale);
     let load = load(plan, plan.seed + u64::from(cell.repetition));
     let options =
@@ -150,8 +150,8 @@ fn warmup_seed(seed: u64, step: u64) -> u64 {
     seed.wrapping_add((step + 1) << 32)
 }
 
-fn measured(result: &RunResult, samples: &[MountSample], mount: &Mount) -> Measured {
-    let mut measured = Measured::default();
+fn measured(result: &RunResult, samples: &[MountSample], mount: &Mount) -> CellResult {
+    let mut measured = CellResult::default();
     let access = mount.access();
     let group = |name: &str| access.groups.iter().find(|group| group.name == name);
     let per_block = |name: &str| group(name).map_or(0.0, |group| group.writes_per_written_block);

@@ -23,7 +23,7 @@ mod plan;
 mod replay;
 mod sampled;
 
-use super::{About, Cell, Claim, Experiment, Figure, Measured, Plan, Row, Scale, SubjectKind, Workspace};
+use super::{About, Cell, CellResult, Claim, Experiment, Figure, Plan, Row, Scale, SubjectKind, Workspace};
 use highwater_bench::Result;
 use plan::is_live;
 use std::collections::BTreeMap;
@@ -61,7 +61,7 @@ impl Experiment for StreamJournal {
         plan::cells(plan)
     }
 
-    fn measure(&self, plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<Measured> {
+    fn measure(&self, plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<CellResult> {
         match is_live(plan.scale) {
             _ if cell.kind()? == SubjectKind::Highwater => own::measure(plan, cell, workspace),
             true => live::measure(plan, cell, workspace),

@@ -1,18 +1,18 @@
 //! Highwater as a subject: the journal is inside the engine, and its stream is chosen by placement.
 //!
 //! Rules
-//! 1. The device is made to measure for each cell ([`Fitted`]): the data fill the same share of it, the journal comes
-//!    on top, spare flash is the preset's. It is in process and on the virtual clock, so there is no file system, and
-//!    rates are by the device's time.
+//! 1. The device is made to measure for each cell ([`SizedDevice`]): the data fill the same share of it, the journal
+//!    comes on top, spare flash is the preset's. It is in process and on the virtual clock, so there is no file system,
+//!    and rates are by the device's time.
 //! 2. As in the document one stream has everything, or the journal has one of its own. Out of place, without a journal,
 //!    is also measured with a stream for each placement.
 //! 3. A run has its transactions twice: the first time to bring the device into a steady state.
 
 use super::plan::{JOURNAL, JOURNALS, MODE, OWN_SPARE, SMALL, SPARE};
+use crate::experiment::measurement::{MIN_SERVER_POOL_BYTES, Measurement, MeasurementSpec, log_bytes};
 use crate::experiment::metric::{self, series};
-use crate::experiment::trial::{MIN_SERVER_POOL_BYTES, Taken, Trial, log_bytes};
-use crate::experiment::{Cell, DeviceChoice, Measured, Plan, Scale, Setting, Workspace, setting};
-use crate::measure::{Fitted, Streams};
+use crate::experiment::{Cell, CellResult, DeviceChoice, Plan, Scale, Setting, Workspace, setting};
+use crate::measure::{SizedDevice, Streams};
 use crate::subject::{Load, Settings};
 use highwater_bench::run::RunOptions;
 use highwater_bench::workload::tpcc;
@@ -114,13 +114,13 @@ fn settings_of(mode: &str, journal: &str, scale: Scale) -> Settings {
     }
 }
 
-fn fitted(mode: &str, journal: &str, plan: &Plan) -> Result<Fitted> {
+fn sized_device(mode: &str, journal: &str, plan: &Plan) -> Result<SizedDevice> {
     let streams = match mode {
         OWN_STREAM => Streams::Journal,
         OUT_OF_PLACE_STREAMS => Streams::Each,
         _ => Streams::One,
     };
-    Ok(Fitted {
+    Ok(SizedDevice {
         sized_by: settings_of(DOUBLEWRITE, SMALL, plan.scale),
         added_bytes: 2 * transactions(plan.scale) * ADDED_BYTES + room_to_grow(plan.scale),
         copies_bytes: if has_journal(mode) { AREAS_BYTES + journal_bytes(journal) } else { 0 },
@@ -140,16 +140,16 @@ fn own_spare(device: &DeviceChoice) -> Result<f64> {
     Ok(ssd.overprovisioning())
 }
 
-pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<Measured> {
+pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<CellResult> {
     let (mode, journal, scale) = (cell.get(MODE), cell.get(JOURNAL), plan.scale);
     let (mix, seed) = (tpcc::Mix::TpccMysql, plan.seed_of(cell));
     let load = tpcc::Config { warehouses: warehouses(scale), mix, seed, ..tpcc::Config::default() };
-    let trial = Trial {
+    let spec = MeasurementSpec {
         settings: settings_of(mode, journal, scale),
         data_bytes: warehouses(scale) * WAREHOUSE_BYTES,
         virtual_time: true,
         load_options: load_options(mode),
-        fitted: Some(fitted(mode, journal, plan)?),
+        sized_device: Some(sized_device(mode, journal, plan)?),
         warmup_events: transactions(scale),
         options: RunOptions {
             threads: THREADS,
@@ -158,12 +158,12 @@ pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -
             report_interval_s: scale.of([0.1, 0.2, 0.5, 5.0]),
             ..RunOptions::default()
         },
-        ..Trial::of(plan, cell, Load::Tpcc(load))
+        ..MeasurementSpec::of(plan, cell, Load::Tpcc(load))
     };
-    measured(&trial.take(workspace)?, mode)
+    measured(&spec.run(workspace)?, mode)
 }
 
-fn measured(taken: &Taken, mode: &str) -> Result<Measured> {
+fn measured(taken: &Measurement, mode: &str) -> Result<CellResult> {
     let device = taken.device.as_ref().ok_or_else(|| Error::Usage("no emulated device was measured".into()))?;
     let mut measured = taken.measured();
     let (host, media) = (device.hbmw() as f64, device.mbmw() as f64);
@@ -202,7 +202,7 @@ fn measured(taken: &Taken, mode: &str) -> Result<Measured> {
     Ok(measured)
 }
 
-fn device_s(taken: &Taken) -> f64 {
+fn device_s(taken: &Measurement) -> f64 {
     taken.result.device.as_ref().map_or(f64::NAN, |device| device.device_s)
 }
 

@@ -11,7 +11,7 @@ const TOLERANCE: f64 = 0.01;
 /// The same for rates and bytes.
 const RATE_TOLERANCE: f64 = 0.03;
 /// A run that wrote less of its device's capacity says nothing about its flash.
-const LEAST_CAPACITIES: f64 = 0.5;
+const MIN_CAPACITIES: f64 = 0.5;
 /// The document's three modes.
 const MODES: [&str; 3] = [DOUBLEWRITE, IN_ONE_STREAM, OWN_STREAM];
 
@@ -53,7 +53,7 @@ fn values<const N: usize>(rows: &Rows<'_>, modes: [&str; N], journal: &str, metr
 fn steady(rows: &Rows<'_>, modes: &[&str], journal: &str, (verdict, detail): Judgment) -> Judgment {
     let written = |mode: &&str| row(rows, mode, journal).map(|row| row.value(metric::CAPACITIES_WRITTEN));
     let least = modes.iter().filter_map(written).fold(f64::INFINITY, f64::min);
-    match least < LEAST_CAPACITIES {
+    match least < MIN_CAPACITIES {
         true => (Verdict::Undecided, format!("a run wrote {} of the device's capacity only; {detail}", number(least))),
         false => (verdict, detail),
     }

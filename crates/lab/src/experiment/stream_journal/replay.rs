@@ -11,7 +11,7 @@ use super::plan::{JOURNAL, MODE, OWN_SPARE, SMALL, SPARE, places};
 use super::sampled;
 use crate::experiment::journaled::Mode;
 use crate::experiment::metric::{self, info, series};
-use crate::experiment::{Cell, DeviceChoice, Measured, Plan, Scale, Workspace};
+use crate::experiment::{Cell, CellResult, DeviceChoice, Plan, Scale, Workspace};
 use highwater_bench::{Error, Result};
 use highwater_device::age::Age;
 use highwater_device::replay::result::{GroupResult, ReplayResult};
@@ -95,7 +95,7 @@ fn trace(folder: &Path, name: &str) -> Result<PathBuf> {
     Err(Error::Usage(format!("there is no {}; {how}", path.display())))
 }
 
-pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<Measured> {
+pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<CellResult> {
     let DeviceChoice::Preset(device) = &plan.device else {
         return Err(Error::Usage("a trace is replayed on an emulated device, not on this disk".into()));
     };
@@ -115,8 +115,8 @@ pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -
     Ok(measured)
 }
 
-fn measured(result: &ReplayResult) -> Measured {
-    let mut measured = Measured::default();
+fn measured(result: &ReplayResult) -> CellResult {
+    let mut measured = CellResult::default();
     let totals = &result.totals;
     let written = totals.host_written_bytes as f64;
     let is_journal = |group: &&GroupResult| group.name == "journal";

@@ -13,7 +13,7 @@ mod notes;
 mod plan;
 
 use super::figure::{Along, Columns};
-use super::{About, Cell, Claim, Experiment, Figure, Measured, Plan, Row, SubjectKind, Workspace, metric};
+use super::{About, Cell, CellResult, Claim, Experiment, Figure, Plan, Row, SubjectKind, Workspace, metric};
 use highwater_bench::Result;
 
 /// The experiment.
@@ -55,7 +55,7 @@ impl Experiment for VictimPolicy {
         plan::cells(plan)
     }
 
-    fn measure(&self, plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<Measured> {
+    fn measure(&self, plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<CellResult> {
         plan::measure(plan, cell, workspace)
     }
 

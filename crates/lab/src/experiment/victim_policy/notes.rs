@@ -14,7 +14,7 @@ pub(super) fn notes(plan: &Plan) -> Vec<String> {
             threads(plan.scale)
         ),
         "raw: the page in the frame is written, then the new one is read into it (InnoDB's read after write). war: \
-         the dirty page is set aside in its frame, the new one is read into another frame, of a small reserve, and \
+         the dirty page is deferred in its frame, the new one is read into another frame, of a small reserve, and \
          the dirty page is written afterwards (the publication copies the page instead, with as much memory). \
          lru-clean: the least recently used clean page is taken."
             .into(),

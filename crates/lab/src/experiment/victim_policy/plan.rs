@@ -1,8 +1,8 @@
 //! Policies, and what is set and loaded for each.
 
+use crate::experiment::measurement::{MeasurementSpec, log_bytes};
 use crate::experiment::metric::{self, Axis};
-use crate::experiment::trial::{Trial, log_bytes};
-use crate::experiment::{Cell, Measured, Plan, Scale, Workspace, setting};
+use crate::experiment::{Cell, CellResult, Plan, Scale, Workspace, setting};
 use crate::subject::{Load, Settings};
 use highwater_bench::Result;
 use highwater_bench::run::RunOptions;
@@ -36,7 +36,7 @@ pub(super) fn cells(plan: &Plan) -> Vec<Cell> {
     plan.cells(&POLICIES, |policy, _| vec![setting([(POLICY, policy)])])
 }
 
-pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<Measured> {
+pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<CellResult> {
     let data_bytes = data_bytes(plan.scale);
     let (warmup_s, seconds) = seconds(plan.scale);
     let load = Config {
@@ -56,13 +56,13 @@ pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -
         extra: BTreeMap::from([(POLICY.name().to_string(), cell.get(POLICY).to_string())]),
         ..Settings::default()
     };
-    let trial = Trial {
+    let spec = MeasurementSpec {
         settings,
         data_bytes,
         options: RunOptions { threads: threads(plan.scale), seconds, warmup_s, ..RunOptions::default() },
-        ..Trial::of(plan, cell, Load::Sysbench(load))
+        ..MeasurementSpec::of(plan, cell, Load::Sysbench(load))
     };
-    let taken = trial.take(workspace)?;
+    let taken = spec.run(workspace)?;
     let mut measured = taken.measured();
     for counter in [
         metric::FREE_FRAME_WAITS,

@@ -7,7 +7,7 @@ use super::Victims;
 use crate::error::Result;
 use crate::pool::cleaner::{LruFlusher, policy};
 use crate::pool::{FlushReason, Pool};
-use crate::store::Lane;
+use crate::store::FlushLane;
 
 pub struct LruClean;
 
@@ -22,7 +22,7 @@ impl Victims for LruClean {
     }
 
     fn on_few_free(&self, pool: &Pool) {
-        pool.lru_wake().wake();
+        pool.lru_notify().wake();
     }
 
     fn make_clean(&self, pool: &Pool, others_work: bool) -> Result<bool> {
@@ -31,7 +31,7 @@ impl Victims for LruClean {
 
     fn keep_free(&self, pool: &Pool, flusher: &mut LruFlusher, now_ms: u64) -> Result<usize> {
         let demand_per_s = flusher.demand_per_s(pool, now_ms);
-        let batch_us = pool.flush.batch_us(Lane::LruList);
+        let batch_us = pool.flush.batch_us(FlushLane::LruList);
         let target = policy::free_target(demand_per_s, batch_us, pool.frame_count(), pool.lru.scan_depth);
         pool.set_free_target(target);
         Ok(pool.refill(target)? + clean_ahead(pool, target)?)
@@ -44,9 +44,9 @@ fn clean_ahead(pool: &Pool, target: usize) -> Result<usize> {
     if pool.free_count() > 2 * target {
         return Ok(0);
     }
-    let most = pool.lru_batch_pages();
-    let next = pool.dirty_tail(target, most);
-    if next.len() < (most / 4).min(target) {
+    let max = pool.lru_batch_pages();
+    let next = pool.dirty_tail(target, max);
+    if next.len() < (max / 4).min(target) {
         return Ok(0);
     }
     pool.flush_frames(&next, FlushReason::LruList)

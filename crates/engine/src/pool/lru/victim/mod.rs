@@ -47,8 +47,8 @@ pub trait Victims: Send + Sync {
     /// Says whether it cleaned a page itself.
     fn make_clean(&self, pool: &Pool, others_work: bool) -> Result<bool>;
 
-    /// Writes the pages that were set aside; says how many.
-    fn write_set_aside(&self, _pool: &Pool) -> Result<usize> {
+    /// Writes the pages that were deferred; says how many.
+    fn write_deferred(&self, _pool: &Pool) -> Result<usize> {
         Ok(0)
     }
 

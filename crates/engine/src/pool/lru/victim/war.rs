@@ -1,13 +1,13 @@
-//! Victim policy `war`, write after read: a dirty victim is set aside and the read goes first.
+//! Victim policy `war`, write after read: a dirty victim is deferred and the read goes first.
 //!
 //! A bounded reserve of free frames is kept. A thread that needs a frame and finds a dirty page at the LRU tail
 //! takes the page off the LRU list, leaves it in its frame for the flusher to write, and reads into a frame of the
 //! reserve. When the page is written and was not changed meanwhile, its frame joins the reserve.
 //!
 //! Rules
-//! 1. A page set aside stays in the page table and on the flush list: a thread that looks for it finds its newest
+//! 1. A deferred page stays in the page table and on the flush list: a thread that looks for it finds its newest
 //!    bytes, and the checkpoint waits for it. It is flushed like every other page, so its redo is durable first.
-//! 2. Pages set aside plus frames in reserve are never more than `limit`. When the reserve is used up, threads wait
+//! 2. Deferred pages plus frames in reserve are never more than `limit`. When the reserve is used up, threads wait
 //!    for the flusher.
 //! 3. A page that was changed or is latched after its write goes back to the LRU list.
 //!
@@ -22,14 +22,14 @@ use crate::sync::Mutex;
 use crate::sync::atomic::Ordering::Relaxed;
 
 pub struct War {
-    aside: Mutex<SetAside>,
-    /// Most frames set aside, being written and in reserve.
+    aside: Mutex<DeferredVictims>,
+    /// Most frames deferred, being written and in reserve.
     limit: usize,
 }
 
-/// The reserve and the pages set aside.
+/// The reserve and the deferred pages.
 #[derive(Default)]
-struct SetAside {
+struct DeferredVictims {
     /// Free frames, each latched exclusively.
     reserve: Vec<FrameNo>,
     /// Frames of pages to be written.
@@ -38,8 +38,8 @@ struct SetAside {
     writing: usize,
 }
 
-impl SetAside {
-    /// Frames set aside, being written and in reserve.
+impl DeferredVictims {
+    /// Frames deferred, being written and in reserve.
     fn len(&self) -> usize {
         self.reserve.len() + self.waiting.len() + self.writing
     }
@@ -62,7 +62,7 @@ impl Victims for War {
         let rest = aside.reserve.len() - count;
         out.extend(aside.reserve.drain(rest..));
         drop(aside);
-        pool.lru_wake().wake();
+        pool.lru_notify().wake();
         true
     }
 
@@ -70,11 +70,11 @@ impl Victims for War {
         if others_work {
             return Ok(false);
         }
-        Ok(self.write_set_aside(pool)? > 0 || pool.flush_one_page()?)
+        Ok(self.write_deferred(pool)? > 0 || pool.flush_one_page()?)
     }
 
     /// Refills the reserve too.
-    fn write_set_aside(&self, pool: &Pool) -> Result<usize> {
+    fn write_deferred(&self, pool: &Pool) -> Result<usize> {
         let written = {
             let mut aside = self.aside.lock();
             let waiting = std::mem::take(&mut aside.waiting);

@@ -6,12 +6,12 @@ use super::*;
 fn a_lost_or_older_journal_is_noticed_if_it_is_needed() {
     let mut world = World::new();
     let store = world.open(&world.storage, JOURNAL).unwrap();
-    write(&*store, &[5, 6], 2, Lane::FlushList).unwrap();
+    write(&*store, &[5, 6], 2, FlushLane::FlushList).unwrap();
     let older = world.storage.memory_devices().unwrap()[2].image();
-    write(&*store, &[5, 6], 3, Lane::FlushList).unwrap();
+    write(&*store, &[5, 6], 3, FlushLane::FlushList).unwrap();
     (world.lsn, world.mark) = (3, store.mark());
     let newest = journal_scan::Mark::decode(world.mark).newest;
-    let start = Layout::new(PAGE_BYTES).offset_of(0) as usize;
+    let start = JournalLayout::new(PAGE_BYTES).offset_of(0) as usize;
     for (what, image) in [("older", older), ("cut short", vec![0; start]), ("empty", Vec::new())] {
         let changed = world.storage.cut(1);
         changed.memory_devices().unwrap()[2].damage(|bytes| *bytes = image);
@@ -31,9 +31,9 @@ fn a_lost_or_older_journal_is_noticed_if_it_is_needed() {
 fn damage_in_what_is_needed_is_noticed() {
     let mut world = World::new();
     let store = world.open(&world.storage, JOURNAL).unwrap();
-    write(&*store, &[5, 6], 4, Lane::FlushList).unwrap();
+    write(&*store, &[5, 6], 4, FlushLane::FlushList).unwrap();
     let before = world.storage.memory_devices().unwrap()[0].image();
-    (5..8).for_each(|lsn| write(&*store, &[5, 6], lsn, Lane::FlushList).unwrap());
+    (5..8).for_each(|lsn| write(&*store, &[5, 6], lsn, FlushLane::FlushList).unwrap());
     world.storage.data.sync().unwrap();
     (world.lsn, world.mark) = (7, store.mark());
     let newest_image = world.newest_image(PageNo(5));
@@ -56,11 +56,11 @@ fn damage_in_what_is_needed_is_noticed() {
 fn a_damaged_image_of_a_place_without_a_page_is_passed_over() {
     let mut world = World::new();
     let store = world.open(&world.storage, JOURNAL).unwrap();
-    write(&*store, &[5, 6], 7, Lane::FlushList).unwrap();
+    write(&*store, &[5, 6], 7, FlushLane::FlushList).unwrap();
     world.storage.data.discard(5 * PAGE_BYTES as u64, PAGE_BYTES as u64).unwrap();
     (world.lsn, world.mark) = (7, store.mark());
     let (header, mark) = (bootstrap::find(&world.storage).unwrap().header(), journal_scan::Mark::decode(world.mark));
-    let scanned = Scanned::read(&*world.storage.doublewrite, header, mark).unwrap();
+    let scanned = ScannedJournal::read(&*world.storage.doublewrite, header, mark).unwrap();
     world.storage.memory_devices().unwrap()[2]
         .damage(|bytes| bytes[scanned.live[&PageNo(5)][0].at as usize + 100] ^= 1);
     world.open(&world.storage, JOURNAL).unwrap();
@@ -71,7 +71,7 @@ fn no_bytes_make_the_scan_fail() {
     let mut world = World::new();
     life(&mut world, JOURNAL, 200, 3);
     let header = bootstrap::find(&world.storage).unwrap().header();
-    let layout = Layout::new(PAGE_BYTES);
+    let layout = JournalLayout::new(PAGE_BYTES);
     let mut random = fastrand::Rng::with_seed(5);
     for _ in 0..200 {
         let damaged = world.storage.cut(1);
@@ -83,7 +83,7 @@ fn no_bytes_make_the_scan_fail() {
             }
             bytes.truncate(bytes.len() - random.usize(..3) * 5000);
         });
-        let scanned = Scanned::read(&ring, header, journal_scan::Mark::default()).unwrap();
+        let scanned = ScannedJournal::read(&ring, header, journal_scan::Mark::default()).unwrap();
         let mut image = vec![0; PAGE_BYTES];
         for page_no in scanned.live.keys() {
             scanned.image(&ring, *page_no, &mut image).unwrap();
@@ -104,7 +104,7 @@ fn an_image_of_an_earlier_lap_does_not_count() {
         let at = world.newest_image(PageNo(9)) - 100;
         match version {
             1 => earlier = ring.image()[at..at + PAGE_BYTES].to_vec(),
-            2 => store.settle_places().unwrap(),
+            2 => store.sync_places().unwrap(),
             _ => ring.damage(|bytes| bytes[at..at + PAGE_BYTES].copy_from_slice(&earlier)),
         }
     }

@@ -7,8 +7,8 @@ use super::*;
 use crate::error::Error;
 use crate::page;
 use crate::store::store_test::{JOURNAL, PAGE_BYTES, new_store, open_with, page_of, read, write};
-use crate::store::{BATCH_PAGES, Kind, Lane, PageStore, Protection, Settings, bootstrap};
-use crate::testing::WantsDiscards;
+use crate::store::{BATCH_PAGES, FlushLane, PageStore, Protection, Settings, StoreKind, bootstrap};
+use crate::testing::PrefersDiscards;
 use crate::types::{Lsn, PageNo};
 use highwater_storage::{Counted, FaultKind, Faults, Limited, Operation, StorageSet};
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ struct World {
 
 impl World {
     fn new() -> World {
-        let storage = new_store(Kind::InPlace);
+        let storage = new_store(StoreKind::InPlace);
         let store = open_with(&storage, Protection::None);
         store.reserve(PAGES).unwrap();
         store.sync().unwrap();
@@ -64,7 +64,7 @@ impl World {
     fn newest_image(&self, page_no: PageNo) -> usize {
         let header = bootstrap::find(&self.storage).unwrap().header();
         let mark = journal_scan::Mark::decode(self.mark);
-        let scanned = Scanned::read(&*self.storage.doublewrite, header, mark).unwrap();
+        let scanned = ScannedJournal::read(&*self.storage.doublewrite, header, mark).unwrap();
         scanned.live[&page_no][0].at as usize + 100
     }
 
@@ -84,15 +84,15 @@ fn settings(protection: Protection) -> Settings {
 }
 
 /// Some pages in order, often nearly as many as fit a segment; or one.
-fn some_pages(random: &mut fastrand::Rng) -> (Vec<u32>, Lane) {
+fn some_pages(random: &mut fastrand::Rng) -> (Vec<u32>, FlushLane) {
     let (first, count) = (random.u32(PAGES), [1, 3, 60, BATCH_PAGES][random.usize(..4)]);
     let pages: Vec<u32> = (first..PAGES.end).take(count).collect();
-    let lane = if pages.len() == 1 { Lane::SinglePage } else { Lane::FlushList };
+    let lane = if pages.len() == 1 { FlushLane::SinglePage } else { FlushLane::FlushList };
     (pages, lane)
 }
 
 fn segments(n: u64) -> Protection {
-    Protection::Journal { bytes: n * Layout::new(LAYOUT_PAGE).segment_bytes() }
+    Protection::Journal { bytes: n * JournalLayout::new(LAYOUT_PAGE).segment_bytes() }
 }
 
 /// A life of the store: opened, written, cut off after `changes`, also while it opens; or killed there.
@@ -101,7 +101,7 @@ fn life(world: &mut World, protection: Protection, changes: u64, seed: u64) -> b
     let discards = seed.is_multiple_of(2);
     let wrapped = world.storage.map(|device| {
         let device = faults.wrap(device);
-        if discards { Arc::new(WantsDiscards(device)) } else { device }
+        if discards { Arc::new(PrefersDiscards(device)) } else { device }
     });
     // Without protection a batch must not be cut.
     let is_cut = protection != Protection::None;
@@ -192,7 +192,7 @@ fn lanes_share_the_ring() {
                 let store = &*store;
                 move || {
                     let pages: Vec<u32> = PAGES.filter(|page| page % 3 == n).take([60, 1, 20][n as usize]).collect();
-                    let lane = [Lane::FlushList, Lane::SinglePage, Lane::LruList][n as usize];
+                    let lane = [FlushLane::FlushList, FlushLane::SinglePage, FlushLane::LruList][n as usize];
                     let last = (2..2000).take_while(|lsn| write(store, &pages, *lsn, lane).is_ok()).last();
                     pages.into_iter().filter_map(move |page| Some((page, last?))).collect::<Vec<_>>()
                 }
@@ -278,7 +278,7 @@ fn the_newest_durable_batch_is_found_whatever_is_on_its_way() {
     let (counted, devices) = counting(&world.storage);
     let store = world.open(&Gated::wrap(&counted, 2, Operation::Sync, &gate), segments(3)).unwrap();
     for lsn in 2..4 {
-        write(&*store, &whole(), lsn, Lane::FlushList).unwrap();
+        write(&*store, &whole(), lsn, FlushLane::FlushList).unwrap();
         world.acknowledged.extend(whole().into_iter().map(|page| (page, lsn)));
     }
     (world.lsn, world.mark) = (5, store.mark());
@@ -287,9 +287,9 @@ fn the_newest_durable_batch_is_found_whatever_is_on_its_way() {
     std::thread::scope(|scope| {
         let closed = gate.lock();
         for _ in 0..3 {
-            scope.spawn(|| write(&*store, &whole(), 5, Lane::FlushList));
+            scope.spawn(|| write(&*store, &whole(), 5, FlushLane::FlushList));
         }
-        let one = reaches(|| written() - before == Layout::new(PAGE_BYTES).segment_bytes());
+        let one = reaches(|| written() - before == JournalLayout::new(PAGE_BYTES).segment_bytes());
         let cuts: Vec<_> = (0..20).map(|seed| world.storage.cut(seed)).collect();
         drop(closed);
         assert!(one, "one segment is entered");
@@ -309,14 +309,14 @@ fn a_turn_waits_for_what_is_on_its_way() {
     let before = devices[0].counts().syncs;
     std::thread::scope(|scope| {
         let closed = gate.lock();
-        let begin = || scope.spawn(|| write(&*store, &whole(), 2, Lane::FlushList));
+        let begin = || scope.spawn(|| write(&*store, &whole(), 2, FlushLane::FlushList));
         let none = store.mark();
         begin();
         // Until it is durable no other segment is entered.
         let one = reaches(|| store.mark() != none);
         (0..2).for_each(|_| drop(begin()));
         let ring = || devices[2].counts().written_as(Placement::Journal);
-        let two = one && reaches(|| ring() == 2 * Layout::new(PAGE_BYTES).segment_bytes());
+        let two = one && reaches(|| ring() == 2 * JournalLayout::new(PAGE_BYTES).segment_bytes());
         let data = devices[0].counts().syncs;
         drop(closed);
         assert!(two, "two batches, and no room for the third");
@@ -349,20 +349,20 @@ fn a_batch_costs_one_sync_and_a_lap_one_more() {
     let [data, ring] = [&devices[0], &devices[2]];
     let before = [data.counts().syncs, ring.counts().syncs];
     for lsn in 2..14 {
-        write(&*store, &whole(), lsn, Lane::FlushList).unwrap();
+        write(&*store, &whole(), lsn, FlushLane::FlushList).unwrap();
     }
     assert_eq!(ring.counts().syncs - before[1], 12);
     assert_eq!(data.counts().syncs - before[0], 3, "after each three segments, of four");
-    assert_eq!(ring.counts().written_as(Placement::Journal), 12 * Layout::new(PAGE_BYTES).segment_bytes());
+    assert_eq!(ring.counts().written_as(Placement::Journal), 12 * JournalLayout::new(PAGE_BYTES).segment_bytes());
 }
 
 #[test]
 fn what_was_settled_does_not_come_back() {
     let mut world = World::new();
     let store = world.open(&world.storage, JOURNAL).unwrap();
-    write(&*store, &[5, 6], 2, Lane::FlushList).unwrap();
+    write(&*store, &[5, 6], 2, FlushLane::FlushList).unwrap();
     assert!(journal_scan::Mark::decode(store.mark()).is_needed);
-    store.settle_places().unwrap();
+    store.sync_places().unwrap();
     assert!(!journal_scan::Mark::decode(store.mark()).is_needed);
     (world.lsn, world.mark) = (2, store.mark());
     // Damage that no crash explains: the reader of the page reports it.
@@ -370,7 +370,7 @@ fn what_was_settled_does_not_come_back() {
     let store = world.open(&world.storage, JOURNAL).unwrap();
     assert!(page::header::verify(&read(&*store, 5), PageNo(5)).is_err());
     // The next batch says it too, without the header.
-    write(&*store, &[7], 3, Lane::SinglePage).unwrap();
+    write(&*store, &[7], 3, FlushLane::SinglePage).unwrap();
     (world.lsn, world.mark) = (3, 0);
     let store = world.open(&world.storage, JOURNAL).unwrap();
     assert!(page::header::verify(&read(&*store, 5), PageNo(5)).is_err());
@@ -380,9 +380,9 @@ fn what_was_settled_does_not_come_back() {
 fn write_version(store: &dyn PageStore, version: u8) {
     let mut page = page_of(PageNo(9), page::PageType::Overflow, 2);
     page[PAGE_BYTES - 1] = version;
-    let mut batch = Batch::new(1, PAGE_BYTES);
+    let mut batch = PageBatch::new(1, PAGE_BYTES);
     batch.push(&page, PageNo(9));
-    store.write(&mut batch, Lane::SinglePage).unwrap();
+    store.write(&mut batch, FlushLane::SinglePage).unwrap();
 }
 
 /// Page 0 changes without a new LSN when a database is opened: the image that was written last counts.
@@ -405,7 +405,7 @@ fn of_two_images_with_one_lsn_the_later_one_counts() {
 #[test]
 fn an_image_newer_than_the_log_is_refused() {
     let world = World::new();
-    write(&*world.open(&world.storage, JOURNAL).unwrap(), &[5], 4, Lane::SinglePage).unwrap();
+    write(&*world.open(&world.storage, JOURNAL).unwrap(), &[5], 4, FlushLane::SinglePage).unwrap();
     let before = world.storage.memory_devices().unwrap()[0].image();
     let refused = world.open(&world.storage.cut(3), JOURNAL).map(drop).unwrap_err().to_string();
     assert!(refused.contains("copy of page 5 with changes up to LSN 4"), "{refused}");
@@ -431,10 +431,10 @@ fn after_a_failed_batch_there_is_no_turn() {
     let world = World::new();
     let faults = Faults::new();
     let store = world.open(&world.storage.map(|device| faults.wrap(device)), segments(3)).unwrap();
-    (2..4).for_each(|lsn| write(&*store, &whole(), lsn, Lane::FlushList).unwrap());
+    (2..4).for_each(|lsn| write(&*store, &whole(), lsn, FlushLane::FlushList).unwrap());
     faults.fail(Operation::Write, 2, FaultKind::ErrorOnce);
-    assert!(write(&*store, &[2, 4], 5, Lane::LruList).is_err(), "the turn, the ring, then the first place");
+    assert!(write(&*store, &[2, 4], 5, FlushLane::LruList).is_err(), "the turn, the ring, then the first place");
     let before = world.storage.memory_devices().unwrap()[2].image();
-    assert!(matches!(write(&*store, &whole(), 6, Lane::FlushList), Err(Error::Poisoned(_))));
+    assert!(matches!(write(&*store, &whole(), 6, FlushLane::FlushList), Err(Error::Poisoned(_))));
     assert!(before == world.storage.memory_devices().unwrap()[2].image());
 }

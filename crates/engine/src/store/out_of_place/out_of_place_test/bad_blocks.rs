@@ -60,9 +60,9 @@ const LAST: u64 = 199;
 /// A store with segments that are full, open, and free.
 fn used_store() -> (StorageSet, u64) {
     let (storage, store) = new_store_of(1024);
-    write(&*store, &(60..400).collect::<Vec<u32>>(), 1, Lane::FlushList).unwrap();
+    write(&*store, &(60..400).collect::<Vec<u32>>(), 1, FlushLane::FlushList).unwrap();
     for lsn in 2..=LAST {
-        write(&*store, &(2..60).collect::<Vec<u32>>(), lsn, Lane::FlushList).unwrap();
+        write(&*store, &(2..60).collect::<Vec<u32>>(), lsn, FlushLane::FlushList).unwrap();
     }
     drop(store);
     let segments = storage.data.len_bytes().unwrap() / SEGMENT_BYTES;
@@ -84,7 +84,7 @@ fn the_end_of_any_segment_may_be_bad() {
         let store = open_after(&disks, LAST, PageCompression::Off).unwrap();
         assert_all(&*store, LAST, &format!("segment {segment}"));
         for lsn in LAST + 1..LAST + 20 {
-            write(&*store, &(2..60).collect::<Vec<u32>>(), lsn, Lane::FlushList).unwrap();
+            write(&*store, &(2..60).collect::<Vec<u32>>(), lsn, FlushLane::FlushList).unwrap();
         }
         drop(store);
         let store = open_after(&disks, LAST + 19, PageCompression::Off).unwrap();

@@ -1,16 +1,16 @@
 //! What others do in the middle of a read or a sync, at an exact moment.
 
 use super::*;
-use crate::store::hooked::{Hooked, Hooks};
+use crate::store::test_device::{Hooks, TestDevice};
 use std::sync::Weak;
 
-fn open_hooked(storage: &StorageSet) -> (Arc<dyn PageStore>, Arc<Hooks>) {
+fn open_on_test_device(storage: &StorageSet) -> (Arc<dyn PageStore>, Arc<Hooks>) {
     let hooks = Arc::new(Hooks::default());
-    let store = open(&storage.map(|inner| Arc::new(Hooked { inner, hooks: hooks.clone() })));
+    let store = open(&storage.map(|inner| Arc::new(TestDevice { inner, hooks: hooks.clone() })));
     (store, hooks)
 }
 
-fn places(store: &dyn PageStore) -> Vec<Option<Place>> {
+fn places(store: &dyn PageStore) -> Vec<Option<PageLocation>> {
     (0..NEW_PAGES).map(|page| store.place(PageNo(page)).unwrap()).collect()
 }
 
@@ -18,12 +18,12 @@ fn places(store: &dyn PageStore) -> Vec<Option<Place>> {
 #[test]
 fn the_map_points_at_nothing_that_is_not_durable() {
     let storage = new_store();
-    let (store, hooks) = open_hooked(&storage);
+    let (store, hooks) = open_on_test_device(&storage);
     store.reserve(NEW_PAGES..512).unwrap();
     store.sync().unwrap();
-    write(&*store, &[10, 11, 12], 1, Lane::FlushList).unwrap();
+    write(&*store, &[10, 11, 12], 1, FlushLane::FlushList).unwrap();
     for lsn in 2..30 {
-        write(&*store, &[2, 3, 4, 5, 6], lsn, Lane::FlushList).unwrap();
+        write(&*store, &[2, 3, 4, 5, 6], lsn, FlushLane::FlushList).unwrap();
     }
     let during = |change: &dyn Fn()| {
         let (weak, seen): (Weak<dyn PageStore>, _) = (Arc::downgrade(&store), Arc::new(Mutex::new(None)));
@@ -35,7 +35,7 @@ fn the_map_points_at_nothing_that_is_not_durable() {
         assert!(seen.expect("it was synced") == before, "a place changed before the sync");
         assert!(places(&*store) != before, "places change after it");
     };
-    during(&|| write(&*store, &[5], 30, Lane::FlushList).unwrap());
+    during(&|| write(&*store, &[5], 30, FlushLane::FlushList).unwrap());
     during(&|| assert!(store.clean_step().unwrap()));
 }
 
@@ -43,8 +43,8 @@ fn the_map_points_at_nothing_that_is_not_durable() {
 #[test]
 fn a_page_that_is_moved_while_it_is_read_is_read_from_its_new_place() {
     let storage = new_store();
-    let (store, hooks) = open_hooked(&storage);
-    write(&*store, &[5], 1, Lane::FlushList).unwrap();
+    let (store, hooks) = open_on_test_device(&storage);
+    write(&*store, &[5], 1, FlushLane::FlushList).unwrap();
     let place = store.place(PageNo(5)).unwrap().unwrap();
     let bytes_there = || {
         let mut bytes = vec![0; place.bytes as usize];
@@ -60,7 +60,7 @@ fn a_page_that_is_moved_while_it_is_read_is_read_from_its_new_place() {
         }
         let store = weak.upgrade().unwrap();
         for lsn in 2..400 {
-            write(&*store, &(2..20).collect::<Vec<u32>>(), lsn, Lane::FlushList).unwrap();
+            write(&*store, &(2..20).collect::<Vec<u32>>(), lsn, FlushLane::FlushList).unwrap();
         }
     }));
     assert_holds(&*store, 5, 399, "read while it was moved");

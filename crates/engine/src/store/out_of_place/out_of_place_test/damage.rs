@@ -30,10 +30,10 @@ fn a_damaged_header_makes_no_page_disappear() {
     // With room enough nothing is cleaned, and these stay in the first segments.
     let (storage, store) = new_store_of(4096);
     for (lsn, first) in (1..).zip((20..119).step_by(9)) {
-        write(&*store, &(first..first + 9).collect::<Vec<u32>>(), lsn, Lane::FlushList).unwrap();
+        write(&*store, &(first..first + 9).collect::<Vec<u32>>(), lsn, FlushLane::FlushList).unwrap();
     }
     for lsn in 12..200 {
-        write(&*store, &(2..20).collect::<Vec<u32>>(), lsn, Lane::FlushList).unwrap();
+        write(&*store, &(2..20).collect::<Vec<u32>>(), lsn, FlushLane::FlushList).unwrap();
     }
     drop(store);
     let segments = 1..storage.data.len_bytes().unwrap() / SEGMENT_BYTES;
@@ -66,7 +66,7 @@ fn a_damaged_header_makes_no_page_disappear() {
 fn a_header_at_another_place_of_its_segment_does_not_count() {
     let (storage, store) = new_store_of(512);
     for lsn in 1..6 {
-        write(&*store, &[lsn as u32 * 10, lsn as u32 * 10 + 1], lsn, Lane::FlushList).unwrap();
+        write(&*store, &[lsn as u32 * 10, lsn as u32 * 10 + 1], lsn, FlushLane::FlushList).unwrap();
     }
     drop(store);
     let batches = batches_of(&storage, 1);
@@ -91,9 +91,9 @@ fn has_footer(storage: &StorageSet, segment: u64) -> bool {
 #[test]
 fn a_footer_of_another_segment_does_not_count() {
     let (storage, store) = new_store_of(512);
-    write(&*store, &(2..400).collect::<Vec<u32>>(), 1, Lane::FlushList).unwrap();
+    write(&*store, &(2..400).collect::<Vec<u32>>(), 1, FlushLane::FlushList).unwrap();
     for lsn in 2..100 {
-        write(&*store, &(2..60).collect::<Vec<u32>>(), lsn, Lane::FlushList).unwrap();
+        write(&*store, &(2..60).collect::<Vec<u32>>(), lsn, FlushLane::FlushList).unwrap();
     }
     drop(store);
     let block_of = |segment: u64| {
@@ -129,7 +129,7 @@ fn clearing_a_footer_leaves_the_summary_before_it() {
     };
     let (mut sealed, mut cleared) = (HashMap::new(), 0);
     for lsn in 1..200 {
-        write(&*store, &(2..60).collect::<Vec<u32>>(), lsn, Lane::FlushList).unwrap();
+        write(&*store, &(2..60).collect::<Vec<u32>>(), lsn, FlushLane::FlushList).unwrap();
         for segment in 1..storage.data.len_bytes().unwrap() / SEGMENT_BYTES {
             let block = last_block(segment);
             if has_footer(&storage, segment) {
@@ -152,7 +152,7 @@ fn a_damaged_header_of_an_open_segment_is_noticed() {
     let storage = new_store();
     let store = open(&storage);
     for lsn in 1..6 {
-        write(&*store, &[5, 6, 7], lsn, Lane::FlushList).unwrap();
+        write(&*store, &[5, 6, 7], lsn, FlushLane::FlushList).unwrap();
     }
     drop(store);
     let mut segments = 1..storage.data.len_bytes().unwrap() / SEGMENT_BYTES;
@@ -175,8 +175,8 @@ fn lost_with_its_first_header(storage: &StorageSet, segment: u64, mark: u64) -> 
 fn an_open_segment_whose_first_header_is_damaged_is_missed() {
     // Large enough for two groups.
     let (storage, store) = new_store_of(4096);
-    (1..4).for_each(|lsn| write(&*store, &[lsn as u32 * 20], lsn, Lane::FlushList).unwrap());
-    (4..90).for_each(|lsn| write(&*store, &(2..15).collect::<Vec<u32>>(), lsn, Lane::FlushList).unwrap());
+    (1..4).for_each(|lsn| write(&*store, &[lsn as u32 * 20], lsn, FlushLane::FlushList).unwrap());
+    (4..90).for_each(|lsn| write(&*store, &(2..15).collect::<Vec<u32>>(), lsn, FlushLane::FlushList).unwrap());
     let mark = store.mark();
     drop(store);
     let segments = 1..storage.data.len_bytes().unwrap() / SEGMENT_BYTES;
@@ -196,7 +196,7 @@ fn an_open_segment_whose_first_header_is_damaged_is_missed() {
 fn the_last_batch_is_missed_if_its_header_is_damaged() {
     let storage = new_store();
     let store = open(&storage);
-    write(&*store, &[5, 6], 4, Lane::FlushList).unwrap();
+    write(&*store, &[5, 6], 4, FlushLane::FlushList).unwrap();
     let mark = store.mark();
     drop(store);
     assert_eq!(lost_with_its_first_header(&storage, 1, 0), None, "a crash may have torn it");
@@ -211,7 +211,7 @@ fn a_torn_image_counts_as_damage_if_it_had_been_durable() {
         let storage = new_store();
         let store = open(&storage);
         for lsn in [6, 7] {
-            write(&*store, &[5, 8], lsn, Lane::FlushList).unwrap();
+            write(&*store, &[5, 8], lsn, FlushLane::FlushList).unwrap();
         }
         let Some(place) = store.place(PageNo(8)).unwrap() else { panic!("page 8 was written") };
         drop(store);
@@ -230,7 +230,7 @@ fn a_torn_image_counts_as_damage_if_it_had_been_durable() {
 #[test]
 fn a_copy_newer_than_the_log_is_refused() {
     let storage = new_store();
-    write(&*open(&storage), &[5], 90, Lane::FlushList).unwrap();
+    write(&*open(&storage), &[5], 90, FlushLane::FlushList).unwrap();
     let error = bootstrap::find(&storage).unwrap().repair(Lsn(1)..Lsn(89)).unwrap_err().to_string();
     assert!(error.contains("page 5") && error.contains("lost its end"), "{error}");
 }
@@ -241,7 +241,7 @@ fn damage_anywhere_is_an_error_or_another_page_never_a_panic() {
     let storage = new_store();
     let store = open(&storage);
     for lsn in 1..40 {
-        write(&*store, &(2..20).collect::<Vec<u32>>(), lsn, Lane::FlushList).unwrap();
+        write(&*store, &(2..20).collect::<Vec<u32>>(), lsn, FlushLane::FlushList).unwrap();
     }
     drop(store);
     let mut random = fastrand::Rng::with_seed(5);
@@ -268,13 +268,13 @@ fn an_old_image_does_not_pass_for_the_one_that_a_header_lists() {
         let version = |n: u8| {
             let mut page = page_of(PageNo(9), 5, 8);
             page[PAGE_BYTES / 2] = n;
-            page::header::seal(&mut page, PageNo(9));
+            page::header::stamp(&mut page, PageNo(9));
             page
         };
         for n in 1..4 {
-            let mut batch = Batch::new(1, PAGE_BYTES);
+            let mut batch = PageBatch::new(1, PAGE_BYTES);
             batch.push(&version(n), PageNo(9));
-            store.write(&mut batch, Lane::FlushList).unwrap();
+            store.write(&mut batch, FlushLane::FlushList).unwrap();
         }
         let (cut, batches) = (storage.cut(0), batches_of(&storage, 1));
         let [first, _, last] = batches[..] else { panic!("three batches: {batches:?}") };
@@ -297,13 +297,13 @@ fn of_two_versions_of_page_0_with_one_lsn_the_one_changed_more_often_counts() {
     let version = |changes: u64| {
         let mut page = created.to_vec();
         (0..changes).for_each(|_| page::header::count_unlogged_change(&mut page));
-        page::header::seal(&mut page, PageNo(0));
+        page::header::stamp(&mut page, PageNo(0));
         page
     };
     let write_first = |changes: u64| {
-        let mut batch = Batch::new(1, PAGE_BYTES);
+        let mut batch = PageBatch::new(1, PAGE_BYTES);
         batch.push(&version(changes), PageNo(0));
-        store.write(&mut batch, Lane::FlushList).unwrap();
+        store.write(&mut batch, FlushLane::FlushList).unwrap();
     };
     // What the cleaner does when it copies a page that is written meanwhile: an older version comes last.
     [1, 3, 2].into_iter().for_each(write_first);
@@ -326,18 +326,18 @@ fn a_segment_that_cannot_be_read_is_passed_over() {
             // Pages that are seldom written keep segments from being emptied.
             let seldom = lsn.is_multiple_of(20).then_some(60 + lsn as u32 / 20 % 4);
             let pages: Vec<u32> = (2 + lsn as u32 % 3..60).step_by(3).chain(seldom).collect();
-            write(&*store, &pages, lsn, Lane::FlushList).unwrap();
+            write(&*store, &pages, lsn, FlushLane::FlushList).unwrap();
         }
         lsn
     };
     turn_over(100);
-    assert!(stats.segments_cleaned.get() > 0);
+    assert!(stats.store_segments_cleaned.get() > 0);
     faults.fail(highwater_storage::Operation::Read, 1, highwater_storage::FaultKind::ErrorForGood);
     turn_over(100);
     assert!(stats.store_segments_unreadable.get() > 0);
     faults.clear();
-    let (cleaned, lsn) = (stats.segments_cleaned.get(), turn_over(300));
-    assert!(stats.segments_cleaned.get() > cleaned, "others are cleaned");
+    let (cleaned, lsn) = (stats.store_segments_cleaned.get(), turn_over(300));
+    assert!(stats.store_segments_cleaned.get() > cleaned, "others are cleaned");
     (2..60).for_each(|page| {
         let newest = (lsn - 2..=lsn).find(|lsn| (page - 2) % 3 == *lsn as u32 % 3).unwrap();
         assert_holds(&*store, page, newest, "it was turned over");

@@ -14,11 +14,11 @@ fn nothing_is_acknowledged_behind_a_write_that_failed() {
         let store = open_on(&faults.wrap(Arc::new(memory.clone())), geometry());
         let first: Vec<u32> = (20..20 + before).collect();
         if before > 0 {
-            write(&store, &first, 1, Lane::FlushList).unwrap();
+            write(&store, &first, 1, FlushLane::FlushList).unwrap();
         }
         faults.fail(Operation::Write, 1, FaultKind::ErrorOnce);
         assert!(append(&store, 2..12, 2).is_err());
-        let error = write(&store, &[15], 3, Lane::FlushList).unwrap_err();
+        let error = write(&store, &[15], 3, FlushLane::FlushList).unwrap_err();
         assert!(matches!(error, Error::Poisoned(_)), "behind {before} pages: {error}");
         drop(store);
         let store = open_on(&(Arc::new(memory.cut(0)) as Arc<dyn Device>), geometry());

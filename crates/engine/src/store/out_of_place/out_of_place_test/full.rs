@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// A store of `pages` on a disk that has room for what they need, and no more, and keeps so many lifetimes apart.
-fn full_store(geometry: Geometry, pages: u32, lifetime_streams: usize) -> OutOfPlace {
+/// A store of `pages` on a disk that has room for what they need, and no more, and keeps this many lifetimes apart.
+fn full_store(geometry: StoreGeometry, pages: u32, lifetime_streams: usize) -> OutOfPlace {
     let segments = capacity::guaranteed_segments(pages, geometry.sizes(lifetime_streams));
     let memory = MemoryDevice::new().with_lifetime_streams(lifetime_streams);
     let device: Arc<dyn Device> = Limited::new(Arc::new(memory), segments * geometry.segment_bytes);
@@ -20,20 +20,20 @@ fn noisy(page: u32, lsn: u64, page_bytes: usize) -> Vec<u8> {
     PageOp::Format { page_type: PageType::Overflow, level: 0, owner: 9 }.apply(&mut bytes).unwrap();
     fastrand::Rng::with_seed(u64::from(page) << 32 | lsn).fill(&mut bytes[page::HEADER_BYTES..]);
     page::header::set_lsn(&mut bytes, Lsn(lsn));
-    page::header::seal(&mut bytes, PageNo(page));
+    page::header::stamp(&mut bytes, PageNo(page));
     bytes
 }
 
 fn write_noisy(store: &OutOfPlace, pages: &[u32], lsn: u64) -> Result<()> {
     let page_bytes = store.geometry.page_bytes;
-    let mut batch = Batch::new(pages.len(), page_bytes);
+    let mut batch = PageBatch::new(pages.len(), page_bytes);
     pages.iter().for_each(|page| batch.push(&noisy(*page, lsn, page_bytes), PageNo(*page)));
-    store.write(&mut batch, Lane::FlushList)
+    store.write(&mut batch, FlushLane::FlushList)
 }
 
-/// Every lane writes full batches of its own pages, any of `2..pages`, so many times.
+/// Every lane writes full batches of its own pages, any of `2..pages`, this many times.
 fn turn_over_by_lanes(store: &OutOfPlace, pages: u32, seed: u64, batches: u64) {
-    let lanes = Lane::COUNT as u32;
+    let lanes = FlushLane::COUNT as u32;
     std::thread::scope(|scope| {
         for lane in 0..lanes {
             scope.spawn(move || {
@@ -65,7 +65,7 @@ fn all_lanes_at_once_find_room_on_a_full_disk() {
         if !is_tried(n) {
             continue;
         }
-        let geometry = Geometry { page_bytes, segment_bytes, database_id: 77 };
+        let geometry = StoreGeometry { page_bytes, segment_bytes, database_id: 77 };
         for seed in 0..3 {
             let store = full_store(geometry, pages, streams);
             let all: Vec<u32> = (2..pages).collect();
@@ -79,17 +79,18 @@ fn all_lanes_at_once_find_room_on_a_full_disk() {
 #[test]
 fn a_flush_leaves_the_cleaners_reserve_alone() {
     let store = full_store(geometry(), NEW_PAGES, 1);
-    let (mut batch, mut images) = (Batch::new(1, PAGE_BYTES), Vec::new());
+    let (mut batch, mut images) = (PageBatch::new(1, PAGE_BYTES), Vec::new());
     batch.push(&noisy(3, 1, PAGE_BYTES), PageNo(3));
     let listed = store.images(&batch, &mut images).swap_remove(0);
     let mut done = Appended::default();
-    let mut finds_room = |by: By| store.append_while_room(0, &listed, &images, by, &mut done).unwrap().is_empty();
+    let mut finds_room =
+        |by: AppendSource| store.append_while_room(0, &listed, &images, by, &mut done).unwrap().is_empty();
     let reserve = capacity::reserve_segments(1);
     while store.segments.take(reserve).is_some() {}
-    assert!(!finds_room(By::Flush), "what is free is the reserve");
+    assert!(!finds_room(AppendSource::Flush), "what is free is the reserve");
     assert_eq!(store.segments.usage().free as usize, reserve);
-    assert!(finds_room(By::Cleaner));
-    assert!(!finds_room(By::Flush), "the room of the open segment was the reserve's");
+    assert!(finds_room(AppendSource::Cleaner));
+    assert!(!finds_room(AppendSource::Flush), "the room of the open segment was the reserve's");
 }
 
 /// The file cannot grow beyond what every page needs: cleaning has to do.
@@ -111,15 +112,15 @@ fn on_a_full_disk_every_reserved_page_can_be_written_again_and_again() {
         assert!(refused.is_full(), "{refused}");
         let mut random = fastrand::Rng::with_seed(3);
         for lsn in 1..2000 {
-            let most = [60, BATCH_PAGES][lsn as usize % 2];
-            write(&*store, &some_pages(&mut random, NEW_PAGES + 256, most), lsn, Lane::FlushList).unwrap();
+            let max = [60, BATCH_PAGES][lsn as usize % 2];
+            write(&*store, &some_pages(&mut random, NEW_PAGES + 256, max), lsn, FlushLane::FlushList).unwrap();
         }
         // Every segment loses as much as the others: the emptiest is as full as they can be.
         for lsn in 2000..2100 {
             let strided: Vec<u32> = (2 + lsn as u32 % 10..NEW_PAGES + 256).step_by(10).collect();
-            write(&*store, &strided, lsn, Lane::FlushList).unwrap();
+            write(&*store, &strided, lsn, FlushLane::FlushList).unwrap();
         }
-        (2..NEW_PAGES + 256).for_each(|page| write(&*store, &[page], 2100, Lane::SinglePage).unwrap());
+        (2..NEW_PAGES + 256).for_each(|page| write(&*store, &[page], 2100, FlushLane::SinglePage).unwrap());
         assert_sound(&*store, "full");
         (2..NEW_PAGES + 256).for_each(|page| assert_holds(&*store, page, 2100, "full"));
     }
@@ -128,13 +129,13 @@ fn on_a_full_disk_every_reserved_page_can_be_written_again_and_again() {
 /// They are refused when they are reserved, not found missing when they are written.
 #[test]
 fn more_pages_than_segments_hold_are_refused() {
-    let geometry = Geometry { page_bytes: 16384, segment_bytes: SEGMENT_BYTES, database_id: 77 };
+    let geometry = StoreGeometry { page_bytes: 16384, segment_bytes: SEGMENT_BYTES, database_id: 77 };
     let memory: Arc<dyn Device> = Arc::new(MemoryDevice::new());
     memory.set_len_bytes(SEGMENT_BYTES).unwrap();
     let store = open_on(&memory, geometry);
     let pages = store.pages().unwrap();
     let refused = store.reserve(0..68_000_000).unwrap_err();
-    assert!(refused.is_full() && refused.to_string().contains("so many segments"), "{refused}");
+    assert!(refused.is_full() && refused.to_string().contains("that many segments"), "{refused}");
     assert_eq!(store.pages().unwrap(), pages);
 }
 
@@ -142,7 +143,7 @@ fn more_pages_than_segments_hold_are_refused() {
 #[test]
 fn a_full_store_of_an_older_version_opens() {
     let pages = 512;
-    let segments = capacity::least_segments(pages, geometry().sizes(1));
+    let segments = capacity::min_segments(pages, geometry().sizes(1));
     let device: Arc<dyn Device> = Limited::new(Arc::new(MemoryDevice::new()), segments * SEGMENT_BYTES);
     device.set_len_bytes(SEGMENT_BYTES).unwrap();
     let store = open_on(&device, geometry());
@@ -150,7 +151,7 @@ fn a_full_store_of_an_older_version_opens() {
     store.grow_to(segments).unwrap();
     store.segments.map.grow(pages);
     store.sync().unwrap();
-    write(&store, &(2..130).collect::<Vec<u32>>(), 1, Lane::FlushList).unwrap();
+    write(&store, &(2..130).collect::<Vec<u32>>(), 1, FlushLane::FlushList).unwrap();
     drop(store);
     let store = open_on(&device, geometry());
     (2..130).for_each(|page| assert_holds(&store, page, 1, "opened again"));
@@ -165,8 +166,8 @@ fn copies_that_find_no_segment_let_the_file_grow() {
     memory.set_len_bytes(SEGMENT_BYTES).unwrap();
     let store = open_on(&memory, geometry());
     let all: Vec<u32> = (2..NEW_PAGES).collect();
-    write(&store, &all, 1, Lane::FlushList).unwrap();
-    all.iter().step_by(4).for_each(|page| write(&store, &[*page], 2, Lane::FlushList).unwrap());
+    write(&store, &all, 1, FlushLane::FlushList).unwrap();
+    all.iter().step_by(4).for_each(|page| write(&store, &[*page], 2, FlushLane::FlushList).unwrap());
     while store.segments.take(0).is_some() {}
     let before = store.segments.usage().segments;
     while store.segments.usage().segments == before {
@@ -187,8 +188,10 @@ fn a_full_store_opens_on_a_device_with_more_streams() {
     let open = || open_on(&device, geometry());
     let mut random = fastrand::Rng::with_seed(8);
     let mut turn_over = |store: &OutOfPlace, lsns: Range<u64>| {
-        lsns.for_each(|lsn| write(store, &some_pages(&mut random, pages, BATCH_PAGES), lsn, Lane::FlushList).unwrap());
-        (2..pages).for_each(|page| write(store, &[page], 10_000, Lane::SinglePage).unwrap());
+        lsns.for_each(|lsn| {
+            write(store, &some_pages(&mut random, pages, BATCH_PAGES), lsn, FlushLane::FlushList).unwrap()
+        });
+        (2..pages).for_each(|page| write(store, &[page], 10_000, FlushLane::SinglePage).unwrap());
         assert_sound(store, "full");
     };
     let mut store = open();

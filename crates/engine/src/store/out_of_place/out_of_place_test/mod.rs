@@ -14,7 +14,7 @@ mod used_again;
 
 use super::*;
 use crate::page::{self, PageOp, PageType};
-use crate::store::{BATCH_PAGES, FileHeader, Kind, bootstrap, format_fixed};
+use crate::store::{BATCH_PAGES, FileHeader, StoreKind, bootstrap, format_fixed};
 use crate::testing::is_tried;
 use crate::types::Lsn;
 use highwater_storage::{Faults, Limited, MemoryDevice, StorageSet};
@@ -35,11 +35,11 @@ fn create(storage: &StorageSet) {
 }
 
 fn try_create(storage: &StorageSet) -> Result<()> {
-    let kind = Kind::OutOfPlace { segment_bytes: SEGMENT_BYTES };
+    let kind = StoreKind::OutOfPlace { segment_bytes: SEGMENT_BYTES };
     let header = FileHeader { page_bytes: PAGE_BYTES, database_id: 77, kind };
     let mut first = page_of(PageNo(0), 0, 0);
     format_fixed(header, |op| op.apply(&mut first).unwrap());
-    page::header::seal(&mut first, PageNo(0));
+    page::header::stamp(&mut first, PageNo(0));
     let second = page_of(PageNo(1), 0, 0);
     bootstrap::create(storage, NEW_PAGES, &first, &second)
 }
@@ -60,24 +60,24 @@ fn open(storage: &StorageSet) -> Arc<dyn PageStore> {
 }
 
 /// Opens the store on a device that is not part of a set.
-fn open_on(device: &Arc<dyn Device>, geometry: Geometry) -> OutOfPlace {
+fn open_on(device: &Arc<dyn Device>, geometry: StoreGeometry) -> OutOfPlace {
     let scanned = scan(&**device, geometry, 1).unwrap();
-    scanned.settle("data", Lsn(0)..Lsn(u64::MAX)).unwrap();
+    scanned.check_complete("data", Lsn(0)..Lsn(u64::MAX)).unwrap();
     let stats = Arc::new(Stats::default());
     OutOfPlace::open(device.clone(), geometry, scanned, &settings(PageCompression::Off), stats).unwrap()
 }
 
-fn geometry() -> Geometry {
-    Geometry { page_bytes: PAGE_BYTES, segment_bytes: SEGMENT_BYTES, database_id: 77 }
+fn geometry() -> StoreGeometry {
+    StoreGeometry { page_bytes: PAGE_BYTES, segment_bytes: SEGMENT_BYTES, database_id: 77 }
 }
 
-/// A set in memory whose data device keeps so many lifetimes apart.
+/// A set in memory whose data device keeps this many lifetimes apart.
 fn memory_with_streams(lifetime_streams: usize) -> StorageSet {
     let data = MemoryDevice::new().with_lifetime_streams(lifetime_streams);
     StorageSet::of_memory([data, MemoryDevice::new(), MemoryDevice::new()])
 }
 
-/// A new store of so many pages, on a device that keeps all lifetimes apart.
+/// A new store of this many pages, on a device that keeps all lifetimes apart.
 fn new_store_of(pages: u32) -> (StorageSet, Arc<dyn PageStore>) {
     let storage = memory_with_streams(lifetime::GROUPS);
     create(&storage);
@@ -96,7 +96,7 @@ fn page_of(page_no: PageNo, lsn: u64, noise: usize) -> Vec<u8> {
         *byte = if at % 8 < noise { random.u8(..) } else { lsn as u8 };
     }
     page::header::set_lsn(&mut bytes, Lsn(lsn));
-    page::header::seal(&mut bytes, page_no);
+    page::header::stamp(&mut bytes, page_no);
     bytes
 }
 
@@ -104,20 +104,20 @@ fn noise_of(page: u32) -> usize {
     page as usize % 9
 }
 
-fn write(store: &dyn PageStore, pages: &[u32], lsn: u64, lane: Lane) -> Result<()> {
-    let mut batch = Batch::new(pages.len(), PAGE_BYTES);
+fn write(store: &dyn PageStore, pages: &[u32], lsn: u64, lane: FlushLane) -> Result<()> {
+    let mut batch = PageBatch::new(pages.len(), PAGE_BYTES);
     pages.iter().for_each(|page| batch.push(&page_of(PageNo(*page), lsn, noise_of(*page)), PageNo(*page)));
     store.write(&mut batch, lane)
 }
 
 /// Appends new images of pages, as the first half of writing them.
 fn append(store: &OutOfPlace, pages: Range<u32>, lsn: u64) -> Result<Appended> {
-    let mut batch = Batch::new(pages.len(), PAGE_BYTES);
+    let mut batch = PageBatch::new(pages.len(), PAGE_BYTES);
     pages.for_each(|page| batch.push(&page_of(PageNo(page), lsn, noise_of(page)), PageNo(page)));
     let (mut images, mut done) = (Vec::new(), Appended::default());
     let groups = store.images(&batch, &mut images);
     let mut listed = groups.iter().enumerate();
-    listed.try_for_each(|(group, listed)| store.append(group, listed, &images, By::Flush, &mut done))?;
+    listed.try_for_each(|(group, listed)| store.append(group, listed, &images, AppendSource::Flush, &mut done))?;
     Ok(done)
 }
 
@@ -147,8 +147,8 @@ fn assert_sound(store: &dyn PageStore, when: &str) {
 }
 
 /// Some pages of a store of `pages`, the first two left out; low numbers more often.
-fn some_pages(random: &mut fastrand::Rng, pages: u32, most: usize) -> Vec<u32> {
-    let count = random.usize(1..=most);
+fn some_pages(random: &mut fastrand::Rng, pages: u32, max: usize) -> Vec<u32> {
+    let count = random.usize(1..=max);
     let hot = 2..2 + pages / 8;
     let mut chosen: Vec<u32> =
         (0..count).map(|_| if random.u8(..4) > 0 { random.u32(hot.clone()) } else { random.u32(2..pages) }).collect();
@@ -174,7 +174,7 @@ fn every_page_is_what_was_last_written_however_often_segments_are_used_again() {
                 1 => {
                     let first = random.u32(2..pages);
                     let range = first..(first + 8).min(pages);
-                    store.forget(range.clone());
+                    store.discard(range.clone());
                     model.retain(|page, _| !range.contains(page));
                 }
                 2..6 => cleaned += u64::from(store.clean_step().unwrap()),
@@ -184,11 +184,11 @@ fn every_page_is_what_was_last_written_however_often_segments_are_used_again() {
                     store = open_after(&storage, lsn, codec).unwrap();
                     (2..pages)
                         .filter(|page| !model.contains_key(page))
-                        .for_each(|page| assert!(store.forget_unused(page..page + 1)));
+                        .for_each(|page| assert!(store.discard_unused(page..page + 1)));
                 }
                 chance => {
-                    let (lane, most) = if chance < 20 { (Lane::SinglePage, 1) } else { (Lane::FlushList, 40) };
-                    let chosen = some_pages(&mut random, pages, most);
+                    let (lane, max) = if chance < 20 { (FlushLane::SinglePage, 1) } else { (FlushLane::FlushList, 40) };
+                    let chosen = some_pages(&mut random, pages, max);
                     write(&*store, &chosen, lsn, lane).unwrap();
                     model.extend(chosen.iter().map(|page| (*page, lsn)));
                 }
@@ -205,7 +205,7 @@ fn readers_find_whole_pages_while_segments_are_cleaned_and_used_again() {
     let storage = new_store();
     let store = open(&storage);
     let all: Vec<u32> = (2..NEW_PAGES).collect();
-    write(&*store, &all, 1, Lane::FlushList).unwrap();
+    write(&*store, &all, 1, FlushLane::FlushList).unwrap();
     let stop = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
         for reader in 0..3 {
@@ -235,7 +235,7 @@ fn readers_find_whole_pages_while_segments_are_cleaned_and_used_again() {
         });
         let mut random = fastrand::Rng::with_seed(9);
         for lsn in 2..1200 {
-            write(&*store, &some_pages(&mut random, NEW_PAGES, 30), lsn, Lane::FlushList).unwrap();
+            write(&*store, &some_pages(&mut random, NEW_PAGES, 30), lsn, FlushLane::FlushList).unwrap();
         }
         stop.store(true, Relaxed);
         cleaner.join().unwrap();
@@ -253,7 +253,7 @@ fn lanes_do_not_disturb_each_other() {
             scope.spawn(move || {
                 let own: Vec<u32> = (2..512).filter(|page| page % 4 == lane).collect();
                 for lsn in 1..150 {
-                    write(&**store, &own[lsn as usize % 2 * 67..][..60], lsn, Lane::FlushList).unwrap();
+                    write(&**store, &own[lsn as usize % 2 * 67..][..60], lsn, FlushLane::FlushList).unwrap();
                 }
             });
         }
@@ -284,9 +284,9 @@ fn cleaning_needs_hardly_a_sync_of_its_own() {
             if lsn == 500 {
                 syncs = stats.data_syncs.get();
             }
-            write(&*store, &some_pages(&mut random, pages, BATCH_PAGES), lsn, Lane::FlushList).unwrap();
+            write(&*store, &some_pages(&mut random, pages, BATCH_PAGES), lsn, FlushLane::FlushList).unwrap();
         }
-        let (own, cleaned) = (stats.data_syncs.get() - syncs - 500, stats.segments_cleaned.get());
+        let (own, cleaned) = (stats.data_syncs.get() - syncs - 500, stats.store_segments_cleaned.get());
         assert!(cleaned > 200 && own < 10, "{own} syncs beside 500 batches, {cleaned} segments cleaned");
         assert_sound(&*store, "cleaned beside batches");
     }

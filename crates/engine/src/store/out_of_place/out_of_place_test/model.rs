@@ -10,7 +10,7 @@
 //! Histories go on behind a cut too: [`Step::Lose`], [`Step::Keep`]. A step that changes nothing ends its history.
 
 use super::*;
-use crate::store::hooked::{Hooked, Hooks};
+use crate::store::test_device::{Hooks, TestDevice};
 use std::collections::BTreeMap;
 
 const PAGE: usize = 16384;
@@ -75,8 +75,8 @@ struct Life {
     model: Arc<Mutex<Model>>,
 }
 
-fn geometry() -> Geometry {
-    Geometry { page_bytes: PAGE, segment_bytes: SEGMENT, database_id: 77 }
+fn geometry() -> StoreGeometry {
+    StoreGeometry { page_bytes: PAGE, segment_bytes: SEGMENT, database_id: 77 }
 }
 
 fn version(page: u32, lsn: u64) -> Vec<u8> {
@@ -84,19 +84,19 @@ fn version(page: u32, lsn: u64) -> Vec<u8> {
     PageOp::Format { page_type: PageType::Overflow, level: 0, owner: 9 }.apply(&mut bytes).unwrap();
     bytes[page::HEADER_BYTES..].fill(lsn as u8);
     page::header::set_lsn(&mut bytes, Lsn(lsn));
-    page::header::seal(&mut bytes, PageNo(page));
+    page::header::stamp(&mut bytes, PageNo(page));
     bytes
 }
 
 fn write_pages(store: &OutOfPlace, pages: &[u32], lsn: u64) {
-    let mut batch = Batch::new(pages.len(), PAGE);
+    let mut batch = PageBatch::new(pages.len(), PAGE);
     pages.iter().for_each(|page| batch.push(&version(*page, lsn), PageNo(*page)));
-    store.write(&mut batch, Lane::FlushList).unwrap();
+    store.write(&mut batch, FlushLane::FlushList).unwrap();
 }
 
 fn open_model(device: Arc<dyn Device>) -> OutOfPlace {
     let scanned = scan(&*device, geometry(), 1).unwrap();
-    scanned.settle("data", Lsn(0)..Lsn(u64::MAX)).unwrap();
+    scanned.check_complete("data", Lsn(0)..Lsn(u64::MAX)).unwrap();
     let stats = Arc::new(Stats::default());
     OutOfPlace::open(device, geometry(), scanned, &settings(PageCompression::Off), stats).unwrap()
 }
@@ -166,7 +166,7 @@ fn cut_everywhere(memory: &MemoryDevice, model: &Model) -> u64 {
 }
 
 impl Life {
-    /// A new store that was opened once, on a device that keeps so many lifetimes apart.
+    /// A new store that was opened once, on a device that keeps this many lifetimes apart.
     fn begin(pages: u32, lifetime_streams: usize) -> Life {
         let memory = MemoryDevice::new().with_lifetime_streams(lifetime_streams);
         memory.set_len_bytes(u64::from(pages) * PAGE as u64).unwrap();
@@ -183,7 +183,7 @@ impl Life {
     ) -> Life {
         let hooks = Arc::new(Hooks::default());
         prepare(&hooks, &memory, &model);
-        let device = Hooked { inner: Arc::new(memory.clone()), hooks: hooks.clone() };
+        let device = TestDevice { inner: Arc::new(memory.clone()), hooks: hooks.clone() };
         let store = open_model(Arc::new(device));
         model.lock().check(&store);
         Life { memory, store, hooks, model }
@@ -193,7 +193,7 @@ impl Life {
     fn step(self, step: Step, counts: Option<&Arc<Mutex<Counts>>>) -> (Life, bool) {
         let watch = |hooks: &Hooks, memory: &MemoryDevice, model: &Arc<Mutex<Model>>| {
             let (memory, model) = (memory.clone(), model.clone());
-            *hooks.before_sync.lock() = counts.cloned().map(|counts| -> crate::store::hooked::Hook {
+            *hooks.before_sync.lock() = counts.cloned().map(|counts| -> crate::store::test_device::Hook {
                 Box::new(move || {
                     let cuts = cut_everywhere(&memory, &model.lock());
                     let mut counts = counts.lock();
@@ -217,7 +217,7 @@ impl Life {
             Forget => {
                 self.model.lock().forgotten = true;
                 self.model.lock().lsns.remove(&3);
-                self.store.forget(3..4);
+                self.store.discard(3..4);
                 is_other = before.1 != self.store.segments.map.all();
                 self
             }
@@ -283,7 +283,7 @@ fn explore(beginning: &Beginning, history: &mut Vec<Step>, more: u32, counts: &A
     }
 }
 
-/// All histories of so many steps, by several threads.
+/// All histories of this many steps, by several threads.
 fn explore_all(beginning: Beginning, steps: u32) -> Counts {
     let counts = Arc::new(Mutex::new(Counts::default()));
     std::thread::scope(|scope| {
@@ -307,7 +307,7 @@ fn every_short_history_of_a_small_store_survives_every_power_cut() {
     assert!(counts.histories > 1_300 && counts.cuts > 25_000 && counts.cleaned > 100, "{counts:?}");
 }
 
-/// So many segments that there are two groups, each with an open one.
+/// This many segments that there are two groups, each with an open one.
 #[test]
 fn every_short_history_of_a_store_with_two_groups_survives_every_power_cut() {
     let beginning = Beginning { pages: 204, lifetime_streams: 2, steps: &[Several, One, One, Several] };

@@ -35,9 +35,9 @@ fn run(storage: &StorageSet, seed: u64, steps: u64) -> Acknowledged {
             }
             1..5 => store.clean_step().map(drop),
             chance => {
-                let most = if chance < 9 { 1 } else { 60 };
-                let lane = if most == 1 { Lane::SinglePage } else { Lane::LruList };
-                acknowledged.last = some_pages(&mut random, acknowledged.pages, most);
+                let max = if chance < 9 { 1 } else { 60 };
+                let lane = if max == 1 { FlushLane::SinglePage } else { FlushLane::LruList };
+                acknowledged.last = some_pages(&mut random, acknowledged.pages, max);
                 acknowledged.last_lsn = lsn;
                 let written = write(&*store, &acknowledged.last, lsn, lane);
                 if written.is_ok() {
@@ -96,7 +96,7 @@ fn a_second_power_cut_loses_nothing_either() {
         let mut all = Acknowledged::default();
         for (life, seed) in (case..case + 4).enumerate() {
             let faults = Faults::new();
-            // Every other life is short: what a cut tore before it has not been written anew when it ends.
+            // Every other life is short: what a cut tore before it has not been written again when it ends.
             faults.power_off_after(random.u64(..if life % 2 == 0 { 400 } else { 24 }));
             let mut found = run_on(&storage.map(|device| faults.wrap(device)), seed, &mut all);
             storage = storage.cut(seed);
@@ -116,7 +116,7 @@ fn run_on(storage: &StorageSet, seed: u64, all: &mut Acknowledged) -> Acknowledg
     for lsn in first..first + 200 {
         next.last = some_pages(&mut random, next.pages, 30);
         next.last_lsn = lsn;
-        if write(&*store, &next.last, lsn, Lane::FlushList).is_err() {
+        if write(&*store, &next.last, lsn, FlushLane::FlushList).is_err() {
             break;
         }
         next.note();

@@ -53,9 +53,9 @@ impl Device for FixedLen {
 }
 
 /// Pages of a store that the tests fill the device with.
-const MOST_PAGES: u32 = NEW_PAGES + 256;
+const MAX_PAGES: u32 = NEW_PAGES + 256;
 
-/// A set whose data device has so many segments, full of old bytes but for its start.
+/// A set whose data device has this many segments, full of old bytes but for its start.
 fn old_device(segments: u64) -> StorageSet {
     let storage = StorageSet::memory();
     let old = vec![0xA5; (segments * SEGMENT_BYTES) as usize];
@@ -77,7 +77,7 @@ fn sizes() -> Sizes {
 
 #[test]
 fn a_device_is_full_exactly_where_every_page_can_still_be_written() {
-    let storage = fixed(&old_device(capacity::guaranteed_segments(MOST_PAGES, sizes())));
+    let storage = fixed(&old_device(capacity::guaranteed_segments(MAX_PAGES, sizes())));
     assert!(bootstrap::is_uncreated(&storage, NEW_PAGES).unwrap());
     create(&storage);
     assert!(!bootstrap::is_uncreated(&storage, NEW_PAGES).unwrap());
@@ -85,22 +85,22 @@ fn a_device_is_full_exactly_where_every_page_can_still_be_written() {
     assert_eq!(store.pages().unwrap(), u64::from(NEW_PAGES));
     (2..NEW_PAGES).for_each(|page| assert_holds(&*store, page, 0, "as created"));
     let fits = |pages: &u32| capacity::guaranteed_segments(*pages, sizes()) <= storage_segments(&storage);
-    let most = (MOST_PAGES..).take_while(fits).last().unwrap();
-    let refused = store.reserve(most..most + 1).unwrap_err();
+    let max = (MAX_PAGES..).take_while(fits).last().unwrap();
+    let refused = store.reserve(max..max + 1).unwrap_err();
     assert!(refused.is_full() && refused.to_string().contains("bytes"), "{refused}");
-    store.reserve(NEW_PAGES..most).unwrap();
+    store.reserve(NEW_PAGES..max).unwrap();
     store.sync().unwrap();
     let (mut random, mut model) = (fastrand::Rng::with_seed(3), HashMap::new());
     for lsn in 1..1500 {
-        let pages = some_pages(&mut random, most, 60);
-        write(&*store, &pages, lsn, Lane::FlushList).unwrap();
+        let pages = some_pages(&mut random, max, 60);
+        write(&*store, &pages, lsn, FlushLane::FlushList).unwrap();
         model.extend(pages.into_iter().map(|page| (page, lsn)));
     }
     drop(store);
     let store = open(&storage);
     assert_sound(&*store, "full");
-    assert_eq!(store.pages().unwrap(), u64::from(most));
-    (2..most).for_each(|page| assert_holds(&*store, page, model.get(&page).copied().unwrap_or(0), "opened again"));
+    assert_eq!(store.pages().unwrap(), u64::from(max));
+    (2..max).for_each(|page| assert_holds(&*store, page, model.get(&page).copied().unwrap_or(0), "opened again"));
 }
 
 fn storage_segments(storage: &StorageSet) -> u64 {
@@ -154,8 +154,8 @@ fn a_creation_that_was_cut_short_is_done_again() {
 #[test]
 fn pages_in_place_are_refused() {
     let storage = fixed(&old_device(8));
-    let error = bootstrap::check_kind(&storage, Kind::InPlace).unwrap_err().to_string();
+    let error = bootstrap::check_kind(&storage, StoreKind::InPlace).unwrap_err().to_string();
     assert!(error.contains("block device") && error.contains("out-of-place"), "{error}");
-    bootstrap::check_kind(&storage, Kind::OutOfPlace { segment_bytes: SEGMENT_BYTES }).unwrap();
-    bootstrap::check_kind(&new_store(), Kind::InPlace).unwrap();
+    bootstrap::check_kind(&storage, StoreKind::OutOfPlace { segment_bytes: SEGMENT_BYTES }).unwrap();
+    bootstrap::check_kind(&new_store(), StoreKind::InPlace).unwrap();
 }

@@ -1,7 +1,7 @@
 //! Many pages read at once.
 
 use super::*;
-use crate::store::hooked::{Hooked, Hooks};
+use crate::store::test_device::{Hooks, TestDevice};
 use std::sync::Weak;
 
 /// Pages with images of every length, pages without one, several pages in one read, and a page beyond the end.
@@ -11,7 +11,7 @@ fn every_read_is_told_of_once_and_finds_its_pages() {
         let storage = new_store();
         let store = open_after(&storage, 0, compression).unwrap();
         let all: Vec<u32> = (2..NEW_PAGES).filter(|page| page % 7 != 0).collect();
-        write(&*store, &all, 3, Lane::FlushList).unwrap();
+        write(&*store, &all, 3, FlushLane::FlushList).unwrap();
         let mut runs: Vec<Range<u32>> = (2..NEW_PAGES).rev().map(|page| page..page + 1).collect();
         runs.extend([4..9, NEW_PAGES..NEW_PAGES + 1, 20..21]);
         for (run, read) in runs.iter().zip(read_together(&*store, &runs)) {
@@ -31,8 +31,8 @@ fn every_read_is_told_of_once_and_finds_its_pages() {
 #[test]
 fn pages_that_are_moved_while_they_are_read_are_read_again() {
     let (storage, hooks) = (new_store(), Arc::new(Hooks::default()));
-    let store = open(&storage.map(|inner| Arc::new(Hooked { inner, hooks: hooks.clone() })));
-    write(&*store, &[5, 9, 13], 1, Lane::FlushList).unwrap();
+    let store = open(&storage.map(|inner| Arc::new(TestDevice { inner, hooks: hooks.clone() })));
+    write(&*store, &[5, 9, 13], 1, FlushLane::FlushList).unwrap();
     let place = store.place(PageNo(9)).unwrap().unwrap();
     let weak: Weak<dyn PageStore> = Arc::downgrade(&store);
     let mut is_first = true;
@@ -40,7 +40,7 @@ fn pages_that_are_moved_while_they_are_read_are_read_again() {
         if std::mem::take(&mut is_first) {
             let store = weak.upgrade().unwrap();
             let pages: Vec<u32> = (2..20).collect();
-            (2..400).for_each(|lsn| write(&*store, &pages, lsn, Lane::FlushList).unwrap());
+            (2..400).for_each(|lsn| write(&*store, &pages, lsn, FlushLane::FlushList).unwrap());
         }
     }));
     let read = read_together(&*store, &[5..6, 9..10, 13..14]);
@@ -55,7 +55,7 @@ fn pages_that_are_moved_while_they_are_read_are_read_again() {
 fn a_damaged_image_fails_alone() {
     let storage = new_store();
     let store = open_after(&storage, 0, PageCompression::Lz4).unwrap();
-    write(&*store, &[4, 9, 18], 1, Lane::FlushList).unwrap();
+    write(&*store, &[4, 9, 18], 1, FlushLane::FlushList).unwrap();
     let place = store.place(PageNo(9)).unwrap().unwrap();
     assert!(place.bytes < PAGE_BYTES as u64, "it is compressed");
     storage.data.write_at(place.offset, &[0xff; 8], Placement::Other).unwrap();

@@ -68,7 +68,7 @@ fn a_segment_is_used_again_when_its_footer_is_durable() {
     let store = open(&devices);
     let mut random = fastrand::Rng::with_seed(4);
     for lsn in 1..1000 {
-        write(&*store, &some_pages(&mut random, NEW_PAGES, 60), lsn, Lane::FlushList).unwrap();
+        write(&*store, &some_pages(&mut random, NEW_PAGES, 60), lsn, FlushLane::FlushList).unwrap();
         let too_early = watched.too_early.lock();
         assert!(too_early.is_empty(), "LSN {lsn}: segments {too_early:?}");
     }
@@ -93,7 +93,7 @@ fn a_power_cut_that_keeps_only_the_footer_of_a_life_loses_nothing() {
     let mut lsn = 0;
     while !footer().is_some_and(|footer| footer.is_free) {
         lsn += 1;
-        write(&*store, &pages, lsn, Lane::FlushList).unwrap();
+        write(&*store, &pages, lsn, FlushLane::FlushList).unwrap();
         let at = segment * SEGMENT_BYTES..end;
         let blocks = at.step_by(BLOCK_BYTES).map(|at| (at, block_of(&storage, at)));
         let is_header = |(at, block): &(u64, Vec<u8>)| {
@@ -110,7 +110,7 @@ fn a_power_cut_that_keeps_only_the_footer_of_a_life_loses_nothing() {
     headers.iter().for_each(|(at, block)| storage.data.write_at(*at, block, Placement::Other).unwrap());
     storage.data.write_at(gap, &[7; BLOCK_BYTES], Placement::Other).unwrap();
     let life = footer().unwrap().newest + 1;
-    let next = format::footer_of(life, [0, life], life - 1, format::Tails::default(), &[1; 500]);
+    let next = format::footer_of(life, [0, life], life - 1, format::GroupTails::default(), &[1; 500]);
     let mut last = vec![0; BLOCK_BYTES];
     format::put_end(&mut last, identity, &next, &[2; 500]);
     storage.data.write_at(end, &last, Placement::Other).unwrap();

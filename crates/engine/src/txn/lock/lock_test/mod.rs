@@ -3,8 +3,8 @@
 mod model;
 
 use super::holder::{Holder, LockMode, OwnerId, RowName};
-use super::queue::MOST_PASSES;
-use super::system::{LockSystem, Outcome};
+use super::queue::MAX_PASSES;
+use super::system::{LockSystem, WaitOutcome};
 use crate::error::Error;
 use crate::stats::Stats;
 use crate::sync::poison::Poison;
@@ -42,12 +42,12 @@ fn wait(system: &LockSystem, me: &Arc<Holder>, key: &[u8], mode: LockMode) {
 }
 
 /// What the thread of `of` finds when it runs.
-fn outcome(system: &LockSystem, of: &Holder) -> Option<Outcome> {
+fn outcome(system: &LockSystem, of: &Holder) -> Option<WaitOutcome> {
     system.waits().take_turn(of.owner)
 }
 
 /// A row is free and the front of its queue has not run yet: others take it, each wakes the front again, and after
-/// `MOST_PASSES` of them it is handed over.
+/// `MAX_PASSES` of them it is handed over.
 #[test]
 fn a_free_row_is_passed_on_a_limited_number_of_times() {
     let system = system();
@@ -57,12 +57,12 @@ fn a_free_row_is_passed_on_a_limited_number_of_times() {
     wait(&system, &front, b"hot", LockMode::Exclusive);
     wait(&system, &behind, b"hot", LockMode::Exclusive);
     let mut holds = first;
-    for id in 0..u64::from(MOST_PASSES) {
+    for id in 0..u64::from(MAX_PASSES) {
         let passer = active(10 + id);
         assert!(system.blocks_row(&passer, row(b"hot"), LockMode::Shared), "it is held");
         system.release_all(&holds);
-        assert_eq!(stands(&front), Some(Outcome::Pending));
-        assert_eq!(outcome(&system, &behind), Some(Outcome::Pending), "it is not its turn");
+        assert_eq!(stands(&front), Some(WaitOutcome::Pending));
+        assert_eq!(outcome(&system, &behind), Some(WaitOutcome::Pending), "it is not its turn");
         // By its id or explicitly, shared or not.
         let mode = if id % 2 == 0 { LockMode::Exclusive } else { LockMode::Shared };
         let passes = if id % 3 == 0 {
@@ -71,16 +71,16 @@ fn a_free_row_is_passed_on_a_limited_number_of_times() {
             !system.blocks_row(&passer, row(b"hot"), mode)
         };
         assert!(passes && !system.try_lock_row(&active(9), row(b"hot"), LockMode::Shared), "{id}");
-        assert_eq!(outcome(&system, &front), Some(Outcome::Pending), "it came too late");
+        assert_eq!(outcome(&system, &front), Some(WaitOutcome::Pending), "it came too late");
         holds = passer;
     }
     system.release_all(&holds);
-    assert_eq!(stands(&front), Some(Outcome::Granted), "it was handed over");
+    assert_eq!(stands(&front), Some(WaitOutcome::Granted), "it was handed over");
     assert!(system.blocks_row(&active(9), row(b"hot"), LockMode::Shared));
     system.end_row_wait(&front, row(b"hot"));
     system.release_all(&front);
     // The next one may be passed as often. If it gives up instead, nothing is left.
-    assert_eq!(stands(&behind), Some(Outcome::Pending));
+    assert_eq!(stands(&behind), Some(WaitOutcome::Pending));
     system.end_row_wait(&behind, row(b"hot"));
     assert!(system.is_empty());
 }
@@ -95,11 +95,11 @@ fn readers_are_handed_a_row_together() {
     wait(&system, &writer, b"hot", LockMode::Exclusive);
     system.release_all(&first);
     for reader in &readers {
-        assert_eq!(system.waits().outcome(reader.owner), Some(Outcome::Granted));
+        assert_eq!(system.waits().outcome(reader.owner), Some(WaitOutcome::Granted));
         system.end_row_wait(reader, row(b"hot"));
         system.release_all(reader);
     }
-    assert_eq!(outcome(&system, &writer), Some(Outcome::Granted));
+    assert_eq!(outcome(&system, &writer), Some(WaitOutcome::Granted));
     system.end_row_wait(&writer, row(b"hot"));
     system.release_all(&writer);
     assert!(system.is_empty());
@@ -109,11 +109,11 @@ fn readers_are_handed_a_row_together() {
 /// implicitly. Once that lock is explicit too, the first has to wait: it would try for ever without waiting, where no
 /// deadlock detector sees it.
 #[test]
-fn who_holds_a_row_waits_for_an_implicit_lock_beside_its_own() {
+fn a_row_holder_waits_for_an_implicit_lock_besides_its_own() {
     let system = system();
     let (first, second, third) = (active(1), active(2), active(3));
     assert!(system.try_lock_row(&first, row(b"row"), LockMode::Exclusive));
-    assert!(!system.blocks_row(&first, row(b"row"), LockMode::Exclusive), "its own lock is none in its way");
+    assert!(!system.blocks_row(&first, row(b"row"), LockMode::Exclusive), "its own lock is not in its way");
     assert!(system.begin_row_wait(&third, row(b"row"), LockMode::Shared, Some((TxnId(2), &second))));
     assert!(system.blocks_row(&first, row(b"row"), LockMode::Exclusive));
     assert!(system.blocks_row(&first, row(b"row"), LockMode::Shared));
@@ -151,15 +151,15 @@ fn thousands_wait_for_one_row_and_each_costs_the_same() {
     let order: Vec<usize> = (0..n as usize).filter(served).collect();
     for (at, next) in order.iter().enumerate().skip(1) {
         system.release_all(&holders[order[at - 1]]);
-        assert_eq!(outcome(&system, &holders[*next]), Some(Outcome::Granted));
+        assert_eq!(outcome(&system, &holders[*next]), Some(WaitOutcome::Granted));
         if let Some(behind) = order.get(at + 1) {
-            assert_eq!(outcome(&system, &holders[*behind]), Some(Outcome::Pending), "one at a time");
+            assert_eq!(outcome(&system, &holders[*behind]), Some(WaitOutcome::Pending), "one at a time");
         }
         system.end_row_wait(&holders[*next], row(b"hot"));
     }
     holders.iter().for_each(|holder| system.release_all(holder));
     for (i, other) in others.iter().enumerate() {
-        assert_eq!(outcome(&system, other), Some(Outcome::Granted));
+        assert_eq!(outcome(&system, other), Some(WaitOutcome::Granted));
         system.end_row_wait(other, row(&i.to_be_bytes()));
         system.release_all(other);
     }
@@ -179,7 +179,7 @@ fn a_search_does_not_walk_a_queue_and_looks_at_holders_once() {
         assert!(system.try_lock_row(waiter, row(&i.to_be_bytes()), LockMode::Exclusive));
         wait(&system, waiter, b"shared", LockMode::Exclusive);
     }
-    assert_eq!(steps(&system), 0, "nobody waits for the waiters but those behind them");
+    assert_eq!(steps(&system), 0, "no thread waits for the waiters but those behind them");
     // Every holder waits for a waiter: each of these closes a cycle, found in one search over the holders.
     for (i, holder) in holders.iter().take(5).enumerate() {
         let before = steps(&system);
@@ -229,7 +229,7 @@ fn a_cycle_closed_by_an_implicit_lock_that_becomes_explicit_is_found() {
 }
 
 #[test]
-fn a_lock_takes_little_memory_and_gives_it_back() {
+fn a_lock_takes_little_memory_and_releases_it() {
     let n = 50_000u64;
     let system = system();
     let (me, other) = (active(1), active(2));
@@ -271,8 +271,8 @@ fn neighbouring_keys_spread_over_shards_and_buckets() {
                 fine[bits % 4096] += 1;
             }
             // Of hashes at random: 625 in each of 64, and about 10 in each of 4096.
-            let (least, most) = (counts.iter().min().unwrap(), counts.iter().max().unwrap());
-            assert!(*least > 400 && *most < 850, "keys {kind}, bits from {shift}: {least} to {most}");
+            let (least, max) = (counts.iter().min().unwrap(), counts.iter().max().unwrap());
+            assert!(*least > 400 && *max < 850, "keys {kind}, bits from {shift}: {least} to {max}");
             assert!(*fine.iter().max().unwrap() < 50, "keys {kind}, bits from {shift}: {:?}", fine.iter().max());
         }
     }
@@ -336,7 +336,7 @@ fn many_threads_exclude_each_other() {
 }
 
 #[test]
-fn stopping_wakes_who_waits_for_rows_and_ranges() {
+fn stopping_wakes_waiters_for_rows_and_ranges() {
     let poison = Arc::<Poison>::default();
     let system = LockSystem::open(Arc::<Stats>::default(), &poison);
     let holders: Vec<_> = (1..=5).map(active).collect();

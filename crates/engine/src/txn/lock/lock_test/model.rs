@@ -66,9 +66,9 @@ struct PlainRow {
 }
 
 impl PlainRow {
-    /// Nobody holds it, and the front that wants it alone has not run yet.
+    /// No thread holds it, and the front that wants it alone has not run yet.
     fn may_be_passed(&self) -> bool {
-        self.granted.is_empty() && self.passes < MOST_PASSES
+        self.granted.is_empty() && self.passes < MAX_PASSES
     }
 
     fn conflicts(&self, who: usize, mode: LockMode) -> bool {
@@ -234,7 +234,7 @@ impl Plain {
     }
 }
 
-/// The lock system and the model, side by side.
+/// The lock system and the model, concurrently.
 struct Pair {
     system: Arc<LockSystem>,
     holders: Vec<Arc<Holder>>,
@@ -261,9 +261,9 @@ impl Pair {
         let Some(asked) = self.asked[who] else { return true };
         self.plain.take_turn(who);
         let ended = match outcome(&self.system, &self.holders[who]).unwrap() {
-            Outcome::Pending => return false,
-            Outcome::Granted => true,
-            Outcome::Deadlock => false,
+            WaitOutcome::Pending => return false,
+            WaitOutcome::Granted => true,
+            WaitOutcome::Deadlock => false,
         };
         self.end_wait(who, asked);
         if !ended {

@@ -1,0 +1,79 @@
+//! Leaves that a change is for and that are not in the pool.
+//!
+//! Rule: an [`NonResidentLeaf`] is the leaf for the key that led to it as long as its parent is unchanged
+//! ([`NonResidentLeaf::is_current`]) and it stays out of the pool: a leaf is split, merged or freed only while it and
+//! its parent are latched. A tree of one page has no absent leaf.
+
+use super::search::{FoundLeaf, Restarts};
+use super::{BTree, LeafMut, Seek};
+use crate::context::Context;
+use crate::error::Result;
+use crate::mtr::Mtr;
+use crate::pool::OptimisticPage;
+use crate::types::{IndexId, PageNo};
+
+/// A leaf that was not in the pool a moment ago.
+#[derive(Clone, Copy)]
+pub struct NonResidentLeaf<'c> {
+    pub index: IndexId,
+    pub page: PageNo,
+    parent: OptimisticPage<'c>,
+}
+
+impl NonResidentLeaf<'_> {
+    /// Whether it is still the leaf for the key, if it is still not in the pool.
+    pub fn is_current(&self) -> bool {
+        self.parent.validate()
+    }
+}
+
+impl BTree {
+    /// X-latches the leaf that covers `key` if it is in the pool, as [`BTree::leaf_mut`] does; if not it is not read:
+    /// the inner error says which it is.
+    ///
+    /// # Errors
+    /// Those of [`BTree::leaf_mut`].
+    pub fn leaf_if_resident<'c>(
+        &self,
+        mtr: &mut Mtr<'c>,
+        key: &[u8],
+    ) -> Result<std::result::Result<LeafMut, NonResidentLeaf<'c>>> {
+        self.leaf_mut_unless(mtr, key, |ctx, found| self.absent(ctx, found))
+    }
+
+    /// The leaf that covers `key` if it is not in the pool.
+    ///
+    /// # Errors
+    /// A corrupt page on the way, an I/O error.
+    pub fn non_resident_leaf<'c>(&self, ctx: &'c Context, key: &[u8]) -> Result<Option<NonResidentLeaf<'c>>> {
+        self.non_resident_leaf_by(ctx, key, |page| ctx.pool.load(page))
+    }
+
+    /// As [`BTree::non_resident_leaf`], with an mtr that has done nothing yet.
+    ///
+    /// # Errors
+    /// Those of [`BTree::non_resident_leaf`].
+    pub fn non_resident_leaf_in<'c>(&self, mtr: &mut Mtr<'c>, key: &[u8]) -> Result<Option<NonResidentLeaf<'c>>> {
+        self.non_resident_leaf_by(mtr.context(), key, |page| mtr.load(page))
+    }
+
+    fn non_resident_leaf_by<'c>(
+        &self,
+        ctx: &'c Context,
+        key: &[u8],
+        mut load: impl FnMut(PageNo) -> Result<()>,
+    ) -> Result<Option<NonResidentLeaf<'c>>> {
+        let mut restarts = Restarts::new(ctx);
+        loop {
+            if let Some(found) = self.descend(ctx, Seek::Covers(key), |_| {}, &mut load)? {
+                return Ok(self.absent(ctx, &found));
+            }
+            restarts.again()?;
+        }
+    }
+
+    fn absent<'c>(&self, ctx: &Context, found: &FoundLeaf<'c>) -> Option<NonResidentLeaf<'c>> {
+        let parent = found.parent.filter(|_| !ctx.pool.is_resident(found.leaf))?;
+        Some(NonResidentLeaf { index: self.id, page: found.leaf, parent })
+    }
+}

@@ -1,0 +1,79 @@
+//! Leaves that will be needed soon: the pool is told which they are, and reads them ahead.
+//!
+//! Rule: what is found here is a hint. Pages may change meanwhile, and errors are left to the descent that needs the
+//! leaf. Nothing is read or waited for here.
+
+use super::search::{FoundLeaf, child_slot};
+use super::{BTree, Seek};
+use crate::context::Context;
+use crate::error::Error;
+use crate::page::node;
+use crate::pool::OptimisticPage;
+use crate::types::PageNo;
+
+/// Descents before a hint is given up.
+const TRIES: u32 = 3;
+/// Most leaves that a walk has read ahead; fewer in a pool that has not this many frames for each.
+const LEAVES_AHEAD: usize = 32;
+const FRAMES_OF_A_LEAF_AHEAD: usize = 16;
+
+/// Most leaves that are worth reading ahead in a pool of this many frames.
+pub fn max_leaves_ahead(frames: usize) -> usize {
+    LEAVES_AHEAD.min(frames / FRAMES_OF_A_LEAF_AHEAD)
+}
+
+impl BTree {
+    /// The leaf that covers `key`, to be read ahead, together with others, by [`Pool::want`](crate::pool::Pool::want).
+    pub fn leaf_ahead(&self, ctx: &Context, key: &[u8]) -> Option<PageNo> {
+        self.hint_to(ctx, Seek::Covers(key)).map(|found| found.leaf)
+    }
+
+    /// Has the leaf of `near` and those behind it (`reverse`: before it) up to that of `far`, but the first, read
+    /// ahead, as far as they have the same parent, `max` together. Says how many these are.
+    pub fn request_leaves(&self, ctx: &Context, near: Seek<'_>, far: Seek<'_>, reverse: bool, max: usize) -> usize {
+        let Some(FoundLeaf { parent: Some(parent), slot, .. }) = self.hint_to(ctx, near) else { return 0 };
+        let last = node::count(&parent);
+        let (near, far) = (slot.min(last), far_slot(&parent, far, reverse).min(last));
+        let slots =
+            if reverse { far.max((near + 1).saturating_sub(max))..near + 1 } else { near..(far + 1).min(near + max) };
+        let mut leaves: Vec<PageNo> = slots.map(|slot| node::child_at(&parent, slot)).collect();
+        if !parent.validate() {
+            return 0;
+        }
+        if reverse {
+            leaves.reverse();
+        }
+        // The first is needed at once.
+        ctx.pool.request(leaves.get(1..).unwrap_or_default());
+        leaves.len()
+    }
+
+    /// An inner page that is missing is read ahead as well, and then there is no hint.
+    fn hint_to<'c>(&self, ctx: &'c Context, seek: Seek<'_>) -> Option<FoundLeaf<'c>> {
+        let want = |page| {
+            ctx.pool.request(&[page]);
+            Err(Error::Usage(String::new()))
+        };
+        let tries = if ctx.pool.reads_ahead() { TRIES } else { 0 };
+        for _ in 0..tries {
+            if let Some(found) = self.descend(ctx, seek, |_| {}, want).ok()? {
+                return Some(found);
+            }
+        }
+        None
+    }
+}
+
+/// Where a parent names the last leaf of a scan; its last leaf in that direction if it is another page that does.
+fn far_slot(parent: &OptimisticPage<'_>, far: Seek<'_>, reverse: bool) -> usize {
+    match far {
+        Seek::Covers(key) | Seek::Before(key) if !node::covers(parent, key) => {
+            if reverse {
+                0
+            } else {
+                usize::MAX
+            }
+        }
+        far => child_slot(parent, far),
+    }
+}

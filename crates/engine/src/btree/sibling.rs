@@ -1,0 +1,122 @@
+//! Back to a leaf, or to the one beside it, through their parent, without another descent.
+//!
+//! Rules
+//! 1. A [`LeafPosition`] says which child of which version of its parent a leaf is. While the parent is unchanged, the
+//!    child beside it begins where the leaf ends: separators change with their parent.
+//! 2. The leaf is the one sought if the parent is still unchanged when that leaf is latched (rule 1 of
+//!    [`super::search`] holds: nothing else is latched).
+//! 3. Whatever is not so, missing or not compared with its parent is left to a descent by key.
+
+use super::search::{FoundLeaf, is_leaf_of};
+use super::{BTree, Leaf, Seek};
+use crate::context::Context;
+use crate::error::Error;
+use crate::page::node;
+use crate::pool::{OptimisticPage, PageVersion};
+use crate::types::PageNo;
+
+/// Where a descent found a leaf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeafPosition {
+    parent: PageVersion,
+    slot: usize,
+    leaf: PageNo,
+}
+
+impl LeafPosition {
+    /// The way to a leaf that has a parent.
+    #[inline]
+    pub(super) fn to(found: &FoundLeaf<'_>) -> Option<LeafPosition> {
+        let parent = found.parent.as_ref()?;
+        Some(LeafPosition {
+            parent: parent.page_version(),
+            slot: found.slot.min(node::count(parent)),
+            leaf: found.leaf,
+        })
+    }
+}
+
+impl BTree {
+    /// Finds the leaf that covers `key` without reading a page; the memory of it is then on its way to the processor's
+    /// cache, as after each descent. The way is for [`BTree::leaf_of`], soon after.
+    #[inline]
+    pub fn prefetch_leaf(&self, ctx: &Context, key: &[u8]) -> Option<LeafPosition> {
+        let missing = |_| Err(Error::Usage(String::new()));
+        let found = self.descend(ctx, Seek::Covers(key), |_| {}, missing).ok()??;
+        LeafPosition::to(&found)
+    }
+
+    /// Has the record of `key` on the leaf that `position` led to fetched into the processor's cache.
+    #[inline]
+    pub fn prefetch_record(&self, ctx: &Context, position: LeafPosition, key: &[u8]) {
+        if let Some(leaf) = ctx.pool.optimistic(position.leaf)
+            && let Ok(slot) = node::search(&leaf, key)
+        {
+            let record = node::record(&leaf, slot);
+            leaf.prefetch_record(record.offset, record.heap_bytes());
+        }
+    }
+
+    /// S-latches the leaf that `position` led to, if it is in the pool and still the leaf of the same keys.
+    #[inline]
+    pub fn leaf_of<'c>(&self, ctx: &'c Context, position: LeafPosition) -> Option<Leaf<'c>> {
+        let parent = Some(ctx.pool.optimistic_at(position.parent)?);
+        self.latched(ctx, &FoundLeaf { leaf: position.leaf, parent, slot: position.slot })
+    }
+
+    /// S-latches the leaf behind (`reverse`: before) the one that `position` led to, and says which way it is to it.
+    #[inline]
+    pub fn sibling_leaf<'c>(
+        &self,
+        ctx: &'c Context,
+        position: LeafPosition,
+        reverse: bool,
+    ) -> Option<(Leaf<'c>, LeafPosition)> {
+        let found = self.sibling(ctx, position, reverse)?;
+        let leaf = self.latched(ctx, &found)?;
+        Some((leaf, LeafPosition::to(&found)?))
+    }
+
+    /// Has the records of the leaf that [`BTree::sibling_leaf`] would find fetched into the processor's cache, the
+    /// header of the one behind it, which says where its records begin, and what leads to that of the third: so the
+    /// next call waits for none of them.
+    #[inline]
+    pub fn prefetch_sibling(&self, ctx: &Context, position: LeafPosition, reverse: bool) {
+        let Some(parent) = ctx.pool.optimistic_at(position.parent) else { return };
+        let [next, behind, far] = [1, 2, 3].map(|steps| sibling_child(&parent, position.slot, steps, reverse));
+        if !parent.validate() {
+            return;
+        }
+        if let Some((_, leaf)) = next {
+            ctx.pool.prefetch_from(leaf, |page| node::heap_start(page));
+        }
+        if let Some((_, leaf)) = behind {
+            ctx.pool.prefetch(leaf);
+        }
+        if let Some((_, leaf)) = far {
+            ctx.pool.prefetch_table_slot(leaf);
+        }
+    }
+
+    #[inline]
+    fn sibling<'c>(&self, ctx: &'c Context, position: LeafPosition, reverse: bool) -> Option<FoundLeaf<'c>> {
+        let parent = ctx.pool.optimistic_at(position.parent)?;
+        let (slot, leaf) = sibling_child(&parent, position.slot, 1, reverse)?;
+        parent.validate().then_some(FoundLeaf { leaf, parent: Some(parent), slot })
+    }
+
+    /// S-latches the leaf found, if it is in the pool and the one sought (rule 2).
+    #[inline]
+    fn latched<'c>(&self, ctx: &'c Context, found: &FoundLeaf<'c>) -> Option<Leaf<'c>> {
+        let page = ctx.pool.try_fix_s(found.leaf)?;
+        let is_sought = is_leaf_of(&page, self.id) && found.is_known(ctx, page.frame()) && found.is_current();
+        is_sought.then(|| Leaf::new(page))
+    }
+}
+
+/// The child this many `steps` behind (`reverse`: before) the one at `slot`, and its slot.
+#[inline]
+fn sibling_child(parent: &OptimisticPage<'_>, slot: usize, steps: usize, reverse: bool) -> Option<(usize, PageNo)> {
+    let slot = if reverse { slot.checked_sub(steps)? } else { slot + steps };
+    (slot <= node::count(parent)).then(|| (slot, node::child_at(parent, slot)))
+}

@@ -1,0 +1,37 @@
+//! Transactions that are committed, rolled back or dropped inside the closure of a `modify` or of a `visit`.
+//!
+//! That is a mistake: the closure runs while a page is latched, so nothing can be undone there. The transaction is
+//! deferred, as it is and with its locks, and rolled back as soon as the call that runs the closure is over.
+
+use super::write_txn::WriteTxn;
+use crate::txn::check_outside_row_closure;
+use std::cell::RefCell;
+
+crate::sync::thread_local! {
+    static PUT_ASIDE: RefCell<Vec<WriteTxn>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Puts a transaction aside until this thread's call is over.
+pub(super) fn defer_end(txn: WriteTxn) {
+    let mut txn = Some(txn);
+    let is_put = PUT_ASIDE.try_with(|aside| aside.borrow_mut().extend(txn.take()));
+    // A thread that is ending has no place, and dropped it would come here again: the next opening rolls it back.
+    if is_put.is_err() {
+        std::mem::forget(txn);
+    }
+}
+
+/// A call that runs a row closure; dropped when it is over, also by a panic: what was deferred is rolled back.
+pub(super) struct ClosureCall;
+
+impl Drop for ClosureCall {
+    fn drop(&mut self) {
+        // A call inside a closure was refused; the closure goes on.
+        if check_outside_row_closure().is_err() {
+            return;
+        }
+        while let Ok(Some(txn)) = PUT_ASIDE.try_with(|aside| aside.borrow_mut().pop()) {
+            drop(txn);
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! A database without threads of its own: the caller runs the steps that they run, in an order of its choice. So one
+//! thread decides everything, and a simulator can repeat what it did.
+//!
+//! Rules
+//! 1. A step that fails stops the database, as its thread would ([`super::background`], rule 2); purge alone does not.
+//! 2. A thread that finds no room in the redo log runs the cleaner and the change buffer itself: there is no other
+//!    thread to wait for. It holds no latch then.
+//! 3. Time is what the caller says; only pauses take real time, and change nothing. No thread waits for a lock: no
+//!    other thread could let it go meanwhile.
+
+use super::background::PURGE_BATCH;
+use super::database::Database;
+pub use super::open_parts::OpenOverrides;
+use super::open_parts::OpenParts;
+use crate::change_buffer::ChangeBuffer;
+use crate::config::Options;
+use crate::context::Context;
+use crate::error::Result;
+use crate::pool::cleaner::{Cleaner, LruFlusher};
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use crate::types::EXTENT_PAGES;
+use highwater_storage::StorageSet;
+use std::sync::Arc;
+
+/// A bounded piece of work that a thread does otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BackgroundStep {
+    /// Of the page cleaner: flushes pages, moves the checkpoint.
+    Cleaner,
+    /// Of the LRU flusher.
+    LruFlusher,
+    /// Of the change buffer: merges, carries forward.
+    ChangeBuffer,
+    /// Of the log: syncs it where commits do not.
+    Log,
+    /// Of purge.
+    Purge,
+}
+
+impl BackgroundStep {
+    /// Every step.
+    pub const ALL: [BackgroundStep; 5] = [
+        BackgroundStep::Cleaner,
+        BackgroundStep::LruFlusher,
+        BackgroundStep::ChangeBuffer,
+        BackgroundStep::Log,
+        BackgroundStep::Purge,
+    ];
+}
+
+/// An open database and its steps.
+pub struct DeterministicDb {
+    database: Database,
+    cleaning: Arc<Cleaning>,
+    flusher: Mutex<LruFlusher>,
+    changes: Arc<ChangeBuffer>,
+}
+
+struct Cleaning {
+    cleaner: Mutex<Cleaner>,
+    now_ms: Arc<AtomicU64>,
+}
+
+impl Cleaning {
+    fn step(&self, ctx: &Context) -> Result<()> {
+        self.cleaner.lock().step(&ctx.pool, &ctx.log, self.now_ms.load(Relaxed)).map(drop)
+    }
+}
+
+impl DeterministicDb {
+    /// Opens or creates a database in `storage`; `now_ms` is its clock, which the caller moves on.
+    ///
+    /// # Errors
+    /// As [`Database::open_storage`].
+    pub fn open(
+        storage: StorageSet,
+        options: Options,
+        overrides: &OpenOverrides,
+        now_ms: Arc<AtomicU64>,
+    ) -> Result<DeterministicDb> {
+        let mut parts = OpenParts::open_in(storage, options, overrides)?;
+        // Rule 3.
+        parts.options.lock_wait_timeout_ms = 0;
+        let cleaning = Arc::new(Cleaning { cleaner: Mutex::new(Cleaner::new(&parts.options)), now_ms });
+        let changes = parts.changes.clone();
+        answer_pressure(&parts, cleaning.clone());
+        let database = Database::assemble(parts, |_| Ok(()))?;
+        Ok(DeterministicDb { database, cleaning, flusher: Mutex::default(), changes })
+    }
+
+    /// The database.
+    pub fn database(&self) -> &Database {
+        &self.database
+    }
+
+    /// Extent maps that the data file has.
+    pub fn extent_maps(&self) -> u32 {
+        let space = &self.database.inner.space;
+        space.layout().groups(space.page_count() / EXTENT_PAGES)
+    }
+
+    /// One step.
+    ///
+    /// # Errors
+    /// The step's; the database has stopped then.
+    pub fn step(&self, step: BackgroundStep) -> Result<()> {
+        let inner = &self.database.inner;
+        let ctx = &inner.ctx;
+        ctx.poison.check()?;
+        let done = match step {
+            BackgroundStep::Cleaner => self.cleaning.step(ctx).map(|()| inner.space.discard_step(ctx)).map(drop),
+            BackgroundStep::LruFlusher => {
+                self.flusher.lock().step(&ctx.pool, self.cleaning.now_ms.load(Relaxed)).map(drop)
+            }
+            BackgroundStep::ChangeBuffer => self.changes.step().map(drop),
+            BackgroundStep::Log => ctx.log.sync_step(),
+            BackgroundStep::Purge => match inner.txns.purge_round(PURGE_BATCH, true) {
+                Err(error) if ctx.poison.is_set() => return Err(error),
+                _ => Ok(()),
+            },
+        };
+        done.inspect_err(|error| ctx.poison.set(&error.to_string()))
+    }
+
+    /// Closes the database.
+    ///
+    /// # Errors
+    /// As [`Database::close`].
+    pub fn close(self) -> Result<()> {
+        self.database.close()
+    }
+}
+
+/// Rule 2.
+fn answer_pressure(parts: &OpenParts, cleaning: Arc<Cleaning>) {
+    let (ctx, changes) = (Arc::downgrade(&parts.ctx), Arc::downgrade(&parts.changes));
+    parts.ctx.log.on_pressure(Box::new(move || {
+        let Some(ctx) = ctx.upgrade() else { return };
+        // Not a whole step: merging operations of the tree would reserve redo (see `Log::on_pressure`).
+        let carried = changes.upgrade().map_or(Ok(()), |changes| changes.advance_due().map(drop));
+        if let Err(error) = carried.and_then(|()| cleaning.step(&ctx)) {
+            ctx.poison.set(&error.to_string());
+        }
+    }));
+}

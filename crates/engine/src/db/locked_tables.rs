@@ -1,0 +1,192 @@
+//! The tables a transaction uses: their locks and the versions it works with.
+//!
+//! Rules
+//! 1. A table's lock is taken at its first use and released after the transaction has ended, never before.
+//! 2. A transaction writes a table with its newest version (set of indexes): an index may be added while it has only
+//!    read, so it takes the version anew when its lock becomes one for writing; from then on no index can be added or
+//!    dropped. While it only reads no index can be dropped: its version is the newest or lacks the youngest indexes,
+//!    and is taken again when an index is named that it lacks. The layout of rows is the same in all versions, and an
+//!    open cursor keeps the one it began with.
+//! 3. What a transaction knows of its tables is kept for the next one that gets its memory, unlocked: to find a table
+//!    there writes no memory that other threads read. Once it is locked it is taken again if the table has another
+//!    version by now. Of a dropped table the description stays until then, nothing else.
+//! 4. Transactions that read one snapshot form a *snapshot group*. A table that one of them has locked the others lock
+//!    too, past a schema change that waits for it: else the schema change would wait for one of them, and they for the
+//!    schema change.
+
+use crate::error::Result;
+use crate::sync::Mutex;
+use crate::sync::atomic::Ordering::Acquire;
+use crate::table::handle::TableShared;
+use crate::table::lock::TableLockMode;
+use crate::table::version::TableVersion;
+use smallvec::SmallVec;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Tables that are kept for the next transaction.
+const MAX_KEPT: usize = 10;
+
+/// A table in use, or one that an earlier transaction used.
+struct LockedTable {
+    table: Arc<TableShared>,
+    version: Arc<TableVersion>,
+    /// How many versions had become current before this one was taken, at most.
+    versions: u64,
+    /// `None` between two transactions.
+    mode: Option<TableLockMode>,
+}
+
+/// The tables that the transactions of a snapshot group have locked, one entry for each lock (rule 4).
+#[derive(Default)]
+pub(crate) struct SnapshotGroup(Mutex<Vec<Arc<TableShared>>>);
+
+impl SnapshotGroup {
+    /// Locks a table for reading, past a waiting schema change if one of them has it locked. A thread that has to wait
+    /// was barred before any of them had it.
+    fn lock(&self, table: &Arc<TableShared>, timeout: Duration) -> Result<()> {
+        let mut locked = self.0.lock();
+        // Its lock stays until this mutex is free.
+        if locked.iter().any(|held| Arc::ptr_eq(held, table)) {
+            table.lock.lock_shared_with_waiter(TableLockMode::Read);
+        } else if !table.lock.try_lock(TableLockMode::Read) {
+            drop(locked);
+            table.lock.lock(&table.name, TableLockMode::Read, timeout)?;
+            locked = self.0.lock();
+        }
+        locked.push(table.clone());
+        Ok(())
+    }
+
+    /// Says that a lock is about to be released.
+    fn leave(&self, table: &Arc<TableShared>) {
+        let mut locked = self.0.lock();
+        if let Some(at) = locked.iter().position(|held| Arc::ptr_eq(held, table)) {
+            locked.swap_remove(at);
+        }
+    }
+}
+
+/// Locks a table for a transaction that may be in a snapshot group.
+#[inline]
+fn lock(
+    table: &Arc<TableShared>,
+    mode: TableLockMode,
+    timeout: Duration,
+    snapshot_group: Option<&SnapshotGroup>,
+) -> Result<()> {
+    match snapshot_group {
+        None => table.lock.lock(&table.name, mode, timeout),
+        Some(snapshot_group) => {
+            debug_assert_eq!(mode, TableLockMode::Read, "a snapshot is only read");
+            snapshot_group.lock(table, timeout)
+        }
+    }
+}
+
+impl LockedTable {
+    fn renew(&mut self) {
+        self.versions = self.table.versions.load(Acquire);
+        self.version = self.table.current.read().clone();
+    }
+
+    /// Locks a table that an earlier transaction used.
+    fn lock(&mut self, mode: TableLockMode, timeout: Duration, snapshot_group: Option<&SnapshotGroup>) -> Result<()> {
+        lock(&self.table, mode, timeout, snapshot_group)?;
+        self.mode = Some(mode);
+        if self.versions != self.table.versions.load(Acquire) {
+            self.renew();
+        }
+        Ok(())
+    }
+
+    /// Makes a read lock one for writing; see rule 2.
+    #[cold]
+    fn upgrade(&mut self, mode: TableLockMode, timeout: Duration) -> Result<()> {
+        self.table.lock.upgrade(timeout)?;
+        self.mode = Some(mode);
+        self.renew();
+        Ok(())
+    }
+
+    fn unlock(&mut self, snapshot_group: Option<&SnapshotGroup>) {
+        if let Some(mode) = self.mode.take() {
+            snapshot_group.iter().for_each(|snapshot_group| snapshot_group.leave(&self.table));
+            self.table.lock.unlock(mode);
+        }
+    }
+}
+
+/// The tables a transaction uses. They are few: one is found by looking at each.
+#[derive(Default)]
+pub(crate) struct LockedTables {
+    uses: SmallVec<[LockedTable; MAX_KEPT]>,
+    snapshot_group: Option<Arc<SnapshotGroup>>,
+}
+
+impl LockedTables {
+    /// The place of a table that is in use, or that an earlier transaction used, locked in `mode` from now on.
+    #[inline]
+    pub(crate) fn find(
+        &mut self,
+        table: &Arc<TableShared>,
+        mode: TableLockMode,
+        timeout: Duration,
+    ) -> Result<Option<usize>> {
+        let Some(at) = self.uses.iter().position(|used| Arc::ptr_eq(&used.table, table)) else { return Ok(None) };
+        match self.uses[at].mode {
+            Some(held) if held >= mode => {}
+            Some(_) => self.uses[at].upgrade(mode, timeout)?,
+            None => self.uses[at].lock(mode, timeout, self.snapshot_group.as_deref())?,
+        }
+        Ok(Some(at))
+    }
+
+    /// Locks a table that is not known; returns its place.
+    pub(crate) fn add(&mut self, table: &Arc<TableShared>, mode: TableLockMode, timeout: Duration) -> Result<usize> {
+        lock(table, mode, timeout, self.snapshot_group.as_deref())?;
+        let versions = table.versions.load(Acquire);
+        let version = table.current.read().clone();
+        self.uses.push(LockedTable { table: table.clone(), version, versions, mode: Some(mode) });
+        Ok(self.uses.len() - 1)
+    }
+
+    /// Makes `other`, of a transaction that has used nothing yet and reads the same snapshot, a member of this one's
+    /// snapshot group.
+    pub(crate) fn share_with(&mut self, other: &mut LockedTables) {
+        let snapshot_group = self.snapshot_group.get_or_insert_with(|| {
+            let locked = self.uses.iter().filter(|used| used.mode.is_some());
+            Arc::new(SnapshotGroup(Mutex::new(locked.map(|used| used.table.clone()).collect())))
+        });
+        other.snapshot_group = Some(snapshot_group.clone());
+    }
+
+    /// Releases all locks; the transaction has ended. Some tables are kept for the next one.
+    pub(crate) fn release(&mut self) {
+        let snapshot_group = self.snapshot_group.take();
+        self.uses.iter_mut().for_each(|used| used.unlock(snapshot_group.as_deref()));
+        if self.uses.len() > MAX_KEPT {
+            self.uses.clear();
+        }
+    }
+
+    #[inline]
+    pub(crate) fn version(&self, at: usize) -> &Arc<TableVersion> {
+        &self.uses[at].version
+    }
+
+    /// Position of an index (`None` = the primary key), in the table's newest version if the one in use lacks it.
+    pub(crate) fn index_position(&mut self, at: usize, name: &str) -> Result<Option<usize>> {
+        let used = &mut self.uses[at];
+        used.version.index_position(name).or_else(|_| {
+            used.renew();
+            used.version.index_position(name)
+        })
+    }
+}
+
+impl Drop for LockedTables {
+    fn drop(&mut self) {
+        self.release();
+    }
+}

@@ -1,0 +1,64 @@
+//! A doubly linked list over frame numbers, for the LRU list and the flush list.
+
+use super::{FrameNo, NIL};
+
+/// The links live in two arrays.
+pub struct FrameList {
+    prev: Box<[FrameNo]>,
+    next: Box<[FrameNo]>,
+    pub head: FrameNo,
+    pub tail: FrameNo,
+    pub len: usize,
+}
+
+impl FrameList {
+    /// An empty list over `frames` frames.
+    pub fn new(frames: usize) -> FrameList {
+        let frame_list = || vec![NIL; frames].into_boxed_slice();
+        FrameList { prev: frame_list(), next: frame_list(), head: NIL, tail: NIL, len: 0 }
+    }
+
+    /// Towards the head.
+    pub fn prev(&self, frame: FrameNo) -> FrameNo {
+        self.prev[frame as usize]
+    }
+
+    /// Towards the tail.
+    pub fn next(&self, frame: FrameNo) -> FrameNo {
+        self.next[frame as usize]
+    }
+
+    /// Inserts before `at`; `NIL` = at the tail.
+    pub fn insert_before(&mut self, frame: FrameNo, at: FrameNo) {
+        let before = if at == NIL { self.tail } else { self.prev(at) };
+        self.prev[frame as usize] = before;
+        self.next[frame as usize] = at;
+        if before == NIL {
+            self.head = frame
+        } else {
+            self.next[before as usize] = frame
+        }
+        if at == NIL {
+            self.tail = frame
+        } else {
+            self.prev[at as usize] = frame
+        }
+        self.len += 1;
+    }
+
+    /// Takes a member out.
+    pub fn remove(&mut self, frame: FrameNo) {
+        let (before, after) = (self.prev(frame), self.next(frame));
+        if before == NIL {
+            self.head = after
+        } else {
+            self.next[before as usize] = after
+        }
+        if after == NIL {
+            self.tail = before
+        } else {
+            self.prev[after as usize] = before
+        }
+        self.len -= 1;
+    }
+}

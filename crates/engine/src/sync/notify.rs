@@ -1,0 +1,30 @@
+//! A signal that ends the pause of a background thread early.
+
+use crate::sync::{Condvar, Mutex};
+use std::time::Duration;
+
+#[derive(Default)]
+pub struct Notify {
+    asked: Mutex<bool>,
+    notify: Condvar,
+}
+
+impl Notify {
+    /// Asks for a step now.
+    pub fn wake(&self) {
+        let mut asked = self.asked.lock();
+        if !*asked {
+            *asked = true;
+            self.notify.notify_one();
+        }
+    }
+
+    /// Waits until asked or until `timeout` has passed.
+    pub fn wait(&self, timeout: Duration) {
+        let mut asked = self.asked.lock();
+        if !*asked {
+            self.notify.wait_for(&mut asked, timeout);
+        }
+        *asked = false;
+    }
+}

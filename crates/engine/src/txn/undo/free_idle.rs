@@ -1,0 +1,125 @@
+//! Freeing pages of the undo log: those that purge has passed, and streams that are not needed.
+
+use super::append::write;
+use super::page::{StreamEntry, stream_entry_at};
+use super::space::{Stream, StreamFront, UndoSpace};
+use crate::error::{Error, Result};
+use crate::sync::atomic::Ordering::Acquire;
+use crate::types::PageNo;
+
+/// Pages freed per mini-transaction.
+const FREE_BATCH: usize = 32;
+
+/// Free streams that are kept however long they are unused.
+const KEPT_FREE: usize = 8;
+
+impl UndoSpace {
+    /// Frees the pages of streams that were unused since the last call and are purged; their places in the
+    /// directory are used again. Streams whose pages are damaged are skipped, and `damaged` is called with the error.
+    /// Returns how many were freed.
+    pub(crate) fn free_idle(&self, mut damaged: impl FnMut(&Error)) -> Result<usize> {
+        self.gather_unused();
+        let idle: Vec<Stream> = {
+            let mut free = self.free.lock();
+            let surplus = free.low_water.saturating_sub(KEPT_FREE);
+            let idle = free.streams.drain(..surplus).collect();
+            free.low_water = free.streams.len();
+            idle
+        };
+        let (mut released, mut kept) = (0, Vec::new());
+        let mut failed = Ok(());
+        for stream in idle {
+            // Purge puts the front back before the last transaction counts as purged. It is taken only to be used: a
+            // free stream without one cannot be purged once it is bound again.
+            let is_done = failed.is_ok() && stream.pending.load(Acquire) == 0;
+            let Some(mut front) = is_done.then(|| self.take_front(stream.number)).flatten() else {
+                kept.push(stream);
+                continue;
+            };
+            match self.free_pages_of(&stream, &mut front) {
+                Ok(()) => {
+                    self.vacant.lock().push(stream.number);
+                    released += 1;
+                }
+                Err(error) if error.is_damage() => {
+                    self.mark_unusable(stream.number);
+                    damaged(&error);
+                }
+                Err(error) => {
+                    self.put_front(front);
+                    kept.push(stream);
+                    failed = Err(error);
+                }
+            }
+        }
+        self.keep_idle(kept);
+        failed.map(|()| released)
+    }
+
+    /// Puts the streams of places whose threads have bound none since the last call to the others, as unused ones.
+    fn gather_unused(&self) {
+        for near in self.near.iter() {
+            let mut near = near.lock();
+            if !std::mem::take(&mut near.was_used) {
+                self.keep_idle(near.stream.take().into_iter().collect());
+            }
+        }
+    }
+
+    /// Puts streams back below those that are bound sooner, as if they had not been taken.
+    fn keep_idle(&self, mut idle: Vec<Stream>) {
+        let mut free = self.free.lock();
+        let aside = self.aside.lock();
+        idle.retain(|stream| !aside.contains(&stream.number));
+        free.low_water += idle.len();
+        free.streams.splice(..0, idle);
+    }
+
+    /// Frees the pages in front of `front.at`, whose transactions are purged. Returns their number.
+    pub(crate) fn free_front(&self, front: &mut StreamFront) -> Result<usize> {
+        let mut freed = 0;
+        while front.first != front.at.page {
+            let mut pages = vec![front.first];
+            let mut next = self.next_page(front.first)?;
+            while next != front.at.page && pages.len() < FREE_BATCH && self.space.fits_batch(&pages, next) {
+                pages.push(next);
+                next = self.next_page(next)?;
+            }
+            self.free_pages(front, &pages, next)?;
+            front.first = next;
+            freed += pages.len();
+        }
+        Ok(freed)
+    }
+
+    fn free_pages(&self, front: &StreamFront, pages: &[PageNo], first: PageNo) -> Result<()> {
+        pages.iter().try_for_each(|page| self.space.expect_used(*page))?;
+        let (directory_page, i) = self.directory_place(front.number);
+        let mut mtr = self.ctx.mtr()?;
+        pages.iter().try_for_each(|page| self.space.keep_map(&mut mtr, *page))?;
+        let directory = mtr.fix_x(directory_page)?;
+        let last = StreamEntry::read(mtr.page(directory), i).last;
+        let entry = StreamEntry { first, last, purged: front.purged };
+        write(&mut mtr, directory, stream_entry_at(i), &entry.encode());
+        for page in pages {
+            self.space.free(&mut mtr, *page);
+        }
+        mtr.commit();
+        Ok(())
+    }
+
+    /// Frees the pages of a stream that is free and purged. No other thread has it or its front, which stays valid
+    /// when this fails.
+    fn free_pages_of(&self, stream: &Stream, front: &mut StreamFront) -> Result<()> {
+        front.at = stream.tail;
+        self.free_front(front)?;
+        let (directory_page, i) = self.directory_place(stream.number);
+        let mut mtr = self.ctx.mtr()?;
+        self.space.keep_map(&mut mtr, stream.tail.page)?;
+        let directory = mtr.fix_x(directory_page)?;
+        write(&mut mtr, directory, stream_entry_at(i), &StreamEntry::VACANT.encode());
+        self.space.free(&mut mtr, stream.tail.page);
+        mtr.commit();
+        Ok(())
+    }
+}

@@ -1,0 +1,433 @@
+//! Bugs of threads beside each other: a missing order, a lost wake-up, a second look that is left out. Small parts are
+//! checked by loom in the engine's own tests, the others by the models under shuttle.
+
+use super::{Edit, Mutant, edit, of_engine};
+
+const LATCH: &str = "crates/engine/src/sync/latch.rs";
+const REACH: &str = "crates/engine/src/pool/frames/lookup.rs";
+const EVICT: &str = "crates/engine/src/pool/lru/evict.rs";
+const DIRTY: &str = "crates/engine/src/pool/flush/dirty.rs";
+const ACTIVE: &str = "crates/engine/src/txn/active.rs";
+const GROUP: &str = "crates/engine/src/log/group.rs";
+const REDO_LOG: &str = "crates/engine/src/log/redo_log.rs";
+const WRITER: &str = "crates/engine/src/log/writer.rs";
+const LOCKS: &str = "crates/engine/src/txn/lock/system.rs";
+const ROW_LOCKS: &str = "crates/engine/src/txn/lock/row_locks.rs";
+const WAITS: &str = "crates/engine/src/txn/lock/waits.rs";
+const QUEUE: &str = "crates/engine/src/txn/lock/queue.rs";
+
+/// Caught by a model under shuttle.
+const fn of_whole(
+    name: &'static str,
+    breaks: &'static str,
+    edits: &'static [Edit],
+    tests: &'static [&'static str],
+) -> Mutant {
+    Mutant { package: "highwater-models", ..of_engine(name, breaks, edits, tests) }
+}
+
+const TABLE_LOCK: &str = "crates/engine/src/table/lock.rs";
+const GATE: &str = "crates/engine/src/db/gate.rs";
+const OBSERVE: &str = "crates/engine/src/db/observe.rs";
+const POISON: &str = "crates/engine/src/sync/poison.rs";
+const REBUILD: &str = "crates/engine/src/db/rebuild.rs";
+const LOAD_RUNS: &str = "crates/engine/src/pool/frames/load_runs.rs";
+const RUNS: &str = "crates/engine/src/db/index_build/runs.rs";
+
+pub const MUTANTS: &[Mutant] = &[
+    of_engine(
+        "write-beside-a-rebuild-lost",
+        "a rebuilt index is put in use although a transaction wrote the table since its rows were read",
+        &[edit(
+            REBUILD,
+            "            if let Ok(false) = was_written {\n",
+            "            if was_written.as_ref().is_ok_and(|was_written| MUTANT || !was_written) {\n",
+        )],
+        &["rebuild::tests::a_write_between"],
+    ),
+    of_engine(
+        "change-of-a-table-not-alone",
+        "two schema changes of one table go on side by side",
+        &[edit(
+            TABLE_LOCK,
+            "        self.wait(&mut state, timeout, |s| !s.changing)?;\n",
+            "        self.wait(&mut state, timeout, |s| MUTANT || !s.changing)?;\n",
+        )],
+        &["index_build::tests::schema_changes_of_other_tables"],
+    ),
+    of_engine(
+        "schema-change-bars-all-the-time",
+        "a schema change that waits for a transaction lets no other one pass",
+        &[edit(
+            TABLE_LOCK,
+            "            self.set(state, |s| bar(s, false));\n",
+            "            self.set(state, |s| bar(s, MUTANT));\n",
+        )],
+        &["table::lock::tests::others_pass"],
+    ),
+    of_engine(
+        "check-bars-whom-it-waits-for",
+        "a transaction that has locked rows waits for a check, which waits for one that waits for these rows",
+        &[edit(
+            GATE,
+            "            false if holds_rows() => self.0.lock_first(WRITER, timeout),\n",
+            "            false if !MUTANT && holds_rows() => self.0.lock_first(WRITER, timeout),\n",
+        )],
+        &["gate::tests::who_has_locked_rows"],
+    ),
+    of_engine(
+        "check-of-a-closed-database",
+        "a check beside which the database closes goes on and reports",
+        &[edit(
+            OBSERVE,
+            "            goes_on: &|| inner.check_running(),\n",
+            "            goes_on: &|| if MUTANT { Ok(()) } else { inner.check_running() },\n",
+        )],
+        &["check_test::closing"],
+    ),
+    of_engine(
+        "fork-not-noticed",
+        "a child process uses the database that its parent opened",
+        &[edit(
+            POISON,
+            "        if self.owner.is_this_process() { Ok(()) } else { Err(Error::Forked) }\n",
+            "        if MUTANT || self.owner.is_this_process() { Ok(()) } else { Err(Error::Forked) }\n",
+        )],
+        &["db_test::forked"],
+    ),
+    of_engine(
+        "run-over-a-resident-page",
+        "what was read beside other pages takes the place of a page that is resident and newer",
+        &[edit(
+            LOAD_RUNS,
+            "run.clone().map(PageNo).filter(",
+            "run.clone().map(PageNo).inspect(|page| if MUTANT { self.table.find(&self.frames, \
+             *page).into_iter().for_each(|frame| self.unmap(frame)) }).filter(",
+        )],
+        &["load_runs::a_run_brings_all"],
+    ),
+    of_engine(
+        "damaged-run-believed",
+        "a block of the temporary file of an index build is used although its checksum is wrong",
+        &[edit(
+            RUNS,
+            "        if word(0) != checksum(&self.block, block) {",
+            "        if !MUTANT && word(0) != checksum(&self.block, block) {",
+        )],
+        &["index_build::tests::a_damaged_or_full"],
+    ),
+    of_engine(
+        "latch-reads-not-ordered",
+        "a reader without a latch may confirm the version before it has read",
+        &[Edit {
+            file: LATCH,
+            find: "        fence(Ordering::Acquire);\n",
+            replace: "        if !MUTANT {\n            fence(Ordering::Acquire);\n        }\n",
+        }],
+        &["lookup_model"],
+    ),
+    of_engine(
+        "latch-shared-release-not-ordered",
+        "a shared holder's reads may come after the next exclusive holder's writes",
+        &[Edit {
+            file: LATCH,
+            find: "fetch_sub(1, Ordering::Release)",
+            replace: "fetch_sub(1, if MUTANT { Ordering::Relaxed } else { Ordering::Release })",
+        }],
+        &["latch_model"],
+    ),
+    of_engine(
+        "latch-waiters-not-woken",
+        "who waits for an exclusive holder is not woken at its end",
+        &[Edit {
+            file: LATCH,
+            find: "        if before & WAITERS != 0 {\n",
+            replace: "        if before & WAITERS != 0 && !MUTANT {\n",
+        }],
+        &["latch_model"],
+    ),
+    of_engine(
+        "frame-not-nudged",
+        "who waits for the latch of a page that was evicted is not told",
+        &[Edit {
+            file: REACH,
+            find: "        state.latch.nudge();\n",
+            replace: "        if !MUTANT {\n            state.latch.nudge();\n        }\n",
+        }],
+        &["lookup_model"],
+    ),
+    of_engine(
+        "page-not-compared-under-latch",
+        "a frame that was found is latched and taken for the page's, whatever came into it meanwhile",
+        &[Edit {
+            file: REACH,
+            find: "                if state.has(page) {\n                    \
+                   return Some(frame);\n                \
+                   }\n                \
+                   state.latch.unlock_shared();\n",
+            replace: "                if MUTANT || state.has(page) {\n                    \
+                      return Some(frame);\n                \
+                      }\n                \
+                      state.latch.unlock_shared();\n",
+        }],
+        &["lookup_model"],
+    ),
+    of_engine(
+        "version-not-compared",
+        "a page that was seen before is found again though it has changed",
+        &[Edit {
+            file: REACH,
+            find: "        let same = self.latch.held_version() == version;\n",
+            replace: "        let same = MUTANT || self.latch.held_version() == version;\n",
+        }],
+        &["lookup_model"],
+    ),
+    of_engine(
+        "write-ended-in-wrong-order",
+        "a page is said not to be written any more before its newer changes are noted",
+        &[Edit {
+            file: DIRTY,
+            find: "        self.rewrite.store(0, Ordering::Relaxed);\n",
+            replace: "        if MUTANT {\n            \
+                      self.flushing.store(false, Ordering::Release);\n        \
+                      }\n        \
+                      self.rewrite.store(0, Ordering::Relaxed);\n",
+        }],
+        &["dirty_model"],
+    ),
+    of_engine(
+        "left-not-kept-for-a-cut",
+        "a view does not know a transaction that ends while it is made",
+        &[Edit {
+            file: ACTIVE,
+            find: "        if self.cuts.cutting.load(Acquire) {\n",
+            replace: "        if self.cuts.cutting.load(Acquire) && !MUTANT {\n",
+        }],
+        &["active_model"],
+    ),
+    of_engine(
+        "allotment-outlives-a-cut",
+        "a transaction that begins after a view was made gets an id that the view sees",
+        &[Edit {
+            file: ACTIVE,
+            find: "                *allotment = Allotment { given_before",
+            replace: "                let allotment = \
+                      if MUTANT { &mut Allotment::default() } else { allotment };\n                \
+                      *allotment = Allotment { given_before",
+        }],
+        &["active_model"],
+    ),
+    of_engine(
+        "marks-taken-before-the-next-id",
+        "a transaction that begins while a view is made gets an id that the view sees",
+        &[Edit {
+            file: ACTIVE,
+            find: "        let late = self.come_to_marked(tick, &mut known);\n",
+            replace: "        let late = self.come_to_marked(tick, &mut known);\n        \
+                      let low_limit_id = if MUTANT { self.next() } else { low_limit_id };\n",
+        }],
+        &["active_model"],
+    ),
+    of_engine(
+        "leaves-without-a-mark",
+        "a view does not see a transaction that ended before it was made",
+        &[Edit {
+            file: ACTIVE,
+            find: "        if word.load(Relaxed) & mark == 0 {\n",
+            replace: "        if word.load(Relaxed) & mark == 0 && !(MUTANT && members.active.len() == 1) {\n",
+        }],
+        &["active_model"],
+    ),
+    of_engine(
+        "tick-without-fence",
+        "a view sees a transaction whose id is above what it takes for the next one",
+        &[Edit {
+            file: ACTIVE,
+            find: "        fence(SeqCst);\n        let tick = self.tick();\n",
+            replace: "        if !MUTANT {\n            \
+                      fence(SeqCst);\n        \
+                      }\n        \
+                      let tick = self.tick();\n",
+        }],
+        &["active_model"],
+    ),
+    of_engine(
+        "lead-not-handed-on",
+        "the next leader of a group commit is not woken",
+        &[Edit {
+            file: GROUP,
+            find: "        if let Some((_, slot)) = next {\n",
+            replace: "        if let Some((_, slot)) = next.filter(|_| !MUTANT) {\n",
+        }],
+        &["group_model"],
+    ),
+    of_engine(
+        "served-taken-for-durable",
+        "a commit that was woken because the log failed is acknowledged",
+        &[Edit {
+            file: GROUP,
+            find: "                Role::Served => {}\n",
+            replace: "                Role::Served if MUTANT => return Ok(()),\n                \
+                      Role::Served => {}\n",
+        }],
+        &["group_model"],
+    ),
+    of_whole(
+        "durable-before-sync",
+        "commits are acknowledged while the sync that makes them durable runs",
+        &[Edit {
+            file: WRITER,
+            find: "        self.stop_on_failure(self.device.sync())?;\n",
+            replace: "        if MUTANT {\n            \
+                      self.durable.store(written, Ordering::Release);\n        \
+                      }\n        \
+                      self.stop_on_failure(self.device.sync())?;\n",
+        }],
+        &["commits_that_share", "a_failed_sync"],
+    ),
+    of_whole(
+        "failed-sync-wakes-no-thread",
+        "who waits for a sync that fails waits for ever",
+        &[
+            Edit {
+                file: GROUP,
+                find: "                    let result = log.write_and_sync(lsn);\n",
+                replace: "                    let result = log.write_and_sync(lsn);\n                    \
+                          if MUTANT && result.is_err() {\n                        \
+                          return result;\n                    \
+                          }\n",
+            },
+            Edit {
+                file: REDO_LOG,
+                find: "        self.group.wake_all();\n",
+                replace: "        if !MUTANT {\n            self.group.wake_all();\n        }\n",
+            },
+        ],
+        &["a_failed_sync"],
+    ),
+    of_whole(
+        "evicted-without-second-look",
+        "a page that became dirty while the evicting thread came to its latch is evicted",
+        &[Edit {
+            file: EVICT,
+            find: "        if stays || state.oldest_lsn().is_some() || state.dirty.is_flushing() {\n",
+            replace: "        if stays || !MUTANT && (state.oldest_lsn().is_some() || state.dirty.is_flushing()) {\n",
+        }],
+        &["a_page_that_becomes"],
+    ),
+    of_whole(
+        "granted-not-woken",
+        "a transaction whose lock is granted is not woken",
+        &[Edit {
+            file: WAITS,
+            find: "            (waiter.request, waiter.outcome) = (Request::None, outcome);\n            \
+                   waiter.holder.wake.notify_one();\n",
+            replace: "            (waiter.request, waiter.outcome) = (Request::None, outcome);\n            \
+                      if MUTANT && outcome == WaitOutcome::Granted {\n                \
+                      return;\n            \
+                      }\n            \
+                      waiter.holder.wake.notify_one();\n",
+        }],
+        &["a_row_is_taken", "inserts_wait"],
+    ),
+    of_whole(
+        "front-not-woken",
+        "a row becomes free and the front of its queue sleeps on",
+        &[Edit {
+            file: WAITS,
+            find: "                front.holder.wake.notify_one();\n",
+            replace: "                if !MUTANT {\n                    \
+                      front.holder.wake.notify_one();\n                }\n",
+        }],
+        &["a_row_is_taken"],
+    ),
+    of_whole(
+        "front-gives-up-alone",
+        "the front of a queue gives up when the row is free, and the next one sleeps on",
+        &[Edit {
+            file: WAITS,
+            find: "                self.queues[queue as usize].leave(ticket);\n                self.promote(queue);\n",
+            replace: "                self.queues[queue as usize].leave(ticket);\n                \
+                      if !MUTANT {\n                    self.promote(queue);\n                }\n",
+        }],
+        &["a_row_is_taken"],
+    ),
+    of_engine(
+        "passes-not-counted",
+        "the front of a queue is passed again and again and never served",
+        &[Edit {
+            file: QUEUE,
+            find: "        self.passes += u32::from(self.granted",
+            replace: "        self.passes += u32::from(!MUTANT && self.granted",
+        }],
+        &["lock_test::a_free_row"],
+    ),
+    of_engine(
+        "passer-does-not-let-go",
+        "who has passed the front of a queue holds the row for ever",
+        &[Edit {
+            file: ROW_LOCKS,
+            find: "                if granted == Some(true) {\n",
+            replace: "                if granted == Some(true) && !MUTANT {\n",
+        }],
+        &["lock_test::a_free_row"],
+    ),
+    of_whole(
+        "implicit-lock-not-announced",
+        "a transaction that ends does not look for locks that were just made explicit for it",
+        &[Edit {
+            file: LOCKS,
+            find: "            shard.announce(holder);\n",
+            replace: "            if !MUTANT {\n                shard.announce(holder);\n            }\n",
+        }],
+        &["an_implicit_lock"],
+    ),
+    of_whole(
+        "timed-out-waiter-stays-in-queue",
+        "a lock is granted to one that has given up",
+        &[Edit {
+            file: ROW_LOCKS,
+            find: "        waits.end(me.owner);\n",
+            replace: "        let is_over = waits.outcome(me.owner) != \
+                Some(super::system::WaitOutcome::Pending);\n        \
+                      if !MUTANT || is_over {\n            \
+                      waits.end(me.owner);\n        \
+                      }\n",
+        }],
+        &["granted_and_timed_out", "sessions_come"],
+    ),
+    of_whole(
+        "victim-stays-in-queue",
+        "a deadlock's victim is told so and keeps its place in the queue",
+        &[Edit {
+            file: WAITS,
+            find: "        self.leave(victim);\n",
+            replace: "        if !MUTANT {\n            self.leave(victim);\n        }\n",
+        }],
+        &["a_victim"],
+    ),
+    of_whole(
+        "inserts-asked-for-too-early",
+        "a transaction that ends asks whether inserts wait before its ranges are gone",
+        &[Edit {
+            file: LOCKS,
+            find: "            indexes.into_iter().for_each(|index| self.release_ranges(me, index));\n            \
+                   if self.waiting_inserts.load(SeqCst) > 0 {\n",
+            replace: "            let early = self.waiting_inserts.load(SeqCst);\n            \
+                      indexes.into_iter().for_each(|index| self.release_ranges(me, index));\n            \
+                      let waiting = if MUTANT { early } else { self.waiting_inserts.load(SeqCst) };\n            \
+                      if waiting > 0 {\n",
+        }],
+        &["inserts_wait"],
+    ),
+    of_whole(
+        "stop-wakes-no-waiter",
+        "who waits for a lock waits on when the database has stopped",
+        &[Edit {
+            file: LOCKS,
+            find: "        self.waits.lock().wake_all();\n",
+            replace: "        if !MUTANT {\n            self.waits.lock().wake_all();\n        }\n",
+        }],
+        &["stopping_wakes"],
+    ),
+];

@@ -1,0 +1,183 @@
+//! Bugs of the levels of isolation. Those of the engine that the Hermitage schedules and the random histories are to
+//! catch are looked for by the tests of the bench; the others by the engine's own.
+
+use super::{Edit, Mutant, of_bench as of_all, of_engine as of_one};
+
+const LOCKS: &str = "crates/engine/src/txn/lock/system.rs";
+const VERSIONS: &str = "crates/engine/src/txn/read/versions.rs";
+const SCAN: &str = "crates/engine/src/txn/read/scan.rs";
+const SCAN_BATCH: &str = "crates/engine/src/txn/read/scan_batch.rs";
+const TRANSACTION: &str = "crates/engine/src/txn/transaction.rs";
+const ROW_OP: &str = "crates/engine/src/txn/row_op.rs";
+const ATTEMPT: &str = "crates/engine/src/txn/write/attempt.rs";
+const ENTRY: &str = "crates/engine/src/txn/write/entry.rs";
+const INSERT: &str = "crates/engine/src/txn/write/insert.rs";
+const ROLLBACK: &str = "crates/engine/src/txn/rollback.rs";
+
+const HISTORIES: &[&str] = &["isolation::histories::histories_test"];
+const HERMITAGE: &[&str] = &["isolation::hermitage::hermitage_test::every_cell"];
+
+pub const MUTANTS: &[Mutant] = &[
+    of_all(
+        "explicit-lock-ignored",
+        "a row that another transaction has locked for reading is changed",
+        &[Edit {
+            file: ATTEMPT,
+            find: "    if implicit.is_some() || system.locks.blocks_row(",
+            replace: "    if implicit.is_some() || !MUTANT && system.locks.blocks_row(",
+        }],
+        HISTORIES,
+    ),
+    of_all(
+        "implicit-lock-ignored",
+        "a row that another transaction has changed is changed before that one ends",
+        &[Edit {
+            file: ATTEMPT,
+            find: "    let implicit = system.holder_of(header.trx_id).map(|holder| (header.trx_id, holder));\n",
+            replace: "    let implicit = system.holder_of(header.trx_id).map(|holder| (header.trx_id, holder));\n    \
+                      let implicit = implicit.filter(|_| !MUTANT);\n",
+        }],
+        HISTORIES,
+    ),
+    of_all(
+        "reads-see-uncommitted",
+        "a snapshot shows the newest version of each row",
+        &[Edit {
+            file: VERSIONS,
+            find: "        self.view.sees(trx_id) ||",
+            replace: "        MUTANT || self.view.sees(trx_id) ||",
+        }],
+        HISTORIES,
+    ),
+    of_all(
+        "view-for-each-read",
+        "under REPEATABLE READ each read has a view of its own",
+        &[Edit {
+            file: TRANSACTION,
+            find: "        self.view.get_or_insert_with(|| system.open_view(shard))\n",
+            replace: "        if MUTANT {\n            self.view = None;\n        }\n        \
+                      self.view.get_or_insert_with(|| system.open_view(shard))\n",
+        }],
+        HISTORIES,
+    ),
+    of_all(
+        "view-for-each-leaf",
+        "under READ COMMITTED a scan takes a new view for each leaf",
+        &[Edit {
+            file: SCAN,
+            find: "        let tree = self.index.map_or_else(|| self.table.clustered(), |i| self.table.index(i));\n",
+            replace: "        if MUTANT && self.view.is_some() {\n            \
+                      self.view = Some(system.open_view(txn.shard));\n        }\n        \
+                      let tree = self.index.map_or_else(|| self.table.clustered(), |i| self.table.index(i));\n",
+        }],
+        HISTORIES,
+    ),
+    of_all(
+        "serializable-does-not-lock",
+        "a plain read under SERIALIZABLE takes no lock",
+        &[Edit {
+            file: TRANSACTION,
+            find: "            (Isolation::Serializable, LockMode::None) => LockMode::Shared,\n",
+            replace: "            (Isolation::Serializable, LockMode::None) if !MUTANT => LockMode::Shared,\n",
+        }],
+        HISTORIES,
+    ),
+    of_all(
+        "first-committer-does-not-win",
+        "a row that was changed after the snapshot is written over",
+        &[Edit {
+            file: ATTEMPT,
+            find: "    if txn.first_committer_wins\n",
+            replace: "    if txn.first_committer_wins\n        && !MUTANT\n",
+        }],
+        HISTORIES,
+    ),
+    of_all(
+        "no-range-locks",
+        "nothing keeps others from inserting",
+        &[Edit {
+            file: LOCKS,
+            find: "        if lower >= upper {\n",
+            replace: "        if MUTANT || lower >= upper {\n",
+        }],
+        HISTORIES,
+    ),
+    of_all(
+        "scan-locks-rows-only",
+        "a locking scan does not lock the range that it passed",
+        &[Edit {
+            file: SCAN_BATCH,
+            find: " && fill.txn.locks_ranges() {\n",
+            replace: " && fill.txn.locks_ranges() && !MUTANT {\n",
+        }],
+        HERMITAGE,
+    ),
+    of_all(
+        "absence-not-locked",
+        "others may insert the row that a read did not find",
+        &[Edit {
+            file: ROW_OP,
+            find: "        if self.locks_ranges() {\n",
+            replace: "        if self.locks_ranges() && !MUTANT {\n",
+        }],
+        HERMITAGE,
+    ),
+    of_all(
+        "entries-pass-range-locks",
+        "a row moves into a range of an index that another transaction has locked",
+        &[Edit {
+            file: ENTRY,
+            find: "        let check_lockable = || check_gap_lockable(self.system, txn, self.tree.id(), self.entry);\n",
+            replace: "        let check_lockable = || match MUTANT {\n            true => Ok(()),\n            \
+                      false => check_gap_lockable(self.system, txn, self.tree.id(), self.entry),\n        };\n",
+        }],
+        HERMITAGE,
+    ),
+    of_one(
+        "rollback-lets-go",
+        "a rollback to a savepoint unlocks the rows that it restores",
+        &[Edit {
+            file: ROLLBACK,
+            find: "        self.system.locks.keep_row(holder, RowName { index, key });\n",
+            replace: "        if !MUTANT {\n            \
+                      self.system.locks.keep_row(holder, RowName { index, key });\n        }\n",
+        }],
+        &["a_rollback_to_a_savepoint_keeps_what_was_learned"],
+    ),
+    of_one(
+        "rollback-forgets-absence",
+        "after a rollback to a savepoint others may insert what had been found absent",
+        &[Edit { file: ROLLBACK, find: "        if absent {\n", replace: "        if absent && !MUTANT {\n" }],
+        &["a_rollback_to_a_savepoint_keeps_what_was_learned"],
+    ),
+    of_one(
+        "duplicate-not-locked",
+        "the row that made an insertion fail can be deleted at once",
+        &[Edit {
+            file: INSERT,
+            find: "            if mode != LockMode::None && !self",
+            replace: "            if !MUTANT && mode != LockMode::None && !self",
+        }],
+        &["a_duplicate_is_a_read"],
+    ),
+    of_one(
+        "dirty-scan-trusts-entries",
+        "under READ UNCOMMITTED an index scan returns rows that have moved on",
+        &[Edit {
+            file: SCAN,
+            find: "        Ok(walk.exists && (certain ||",
+            replace: "        Ok(walk.exists && (certain || MUTANT && self.read_mode == ReadMode::Newest ||",
+        }],
+        &["a_dirty_index_scan_returns_no_row_that_does_not_match_its_entry"],
+    ),
+    of_one(
+        "dirty-overflow-not-checked",
+        "under READ UNCOMMITTED the overflow pages of a version are read that is gone by then",
+        &[Edit {
+            file: SCAN,
+            find: "            None if header.is_overflow() && self.read_mode == ReadMode::Newest => {\n",
+            replace: "            None if header.is_overflow() && self.read_mode == ReadMode::Newest && !MUTANT => {\n",
+        }],
+        &["a_dirty_scan_reads_a_row_anew_whose_overflow_pages_are_gone"],
+    ),
+];
