@@ -3,7 +3,7 @@
 use highwater_bench::corruption::{DECLARED, Whole, costs_what_is_declared, table};
 
 /// Pages of a kind that are tried.
-const TRIED: usize = 6;
+const TRIED: usize = 3;
 
 #[test]
 fn a_damaged_page_of_every_owner_and_type_costs_what_is_declared() {

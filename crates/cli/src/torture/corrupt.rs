@@ -118,10 +118,11 @@ fn beside(count: u64, seed: u64, lines: Lines) -> Result<(), Failure> {
     drop(progress);
     lived.failures.iter().take(SHOWN).for_each(|failure| lines.write(&format!("not as it must be: {failure}")));
     lines.write(&format!(
-        "{} lives: {} commits, {} calls refused for damage, {} databases not opened as declared, {} not as they must \
-         be",
+        "{} lives: {} commits, the damage met in {}, {} calls refused, {} databases not opened as declared, {} not as \
+         they must be",
         lived.lives,
         lived.commits,
+        lived.met,
         lived.refused,
         lived.unopened,
         lived.failures.len()

@@ -46,11 +46,12 @@ impl Known {
 /// Writes until told to stop.
 ///
 /// # Errors
-/// What a call said that is neither damage nor a conflict with the other writers.
+/// What a call said that is neither damage nor a conflict with the other writers. Where the device loses writes, a row
+/// that was deleted may be there again.
 pub(super) fn write(
     db: &Database,
     writer: u64,
-    seed: u64,
+    (seed, loses_writes): (u64, bool),
     stop: &AtomicBool,
     mut known: Known,
 ) -> Result<Known, String> {
@@ -74,7 +75,8 @@ pub(super) fn write(
             }
             Err(Refused { error, is_rolled_back }) => {
                 let is_gone = matches!(error, Error::NoSuchTable { .. } | Error::TableDropped { .. });
-                if !is_gone && !error.is_retryable() && !is_damage(&error) {
+                let is_back = loses_writes && matches!(error, Error::DuplicateKey { .. });
+                if !is_gone && !is_back && !error.is_retryable() && !is_damage(&error) {
                     return Err(format!("a writer: {error}"));
                 }
                 known.refused += u64::from(is_damage(&error));

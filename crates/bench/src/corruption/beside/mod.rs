@@ -59,6 +59,8 @@ pub struct Lives {
     pub commits: u64,
     /// Calls that were refused for damage.
     pub refused: u64,
+    /// Lives in which the damage was met: a call was refused, a read failed, or the database did not open.
+    pub met: u64,
     /// Databases that did not open, as declared.
     pub unopened: u64,
     /// What must not be, with the seed of the life.
@@ -85,6 +87,7 @@ pub fn lives(wholes: &[Arc<Whole>], seeds: Range<u64>, mut on_progress: impl FnM
         all.commits += ended.commits;
         all.refused += ended.refused;
         all.unopened += ended.unopened;
+        all.met += u64::from(ended.refused + ended.unopened + ended.met > 0);
         all.failures.extend(ended.failures);
         on_progress(all.lives);
     }
@@ -181,11 +184,11 @@ fn live(whole: &Whole, mut plan: Plan) -> Result<Lives> {
     let (stop, mut known) = (AtomicBool::new(false), Known::default());
     let first = Known { models: whole.models.clone(), ..Known::default() };
     let (parts, hurt, acted) = std::thread::scope(|scope| {
-        let seed = plan.random.u64(..);
+        let (seed, loses_writes) = (plan.random.u64(..), plan.harm == Harm::LostWrite);
         let writers: Vec<_> = (0..WRITERS)
             .map(|writer| {
                 let (db, stop, part) = (&db, &stop, first.part(writer));
-                scope.spawn(move || load::write(db, writer, seed, stop, part))
+                scope.spawn(move || load::write(db, writer, (seed, loses_writes), stop, part))
             })
             .collect();
         std::thread::sleep(LOAD);
@@ -206,7 +209,9 @@ fn live(whole: &Whole, mut plan: Plan) -> Result<Lives> {
         }
     }
     (lives.lives, lives.commits, lives.refused) = (1, known.commits, known.refused);
-    let Some(hurt) = hurt? else { return Ok(lives) };
+    // What a writer that failed has committed is not known.
+    let is_known = lives.failures.is_empty();
+    let Some(hurt) = hurt?.filter(|_| is_known) else { return Ok(lives) };
     lives.failures.extend(acted.flatten());
     let ended = Ended { whole, storage: &storage, memory: &memory, hurt, known: &known, before };
     plan.act.finish(db, ended, &mut plan.random, &mut lives);
