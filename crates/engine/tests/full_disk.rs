@@ -232,7 +232,7 @@ fn rows_are_deleted_beside_a_snapshot_after_updates_were_refused() {
         }
     }
     delete(&database, &table, 0..1000);
-    assert_eq!(snapshot.scan(&table).count().unwrap() as u64, rows);
+    assert_eq!(snapshot.scan(&table).count().unwrap(), rows);
     drop(snapshot);
     assert_eq!(count(&database, &table), rows - 1000);
     check(&database, "memory");

@@ -221,7 +221,7 @@ fn backup_chain(n: usize) -> Result<Duration> {
             chain.push(backup);
         }
         let options = RestoreOptions { database: options(), ..RestoreOptions::default() };
-        Database::restore(&chain, &folder.0.join("restored"), &options, &mut |_| Continue(()))?;
+        Database::restore(&chain, folder.0.join("restored"), &options, &mut |_| Continue(()))?;
         Ok(())
     })
 }

@@ -120,7 +120,7 @@ fn stopping_wakes_waiters() {
         let lock = lock.clone();
         std::thread::spawn(move || run(&lock))
     };
-    let remover = waits(|lock| exclusive(&lock, LONG).map(drop));
+    let remover = waits(|lock| exclusive(lock, LONG).map(drop));
     while !lock.state.lock().exclusive {
         std::thread::yield_now();
     }

@@ -37,8 +37,8 @@ impl Pool {
         let bytes = unsafe { self.frames.bytes_mut(frame) };
         let read = self.store.read(page, bytes);
         let content = self.take_in(page, frame, read);
-        // SAFETY: as above; no other thread has used the frame since.
         if let Err(error) = &content
+            // SAFETY: as above; no other thread has used the frame since.
             && lose(error, unsafe { self.frames.bytes_mut(frame) })
         {
             if let Err(failed) = self.write_lost(page, frame) {

@@ -12,7 +12,7 @@ fn updated(n: usize) -> Row {
 }
 
 fn a(n: usize) -> String {
-    if n % 3 == 0 { format!("again{}", n % 7) } else { format!("a{n}") }
+    if n.is_multiple_of(3) { format!("again{}", n % 7) } else { format!("a{n}") }
 }
 
 fn commit(db: &Db, change: impl FnOnce(&mut Session)) {
@@ -200,7 +200,7 @@ fn a_search_for_duplicates_begins_behind_the_dead_entries() {
         let tree = db.table.index(1);
         String::from_utf8(db.system.unique.lock(tree, b"name\0").start(tree, b"name\0").to_vec()).unwrap()
     };
-    assert!(begins_at() > "name\0k200".to_string(), "{}", begins_at());
+    assert!(begins_at().as_str() > "name\0k200", "{}", begins_at());
     db.fill(&[("a", row("a", "name", ""))]);
     assert_eq!(begins_at(), "name\0a");
     assert!(is_duplicate(db.begin().insert("z", &row("a", "name", ""))));
@@ -212,7 +212,7 @@ fn a_search_for_duplicates_begins_behind_the_dead_entries() {
     let savepoint = session.savepoint();
     session.update("b", &row("a", "other", "")).unwrap();
     session.rollback_to(savepoint).unwrap();
-    assert!(begins_at() <= "name\0b".to_string(), "{}", begins_at());
+    assert!(begins_at().as_str() <= "name\0b", "{}", begins_at());
     session.commit();
     assert!(is_duplicate(db.begin().insert("z", &row("a", "name", ""))));
     old.commit();
