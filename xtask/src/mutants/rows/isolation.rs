@@ -14,6 +14,9 @@ const ENTRY: &str = "crates/engine/src/txn/write/entry.rs";
 const INSERT: &str = "crates/engine/src/txn/write/insert.rs";
 const ROLLBACK: &str = "crates/engine/src/txn/rollback.rs";
 
+const CURSORS: &str = "crates/engine/src/db/scan.rs";
+
+const SIMULATION: &[&str] = &["simulation::tests::every_answer"];
 const HISTORIES: &[&str] = &["isolation::histories::histories_test"];
 const HERMITAGE: &[&str] = &["isolation::hermitage::hermitage_test::every_cell"];
 
@@ -179,5 +182,35 @@ pub const MUTANTS: &[Mutant] = &[
             replace: "            None if header.is_overflow() && self.read_mode == ReadMode::Newest && !MUTANT => {\n",
         }],
         &["a_dirty_scan_reads_a_row_anew_whose_overflow_pages_are_gone"],
+    ),
+    of_all(
+        "keys-without-rows",
+        "a scan of keys trusts every entry of an index, whoever made it",
+        &[Edit {
+            file: SCAN,
+            find: "        if self.keys_only && certain {",
+            replace: "        if self.keys_only && (certain || MUTANT) {",
+        }],
+        SIMULATION,
+    ),
+    of_all(
+        "same-snapshot-later",
+        "another reader of a snapshot has a view of its own",
+        &[Edit {
+            file: TRANSACTION,
+            find: "        self.view = Some(other.open_view(system).clone());",
+            replace: "        self.view = (!MUTANT).then(|| other.open_view(system).clone());",
+        }],
+        SIMULATION,
+    ),
+    of_all(
+        "exclusive-bound-included",
+        "a scan that begins behind a key begins with it",
+        &[Edit {
+            file: CURSORS,
+            find: "                    let is_behind = matches!(self.from, Edge::Exclusive(_));",
+            replace: "                    let is_behind = !MUTANT && matches!(self.from, Edge::Exclusive(_));",
+        }],
+        SIMULATION,
     ),
 ];
