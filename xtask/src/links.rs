@@ -20,16 +20,24 @@ const ENGINE: &str = "crates/engine/src";
 /// # Errors
 /// A folder or document that cannot be read.
 pub fn check(root: &Path) -> io::Result<Vec<String>> {
-    let mut documents = Vec::new();
-    collect(root, &mut documents)?;
-    documents.sort();
     let mut findings = Vec::new();
-    for document in documents {
-        let text = std::fs::read_to_string(&document)?;
-        let path = document.strip_prefix(root).unwrap_or(&document).to_string_lossy().into_owned();
+    for path in documents(root)? {
+        let text = std::fs::read_to_string(root.join(&path))?;
         findings.extend(check_document(root, &path, &text));
     }
     Ok(findings)
+}
+
+/// The documents under `root`, in order.
+///
+/// # Errors
+/// A folder that cannot be read.
+pub fn documents(root: &Path) -> io::Result<Vec<String>> {
+    let mut found = Vec::new();
+    collect(root, &mut found)?;
+    found.sort();
+    let name = |file: PathBuf| file.strip_prefix(root).unwrap_or(&file).to_string_lossy().into_owned();
+    Ok(found.into_iter().map(name).collect())
 }
 
 fn collect(folder: &Path, documents: &mut Vec<PathBuf>) -> io::Result<()> {

@@ -22,6 +22,7 @@ mod source;
 mod steps;
 mod tidy;
 mod tools;
+mod words;
 
 use std::path::Path;
 use std::process::ExitCode;

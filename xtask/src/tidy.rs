@@ -9,8 +9,10 @@
 //! | the crates' dependencies point down | `crates.rs` |
 //! | the patterns of mutants fit the source | `mutants/` |
 //! | links and paths in the documents lead somewhere | `links.rs` |
+//! | no words of the house where the field has one | `words.rs`, `words.txt` |
 
 use crate::source::is_test_file;
+use crate::words::Words;
 use crate::{crates, layers, links, look, mutants, primitives, rooms};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -46,6 +48,18 @@ fn check_tree(root: &Path) -> io::Result<Vec<String>> {
         findings.extend(crates::check(path, &std::fs::read_to_string(root.join(path))?));
     }
     findings.extend(links::check(root)?);
+    findings.extend(check_words(root, &paths)?);
+    Ok(findings)
+}
+
+/// Words in the sources and documents.
+fn check_words(root: &Path, paths: &[String]) -> io::Result<Vec<String>> {
+    let words = Words::read();
+    let sources = paths.iter().filter(|path| path.ends_with(".rs") && *path != "xtask/src/words.rs").cloned();
+    let mut findings = Vec::new();
+    for path in sources.chain(links::documents(root)?) {
+        findings.extend(words.check(&path, &std::fs::read_to_string(root.join(&path))?));
+    }
     Ok(findings)
 }
 

@@ -185,7 +185,7 @@ pub const MUTANTS: &[Mutant] = &[
     ),
     of_all(
         "keys-without-rows",
-        "a scan of keys trusts every entry of an index, whoever made it",
+        "a scan of keys trusts every entry of an index, also those of other transactions",
         &[Edit {
             file: SCAN,
             find: "        if self.keys_only && certain {",
