@@ -99,10 +99,14 @@ impl BackupManifest {
     pub fn read(dir: &Path) -> Result<BackupManifest> {
         let path = dir.join(MANIFEST);
         let text = std::fs::read(&path).map_err(|error| match error.kind() {
-            ErrorKind::NotFound | ErrorKind::NotADirectory => Error::Incompatible(format!(
-                "{} is no complete backup: it has no {MANIFEST}, which is written last",
-                dir.display()
-            )),
+            ErrorKind::NotFound | ErrorKind::NotADirectory => {
+                let what = match std::fs::metadata(dir) {
+                    Ok(found) if found.is_dir() => format!("it has no {MANIFEST}, which is written last"),
+                    Ok(_) => "it is not a folder".to_string(),
+                    Err(_) => "there is no such folder".to_string(),
+                };
+                Error::Incompatible(format!("{} is no complete backup: {what}", dir.display()))
+            }
             _ => super::files::failed("read", &path, error),
         })?;
         let damaged = |what: &str| Error::Corrupt(format!("{} is damaged: {what}", path.display()));

@@ -210,8 +210,9 @@ fn a_wrong_link_is_refused_by_name() {
     refusal(restore(&["a", "c"]), &["c adds to backup", "a before it is backup"]);
     refusal(restore(&["full", "b"]), &["b adds to backup", "full before it"]);
     refusal(restore(&["a", "b", "full"]), &["full is a full backup; it cannot follow"]);
-    refusal(restore(&["a", "nothing"]), &["nothing is no complete backup", "backup.json"]);
-    refusal(restore(&["a", "db"]), &["db is no complete backup"]);
+    refusal(restore(&["a", "nothing"]), &["nothing is no complete backup", "there is no such folder"]);
+    refusal(restore(&["a", "db/data"]), &["data is no complete backup", "it is not a folder"]);
+    refusal(restore(&["a", "db"]), &["db is no complete backup", "backup.json"]);
     assert!(!path("copy").exists(), "nothing was written");
     std::fs::create_dir(path("copy")).unwrap();
     std::fs::write(path("copy/mine"), "text").unwrap();
