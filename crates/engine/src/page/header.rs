@@ -60,7 +60,7 @@ pub enum PageType {
     UndoDirectory = 6,
     /// Part of a row too large for its leaf.
     Overflow = 7,
-    /// Overwritten since it could not be read: see [`super::lost`].
+    /// Overwritten since it could not be read: see `page/lost.rs`.
     Lost = 8,
 }
 
