@@ -82,7 +82,7 @@ fn main() -> ExitCode {
                 ExitCode::from(2)
             }
         },
-        ["planted", "--part", part] => report(mutants::run_part(&root, part)),
+        ["mutants", "--part", part] => report(mutants::run_part(&root, part)),
         ["mutants", ref names @ ..] => report(mutants::run(&root, names)),
         _ => {
             eprintln!("{USAGE}");

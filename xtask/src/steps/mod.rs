@@ -86,16 +86,16 @@ fn tests_of_tests(run: &Run<'_>) -> Result<(), Failure> {
         run.finish(Command::new(program).args(arguments))
     };
     match run.extent.part("tests of the tests", MAX_PARTS) {
-        Some(0) => itself(&["cores", COUNTED[0], COUNTED[1]]),
+        Some(0) => itself(&["cache-lines", COUNTED[0], COUNTED[1]]),
         Some(1) => itself(&["fuzz", "--seconds", &seconds, "--seed", &seed]),
         Some(_) => {
-            let part = run.extent.part("planted", MAX_PARTS).unwrap_or(0);
-            itself(&["planted", "--part", &format!("{part}/{MAX_PARTS}")])
+            let part = run.extent.part("mutants", MAX_PARTS).unwrap_or(0);
+            itself(&["mutants", "--part", &format!("{part}/{MAX_PARTS}")])
         }
         None => {
-            itself(&["cores"])?;
+            itself(&["cache-lines"])?;
             itself(&["fuzz", "--seconds", &seconds, "--seed", &seed])?;
-            itself(&["planted"])
+            itself(&["mutants"])
         }
     }
 }
