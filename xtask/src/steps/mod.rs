@@ -77,8 +77,8 @@ fn run(root: &Path, extent: Extent) -> Result<(), Failure> {
     lane::run(root, &target, &scratch, extent, &[("static", STATIC), ("dynamic", DYNAMIC)])
 }
 
-/// Do the tests notice a bug, and do inputs that no test has break something? In a slice one of the three, since each
-/// builds the engine in a way of its own.
+/// Do the tests notice a bug, do inputs that no test has break something, do threads meet in an order that does? In a
+/// slice one of the four steps, since each builds the engine in a way of its own.
 fn tests_of_tests(run: &Run<'_>) -> Result<(), Failure> {
     let (seconds, seed) = (run.extent.choose(5, 60), run.extent.seed("fuzzing"));
     let itself = |arguments: &[&str]| {
@@ -88,11 +88,13 @@ fn tests_of_tests(run: &Run<'_>) -> Result<(), Failure> {
     match run.extent.part("tests of the tests", MAX_PARTS) {
         Some(0) => itself(&["cache-lines", COUNTED[0], COUNTED[1]]),
         Some(1) => itself(&["fuzz", "--seconds", &seconds, "--seed", &seed]),
-        Some(_) => {
+        Some(2) => {
             let part = run.extent.part("mutants", MAX_PARTS).unwrap_or(0);
             itself(&["mutants", "--part", &format!("{part}/{MAX_PARTS}")])
         }
+        Some(_) => run.cargo(&["test", "--package", checks::MODELS]),
         None => {
+            run.cargo(&["test", "--package", checks::MODELS])?;
             itself(&["cache-lines"])?;
             itself(&["fuzz", "--seconds", &seconds, "--seed", &seed])?;
             itself(&["mutants"])
