@@ -181,7 +181,7 @@ fn damage_leaves(db: &Database, storage: &StorageSet) {
     let mut leaves = 0;
     for page_no in (0..db.space().page_count()).map(PageNo) {
         store.read(page_no, &mut page).unwrap();
-        if header::page_type(&page).unwrap() == PageType::Leaf && header::owner(&page) == index.0 {
+        if matches!(header::page_type(&page), Ok(PageType::Leaf)) && header::owner(&page) == index.0 {
             let at = store.place(page_no).unwrap().unwrap().offset as usize + 200;
             let mask = if leaves % 3 == 0 { 0x55 } else { 0 };
             storage.memory_devices().unwrap()[0].damage(|bytes| bytes[at] ^= mask);

@@ -53,7 +53,7 @@ fn all(storage: &StorageSet) -> [Vec<Vec<Value>>; 3] {
 fn a_damaged_page_of_the_operation_tree_costs_indexes_that_a_repair_makes_again() {
     let (storage, rows) = closed_with_waiting(21);
     let (expected, pages) = (all(&storage), pages_of_tree(&storage));
-    assert!(pages.len() > 5, "{pages:?}");
+    assert!(pages.len() > 3, "{pages:?}");
     let mut costs = [0; 3];
     for page in pages {
         let (note, storage) = (format!("page {page}"), damaged(&storage, page));
