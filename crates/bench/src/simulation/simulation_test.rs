@@ -41,3 +41,10 @@ fn a_rollback_that_was_skipped_is_a_report() {
     let tally = lives(3053, 5).0;
     assert!(tally.rollbacks_skipped > 0 && tally.silent_faults_reported > 0, "{tally:?}");
 }
+
+/// With this seed the last page of the LRU list came in lately, and all pages are clean: the change buffer found no
+/// frame in 20 seconds.
+#[test]
+fn a_clean_page_is_a_victim_though_the_last_one_came_in_lately() {
+    lives(50_234, 5);
+}

@@ -174,8 +174,7 @@ fn a_damaged_page_of_each_kind_is_reported_and_costs_what_lies_on_it() {
     for (page_type, owner, salvaged) in [
         ("FileHeader", "file header", all.clone()),
         ("ExtentMap", "extent maps", all.clone()),
-        ("UndoDirectory", "undo", all.clone()),
-        ("Leaf", "change buffer", all),
+        ("UndoDirectory", "undo", all),
     ] {
         let cost = with_damage(&files, page_of(&file, page_type, owner));
         assert_eq!(cost, Cost::Opening { salvaged }, "{page_type} of {owner}");

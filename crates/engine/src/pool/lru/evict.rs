@@ -5,7 +5,9 @@
 //! 2. In steady load the LRU flusher keeps the free list filled; a thread that comes here is the exception and is
 //!    counted. (With `raw` and `war` it is normal, as in InnoDB.)
 //! 3. The wait is bounded: after `FREE_FRAME_TIMEOUT_MS` the caller gets an error.
-//! 4. Where no threads run, no other thread writes the dirty pages at the tail. So after [`CLEAN_IN_A_ROW`] searches a
+//! 4. A thread that goes on finding nothing searches the whole list, as InnoDB does: `lru-clean` looks for victims in
+//!    the old part, which may have none that can be evicted while the young part has many.
+//! 5. Where no threads run, no other thread writes the dirty pages at the tail. So after [`CLEAN_IN_A_ROW`] searches a
 //!    thread writes one. The clean ones could be too few: a mini-transaction that needs two pages would find one or
 //!    the other, for ever.
 
@@ -22,7 +24,7 @@ pub(super) const FREE_FRAME_TIMEOUT_MS: u64 = 20_000;
 const NAP: Duration = Duration::from_millis(2);
 /// How long a thread relies on the LRU flusher before it flushes a page itself.
 const TIMEOUT: Duration = Duration::from_millis(500);
-/// Rounds of waiting after which a thread searches the list although nothing became clean.
+/// Rounds of waiting after which a thread searches the whole list although nothing became clean (rule 4).
 const SEARCH_ANYWAY: u32 = 8;
 /// Searches for clean victims, while the tail is dirty, after which a thread without others writes a page.
 const CLEAN_IN_A_ROW: u32 = 64;
@@ -123,7 +125,9 @@ impl Pool {
             // Where nothing became clean since, a search finds what was latched then, and that is rare.
             let cleanings = self.lru.cleanings();
             round += 1;
-            if searched.replace(cleanings) != Some(cleanings) || progress || round % SEARCH_ANYWAY == 0 {
+            if round % SEARCH_ANYWAY == 0 {
+                self.evict(usize::MAX, EVICT_BATCH.max(count), false);
+            } else if searched.replace(cleanings) != Some(cleanings) || progress {
                 self.evict_clean(self.clean_search_depth(), EVICT_BATCH.max(count));
             }
             if self.free.take(count, out).is_some() {
