@@ -81,7 +81,10 @@ impl<'a> ExtentReader<'a> {
             if reads >= READS {
                 return Err(Error::corrupt_page(page_no, error.into_reason()));
             }
-            crate::sync::thread::sleep(PAUSE);
+            // No thread writes a free page that is not in the pool: there is nothing to wait for.
+            if !is_free || self.ctx.pool.is_resident(page_no) {
+                crate::sync::thread::sleep(PAUSE);
+            }
         }
     }
 }
