@@ -40,7 +40,7 @@ pub fn build(run: &Run<'_>) -> Result<(), Failure> {
 
 pub fn tests(run: &Run<'_>) -> Result<(), Failure> {
     let mut command = Command::new("cargo");
-    command.args(["test", "--workspace", "--exclude", MODELS]);
+    command.args(["test", "--workspace", "--exclude", MODELS, "--no-fail-fast"]);
     if tests_mount() {
         command.env("HIGHWATER_TEST_MOUNTS", "1");
     }
