@@ -132,6 +132,10 @@ fn repair(args: &CheckArgs, tell: &mut dyn FnMut(u64, u64)) -> Result<Checked, E
 
 /// Scans the data file of a database that cannot be opened.
 fn scan(dir: &Path, why: &Error) -> Result<Checked, Failure> {
+    // Without a data file the error says what the folder holds, such as a restore that was cut short.
+    if matches!(why, Error::Incompatible(_)) && !dir.join("data").exists() {
+        return Err(Failure::Usage(why.to_string()));
+    }
     let _locked = AtRest::lock(dir, None)?;
     let mut progress = None;
     let mut tell = |done, total| {
