@@ -2,7 +2,9 @@
 //!
 //! Rules
 //! 1. A slice is a function of the commit's hash alone: the same commit tries the same things, another commit others.
-//! 2. A list is cut into at most [`MAX_PARTS`] parts, so ten commits try each part with a probability of 94 % and more.
+//! 2. Lists of tests, of mutants and of steps are cut into [`MAX_PARTS`] parts, so ten commits try each part with a
+//!    probability of 94 %. What is drawn at random has other seeds in each commit, and of the bytes of files a slice
+//!    damages a small part: all of them are the matter of a soak.
 //! 3. Tests that go through a long list of cases (every write of a run, every short history) try one part of
 //!    [`TEST_PARTS`] in a slice; the variable [`PART`] names it. Without the variable they try all cases.
 
@@ -10,7 +12,7 @@ use std::fmt;
 use std::path::Path;
 use std::process::Command;
 
-/// A list is cut into at most this many parts.
+/// Parts of a list, rule 2.
 pub const MAX_PARTS: u64 = 4;
 /// Parts of a list of cases in a test.
 pub const TEST_PARTS: u64 = MAX_PARTS;

@@ -24,8 +24,8 @@ use crate::types::{IndexId, PageNo};
 
 /// Number of stripes.
 const STRIPES: usize = 256;
-/// Entries that a search passes before their end is remembered.
-const FEW_ENTRIES: usize = 8;
+/// The end of the entries that a search passes is remembered if there are more of them than this.
+const MIN_PASSED_ENTRIES: usize = 8;
 
 /// The stripes; columns belong to one by their hash.
 #[derive(Debug)]
@@ -134,7 +134,7 @@ impl EntryOp<'_> {
                 _ => break,
             }
         }
-        if passed > FEW_ENTRIES {
+        if passed > MIN_PASSED_ENTRIES {
             searched.remember(self.tree, columns, last);
         }
         Ok(found)
