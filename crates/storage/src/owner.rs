@@ -5,7 +5,7 @@
 //! what the parent has made durable.
 //!
 //! Rules
-//! 1. Whatever writes to a file, or unlocks it, asks before whether this process has opened it.
+//! 1. Before a file is written or unlocked, the code asks whether this process has opened it.
 //! 2. Asking is one load of a number that never changes in a process: it may be asked in every call.
 //! 3. A process made by the `clone` system call itself, past the C library's `fork`, is not noticed.
 

@@ -124,7 +124,7 @@ fn fits(pattern: &str, call: &str) -> bool {
     pattern == call || pattern.strip_suffix('*').is_some_and(|start| call.starts_with(start))
 }
 
-/// What 30 databases play. Whoever adds a public call adds a letter that plays it, or exempts it with a reason.
+/// What 30 databases play. A new public call needs a letter that plays it, or an exemption with a reason.
 #[test]
 fn every_public_call_is_played_or_exempt() {
     let calls = public_calls();

@@ -170,7 +170,7 @@ impl WriteTxn {
         };
         let undone = rows.undo(before);
         match failed {
-            // Whoever catches it finds the transaction as it was before, or one that can only be rolled back.
+            // The caller that catches it finds the transaction as it was before, or one that can only be rolled back.
             Err(panic) => resume_unwind(panic),
             Ok(error) => undone.map_err(E::from).and(error),
         }

@@ -11,8 +11,8 @@
 //! 4. A thread that makes room (checkpoint, a reservation released) checks for waiters afterwards, and leaves nothing
 //!    spare then; a waiter counts itself as waiting before it checks for room. Both orders are sequentially consistent,
 //!    so no wake-up is lost.
-//! 5. Whoever moves the limit asks for the last checkpoint under `state`: of two concurrent checkpoints the newer one
-//!    counts, whichever comes last.
+//! 5. The last checkpoint is read under `state` when the limit moves: of two concurrent checkpoints the newer one
+//!    counts, in whichever order they arrive.
 
 use super::Log;
 use super::format::FRAME_BYTES;

@@ -96,7 +96,7 @@ impl Log {
     /// Closing has begun: nothing writes the log once a second any more. What was appended before this is for the
     /// caller to flush; a commit that is appended afterwards makes itself durable, or fails.
     pub fn begin_closing(&self) {
-        // Whoever appends after this has the mutex after this thread, and sees it.
+        // A thread that appends after this locks the mutex after this thread, and sees it.
         let _appending = self.buffer.lock();
         self.is_closing.store(true, Ordering::Release);
     }

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lost_page_verifies_and_says_why_to_whoever_reads_it() {
+    fn a_lost_page_verifies_and_its_error_says_why() {
         let mut page = vec![9; 4096];
         for reason in ["", "its checksum is wrong", &"ä".repeat(400)] {
             format(&mut page, 7, Lsn(90), reason);

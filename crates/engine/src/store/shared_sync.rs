@@ -4,9 +4,9 @@
 //! 1. One sync at a time. A caller is served by any sync that started after its call did: its writes were complete
 //!    then.
 //! 2. The first sync that fails stops this device for good, before any other may start: an operating system reports a
-//!    lost write to one sync only, so no later sync may count as successful. Whoever writes to the device stops it in
-//!    the same way when a write fails ([`SharedSync::stop`]), and looks whether it is stopped before a write
-//!    ([`SharedSync::check`]).
+//!    lost write to one sync only, so no later sync may count as successful. A thread that writes to the device
+//!    stops it in the same way when a write fails ([`SharedSync::stop`]), and checks before a write whether it is
+//!    stopped ([`SharedSync::check`]).
 
 use crate::error::{Error, Result};
 use crate::sync::Mutex;

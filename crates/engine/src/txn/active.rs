@@ -20,10 +20,11 @@
 //!    is between the two in both: either the transaction is not seen, or its id and number are below what the cut read.
 //! 6. A cut comes to the marked shards only. Between cuts one without a mark has no allotment and no thread in `left`,
 //!    and its active transactions are those in `known`. So a cut costs what has changed, however many shards there are.
-//! 7. Whoever changes a shard marks it first, unless it is marked, with its mutex held; a cut takes the marks after it
-//!    has read `next`, and locks the shards afterwards: it finds the changes of threads that saw a mark that was being
-//!    taken. A change that a cut does not come to began after it had its tick and had read `next`: a transaction that
-//!    enters or ends there has an id and a number above, and who leaves there is active for the cut.
+//! 7. A thread marks a shard before it changes it, with the mutex held, unless it is marked; a cut takes the marks
+//!    after it has read `next`, and locks the shards afterwards: it finds the changes of threads that saw a mark that
+//!    was being taken. A change that a cut does not come to began after it had its tick and had read `next`: a
+//!    transaction that enters or ends there has an id and a number above, and one that leaves there is active for the
+//!    cut.
 //! 8. One cut is made at a time: it holds `known`. Within that, shards are locked one at a time, and nothing inside.
 //!
 //! `txn_test/active_model.rs` checks rules 1 to 7 for every order of two threads' steps; atomics and mutex are the

@@ -33,7 +33,7 @@ fn mistakes_are_errors_that_say_so() {
 /// Pages that are freed one by one, and a table that is dropped behind that, leave no owner in the extent maps that
 /// it is not known.
 #[test]
-fn whoever_owns_pages_has_a_name() {
+fn every_owner_of_pages_has_a_name() {
     let storage = StorageSet::memory();
     let db = open(&storage);
     let table = people(&db);

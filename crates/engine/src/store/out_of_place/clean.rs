@@ -61,7 +61,7 @@ impl OutOfPlace {
     /// Beside a batch (rule 1): makes the file larger, or copies what is live out of segments. They are free after the
     /// sync of `done`, until which the caller keeps the guard, and the next.
     pub(super) fn clean_concurrently(&self, done: &mut Appended) -> Result<Option<MutexGuard<'_, AlignedBuf>>> {
-        // Whoever cleans now looks after the others' batches as well.
+        // The thread that cleans now makes room for the batches of the others as well.
         let Some(mut buffer) = self.cleaning.try_lock().filter(|_| self.is_low(done)) else { return Ok(None) };
         while self.is_low(done) && self.grow_to_wanted()? {}
         self.copy_victims(&mut buffer, done, 0)?;
@@ -147,7 +147,7 @@ impl OutOfPlace {
             return Ok(true);
         }
         let mut buffer = self.cleaning.lock();
-        // Whoever cleaned meanwhile may have left enough.
+        // Another thread that cleaned meanwhile may have left enough.
         let has_free = self.segments.usage().free as usize > reserve_segments(self.groups());
         Ok(has_free || self.free_cleared()? || self.clean_with(&mut buffer)?)
     }
