@@ -1,7 +1,7 @@
 //! Transactions that are open at once, interleaved on one thread, and snapshots.
 //!
 //! Rules
-//! 1. Whatever a statement answers is compared with what the transaction's level lets it see. A statement may be
+//! 1. Every answer of a statement is compared with what the transaction's level lets it see. A statement may be
 //!    refused because of another transaction; then it has done nothing.
 //! 2. What opens a transaction's view is followed by a read that certainly does, so that both sides agree on what it
 //!    sees: a scan of nothing, or one that is refused, may or may not have opened it.
@@ -34,6 +34,14 @@ pub struct Session {
     sees: Option<u64>,
     own: Changes,
     savepoints: Vec<(Savepoint, Changes)>,
+}
+
+/// The table that a statement uses, and what it holds after this many commits.
+#[derive(Clone, Copy)]
+struct Target<'a> {
+    table: &'a Table,
+    model: &'a Model,
+    commits: u64,
 }
 
 /// An error that a transaction may meet and go on: the statement was undone.
@@ -144,15 +152,16 @@ impl Session {
     pub fn act(&mut self, txn: &mut WriteTxn, oracle: &Oracle, world: &World<'_>, rng: &mut Choices) -> Result<()> {
         let Some(name) = rng.choice(oracle.tables.keys()).cloned() else { return Ok(()) };
         let (table, model) = (call!(world.played, Database::table(world.db, &name))?, &oracle.tables[&name]);
+        let target = Target { table: &table, model, commits: oracle.commits };
         let saw = self.sees;
         match rng.u32(..10) {
-            0 if world.fills => self.fill(txn, &table, model, oracle.commits, world, rng)?,
+            0 if world.fills => self.fill(txn, target, world, rng)?,
             0..=5 => {
-                let rows = self.with_own(&table, model.at(oracle.commits), &Changes::new());
+                let rows = self.newest(target);
                 let statement = Statement::random(&rows, rng);
-                self.write(txn, &table, model, oracle.commits, world, (&rows, &statement))?;
+                self.write(txn, target, world, (&rows, &statement))?;
             }
-            6..=8 => self.read(txn, &table, model, oracle.commits, world, rng)?,
+            6..=8 => self.read(txn, target, world, rng)?,
             _ => self.use_savepoint(txn, world.played, rng)?,
         }
         if saw.is_none() && self.sees.is_some() {
@@ -180,15 +189,19 @@ impl Session {
         rows
     }
 
+    /// The newest committed rows with its own changes.
+    fn newest(&self, Target { table, model, commits }: Target<'_>) -> Rows {
+        self.with_own(table, model.at(commits), &Changes::new())
+    }
+
     fn write(
         &mut self,
         txn: &mut WriteTxn,
-        table: &Table,
-        model: &Model,
-        commits: u64,
+        target: Target<'_>,
         world: &World<'_>,
         (rows, statement): (&Rows, &Statement),
     ) -> Result<()> {
+        let Target { table, model, commits } = target;
         if self.writes_by_snapshot() {
             self.sees.get_or_insert(commits);
         }
@@ -202,8 +215,7 @@ impl Session {
         match statement.run(txn, table, world.played) {
             Ok(answer) => {
                 let changes = judge.changes(&answer).or_else(wrong)?;
-                if let Some(id) = changes.keys().find(|id| self.is_changed_since_snapshot(model, commits, &name(**id)))
-                {
+                if let Some(id) = changes.keys().find(|id| self.is_changed_since_snapshot(target, &name(**id))) {
                     return wrong(format!("row {id} is newer than the snapshot, and first committers win")).map(drop);
                 }
                 self.own.extend(changes.into_iter().map(|(id, content)| (name(id), content)));
@@ -222,33 +234,25 @@ impl Session {
     }
 
     /// Many long rows at once, so that the file grows.
-    fn fill(
-        &mut self,
-        txn: &mut WriteTxn,
-        table: &Table,
-        model: &Model,
-        commits: u64,
-        world: &World<'_>,
-        rng: &mut Choices,
-    ) -> Result<()> {
+    fn fill(&mut self, txn: &mut WriteTxn, target: Target<'_>, world: &World<'_>, rng: &mut Choices) -> Result<()> {
         let first = rng.u64(..IDS);
         for id in first..IDS.min(first + FILLED) {
             let Content { body_bytes, letter, .. } = Content::with_body(rng.u32(8000..9000), rng);
-            let rows = self.with_own(table, model.at(commits), &Changes::new());
+            let rows = self.newest(target);
             let statement = Statement::put(&rows, id, Content { body_bytes, letter, ..random_content(rng) });
-            self.write(txn, table, model, commits, world, (&rows, &statement))?;
+            self.write(txn, target, world, (&rows, &statement))?;
         }
         Ok(())
     }
 
     /// Whether a row is certainly not what its snapshot saw, and it must not change it.
-    fn is_changed_since_snapshot(&self, model: &Model, commits: u64, name: &(String, u64)) -> bool {
+    fn is_changed_since_snapshot(&self, Target { model, commits, .. }: Target<'_>, name: &(String, u64)) -> bool {
         let seen = self.sees.filter(|_| self.writes_by_snapshot() && !self.own.contains_key(name));
         seen.is_some_and(|sees| model.newest(sees, name.1) != model.newest(commits, name.1))
     }
 
     /// The rows that it must see in a plain or locking read.
-    fn seen(&mut self, table: &Table, model: &Model, commits: u64, others: &Changes, locks: bool) -> Rows {
+    fn seen(&mut self, Target { table, model, commits }: Target<'_>, others: &Changes, locks: bool) -> Rows {
         let none = Changes::new();
         let (at, dirty) = match self.options.isolation {
             _ if locks && !self.writes_by_snapshot() => (commits, &none),
@@ -259,19 +263,12 @@ impl Session {
         self.with_own(table, model.at(at), dirty)
     }
 
-    fn read(
-        &mut self,
-        txn: &mut WriteTxn,
-        table: &Table,
-        model: &Model,
-        commits: u64,
-        world: &World<'_>,
-        rng: &mut Choices,
-    ) -> Result<()> {
+    fn read(&mut self, txn: &mut WriteTxn, target: Target<'_>, world: &World<'_>, rng: &mut Choices) -> Result<()> {
+        let Target { table, model, commits } = target;
         let query = Query::random(model, &model.at(commits), true, rng);
         // It opens no view.
         let saw = self.sees;
-        let rows = self.seen(table, model, commits, world.others, query.locks());
+        let rows = self.seen(target, world.others, query.locks());
         if matches!(query, Query::Prefetch(_)) {
             self.sees = saw;
         }
