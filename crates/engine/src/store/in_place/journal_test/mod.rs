@@ -1,6 +1,7 @@
 //! What the journal promises: everything acknowledged is found after any power cut, whatever the openings before and
 //! after it protected their pages with; nothing old comes back; a journal that was lost is noticed.
 
+mod cut_repairs;
 mod damage;
 
 use super::*;
@@ -155,28 +156,6 @@ fn any_protection_may_follow_any_other() {
             world.assert_whole(&*store, &when);
         }
     }
-}
-
-#[test]
-fn a_repair_that_is_cut_can_be_repeated() {
-    let mut cut_repairs = 0;
-    for seed in 0..30 {
-        let mut world = World::new();
-        life(&mut world, JOURNAL, 25 + seed * 2, seed);
-        for changes in 0.. {
-            let (again, faults) = (world.storage.cut(changes), Faults::new());
-            faults.power_off_after(changes);
-            let whole = world.open(&again.map(|device| faults.wrap(device)), Protection::Doublewrite).is_ok();
-            let after = again.cut(seed);
-            let store = world.open(&after, Protection::Doublewrite).unwrap();
-            world.assert_whole(&*store, &format!("seed {seed}, {changes} changes of the repair"));
-            if whole {
-                break;
-            }
-            cut_repairs += 1;
-        }
-    }
-    assert!(cut_repairs > 100, "{cut_repairs} repairs were cut");
 }
 
 #[test]
