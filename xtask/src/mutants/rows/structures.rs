@@ -310,8 +310,8 @@ pub const MUTANTS: &[Mutant] = &[
         &["change_buffer_test::damage::a_damaged_leaf_does_not_keep"],
     ),
     mutant(
-        "changes-of-a-lost-leaf-kept",
-        "changes of a leaf that is lost already stay pending, and hold the checkpoint back",
+        "lost-leaf-is-lost-again",
+        "a leaf that is lost already is overwritten again when changes of it are dropped, with another reason",
         &[edit(LOSE, "        if error.is_lost() {\n", "        if !MUTANT && error.is_lost() {\n")],
         &["change_buffer_test::damage::a_damaged_leaf_does_not_keep"],
     ),
