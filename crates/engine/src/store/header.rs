@@ -11,7 +11,7 @@ use highwater_storage::mark;
 
 const MAGIC: &[u8; 8] = &mark::DATA;
 /// Version of the whole on-disk format.
-const FORMAT_VERSION: u16 = 9;
+const FORMAT_VERSION: u16 = 10;
 /// Segment sizes that there are.
 const SEGMENT_BYTES: std::ops::RangeInclusive<u64> = 256 << 10..=out_of_place::MAX_SEGMENT_BYTES;
 
@@ -83,7 +83,8 @@ pub fn parse(start: &[u8]) -> Result<FileHeader> {
     let version = u16::from_le_bytes([start[VERSION_AT], start[VERSION_AT + 1]]);
     if version != FORMAT_VERSION {
         return refuse(format!(
-            "the data file has format version {version}; this build reads version {FORMAT_VERSION}"
+            "the data file has format version {version}; this build reads version {FORMAT_VERSION}. `highwater export` of a \
+             build that reads it writes its tables as CSV, and `highwater import` reads them here"
         ));
     }
     let page_bytes = u32_at(PAGE_BYTES_AT);
