@@ -1,6 +1,6 @@
-//! `cargo xtask`: checks of the source tree itself (`tidy`), of the tests (`mutants`, `miri`, `tsan`), fuzzing
-//! (`fuzz`), everything that must hold at once (`test`), and the comparison with other engines, which is not part of it
-//! (`compare-build`, `compare-test`).
+//! `cargo xtask`: checks of the source tree itself (`tidy`), the tables of measured results (`results`), checks of the
+//! tests (`mutants`, `miri`, `tsan`), fuzzing (`fuzz`), everything that must hold at once (`test`), and the comparison
+//! with other engines, which is not part of it (`compare-build`, `compare-test`).
 //!
 //! Rules
 //! 1. It prints one line for each thing found and exits with status 1 if there was one, 2 for wrong use.
@@ -16,6 +16,7 @@ mod look;
 mod mutants;
 mod primitives;
 mod quick;
+mod results;
 mod rooms;
 mod sanitizers;
 mod source;
@@ -28,6 +29,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask tidy    check layers, dependencies, file headers, sizes and names, and links
+       cargo xtask results write the tables of docs/results from the data beside them
        cargo xtask quick   format, tidy, and lints and unit tests of what differs from the branch main (on main: from
                            the commit before)
        cargo xtask test    everything that must hold: format, tidy, lints, docs, tests, checked benchmarks, kill -9
@@ -63,6 +65,7 @@ fn main() -> ExitCode {
         ["test"] => report(steps::test(&root)),
         ["soak"] => report(steps::soak(&root)),
         ["quick"] => report(quick::run(&root)),
+        ["results"] => report(results::write(&root)),
         ["miri"] => report(sanitizers::miri(&root)),
         ["tsan"] => report(sanitizers::tsan(&root)),
         ["compare-build"] => report(compare::build(&root)),

@@ -9,11 +9,12 @@
 //! | the crates' dependencies point down | `crates.rs` |
 //! | the patterns of mutants fit the source | `mutants/` |
 //! | links and paths in the documents lead somewhere | `links.rs` |
+//! | the tables of `docs/results` are those of their data | `results/` |
 //! | no words of the house where the field has one | `words.rs`, `words.txt` |
 
 use crate::source::is_test_file;
 use crate::words::Words;
-use crate::{crates, layers, links, look, mutants, primitives, rooms};
+use crate::{crates, layers, links, look, mutants, primitives, results, rooms};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -48,6 +49,7 @@ fn check_tree(root: &Path) -> io::Result<Vec<String>> {
         findings.extend(crates::check(path, &std::fs::read_to_string(root.join(path))?));
     }
     findings.extend(links::check(root)?);
+    findings.extend(results::check(root));
     findings.extend(check_words(root, &paths)?);
     Ok(findings)
 }
