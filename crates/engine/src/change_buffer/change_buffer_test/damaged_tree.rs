@@ -1,14 +1,14 @@
 //! A damaged page of the tree of operations costs indexes at most: the database opens, no read is wrong, and a repair
 //! makes everything whole.
 
-use super::disk::{closed_with_many_waiting, closed_with_waiting, disk};
+use super::disk::{closed_with_tree_pages, closed_with_waiting, disk};
 use super::*;
 use crate::error::Error;
 use crate::space::SEGMENT_CHANGE_BUFFER;
 use crate::types::PageNo;
 
-/// Operations that wait for a leaf: enough for a tree with pages of either index alone.
-const OPS: u32 = 4;
+/// Pages of a tree in which pages hold operations of one index alone.
+const PAGES: u32 = 12;
 
 /// The database with one byte of a page flipped.
 fn damaged(storage: &StorageSet, page: PageNo) -> StorageSet {
@@ -54,7 +54,7 @@ fn all(storage: &StorageSet) -> [Vec<Vec<Value>>; 3] {
 
 #[test]
 fn a_damaged_page_of_the_operation_tree_costs_indexes_that_a_repair_makes_again() {
-    let (storage, rows) = closed_with_many_waiting(21, OPS);
+    let (storage, rows) = closed_with_tree_pages(21, PAGES);
     let (expected, pages) = (all(&storage), pages_of_tree(&storage));
     assert!(pages.len() > 5, "{pages:?}");
     let mut costs = [0; 3];

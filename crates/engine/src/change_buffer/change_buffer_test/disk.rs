@@ -70,15 +70,15 @@ fn transact_until(db: &Database, rows: &mut Rows, rng: &mut Rng, is_meant: impl 
 
 /// A closed database for whose leaves operations wait, and its rows.
 pub(super) fn closed_with_waiting(seed: u64) -> (StorageSet, Rows) {
-    closed_with_many_waiting(seed, 2)
+    closed_with_tree_pages(seed, 1)
 }
 
-/// The same, where more than `ops` operations wait for each of more than twenty leaves.
-pub(super) fn closed_with_many_waiting(seed: u64, ops: u32) -> (StorageSet, Rows) {
+/// The same, where the tree of operations has at least `pages` pages before the database is closed.
+pub(super) fn closed_with_tree_pages(seed: u64, pages: u32) -> (StorageSet, Rows) {
     let mut rng = Rng::with_seed(seed);
     let (db, mut rows) = filled(StorageSet::memory(), disk(), 14_000, &mut rng);
     let table = db.table("t").unwrap();
-    transact_until(&db, &mut rows, &mut rng, |leaf| leaf.count > ops);
+    transact_until(&db, &mut rows, &mut rng, |leaf| leaf.count > 2 && tree_pages(&db) >= pages);
     let storage = db.storage().clone();
     drop(table);
     db.close().unwrap();
