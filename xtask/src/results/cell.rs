@@ -5,7 +5,7 @@
 //!    `{redo_bytes/1000}` are quotients; `{tps/base}` and `{base/tps}` compare a field with that of the base row. `:2`
 //!    at a placeholder's end asks for two decimals.
 //! 2. Without that, a figure has three significant digits or all those before the decimal point, and never more
-//!    decimals than its field.
+//!    decimals than its field. A quotient by a number, a change of the unit, has no zeros behind its last digit.
 //! 3. A field of several runs, separated by blanks, shows two of them both, and more as their median with the least and
 //!    the greatest. A field that is not a number shows as it is.
 //! 4. An empty field shows as [`ABSENT`]; so does a cell of which every placeholder is empty.
@@ -98,15 +98,19 @@ impl Value {
             ("base", None) => Ok(None),
             _ => number(row.get(name)?),
         };
-        let (over, under) = match divisor.parse() {
-            Ok(under) => (field(&self.name, "")?, Some(under)),
-            Err(_) => (field(&self.name, divisor)?, field(divisor, &self.name)?),
+        let unit = divisor.parse().ok();
+        let (over, under) = match unit {
+            Some(_) => (field(&self.name, "")?, unit),
+            None => (field(&self.name, divisor)?, field(divisor, &self.name)?),
         };
-        let quotient = over.zip(under).map(|(over, under): (f64, f64)| over / under);
-        Ok(quotient.map_or_else(Shown::absent, |quotient| Shown {
-            text: rounded(quotient, self.decimals, usize::MAX),
-            figure: Some(quotient),
-        }))
+        let Some(quotient) = over.zip(under).map(|(over, under): (f64, f64)| over / under) else {
+            return Ok(Shown { text: ABSENT.to_string(), figure: None });
+        };
+        let mut text = rounded(quotient, self.decimals, usize::MAX);
+        if unit.is_some() && self.decimals.is_none() && text.contains('.') {
+            text.truncate(text.trim_end_matches('0').trim_end_matches('.').len());
+        }
+        Ok(Shown { text, figure: Some(quotient) })
     }
 
     /// Rules 2 to 4.
@@ -127,12 +131,6 @@ impl Value {
             [] => ABSENT.to_string(),
         };
         Shown { text, figure: Some(median) }
-    }
-}
-
-impl Shown {
-    fn absent() -> Shown {
-        Shown { text: ABSENT.to_string(), figure: None }
     }
 }
 
@@ -178,7 +176,7 @@ mod tests {
         let row = Row::from([("tps", "200"), ("peer", "rocksdb"), ("none", ""), ("runs", "3 1 2"), ("two", "2.5 1")]);
         for (cell, text) in [
             ("{tps} of {peer}", "200 of RocksDB"),
-            ("{tps/1000}", "0.200"),
+            ("{tps/1000}, {tps/100}", "0.2, 2"),
             ("{tps/1000:1}", "0.2"),
             ("{tps/base}, 1/{base/tps:1}", "4.00, 1/0.2"),
             ("{none}, {tps/none}", ABSENT),
