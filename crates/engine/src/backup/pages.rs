@@ -2,8 +2,8 @@
 //!
 //! Rules
 //! 1. Extents are read whole. A page that does not verify may be being written: it is read again, alone, until it does,
-//!    for as long as a write may take. One that is in the pool is taken from there then: the store may not have it yet,
-//!    and a free page that is being written is in the pool.
+//!    for as long as a write may take. One that is in the pool is taken from there then: the store may not have it yet.
+//!    A page that is being written is in the pool, so one that is not there is read again a few times only.
 //! 2. A page that still does not verify, or is zeros, is damaged if it is in use. If it is free, and not in the pool,
 //!    it is left out: it was discarded, or never written, and no redo that the backup keeps changes it before a format.
 
@@ -16,9 +16,9 @@ use crate::types::PageNo;
 use highwater_storage::AlignedBuf;
 use std::time::Duration;
 
-/// Reads of a page in use that does not verify, and of a free one.
-const READS: u32 = 200;
-const READS_OF_FREE: u32 = 5;
+/// Reads of a page that does not verify, and those of them that find it outside of the pool.
+const MAX_READS: u32 = 200;
+const MAX_READS_OF_ABSENT: u32 = 5;
 /// Pause between two of them.
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -64,7 +64,7 @@ impl<'a> ExtentReader<'a> {
 
     /// Reads a page until it verifies (rule 1); false if it is left out, an error if it is damaged (rule 2).
     fn read_again(&mut self, page_no: PageNo) -> Result<bool> {
-        let mut reads = 0;
+        let (mut reads, mut reads_of_absent) = (0, 0);
         loop {
             let read = self.ctx.pool.store().read(page_no, &mut self.page);
             let Err(error) = read.and_then(|()| is_page(&self.page, page_no)) else { return Ok(true) };
@@ -75,14 +75,14 @@ impl<'a> ExtentReader<'a> {
                 header::stamp(&mut self.page, page_no);
                 return Ok(true);
             }
-            if is_free && reads >= READS_OF_FREE {
-                return Ok(false);
-            }
-            if reads >= READS {
-                return Err(Error::corrupt_page(page_no, error.into_reason()));
+            let is_resident = self.ctx.pool.is_resident(page_no);
+            reads_of_absent += u32::from(!is_resident);
+            if reads_of_absent >= MAX_READS_OF_ABSENT || reads >= MAX_READS {
+                let damaged = || Error::corrupt_page(page_no, error.into_reason());
+                return if is_free { Ok(false) } else { Err(damaged()) };
             }
             // No thread writes a free page that is not in the pool: there is nothing to wait for.
-            if !is_free || self.ctx.pool.is_resident(page_no) {
+            if !is_free || is_resident {
                 crate::sync::thread::sleep(PAUSE);
             }
         }
