@@ -3,7 +3,7 @@
 //! Rules
 //! 1. A cell is a text with placeholders: `{tps}` is the field of the column `tps`; `{pages_read/transactions}` and
 //!    `{redo_bytes/1000}` are quotients; `{tps/base}` and `{base/tps}` compare a field with that of the base row. `:2`
-//!    at a placeholder's end asks for two decimals.
+//!    at a placeholder's end asks for two decimals, `:text` for the field as it is.
 //! 2. Without that, a figure has three significant digits or all those before the decimal point, and never more
 //!    decimals than its field. A quotient by a number, a change of the unit, has no zeros behind its last digit.
 //! 3. A field of several runs, separated by blanks, shows two of them both, and more as their median with the least and
@@ -29,6 +29,8 @@ struct Value {
     name: String,
     divisor: Option<String>,
     decimals: Option<usize>,
+    /// Not a figure, even if it reads as one: the name of a build.
+    as_text: bool,
 }
 
 /// What a placeholder shows.
@@ -78,17 +80,16 @@ impl Cell {
 
 impl Value {
     fn parse(text: &str) -> Result<Value, String> {
-        let (quotient, decimals) = match text.rsplit_once(':') {
-            Some((quotient, decimals)) => {
-                (quotient, Some(decimals.parse().map_err(|error| format!("{text}: {error}"))?))
-            }
-            None => (text, None),
+        let (quotient, form) = text.rsplit_once(':').unwrap_or((text, ""));
+        let decimals = match form {
+            "" | "text" => None,
+            _ => Some(form.parse().map_err(|error| format!("{text}: {error}"))?),
         };
         let (name, divisor) = match quotient.split_once('/') {
             Some((name, divisor)) => (name, Some(divisor.to_string())),
             None => (quotient, None),
         };
-        Ok(Value { name: name.to_string(), divisor, decimals })
+        Ok(Value { name: name.to_string(), divisor, decimals, as_text: form == "text" })
     }
 
     fn show(&self, row: &Row, base: Option<&Row>) -> Result<Shown, String> {
@@ -115,7 +116,7 @@ impl Value {
 
     /// Rules 2 to 4.
     fn show_field(&self, field: &str) -> Shown {
-        let runs: Option<Vec<f64>> = field.split(' ').map(|run| run.parse().ok()).collect();
+        let runs = field.split(' ').map(|run| run.parse().ok()).collect::<Option<Vec<f64>>>().filter(|_| !self.as_text);
         let has = field.split(' ').map(|run| run.split_once('.').map_or(0, |(_, decimals)| decimals.len())).max();
         let show = |run: f64| rounded(run, self.decimals, has.unwrap_or(0));
         let Some(mut runs) = runs else {
@@ -173,7 +174,14 @@ mod tests {
 
     #[test]
     fn placeholders_are_fields_and_quotients() {
-        let row = Row::from([("tps", "200"), ("peer", "rocksdb"), ("none", ""), ("runs", "3 1 2"), ("two", "2.5 1")]);
+        let row = Row::from([
+            ("tps", "200"),
+            ("peer", "rocksdb"),
+            ("none", ""),
+            ("runs", "3 1 2"),
+            ("two", "2.5 1"),
+            ("build", "45631e5"),
+        ]);
         for (cell, text) in [
             ("{tps} of {peer}", "200 of RocksDB"),
             ("{tps/1000}, {tps/100}", "0.2, 2"),
@@ -182,6 +190,8 @@ mod tests {
             ("{none}, {tps/none}", ABSENT),
             ("{none}, {tps}", "–, 200"),
             ("{runs}; {two}", "2 (1 to 3); 1.0, 2.5"),
+            ("{build:text}", "45631e5"),
+            ("{tps:x}", "tps:x: invalid digit found in string"),
             ("{gone}", "the data has no column gone"),
             ("{tps/peer}", "\"rocksdb\" is no number to divide"),
             ("{tps", "{tps: no closing brace"),
