@@ -294,7 +294,7 @@ impl Salvage<'_> {
 
     /// The row as it is to be copied, and whether that is an older version of it.
     fn row(&self, table: &RawTable, key: &[u8], value: &[u8]) -> Result<Option<(Vec<u8>, bool)>> {
-        let version = self.version(key, value)?;
+        let version = self.version(table, key, value)?;
         if let Some((row, _)) = &version {
             RowRef::new(&table.layout, row).verify()?;
         }
@@ -303,7 +303,7 @@ impl Salvage<'_> {
 
     /// The newest version that is not known to be unfinished, and whether it is not the newest of all; `None` if the
     /// row is deleted in it, or there is none.
-    fn version(&self, key: &[u8], value: &[u8]) -> Result<Option<(Vec<u8>, bool)>> {
+    fn version(&self, table: &RawTable, key: &[u8], value: &[u8]) -> Result<Option<(Vec<u8>, bool)>> {
         let mut header = RowHeader::decode(value)?;
         let mut payload = value[ROW_HEADER_BYTES..].to_vec();
         let mut is_older = false;
@@ -317,7 +317,8 @@ impl Salvage<'_> {
             return Ok(None);
         }
         if header.is_overflow() {
-            payload = self.read_chain(OverflowRef::decode(&payload)?)?;
+            let read = |chain, out: &mut Vec<u8>| self.read_chain(chain).map(|bytes| *out = bytes);
+            payload = table.layout.whole_row(&payload, read)?;
         }
         Ok(Some((payload, is_older)))
     }
@@ -350,19 +351,19 @@ impl Salvage<'_> {
     fn read_chain(&self, reference: OverflowRef) -> Result<Vec<u8>> {
         let total = reference.total_bytes as usize;
         if total > MAX_ROW_BYTES {
-            return Err(Error::Corrupt(format!("an overflow row of {total} bytes")));
+            return Err(Error::Corrupt(format!("an overflow chain of {total} bytes")));
         }
-        let (mut row, mut next, mut position) = (Vec::new(), reference.first, 0);
-        while row.len() < total {
+        let (mut bytes, mut next, mut position) = (Vec::new(), reference.first, 0);
+        while bytes.len() < total {
             let page = self.sound(next)?;
-            let before = row.len();
-            next = overflow::append_link(&page, next, reference.stamp, position, &mut row)?;
-            if row.len() == before || row.len() > total {
-                return Err(Error::corrupt_page(next, "an overflow chain of another length than its row"));
+            let before = bytes.len();
+            next = overflow::append_link(&page, next, reference.stamp, position, &mut bytes)?;
+            if bytes.len() == before || bytes.len() > total {
+                return Err(Error::corrupt_page(next, "an overflow chain of another length than its reference says"));
             }
             position += 1;
         }
-        Ok(row)
+        Ok(bytes)
     }
 
     fn sound(&self, page_no: PageNo) -> Result<Vec<u8>> {

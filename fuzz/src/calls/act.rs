@@ -230,6 +230,15 @@ impl Statement<'_> {
         self.keep_view(true);
         match self.actor.txn.get(self.table, &refs(&key.0)) {
             Ok(row) => self.same_row(&key, row.map(|row| row.to_values()), &self.visible()),
+            Err(error) => return self.refused_read(&error, false),
+        }
+        let columns: Vec<usize> = (0..self.shape.len()).rev().filter(|_| input.byte() & 1 == 0).collect();
+        match self.actor.txn.get_columns(self.table, &refs(&key.0), &columns) {
+            Ok(row) => {
+                let only = |row: &Vec<Value>| columns.iter().map(|column| row[*column].clone()).collect::<Vec<_>>();
+                let rows = self.visible().iter().map(|(key, row)| (key.clone(), only(row))).collect();
+                self.same_row(&key, row.map(|row| row.to_values()), &rows);
+            }
             Err(error) => self.refused_read(&error, false),
         }
     }

@@ -24,7 +24,7 @@ pub struct Index<'s> {
     pub unique: bool,
 }
 
-const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
+const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 
 impl Shape {
     /// One of three tables.
@@ -37,6 +37,7 @@ impl Shape {
                     (Type::I16, true),
                     (Type::Text(40), true),
                     (Type::Binary(9000), true),
+                    (Type::Text(7000), true),
                 ],
                 vec![("PRIMARY", vec![0], true), ("by_b", vec![1], false), ("by_cd", vec![2, 3], true)],
                 false,
@@ -48,6 +49,7 @@ impl Shape {
                     (Type::DateTime, true),
                     (Type::Binary(20), false),
                     (Type::Text(6000), false),
+                    (Type::Binary(5000), true),
                 ],
                 vec![("PRIMARY", vec![0, 1], true), ("by_c", vec![2], false), ("by_d", vec![3], true)],
                 false,

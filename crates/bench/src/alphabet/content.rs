@@ -6,7 +6,7 @@ use highwater::{Row, RowRef, Schema, Type, Value, values};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a row holds beside its id. Texts follow from numbers, so that a row is small here and may be large there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Content {
     pub a: u32,
     pub b: u32,
@@ -15,6 +15,9 @@ pub struct Content {
     /// Bytes of its body: more than a page holds go to overflow pages. They are one letter.
     pub body_bytes: u32,
     pub letter: u8,
+    /// Another long column, as the body.
+    pub note_bytes: u32,
+    pub note_letter: u8,
 }
 
 /// Positions of the columns.
@@ -22,6 +25,10 @@ pub const A: usize = 1;
 pub const B: usize = 2;
 pub const C: usize = 3;
 pub const BODY: usize = 4;
+pub const NOTE: usize = 5;
+
+/// Columns that a read may ask for; the id is always among them.
+pub const PROJECTIONS: [&[usize]; 5] = [&[0, A], &[NOTE, 0, A], &[B, BODY, 0], &[0, C], &[0, A, B, C, BODY, NOTE]];
 
 /// A secondary index that a table may have.
 #[derive(Clone, Copy, Debug)]
@@ -125,14 +132,30 @@ pub fn number_of(text: &str) -> Result<u32> {
     digits.and_then(|digits| digits.parse().ok()).ok_or_else(|| Error::Data(format!("a column has {text:?}")))
 }
 
-pub fn body(content: &Content) -> String {
-    char::from(content.letter).to_string().repeat(content.body_bytes as usize)
+fn letters(letter: u8, bytes: u32) -> String {
+    char::from(letter).to_string().repeat(bytes as usize)
+}
+
+/// The letter and the length of a text.
+///
+/// # Errors
+/// [`Error::Data`] for different letters.
+fn of_letters(text: &str) -> Result<(u8, u32)> {
+    let text = text.as_bytes();
+    let letter = text.first().copied().unwrap_or_default();
+    // Without a branch for each byte: most bytes that are compared are these.
+    match text.iter().fold(0, |differing, byte| differing | (byte ^ letter)) == 0 {
+        true => Ok((letter, text.len() as u32)),
+        false => Err(Error::Data("a long column has different letters".to_string())),
+    }
 }
 
 /// The values of a row; `None` for an id that the table gives.
-pub fn values_of(id: Option<u64>, content: &Content) -> [Value; 5] {
+pub fn values_of(id: Option<u64>, content: &Content) -> [Value; 6] {
     let c = content.c.map(u64::from);
-    [value_of("id", id), text(content.a).into(), text(content.b).into(), value_of("c", c), body(content).into()]
+    let Content { body_bytes, letter, note_bytes, note_letter, .. } = *content;
+    let [body, note] = [letters(letter, body_bytes), letters(note_letter, note_bytes)].map(Value::from);
+    [value_of("id", id), text(content.a).into(), text(content.b).into(), value_of("c", c), body, note]
 }
 
 /// Rows by id.
@@ -151,14 +174,43 @@ pub fn content(row: &Row) -> Result<(u64, Content)> {
 /// # Errors
 /// As [`content`].
 pub fn content_of(row: RowRef<'_>) -> Result<(u64, Content)> {
-    let body = row.str(BODY).as_bytes();
-    let (letter, body_bytes) = (body.first().copied().unwrap_or_default(), body.len() as u32);
-    let c = (!row.is_null(C)).then(|| row.u64(C) as u32);
-    let content = Content { a: number_of(row.str(A))?, b: number_of(row.str(B))?, c, body_bytes, letter };
-    // Without a branch for each byte: most bytes that are compared are those of bodies.
-    match body.iter().fold(0, |differing, byte| differing | (byte ^ letter)) == 0 {
-        true => Ok((row.u64(0), content)),
-        false => Err(Error::Data(format!("row {} has a body of different letters", row.u64(0)))),
+    content_of_columns(row, &[0, A, B, C, BODY, NOTE])
+}
+
+/// As [`content`], of a row that has these columns in this order; the others are those of [`Content::default`].
+///
+/// # Errors
+/// As [`content`].
+pub fn content_of_columns(row: RowRef<'_>, columns: &[usize]) -> Result<(u64, Content)> {
+    let (mut id, mut content) = (0, Content::default());
+    for (at, column) in columns.iter().enumerate() {
+        match *column {
+            A => content.a = number_of(row.str(at))?,
+            B => content.b = number_of(row.str(at))?,
+            C => content.c = (!row.is_null(at)).then(|| row.u64(at) as u32),
+            BODY => (content.letter, content.body_bytes) = of_letters(row.str(at))?,
+            NOTE => (content.note_letter, content.note_bytes) = of_letters(row.str(at))?,
+            _ => id = row.u64(at),
+        }
+    }
+    Ok((id, content))
+}
+
+impl Content {
+    /// What a read of these columns must say.
+    pub fn only(self, columns: &[usize]) -> Content {
+        let mut content = Content::default();
+        for column in columns {
+            match *column {
+                A => content.a = self.a,
+                B => content.b = self.b,
+                C => content.c = self.c,
+                BODY => (content.letter, content.body_bytes) = (self.letter, self.body_bytes),
+                NOTE => (content.note_letter, content.note_bytes) = (self.note_letter, self.note_bytes),
+                _ => {}
+            }
+        }
+        content
     }
 }
 
@@ -168,6 +220,7 @@ pub fn schema(played: &Played, indexes: &BTreeSet<&'static str>) -> Schema {
     let schema = call!(played, Schema::column(call!(played, Schema::new()), "id", Type::U64));
     let schema = text(text(schema, "a", 60), "b", 60);
     let schema = text(call!(played, Schema::nullable(schema, "c", Type::U32)), "body", 10_000);
+    let schema = text(schema, "note", 10_000);
     let schema = call!(played, Schema::primary_key(schema, &["id"]));
     let schema = call!(played, Schema::auto_increment(schema, "id"));
     let made = INDEXES.iter().filter(|index| indexes.contains(index.name));

@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn an_oracle_goes_back_to_any_number_of_changes() {
         let mut oracle = Oracle::default();
-        let content = |a| Content { a, b: 0, c: None, body_bytes: 0, letter: 0 };
+        let content = |a| Content { a, ..Content::default() };
         let write = |id, content| Change::Transaction(Changes::from([(("t".to_string(), id), content)]));
         oracle.acknowledged(Change::CreateTable("t".into(), indexes_of(1)));
         oracle.acknowledged(write(1, Some(content(1))));

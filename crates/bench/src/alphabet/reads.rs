@@ -1,7 +1,9 @@
 //! Reads of a transaction or a snapshot, compared with the rows that it must see.
 
 use super::choices::Choices;
-use super::content::{Content, PRIMARY, Rows, columns_of, content, content_of, id_key, key_of, value_of};
+use super::content::{
+    Content, PRIMARY, PROJECTIONS, Rows, columns_of, content, content_of, content_of_columns, id_key, key_of, value_of,
+};
 use super::oracle::Model;
 use super::played::{Played, call};
 use super::scan::{IDS, Lock, Look};
@@ -32,6 +34,7 @@ macro_rules! call_either {
 pub enum Query {
     Get(u64),
     GetWith(u64),
+    GetColumns(u64, &'static [usize]),
     GetForUpdate(u64),
     GetForShare(u64),
     GetMany(Vec<u64>),
@@ -62,13 +65,14 @@ impl Query {
             3 => Query::GetWith(random_id(model, rng)),
             4 if may_lock => Query::GetForUpdate(random_id(model, rng)),
             5 if may_lock => Query::GetForShare(random_id(model, rng)),
-            6 | 7 => Query::GetMany(random_ids(model, rng)),
+            6 => Query::GetColumns(random_id(model, rng), PROJECTIONS[rng.usize(..PROJECTIONS.len())]),
+            7 => Query::GetMany(random_ids(model, rng)),
             8 => Query::Prefetch(random_ids(model, rng)),
             9 | 10 => {
                 let index = rng.choice(model.indexes.iter()).copied().unwrap_or(PRIMARY);
                 let id = rng.u64(..IDS);
                 let content = rows.range(id..).next().map(|(_, content)| *content);
-                let content = content.unwrap_or(Content { a: 3, b: 7, c: None, body_bytes: 0, letter: 0 });
+                let content = content.unwrap_or(Content { a: 3, b: 7, ..Content::default() });
                 let key = key_of(index, id, &content);
                 Query::GetBy(index, key[..rng.usize(1..=columns_of(index).len())].to_vec())
             }
@@ -101,6 +105,11 @@ impl Query {
             Query::GetWith(id) => {
                 let found = call_either!(played, reader, get_with(table, &id_key(*id), content_of))?;
                 expect(found.transpose()?, right(id))
+            }
+            Query::GetColumns(id, columns) => {
+                let found = call_either!(played, reader, get_columns(table, &id_key(*id), columns))?;
+                let found = found.map(|row| content_of_columns(row.as_ref(), columns)).transpose()?;
+                expect(found, right(id).map(|(id, content)| (id, content.only(columns))))
             }
             Query::GetForUpdate(id) => {
                 let Reader::Txn(txn) = reader else { return Ok(()) };

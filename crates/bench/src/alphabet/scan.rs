@@ -2,13 +2,14 @@
 
 use super::choices::Choices;
 use super::content::{
-    self, Content, INDEXES, Key, PRIMARY, Rows, columns_of, content, content_of, key_of, text, value_of,
+    self, Content, INDEXES, Key, PRIMARY, PROJECTIONS, Rows, columns_of, content_of, content_of_columns, key_of, text,
+    value_of,
 };
 use super::found::difference;
 use super::oracle::Model;
 use super::played::{Played, call};
 use crate::error::{Error, Result};
-use highwater::{Row, Scan, ScanIter, Value, ValueRef};
+use highwater::{Row, RowRef, Scan, ScanIter, Value, ValueRef};
 use std::ops::ControlFlow;
 
 /// Values of the first text.
@@ -76,6 +77,7 @@ pub struct Look {
     limit: usize,
     pub lock: Lock,
     end: End,
+    columns: Option<&'static [usize]>,
 }
 
 /// What a scan said.
@@ -135,6 +137,7 @@ impl Look {
             limit: if rng.u32(..3) == 0 { rng.usize(..12) } else { usize::MAX },
             lock,
             end: ENDS[rng.usize(..ENDS.len())],
+            columns: (rng.u32(..4) == 0).then(|| PROJECTIONS[rng.usize(..PROJECTIONS.len())]),
         }
     }
 
@@ -181,17 +184,25 @@ impl Look {
             Lock::Share => call!(played, Scan::for_share(scan)),
             Lock::Update => call!(played, Scan::for_update(scan)),
         };
+        let scan = match self.columns {
+            Some(columns) => call!(played, Scan::columns(scan, columns)),
+            None => scan,
+        };
         self.end(scan, played)
     }
 
+    fn content(&self, row: RowRef<'_>) -> Result<(u64, Content)> {
+        self.columns.map_or_else(|| content_of(row), |columns| content_of_columns(row, columns))
+    }
+
     fn end(&self, scan: Scan<'_, '_>, played: &Played) -> Result<Answer> {
-        let of_row = |row: highwater::Result<Row>| content(&row?);
+        let of_row = |row: highwater::Result<Row>| self.content(row?.as_ref());
         match self.end {
             End::Iter => call!(played, Scan::iter(scan))?.map(of_row).collect::<Result<_>>().map(Answer::Rows),
             End::NextRef => {
                 let (mut iter, mut rows) = (call!(played, Scan::iter(scan))?, Vec::new());
                 while let Some(row) = call!(played, ScanIter::next_ref(&mut iter))? {
-                    rows.push(content_of(row)?);
+                    rows.push(self.content(row)?);
                 }
                 Ok(Answer::Rows(rows))
             }
@@ -202,14 +213,14 @@ impl Look {
             End::Count => Ok(Answer::Count(call!(played, Scan::count(scan))?)),
             End::First => {
                 let row = call!(played, Scan::first(scan))?;
-                row.iter().map(content).collect::<Result<_>>().map(Answer::Rows)
+                row.iter().map(|row| self.content(row.as_ref())).collect::<Result<_>>().map(Answer::Rows)
             }
             End::Visit(max) => {
                 let mut rows = Vec::new();
                 call!(
                     played,
                     Scan::visit(scan, |row| {
-                        rows.push(content_of(row));
+                        rows.push(self.content(row));
                         if rows.len() >= max { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
                     })
                 )?;
@@ -265,6 +276,10 @@ impl Look {
         }
     }
 
+    fn right_content(&self, content: Content) -> Content {
+        self.columns.map_or(content, |columns| content.only(columns))
+    }
+
     /// The right answer.
     fn right(&self, rows: &Rows) -> Answer {
         let keyed = rows.iter().map(|(id, content)| (key_of(self.index, *id, content), *id, *content));
@@ -282,7 +297,7 @@ impl Look {
         match self.end {
             End::Count => Answer::Count(taken.len() as u64),
             End::Keys => Answer::Keys(taken.into_iter().map(|(key, id, _)| (key, id)).collect()),
-            _ => Answer::Rows(taken.into_iter().map(|(_, id, content)| (id, content)).collect()),
+            _ => Answer::Rows(taken.into_iter().map(|(_, id, content)| (id, self.right_content(content))).collect()),
         }
     }
 }

@@ -92,7 +92,7 @@ impl Player {
             }
         }
         let names = columns.iter().map(|column| column.name.as_str());
-        match names.eq(["id", "a", "b", "c", "body"]) {
+        match names.eq(["id", "a", "b", "c", "body", "note"]) {
             true => Ok(()),
             false => Err(Error::Data(format!("table {} has the columns {columns:?}", table.name()))),
         }

@@ -1,7 +1,7 @@
 //! Statements that change rows, what they must do, and whether what they did is that.
 
 use super::choices::Choices;
-use super::content::{A, B, BODY, C, Content, Rows as Contents, id_key, number_of, text, values_of};
+use super::content::{A, B, BODY, C, Content, NOTE, Rows as Contents, id_key, number_of, text, values_of};
 use super::played::{Played, call};
 use super::scan::{FIRST_TEXT_VALUES, IDS, SOME};
 use highwater::{Changes, Inserted, Rows, Table, Value, ValueRef, WriteTxn, values};
@@ -27,7 +27,8 @@ pub enum Statement {
 }
 
 /// Columns that an update sets.
-const SETS: [&[usize]; 6] = [&[A, B, C, BODY], &[A, B, C, BODY], &[A], &[B], &[C], &[BODY]];
+const SETS: [&[usize]; 8] =
+    [&[A, B, C, BODY, NOTE], &[A, B, C, BODY], &[A], &[B], &[C], &[BODY], &[NOTE], &[A, BODY, NOTE]];
 
 /// What a statement said.
 #[derive(Debug)]
@@ -52,7 +53,12 @@ enum Effect {
 
 pub fn random_content(rng: &mut Choices) -> Content {
     let body_bytes = if rng.u32(..12) == 0 { rng.u32(1000..9000) } else { rng.u32(..60) };
+    // Rows with two long columns are as frequent as rows with one.
+    let note_bytes = if rng.u32(..24) < if body_bytes > 60 { 12 } else { 1 } { rng.u32(300..5000) } else { 0 };
+    let note = Content::with_body(note_bytes, rng);
     Content {
+        note_bytes,
+        note_letter: note.letter,
         a: rng.u32(..FIRST_TEXT_VALUES),
         b: rng.u32(..),
         c: rng.bool().then(|| rng.u32(..SOME)),
@@ -64,7 +70,7 @@ impl Content {
     /// Another body of this length; the texts are of no use.
     pub fn with_body(body_bytes: u32, rng: &mut Choices) -> Content {
         let letter = if body_bytes > 0 { b'a' + rng.u32(..26) as u8 } else { 0 };
-        Content { a: 0, b: 0, c: None, body_bytes, letter }
+        Content { body_bytes, letter, ..Content::default() }
     }
 }
 
@@ -208,7 +214,7 @@ impl Statement {
     }
 }
 
-fn refs(values: &[Value; 5]) -> [ValueRef<'_>; 5] {
+fn refs(values: &[Value; 6]) -> [ValueRef<'_>; 6] {
     std::array::from_fn(|at| values[at].as_ref())
 }
 
@@ -222,7 +228,10 @@ fn set_in(old: Content, new: &Content, set: &[usize]) -> Content {
         a: if sets(A) { new.a } else { old.a },
         b: if sets(B) { new.b } else { old.b },
         c: if sets(C) { new.c } else { old.c },
-        ..if sets(BODY) { *new } else { old }
+        body_bytes: if sets(BODY) { new.body_bytes } else { old.body_bytes },
+        letter: if sets(BODY) { new.letter } else { old.letter },
+        note_bytes: if sets(NOTE) { new.note_bytes } else { old.note_bytes },
+        note_letter: if sets(NOTE) { new.note_letter } else { old.note_letter },
     }
 }
 

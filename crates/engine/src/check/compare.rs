@@ -14,9 +14,8 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::page::Node;
 use crate::table::version::TableVersion;
-use crate::txn::TableTrees;
-use crate::txn::overflow;
-use crate::txn::row_format::{EntryValue, OverflowRef, ROW_HEADER_BYTES, RowHeader};
+use crate::txn::row_format::{EntryValue, ROW_HEADER_BYTES, RowHeader};
+use crate::txn::{TableTrees, Wanted, resolve};
 use crate::types::PageNo;
 
 /// Findings, and failed lookups, per index and direction.
@@ -134,8 +133,7 @@ impl<'c> Comparison<'c> {
         self.row.clear();
         self.row.extend_from_slice(payload);
         if header.is_overflow() {
-            let Ok(reference) = OverflowRef::decode(payload) else { return Ok(false) };
-            if let Err(error) = overflow::read(self.ctx, reference, &mut self.row) {
+            if let Err(error) = resolve(self.ctx, self.rows, Wanted::ALL, header, &mut self.row) {
                 return reason_of(error).map(|_| false);
             }
         }

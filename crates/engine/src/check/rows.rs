@@ -7,9 +7,11 @@ use crate::btree::check::Visitor;
 use crate::error::{Error, Result};
 use crate::page::Node;
 use crate::table::version::TableVersion;
+use crate::txn::TableTrees;
+use crate::txn::overflow_columns::{ColumnRef, OverflowRow};
 use crate::txn::row_format::{DELETE_MARKED, OVERFLOW, OverflowRef, ROW_HEADER_BYTES, RowHeader};
-use crate::txn::{MAX_ROW_BYTES, TableTrees};
 use crate::types::{PageNo, RollPtr};
+use std::collections::HashMap;
 
 /// Looks at every row.
 pub struct RowVisitor<'w, 'a> {
@@ -20,7 +22,6 @@ pub struct RowVisitor<'w, 'a> {
     /// Largest value in the auto-increment column.
     pub largest: Option<u64>,
     pub key: Vec<u8>,
-    pub row: Vec<u8>,
     pub scratch: Vec<u8>,
 }
 
@@ -63,16 +64,12 @@ impl RowVisitor<'_, '_> {
         if !header.is_overflow() {
             return Ok(self.contents(payload, &header));
         }
-        let mut row = std::mem::take(&mut self.row);
-        let whole = self.read_overflow(payload, &mut row);
-        let reason = match whole {
-            Ok(true) => Ok(self.contents(&row, &header)),
-            Ok(false) => Ok(Some("its overflow pages are damaged".to_string())),
+        match self.read_overflow(payload) {
+            Ok(Some(row)) => Ok(self.contents(&row, &header)),
+            Ok(None) => Ok(Some("its overflow pages are damaged".to_string())),
             Err(Error::Corrupt(reason)) => Ok(Some(reason)),
             Err(error) => Err(error),
-        };
-        self.row = row;
-        reason
+        }
     }
 
     fn header(&self, value: &[u8], header: &RowHeader) -> Option<String> {
@@ -93,14 +90,23 @@ impl RowVisitor<'_, '_> {
         None
     }
 
-    fn read_overflow(&mut self, payload: &[u8], row: &mut Vec<u8>) -> Result<bool> {
-        let reference = OverflowRef::decode(payload)?;
-        if reference.total_bytes as usize > MAX_ROW_BYTES {
-            return Err(Error::Corrupt(format!("an overflow row of {} bytes", reference.total_bytes)));
-        }
+    /// The whole row; `None` if one of its chains is broken, which was reported then.
+    fn read_overflow(&mut self, payload: &[u8]) -> Result<Option<Vec<u8>>> {
+        let stored = OverflowRow::decode(payload)?;
         let place = FindingPlace { index: None, ..self.walk.place.clone() };
         self.walk.checker.report.counts.rows_overflow += 1;
-        self.walk.checker.check_chain(reference, self.rows.overflow, &place, true, row)
+        let (mut chains, mut is_whole) = (HashMap::new(), true);
+        for ColumnRef { chain, .. } in stored.refs() {
+            let mut bytes = Vec::new();
+            // The others are looked at all the same: their pages are in use.
+            is_whole &= self.walk.checker.check_chain(chain, self.rows.overflow, &place, true, &mut bytes)?;
+            chains.insert(chain.first, bytes);
+        }
+        let take = |chain: OverflowRef, out: &mut Vec<u8>| {
+            *out = chains.remove(&chain.first).unwrap_or_default();
+            Ok(())
+        };
+        if is_whole { self.rows.layout.whole_row(payload, take).map(Some) } else { Ok(None) }
     }
 
     /// Checks the row itself and adds its entries to the digests.

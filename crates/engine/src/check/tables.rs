@@ -99,7 +99,6 @@ impl Checker<'_> {
             digests: rows.indexes.iter().map(|_| Digest::new()).collect(),
             largest: None,
             key: Vec::new(),
-            row: Vec::new(),
             scratch: Vec::new(),
         };
         let counts = tree.walk(ctx, &mut visitor)?;
@@ -161,7 +160,7 @@ impl Checker<'_> {
                     (next, position) = (following, Some(at + 1));
                 }
                 Ok(_) => {
-                    let text = format!("the overflow chain of a row of {total} bytes has {} here", out.len());
+                    let text = format!("the overflow chain of {total} bytes has {} here", out.len());
                     self.find_on_page(next, segment, place, text);
                     return Ok(false);
                 }
@@ -173,7 +172,7 @@ impl Checker<'_> {
             }
         }
         if whole && out.len() != total {
-            let text = format!("the overflow chain from here has {} bytes, its row {total}", out.len());
+            let text = format!("the overflow chain from here has {} bytes, its row says {total}", out.len());
             self.find_on_page(reference.first, segment, place, text);
             return Ok(false);
         }

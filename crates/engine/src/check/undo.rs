@@ -1,8 +1,8 @@
 //! Undo streams: pages, links, records, and the overflow chains that records own.
 //!
 //! Rules
-//! 1. A chain belongs to the row that refers to it; an Update record that is not dead owns the chain of the version
-//!    before, and a record owns the chain it refers to once purge or rollback has begun to free it.
+//! 1. A chain belongs to the row that refers to it; an Update record that is not dead owns the chains that it names, and
+//!    every record does once purge or rollback has begun to free them.
 //! 2. No transaction is active on a quiet database.
 
 use super::checker::{Checker, FindingPlace};
@@ -153,11 +153,10 @@ impl Checker<'_> {
     fn check_undo_change(&mut self, record: &UndoRecord<'_>, chains: &Chains) -> Result<()> {
         let change = record.change()?;
         let owns = record.freeing || (record.kind == UndoKind::Update && !record.dead);
-        if let Some(reference) = change.old_overflow()?
-            && owns
-            && let Some((segment, place)) = chains.get(&change.table)
-        {
-            self.check_chain(reference, *segment, place, !record.freeing, &mut Vec::new())?;
+        if owns && let Some((segment, place)) = chains.get(&change.table) {
+            for (_, reference) in change.chains() {
+                self.check_chain(reference, *segment, place, !record.freeing, &mut Vec::new())?;
+            }
         }
         Ok(())
     }

@@ -7,9 +7,10 @@
 //! | `background` | the threads |
 //! | `backup`, `archiving` | backups; the archive of redo |
 //! | `write_txn`, `read_txn`, `locked_tables` | the calls of a transaction, and the tables it uses |
+//! | `row_change` | what a closure makes of a row |
 //! | `insert_many` | many rows inserted by one call |
 //! | `transact` | transactions that are run again |
-//! | `scan` | scans |
+//! | `scan`, `columns` | scans; reads of some columns |
 //! | `gate` | keeps transactions that write, schema changes and checks apart |
 //! | `schema_change`, `index_build` | tables and indexes are created and dropped |
 //! | `deterministic` | a database whose steps the caller runs, without threads |
@@ -19,6 +20,7 @@
 mod archiving;
 mod background;
 mod backup;
+mod columns;
 mod creation;
 mod database;
 mod deferred_end;
@@ -35,6 +37,7 @@ mod opening;
 mod probe;
 mod read_txn;
 mod rebuild;
+mod row_change;
 mod scan;
 mod schema_change;
 mod transact;

@@ -14,7 +14,7 @@ use super::write_txn::{HAS_NOT_ENDED, WriteTxn};
 use crate::error::{Error, Result};
 use crate::table::key::{KeyLayout, successor};
 use crate::table::version::TableVersion;
-use crate::table::{Row, RowRef, Table, TableDefinition, Value, ValueRef};
+use crate::table::{Row, RowLayout, RowRef, Table, TableDefinition, Value, ValueRef};
 use crate::txn::{Cursor, Isolation, LockMode, RowVisitor, ScanOptions};
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
@@ -29,6 +29,8 @@ pub(crate) struct Range {
     pub(crate) lock: LockMode,
     pub(crate) limit: usize,
     pub(crate) keys_only: bool,
+    /// Columns that are read of the rows; `None`: all.
+    pub(crate) columns: Option<Vec<usize>>,
 }
 
 /// Where a scan starts or ends.
@@ -53,6 +55,7 @@ pub struct Scan<'s, 'v> {
     reverse: bool,
     limit: usize,
     lock: LockMode,
+    pub(super) columns: Option<&'v [usize]>,
 }
 
 impl<'s, 'v> Scan<'s, 'v> {
@@ -67,6 +70,7 @@ impl<'s, 'v> Scan<'s, 'v> {
             reverse: false,
             limit: usize::MAX,
             lock: LockMode::None,
+            columns: None,
         }
     }
 
@@ -188,9 +192,10 @@ impl<'s, 'v> Scan<'s, 'v> {
     /// As [`iter`](Self::iter) and [`ScanIter::next_ref`].
     pub fn visit(self, mut look: impl FnMut(RowRef<'_>) -> ControlFlow<()>) -> Result<()> {
         let (rows, _) = self.start(false)?;
-        let ScanIter { txn, version, cursor } = rows;
+        let ScanIter { txn, version, projected, cursor } = rows;
+        let layout = projected.as_ref().unwrap_or(&version.layout);
         match cursor {
-            Some(mut cursor) => txn.look(&mut cursor, &mut |row| look(version.row(row))),
+            Some(mut cursor) => txn.look(&mut cursor, &mut |row| look(RowRef::new(layout, row))),
             None => Ok(()),
         }
     }
@@ -198,7 +203,8 @@ impl<'s, 'v> Scan<'s, 'v> {
     /// Starts the scan.
     ///
     /// # Errors
-    /// `NoSuchIndex`, `TableDropped`, `BadValue` for a bound that does not fit its column.
+    /// `NoSuchIndex`, `TableDropped`, `BadValue` for a bound that does not fit its column, or for a column that the table
+    /// does not have.
     pub fn iter(self) -> Result<ScanIter<'s>> {
         self.start(false).map(|(rows, _)| rows)
     }
@@ -231,10 +237,12 @@ impl<'s, 'v> Scan<'s, 'v> {
     fn start(self, keys_only: bool) -> Result<(ScanIter<'s>, Option<usize>)> {
         let (version, index) = self.txn.use_for_scan(&self.table, self.index)?;
         let layout = index.map_or(&version.key, |i| &version.indexes[i].key);
-        let range = Range { keys_only, ..self.range(layout, &version.definition)? };
+        let columns = self.columns.map(<[usize]>::to_vec);
+        let range = Range { keys_only, columns, ..self.range(layout, &version.definition)? };
+        let projected = self.columns.map(|columns| version.layout.projected(columns)).transpose()?;
         let empty = self.limit == 0 || range.high.as_ref().is_some_and(|high| *high <= range.low);
         let cursor = if empty { None } else { Some(self.txn.cursor(&version, index, &range)?) };
-        Ok((ScanIter { txn: self.txn, version, cursor }, index))
+        Ok((ScanIter { txn: self.txn, version, projected, cursor }, index))
     }
 
     fn range(&self, layout: &KeyLayout, table: &TableDefinition) -> Result<Range> {
@@ -268,7 +276,7 @@ impl<'s, 'v> Scan<'s, 'v> {
 
     fn nothing(&self) -> Range {
         let (low, high) = (Vec::new(), Some(Vec::new()));
-        Range { low, high, reverse: self.reverse, lock: self.lock, limit: 0, keys_only: false }
+        Range { low, high, reverse: self.reverse, lock: self.lock, limit: 0, keys_only: false, columns: None }
     }
 }
 
@@ -295,6 +303,8 @@ fn edge(
 pub struct ScanIter<'s> {
     txn: &'s mut WriteTxn,
     version: Arc<TableVersion>,
+    /// Of its rows, if they have some of the columns only.
+    projected: Option<Arc<RowLayout>>,
     /// `None` once there is no more row.
     cursor: Option<Cursor>,
 }
@@ -307,11 +317,16 @@ impl ScanIter<'_> {
     #[inline]
     pub fn next_ref(&mut self) -> Result<Option<RowRef<'_>>> {
         self.advance()?;
-        Ok(self.cursor.as_ref().map(|cursor| self.version.row(cursor.payload())))
+        Ok(self.cursor.as_ref().map(|cursor| RowRef::new(self.layout(), cursor.payload())))
     }
 }
 
 impl ScanIter<'_> {
+    #[inline]
+    fn layout(&self) -> &Arc<RowLayout> {
+        self.projected.as_ref().unwrap_or(&self.version.layout)
+    }
+
     #[inline]
     fn advance(&mut self) -> Result<bool> {
         let found = match &mut self.cursor {
@@ -360,7 +375,7 @@ impl Iterator for ScanIter<'_> {
     type Item = Result<Row>;
 
     fn next(&mut self) -> Option<Result<Row>> {
-        let layout = Arc::clone(&self.version.layout);
+        let layout = Arc::clone(self.layout());
         match self.next_ref() {
             Ok(row) => row.map(|row| Ok(row.to_row(&layout))),
             Err(error) => Some(Err(error)),
@@ -396,6 +411,7 @@ impl WriteTxn {
             lock: range.lock,
             limit: range.limit,
             keys_only: range.keys_only,
+            columns: range.columns.as_deref(),
         };
         self.before_read(range.lock)?;
         let txn = self.txn.as_mut().expect(HAS_NOT_ENDED);

@@ -13,6 +13,7 @@ use super::database::{DatabaseInner, OpenGuard};
 use super::deferred_end::{ClosureCall, defer_end};
 use super::insert_many::Inserted;
 use super::locked_tables::LockedTables;
+use super::row_change::apply;
 use super::scan::Scan;
 use crate::error::{Error, Result};
 use crate::table::handle::TableShared;
@@ -20,7 +21,7 @@ use crate::table::lock::TableLockMode;
 use crate::table::version::TableVersion;
 use crate::table::{Changes, Row, RowRef, Table, ValueRef};
 use crate::txn::{
-    Access, KEPT_ROW_BYTES, LockMode, RowOp, Savepoint, Txn, TxnOptions, TxnSystem, check_outside_row_closure,
+    Access, KEPT_ROW_BYTES, LockMode, RowOp, Savepoint, Txn, TxnOptions, TxnSystem, Wanted, check_outside_row_closure,
 };
 use std::sync::Arc;
 
@@ -124,7 +125,7 @@ impl WriteTxn {
         key: &[ValueRef<'_>],
         look: impl FnOnce(RowRef<'_>) -> R,
     ) -> Result<Option<R>> {
-        let found = self.read(table, key, LockMode::None)?;
+        let found = self.read(table, key, LockMode::None, Wanted::ALL)?;
         Ok(found.map(|(version, row)| look(version.row(row))))
     }
 
@@ -171,7 +172,8 @@ impl WriteTxn {
     /// Reads the newest committed row and changes it, in one descent; false if there is no such row.
     ///
     /// `change` gets the row and where to put new values. It may run more than once, and while a page is latched: it
-    /// computes, it does not use the database.
+    /// computes, it does not use the database. Of the columns that are too long for the row's page, those are read that
+    /// it looks at, and those are written that it puts.
     ///
     /// # Errors
     /// As [`update`](Self::update).
@@ -188,13 +190,13 @@ impl WriteTxn {
         let StatementContext { system, version, .. } = call;
         let mut moves = false;
         let op = RowOp { system, txn: call.txn, table: &**version, key: call.key };
-        let found = op.update(&mut |old, new| {
-            moves = apply(version, old, new, &mut change)?;
+        let found = op.update(&mut |old, new, mut outside| {
+            moves = apply(version, old, new, outside.as_deref_mut(), &mut change)?;
             if moves {
                 return Err(Error::Usage("the update would change the primary key".to_string()));
             }
             version.check_keys(call.key, new)?;
-            Ok(old != new.as_slice())
+            Ok(old != new.as_slice() || outside.is_some_and(|outside| outside.is_changed()))
         });
         let found = if moves { call.relocate(&table.shared, &mut change) } else { found }?;
         call.inner.check_running()?;
@@ -318,24 +320,25 @@ impl WriteTxn {
 
     /// Reads the row of a key; it stands in the transaction's buffer.
     #[inline]
-    fn read(
+    pub(super) fn read(
         &mut self,
         table: &Table,
         key: &[ValueRef<'_>],
         lock: LockMode,
+        wanted: Wanted<'_>,
     ) -> Result<Option<(&Arc<TableVersion>, &[u8])>> {
         self.before_read(lock)?;
         let mut call = self.call(table, TableLockMode::Read)?;
         call.encode_key(key)?;
         let StatementContext { inner, system, txn, version, key, row } = call;
-        let found = RowOp { system, txn, table: &**version, key }.get(lock, row)?;
+        let found = RowOp { system, txn, table: &**version, key }.get(lock, wanted, row)?;
         inner.check_running()?;
         Ok(found.then_some((version, row)))
     }
 
     #[inline]
     fn read_row(&mut self, table: &Table, key: &[ValueRef<'_>], lock: LockMode) -> Result<Option<Row>> {
-        let found = self.read(table, key, lock)?;
+        let found = self.read(table, key, lock, Wanted::ALL)?;
         Ok(found.map(|(version, row)| version.row(row).to_row(&version.layout)))
     }
 
@@ -395,11 +398,11 @@ impl StatementContext<'_> {
     fn relocate(&mut self, table: &TableShared, change: &mut dyn FnMut(RowRef<'_>, &mut Changes<'_>)) -> Result<bool> {
         let StatementContext { system, txn, version, key, row, .. } = self;
         let (system, version) = (*system, *version);
-        if !(RowOp { system, txn, table: &**version, key }.get(LockMode::Exclusive, row)?) {
+        if !(RowOp { system, txn, table: &**version, key }.get(LockMode::Exclusive, Wanted::ALL, row)?) {
             return Ok(false);
         }
         let (mut new_row, mut new_key) = (Vec::new(), Vec::new());
-        crate::txn::closed(|| apply(version, row, &mut new_row, change))?;
+        crate::txn::closed(|| apply(version, row, &mut new_row, None, change))?;
         version.key_of(&new_row, &mut new_key);
         version.check_keys(&new_key, &new_row)?;
         table.observe(version, &new_row)?;
@@ -415,24 +418,4 @@ impl StatementContext<'_> {
             }
         }
     }
-}
-
-/// Makes `new` the row that `change` makes of `old`; true if its key changes, or its auto-increment number grows.
-#[inline]
-fn apply(
-    version: &TableVersion,
-    old: &[u8],
-    new: &mut Vec<u8>,
-    change: &mut (impl FnMut(RowRef<'_>, &mut Changes<'_>) + ?Sized),
-) -> Result<bool> {
-    let mut changes = Changes::new(&version.layout);
-    change(version.row(old), &mut changes);
-    if let Some(error) = changes.take_error() {
-        return Err(error);
-    }
-    version.layout.rebuild(old, &changes, new)?;
-    let names_key = changes.columns().any(|column| version.definition.is_key(column));
-    let counts = version.definition.auto_increment.filter(|counter| changes.columns().any(|column| column == *counter));
-    let raises = counts.is_some_and(|counter| version.counted(new, counter) > version.counted(old, counter));
-    Ok(raises || names_key && version.key.differs(version.row(old), version.row(new)))
 }

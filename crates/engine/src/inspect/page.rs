@@ -8,7 +8,8 @@ use crate::page::{Node, PageBytes, PageType, node};
 use crate::space::layout::{ENTRIES_AT, ENTRY_BYTES};
 use crate::space::{Extent, read_entry};
 use crate::table::row::RowRef;
-use crate::txn::row_format::{EntryValue, OverflowRef, ROW_HEADER_BYTES, RowHeader};
+use crate::txn::overflow_columns::{ColumnRef, OverflowRow};
+use crate::txn::row_format::{EntryValue, ROW_HEADER_BYTES, RowHeader};
 use crate::txn::undo::record::{UndoKind, UndoRecord};
 use crate::txn::undo::{RECORDS_AT, StreamEntry, UndoFields, read_directory, record_at};
 use crate::types::{Lsn, PageNo};
@@ -273,19 +274,33 @@ fn show_row(layout: &crate::table::RowLayout, value: &[u8]) -> String {
     let payload = &value[ROW_HEADER_BYTES..];
     let marked = if header.is_delete_marked() { "delete-marked, " } else { "" };
     let before = show_roll_ptr(header.roll_ptr.0);
-    let contents = if header.is_overflow() {
-        match OverflowRef::decode(payload) {
-            Ok(reference) => format!("{} bytes in overflow pages from {}", reference.total_bytes, reference.first),
-            Err(error) => error.to_string(),
-        }
-    } else {
-        let row = RowRef::new(layout, payload);
-        match row.verify() {
-            Ok(()) => row.values().map(|value| value.to_string()).collect::<Vec<_>>().join(", "),
-            Err(error) => error.to_string(),
-        }
+    let contents = match header.is_overflow() {
+        true => OverflowRow::decode(payload).and_then(|stored| show_overflow_row(layout, &stored)),
+        false => show_values(layout, payload),
     };
+    let contents = contents.unwrap_or_else(|error| error.to_string());
     format!("{marked}transaction {}, before it {before}: {contents}", header.trx_id)
+}
+
+fn show_values(layout: &crate::table::RowLayout, row: &[u8]) -> Result<String> {
+    let row = RowRef::new(layout, row);
+    row.verify()?;
+    Ok(row.values().map(|value| value.to_string()).collect::<Vec<_>>().join(", "))
+}
+
+/// The values in the leaf, and where the others are.
+fn show_overflow_row(layout: &crate::table::RowLayout, stored: &OverflowRow<'_>) -> Result<String> {
+    let place = |column: ColumnRef| {
+        let position = layout.column_of(column.number);
+        let name = position.map_or("all columns".to_string(), |position| format!("column {position}"));
+        format!("{name}: {} bytes in overflow pages from {}", column.chain.total_bytes, column.chain.first)
+    };
+    let places = stored.refs().map(place).collect::<Vec<_>>().join(", ");
+    if stored.rest().is_some() {
+        Ok(places)
+    } else {
+        show_values(layout, stored.row).map(|row| format!("{row}; {places}"))
+    }
 }
 
 fn node_look(found: Node<'_>) -> NodeInfo {

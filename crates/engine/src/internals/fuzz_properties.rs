@@ -13,7 +13,8 @@ use crate::page::{Node, PageOp, PageType, header};
 use crate::table::key::KeyLayout;
 use crate::table::record::{IdCounters, IndexRecord, RecordKey, TableRecord, decode_definition, encode_definition};
 use crate::table::{RowLayout, RowRef, TableDefinition, Type, Value, ValueRef};
-use crate::txn::row_format::{EntryValue, OverflowRef, RowHeader};
+use crate::txn::overflow_columns::{OverflowRow, put_refs};
+use crate::txn::row_format::{EntryValue, RowHeader};
 use crate::txn::undo::record::{UndoRecord, next_entry};
 use crate::types::PageNo;
 use std::cmp::Ordering;
@@ -158,7 +159,7 @@ pub fn undo(mut bytes: &[u8], payload: &[u8]) {
     while let Ok(Some(record)) = UndoRecord::parse(bytes) {
         let _ = (record.header().is_ok(), record.row().is_ok(), record.overflow().is_ok());
         if let Ok(change) = record.change() {
-            let _ = change.old_overflow();
+            let _ = change.chains().count();
             let mut rest = change.entries.unwrap_or(&[]);
             while let Ok(Some(_)) = next_entry(&mut rest) {}
             let mut changed = payload.to_vec();
@@ -173,8 +174,10 @@ pub fn stored(bytes: &[u8], key_bytes: usize) {
     if let Ok(header) = RowHeader::decode(bytes) {
         assert_eq!(RowHeader::decode(&header.encode()).ok(), Some(header), "law 2");
     }
-    if let Ok(reference) = OverflowRef::decode(bytes) {
-        assert_eq!(reference.encode(), bytes, "law 2");
+    if let Ok(row) = OverflowRow::decode(bytes) {
+        let mut again = row.row.to_vec();
+        put_refs(&row.refs().collect::<Vec<_>>(), &mut again);
+        assert_eq!(again, bytes, "law 2");
     }
     if let Ok(entry) = EntryValue::decode(bytes, key_bytes) {
         assert!(entry.prefix_bytes <= key_bytes);

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `types.rs`, `value.rs`, `decimal.rs`, `datetime.rs` | types of columns, values |
 //! | `value_form.rs`, `row_layout.rs`, `changes.rs`, `row.rs` | values and rows as bytes |
+//! | `overflow_columns.rs`, `unread.rs` | which columns go to overflow pages; columns that are read when looked at |
 //! | `key.rs` | keys as bytes that compare as their values do |
 //! | `schema.rs`, `record.rs`, `catalog.rs`, `catalog_trees.rs` | definitions, and where they are kept: in two trees |
 //! | `handle.rs`, `version.rs` | open tables: the users' handle, trees and layouts as a transaction uses them |
@@ -20,6 +21,7 @@ pub mod decimal;
 pub(crate) mod handle;
 pub mod key;
 pub(crate) mod lock;
+mod overflow_columns;
 pub(crate) mod record;
 pub mod row;
 pub mod row_layout;
@@ -28,6 +30,7 @@ pub mod schema;
 pub(crate) mod testing;
 mod turns;
 pub mod types;
+pub(crate) mod unread;
 pub mod value;
 mod value_form;
 pub(crate) mod version;

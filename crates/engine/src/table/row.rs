@@ -7,6 +7,7 @@ use super::datetime::DateTime;
 use super::decimal::Decimal;
 use super::row_layout::{ColumnSlot, NOT_NULLABLE, RowLayout};
 use super::types::Type;
+use super::unread::UnreadColumns;
 use super::value::{Value, ValueRef};
 use super::value_form::{Stored, array, unfit, unfit_decimal};
 use crate::error::Result;
@@ -18,6 +19,8 @@ use std::sync::Arc;
 pub struct RowRef<'a> {
     layout: &'a RowLayout,
     bytes: &'a [u8],
+    /// Columns that `bytes` does not have.
+    unread: Option<&'a UnreadColumns<'a>>,
 }
 
 macro_rules! getters {
@@ -30,7 +33,12 @@ macro_rules! getters {
 
 impl<'a> RowRef<'a> {
     pub(crate) fn new(layout: &'a RowLayout, bytes: &'a [u8]) -> RowRef<'a> {
-        RowRef { layout, bytes }
+        RowRef { layout, bytes, unread: None }
+    }
+
+    /// The row whose columns in `unread` are not in its bytes.
+    pub(crate) fn with_unread(self, unread: &'a UnreadColumns<'a>) -> RowRef<'a> {
+        RowRef { unread: Some(unread), ..self }
     }
 
     /// Number of columns.
@@ -91,7 +99,11 @@ impl<'a> RowRef<'a> {
     pub(super) fn variable(self, number: usize) -> &'a [u8] {
         let base = self.layout.variable_at;
         let start = if number == 0 { 0 } else { self.end(number - 1) };
-        self.bytes.get(base.saturating_add(start)..base.saturating_add(self.end(number))).unwrap_or(&[])
+        let bytes = self.bytes.get(base.saturating_add(start)..base.saturating_add(self.end(number))).unwrap_or(&[]);
+        match self.unread {
+            None => bytes,
+            Some(unread) => unread.column(number, bytes),
+        }
     }
 
     #[inline]
@@ -303,7 +315,7 @@ impl Row {
     /// The row, borrowed.
     #[inline]
     pub fn as_ref(&self) -> RowRef<'_> {
-        RowRef { layout: &self.layout, bytes: &self.bytes }
+        RowRef::new(&self.layout, &self.bytes)
     }
 
     /// Number of columns.

@@ -19,6 +19,7 @@ use super::value::ValueRef;
 use super::value_form::{Stored, fit, misfit};
 use crate::error::{Error, Result};
 use crate::txn::MAX_ROW_BYTES;
+use std::sync::Arc;
 
 pub(super) const NOT_NULLABLE: u16 = u16::MAX;
 
@@ -71,6 +72,20 @@ impl RowLayout {
         let end_bytes = if longest <= usize::from(u16::MAX) { 2 } else { 4 };
         let variable = variable as usize;
         RowLayout { names, slots, ends_at: offset, end_bytes, variable, variable_at: offset + variable * end_bytes }
+    }
+
+    /// The same rows with these columns only, in this order.
+    ///
+    /// # Errors
+    /// `BadValue` for a column that there is not.
+    pub(crate) fn projected(&self, columns: &[usize]) -> Result<Arc<RowLayout>> {
+        let (mut names, mut slots) = (Vec::with_capacity(columns.len()), Vec::with_capacity(columns.len()));
+        for &column in columns {
+            let missing = || self.bad_value(column, "there is no such column");
+            slots.push(*self.slots.get(column).ok_or_else(missing)?);
+            names.push(self.names[column].clone());
+        }
+        Ok(Arc::new(RowLayout { names, slots, ..*self }))
     }
 
     /// Number of columns.
@@ -137,7 +152,7 @@ impl RowLayout {
 
     /// Makes the row's present end the end of variable-length column `number`.
     #[inline]
-    fn set_end(&self, number: usize, out: &mut [u8]) {
+    pub(super) fn set_end(&self, number: usize, out: &mut [u8]) {
         let end = (out.len() - self.variable_at) as u32;
         let at = self.ends_at + number * self.end_bytes;
         out[at..at + self.end_bytes].copy_from_slice(&end.to_le_bytes()[..self.end_bytes]);

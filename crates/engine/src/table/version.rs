@@ -14,7 +14,7 @@ use super::value::ValueRef;
 use super::value_form::unfit;
 use crate::btree::BTree;
 use crate::error::{Error, Result};
-use crate::txn::{IndexEntry, ReadView, TableTrees};
+use crate::txn::{ColumnRewrite, IndexEntry, ReadView, TableTrees};
 use crate::types::{SegmentId, TableId, TxnId};
 use std::sync::Arc;
 
@@ -169,5 +169,21 @@ impl TableTrees for TableVersion {
     #[inline]
     fn entry_changes(&self, i: usize, old_row: &[u8], new_row: &[u8]) -> bool {
         self.indexes[i].key.differs(self.row(old_row), self.row(new_row))
+    }
+    fn entry_needs(&self, i: usize, _row: &[u8], number: u16) -> bool {
+        // What is on overflow pages is a whole column.
+        self.layout.column_of(number).is_some_and(|column| self.definition.indexes[i].columns.contains(&column))
+    }
+    fn column_of(&self, _row: &[u8], number: u16) -> Option<usize> {
+        self.layout.column_of(number)
+    }
+    fn column_bytes<'r>(&'r self, row: &'r [u8], number: u16) -> &'r [u8] {
+        self.layout.variable_column(row, number)
+    }
+    fn rebuild_columns(&self, row: &[u8], column: &mut ColumnRewrite<'_>, out: &mut Vec<u8>) -> Result<()> {
+        self.layout.rebuild_columns(row, column, out)
+    }
+    fn overflow_columns(&self, row: &[u8], moved: &[u16], room: usize) -> Vec<(u16, usize)> {
+        self.choose_overflow_columns(row, moved, room)
     }
 }

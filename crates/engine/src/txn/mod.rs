@@ -12,7 +12,7 @@
 //! | `active.rs`, `holders.rs` | ids, who is active, the cut a view is made by |
 //! | `table_trees.rs`, `row_format.rs` | a table as this layer sees it; bytes of stored rows and entries |
 //! | `write/` | row operations, the entries they move |
-//! | `overflow.rs` | rows too large for a leaf |
+//! | `overflow.rs`, `overflow_columns.rs` | chains of overflow pages; rows whose columns are on such |
 //! | `read/` | views, versions of rows, scans |
 //! | `lock/` | explicit locks and the waits for them |
 //! | `undo/`, `rollback.rs`, `purge/` | older versions: kept, put back, taken away |
@@ -33,6 +33,7 @@ mod holders;
 mod lock;
 mod options;
 pub(crate) mod overflow;
+pub mod overflow_columns;
 pub(crate) mod purge;
 mod read;
 mod rollback;
@@ -51,14 +52,15 @@ pub use lock::LockMode;
 #[cfg(shuttle)]
 pub(crate) use lock::{Holder, LockSystem, RowName};
 pub use options::{Access, Isolation, TxnOptions};
+pub use overflow_columns::{Outside, Wanted};
 pub use purge::{LagLimits, PurgeState, PurgeWatch};
-pub(crate) use read::ReadView;
 pub use read::{Cursor, RowVisitor, ScanOptions};
+pub(crate) use read::{ReadView, resolve};
 pub(crate) use row_closure::{check_outside_closures, check_outside_row_closure, closed, telling};
 pub use row_op::RowOp;
 pub use savepoint::Savepoint;
 pub use system::TxnSystem;
-pub use table_trees::{IndexEntry, TableTrees, Tables};
+pub use table_trees::{ColumnRewrite, IndexEntry, TableTrees, Tables};
 pub(crate) use transaction::KEPT_ROW_BYTES;
 pub use transaction::Txn;
 pub use write::{MAX_ROW_BYTES, NewRows, RowsOp};

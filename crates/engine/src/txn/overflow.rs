@@ -1,4 +1,4 @@
-//! Rows too large for a leaf: chains of overflow pages.
+//! Chains of overflow pages: the long columns of rows (`overflow_columns.rs`).
 //!
 //! ```text
 //! overflow page (after the page header)   32 next page u32 (0 = last) | 36 bytes used u32
@@ -6,22 +6,24 @@
 //!                                         56 data
 //! ```
 //! Rules
-//! 1. A chain is written once and never changed: an update writes a new one.
+//! 1. A chain is written once and never changed: an update of its column writes a new one. Versions of a row that have
+//!    the same value of a column share its chain.
 //! 2. The first page is registered by an Overflow undo record in the mini-transaction that allocates it; every later
 //!    page is linked in the mini-transaction that allocates it. So at any crash rollback finds every page.
 //! 3. A chain is freed from its front; each mini-transaction also moves the reference in the undo record that owns the
-//!    chain (the Overflow record on rollback, the Update or Delete record in purge) to the first page that is left.
+//!    chain (the Overflow record on rollback, the Update or Delete record that names it in purge) to the first page that
+//!    is left.
 //! 4. Every page carries the stamp of its chain, which each reference to the chain has too, and its position in the
 //!    chain. A page with another stamp or position belongs to another chain or is an older version of itself: it is
 //!    corrupt, and its link is not followed.
 //! 5. Readers of a chain read a version that cannot be purged meanwhile, or check afterwards that the row is still the
 //!    same.
 
-use super::row_format::OverflowRef;
+use super::row_format::{OVERFLOW_REF_FIRST_AT, OverflowRef};
 use super::system::TxnSystem;
 use super::table_trees::TableTrees;
 use super::transaction::Txn;
-use super::undo::record::OVERFLOW_RECORD_BYTES;
+use super::undo::record::{FREEING, OVERFLOW_RECORD_BYTES, UndoChange};
 use super::undo::{UndoPlace, expect_type, mark, put_overflow, write as write_bytes};
 use super::write::{Attempt, Blocked, MAX_ROW_BYTES, latch_undo, unblock};
 use crate::context::Context;
@@ -89,12 +91,12 @@ pub(crate) fn append_link(
     Ok(link.next)
 }
 
-/// Replaces `out` with the row that `reference` stands for. The caller holds no latch.
+/// Replaces `out` with the bytes that `reference` stands for. The caller holds no latch.
 pub(crate) fn read(ctx: &Context, reference: OverflowRef, out: &mut Vec<u8>) -> Result<()> {
     let total = reference.total_bytes as usize;
     out.clear();
     if total > MAX_ROW_BYTES {
-        return Err(Error::Corrupt(format!("an overflow row of {total} bytes")));
+        return Err(Error::Corrupt(format!("an overflow chain of {total} bytes")));
     }
     out.reserve(total);
     let (mut next, mut position) = (reference.first, 0);
@@ -102,30 +104,30 @@ pub(crate) fn read(ctx: &Context, reference: OverflowRef, out: &mut Vec<u8>) -> 
         let page = ctx.pool.fix_s(next)?;
         let Link { next: following, data, .. } = parse(&page, next, reference.stamp, Some(position))?;
         if data.is_empty() || out.len() + data.len() > total {
-            return Err(Error::corrupt_page(next, "an overflow chain of another length than its row"));
+            return Err(Error::corrupt_page(next, "an overflow chain of another length than its reference says"));
         }
         out.extend_from_slice(data);
         (next, position) = (following, position + 1);
     }
     if next != PageNo(0) {
-        return Err(Error::corrupt_page(reference.first, "an overflow chain longer than its row"));
+        return Err(Error::corrupt_page(reference.first, "an overflow chain longer than its reference says"));
     }
     Ok(())
 }
 
-/// Writes a row into a new chain; returns the reference to it. The caller holds no latch.
-pub(crate) fn write(system: &TxnSystem, txn: &mut Txn, table: &dyn TableTrees, row: &[u8]) -> Result<OverflowRef> {
+/// Writes bytes of a row into a new chain; returns the reference to it. The caller holds no latch.
+pub(crate) fn write(system: &TxnSystem, txn: &mut Txn, table: &dyn TableTrees, bytes: &[u8]) -> Result<OverflowRef> {
     let page_bytes = system.ctx.pool.page_bytes();
     let group_pages = (GROUP_BYTES / page_bytes).max(1);
     let capacity = page_bytes - DATA_AT;
     let mut chain =
         NewChain { system, table, stamp: new_stamp(system, txn), first: PageNo(0), last: PageNo(0), pages: 0 };
-    for group in row.chunks(group_pages * capacity) {
+    for group in bytes.chunks(group_pages * capacity) {
         let parts: Vec<&[u8]> = group.chunks(capacity).collect();
         chain.write_group(txn, &parts)?;
     }
     // The longest row fits 32 bits.
-    Ok(OverflowRef { total_bytes: row.len() as u32, first: chain.first, stamp: chain.stamp })
+    Ok(OverflowRef { total_bytes: bytes.len() as u32, first: chain.first, stamp: chain.stamp })
 }
 
 /// A stamp that no other chain has had on the same page: chains of one transaction are written one after the other,
@@ -215,6 +217,17 @@ fn fill(mtr: &mut Mtr<'_>, latched: PageHandle, segment: SegmentId, stamp: u64, 
     fields[16..20].copy_from_slice(&link.position.to_le_bytes());
     write_bytes(mtr, latched, NEXT_AT, &fields);
     write_bytes(mtr, latched, DATA_AT, link.data);
+}
+
+/// Frees the chains that an undo record of a change names and that are left; the record is marked as one whose chains
+/// are being freed.
+pub(crate) fn free_named(system: &TxnSystem, record: UndoPlace, change: &UndoChange<'_>) -> Result<()> {
+    for (at, reference) in change.chains() {
+        let OverflowRef { first, stamp, .. } = reference;
+        let first_page_at = at + OVERFLOW_REF_FIRST_AT;
+        free(system, OwnedChain { record, first_page_at, first, stamp }, FREEING)?;
+    }
+    Ok(())
 }
 
 /// The rest of a chain, and the undo record that owns it.

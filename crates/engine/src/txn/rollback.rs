@@ -21,8 +21,9 @@
 
 use super::lock::{Holder, RowName};
 use super::overflow::{self, OwnedChain};
+use super::overflow_columns::Wanted;
 use super::read::{EntryOf, OwnVersions, ReadView, StoredRow, Version, resolve};
-use super::row_format::{OverflowRef, ROW_HEADER_BYTES, RowHeader};
+use super::row_format::{ROW_HEADER_BYTES, RowHeader};
 use super::system::TxnSystem;
 use super::table_trees::IndexEntry;
 use super::transaction::Txn;
@@ -128,7 +129,7 @@ fn undo_record(
             versions.forget(&undo.row);
             undo.insert()
         }
-        _ if record.dead => undo.free_old_chain(&record.change()?),
+        _ if record.dead => overflow::free_named(system, place, &record.change()?),
         _ => undo.change(record, &record.change()?, versions),
     }
 }
@@ -159,6 +160,11 @@ impl Undo<'_> {
         StoredEntry { system: self.system, tree: self.row.table.index(i), entry }
     }
 
+    /// Replaces the payload of a version by its row, with what its entries are made of.
+    fn resolve(&self, version: &RowHeader, payload: &mut Vec<u8>) -> Result<()> {
+        resolve(self.row.ctx, self.row.table, Wanted::ENTRIES, version, payload)
+    }
+
     fn made(&self, header: &RowHeader) -> bool {
         header.trx_id == self.of.trx_id && header.roll_ptr == pointer_to(self.place)
     }
@@ -166,7 +172,7 @@ impl Undo<'_> {
     fn insert(&self) -> Result<()> {
         let Some((header, mut row)) = self.changed_row()? else { return Ok(()) };
         if self.row.table.index_count() > 0 {
-            resolve(self.row.ctx, &header, &mut row)?;
+            self.resolve(&header, &mut row)?;
         }
         self.remove_entries(&row)?;
         self.put_row(&Outcome::Removed, DEAD)
@@ -196,8 +202,8 @@ impl Undo<'_> {
         let gone = change.old.is_delete_marked() && purge_view.sees(change.old.trx_id);
         if record.entries_changed() {
             let (mut new_row, mut old_row) = (stored, old_stored.clone());
-            resolve(self.row.ctx, &header, &mut new_row)?;
-            resolve(self.row.ctx, &change.old, &mut old_row)?;
+            self.resolve(&header, &mut new_row)?;
+            self.resolve(&change.old, &mut old_row)?;
             if gone {
                 self.remove_entries(&new_row)?;
                 self.remove_entries(&old_row)?;
@@ -210,10 +216,11 @@ impl Undo<'_> {
         if !gone {
             return self.put_row(&Outcome::Restored(change, &old_stored), DEAD);
         }
-        let chain = if change.old.is_overflow() { FREEING } else { 0 };
-        self.put_row(&Outcome::Removed, DEAD | chain)?;
+        // An insertion over the deleted row: it names all chains of that one.
+        let freeing = if change.old.is_overflow() { FREEING } else { 0 };
+        self.put_row(&Outcome::Removed, DEAD | freeing)?;
         drop(purge_view);
-        self.free_old_chain(change)
+        overflow::free_named(self.system, self.place, change)
     }
 
     /// Takes the entries of the new row (none if it was deleted) away and puts those of the old one back.
@@ -323,12 +330,5 @@ impl Undo<'_> {
         if let Some(holder) = holder.filter(|_| made.unique) {
             self.system.locks.lock_prefix(holder, self.row.table.index(i).id(), &entry[..made.prefix_bytes]);
         }
-    }
-
-    /// Frees the chain of the old version, which was removed with its row.
-    fn free_old_chain(&self, change: &UndoChange<'_>) -> Result<()> {
-        let Some(OverflowRef { first, stamp, .. }) = change.old_overflow()? else { return Ok(()) };
-        let chain = OwnedChain { record: self.place, first_page_at: change.first_page_at, first, stamp };
-        overflow::free(self.system, chain, FREEING)
     }
 }

@@ -7,11 +7,13 @@
 //! 2. While a check runs, writers, schema changes and purge stand still: a thread that is called with its progress may
 //!    read, but not close the database, change tables or check again. It gets an error if it does.
 
+use super::overflow_columns::Outside;
 use crate::error::{Error, Result};
 use std::cell::Cell;
 
-/// A row closure: gets the present payload, writes the new one, returns whether there is a change.
-pub type RowChange<'f> = dyn FnMut(&[u8], &mut Vec<u8>) -> Result<bool> + 'f;
+/// A row closure: gets the present row, writes the new one, returns whether there is a change. With [`Outside`] it runs
+/// under no latch, and the row lacks columns on overflow pages: it says which of them the new row keeps.
+pub type RowChange<'f> = dyn FnMut(&[u8], &mut Vec<u8>, Option<&mut Outside<'_>>) -> Result<bool> + 'f;
 
 /// Which closure a thread is in.
 #[derive(Clone, Copy, PartialEq, Eq)]

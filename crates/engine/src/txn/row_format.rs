@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! clustered value   flags u8 | 0 u8 | trx_id u48 | roll_ptr u48 | 0 u16 | payload
-//! payload           the row, or with OVERFLOW: length u32 | first overflow page u32 | stamp of the chain u64
+//! payload           the row; with OVERFLOW references to overflow pages stand behind it (`overflow_columns.rs`)
+//! OverflowRef       length u32 | first overflow page u32 | stamp of the chain u64
 //! secondary value   flags u8 | length of the index-column part of the key u16
 //! ```
 //! Integers are little-endian. `trx_id` is the transaction that wrote this version; `roll_ptr` the undo record that
@@ -18,10 +19,12 @@ pub const ROW_HEADER_BYTES: usize = 16;
 pub const ENTRY_VALUE_BYTES: usize = 3;
 /// Flag of a row or entry: deleted, kept for older snapshots until purge.
 pub const DELETE_MARKED: u8 = 1;
-/// Flag of a row: the payload is a reference to overflow pages.
+/// Flag of a row: columns of it are on overflow pages.
 pub const OVERFLOW: u8 = 2;
-/// Bytes of the reference that stands for an overflow payload.
+/// Bytes of a reference to a chain of overflow pages.
 pub const OVERFLOW_REF_BYTES: usize = 16;
+/// Offset of its first-page field.
+pub(crate) const OVERFLOW_REF_FIRST_AT: usize = 4;
 /// Offset of `trx_id` in the header; it and `roll_ptr` are neighbours, 12 bytes together.
 pub(crate) const TRX_ID_AT: usize = 2;
 const ROLL_PTR_AT: usize = 8;
@@ -69,17 +72,17 @@ impl RowHeader {
         self.flags & DELETE_MARKED != 0
     }
 
-    /// Whether the payload is an overflow reference.
+    /// Whether columns of the row are on overflow pages.
     #[inline]
     pub fn is_overflow(&self) -> bool {
         self.flags & OVERFLOW != 0
     }
 }
 
-/// Where an overflow payload is.
+/// Where bytes on overflow pages are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OverflowRef {
-    /// Length of the row in bytes.
+    /// How many bytes the chain has.
     pub total_bytes: u32,
     /// First page of the chain.
     pub first: PageNo,
@@ -88,15 +91,9 @@ pub struct OverflowRef {
 }
 
 impl OverflowRef {
-    /// Reads the reference out of a payload.
-    ///
-    /// # Errors
-    /// [`Error::Corrupt`] when the payload has another length.
-    pub fn decode(payload: &[u8]) -> Result<OverflowRef> {
-        let bytes: &[u8; OVERFLOW_REF_BYTES] = payload
-            .try_into()
-            .map_err(|_| Error::Corrupt(format!("an overflow reference of {} bytes", payload.len())))?;
-        Ok(OverflowRef { total_bytes: bytes.u32_at(0), first: PageNo(bytes.u32_at(4)), stamp: bytes.u64_at(8) })
+    /// Reads a reference.
+    pub fn read(bytes: &[u8; OVERFLOW_REF_BYTES]) -> OverflowRef {
+        OverflowRef { total_bytes: bytes.u32_at(0), first: PageNo(bytes.u32_at(4)), stamp: bytes.u64_at(8) }
     }
 
     pub fn encode(&self) -> [u8; OVERFLOW_REF_BYTES] {
@@ -171,8 +168,7 @@ mod tests {
     #[test]
     fn references_and_entry_values_survive_a_round_trip() {
         let reference = OverflowRef { total_bytes: 8 << 20, first: PageNo(77), stamp: u64::MAX - 5 };
-        assert_eq!(OverflowRef::decode(&reference.encode()).unwrap(), reference);
-        assert!(OverflowRef::decode(&[0; 7]).is_err());
+        assert_eq!(OverflowRef::read(&reference.encode()), reference);
         let value = EntryValue::decode(&entry_value(300), 300).unwrap();
         assert_eq!(value, EntryValue { delete_marked: false, prefix_bytes: 300 });
         assert!(EntryValue::decode(&entry_value(300), 299).is_err());

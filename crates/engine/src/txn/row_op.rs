@@ -33,8 +33,8 @@ impl RowOp<'_> {
         self.statement(|op| op.insert_row(payload))
     }
 
-    /// Changes the row: `change` gets the present payload and writes the new one; it returns whether there is a change
-    /// at all. It may be called more than once, and runs under a page latch: it must not call into the database.
+    /// Changes the row: `change` gets the present row and writes the new one; it returns whether there is a change at
+    /// all. It may be called more than once, and may run under a page latch: it must not call into the database.
     /// Returns whether the row exists.
     ///
     /// # Errors

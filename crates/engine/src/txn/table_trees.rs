@@ -1,10 +1,11 @@
 //! What the transaction layer needs from the layer above: a table as bytes.
 //!
 //! The transaction layer has no schema. It stores `(key, payload)` pairs in a clustered tree and asks the table for the
-//! keys of its secondary entries. [`TableTrees::entry`] and [`TableTrees::entry_changes`] may run under a leaf latch
-//! and therefore only look at the bytes they are given.
+//! keys of its secondary entries, and for the columns that can go to overflow pages. All of it but the trees only looks
+//! at the bytes it is given: it may run under a leaf latch.
 
 use crate::btree::BTree;
+use crate::error::Result;
 use crate::types::{SegmentId, TableId, TxnId};
 use std::sync::Arc;
 
@@ -16,6 +17,9 @@ pub struct IndexEntry {
     /// Whether no other row may have the same index columns (a unique index, and none of the columns is NULL).
     pub unique: bool,
 }
+
+/// Appends the new bytes of a variable-length column, of which it gets number and bytes.
+pub type ColumnRewrite<'f> = dyn FnMut(u16, &[u8], &mut Vec<u8>) + 'f;
 
 /// A table as the transaction layer sees it.
 pub trait TableTrees: Send + Sync {
@@ -39,6 +43,23 @@ pub trait TableTrees: Send + Sync {
     fn entry(&self, i: usize, key: &[u8], row: &[u8], out: &mut Vec<u8>) -> IndexEntry;
     /// Whether a change from `old_row` to `new_row` can change the entry of index `i`. May say true needlessly.
     fn entry_changes(&self, i: usize, old_row: &[u8], new_row: &[u8]) -> bool;
+    /// Whether the entry of index `i` is made of more bytes of variable-length column `number` than `row`, which may
+    /// lack the end of the column, has.
+    fn entry_needs(&self, i: usize, row: &[u8], number: u16) -> bool;
+    /// Position in the table of variable-length column `number` of this row; `None` if the table has no such column.
+    fn column_of(&self, row: &[u8], number: u16) -> Option<usize>;
+    /// Bytes of variable-length column `number` of this row; none if there is no such column.
+    fn column_bytes<'r>(&'r self, row: &'r [u8], number: u16) -> &'r [u8];
+    /// Replaces `out` with this row, in which the bytes of each variable-length column are what `column` appends for it:
+    /// it gets number and bytes, in order.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`](crate::error::Error::Corrupt) if `row` is no row.
+    fn rebuild_columns(&self, row: &[u8], column: &mut ColumnRewrite<'_>, out: &mut Vec<u8>) -> Result<()>;
+    /// Which variable-length columns of a row go to overflow pages, so that it takes at most `room` bytes with their
+    /// references: the number of each, and how many of its bytes stay in the row. Not again those in `moved`, which are
+    /// there. If the row would be too long all the same, some of them.
+    fn overflow_columns(&self, row: &[u8], moved: &[u16], room: usize) -> Vec<(u16, usize)>;
 }
 
 /// Finds tables by number, for rollback and purge.

@@ -18,7 +18,7 @@ use super::options::{Access, Isolation, TxnOptions};
 use super::read::ViewHandle;
 use super::rollback;
 use super::row_closure::check_outside_row_closure;
-use super::row_format::RowHeader;
+use super::row_format::{OverflowRef, RowHeader};
 use super::savepoint::{Savepoint, Savepoints};
 use super::system::TxnSystem;
 use super::undo::record::TxnState as UndoState;
@@ -81,6 +81,8 @@ pub(crate) struct RowBuffers {
     pub(crate) new_entry: Vec<u8>,
     /// Indexes whose entries may change.
     pub(crate) changed: Vec<usize>,
+    /// Overflow chains that the operation's undo record names.
+    pub(crate) chains: Vec<OverflowRef>,
 }
 
 impl RowBuffers {

@@ -10,6 +10,7 @@ mod ddl;
 mod hot_row;
 mod insert_many;
 mod keys;
+mod long_columns;
 mod model;
 mod opening;
 mod page_store;

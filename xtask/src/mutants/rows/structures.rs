@@ -24,6 +24,8 @@ const PURGE_RECORD: &str = "crates/engine/src/txn/purge/record.rs";
 const ROLLBACK: &str = "crates/engine/src/txn/rollback.rs";
 const CATALOG_TREES: &str = "crates/engine/src/table/catalog_trees.rs";
 const WAITS: &str = "crates/engine/src/txn/lock/waits.rs";
+const OVERFLOW_COLUMNS: &str = "crates/engine/src/txn/overflow_columns.rs";
+const UPDATE: &str = "crates/engine/src/txn/write/update.rs";
 const SALVAGE: &str = "crates/engine/src/salvage.rs";
 
 pub const MUTANTS: &[Mutant] = &[
@@ -397,5 +399,35 @@ pub const MUTANTS: &[Mutant] = &[
             "        let victim = deadlock::choose_victim(&cycle.filter(|_| !MUTANT)?, weight)?;\n",
         )],
         &["lock_test::model"],
+    ),
+    mutant(
+        "shared-chain-freed",
+        "a change gives the overflow chain of a column that it leaves alone to purge",
+        &[edit(
+            OVERFLOW_COLUMNS,
+            "    let stays = |chain: OverflowRef| new",
+            "    let stays = |chain: OverflowRef| !MUTANT && new",
+        )],
+        &["versions_share_the_chain_of_a_column_that_no_change_touches"],
+    ),
+    mutant(
+        "chain-kept-at-rollback",
+        "a rollback leaves the overflow chains that its transaction has written",
+        &[edit(
+            ROLLBACK,
+            "            Some(_) => overflow::free(",
+            "            Some(_) if MUTANT => Ok(()),\n            Some(_) => overflow::free(",
+        )],
+        &["overflowing::rollback_frees_every_page", "rollback_leaves_shared_chains_alone"],
+    ),
+    mutant(
+        "unchanged-chain-written",
+        "a change writes the overflow chains of all columns again",
+        &[edit(
+            UPDATE,
+            "load(&system.ctx, table, Wanted::ENTRIES, &mut",
+            "load(&system.ctx, table, if MUTANT { Wanted::ALL } else { Wanted::ENTRIES }, &mut",
+        )],
+        &["a_change_of_a_short_column_beside_a_mebibyte_writes_two_pages"],
     ),
 ];

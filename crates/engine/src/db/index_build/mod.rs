@@ -72,6 +72,7 @@ pub(crate) fn build(
         lock: LockMode::None,
         limit: usize::MAX,
         keys_only: false,
+        columns: None,
     };
     let mut cursor = txn.cursor(&read, None, &all)?;
     let mut batch = EntryBatch::default();

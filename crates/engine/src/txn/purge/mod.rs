@@ -17,8 +17,8 @@
 //!    The versions of a row that has many are walked once for all its records under a view (`read::entry_history`), so
 //!    the work of purge grows with the records, however many of them one row has.
 //! 4. A row is removed iff its newest version is the deletion being purged; its entries go first.
-//! 5. An overflow chain goes with the version that had it: with the Update record that replaced it, or with the removed
-//!    row.
+//! 5. An overflow chain goes with the last version that has it: with the Update record of the change that replaced it,
+//!    or with the removed row. Both name the chains that go.
 //! 6. Every step may be repeated: after a crash purge starts again at the front of each stream, at the first
 //!    transaction that was not known to be done when pages were last freed.
 //! 7. Damage does not stop the rest of purge. A record whose pages cannot be read is skipped: counted, reported, and

@@ -5,8 +5,9 @@ use crate::error::{Error, Result};
 use crate::mtr::Mtr;
 use crate::page::header;
 use crate::page::node::LeafChange;
-use crate::txn::overflow::{self, OwnedChain};
-use crate::txn::read::{EntryOf, Histories, ReadView, StoredRow};
+use crate::txn::overflow;
+use crate::txn::overflow_columns::{Wanted, retain_named};
+use crate::txn::read::{EntryOf, Histories, ReadView, StoredRow, resolve};
 use crate::txn::row_format::{EntryValue, OverflowRef, RowHeader};
 use crate::txn::system::TxnSystem;
 use crate::txn::undo::record::{FREEING, UndoChange, next_entry};
@@ -30,13 +31,21 @@ impl Purge<'_> {
         if let Some(entries) = change.entries {
             self.moved_entries(entries)?;
         } else if entries_changed {
-            let mut row = change.old_middle.to_vec();
-            if let Some(reference) = change.old_overflow()? {
-                overflow::read(self.row.ctx, reference, &mut row)?;
-            }
-            self.entries(&row)?;
+            self.entries(&self.old_row(change)?)?;
         }
-        self.free_chain(change)
+        self.free_chains(change)
+    }
+
+    /// The row before a change that has its old payload whole, with what its entries are made of. Chains that the record
+    /// does not name may be gone already. An index that needs them is younger than the change, and has no entry of this
+    /// version that a newer one has not.
+    fn old_row(&self, change: &UndoChange<'_>) -> Result<Vec<u8>> {
+        let mut row = change.old_middle.to_vec();
+        let named: Vec<OverflowRef> = change.chains().map(|(_, reference)| reference).collect();
+        if change.old.is_overflow() && retain_named(&named, &mut row)? {
+            resolve(self.row.ctx, self.row.table, Wanted::ENTRIES, &change.old, &mut row)?;
+        }
+        Ok(row)
     }
 
     /// Removes a deleted row, if it was not inserted again.
@@ -47,12 +56,13 @@ impl Purge<'_> {
             return Ok(());
         }
         if self.row.table.index_count() > 0 {
-            if !self.row.resolve_unlocked(&header, &header, &mut row)? {
+            let stored = StoredRow { wanted: Wanted::ENTRIES, ..self.row };
+            if !stored.resolve_unlocked(&header, &header, &mut row)? {
                 return Ok(());
             }
             self.entries(&row)?;
         }
-        if self.remove_row()? { self.free_chain(change) } else { Ok(()) }
+        if self.remove_row()? { self.free_chains(change) } else { Ok(()) }
     }
 
     fn is_ours(&self, header: &RowHeader) -> bool {
@@ -143,7 +153,7 @@ impl Purge<'_> {
         Ok(marked.then(|| (mtr.page_no(leaf.latched), header::lsn(mtr.page(leaf.latched)))))
     }
 
-    /// Removes the deleted row if it is still ours; its undo record owns its overflow chain then.
+    /// Removes the deleted row if it is still ours; its undo record owns its overflow chains then.
     fn remove_row(&self) -> Result<bool> {
         loop {
             let mut mtr = self.row.ctx.mtr()?;
@@ -184,9 +194,7 @@ impl Purge<'_> {
         Ok(Some(leaf.underfull(mtr, before)))
     }
 
-    pub(super) fn free_chain(&self, change: &UndoChange<'_>) -> Result<()> {
-        let Some(OverflowRef { first, stamp, .. }) = change.old_overflow()? else { return Ok(()) };
-        let chain = OwnedChain { record: self.place, first_page_at: change.first_page_at, first, stamp };
-        overflow::free(self.system, chain, FREEING)
+    pub(super) fn free_chains(&self, change: &UndoChange<'_>) -> Result<()> {
+        overflow::free_named(self.system, self.place, change)
     }
 }

@@ -282,7 +282,7 @@ impl TxnSystem {
         let ByView { view, histories } = by;
         let mut purge = Purge { system: self, view, histories, row, place: owned.place };
         match record.kind {
-            _ if record.freeing => purge.free_chain(&change),
+            _ if record.freeing => purge.free_chains(&change),
             UndoKind::Delete => purge.delete(&change),
             _ => purge.update(&change, record.entries_changed()),
         }

@@ -8,9 +8,10 @@
 //!    once.
 
 use super::entry_history::{Histories, MAX_ENTRIES};
-use super::versions::{StoredRow, resolve, step_back};
+use super::versions::{StoredRow, step_back};
 use super::view::ReadView;
 use crate::error::Result;
+use crate::txn::overflow_columns::Wanted;
 use crate::txn::row_format::RowHeader;
 use crate::types::{IndexId, TxnId};
 use std::collections::{HashMap, HashSet};
@@ -211,17 +212,18 @@ impl EntryOf<'_> {
         loop {
             entry.clear();
             if !header.is_delete_marked() {
-                let mut row = &payload;
+                let mut payload_row = &payload;
                 if header.is_overflow() {
                     whole.clone_from(&payload);
+                    let row = StoredRow { wanted: Wanted::entry(self.i), ..self.row };
                     if start.locked {
-                        resolve(self.row.ctx, &header, &mut whole)?;
-                    } else if !self.row.resolve_unlocked(&start.version.header, &header, &mut whole)? {
+                        row.resolve(&header, &mut whole)?;
+                    } else if !row.resolve_unlocked(&start.version.header, &header, &mut whole)? {
                         return Ok(Walked::Changed);
                     }
-                    row = &whole;
+                    payload_row = &whole;
                 }
-                self.row.table.entry(self.i, self.row.key, row, &mut entry);
+                self.row.table.entry(self.i, self.row.key, payload_row, &mut entry);
             }
             if visit(&header, (!header.is_delete_marked()).then_some(&entry[..])) {
                 return Ok(Walked::Stopped);

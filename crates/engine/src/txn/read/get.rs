@@ -5,6 +5,7 @@ use crate::btree::Seek;
 use crate::error::Result;
 use crate::txn::lock::{LockMode, RowName};
 use crate::txn::options::Isolation;
+use crate::txn::overflow_columns::Wanted;
 use crate::txn::row_format::{ROW_HEADER_BYTES, RowHeader};
 use crate::txn::row_op::RowOp;
 use crate::txn::system::TxnSystem;
@@ -12,23 +13,23 @@ use crate::txn::transaction::Txn;
 use crate::txn::write::{Attempt, Blocked, check_lockable};
 
 impl RowOp<'_> {
-    /// Reads the row into `out` (replacing it): as the transaction's level says, or the newest version with a lock.
-    /// Returns whether the row exists.
+    /// Reads the row into `out` (replacing it), with the columns that are wanted: as the transaction's level says, or
+    /// the newest version with a lock. Returns whether the row exists.
     ///
     /// # Errors
     /// Lock waits, `WriteConflict`, I/O, corruption.
     #[inline]
-    pub fn get(self, lock: LockMode, out: &mut Vec<u8>) -> Result<bool> {
+    pub fn get(self, lock: LockMode, wanted: Wanted<'_>, out: &mut Vec<u8>) -> Result<bool> {
         let RowOp { system, txn, table, key } = self;
         txn.check_active()?;
         system.stats.rows_read.inc();
         let lock = txn.lock_of_read(lock);
         if lock != LockMode::None {
             txn.prepare_locking_read(system)?;
-            let read = RowOp { system, txn, table, key }.get_locked(lock, out);
+            let read = RowOp { system, txn, table, key }.get_locked(lock, wanted, out);
             return read.map_err(|error| txn.after_read_error(system, error));
         }
-        let row = StoredRow::new(&system.ctx, table, key);
+        let row = StoredRow { wanted, ..StoredRow::new(&system.ctx, table, key) };
         let walk = match txn.isolation {
             Isolation::RepeatableRead => {
                 let own = txn.id;
@@ -42,7 +43,7 @@ impl RowOp<'_> {
 
     /// Reads the newest version into `out` (replacing it), locked for this transaction. False if there is none (then
     /// its absence is locked, under REPEATABLE READ).
-    pub(super) fn get_locked(&mut self, mode: LockMode, out: &mut Vec<u8>) -> Result<bool> {
+    pub(super) fn get_locked(&mut self, mode: LockMode, wanted: Wanted<'_>, out: &mut Vec<u8>) -> Result<bool> {
         let header = loop {
             match self.try_lock(mode, out) {
                 Ok(Some(header)) => break header,
@@ -50,7 +51,7 @@ impl RowOp<'_> {
                 Err(blocked) => self.unblock(blocked)?,
             }
         };
-        resolve(&self.system.ctx, &header, out)?;
+        resolve(&self.system.ctx, self.table, wanted, &header, out)?;
         Ok(true)
     }
 

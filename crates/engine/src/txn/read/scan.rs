@@ -18,15 +18,15 @@
 
 use super::row_prefetcher::RowPrefetcher;
 use super::scan_batch::{Fill, Item, ItemKind, RowBatch, ScanPosition};
-use super::versions::{StoredRow, VersionWalk, Visibility, visible_version};
+use super::versions::{StoredRow, VersionWalk, Visibility, resolve};
 use super::view::ViewHandle;
 use super::visible_entries::{LONG_WALK, VisibleEntryCache};
 use crate::btree::{BTree, max_leaves_ahead};
 use crate::error::{Error, Result};
 use crate::txn::lock::LockMode;
 use crate::txn::options::Isolation;
-use crate::txn::overflow;
-use crate::txn::row_format::{OverflowRef, RowHeader};
+use crate::txn::overflow_columns::{Entries, Wanted};
+use crate::txn::row_format::RowHeader;
 use crate::txn::row_op::RowOp;
 use crate::txn::system::TxnSystem;
 use crate::txn::table_trees::TableTrees;
@@ -56,6 +56,8 @@ pub struct ScanOptions<'k> {
     pub limit: usize,
     /// Keys will be asked for, and no payloads (rule 4).
     pub keys_only: bool,
+    /// Columns of the payloads that will be asked for; `None`: all.
+    pub columns: Option<&'k [usize]>,
 }
 
 impl Default for ScanOptions<'_> {
@@ -68,6 +70,7 @@ impl Default for ScanOptions<'_> {
             lock: LockMode::None,
             limit: usize::MAX,
             keys_only: false,
+            columns: None,
         }
     }
 }
@@ -103,6 +106,8 @@ pub struct Cursor {
     pub(super) remaining: usize,
     is_limited: bool,
     keys_only: bool,
+    /// Columns that are read, if they are on overflow pages; `None`: all.
+    pub(super) columns: Option<Box<[usize]>>,
     /// Pages that were read into the pool until the last batch, by any thread.
     pages_read: u64,
     /// Leaves that the scan has left.
@@ -156,6 +161,7 @@ impl TxnSystem {
             remaining: options.limit,
             is_limited: options.limit != usize::MAX,
             keys_only: options.keys_only,
+            columns: if options.keys_only { Some(Box::default()) } else { options.columns.map(Box::from) },
             pages_read: self.ctx.stats.pages_read.get(),
             leaves: 0,
             ahead: 0,
@@ -351,13 +357,15 @@ impl Cursor {
         value: Range<usize>,
     ) -> Result<bool> {
         let visibility = visibility(self.read_mode, self.view.as_ref(), txn);
+        let wanted = wanted(self.columns.as_deref(), self.index);
         match visibility {
             Some(visibility) if !visibility.sees(header.trx_id) => {
                 self.row.clear();
                 self.row.extend_from_slice(&self.batch.bytes[value]);
                 self.payload = Payload::InRow;
                 let key = &self.batch.bytes[self.key.clone()];
-                Ok(visible_version(&system.ctx, visibility, key, &mut header, &mut self.row)?.exists)
+                let row = StoredRow { wanted, ..StoredRow::new(&system.ctx, &*self.table, key) };
+                Ok(row.visible_version(visibility, &mut header, &mut self.row)?.exists)
             }
             _ if header.is_delete_marked() => Ok(false),
             _ if self.keys_only => Ok(true),
@@ -365,12 +373,14 @@ impl Cursor {
                 // Nothing keeps the overflow pages of this version: the row is read again with what they hold.
                 self.payload = Payload::InRow;
                 let key = &self.batch.bytes[self.key.clone()];
-                StoredRow::new(&system.ctx, &*self.table, key).uncommitted(&mut self.row)
+                let row = StoredRow { wanted, ..StoredRow::new(&system.ctx, &*self.table, key) };
+                row.uncommitted(&mut self.row)
             }
             _ if header.is_overflow() => {
-                let reference = OverflowRef::decode(&self.batch.bytes[value])?;
+                self.row.clear();
+                self.row.extend_from_slice(&self.batch.bytes[value]);
                 self.payload = Payload::InRow;
-                overflow::read(&system.ctx, reference, &mut self.row).map(|()| true)
+                resolve(&system.ctx, &*self.table, wanted, &header, &mut self.row).map(|()| true)
             }
             _ => {
                 self.payload = Payload::InBatch(value);
@@ -392,7 +402,8 @@ impl Cursor {
         let entry = &self.batch.bytes[self.key.clone()];
         let key = &entry[self.prefix_bytes..];
         let table = &*self.table;
-        let row = StoredRow { way, ..StoredRow::new(&system.ctx, table, key) };
+        let wanted = wanted(self.columns.as_deref(), self.index);
+        let row = StoredRow { way, wanted, ..StoredRow::new(&system.ctx, table, key) };
         let found = |exists| VersionWalk { exists, ..VersionWalk::default() };
         let walk = match self.read_mode {
             ReadMode::Snapshot => {
@@ -405,7 +416,9 @@ impl Cursor {
                 }
                 row.visible(visibility, &mut self.row)?
             }
-            ReadMode::Locked(lock) => found(RowOp { system, txn, table, key }.get_locked(lock, &mut self.row)?),
+            ReadMode::Locked(lock) => {
+                found(RowOp { system, txn, table, key }.get_locked(lock, wanted, &mut self.row)?)
+            }
             ReadMode::Newest => found(row.uncommitted(&mut self.row)?),
         };
         if walk.exists && !certain {
@@ -417,6 +430,11 @@ impl Cursor {
         }
         Ok(walk.exists && (certain || self.entry == entry))
     }
+}
+
+/// What a scan reads of columns on overflow pages: those that are asked for, and those of its index.
+pub(super) fn wanted(columns: Option<&[usize]>, index: Option<usize>) -> Wanted<'_> {
+    Wanted { columns, entries: index.map_or(Entries::None, Entries::Of) }
 }
 
 /// What a snapshot scan sees: by a view of its own, or the transaction's.

@@ -3,17 +3,19 @@
 //! Rules
 //! 1. The closure that looks runs with the engine closed to its thread ([`closed`]): it holds a latch.
 //! 2. Rows lie in place only in the clustered tree, and only for scans that lock nothing. A row whose visible version
-//!    is not the stored one, or whose bytes are on overflow pages, is copied; then the scan goes on in place. While no
+//!    is not the stored one, or of which wanted bytes are on overflow pages, is copied; then the scan goes on in place. While no
 //!    row lies in place, more and more are copied at once, as by [`Cursor::next`].
 //! 3. Rows come in the same order, and are the same, as those of [`Cursor::next`].
 
-use super::scan::{Cursor, ReadMode, visibility};
+use super::scan::{Cursor, ReadMode, visibility, wanted};
 use super::scan_batch::{Fill, ScanPosition};
 use crate::btree::Leaf;
 use crate::error::Result;
+use crate::txn::overflow_columns::{OverflowRow, Wanted};
 use crate::txn::row_closure::closed;
 use crate::txn::row_format::{ROW_HEADER_BYTES, RowHeader};
 use crate::txn::system::TxnSystem;
+use crate::txn::table_trees::TableTrees;
 use crate::txn::transaction::Txn;
 use std::ops::{ControlFlow, Range};
 
@@ -63,7 +65,8 @@ impl Cursor {
         let (tree, visibility) = (self.table.clustered(), visibility(self.read_mode, self.view.as_ref(), txn));
         let fill =
             Fill { system, txn, tree, clustered: true, read_mode: self.read_mode, visibility, limit: self.remaining };
-        let (rows, ended) = self.position.look(&fill, look).map_err(|error| txn.after_read_error(system, error))?;
+        let of = (&*self.table, wanted(self.columns.as_deref(), None));
+        let (rows, ended) = self.position.look(&fill, of, look).map_err(|error| txn.after_read_error(system, error))?;
         system.stats.rows_read.add(rows as u64);
         self.remaining -= rows;
         if ended != Ended::Stopped {
@@ -78,14 +81,19 @@ impl Cursor {
 
 impl ScanPosition {
     /// Hands the rows of one leaf to `look`, and says how many they were.
-    fn look(&mut self, fill: &Fill<'_>, look: &mut RowVisitor<'_>) -> Result<(usize, Ended)> {
+    fn look(
+        &mut self,
+        fill: &Fill<'_>,
+        of: (&dyn TableTrees, Wanted<'_>),
+        look: &mut RowVisitor<'_>,
+    ) -> Result<(usize, Ended)> {
         let (leaf, way, mut slots) = self.reach(fill)?;
         // What the leaf has may be a commit whose redo could not be made durable.
         fill.system.ctx.poison.check()?;
         self.leaf_records = leaf.len();
         let mut rows = 0;
         let ended = closed(|| {
-            self.look_at(fill, &leaf, &mut slots, &mut |row| {
+            self.look_at(fill, of, &leaf, &mut slots, &mut |row| {
                 rows += 1;
                 if look(row).is_break() || rows == fill.limit {
                     ControlFlow::Break(())
@@ -106,6 +114,7 @@ impl ScanPosition {
     fn look_at(
         &self,
         fill: &Fill<'_>,
+        (table, wanted): (&dyn TableTrees, Wanted<'_>),
         leaf: &Leaf<'_>,
         slots: &mut Range<usize>,
         look: &mut RowVisitor<'_>,
@@ -114,10 +123,18 @@ impl ScanPosition {
             let value = leaf.value(self.next_of(slots));
             let header = RowHeader::decode(value)?;
             let (is_seen, is_deleted) = (fill.is_seen(&header), header.is_delete_marked());
-            if !is_seen || (header.is_overflow() && !is_deleted) {
+            if !is_seen {
                 return Ok(Ended::MustCopy);
             }
-            if !is_deleted && look(&value[ROW_HEADER_BYTES..]).is_break() {
+            let mut row = &value[ROW_HEADER_BYTES..];
+            if header.is_overflow() && !is_deleted {
+                let stored = OverflowRow::decode(row)?;
+                if !wanted.is_in_leaf(table, &stored) {
+                    return Ok(Ended::MustCopy);
+                }
+                row = stored.row;
+            }
+            if !is_deleted && look(row).is_break() {
                 self.pass(slots);
                 return Ok(Ended::Stopped);
             }

@@ -12,8 +12,8 @@ use super::view::ReadView;
 use crate::btree::{LeafPosition, Seek};
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::txn::overflow;
-use crate::txn::row_format::{OverflowRef, ROW_HEADER_BYTES, RowHeader};
+use crate::txn::overflow_columns::{Wanted, load};
+use crate::txn::row_format::{ROW_HEADER_BYTES, RowHeader};
 use crate::txn::table_trees::TableTrees;
 use crate::txn::undo::record::UndoKind;
 use crate::txn::undo::{place_of, with_record};
@@ -42,15 +42,17 @@ pub(crate) struct StoredRow<'a> {
     pub(crate) ctx: &'a Context,
     pub(crate) table: &'a dyn TableTrees,
     pub(crate) key: &'a [u8],
+    /// Which of its columns are read, if they are on overflow pages.
+    pub(crate) wanted: Wanted<'a>,
     /// The way to its leaf, if that was looked for ahead.
     pub(crate) way: Option<LeafPosition>,
 }
 
 impl<'a> StoredRow<'a> {
-    /// A row that was not looked for yet.
+    /// A whole row that was not looked for yet.
     #[inline]
     pub(crate) fn new(ctx: &'a Context, table: &'a dyn TableTrees, key: &'a [u8]) -> StoredRow<'a> {
-        StoredRow { ctx, table, key, way: None }
+        StoredRow { ctx, table, key, wanted: Wanted::ALL, way: None }
     }
 }
 
@@ -73,7 +75,7 @@ impl StoredRow<'_> {
     /// The visible version; its payload replaces `out`.
     pub(crate) fn visible(&self, visibility: Visibility<'_>, out: &mut Vec<u8>) -> Result<VersionWalk> {
         match self.newest(out)? {
-            Some(mut header) => visible_version(self.ctx, visibility, self.key, &mut header, out),
+            Some(mut header) => self.visible_version(visibility, &mut header, out),
             None => Ok(VersionWalk::default()),
         }
     }
@@ -91,8 +93,8 @@ impl StoredRow<'_> {
         }
     }
 
-    /// Replaces the payload of `version` by its row, if it is an overflow reference. False: the newest version is no
-    /// longer `newest`, what was read may be anything, start again.
+    /// Replaces the payload of `version` by its row, if columns of it are on overflow pages. False: the newest version is
+    /// no longer `newest`, what was read may be anything, start again.
     pub(crate) fn resolve_unlocked(
         &self,
         newest: &RowHeader,
@@ -102,7 +104,7 @@ impl StoredRow<'_> {
         if !version.is_overflow() {
             return Ok(true);
         }
-        let read = resolve(self.ctx, version, payload);
+        let read = self.resolve(version, payload);
         let leaf = self.table.clustered().leaf(self.ctx, Seek::Covers(self.key))?;
         let same = match leaf.search(self.key) {
             Ok(slot) => RowHeader::decode(leaf.value(slot))? == *newest,
@@ -111,15 +113,44 @@ impl StoredRow<'_> {
         drop(leaf);
         if same { read.map(|()| true) } else { Ok(false) }
     }
+
+    /// See [`resolve`]; nothing frees the overflow pages of this version meanwhile.
+    pub(crate) fn resolve(&self, version: &RowHeader, payload: &mut Vec<u8>) -> Result<()> {
+        resolve(self.ctx, self.table, self.wanted, version, payload)
+    }
+
+    /// Walks from a version (header and stored payload) to the first visible one and reads its overflow pages.
+    pub(crate) fn visible_version(
+        &self,
+        visibility: Visibility<'_>,
+        header: &mut RowHeader,
+        payload: &mut Vec<u8>,
+    ) -> Result<VersionWalk> {
+        let mut steps = 0;
+        while !visibility.sees(header.trx_id) {
+            if !step_back(self.ctx, self.key, header, payload)? {
+                return Ok(VersionWalk { exists: false, steps });
+            }
+            steps += 1;
+        }
+        let walk = VersionWalk { exists: !header.is_delete_marked(), steps };
+        if walk.exists {
+            self.resolve(header, payload)?;
+        }
+        Ok(walk)
+    }
 }
 
-/// Replaces the payload by its row, if it is an overflow reference.
-pub(crate) fn resolve(ctx: &Context, version: &RowHeader, payload: &mut Vec<u8>) -> Result<()> {
-    if version.is_overflow() {
-        let reference = OverflowRef::decode(payload)?;
-        overflow::read(ctx, reference, payload)?;
-    }
-    Ok(())
+/// Replaces the payload by its row, with what is wanted of columns on overflow pages.
+#[inline]
+pub(crate) fn resolve(
+    ctx: &Context,
+    table: &dyn TableTrees,
+    wanted: Wanted<'_>,
+    version: &RowHeader,
+    payload: &mut Vec<u8>,
+) -> Result<()> {
+    if version.is_overflow() { load(ctx, table, wanted, payload).map(drop) } else { Ok(()) }
 }
 
 /// Turns a version (header and stored payload) into the one before. False if there is none.
@@ -153,26 +184,4 @@ pub(crate) struct VersionWalk {
     pub(crate) exists: bool,
     /// Number of newer versions passed.
     pub(crate) steps: usize,
-}
-
-/// Walks from a version (header and stored payload) to the first visible one and reads its overflow pages.
-pub(crate) fn visible_version(
-    ctx: &Context,
-    visibility: Visibility<'_>,
-    key: &[u8],
-    header: &mut RowHeader,
-    payload: &mut Vec<u8>,
-) -> Result<VersionWalk> {
-    let mut steps = 0;
-    while !visibility.sees(header.trx_id) {
-        if !step_back(ctx, key, header, payload)? {
-            return Ok(VersionWalk { exists: false, steps });
-        }
-        steps += 1;
-    }
-    let walk = VersionWalk { exists: !header.is_delete_marked(), steps };
-    if walk.exists {
-        resolve(ctx, header, payload)?;
-    }
-    Ok(walk)
 }

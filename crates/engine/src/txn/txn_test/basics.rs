@@ -174,7 +174,7 @@ fn scans_go_both_ways_within_bounds() {
     for reverse in [false, true] {
         for lock in [LockMode::None, LockMode::Shared, LockMode::Exclusive] {
             let mut scan = |lower, upper, limit| {
-                let options = ScanOptions { lower, upper, reverse, lock, limit, index: None, keys_only: false };
+                let options = ScanOptions { lower, upper, reverse, lock, limit, ..ScanOptions::default() };
                 let mut keys = session.scan(&options).unwrap();
                 if reverse {
                     keys.reverse();
@@ -216,7 +216,7 @@ fn misuse_is_an_error() {
     let mut refused = false;
     session
         .op(b"k1")
-        .update(&mut |_, _| {
+        .update(&mut |_, _, _| {
             refused = matches!(system.begin(&TxnOptions::default(), Access::ReadWrite), Err(Error::Usage(_)));
             Ok(false)
         })
@@ -225,7 +225,7 @@ fn misuse_is_an_error() {
     let mut other = db.begin();
     let mut cursor = session.cursor(&ScanOptions::default()).unwrap();
     assert!(matches!(other.next(&mut cursor), Err(Error::Usage(_))));
-    let failed = session.op(b"k2").update(&mut |_, _| Err(Error::Usage("no".into())));
+    let failed = session.op(b"k2").update(&mut |_, _, _| Err(Error::Usage("no".into())));
     assert!(matches!(failed, Err(Error::Usage(_))));
     session.commit();
     db.check(true);

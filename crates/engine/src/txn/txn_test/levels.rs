@@ -139,7 +139,7 @@ fn a_duplicate_is_a_read() {
 fn a_change_that_fails_is_a_read() {
     let db = two();
     let mut first = serializable(&db);
-    let refused = first.op(b"1").update(&mut |_, _| Err(Error::Usage("not like this".into())));
+    let refused = first.op(b"1").update(&mut |_, _, _| Err(Error::Usage("not like this".into())));
     assert!(matches!(refused, Err(Error::Usage(_))));
     let one = db.begin().run_blocked(|writer| writer.update("1", &row("a", "u", "")).unwrap());
     first.commit();

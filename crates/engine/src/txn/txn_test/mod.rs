@@ -162,7 +162,7 @@ impl Db {
                 continue;
             }
             let mut payload = value[row_format::ROW_HEADER_BYTES..].to_vec();
-            super::read::resolve(&self.parts.ctx, &header, &mut payload).unwrap();
+            super::read::resolve(&self.parts.ctx, &*self.table, Wanted::ALL, &header, &mut payload).unwrap();
             for (i, expected) in expected.iter_mut().enumerate() {
                 let mut entry = Vec::new();
                 let made = self.table.entry(i, &key, &payload, &mut entry);
@@ -211,8 +211,19 @@ impl Session {
     }
 
     pub(super) fn update(&mut self, key: &str, row: &Row) -> Result<bool> {
-        self.op(key.as_bytes()).update(&mut |_, new| {
+        self.op(key.as_bytes()).update(&mut |_, new, _| {
             new.extend_from_slice(&row.encode());
+            Ok(true)
+        })
+    }
+
+    /// Changes `a` alone: `rest` is kept as it is, also on overflow pages.
+    pub(super) fn update_a(&mut self, key: &str, a: &str) -> Result<bool> {
+        self.op(key.as_bytes()).update(&mut |old, new, outside| {
+            new.extend_from_slice(&Row { a: a.into(), ..Row::decode(old) }.encode());
+            if let Some(outside) = outside {
+                outside.numbers().collect::<Vec<_>>().into_iter().for_each(|number| outside.keep(number, number));
+            }
             Ok(true)
         })
     }
@@ -227,7 +238,7 @@ impl Session {
 
     pub(super) fn get_with(&mut self, key: &str, lock: LockMode) -> Result<Option<Row>> {
         let mut out = Vec::new();
-        Ok(self.op(key.as_bytes()).get(lock, &mut out)?.then(|| Row::decode(&out)))
+        Ok(self.op(key.as_bytes()).get(lock, Wanted::ALL, &mut out)?.then(|| Row::decode(&out)))
     }
 
     /// Keys a scan delivers.

@@ -1,6 +1,8 @@
 //! Rows larger than a leaf takes.
 
 use super::*;
+use crate::txn::overflow_columns::OverflowRow;
+use crate::txn::row_format::OverflowRef;
 use highwater_storage::{FaultKind, Faults, Operation};
 
 fn large(n: usize, seed: u8) -> Row {
@@ -55,6 +57,80 @@ fn old_versions_keep_their_pages_until_purged() {
     drop(old);
     db.purge_all();
     assert!(db.check(true).is_empty());
+    assert_eq!(db.overflow_pages(), 0);
+}
+
+/// The chains of the newest version of a row.
+fn chains(db: &Db, key: &str) -> Vec<OverflowRef> {
+    let value = &db.records(0)[key.as_bytes()];
+    if !RowHeader::decode(value).unwrap().is_overflow() {
+        return Vec::new();
+    }
+    let stored = OverflowRow::decode(&value[row_format::ROW_HEADER_BYTES..]).unwrap();
+    stored.refs().map(|column| column.chain).collect()
+}
+
+/// A chain belongs to every version that has its column: it is neither read nor written by a change of another column,
+/// and goes once, with the last of them.
+#[test]
+fn versions_share_the_chain_of_a_column_that_no_change_touches() {
+    let db = Db::new();
+    let first = large(50_000, 1);
+    db.fill(&[("k", first.clone())]);
+    let (pages, chain) = (db.overflow_pages(), chains(&db, "k"));
+    assert_eq!((pages, chain.len()), (13, 1));
+    let mut old = db.begin();
+    old.open_view();
+    db.parts.ctx.pool.evict_all_clean();
+    for n in 0..5 {
+        let (lsn, read) = (db.parts.ctx.log.end_lsn().0, db.parts.ctx.stats.pages_read.get());
+        let mut session = db.begin();
+        assert!(session.update_a("k", &format!("n{n}")).unwrap());
+        session.commit();
+        let (redo, read) = (db.parts.ctx.log.end_lsn().0 - lsn, db.parts.ctx.stats.pages_read.get() - read);
+        assert!(redo < 1500 && read < 10, "change {n}: {redo} bytes of redo, {read} pages read");
+    }
+    assert_eq!((chains(&db, "k"), db.overflow_pages()), (chain.clone(), pages));
+    db.purge_all();
+    assert_eq!(old.get("k"), Some(first.clone()), "the versions between are purged");
+    let mut session = db.begin();
+    assert!(session.update("k", &large(9_000, 2)).unwrap());
+    assert!(session.update_a("k", "last").unwrap());
+    session.commit();
+    db.purge_all();
+    assert_eq!(old.get("k"), Some(first), "an older version has the chain");
+    assert_eq!(db.overflow_pages(), pages + 3);
+    drop(old);
+    db.purge_all();
+    assert_eq!(db.overflow_pages(), 3);
+    assert_eq!(db.check(true)[&b"k"[..]], Row { a: b"last".to_vec(), ..large(9_000, 2) });
+}
+
+/// What a rollback undoes to a version whose chain it shares leaves that chain alone.
+#[test]
+fn rollback_leaves_shared_chains_alone() {
+    let db = Db::new();
+    db.fill(&[("k", large(50_000, 1))]);
+    let chain = chains(&db, "k");
+    let mut session = db.begin();
+    assert!(session.update_a("k", "x").unwrap());
+    let savepoint = session.savepoint();
+    assert!(session.update_a("k", "y").unwrap());
+    assert!(session.update("k", &large(20_000, 2)).unwrap());
+    assert!(session.update_a("k", "z").unwrap());
+    assert!(session.delete("k").unwrap());
+    session.insert("k", &large(30_000, 3)).unwrap();
+    session.rollback_to(savepoint).unwrap();
+    assert_eq!((chains(&db, "k"), db.overflow_pages()), (chain.clone(), 13));
+    assert_eq!(session.get("k"), Some(Row { a: b"x".to_vec(), ..large(50_000, 1) }));
+    session.rollback();
+    assert_eq!((chains(&db, "k"), db.overflow_pages()), (chain, 13));
+    db.purge_all();
+    assert_eq!((db.check(true).len(), db.overflow_pages()), (1, 13));
+    let mut session = db.begin();
+    assert!(session.update_a("k", "x").unwrap() && session.delete("k").unwrap());
+    session.commit();
+    db.purge_all();
     assert_eq!(db.overflow_pages(), 0);
 }
 

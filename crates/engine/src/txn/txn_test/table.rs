@@ -1,7 +1,8 @@
 //! The table of these tests, and its rows.
 
 use crate::btree::BTree;
-use crate::txn::{IndexEntry, TableTrees, Tables};
+use crate::error::Result;
+use crate::txn::{ColumnRewrite, IndexEntry, TableTrees, Tables};
 use crate::types::{SegmentId, TableId, TxnId};
 use std::sync::Arc;
 
@@ -38,6 +39,12 @@ impl Row {
     fn column(&self, i: usize) -> &[u8] {
         if i == 0 { &self.a } else { &self.b }
     }
+}
+
+/// Where `rest`, the variable-length column 0, begins.
+fn head_bytes(row: &[u8]) -> usize {
+    let a = usize::from(row[0]);
+    2 + a + usize::from(row[1 + a])
 }
 
 pub(crate) struct TestTable {
@@ -79,6 +86,25 @@ impl TableTrees for TestTable {
     }
     fn entry_changes(&self, i: usize, old_row: &[u8], new_row: &[u8]) -> bool {
         Row::decode(old_row).column(i) != Row::decode(new_row).column(i)
+    }
+    fn entry_needs(&self, _: usize, _: &[u8], _: u16) -> bool {
+        false
+    }
+    fn column_of(&self, _: &[u8], number: u16) -> Option<usize> {
+        (number == 0).then_some(2)
+    }
+    fn column_bytes<'r>(&'r self, row: &'r [u8], number: u16) -> &'r [u8] {
+        if number == 0 { &row[head_bytes(row)..] } else { &[] }
+    }
+    fn rebuild_columns(&self, row: &[u8], column: &mut ColumnRewrite<'_>, out: &mut Vec<u8>) -> Result<()> {
+        let (head, rest) = row.split_at(head_bytes(row));
+        out.clear();
+        out.extend_from_slice(head);
+        column(0, rest, out);
+        Ok(())
+    }
+    fn overflow_columns(&self, row: &[u8], moved: &[u16], room: usize) -> Vec<(u16, usize)> {
+        if row.len() > room && moved.is_empty() { vec![(0, 0)] } else { Vec::new() }
     }
 }
 

@@ -21,7 +21,7 @@ fn balance(row: &Row) -> u64 {
 }
 
 fn add(session: &mut Session, i: u64, amount: u64) -> Result<()> {
-    let found = session.op(account(i).as_bytes()).update(&mut |old, new| {
+    let found = session.op(account(i).as_bytes()).update(&mut |old, new, _| {
         let old = balance(&Row::decode(old));
         new.extend_from_slice(&balance_row(i, old.wrapping_add(amount)).encode());
         Ok(true)

@@ -1,7 +1,7 @@
 //! Writing undo records; see `record.rs` for their bytes.
 
-use super::record::{ENTRIES_CHANGED, ENTRY_KEYS, HEADER_RECORD_BYTES, OVERFLOW_RECORD_BYTES, TxnState};
-use crate::txn::row_format::{DELETE_MARKED, OVERFLOW, RowHeader, put_u48};
+use super::record::{CHAINS, ENTRIES_CHANGED, ENTRY_KEYS, HEADER_RECORD_BYTES, OVERFLOW_RECORD_BYTES, TxnState};
+use crate::txn::row_format::{DELETE_MARKED, OVERFLOW, OVERFLOW_REF_BYTES, OverflowRef, RowHeader, put_u48};
 use crate::txn::write::DiffRange;
 use crate::types::{IndexId, PageNo, TableId, TxnId};
 
@@ -52,6 +52,8 @@ pub(crate) struct NewChange<'a> {
     pub(crate) entries_changed: bool,
     pub(crate) middle: DiffRange,
     pub(crate) old_middle: &'a [u8],
+    /// Overflow chains that the new version no longer has.
+    pub(crate) chains: &'a [OverflowRef],
     /// Entries the change moves, of [`put_entry`]; if entries changed and this is `None`, the middle is the whole row.
     pub(crate) entries: Option<&'a [u8]>,
 }
@@ -61,10 +63,12 @@ pub(crate) fn put_change(out: &mut Vec<u8>, change: &NewChange<'_>) {
     let NewChange { old, key, middle, old_middle, .. } = change;
     let changed = if change.entries_changed { ENTRIES_CHANGED } else { 0 };
     let keys = if change.entries.is_some() { ENTRY_KEYS } else { 0 };
-    let flags = old.flags & (DELETE_MARKED | OVERFLOW) | changed | keys;
+    let chains = if change.chains.is_empty() { 0 } else { CHAINS };
+    let flags = old.flags & (DELETE_MARKED | OVERFLOW) | changed | keys | chains;
     let kind = if change.delete { 4 } else { 3 };
     let entries_bytes = change.entries.map_or(0, |entries| 2 + entries.len());
-    let rest = key.len() + 4 + entries_bytes + old_middle.len();
+    let chains_bytes = if chains == 0 { 0 } else { 1 + change.chains.len() * OVERFLOW_REF_BYTES };
+    let rest = key.len() + 4 + chains_bytes + entries_bytes + old_middle.len();
     let (mut bytes, length) = fixed::<CHANGE_FIXED_BYTES>(kind, flags, rest);
     bytes[4..8].copy_from_slice(&change.table.0.to_le_bytes());
     put_u48(&mut bytes[8..], old.trx_id.0);
@@ -75,6 +79,11 @@ pub(crate) fn put_change(out: &mut Vec<u8>, change: &NewChange<'_>) {
     out.extend_from_slice(&bytes);
     out.extend_from_slice(key);
     out.extend_from_slice(&[prefix[0], prefix[1], suffix[0], suffix[1]]);
+    if chains != 0 {
+        // A row has at most 255 references.
+        out.push(change.chains.len() as u8);
+        change.chains.iter().for_each(|reference| out.extend_from_slice(&reference.encode()));
+    }
     if let Some(entries) = change.entries {
         out.extend_from_slice(&length_bytes(entries.len()));
         out.extend_from_slice(entries);

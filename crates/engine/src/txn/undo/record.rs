@@ -5,35 +5,38 @@
 //! Header         trx_id u64 | trx_no u64              (flags = state of the transaction)
 //! Insert         table u32 | key length u16 | key
 //! Update         table u32 | prev trx_id u48 | prev roll_ptr u48 | key length u16 | key | prefix u16 | suffix u16
+//!                | with CHAINS: number u8 | overflow references
 //!                | with ENTRY_KEYS: length u16 of the entries | entries | old middle
 //! entry          index u32 | length u16 | index columns
-//! Delete         as Update; the old middle is empty, or the overflow reference of the row
+//! Delete         as Update; the old middle is empty
 //! Overflow       table u32 | first page u32 | stamp u64  (a chain of pages this transaction wrote)
 //! ```
 //! The length in front lets purge and recovery walk forward, the one behind lets rollback walk backward. A length of
 //! zero, or no room for one, ends a page's records: pages are formatted with zeros and records are only ever appended.
 //!
-//! `flags` of Update and Delete are the row's old flags, plus [`ENTRIES_CHANGED`] and [`ENTRY_KEYS`]. The kind byte
-//! carries two bits that are set later, in place: [`DEAD`] once the record has been rolled back, [`FREEING`] once purge
-//! has begun to free the overflow chain the record refers to.
+//! `flags` of Update and Delete are the row's old flags, plus [`ENTRIES_CHANGED`], [`ENTRY_KEYS`] and [`CHAINS`]. The
+//! kind byte carries two bits that are set later, in place: [`DEAD`] once the record has been rolled back, [`FREEING`]
+//! once the overflow chains that the record names belong to it alone and are being freed.
 //!
-//! Purge needs no other version to find the pages and entries an old version left behind: an old payload that is an
-//! overflow reference is stored whole (prefix and suffix zero), and a change that moves secondary entries stores the
-//! index columns of those it moved, or the old payload whole where that is no longer.
+//! Purge needs no other version to find the pages and entries an old version left behind: the record names the overflow
+//! chains that the new version no longer has (a deletion: all of the row's), and a change that moves secondary entries
+//! stores the index columns of those it moved, or the old payload whole where that is no longer.
 
 use crate::error::{Error, Result};
-use crate::txn::row_format::{DELETE_MARKED, OVERFLOW, OverflowRef, RowHeader, get_u48};
+use crate::txn::row_format::{DELETE_MARKED, OVERFLOW, OVERFLOW_REF_BYTES, OverflowRef, RowHeader, get_u48};
 use crate::txn::write::DiffRange;
 use crate::types::{IndexId, PageNo, RollPtr, TableId, TxnId};
 
 /// The record has been rolled back.
 pub(crate) const DEAD: u8 = 0x80;
-/// Purge frees the overflow chain this record refers to.
+/// The overflow chains that this record names are being freed.
 pub(crate) const FREEING: u8 = 0x40;
 /// Flag: the change moved secondary entries, so purge has to look at the record.
 pub(crate) const ENTRIES_CHANGED: u8 = 4;
 /// Flag: the record has the entries it moved; otherwise they follow from the old row, which is whole.
 pub(super) const ENTRY_KEYS: u8 = 8;
+/// Flag: the record names overflow chains.
+pub(super) const CHAINS: u8 = 16;
 
 /// Offset of the kind byte in a record.
 pub(crate) const KIND_AT: usize = 2;
@@ -94,8 +97,9 @@ pub(crate) struct UndoChange<'a> {
     pub(crate) old_middle: &'a [u8],
     /// The entries the change moved, if the record has them; see [`next_entry`].
     pub(crate) entries: Option<&'a [u8]>,
-    /// Offset in the record of the first-page field of an overflow reference (valid if `old` is an overflow row).
-    pub(crate) first_page_at: usize,
+    /// References to the overflow chains that the version after does not have, and their offset in the record.
+    chains: &'a [u8],
+    chains_at: usize,
 }
 
 /// Bytes of an Overflow record.
@@ -175,6 +179,12 @@ impl<'a> UndoRecord<'a> {
         let key_bytes = usize::from(body.u16()?);
         let key = body.take(key_bytes)?;
         let middle = DiffRange { prefix: body.u16()?.into(), suffix: body.u16()?.into() };
+        let mut chains = &[][..];
+        if self.flags & CHAINS != 0 {
+            let count = usize::from(body.u8()?);
+            chains = body.take(count * OVERFLOW_REF_BYTES)?;
+        }
+        let chains_at = 4 + self.body.len() - body.0.len() - chains.len();
         let mut entries = None;
         if self.flags & ENTRY_KEYS != 0 {
             let length = usize::from(body.u16()?);
@@ -182,8 +192,7 @@ impl<'a> UndoRecord<'a> {
         }
         let old_middle = body.0;
         let old = RowHeader { flags: self.flags & (DELETE_MARKED | OVERFLOW), trx_id, roll_ptr };
-        let first_page_at = 4 + self.body.len() - old_middle.len() + 4;
-        Ok(UndoChange { table, old, key, middle, old_middle, entries, first_page_at })
+        Ok(UndoChange { table, old, key, middle, old_middle, entries, chains, chains_at })
     }
 
     /// Table, first page and stamp of an Overflow record; page 0 when the chain is gone.
@@ -205,7 +214,7 @@ impl<'a> UndoRecord<'a> {
         !self.dead
             && match self.kind {
                 UndoKind::Delete => true,
-                UndoKind::Update => self.flags & (ENTRIES_CHANGED | OVERFLOW) != 0,
+                UndoKind::Update => self.flags & (ENTRIES_CHANGED | CHAINS) != 0,
                 UndoKind::Header | UndoKind::Insert | UndoKind::Overflow => false,
             }
     }
@@ -217,13 +226,12 @@ impl UndoChange<'_> {
         self.middle.swap(payload, self.old_middle)
     }
 
-    /// The overflow reference of the old version, if it was an overflow row whose chain is not freed yet.
-    pub(crate) fn old_overflow(&self) -> Result<Option<OverflowRef>> {
-        if !self.old.is_overflow() {
-            return Ok(None);
-        }
-        let reference = OverflowRef::decode(self.old_middle)?;
-        Ok((reference.first != PageNo(0)).then_some(reference))
+    /// The overflow chains that the version after does not have and that are not freed yet: the offset in the record of
+    /// the reference to each, and the reference.
+    pub(crate) fn chains(&self) -> impl Iterator<Item = (usize, OverflowRef)> + '_ {
+        let all = self.chains.as_chunks::<OVERFLOW_REF_BYTES>().0.iter().enumerate();
+        let all = all.map(|(n, bytes)| (self.chains_at + n * OVERFLOW_REF_BYTES, OverflowRef::read(bytes)));
+        all.filter(|(_, reference)| reference.first != PageNo(0))
     }
 }
 
@@ -253,6 +261,10 @@ impl<'a> Reader<'a> {
         let (head, tail) = self.0.split_first_chunk::<N>().ok_or_else(|| corrupt("is cut short"))?;
         self.0 = tail;
         Ok(*head)
+    }
+
+    fn u8(&mut self) -> Result<u8> {
+        self.array().map(u8::from_le_bytes)
     }
 
     fn u16(&mut self) -> Result<u16> {

@@ -1,6 +1,7 @@
 //! Records read back as they were written, and damaged ones are refused.
 
 use super::*;
+use crate::txn::row_format::OVERFLOW_REF_FIRST_AT;
 use crate::txn::undo::new_record::*;
 
 fn one(bytes: &[u8]) -> UndoRecord<'_> {
@@ -42,6 +43,7 @@ fn rows() {
         entries_changed: true,
         middle,
         old_middle,
+        chains: &[],
         entries: Some(&entries),
     };
     put_change(&mut bytes, &change);
@@ -64,24 +66,31 @@ fn rows() {
 #[test]
 fn overflow_references_can_be_found_in_place() {
     let mut bytes = Vec::new();
-    let reference = OverflowRef { total_bytes: 1 << 20, first: PageNo(0x0102_0304), stamp: 99 };
+    let reference = |first: u32| OverflowRef { total_bytes: 1 << 20, first: PageNo(first), stamp: 99 };
     let old = RowHeader { flags: OVERFLOW, ..RowHeader::default() };
     put_change(
         &mut bytes,
         &NewChange {
-            delete: true,
+            delete: false,
             table: TableId(1),
             key: b"k",
             old,
-            entries_changed: false,
+            entries_changed: true,
             middle: DiffRange::WHOLE,
-            old_middle: &reference.encode(),
-            entries: None,
+            old_middle: b"old",
+            chains: &[reference(0x0102_0304), reference(7)],
+            entries: Some(b""),
         },
     );
     let change = one(&bytes).change().unwrap();
-    assert_eq!(change.old_overflow().unwrap(), Some(reference));
-    assert_eq!(bytes[change.first_page_at..][..4], [4, 3, 2, 1]);
+    let chains: Vec<_> = change.chains().collect();
+    assert_eq!(chains.iter().map(|(_, chain)| *chain).collect::<Vec<_>>(), [reference(0x0102_0304), reference(7)]);
+    assert_eq!((change.old_middle, change.entries), (&b"old"[..], Some(&b""[..])));
+    assert!(one(&bytes).needs_purge());
+    let first_at = chains[0].0 + OVERFLOW_REF_FIRST_AT;
+    assert_eq!(bytes[first_at..][..4], [4, 3, 2, 1]);
+    bytes[first_at..][..4].fill(0);
+    assert_eq!(one(&bytes).change().unwrap().chains().count(), 1, "the first is freed");
     bytes.clear();
     put_overflow(&mut bytes, TableId(3), PageNo(0x0102_0304), 99);
     assert_eq!(bytes.len(), OVERFLOW_RECORD_BYTES);

@@ -2,11 +2,12 @@
 
 use super::attempt::{Attempt, latch_undo};
 use super::diff::DiffRange;
-use super::version::REWRITTEN_BYTES;
+use super::version::{REWRITTEN_BYTES, name_chains};
 use crate::error::Result;
 use crate::mtr::Mtr;
-use crate::txn::overflow;
-use crate::txn::row_format::{DELETE_MARKED, OVERFLOW_REF_BYTES, OverflowRef, ROW_HEADER_BYTES, RowHeader};
+use crate::txn::overflow_columns::Wanted;
+use crate::txn::read::resolve;
+use crate::txn::row_format::{DELETE_MARKED, ROW_HEADER_BYTES, RowHeader};
 use crate::txn::row_op::RowOp;
 use crate::txn::undo::{self, NewChange};
 
@@ -28,10 +29,8 @@ impl RowOp<'_> {
             }
         };
         system.stats.rows_deleted.inc();
-        if old.is_overflow() && table.index_count() > 0 {
-            let old_row = &mut self.txn.buffers.old_row;
-            let reference = OverflowRef::decode(old_row)?;
-            overflow::read(&system.ctx, reference, old_row)?;
+        if table.index_count() > 0 {
+            resolve(&system.ctx, table, Wanted::ENTRIES, &old, &mut self.txn.buffers.old_row)?;
         }
         for i in 0..table.index_count() {
             let mut entry = std::mem::take(&mut self.txn.buffers.old_entry);
@@ -65,8 +64,7 @@ impl RowOp<'_> {
             buffers.old_row.clear();
             buffers.old_row.extend_from_slice(payload);
         }
-        let old_middle = if old.is_overflow() { payload } else { &[] };
-        debug_assert!(!old.is_overflow() || payload.len() == OVERFLOW_REF_BYTES);
+        name_chains(&old, payload, None, &mut buffers.chains)?;
         buffers.record.clear();
         undo::put_change(
             &mut buffers.record,
@@ -77,7 +75,8 @@ impl RowOp<'_> {
                 old,
                 entries_changed,
                 middle: DiffRange::WHOLE,
-                old_middle,
+                old_middle: &[],
+                chains: &buffers.chains,
                 entries: None,
             },
         );

@@ -17,6 +17,7 @@ use crate::btree::{BTree, Seek};
 use crate::error::{Error, Result};
 use crate::sync::{Mutex, MutexGuard};
 use crate::txn::lock::{LockMode, RowName};
+use crate::txn::overflow_columns::Wanted;
 use crate::txn::read::StoredRow;
 use crate::txn::row_format::{EntryValue, ROW_HEADER_BYTES, RowHeader};
 use crate::txn::transaction::Txn;
@@ -154,10 +155,12 @@ impl EntryOp<'_> {
         Ok(())
     }
 
-    /// Copies the newest version of a row that no other transaction holds. False if there is none.
+    /// Copies the newest version of a row that no other transaction holds, with what its entry is made of. False if there
+    /// is none.
     fn read_ended_row(&self, txn: &Txn, key: &[u8], row: &mut Vec<u8>) -> Attempt<bool> {
         let tree = self.table.clustered();
-        let stored = StoredRow::new(&self.system.ctx, self.table, key);
+        let wanted = Wanted::entry(self.i);
+        let stored = StoredRow { wanted, ..StoredRow::new(&self.system.ctx, self.table, key) };
         loop {
             let leaf = tree.leaf(&self.system.ctx, Seek::Covers(key))?;
             let Ok(slot) = leaf.search(key) else { return Ok(false) };

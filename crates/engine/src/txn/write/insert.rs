@@ -2,13 +2,14 @@
 
 use super::attempt::{Attempt, Blocked, check_gap_lockable, latch_undo};
 use super::diff::DiffRange;
-use super::version::RecordPos;
+use super::version::{RecordPos, name_chains};
 use crate::btree::BTree;
 use crate::error::{Error, Result};
 use crate::mtr::Mtr;
 use crate::txn::lock::LockMode;
 use crate::txn::row_format::{ROW_HEADER_BYTES, RowHeader};
 use crate::txn::row_op::RowOp;
+use crate::txn::transaction::RowBuffers;
 use crate::txn::undo::{self, NewChange};
 
 impl RowOp<'_> {
@@ -18,7 +19,7 @@ impl RowOp<'_> {
         if self.key.len() > limit_bytes {
             return Err(Error::KeyTooLong { bytes: self.key.len(), limit_bytes });
         }
-        let flags = self.store_payload(row)?;
+        let flags = self.store_row(row, &[])?;
         loop {
             let mut mtr = system.ctx.mtr()?;
             match self.try_insert(&mut mtr, flags) {
@@ -88,7 +89,8 @@ impl RowOp<'_> {
             return Err(Blocked::Fail(Error::DuplicateKey { table, index }));
         }
         check_gap_lockable(self.system, self.txn, self.table.clustered().id(), self.key)?;
-        let record = &mut self.txn.buffers.record;
+        let RowBuffers { record, chains, .. } = &mut self.txn.buffers;
+        name_chains(&old, &old_value[ROW_HEADER_BYTES..], None, chains)?;
         record.clear();
         undo::put_change(
             record,
@@ -100,6 +102,7 @@ impl RowOp<'_> {
                 entries_changed: self.table.index_count() > 0,
                 middle: DiffRange::WHOLE,
                 old_middle: &old_value[ROW_HEADER_BYTES..],
+                chains,
                 entries: None,
             },
         );

@@ -2,13 +2,13 @@
 
 use super::attempt::{Attempt, Blocked, latch_undo};
 use super::diff::DiffRange;
-use super::version::{REWRITTEN_BYTES, RecordPos};
+use super::version::{REWRITTEN_BYTES, RecordPos, name_chains};
 use crate::error::Result;
 use crate::mtr::Mtr;
 use crate::txn::lock::LockMode;
-use crate::txn::overflow;
+use crate::txn::overflow_columns::{Outside, OverflowRow, Wanted, load};
 use crate::txn::row_closure::{RowChange, closed};
-use crate::txn::row_format::{OVERFLOW, OverflowRef, ROW_HEADER_BYTES, RowHeader};
+use crate::txn::row_format::{OVERFLOW, ROW_HEADER_BYTES, RowHeader};
 use crate::txn::row_op::RowOp;
 use crate::txn::table_trees::TableTrees;
 use crate::txn::transaction::RowBuffers;
@@ -91,14 +91,14 @@ impl RowOp<'_> {
             if prepared.old != old {
                 return Err(Blocked::Overflow(old));
             }
-            return self.change_row(mtr, RecordPos { leaf, slot }, prepared.flags);
+            return self.change_row(mtr, RecordPos { leaf, slot }, Some(prepared.flags));
         }
         let max_inline_bytes = self.max_inline_bytes();
         let buffers = &mut self.txn.buffers;
         buffers.new_row.clear();
-        let changed = if old.is_overflow() { Ok(true) } else { closed(|| change(payload, &mut buffers.new_row)) };
+        let changed = if old.is_overflow() { Ok(true) } else { closed(|| change(payload, &mut buffers.new_row, None)) };
         if matches!(changed, Ok(true)) && !old.is_overflow() && buffers.new_row.len() <= max_inline_bytes {
-            return self.change_row(mtr, RecordPos { leaf, slot }, 0).or_else(|blocked| self.keep_as_read(blocked));
+            return self.change_row(mtr, RecordPos { leaf, slot }, None).or_else(|blocked| self.keep_as_read(blocked));
         }
         buffers.old_row.clear();
         buffers.old_row.extend_from_slice(payload);
@@ -128,55 +128,71 @@ impl RowOp<'_> {
         Err(blocked)
     }
 
-    /// Runs `change` outside the latch, on a locked row of which the old or the new version is too large for its leaf.
-    /// Leaves both rows in `old_row` and `new_row` and the stored new value in `value`; returns its flags, `None` if
-    /// nothing changes.
+    /// Runs `change` outside the latch, on a locked row of which the old or the new version has columns on overflow
+    /// pages. Leaves both rows, with what their entries are made of, in `old_row` and `new_row` and the stored new value
+    /// in `value`; returns its flags, `None` if nothing changes.
     fn prepare_overflow(&mut self, change: &mut RowChange<'_>, old: RowHeader) -> Result<Option<u8>> {
+        let RowOp { system, table, .. } = *self;
         let buffers = &mut self.txn.buffers;
-        if old.is_overflow() {
-            let reference = OverflowRef::decode(&buffers.old_row)?;
-            overflow::read(&self.system.ctx, reference, &mut buffers.old_row)?;
-        }
+        let columns = match old.is_overflow() {
+            true => load(&system.ctx, table, Wanted::ENTRIES, &mut buffers.old_row)?,
+            false => Vec::new(),
+        };
+        let mut outside = Outside { ctx: &system.ctx, columns: &columns, kept: Vec::new() };
         buffers.new_row.clear();
-        if !closed(|| change(&buffers.old_row, &mut buffers.new_row))? {
+        if !closed(|| change(&buffers.old_row, &mut buffers.new_row, Some(&mut outside)))? {
             return Ok(None);
         }
+        let kept = outside.kept;
         let new_row = std::mem::take(&mut buffers.new_row);
-        let flags = self.store_payload(&new_row);
+        let flags = self.store_row(&new_row, &kept);
         self.txn.buffers.new_row = new_row;
         flags.map(Some)
     }
 
-    /// Applies an update. The new row is in `new_row`; with an overflow row on either side, the full old row is in
+    /// Applies an update. The new row is in `new_row`; with `prepared`, the flags of the new version, the old row is in
     /// `old_row` and the stored new value in `value`.
-    fn change_row(&mut self, mtr: &mut Mtr<'_>, pos: RecordPos, flags: u8) -> Attempt<Found> {
+    fn change_row(&mut self, mtr: &mut Mtr<'_>, pos: RecordPos, prepared: Option<u8>) -> Attempt<Found> {
         let (table, key, RecordPos { leaf, slot }) = (self.table, self.key, pos);
         let old_value = leaf.value(mtr, slot);
         let old = RowHeader::decode(old_value)?;
         let old_payload = &old_value[ROW_HEADER_BYTES..];
-        let any_overflow = old.is_overflow() || flags & OVERFLOW != 0;
+        let flags = prepared.unwrap_or(0);
         let buffers = &mut self.txn.buffers;
-        let old_row = if any_overflow { &buffers.old_row } else { old_payload };
-        let new_payload = if any_overflow { &buffers.value[ROW_HEADER_BYTES..] } else { &buffers.new_row };
+        let (old_row, new_payload) = match prepared {
+            Some(_) => (&buffers.old_row[..], &buffers.value[ROW_HEADER_BYTES..]),
+            None => (old_payload, &buffers.new_row[..]),
+        };
         buffers.changed.clear();
         buffers.changed.extend((0..table.index_count()).filter(|i| table.entry_changes(*i, old_row, &buffers.new_row)));
         let entries_changed = !buffers.changed.is_empty();
         let splice = DiffRange::of(old_payload, new_payload);
-        let moved = !any_overflow && entries_changed && {
-            put_moved_entries(table, &buffers.changed, key, old_payload, &mut buffers.entries);
+        let moved = entries_changed && {
+            put_moved_entries(table, &buffers.changed, key, old_row, &mut buffers.entries);
             2 + buffers.entries.len() + splice.cut(old_payload).len() < old_payload.len()
         };
         let entries = moved.then_some(&buffers.entries[..]);
-        let middle = if any_overflow || entries_changed && !moved { DiffRange::WHOLE } else { splice };
+        let middle = if entries_changed && !moved { DiffRange::WHOLE } else { splice };
+        let new = if flags & OVERFLOW != 0 { Some(OverflowRow::decode(new_payload)?) } else { None };
+        name_chains(&old, old_payload, new.as_ref(), &mut buffers.chains)?;
+        let chains = &buffers.chains[..];
         buffers.record.clear();
         let old_middle = middle.cut(old_payload);
-        undo::put_change(
-            &mut buffers.record,
-            &NewChange { delete: false, table: table.id(), key, old, entries_changed, middle, old_middle, entries },
-        );
+        let change = NewChange {
+            delete: false,
+            table: table.id(),
+            key,
+            old,
+            entries_changed,
+            middle,
+            old_middle,
+            chains,
+            entries,
+        };
+        undo::put_change(&mut buffers.record, &change);
         let growth = new_payload.len().saturating_sub(old_payload.len());
         let old_bytes = old_payload.len();
-        if entries_changed && !any_overflow {
+        if entries_changed && prepared.is_none() {
             buffers.old_row.clear();
             buffers.old_row.extend_from_slice(old_payload);
         }
@@ -186,7 +202,7 @@ impl RowOp<'_> {
         }
         let header = self.append_undo(mtr, undo_page, flags);
         let RowBuffers { record: scratch, value, new_row, .. } = &mut self.txn.buffers;
-        let payload = if any_overflow { &value[ROW_HEADER_BYTES..] } else { new_row };
+        let payload = if prepared.is_some() { &value[ROW_HEADER_BYTES..] } else { new_row };
         NewVersion { header, payload, splice, old_bytes }.write(mtr, pos, scratch);
         Ok(Found::Changed)
     }

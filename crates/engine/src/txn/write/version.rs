@@ -5,7 +5,8 @@ use crate::error::{Error, Result};
 use crate::mtr::{Mtr, PageHandle};
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::txn::overflow;
-use crate::txn::row_format::{OVERFLOW, ROW_HEADER_BYTES, RowHeader};
+use crate::txn::overflow_columns::{ColumnRef, OverflowRow, REST, dropped_chains, put_refs, refs_bytes};
+use crate::txn::row_format::{OVERFLOW, OverflowRef, ROW_HEADER_BYTES, RowHeader};
 use crate::txn::row_op::RowOp;
 
 /// Largest row, in bytes.
@@ -21,6 +22,20 @@ pub(super) struct RecordPos {
     pub(super) slot: usize,
 }
 
+/// Replaces `chains` with the overflow chains that a version has and the one behind it, if there is one, has not.
+pub(super) fn name_chains(
+    old: &RowHeader,
+    old_payload: &[u8],
+    new: Option<&OverflowRow<'_>>,
+    chains: &mut Vec<OverflowRef>,
+) -> Result<()> {
+    chains.clear();
+    if old.is_overflow() {
+        dropped_chains(&OverflowRow::decode(old_payload)?, new, chains);
+    }
+    Ok(())
+}
+
 impl RowOp<'_> {
     /// Longest payload that stays in its leaf.
     pub(super) fn max_inline_bytes(&self) -> usize {
@@ -28,22 +43,52 @@ impl RowOp<'_> {
     }
 
     /// Replaces `buffers.value` with a stored value whose header is still to be written, writing overflow pages if need
-    /// be. Returns the row's flags.
-    pub(super) fn store_payload(&mut self, payload: &[u8]) -> Result<u8> {
-        if payload.len() > MAX_ROW_BYTES {
-            return Err(Error::RowTooLarge { bytes: payload.len(), limit_bytes: MAX_ROW_BYTES });
+    /// be. The row lacks the columns in `kept`, which are on such pages and stay there. Returns the row's flags.
+    pub(super) fn store_row(&mut self, row: &[u8], kept: &[ColumnRef]) -> Result<u8> {
+        let bytes = row.len() + kept.iter().map(|column| column.chain.total_bytes as usize).sum::<usize>();
+        if bytes > MAX_ROW_BYTES {
+            return Err(Error::RowTooLarge { bytes, limit_bytes: MAX_ROW_BYTES });
         }
-        let inline = payload.len() <= self.max_inline_bytes();
+        let inline = kept.is_empty() && row.len() <= self.max_inline_bytes();
+        let moved = if inline { None } else { Some(self.move_columns(row, kept)?) };
         let value = &mut self.txn.buffers.value;
         value.clear();
         value.extend_from_slice(&[0; ROW_HEADER_BYTES]);
-        if inline {
-            value.extend_from_slice(payload);
-            return Ok(0);
+        value.extend_from_slice(moved.as_deref().unwrap_or(row));
+        Ok(if inline { 0 } else { OVERFLOW })
+    }
+
+    /// The payload of a row that is too long for its leaf, or keeps columns on overflow pages; writes chains.
+    fn move_columns(&mut self, row: &[u8], kept: &[ColumnRef]) -> Result<Vec<u8>> {
+        let RowOp { system, table, .. } = *self;
+        let room = self.max_inline_bytes();
+        let numbers: Vec<u16> = kept.iter().map(|column| column.number).collect();
+        let moved = table.overflow_columns(row, &numbers, room);
+        let mut refs = kept.to_vec();
+        for &(number, inline) in &moved {
+            let bytes = table.column_bytes(row, number).get(inline..).unwrap_or_default();
+            refs.push(ColumnRef { number, chain: overflow::write(system, self.txn, table, bytes)? });
         }
-        let reference = overflow::write(self.system, self.txn, self.table, payload)?;
-        self.txn.buffers.value.extend_from_slice(&reference.encode());
-        Ok(OVERFLOW)
+        refs.sort_unstable_by_key(|column| column.number);
+        let mut cut = |number: u16, bytes: &[u8], out: &mut Vec<u8>| {
+            let inline = moved.iter().find(|(of, _)| *of == number).map_or(bytes.len(), |(_, inline)| *inline);
+            out.extend_from_slice(&bytes[..inline.min(bytes.len())]);
+        };
+        let mut payload = Vec::new();
+        match moved.is_empty() {
+            true => payload.extend_from_slice(row),
+            false => table.rebuild_columns(row, &mut cut, &mut payload)?,
+        }
+        if payload.len() + refs_bytes(refs.len()) > room {
+            let chain = overflow::write(system, self.txn, table, &payload)?;
+            refs.push(ColumnRef { number: REST, chain });
+            payload.clear();
+        }
+        put_refs(&refs, &mut payload);
+        if payload.len() > room {
+            return Err(Error::Corrupt(format!("a row with {} columns on overflow pages does not fit", refs.len())));
+        }
+        Ok(payload)
     }
 
     /// Appends the undo record in `buffers.record`; returns the header of the version it leads back from.

@@ -1,0 +1,41 @@
+//! What a closure of `modify` makes of a row.
+//!
+//! Rule: the closure gets a row of which columns may be on overflow pages. Those that it looks at are read then; those
+//! that it does not put stay where they are (`txn::overflow_columns`).
+
+use crate::error::Result;
+use crate::table::unread::UnreadColumns;
+use crate::table::version::TableVersion;
+use crate::table::{Changes, RowRef};
+use crate::txn::Outside;
+
+/// Makes `new` the row that `change` makes of `old`; true if its key changes, or its auto-increment number grows.
+#[inline]
+pub(super) fn apply(
+    version: &TableVersion,
+    old: &[u8],
+    new: &mut Vec<u8>,
+    outside: Option<&mut Outside<'_>>,
+    change: &mut (impl FnMut(RowRef<'_>, &mut Changes<'_>) + ?Sized),
+) -> Result<bool> {
+    let mut changes = Changes::new(&version.layout);
+    match &outside {
+        None => change(version.row(old), &mut changes),
+        Some(outside) => {
+            let unread = UnreadColumns::new(outside);
+            change(version.row(old).with_unread(&unread), &mut changes);
+            unread.check()?;
+        }
+    }
+    if let Some(error) = changes.take_error() {
+        return Err(error);
+    }
+    version.layout.rebuild(old, &changes, new)?;
+    if let Some(outside) = outside {
+        version.layout.keep_unchanged(old, &changes, outside, new)?;
+    }
+    let names_key = changes.columns().any(|column| version.definition.is_key(column));
+    let counts = version.definition.auto_increment.filter(|counter| changes.columns().any(|column| column == *counter));
+    let raises = counts.is_some_and(|counter| version.counted(new, counter) > version.counted(old, counter));
+    Ok(raises || names_key && version.key.differs(version.row(old), version.row(new)))
+}

@@ -1,0 +1,44 @@
+//! Columns of a row on overflow pages that are read when they are looked at: what `modify` shows its closure.
+//!
+//! Rules
+//! 1. The row is locked by the transaction that changes it, and no latch is held: a column is read at once, and nothing
+//!    frees its pages meanwhile.
+//! 2. Looking cannot fail. A column that cannot be read looks empty, and the change fails afterwards
+//!    ([`UnreadColumns::check`]): nothing that was made of it is kept.
+
+use crate::error::{Error, Result};
+use crate::txn::Outside;
+use std::sync::OnceLock;
+
+/// See the file's head.
+pub(crate) struct UnreadColumns<'o> {
+    outside: &'o Outside<'o>,
+    /// Number of each, and its bytes once they are read.
+    columns: Vec<(usize, OnceLock<Result<Vec<u8>>>)>,
+}
+
+impl<'o> UnreadColumns<'o> {
+    pub(crate) fn new(outside: &'o Outside<'o>) -> UnreadColumns<'o> {
+        UnreadColumns { outside, columns: outside.numbers().map(|number| (number.into(), OnceLock::new())).collect() }
+    }
+
+    /// Bytes of variable-length column `number`, of which the row has `first`.
+    pub(super) fn column<'c>(&'c self, number: usize, first: &'c [u8]) -> &'c [u8] {
+        let Some((_, bytes)) = self.columns.iter().find(|(of, _)| *of == number) else { return first };
+        let read = || {
+            let mut behind = Vec::new();
+            self.outside.read(number as u16, &mut behind)?;
+            Ok([first, &behind].concat())
+        };
+        bytes.get_or_init(read).as_deref().unwrap_or_default()
+    }
+
+    /// Whether every column that was looked at could be read.
+    ///
+    /// # Errors
+    /// I/O, damage.
+    pub(crate) fn check(self) -> Result<()> {
+        let failed = |(_, bytes): (usize, OnceLock<Result<Vec<u8>>>)| bytes.into_inner().and_then(Result::err);
+        self.columns.into_iter().find_map(failed).map_or(Ok(()), Err::<(), Error>)
+    }
+}

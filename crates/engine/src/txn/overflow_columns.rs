@@ -1,0 +1,344 @@
+//! Rows of which columns are on overflow pages: the references behind them, and how they are read.
+//!
+//! ```text
+//! payload with OVERFLOW   row | references | number of references u8
+//! reference               number of a variable-length column u16, or REST | OverflowRef   (numbers ascend)
+//! ```
+//! The row is one of its layout in which each column that is named has only its first bytes (none, unless an index needs
+//! a prefix of it); the chain has the bytes behind them. With [`REST`], which is the last, there is no row in the leaf:
+//! the chain of that reference has it. So the references are found without knowing the layout of rows.
+//!
+//! Rules
+//! 1. Which columns go to chains is said by the table ([`TableTrees::overflow_columns`]), and only for columns that a
+//!    change writes. The reference of a column that a change leaves alone goes from the old version to the new one: its
+//!    chain is neither read nor written, and belongs to both. REST is written anew by each change.
+//! 2. The undo record of a change names the chains that the new version no longer has; that of a deletion names all.
+//!    Purge frees these, when no snapshot sees the version before. Rollback frees those that the transaction has written.
+//! 3. A column of which an index needs more bytes than the row has (the index is younger than the row) is not left
+//!    alone: the next change of the row stores it anew, by rule 1 in reach of its entries. So the chains that the moved
+//!    entries of a change follow from are named by its own undo record, and no other record frees them before.
+//! 4. Nothing here is called under a latch but what looks at references.
+
+use super::overflow;
+use super::row_format::{OVERFLOW_REF_BYTES, OverflowRef};
+use super::table_trees::{ColumnRewrite, TableTrees};
+use super::write::MAX_ROW_BYTES;
+use crate::context::Context;
+use crate::error::{Error, Result};
+
+/// Stands for a column: the chain has the row itself.
+pub(crate) const REST: u16 = u16::MAX;
+/// Bytes of one reference, and of their number.
+pub const COLUMN_REF_BYTES: usize = 2 + OVERFLOW_REF_BYTES;
+pub const COUNT_BYTES: usize = 1;
+
+/// A column on overflow pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ColumnRef {
+    /// Number of the variable-length column in its row, or [`REST`].
+    pub number: u16,
+    /// Where its bytes are, those that the row does not have.
+    pub chain: OverflowRef,
+}
+
+impl ColumnRef {
+    fn put(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.number.to_le_bytes());
+        out.extend_from_slice(&self.chain.encode());
+    }
+}
+
+/// The payload of an overflow row, taken apart.
+#[derive(Clone, Copy, Debug)]
+pub struct OverflowRow<'p> {
+    /// The row, as far as the leaf has it.
+    pub row: &'p [u8],
+    refs: &'p [u8],
+}
+
+impl<'p> OverflowRow<'p> {
+    /// Takes a payload apart.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] when there are no references behind a row.
+    pub fn decode(payload: &'p [u8]) -> Result<OverflowRow<'p>> {
+        let wrong =
+            || Error::Corrupt(format!("no references to overflow pages behind a row of {} bytes", payload.len()));
+        let (&count, front) = payload.split_last().ok_or_else(wrong)?;
+        let row_bytes = front.len().checked_sub(usize::from(count) * COLUMN_REF_BYTES).filter(|_| count > 0);
+        let (row, refs) = front.split_at(row_bytes.ok_or_else(wrong)?);
+        let found = OverflowRow { row, refs };
+        let (mut total, mut last) = (row.len(), None);
+        for ColumnRef { number, chain } in found.refs() {
+            if last >= Some(number) || chain.total_bytes == 0 || (number == REST && !row.is_empty()) {
+                return Err(wrong());
+            }
+            (total, last) = (total + chain.total_bytes as usize, Some(number));
+        }
+        if total > MAX_ROW_BYTES {
+            return Err(Error::Corrupt(format!("an overflow row of {total} bytes")));
+        }
+        Ok(found)
+    }
+
+    /// All references.
+    pub fn refs(&self) -> impl Iterator<Item = ColumnRef> + 'p {
+        self.refs.as_chunks::<COLUMN_REF_BYTES>().0.iter().map(|bytes| {
+            let [low, high, chain @ ..] = bytes;
+            ColumnRef { number: u16::from_le_bytes([*low, *high]), chain: OverflowRef::read(chain) }
+        })
+    }
+
+    /// Where the row is, if the leaf has nothing of it.
+    pub fn rest(&self) -> Option<OverflowRef> {
+        self.refs().last().filter(|last| last.number == REST).map(|last| last.chain)
+    }
+
+    /// The references of columns.
+    pub fn columns(&self) -> impl Iterator<Item = ColumnRef> + 'p {
+        self.refs().filter(|column| column.number != REST)
+    }
+}
+
+/// Bytes of this many references and their number.
+pub const fn refs_bytes(count: usize) -> usize {
+    count * COLUMN_REF_BYTES + COUNT_BYTES
+}
+
+/// Appends references, whose numbers ascend, to the row in front of them.
+pub(crate) fn put_refs(refs: &[ColumnRef], out: &mut Vec<u8>) {
+    debug_assert!(refs.is_sorted_by(|a, b| a.number < b.number) && refs.len() <= usize::from(u8::MAX));
+    refs.iter().for_each(|column| column.put(out));
+    out.push(refs.len() as u8);
+}
+
+/// Replaces `out` with the chains that the old version of a row has and the new one has not.
+pub(crate) fn dropped_chains(old: &OverflowRow<'_>, new: Option<&OverflowRow<'_>>, out: &mut Vec<OverflowRef>) {
+    let stays = |chain: OverflowRef| new.is_some_and(|new| new.refs().any(|column| column.chain == chain));
+    out.clear();
+    out.extend(old.refs().map(|column| column.chain).filter(|chain| !stays(*chain)));
+}
+
+/// Leaves the references to chains in `named` alone behind a row; false if none is left, and no reference either.
+pub(crate) fn retain_named(named: &[OverflowRef], payload: &mut Vec<u8>) -> Result<bool> {
+    let stored = OverflowRow::decode(payload)?;
+    let refs: Vec<ColumnRef> = stored.refs().filter(|column| named.contains(&column.chain)).collect();
+    let row_bytes = stored.row.len();
+    payload.truncate(row_bytes);
+    if !refs.is_empty() {
+        put_refs(&refs, payload);
+    }
+    Ok(!refs.is_empty())
+}
+
+/// Which columns of a row a reader wants whole.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'c> {
+    /// By their position in the table; `None`: all.
+    pub columns: Option<&'c [usize]>,
+    /// And those that these entries are made of.
+    pub entries: Entries,
+}
+
+/// Entries of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entries {
+    None,
+    /// That of one index.
+    Of(usize),
+    All,
+}
+
+impl Wanted<'_> {
+    /// The whole row.
+    pub const ALL: Wanted<'static> = Wanted { columns: None, entries: Entries::None };
+    /// What all entries of the row are made of.
+    pub const ENTRIES: Wanted<'static> = Wanted { columns: Some(&[]), entries: Entries::All };
+
+    /// What the entry of an index is made of.
+    pub const fn entry(i: usize) -> Wanted<'static> {
+        Wanted { columns: Some(&[]), entries: Entries::Of(i) }
+    }
+
+    /// Whether nothing of the columns on overflow pages is wanted.
+    pub(super) fn is_in_leaf(&self, table: &dyn TableTrees, stored: &OverflowRow<'_>) -> bool {
+        !stored.refs().any(|column| column.number == REST || self.wants(table, stored.row, column.number))
+    }
+
+    /// Whether a column on overflow pages is wanted; `row` is its row without them.
+    fn wants(&self, table: &dyn TableTrees, row: &[u8], number: u16) -> bool {
+        let is_named = |position| self.columns.is_none_or(|columns| columns.contains(&position));
+        table.column_of(row, number).is_some_and(is_named)
+            || match self.entries {
+                Entries::None => false,
+                Entries::Of(i) => table.entry_needs(i, row, number),
+                Entries::All => (0..table.index_count()).any(|i| table.entry_needs(i, row, number)),
+            }
+    }
+}
+
+/// Replaces the payload of an overflow row by the row with those of its columns that are wanted; the others have the
+/// bytes that the leaf has of them. Returns the references of these others. The caller holds no latch.
+pub(crate) fn load(
+    ctx: &Context,
+    table: &dyn TableTrees,
+    wanted: Wanted<'_>,
+    payload: &mut Vec<u8>,
+) -> Result<Vec<ColumnRef>> {
+    let mut out = Vec::new();
+    let left = assemble(
+        payload,
+        |row, number| wanted.wants(table, row, number),
+        &mut |chain, bytes| overflow::read(ctx, chain, bytes),
+        &mut |row, column, out| table.rebuild_columns(row, column, out),
+        &mut out,
+    )?;
+    *payload = out;
+    Ok(left)
+}
+
+/// Replaces its buffer by the bytes of a chain.
+pub type ReadChain<'f> = dyn FnMut(OverflowRef, &mut Vec<u8>) -> Result<()> + 'f;
+/// [`TableTrees::rebuild_columns`].
+pub type RebuildColumns<'f> = dyn FnMut(&[u8], &mut ColumnRewrite<'_>, &mut Vec<u8>) -> Result<()> + 'f;
+
+/// Replaces `out` with the row of an overflow payload; columns that `wants` refuses have the bytes only that the payload
+/// has of them. Returns the references of these.
+pub fn assemble(
+    payload: &[u8],
+    wants: impl Fn(&[u8], u16) -> bool,
+    read: &mut ReadChain<'_>,
+    rebuild: &mut RebuildColumns<'_>,
+    out: &mut Vec<u8>,
+) -> Result<Vec<ColumnRef>> {
+    let stored = OverflowRow::decode(payload)?;
+    let mut row = stored.row.to_vec();
+    if let Some(rest) = stored.rest() {
+        read(rest, &mut row)?;
+    }
+    let (wanted, left): (Vec<_>, Vec<_>) = stored.columns().partition(|column| wants(&row, column.number));
+    let mut chains = Vec::with_capacity(wanted.len());
+    for column in wanted {
+        let mut bytes = Vec::new();
+        read(column.chain, &mut bytes)?;
+        chains.push((column.number, bytes));
+    }
+    if chains.is_empty() {
+        *out = row;
+        return Ok(left);
+    }
+    let mut missing = chains.len();
+    let mut append = |number: u16, bytes: &[u8], out: &mut Vec<u8>| {
+        out.extend_from_slice(bytes);
+        if let Some((_, chain)) = chains.iter().find(|(of, _)| *of == number) {
+            out.extend_from_slice(chain);
+            missing -= 1;
+        }
+    };
+    rebuild(&row, &mut append, out)?;
+    if missing > 0 {
+        return Err(Error::Corrupt("a row has overflow pages for a column that it does not have".to_string()));
+    }
+    Ok(left)
+}
+
+/// The columns of an old row that a row closure did not get, as it sees them.
+pub struct Outside<'o> {
+    pub(super) ctx: &'o Context,
+    pub(super) columns: &'o [ColumnRef],
+    pub(super) kept: Vec<ColumnRef>,
+}
+
+impl Outside<'_> {
+    /// Their numbers.
+    pub fn numbers(&self) -> impl Iterator<Item = u16> + '_ {
+        self.columns.iter().map(|column| column.number)
+    }
+
+    /// Replaces `out` with the bytes that the old row lacks of a column.
+    ///
+    /// # Errors
+    /// I/O, damage.
+    pub fn read(&self, number: u16, out: &mut Vec<u8>) -> Result<()> {
+        out.clear();
+        match self.columns.iter().find(|column| column.number == number) {
+            Some(column) => overflow::read(self.ctx, column.chain, out),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether a column, of which the old row has `first`, is `bytes`.
+    ///
+    /// # Errors
+    /// I/O, damage; a column of another length is not read.
+    pub fn is_same(&self, number: u16, first: &[u8], bytes: &[u8]) -> Result<bool> {
+        let behind = bytes.strip_prefix(first).filter(|behind| {
+            self.columns
+                .iter()
+                .any(|column| column.number == number && column.chain.total_bytes as usize == behind.len())
+        });
+        let (Some(behind), mut found) = (behind, Vec::new()) else { return Ok(false) };
+        self.read(number, &mut found)?;
+        Ok(found == behind)
+    }
+
+    /// Whether the new row does not keep all of them.
+    pub fn is_changed(&self) -> bool {
+        self.kept.len() < self.columns.len()
+    }
+
+    /// The new row has the column as the old one has it; with `new` as its number.
+    pub fn keep(&mut self, old: u16, new: u16) {
+        let column = self.columns.iter().find(|column| column.number == old);
+        self.kept.extend(column.map(|column| ColumnRef { number: new, ..*column }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::PageNo;
+
+    fn column(number: u16, total_bytes: u32) -> ColumnRef {
+        ColumnRef { number, chain: OverflowRef { total_bytes, first: PageNo(u32::from(number) + 9), stamp: 77 } }
+    }
+
+    #[test]
+    fn references_are_found_behind_a_row() {
+        let mut payload = b"row".to_vec();
+        let refs = [column(1, 5000), column(7, 80)];
+        put_refs(&refs, &mut payload);
+        assert_eq!(payload.len(), 3 + refs_bytes(2));
+        let found = OverflowRow::decode(&payload).unwrap();
+        assert_eq!((found.row, found.refs().collect::<Vec<_>>()), (&b"row"[..], refs.to_vec()));
+        assert!(found.rest().is_none());
+        let mut rest = Vec::new();
+        put_refs(&[column(7, 80), column(REST, 900)], &mut rest);
+        let other = OverflowRow::decode(&rest).unwrap();
+        assert_eq!(other.rest(), Some(column(REST, 900).chain));
+        assert_eq!(other.columns().collect::<Vec<_>>(), [column(7, 80)]);
+        let mut dropped = Vec::new();
+        dropped_chains(&found, Some(&other), &mut dropped);
+        assert_eq!(dropped, [column(1, 5000).chain]);
+        dropped_chains(&other, None, &mut dropped);
+        assert_eq!(dropped.len(), 2);
+    }
+
+    #[test]
+    fn what_are_no_references_is_refused() {
+        let decodes = |row: &[u8], refs: &[ColumnRef], count: u8| {
+            let mut payload = row.to_vec();
+            refs.iter().for_each(|column| column.put(&mut payload));
+            payload.push(count);
+            OverflowRow::decode(&payload).is_ok()
+        };
+        assert!(OverflowRow::decode(&[]).is_err() && !decodes(b"row", &[], 0));
+        assert!(decodes(b"", &[column(1, 5)], 1) && !decodes(b"", &[column(1, 5)], 2));
+        assert!(!decodes(b"", &[column(1, 0)], 1), "an empty chain");
+        assert!(!decodes(b"", &[column(2, 5), column(2, 5)], 2), "twice the same column");
+        assert!(!decodes(b"r", &[column(REST, 5)], 1), "a row here and a row there");
+        let half = (MAX_ROW_BYTES / 2) as u32;
+        assert!(decodes(b"", &[column(1, half), column(2, half)], 2));
+        assert!(!decodes(b"", &[column(1, half), column(2, half + 1)], 2), "a row that is too long");
+    }
+}
