@@ -1,9 +1,9 @@
 //! The tables of `docs/results`: `cargo xtask results` writes them from measured rows, `cargo xtask tidy` compares.
 //!
 //! Rules
-//! 1. A page `X.md` has blocks `<!-- table: NAME -->` to `<!-- end -->`. `X.json` beside it says how each is made
-//!    ([`template`]) and from which data ([`data`]); a figure is stored in the data only.
-//! 2. The text outside the blocks is the page's own and stays as it is.
+//! 1. A page `X.md` has blocks `<!-- table: NAME -->` to `<!-- end -->`. `X.json` beside it has the template of each
+//!    ([`template`]), which names its data ([`data`]). The data are the only home of a figure.
+//! 2. The text outside the blocks is written by hand and stays as it is.
 //! 3. A block without a template, and a template without a block, is an error.
 
 mod cell;

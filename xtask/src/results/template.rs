@@ -1,12 +1,12 @@
-//! How a table is made, as the JSON file beside a page says.
+//! Templates of tables: the JSON file beside a page.
 //!
 //! Rules
-//! 1. A cell is what its table (`cells`), its row and its column together say: which file (`data`), which of its rows
-//!    (`where`: columns of the file and their values), and what of it (`cell`, see [`cell`](super::cell)). What the
-//!    column says goes before what the row says, and this before what the table says.
-//! 2. A row or column with `each`, a list of the data's columns, stands for one row or column for every combination of
+//! 1. Three parts describe a cell: that of its table (`cells`), of its row and of its column. The column's entries
+//!    override the row's, and the row's override the table's. `data` names a CSV file, `where` selects one of its rows by
+//!    the values of columns, and `cell` is the text to show ([`cell`](super::cell)).
+//! 2. `each` lists columns of the data. A row or column with `each` stands for one row or column for each combination of
 //!    their values in the selected data, in the data's order. The values follow its label.
-//! 3. A label that repeats the one above it is left out, unless a label before it in its row changed.
+//! 3. A label equal to the one above it is omitted, unless a label to its left changed.
 
 use super::cell::{self, Cell};
 use super::data::{DataFile, Source};
@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 /// The tables of a page by name, in the file's order.
 pub struct Template(Vec<(String, Table)>);
 
-/// What a row, a column, or a table for all its cells says.
+/// What describes the cells of a row, a column or a whole table.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Part {
@@ -28,13 +28,13 @@ struct Part {
     data: Option<String>,
     #[serde(rename = "where")]
     filters: BTreeMap<String, String>,
-    /// What the name `base` in a cell selects: `where` with these in place of those of the same name.
+    /// The row that `base` in a cell refers to: `where`, overridden by these.
     base: BTreeMap<String, String>,
     cell: Option<String>,
     bold: Option<Bold>,
 }
 
-/// Which figure of a row is bold, among the columns of which that is said.
+/// Which figure of a row is bold, among the columns with this entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Bold {
@@ -48,7 +48,7 @@ enum Bold {
 pub struct Table {
     /// Headings of the columns that have the rows' labels.
     head: Vec<String>,
-    /// What holds for all cells.
+    /// The part of all cells.
     #[serde(default)]
     cells: Part,
     rows: Vec<Part>,
@@ -76,7 +76,7 @@ impl Template {
 }
 
 impl Part {
-    /// Rule 1: both together, where `over` goes before `self`.
+    /// Rule 1: the entries of both; those of `over` override those of `self`.
     fn under(&self, over: &Part) -> Part {
         Part {
             data: over.data.clone().or_else(|| self.data.clone()),
@@ -89,10 +89,10 @@ impl Part {
     }
 
     fn file<'s>(&self, source: &'s mut Source) -> Result<&'s DataFile, String> {
-        source.file(self.data.as_deref().ok_or("no part of the table names the data")?)
+        source.file(self.data.as_deref().ok_or("no entry `data`")?)
     }
 
-    /// Rule 2: the parts that `self` stands for, in a table of which `cells` holds.
+    /// Rule 2: the parts that `self` stands for, in a table with the part `cells`.
     fn expand(&self, cells: &Part, source: &mut Source) -> Result<Vec<Part>, String> {
         if self.each.is_empty() {
             return Ok(vec![self.clone()]);
@@ -108,9 +108,9 @@ impl Part {
         Ok(combinations.into_iter().map(line).collect())
     }
 
-    /// The text of the cell that `self` says all of, and its figure.
+    /// The text of the cell that `self` describes completely, and its figure.
     fn show(&self, source: &mut Source) -> Result<(String, Option<f64>), String> {
-        let cell = Cell::parse(self.cell.as_deref().ok_or("neither row nor column says what the cell is")?)?;
+        let cell = Cell::parse(self.cell.as_deref().ok_or("neither row nor column has an entry `cell`")?)?;
         let file = self.file(source)?;
         let Some(row) = file.find(&self.filters)? else { return Ok((cell::ABSENT.to_string(), None)) };
         let base = if self.base.is_empty() { None } else { file.find(&merged(&self.filters, &self.base))? };
