@@ -322,6 +322,10 @@ mod tests {
         assert_eq!(dropped, [column(1, 5000).chain]);
         dropped_chains(&other, None, &mut dropped);
         assert_eq!(dropped.len(), 2);
+        assert!(retain_named(&[column(7, 80).chain], &mut rest).unwrap());
+        assert_eq!(OverflowRow::decode(&rest).unwrap().refs().collect::<Vec<_>>(), [column(7, 80)]);
+        assert!(!retain_named(&[], &mut payload).unwrap());
+        assert_eq!(payload, b"row");
     }
 
     #[test]

@@ -1,8 +1,11 @@
 //! Long columns: what changes and reads of the others cost, versions that share their pages, indexes over them.
 
 use crate::support::{await_purge, check_indexes, memory, memory_with, open, options, sound};
-use highwater::{Database, Error, Isolation, Options, Schema, Table, TxnOptions, Type, Value, ValueRef, values};
-use highwater_storage::StorageSet;
+use highwater::inspect::RawFile;
+use highwater::{
+    Database, Error, Isolation, Options, PageNo, Schema, Table, TxnOptions, Type, Value, ValueRef, WriteTxn, values,
+};
+use highwater_storage::{MemoryDevice, StorageSet};
 use std::ops::ControlFlow;
 
 const MIB: usize = 1 << 20;
@@ -202,6 +205,91 @@ fn indexes_over_columns_that_went_out_are_right() {
     }
     txn.rollback().unwrap();
     check_indexes(&db, &table);
+    await_purge(&db);
+    sound(&db);
+}
+
+/// A page of the long column is damaged: what does not need the column goes on, what needs it says which page it is, and
+/// changes nothing.
+#[test]
+fn a_damaged_long_column_costs_the_reads_that_need_it() {
+    let storage = StorageSet::memory();
+    let db = open(&storage);
+    let table = album(&db);
+    let (picture, words) = (bytes(50_000, 1), text(30_000, 2));
+    for id in 1..=2u64 {
+        db.transact(|txn| txn.insert(&table, &values![id, 0, &picture[..], null, &words]).map(drop)).unwrap();
+    }
+    db.close().unwrap();
+    let files = storage.memory_devices().unwrap().each_ref().map(MemoryDevice::image);
+    let data = MemoryDevice::holding(files[0].clone());
+    let file = RawFile::open(&data).unwrap();
+    let chained = (2..file.page_count() as u32).map(PageNo).find(|page| {
+        let look = file.look_at(*page).unwrap();
+        look.page_type.is_some_and(|found| format!("{found:?}") == "Overflow")
+    });
+    let page = chained.unwrap();
+    let mut damaged = files.clone();
+    damaged[0][page.0 as usize * 4096 + 500] ^= 1;
+    // Lest the opening repairs the page from its copy.
+    damaged[2].fill(0);
+    let storage = StorageSet::of_memory(damaged.map(MemoryDevice::holding));
+    let db = Database::open_storage(storage.clone(), options()).unwrap();
+    let album = db.table("album").unwrap();
+    let mut txn = db.begin().unwrap();
+    let is_broken = |txn: &mut WriteTxn, id: u64, column: usize| {
+        let found = txn.get_columns(&album, &values![id], &[column]);
+        matches!(found, Err(Error::CorruptPage { page: at, .. }) if at == page)
+    };
+    let cells: Vec<_> =
+        [(1, 2), (1, 4), (2, 2), (2, 4)].into_iter().filter(|(id, column)| is_broken(&mut txn, *id, *column)).collect();
+    let [(id, column)] = cells[..] else { panic!("{cells:?} are broken") };
+    let key = values![id];
+    assert!(txn.get(&album, &key).is_err() && txn.get(&album, &values![3 - id]).unwrap().is_some());
+    assert_eq!(txn.scan(&album).columns(&[1, 6 - column]).iter().unwrap().filter(Result::is_ok).count(), 2);
+    assert!(txn.update(&album, &key, &[(1, 5.into())]).unwrap());
+    let failed = txn.modify(&album, &key, |row, set| set.put(1, row.get(column).to_value().to_string().len() as u64));
+    assert!(matches!(failed, Err(Error::CorruptPage { page: at, .. }) if at == page), "{failed:?}");
+    assert_eq!(txn.get_columns(&album, &key, &[1]).unwrap().unwrap().u64(0), 5);
+    assert!(txn.modify(&album, &key, |row, set| set.put(1, row.u64(1) + 1)).unwrap());
+    txn.commit().unwrap();
+    let report = db.check().unwrap();
+    assert!(report.findings.iter().any(|finding| finding.page == Some(page)), "{:?}", report.findings);
+    db.close().unwrap();
+
+    let into = memory();
+    let salvaged = highwater::salvage(&*storage.data, &into, &mut |_, _| {}).unwrap();
+    assert_eq!((salvaged.tables[0].rows, salvaged.tables[0].rows_lost), (1, 1), "{:?}", salvaged.losses);
+    let mut read = into.snapshot().unwrap();
+    let saved = into.table("album").unwrap();
+    let row = read.get(&saved, &values![3 - id]).unwrap().unwrap();
+    assert!(row.bytes(2) == picture && row.str(4) == words && read.get(&saved, &key).unwrap().is_none());
+}
+
+/// Setting a long column to what it is writes nothing; to an empty value or NULL it does.
+#[test]
+fn equal_long_values_are_no_change() {
+    let db = memory();
+    let schema =
+        Schema::new().column("id", Type::U64).nullable("note", Type::Text(9000)).column("more", Type::Text(9000));
+    let table = db.create_table("notes", schema.primary_key(&["id"])).unwrap();
+    let (key, note, other) = (values![1], text(8000, 1), text(8000, 2));
+    db.transact(|txn| txn.insert(&table, &values![1, &note, &other]).map(drop)).unwrap();
+    let put = |value: ValueRef<'_>| db.transact(|txn| txn.update(&table, &key, &[(1, value)]).map(drop)).unwrap();
+    let redo = |run: &dyn Fn()| cost(&db, run).0;
+    await_purge(&db);
+    assert!(redo(&|| put((&*note).into())) < 200, "the same");
+    assert!(redo(&|| put((&*other).into())) > 8000, "one as long");
+    let get = || db.snapshot().unwrap().get(&table, &key).unwrap().unwrap().to_values();
+    assert_eq!(get()[1..], [Value::from(other.clone()), Value::from(other.clone())]);
+    for (value, right) in
+        [(ValueRef::Null, Value::Null), ("".into(), "".to_string().into()), (ValueRef::Null, Value::Null)]
+    {
+        put(value);
+        assert_eq!(get()[1..], [right, Value::from(other.clone())]);
+        put((&*note).into());
+        assert_eq!(get()[1], Value::from(note.clone()));
+    }
     await_purge(&db);
     sound(&db);
 }
