@@ -71,12 +71,13 @@ fn definition(input: &mut Input<'_>) -> TableDefinition {
             12 => Type::Binary([40, 70_000][input.below(2)]),
             _ => Type::DateTime,
         };
-        Column { name: format!("c{n}"), ty, nullable: input.byte() & 1 != 0 }
+        Column { name: format!("c{n}"), ty, nullable: input.byte() & 1 != 0, default: None }
     };
     let columns: Vec<Column> = (0..6).map(column).collect();
     let columns = columns[..1 + input.below(6)].to_vec();
     let primary_key = (0..1 + input.below(columns.len())).collect();
-    TableDefinition { name: "t".into(), columns, primary_key, auto_increment: None, indexes: Vec::new() }
+    let (indexes, attachment) = (Vec::new(), Vec::new());
+    TableDefinition { name: "t".into(), columns, primary_key, auto_increment: None, indexes, attachment }
 }
 
 /// A row of values of any kind that its columns may take.

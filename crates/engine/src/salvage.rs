@@ -413,9 +413,15 @@ fn schema_of(definition: &TableDefinition) -> Schema {
             false => schema.column(&column.name, column.ty),
         };
     }
+    for column in &definition.columns {
+        if let Some(value) = &column.default {
+            schema = schema.default_value(&column.name, value);
+        }
+    }
     if let Some(column) = &definition.auto_increment {
         schema = schema.auto_increment(name(column));
     }
+    schema = schema.attachment(&definition.attachment);
     schema.primary_key(&definition.primary_key.iter().map(name).collect::<Vec<_>>())
 }
 

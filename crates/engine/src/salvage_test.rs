@@ -6,7 +6,7 @@ use crate::check::check_test::{closed, find_page, forget_doublewrite, index_id, 
 use crate::config::{Options, PageSize};
 use crate::table::catalog::Catalog;
 use crate::table::catalog_trees::CATALOG_TREES;
-use crate::table::record::RecordKey;
+use crate::table::record::{DefinitionCopy, RecordKey};
 use crate::testing::{open, small_options};
 use highwater_storage::{FaultKind, Faults, Operation, StorageSet};
 
@@ -94,7 +94,8 @@ fn a_table_without_its_definition_costs_itself_alone() {
     let catalog = Catalog::open(parts.ctx.clone(), parts.space.clone(), false).unwrap();
     let tables = catalog.load().unwrap().0;
     let table = tables.iter().find(|table| table.definition.name == "empty").unwrap().id;
-    catalog.remove(RecordKey::Part(table, 0)).unwrap();
+    let part = RecordKey::Part { table, copy: DefinitionCopy::First, part: 0 };
+    catalog.remove(part).unwrap();
     parts.close().unwrap();
     assert!(Database::open_storage(storage.cut(0), small_options()).is_err());
     let (found, report) = salvaged(&storage);

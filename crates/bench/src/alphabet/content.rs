@@ -223,6 +223,8 @@ pub fn schema(played: &Played, indexes: &BTreeSet<&'static str>) -> Schema {
     let schema = text(schema, "note", 10_000);
     let schema = call!(played, Schema::primary_key(schema, &["id"]));
     let schema = call!(played, Schema::auto_increment(schema, "id"));
+    let schema = call!(played, Schema::default_value(schema, "c", 0u32));
+    let schema = call!(played, Schema::attachment(schema, b"attached"));
     let made = INDEXES.iter().filter(|index| indexes.contains(index.name));
     made.fold(schema, |schema, index| match index.unique {
         true => call!(played, Schema::unique_index(schema, index.name, index.columns)),

@@ -16,7 +16,8 @@ use crate::space::ROOT_UNDO;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU64};
 use crate::sync::sharded::{ObjectPool, Sharded};
-use crate::table::catalog::{Catalog, Leftover};
+use crate::table::catalog::Catalog;
+use crate::table::catalog_entry::{Leftover, TableRemains};
 use crate::table::handle::{Registry, TableShared};
 use crate::table::record::{IndexRecord, TreeRecord};
 use crate::txn::{LagLimits, Tables, TxnSystem};
@@ -98,6 +99,7 @@ impl Database {
             match leftover {
                 Leftover::Table(remains) => catalog.finish_drop(&remains)?,
                 Leftover::Index(table, index) => catalog.finish_drop_index(table, &index)?,
+                Leftover::Records(keys) => catalog.finish_drop(&TableRemains { keys, ..TableRemains::default() })?,
             }
         }
         let gate = Gate::new(&ctx.poison);

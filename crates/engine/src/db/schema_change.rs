@@ -181,10 +181,10 @@ impl Database {
     ) -> Result<(IndexRecord, Arc<BTree>)> {
         let inner = &self.inner;
         let before = table.current.read().clone();
-        let added = definition.indexes[definition.indexes.len() - 1].clone();
+        let added = &definition.indexes[definition.indexes.len() - 1];
         let record = {
             let _schema = inner.schema.lock();
-            inner.catalog.create_index(before.id, added)?
+            inner.catalog.create_index(&table.entry.lock(), added)?
         };
         let tree = inner.catalog.open_index_tree(&record);
         let version = with_new_tree(&before, others, definition.clone(), tree.clone(), (u64::MAX, ReadView::default()));

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::page::{Node, header};
 use crate::space::layout::EXTENT_PAGES;
 use crate::table::TableDefinition;
-use crate::table::catalog::{Gathered, TableEntry};
+use crate::table::catalog_entry::{Gathered, TableEntry};
 use crate::table::catalog_trees::{CATALOG_TREES, CatalogTree};
 use crate::table::key::KeyLayout;
 use crate::table::row_layout::RowLayout;
@@ -119,7 +119,7 @@ impl RawFile<'_> {
 }
 
 fn raw_table(entry: TableEntry) -> RawTable {
-    let TableEntry { id, record, definition, indexes } = entry;
+    let TableEntry { id, record, definition, indexes, .. } = entry;
     let rows = RawTree {
         name: PRIMARY.to_string(),
         id: record.clustered.id.0,
@@ -128,13 +128,13 @@ fn raw_table(entry: TableEntry) -> RawTable {
         unique: true,
         key: KeyLayout::new(&definition, &definition.primary_key),
     };
-    let secondary = indexes.iter().map(|index| RawTree {
-        name: index.definition.name.clone(),
+    let secondary = indexes.iter().zip(&definition.indexes).map(|(index, positioned)| RawTree {
+        name: positioned.name.clone(),
         id: index.tree.id.0,
         segment: index.tree.segment.0,
         root: index.tree.root,
-        unique: index.definition.unique,
-        key: KeyLayout::new(&definition, &index.definition.columns),
+        unique: positioned.unique,
+        key: KeyLayout::new(&definition, &positioned.columns),
     });
     RawTable {
         id: id.0,

@@ -1,20 +1,22 @@
 //! The catalog: records that name every table, its columns and its trees. They stand in two trees ([`CatalogTrees`]).
 //!
 //! Rules
-//! 1. Each record is written by one mini-transaction. What takes several (a new table, a removal) is made visible or
-//!    invisible by the one that writes the state record; what a crash leaves half made or half removed is removed at
-//!    opening (`Catalog::load` returns it apart).
+//! 1. Each record is written by one mini-transaction, and those that change together by the same one. What takes several
+//!    (a new table, another definition, a removal) is made visible or invisible by the one that writes the state record;
+//!    what a crash leaves half made or half removed is removed at opening (`Catalog::load` returns it apart).
 //! 2. A segment's number stands in the catalog, durable, before the segment owns a page, and stays there until it owns
 //!    none.
-//! 3. Table and index numbers are never given twice: old undo records may still name them.
+//! 3. Table and index numbers are never given twice: old undo records may still name them. So are the ids of columns in
+//!    a table and the numbers of its layouts: old rows may still have them.
 //! 4. Writers hold the catalog's mutex (schema changes, auto-increment bounds). Lock order: catalog mutex, then
 //!    latches.
 //!
 //! Differs from InnoDB: the catalog is not versioned; readers find tables in memory.
 
-use super::catalog_trees::CatalogTrees;
+use super::catalog_entry::{FIRST_LAYOUT, Gathered, Leftover, TableEntry, TableRemains};
+use super::catalog_trees::{CatalogTrees, RecordChange};
 use super::record::{
-    IdCounters, IndexRecord, ObjectState, PART_BYTES, RecordKey, TableRecord, TreeRecord, decode_definition,
+    ColumnIds, DefinitionCopy, IdCounters, IndexRecord, ObjectState, PART_BYTES, RecordKey, TableRecord, TreeRecord,
     encode_definition,
 };
 use super::schema::{IndexDefinition, TableDefinition};
@@ -27,7 +29,6 @@ use crate::space::reserve::{self, SpacePriority};
 use crate::sync::Mutex;
 use crate::sync::poison::Poison;
 use crate::types::{IndexId, Lsn, PageNo, SegmentId, TableId};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 const FIRST_USER_TABLE: u32 = 16;
@@ -41,42 +42,6 @@ pub struct Catalog {
     counters: Mutex<IdCounters>,
 }
 
-/// A table as the catalog describes it.
-#[derive(Clone, Debug)]
-pub(crate) struct TableEntry {
-    pub(crate) id: TableId,
-    pub(crate) record: TableRecord,
-    /// Includes the definitions of all ready indexes, in the order of `indexes`.
-    pub(crate) definition: TableDefinition,
-    /// Ready indexes, by number.
-    pub(crate) indexes: Vec<IndexRecord>,
-}
-
-/// What an interrupted schema change left.
-#[derive(Clone, Debug)]
-pub(crate) enum Leftover {
-    /// A table half made or half removed.
-    Table(TableRemains),
-    /// An index half built or half removed.
-    Index(TableId, IndexRecord),
-}
-
-/// Everything of a table that is to be removed.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct TableRemains {
-    pub(crate) segments: Vec<SegmentId>,
-    /// In the order in which they are removed: the state record last.
-    pub(crate) keys: Vec<RecordKey>,
-}
-
-/// The records of one table, as read.
-#[derive(Default)]
-struct Records {
-    table: Option<TableRecord>,
-    parts: Vec<(u32, Vec<u8>)>,
-    indexes: Vec<IndexRecord>,
-}
-
 impl Catalog {
     /// Opens the catalog, making an empty one in a new database; `is_read_only`: the database is only looked at.
     ///
@@ -84,7 +49,8 @@ impl Catalog {
     /// An I/O or corruption error.
     pub fn open(ctx: Arc<Context>, space: Arc<Space>, is_read_only: bool) -> Result<Catalog> {
         let trees = CatalogTrees::open(ctx.clone(), space.clone(), is_read_only)?;
-        let counters = Mutex::new(IdCounters { next_table: FIRST_USER_TABLE, next_index: FIRST_USER_INDEX });
+        let counters =
+            Mutex::new(IdCounters { next_table: FIRST_USER_TABLE, next_index: FIRST_USER_INDEX, next_create: 1 });
         Ok(Catalog { ctx, space, trees, counters })
     }
 
@@ -118,7 +84,7 @@ impl Catalog {
         Ok(gathered)
     }
 
-    /// Writes a record, new or again (of the same length), atomically.
+    /// Writes a record, new or again, atomically.
     pub(crate) fn put(&self, key: RecordKey, value: &[u8]) -> Result<Lsn> {
         self.trees.put(&key.encode(), value)
     }
@@ -133,39 +99,54 @@ impl Catalog {
         self.ctx.log.flush_to(self.ctx.log.end_lsn())
     }
 
+    /// Writes records again, of any lengths, atomically; their keys ascend.
+    fn replace(&self, records: &[(RecordKey, Vec<u8>)]) -> Result<Lsn> {
+        let encoded: Vec<([u8; 9], &[u8])> = records.iter().map(|(key, value)| (key.encode(), &value[..])).collect();
+        let changes: Vec<_> = encoded.iter().map(|(key, value)| (&key[..], RecordChange::Replace(value))).collect();
+        self.trees.change(&changes)
+    }
+
     /// A new table's number and numbers for `indexes` trees; the first is the clustered one's.
-    pub(crate) fn new_ids(&self, tables: u32, indexes: u32) -> Result<(TableId, IndexId)> {
+    pub(crate) fn new_ids(&self, tables: u32, indexes: u32) -> Result<NewIds> {
         let mut counters = self.counters.lock();
-        let (table, index) = (counters.next_table, counters.next_index);
+        let IdCounters { next_table: table, next_index: index, next_create: create } = *counters;
         let exhausted = || Error::Usage("the catalog has no more numbers for tables or indexes".to_string());
         let next = IdCounters {
             next_table: table.checked_add(tables).ok_or_else(exhausted)?,
             next_index: index.checked_add(indexes).ok_or_else(exhausted)?,
+            next_create: create.checked_add(tables.into()).ok_or_else(exhausted)?,
         };
         self.put(RecordKey::Counters, &next.encode())?;
         *counters = next;
-        Ok((TableId(table), IndexId(index)))
+        Ok(NewIds { table: TableId(table), index: IndexId(index), create })
     }
 
     /// Makes a table: its records, then its trees, then the state record that shows it.
     pub(crate) fn create_table(&self, definition: TableDefinition) -> Result<TableEntry> {
-        let (id, first) = self.new_ids(1, 1 + definition.indexes.len() as u32)?;
-        let bytes = encode_definition(&definition);
+        let ids = self.new_ids(1, 1 + definition.indexes.len() as u32)?;
+        let columns = ColumnIds::first(definition.columns.len());
+        let bytes = encode_definition(&definition, &columns);
         let mut entry = TableEntry {
-            id,
+            id: ids.table,
             record: TableRecord {
                 state: ObjectState::Building,
                 auto_increment_bound: 1,
+                create_id: ids.create,
                 definition_bytes: bytes.len() as u32,
-                clustered: self.new_tree(first),
+                definition_copy: DefinitionCopy::First,
+                layout: FIRST_LAYOUT,
+                clustered: self.new_tree(ids.index),
                 overflow: self.space.new_segment(),
             },
             indexes: Vec::new(),
             definition,
+            columns,
+            older_layouts: Vec::new(),
         };
         for (i, index) in entry.definition.indexes.iter().enumerate() {
-            let tree = self.new_tree(IndexId(first.0 + 1 + i as u32));
-            entry.indexes.push(IndexRecord { state: ObjectState::Building, tree, definition: index.clone() });
+            let tree = self.new_tree(IndexId(ids.index.0 + 1 + i as u32));
+            let definition = entry.columns.with_ids(index);
+            entry.indexes.push(IndexRecord { state: ObjectState::Building, tree, definition });
         }
         match self.make_table(&mut entry, &bytes) {
             Ok(()) => Ok(entry),
@@ -179,9 +160,7 @@ impl Catalog {
 
     fn make_table(&self, entry: &mut TableEntry, definition: &[u8]) -> Result<()> {
         let id = entry.id;
-        for (i, part) in definition.chunks(PART_BYTES).enumerate() {
-            self.put(RecordKey::Part(id, i as u32), part)?;
-        }
+        self.put_definition(id, entry.record.definition_copy, definition)?;
         for index in &entry.indexes {
             self.put(RecordKey::Index(id, index.tree.id), &index.encode())?;
         }
@@ -195,6 +174,13 @@ impl Catalog {
         entry.record.state = ObjectState::Ready;
         self.put(RecordKey::Table(id), &entry.record.encode())?;
         self.flush()
+    }
+
+    fn put_definition(&self, table: TableId, copy: DefinitionCopy, bytes: &[u8]) -> Result<()> {
+        for (part, bytes) in (0..).zip(bytes.chunks(PART_BYTES)) {
+            self.put(RecordKey::Part { table, copy, part }, bytes)?;
+        }
+        Ok(())
     }
 
     fn new_tree(&self, id: IndexId) -> TreeRecord {
@@ -223,8 +209,9 @@ impl Catalog {
     }
 
     /// Makes an empty index that is not in use yet.
-    pub(crate) fn create_index(&self, table: TableId, definition: IndexDefinition) -> Result<IndexRecord> {
-        let (_, id) = self.new_ids(0, 1)?;
+    pub(crate) fn create_index(&self, table: &TableEntry, definition: &IndexDefinition) -> Result<IndexRecord> {
+        let id = self.new_ids(0, 1)?.index;
+        let (table, definition) = (table.id, table.columns.with_ids(definition));
         let mut index = IndexRecord { state: ObjectState::Building, tree: self.new_tree(id), definition };
         self.put(RecordKey::Index(table, id), &index.encode())?;
         index.tree.root = self.make_tree(index.tree)?;
@@ -236,7 +223,7 @@ impl Catalog {
     pub(crate) fn set_index_state(&self, table: TableId, index: &mut IndexRecord, state: ObjectState) -> Result<()> {
         let _entitled = reserve::entitle(SpacePriority::Cleaning);
         let changed = IndexRecord { state, ..index.clone() };
-        self.put(RecordKey::Index(table, index.tree.id), &changed.encode())?;
+        self.replace(&[(RecordKey::Index(table, index.tree.id), changed.encode())])?;
         *index = changed;
         self.flush()
     }
@@ -247,8 +234,7 @@ impl Catalog {
         let removed = IndexRecord { state: ObjectState::Dropping, ..old.clone() };
         let ready = IndexRecord { state: ObjectState::Ready, ..new.clone() };
         // Keys ascend: new numbers are greater.
-        let records = [&removed, &ready].map(|index| (RecordKey::Index(table, index.tree.id).encode(), index.encode()));
-        self.trees.replace(&records.each_ref().map(|(key, value)| (&key[..], &value[..])))?;
+        self.replace(&[&removed, &ready].map(|index| (RecordKey::Index(table, index.tree.id), index.encode())))?;
         (*old, *new) = (removed, ready);
         self.flush()
     }
@@ -257,7 +243,7 @@ impl Catalog {
     pub(crate) fn set_table_state(&self, entry: &mut TableEntry, state: ObjectState) -> Result<()> {
         let _entitled = reserve::entitle(SpacePriority::Cleaning);
         let changed = TableRecord { state, ..entry.record };
-        self.put(RecordKey::Table(entry.id), &changed.encode())?;
+        self.replace(&[(RecordKey::Table(entry.id), changed.encode())])?;
         entry.record = changed;
         self.flush()
     }
@@ -282,100 +268,11 @@ impl Catalog {
     }
 }
 
-/// Records read one after the other, in any order.
-#[derive(Default)]
-pub(crate) struct Gathered {
-    counters: Option<IdCounters>,
-    by_table: BTreeMap<TableId, Records>,
-}
-
-impl Gathered {
-    pub(crate) fn add(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        let (id, key) = match RecordKey::decode(key)? {
-            RecordKey::Counters => {
-                self.counters = Some(IdCounters::decode(value)?);
-                return Ok(());
-            }
-            key @ (RecordKey::Table(id) | RecordKey::Part(id, _) | RecordKey::Index(id, _)) => (id, key),
-        };
-        let of = self.by_table.entry(id).or_default();
-        match key {
-            RecordKey::Part(_, part) => of.parts.push((part, value.to_vec())),
-            RecordKey::Index(..) => of.indexes.push(IndexRecord::decode(value)?),
-            _ => of.table = Some(TableRecord::decode(value)?),
-        }
-        Ok(())
-    }
-
-    /// Every segment that a record names.
-    fn segments(&self) -> impl Iterator<Item = SegmentId> + '_ {
-        self.by_table.values().flat_map(Records::segments)
-    }
-
-    /// The tables in use, and what interrupted schema changes left.
-    pub(crate) fn finish(self) -> Result<(Vec<TableEntry>, Vec<Leftover>)> {
-        let (tables, leftovers) = self.finish_each();
-        Ok((tables.into_iter().collect::<Result<_>>()?, leftovers))
-    }
-
-    /// As [`finish`](Self::finish), each table for itself: one that is wrong leaves the others.
-    pub(crate) fn finish_each(self) -> (Vec<Result<TableEntry>>, Vec<Leftover>) {
-        let (mut tables, mut leftovers) = (Vec::new(), Vec::new());
-        for (id, records) in self.by_table {
-            match records.table {
-                Some(table) if table.state == ObjectState::Ready => {
-                    tables.push(records.into_entry(id, table, &mut leftovers));
-                }
-                _ => leftovers.push(Leftover::Table(records.remains(id))),
-            }
-        }
-        (tables, leftovers)
-    }
-}
-
-impl Records {
-    fn segments(&self) -> impl Iterator<Item = SegmentId> + '_ {
-        let own = self.table.iter().flat_map(|table| [table.clustered.segment, table.overflow]);
-        own.chain(self.indexes.iter().map(|index| index.tree.segment))
-    }
-
-    fn remains(&self, id: TableId) -> TableRemains {
-        let parts = self.parts.iter().map(|(part, _)| RecordKey::Part(id, *part));
-        let indexes = self.indexes.iter().map(|index| RecordKey::Index(id, index.tree.id));
-        let keys = indexes.chain(parts).chain([RecordKey::Table(id)]).collect();
-        TableRemains { segments: self.segments().collect(), keys }
-    }
-
-    fn into_entry(self, id: TableId, record: TableRecord, leftovers: &mut Vec<Leftover>) -> Result<TableEntry> {
-        let bytes: Vec<u8> = self.parts.into_iter().flat_map(|(_, part)| part).collect();
-        if bytes.len() != record.definition_bytes as usize {
-            let reason =
-                format!("the definition of table {id} has {} bytes of {}", bytes.len(), record.definition_bytes);
-            return Err(Error::Corrupt(reason));
-        }
-        let mut definition = decode_definition(&bytes)?;
-        let (indexes, unfinished): (Vec<_>, Vec<_>) =
-            self.indexes.into_iter().partition(|index| index.state == ObjectState::Ready);
-        leftovers.extend(unfinished.into_iter().map(|index| Leftover::Index(id, index)));
-        definition.indexes = indexes.iter().map(|index| index.definition.clone()).collect();
-        let wrong = |reason| Error::Corrupt(format!("the definition of table {id} is wrong: {reason}"));
-        definition.validate().map_err(wrong)?;
-        Ok(TableEntry { id, record, definition, indexes })
-    }
-}
-
-impl TableEntry {
-    /// Everything of the table.
-    pub(crate) fn remains(&self) -> TableRemains {
-        let parts = (self.record.definition_bytes as usize).div_ceil(PART_BYTES) as u32;
-        let indexes = self.indexes.iter().map(|index| RecordKey::Index(self.id, index.tree.id));
-        let parts = (0..parts).map(|part| RecordKey::Part(self.id, part));
-        let segments = [self.record.clustered.segment, self.record.overflow].into_iter();
-        TableRemains {
-            segments: segments.chain(self.indexes.iter().map(|index| index.tree.segment)).collect(),
-            keys: indexes.chain(parts).chain([RecordKey::Table(self.id)]).collect(),
-        }
-    }
+/// Numbers that were never given before.
+pub(crate) struct NewIds {
+    pub(crate) table: TableId,
+    pub(crate) index: IndexId,
+    pub(crate) create: u64,
 }
 
 #[cfg(test)]

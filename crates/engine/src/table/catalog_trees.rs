@@ -12,6 +12,8 @@
 //!    other one, and then its root is set. That happens when the threads run, since it may take much redo. Where it
 //!    cannot be done, for lack of room, one tree has to do.
 //! 5. Nothing is given up or made in a database that is only looked at.
+//! 6. The changes of one call are one mini-transaction, whatever lengths the records have before and after. The bytes
+//!    that they add are no more than one record may have, so that splits make room for them on one leaf.
 //!
 //! Lock order: latches in the first tree, then in the second.
 
@@ -19,6 +21,7 @@ use crate::btree::{BTree, LeafMut, Restarts, Seek};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::mtr::{MTR_REDO_BYTES, Mtr};
+use crate::page::node::max_record_bytes;
 use crate::space::reserve::{self, SpacePriority};
 use crate::space::{ROOT_CATALOG, ROOT_CATALOG_COPY, ROOT_UNDO, SEGMENT_CATALOG, SEGMENT_CATALOG_COPY, Space};
 use crate::sync::Mutex;
@@ -34,6 +37,9 @@ pub const CATALOG_TREES: [CatalogTree; 2] = [
 
 /// How full the pages of a tree that is made again are: the records of later tables go to its end.
 const FILL_PERCENT: usize = 100;
+
+/// More than a leaf takes for a record beside its key and value.
+const RECORD_OVERHEAD_BYTES: usize = 16;
 
 /// What never changes of one of the trees.
 #[derive(Clone, Copy, Debug)]
@@ -58,33 +64,24 @@ pub struct CatalogTrees {
 }
 
 /// What is done to the record under a key.
-#[derive(Clone, Copy)]
-enum Change<'v> {
-    /// Put a record there, or another one of the same length.
+#[derive(Clone, Copy, Debug)]
+pub enum RecordChange<'v> {
+    /// Put a record there, in the place of one that is there.
     Put(&'v [u8]),
-    /// Put another one of the same length.
+    /// Put another one in the place of the one that is there.
     Replace(&'v [u8]),
+    /// Remove it, if it is there.
     Remove,
 }
 
 /// What changes take in a tree.
 enum Plan {
-    Steps(Vec<Step>),
+    /// Carry each change out in its leaf.
+    Leaves(Vec<LeafMut>),
     /// The tree has changed meanwhile.
     OtherLeaves,
     /// There is no room for this record yet.
-    NeedsRoom {
-        key: Vec<u8>,
-        bytes: usize,
-    },
-}
-
-/// What one takes in a leaf.
-enum Step {
-    Nothing,
-    Splice(LeafMut, usize),
-    Insert(LeafMut, usize),
-    Remove(LeafMut, usize),
+    NeedsRoom { key: Vec<u8>, bytes: usize },
 }
 
 impl CatalogTrees {
@@ -199,19 +196,14 @@ impl CatalogTrees {
         different_keys(first, second).into_iter().next()
     }
 
-    /// Writes a record, new or again (of the same length), atomically.
+    /// Writes a record, new or again, atomically.
     pub fn put(&self, key: &[u8], value: &[u8]) -> Result<Lsn> {
-        self.change(&[(key, Change::Put(value))])
-    }
-
-    /// Writes records again, of the same length, atomically; their keys ascend.
-    pub fn replace(&self, records: &[(&[u8], &[u8])]) -> Result<Lsn> {
-        self.change(&records.iter().map(|(key, value)| (*key, Change::Replace(value))).collect::<Vec<_>>())
+        self.change(&[(key, RecordChange::Put(value))])
     }
 
     /// Removes a record, if it is there.
     pub fn remove(&self, key: &[u8]) -> Result<()> {
-        self.change(&[(key, Change::Remove)])?;
+        self.change(&[(key, RecordChange::Remove)])?;
         for (_, tree) in self.each() {
             let mut mtr = self.ctx.mtr()?;
             // The record is gone already: tried after every removal.
@@ -224,7 +216,13 @@ impl CatalogTrees {
         Ok(())
     }
 
-    fn change(&self, changes: &[(&[u8], Change<'_>)]) -> Result<Lsn> {
+    /// Changes records atomically; their keys ascend.
+    ///
+    /// # Errors
+    /// `Schema` if they add more bytes than one record may have (rule 6); `Corrupt` if one that is replaced is not
+    /// there; an I/O or corruption error. Nothing is changed then.
+    pub fn change(&self, changes: &[(&[u8], RecordChange<'_>)]) -> Result<Lsn> {
+        debug_assert!(changes.is_sorted_by(|a, b| a.0 < b.0), "keys ascend");
         let mut restarts = Restarts::new(&self.ctx);
         loop {
             if let Some(end) = self.try_change(changes)? {
@@ -235,7 +233,7 @@ impl CatalogTrees {
     }
 
     /// `None`: to be tried again, since a tree was given up or has other leaves now.
-    fn try_change(&self, changes: &[(&[u8], Change<'_>)]) -> Result<Option<Lsn>> {
+    fn try_change(&self, changes: &[(&[u8], RecordChange<'_>)]) -> Result<Option<Lsn>> {
         let trees: Vec<(CatalogTree, Arc<BTree>)> = self.each().collect();
         if trees.is_empty() {
             return Err(no_tree());
@@ -259,10 +257,10 @@ impl CatalogTrees {
                 }
             }
         }
-        let mut steps = Vec::with_capacity(pages.len());
+        let mut leaves = Vec::with_capacity(pages.len());
         for ((which, tree), pages) in trees.iter().zip(pages.chunks(changes.len())) {
             match plan(tree, &mut mtr, pages, changes)? {
-                Plan::Steps(planned) => steps.extend(planned),
+                Plan::Leaves(planned) => leaves.extend(planned),
                 Plan::OtherLeaves => return Ok(None),
                 Plan::NeedsRoom { key, bytes } => {
                     drop(mtr);
@@ -274,7 +272,7 @@ impl CatalogTrees {
             }
         }
         let of_each = changes.iter().cycle();
-        of_each.zip(steps).for_each(|((key, change), step)| carry_out(&mut mtr, key, *change, step));
+        of_each.zip(leaves).for_each(|((key, change), leaf)| carry_out(&mut mtr, leaf, key, *change));
         Ok(Some(mtr.commit()))
     }
 
@@ -363,45 +361,57 @@ fn is_lost(error: &Error) -> bool {
 }
 
 /// What the changes take in a tree, where each key was found on one of these pages.
-fn plan(tree: &BTree, mtr: &mut Mtr<'_>, pages: &[PageNo], changes: &[(&[u8], Change<'_>)]) -> Result<Plan> {
-    let (mut steps, mut latched) = (Vec::with_capacity(changes.len()), None::<(PageNo, LeafMut)>);
+fn plan(tree: &BTree, mtr: &mut Mtr<'_>, pages: &[PageNo], changes: &[(&[u8], RecordChange<'_>)]) -> Result<Plan> {
+    let (mut leaves, mut latched) = (Vec::with_capacity(changes.len()), None::<(PageNo, LeafMut)>);
+    // Bytes that the changes so far add to the leaf that is latched, and to all.
+    let (mut added, mut added_in_all) = (0, 0);
+    let limit = max_record_bytes(mtr.context().pool.page_bytes());
     for ((key, change), page) in changes.iter().zip(pages) {
         let held = latched.filter(|(held, leaf)| held == page && leaf.upper(mtr).is_none_or(|upper| *key < upper));
         let held = held.map(|(_, leaf)| leaf);
+        added = if held.is_some() { added } else { 0 };
         let Some(leaf) = held.or_else(|| tree.leaf_mut_at(mtr, *page, key)) else { return Ok(Plan::OtherLeaves) };
         latched = Some((*page, leaf));
-        steps.push(match (*change, leaf.search(mtr, key)) {
-            (Change::Remove, Ok(slot)) => Step::Remove(leaf, slot),
-            (Change::Remove, Err(_)) => Step::Nothing,
-            (Change::Put(value) | Change::Replace(value), Ok(slot)) => {
-                if leaf.value(mtr, slot).len() != value.len() {
-                    return Err(Error::Corrupt("a catalog record changes its length".to_string()));
-                }
-                Step::Splice(leaf, slot)
+        leaves.push(leaf);
+        let (more, fits) = match (*change, leaf.search(mtr, key)) {
+            (RecordChange::Remove, _) => (0, true),
+            (RecordChange::Put(value) | RecordChange::Replace(value), Ok(slot)) => {
+                let more = value.len().saturating_sub(leaf.value(mtr, slot).len());
+                (more, leaf.fits_growth(mtr, slot, added + more))
             }
-            (Change::Replace(_), Err(_)) => {
-                return Err(Error::Corrupt("the catalog has lost the record of an index".to_string()));
+            (RecordChange::Replace(_), Err(_)) => {
+                return Err(Error::Corrupt("the catalog has lost a record that is to be changed".to_string()));
             }
-            (Change::Put(value), Err(slot)) if leaf.fits(mtr, key.len(), value.len()) => Step::Insert(leaf, slot),
-            (Change::Put(value), Err(_)) => {
-                return Ok(Plan::NeedsRoom { key: key.to_vec(), bytes: key.len() + value.len() });
+            (RecordChange::Put(value), Err(_)) => {
+                (RECORD_OVERHEAD_BYTES + key.len() + value.len(), leaf.fits(mtr, key.len(), added + value.len()))
             }
-        });
+        };
+        (added, added_in_all) = (added + more, added_in_all + more);
+        if added_in_all > limit && changes.len() > 1 {
+            let reason =
+                format!("the names that change are {added_in_all} bytes longer together; {limit} are possible");
+            return Err(Error::Schema(reason));
+        }
+        if !fits {
+            return Ok(Plan::NeedsRoom { key: key.to_vec(), bytes: added });
+        }
     }
-    Ok(Plan::Steps(steps))
+    Ok(Plan::Leaves(leaves))
 }
 
-fn carry_out(mtr: &mut Mtr<'_>, key: &[u8], change: Change<'_>, step: Step) {
-    match (step, change) {
-        (Step::Splice(leaf, slot), Change::Put(value) | Change::Replace(value)) => {
-            leaf.splice(mtr, slot, 0, value.len(), value);
+fn carry_out(mtr: &mut Mtr<'_>, leaf: LeafMut, key: &[u8], change: RecordChange<'_>) {
+    // Earlier changes have moved the slots of the leaf.
+    match (change, leaf.search(mtr, key)) {
+        (RecordChange::Put(value) | RecordChange::Replace(value), Ok(slot)) => {
+            let old_bytes = leaf.value(mtr, slot).len();
+            leaf.splice(mtr, slot, 0, old_bytes, value);
             mtr.log_commit_time(leaf.latched, TxnId(0));
         }
-        (Step::Insert(leaf, slot), Change::Put(value)) => {
+        (RecordChange::Put(value), Err(slot)) => {
             leaf.insert(mtr, slot, key, value);
             mtr.log_commit_time(leaf.latched, TxnId(0));
         }
-        (Step::Remove(leaf, slot), _) => leaf.remove(mtr, slot),
-        _ => {}
+        (RecordChange::Remove, Ok(slot)) => leaf.remove(mtr, slot),
+        (RecordChange::Remove | RecordChange::Replace(_), Err(_)) => {}
     }
 }

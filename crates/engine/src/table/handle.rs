@@ -8,11 +8,12 @@
 //! 3. Lock order: gate of the database, table lock, schema mutex, registry, `entry` mutex, catalog.
 
 use super::auto_increment::AutoIncrement;
-use super::catalog::{Catalog, TableEntry};
+use super::catalog::Catalog;
+use super::catalog_entry::TableEntry;
 use super::key::KeyLayout;
 use super::lock::TableLock;
-use super::record::RecordKey;
-use super::schema::{Column, TableDefinition};
+use super::record::{IndexRecord, RecordKey};
+use super::schema::{Column, IndexDefinition, TableDefinition};
 use super::version::{Secondary, TableVersion, last_number};
 use crate::btree::BTree;
 use crate::error::{Error, Result};
@@ -59,11 +60,11 @@ impl TableShared {
     /// Opens a table the catalog has; `page_bytes` is the database's page size.
     pub(crate) fn open(catalog: &Arc<Catalog>, entry: TableEntry, page_bytes: usize) -> Arc<TableShared> {
         let definition = Arc::new(entry.definition.clone());
-        let secondary = |record: &super::record::IndexRecord| {
-            let key = KeyLayout::new(&definition, &record.definition.columns);
+        let secondary = |(record, index): (&IndexRecord, &IndexDefinition)| {
+            let key = KeyLayout::new(&definition, &index.columns);
             Arc::new(Secondary { key, tree: catalog.open_index_tree(record), since: 0, birth: ReadView::default() })
         };
-        let indexes = entry.indexes.iter().map(secondary).collect();
+        let indexes = entry.indexes.iter().zip(&definition.indexes).map(secondary).collect();
         let clustered = catalog.open_tree(entry.record.clustered);
         let limit_bytes = BTree::max_key_bytes(page_bytes);
         let overflow = entry.record.overflow;

@@ -6,7 +6,7 @@
 //! | `value_form.rs`, `row_layout.rs`, `changes.rs`, `row.rs` | values and rows as bytes |
 //! | `overflow_columns.rs`, `unread.rs` | which columns go to overflow pages; columns that are read when looked at |
 //! | `key.rs` | keys as bytes that compare as their values do |
-//! | `schema.rs`, `record.rs`, `catalog.rs`, `catalog_trees.rs` | definitions, and where they are kept: in two trees |
+//! | `schema.rs`, `record.rs`, `catalog.rs`, `catalog_entry.rs`, `catalog_trees.rs` | definitions, and where they are kept: in two trees |
 //! | `handle.rs`, `version.rs` | open tables: the users' handle, trees and layouts as a transaction uses them |
 //! | `lock.rs` | the lock that keeps schema changes and transactions apart |
 //! | `turns.rs` | how long a schema change that waits bars others |
@@ -14,6 +14,7 @@
 
 pub(crate) mod auto_increment;
 pub mod catalog;
+pub(crate) mod catalog_entry;
 pub mod catalog_trees;
 mod changes;
 pub mod datetime;

@@ -3,10 +3,13 @@
 //! Rules
 //! 1. A `TableDefinition` is valid: names are unique, columns exist, primary key columns are not nullable. Only
 //!    [`Schema::check`] and the catalog (which runs the same checks on what it reads) make one.
-//! 2. Columns have positions, from 0, in the order they were declared; positions never change.
+//! 2. Columns have positions, from 0, in the order they were declared.
 //! 3. Names compare exactly, byte for byte.
 
+use super::record::{stored_bytes, stored_value};
 use super::types::Type;
+use super::value::{Value, ValueRef};
+use super::value_form::misfit;
 use crate::error::{Error, Result};
 
 /// Most columns of a table.
@@ -15,13 +18,19 @@ pub const MAX_COLUMNS: usize = 1017;
 pub const MAX_INDEXES: usize = 64;
 /// Most columns of an index.
 pub const MAX_INDEX_COLUMNS: usize = 16;
-/// Longest name of a table, column or index, in bytes.
-pub const MAX_NAME_BYTES: usize = 192;
+/// Longest name of a table, in bytes.
+pub const MAX_TABLE_NAME_BYTES: usize = 2048;
+/// Longest name of a column or an index, in bytes.
+pub const MAX_NAME_BYTES: usize = 256;
+/// Longest default of a column, as it is stored.
+pub const MAX_DEFAULT_BYTES: usize = 4096;
+/// Longest attachment of a table.
+pub const MAX_ATTACHMENT_BYTES: usize = 1 << 20;
 /// What messages call the clustered index.
 pub const PRIMARY: &str = "PRIMARY";
 
 /// A column.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Column {
     /// Name.
     pub name: String,
@@ -29,6 +38,16 @@ pub struct Column {
     pub ty: Type,
     /// Whether it may be NULL.
     pub nullable: bool,
+    /// Value of the column in rows that were inserted before it was added to the table; `None`: NULL.
+    pub default: Option<Value>,
+}
+
+impl Column {
+    /// Makes the default the value that is read where it is kept: `5` is an unsigned number in an unsigned column.
+    fn take_canonical_default(&mut self) {
+        let kept = self.default.as_ref().and_then(|value| stored_bytes(self.ty, value));
+        self.default = kept.and_then(|kept| stored_value(self.ty, &kept)).or_else(|| self.default.take());
+    }
 }
 
 /// A secondary index.
@@ -61,6 +80,8 @@ pub struct Schema {
     primary_key: Vec<String>,
     auto_increment: Option<String>,
     indexes: Vec<(String, Vec<String>, bool)>,
+    defaults: Vec<(String, Value)>,
+    attachment: Vec<u8>,
 }
 
 impl Schema {
@@ -71,13 +92,13 @@ impl Schema {
 
     /// Adds a column that is never NULL.
     pub fn column(mut self, name: &str, ty: Type) -> Schema {
-        self.columns.push(Column { name: name.to_string(), ty, nullable: false });
+        self.columns.push(Column { name: name.to_string(), ty, nullable: false, default: None });
         self
     }
 
     /// Adds a column that may be NULL.
     pub fn nullable(mut self, name: &str, ty: Type) -> Schema {
-        self.columns.push(Column { name: name.to_string(), ty, nullable: true });
+        self.columns.push(Column { name: name.to_string(), ty, nullable: true, default: None });
         self
     }
 
@@ -85,6 +106,19 @@ impl Schema {
     /// given twice; a rolled back insert or a crash leaves a gap.
     pub fn auto_increment(mut self, column: &str) -> Schema {
         self.auto_increment = Some(column.to_string());
+        self
+    }
+
+    /// Gives a column a default: what rows have there that were inserted before the column was added to the table.
+    /// Rows that are inserted name a value for each column; it has no effect on them.
+    pub fn default_value<'v>(mut self, column: &str, value: impl Into<ValueRef<'v>>) -> Schema {
+        self.defaults.push((column.to_string(), value.into().to_value()));
+        self
+    }
+
+    /// Keeps bytes of the application with the definition, at most 1 MiB. The engine does not read them.
+    pub fn attachment(mut self, bytes: &[u8]) -> Schema {
+        self.attachment = bytes.to_vec();
         self
     }
 
@@ -122,7 +156,13 @@ impl Schema {
             primary_key: Vec::new(),
             auto_increment: None,
             indexes: Vec::new(),
+            attachment: self.attachment.clone(),
         };
+        for (column, value) in &self.defaults {
+            let position = definition.position(column).map_err(wrong)?;
+            definition.columns[position].default = Some(value.clone());
+            definition.columns[position].take_canonical_default();
+        }
         definition.primary_key = definition.positions(&self.primary_key).map_err(wrong)?;
         if let Some(column) = &self.auto_increment {
             definition.auto_increment = Some(definition.position(column).map_err(wrong)?);
@@ -141,7 +181,7 @@ fn strings(names: &[&str]) -> Vec<String> {
 }
 
 /// A table as it was checked.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct TableDefinition {
     /// Name.
     pub name: String,
@@ -153,6 +193,8 @@ pub struct TableDefinition {
     pub auto_increment: Option<usize>,
     /// Secondary indexes, in the order they were made.
     pub indexes: Vec<IndexDefinition>,
+    /// Bytes that the application keeps with the definition.
+    pub attachment: Vec<u8>,
 }
 
 impl TableDefinition {
@@ -173,7 +215,8 @@ impl TableDefinition {
         let named = |definition: &TableDefinition, wanted: &IndexDefinition| {
             definition.indexes.iter().any(|index| index == wanted)
         };
-        if self.columns != wanted.columns {
+        let declared = |column: &Column| (column.name.clone(), column.ty, column.nullable);
+        if !self.columns.iter().map(declared).eq(wanted.columns.iter().map(declared)) {
             return Some("other columns".into());
         }
         if self.primary_key != wanted.primary_key {
@@ -197,18 +240,23 @@ impl TableDefinition {
     }
 
     pub(crate) fn validate(&self) -> std::result::Result<(), String> {
-        check_name("table", &self.name)?;
+        check_name("table", &self.name, MAX_TABLE_NAME_BYTES)?;
+        if self.attachment.len() > MAX_ATTACHMENT_BYTES {
+            let bytes = self.attachment.len();
+            return Err(format!("an attachment of {bytes} bytes; it may have {MAX_ATTACHMENT_BYTES}"));
+        }
         if self.columns.is_empty() || self.columns.len() > MAX_COLUMNS {
             return Err(format!("a table has 1 to {MAX_COLUMNS} columns, not {}", self.columns.len()));
         }
         for (i, column) in self.columns.iter().enumerate() {
-            check_name("column", &column.name)?;
+            check_name("column", &column.name, MAX_NAME_BYTES)?;
             if self.columns[..i].iter().any(|other| other.name == column.name) {
                 return Err(format!("there are two columns {}", column.name));
             }
             if let Some(reason) = column.ty.invalid() {
                 return Err(format!("column {}: {reason}", column.name));
             }
+            check_default(column)?;
         }
         self.validate_primary_key()?;
         self.validate_auto_increment()?;
@@ -240,7 +288,7 @@ impl TableDefinition {
 
     fn validate_index(&self, i: usize) -> std::result::Result<(), String> {
         let index = &self.indexes[i];
-        check_name("index", &index.name)?;
+        check_name("index", &index.name, MAX_NAME_BYTES)?;
         if index.name == PRIMARY {
             return Err(format!("an index cannot be named {PRIMARY}"));
         }
@@ -264,9 +312,21 @@ impl TableDefinition {
     }
 }
 
-fn check_name(what: &str, name: &str) -> std::result::Result<(), String> {
-    if name.is_empty() || name.len() > MAX_NAME_BYTES {
-        return Err(format!("{what} name {name:?} has {} bytes; it may have 1 to {MAX_NAME_BYTES}", name.len()));
+fn check_default(column: &Column) -> std::result::Result<(), String> {
+    let Some(value) = &column.default else { return Ok(()) };
+    match stored_bytes(column.ty, value) {
+        Some(stored) if stored.len() <= MAX_DEFAULT_BYTES => Ok(()),
+        Some(stored) => {
+            Err(format!("column {}: a default of {} bytes; it may have {MAX_DEFAULT_BYTES}", column.name, stored.len()))
+        }
+        None if value.as_ref().is_null() => Err(format!("column {}: the default is NULL; leave it out", column.name)),
+        None => Err(format!("column {}: the default: {}", column.name, misfit(column.ty, value.as_ref()))),
+    }
+}
+
+fn check_name(what: &str, name: &str, max_bytes: usize) -> std::result::Result<(), String> {
+    if name.is_empty() || name.len() > max_bytes {
+        return Err(format!("{what} name {name:?} has {} bytes; it may have 1 to {max_bytes}", name.len()));
     }
     if name.chars().any(char::is_control) {
         return Err(format!("{what} name {name:?} holds a control character, which no name may"));

@@ -93,11 +93,12 @@ pub(crate) fn any_table() -> impl Strategy<Value = TableDefinition> {
         columns: columns
             .into_iter()
             .enumerate()
-            .map(|(i, (ty, nullable))| Column { name: format!("c{i}"), ty, nullable: nullable && i > 0 })
+            .map(|(i, (ty, nullable))| Column { name: format!("c{i}"), ty, nullable: nullable && i > 0, default: None })
             .collect(),
         primary_key: vec![0],
         auto_increment: None,
         indexes: Vec::new(),
+        attachment: Vec::new(),
     })
 }
 

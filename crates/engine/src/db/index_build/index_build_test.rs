@@ -34,7 +34,7 @@ fn built(db: &Database, table: &Table, columns: &[usize], unique: bool, batch_by
     let before = table.shared.current.read().clone();
     let added = IndexDefinition { name: "i".to_string(), columns: columns.to_vec(), unique };
     let definition = Arc::new(TableDefinition { indexes: vec![added.clone()], ..(*before.definition).clone() });
-    let record = catalog.create_index(before.id, added).unwrap();
+    let record = catalog.create_index(&table.shared.entry.lock(), &added).unwrap();
     let tree = catalog.open_index_tree(&record);
     let key = KeyLayout::new(&definition, columns);
     let rows = before.with_indexes(

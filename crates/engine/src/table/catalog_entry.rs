@@ -1,0 +1,212 @@
+//! The tables that the catalog's records describe.
+//!
+//! Rules
+//! 1. A table is one that has a state record which says that it is in use; then each part of its definition, each of its
+//!    older layouts and each column of its indexes is there, or the table is damaged.
+//! 2. All other records are leftovers of a change that did not end.
+
+use super::record::{
+    ColumnIds, DefinitionCopy, DefinitionRecord, IdCounters, IndexRecord, LayoutColumn, ObjectState, PART_BYTES,
+    RecordKey, TableRecord, decode_definition, decode_layout, encode_layout,
+};
+use super::schema::TableDefinition;
+use crate::error::{Error, Result};
+use crate::types::{SegmentId, TableId};
+use std::collections::BTreeMap;
+
+/// Layout of a new table's rows.
+pub(crate) const FIRST_LAYOUT: u8 = 1;
+
+/// A table as the catalog describes it.
+#[derive(Clone, Debug)]
+pub(crate) struct TableEntry {
+    pub(crate) id: TableId,
+    pub(crate) record: TableRecord,
+    /// Includes the definitions of all ready indexes, in the order of `indexes`.
+    pub(crate) definition: TableDefinition,
+    /// Ready indexes, by number.
+    pub(crate) indexes: Vec<IndexRecord>,
+    /// Ids of the columns.
+    pub(crate) columns: ColumnIds,
+    /// The layouts that rows may have beside the one of the definition, by number from [`FIRST_LAYOUT`].
+    pub(crate) older_layouts: Vec<Vec<LayoutColumn>>,
+}
+
+/// What an interrupted schema change left.
+#[derive(Clone, Debug)]
+pub(crate) enum Leftover {
+    /// A table half made or half removed.
+    Table(TableRemains),
+    /// An index half built or half removed.
+    Index(TableId, IndexRecord),
+    /// Records of a definition or a layout that did not come into use, or no longer is.
+    Records(Vec<RecordKey>),
+}
+
+/// Everything of a table that is to be removed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TableRemains {
+    pub(crate) segments: Vec<SegmentId>,
+    /// In the order in which they are removed: the state record last.
+    pub(crate) keys: Vec<RecordKey>,
+}
+
+/// The records of one table, as read.
+#[derive(Default)]
+struct Records {
+    table: Option<TableRecord>,
+    /// By copy, then part.
+    parts: BTreeMap<(DefinitionCopy, u32), Vec<u8>>,
+    indexes: Vec<IndexRecord>,
+    /// By number, then part.
+    layouts: BTreeMap<(u8, u16), Vec<u8>>,
+}
+
+/// What a record is of its table.
+enum Found {
+    Table(TableRecord),
+    Part((DefinitionCopy, u32)),
+    Index(IndexRecord),
+    Layout((u8, u16)),
+}
+
+/// Records read one after the other, in any order.
+#[derive(Default)]
+pub(crate) struct Gathered {
+    pub(super) counters: Option<IdCounters>,
+    by_table: BTreeMap<TableId, Records>,
+}
+
+impl Gathered {
+    pub(crate) fn add(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        let (id, found) = match RecordKey::decode(key)? {
+            RecordKey::Counters => {
+                self.counters = Some(IdCounters::decode(value)?);
+                return Ok(());
+            }
+            RecordKey::Table(id) => (id, Found::Table(TableRecord::decode(value)?)),
+            RecordKey::Part { table, copy, part } => (table, Found::Part((copy, part))),
+            RecordKey::Index(id, _) => (id, Found::Index(IndexRecord::decode(value)?)),
+            RecordKey::Layout { table, layout, part } => (table, Found::Layout((layout, part))),
+        };
+        let of = self.by_table.entry(id).or_default();
+        match found {
+            Found::Table(table) => of.table = Some(table),
+            Found::Part(part) => drop(of.parts.insert(part, value.to_vec())),
+            Found::Index(index) => of.indexes.push(index),
+            Found::Layout(part) => drop(of.layouts.insert(part, value.to_vec())),
+        }
+        Ok(())
+    }
+
+    /// Every segment that a record names.
+    pub(super) fn segments(&self) -> impl Iterator<Item = SegmentId> + '_ {
+        self.by_table.values().flat_map(Records::segments)
+    }
+
+    /// The tables in use, and what interrupted schema changes left.
+    pub(crate) fn finish(self) -> Result<(Vec<TableEntry>, Vec<Leftover>)> {
+        let (tables, leftovers) = self.finish_each();
+        Ok((tables.into_iter().collect::<Result<_>>()?, leftovers))
+    }
+
+    /// As [`finish`](Self::finish), each table for itself: one that is wrong leaves the others.
+    pub(crate) fn finish_each(self) -> (Vec<Result<TableEntry>>, Vec<Leftover>) {
+        let (mut tables, mut leftovers) = (Vec::new(), Vec::new());
+        for (id, records) in self.by_table {
+            match records.table {
+                Some(table) if table.state == ObjectState::Ready => {
+                    tables.push(records.into_entry(id, table, &mut leftovers));
+                }
+                _ => leftovers.push(Leftover::Table(records.remains(id))),
+            }
+        }
+        (tables, leftovers)
+    }
+}
+
+impl Records {
+    fn segments(&self) -> impl Iterator<Item = SegmentId> + '_ {
+        let own = self.table.iter().flat_map(|table| [table.clustered.segment, table.overflow]);
+        own.chain(self.indexes.iter().map(|index| index.tree.segment))
+    }
+
+    fn remains(&self, id: TableId) -> TableRemains {
+        let indexes = self.indexes.iter().map(|index| RecordKey::Index(id, index.tree.id));
+        let keys = indexes.chain(part_keys(id, self.parts.keys())).chain(layout_keys(id, self.layouts.keys()));
+        TableRemains { segments: self.segments().collect(), keys: keys.chain([RecordKey::Table(id)]).collect() }
+    }
+
+    fn into_entry(mut self, id: TableId, record: TableRecord, leftovers: &mut Vec<Leftover>) -> Result<TableEntry> {
+        leftovers.extend(self.take_unused(id, &record).map(Leftover::Records));
+        let wrong = |reason: String| Error::Corrupt(format!("the definition of table {id} is wrong: {reason}"));
+        let bytes: Vec<u8> = self.parts.into_values().flatten().collect();
+        if bytes.len() != record.definition_bytes as usize {
+            return Err(wrong(format!("it has {} bytes of {}", bytes.len(), record.definition_bytes)));
+        }
+        let DefinitionRecord { mut definition, columns } = decode_definition(&bytes)?;
+        let (indexes, unfinished): (Vec<_>, Vec<_>) =
+            self.indexes.into_iter().partition(|index| index.state == ObjectState::Ready);
+        leftovers.extend(unfinished.into_iter().map(|index| Leftover::Index(id, index)));
+        let positioned = indexes.iter().map(|index| columns.with_positions(&index.definition));
+        let lacks = || wrong("an index has a column that the table has not".to_string());
+        definition.indexes = positioned.collect::<Option<_>>().ok_or_else(lacks)?;
+        definition.validate().map_err(wrong)?;
+        let older_layouts = decode_layouts(record.layout, &self.layouts).map_err(|error| wrong(error.to_string()))?;
+        Ok(TableEntry { id, record, definition, indexes, columns, older_layouts })
+    }
+
+    /// Takes out what is of no use: the other copy of the definition, layouts that are not older than the one in use.
+    fn take_unused(&mut self, id: TableId, record: &TableRecord) -> Option<Vec<RecordKey>> {
+        let is_used = |&(copy, _): &(DefinitionCopy, u32)| copy == record.definition_copy;
+        let parts = self.parts.keys().filter(|key| !is_used(key));
+        let layouts = self.layouts.keys().filter(|(layout, _)| *layout >= record.layout);
+        let unused: Vec<RecordKey> = part_keys(id, parts).chain(layout_keys(id, layouts)).collect();
+        self.parts.retain(|key, _| is_used(key));
+        self.layouts.retain(|(layout, _), _| *layout < record.layout);
+        Some(unused).filter(|unused| !unused.is_empty())
+    }
+}
+
+fn part_keys<'k>(
+    table: TableId,
+    keys: impl Iterator<Item = &'k (DefinitionCopy, u32)>,
+) -> impl Iterator<Item = RecordKey> {
+    keys.map(move |&(copy, part)| RecordKey::Part { table, copy, part })
+}
+
+fn layout_keys<'k>(table: TableId, keys: impl Iterator<Item = &'k (u8, u16)>) -> impl Iterator<Item = RecordKey> {
+    keys.map(move |&(layout, part)| RecordKey::Layout { table, layout, part })
+}
+
+/// The layouts before number `current`; each is there.
+fn decode_layouts(current: u8, parts: &BTreeMap<(u8, u16), Vec<u8>>) -> Result<Vec<Vec<LayoutColumn>>> {
+    let layout = |number: u8| {
+        let bytes: Vec<u8> =
+            parts.range((number, 0)..=(number, u16::MAX)).flat_map(|(_, part)| part).copied().collect();
+        decode_layout(&bytes)
+    };
+    (FIRST_LAYOUT..current).map(layout).collect()
+}
+
+impl TableEntry {
+    /// Everything of the table.
+    pub(crate) fn remains(&self) -> TableRemains {
+        let parts = (self.record.definition_bytes as usize).div_ceil(PART_BYTES) as u32;
+        let parts: Vec<_> = (0..parts).map(|part| (self.record.definition_copy, part)).collect();
+        let layouts: Vec<_> = (FIRST_LAYOUT..).zip(&self.older_layouts).flat_map(layout_parts).collect();
+        let indexes = self.indexes.iter().map(|index| RecordKey::Index(self.id, index.tree.id));
+        let keys = indexes.chain(part_keys(self.id, parts.iter())).chain(layout_keys(self.id, layouts.iter()));
+        let segments = [self.record.clustered.segment, self.record.overflow].into_iter();
+        TableRemains {
+            segments: segments.chain(self.indexes.iter().map(|index| index.tree.segment)).collect(),
+            keys: keys.chain([RecordKey::Table(self.id)]).collect(),
+        }
+    }
+}
+
+/// The numbers of the parts of a layout.
+fn layout_parts((number, columns): (u8, &Vec<LayoutColumn>)) -> impl Iterator<Item = (u8, u16)> + use<> {
+    let parts = encode_layout(columns).len().div_ceil(PART_BYTES) as u16;
+    (0..parts).map(move |part| (number, part))
+}

@@ -1,0 +1,136 @@
+//! Catalog records round trip, and what is no record is refused.
+
+use super::super::schema::{MAX_INDEX_COLUMNS, MAX_NAME_BYTES};
+use super::super::testing::any_table;
+use super::*;
+use proptest::prelude::*;
+
+fn tree() -> TreeRecord {
+    TreeRecord { id: IndexId(17), segment: SegmentId(18), root: PageNo(19) }
+}
+
+fn index(unique: bool) -> IndexRecord {
+    let definition = IndexDefinition { name: "by_näme".to_string(), columns: vec![3, 0, 1016], unique };
+    IndexRecord { state: ObjectState::Building, tree: tree(), definition }
+}
+
+#[test]
+fn records_round_trip() {
+    let counters = IdCounters { next_table: 7, next_index: u32::MAX, next_create: 1 << 40 };
+    assert_eq!(IdCounters::decode(&counters.encode()).unwrap(), counters);
+    let table = TableRecord {
+        state: ObjectState::Dropping,
+        auto_increment_bound: u64::MAX,
+        create_id: u64::MAX - 1,
+        definition_bytes: 900,
+        definition_copy: DefinitionCopy::Second,
+        layout: 255,
+        clustered: tree(),
+        overflow: SegmentId(20),
+    };
+    assert_eq!(TableRecord::decode(&table.encode()).unwrap(), table);
+    for unique in [false, true] {
+        assert_eq!(IndexRecord::decode(&index(unique).encode()).unwrap(), index(unique));
+    }
+}
+
+#[test]
+fn keys_round_trip_and_sort_by_table() {
+    let keys = [
+        RecordKey::Counters,
+        RecordKey::Table(TableId(1)),
+        RecordKey::Part { table: TableId(1), copy: DefinitionCopy::First, part: 0 },
+        RecordKey::Part { table: TableId(1), copy: DefinitionCopy::First, part: 300 },
+        RecordKey::Part { table: TableId(1), copy: DefinitionCopy::Second, part: 0 },
+        RecordKey::Index(TableId(1), IndexId(16)),
+        RecordKey::Layout { table: TableId(1), layout: 1, part: 700 },
+        RecordKey::Layout { table: TableId(1), layout: 255, part: 0 },
+        RecordKey::Table(TableId(256)),
+    ];
+    assert!(keys.map(RecordKey::encode).is_sorted());
+    for key in keys {
+        assert_eq!(RecordKey::decode(&key.encode()).unwrap(), key);
+    }
+    let unknown: [&[u8]; 5] =
+        [&[0; 8], &[0; 10], &[0, 0, 0, 1, 9, 0, 0, 0, 0], &[0, 0, 0, 0, 1, 0, 0, 0, 0], &[0, 0, 0, 1, 4, 1, 0, 0, 0]];
+    for wrong in unknown {
+        assert!(RecordKey::decode(wrong).is_err());
+    }
+}
+
+#[test]
+fn a_newer_version_says_so() {
+    let mut bytes = index(true).encode();
+    bytes[0] = 2;
+    let error = IndexRecord::decode(&bytes).unwrap_err();
+    assert!(matches!(&error, Error::Incompatible(text) if text.contains("version 2")), "{error}");
+}
+
+#[test]
+fn the_longest_records_fit_their_trees() {
+    let name = "n".repeat(MAX_NAME_BYTES);
+    let definition = IndexDefinition { name, columns: vec![0; MAX_INDEX_COLUMNS], unique: true };
+    let longest = IndexRecord { state: ObjectState::Ready, tree: tree(), definition };
+    let limit = crate::btree::BTree::max_value_bytes(4096, 9);
+    assert!(longest.encode().len() <= limit && PART_BYTES <= limit);
+}
+
+#[test]
+fn indexes_keep_their_columns_when_others_go() {
+    let columns = ColumnIds { ids: vec![0, 4, 2], next: 5 };
+    let index = IndexDefinition { name: "i".to_string(), columns: vec![2, 1], unique: false };
+    let kept = columns.with_ids(&index);
+    assert_eq!((&kept.columns[..], columns.with_positions(&kept)), (&[2, 4][..], Some(index)));
+    let fewer = ColumnIds { ids: vec![4, 2], next: 5 };
+    assert_eq!(fewer.with_positions(&kept).unwrap().columns, [1, 0]);
+    assert_eq!(ColumnIds { ids: vec![0, 2], next: 5 }.with_positions(&kept), None);
+}
+
+#[test]
+fn a_default_that_is_no_value_of_its_column_is_refused() {
+    for (ty, bytes) in [(Type::U16, &[1u8][..]), (Type::Text(4), b"\xff"), (Type::Text(1), b"ab")] {
+        assert_eq!(stored_value(ty, bytes), None);
+    }
+    assert_eq!(stored_value(Type::U16, &[1, 0]), Some(Value::UInt(1)));
+}
+
+#[test]
+fn every_cut_and_every_tail_is_refused() {
+    let bytes = index(true).encode();
+    (0..bytes.len()).for_each(|len| assert!(IndexRecord::decode(&bytes[..len]).is_err()));
+    assert!(IndexRecord::decode(&[&bytes[..], &[0]].concat()).is_err());
+}
+
+proptest! {
+    #[test]
+    fn definitions_round_trip(mut table in any_table(), auto in any::<bool>(), attachment in any::<Vec<u8>>()) {
+        table.auto_increment = auto.then_some(0);
+        table.attachment = attachment;
+        let columns = ColumnIds::first(table.columns.len());
+        let bytes = encode_definition(&table, &columns);
+        prop_assert_eq!(decode_definition(&bytes).unwrap(), DefinitionRecord { definition: table, columns });
+        (0..bytes.len()).for_each(|len| assert!(decode_definition(&bytes[..len]).is_err()));
+    }
+
+    #[test]
+    fn layouts_round_trip(table in any_table(), first in any::<u8>()) {
+        let column = |(i, column): (usize, &Column)| {
+            LayoutColumn { id: u16::from(first) + i as u16, ty: column.ty, nullable: column.nullable }
+        };
+        let columns: Vec<LayoutColumn> = table.columns.iter().enumerate().map(column).collect();
+        let bytes = encode_layout(&columns);
+        prop_assert_eq!(decode_layout(&bytes).unwrap(), columns);
+        (0..bytes.len()).for_each(|len| assert!(decode_layout(&bytes[..len]).is_err()));
+    }
+
+    #[test]
+    fn garbage_never_panics(mut bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+        for versioned in [false, true] {
+            if versioned && !bytes.is_empty() {
+                bytes[0] = VERSION;
+            }
+            let _ = (IdCounters::decode(&bytes), TableRecord::decode(&bytes), IndexRecord::decode(&bytes));
+            let _ = (decode_definition(&bytes), decode_layout(&bytes), RecordKey::decode(&bytes));
+        }
+    }
+}
