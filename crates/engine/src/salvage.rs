@@ -17,7 +17,6 @@ use crate::db::{Database, WriteTxn};
 use crate::error::{Error, Result};
 use crate::inspect::{OnProgress, RawFile, RawTable};
 use crate::page::{self, Node, PageType, header, node};
-use crate::table::row::RowRef;
 use crate::table::schema::PRIMARY;
 use crate::table::{Schema, Table, TableDefinition, ValueRef};
 use crate::txn::row_format::{OverflowRef, ROW_HEADER_BYTES, RowHeader};
@@ -296,7 +295,7 @@ impl Salvage<'_> {
     fn row(&self, table: &RawTable, key: &[u8], value: &[u8]) -> Result<Option<(Vec<u8>, bool)>> {
         let version = self.version(table, key, value)?;
         if let Some((row, _)) = &version {
-            RowRef::new(&table.layout, row).verify()?;
+            table.layouts.row(row).verify()?;
         }
         Ok(version)
     }
@@ -318,7 +317,7 @@ impl Salvage<'_> {
         }
         if header.is_overflow() {
             let read = |chain, out: &mut Vec<u8>| self.read_chain(chain).map(|bytes| *out = bytes);
-            payload = table.layout.whole_row(&payload, read)?;
+            payload = table.layouts.whole_row(&payload, read)?;
         }
         Ok(Some((payload, is_older)))
     }
@@ -381,7 +380,7 @@ fn insert(
     row: &[u8],
 ) -> Result<std::result::Result<(), String>> {
     let Some(target) = target else { return Ok(Err("its table is lost".to_string())) };
-    let values: Vec<ValueRef<'_>> = RowRef::new(&table.layout, row).values().collect();
+    let values: Vec<ValueRef<'_>> = table.layouts.row(row).values().collect();
     match txn.insert(target, &values) {
         Err(error) if is_refusal(&error) => Ok(Err(format!("the new database refuses it: {error}"))),
         inserted => Ok(Ok(inserted.map(drop)?)),

@@ -106,7 +106,7 @@ impl RowVisitor<'_, '_> {
             *out = chains.remove(&chain.first).unwrap_or_default();
             Ok(())
         };
-        if is_whole { self.rows.layout.whole_row(payload, take).map(Some) } else { Ok(None) }
+        if is_whole { self.rows.layouts.whole_row(payload, take).map(Some) } else { Ok(None) }
     }
 
     /// Checks the row itself and adds its entries to the digests.

@@ -8,7 +8,7 @@ use super::scan::Scan;
 use super::write_txn::WriteTxn;
 use crate::error::Result;
 use crate::table::lock::TableLockMode;
-use crate::table::{Row, RowRef, Table, ValueRef};
+use crate::table::{Row, Table, ValueRef};
 use crate::txn::{LockMode, Wanted};
 
 impl WriteTxn {
@@ -34,10 +34,10 @@ impl WriteTxn {
     /// # Errors
     /// As [`get`](Self::get); `BadValue` for a column that the table does not have.
     pub fn get_columns(&mut self, table: &Table, key: &[ValueRef<'_>], columns: &[usize]) -> Result<Option<Row>> {
-        let layout = self.call(table, TableLockMode::Read)?.version.layout.projected(columns)?;
+        self.call(table, TableLockMode::Read)?.version.layouts.check_columns(columns)?;
         let wanted = Wanted { columns: Some(columns), ..Wanted::ALL };
         let found = self.read(table, key, LockMode::None, wanted)?;
-        Ok(found.map(|(_, row)| RowRef::new(&layout, row).to_row(&layout)))
+        found.map(|(version, row)| version.layouts.to_row_of(row, columns)).transpose()
     }
 }
 

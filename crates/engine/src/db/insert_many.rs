@@ -37,7 +37,7 @@ impl StatementContext<'_> {
         let StatementContext { version, key, row, .. } = self;
         let generated = table.generate(|column| values.get(column).is_some_and(|value| value.is_null()))?;
         let number = generated.map(|(column, number)| (column, ValueRef::UInt(number)));
-        version.layout.encode(values, number, row)?;
+        version.layouts.present().encode(values, number, row)?;
         key.clear();
         version.key_of(row, key);
         version.check_keys(key, row)?;

@@ -18,21 +18,21 @@ pub(super) fn apply(
     outside: Option<&mut Outside<'_>>,
     change: &mut (impl FnMut(RowRef<'_>, &mut Changes<'_>) + ?Sized),
 ) -> Result<bool> {
-    let mut changes = Changes::new(&version.layout);
+    let mut changes = Changes::new(version.layouts.present());
     match &outside {
-        None => change(version.row(old), &mut changes),
+        None => change(version.layouts.read(old)?, &mut changes),
         Some(outside) => {
             let unread = UnreadColumns::new(outside);
-            change(version.row(old).with_unread(&unread), &mut changes);
+            change(version.layouts.read(old)?.with_unread(&unread), &mut changes);
             unread.check()?;
         }
     }
     if let Some(error) = changes.take_error() {
         return Err(error);
     }
-    version.layout.rebuild(old, &changes, new)?;
+    version.layouts.rebuild(old, &changes, new)?;
     if let Some(outside) = outside {
-        version.layout.keep_unchanged(old, &changes, outside, new)?;
+        version.layouts.keep_unchanged(old, &changes, outside, new)?;
     }
     let names_key = changes.columns().any(|column| version.definition.is_key(column));
     let counts = version.definition.auto_increment.filter(|counter| changes.columns().any(|column| column == *counter));

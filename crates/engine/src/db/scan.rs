@@ -14,7 +14,7 @@ use super::write_txn::{HAS_NOT_ENDED, WriteTxn};
 use crate::error::{Error, Result};
 use crate::table::key::{KeyLayout, successor};
 use crate::table::version::TableVersion;
-use crate::table::{Row, RowLayout, RowRef, Table, TableDefinition, Value, ValueRef};
+use crate::table::{Row, RowLayouts, RowRef, Table, TableDefinition, Value, ValueRef};
 use crate::txn::{Cursor, Isolation, LockMode, RowVisitor, ScanOptions};
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
@@ -193,9 +193,20 @@ impl<'s, 'v> Scan<'s, 'v> {
     pub fn visit(self, mut look: impl FnMut(RowRef<'_>) -> ControlFlow<()>) -> Result<()> {
         let (rows, _) = self.start(false)?;
         let ScanIter { txn, version, projected, cursor } = rows;
-        let layout = projected.as_ref().unwrap_or(&version.layout);
+        let layouts = projected.as_ref().unwrap_or(&version.layouts);
         match cursor {
-            Some(mut cursor) => txn.look(&mut cursor, &mut |row| look(RowRef::new(layout, row))),
+            Some(mut cursor) => {
+                let mut unknown = Ok(());
+                let mut look = |row: &[u8]| match layouts.read(row) {
+                    Ok(row) => look(row),
+                    Err(error) => {
+                        unknown = Err(error);
+                        ControlFlow::Break(())
+                    }
+                };
+                txn.look(&mut cursor, &mut look)?;
+                unknown
+            }
             None => Ok(()),
         }
     }
@@ -239,7 +250,7 @@ impl<'s, 'v> Scan<'s, 'v> {
         let layout = index.map_or(&version.key, |i| &version.indexes[i].key);
         let columns = self.columns.map(<[usize]>::to_vec);
         let range = Range { keys_only, columns, ..self.range(layout, &version.definition)? };
-        let projected = self.columns.map(|columns| version.layout.projected(columns)).transpose()?;
+        let projected = self.columns.map(|columns| version.layouts.projected(columns)).transpose()?;
         let empty = self.limit == 0 || range.high.as_ref().is_some_and(|high| *high <= range.low);
         let cursor = if empty { None } else { Some(self.txn.cursor(&version, index, &range)?) };
         Ok((ScanIter { txn: self.txn, version, projected, cursor }, index))
@@ -304,7 +315,7 @@ pub struct ScanIter<'s> {
     txn: &'s mut WriteTxn,
     version: Arc<TableVersion>,
     /// Of its rows, if they have some of the columns only.
-    projected: Option<Arc<RowLayout>>,
+    projected: Option<Arc<RowLayouts>>,
     /// `None` once there is no more row.
     cursor: Option<Cursor>,
 }
@@ -317,14 +328,14 @@ impl ScanIter<'_> {
     #[inline]
     pub fn next_ref(&mut self) -> Result<Option<RowRef<'_>>> {
         self.advance()?;
-        Ok(self.cursor.as_ref().map(|cursor| RowRef::new(self.layout(), cursor.payload())))
+        self.cursor.as_ref().map(|cursor| self.layouts().read(cursor.payload())).transpose()
     }
 }
 
 impl ScanIter<'_> {
     #[inline]
-    fn layout(&self) -> &Arc<RowLayout> {
-        self.projected.as_ref().unwrap_or(&self.version.layout)
+    fn layouts(&self) -> &RowLayouts {
+        self.projected.as_ref().unwrap_or(&self.version.layouts)
     }
 
     #[inline]
@@ -375,11 +386,14 @@ impl Iterator for ScanIter<'_> {
     type Item = Result<Row>;
 
     fn next(&mut self) -> Option<Result<Row>> {
-        let layout = Arc::clone(self.layout());
-        match self.next_ref() {
-            Ok(row) => row.map(|row| Ok(row.to_row(&layout))),
-            Err(error) => Some(Err(error)),
+        if let Err(error) = self.advance() {
+            return Some(Err(error));
         }
+        let next = self.cursor.as_ref().map(|cursor| self.layouts().to_row(cursor.payload()));
+        if matches!(next, Some(Err(_))) {
+            self.cursor = None;
+        }
+        next
     }
 }
 

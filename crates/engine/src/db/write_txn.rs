@@ -126,7 +126,7 @@ impl WriteTxn {
         look: impl FnOnce(RowRef<'_>) -> R,
     ) -> Result<Option<R>> {
         let found = self.read(table, key, LockMode::None, Wanted::ALL)?;
-        Ok(found.map(|(version, row)| look(version.row(row))))
+        found.map(|(version, row)| version.layouts.read(row).map(look)).transpose()
     }
 
     /// The first row, in the order of an index, whose leading columns of that index have these values, as
@@ -339,7 +339,7 @@ impl WriteTxn {
     #[inline]
     fn read_row(&mut self, table: &Table, key: &[ValueRef<'_>], lock: LockMode) -> Result<Option<Row>> {
         let found = self.read(table, key, lock, Wanted::ALL)?;
-        Ok(found.map(|(version, row)| version.row(row).to_row(&version.layout)))
+        found.map(|(version, row)| version.layouts.to_row(row)).transpose()
     }
 
     /// Starts to use a table for a scan by this index; returns its version and the index's position (`None` = the rows

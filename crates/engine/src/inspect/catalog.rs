@@ -9,12 +9,11 @@ use super::file::RawFile;
 use crate::error::{Error, Result};
 use crate::page::{Node, header};
 use crate::space::layout::EXTENT_PAGES;
-use crate::table::TableDefinition;
 use crate::table::catalog_entry::{Gathered, TableEntry};
 use crate::table::catalog_trees::{CATALOG_TREES, CatalogTree};
 use crate::table::key::KeyLayout;
-use crate::table::row_layout::RowLayout;
 use crate::table::schema::PRIMARY;
+use crate::table::{RowLayouts, TableDefinition};
 use crate::types::PageNo;
 use std::collections::{BTreeMap, HashSet};
 
@@ -49,7 +48,7 @@ pub struct RawTable {
     /// Its trees, that of the rows first.
     pub trees: Vec<RawTree>,
     /// How its rows are laid out.
-    pub layout: RowLayout,
+    pub layouts: RowLayouts,
 }
 
 impl RawFile<'_> {
@@ -119,6 +118,7 @@ impl RawFile<'_> {
 }
 
 fn raw_table(entry: TableEntry) -> RawTable {
+    let layouts = RowLayouts::of_table(&entry);
     let TableEntry { id, record, definition, indexes, .. } = entry;
     let rows = RawTree {
         name: PRIMARY.to_string(),
@@ -139,7 +139,7 @@ fn raw_table(entry: TableEntry) -> RawTable {
     RawTable {
         id: id.0,
         trees: std::iter::once(rows).chain(secondary).collect(),
-        layout: RowLayout::new(&definition),
+        layouts,
         overflow_segment: record.overflow.0,
         auto_increment_bound: record.auto_increment_bound,
         definition,

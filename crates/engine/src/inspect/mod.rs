@@ -29,7 +29,7 @@ pub use crate::probe::{Choice, Chosen, DEPTHS, Evidence, ProbeRecord};
 pub use crate::space::Extent;
 pub use crate::space::layout::SpaceLayout;
 pub use crate::store::{FileHeader, PageLocation, StoreKind, StoreSegment, StoreSegments};
-pub use crate::table::RowLayout;
+pub use crate::table::RowLayouts;
 pub use crate::table::key::{KeyLayout, KeyPart};
 pub use crate::types::{Lsn, SegmentId};
 pub use catalog::{RawTable, RawTree};

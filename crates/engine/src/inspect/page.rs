@@ -7,8 +7,7 @@ use crate::page::header::{self, HEADER_BYTES};
 use crate::page::{Node, PageBytes, PageType, node};
 use crate::space::layout::{ENTRIES_AT, ENTRY_BYTES};
 use crate::space::{Extent, read_entry};
-use crate::table::row::RowRef;
-use crate::txn::overflow_columns::{ColumnRef, OverflowRow};
+use crate::txn::overflow_columns::{ColumnRef, OverflowRow, REST};
 use crate::txn::row_format::{EntryValue, ROW_HEADER_BYTES, RowHeader};
 use crate::txn::undo::record::{UndoKind, UndoRecord};
 use crate::txn::undo::{RECORDS_AT, StreamEntry, UndoFields, read_directory, record_at};
@@ -257,7 +256,7 @@ impl RawFile<'_> {
             let marked = if entry.delete_marked { ", delete-marked" } else { "" };
             return Some((shown_key, format!("row {row}{marked}")));
         }
-        Some((shown_key, show_row(&table.layout, value)))
+        Some((shown_key, show_row(&table.layouts, value)))
     }
 }
 
@@ -269,37 +268,40 @@ fn show_roll_ptr(pointer: u64) -> String {
     if pointer == 0 { "nowhere".to_string() } else { format!("page {} offset {}", pointer >> 16, pointer & 0xffff) }
 }
 
-fn show_row(layout: &crate::table::RowLayout, value: &[u8]) -> String {
+fn show_row(layouts: &crate::table::RowLayouts, value: &[u8]) -> String {
     let Ok(header) = RowHeader::decode(value) else { return format!("a row of {} bytes", value.len()) };
     let payload = &value[ROW_HEADER_BYTES..];
     let marked = if header.is_delete_marked() { "delete-marked, " } else { "" };
     let before = show_roll_ptr(header.roll_ptr.0);
     let contents = match header.is_overflow() {
-        true => OverflowRow::decode(payload).and_then(|stored| show_overflow_row(layout, &stored)),
-        false => show_values(layout, payload),
+        true => OverflowRow::decode(payload).and_then(|stored| show_overflow_row(layouts, &stored)),
+        false => show_values(layouts, payload),
     };
     let contents = contents.unwrap_or_else(|error| error.to_string());
     format!("{marked}transaction {}, before it {before}: {contents}", header.trx_id)
 }
 
-fn show_values(layout: &crate::table::RowLayout, row: &[u8]) -> Result<String> {
-    let row = RowRef::new(layout, row);
+fn show_values(layouts: &crate::table::RowLayouts, row: &[u8]) -> Result<String> {
+    let row = layouts.row(row);
     row.verify()?;
     Ok(row.values().map(|value| value.to_string()).collect::<Vec<_>>().join(", "))
 }
 
 /// The values in the leaf, and where the others are.
-fn show_overflow_row(layout: &crate::table::RowLayout, stored: &OverflowRow<'_>) -> Result<String> {
+fn show_overflow_row(layouts: &crate::table::RowLayouts, stored: &OverflowRow<'_>) -> Result<String> {
     let place = |column: ColumnRef| {
-        let position = layout.column_of(column.number);
-        let name = position.map_or("all columns".to_string(), |position| format!("column {position}"));
+        let name = match layouts.of(stored.row).column_of(column.number) {
+            _ if column.number == REST => "all columns".to_string(),
+            Some(position) => format!("column {position}"),
+            None => "a column that the table has no longer".to_string(),
+        };
         format!("{name}: {} bytes in overflow pages from {}", column.chain.total_bytes, column.chain.first)
     };
     let places = stored.refs().map(place).collect::<Vec<_>>().join(", ");
     if stored.rest().is_some() {
         Ok(places)
     } else {
-        show_values(layout, stored.row).map(|row| format!("{row}; {places}"))
+        show_values(layouts, stored.row).map(|row| format!("{row}; {places}"))
     }
 }
 

@@ -10,10 +10,9 @@
 use crate::inspect::operations;
 use crate::page::node::{self, LeafChange};
 use crate::page::{Node, PageOp, PageType, header};
+use crate::table::definition_record::{decode_definition, decode_layout, encode_definition, encode_layout};
 use crate::table::key::KeyLayout;
-use crate::table::record::{
-    IdCounters, IndexRecord, RecordKey, TableRecord, decode_definition, decode_layout, encode_definition, encode_layout,
-};
+use crate::table::record::{IdCounters, IndexRecord, RecordKey, TableRecord};
 use crate::table::{RowLayout, RowRef, TableDefinition, Type, Value, ValueRef};
 use crate::txn::overflow_columns::{OverflowRow, put_refs};
 use crate::txn::row_format::{EntryValue, RowHeader};

@@ -1,9 +1,10 @@
 //! The catalog: records that name every table, its columns and its trees. They stand in two trees ([`CatalogTrees`]).
 //!
 //! Rules
-//! 1. Each record is written by one mini-transaction, and those that change together by the same one. What takes several
-//!    (a new table, another definition, a removal) is made visible or invisible by the one that writes the state record;
-//!    what a crash leaves half made or half removed is removed at opening (`Catalog::load` returns it apart).
+//! 1. Each record is written by one mini-transaction, and those that change together by the same one. What takes
+//!    several (a new table, another definition, a removal) is made visible or invisible by the one that writes the
+//!    state record; what a crash leaves half made or half removed is removed at opening (`Catalog::load` returns it
+//!    apart).
 //! 2. A segment's number stands in the catalog, durable, before the segment owns a page, and stays there until it owns
 //!    none.
 //! 3. Table and index numbers are never given twice: old undo records may still name them. So are the ids of columns in
@@ -15,9 +16,9 @@
 
 use super::catalog_entry::{FIRST_LAYOUT, Gathered, Leftover, TableEntry, TableRemains};
 use super::catalog_trees::{CatalogTrees, RecordChange};
+use super::definition_record::{ColumnIds, encode_definition};
 use super::record::{
-    ColumnIds, DefinitionCopy, IdCounters, IndexRecord, ObjectState, PART_BYTES, RecordKey, TableRecord, TreeRecord,
-    encode_definition,
+    DefinitionCopy, IdCounters, IndexRecord, ObjectState, PART_BYTES, RecordKey, TableRecord, TreeRecord,
 };
 use super::schema::{IndexDefinition, TableDefinition};
 use crate::btree::BTree;
@@ -276,5 +277,5 @@ pub(crate) struct NewIds {
 }
 
 #[cfg(test)]
-#[path = "catalog_test.rs"]
+#[path = "catalog_test/mod.rs"]
 mod tests;

@@ -1,14 +1,15 @@
 //! The tables that the catalog's records describe.
 //!
 //! Rules
-//! 1. A table is one that has a state record which says that it is in use; then each part of its definition, each of its
-//!    older layouts and each column of its indexes is there, or the table is damaged.
+//! 1. A table is one that has a state record which says that it is in use; then each part of its definition, each of
+//!    its older layouts and each column of its indexes is there, or the table is damaged.
 //! 2. All other records are leftovers of a change that did not end.
 
-use super::record::{
-    ColumnIds, DefinitionCopy, DefinitionRecord, IdCounters, IndexRecord, LayoutColumn, ObjectState, PART_BYTES,
-    RecordKey, TableRecord, decode_definition, decode_layout, encode_layout,
+use super::definition_record::{
+    ColumnIds, DefinitionRecord, LayoutColumn, decode_definition, decode_layout, encode_layout,
 };
+use super::record::{DefinitionCopy, IdCounters, IndexRecord, ObjectState, PART_BYTES, RecordKey, TableRecord};
+use super::row_layouts::check_resolvable;
 use super::schema::TableDefinition;
 use crate::error::{Error, Result};
 use crate::types::{SegmentId, TableId};
@@ -153,6 +154,8 @@ impl Records {
         definition.indexes = positioned.collect::<Option<_>>().ok_or_else(lacks)?;
         definition.validate().map_err(wrong)?;
         let older_layouts = decode_layouts(record.layout, &self.layouts).map_err(|error| wrong(error.to_string()))?;
+        let check = |kept: &Vec<LayoutColumn>| check_resolvable(kept, &definition, &columns);
+        older_layouts.iter().try_for_each(check).map_err(wrong)?;
         Ok(TableEntry { id, record, definition, indexes, columns, older_layouts })
     }
 

@@ -13,6 +13,7 @@ use super::catalog_entry::TableEntry;
 use super::key::KeyLayout;
 use super::lock::TableLock;
 use super::record::{IndexRecord, RecordKey};
+use super::row_layouts::RowLayouts;
 use super::schema::{Column, IndexDefinition, TableDefinition};
 use super::version::{Secondary, TableVersion, last_number};
 use crate::btree::BTree;
@@ -67,8 +68,9 @@ impl TableShared {
         let indexes = entry.indexes.iter().zip(&definition.indexes).map(secondary).collect();
         let clustered = catalog.open_tree(entry.record.clustered);
         let limit_bytes = BTree::max_key_bytes(page_bytes);
-        let overflow = entry.record.overflow;
-        let version = TableVersion::new(entry.id, definition.clone(), clustered, overflow, indexes, limit_bytes);
+        let (overflow, layouts) = (entry.record.overflow, Arc::new(RowLayouts::of_table(&entry)));
+        let version =
+            TableVersion::new(entry.id, definition.clone(), layouts, clustered, overflow, indexes, limit_bytes);
         let counter = |column: usize| {
             let last = last_number(definition.columns[column].ty);
             (column, AutoIncrement::new(entry.record.auto_increment_bound.max(1), last))

@@ -90,7 +90,7 @@ impl KeyLayout {
     /// Whether the two rows of one table differ in a column of this key.
     #[inline]
     pub(crate) fn differs(&self, old: RowRef<'_>, new: RowRef<'_>) -> bool {
-        self.parts.iter().any(|part| old.stored(part.column) != new.stored(part.column))
+        self.parts.iter().any(|part| old.load(part.column) != new.load(part.column))
     }
 
     /// Appends the encoding of the key's first `values.len()` columns.

@@ -3,10 +3,11 @@
 //! | file | concept |
 //! |---|---|
 //! | `types.rs`, `value.rs`, `decimal.rs`, `datetime.rs` | types of columns, values |
-//! | `value_form.rs`, `row_layout.rs`, `changes.rs`, `row.rs` | values and rows as bytes |
+//! | `value_form.rs`, `row_layout.rs`, `row_layouts.rs`, `changes.rs`, `row.rs` | values and rows as bytes |
 //! | `overflow_columns.rs`, `unread.rs` | which columns go to overflow pages; columns that are read when looked at |
 //! | `key.rs` | keys as bytes that compare as their values do |
-//! | `schema.rs`, `record.rs`, `catalog.rs`, `catalog_entry.rs`, `catalog_trees.rs` | definitions, and where they are kept: in two trees |
+//! | `schema.rs` | definitions of tables |
+//! | `record.rs`, `definition_record.rs`, `catalog.rs`, `catalog_entry.rs`, `catalog_trees.rs` | where they are kept |
 //! | `handle.rs`, `version.rs` | open tables: the users' handle, trees and layouts as a transaction uses them |
 //! | `lock.rs` | the lock that keeps schema changes and transactions apart |
 //! | `turns.rs` | how long a schema change that waits bars others |
@@ -19,6 +20,7 @@ pub mod catalog_trees;
 mod changes;
 pub mod datetime;
 pub mod decimal;
+pub(crate) mod definition_record;
 pub(crate) mod handle;
 pub mod key;
 pub(crate) mod lock;
@@ -26,6 +28,7 @@ mod overflow_columns;
 pub(crate) mod record;
 pub mod row;
 pub mod row_layout;
+pub(crate) mod row_layouts;
 pub mod schema;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -42,6 +45,7 @@ pub use decimal::Decimal;
 pub use handle::Table;
 pub use row::{Row, RowRef};
 pub use row_layout::RowLayout;
+pub use row_layouts::RowLayouts;
 pub use schema::{Column, IndexDefinition, Schema, TableDefinition};
 pub use types::Type;
 pub use value::{Value, ValueRef};

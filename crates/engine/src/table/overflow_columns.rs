@@ -10,7 +10,8 @@
 
 use super::changes::Changes;
 use super::row::RowRef;
-use super::row_layout::RowLayout;
+use super::row_layout::{RowLayout, VARIABLE};
+use super::row_layouts::RowLayouts;
 use super::version::TableVersion;
 use crate::error::Result;
 use crate::txn::overflow_columns::{COLUMN_REF_BYTES, assemble, refs_bytes};
@@ -50,12 +51,13 @@ fn choose(mut candidates: Vec<Candidate>, row_bytes: usize, moved: usize, room: 
 impl TableVersion {
     /// See [`TableTrees::overflow_columns`](crate::txn::TableTrees::overflow_columns).
     pub(super) fn choose_overflow_columns(&self, row: &[u8], moved: &[u16], room: usize) -> Vec<(u16, usize)> {
+        let layout = self.layouts.of(row);
         let candidate = |number: u16| {
             let column =
-                self.layout.column_of(number).filter(|column| !moved.contains(&number) && !self.is_indexed(*column));
-            column.map(|_| Candidate { number, bytes: self.layout.variable_column(row, number).len() })
+                layout.column_of(number).filter(|column| !moved.contains(&number) && !self.is_indexed(*column));
+            column.map(|_| Candidate { number, bytes: layout.variable_column(row, number).len() })
         };
-        let candidates = (0..self.layout.variable as u16).filter_map(candidate).collect();
+        let candidates = (0..layout.variable as u16).filter_map(candidate).collect();
         choose(candidates, row.len(), moved.len(), room).into_iter().map(|number| (number, 0)).collect()
     }
 
@@ -69,43 +71,13 @@ impl TableVersion {
 impl RowLayout {
     /// Position of variable-length column `number`.
     pub(crate) fn column_of(&self, number: u16) -> Option<usize> {
-        self.slots.iter().position(|slot| slot.fixed_bytes == 0 && slot.place == u32::from(number))
+        self.slots.iter().position(|slot| slot.form == VARIABLE && slot.place == u32::from(number))
     }
 
     /// Number of a variable-length column; `None` for one of fixed size.
     pub(super) fn variable_number(&self, column: usize) -> Option<u16> {
-        let slot = self.slots.get(column).filter(|slot| slot.fixed_bytes == 0);
+        let slot = self.slots.get(column).filter(|slot| slot.form == VARIABLE);
         slot.and_then(|slot| u16::try_from(slot.place).ok())
-    }
-
-    /// Says of the columns that a row closure did not get which of them the new row keeps: those that `changes` leaves
-    /// alone, or sets to what they are.
-    ///
-    /// # Errors
-    /// I/O, damage: a column of the same length is read and compared.
-    #[cold]
-    pub(crate) fn keep_unchanged(
-        &self,
-        old: &[u8],
-        changes: &Changes<'_>,
-        outside: &mut Outside<'_>,
-        new: &mut Vec<u8>,
-    ) -> Result<()> {
-        for number in outside.numbers().collect::<Vec<u16>>() {
-            let first = self.variable_column(old, number);
-            if changes.columns().any(|column| self.variable_number(column) == Some(number)) {
-                if !outside.is_same(number, first, self.variable_column(new, number))? {
-                    continue;
-                }
-                let row = std::mem::take(new);
-                let mut cut = |of: u16, bytes: &[u8], out: &mut Vec<u8>| {
-                    out.extend_from_slice(if of == number { first } else { bytes });
-                };
-                self.rebuild_columns(&row, &mut cut, new)?;
-            }
-            outside.keep(number, number);
-        }
-        Ok(())
     }
 
     /// Bytes that the row has of variable-length column `number`; none if there is no such column.
@@ -125,20 +97,57 @@ impl RowLayout {
         }
         Ok(())
     }
+}
+
+impl RowLayouts {
+    /// Says of the columns that a row closure did not get which of them the new row keeps: those that `changes` leaves
+    /// alone, or sets to what they are. One that was dropped from the table is not kept. The old row may have an older
+    /// layout, in which the columns have other numbers; their order is the same.
+    ///
+    /// # Errors
+    /// I/O, damage: a column of the same length is read and compared.
+    #[cold]
+    pub(crate) fn keep_unchanged(
+        &self,
+        old: &[u8],
+        changes: &Changes<'_>,
+        outside: &mut Outside<'_>,
+        new: &mut Vec<u8>,
+    ) -> Result<()> {
+        let (before, present) = (self.of(old), self.present());
+        for number in outside.numbers().collect::<Vec<u16>>() {
+            let Some(column) = before.column_of(number) else { continue };
+            let Some(new_number) = present.variable_number(column) else { continue };
+            let first = before.variable_column(old, number);
+            if changes.columns().any(|changed| changed == column) {
+                if !outside.is_same(number, first, present.variable_column(new, new_number))? {
+                    continue;
+                }
+                let row = std::mem::take(new);
+                let mut cut = |of: u16, bytes: &[u8], out: &mut Vec<u8>| {
+                    out.extend_from_slice(if of == new_number { first } else { bytes });
+                };
+                present.rebuild_columns(&row, &mut cut, new)?;
+            }
+            outside.keep(number, new_number);
+        }
+        Ok(())
+    }
 
     /// The whole row of a stored one whose overflow pages are read by `read`, which replaces its buffer by the bytes of
     /// a chain.
     ///
     /// # Errors
-    /// Those of `read`; `Corrupt` if `payload` is not that of an overflow row of this layout.
+    /// Those of `read`; `Corrupt` if `payload` is not that of an overflow row of this table.
     pub(crate) fn whole_row(
         &self,
         payload: &[u8],
         mut read: impl FnMut(OverflowRef, &mut Vec<u8>) -> Result<()>,
     ) -> Result<Vec<u8>> {
         let mut whole = Vec::new();
-        let mut rebuild =
-            |row: &[u8], column: &mut ColumnRewrite<'_>, out: &mut Vec<u8>| self.rebuild_columns(row, column, out);
+        let mut rebuild = |row: &[u8], column: &mut ColumnRewrite<'_>, out: &mut Vec<u8>| {
+            self.of(row).rebuild_columns(row, column, out)
+        };
         assemble(payload, |_, _| true, &mut read, &mut rebuild, &mut whole)?;
         Ok(whole)
     }

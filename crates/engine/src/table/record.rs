@@ -17,10 +17,7 @@
 //!    smallest page size.
 //! 6. Decoding checks every length; what does not decode is `Corrupt`.
 
-use super::schema::{Column, IndexDefinition, MAX_DEFAULT_BYTES, TableDefinition};
-use super::types::Type;
-use super::value::Value;
-use super::value_form::{Stored, fit, unfit};
+use super::schema::IndexDefinition;
 use crate::error::{Error, Result};
 use crate::types::{IndexId, PageNo, SegmentId, TableId};
 
@@ -156,30 +153,6 @@ pub(crate) struct IndexRecord {
     pub(crate) definition: IndexDefinition,
 }
 
-/// The ids of a table's columns, by position: numbers that stay when other columns come and go.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ColumnIds {
-    pub(crate) ids: Vec<u16>,
-    /// The next id; none is given again.
-    pub(crate) next: u16,
-}
-
-/// A table's definition without its secondary indexes, which have records of their own.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct DefinitionRecord {
-    /// Not validated yet, since its indexes are missing.
-    pub(crate) definition: TableDefinition,
-    pub(crate) columns: ColumnIds,
-}
-
-/// A column as rows of a layout have it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct LayoutColumn {
-    pub(crate) id: u16,
-    pub(crate) ty: Type,
-    pub(crate) nullable: bool,
-}
-
 impl IdCounters {
     pub(crate) fn encode(self) -> Vec<u8> {
         let mut out = Writer::new();
@@ -249,175 +222,68 @@ impl IndexRecord {
     }
 }
 
-impl ColumnIds {
-    /// Those of a new table.
-    pub(crate) fn first(columns: usize) -> ColumnIds {
-        ColumnIds { ids: (0..columns as u16).collect(), next: columns as u16 }
-    }
-
-    fn are_distinct(&self) -> bool {
-        let mut ids = self.ids.clone();
-        ids.sort_unstable();
-        ids.is_sorted_by(|a, b| a < b)
-    }
-
-    /// An index with the ids of its columns.
-    pub(crate) fn with_ids(&self, index: &IndexDefinition) -> IndexDefinition {
-        let ids = index.columns.iter().map(|&position| usize::from(self.ids[position]));
-        IndexDefinition { columns: ids.collect(), ..index.clone() }
-    }
-
-    /// An index with the positions of its columns, if all of them are there.
-    pub(crate) fn with_positions(&self, index: &IndexDefinition) -> Option<IndexDefinition> {
-        let position = |id: &usize| self.ids.iter().position(|own| usize::from(*own) == *id);
-        let columns = index.columns.iter().map(position).collect::<Option<_>>()?;
-        Some(IndexDefinition { columns, ..index.clone() })
-    }
-}
-
-/// A definition with the ids of its columns.
-pub(crate) fn encode_definition(definition: &TableDefinition, columns: &ColumnIds) -> Vec<u8> {
-    let mut out = Writer::new();
-    out.text(&definition.name);
-    out.u16(columns.next);
-    out.u16(definition.columns.len() as u16);
-    for (column, id) in definition.columns.iter().zip(&columns.ids) {
-        out.text(&column.name);
-        out.layout_column(&LayoutColumn { id: *id, ty: column.ty, nullable: column.nullable });
-        out.default(column);
-    }
-    out.positions(&definition.primary_key);
-    out.u16(definition.auto_increment.map_or(u16::MAX, |column| column as u16));
-    out.u32(definition.attachment.len() as u32);
-    out.0.extend_from_slice(&definition.attachment);
-    out.0
-}
-
-/// Reads what [`encode_definition`] wrote.
-pub(crate) fn decode_definition(bytes: &[u8]) -> Result<DefinitionRecord> {
-    decode("definition", bytes, |r| {
-        let (name, next) = (r.text()?, r.u16()?);
-        let described = (0..r.u16()?).map(|_| r.column(next)).collect::<Option<Vec<(Column, u16)>>>()?;
-        let (columns, ids): (Vec<_>, Vec<_>) = described.into_iter().unzip();
-        let primary_key = r.positions()?;
-        let auto_increment = Some(usize::from(r.u16()?)).filter(|&column| column != usize::from(u16::MAX));
-        let attachment_bytes = r.u32()? as usize;
-        let attachment = r.bytes(attachment_bytes)?.to_vec();
-        let definition =
-            TableDefinition { name, columns, primary_key, auto_increment, indexes: Vec::new(), attachment };
-        let columns = ColumnIds { ids, next };
-        columns.are_distinct().then_some(DefinitionRecord { definition, columns })
-    })
-}
-
-/// A layout of rows: its columns in the order of the row.
-pub(crate) fn encode_layout(columns: &[LayoutColumn]) -> Vec<u8> {
-    let mut out = Writer::new();
-    out.u16(columns.len() as u16);
-    columns.iter().for_each(|column| out.layout_column(column));
-    out.0
-}
-
-/// Reads what [`encode_layout`] wrote.
-pub(crate) fn decode_layout(bytes: &[u8]) -> Result<Vec<LayoutColumn>> {
-    decode("layout", bytes, |r| (0..r.u16()?).map(|_| r.layout_column()).collect())
-}
-
-struct Writer(Vec<u8>);
+pub(super) struct Writer(pub(super) Vec<u8>);
 
 impl Writer {
-    fn new() -> Writer {
+    pub(super) fn new() -> Writer {
         Writer(vec![VERSION])
     }
-    fn u8(&mut self, n: u8) {
+    pub(super) fn u8(&mut self, n: u8) {
         self.0.push(n);
     }
-    fn u16(&mut self, n: u16) {
+    pub(super) fn u16(&mut self, n: u16) {
         self.0.extend(n.to_le_bytes());
     }
-    fn u32(&mut self, n: u32) {
+    pub(super) fn u32(&mut self, n: u32) {
         self.0.extend(n.to_le_bytes());
     }
-    fn u64(&mut self, n: u64) {
+    pub(super) fn u64(&mut self, n: u64) {
         self.0.extend(n.to_le_bytes());
     }
-    fn tree(&mut self, tree: TreeRecord) {
+    pub(super) fn tree(&mut self, tree: TreeRecord) {
         self.u32(tree.id.0);
         self.u32(tree.segment.0);
         self.u32(tree.root.0);
     }
-    fn text(&mut self, text: &str) {
+    pub(super) fn text(&mut self, text: &str) {
         debug_assert!(text.len() <= usize::from(u16::MAX), "names are shorter");
         self.u16(text.len() as u16);
         self.0.extend(text.as_bytes());
     }
-    fn layout_column(&mut self, column: &LayoutColumn) {
-        let (code, parameter) = column.ty.code();
-        self.u16(column.id);
-        self.u8(code);
-        self.u32(parameter);
-        self.u8(u8::from(column.nullable));
-    }
-    /// What the column keeps for its default: length u16 and bytes; the greatest length: it has none.
-    fn default(&mut self, column: &Column) {
-        let stored = column.default.as_ref().and_then(|value| stored_bytes(column.ty, value));
-        self.u16(stored.as_ref().map_or(NO_DEFAULT, |bytes| bytes.len() as u16));
-        self.0.extend(stored.unwrap_or_default());
-    }
-    fn positions(&mut self, columns: &[usize]) {
+    pub(super) fn positions(&mut self, columns: &[usize]) {
         self.u8(columns.len() as u8);
         columns.iter().for_each(|&column| self.u16(column as u16));
     }
 }
 
-/// In the place of a default's length.
-const NO_DEFAULT: u16 = u16::MAX;
-const _: () = assert!(MAX_DEFAULT_BYTES < NO_DEFAULT as usize);
-
-/// What a column of this type keeps for a value, if it fits and is not NULL.
-pub(crate) fn stored_bytes(ty: Type, value: &Value) -> Option<Vec<u8>> {
-    match fit(ty, value.as_ref())? {
-        Stored::Null => None,
-        Stored::Word(word) => Some(word.to_le_bytes()[..ty.fixed_bytes()?].to_vec()),
-        Stored::Wide(wide) => Some(wide.to_le_bytes().to_vec()),
-        Stored::Bytes(bytes) => Some(bytes.to_vec()),
-    }
-}
-
-/// The value for which a column of this type keeps these bytes, if there is one.
-pub(crate) fn stored_value(ty: Type, bytes: &[u8]) -> Option<Value> {
-    let value = unfit(ty, bytes).to_value();
-    (stored_bytes(ty, &value)? == bytes).then_some(value)
-}
-
-struct Reader<'a>(&'a [u8]);
+pub(super) struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
-    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+    pub(super) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (head, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
         Some(*head)
     }
-    fn u8(&mut self) -> Option<u8> {
+    pub(super) fn u8(&mut self) -> Option<u8> {
         self.array::<1>().map(|[n]| n)
     }
-    fn u16(&mut self) -> Option<u16> {
+    pub(super) fn u16(&mut self) -> Option<u16> {
         self.array().map(u16::from_le_bytes)
     }
-    fn u32(&mut self) -> Option<u32> {
+    pub(super) fn u32(&mut self) -> Option<u32> {
         self.array().map(u32::from_le_bytes)
     }
-    fn u64(&mut self) -> Option<u64> {
+    pub(super) fn u64(&mut self) -> Option<u64> {
         self.array().map(u64::from_le_bytes)
     }
-    fn bool(&mut self) -> Option<bool> {
+    pub(super) fn bool(&mut self) -> Option<bool> {
         match self.u8()? {
             0 => Some(false),
             1 => Some(true),
             _ => None,
         }
     }
-    fn state(&mut self) -> Option<ObjectState> {
+    pub(super) fn state(&mut self) -> Option<ObjectState> {
         [ObjectState::Building, ObjectState::Ready, ObjectState::Dropping]
             .into_iter()
             .find(|s| Some(*s as u8) == self.0.first().copied())
@@ -425,38 +291,24 @@ impl<'a> Reader<'a> {
                 self.0 = &self.0[1..];
             })
     }
-    fn tree(&mut self) -> Option<TreeRecord> {
+    pub(super) fn tree(&mut self) -> Option<TreeRecord> {
         Some(TreeRecord { id: IndexId(self.u32()?), segment: SegmentId(self.u32()?), root: PageNo(self.u32()?) })
     }
-    fn bytes(&mut self, len: usize) -> Option<&'a [u8]> {
+    pub(super) fn bytes(&mut self, len: usize) -> Option<&'a [u8]> {
         let (head, rest) = self.0.split_at_checked(len)?;
         self.0 = rest;
         Some(head)
     }
-    fn text(&mut self) -> Option<String> {
+    pub(super) fn text(&mut self) -> Option<String> {
         let len = usize::from(self.u16()?);
         String::from_utf8(self.bytes(len)?.to_vec()).ok()
     }
-    fn positions(&mut self) -> Option<Vec<usize>> {
+    pub(super) fn positions(&mut self) -> Option<Vec<usize>> {
         (0..self.u8()?).map(|_| self.u16().map(usize::from)).collect()
-    }
-    fn layout_column(&mut self) -> Option<LayoutColumn> {
-        let (id, code, parameter, nullable) = (self.u16()?, self.u8()?, self.u32()?, self.bool()?);
-        Some(LayoutColumn { id, ty: Type::from_code(code, parameter)?, nullable })
-    }
-    /// A column and its id, which is below `next`.
-    fn column(&mut self, next: u16) -> Option<(Column, u16)> {
-        let name = self.text()?;
-        let LayoutColumn { id, ty, nullable } = self.layout_column()?;
-        let default = match self.u16()? {
-            NO_DEFAULT => None,
-            len => Some(stored_value(ty, self.bytes(usize::from(len))?)?),
-        };
-        (id < next).then_some((Column { name, ty, nullable, default }, id))
     }
 }
 
-fn decode<T>(what: &str, bytes: &[u8], read: impl FnOnce(&mut Reader<'_>) -> Option<T>) -> Result<T> {
+pub(super) fn decode<T>(what: &str, bytes: &[u8], read: impl FnOnce(&mut Reader<'_>) -> Option<T>) -> Result<T> {
     let mut reader = Reader(bytes);
     match reader.u8() {
         Some(VERSION) => {}

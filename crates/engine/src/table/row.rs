@@ -5,11 +5,11 @@
 
 use super::datetime::DateTime;
 use super::decimal::Decimal;
-use super::row_layout::{ColumnSlot, NOT_NULLABLE, RowLayout};
+use super::row_layout::{ABSENT, ALWAYS_NULL, ColumnSlot, NARROWER, NOT_NULLABLE, RowLayout, VARIABLE};
 use super::types::Type;
 use super::unread::UnreadColumns;
 use super::value::{Value, ValueRef};
-use super::value_form::{Stored, array, unfit, unfit_decimal};
+use super::value_form::{Stored, array, fit, unfit, unfit_decimal};
 use crate::error::Result;
 use std::fmt;
 use std::sync::Arc;
@@ -56,14 +56,7 @@ impl<'a> RowRef<'a> {
         Row { layout: Arc::clone(layout), bytes: self.bytes.to_vec() }
     }
 
-    /// Bytes the column keeps; `None` = NULL.
-    #[inline]
-    pub(crate) fn stored(self, column: usize) -> Option<&'a [u8]> {
-        let slot = &self.layout.slots[column];
-        (!self.null(slot)).then(|| self.raw(slot))
-    }
-
-    /// The column as it is kept; what is missing is zero or empty.
+    /// The column as the table's present layout keeps it; what is missing is zero or empty.
     #[inline]
     pub(crate) fn load(self, column: usize) -> Stored<'a> {
         let slot = &self.layout.slots[column];
@@ -71,28 +64,73 @@ impl<'a> RowRef<'a> {
             return Stored::Null;
         }
         let raw = self.raw(slot);
-        match slot.fixed_bytes {
-            0 => Stored::Bytes(raw),
+        match slot.form {
+            VARIABLE => Stored::Bytes(raw),
             1 => Stored::Word(u8::from_le_bytes(array(raw)).into()),
             2 => Stored::Word(u16::from_le_bytes(array(raw)).into()),
             4 => Stored::Word(u32::from_le_bytes(array(raw)).into()),
             8 => Stored::Word(u64::from_le_bytes(array(raw))),
+            NARROWER | ABSENT => self.load_of_older(slot),
             _ => Stored::Wide(u128::from_le_bytes(array(raw))),
         }
     }
 
+    /// As [`load`](Self::load), of a column that this layout has not, or in another type.
+    #[cold]
+    fn load_of_older(self, slot: &ColumnSlot) -> Stored<'a> {
+        match (fit(slot.ty, self.value_of_older(slot)), slot.ty.fixed_bytes()) {
+            (Some(Stored::Word(word)), Some(bytes)) => Stored::Word(word & (u64::MAX >> (64 - 8 * bytes))),
+            (Some(stored), _) => stored,
+            (None, None) => Stored::Bytes(&[]),
+            (None, Some(bytes)) if bytes > 8 => Stored::Wide(0),
+            (None, Some(_)) => Stored::Word(0),
+        }
+    }
+
+    /// The value of a column that this layout has not, or in another type; NULL is zero or empty.
+    #[cold]
+    fn value_of_older(self, slot: &ColumnSlot) -> ValueRef<'a> {
+        match (unfit(slot.kept, self.raw(slot)), slot.ty) {
+            (ValueRef::Decimal(d), Type::Decimal(_, scale)) => ValueRef::Decimal(d.rescale(scale).unwrap_or(d)),
+            (value, _) => value,
+        }
+    }
+
+    /// The column's value; NULL is zero or empty.
+    #[inline]
+    fn value(self, slot: &ColumnSlot) -> ValueRef<'a> {
+        if slot.form >= NARROWER { self.value_of_older(slot) } else { unfit(slot.ty, self.raw(slot)) }
+    }
+
     #[inline]
     fn null(self, slot: &ColumnSlot) -> bool {
-        slot.null_bit != NOT_NULLABLE
-            && self.bytes.get(usize::from(slot.null_bit / 8)).is_some_and(|byte| byte >> (slot.null_bit % 8) & 1 == 1)
+        match slot.null_bit {
+            NOT_NULLABLE => false,
+            ALWAYS_NULL => true,
+            bit => self.bytes.get(usize::from(bit / 8)).is_some_and(|byte| byte >> (bit % 8) & 1 == 1),
+        }
     }
 
     #[inline]
     fn raw(self, slot: &ColumnSlot) -> &'a [u8] {
-        if slot.fixed_bytes == 0 {
-            return self.variable(slot.place as usize);
+        match slot.form {
+            VARIABLE => self.variable(slot.place as usize),
+            NARROWER | ABSENT => self.raw_of_older(slot),
+            bytes => self.fixed(slot.place as usize, usize::from(bytes)),
         }
-        self.bytes.get(slot.place as usize..slot.place as usize + usize::from(slot.fixed_bytes)).unwrap_or(&[])
+    }
+
+    #[inline]
+    fn fixed(self, at: usize, bytes: usize) -> &'a [u8] {
+        self.bytes.get(at..at + bytes).unwrap_or(&[])
+    }
+
+    #[cold]
+    fn raw_of_older(self, slot: &ColumnSlot) -> &'a [u8] {
+        match slot.form {
+            ABSENT => &self.layout.defaults[slot.place as usize],
+            _ => self.fixed(slot.place as usize, slot.kept.fixed_bytes().unwrap_or(0)),
+        }
     }
 
     #[inline]
@@ -117,13 +155,16 @@ impl<'a> RowRef<'a> {
         }
     }
 
-    /// Whether the bytes are a row of this table: right length, no bits of the NULL bitmap without a column, ends in
+    /// Whether the bytes are a row of this table: a layout that the table has, right length, no bits of the NULL bitmap without a column, ends in
     /// order, text that is UTF-8, NULLs without bytes.
     ///
     /// # Errors
     /// `Corrupt` says what is wrong.
     pub fn verify(self) -> Result<()> {
         let base = self.layout.variable_at;
+        if self.layout.number == 0 || self.bytes.first() != Some(&self.layout.number) {
+            return Err(self.layout.unknown_number(self.bytes));
+        }
         if self.bytes.len() < base {
             return Err(self.layout.not_a_row("it is too short"));
         }
@@ -146,8 +187,8 @@ impl<'a> RowRef<'a> {
 
     /// Bits of the bitmap behind those of the nullable columns: equal rows are equal bytes.
     fn unused_bits_are_zero(self) -> bool {
-        let nullable = self.layout.slots.iter().filter(|slot| slot.null_bit != NOT_NULLABLE).count();
-        nullable.is_multiple_of(8) || self.bytes[nullable / 8] >> (nullable % 8) == 0
+        let bits = self.layout.null_bits;
+        bits.is_multiple_of(8) || self.bytes[1 + bits / 8] >> (bits % 8) == 0
     }
 
     fn verify_column(self, i: usize, slot: &ColumnSlot) -> Result<()> {
@@ -157,10 +198,11 @@ impl<'a> RowRef<'a> {
             Type::Text(_) | Type::Binary(_) => !raw.is_empty(),
             _ => raw.iter().any(|&b| b != 0),
         };
-        if self.null(slot) && has_value {
+        if self.null(slot) && has_value && slot.form != ABSENT {
             return wrong("NULL with a value");
         }
         match slot.ty {
+            _ if slot.form == ABSENT => Ok(()),
             Type::Text(_) if simdutf8::basic::from_utf8(raw).is_err() => wrong("text that is not UTF-8"),
             Type::Text(max) | Type::Binary(max) if raw.len() > max as usize => wrong("longer than its type allows"),
             _ => Ok(()),
@@ -173,7 +215,7 @@ impl<'a> RowRef<'a> {
     /// If there is no such column, as indexing a slice does.
     pub fn get(self, column: usize) -> ValueRef<'a> {
         let slot = self.slot(column);
-        if self.null(slot) { ValueRef::Null } else { unfit(slot.ty, self.raw(slot)) }
+        if self.null(slot) { ValueRef::Null } else { self.value(slot) }
     }
 
     /// Every column's value, in order.
@@ -194,7 +236,7 @@ impl<'a> RowRef<'a> {
     #[inline]
     pub fn u64(self, column: usize) -> u64 {
         let slot = self.slot(column);
-        match (slot.ty, unfit(slot.ty, self.raw(slot))) {
+        match (slot.ty, self.value(slot)) {
             (_, ValueRef::UInt(n)) => n,
             _ => self.wrong_type(column, "an unsigned integer"),
         }
@@ -205,7 +247,7 @@ impl<'a> RowRef<'a> {
     #[inline]
     pub fn i64(self, column: usize) -> i64 {
         let slot = self.slot(column);
-        match (slot.ty, unfit(slot.ty, self.raw(slot))) {
+        match (slot.ty, self.value(slot)) {
             (_, ValueRef::Int(n)) => n,
             (Type::U8 | Type::U16 | Type::U32, ValueRef::UInt(n)) => n as i64,
             _ => self.wrong_type(column, "a signed integer"),
@@ -216,7 +258,7 @@ impl<'a> RowRef<'a> {
     #[inline]
     pub fn f64(self, column: usize) -> f64 {
         let slot = self.slot(column);
-        match unfit(slot.ty, self.raw(slot)) {
+        match self.value(slot) {
             ValueRef::F64(x) => x,
             _ => self.wrong_type(column, "a floating point number"),
         }
@@ -227,8 +269,11 @@ impl<'a> RowRef<'a> {
     pub fn decimal(self, column: usize) -> Decimal {
         let slot = self.slot(column);
         match slot.ty {
-            Type::Decimal(_, scale) => unfit_decimal(slot.ty, scale, self.raw(slot)),
-            _ => self.wrong_type(column, "a decimal number"),
+            Type::Decimal(_, scale) if slot.form < NARROWER => unfit_decimal(slot.ty, scale, self.raw(slot)),
+            _ => match self.value(slot) {
+                ValueRef::Decimal(d) => d,
+                _ => self.wrong_type(column, "a decimal number"),
+            },
         }
     }
 
@@ -236,7 +281,7 @@ impl<'a> RowRef<'a> {
     #[inline]
     pub fn datetime(self, column: usize) -> DateTime {
         let slot = self.slot(column);
-        match unfit(slot.ty, self.raw(slot)) {
+        match self.value(slot) {
             ValueRef::DateTime(t) => t,
             _ => self.wrong_type(column, "a date and time"),
         }

@@ -1,45 +1,71 @@
 //! Rows as bytes: where each column is, how a row is built and rebuilt.
 //!
-//! Layout: NULL bitmap (a bit for each nullable column, 1 = NULL) | fixed-size columns in declared order | ends of the
-//! variable-length columns, u16 or u32 each, counted from the start of the variable part | the variable part.
+//! Layout: layout number u8 | NULL bitmap (a bit for each nullable column, 1 = NULL) | fixed-size columns in the layout's
+//! order | ends of the variable-length columns, u16 or u32 each, counted from the start of the variable part | the
+//! variable part.
 //!
 //! Rules
-//! 1. The width of the ends follows from the table's definition alone: u16 iff the longest possible variable part is at
+//! 1. The width of the ends follows from the layout's columns alone: u16 iff the longest possible variable part is at
 //!    most 65,535 bytes.
-//! 2. A NULL column keeps zero bytes (fixed) or an empty range (variable), so that equal rows are equal bytes.
+//! 2. A NULL column keeps zero bytes (fixed) or an empty range (variable), so that equal rows of one layout are equal
+//!    bytes.
 //! 3. Reading never panics and never goes beyond the bytes, whatever they are: what is missing reads as zero or empty.
 //!    [`RowRef::verify`] tells whether bytes are a row.
 //! 4. Integers are little-endian. `value_form.rs` defines how values are stored.
+//! 5. A layout is resolved for the columns that the table has now. A column that rows of the layout lack reads as its
+//!    default; one that they keep in a narrower type reads as the same value of the wider one; one that was dropped is
+//!    passed over. Rows are built in the table's present layout only (`row_layouts.rs`), where each column is there in
+//!    its own type.
 
+use super::catalog_entry::FIRST_LAYOUT;
 use super::changes::{Changes, Edit, NewValue};
+use super::definition_record::{ColumnIds, LayoutColumn, stored_bytes};
 use super::row::RowRef;
-use super::schema::TableDefinition;
+use super::schema::{Column, TableDefinition};
 use super::types::Type;
 use super::value::ValueRef;
 use super::value_form::{Stored, fit, misfit};
 use crate::error::{Error, Result};
 use crate::txn::MAX_ROW_BYTES;
+use std::collections::HashMap;
 use std::sync::Arc;
 
+/// In the place of a bit's number: the column is never NULL.
 pub(super) const NOT_NULLABLE: u16 = u16::MAX;
+/// In the place of a bit's number: the column is NULL in each row of the layout.
+pub(super) const ALWAYS_NULL: u16 = u16::MAX - 1;
+
+/// Forms beside 1, 2, 4, 8 and 16, which are the bytes of a fixed-size column.
+pub(super) const VARIABLE: u8 = 0;
+/// A fixed-size column that rows of the layout keep in another type.
+pub(super) const NARROWER: u8 = u8::MAX - 1;
+/// Rows of the layout do not have the column.
+pub(super) const ABSENT: u8 = u8::MAX;
 
 /// Where one column is.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ColumnSlot {
     pub(super) ty: Type,
-    /// Number of its bit in the bitmap.
+    /// The type that the bytes have.
+    pub(super) kept: Type,
+    /// Number of its bit behind the row's first bit.
     pub(super) null_bit: u16,
-    /// Length of a fixed-size column, 0 for a variable-length one.
-    pub(super) fixed_bytes: u8,
-    /// Offset of a fixed-size column, or number of the variable-length one.
+    pub(super) form: u8,
+    /// Offset of a fixed-size column, number of the variable-length one, or of the default.
     pub(super) place: u32,
 }
 
-/// Where the columns of a table's rows are, and what they are called.
+/// Where the columns of a table are in rows of one layout, and what they are called.
 #[derive(Debug)]
 pub struct RowLayout {
+    /// The first byte of each row; 0 for a layout that is not known.
+    pub(super) number: u8,
     pub(super) names: Vec<String>,
     pub(super) slots: Vec<ColumnSlot>,
+    /// What absent columns keep in the place of rows.
+    pub(super) defaults: Vec<Vec<u8>>,
+    /// Bits of the bitmap.
+    pub(super) null_bits: usize,
     /// Where the ends begin.
     pub(super) ends_at: usize,
     /// Bytes of one end, 2 or 4.
@@ -50,28 +76,57 @@ pub struct RowLayout {
     pub(super) variable_at: usize,
 }
 
+/// The columns of a table as rows have them that are written now.
+pub(crate) fn present_columns(definition: &TableDefinition, columns: &ColumnIds) -> Vec<LayoutColumn> {
+    let column = |(column, id): (&Column, &u16)| LayoutColumn { id: *id, ty: column.ty, nullable: column.nullable };
+    definition.columns.iter().zip(&columns.ids).map(column).collect()
+}
+
 impl RowLayout {
-    /// The layout for a table.
+    /// The layout of a new table.
     pub fn new(definition: &TableDefinition) -> RowLayout {
-        let nullable = definition.columns.iter().filter(|c| c.nullable).count();
-        let (mut bits, mut offset, mut variable, mut longest) = (0u16, nullable.div_ceil(8), 0u32, 0usize);
-        let mut slots = Vec::with_capacity(definition.columns.len());
-        for column in &definition.columns {
-            let null_bit = if column.nullable { bits } else { NOT_NULLABLE };
-            bits += u16::from(column.nullable);
-            let (fixed_bytes, place) = match column.ty.fixed_bytes() {
-                Some(bytes) => (bytes as u8, offset as u32),
-                None => (0, variable),
-            };
-            slots.push(ColumnSlot { ty: column.ty, null_bit, fixed_bytes, place });
-            offset += usize::from(fixed_bytes);
-            variable += u32::from(fixed_bytes == 0);
-            longest = longest.saturating_add(if fixed_bytes == 0 { column.ty.max_bytes() } else { 0 });
+        let columns = ColumnIds::first(definition.columns.len());
+        RowLayout::resolved(FIRST_LAYOUT, &present_columns(definition, &columns), definition, &columns)
+    }
+
+    /// The layout with this number, whose rows have these columns (rule 5).
+    pub(crate) fn resolved(
+        number: u8,
+        kept: &[LayoutColumn],
+        definition: &TableDefinition,
+        columns: &ColumnIds,
+    ) -> RowLayout {
+        let null_bits = kept.iter().filter(|column| column.nullable).count();
+        // The first byte is the number.
+        let (mut bit, mut offset, mut variable, mut longest) = (8u16, 1 + null_bits.div_ceil(8), 0u32, 0usize);
+        let mut places = HashMap::with_capacity(kept.len());
+        for column in kept {
+            let null_bit = if column.nullable { bit } else { NOT_NULLABLE };
+            bit += u16::from(column.nullable);
+            let bytes = column.ty.fixed_bytes();
+            let place = if bytes.is_some() { offset as u32 } else { variable };
+            places.insert(column.id, (column.ty, null_bit, place));
+            offset += bytes.unwrap_or(0);
+            variable += u32::from(bytes.is_none());
+            longest = longest.saturating_add(if bytes.is_none() { column.ty.max_bytes() } else { 0 });
         }
-        let names = definition.columns.iter().map(|c| c.name.clone()).collect();
         let end_bytes = if longest <= usize::from(u16::MAX) { 2 } else { 4 };
-        let variable = variable as usize;
-        RowLayout { names, slots, ends_at: offset, end_bytes, variable, variable_at: offset + variable * end_bytes }
+        let (variable, mut defaults) = (variable as usize, Vec::new());
+        let slot = |(column, id): (&Column, &u16)| match places.get(id) {
+            Some((kept, null_bit, place)) => {
+                let form = match column.ty.fixed_bytes() {
+                    None => VARIABLE,
+                    Some(bytes) if kept.keeps_bytes_of(column.ty) => bytes as u8,
+                    Some(_) => NARROWER,
+                };
+                ColumnSlot { ty: column.ty, kept: *kept, null_bit: *null_bit, form, place: *place }
+            }
+            None => absent_slot(column, &mut defaults),
+        };
+        let slots = definition.columns.iter().zip(&columns.ids).map(slot).collect();
+        let names = definition.columns.iter().map(|c| c.name.clone()).collect();
+        let variable_at = offset + variable * end_bytes;
+        RowLayout { number, names, slots, defaults, null_bits, ends_at: offset, end_bytes, variable, variable_at }
     }
 
     /// The same rows with these columns only, in this order.
@@ -85,7 +140,7 @@ impl RowLayout {
             slots.push(*self.slots.get(column).ok_or_else(missing)?);
             names.push(self.names[column].clone());
         }
-        Ok(Arc::new(RowLayout { names, slots, ..*self }))
+        Ok(Arc::new(RowLayout { names, slots, defaults: self.defaults.clone(), ..*self }))
     }
 
     /// Number of columns.
@@ -116,30 +171,57 @@ impl RowLayout {
                 reason: format!("{} values given for {} columns", values.len(), self.slots.len()),
             });
         }
-        out.clear();
-        out.resize(self.variable_at, 0);
+        self.begin_row(out);
         for (i, (slot, &value)) in self.slots.iter().zip(values).enumerate() {
             let value = match generated {
                 Some((column, number)) if column == i => number,
                 _ => value,
             };
             match fit(slot.ty, value) {
-                Some(Stored::Word(word)) => put_word(&mut out[slot.place as usize..], word, slot.fixed_bytes),
-                Some(Stored::Wide(wide)) => out[slot.place as usize..][..16].copy_from_slice(&wide.to_le_bytes()),
-                Some(Stored::Bytes(bytes)) => {
-                    out.extend_from_slice(bytes);
-                    self.set_end(slot.place as usize, out);
-                }
-                Some(Stored::Null) => {
-                    self.set_null(slot, i, out)?;
-                    if slot.fixed_bytes == 0 {
-                        self.set_end(slot.place as usize, out);
-                    }
-                }
+                Some(stored) => self.put(i, slot, stored, out)?,
                 None => return Err(self.bad_value(i, misfit(slot.ty, value))),
             }
         }
         check_row_bytes(out.len())
+    }
+
+    /// Replaces `out` with a row of another layout, in this one.
+    ///
+    /// # Errors
+    /// `RowTooLarge`; `BadValue` if the row is damaged.
+    pub(super) fn convert(&self, row: RowRef<'_>, out: &mut Vec<u8>) -> Result<()> {
+        self.begin_row(out);
+        for (i, slot) in self.slots.iter().enumerate() {
+            self.put(i, slot, row.load(i), out)?;
+        }
+        check_row_bytes(out.len())
+    }
+
+    #[inline]
+    fn begin_row(&self, out: &mut Vec<u8>) {
+        out.clear();
+        out.resize(self.variable_at, 0);
+        out[0] = self.number;
+    }
+
+    /// Puts a column's value, the columns before it being there.
+    #[inline]
+    fn put(&self, column: usize, slot: &ColumnSlot, stored: Stored<'_>, out: &mut Vec<u8>) -> Result<()> {
+        match stored {
+            Stored::Word(word) => put_word(&mut out[slot.place as usize..], word, slot.form),
+            Stored::Wide(wide) => out[slot.place as usize..][..16].copy_from_slice(&wide.to_le_bytes()),
+            Stored::Bytes(bytes) => {
+                out.extend_from_slice(bytes);
+                self.set_end(slot.place as usize, out);
+            }
+            Stored::Null => {
+                self.set_null(slot, column, out)?;
+                if slot.form == VARIABLE {
+                    self.set_end(slot.place as usize, out);
+                }
+            }
+        }
+        Ok(())
     }
 
     fn set_null(&self, slot: &ColumnSlot, column: usize, out: &mut [u8]) -> Result<()> {
@@ -158,13 +240,13 @@ impl RowLayout {
         out[at..at + self.end_bytes].copy_from_slice(&end.to_le_bytes()[..self.end_bytes]);
     }
 
-    /// Replaces `out` with `old` changed by `changes`.
+    /// Replaces `out` with `old`, a row of this layout, changed by `changes`.
     ///
     /// # Errors
     /// `RowTooLarge`; `Corrupt` if `old` is no row of this table.
     pub(crate) fn rebuild(&self, old: &[u8], changes: &Changes<'_>, out: &mut Vec<u8>) -> Result<()> {
         let fixed_part = old.get(..self.variable_at).ok_or_else(|| self.not_a_row("it is too short"))?;
-        let moves = changes.edits.iter().any(|edit| self.slots[edit.column].fixed_bytes == 0);
+        let moves = changes.edits.iter().any(|edit| self.slots[edit.column].form == VARIABLE);
         out.clear();
         out.extend_from_slice(if moves { fixed_part } else { old });
         for edit in &changes.edits {
@@ -176,9 +258,9 @@ impl RowLayout {
             }
             let place = slot.place as usize;
             match edit.new {
-                NewValue::Word(word) => put_word(&mut out[place..], word, slot.fixed_bytes),
+                NewValue::Word(word) => put_word(&mut out[place..], word, slot.form),
                 NewValue::Wide(wide) => out[place..][..16].copy_from_slice(&wide.to_le_bytes()),
-                NewValue::Null if slot.fixed_bytes != 0 => out[place..][..usize::from(slot.fixed_bytes)].fill(0),
+                NewValue::Null if slot.form != VARIABLE => out[place..][..usize::from(slot.form)].fill(0),
                 // Variable-length: below.
                 NewValue::Null | NewValue::Bytes { .. } => {}
             }
@@ -190,7 +272,7 @@ impl RowLayout {
     }
 
     fn rebuild_variable(&self, old: RowRef<'_>, changes: &Changes<'_>, out: &mut Vec<u8>) {
-        for (i, slot) in self.slots.iter().enumerate().filter(|(_, slot)| slot.fixed_bytes == 0) {
+        for (i, slot) in self.slots.iter().enumerate().filter(|(_, slot)| slot.form == VARIABLE) {
             // The last edit of a column counts.
             let bytes = match changes.edits.iter().rev().find(|edit| edit.column == i) {
                 Some(Edit { new: NewValue::Bytes { start, end }, .. }) => &changes.bytes[*start..*end],
@@ -203,9 +285,24 @@ impl RowLayout {
     }
 
     #[cold]
+    pub(super) fn unknown_number(&self, row: &[u8]) -> Error {
+        let number = row.first().map_or("no".to_string(), |number| format!("the unknown {number}"));
+        self.not_a_row(&format!("it has {number} for the number of its layout"))
+    }
+
+    #[cold]
     pub(super) fn not_a_row(&self, reason: &str) -> Error {
         Error::Corrupt(format!("a row of {} columns does not decode: {reason}", self.slots.len()))
     }
+}
+
+/// A column that rows of a layout lack.
+fn absent_slot(column: &Column, defaults: &mut Vec<Vec<u8>>) -> ColumnSlot {
+    let default = column.default.as_ref().and_then(|value| stored_bytes(column.ty, value));
+    let null_bit = if default.is_none() && column.nullable { ALWAYS_NULL } else { NOT_NULLABLE };
+    defaults.push(default.unwrap_or_default());
+    let place = (defaults.len() - 1) as u32;
+    ColumnSlot { ty: column.ty, kept: column.ty, null_bit, form: ABSENT, place }
 }
 
 /// Writes the low `len` bytes of a number, 1, 2, 4 or 8.

@@ -100,7 +100,7 @@ fn typed_getters_read_their_columns() {
     let (_, layout) = small();
     let mut bytes = Vec::new();
     layout.encode(&values![7, -3, Decimal::new(1250, 2), "abc", 0.5], None, &mut bytes).unwrap();
-    assert_eq!(bytes.len(), 1 + 4 + 2 + 8 + 4 + 2 + 3);
+    assert_eq!(bytes.len(), 1 + 1 + 4 + 2 + 8 + 4 + 2 + 3);
     let row = Row { layout: Arc::new(layout), bytes };
     assert_eq!((row.u64(0), row.i64(0), row.i64(1)), (7, 7, -3));
     assert_eq!(
@@ -163,7 +163,7 @@ fn a_null_bit_of_no_column_is_damage() {
     let layout = RowLayout::new(&table);
     let mut bytes = encode(&layout, &[Value::UInt(1), Value::UInt(2)]);
     RowRef::new(&layout, &bytes).verify().unwrap();
-    bytes[0] |= 0x80;
+    bytes[1] |= 0x80;
     let error = RowRef::new(&layout, &bytes).verify().unwrap_err().to_string();
     assert!(error.contains("bits of no column"), "{error}");
 }

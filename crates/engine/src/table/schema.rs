@@ -6,7 +6,7 @@
 //! 2. Columns have positions, from 0, in the order they were declared.
 //! 3. Names compare exactly, byte for byte.
 
-use super::record::{stored_bytes, stored_value};
+use super::definition_record::{stored_bytes, stored_value};
 use super::types::Type;
 use super::value::{Value, ValueRef};
 use super::value_form::misfit;

@@ -101,6 +101,37 @@ impl Type {
         matches!(self, Type::U8 | Type::U16 | Type::U32 | Type::U64)
     }
 
+    /// Whether each value of this type is one of the other type too, of the same kind: a longer text, a wider integer
+    /// of the same sign, a wider float, a decimal with no fewer digits before the point and behind it.
+    ///
+    /// ```
+    /// use highwater::Type;
+    /// assert!(Type::U16.widens_to(Type::U32) && Type::Text(20).widens_to(Type::Text(400)));
+    /// assert!(!Type::U16.widens_to(Type::I32) && !Type::U32.widens_to(Type::U16));
+    /// ```
+    pub const fn widens_to(self, to: Type) -> bool {
+        match (self, to) {
+            (Type::Text(from), Type::Text(to)) | (Type::Binary(from), Type::Binary(to)) => from <= to,
+            (Type::Decimal(digits, scale), Type::Decimal(to_digits, to_scale)) => {
+                scale <= to_scale && digits - scale <= to_digits - to_scale
+            }
+            (Type::F32 | Type::F64, Type::F64) | (Type::F32, Type::F32) | (Type::DateTime, Type::DateTime) => true,
+            _ => {
+                let is_same_kind = self.is_signed_integer() && to.is_signed_integer()
+                    || self.is_unsigned_integer() && to.is_unsigned_integer();
+                is_same_kind && self.max_bytes() <= to.max_bytes()
+            }
+        }
+    }
+
+    /// Whether a value of the other type has the same bytes in this one, in rows and in keys.
+    pub(crate) fn keeps_bytes_of(self, other: Type) -> bool {
+        match (self, other) {
+            (Type::Decimal(_, scale), Type::Decimal(_, other_scale)) if scale != other_scale => false,
+            _ => self.fixed_bytes() == other.fixed_bytes(),
+        }
+    }
+
     /// What is wrong with the type's parameters, if anything.
     pub fn invalid(self) -> Option<String> {
         match self {

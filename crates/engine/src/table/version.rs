@@ -7,11 +7,10 @@
 
 use super::key::KeyLayout;
 use super::row::RowRef;
-use super::row_layout::RowLayout;
+use super::row_layouts::RowLayouts;
 use super::schema::{PRIMARY, TableDefinition};
 use super::types::Type;
 use super::value::ValueRef;
-use super::value_form::unfit;
 use crate::btree::BTree;
 use crate::error::{Error, Result};
 use crate::txn::{ColumnRewrite, IndexEntry, ReadView, TableTrees};
@@ -33,7 +32,7 @@ pub(crate) struct Secondary {
 pub(crate) struct TableVersion {
     pub(crate) id: TableId,
     pub(crate) definition: Arc<TableDefinition>,
-    pub(crate) layout: Arc<RowLayout>,
+    pub(crate) layouts: Arc<RowLayouts>,
     pub(crate) key: KeyLayout,
     pub(crate) clustered: Arc<BTree>,
     pub(crate) overflow: SegmentId,
@@ -50,6 +49,7 @@ impl TableVersion {
     pub(crate) fn new(
         id: TableId,
         definition: Arc<TableDefinition>,
+        layouts: Arc<RowLayouts>,
         clustered: Arc<BTree>,
         overflow: SegmentId,
         indexes: Vec<Arc<Secondary>>,
@@ -61,19 +61,19 @@ impl TableVersion {
             prefix + key.max_bytes() > limit_bytes
         };
         let long_keys = std::iter::once(None).chain((0..indexes.len()).map(Some)).filter(too_long).collect();
-        let layout = Arc::new(RowLayout::new(&definition));
-        TableVersion { id, definition, layout, key, clustered, overflow, indexes, limit_bytes, long_keys }
+        TableVersion { id, definition, layouts, key, clustered, overflow, indexes, limit_bytes, long_keys }
     }
 
     /// The same table with another set of indexes.
     pub(crate) fn with_indexes(&self, definition: Arc<TableDefinition>, indexes: Vec<Arc<Secondary>>) -> TableVersion {
-        TableVersion::new(self.id, definition, self.clustered.clone(), self.overflow, indexes, self.limit_bytes)
+        let (layouts, clustered) = (self.layouts.clone(), self.clustered.clone());
+        TableVersion::new(self.id, definition, layouts, clustered, self.overflow, indexes, self.limit_bytes)
     }
 
     /// A row of this table.
     #[inline]
     pub(crate) fn row<'a>(&'a self, bytes: &'a [u8]) -> RowRef<'a> {
-        RowRef::new(&self.layout, bytes)
+        self.layouts.row(bytes)
     }
 
     /// Appends the clustered key of a row.
@@ -119,8 +119,7 @@ impl TableVersion {
     /// The auto-increment column's value in a row, if it is one the counter has to know (not negative).
     #[inline]
     pub(crate) fn counted(&self, row: &[u8], column: usize) -> Option<u64> {
-        let stored = self.row(row).stored(column)?;
-        match unfit(self.definition.columns[column].ty, stored) {
+        match self.row(row).get(column) {
             ValueRef::UInt(n) => Some(n),
             ValueRef::Int(n) => u64::try_from(n).ok(),
             _ => None,
@@ -170,18 +169,21 @@ impl TableTrees for TableVersion {
     fn entry_changes(&self, i: usize, old_row: &[u8], new_row: &[u8]) -> bool {
         self.indexes[i].key.differs(self.row(old_row), self.row(new_row))
     }
-    fn entry_needs(&self, i: usize, _row: &[u8], number: u16) -> bool {
+    fn entry_needs(&self, i: usize, row: &[u8], number: u16) -> bool {
         // What is on overflow pages is a whole column.
-        self.layout.column_of(number).is_some_and(|column| self.definition.indexes[i].columns.contains(&column))
+        self.layouts
+            .of(row)
+            .column_of(number)
+            .is_some_and(|column| self.definition.indexes[i].columns.contains(&column))
     }
-    fn column_of(&self, _row: &[u8], number: u16) -> Option<usize> {
-        self.layout.column_of(number)
+    fn column_of(&self, row: &[u8], number: u16) -> Option<usize> {
+        self.layouts.of(row).column_of(number)
     }
     fn column_bytes<'r>(&'r self, row: &'r [u8], number: u16) -> &'r [u8] {
-        self.layout.variable_column(row, number)
+        self.layouts.of(row).variable_column(row, number)
     }
     fn rebuild_columns(&self, row: &[u8], column: &mut ColumnRewrite<'_>, out: &mut Vec<u8>) -> Result<()> {
-        self.layout.rebuild_columns(row, column, out)
+        self.layouts.of(row).rebuild_columns(row, column, out)
     }
     fn overflow_columns(&self, row: &[u8], moved: &[u16], room: usize) -> Vec<(u16, usize)> {
         self.choose_overflow_columns(row, moved, room)

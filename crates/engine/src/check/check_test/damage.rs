@@ -100,10 +100,11 @@ fn changed_rows_are_found() {
     splice(0, &[8], &[&on_page, "unknown flag bits"]);
     splice(2, &[0xff; 6], &[&on_page, "ids are below"]);
     splice(8, &[0xff; 6], &[&on_page, "its roll pointer leads to page"]);
-    // The key column behind the row header and the NULL bitmap.
-    splice(17, &[0xee], &[&on_page, "its columns make the key"]);
+    // Behind the row header: the number of the layout, the NULL bitmap, the key column.
+    splice(16, &[9], &[&on_page, "the unknown 9 for the number of its layout"]);
     // The nullable columns' bits: a NULL with a value.
-    splice(16, &[3], &[&on_page, "does not decode"]);
+    splice(17, &[3], &[&on_page, "does not decode"]);
+    splice(18, &[0xee], &[&on_page, "its columns make the key"]);
 }
 
 #[test]

@@ -11,7 +11,6 @@ use crate::table::catalog_trees::CATALOG_TREES;
 use crate::testing::{open, small_options, small_parts};
 use highwater_storage::{FaultKind, Faults, Operation, StorageSet};
 
-#[path = "catalog_change_test.rs"]
 mod change;
 
 fn catalog(parts: &OpenParts) -> Catalog {

@@ -1,0 +1,166 @@
+//! A table's definition and the layouts of its rows as bytes, of which the catalog keeps the parts.
+//!
+//! Rules
+//! 1. Columns have ids, which stay when other columns come and go, and none of which is given again.
+//! 2. A column's default is kept as a row keeps it.
+//! 3. What is decoded is encoded as the same bytes; what is not is `Corrupt`.
+
+use super::record::{Reader, Writer, decode};
+use super::schema::{Column, IndexDefinition, MAX_DEFAULT_BYTES, TableDefinition};
+use super::types::Type;
+use super::value::Value;
+use super::value_form::{Stored, fit, unfit};
+use crate::error::Result;
+
+/// The ids of a table's columns, by position: numbers that stay when other columns come and go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ColumnIds {
+    pub(crate) ids: Vec<u16>,
+    /// The next id; none is given again.
+    pub(crate) next: u16,
+}
+
+/// A table's definition without its secondary indexes, which have records of their own.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct DefinitionRecord {
+    /// Not validated yet, since its indexes are missing.
+    pub(crate) definition: TableDefinition,
+    pub(crate) columns: ColumnIds,
+}
+
+/// A column as rows of a layout have it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LayoutColumn {
+    pub(crate) id: u16,
+    pub(crate) ty: Type,
+    pub(crate) nullable: bool,
+}
+
+impl ColumnIds {
+    /// Those of a new table.
+    pub(crate) fn first(columns: usize) -> ColumnIds {
+        ColumnIds { ids: (0..columns as u16).collect(), next: columns as u16 }
+    }
+
+    fn are_distinct(&self) -> bool {
+        let mut ids = self.ids.clone();
+        ids.sort_unstable();
+        ids.is_sorted_by(|a, b| a < b)
+    }
+
+    /// An index with the ids of its columns.
+    pub(crate) fn with_ids(&self, index: &IndexDefinition) -> IndexDefinition {
+        let ids = index.columns.iter().map(|&position| usize::from(self.ids[position]));
+        IndexDefinition { columns: ids.collect(), ..index.clone() }
+    }
+
+    /// An index with the positions of its columns, if all of them are there.
+    pub(crate) fn with_positions(&self, index: &IndexDefinition) -> Option<IndexDefinition> {
+        let position = |id: &usize| self.ids.iter().position(|own| usize::from(*own) == *id);
+        let columns = index.columns.iter().map(position).collect::<Option<_>>()?;
+        Some(IndexDefinition { columns, ..index.clone() })
+    }
+}
+
+/// A definition with the ids of its columns.
+pub(crate) fn encode_definition(definition: &TableDefinition, columns: &ColumnIds) -> Vec<u8> {
+    let mut out = Writer::new();
+    out.text(&definition.name);
+    out.u16(columns.next);
+    out.u16(definition.columns.len() as u16);
+    for (column, id) in definition.columns.iter().zip(&columns.ids) {
+        out.text(&column.name);
+        put_layout_column(&LayoutColumn { id: *id, ty: column.ty, nullable: column.nullable }, &mut out);
+        put_default(column, &mut out);
+    }
+    out.positions(&definition.primary_key);
+    out.u16(definition.auto_increment.map_or(u16::MAX, |column| column as u16));
+    out.u32(definition.attachment.len() as u32);
+    out.0.extend_from_slice(&definition.attachment);
+    out.0
+}
+
+/// Reads what [`encode_definition`] wrote.
+pub(crate) fn decode_definition(bytes: &[u8]) -> Result<DefinitionRecord> {
+    decode("definition", bytes, |r| {
+        let (name, next) = (r.text()?, r.u16()?);
+        let described = (0..r.u16()?).map(|_| read_column(r, next)).collect::<Option<Vec<(Column, u16)>>>()?;
+        let (columns, ids): (Vec<_>, Vec<_>) = described.into_iter().unzip();
+        let primary_key = r.positions()?;
+        let auto_increment = Some(usize::from(r.u16()?)).filter(|&column| column != usize::from(u16::MAX));
+        let attachment_bytes = r.u32()? as usize;
+        let attachment = r.bytes(attachment_bytes)?.to_vec();
+        let definition =
+            TableDefinition { name, columns, primary_key, auto_increment, indexes: Vec::new(), attachment };
+        let columns = ColumnIds { ids, next };
+        columns.are_distinct().then_some(DefinitionRecord { definition, columns })
+    })
+}
+
+/// A layout of rows: its columns in the order of the row.
+pub(crate) fn encode_layout(columns: &[LayoutColumn]) -> Vec<u8> {
+    let mut out = Writer::new();
+    out.u16(columns.len() as u16);
+    columns.iter().for_each(|column| put_layout_column(column, &mut out));
+    out.0
+}
+
+/// Reads what [`encode_layout`] wrote.
+pub(crate) fn decode_layout(bytes: &[u8]) -> Result<Vec<LayoutColumn>> {
+    decode("layout", bytes, |r| (0..r.u16()?).map(|_| read_layout_column(r)).collect())
+}
+
+fn put_layout_column(column: &LayoutColumn, out: &mut Writer) {
+    let (code, parameter) = column.ty.code();
+    out.u16(column.id);
+    out.u8(code);
+    out.u32(parameter);
+    out.u8(u8::from(column.nullable));
+}
+
+/// What the column keeps for its default: length u16 and bytes; the greatest length: it has none.
+fn put_default(column: &Column, out: &mut Writer) {
+    let stored = column.default.as_ref().and_then(|value| stored_bytes(column.ty, value));
+    out.u16(stored.as_ref().map_or(NO_DEFAULT, |bytes| bytes.len() as u16));
+    out.0.extend(stored.unwrap_or_default());
+}
+
+/// In the place of a default's length.
+const NO_DEFAULT: u16 = u16::MAX;
+const _: () = assert!(MAX_DEFAULT_BYTES < NO_DEFAULT as usize);
+
+/// What a column of this type keeps for a value, if it fits and is not NULL.
+pub(crate) fn stored_bytes(ty: Type, value: &Value) -> Option<Vec<u8>> {
+    match fit(ty, value.as_ref())? {
+        Stored::Null => None,
+        Stored::Word(word) => Some(word.to_le_bytes()[..ty.fixed_bytes()?].to_vec()),
+        Stored::Wide(wide) => Some(wide.to_le_bytes().to_vec()),
+        Stored::Bytes(bytes) => Some(bytes.to_vec()),
+    }
+}
+
+/// The value for which a column of this type keeps these bytes, if there is one.
+pub(crate) fn stored_value(ty: Type, bytes: &[u8]) -> Option<Value> {
+    let value = unfit(ty, bytes).to_value();
+    (stored_bytes(ty, &value)? == bytes).then_some(value)
+}
+
+fn read_layout_column(r: &mut Reader<'_>) -> Option<LayoutColumn> {
+    let (id, code, parameter, nullable) = (r.u16()?, r.u8()?, r.u32()?, r.bool()?);
+    Some(LayoutColumn { id, ty: Type::from_code(code, parameter)?, nullable })
+}
+
+/// A column and its id, which is below `next`.
+fn read_column(r: &mut Reader<'_>, next: u16) -> Option<(Column, u16)> {
+    let name = r.text()?;
+    let LayoutColumn { id, ty, nullable } = read_layout_column(r)?;
+    let default = match r.u16()? {
+        NO_DEFAULT => None,
+        len => Some(stored_value(ty, r.bytes(usize::from(len))?)?),
+    };
+    (id < next).then_some((Column { name, ty, nullable, default }, id))
+}
+
+#[cfg(test)]
+#[path = "definition_record_test.rs"]
+mod tests;

@@ -1,0 +1,158 @@
+//! The layouts that rows of a table have.
+//!
+//! Rules
+//! 1. Rows are written in the present layout. Those that were written before a change of the table's columns keep their
+//!    layout until they are updated: then the whole row is written in the present one.
+//! 2. A row's first byte selects its layout. A number that the table has not is damage: reading such a row for a user is
+//!    an error; for an index entry, which has no way to fail, its columns read as zero, empty or NULL.
+//! 3. Each layout of a table can be resolved for its present columns: no type became narrower, no column lost its NULL,
+//!    and a column that was added to rows has a default or may be NULL ([`check_resolvable`]).
+
+use super::catalog_entry::{FIRST_LAYOUT, TableEntry};
+use super::changes::Changes;
+use super::definition_record::{ColumnIds, LayoutColumn};
+use super::row::{Row, RowRef};
+use super::row_layout::{RowLayout, present_columns};
+use super::schema::{Column, TableDefinition};
+use crate::error::Result;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The layouts of a table's rows.
+#[derive(Debug)]
+pub struct RowLayouts {
+    present: Arc<RowLayout>,
+    /// By number, from [`FIRST_LAYOUT`].
+    older: Vec<Arc<RowLayout>>,
+    /// For rows with another number.
+    unknown: Arc<RowLayout>,
+}
+
+impl RowLayouts {
+    pub(crate) fn of_table(table: &TableEntry) -> RowLayouts {
+        let resolved = |number: u8, kept: &[LayoutColumn]| {
+            Arc::new(RowLayout::resolved(number, kept, &table.definition, &table.columns))
+        };
+        let older = (FIRST_LAYOUT..).zip(&table.older_layouts).map(|(number, kept)| resolved(number, kept)).collect();
+        let present = resolved(table.record.layout, &present_columns(&table.definition, &table.columns));
+        RowLayouts { present, older, unknown: resolved(0, &[]) }
+    }
+
+    /// The layout in which rows are written.
+    #[inline]
+    pub(crate) fn present(&self) -> &RowLayout {
+        &self.present
+    }
+
+    /// The layout of a row.
+    #[inline]
+    pub(crate) fn of(&self, row: &[u8]) -> &Arc<RowLayout> {
+        if row.first() == Some(&self.present.number) { &self.present } else { self.older_of(row) }
+    }
+
+    #[cold]
+    fn older_of(&self, row: &[u8]) -> &Arc<RowLayout> {
+        let at = row.first().and_then(|number| number.checked_sub(FIRST_LAYOUT));
+        at.and_then(|at| self.older.get(usize::from(at))).unwrap_or(&self.unknown)
+    }
+
+    /// A row, read in place.
+    #[inline]
+    pub(crate) fn row<'a>(&'a self, bytes: &'a [u8]) -> RowRef<'a> {
+        RowRef::new(self.of(bytes), bytes)
+    }
+
+    /// A row that a user reads, in place.
+    ///
+    /// # Errors
+    /// `Corrupt` if the table has no such layout.
+    #[inline]
+    pub(crate) fn read<'a>(&'a self, bytes: &'a [u8]) -> Result<RowRef<'a>> {
+        self.known(bytes).map(|layout| RowRef::new(layout, bytes))
+    }
+
+    /// A row that a user reads, copied.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    #[inline]
+    pub(crate) fn to_row(&self, bytes: &[u8]) -> Result<Row> {
+        self.known(bytes).map(|layout| RowRef::new(layout, bytes).to_row(layout))
+    }
+
+    /// As [`to_row`](Self::to_row), with these columns only, in this order.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read); `BadValue` for a column that there is not.
+    pub(crate) fn to_row_of(&self, bytes: &[u8], columns: &[usize]) -> Result<Row> {
+        let layout = self.known(bytes)?.projected(columns)?;
+        Ok(RowRef::new(&layout, bytes).to_row(&layout))
+    }
+
+    /// The same rows with these columns only, in this order.
+    ///
+    /// # Errors
+    /// `BadValue` for a column that there is not.
+    pub(crate) fn projected(&self, columns: &[usize]) -> Result<Arc<RowLayouts>> {
+        let older = self.older.iter().map(|layout| layout.projected(columns)).collect::<Result<_>>()?;
+        let (present, unknown) = (self.present.projected(columns)?, self.unknown.projected(columns)?);
+        Ok(Arc::new(RowLayouts { present, older, unknown }))
+    }
+
+    /// Whether these columns are there.
+    ///
+    /// # Errors
+    /// `BadValue` for one that there is not.
+    pub(crate) fn check_columns(&self, columns: &[usize]) -> Result<()> {
+        match columns.iter().find(|column| **column >= self.present.columns()) {
+            Some(&column) => Err(self.present.bad_value(column, "there is no such column")),
+            None => Ok(()),
+        }
+    }
+
+    #[inline]
+    fn known(&self, row: &[u8]) -> Result<&Arc<RowLayout>> {
+        let layout = self.of(row);
+        if layout.number != 0 { Ok(layout) } else { Err(layout.unknown_number(row)) }
+    }
+
+    /// Replaces `out` with `old` changed by `changes`, in the present layout.
+    ///
+    /// # Errors
+    /// `RowTooLarge`; `Corrupt` if `old` is no row of this table.
+    #[inline]
+    pub(crate) fn rebuild(&self, old: &[u8], changes: &Changes<'_>, out: &mut Vec<u8>) -> Result<()> {
+        if old.first() == Some(&self.present.number) {
+            return self.present.rebuild(old, changes, out);
+        }
+        self.rebuild_older(old, changes, out)
+    }
+
+    #[cold]
+    fn rebuild_older(&self, old: &[u8], changes: &Changes<'_>, out: &mut Vec<u8>) -> Result<()> {
+        let (row, mut converted) = (self.read(old)?, Vec::new());
+        self.present.convert(row, &mut converted)?;
+        self.present.rebuild(&converted, changes, out)
+    }
+}
+
+/// Whether rows of an older layout can be read as rows of the table (rule 3); else what is in the way.
+pub(crate) fn check_resolvable(
+    kept: &[LayoutColumn],
+    definition: &TableDefinition,
+    columns: &ColumnIds,
+) -> std::result::Result<(), String> {
+    let kept: HashMap<u16, &LayoutColumn> = kept.iter().map(|column| (column.id, column)).collect();
+    let check = |(column, id): (&Column, &u16)| {
+        let is_readable = match kept.get(id) {
+            Some(kept) => kept.ty.widens_to(column.ty) && (column.nullable || !kept.nullable),
+            None => column.nullable || column.default.is_some(),
+        };
+        if is_readable { Ok(()) } else { Err(format!("older rows cannot be read in column {}", column.name)) }
+    };
+    definition.columns.iter().zip(&columns.ids).try_for_each(check)
+}
+
+#[cfg(test)]
+#[path = "row_layouts_test.rs"]
+mod tests;
