@@ -155,8 +155,8 @@ impl<'a> RowRef<'a> {
         }
     }
 
-    /// Whether the bytes are a row of this table: a layout that the table has, right length, no bits of the NULL bitmap without a column, ends in
-    /// order, text that is UTF-8, NULLs without bytes.
+    /// Whether the bytes are a row of this table: a layout that the table has, right length, no bits of the NULL bitmap
+    /// without a column, ends in order, text that is UTF-8, NULLs without bytes.
     ///
     /// # Errors
     /// `Corrupt` says what is wrong.

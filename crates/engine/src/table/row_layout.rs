@@ -1,8 +1,8 @@
 //! Rows as bytes: where each column is, how a row is built and rebuilt.
 //!
-//! Layout: layout number u8 | NULL bitmap (a bit for each nullable column, 1 = NULL) | fixed-size columns in the layout's
-//! order | ends of the variable-length columns, u16 or u32 each, counted from the start of the variable part | the
-//! variable part.
+//! Layout: layout number u8 | NULL bitmap (a bit for each nullable column, 1 = NULL) | fixed-size columns in the
+//! layout's order | ends of the variable-length columns, u16 or u32 each, counted from the start of the variable part |
+//! the variable part.
 //!
 //! Rules
 //! 1. The width of the ends follows from the layout's columns alone: u16 iff the longest possible variable part is at
