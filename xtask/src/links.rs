@@ -1,7 +1,7 @@
 //! Links and paths in the documents lead somewhere.
 //!
 //! Rules
-//! 1. A relative link of a document names a file or folder that exists.
+//! 1. A relative link of a document names a file or folder that exists, and behind `#` a heading of the document there.
 //! 2. A path between backticks that begins with one of [`ROOTS`] exists; so does a `layer/file.rs` of ARCHITECTURE.md
 //!    below the engine's source. A name with a space, `*` or an upper-case placeholder is an example and is not looked
 //!    for.
@@ -54,16 +54,35 @@ fn collect(folder: &Path, documents: &mut Vec<PathBuf>) -> io::Result<()> {
 }
 
 fn check_document(root: &Path, path: &str, text: &str) -> Vec<String> {
-    let folder = root.join(path).parent().unwrap_or(root).to_path_buf();
+    let document = root.join(path);
     let mut findings = Vec::new();
     for (n, line) in outside_code_blocks(text) {
-        let links = between(line, "](", ")").filter(|link| !link.contains("://") && !link.starts_with('#'));
-        let missing_links = links.filter(|link| !folder.join(link.split('#').next().unwrap_or(link)).exists());
+        let links = between(line, "](", ")").filter(|link| !link.contains("://"));
+        let missing_links = links.filter(|link| !leads_somewhere(&document, link));
         findings.extend(missing_links.map(|link| format!("{path}:{n}: the link {link} leads nowhere")));
         let named = between(line, "`", "`").filter(|name| !exists(root, path, name));
         findings.extend(named.map(|name| format!("{path}:{n}: there is no {name}")));
     }
     findings
+}
+
+/// Rule 1.
+fn leads_somewhere(document: &Path, link: &str) -> bool {
+    let (file, heading) = link.split_once('#').map_or((link, None), |(file, heading)| (file, Some(heading)));
+    let folder = document.parent().unwrap_or(document);
+    let target = if file.is_empty() { document.to_path_buf() } else { folder.join(file) };
+    match heading.filter(|_| target.extension().is_some_and(|kind| kind == "md")) {
+        None => target.exists(),
+        Some(heading) => std::fs::read_to_string(&target).is_ok_and(|text| {
+            outside_code_blocks(&text).any(|(_, line)| line.starts_with('#') && heading_name(line) == heading)
+        }),
+    }
+}
+
+/// The name under which links find a heading.
+fn heading_name(line: &str) -> String {
+    let text = line.trim_start_matches('#').trim().to_lowercase().replace(' ', "-");
+    text.chars().filter(|c| c.is_alphanumeric() || matches!(c, '-' | '_')).collect()
 }
 
 /// Whether `name`, if it is a path, is one of a file or folder.
@@ -109,13 +128,19 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(root.path().join("crates/engine/src/pool")).unwrap();
         std::fs::write(root.path().join("crates/engine/src/pool/lru.rs"), "").unwrap();
-        let good =
-            "[pool](crates/engine/src/pool), `pool/lru.rs`, `crates/engine/src`, [us](https://example.org/x) `DIR/a`\n";
+        let good = "# Pool: `lru`\n[pool](crates/engine/src/pool), `pool/lru.rs`, `crates/engine/src`, [us](https://example.org/x) \
+             `DIR/a` [a](#pool-lru) [b](ARCHITECTURE.md#pool-lru)\n";
         std::fs::write(root.path().join("ARCHITECTURE.md"), good).unwrap();
         assert_eq!(check(root.path()).unwrap(), Vec::<String>::new());
-        for bad in
-            ["[pool](crates/pool)", "`pool/gone.rs`", "`crates/gone`", "`crates/gone/`", "[a](crates) [b](gone.md#x)"]
-        {
+        for bad in [
+            "[pool](crates/pool)",
+            "`pool/gone.rs`",
+            "`crates/gone`",
+            "`crates/gone/`",
+            "[a](crates) [b](gone.md#x)",
+            "[a](#lru)",
+            "[a](ARCHITECTURE.md#lru)",
+        ] {
             std::fs::write(root.path().join("ARCHITECTURE.md"), format!("```\n`crates/x`\n```\n{bad}\n")).unwrap();
             assert_eq!(check(root.path()).unwrap().len(), 1, "{bad}");
         }
