@@ -128,8 +128,8 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(root.path().join("crates/engine/src/pool")).unwrap();
         std::fs::write(root.path().join("crates/engine/src/pool/lru.rs"), "").unwrap();
-        let good = "# Pool: `lru`\n[pool](crates/engine/src/pool), `pool/lru.rs`, `crates/engine/src`, [us](https://example.org/x) \
-             `DIR/a` [a](#pool-lru) [b](ARCHITECTURE.md#pool-lru)\n";
+        let good = "# Pool: `lru`\n[pool](crates/engine/src/pool), `pool/lru.rs`, `crates/engine/src`, `DIR/a`\n\
+                    [us](https://example.org/x) [a](#pool-lru) [b](ARCHITECTURE.md#pool-lru)\n";
         std::fs::write(root.path().join("ARCHITECTURE.md"), good).unwrap();
         assert_eq!(check(root.path()).unwrap(), Vec::<String>::new());
         for bad in [
