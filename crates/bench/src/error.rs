@@ -46,10 +46,10 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the transaction may simply be tried again: deadlock, lock wait timeout or write conflict.
+    /// Whether the transaction may simply be tried again: deadlock, a lock wait that timed out or was refused, write
+    /// conflict.
     pub fn is_retryable(&self) -> bool {
-        use highwater::Error as Engine;
-        matches!(self, Error::Engine(Engine::Deadlock | Engine::LockWaitTimeout | Engine::WriteConflict))
+        matches!(self, Error::Engine(error) if error.is_retryable())
     }
 
     /// A failed file operation.

@@ -99,9 +99,22 @@ pub enum Error {
          was rolled back, try again"
     )]
     LockWaitTimeout,
+    /// Another transaction has locked a row, a range of keys or a table that a statement needs which does not wait
+    /// ([`LockWait::NoWait`](crate::LockWait)). The statement was rolled back; the transaction can go on.
+    #[error("{} is locked by another transaction, and the statement does not wait", lock_name(table, index.as_deref()))]
+    LockNotAvailable {
+        /// Table name.
+        table: String,
+        /// Name of the index whose row or range is locked ("PRIMARY" for the clustered one); `None`: the table.
+        index: Option<String>,
+    },
     /// Chosen as deadlock victim. The whole transaction was rolled back.
     #[error("deadlock; the transaction was rolled back, try again")]
     Deadlock,
+    /// Another thread interrupted the call ([`InterruptHandle`](crate::InterruptHandle)). The statement was rolled
+    /// back; the transaction can go on.
+    #[error("the call was interrupted; the statement was rolled back")]
+    Interrupted,
     /// The row changed after this transaction's snapshot (only with first-committer-wins).
     #[error("the row was changed by a transaction that committed after this snapshot")]
     WriteConflict,
@@ -166,6 +179,13 @@ pub enum Error {
     },
 }
 
+fn lock_name(table: &str, index: Option<&str>) -> String {
+    match index {
+        Some(index) => format!("a row or range of index {index} of table {table}"),
+        None => format!("table {table}"),
+    }
+}
+
 impl Error {
     /// [`Error::CorruptPage`], in one line.
     pub fn corrupt_page(page: PageNo, reason: impl Into<String>) -> Error {
@@ -174,14 +194,19 @@ impl Error {
 
     /// Whether the same transaction may succeed when it is run again: it met other transactions. Roll it back first
     /// (after [`Error::Deadlock`] that has happened already). [`Database::transact`](crate::Database::transact) does
-    /// all of it, but for [`Error::LockWaitTimeout`], which it returns.
+    /// all of it, but for [`Error::LockWaitTimeout`] and [`Error::LockNotAvailable`], which it returns.
     ///
     /// ```
     /// use highwater::Error;
     /// assert!(Error::Deadlock.is_retryable() && !Error::Closed.is_retryable());
     /// ```
     pub fn is_retryable(&self) -> bool {
-        matches!(self, Error::LockWaitTimeout | Error::Deadlock | Error::WriteConflict)
+        matches!(self, Error::Deadlock | Error::WriteConflict) || self.is_lock_refused()
+    }
+
+    /// Whether a lock of another transaction was in the way for too long, or at all.
+    pub(crate) fn is_lock_refused(&self) -> bool {
+        matches!(self, Error::LockWaitTimeout | Error::LockNotAvailable { .. })
     }
 
     /// Whether bytes on the device are not what was written there, or cannot be read.

@@ -85,7 +85,7 @@ pub use backup::{
 };
 pub use check::{CheckCounts, CheckReport, Finding};
 pub use config::Options;
-pub use db::{Database, Inserted, KeyIter, ReadTxn, RepairReport, Rows, Scan, ScanIter, WriteTxn};
+pub use db::{Database, Inserted, InterruptHandle, KeyIter, ReadTxn, RepairReport, Rows, Scan, ScanIter, WriteTxn};
 pub use error::{Error, Result};
 pub use salvage::{SalvageReport, SalvagedTable, salvage};
 pub use stats::{LatencySnapshot, StatsSnapshot};
@@ -93,7 +93,7 @@ pub use table::{
     Changes, Column, DateTime, Decimal, IndexDefinition, Row, RowRef, Schema, Table, TableDefinition, Type, Value,
     ValueRef,
 };
-pub use txn::{Isolation, PurgeState, PurgeWatch, Savepoint, TxnOptions};
+pub use txn::{Isolation, LockMode, LockWait, PurgeState, PurgeWatch, Savepoint, TxnOptions};
 pub use types::PageNo;
 
 /// The README's example compiles.

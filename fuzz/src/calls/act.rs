@@ -275,7 +275,7 @@ impl Statement<'_> {
 
     fn scan(&mut self, input: &mut Input<'_>) {
         let (range, how) = (Range::choose(input, self.shape), input.byte());
-        let (lock, in_place) = (how % 4, how & 0x80 != 0);
+        let (lock, in_place, wait) = (how % 4, how & 0x80 != 0, how >> 2 & 3);
         let (bounds, is_locking) = (range.bounds(), lock >= 2);
         if range.may_read_nothing() && self.actor.view.is_none() {
             self.get(input);
@@ -287,6 +287,13 @@ impl Statement<'_> {
             3 => scan.for_share(),
             _ => scan,
         };
+        let scan = match wait {
+            _ if !is_locking => scan,
+            1 => scan.nowait(),
+            2 => scan.skip_locked(),
+            3 => scan.one_by_one(),
+            _ => scan,
+        };
         let found = match read::all(scan, in_place) {
             Ok(found) => found,
             Err(error) => return self.refused_read(&error, is_locking),
@@ -296,7 +303,19 @@ impl Statement<'_> {
         if !is_locking && level == Isolation::ReadUncommitted && range.index != "PRIMARY" {
             return;
         }
+        if is_locking && wait == 2 {
+            return self.skipped(&found, &range);
+        }
         let rows = if is_locking { self.newest() } else { self.visible() };
         read::same(&found, &range.of(&rows, self.shape), &format!("{:?}, lock {lock}", self.actor.options));
+    }
+
+    /// A scan that skips locked rows finds some of the newest ones, and none that another transaction has changed.
+    fn skipped(&self, found: &[Vec<Value>], range: &Range) {
+        let all = range.without_limit().of(&self.newest(), self.shape);
+        let mut rest = all.iter();
+        let is_part = found.iter().all(|row| rest.any(|other| are_equal(other, row)));
+        assert!(is_part, "{found:?} is no part of {all:?}");
+        found.iter().for_each(|row| self.passes(&self.shape.key(row)));
     }
 }

@@ -208,5 +208,5 @@ fn begin(db: &Database, input: &mut Input<'_>) -> Actor {
 
 /// Whether an error is one that another transaction may cause.
 fn is_conflict(error: &Error) -> bool {
-    matches!(error, Error::LockWaitTimeout | Error::WriteConflict)
+    error.is_retryable() && !matches!(error, Error::Deadlock)
 }

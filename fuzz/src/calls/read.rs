@@ -52,6 +52,7 @@ pub fn sorted(rows: &Rows, shape: &Shape, index: &Index<'_>) -> Vec<Vec<Value>> 
 }
 
 /// Which rows a scan wants.
+#[derive(Clone)]
 pub struct Range {
     pub index: &'static str,
     from: Option<Edge>,
@@ -62,6 +63,7 @@ pub struct Range {
 }
 
 /// Values of an index's first columns, and whether rows that begin with them are left out.
+#[derive(Clone)]
 struct Edge {
     values: Vec<Value>,
     is_exclusive: bool,
@@ -130,6 +132,11 @@ impl Range {
         scan = if self.starts_with.is_some() { scan.starts_with(&bounds.starts_with) } else { scan };
         scan = if self.reverse { scan.rev() } else { scan };
         if self.limit < usize::MAX { scan.limit(self.limit) } else { scan }
+    }
+
+    /// The same, without an end.
+    pub fn without_limit(&self) -> Range {
+        Range { limit: usize::MAX, ..self.clone() }
     }
 
     /// The right rows.

@@ -12,11 +12,13 @@ use super::content::{Content, ONE_C, PRIMARY, Rows, content, id_key};
 use super::oracle::{Change, Changes, Model, Oracle};
 use super::played::{Played, call};
 use super::reads::{Query, Reader};
-use super::scan::IDS;
+use super::scan::{IDS, Wait};
 use super::writes::{Changed, Judge, Statement, random_content};
 use crate::error::{Error, Result};
 use highwater::config::FlushLog;
-use highwater::{Database, Error as Engine, Isolation, ReadTxn, Savepoint, Table, TxnOptions, WriteTxn};
+use highwater::{
+    Database, Error as Engine, InterruptHandle, Isolation, ReadTxn, Savepoint, Table, TxnOptions, WriteTxn,
+};
 
 /// Long rows that are written at once.
 const FILLED: u64 = 24;
@@ -46,7 +48,7 @@ struct Target<'a> {
 
 /// An error that a transaction may meet and go on: the statement was undone.
 pub fn is_refusal(error: &Engine) -> bool {
-    matches!(error, Engine::LockWaitTimeout | Engine::WriteConflict | Engine::DuplicateKey { .. })
+    error.is_retryable() && !matches!(error, Engine::Deadlock) || matches!(error, Engine::DuplicateKey { .. })
 }
 
 /// Options of a transaction.
@@ -67,7 +69,9 @@ impl Actor {
             return Ok(Actor { txn: call!(world.played, Database::begin(world.db))?, session });
         }
         let options = random_options(rng);
-        let txn = call!(world.played, Database::begin_with(world.db, options.clone()))?;
+        let handle = call!(world.played, Database::interrupt_handle(world.db));
+        let db = call!(world.played, Database::with_interrupt(world.db, &handle));
+        let txn = call!(world.played, Database::begin_with(&db, options.clone()))?;
         Ok(Actor { txn, session: Session::new(options) })
     }
 
@@ -162,6 +166,7 @@ impl Session {
                 self.write(txn, target, world, (&rows, &statement))?;
             }
             6..=8 => self.read(txn, target, world, rng)?,
+            9 if rng.u32(..6) == 0 => self.interrupt(txn, target, world)?,
             _ => self.use_savepoint(txn, world.played, rng)?,
         }
         if saw.is_none() && self.sees.is_some() {
@@ -268,11 +273,15 @@ impl Session {
         let query = Query::random(model, &model.at(commits), true, rng);
         // It opens no view.
         let saw = self.sees;
-        let rows = self.seen(target, world.others, query.locks());
+        let mut rows = self.seen(target, world.others, query.locks());
+        if query.skips() {
+            rows.retain(|id, _| !world.others.contains_key(&(table.name().to_string(), *id)));
+        }
+        let may_miss = query.skips() && !world.is_alone;
         if matches!(query, Query::Prefetch(_)) {
             self.sees = saw;
         }
-        match query.compare(&mut Reader::Txn(txn), table, &rows, world.played) {
+        match query.compare(&mut Reader::Txn(txn), table, (&rows, may_miss), world.played) {
             // The index is younger than the transaction, or a row or a range is locked.
             Err(Error::Engine(Engine::Usage(_))) => Ok(()),
             Err(Error::Engine(error)) if is_refusal(&error) => Ok(()),
@@ -284,7 +293,28 @@ impl Session {
         }
     }
 
+    /// A scan that was interrupted before it began.
+    fn interrupt(&mut self, txn: &mut WriteTxn, target: Target<'_>, world: &World<'_>) -> Result<()> {
+        let played = world.played;
+        let handle = call!(played, WriteTxn::interrupt_handle(txn));
+        call!(played, InterruptHandle::interrupt(&handle));
+        // It opens the view that it does not use.
+        self.seen(target, world.others, false);
+        let counted = txn.scan(target.table).count();
+        let is_pending = call!(played, InterruptHandle::is_pending(&handle));
+        call!(played, InterruptHandle::clear(&handle));
+        match counted {
+            Err(Engine::Interrupted) if !is_pending => Ok(()),
+            Err(error) if is_refusal(&error) => Ok(()),
+            counted => Err(Error::Data(format!("interrupted: {counted:?}, still pending: {is_pending}"))),
+        }
+    }
+
     fn use_savepoint(&mut self, txn: &mut WriteTxn, played: &Played, rng: &mut Choices) -> Result<()> {
+        if rng.u32(..8) == 0 {
+            call!(played, WriteTxn::set_lock_wait(txn, Wait::random(rng).policy()));
+            return Ok(());
+        }
         if self.savepoints.is_empty() || rng.bool() {
             self.savepoints.push((call!(played, WriteTxn::savepoint(txn)), self.own.clone()));
             return Ok(());
@@ -331,8 +361,15 @@ impl Snapshot {
     pub fn look(&mut self, oracle: &Oracle, world: &World<'_>, rng: &mut Choices) -> Result<()> {
         let Some((name, model)) = rng.choice(oracle.tables.iter()) else { return Ok(()) };
         let (table, rows) = (world.db.table(name)?, model.at(self.sees));
+        if rng.u32(..16) == 0 {
+            let handle = call!(world.played, ReadTxn::interrupt_handle(&mut self.read));
+            handle.interrupt();
+            let counted = self.read.scan(&table).count();
+            let is_right = matches!(counted, Err(Engine::Interrupted));
+            return if is_right { Ok(()) } else { Err(Error::Data(format!("interrupted: {counted:?}"))) };
+        }
         let query = Query::random(model, &rows, false, rng);
-        match query.compare(&mut Reader::Snapshot(&mut self.read), &table, &rows, world.played) {
+        match query.compare(&mut Reader::Snapshot(&mut self.read), &table, (&rows, false), world.played) {
             // The table or the index is younger.
             Err(Error::Engine(Engine::Usage(_))) => Ok(()),
             Err(Error::Data(text)) => Err(Error::Data(format!("a snapshot of table {name}: {text}"))),
@@ -350,7 +387,8 @@ impl Snapshot {
             let (table, rows) = (world.db.table(name)?, model.at(self.sees));
             for row in self.read.scan(&table).index(PRIMARY).iter()?.take(5) {
                 let (id, _) = content(&row?)?;
-                Query::Get(id).compare(&mut Reader::Snapshot(&mut beside.read), &table, &rows, world.played)?;
+                let reader = &mut Reader::Snapshot(&mut beside.read);
+                Query::Get(id).compare(reader, &table, (&rows, false), world.played)?;
             }
         }
         Ok(())

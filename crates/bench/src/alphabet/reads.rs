@@ -6,9 +6,9 @@ use super::content::{
 };
 use super::oracle::Model;
 use super::played::{Played, call};
-use super::scan::{IDS, Lock, Look};
+use super::scan::{IDS, Lock, Look, Wait};
 use crate::error::{Error, Result};
-use highwater::{ReadTxn, Row, Table, Value, WriteTxn};
+use highwater::{LockMode, LockWait, ReadTxn, Row, Table, Value, WriteTxn};
 
 /// Keys of one call.
 const MAX_KEYS: usize = 12;
@@ -37,6 +37,7 @@ pub enum Query {
     GetColumns(u64, &'static [usize]),
     GetForUpdate(u64),
     GetForShare(u64),
+    GetLocked(u64, LockMode, LockWait),
     GetMany(Vec<u64>),
     Prefetch(Vec<u64>),
     /// By the key that a row has in an index, and by one that none may have.
@@ -63,6 +64,11 @@ impl Query {
         match rng.u32(..20) {
             0..=2 => Query::Get(random_id(model, rng)),
             3 => Query::GetWith(random_id(model, rng)),
+            4 if may_lock && rng.bool() => {
+                let mode = if rng.bool() { LockMode::Exclusive } else { LockMode::Shared };
+                let wait = if rng.bool() { LockWait::SkipLocked } else { Wait::random(rng).policy() };
+                Query::GetLocked(random_id(model, rng), mode, wait)
+            }
             4 if may_lock => Query::GetForUpdate(random_id(model, rng)),
             5 if may_lock => Query::GetForShare(random_id(model, rng)),
             6 => Query::GetColumns(random_id(model, rng), PROJECTIONS[rng.usize(..PROJECTIONS.len())]),
@@ -83,17 +89,32 @@ impl Query {
     /// Whether it locks what it reads.
     pub fn locks(&self) -> bool {
         match self {
-            Query::GetForUpdate(_) | Query::GetForShare(_) => true,
+            Query::GetForUpdate(_) | Query::GetForShare(_) | Query::GetLocked(..) => true,
             Query::Scan(look) => look.lock != Lock::Plain,
             _ => false,
         }
     }
 
-    /// Reads, and compares with the rows that must be seen.
+    /// Whether it passes rows that others have locked.
+    pub fn skips(&self) -> bool {
+        match self {
+            Query::GetLocked(_, _, wait) => *wait == LockWait::SkipLocked,
+            Query::Scan(look) => look.skips(),
+            _ => false,
+        }
+    }
+
+    /// Reads, and compares with the rows that must be seen, all of them if none may be missing.
     ///
     /// # Errors
     /// [`Error::Data`] for a wrong answer; the engine's.
-    pub fn compare(&self, reader: &mut Reader<'_>, table: &Table, rows: &Rows, played: &Played) -> Result<()> {
+    pub fn compare(
+        &self,
+        reader: &mut Reader<'_>,
+        table: &Table,
+        (rows, may_miss): (&Rows, bool),
+        played: &Played,
+    ) -> Result<()> {
         let right = |id: &u64| rows.get(id).map(|content| (*id, *content));
         let row = |row: Option<Row>| row.as_ref().map(content).transpose();
         let expect = |found: Option<(u64, Content)>, right: Option<(u64, Content)>| match found == right {
@@ -119,6 +140,11 @@ impl Query {
                 let Reader::Txn(txn) = reader else { return Ok(()) };
                 expect(row(call!(played, WriteTxn::get_for_share(txn, table, &id_key(*id)))?)?, right(id))
             }
+            Query::GetLocked(id, mode, wait) => {
+                let Reader::Txn(txn) = reader else { return Ok(()) };
+                let found = row(call!(played, WriteTxn::get_locked(txn, table, &id_key(*id), *mode, *wait))?)?;
+                if found.is_none() && may_miss { Ok(()) } else { expect(found, right(id)) }
+            }
             Query::GetMany(ids) => {
                 let keys: Vec<_> = ids.iter().map(|id| id_key(*id)).collect();
                 let found = call_either!(played, reader, get_many(table, &keys))?;
@@ -141,7 +167,7 @@ impl Query {
             }
             Query::Scan(look) => {
                 let scan = call_either!(played, reader, scan(table));
-                look.compare(scan, rows, played)
+                look.compare(scan, (rows, may_miss), played)
             }
         }
     }

@@ -9,8 +9,9 @@ use super::found::difference;
 use super::oracle::Model;
 use super::played::{Played, call};
 use crate::error::{Error, Result};
-use highwater::{Row, RowRef, Scan, ScanIter, Value, ValueRef};
+use highwater::{LockWait, Row, RowRef, Scan, ScanIter, Value, ValueRef};
 use std::ops::ControlFlow;
+use std::time::Duration;
 
 /// Values of the first text.
 pub const FIRST_TEXT_VALUES: u32 = 20;
@@ -42,6 +43,31 @@ pub enum Lock {
     Plain,
     Share,
     Update,
+}
+
+/// What a locking read does about locks of others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    Default,
+    Short,
+    Not,
+    Skip,
+}
+
+impl Wait {
+    /// Any but skipping.
+    pub fn random(rng: &mut Choices) -> Wait {
+        [Wait::Default, Wait::Short, Wait::Not][rng.usize(..3)]
+    }
+
+    pub fn policy(self) -> LockWait {
+        match self {
+            Wait::Default => LockWait::Default,
+            Wait::Short => LockWait::Timeout(Duration::from_millis(1)),
+            Wait::Not => LockWait::NoWait,
+            Wait::Skip => LockWait::SkipLocked,
+        }
+    }
 }
 
 /// How the rows are asked for.
@@ -76,6 +102,8 @@ pub struct Look {
     reverse: bool,
     limit: usize,
     pub lock: Lock,
+    wait: Wait,
+    one_by_one: bool,
     end: End,
     columns: Option<&'static [usize]>,
 }
@@ -86,6 +114,22 @@ enum Answer {
     Rows(Vec<(u64, Content)>),
     Keys(Vec<(Key, u64)>),
     Count(u64),
+}
+
+impl Answer {
+    /// Whether it is another one with things left out.
+    fn is_part_of(&self, all: &Answer) -> bool {
+        fn is_part<T: PartialEq>(part: &[T], all: &[T]) -> bool {
+            let mut all = all.iter();
+            part.iter().all(|one| all.any(|other| other == one))
+        }
+        match (self, all) {
+            (Answer::Rows(part), Answer::Rows(all)) => is_part(part, all),
+            (Answer::Keys(part), Answer::Keys(all)) => is_part(part, all),
+            (Answer::Count(part), Answer::Count(all)) => part <= all,
+            _ => false,
+        }
+    }
 }
 
 fn random_number(column: &str, rng: &mut Choices) -> Option<u64> {
@@ -136,17 +180,30 @@ impl Look {
             reverse: rng.u32(..3) == 0,
             limit: if rng.u32(..3) == 0 { rng.usize(..12) } else { usize::MAX },
             lock,
+            wait: if rng.u32(..3) == 0 { Wait::Skip } else { Wait::random(rng) },
+            one_by_one: rng.bool(),
             end: ENDS[rng.usize(..ENDS.len())],
             columns: (rng.u32(..4) == 0).then(|| PROJECTIONS[rng.usize(..PROJECTIONS.len())]),
         }
     }
 
-    /// Runs it and compares what it says with these rows; says whether it ran to its end.
+    /// Whether it passes rows that others have locked.
+    pub fn skips(&self) -> bool {
+        self.lock != Lock::Plain && self.wait == Wait::Skip
+    }
+
+    /// Runs it and compares what it says with these rows, of which some may be missing.
     ///
     /// # Errors
     /// [`Error::Data`] for a wrong answer; the engine's.
-    pub fn compare(&self, scan: Scan<'_, '_>, rows: &Rows, played: &Played) -> Result<()> {
+    pub fn compare(&self, scan: Scan<'_, '_>, (rows, may_miss): (&Rows, bool), played: &Played) -> Result<()> {
         let found = self.run(scan, played)?;
+        if may_miss {
+            let end = if matches!(self.end, End::Keys | End::Count) { self.end } else { End::Iter };
+            let all = Look { limit: usize::MAX, end, ..self.clone() }.right(rows);
+            let text = format!("{self:?}: {found:?} is no part of {all:?}");
+            return if found.is_part_of(&all) { Ok(()) } else { Err(Error::Data(text)) };
+        }
         let right = self.right(rows);
         let text = match (&found, &right) {
             (Answer::Rows(found), Answer::Rows(right)) => difference(self.index, found, right),
@@ -187,6 +244,14 @@ impl Look {
         let scan = match self.columns {
             Some(columns) => call!(played, Scan::columns(scan, columns)),
             None => scan,
+        };
+        let scan = if self.one_by_one { call!(played, Scan::one_by_one(scan)) } else { scan };
+        let scan = match self.wait.policy() {
+            _ if self.lock == Lock::Plain => scan,
+            LockWait::Default => scan,
+            LockWait::Timeout(timeout) => call!(played, Scan::lock_timeout(scan, timeout)),
+            LockWait::NoWait => call!(played, Scan::nowait(scan)),
+            LockWait::SkipLocked => call!(played, Scan::skip_locked(scan)),
         };
         self.end(scan, played)
     }

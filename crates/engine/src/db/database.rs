@@ -22,6 +22,7 @@ use crate::probe::ProbeRecord;
 use crate::space::Space;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::interrupt::{Interrupt, Patience};
 use crate::sync::poison::CLOSED;
 use crate::sync::sharded::{CachePadded, ObjectPool, Sharded};
 use crate::table::Table;
@@ -40,6 +41,8 @@ pub struct Database {
     pub(super) inner: Arc<DatabaseInner>,
     /// How long calls of this handle wait for a lock, if not as the option says.
     pub(super) lock_wait_timeout: Option<Duration>,
+    /// What interrupts calls of this handle.
+    pub(super) interrupt: Option<Arc<Interrupt>>,
     /// What transactions hold instead of `inner`, whose count all threads would change.
     pub(super) open: Arc<Sharded<OpenGuard>>,
 }
@@ -257,7 +260,8 @@ impl Database {
     /// As [`begin`](Database::begin); [`Error::Usage`] if the database was opened to be read only.
     pub fn begin_with(&self, options: TxnOptions) -> Result<WriteTxn> {
         self.check_writes_wanted()?;
-        WriteTxn::begin(self.open.local(), &self.with_own_timeout(options), Access::ReadWrite)
+        let txn = WriteTxn::begin(self.open.local(), &self.with_own_timeout(options), Access::ReadWrite)?;
+        Ok(self.interruptible(txn))
     }
 
     /// Begins a transaction that reads one snapshot: what had committed at its first read. It takes no row locks.
@@ -267,7 +271,8 @@ impl Database {
     /// As [`begin`](Database::begin).
     pub fn snapshot(&self) -> Result<ReadTxn> {
         let options = self.with_own_timeout(TxnOptions::default());
-        WriteTxn::begin(self.open.local(), &options, Access::ReadOnly).map(ReadTxn::new)
+        let txn = WriteTxn::begin(self.open.local(), &options, Access::ReadOnly)?;
+        Ok(ReadTxn::new(self.interruptible(txn)))
     }
 
     #[cfg(test)]
@@ -312,14 +317,15 @@ impl Database {
     /// A schema change begins: no check runs until it ends.
     pub(super) fn enter_schema_change(&self) -> Result<SchemaChange<'_>> {
         self.check_writable()?;
-        let inside = self.inner.gate.enter_schema_change(self.timeout())?;
+        let inside = self.inner.gate.enter_schema_change(self.patience())?;
         self.check_writable()?;
         Ok(inside)
     }
 
-    /// How long calls of this handle wait for a lock.
-    pub(super) fn timeout(&self) -> Duration {
-        self.lock_wait_timeout.unwrap_or(Duration::from_millis(self.inner.options.lock_wait_timeout_ms))
+    /// How long calls of this handle wait for a lock, and what ends the wait before.
+    pub(super) fn patience(&self) -> Patience<'_> {
+        let by_option = Duration::from_millis(self.inner.options.lock_wait_timeout_ms);
+        Patience { timeout: self.lock_wait_timeout.unwrap_or(by_option), interrupt: self.interrupt.as_ref() }
     }
 
     #[inline]

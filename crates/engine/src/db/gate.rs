@@ -11,13 +11,13 @@
 //!    transaction that is not inside and holds no row waits for its turn before it locks its first one; else
 //!    transactions that lock and then write would keep a check out for ever.
 //! 4. While a check is inside, rows can be locked: it waits for no transaction.
-//! 5. Every wait ends by a timeout, and when the database stops.
+//! 5. Every wait ends by a timeout, when the database stops, and when it is interrupted.
 
 use crate::error::Result;
+use crate::sync::interrupt::Patience;
 use crate::sync::poison::{OnStop, Poison};
 use crate::table::lock::{Change, TableLock, TableLockMode};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// The modes of the lock, as the gate uses them: no-write keeps schema changes out, exclusive everybody.
 const WRITER: TableLockMode = TableLockMode::Read;
@@ -27,6 +27,10 @@ pub(crate) struct Gate(TableLock);
 
 impl OnStop for Gate {
     fn stopped(&self) {
+        self.0.wake_all();
+    }
+
+    fn interrupted(&self) {
         self.0.wake_all();
     }
 }
@@ -49,11 +53,15 @@ impl Gate {
 
     /// A transaction enters, before its first write; `holds_rows` says whether it has row locks (rule 3).
     #[inline]
-    pub(super) fn enter_writer(&self, timeout: Duration, holds_rows: impl FnOnce() -> bool) -> Result<()> {
+    pub(super) fn enter_writer<'p>(
+        &self,
+        patience: impl Into<Patience<'p>>,
+        holds_rows: impl FnOnce() -> bool,
+    ) -> Result<()> {
         match self.0.try_lock(WRITER) {
             true => Ok(()),
-            false if holds_rows() => self.0.lock_first(WRITER, timeout),
-            false => self.0.lock("", WRITER, timeout),
+            false if holds_rows() => self.0.lock_first(WRITER, patience),
+            false => self.0.lock("", WRITER, patience),
         }
     }
 
@@ -64,26 +72,30 @@ impl Gate {
 
     /// A transaction that is not inside is about to lock rows (rule 3).
     #[inline]
-    pub(super) fn await_turn(&self, timeout: Duration, holds_rows: impl FnOnce() -> bool) -> Result<()> {
-        if self.0.is_barred() && !holds_rows() { self.0.await_turn(timeout) } else { Ok(()) }
+    pub(super) fn await_turn<'p>(
+        &self,
+        patience: impl Into<Patience<'p>>,
+        holds_rows: impl FnOnce() -> bool,
+    ) -> Result<()> {
+        if self.0.is_barred() && !holds_rows() { self.0.await_turn(patience) } else { Ok(()) }
     }
 
-    pub(super) fn enter_schema_change(&self, timeout: Duration) -> Result<SchemaChange<'_>> {
-        self.0.lock("", SCHEMA_CHANGE, timeout)?;
+    pub(super) fn enter_schema_change<'p>(&self, patience: impl Into<Patience<'p>>) -> Result<SchemaChange<'_>> {
+        self.0.lock("", SCHEMA_CHANGE, patience)?;
         Ok(SchemaChange(self))
     }
 
     /// Keeps schema changes out until the guard is dropped.
-    pub(super) fn without_schema_changes(&self, timeout: Duration) -> Result<Change<'_>> {
-        let closed = self.0.change(timeout)?;
-        closed.no_write(timeout)?;
+    pub(super) fn without_schema_changes(&self, patience: Patience<'_>) -> Result<Change<'_>> {
+        let closed = self.0.change(patience)?;
+        closed.no_write(patience)?;
         Ok(closed)
     }
 
     /// Keeps writing transactions and schema changes out until the guard is dropped.
-    pub(super) fn alone(&self, timeout: Duration) -> Result<Change<'_>> {
-        let closed = self.0.change(timeout)?;
-        closed.exclusive(timeout)?;
+    pub(super) fn alone(&self, patience: Patience<'_>) -> Result<Change<'_>> {
+        let closed = self.0.change(patience)?;
+        closed.exclusive(patience)?;
         Ok(closed)
     }
 }
@@ -91,7 +103,7 @@ impl Gate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Instant;
+    use std::time::{Duration, Instant};
 
     const LONG: Duration = Duration::from_secs(30);
 
@@ -103,7 +115,7 @@ mod tests {
         gate.enter_writer(LONG, || false).unwrap();
         let check = {
             let gate = gate.clone();
-            std::thread::spawn(move || gate.alone(LONG).map(drop))
+            std::thread::spawn(move || gate.alone(LONG.into()).map(drop))
         };
         while !gate.0.is_barred() {
             std::thread::yield_now();
@@ -129,13 +141,13 @@ mod tests {
     fn a_switch_waits_for_schema_changes_only_and_a_check_for_both() {
         let gate = Gate::new(&Arc::default());
         gate.enter_writer(LONG, || false).unwrap();
-        drop(gate.without_schema_changes(LONG).unwrap());
+        drop(gate.without_schema_changes(LONG.into()).unwrap());
         let change = gate.enter_schema_change(LONG).unwrap();
-        assert!(gate.without_schema_changes(Duration::from_millis(5)).is_err());
+        assert!(gate.without_schema_changes(Duration::from_millis(5).into()).is_err());
         gate.leave_writer();
-        assert!(gate.alone(Duration::from_millis(5)).is_err());
+        assert!(gate.alone(Duration::from_millis(5).into()).is_err());
         drop(change);
-        let alone = gate.alone(LONG).unwrap();
+        let alone = gate.alone(LONG.into()).unwrap();
         assert!(gate.enter_schema_change(Duration::ZERO).is_err());
         assert!(gate.enter_writer(Duration::ZERO, || true).is_err());
         gate.await_turn(Duration::ZERO, || false).unwrap();

@@ -17,12 +17,12 @@
 use crate::error::Result;
 use crate::sync::Mutex;
 use crate::sync::atomic::Ordering::Acquire;
+use crate::sync::interrupt::Patience;
 use crate::table::handle::TableShared;
 use crate::table::lock::TableLockMode;
 use crate::table::version::TableVersion;
 use smallvec::SmallVec;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Tables that are kept for the next transaction.
 const MAX_KEPT: usize = 10;
@@ -44,14 +44,14 @@ pub(crate) struct SnapshotGroup(Mutex<Vec<Arc<TableShared>>>);
 impl SnapshotGroup {
     /// Locks a table for reading, past a waiting schema change if one of them has it locked. A thread that has to wait
     /// was barred before any of them had it.
-    fn lock(&self, table: &Arc<TableShared>, timeout: Duration) -> Result<()> {
+    fn lock(&self, table: &Arc<TableShared>, patience: Patience<'_>) -> Result<()> {
         let mut locked = self.0.lock();
         // Its lock stays until this mutex is free.
         if locked.iter().any(|held| Arc::ptr_eq(held, table)) {
             table.lock.lock_shared_with_waiter(TableLockMode::Read);
         } else if !table.lock.try_lock(TableLockMode::Read) {
             drop(locked);
-            table.lock.lock(&table.name, TableLockMode::Read, timeout)?;
+            table.lock.lock(&table.name, TableLockMode::Read, patience)?;
             locked = self.0.lock();
         }
         locked.push(table.clone());
@@ -72,14 +72,14 @@ impl SnapshotGroup {
 fn lock(
     table: &Arc<TableShared>,
     mode: TableLockMode,
-    timeout: Duration,
+    patience: Patience<'_>,
     snapshot_group: Option<&SnapshotGroup>,
 ) -> Result<()> {
     match snapshot_group {
-        None => table.lock.lock(&table.name, mode, timeout),
+        None => table.lock.lock(&table.name, mode, patience),
         Some(snapshot_group) => {
             debug_assert_eq!(mode, TableLockMode::Read, "a snapshot is only read");
-            snapshot_group.lock(table, timeout)
+            snapshot_group.lock(table, patience)
         }
     }
 }
@@ -91,8 +91,13 @@ impl LockedTable {
     }
 
     /// Locks a table that an earlier transaction used.
-    fn lock(&mut self, mode: TableLockMode, timeout: Duration, snapshot_group: Option<&SnapshotGroup>) -> Result<()> {
-        lock(&self.table, mode, timeout, snapshot_group)?;
+    fn lock(
+        &mut self,
+        mode: TableLockMode,
+        patience: Patience<'_>,
+        snapshot_group: Option<&SnapshotGroup>,
+    ) -> Result<()> {
+        lock(&self.table, mode, patience, snapshot_group)?;
         self.mode = Some(mode);
         if self.versions != self.table.versions.load(Acquire) {
             self.renew();
@@ -102,8 +107,8 @@ impl LockedTable {
 
     /// Makes a read lock one for writing; see rule 2.
     #[cold]
-    fn upgrade(&mut self, mode: TableLockMode, timeout: Duration) -> Result<()> {
-        self.table.lock.upgrade(timeout)?;
+    fn upgrade(&mut self, mode: TableLockMode, patience: Patience<'_>) -> Result<()> {
+        self.table.lock.upgrade(patience)?;
         self.mode = Some(mode);
         self.renew();
         Ok(())
@@ -131,20 +136,25 @@ impl LockedTables {
         &mut self,
         table: &Arc<TableShared>,
         mode: TableLockMode,
-        timeout: Duration,
+        patience: Patience<'_>,
     ) -> Result<Option<usize>> {
         let Some(at) = self.uses.iter().position(|used| Arc::ptr_eq(&used.table, table)) else { return Ok(None) };
         match self.uses[at].mode {
             Some(held) if held >= mode => {}
-            Some(_) => self.uses[at].upgrade(mode, timeout)?,
-            None => self.uses[at].lock(mode, timeout, self.snapshot_group.as_deref())?,
+            Some(_) => self.uses[at].upgrade(mode, patience)?,
+            None => self.uses[at].lock(mode, patience, self.snapshot_group.as_deref())?,
         }
         Ok(Some(at))
     }
 
     /// Locks a table that is not known; returns its place.
-    pub(crate) fn add(&mut self, table: &Arc<TableShared>, mode: TableLockMode, timeout: Duration) -> Result<usize> {
-        lock(table, mode, timeout, self.snapshot_group.as_deref())?;
+    pub(crate) fn add(
+        &mut self,
+        table: &Arc<TableShared>,
+        mode: TableLockMode,
+        patience: Patience<'_>,
+    ) -> Result<usize> {
+        lock(table, mode, patience, self.snapshot_group.as_deref())?;
         let versions = table.versions.load(Acquire);
         let version = table.current.read().clone();
         self.uses.push(LockedTable { table: table.clone(), version, versions, mode: Some(mode) });

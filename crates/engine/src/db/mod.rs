@@ -9,6 +9,7 @@
 //! | `write_txn`, `read_txn`, `locked_tables` | the calls of a transaction, and the tables it uses |
 //! | `row_change` | what a closure makes of a row |
 //! | `insert_many` | many rows inserted by one call |
+//! | `lock_wait`, `interrupt` | what statements do about locks of others; ending a wait from another thread |
 //! | `transact` | transactions that are run again |
 //! | `scan`, `columns` | scans; reads of some columns |
 //! | `gate` | keeps transactions that write, schema changes and checks apart |
@@ -30,6 +31,8 @@ mod gate;
 mod get_many;
 mod index_build;
 mod insert_many;
+mod interrupt;
+mod lock_wait;
 mod locked_tables;
 mod observe;
 pub mod open_parts;
@@ -39,12 +42,14 @@ mod read_txn;
 mod rebuild;
 mod row_change;
 mod scan;
+mod scan_steps;
 mod schema_change;
 mod transact;
 mod write_txn;
 
 pub use database::Database;
 pub use insert_many::{Inserted, Rows};
+pub use interrupt::InterruptHandle;
 pub use read_txn::ReadTxn;
 pub use rebuild::RepairReport;
 pub use scan::{KeyIter, Scan, ScanIter};

@@ -71,7 +71,7 @@ impl Database {
     /// an I/O error.
     pub fn set_change_buffering(&self, mode: ChangeBuffering) -> Result<()> {
         self.check_writable()?;
-        let _no_schema_change = self.inner.gate.without_schema_changes(self.timeout())?;
+        let _no_schema_change = self.inner.gate.without_schema_changes(self.patience())?;
         self.check_writable()?;
         self.inner.txns.changes.set_mode(mode)
     }
@@ -97,7 +97,7 @@ impl Database {
     pub fn check_with(&self, on_progress: &mut OnProgress<'_>) -> Result<CheckReport> {
         let inner = &self.inner;
         self.check_open()?;
-        let _readers_only = inner.gate.alone(self.timeout())?;
+        let _readers_only = inner.gate.alone(self.patience())?;
         self.check_open()?;
         let tables = inner.registry.all();
         let _no_purge = inner.txns.hold_purge();

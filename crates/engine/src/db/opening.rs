@@ -122,7 +122,12 @@ impl Database {
             closed: AtomicBool::new(false),
         };
         let inner = Arc::new(inner);
-        Ok(Database { lock_wait_timeout: None, open: Arc::new(Sharded::of(|| OpenGuard::new(&inner))), inner })
+        Ok(Database {
+            lock_wait_timeout: None,
+            interrupt: None,
+            open: Arc::new(Sharded::of(|| OpenGuard::new(&inner))),
+            inner,
+        })
     }
 }
 

@@ -117,11 +117,11 @@ impl Database {
         others: &[Arc<Secondary>],
         definition: &Arc<TableDefinition>,
     ) -> Result<(IndexRecord, Arc<BTree>)> {
-        let timeout = self.timeout();
+        let patience = self.patience();
         for _ in 0..MAX_BUILDS {
-            change.no_write(timeout)?;
+            change.no_write(patience)?;
             let (record, tree) = self.build_index(table, others, definition)?;
-            let was_written = change.exclusive(timeout);
+            let was_written = change.exclusive(patience);
             if let Ok(false) = was_written {
                 return Ok((record, tree));
             }

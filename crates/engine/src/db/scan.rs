@@ -9,24 +9,25 @@
 //! 4. A row that an iterator delivers was copied out of its page. Only [`Scan::visit`] shows rows under a page's latch:
 //!    its closure runs to its end before the page can change, and the engine is closed to it.
 
-use super::deferred_end::ClosureCall;
-use super::write_txn::{HAS_NOT_ENDED, WriteTxn};
-use crate::error::{Error, Result};
+use super::write_txn::WriteTxn;
+use crate::error::Result;
 use crate::table::key::{KeyLayout, successor};
 use crate::table::version::TableVersion;
 use crate::table::{Row, RowLayouts, RowRef, Table, TableDefinition, Value, ValueRef};
-use crate::txn::{Cursor, Isolation, LockMode, RowVisitor, ScanOptions};
-use std::ops::{Bound, ControlFlow};
+use crate::txn::{Cursor, LockMode, LockWait};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// A range of key bytes and how to go through it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Range {
     pub(crate) low: Vec<u8>,
     /// First key beyond; `None` = to the end.
     pub(crate) high: Option<Vec<u8>>,
     pub(crate) reverse: bool,
     pub(crate) lock: LockMode,
+    pub(crate) lock_wait: Option<LockWait>,
+    pub(crate) one_by_one: bool,
     pub(crate) limit: usize,
     pub(crate) keys_only: bool,
     /// Columns that are read of the rows; `None`: all.
@@ -56,6 +57,8 @@ pub struct Scan<'s, 'v> {
     limit: usize,
     lock: LockMode,
     pub(super) columns: Option<&'v [usize]>,
+    pub(super) lock_wait: Option<LockWait>,
+    pub(super) one_by_one: bool,
 }
 
 impl<'s, 'v> Scan<'s, 'v> {
@@ -71,6 +74,8 @@ impl<'s, 'v> Scan<'s, 'v> {
             limit: usize::MAX,
             lock: LockMode::None,
             columns: None,
+            lock_wait: None,
+            one_by_one: false,
         }
     }
 
@@ -246,13 +251,15 @@ impl<'s, 'v> Scan<'s, 'v> {
 
     /// The scan, and the number of its index.
     fn start(self, keys_only: bool) -> Result<(ScanIter<'s>, Option<usize>)> {
-        let (version, index) = self.txn.use_for_scan(&self.table, self.index)?;
+        let wait = self.lock_wait;
+        let (version, index) = self.txn.with_lock_wait(wait, |txn| txn.use_for_scan(&self.table, self.index))?;
         let layout = index.map_or(&version.key, |i| &version.indexes[i].key);
         let columns = self.columns.map(<[usize]>::to_vec);
         let range = Range { keys_only, columns, ..self.range(layout, &version.definition)? };
         let projected = self.columns.map(|columns| version.layouts.projected(columns)).transpose()?;
         let empty = self.limit == 0 || range.high.as_ref().is_some_and(|high| *high <= range.low);
-        let cursor = if empty { None } else { Some(self.txn.cursor(&version, index, &range)?) };
+        let open = |txn: &mut WriteTxn| txn.cursor(&version, index, &range);
+        let cursor = if empty { None } else { Some(self.txn.with_lock_wait(wait, open)?) };
         Ok((ScanIter { txn: self.txn, version, projected, cursor }, index))
     }
 
@@ -287,7 +294,8 @@ impl<'s, 'v> Scan<'s, 'v> {
 
     fn nothing(&self) -> Range {
         let (low, high) = (Vec::new(), Some(Vec::new()));
-        Range { low, high, reverse: self.reverse, lock: self.lock, limit: 0, keys_only: false, columns: None }
+        let Scan { reverse, lock, lock_wait, one_by_one, .. } = *self;
+        Range { low, high, reverse, lock, lock_wait, one_by_one, limit: 0, keys_only: false, columns: None }
     }
 }
 
@@ -394,65 +402,5 @@ impl Iterator for ScanIter<'_> {
             self.cursor = None;
         }
         next
-    }
-}
-
-impl WriteTxn {
-    /// Opens a cursor over an index (`None` = the rows themselves) of a table in use.
-    pub(crate) fn cursor(
-        &mut self,
-        version: &Arc<TableVersion>,
-        index: Option<usize>,
-        range: &Range,
-    ) -> Result<Cursor> {
-        let txn = self.txn.as_mut().expect(HAS_NOT_ENDED);
-        if let Some(i) = index
-            && txn.isolation() == Isolation::RepeatableRead
-            && (range.lock == LockMode::None || txn.first_committer_wins)
-            && version.indexes[i].since > self.schema_version
-        {
-            let name = &version.definition.indexes[i].name;
-            let reason = format!(
-                "index {name} was created or rebuilt after this transaction began; begin a new transaction to use it"
-            );
-            return Err(Error::Usage(reason));
-        }
-        let options = ScanOptions {
-            index,
-            lower: if range.low.is_empty() { Bound::Unbounded } else { Bound::Included(&range.low) },
-            upper: range.high.as_deref().map_or(Bound::Unbounded, Bound::Excluded),
-            reverse: range.reverse,
-            lock: range.lock,
-            limit: range.limit,
-            keys_only: range.keys_only,
-            columns: range.columns.as_deref(),
-        };
-        self.before_read(range.lock)?;
-        let txn = self.txn.as_mut().expect(HAS_NOT_ENDED);
-        self.inner.txn_system().scan(txn, version.clone(), &options)
-    }
-
-    /// Moves a cursor to its next row.
-    #[inline]
-    pub(crate) fn next(&mut self, cursor: &mut Cursor) -> Result<bool> {
-        self.inner.check_not_closed()?;
-        let found = cursor.next(self.inner.txn_system(), self.txn.as_mut().expect(HAS_NOT_ENDED));
-        let found = found.map_err(|error| cursor.name_damage(error))?;
-        self.inner.check_running()?;
-        Ok(found)
-    }
-
-    /// Hands the rows that are left of a scan to `look`, until it says stop.
-    pub(crate) fn look(&mut self, cursor: &mut Cursor, look: &mut RowVisitor<'_>) -> Result<()> {
-        let _over = ClosureCall;
-        loop {
-            self.inner.check_not_closed()?;
-            let goes_on = cursor.look(self.inner.txn_system(), self.txn.as_mut().expect(HAS_NOT_ENDED), look);
-            let goes_on = goes_on.map_err(|error| cursor.name_damage(error))?;
-            self.inner.check_running()?;
-            if !goes_on {
-                return Ok(());
-            }
-        }
     }
 }

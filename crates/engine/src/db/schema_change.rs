@@ -91,7 +91,7 @@ impl Database {
         let _gate = self.enter_schema_change()?;
         let table = inner.registry.get(name)?;
         let change = self.change(&table)?;
-        change.exclusive(self.timeout())?;
+        change.exclusive(self.patience())?;
         let _schema = inner.schema.lock();
         let mut entry = table.entry.lock();
         inner.catalog.set_table_state(&mut entry, ObjectState::Dropping)?;
@@ -115,7 +115,7 @@ impl Database {
         let change = self.change(&shared)?;
         let before = shared.current.read().clone();
         let definition = Arc::new(with_index(&before.definition, name, columns, unique)?);
-        change.no_write(self.timeout())?;
+        change.no_write(self.patience())?;
         let (mut record, tree) = self.build_index(&shared, &before.indexes, &definition)?;
         let _schema = inner.schema.lock();
         if let Err(error) = inner.catalog.set_index_state(before.id, &mut record, ObjectState::Ready) {
@@ -144,7 +144,7 @@ impl Database {
         let Some(at) = before.index_position(name)? else {
             return Err(Error::Schema(format!("the primary key of table {table} cannot be dropped")));
         };
-        change.exclusive(self.timeout())?;
+        change.exclusive(self.patience())?;
         let _schema = inner.schema.lock();
         let mut entry = shared.entry.lock();
         inner.catalog.set_index_state(before.id, &mut entry.indexes[at], ObjectState::Dropping)?;
@@ -163,9 +163,9 @@ impl Database {
     /// Keeps other changes of the table out.
     ///
     /// # Errors
-    /// The table was dropped before it was this change's turn; [`Error::LockWaitTimeout`].
+    /// The table was dropped before it was this change's turn; [`Error::LockWaitTimeout`], [`Error::Interrupted`].
     pub(super) fn change<'t>(&self, table: &'t Arc<TableShared>) -> Result<Change<'t>> {
-        let alone = table.lock.change(self.timeout())?;
+        let alone = table.lock.change(self.patience())?;
         let is_there = Arc::ptr_eq(&self.inner.registry.get(&table.name)?, table);
         if is_there { Ok(alone) } else { Err(Error::TableDropped { table: table.name.clone() }) }
     }
@@ -190,6 +190,7 @@ impl Database {
         let version = with_new_tree(&before, others, definition.clone(), tree.clone(), (u64::MAX, ReadView::default()));
         let built =
             WriteTxn::begin(&OpenGuard::new(inner), &TxnOptions::default(), Access::ReadWrite).and_then(|txn| {
+                let txn = self.interruptible(txn);
                 let (handle, batch_bytes) = (Table { shared: table.clone() }, index_build::batch_bytes(&inner.ctx));
                 index_build::build(&inner.ctx, &inner.storage, txn, &handle, &version, batch_bytes)
             });

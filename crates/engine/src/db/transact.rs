@@ -3,14 +3,14 @@
 //! Rules
 //! 1. What failed is rolled back before it is run again, and nothing of it is seen by anybody.
 //! 2. Only errors that another attempt may not meet lead to one ([`Error::is_retryable`]), and of those no lock wait
-//!    that timed out: it has taken the time that a caller is ready to wait. After a commit began there is none, since
-//!    it may have happened.
+//!    that timed out, and none that was refused: it has taken the time that a caller is ready to wait. After a commit
+//!    began there is none, since it may have happened.
 //! 3. The first new attempt follows at once, the others after a random pause that grows: two transactions that meet
 //!    each time would else go on doing so.
 
 use super::database::Database;
 use super::write_txn::WriteTxn;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::sync::thread;
 use crate::txn::TxnOptions;
 use std::time::Duration;
@@ -68,7 +68,7 @@ impl Database {
                 Ok(done) => return txn.commit().map(|()| done),
                 Err(error) => error,
             };
-            let leads_to_another = error.is_retryable() && !matches!(error, Error::LockWaitTimeout);
+            let leads_to_another = error.is_retryable() && !error.is_lock_refused();
             if !leads_to_another || attempt == MAX_ATTEMPTS {
                 return Err(error);
             }

@@ -276,32 +276,38 @@ impl WriteTxn {
     /// table begins here: inside a row closure it is refused before it waits for anything or takes a number.
     #[inline]
     fn using(&mut self, table: &Table, mode: TableLockMode) -> Result<usize> {
+        self.lock_table(table, mode).map_err(|error| self.table_wait_error(table.name(), error))
+    }
+
+    #[inline]
+    fn lock_table(&mut self, table: &Table, mode: TableLockMode) -> Result<usize> {
         check_outside_row_closure()?;
         self.inner.check_not_closed()?;
         let txn = self.txn.as_ref().expect(HAS_NOT_ENDED);
-        let timeout = txn.lock_timeout();
+        let patience = txn.patience();
         if mode == TableLockMode::Write && !self.is_inside {
-            self.inner.gate.enter_writer(timeout, || txn.holds_rows())?;
+            self.inner.gate.enter_writer(patience, || txn.holds_rows())?;
             self.is_inside = true;
         }
         let tables = &mut self.scratch.as_mut().expect(HAS_NOT_ENDED).tables;
-        if let Some(at) = tables.find(&table.shared, mode, timeout)? {
+        if let Some(at) = tables.find(&table.shared, mode, patience)? {
             return Ok(at);
         }
         if !self.inner.owns(&table.shared) {
             return Err(Error::Usage(format!("table {} belongs to another database", table.shared.name)));
         }
-        tables.add(&table.shared, mode, timeout)
+        tables.add(&table.shared, mode, patience)
     }
 
     /// Before rows are read that will be locked: rule 3 of the gate.
     #[inline]
-    pub(super) fn before_read(&self, lock: LockMode) -> Result<()> {
+    pub(super) fn before_read(&self, table: &str, lock: LockMode) -> Result<()> {
         let txn = self.txn.as_ref().expect(HAS_NOT_ENDED);
-        match self.is_inside || txn.lock_of_read(lock) == LockMode::None {
-            true => Ok(()),
-            false => self.inner.gate.await_turn(txn.lock_timeout(), || txn.holds_rows()),
+        if self.is_inside || txn.lock_of_read(lock) == LockMode::None {
+            return Ok(());
         }
+        let waited = self.inner.gate.await_turn(txn.patience(), || txn.holds_rows());
+        waited.map_err(|error| self.table_wait_error(table, error))
     }
 
     #[inline]
@@ -327,7 +333,7 @@ impl WriteTxn {
         lock: LockMode,
         wanted: Wanted<'_>,
     ) -> Result<Option<(&Arc<TableVersion>, &[u8])>> {
-        self.before_read(lock)?;
+        self.before_read(table.name(), lock)?;
         let mut call = self.call(table, TableLockMode::Read)?;
         call.encode_key(key)?;
         let StatementContext { inner, system, txn, version, key, row } = call;
@@ -337,7 +343,7 @@ impl WriteTxn {
     }
 
     #[inline]
-    fn read_row(&mut self, table: &Table, key: &[ValueRef<'_>], lock: LockMode) -> Result<Option<Row>> {
+    pub(super) fn read_row(&mut self, table: &Table, key: &[ValueRef<'_>], lock: LockMode) -> Result<Option<Row>> {
         let found = self.read(table, key, lock, Wanted::ALL)?;
         found.map(|(version, row)| version.layouts.to_row(row)).transpose()
     }

@@ -3,6 +3,7 @@
 use super::explore;
 use crate::error::Error;
 use crate::sync::atomic::{AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
+use crate::sync::interrupt::{Interrupt, Patience};
 use crate::sync::poison::Poison;
 use crate::sync::thread;
 use crate::txn::{Holder, LockMode, LockSystem, RowName};
@@ -236,6 +237,66 @@ pub fn stopping_wakes_every_waiter() {
             .collect();
         poison.set("a model");
         waiters.into_iter().for_each(|waiter| waiter.join().unwrap());
+        system.release_all(&holder);
+        assert!(system.is_empty());
+    });
+}
+
+/// Two wait for a row and one for a range; a thread interrupts them at any moment, also before they wait, while the row
+/// is released and while the others wait on. One that is granted its lock leaves the interruption to its next wait.
+pub fn an_interruption_comes_at_any_moment() {
+    explore(600, || {
+        let poison = Arc::<Poison>::default();
+        let system = LockSystem::open(Arc::default(), &poison);
+        let (holder, interrupt) = (active(1), Arc::<Interrupt>::default());
+        assert!(system.try_lock_row(&holder, row(b"r"), LockMode::Exclusive));
+        system.lock_point(&holder, INDEX, b"k");
+        let waiters: Vec<_> = (2..5)
+            .map(|id| {
+                let (system, interrupt) = (system.clone(), interrupt.clone());
+                thread::spawn(move || {
+                    let me = active(id);
+                    let by = if id == 3 { None } else { Some(&interrupt) };
+                    let patience = Patience { timeout: FOR_EVER, interrupt: by };
+                    let result = match id {
+                        4 => system.wait_insert(&me, INDEX, b"k", patience),
+                        _ => system.wait_row(&me, row(b"r"), LockMode::Exclusive, None, patience),
+                    };
+                    system.release_all(&me);
+                    match result {
+                        Ok(()) => 0,
+                        Err(Error::Interrupted) if id != 3 => 1,
+                        Err(error) => panic!("{error}"),
+                    }
+                })
+            })
+            .collect();
+        interrupt.raise();
+        poison.wake_interrupted();
+        system.release_all(&holder);
+        let taken: u32 = waiters.into_iter().map(|waiter| waiter.join().unwrap()).sum();
+        assert_eq!(taken + u32::from(interrupt.is_raised()), 1, "an interruption is taken once");
+        assert!(system.is_empty());
+    });
+}
+
+/// One waits for ever for a row that is not released before it was interrupted.
+pub fn an_interruption_is_not_missed() {
+    explore(600, || {
+        let poison = Arc::<Poison>::default();
+        let system = LockSystem::open(Arc::default(), &poison);
+        let (holder, interrupt) = (active(1), Arc::<Interrupt>::default());
+        assert!(system.try_lock_row(&holder, row(b"r"), LockMode::Exclusive));
+        let waiter = {
+            let (system, interrupt) = (system.clone(), interrupt.clone());
+            thread::spawn(move || {
+                let patience = Patience { timeout: FOR_EVER, interrupt: Some(&interrupt) };
+                system.wait_row(&active(2), row(b"r"), LockMode::Shared, None, patience)
+            })
+        };
+        interrupt.raise();
+        poison.wake_interrupted();
+        assert!(matches!(waiter.join().unwrap(), Err(Error::Interrupted)));
         system.release_all(&holder);
         assert!(system.is_empty());
     });

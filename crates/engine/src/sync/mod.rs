@@ -1,4 +1,5 @@
-//! Synchronisation: the primitives, the page latch, the fail-stop switch, the notification of a background thread.
+//! Synchronisation: the primitives, the page latch, the fail-stop switch, interruption, the notification of a
+//! background thread.
 //!
 //! Rules
 //! 1. The engine takes mutexes, condition variables, atomics, threads and their locals from here. So a model checker
@@ -10,6 +11,7 @@
 #[cfg_attr(test, allow(dead_code, reason = "the files that loom checks need less of it than the engine"))]
 pub mod checked;
 mod id_generator;
+pub mod interrupt;
 pub mod latch;
 #[cfg(not(shuttle))]
 mod native;

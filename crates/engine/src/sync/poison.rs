@@ -23,6 +23,9 @@ use std::sync::{Arc, Weak};
 /// `stopped` takes only the mutex of its waiters, and no thread sets the switch while it holds that one.
 pub trait OnStop: Send + Sync {
     fn stopped(&self);
+
+    /// A wait for a lock is interrupted: wakes at least that waiter, if it is one of these.
+    fn interrupted(&self) {}
 }
 
 /// The reason of a stop that is no failure.
@@ -82,8 +85,18 @@ impl Poison {
         first.push_str(reason);
         self.set.store(true, Ordering::Release);
         drop(first);
-        let wakers: Vec<_> = self.wakers.lock().list.iter().filter_map(Weak::upgrade).collect();
-        wakers.iter().for_each(|waker| waker.stopped());
+        self.wakers().iter().for_each(|waker| waker.stopped());
+    }
+
+    fn wakers(&self) -> Vec<Arc<dyn OnStop>> {
+        self.wakers.lock().list.iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Wakes waiters for locks whose interruption is raised.
+    pub fn wake_interrupted(&self) {
+        if self.owner.is_this_process() {
+            self.wakers().iter().for_each(|waker| waker.interrupted());
+        }
     }
 
     /// Calls `waker` when the database stops, as long as it lives.

@@ -55,6 +55,10 @@ impl OnStop for TableShared {
     fn stopped(&self) {
         self.lock.wake_all();
     }
+
+    fn interrupted(&self) {
+        self.lock.wake_all();
+    }
 }
 
 impl TableShared {

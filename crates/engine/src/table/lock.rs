@@ -22,11 +22,12 @@
 //! 6. From no-write to exclusive there is no moment without either ([`Change::exclusive`]). But a transaction that
 //!    has read and now writes goes first, since the removal waits for it: then what was built meanwhile lacks its
 //!    writes, and the guard says so.
-//! 7. When the database stops, every waiter is woken and gets the error that says so.
+//! 7. When the database stops, every waiter is woken and gets the error that says so; so does one that is interrupted.
 
 use super::turns::Turns;
 use crate::error::{Error, Result};
 use crate::sync::atomic::{AtomicU8, AtomicU32, Ordering::SeqCst};
+use crate::sync::interrupt::Patience;
 use crate::sync::poison::Poison;
 use crate::sync::sharded::Sharded;
 use crate::sync::{Condvar, Mutex, MutexGuard};
@@ -126,8 +127,8 @@ impl TableLock {
 
     /// Takes the lock for a transaction. `table` is for the message.
     #[inline]
-    pub(crate) fn lock(&self, table: &str, mode: TableLockMode, timeout: Duration) -> Result<()> {
-        if self.enter(mode) { Ok(()) } else { self.lock_slowly(table, mode, timeout) }
+    pub(crate) fn lock<'p>(&self, table: &str, mode: TableLockMode, patience: impl Into<Patience<'p>>) -> Result<()> {
+        if self.enter(mode) { Ok(()) } else { self.lock_slowly(table, mode, patience.into()) }
     }
 
     /// Takes the lock beside a schema change that waits. The caller knows of a transaction that holds it in this mode,
@@ -155,9 +156,9 @@ impl TableLock {
     }
 
     #[cold]
-    fn lock_slowly(&self, table: &str, mode: TableLockMode, timeout: Duration) -> Result<()> {
+    fn lock_slowly(&self, table: &str, mode: TableLockMode, patience: Patience<'_>) -> Result<()> {
         let mut state = self.state.lock();
-        self.wait(&mut state, timeout, |s| !(s.exclusive || s.no_write && mode == TableLockMode::Write))?;
+        self.wait(&mut state, patience, |s| !(s.exclusive || s.no_write && mode == TableLockMode::Write))?;
         check_dropped(&state, table)?;
         // Before a schema change can bar it: that takes the mutex.
         self.users.local().of(mode).fetch_add(1, SeqCst);
@@ -181,11 +182,11 @@ impl TableLock {
     }
 
     /// Turns a read lock into a write lock.
-    pub(crate) fn upgrade(&self, timeout: Duration) -> Result<()> {
+    pub(crate) fn upgrade<'p>(&self, patience: impl Into<Patience<'p>>) -> Result<()> {
         if !self.enter(TableLockMode::Write) {
             let mut state = self.state.lock();
             // A removal that waits also waits for our read lock: we must not wait for it.
-            self.wait(&mut state, timeout, |s| !s.no_write || s.removal_waits)?;
+            self.wait(&mut state, patience.into(), |s| !s.no_write || s.removal_waits)?;
             state.was_written = true;
             self.users.local().writers.fetch_add(1, SeqCst);
         }
@@ -207,24 +208,24 @@ impl TableLock {
 
     /// Waits while transactions are barred by a removal that waits for the lock; not for one that holds it.
     #[cold]
-    pub(crate) fn await_turn(&self, timeout: Duration) -> Result<()> {
-        self.wait(&mut self.state.lock(), timeout, |s| !(s.exclusive && s.removal_waits))
+    pub(crate) fn await_turn<'p>(&self, patience: impl Into<Patience<'p>>) -> Result<()> {
+        self.wait(&mut self.state.lock(), patience.into(), |s| !(s.exclusive && s.removal_waits))
     }
 
     /// Takes the lock for a transaction that others may wait for: before a removal that waits, after one that holds the
     /// lock.
     #[cold]
-    pub(crate) fn lock_first(&self, mode: TableLockMode, timeout: Duration) -> Result<()> {
+    pub(crate) fn lock_first<'p>(&self, mode: TableLockMode, patience: impl Into<Patience<'p>>) -> Result<()> {
         let mut state = self.state.lock();
-        self.wait(&mut state, timeout, |s| !s.exclusive || s.removal_waits)?;
+        self.wait(&mut state, patience.into(), |s| !s.exclusive || s.removal_waits)?;
         self.users.local().of(mode).fetch_add(1, SeqCst);
         Ok(())
     }
 
     /// Begins a schema change, once no other one is at work. It keeps no thread out yet.
-    pub(crate) fn change(&self, timeout: Duration) -> Result<Change<'_>> {
+    pub(crate) fn change<'p>(&self, patience: impl Into<Patience<'p>>) -> Result<Change<'_>> {
         let mut state = self.state.lock();
-        self.wait(&mut state, timeout, |s| !s.changing)?;
+        self.wait(&mut state, patience.into(), |s| !s.changing)?;
         state.changing = true;
         Ok(Change(self))
     }
@@ -233,20 +234,21 @@ impl TableLock {
     fn wait_in_turns(
         &self,
         state: &mut MutexGuard<'_, LockState>,
-        timeout: Duration,
+        patience: Patience<'_>,
         bar: impl Fn(&mut LockState, bool),
         is_free: impl Fn() -> bool,
     ) -> Result<()> {
         let begin = Instant::now();
         for turn in Turns::default() {
-            let left = timeout.saturating_sub(begin.elapsed());
+            let left = patience.timeout.saturating_sub(begin.elapsed());
             self.set(state, |s| bar(s, true));
-            let waited = self.wait(state, left.min(turn.bar), |_| is_free());
+            let waited = self.wait(state, patience.with_timeout(left.min(turn.bar)), |_| is_free());
             if !matches!(waited, Err(Error::LockWaitTimeout)) || left <= turn.bar {
                 return waited;
             }
             self.set(state, |s| bar(s, false));
-            self.let_pass(state, turn.pass.min(timeout.saturating_sub(begin.elapsed())), &is_free)?;
+            let pass = turn.pass.min(patience.timeout.saturating_sub(begin.elapsed()));
+            self.let_pass(state, patience.with_timeout(pass), &is_free)?;
         }
         Err(Error::LockWaitTimeout)
     }
@@ -255,12 +257,12 @@ impl TableLock {
     fn let_pass(
         &self,
         state: &mut MutexGuard<'_, LockState>,
-        time: Duration,
+        patience: Patience<'_>,
         seems_free: impl Fn() -> bool,
     ) -> Result<()> {
         let begin = Instant::now();
-        while begin.elapsed() < time && !seems_free() {
-            match self.wait(state, LOOK_INTERVAL, |_| false) {
+        while begin.elapsed() < patience.timeout && !seems_free() {
+            match self.wait(state, patience.with_timeout(LOOK_INTERVAL), |_| false) {
                 Err(Error::LockWaitTimeout) => {}
                 stopped => return stopped,
             }
@@ -278,12 +280,13 @@ impl TableLock {
     fn wait(
         &self,
         state: &mut MutexGuard<'_, LockState>,
-        timeout: Duration,
+        patience: Patience<'_>,
         free: impl Fn(&LockState) -> bool,
     ) -> Result<()> {
-        let deadline = Instant::now().checked_add(timeout);
+        let deadline = Instant::now().checked_add(patience.timeout);
         while !free(state) {
             self.poison.check()?;
+            patience.check()?;
             let timed_out = match deadline {
                 Some(deadline) => self.changed.wait_until(state, deadline).timed_out(),
                 None => {
@@ -310,20 +313,25 @@ pub(crate) struct Change<'l>(&'l TableLock);
 
 impl Change<'_> {
     /// Keeps writers out from now on.
-    pub(crate) fn no_write(&self, timeout: Duration) -> Result<()> {
+    pub(crate) fn no_write<'p>(&self, patience: impl Into<Patience<'p>>) -> Result<()> {
         let lock = self.0;
         let mut state = lock.state.lock();
-        lock.wait_in_turns(&mut state, timeout, |s, bars| s.no_write = bars, || lock.is_unused(TableLockMode::Write))
+        lock.wait_in_turns(
+            &mut state,
+            patience.into(),
+            |s, bars| s.no_write = bars,
+            || lock.is_unused(TableLockMode::Write),
+        )
     }
 
     /// Keeps all others out from now on. Says whether a transaction wrote the table since this was asked for (rule 6).
-    pub(crate) fn exclusive(&self, timeout: Duration) -> Result<bool> {
+    pub(crate) fn exclusive<'p>(&self, patience: impl Into<Patience<'p>>) -> Result<bool> {
         let lock = self.0;
         let mut state = lock.state.lock();
         state.was_written = false;
         state.removal_waits = true;
         let nobody = || lock.is_unused(TableLockMode::Write) && lock.is_unused(TableLockMode::Read);
-        let waited = lock.wait_in_turns(&mut state, timeout, |s, bars| s.exclusive = bars, nobody);
+        let waited = lock.wait_in_turns(&mut state, patience.into(), |s, bars| s.exclusive = bars, nobody);
         state.removal_waits = false;
         waited.map(|()| state.was_written)
     }

@@ -48,9 +48,9 @@ pub(crate) mod undo;
 mod write;
 mod yield_cpu;
 
-pub use lock::LockMode;
 #[cfg(shuttle)]
 pub(crate) use lock::{Holder, LockSystem, RowName};
+pub use lock::{LockMode, LockWait};
 pub use options::{Access, Isolation, TxnOptions};
 pub use overflow_columns::{Outside, Wanted};
 pub use purge::{LagLimits, PurgeState, PurgeWatch};

@@ -162,7 +162,7 @@ impl NewChain<'_> {
                 }
                 Err(blocked) => {
                     mtr.abandon();
-                    unblock(self.system, txn, self.table.clustered(), &[], blocked)?;
+                    unblock(self.system, txn, self.table, (self.table.clustered(), &[]), blocked)?;
                 }
             }
         };

@@ -68,7 +68,7 @@ impl RowOp<'_> {
 
     /// Provides what an attempt at the row lacked. The caller holds no latch.
     pub(super) fn unblock(&mut self, blocked: Blocked) -> Result<()> {
-        unblock(self.system, self.txn, self.table.clustered(), self.key, blocked)
+        unblock(self.system, self.txn, self.table, (self.table.clustered(), self.key), blocked)
     }
 
     /// Whether the transaction may change the row, whose leaf is latched and whose newest version is `header`'s.

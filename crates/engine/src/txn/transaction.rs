@@ -13,7 +13,7 @@
 //! 3. A transaction whose rollback fails stays active, its rows locked, until the database is opened again. So does one
 //!    that is dropped without [`TxnSystem::commit`] or [`TxnSystem::rollback`]; its owner (`db`) ends every one.
 
-use super::lock::{Holder, LockMode};
+use super::lock::{Holder, LockMode, LockWait};
 use super::options::{Access, Isolation, TxnOptions};
 use super::read::ViewHandle;
 use super::rollback;
@@ -28,6 +28,7 @@ use crate::config::FlushLog;
 use crate::error::{Error, Result};
 use crate::sync::IdGenerator;
 use crate::sync::atomic::Ordering::Relaxed;
+use crate::sync::interrupt::{Interrupt, Patience};
 use crate::types::{Lsn, TxnId};
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,8 +50,12 @@ pub struct Txn {
     pub(crate) first_committer_wins: bool,
     /// What its commit does with its redo, if it says.
     flush_log: Option<FlushLog>,
-    /// How long it waits for a lock.
-    pub(crate) lock_timeout: Duration,
+    /// How long it waits for a lock, if the statement does not say otherwise.
+    lock_timeout: Duration,
+    /// What the statement does about a lock of another transaction.
+    pub(crate) lock_wait: LockWait,
+    /// By which other threads interrupt it.
+    pub(crate) interrupt: Option<Arc<Interrupt>>,
     /// Tells transactions of this process apart, read-only ones too.
     pub(crate) serial: u64,
     /// Id once it has written, else 0.
@@ -112,6 +117,7 @@ impl TxnSystem {
         txn.first_committer_wins = options.first_committer_wins && options.isolation == Isolation::RepeatableRead;
         txn.flush_log = options.flush_log_at_trx_commit;
         txn.lock_timeout = options.lock_wait_timeout_ms.map_or(self.lock_timeout, Duration::from_millis);
+        txn.lock_wait = LockWait::Default;
         Ok(txn)
     }
 
@@ -239,9 +245,35 @@ impl Txn {
         (self.id != TxnId(0)).then_some(self.id.0)
     }
 
-    /// How long it waits for a lock.
-    pub fn lock_timeout(&self) -> Duration {
-        self.lock_timeout
+    /// How long it waits for a lock: of a row, of a range, of a table. (Tables are not skipped.)
+    pub(crate) fn patience(&self) -> Patience<'_> {
+        let timeout = match self.lock_wait {
+            LockWait::Default | LockWait::SkipLocked => self.lock_timeout,
+            LockWait::Timeout(timeout) => timeout,
+            LockWait::NoWait => Duration::ZERO,
+        };
+        Patience { timeout, interrupt: self.interrupt.as_ref() }
+    }
+
+    /// At a step of a long call: takes an interruption.
+    #[inline]
+    pub(crate) fn check_interrupt(&self) -> Result<()> {
+        self.interrupt.as_ref().map_or(Ok(()), |interrupt| interrupt.check())
+    }
+
+    /// Runs a statement with a policy of its own for locks of others.
+    #[inline]
+    pub(crate) fn with_lock_wait<R>(&mut self, own: Option<LockWait>, run: impl FnOnce(&mut Txn) -> R) -> R {
+        let Some(own) = own else { return run(self) };
+        let outer = std::mem::replace(&mut self.lock_wait, own);
+        let done = run(self);
+        self.lock_wait = outer;
+        done
+    }
+
+    /// Whether locking reads pass rows that others have locked.
+    pub(crate) fn skips_locked(&self) -> bool {
+        self.lock_wait == LockWait::SkipLocked
     }
 
     /// Marks the present state, to be rolled back to.
@@ -266,9 +298,14 @@ impl Txn {
         header.trx_id == self.id && self.id != TxnId(0)
     }
 
-    /// Whether locking reads lock ranges.
+    /// Whether writes lock ranges.
     pub(crate) fn locks_ranges(&self) -> bool {
         self.isolation.locks_ranges()
+    }
+
+    /// Whether locking reads lock ranges: see [`LockWait::SkipLocked`].
+    pub(crate) fn reads_lock_ranges(&self) -> bool {
+        self.locks_ranges() && (self.isolation == Isolation::Serializable || !self.skips_locked())
     }
 
     /// Whether it may have locked rows, or ranges of keys, that it has not written: others may wait for it.
@@ -404,6 +441,7 @@ impl Txn {
     fn end(&mut self, system: &TxnSystem) {
         system.locks.release_all(&self.holder);
         self.view = None;
+        self.interrupt = None;
         self.holder.weight.store(0, Relaxed);
         self.id = TxnId(0);
     }

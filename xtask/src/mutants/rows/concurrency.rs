@@ -50,8 +50,8 @@ pub const MUTANTS: &[Mutant] = &[
         "two schema changes of one table go on side by side",
         &[edit(
             TABLE_LOCK,
-            "        self.wait(&mut state, timeout, |s| !s.changing)?;\n",
-            "        self.wait(&mut state, timeout, |s| MUTANT || !s.changing)?;\n",
+            "        self.wait(&mut state, patience.into(), |s| !s.changing)?;\n",
+            "        self.wait(&mut state, patience.into(), |s| MUTANT || !s.changing)?;\n",
         )],
         &["index_build::tests::schema_changes_of_other_tables"],
     ),
@@ -70,8 +70,8 @@ pub const MUTANTS: &[Mutant] = &[
         "a transaction that has locked rows waits for a check, which waits for one that waits for these rows",
         &[edit(
             GATE,
-            "            false if holds_rows() => self.0.lock_first(WRITER, timeout),\n",
-            "            false if !MUTANT && holds_rows() => self.0.lock_first(WRITER, timeout),\n",
+            "            false if holds_rows() => self.0.lock_first(WRITER, patience),\n",
+            "            false if !MUTANT && holds_rows() => self.0.lock_first(WRITER, patience),\n",
         )],
         &["gate::tests::who_has_locked_rows"],
     ),

@@ -5,6 +5,7 @@ use super::{Edit, Mutant, of_bench as of_all, of_engine as of_one};
 
 const LOCKS: &str = "crates/engine/src/txn/lock/system.rs";
 const VERSIONS: &str = "crates/engine/src/txn/read/versions.rs";
+const GET: &str = "crates/engine/src/txn/read/get.rs";
 const SCAN: &str = "crates/engine/src/txn/read/scan.rs";
 const SCAN_BATCH: &str = "crates/engine/src/txn/read/scan_batch.rs";
 const TRANSACTION: &str = "crates/engine/src/txn/transaction.rs";
@@ -110,8 +111,8 @@ pub const MUTANTS: &[Mutant] = &[
         "a locking scan does not lock the range that it passed",
         &[Edit {
             file: SCAN_BATCH,
-            find: " && fill.txn.locks_ranges() {\n",
-            replace: " && fill.txn.locks_ranges() && !MUTANT {\n",
+            find: " && fill.txn.reads_lock_ranges() {\n",
+            replace: " && fill.txn.reads_lock_ranges() && !MUTANT {\n",
         }],
         HERMITAGE,
     ),
@@ -212,5 +213,68 @@ pub const MUTANTS: &[Mutant] = &[
             replace: "                    let is_behind = !MUTANT && matches!(self.from, Edge::Exclusive(_));",
         }],
         SIMULATION,
+    ),
+    of_one(
+        "skips-free-rows",
+        "a scan that skips a locked row skips the next one too",
+        &[Edit {
+            file: SCAN_BATCH,
+            find: "                    Err(Blocked::WaitRow { .. }) if fill.txn.skips_locked() => {}\n",
+            replace: "                    Err(Blocked::WaitRow { .. }) if fill.txn.skips_locked() => {\n \
+                      if MUTANT {\n self.pass(slots);\n }\n }\n",
+        }],
+        &["txn_test::lock_policies"],
+    ),
+    of_one(
+        "skipped-row-locked",
+        "a scan that skips locked rows waits for the lock in the end",
+        &[Edit {
+            file: GET,
+            find: "                Err(Blocked::WaitRow { .. }) if self.txn.skips_locked() => return Ok(false),\n",
+            replace: "                Err(Blocked::WaitRow { .. }) if !MUTANT && self.txn.skips_locked() => \
+                      return Ok(false),\n",
+        }],
+        &["txn_test::lock_policies"],
+    ),
+    of_one(
+        "skipping-locks-ranges",
+        "under REPEATABLE READ a scan that skips locked rows locks ranges",
+        &[Edit {
+            file: TRANSACTION,
+            find: "(self.isolation == Isolation::Serializable || !self.skips_locked())",
+            replace: "(MUTANT || self.isolation == Isolation::Serializable || !self.skips_locked())",
+        }],
+        &["txn_test::lock_policies"],
+    ),
+    of_one(
+        "locks-ahead-one-by-one",
+        "a scan that locks one by one locks the next row too",
+        &[Edit {
+            file: SCAN,
+            find: "            ReadMode::Locked(_) if self.one_by_one => 1,\n",
+            replace: "            ReadMode::Locked(_) if !MUTANT && self.one_by_one => 1,\n",
+        }],
+        &["txn_test::lock_policies"],
+    ),
+    of_one(
+        "interruption-before-the-wait-lost",
+        "an interruption that comes before the wait does not end it",
+        &[Edit {
+            file: LOCKS,
+            find: "        waits.may_be_interrupted(me.owner, patience.interrupt);\n",
+            replace: "        waits.may_be_interrupted(me.owner, patience.interrupt);\n        if MUTANT {\n \
+                      patience.interrupt.iter().for_each(|interrupt| interrupt.clear());\n }\n",
+        }],
+        &["txn_test::lock_policies::an_interruption"],
+    ),
+    of_one(
+        "interruption-wakes-nobody",
+        "an interruption is seen only when the wait ends for another reason",
+        &[Edit {
+            file: "crates/engine/src/txn/lock/waits.rs",
+            find: "        for waiter in self.waiters.values().filter(is_raised) {\n",
+            replace: "        for waiter in self.waiters.values().filter(is_raised).filter(|_| !MUTANT) {\n",
+        }],
+        &["txn_test::lock_policies::an_interruption"],
     ),
 ];

@@ -33,8 +33,8 @@ use crate::error::{Error, Result};
 use crate::table::Table;
 use crate::table::value::Value;
 use crate::table::version::TableVersion;
+use crate::txn::TableTrees;
 use crate::txn::row_format::entry_value;
-use crate::txn::{LockMode, TableTrees};
 use batch::{BuildEntry, EntryBatch};
 use highwater_storage::StorageSet;
 use runs::Runs;
@@ -65,15 +65,7 @@ pub(crate) fn build(
 ) -> Result<()> {
     let index = version.index_count() - 1;
     let (read, _) = txn.use_for_scan(table, None)?;
-    let all = Range {
-        low: Vec::new(),
-        high: None,
-        reverse: false,
-        lock: LockMode::None,
-        limit: usize::MAX,
-        keys_only: false,
-        columns: None,
-    };
+    let all = Range { limit: usize::MAX, ..Range::default() };
     let mut cursor = txn.cursor(&read, None, &all)?;
     let mut batch = EntryBatch::default();
     let mut runs = Runs::new(storage, &ctx.stats);

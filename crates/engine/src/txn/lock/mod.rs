@@ -7,6 +7,7 @@
 //! | `row_locks.rs` | row locks, in shards |
 //! | `range_locks.rs`, `interval_tree.rs` | range locks, by index |
 //! | `queue.rs`, `waits.rs` | who waits for a row, in which order |
+//! | `wait_policy.rs` | whether a statement waits at all, and how long |
 //! | `deadlock.rs` | cycles in the wait-for graph |
 //!
 //! Terms. A *row lock* (shared or exclusive) is on a clustered row, named by index and key. A row's own transaction id
@@ -38,7 +39,8 @@
 //!    searched for a cycle through the new waiter, and through the one whose implicit lock became explicit for it; the
 //!    victim is the member with the fewest undo records.
 //! 6. Locks are kept until the transaction ends, and released in batches, so that no mutex is held for long.
-//! 7. When the database stops, every waiter is woken and gets the error that says so.
+//! 7. When the database stops, every waiter is woken and gets the error that says so. One that is interrupted is woken,
+//!    unless its lock was granted before: then the interruption ends its next wait.
 //!
 //! Differs from InnoDB: range locks by key instead of gap locks by record (nothing to inherit when records move or are
 //! purged), one queue per row instead of bitmaps per page, insert intentions are not locks (an insert that found no
@@ -52,11 +54,13 @@ mod queue;
 mod range_locks;
 mod row_locks;
 mod system;
+mod wait_policy;
 mod waits;
 
 pub use holder::LockMode;
 pub(crate) use holder::{Holder, RowName};
 pub(crate) use system::LockSystem;
+pub use wait_policy::LockWait;
 
 #[cfg(test)]
 mod lock_test;

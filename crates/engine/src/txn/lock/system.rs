@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::stats::Stats;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use crate::sync::interrupt::Patience;
 use crate::sync::poison::{OnStop, Poison};
 use crate::types::{IndexId, TxnId};
 use std::collections::HashMap;
@@ -51,6 +52,10 @@ pub(crate) struct LockSystem {
 impl OnStop for LockSystem {
     fn stopped(&self) {
         self.waits.lock().wake_all();
+    }
+
+    fn interrupted(&self) {
+        self.waits.lock().wake_interrupted();
     }
 }
 
@@ -106,15 +111,15 @@ impl LockSystem {
     /// lock is made explicit first. The caller holds no latch and looks at the row again afterwards.
     ///
     /// # Errors
-    /// [`Error::LockWaitTimeout`], [`Error::Deadlock`]; [`Error::Closed`] or [`Error::Poisoned`] when the database
-    /// stops.
-    pub(crate) fn wait_row(
+    /// [`Error::LockWaitTimeout`], [`Error::Deadlock`], [`Error::Interrupted`]; [`Error::Closed`] or
+    /// [`Error::Poisoned`] when the database stops.
+    pub(crate) fn wait_row<'p>(
         &self,
         me: &Arc<Holder>,
         row: RowName<'_>,
         mode: LockMode,
         implicit: Option<(TxnId, &Arc<Holder>)>,
-        timeout: Duration,
+        patience: impl Into<Patience<'p>>,
     ) -> Result<()> {
         if !self.begin_row_wait(me, row, mode, implicit) {
             return Ok(());
@@ -124,7 +129,7 @@ impl LockSystem {
         if let Some((_, holder)) = implicit {
             self.resolve_deadlocks(holder);
         }
-        let result = self.park(me, timeout);
+        let result = self.park(me, patience.into());
         self.end_row_wait(me, row);
         result
     }
@@ -176,12 +181,18 @@ impl LockSystem {
     ///
     /// # Errors
     /// As [`LockSystem::wait_row`].
-    pub(crate) fn wait_insert(&self, me: &Arc<Holder>, index: IndexId, key: &[u8], timeout: Duration) -> Result<()> {
+    pub(crate) fn wait_insert<'p>(
+        &self,
+        me: &Arc<Holder>,
+        index: IndexId,
+        key: &[u8],
+        patience: impl Into<Patience<'p>>,
+    ) -> Result<()> {
         if !self.begin_insert_wait(me, index, key) {
             return Ok(());
         }
         self.resolve_deadlocks(me);
-        let result = self.park(me, timeout);
+        let result = self.park(me, patience.into());
         self.end_insert_wait(me);
         result
     }
@@ -288,12 +299,13 @@ impl LockSystem {
         self.stats.deadlocks.add(self.waits.lock().resolve_deadlocks(holder.owner));
     }
 
-    fn park(&self, me: &Arc<Holder>, timeout: Duration) -> Result<()> {
+    fn park(&self, me: &Arc<Holder>, patience: Patience<'_>) -> Result<()> {
         let started = Instant::now();
         self.stats.row_lock_waits.inc();
         // A duration that the clock cannot add waits for a very long time instead.
-        let deadline = started.checked_add(timeout).unwrap_or_else(|| started + Duration::from_secs(1 << 30));
+        let deadline = started.checked_add(patience.timeout).unwrap_or_else(|| started + Duration::from_secs(1 << 30));
         let mut waits = self.waits.lock();
+        waits.may_be_interrupted(me.owner, patience.interrupt);
         let mut timed_out = false;
         let result = loop {
             match waits.take_turn(me.owner) {
@@ -304,6 +316,10 @@ impl LockSystem {
             // The thread that stops the database takes the mutex of the waits afterwards, and wakes us.
             if let Err(stopped) = self.poison.check() {
                 break Err(stopped);
+            }
+            // The same holds for the thread that interrupts us.
+            if let Err(interrupted) = patience.check() {
+                break Err(interrupted);
             }
             if timed_out {
                 self.stats.row_lock_timeouts.inc();

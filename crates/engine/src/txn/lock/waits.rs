@@ -24,6 +24,7 @@ use super::holder::{Holder, LockMode, OwnerId};
 use super::queue::{Granted, RowQueue};
 use super::system::WaitOutcome;
 use crate::sync::atomic::Ordering::Relaxed;
+use crate::sync::interrupt::Interrupt;
 use crate::sync::{Mutex, MutexGuard};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -49,6 +50,7 @@ struct Waiter {
     holder: Arc<Holder>,
     request: Request,
     outcome: WaitOutcome,
+    interrupt: Option<Arc<Interrupt>>,
 }
 
 /// The waits, locked when they are first asked for. Declared before a shard's guard, it is dropped after it (rule 6).
@@ -209,7 +211,7 @@ impl Waits {
     }
 
     fn begin(&mut self, me: &Arc<Holder>, request: Request) {
-        let waiter = Waiter { holder: Arc::clone(me), request, outcome: WaitOutcome::Pending };
+        let waiter = Waiter { holder: Arc::clone(me), request, outcome: WaitOutcome::Pending, interrupt: None };
         self.waiters.insert(me.owner, waiter);
     }
 
@@ -289,6 +291,21 @@ impl Waits {
         self.waiters.shrink_to(KEPT);
         self.holds.shrink_to(KEPT);
         self.blocked_inserts.shrink_to(KEPT);
+    }
+
+    /// Who ends the wait of `owner` from outside.
+    pub(crate) fn may_be_interrupted(&mut self, owner: OwnerId, interrupt: Option<&Arc<Interrupt>>) {
+        if let (Some(waiter), Some(interrupt)) = (self.waiters.get_mut(&owner), interrupt) {
+            waiter.interrupt = Some(Arc::clone(interrupt));
+        }
+    }
+
+    /// Wakes the waiters that are interrupted.
+    pub(crate) fn wake_interrupted(&self) {
+        let is_raised = |waiter: &&Waiter| waiter.interrupt.as_ref().is_some_and(|interrupt| interrupt.is_raised());
+        for waiter in self.waiters.values().filter(is_raised) {
+            waiter.holder.wake.notify_one();
+        }
     }
 
     /// Wakes every waiter; each looks for the reason.

@@ -42,12 +42,13 @@ impl RowOp<'_> {
     }
 
     /// Reads the newest version into `out` (replacing it), locked for this transaction. False if there is none (then
-    /// its absence is locked, under REPEATABLE READ).
+    /// its absence is locked, where reads lock ranges), or if it is to be skipped.
     pub(super) fn get_locked(&mut self, mode: LockMode, wanted: Wanted<'_>, out: &mut Vec<u8>) -> Result<bool> {
         let header = loop {
             match self.try_lock(mode, out) {
                 Ok(Some(header)) => break header,
                 Ok(None) => return Ok(false),
+                Err(Blocked::WaitRow { .. }) if self.txn.skips_locked() => return Ok(false),
                 Err(blocked) => self.unblock(blocked)?,
             }
         };
@@ -58,19 +59,26 @@ impl RowOp<'_> {
     fn try_lock(&self, mode: LockMode, out: &mut Vec<u8>) -> Attempt<Option<RowHeader>> {
         let leaf = self.table.clustered().leaf(&self.system.ctx, Seek::Covers(self.key))?;
         let Ok(slot) = leaf.search(self.key) else {
-            self.lock_absence();
+            self.lock_absence_read();
             return Ok(None);
         };
         let value = leaf.value(slot);
         let header = RowHeader::decode(value)?;
         lock_latched_row(self.system, self.txn, self.name(), &header, mode)?;
         if header.is_delete_marked() {
-            self.lock_absence();
+            self.lock_absence_read();
             return Ok(None);
         }
         out.clear();
         out.extend_from_slice(&value[ROW_HEADER_BYTES..]);
         Ok(Some(header))
+    }
+
+    /// Keeps others from inserting the row, where a read does so.
+    fn lock_absence_read(&self) {
+        if self.txn.reads_lock_ranges() {
+            self.lock_absence();
+        }
     }
 }
 

@@ -5,7 +5,7 @@
 //! | `view.rs`, `views.rs` | what a snapshot sees; which snapshots there are |
 //! | `get.rs` | one row: by the snapshot, or the newest version with a lock |
 //! | `versions.rs` | a row's newest version, and the way back to the visible one |
-//! | `scan.rs`, `scan_batch.rs`, `visible_entries.rs` | cursors over rows and entries |
+//! | `scan.rs`, `scan_options.rs`, `scan_batch.rs`, `visible_entries.rs` | cursors over rows and entries |
 //! | `entry_visibility.rs`, `entry_history.rs` | which entries the versions of a row still need |
 
 mod entry_history;
@@ -15,6 +15,7 @@ mod row_prefetcher;
 mod scan;
 mod scan_batch;
 mod scan_in_place;
+mod scan_options;
 mod versions;
 mod view;
 mod views;
@@ -27,8 +28,9 @@ mod view_test;
 
 pub(crate) use entry_history::Histories;
 pub(crate) use entry_visibility::{EntryOf, OwnVersions, Version};
-pub use scan::{Cursor, ScanOptions};
+pub use scan::Cursor;
 pub use scan_in_place::RowVisitor;
+pub use scan_options::ScanOptions;
 pub(crate) use versions::{StoredRow, resolve};
 pub(crate) use view::{ReadView, ViewHandle};
 pub(crate) use views::Views;

@@ -14,16 +14,17 @@
 //!    the first: by what other scans of the tree have met.
 //! 6. The leaves of the next few rows of a batch of entries are looked for before the rows are ([`RowPrefetcher`]).
 //! 7. Batches start small and grow to a leaf. Those of locking scans stay small: their rows are locked before they are
-//!    asked for.
+//!    asked for. One by one, no row is locked that is not asked for.
 
 use super::row_prefetcher::RowPrefetcher;
 use super::scan_batch::{Fill, Item, ItemKind, RowBatch, ScanPosition};
+use super::scan_options::ScanOptions;
 use super::versions::{StoredRow, VersionWalk, Visibility, resolve};
 use super::view::ViewHandle;
 use super::visible_entries::{LONG_WALK, VisibleEntryCache};
 use crate::btree::{BTree, max_leaves_ahead};
 use crate::error::{Error, Result};
-use crate::txn::lock::LockMode;
+use crate::txn::lock::{LockMode, LockWait};
 use crate::txn::options::Isolation;
 use crate::txn::overflow_columns::{Entries, Wanted};
 use crate::txn::row_format::RowHeader;
@@ -33,47 +34,12 @@ use crate::txn::table_trees::TableTrees;
 use crate::txn::transaction::Txn;
 use crate::txn::write::unblock;
 use crate::types::PageNo;
-use std::ops::{Bound, Range};
+use std::ops::Range;
 use std::sync::Arc;
 
 const FIRST_BATCH: usize = 4;
 const FIRST_LOCKING_BATCH: usize = 1;
 const MAX_LOCKING_BATCH: usize = 16;
-
-#[derive(Clone, Copy, Debug)]
-pub struct ScanOptions<'k> {
-    /// Secondary index to follow; `None`: the rows in key order.
-    pub index: Option<usize>,
-    /// Bounds on the keys: of rows, or of entries (index columns, then the row's key).
-    pub lower: Bound<&'k [u8]>,
-    /// See `lower`.
-    pub upper: Bound<&'k [u8]>,
-    /// From the upper end down.
-    pub reverse: bool,
-    /// How to lock the rows.
-    pub lock: LockMode,
-    /// No more rows than this will be asked for.
-    pub limit: usize,
-    /// Keys will be asked for, and no payloads (rule 4).
-    pub keys_only: bool,
-    /// Columns of the payloads that will be asked for; `None`: all.
-    pub columns: Option<&'k [usize]>,
-}
-
-impl Default for ScanOptions<'_> {
-    fn default() -> Self {
-        ScanOptions {
-            index: None,
-            lower: Bound::Unbounded,
-            upper: Bound::Unbounded,
-            reverse: false,
-            lock: LockMode::None,
-            limit: usize::MAX,
-            keys_only: false,
-            columns: None,
-        }
-    }
-}
 
 /// Which versions of rows a scan delivers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +63,8 @@ pub struct Cursor {
     pub(super) table: Arc<dyn TableTrees>,
     pub(super) index: Option<usize>,
     pub(super) read_mode: ReadMode,
+    lock_wait: Option<LockWait>,
+    one_by_one: bool,
     txn_serial: u64,
     /// Of a snapshot scan under READ COMMITTED.
     pub(super) view: Option<ViewHandle>,
@@ -153,6 +121,8 @@ impl TxnSystem {
             table,
             index: options.index,
             read_mode,
+            lock_wait: options.lock_wait,
+            one_by_one: options.one_by_one,
             txn_serial: txn.serial,
             view,
             position: ScanPosition::new(options.lower, options.upper, options.reverse),
@@ -199,7 +169,8 @@ impl Cursor {
         if self.remaining == 0 {
             return Ok(false);
         }
-        let found = self.advance(system, txn).map_err(|error| txn.after_read_error(system, error))?;
+        let found = txn.with_lock_wait(self.lock_wait, |txn| self.advance(system, txn));
+        let found = found.map_err(|error| txn.after_read_error(system, error))?;
         if found {
             system.stats.rows_read.inc();
             self.remaining -= 1;
@@ -258,6 +229,7 @@ impl Cursor {
     }
 
     fn refill(&mut self, system: &TxnSystem, txn: &mut Txn) -> Result<()> {
+        txn.check_interrupt()?;
         self.expect_leaves(system);
         let tree = self.index.map_or_else(|| self.table.clustered(), |i| self.table.index(i));
         loop {
@@ -272,9 +244,10 @@ impl Cursor {
                 limit: self.batch_limit.min(self.remaining),
             };
             let Err(blocked) = self.position.fill(&mut self.batch, &fill) else { break };
-            unblock(system, txn, tree, self.position.conflict_key(), blocked)?;
+            unblock(system, txn, &*self.table, (tree, self.position.conflict_key()), blocked)?;
         }
         self.batch_limit = match self.read_mode {
+            ReadMode::Locked(_) if self.one_by_one => 1,
             ReadMode::Locked(_) => (self.batch_limit * 2).min(MAX_LOCKING_BATCH),
             ReadMode::Snapshot | ReadMode::Newest => self.batch_limit.saturating_mul(4),
         };

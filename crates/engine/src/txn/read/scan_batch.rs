@@ -5,7 +5,8 @@
 //!    whatever happens to the pages meanwhile.
 //! 2. If the leaf is unchanged since the last batch, the scan goes on at the remembered slot; otherwise by key.
 //! 3. A leaf of which everything is delivered is followed by the one beside it, found through their parent.
-//! 4. A locking scan locks the rows of a batch, and the range of keys the batch covers, while the leaf is latched.
+//! 4. A locking scan locks the rows of a batch, and the range of keys the batch covers, while the leaf is latched. One
+//!    that skips locked rows passes them, and locks no range where only SERIALIZABLE needs it.
 
 use super::get::lock_latched_row;
 use super::scan::ReadMode;
@@ -221,7 +222,7 @@ impl ScanPosition {
         let (leaf, way, mut slots) = self.reach(fill)?;
         self.leaf_records = leaf.len();
         let end = self.copy(batch, fill, &leaf, &mut slots)?;
-        if matches!(fill.read_mode, ReadMode::Locked(_)) && fill.txn.locks_ranges() {
+        if matches!(fill.read_mode, ReadMode::Locked(_)) && fill.txn.reads_lock_ranges() {
             self.lock_range(fill, &leaf, &end);
         }
         match end {
@@ -279,6 +280,7 @@ impl ScanPosition {
                 match fill.take_row(batch, &self.key, value) {
                     Ok(()) => {}
                     Err(Blocked::Fail(error)) => return Err(error),
+                    Err(Blocked::WaitRow { .. }) if fill.txn.skips_locked() => {}
                     Err(blocked) => return Ok(End::Conflict(blocked)),
                 }
             } else {

@@ -57,6 +57,7 @@ impl Cursor {
 
     fn look_in_place(&mut self, system: &TxnSystem, txn: &mut Txn, look: &mut RowVisitor<'_>) -> Result<Ended> {
         self.check(txn)?;
+        txn.check_interrupt()?;
         self.batch.clear();
         if self.position.done || self.remaining == 0 {
             return Ok(Ended::Stopped);

@@ -9,6 +9,7 @@ mod crash;
 mod growth;
 mod isolation;
 mod levels;
+mod lock_policies;
 mod locking;
 mod model;
 mod overflowing;

@@ -9,9 +9,10 @@ use crate::btree::BTree;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::mtr::{Mtr, PageHandle};
-use crate::txn::lock::{Holder, LockMode, RowName};
+use crate::txn::lock::{Holder, LockMode, LockWait, RowName};
 use crate::txn::row_format::RowHeader;
 use crate::txn::system::TxnSystem;
+use crate::txn::table_trees::TableTrees;
 use crate::txn::transaction::Txn;
 use crate::txn::undo::Bound;
 use crate::types::{IndexId, PageNo, TxnId};
@@ -46,15 +47,26 @@ impl From<Error> for Blocked {
 
 pub(crate) type Attempt<T> = std::result::Result<T, Blocked>;
 
-/// Provides what an attempt at `key` of `tree` lacked. The caller holds no latch.
-pub(crate) fn unblock(system: &TxnSystem, txn: &mut Txn, tree: &BTree, key: &[u8], blocked: Blocked) -> Result<()> {
+/// Provides what an attempt at `key` of `tree`, one of `table`, lacked. The caller holds no latch.
+pub(crate) fn unblock(
+    system: &TxnSystem,
+    txn: &mut Txn,
+    table: &dyn TableTrees,
+    (tree, key): (&BTree, &[u8]),
+    blocked: Blocked,
+) -> Result<()> {
     match blocked {
+        Blocked::WaitRow { index, .. } | Blocked::WaitInsert { index }
+            if matches!(txn.lock_wait, LockWait::NoWait | LockWait::SkipLocked) =>
+        {
+            Err(not_available(table, index))
+        }
         Blocked::Fail(error) => Err(error),
         Blocked::WaitRow { index, mode, implicit } => {
             let implicit = implicit.as_ref().map(|(id, holder)| (*id, holder));
-            system.locks.wait_row(&txn.holder, RowName { index, key }, mode, implicit, txn.lock_timeout)
+            system.locks.wait_row(&txn.holder, RowName { index, key }, mode, implicit, txn.patience())
         }
-        Blocked::WaitInsert { index } => system.locks.wait_insert(&txn.holder, index, key, txn.lock_timeout),
+        Blocked::WaitInsert { index } => system.locks.wait_insert(&txn.holder, index, key, txn.patience()),
         Blocked::Load(page) => system.ctx.pool.load(page),
         Blocked::ExtendUndo(bytes) => match txn.undo.as_mut() {
             Some(undo) => undo.extend(&system.undo, bytes),
@@ -64,6 +76,13 @@ pub(crate) fn unblock(system: &TxnSystem, txn: &mut Txn, tree: &BTree, key: &[u8
         Blocked::NoExtent => system.space.prepare(&system.ctx),
         Blocked::Overflow(_) => Err(Error::Corrupt("an overflow row changed while it was locked".to_string())),
     }
+}
+
+#[cold]
+fn not_available(table: &dyn TableTrees, index: IndexId) -> Error {
+    let at = (0..table.index_count()).find(|i| table.index(*i).id() == index);
+    let index = at.map_or("PRIMARY", |i| table.index_name(i)).to_string();
+    Error::LockNotAvailable { table: table.name().to_string(), index: Some(index) }
 }
 
 /// As [`unblock`], for rollback, which waits for no lock and has its undo.

@@ -37,7 +37,7 @@ impl RowOp<'_> {
                 && let Err((other, blocked)) = op.check_duplicates(self.txn, searched)
             {
                 drop(stripe);
-                unblock(system, self.txn, table.clustered(), &other, blocked)?;
+                unblock(system, self.txn, table, (table.clustered(), &other), blocked)?;
                 continue;
             }
             match op.try_insert(self.txn, system.ctx.mtr()?) {
@@ -48,7 +48,7 @@ impl RowOp<'_> {
                 }
                 Err(blocked) => {
                     drop(stripe);
-                    unblock(system, self.txn, op.tree, entry, blocked)?;
+                    unblock(system, self.txn, table, (op.tree, entry), blocked)?;
                 }
             }
         }

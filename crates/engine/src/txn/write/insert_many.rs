@@ -130,6 +130,7 @@ impl RowsOp<'_> {
     /// As [`RowOp::insert`]; then none of them is inserted.
     pub fn insert(mut self) -> Result<()> {
         self.txn.check_active()?;
+        self.txn.check_interrupt()?;
         self.system.delay_for_purge();
         self.txn.prepare_write(self.system)?;
         let before = self.txn.position();
@@ -161,7 +162,8 @@ impl RowsOp<'_> {
                 }
                 Err(blocked) => {
                     mtr.abandon();
-                    unblock(system, self.txn, self.table.clustered(), self.rows.key(first), blocked)?;
+                    let at = (self.table.clustered(), self.rows.key(first));
+                    unblock(system, self.txn, self.table, at, blocked)?;
                 }
             }
         };

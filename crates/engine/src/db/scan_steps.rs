@@ -1,0 +1,72 @@
+//! The steps of a scan: its cursor is opened, moved, or shown what it passes.
+
+use super::deferred_end::ClosureCall;
+use super::scan::Range;
+use super::write_txn::{HAS_NOT_ENDED, WriteTxn};
+use crate::error::{Error, Result};
+use crate::table::version::TableVersion;
+use crate::txn::{Cursor, Isolation, LockMode, RowVisitor, ScanOptions, TableTrees};
+use std::ops::Bound;
+use std::sync::Arc;
+
+impl WriteTxn {
+    /// Opens a cursor over an index (`None` = the rows themselves) of a table in use.
+    pub(crate) fn cursor(
+        &mut self,
+        version: &Arc<TableVersion>,
+        index: Option<usize>,
+        range: &Range,
+    ) -> Result<Cursor> {
+        let txn = self.txn.as_mut().expect(HAS_NOT_ENDED);
+        if let Some(i) = index
+            && txn.isolation() == Isolation::RepeatableRead
+            && (range.lock == LockMode::None || txn.first_committer_wins)
+            && version.indexes[i].since > self.schema_version
+        {
+            let name = &version.definition.indexes[i].name;
+            let reason = format!(
+                "index {name} was created or rebuilt after this transaction began; begin a new transaction to use it"
+            );
+            return Err(Error::Usage(reason));
+        }
+        let options = ScanOptions {
+            index,
+            lower: if range.low.is_empty() { Bound::Unbounded } else { Bound::Included(&range.low) },
+            upper: range.high.as_deref().map_or(Bound::Unbounded, Bound::Excluded),
+            reverse: range.reverse,
+            lock: range.lock,
+            lock_wait: range.lock_wait,
+            one_by_one: range.one_by_one,
+            limit: range.limit,
+            keys_only: range.keys_only,
+            columns: range.columns.as_deref(),
+        };
+        self.before_read(version.name(), range.lock)?;
+        let txn = self.txn.as_mut().expect(HAS_NOT_ENDED);
+        self.inner.txn_system().scan(txn, version.clone(), &options)
+    }
+
+    /// Moves a cursor to its next row.
+    #[inline]
+    pub(crate) fn next(&mut self, cursor: &mut Cursor) -> Result<bool> {
+        self.inner.check_not_closed()?;
+        let found = cursor.next(self.inner.txn_system(), self.txn.as_mut().expect(HAS_NOT_ENDED));
+        let found = found.map_err(|error| cursor.name_damage(error))?;
+        self.inner.check_running()?;
+        Ok(found)
+    }
+
+    /// Hands the rows that are left of a scan to `look`, until it says stop.
+    pub(crate) fn look(&mut self, cursor: &mut Cursor, look: &mut RowVisitor<'_>) -> Result<()> {
+        let _over = ClosureCall;
+        loop {
+            self.inner.check_not_closed()?;
+            let goes_on = cursor.look(self.inner.txn_system(), self.txn.as_mut().expect(HAS_NOT_ENDED), look);
+            let goes_on = goes_on.map_err(|error| cursor.name_damage(error))?;
+            self.inner.check_running()?;
+            if !goes_on {
+                return Ok(());
+            }
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Interruption: one thread asks another to end a wait or a long call.
+//!
+//! Rules
+//! 1. An interruption stays until a wait or a step of a long call takes it ([`Interrupt::check`]): one that comes
+//!    before the wait is not lost, and each ends one call.
+//! 2. Who waits checks it under the mutex of its condition variable; who raises it takes that mutex afterwards, and
+//!    wakes.
+
+use crate::error::{Error, Result};
+use crate::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// See the file's head.
+#[derive(Debug, Default)]
+pub struct Interrupt(AtomicBool);
+
+impl Interrupt {
+    pub fn raise(&self) {
+        self.0.store(true, SeqCst);
+    }
+
+    pub fn is_raised(&self) -> bool {
+        self.0.load(SeqCst)
+    }
+
+    /// Forgets it.
+    pub fn clear(&self) {
+        self.0.store(false, SeqCst);
+    }
+
+    /// Takes it.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`] if it is raised.
+    #[inline]
+    pub fn check(&self) -> Result<()> {
+        if self.is_raised() && self.0.swap(false, SeqCst) { Err(Error::Interrupted) } else { Ok(()) }
+    }
+}
+
+/// How long a thread waits for a lock, and what ends the wait before.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience<'i> {
+    pub timeout: Duration,
+    pub interrupt: Option<&'i Arc<Interrupt>>,
+}
+
+impl From<Duration> for Patience<'_> {
+    fn from(timeout: Duration) -> Self {
+        Patience { timeout, interrupt: None }
+    }
+}
+
+impl Patience<'_> {
+    /// The same for another time.
+    #[must_use]
+    pub fn with_timeout(self, timeout: Duration) -> Self {
+        Patience { timeout, ..self }
+    }
+
+    /// Takes an interruption.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`].
+    pub fn check(self) -> Result<()> {
+        self.interrupt.map_or(Ok(()), |interrupt| interrupt.check())
+    }
+}

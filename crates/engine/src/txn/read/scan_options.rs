@@ -1,0 +1,45 @@
+//! What a scan is asked for.
+
+use crate::txn::lock::{LockMode, LockWait};
+use std::ops::Bound;
+
+#[derive(Clone, Copy, Debug)]
+pub struct ScanOptions<'k> {
+    /// Secondary index to follow; `None`: the rows in key order.
+    pub index: Option<usize>,
+    /// Bounds on the keys: of rows, or of entries (index columns, then the row's key).
+    pub lower: Bound<&'k [u8]>,
+    /// See `lower`.
+    pub upper: Bound<&'k [u8]>,
+    /// From the upper end down.
+    pub reverse: bool,
+    /// How to lock the rows.
+    pub lock: LockMode,
+    /// What to do about locks of others, if not what the transaction does.
+    pub lock_wait: Option<LockWait>,
+    /// Whether no row is locked before it is asked for.
+    pub one_by_one: bool,
+    /// No more rows than this will be asked for.
+    pub limit: usize,
+    /// Keys will be asked for, and no payloads (rule 4).
+    pub keys_only: bool,
+    /// Columns of the payloads that will be asked for; `None`: all.
+    pub columns: Option<&'k [usize]>,
+}
+
+impl Default for ScanOptions<'_> {
+    fn default() -> Self {
+        ScanOptions {
+            index: None,
+            lower: Bound::Unbounded,
+            upper: Bound::Unbounded,
+            reverse: false,
+            lock: LockMode::None,
+            lock_wait: None,
+            one_by_one: false,
+            limit: usize::MAX,
+            keys_only: false,
+            columns: None,
+        }
+    }
+}
