@@ -1,8 +1,8 @@
 //! Undo streams: pages, links, records, and the overflow chains that records own.
 //!
 //! Rules
-//! 1. A chain belongs to the row that refers to it; an Update record that is not dead owns the chains that it names, and
-//!    every record does once purge or rollback has begun to free them.
+//! 1. A chain belongs to the row that refers to it; an Update record that is not dead owns the chains that it names,
+//!    and every record does once purge or rollback has begun to free them.
 //! 2. No transaction is active on a quiet database.
 
 use super::checker::{Checker, FindingPlace};

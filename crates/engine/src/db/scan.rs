@@ -219,8 +219,8 @@ impl<'s, 'v> Scan<'s, 'v> {
     /// Starts the scan.
     ///
     /// # Errors
-    /// `NoSuchIndex`, `TableDropped`, `BadValue` for a bound that does not fit its column, or for a column that the table
-    /// does not have.
+    /// `NoSuchIndex`, `TableDropped`, `BadValue` for a bound that does not fit its column, or for a column that the
+    /// table does not have.
     pub fn iter(self) -> Result<ScanIter<'s>> {
         self.start(false).map(|(rows, _)| rows)
     }

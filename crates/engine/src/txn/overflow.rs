@@ -11,8 +11,8 @@
 //! 2. The first page is registered by an Overflow undo record in the mini-transaction that allocates it; every later
 //!    page is linked in the mini-transaction that allocates it. So at any crash rollback finds every page.
 //! 3. A chain is freed from its front; each mini-transaction also moves the reference in the undo record that owns the
-//!    chain (the Overflow record on rollback, the Update or Delete record that names it in purge) to the first page that
-//!    is left.
+//!    chain (the Overflow record on rollback, the Update or Delete record that names it in purge) to the first page
+//!    that is left.
 //! 4. Every page carries the stamp of its chain, which each reference to the chain has too, and its position in the
 //!    chain. A page with another stamp or position belongs to another chain or is an older version of itself: it is
 //!    corrupt, and its link is not followed.

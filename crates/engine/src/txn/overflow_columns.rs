@@ -4,16 +4,17 @@
 //! payload with OVERFLOW   row | references | number of references u8
 //! reference               number of a variable-length column u16, or REST | OverflowRef   (numbers ascend)
 //! ```
-//! The row is one of its layout in which each column that is named has only its first bytes (none, unless an index needs
-//! a prefix of it); the chain has the bytes behind them. With [`REST`], which is the last, there is no row in the leaf:
-//! the chain of that reference has it. So the references are found without knowing the layout of rows.
+//! The row is one of its layout in which each column that is named has only its first bytes (none, unless an index
+//! needs a prefix of it); the chain has the bytes behind them. With [`REST`], which is the last, there is no row in the
+//! leaf: the chain of that reference has it. So the references are found without knowing the layout of rows.
 //!
 //! Rules
 //! 1. Which columns go to chains is said by the table ([`TableTrees::overflow_columns`]), and only for columns that a
 //!    change writes. The reference of a column that a change leaves alone goes from the old version to the new one: its
 //!    chain is neither read nor written, and belongs to both. REST is written anew by each change.
 //! 2. The undo record of a change names the chains that the new version no longer has; that of a deletion names all.
-//!    Purge frees these, when no snapshot sees the version before. Rollback frees those that the transaction has written.
+//!    Purge frees these, when no snapshot sees the version before. Rollback frees those that the transaction has
+//!    written.
 //! 3. A column of which an index needs more bytes than the row has (the index is younger than the row) is not left
 //!    alone: the next change of the row stores it anew, by rule 1 in reach of its entries. So the chains that the moved
 //!    entries of a change follow from are named by its own undo record, and no other record frees them before.
@@ -202,8 +203,8 @@ pub type ReadChain<'f> = dyn FnMut(OverflowRef, &mut Vec<u8>) -> Result<()> + 'f
 /// [`TableTrees::rebuild_columns`].
 pub type RebuildColumns<'f> = dyn FnMut(&[u8], &mut ColumnRewrite<'_>, &mut Vec<u8>) -> Result<()> + 'f;
 
-/// Replaces `out` with the row of an overflow payload; columns that `wants` refuses have the bytes only that the payload
-/// has of them. Returns the references of these.
+/// Replaces `out` with the row of an overflow payload; columns that `wants` refuses have the bytes only that the
+/// payload has of them. Returns the references of these.
 pub fn assemble(
     payload: &[u8],
     wants: impl Fn(&[u8], u16) -> bool,

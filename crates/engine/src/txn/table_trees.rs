@@ -50,8 +50,8 @@ pub trait TableTrees: Send + Sync {
     fn column_of(&self, row: &[u8], number: u16) -> Option<usize>;
     /// Bytes of variable-length column `number` of this row; none if there is no such column.
     fn column_bytes<'r>(&'r self, row: &'r [u8], number: u16) -> &'r [u8];
-    /// Replaces `out` with this row, in which the bytes of each variable-length column are what `column` appends for it:
-    /// it gets number and bytes, in order.
+    /// Replaces `out` with this row, in which the bytes of each variable-length column are what `column` appends for
+    /// it: it gets number and bytes, in order.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::error::Error::Corrupt) if `row` is no row.

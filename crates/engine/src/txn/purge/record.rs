@@ -36,9 +36,9 @@ impl Purge<'_> {
         self.free_chains(change)
     }
 
-    /// The row before a change that has its old payload whole, with what its entries are made of. Chains that the record
-    /// does not name may be gone already. An index that needs them is younger than the change, and has no entry of this
-    /// version that a newer one has not.
+    /// The row before a change that has its old payload whole, with what its entries are made of. Chains that the
+    /// record does not name may be gone already. An index that needs them is younger than the change, and has no entry
+    /// of this version that a newer one has not.
     fn old_row(&self, change: &UndoChange<'_>) -> Result<Vec<u8>> {
         let mut row = change.old_middle.to_vec();
         let named: Vec<OverflowRef> = change.chains().map(|(_, reference)| reference).collect();

@@ -3,8 +3,8 @@
 //! Rules
 //! 1. The closure that looks runs with the engine closed to its thread ([`closed`]): it holds a latch.
 //! 2. Rows lie in place only in the clustered tree, and only for scans that lock nothing. A row whose visible version
-//!    is not the stored one, or of which wanted bytes are on overflow pages, is copied; then the scan goes on in place. While no
-//!    row lies in place, more and more are copied at once, as by [`Cursor::next`].
+//!    is not the stored one, or of which wanted bytes are on overflow pages, is copied; then the scan goes on in place.
+//!    While no row lies in place, more and more are copied at once, as by [`Cursor::next`].
 //! 3. Rows come in the same order, and are the same, as those of [`Cursor::next`].
 
 use super::scan::{Cursor, ReadMode, visibility, wanted};

@@ -93,8 +93,8 @@ impl StoredRow<'_> {
         }
     }
 
-    /// Replaces the payload of `version` by its row, if columns of it are on overflow pages. False: the newest version is
-    /// no longer `newest`, what was read may be anything, start again.
+    /// Replaces the payload of `version` by its row, if columns of it are on overflow pages. False: the newest version
+    /// is no longer `newest`, what was read may be anything, start again.
     pub(crate) fn resolve_unlocked(
         &self,
         newest: &RowHeader,

@@ -138,8 +138,8 @@ fn a_cut_at_any_moment_of_a_large_rows_life_leaks_nothing() {
     }
 }
 
-/// A chain that versions share, replaced, deleted and purged: cut after every few steps, in the middle of which recovery
-/// is cut as well.
+/// A chain that versions share, replaced, deleted and purged: cut after every few steps, in the middle of which
+/// recovery is cut as well.
 #[test]
 fn a_cut_at_any_moment_of_a_shared_chains_life_leaks_nothing() {
     let big = |seed: u8| Row { a: b"a".to_vec(), b: b"b".to_vec(), rest: vec![seed; 9000] };

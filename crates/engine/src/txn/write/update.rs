@@ -129,8 +129,8 @@ impl RowOp<'_> {
     }
 
     /// Runs `change` outside the latch, on a locked row of which the old or the new version has columns on overflow
-    /// pages. Leaves both rows, with what their entries are made of, in `old_row` and `new_row` and the stored new value
-    /// in `value`; returns its flags, `None` if nothing changes.
+    /// pages. Leaves both rows, with what their entries are made of, in `old_row` and `new_row` and the stored new
+    /// value in `value`; returns its flags, `None` if nothing changes.
     fn prepare_overflow(&mut self, change: &mut RowChange<'_>, old: RowHeader) -> Result<Option<u8>> {
         let RowOp { system, table, .. } = *self;
         let buffers = &mut self.txn.buffers;
