@@ -85,7 +85,9 @@ pub use backup::{
 };
 pub use check::{CheckCounts, CheckReport, Finding};
 pub use config::Options;
-pub use db::{Database, Inserted, InterruptHandle, KeyIter, ReadTxn, RepairReport, Rows, Scan, ScanIter, WriteTxn};
+pub use db::{
+    BuildProgress, Database, Inserted, InterruptHandle, KeyIter, ReadTxn, RepairReport, Rows, Scan, ScanIter, WriteTxn,
+};
 pub use error::{Error, Result};
 pub use salvage::{SalvageReport, SalvagedTable, salvage};
 pub use stats::{LatencySnapshot, StatsSnapshot};

@@ -256,6 +256,7 @@ fn a_closing_gives_emptied_room_back() {
     drop(large);
     database.drop_table("large").unwrap();
     (0..200).for_each(|n| database.drop_table(&small(n)).unwrap());
+    database.finish_drops().unwrap();
     wait_for("purge", || database.stats().history_list_length == 0);
     database.close().unwrap();
     // What purge had not come to; what the file was longer by than it needed.
@@ -274,6 +275,7 @@ fn room_that_was_discarded_and_taken_by_others_is_not_written_to() {
     let dropped = database.create_table("dropped", schema()).unwrap();
     fill(&database, &dropped, 0, 12_000);
     database.drop_table("dropped").unwrap();
+    database.finish_drops().unwrap();
     let table = database.create_table("t", schema()).unwrap();
     let mut load = database.begin().unwrap();
     (0..50).for_each(|id| put(&mut load, &table, id * 1000, "short"));
@@ -388,6 +390,7 @@ fn lives_on_a_small_file_system(kind: &str, method: FlushMethod) {
     check(&database, &case);
     let before = allocated_bytes(&dir.join("data"));
     database.drop_table("filler").unwrap();
+    database.finish_drops().unwrap();
     let table = database.table("t").unwrap();
     let punches = method != FlushMethod::DirectNoFsync;
     let start = Instant::now();

@@ -2,14 +2,14 @@
 
 use super::actor::is_refusal;
 use super::choices::Choices;
-use super::content::{ONE_C, Rows, schema};
+use super::content::{Index, ONE_C, Rows, schema};
 use super::found::PREFIX;
 use super::oracle::{Change, indexes_of};
 use super::played::call;
 use super::player::Player;
 use super::scan::random_index;
 use crate::error::{Error, Result};
-use highwater::{Database, Error as Engine, Table};
+use highwater::{BuildProgress, Database, Error as Engine, Table, WriteTxn, values};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -52,8 +52,12 @@ impl Player {
             (Some(name), _) => {
                 let rows = self.oracle.tables[&name].at(self.oracle.commits);
                 let has_duplicates = index.name == ONE_C && has_duplicates(&rows);
-                let created =
-                    call!(self.played, Database::create_index(db, &name, index.name, index.columns, index.unique));
+                let created = match rng.bool() {
+                    true => {
+                        call!(self.played, Database::create_index(db, &name, index.name, index.columns, index.unique))
+                    }
+                    false => self.create_index_beside(db, &name, &index, rows.keys().copied().collect(), rng),
+                };
                 let is_wrong = match &created {
                     Ok(()) => has_duplicates,
                     Err(error) => matches!(error, Engine::DuplicateKey { .. }) && !has_duplicates,
@@ -67,6 +71,34 @@ impl Player {
             }
             (None, _) => Ok(()),
         }
+    }
+
+    /// Builds an index beside a transaction that deletes rows, some again behind a savepoint, and is rolled back.
+    fn create_index_beside(
+        &self,
+        db: &Database,
+        name: &str,
+        index: &Index,
+        mut ids: Vec<u64>,
+        rng: &mut Choices,
+    ) -> highwater::Result<()> {
+        let (columns, unique) = (index.columns, index.unique);
+        let table = db.table(name)?;
+        ids.truncate(1 + rng.usize(..8));
+        let meanwhile = &mut |_: BuildProgress| {
+            let mut txn = db.begin()?;
+            let delete = |txn: &mut WriteTxn, id: &u64| match txn.delete(&table, &values![*id]) {
+                Err(error) if is_refusal(&error) => Ok(()),
+                done => done.map(drop),
+            };
+            let half = ids.len() / 2;
+            ids[..half].iter().try_for_each(|id| delete(&mut txn, id))?;
+            let savepoint = txn.savepoint();
+            ids[half..].iter().try_for_each(|id| delete(&mut txn, id))?;
+            txn.rollback_to(savepoint)?;
+            txn.rollback()
+        };
+        call!(self.played, Database::create_index_with_progress(db, name, index.name, columns, unique, meanwhile))
     }
 
     fn create_table(&mut self, db: &Database, rng: &mut Choices) -> Result<()> {

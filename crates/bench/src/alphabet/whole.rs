@@ -56,6 +56,7 @@ impl Player {
                 };
                 unless_refused(report)?.map_or(Ok(()), |report| expect_sound(&report))
             }
+            10 => Ok(call!(self.played, Database::finish_drops(db))?),
             9 => {
                 let report = call!(self.played, Database::repair_indexes(db, &mut |_, _| {}));
                 unless_refused(report)?.map_or(Ok(()), |report| expect_sound(&report.found))

@@ -96,6 +96,11 @@ impl Checker<'_> {
     }
 
     fn unreadable_page(&mut self, page_no: PageNo, owner: u32, reason: String) {
+        if self.owners.get(&owner).is_some_and(|owner| matches!(owner.kind, OwnerKind::Unfinished)) {
+            // It waits to be freed; nothing reads it before.
+            self.report.counts.unfinished_pages += 1;
+            return;
+        }
         let place = self.owners.get(&owner).map(|owner| owner.place.clone()).unwrap_or_default();
         self.damaged.insert(SegmentId(owner));
         self.find(Some(page_no), &place, reason);

@@ -1,4 +1,4 @@
-//! The background threads of a database: cleaner, LRU flusher, change buffer, archive, readers, log, purge.
+//! The background threads of a database: cleaner, LRU flusher, change buffer, archive, readers, log, purge, drops.
 //!
 //! Rules
 //! 1. No logic here: a step does a bounded amount of work. Then its thread pauses, for a fixed time or until it is
@@ -7,6 +7,7 @@
 //! 3. Threads end in the order of [`ShutdownPhase`]: one that waits for redo space or a frame gets it while those run
 //!    that make some. All of them at once would leave it waiting for ever, and the closing for it.
 
+use super::dropping::Dropping;
 use super::open_parts::OpenParts;
 use crate::context::Context;
 use crate::error::Result;
@@ -31,10 +32,13 @@ pub(super) const PURGE_BATCH: usize = 100;
 /// The purge thread's pause when it has caught up.
 const PURGE_PAUSE: Duration = Duration::from_millis(20);
 
+/// The pause of the thread that frees what was dropped, when nothing is.
+const DROPPING_PAUSE: Duration = Duration::from_secs(1);
+
 /// When a thread ends, at the closing (rule 3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShutdownPhase {
-    /// Purge, and those that read ahead: they wait for redo space and frames.
+    /// Purge, drops, and those that read ahead: they wait for redo space and frames.
     First,
     /// The change buffer's: what is pending holds the checkpoint back.
     Second,
@@ -247,6 +251,29 @@ pub(super) fn start_purge(parts: &mut OpenParts, txns: &Arc<TxnSystem>) -> Resul
         )?;
     }
     Ok(())
+}
+
+/// Starts the thread that frees what dropped tables and indexes have left. A removal that fails does not stop the
+/// database: the next opening tries again.
+pub(super) fn start_dropping(parts: &mut OpenParts, dropping: &Arc<Dropping>) -> Result<()> {
+    let (ctx, stepped, pauser, waker) = (parts.ctx.clone(), dropping.clone(), dropping.clone(), dropping.clone());
+    let step = move || match stepped.step() {
+        Ok(goes_on) => {
+            if goes_on {
+                yield_cpu();
+                stepped.notify().wake();
+            }
+            Ok(())
+        }
+        Err(error) if ctx.poison.is_set() => Err(error),
+        Err(_) => {
+            ctx.stats.drops_postponed.inc();
+            stepped.notify().wake();
+            Ok(())
+        }
+    };
+    let pause = move || pauser.notify().wait(DROPPING_PAUSE);
+    parts.background.spawn("drop", ShutdownPhase::First, parts.ctx.clone(), step, pause, move || waker.notify().wake())
 }
 
 #[cfg(test)]

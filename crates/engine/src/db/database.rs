@@ -10,6 +10,7 @@
 //!    parent's may have held; what is dropped there is forgotten (rule 5 of `sync/poison.rs`).
 
 use super::archiving::Archiving;
+use super::dropping::Dropping;
 use super::gate::{Gate, SchemaChange};
 use super::open_parts::OpenParts;
 use super::read_txn::ReadTxn;
@@ -76,6 +77,7 @@ pub(crate) struct DatabaseInner {
     pub(super) space: Arc<Space>,
     pub(super) txns: Arc<TxnSystem>,
     pub(super) catalog: Arc<Catalog>,
+    pub(super) dropping: Arc<Dropping>,
     pub(super) registry: Arc<Registry>,
     pub(super) options: Options,
     /// What `auto` means on this device.

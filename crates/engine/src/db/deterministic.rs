@@ -36,16 +36,19 @@ pub enum BackgroundStep {
     Log,
     /// Of purge.
     Purge,
+    /// Frees what dropped tables and indexes have left.
+    Drops,
 }
 
 impl BackgroundStep {
     /// Every step.
-    pub const ALL: [BackgroundStep; 5] = [
+    pub const ALL: [BackgroundStep; 6] = [
         BackgroundStep::Cleaner,
         BackgroundStep::LruFlusher,
         BackgroundStep::ChangeBuffer,
         BackgroundStep::Log,
         BackgroundStep::Purge,
+        BackgroundStep::Drops,
     ];
 }
 
@@ -116,6 +119,10 @@ impl DeterministicDb {
             BackgroundStep::ChangeBuffer => self.changes.step().map(drop),
             BackgroundStep::Log => ctx.log.sync_step(),
             BackgroundStep::Purge => match inner.txns.purge_round(PURGE_BATCH, true) {
+                Err(error) if ctx.poison.is_set() => return Err(error),
+                _ => Ok(()),
+            },
+            BackgroundStep::Drops => match inner.dropping.step() {
                 Err(error) if ctx.poison.is_set() => return Err(error),
                 _ => Ok(()),
             },

@@ -13,7 +13,8 @@
 //! | `transact` | transactions that are run again |
 //! | `scan`, `columns` | scans; reads of some columns |
 //! | `gate` | keeps transactions that write, schema changes and checks apart |
-//! | `schema_change`, `index_build` | tables and indexes are created and dropped |
+//! | `schema_change`, `index_build` | tables and indexes are created, beside writers, and dropped |
+//! | `dropping` | what dropped tables and indexes have left is freed in the background |
 //! | `deterministic` | a database whose steps the caller runs, without threads |
 //! | `rebuild` | secondary indexes are rebuilt from the rows |
 //! | `observe` | counters, latencies, the check |
@@ -26,6 +27,7 @@ mod creation;
 mod database;
 mod deferred_end;
 pub mod deterministic;
+mod dropping;
 mod file_generations;
 mod gate;
 mod get_many;
@@ -48,6 +50,7 @@ mod transact;
 mod write_txn;
 
 pub use database::Database;
+pub use index_build::BuildProgress;
 pub use insert_many::{Inserted, Rows};
 pub use interrupt::InterruptHandle;
 pub use read_txn::ReadTxn;

@@ -72,6 +72,7 @@ impl Database {
     pub fn set_change_buffering(&self, mode: ChangeBuffering) -> Result<()> {
         self.check_writable()?;
         let _no_schema_change = self.inner.gate.without_schema_changes(self.patience())?;
+        let _no_drops = self.inner.dropping.hold()?;
         self.check_writable()?;
         self.inner.txns.changes.set_mode(mode)
     }
@@ -100,6 +101,7 @@ impl Database {
         let _readers_only = inner.gate.alone(self.patience())?;
         self.check_open()?;
         let tables = inner.registry.all();
+        let _no_drops = inner.dropping.hold()?;
         let _no_purge = inner.txns.hold_purge();
         let subject = Subject {
             ctx: &inner.ctx,

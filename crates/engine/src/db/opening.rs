@@ -1,10 +1,11 @@
 //! Opening a database: the core, then catalog, tables and transactions.
 //!
 //! Order: core (files, recovery), catalog, tables, transactions, threads of the pool, the end of the change buffer's
-//! opening, rollback of what a crash interrupted (it needs the tables), removal of what interrupted schema changes
-//! left, purge.
+//! opening, rollback of what a crash interrupted (it needs the tables), purge, removal of what dropped tables and
+//! interrupted schema changes left.
 
 use super::database::{Database, DatabaseInner, FreedMemory, OpenGuard};
+use super::dropping::Dropping;
 use super::gate::Gate;
 use super::open_parts::OpenParts;
 use super::write_txn::MAX_TXN_SCRATCHES;
@@ -17,7 +18,6 @@ use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU64};
 use crate::sync::sharded::{ObjectPool, Sharded};
 use crate::table::catalog::Catalog;
-use crate::table::catalog_entry::{Leftover, TableRemains};
 use crate::table::handle::{Registry, TableShared};
 use crate::table::record::{IndexRecord, TreeRecord};
 use crate::txn::{LagLimits, Tables, TxnSystem};
@@ -56,7 +56,7 @@ impl Database {
     /// # Errors
     /// As [`open`](Database::open).
     pub fn open_read_only(dir: impl AsRef<Path>, options: Options) -> Result<Database> {
-        Database::assemble(OpenParts::open_dir_read_only(dir.as_ref(), options)?, OpenParts::start_threads)
+        Database::assemble_idle(OpenParts::open_dir_read_only(dir.as_ref(), options)?)
     }
 
     /// Opens an existing database on devices of your own, recovering it if need be, but does not purge: for programs
@@ -66,18 +66,26 @@ impl Database {
     /// As [`open`](Database::open).
     pub fn open_storage_idle(storage: StorageSet, options: Options) -> Result<Database> {
         let options = Options { create_if_missing: false, ..options };
-        Database::assemble(OpenParts::open(storage, options)?, OpenParts::start_threads)
+        Database::assemble_idle(OpenParts::open(storage, options)?)
+    }
+
+    /// Without the threads of purge and of drops: what dropped tables have left is freed here.
+    fn assemble_idle(parts: OpenParts) -> Result<Database> {
+        let database = Database::assemble(parts, OpenParts::start_threads)?;
+        database.inner.dropping.finish()?;
+        Ok(database)
     }
 
     fn open_core(parts: OpenParts) -> Result<Database> {
         let database = Database::assemble(parts, OpenParts::start_threads)?;
         if let Some(parts) = database.inner.parts.lock().as_mut() {
             super::background::start_purge(parts, &database.inner.txns)?;
+            super::background::start_dropping(parts, &database.inner.dropping)?;
         }
         Ok(database)
     }
 
-    /// Everything but purge; `start` starts the threads of the parts below.
+    /// Everything but purge and drops; `start` starts the threads of the parts below.
     pub(super) fn assemble(mut parts: OpenParts, start: impl FnOnce(&mut OpenParts) -> Result<()>) -> Result<Database> {
         let (ctx, space) = (parts.ctx.clone(), parts.space.clone());
         let catalog = Arc::new(Catalog::open(ctx.clone(), space.clone(), parts.storage().is_read_only())?);
@@ -95,19 +103,15 @@ impl Database {
         parts.changes.finish_opening(&indexes, parts.storage().is_read_only())?;
         let tables: Arc<dyn Tables> = registry.clone();
         txns.recover(&tables)?;
-        for leftover in leftovers {
-            match leftover {
-                Leftover::Table(remains) => catalog.finish_drop(&remains)?,
-                Leftover::Index(table, index) => catalog.finish_drop_index(table, &index)?,
-                Leftover::Records(keys) => catalog.finish_drop(&TableRemains { keys, ..TableRemains::default() })?,
-            }
-        }
+        let dropping = Dropping::new(&ctx, &space, &catalog, &parts.changes);
+        leftovers.into_iter().for_each(|leftover| dropping.add(leftover));
         let gate = Gate::new(&ctx.poison);
         let inner = DatabaseInner {
             space,
             ctx,
             txns,
             catalog,
+            dropping,
             registry,
             options: parts.options.clone(),
             probe: parts.probe.clone(),

@@ -13,6 +13,7 @@ use crate::check::{CheckReport, Finding};
 use crate::error::{Error, Result};
 use crate::inspect::OnProgress;
 use crate::table::TableDefinition;
+use crate::table::catalog_entry::Leftover;
 use crate::table::handle::TableShared;
 use crate::table::lock::Change;
 use crate::table::record::{IndexRecord, ObjectState};
@@ -102,10 +103,11 @@ impl Database {
         entry.indexes.push(record);
         entry.definition = (*definition).clone();
         drop(entry);
-        self.make_current(&shared, &others, definition, tree);
+        let birth = inner.txn_system().open_view(0).view.as_ref().clone();
+        self.make_current(&shared, &others, definition, tree, birth);
         debug_assert_eq!(old.state, ObjectState::Dropping);
-        inner.txns.changes.discard(old.tree.id)?;
-        inner.catalog.finish_drop_index(before.id, &old)
+        inner.dropping.add(Leftover::Index(before.id, old));
+        Ok(())
     }
 
     /// The new tree, once no thread uses the table any more: readers may still use the old one. A transaction that had
@@ -126,7 +128,6 @@ impl Database {
                 return Ok((record, tree));
             }
             change.open();
-            let _schema = self.inner.schema.lock();
             self.discard_index(table.current.read().id, &record);
             was_written?;
         }

@@ -5,8 +5,8 @@
 //!    hold the schema mutex while they change the catalog and the registry, and not while they wait for transactions or
 //!    fill an index.
 //! 2. Each is inside the gate (`gate.rs`) from its begin to its end. A check, which is alone there, meets no change.
-//! 3. Each is atomic and durable: the catalog says what is in use, and the next opening removes what a change that did
-//!    not end has left.
+//! 3. Each is atomic and durable: the catalog says what is in use. What was dropped, or is left of a change that did not
+//!    end, is freed in the background (`dropping.rs`), after a crash behind the next opening.
 //! 4. An index is used by transactions that began after it became current. So the version that they compare is drawn
 //!    then, under the schema mutex, not when the index is begun.
 
@@ -16,13 +16,14 @@ use super::write_txn::WriteTxn;
 use crate::btree::BTree;
 use crate::error::{Error, Result};
 use crate::sync::atomic::Ordering;
+use crate::table::catalog_entry::Leftover;
 use crate::table::handle::TableShared;
 use crate::table::key::KeyLayout;
 use crate::table::lock::Change;
 use crate::table::record::{IndexRecord, ObjectState};
 use crate::table::version::{Secondary, TableVersion};
-use crate::table::{IndexDefinition, Schema, Table, TableDefinition};
-use crate::txn::{Access, ReadView, TxnOptions};
+use crate::table::{Schema, Table, TableDefinition};
+use crate::txn::{Access, EntryLog, ReadView, TxnOptions};
 use crate::types::TableId;
 use std::sync::Arc;
 
@@ -75,7 +76,7 @@ impl Database {
     }
 
     /// Drops a table, atomically and durably, once no transaction uses it any more. Its handles are errors from then
-    /// on.
+    /// on. Its pages are freed in the background ([`finish_drops`](Self::finish_drops)).
     ///
     /// While it waits it bars other transactions from the table, in turns: for a tenth of a second, then for twice as
     /// long and so on, and between two bars they pass for three times as long. So one that stays open delays the others
@@ -97,40 +98,12 @@ impl Database {
         inner.catalog.set_table_state(&mut entry, ObjectState::Dropping)?;
         change.set_dropped();
         inner.registry.remove(&table);
-        entry.indexes.iter().try_for_each(|index| inner.txns.changes.discard(index.tree.id))?;
-        inner.catalog.finish_drop(&entry.remains())
-    }
-
-    /// Adds an index to a table and fills it from the rows there are. Meanwhile transactions can read the table;
-    /// writers wait. A crash before it is complete leaves no trace of it.
-    ///
-    /// # Errors
-    /// [`Error::NoSuchTable`], [`Error::Schema`] for a wrong name or column, [`Error::DuplicateKey`] if a unique index
-    /// finds equal rows, [`Error::LockWaitTimeout`] if transactions write the table for longer than that,
-    /// [`Error::KeyTooLong`], an I/O error.
-    pub fn create_index(&self, table: &str, name: &str, columns: &[&str], unique: bool) -> Result<()> {
-        let inner = &self.inner;
-        let _gate = self.enter_schema_change()?;
-        let shared = inner.registry.get(table)?;
-        let change = self.change(&shared)?;
-        let before = shared.current.read().clone();
-        let definition = Arc::new(with_index(&before.definition, name, columns, unique)?);
-        change.no_write(self.patience())?;
-        let (mut record, tree) = self.build_index(&shared, &before.indexes, &definition)?;
-        let _schema = inner.schema.lock();
-        if let Err(error) = inner.catalog.set_index_state(before.id, &mut record, ObjectState::Ready) {
-            self.discard_index(before.id, &record);
-            return Err(error);
-        }
-        let mut entry = shared.entry.lock();
-        entry.definition = (*definition).clone();
-        entry.indexes.push(record);
-        drop(entry);
-        self.make_current(&shared, &before.indexes, definition, tree);
+        inner.dropping.add(Leftover::Table(entry.remains()));
         Ok(())
     }
 
-    /// Drops an index, atomically and durably, once no transaction uses its table any more.
+    /// Drops an index, atomically and durably, once no transaction uses its table any more. Its pages are freed in the
+    /// background.
     ///
     /// # Errors
     /// [`Error::NoSuchTable`], [`Error::NoSuchIndex`], [`Error::LockWaitTimeout`] if transactions use the table for
@@ -153,8 +126,8 @@ impl Database {
         let mut indexes = before.indexes.clone();
         indexes.remove(at);
         inner.registry.replace(&shared, before.with_indexes(Arc::new(entry.definition.clone()), indexes));
-        inner.txns.changes.discard(record.tree.id)?;
-        inner.catalog.finish_drop_index(before.id, &record)
+        inner.dropping.add(Leftover::Index(before.id, record));
+        Ok(())
     }
 }
 
@@ -187,7 +160,8 @@ impl Database {
             inner.catalog.create_index(&table.entry.lock(), added)?
         };
         let tree = inner.catalog.open_index_tree(&record);
-        let version = with_new_tree(&before, others, definition.clone(), tree.clone(), (u64::MAX, ReadView::default()));
+        let never = (u64::MAX, ReadView::default());
+        let version = with_new_tree(&before, others, definition.clone(), tree.clone(), never, None);
         let built =
             WriteTxn::begin(&OpenGuard::new(inner), &TxnOptions::default(), Access::ReadWrite).and_then(|txn| {
                 let txn = self.interruptible(txn);
@@ -195,31 +169,29 @@ impl Database {
                 index_build::build(&inner.ctx, &inner.storage, txn, &handle, &version, batch_bytes)
             });
         if let Err(error) = built {
-            let _schema = inner.schema.lock();
             self.discard_index(before.id, &record);
             return Err(error);
         }
         Ok((record, tree))
     }
 
-    /// Removes an index that never was in use. What cannot be removed now is removed when the database is opened next.
+    /// Removes an index that never was in use, in the background.
     pub(super) fn discard_index(&self, table: TableId, index: &IndexRecord) {
-        let discarded = self.inner.txns.changes.discard(index.tree.id);
-        let _ = discarded.and_then(|()| self.inner.catalog.finish_drop_index(table, index));
+        self.inner.dropping.add(Leftover::Index(table, index.clone()));
     }
 
-    /// From now on transactions that begin use the indexes of `definition`: `others`, and as its last one this tree.
-    /// The caller holds the schema mutex, and the catalog says so.
+    /// From now on transactions that begin use the indexes of `definition`: `others`, and as its last one this tree,
+    /// made of the rows that `birth` sees. The caller holds the schema mutex, and the catalog says so.
     pub(super) fn make_current(
         &self,
         table: &TableShared,
         others: &[Arc<Secondary>],
         definition: Arc<TableDefinition>,
         tree: Arc<BTree>,
+        birth: ReadView,
     ) {
         let before = table.current.read().clone();
-        let birth = self.inner.txn_system().open_view(0).view.as_ref().clone();
-        let after = with_new_tree(&before, others, definition, tree, (self.inner.schema_version() + 1, birth));
+        let after = with_new_tree(&before, others, definition, tree, (self.inner.schema_version() + 1, birth), None);
         // In this order: a transaction that can see the index began at its version, or gets an error that it is too
         // old.
         self.inner.schema_version.fetch_add(1, Ordering::Release);
@@ -229,26 +201,16 @@ impl Database {
 
 /// The table with the indexes of `definition`: `others`, and a new one, for transactions that began at the schema
 /// version `since`; see [`Secondary`].
-fn with_new_tree(
+pub(super) fn with_new_tree(
     table: &TableVersion,
     others: &[Arc<Secondary>],
     definition: Arc<TableDefinition>,
     tree: Arc<BTree>,
     (since, birth): (u64, ReadView),
+    log: Option<Arc<EntryLog>>,
 ) -> TableVersion {
     let columns = &definition.indexes[definition.indexes.len() - 1].columns;
-    let added = Arc::new(Secondary { key: KeyLayout::new(&definition, columns), tree, since, birth });
+    let added = Arc::new(Secondary { key: KeyLayout::new(&definition, columns), tree, since, birth, log });
     let indexes = others.iter().cloned().chain([added]).collect();
     table.with_indexes(definition, indexes)
-}
-
-/// The table with one more index, checked.
-fn with_index(table: &TableDefinition, name: &str, columns: &[&str], unique: bool) -> Result<TableDefinition> {
-    let wrong = |reason: String| Error::Schema(format!("table {}: index {name}: {reason}", table.name));
-    let columns =
-        columns.iter().map(|column| table.position(column)).collect::<std::result::Result<_, _>>().map_err(wrong)?;
-    let mut definition = table.clone();
-    definition.indexes.push(IndexDefinition { name: name.to_string(), columns, unique });
-    definition.validate().map_err(|reason| Error::Schema(format!("table {}: {reason}", table.name)))?;
-    Ok(definition)
 }

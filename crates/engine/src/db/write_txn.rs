@@ -21,7 +21,8 @@ use crate::table::lock::TableLockMode;
 use crate::table::version::TableVersion;
 use crate::table::{Changes, Row, RowRef, Table, ValueRef};
 use crate::txn::{
-    Access, KEPT_ROW_BYTES, LockMode, RowOp, Savepoint, Txn, TxnOptions, TxnSystem, Wanted, check_outside_row_closure,
+    Access, KEPT_ROW_BYTES, LockMode, ReadView, RowOp, Savepoint, Txn, TxnOptions, TxnSystem, Wanted,
+    check_outside_row_closure,
 };
 use std::sync::Arc;
 
@@ -89,6 +90,11 @@ impl WriteTxn {
             [&mut self.scratch, &mut other.scratch].map(|scratch| scratch.as_mut().expect(HAS_NOT_ENDED));
         scratch.tables.share_with(&mut of_other.tables);
         Ok(other)
+    }
+
+    /// Opens the transaction's view, if it has none: a copy of it.
+    pub(super) fn open_view(&mut self) -> ReadView {
+        self.txn.as_mut().expect(HAS_NOT_ENDED).open_view(self.inner.txn_system()).view.as_ref().clone()
     }
 
     /// Inserts a row: a value for each column, in order.

@@ -105,6 +105,10 @@ counters! {
     pages_read_ahead = "buffer_pages_read_ahead",
     /// Bytes written to temporary files, to sort the entries of new indexes.
     sort_bytes_written,
+    /// Dropped tables and indexes that could not be freed because of damage, and wait for the next opening.
+    drops_postponed,
+    /// Changes that writers noted while an index of their table was being built.
+    index_build_logged_changes,
     /// Pages written to the data file, for any reason: the sum of the counters by reason.
     pages_flushed = "buffer_pages_written",
     /// Index pages (of tables and secondary indexes) read from the data file.

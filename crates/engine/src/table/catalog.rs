@@ -249,13 +249,6 @@ impl Catalog {
         self.flush()
     }
 
-    /// Frees the pages of an index whose state says that it is not in use, then removes its record.
-    pub(crate) fn finish_drop_index(&self, table: TableId, index: &IndexRecord) -> Result<()> {
-        let _entitled = reserve::entitle(SpacePriority::Cleaning);
-        self.drop_segment(index.tree.segment)?;
-        self.remove(RecordKey::Index(table, index.tree.id))
-    }
-
     /// Frees the pages of a table whose state says that it is not in use, then removes its records.
     pub(crate) fn finish_drop(&self, remains: &TableRemains) -> Result<()> {
         let _entitled = reserve::entitle(SpacePriority::Cleaning);

@@ -2,9 +2,9 @@
 //!
 //! Rules
 //! 1. A table is in the registry iff its state in the catalog is Ready. Schema changes alone write the registry.
-//! 2. `current` and the registry's entry for rollback and purge change together, while the table's lock keeps writers
-//!    out, and the schema change waits until rollback and purge no longer use the version before
-//!    ([`Registry::replace`]).
+//! 2. `current` and the registry's entry for rollback and purge change together, and the schema change waits until
+//!    rollback and purge no longer use the version before ([`Registry::replace`]). The table's lock keeps writers out
+//!    meanwhile, but at the end of an index build: the versions before and after it write the same then.
 //! 3. Lock order: gate of the database, table lock, schema mutex, registry, `entry` mutex, catalog.
 
 use super::auto_increment::AutoIncrement;
@@ -67,7 +67,8 @@ impl TableShared {
         let definition = Arc::new(entry.definition.clone());
         let secondary = |(record, index): (&IndexRecord, &IndexDefinition)| {
             let key = KeyLayout::new(&definition, &index.columns);
-            Arc::new(Secondary { key, tree: catalog.open_index_tree(record), since: 0, birth: ReadView::default() })
+            let (tree, birth) = (catalog.open_index_tree(record), ReadView::default());
+            Arc::new(Secondary { key, tree, since: 0, birth, log: None })
         };
         let indexes = entry.indexes.iter().zip(&definition.indexes).map(secondary).collect();
         let clustered = catalog.open_tree(entry.record.clustered);
@@ -159,7 +160,7 @@ impl Table {
 
     /// The table as it is now, indexes included.
     pub fn definition(&self) -> Arc<TableDefinition> {
-        self.shared.current.read().definition.clone()
+        self.shared.current.read().complete_definition()
     }
 }
 

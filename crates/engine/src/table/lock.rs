@@ -1,7 +1,8 @@
 //! The table lock: keeps schema changes and transactions apart. In memory only.
 //!
-//! Modes: *read* and *write* are held by transactions from their first use of a table to their end; *no-write* by an
-//! index build (readers go on, writers wait); *exclusive* by a removal (all others wait).
+//! Modes: *read* and *write* are held by transactions from their first use of a table to their end; *no-write* by the
+//! begin and the end of an index build, and by a rebuild (readers go on, writers wait); *exclusive* by a removal (all
+//! others wait).
 //!
 //! Rules
 //! 1. A transaction that has read may write later without releasing its read lock ([`TableLock::upgrade`]). An index
@@ -235,11 +236,12 @@ impl TableLock {
         &self,
         state: &mut MutexGuard<'_, LockState>,
         patience: Patience<'_>,
+        turns: Turns,
         bar: impl Fn(&mut LockState, bool),
         is_free: impl Fn() -> bool,
     ) -> Result<()> {
         let begin = Instant::now();
-        for turn in Turns::default() {
+        for turn in turns {
             let left = patience.timeout.saturating_sub(begin.elapsed());
             self.set(state, |s| bar(s, true));
             let waited = self.wait(state, patience.with_timeout(left.min(turn.bar)), |_| is_free());
@@ -314,14 +316,19 @@ pub(crate) struct Change<'l>(&'l TableLock);
 impl Change<'_> {
     /// Keeps writers out from now on.
     pub(crate) fn no_write<'p>(&self, patience: impl Into<Patience<'p>>) -> Result<()> {
+        self.no_write_in(Turns::default(), patience.into())
+    }
+
+    /// As [`no_write`](Self::no_write); no writer waits for longer than half a second meanwhile.
+    pub(crate) fn no_write_briefly(&self, patience: Patience<'_>) -> Result<()> {
+        self.no_write_in(Turns::short(), patience)
+    }
+
+    fn no_write_in(&self, turns: Turns, patience: Patience<'_>) -> Result<()> {
         let lock = self.0;
         let mut state = lock.state.lock();
-        lock.wait_in_turns(
-            &mut state,
-            patience.into(),
-            |s, bars| s.no_write = bars,
-            || lock.is_unused(TableLockMode::Write),
-        )
+        let unwritten = || lock.is_unused(TableLockMode::Write);
+        lock.wait_in_turns(&mut state, patience, turns, |s, bars| s.no_write = bars, unwritten)
     }
 
     /// Keeps all others out from now on. Says whether a transaction wrote the table since this was asked for (rule 6).
@@ -331,7 +338,8 @@ impl Change<'_> {
         state.was_written = false;
         state.removal_waits = true;
         let nobody = || lock.is_unused(TableLockMode::Write) && lock.is_unused(TableLockMode::Read);
-        let waited = lock.wait_in_turns(&mut state, patience.into(), |s, bars| s.exclusive = bars, nobody);
+        let waited =
+            lock.wait_in_turns(&mut state, patience.into(), Turns::default(), |s, bars| s.exclusive = bars, nobody);
         state.removal_waits = false;
         waited.map(|()| state.was_written)
     }

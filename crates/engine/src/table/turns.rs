@@ -25,11 +25,20 @@ pub(super) struct Turn {
 #[derive(Debug)]
 pub(super) struct Turns {
     next_bar: Duration,
+    longest_bar: Duration,
 }
 
 impl Default for Turns {
     fn default() -> Turns {
-        Turns { next_bar: FIRST_BAR }
+        Turns { next_bar: FIRST_BAR, longest_bar: Duration::MAX }
+    }
+}
+
+impl Turns {
+    /// Turns of which none bars longer than four tenths of a second: for a change beside writers, which waits for the
+    /// end of short transactions only.
+    pub(super) fn short() -> Turns {
+        Turns { longest_bar: 4 * FIRST_BAR, ..Turns::default() }
     }
 }
 
@@ -38,7 +47,7 @@ impl Iterator for Turns {
 
     fn next(&mut self) -> Option<Turn> {
         let bar = self.next_bar;
-        self.next_bar = bar.saturating_mul(2);
+        self.next_bar = bar.saturating_mul(2).min(self.longest_bar);
         Some(Turn { bar, pass: bar.saturating_mul(PASS_TO_BAR) })
     }
 }
@@ -56,6 +65,13 @@ mod tests {
             Some(bar)
         });
         begun.collect()
+    }
+
+    #[test]
+    fn short_turns_stay_short() {
+        let bars: Vec<_> = Turns::short().take(20).map(|turn| turn.bar.as_millis()).collect();
+        assert_eq!(bars[..4], [100, 200, 400, 400]);
+        assert_eq!(bars[19], 400);
     }
 
     #[test]

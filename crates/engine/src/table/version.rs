@@ -3,7 +3,8 @@
 //! Rules
 //! 1. `TableVersion` never changes. An index that comes or goes makes a new one (`db/locked_tables.rs` says which one a
 //!    transaction uses).
-//! 2. The clustered key and the entry keys are functions of the row's bytes alone.
+//! 2. An index that is being built is the last one. Writers note its changes (`txn/entry_log.rs`), no reader finds it.
+//! 3. The clustered key and the entry keys are functions of the row's bytes alone.
 
 use super::key::KeyLayout;
 use super::row::RowRef;
@@ -13,7 +14,7 @@ use super::types::Type;
 use super::value::ValueRef;
 use crate::btree::BTree;
 use crate::error::{Error, Result};
-use crate::txn::{ColumnRewrite, IndexEntry, ReadView, TableTrees};
+use crate::txn::{ColumnRewrite, EntryLog, IndexEntry, ReadView, TableTrees};
 use crate::types::{SegmentId, TableId, TxnId};
 use std::sync::Arc;
 
@@ -23,8 +24,10 @@ pub(crate) struct Secondary {
     pub(crate) tree: Arc<BTree>,
     /// Schema version of the database when the index was complete: older snapshots cannot use it.
     pub(crate) since: u64,
-    /// What had been committed when it was complete; nothing if that was before the database was opened.
+    /// What had been committed when its rows were read; nothing if that was before the database was opened.
     pub(crate) birth: ReadView,
+    /// Where changes of its entries go while it is being built beside writers. No reader finds it then.
+    pub(crate) log: Option<Arc<EntryLog>>,
 }
 
 /// One version of a table's trees and layouts.
@@ -70,6 +73,18 @@ impl TableVersion {
         TableVersion::new(self.id, definition, layouts, clustered, self.overflow, indexes, self.limit_bytes)
     }
 
+    /// The definition without an index that is being built.
+    pub(crate) fn complete_definition(&self) -> Arc<TableDefinition> {
+        match self.indexes.last().is_some_and(|index| index.log.is_some()) {
+            true => {
+                let mut definition = (*self.definition).clone();
+                definition.indexes.pop();
+                Arc::new(definition)
+            }
+            false => self.definition.clone(),
+        }
+    }
+
     /// A row of this table.
     #[inline]
     pub(crate) fn row<'a>(&'a self, bytes: &'a [u8]) -> RowRef<'a> {
@@ -113,7 +128,8 @@ impl TableVersion {
             return Ok(None);
         }
         let missing = || Error::NoSuchIndex { table: self.definition.name.clone(), index: name.to_string() };
-        self.definition.index_position(name).map(Some).ok_or_else(missing)
+        let at = self.definition.index_position(name).filter(|at| self.indexes[*at].log.is_none());
+        at.map(Some).ok_or_else(missing)
     }
 
     /// The auto-increment column's value in a row, if it is one the counter has to know (not negative).
@@ -153,6 +169,10 @@ impl TableTrees for TableVersion {
     }
     fn is_before_index(&self, i: usize, id: TxnId) -> bool {
         self.indexes[i].birth.sees(id)
+    }
+    #[inline]
+    fn entry_log(&self, i: usize) -> Option<&EntryLog> {
+        self.indexes[i].log.as_deref()
     }
     fn index_name(&self, i: usize) -> &str {
         &self.definition.indexes[i].name

@@ -10,6 +10,7 @@
 //! | `row_op.rs`, `row_closure.rs` | an operation on one row: its context, its life as a statement |
 //! | `system.rs` | what transactions share, order of a commit |
 //! | `active.rs`, `holders.rs` | ids, who is active, the cut a view is made by |
+//! | `entry_log.rs` | changes of the entries of an index that is being built |
 //! | `table_trees.rs`, `row_format.rs` | a table as this layer sees it; bytes of stored rows and entries |
 //! | `write/` | row operations, the entries they move |
 //! | `overflow.rs`, `overflow_columns.rs` | chains of overflow pages; rows whose columns are on such |
@@ -29,6 +30,7 @@ mod atomic {
 }
 
 mod active;
+mod entry_log;
 mod holders;
 mod lock;
 mod options;
@@ -48,6 +50,7 @@ pub(crate) mod undo;
 mod write;
 mod yield_cpu;
 
+pub(crate) use entry_log::{EntryChange, EntryLog, LoggedChange, LoggedChanges};
 #[cfg(shuttle)]
 pub(crate) use lock::{Holder, LockSystem, RowName};
 pub use lock::{LockMode, LockWait};
@@ -55,7 +58,7 @@ pub use options::{Access, Isolation, TxnOptions};
 pub use overflow_columns::{Outside, Wanted};
 pub use purge::{LagLimits, PurgeState, PurgeWatch};
 pub use read::{Cursor, RowVisitor, ScanOptions};
-pub(crate) use read::{ReadView, resolve};
+pub(crate) use read::{ReadView, StoredRow, resolve};
 pub(crate) use row_closure::{check_outside_closures, check_outside_row_closure, closed, telling};
 pub use row_op::RowOp;
 pub use savepoint::Savepoint;
@@ -63,6 +66,7 @@ pub use system::TxnSystem;
 pub use table_trees::{ColumnRewrite, IndexEntry, TableTrees, Tables};
 pub(crate) use transaction::KEPT_ROW_BYTES;
 pub use transaction::Txn;
+pub(crate) use write::StoredEntry;
 pub use write::{MAX_ROW_BYTES, NewRows, RowsOp};
 pub(crate) use yield_cpu::yield_cpu;
 

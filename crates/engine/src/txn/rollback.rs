@@ -23,7 +23,7 @@ use super::lock::{Holder, RowName};
 use super::overflow::{self, OwnedChain};
 use super::overflow_columns::Wanted;
 use super::read::{EntryOf, OwnVersions, ReadView, StoredRow, Version, resolve};
-use super::row_format::{ROW_HEADER_BYTES, RowHeader};
+use super::row_format::{ROW_HEADER_BYTES, RowHeader, entry_value};
 use super::system::TxnSystem;
 use super::table_trees::IndexEntry;
 use super::transaction::Txn;
@@ -157,7 +157,7 @@ impl Undo<'_> {
     }
 
     fn entry<'e>(&'e self, i: usize, entry: &'e [u8]) -> StoredEntry<'e> {
-        StoredEntry { system: self.system, tree: self.row.table.index(i), entry }
+        StoredEntry::of(self.system, self.row.table, i, entry)
     }
 
     /// Replaces the payload of a version by its row, with what its entries are made of.
@@ -255,7 +255,7 @@ impl Undo<'_> {
                 }
             }
             if !old.header.is_delete_marked() {
-                self.entry(i, &old_entry).restore(self.of.trx_id, made)?;
+                self.entry(i, &old_entry).restore(self.of.trx_id, &entry_value(made.prefix_bytes))?;
             }
         }
         Ok(())

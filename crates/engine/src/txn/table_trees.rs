@@ -4,6 +4,7 @@
 //! keys of its secondary entries, and for the columns that can go to overflow pages. All of it but the trees only looks
 //! at the bytes it is given: it may run under a leaf latch.
 
+use super::entry_log::EntryLog;
 use crate::btree::BTree;
 use crate::error::Result;
 use crate::types::{SegmentId, TableId, TxnId};
@@ -37,6 +38,10 @@ pub trait TableTrees: Send + Sync {
     /// Whether what transaction `id` wrote had been committed when secondary index `i` was built: of the versions of a
     /// row by such ones it has the entry of the newest only.
     fn is_before_index(&self, i: usize, id: TxnId) -> bool;
+    /// Where changes of the entries of secondary index `i` go while it is being built; `None` if it is complete.
+    fn entry_log(&self, _i: usize) -> Option<&EntryLog> {
+        None
+    }
     /// Name of secondary index `i`, for messages.
     fn index_name(&self, i: usize) -> &str;
     /// Appends to `out` the entry key of secondary index `i` for this row: index columns, then the clustered key.

@@ -116,6 +116,7 @@ fn space_of_dropped_tables_is_used_again() {
         db.create_index("people", "by_first", &["first"], false).unwrap();
         db.drop_index("people", "by_first").unwrap();
         db.drop_table("people").unwrap();
+        db.finish_drops().unwrap();
     }
     assert!(db.storage().data.len_bytes().unwrap() <= len * 2);
 }

@@ -13,6 +13,7 @@ mod interrupt;
 mod keys;
 mod long_columns;
 mod model;
+mod online_index;
 mod opening;
 mod page_store;
 mod point_in_time;

@@ -34,7 +34,45 @@ const REBUILD: &str = "crates/engine/src/db/rebuild.rs";
 const LOAD_RUNS: &str = "crates/engine/src/pool/frames/load_runs.rs";
 const RUNS: &str = "crates/engine/src/db/index_build/runs.rs";
 
+const ENTRY_LOG: &str = "crates/engine/src/txn/entry_log.rs";
+const CATCH_UP: &str = "crates/engine/src/db/index_build/catch_up.rs";
+const OPENING: &str = "crates/engine/src/db/opening.rs";
+
 pub const MUTANTS: &[Mutant] = &[
+    of_engine(
+        "change-beside-an-index-build-lost",
+        "what a rollback takes away while an index is being built stays in the index",
+        &[edit(
+            ENTRY_LOG,
+            "                TO_LOG => noted.push(LoggedChange { entry, change }),\n",
+            "                TO_LOG if MUTANT && matches!(change, EntryChange::Remove) => {}\n                TO_LOG => \
+             noted.push(LoggedChange { entry, change }),\n",
+        )],
+        &["online_index::what_writers_do_meanwhile"],
+    ),
+    of_engine(
+        "duplicates-beside-an-index-build-unseen",
+        "a unique index is built although a writer has inserted an equal row meanwhile",
+        &[edit(
+            CATCH_UP,
+            "                    self.suspects.insert(columns.to_vec());\n",
+            "                    if !MUTANT {\n                        self.suspects.insert(columns.to_vec());\n                    \
+             }\n",
+        )],
+        &["online_index::a_unique_index_is_refused"],
+    ),
+    of_engine(
+        "dropped-index-forgotten-after-a-crash",
+        "an opening does not free what a dropped index has left",
+        &[edit(
+            OPENING,
+            "        leftovers.into_iter().for_each(|leftover| dropping.add(leftover));\n",
+            "        let is_wanted = |leftover: &_| !MUTANT || matches!(leftover, \
+             crate::table::catalog::Leftover::Table(_));\n        \
+             leftovers.into_iter().filter(is_wanted).for_each(|leftover| dropping.add(leftover));\n",
+        )],
+        &["dropping::tests::a_drop_returns"],
+    ),
     of_engine(
         "write-beside-a-rebuild-lost",
         "a rebuilt index is put in use although a transaction wrote the table since its rows were read",

@@ -65,6 +65,7 @@ fn pending_changes_of_a_dropped_index_are_discarded() {
     (0..60).for_each(|_| transact(&db, &table, &mut rows, &mut rng));
     let before = db.stats().change_buffer_discarded_ops;
     db.drop_index("t", "by_a").unwrap();
+    db.finish_drops().unwrap();
     assert!(db.stats().change_buffer_discarded_ops > before + 50, "{:?}", db.stats());
     db.create_index("t", "by_a", &["a"], false).unwrap();
     assert_same(&db, &rows, "made again");

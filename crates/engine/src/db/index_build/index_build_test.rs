@@ -39,7 +39,7 @@ fn built(db: &Database, table: &Table, columns: &[usize], unique: bool, batch_by
     let key = KeyLayout::new(&definition, columns);
     let rows = before.with_indexes(
         definition,
-        vec![Arc::new(Secondary { key, tree: tree.clone(), since: 0, birth: ReadView::default() })],
+        vec![Arc::new(Secondary { key, tree: tree.clone(), since: 0, birth: ReadView::default(), log: None })],
     );
     build(db.context(), db.storage(), db.begin().unwrap(), table, &rows, batch_bytes)?;
     assert_free_classes(db.context(), db.space(), &tree);

@@ -1,4 +1,5 @@
-//! Filling a new index from the rows of its table, in bounded memory: an external merge sort.
+//! Building an index: filling a new tree from the rows of its table, in bounded memory, by an external merge sort.
+//! Writers go on meanwhile (`online`), or the table's lock keeps them out (a rebuild).
 //!
 //! The rows are read in the order of the primary key; their entries are gathered and sorted. If all of them fit
 //! [`batch_bytes`], the tree is made of them. Otherwise batch after batch becomes a sorted run in a temporary file, and
@@ -6,10 +7,10 @@
 //! written once.
 //!
 //! Rules
-//! 1. The table's lock keeps writers out; the index is not in use. So nothing here is undone or locked: on an error the
-//!    caller drops the whole tree.
-//! 2. Every row visible now gets its entry. Older versions get none: snapshots from before the build do not use the
-//!    index.
+//! 1. Only the builder uses the tree: the table's lock keeps writers out, or they note what they change. So nothing here
+//!    is undone or locked: on an error the caller drops the whole tree.
+//! 2. Every row that the builder's view sees gets its entry. Older versions get none: snapshots from before the build do
+//!    not use the index.
 //! 3. Uniqueness is checked on neighbours, on their way into the tree.
 //! 4. Memory: a batch, or a block of each run that is merged, which is no more.
 //! 5. The temporary file belongs to no database after a crash, so nothing of it is ever synced. What is read from it is
@@ -19,11 +20,18 @@
 //! |---|---|
 //! | `batch` | entries in memory, and sorting them |
 //! | `runs` | the temporary file: writing and reading runs |
+//! | `online` | an index build beside writers, from its begin to its end |
+//! | `catch_up`, `change_queue` | what writers changed meanwhile is applied |
 //! | `merge` | merging runs, this many at a time as memory allows |
 
 mod batch;
+mod catch_up;
+mod change_queue;
 mod merge;
+mod online;
 mod runs;
+
+pub use online::BuildProgress;
 
 use super::scan::Range;
 use super::write_txn::WriteTxn;
@@ -46,6 +54,8 @@ pub(super) const MAX_BATCH_BYTES: usize = 64 << 20;
 const POOL_PART: usize = 8;
 /// How full the pages of a new tree are: some room for later insertions.
 const FILL_PERCENT: usize = 90;
+/// Rows, and entries, between two looks at other work.
+const OFTEN: u64 = 256;
 
 /// Bytes of entries held in memory at once.
 pub(super) fn batch_bytes(ctx: &Context) -> usize {
@@ -53,8 +63,8 @@ pub(super) fn batch_bytes(ctx: &Context) -> usize {
     (pool_bytes / POOL_PART).clamp(MIN_BATCH_BYTES, MAX_BATCH_BYTES)
 }
 
-/// Fills the last index of `version` from the rows of `table`, with up to `batch_bytes` of entries in memory and the
-/// others in a temporary file of `storage`.
+/// Fills the last index of `version` from the rows of `table`, whose writers are kept out, with up to `batch_bytes` of
+/// entries in memory and the others in a temporary file of `storage`.
 pub(crate) fn build(
     ctx: &Context,
     storage: &StorageSet,
@@ -63,34 +73,69 @@ pub(crate) fn build(
     version: &TableVersion,
     batch_bytes: usize,
 ) -> Result<()> {
-    let index = version.index_count() - 1;
-    let (read, _) = txn.use_for_scan(table, None)?;
-    let all = Range { limit: usize::MAX, ..Range::default() };
-    let mut cursor = txn.cursor(&read, None, &all)?;
-    let mut batch = EntryBatch::default();
-    let mut runs = Runs::new(storage, &ctx.stats);
-    let mut key = Vec::new();
-    while txn.next(&mut cursor)? {
-        let row = cursor.payload();
-        key.clear();
-        version.key_of(row, &mut key);
-        version.check_keys(&key, row)?;
-        batch.add(version, index, &key, row);
-        if batch.memory_bytes() >= batch_bytes {
+    let mut filling =
+        Filling { ctx, version, batch_bytes, runs: Runs::new(storage, &ctx.stats), between: &mut |_| Ok(()) };
+    filling.fill(&mut txn, table)?;
+    txn.rollback()
+}
+
+/// Filling the last index of a table.
+struct Filling<'b> {
+    ctx: &'b Context,
+    version: &'b TableVersion,
+    batch_bytes: usize,
+    runs: Runs<'b>,
+    /// Called now and then, with the rows that were read so far, or all of them and the entries in the tree.
+    between: &'b mut dyn FnMut(BuildProgress) -> Result<()>,
+}
+
+impl Filling<'_> {
+    /// Fills the tree from the rows that `txn` sees.
+    fn fill(&mut self, txn: &mut WriteTxn, table: &Table) -> Result<()> {
+        let index = self.version.index_count() - 1;
+        let (mut batch, rows) = self.gather(txn, table, index)?;
+        let mut tree = NewTree::of(self.ctx, self.version, index);
+        let Filling { batch_bytes, runs, between, .. } = self;
+        let mut take = |entry: BuildEntry<'_>| {
+            tree.push(entry)?;
+            match tree.entries % OFTEN {
+                0 => between(BuildProgress { rows, entries: tree.entries, changes_left: 0 }),
+                _ => Ok(()),
+            }
+        };
+        if runs.is_empty() {
+            batch.sort();
+            batch.entries().try_for_each(take)?;
+        } else {
             runs.write(&mut batch)?;
+            drop(batch);
+            merge::merge(runs, *batch_bytes, &mut take)?;
         }
+        tree.builder.finish().map(drop)
     }
-    txn.rollback()?;
-    let mut tree = NewTree::of(ctx, version, index);
-    if runs.is_empty() {
-        batch.sort();
-        batch.entries().try_for_each(|entry| tree.push(entry))?;
-    } else {
-        runs.write(&mut batch)?;
-        drop(batch);
-        merge::merge(&mut runs, batch_bytes, |entry| tree.push(entry))?;
+
+    /// Reads the rows; what does not fit one batch becomes runs. Returns the last batch and the number of rows.
+    fn gather(&mut self, txn: &mut WriteTxn, table: &Table, index: usize) -> Result<(EntryBatch, u64)> {
+        let (read, _) = txn.use_for_scan(table, None)?;
+        let all = Range { limit: usize::MAX, ..Range::default() };
+        let mut cursor = txn.cursor(&read, None, &all)?;
+        let (mut batch, mut rows, mut key) = (EntryBatch::default(), 0, Vec::new());
+        while txn.next(&mut cursor)? {
+            let row = cursor.payload();
+            key.clear();
+            self.version.key_of(row, &mut key);
+            self.version.check_keys(&key, row)?;
+            batch.add(self.version, index, &key, row);
+            rows += 1;
+            if batch.memory_bytes() >= self.batch_bytes {
+                self.runs.write(&mut batch)?;
+            }
+            if rows % OFTEN == 0 {
+                (self.between)(BuildProgress { rows, entries: 0, changes_left: 0 })?;
+            }
+        }
+        Ok((batch, rows))
     }
-    tree.builder.finish().map(drop)
 }
 
 /// The tree on its way.
@@ -98,6 +143,7 @@ struct NewTree<'t, 'c> {
     version: &'t TableVersion,
     index: usize,
     builder: Builder<'t, 'c>,
+    entries: u64,
     /// The index columns of the last entry, if they have to be unique.
     last: Vec<u8>,
 }
@@ -105,7 +151,7 @@ struct NewTree<'t, 'c> {
 impl<'t, 'c> NewTree<'t, 'c> {
     fn of(ctx: &'c Context, version: &'t TableVersion, index: usize) -> NewTree<'t, 'c> {
         let tree: &BTree = version.index(index);
-        NewTree { version, index, builder: tree.builder(ctx, FILL_PERCENT, 0), last: Vec::new() }
+        NewTree { version, index, builder: tree.builder(ctx, FILL_PERCENT, 0), entries: 0, last: Vec::new() }
     }
 
     /// The next entry, in ascending order.
@@ -113,6 +159,7 @@ impl<'t, 'c> NewTree<'t, 'c> {
         if self.version.definition.indexes[self.index].unique {
             self.check_unique(entry.columns())?;
         }
+        self.entries += 1;
         self.builder.push(entry.key, &entry_value(entry.columns_bytes)).map_err(|error| match error {
             Error::Usage(_) => Error::Corrupt("two rows of a table have the same primary key".to_string()),
             other => other,

@@ -133,7 +133,8 @@ fn indexes_come_and_go() {
     assert_eq!(tables[0].indexes.len(), 1);
     let [Leftover::Index(id, left)] = &leftovers[..] else { panic!("{leftovers:?}") };
     let before = user_pages(&parts);
-    made.finish_drop_index(*id, left).unwrap();
+    let keys = vec![RecordKey::Index(*id, left.tree.id)];
+    made.finish_drop(&TableRemains { segments: vec![left.tree.segment], keys }).unwrap();
     assert_eq!(user_pages(&parts), before - 1);
 }
 

@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use crate::mtr::Mtr;
 use crate::page::header;
 use crate::page::node::LeafChange;
+use crate::txn::entry_log::EntryLog;
 use crate::txn::overflow;
 use crate::txn::overflow_columns::{Wanted, retain_named};
 use crate::txn::read::{EntryOf, Histories, ReadView, StoredRow, resolve};
@@ -95,6 +96,9 @@ impl Purge<'_> {
 
     /// Removes an entry; see rule 3.
     fn entry(&mut self, i: usize, entry: &[u8]) -> Result<()> {
+        if self.row.table.entry_log(i).is_some_and(EntryLog::is_open) {
+            return Ok(());
+        }
         let tree = self.row.table.index(i);
         if self.system.changes.takes(tree) && self.remove_unread(i, entry)? {
             return Ok(());

@@ -6,6 +6,7 @@
 //! 2. An entry is only delete-marked by deletes and updates. It is removed by purge, or by the rollback of the change
 //!    that made it, when no version of the row that may still be seen has it.
 //!    A change of an entry whose leaf is not in the pool may become pending (`crate::change_buffer`).
+//!    A change of an entry of an index that is being built is noted for its builder (`entry_log.rs`).
 //! 3. Unique: "no other row has these columns" and the insert of the entry are one step under a striped mutex
 //!    (`duplicates.rs`).
 
@@ -15,6 +16,7 @@ use crate::change_buffer::{Added, PendingChange, Reached};
 use crate::error::{Error, Result};
 use crate::mtr::Mtr;
 use crate::page::node::LeafChange;
+use crate::txn::entry_log::{EntryChange, EntryLog};
 use crate::txn::row_format::{DELETE_MARKED, EntryValue, entry_value};
 use crate::txn::row_op::RowOp;
 use crate::txn::system::TxnSystem;
@@ -31,6 +33,10 @@ impl RowOp<'_> {
             return Err(Error::KeyTooLong { bytes: entry.len(), limit_bytes });
         }
         let op = EntryOp { system, table, i, tree: table.index(i), key, entry, made };
+        let value = entry_value(made.prefix_bytes);
+        if table.entry_log(i).is_some_and(|log| log.take(entry, EntryChange::Put(&value))) {
+            return Ok(());
+        }
         loop {
             let mut stripe = made.unique.then(|| system.unique.lock(op.tree, op.columns()));
             if let Some(searched) = &mut stripe
@@ -56,7 +62,7 @@ impl RowOp<'_> {
 
     /// Delete-marks the row's entry in index `i`, which must be there.
     pub(super) fn delete_mark_entry(&self, i: usize, entry: &[u8]) -> Result<()> {
-        let entry = StoredEntry { system: self.system, tree: self.table.index(i), entry };
+        let entry = StoredEntry::of(self.system, self.table, i, entry);
         if entry.set_mark(self.txn.id, true)? {
             return Ok(());
         }
@@ -90,7 +96,7 @@ impl EntryOp<'_> {
         let check_lockable = || check_gap_lockable(self.system, txn, self.tree.id(), self.entry);
         match self.system.changes.reach(mtr, self.tree, &PendingChange { change, trx_id: txn.id }, check_lockable)? {
             Reached::Leaf(mtr, leaf) => {
-                let stored = StoredEntry { system: self.system, tree: self.tree, entry: self.entry };
+                let stored = StoredEntry { system: self.system, tree: self.tree, entry: self.entry, log: None };
                 stored.put(mtr, leaf, &value, txn.id, check_lockable).map(|()| Added::Done)
             }
             Reached::Absent(added) => Ok(added),
@@ -104,11 +110,31 @@ pub(crate) struct StoredEntry<'a> {
     pub(crate) system: &'a TxnSystem,
     pub(crate) tree: &'a BTree,
     pub(crate) entry: &'a [u8],
+    /// Where changes go while the index is being built.
+    pub(crate) log: Option<&'a EntryLog>,
+}
+
+impl<'a> StoredEntry<'a> {
+    /// An entry of index `i` of a table.
+    #[inline]
+    pub(crate) fn of(system: &'a TxnSystem, table: &'a dyn TableTrees, i: usize, entry: &'a [u8]) -> StoredEntry<'a> {
+        StoredEntry { system, tree: table.index(i), entry, log: table.entry_log(i) }
+    }
+
+    /// Notes a change if the index is being built; false if it has to go to the tree.
+    #[inline]
+    fn log_takes(&self, change: EntryChange<'_>) -> bool {
+        self.log.is_some_and(|log| log.take(self.entry, change))
+    }
 }
 
 impl StoredEntry<'_> {
     /// Sets or clears the delete-mark, for transaction `by`. False if it is known that there is no such entry.
     pub(crate) fn set_mark(self, by: TxnId, marked: bool) -> Result<bool> {
+        debug_assert!(marked || self.log.is_none(), "an entry is put, not unmarked");
+        if self.log_takes(EntryChange::Mark) {
+            return Ok(true);
+        }
         let flag = if marked { DELETE_MARKED } else { 0 };
         let change = LeafChange::Flag { key: self.entry, flag };
         let Some((mut mtr, leaf)) = self.reach(&PendingChange { change, trx_id: by })? else { return Ok(true) };
@@ -123,6 +149,9 @@ impl StoredEntry<'_> {
 
     /// Removes the entry, if it is there. The caller knows that no version needs it.
     pub(crate) fn remove(self) -> Result<()> {
+        if self.log_takes(EntryChange::Remove) {
+            return Ok(());
+        }
         let change = LeafChange::Remove { key: self.entry };
         let Some((mut mtr, leaf)) = self.reach(&PendingChange { change, trx_id: TxnId(0) })? else { return Ok(()) };
         let Ok(slot) = leaf.search(&mtr, self.entry) else { return Ok(()) };
@@ -134,11 +163,13 @@ impl StoredEntry<'_> {
     }
 
     /// Puts back an entry that rollback needs: clears its delete-mark, or inserts it if it is not there.
-    pub(crate) fn restore(self, by: TxnId, made: IndexEntry) -> Result<()> {
-        let value = entry_value(made.prefix_bytes);
-        let change = LeafChange::Put { key: self.entry, value: &value };
+    pub(crate) fn restore(self, by: TxnId, value: &[u8]) -> Result<()> {
+        if self.log_takes(EntryChange::Put(value)) {
+            return Ok(());
+        }
+        let change = LeafChange::Put { key: self.entry, value };
         while let Some((mtr, leaf)) = self.reach(&PendingChange { change, trx_id: by })? {
-            match self.put(mtr, leaf, &value, by, || Ok(())) {
+            match self.put(mtr, leaf, value, by, || Ok(())) {
                 Ok(()) => break,
                 Err(blocked) => unblock_rollback(&self.system.ctx, self.tree, self.entry, blocked)?,
             }

@@ -32,6 +32,6 @@ mod version;
 pub(super) use attempt::{Attempt, Blocked, check_lockable, latch_undo, unblock, unblock_rollback};
 pub(super) use diff::DiffRange;
 pub(crate) use duplicates::Unique;
-pub(super) use entry::StoredEntry;
+pub(crate) use entry::StoredEntry;
 pub use insert_many::{NewRows, RowsOp};
 pub use version::MAX_ROW_BYTES;

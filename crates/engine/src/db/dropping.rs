@@ -1,0 +1,175 @@
+//! Freeing what dropped tables and indexes have left, in the background.
+//!
+//! Rules
+//! 1. What is given here is in the catalog as being built or dropped, durably, and no thread uses it any more. So a
+//!    crash or a closing loses nothing: the next opening finds it there and gives it here again.
+//! 2. Of each removal first the pending changes of its indexes go, then its pages, then its records: a record stands
+//!    until its segment owns nothing (rule 2 of `table/catalog.rs`).
+//! 3. A step frees a bounded number of extents. One runs at a time; no other lock is held meanwhile, so tables come and
+//!    go beside it. A check, and a switch of the change buffering, hold it up.
+//! 4. A removal that fails is tried again at the next opening; it stops nothing else.
+
+use super::database::Database;
+use crate::change_buffer::ChangeBuffer;
+use crate::context::Context;
+use crate::error::Result;
+use crate::space::Space;
+use crate::space::reserve::{self, SpacePriority};
+use crate::sync::notify::Notify;
+use crate::sync::{Mutex, MutexGuard};
+use crate::table::catalog::Catalog;
+use crate::table::catalog_entry::Leftover;
+use crate::table::record::RecordKey;
+use crate::types::{IndexId, SegmentId};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Extents that a step frees.
+const STEP_EXTENTS: usize = 16;
+
+/// What is left of a table or an index, each part in the order in which it goes.
+#[derive(Debug, Default)]
+struct Removal {
+    indexes: VecDeque<IndexId>,
+    segments: VecDeque<SegmentId>,
+    keys: VecDeque<RecordKey>,
+}
+
+impl Removal {
+    fn of(leftover: Leftover) -> Removal {
+        match leftover {
+            Leftover::Table(remains) => {
+                let index = |key: &RecordKey| match key {
+                    RecordKey::Index(_, index) => Some(*index),
+                    _ => None,
+                };
+                let indexes = remains.keys.iter().filter_map(index).collect();
+                Removal { indexes, segments: remains.segments.into(), keys: remains.keys.into() }
+            }
+            Leftover::Index(table, index) => Removal {
+                indexes: [index.tree.id].into(),
+                segments: [index.tree.segment].into(),
+                keys: [RecordKey::Index(table, index.tree.id)].into(),
+            },
+            Leftover::Records(keys) => Removal { keys: keys.into(), ..Removal::default() },
+        }
+    }
+}
+
+/// What waits to be freed; see the file's head.
+pub(super) struct Dropping {
+    ctx: Arc<Context>,
+    space: Arc<Space>,
+    catalog: Arc<Catalog>,
+    changes: Arc<ChangeBuffer>,
+    waiting: Mutex<VecDeque<Removal>>,
+    /// Held by a step (rule 3).
+    at_work: Mutex<()>,
+    notify: Notify,
+}
+
+impl Dropping {
+    pub(super) fn new(
+        ctx: &Arc<Context>,
+        space: &Arc<Space>,
+        catalog: &Arc<Catalog>,
+        changes: &Arc<ChangeBuffer>,
+    ) -> Arc<Dropping> {
+        let (ctx, space, catalog, changes) = (ctx.clone(), space.clone(), catalog.clone(), changes.clone());
+        let (waiting, at_work, notify) = (Mutex::default(), Mutex::default(), Notify::default());
+        Arc::new(Dropping { ctx, space, catalog, changes, waiting, at_work, notify })
+    }
+
+    /// Takes over what is left of a table or an index (rule 1).
+    pub(super) fn add(&self, leftover: Leftover) {
+        self.waiting.lock().push_back(Removal::of(leftover));
+        self.notify.wake();
+    }
+
+    /// Ends its thread's pause.
+    pub(super) fn notify(&self) -> &Notify {
+        &self.notify
+    }
+
+    /// Keeps steps from running while the guard lives. No change of an index that is gone is pending then. The caller
+    /// keeps schema changes out.
+    ///
+    /// # Errors
+    /// A damaged page, an I/O error.
+    pub(super) fn hold(&self) -> Result<MutexGuard<'_, ()>> {
+        let at_work = self.at_work.lock();
+        for removal in &mut *self.waiting.lock() {
+            while let Some(index) = removal.indexes.front() {
+                self.changes.discard(*index)?;
+                removal.indexes.pop_front();
+            }
+        }
+        Ok(at_work)
+    }
+
+    /// One step; false if nothing waits.
+    ///
+    /// # Errors
+    /// A damaged page, an I/O error (rule 4).
+    pub(super) fn step(&self) -> Result<bool> {
+        let _at_work = self.at_work.lock();
+        let Some(mut removal) = self.waiting.lock().pop_front() else { return Ok(false) };
+        let _entitled = reserve::entitle(SpacePriority::Cleaning);
+        if !self.advance(&mut removal)? {
+            self.waiting.lock().push_front(removal);
+        }
+        Ok(true)
+    }
+
+    /// Rule 2. True when nothing is left.
+    fn advance(&self, removal: &mut Removal) -> Result<bool> {
+        if let Some(index) = removal.indexes.front() {
+            self.changes.discard(*index)?;
+            removal.indexes.pop_front();
+        } else if let Some(segment) = removal.segments.front() {
+            if self.space.drop_segment_step(&self.ctx, *segment, STEP_EXTENTS)? {
+                removal.segments.pop_front();
+            }
+        } else if let Some(key) = removal.keys.front() {
+            self.catalog.remove(*key)?;
+            removal.keys.pop_front();
+        }
+        Ok(removal.indexes.is_empty() && removal.segments.is_empty() && removal.keys.is_empty())
+    }
+
+    /// Steps until nothing waits.
+    ///
+    /// # Errors
+    /// As [`step`](Self::step).
+    pub(super) fn finish(&self) -> Result<()> {
+        while self.step()? {}
+        Ok(())
+    }
+}
+
+impl Database {
+    /// Frees what dropped tables and indexes have left, now, and returns when nothing of it is left. A background
+    /// thread does the same soon after each drop; what it has not come to when the database is closed is freed after
+    /// the next opening.
+    ///
+    /// ```
+    /// # use highwater::{Database, Options, Schema, Type};
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let db = Database::open(dir.path(), Options::default())?;
+    /// db.create_table("old", Schema::new().column("id", Type::U64).primary_key(&["id"]))?;
+    /// db.drop_table("old")?;
+    /// db.finish_drops()?;
+    /// # Ok::<(), highwater::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A damaged page, after which the rest of that table or index is left for the next opening; an I/O error.
+    pub fn finish_drops(&self) -> Result<()> {
+        self.check_writable()?;
+        self.inner.dropping.finish()
+    }
+}
+
+#[cfg(test)]
+#[path = "dropping_test.rs"]
+mod tests;

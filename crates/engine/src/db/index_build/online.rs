@@ -1,0 +1,289 @@
+//! Building an index beside writers.
+//!
+//! ```text
+//! begin     catalog: the index is being built | no writer is in the table: view, the table's version with a log
+//! fill      the tree is filled from the view's rows          | writers change rows, and note entries in the log
+//! catch up  noted changes are applied, piece after piece     | the same
+//! end       the last ones are applied, catalog: in use       | those that change entries wait
+//!           the table's version without the log              | writers change entries in the tree
+//! ```
+//! Rules
+//! 1. At the begin the build waits, in short turns, until no transaction is left that has written the table: from then
+//!    on every writer knows the log, and the view sees all that was written without it. A transaction that has only read
+//!    takes the table's newest version before it writes (`db/locked_tables.rs`).
+//! 2. So of each row the view has the version without noted changes, and the log has what became of its entries since:
+//!    the tree has the entries of the rows after the last change is applied (rule 1 of `txn/entry_log.rs`).
+//! 3. At the end the catalog's record says that the index is in use, durably, before a change goes to the tree. A crash
+//!    before leaves an index that the next opening removes, one behind it a complete index.
+//! 4. Unique: writers do not search for duplicates while the index is being built; their statements succeed, and the
+//!    build fails if two rows are equal when it begins, or at its end. Then it waits in short turns until no writer is
+//!    in the table: what a rollback may bring back is decided. (InnoDB fails as well when it meets duplicates in its
+//!    row log, also those that a transaction would have taken back; this build does not.)
+//! 5. The view is open until the index is in use: purge keeps what was changed meanwhile.
+//! 6. A build that fails or is stopped: changes are noted no longer, the table gets its version without the index, and
+//!    the tree is dropped. No writer has touched the tree.
+
+use super::catch_up::{CatchUp, LAST_CHANGES};
+use super::change_queue::ChangeQueue;
+use super::{Filling, batch_bytes};
+use crate::btree::BTree;
+use crate::db::database::{Database, OpenGuard};
+use crate::db::index_build::runs::Runs;
+use crate::db::schema_change::with_new_tree;
+use crate::db::write_txn::WriteTxn;
+use crate::error::{Error, Result};
+use crate::table::handle::TableShared;
+use crate::table::lock::Change;
+use crate::table::record::{IndexRecord, ObjectState};
+use crate::table::version::TableVersion;
+use crate::table::{IndexDefinition, Table, TableDefinition};
+use crate::txn::{Access, EntryLog, ReadView, TxnOptions, telling};
+use std::sync::Arc;
+
+/// How far an index build is; see [`Database::create_index_with_progress`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BuildProgress {
+    /// Rows that were read.
+    pub rows: u64,
+    /// Entries that were written.
+    pub entries: u64,
+    /// Changes by writers that are left to be applied, by the last count.
+    pub changes_left: u64,
+}
+
+/// Times that the end of the build of a unique index finds too many changes left, before it applies them all the same.
+const MAX_ENDS: usize = 5;
+
+impl Database {
+    /// Adds an index to a table and fills it from the rows there are, beside transactions that read and write the table.
+    /// Writers wait at the begin of the build, and at its end if the index is unique, until those that have written
+    /// before have ended: less than half a second at a stretch. A crash before it is complete leaves no trace of it.
+    ///
+    /// While a unique index is being built nobody searches it for duplicates: statements succeed, and the build fails if
+    /// two rows are equal at its begin or at its end.
+    ///
+    /// ```
+    /// # use highwater::{Database, Options, Schema, Type};
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let db = Database::open(dir.path(), Options::default())?;
+    /// db.create_table("users", Schema::new().column("id", Type::U64).column("mail", Type::Text(200)).primary_key(&["id"]))?;
+    /// db.create_index("users", "by_mail", &["mail"], true)?;
+    /// # Ok::<(), highwater::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::NoSuchTable`], [`Error::Schema`] for a wrong name or column, [`Error::DuplicateKey`] if a unique index
+    /// finds equal rows, [`Error::LockWaitTimeout`] if a transaction that has written the table stays open for longer
+    /// than that, [`Error::KeyTooLong`], an I/O error.
+    pub fn create_index(&self, table: &str, name: &str, columns: &[&str], unique: bool) -> Result<()> {
+        self.create_index_with_progress(table, name, columns, unique, &mut |_| Ok(()))
+    }
+
+    /// As [`create_index`](Self::create_index), with progress. An error that `on_progress` returns stops the build, and
+    /// is what this returns.
+    ///
+    /// ```
+    /// # use highwater::{Database, Error, Options, Schema, Type, values};
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = Database::open(dir.path(), Options::default())?;
+    /// # let schema = Schema::new().column("id", Type::U64).column("x", Type::U64).primary_key(&["id"]);
+    /// # let table = db.create_table("t", schema)?;
+    /// # db.transact(|txn| (0..1000u64).try_for_each(|id| txn.insert(&table, &values![id, id]).map(drop)))?;
+    /// let mut calls = 0;
+    /// let stopped = db.create_index_with_progress("t", "by_x", &["x"], false, &mut |progress| {
+    ///     calls += 1;
+    ///     if progress.rows >= 512 { Err(Error::Usage("enough".into())) } else { Ok(()) }
+    /// });
+    /// assert!(calls > 0 && matches!(stopped, Err(Error::Usage(_))));
+    /// assert!(table.definition().indexes.is_empty());
+    /// # Ok::<(), highwater::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`create_index`](Self::create_index), and those of `on_progress`.
+    pub fn create_index_with_progress(
+        &self,
+        table: &str,
+        name: &str,
+        columns: &[&str],
+        unique: bool,
+        on_progress: &mut (dyn FnMut(BuildProgress) -> Result<()> + '_),
+    ) -> Result<()> {
+        let _gate = self.enter_schema_change()?;
+        let shared = self.inner.registry.get(table)?;
+        let change = self.change(&shared)?;
+        let definition = with_index(&shared.current.read().definition, name, columns, unique)?;
+        let mut build = OnlineBuild::begin(self, &shared, &change, Arc::new(definition))?;
+        let built = build.run(&mut |progress| telling(|| on_progress(progress)));
+        match built {
+            Ok(()) => build.publish(),
+            Err(error) => {
+                build.give_up();
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An index that is being built beside writers.
+pub(super) struct OnlineBuild<'d> {
+    db: &'d Database,
+    table: &'d Arc<TableShared>,
+    change: &'d Change<'d>,
+    before: Arc<TableVersion>,
+    record: IndexRecord,
+    tree: Arc<BTree>,
+    pub(super) log: Arc<EntryLog>,
+    /// The table as writers use it meanwhile.
+    version: TableVersion,
+    /// Keeps the view open.
+    txn: WriteTxn,
+    birth: ReadView,
+}
+
+impl<'d> OnlineBuild<'d> {
+    /// Rule 1. On an error nothing is left but what the next opening removes.
+    pub(super) fn begin(
+        db: &'d Database,
+        table: &'d Arc<TableShared>,
+        change: &'d Change<'d>,
+        definition: Arc<TableDefinition>,
+    ) -> Result<OnlineBuild<'d>> {
+        let inner = &db.inner;
+        let before = table.current.read().clone();
+        let added = &definition.indexes[definition.indexes.len() - 1];
+        let record = {
+            let _schema = inner.schema.lock();
+            inner.catalog.create_index(&table.entry.lock(), added)?
+        };
+        let tree = inner.catalog.open_index_tree(&record);
+        let log = Arc::new(EntryLog::default());
+        let begun = change.no_write_briefly(db.patience()).and_then(|()| {
+            let txn = WriteTxn::begin(&OpenGuard::new(inner), &TxnOptions::default(), Access::ReadOnly)?;
+            let mut txn = db.interruptible(txn);
+            let birth = txn.open_view();
+            let since = (u64::MAX, birth.clone());
+            let version = with_new_tree(&before, &before.indexes, definition, tree.clone(), since, Some(log.clone()));
+            inner.registry.replace(table, version.clone());
+            Ok((txn, birth, version))
+        });
+        change.open();
+        match begun {
+            Ok((txn, birth, version)) => {
+                Ok(OnlineBuild { db, table, change, before, record, tree, log, version, txn, birth })
+            }
+            Err(error) => {
+                db.discard_index(before.id, &record);
+                Err(error)
+            }
+        }
+    }
+
+    /// Fills the tree and applies what writers change meanwhile, to the last change.
+    pub(super) fn run(&mut self, on_progress: &mut dyn FnMut(BuildProgress) -> Result<()>) -> Result<()> {
+        let inner = &self.db.inner;
+        let queue = ChangeQueue::new(&inner.storage, &inner.ctx.stats);
+        let mut catch_up = CatchUp::new(inner.txn_system(), &self.version, &self.log, queue);
+        let mut progress = BuildProgress::default();
+        let mut between = |now: BuildProgress| {
+            progress = now;
+            catch_up.set_aside()?;
+            on_progress(now)
+        };
+        let runs = Runs::new(&inner.storage, &inner.ctx.stats);
+        let (ctx, version, batch_bytes) = (&inner.ctx, &self.version, batch_bytes(&inner.ctx));
+        let handle = Table { shared: self.table.clone() };
+        Filling { ctx, version, batch_bytes, runs, between: &mut between }.fill(&mut self.txn, &handle)?;
+        let mut all_applied = |catch_up: &mut CatchUp<'_>| loop {
+            let applied = catch_up.round()?;
+            on_progress(BuildProgress { changes_left: applied as u64, ..progress })?;
+            if applied <= LAST_CHANGES {
+                return Ok(());
+            }
+        };
+        let end = End { db: self.db, change: self.change, table: self.before.id, record: &mut self.record };
+        match self.version.definition.indexes.last().is_some_and(|index| index.unique) {
+            true => end.without_writers(&mut catch_up, &mut all_applied),
+            false => end.beside_writers(&mut catch_up, &mut all_applied),
+        }
+    }
+
+    /// The index is in use from now on.
+    pub(super) fn publish(self) {
+        let OnlineBuild { db, table, record, tree, version, birth, before, .. } = self;
+        let _schema = db.inner.schema.lock();
+        let mut entry = table.entry.lock();
+        entry.definition = (*version.definition).clone();
+        entry.indexes.push(record);
+        drop(entry);
+        db.make_current(table, &before.indexes, version.definition.clone(), tree, birth);
+    }
+
+    /// Rule 6.
+    pub(super) fn give_up(self) {
+        let OnlineBuild { db, table, record, log, before, .. } = self;
+        log.give_up();
+        db.inner.registry.replace(table, TableVersion::clone(&before));
+        db.discard_index(before.id, &record);
+    }
+}
+
+/// The end of a build: the last changes, and the catalog.
+struct End<'e> {
+    db: &'e Database,
+    change: &'e Change<'e>,
+    table: crate::types::TableId,
+    record: &'e mut IndexRecord,
+}
+
+type ApplyAll<'a> = dyn FnMut(&mut CatchUp<'_>) -> Result<()> + 'a;
+
+impl End<'_> {
+    fn beside_writers(mut self, catch_up: &mut CatchUp<'_>, all_applied: &mut ApplyAll<'_>) -> Result<()> {
+        loop {
+            all_applied(catch_up)?;
+            if self.try_end(catch_up, LAST_CHANGES)? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Rule 4.
+    fn without_writers(mut self, catch_up: &mut CatchUp<'_>, all_applied: &mut ApplyAll<'_>) -> Result<()> {
+        for end in 1..=MAX_ENDS {
+            all_applied(catch_up)?;
+            self.change.no_write_briefly(self.db.patience())?;
+            let max = if end == MAX_ENDS { usize::MAX } else { 100 * LAST_CHANGES };
+            let ended = self.try_end(catch_up, max);
+            self.change.open();
+            if ended? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Applies the last changes, if they are at most `max`, and writes that the index is in use.
+    fn try_end(&mut self, catch_up: &mut CatchUp<'_>, max: usize) -> Result<bool> {
+        let log = catch_up.log;
+        log.finish(max, |last| {
+            catch_up.apply(last)?;
+            catch_up.check_unique()?;
+            let inner = &self.db.inner;
+            let _schema = inner.schema.lock();
+            inner.catalog.set_index_state(self.table, self.record, ObjectState::Ready)
+        })
+    }
+}
+
+/// The table with one more index, checked.
+fn with_index(table: &TableDefinition, name: &str, columns: &[&str], unique: bool) -> Result<TableDefinition> {
+    let wrong = |reason: String| Error::Schema(format!("table {}: index {name}: {reason}", table.name));
+    let columns =
+        columns.iter().map(|column| table.position(column)).collect::<std::result::Result<_, _>>().map_err(wrong)?;
+    let mut definition = table.clone();
+    definition.indexes.push(IndexDefinition { name: name.to_string(), columns, unique });
+    definition.validate().map_err(|reason| Error::Schema(format!("table {}: {reason}", table.name)))?;
+    Ok(definition)
+}
