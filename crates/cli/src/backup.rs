@@ -171,6 +171,10 @@ pub fn restore(args: &RestoreArgs) -> Result<(), Failure> {
     }
     let elapsed_s = started.elapsed().as_secs_f64();
     lines.write(&format!("restored {} to {} ({elapsed_s:.1} s)", to.display(), reached(&report)));
+    report
+        .prepared
+        .iter()
+        .for_each(|xid| lines.write(&format!("transaction {xid} is prepared: highwater prepared ends it")));
     if report.ends_before_until {
         lines.write("the archive ends before that time: what was committed after its last commit is not in it");
     }

@@ -32,6 +32,7 @@ mod lab;
 mod lab_progress;
 mod metrics;
 mod output;
+mod prepared;
 mod progress;
 mod salvage;
 mod signals;
@@ -84,6 +85,8 @@ enum Command {
     Backup(backup::BackupArgs),
     /// Make a database of a backup and the incremental backups that follow it; or only verify them
     Restore(backup::RestoreArgs),
+    /// List transactions that are prepared and wait for their coordinator; commit them or roll them back
+    Prepared(prepared::PreparedArgs),
     /// Import a CSV file into a new or existing table
     Import(table_commands::ImportOptions),
     /// Export a table as CSV
@@ -105,6 +108,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Check(args) => check::run(&args),
         Command::Backup(args) => backup::backup(&args),
         Command::Restore(args) => backup::restore(&args),
+        Command::Prepared(args) => prepared::run(&args),
         Command::Import(options) => table_commands::import(options),
         Command::Device(args) => device::run(&args),
         Command::Export(options) => table_commands::export(options),

@@ -142,4 +142,9 @@ fn print(report: &SalvageReport, lines: Lines) {
         }
     }
     report.losses.iter().for_each(|loss| lines.write(&format!("lost or damaged: {loss}")));
+    for xid in &report.prepared {
+        lines.write(&format!(
+            "transaction {xid} was prepared: of the rows that it changed the version before was copied"
+        ));
+    }
 }

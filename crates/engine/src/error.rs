@@ -163,6 +163,32 @@ pub enum Error {
         /// What is wrong.
         reason: String,
     },
+    /// This cannot be the name of a prepared transaction.
+    #[error("wrong transaction name: {reason}")]
+    BadXid {
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A transaction of this name is prepared already, or is being prepared.
+    #[error("a transaction named {xid} is prepared already")]
+    DuplicateXid {
+        /// The name.
+        xid: String,
+    },
+    /// No transaction of this name is prepared.
+    #[error("no transaction named {xid} is prepared; it has ended, or never was prepared here")]
+    NoSuchXid {
+        /// The name.
+        xid: String,
+    },
+    /// A prepared transaction has changed the table, which therefore cannot be changed itself.
+    #[error("table {table} was changed by the prepared transaction {xid}: commit that or roll it back first")]
+    TableInPrepared {
+        /// The table's name.
+        table: String,
+        /// The transaction's.
+        xid: String,
+    },
     /// A call that is not possible in the present state of the transaction or database.
     #[error("{0}")]
     Usage(String),

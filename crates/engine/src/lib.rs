@@ -86,7 +86,8 @@ pub use backup::{
 pub use check::{CheckCounts, CheckReport, Finding};
 pub use config::Options;
 pub use db::{
-    BuildProgress, Database, Inserted, InterruptHandle, KeyIter, ReadTxn, RepairReport, Rows, Scan, ScanIter, WriteTxn,
+    BuildProgress, Database, Inserted, InterruptHandle, KeyIter, PreparedInfo, PreparedTxn, ReadTxn, RepairReport,
+    Rows, Scan, ScanIter, WriteTxn,
 };
 pub use error::{Error, Result};
 pub use salvage::{SalvageReport, SalvagedTable, salvage};
@@ -95,7 +96,7 @@ pub use table::{
     Changes, Column, DateTime, Decimal, IndexDefinition, Row, RowRef, Schema, Table, TableDefinition, Type, Value,
     ValueRef,
 };
-pub use txn::{Isolation, LockMode, LockWait, PurgeState, PurgeWatch, Savepoint, TxnOptions};
+pub use txn::{Isolation, LockMode, LockWait, PurgeState, PurgeWatch, Savepoint, TxnOptions, Xid};
 pub use types::PageNo;
 
 /// The README's example compiles.

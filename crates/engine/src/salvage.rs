@@ -21,11 +21,11 @@ use crate::table::schema::PRIMARY;
 use crate::table::{Schema, Table, TableDefinition, ValueRef};
 use crate::txn::row_format::{OverflowRef, ROW_HEADER_BYTES, RowHeader};
 use crate::txn::undo::record::{TxnState, UndoKind};
-use crate::txn::undo::{RECORDS_AT, place_of, record_at};
-use crate::txn::{MAX_ROW_BYTES, overflow};
+use crate::txn::undo::{RECORDS_AT, UndoFields, UndoPlace, place_of, record_at};
+use crate::txn::{MAX_ROW_BYTES, Xid, overflow};
 use crate::types::{Lsn, PageNo, RollPtr};
 use highwater_storage::Device;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 /// Rows of one transaction.
 const BATCH_ROWS: usize = 500;
@@ -50,6 +50,9 @@ pub struct SalvageReport {
     pub tables: Vec<SalvagedTable>,
     /// What is lost or damaged: pages, rows, ranges of keys, indexes.
     pub losses: Vec<Finding>,
+    /// The transactions that are prepared in the file, by name. What they have changed is not copied: of their rows
+    /// the version before is.
+    pub prepared: Vec<Xid>,
 }
 
 /// Copies every row of the data file that can be read into `into`, which has no tables. The file is that of a database
@@ -68,12 +71,14 @@ pub fn salvage(data: &dyn Device, into: &Database, on_progress: &mut OnProgress<
         let reason = wrong.pop().map_or_else(|| problem.clone(), |error| error.to_string());
         return Err(Error::Corrupt(format!("no definition of a table can be read, so no row can: {reason}")));
     }
-    let mut work = Salvage { file: &file, report: SalvageReport::default(), unfinished: HashSet::new() };
+    let (report, unfinished, prepared) = (SalvageReport::default(), HashSet::new(), HashSet::new());
+    let mut work = Salvage { file: &file, report, unfinished, prepared, named: Vec::new() };
     if let Some(problem) = problem {
         work.lose(None, None, format!("the catalog was gathered from its pages: {problem}"));
     }
     wrong.iter().for_each(|error| work.lose(None, None, format!("a table or an index is lost: {error}")));
     let mut leaves = work.survey(on_progress)?;
+    work.report.prepared = work.prepared_names().into_iter().collect();
     for (number, table) in file.tables().iter().enumerate() {
         let mut of_table: Vec<Leaf> = leaves.extract_if(.., |leaf| leaf.table == number).collect();
         work.copy_table(table, &mut of_table, into)?;
@@ -108,6 +113,10 @@ struct Salvage<'f> {
     report: SalvageReport,
     /// Transactions that are known not to have ended.
     unfinished: HashSet<u64>,
+    /// The headers of those of them that are prepared.
+    prepared: HashSet<UndoPlace>,
+    /// Names in the undo log, and the header of the transaction of each.
+    named: Vec<(UndoPlace, Xid)>,
 }
 
 impl Salvage<'_> {
@@ -160,16 +169,28 @@ impl Salvage<'_> {
     }
 
     fn survey_undo(&mut self, page_no: PageNo, page: &[u8]) -> Result<()> {
-        let mut offset = RECORDS_AT;
+        let (mut offset, mut header) = (RECORDS_AT, UndoFields::read(page, page_no)?.header);
         while let Some(record) = record_at(page, page_no, offset)? {
-            if record.kind == UndoKind::Header
-                && let (id, TxnState::Active, _) = record.header()?
-            {
-                self.unfinished.insert(id.0);
+            if record.kind == UndoKind::Header {
+                let (place, (id, state, _)) = (UndoPlace { page: page_no, offset }, record.header()?);
+                header = Some(place);
+                if matches!(state, TxnState::Active | TxnState::Prepared) {
+                    self.unfinished.insert(id.0);
+                }
+                self.prepared.extend((state == TxnState::Prepared).then_some(place));
+            }
+            if record.kind == UndoKind::Xid {
+                self.named.extend(header.zip(Some(record.xid()?.xid)));
             }
             offset += record.bytes;
         }
         Ok(())
+    }
+
+    /// The names of the prepared transactions.
+    fn prepared_names(&self) -> BTreeSet<Xid> {
+        let named = self.named.iter().filter(|(header, _)| self.prepared.contains(header));
+        named.map(|(_, xid)| xid.clone()).collect()
     }
 
     fn copy_table(&mut self, table: &RawTable, leaves: &mut [Leaf], into: &Database) -> Result<()> {

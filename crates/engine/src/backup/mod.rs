@@ -105,7 +105,7 @@ pub struct RestoreOptions {
 }
 
 /// What a restore made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RestoreReport {
     /// The LSN up to which the database was restored.
     pub end_lsn: u64,
@@ -117,6 +117,10 @@ pub struct RestoreReport {
     /// The archive ends before the time that was asked for, and everything in it was restored. What was committed
     /// between the last commit and that time, if anything was, is not in the archive.
     pub ends_before_until: bool,
+    /// The transactions that are prepared in it, by name: each waits for its coordinator, with its rows locked
+    /// ([`Database::finish_prepared`](crate::Database::finish_prepared)). Empty in the report of a verification, which
+    /// makes nothing.
+    pub prepared: Vec<crate::Xid>,
 }
 
 /// What a backup or a restore is doing, and how far that is.

@@ -69,6 +69,7 @@ impl RestorePlan {
             backups: self.links,
             last_commit: self.last_commit,
             ends_before_until: self.ends_before_until,
+            prepared: Vec::new(),
         }
     }
 

@@ -85,6 +85,8 @@ pub struct CheckCounts {
     pub undo_streams: u64,
     /// Undo records in them.
     pub undo_records: u64,
+    /// Prepared transactions that have not ended.
+    pub transactions_prepared: u64,
     /// Ended transactions that are not purged yet.
     pub history: u64,
 }
@@ -144,6 +146,7 @@ impl CheckCounts {
             ("entries_delete_marked", self.entries_delete_marked),
             ("undo_streams", self.undo_streams),
             ("undo_records", self.undo_records),
+            ("transactions_prepared", self.transactions_prepared),
             ("history_transactions", self.history),
         ]
     }

@@ -3,7 +3,7 @@
 //! Rules
 //! 1. A chain belongs to the row that refers to it; an Update record that is not dead owns the chains that it names,
 //!    and every record does once purge or rollback has begun to free them.
-//! 2. No transaction is active on a quiet database.
+//! 2. No transaction is active on a quiet database. One may be prepared.
 
 use super::checker::{Checker, FindingPlace};
 use crate::btree::check::reason_of;
@@ -142,10 +142,12 @@ impl Checker<'_> {
                     );
                     return Err(Error::Corrupt(text));
                 }
+                self.report.counts.transactions_prepared += u64::from(state == TxnState::Prepared);
                 Ok(())
             }
             UndoKind::Insert => record.row().map(drop),
             UndoKind::Overflow => record.overflow().map(drop),
+            UndoKind::Xid => record.xid().map(drop),
             UndoKind::Update | UndoKind::Delete => self.check_undo_change(record, chains),
         }
     }

@@ -83,8 +83,9 @@ impl Database {
                 return Err(Error::Corrupt(format!("the restored database does not pass its check: {finding}")));
             }
         }
+        let prepared = db.prepared().into_iter().map(|info| info.xid).collect();
         db.close()?;
-        let report = restored.report;
+        let report = RestoreReport { prepared, ..restored.report.clone() };
         restored.finish().map(|()| report)
     }
 

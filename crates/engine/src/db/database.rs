@@ -13,6 +13,7 @@ use super::archiving::Archiving;
 use super::dropping::Dropping;
 use super::gate::{Gate, SchemaChange};
 use super::open_parts::OpenParts;
+use super::prepared::PreparedTxns;
 use super::read_txn::ReadTxn;
 use super::write_txn::{TxnScratch, WriteTxn};
 use crate::config::Options;
@@ -93,6 +94,8 @@ pub(crate) struct DatabaseInner {
     pub(super) schema: Mutex<()>,
     /// Counts finished index builds.
     pub(super) schema_version: AtomicU64,
+    /// Transactions that are prepared.
+    pub(super) prepared: PreparedTxns,
     /// What ended transactions left to the next ones.
     pub(super) txn_scratches: ObjectPool<TxnScratch>,
     /// Dropped when all else is gone.
@@ -338,7 +341,7 @@ impl Database {
         options
     }
 
-    fn check_writes_wanted(&self) -> Result<()> {
+    pub(super) fn check_writes_wanted(&self) -> Result<()> {
         match self.inner.storage.is_read_only() {
             true => Err(Error::Usage("the database was opened to be read only".to_string())),
             false => Ok(()),

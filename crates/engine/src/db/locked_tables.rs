@@ -171,6 +171,26 @@ impl LockedTables {
         other.snapshot_group = Some(snapshot_group.clone());
     }
 
+    /// Releases the locks of tables that were only read: the transaction is prepared and reads no more.
+    pub(crate) fn release_read(&mut self) {
+        let snapshot_group = self.snapshot_group.take();
+        let read = self.uses.iter_mut().filter(|used| used.mode == Some(TableLockMode::Read));
+        read.for_each(|used| used.unlock(snapshot_group.as_deref()));
+    }
+
+    /// The names of the tables that are locked.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let locked = self.uses.iter().filter(|used| used.mode.is_some());
+        let mut names: Vec<String> = locked.map(|used| used.table.name.clone()).collect();
+        names.sort();
+        names
+    }
+
+    /// Whether this table is locked.
+    pub(crate) fn has(&self, table: &Arc<TableShared>) -> bool {
+        self.uses.iter().any(|used| used.mode.is_some() && Arc::ptr_eq(&used.table, table))
+    }
+
     /// Releases all locks; the transaction has ended. Some tables are kept for the next one.
     pub(crate) fn release(&mut self) {
         let snapshot_group = self.snapshot_group.take();

@@ -1,13 +1,14 @@
 //! Opening a database: the core, then catalog, tables and transactions.
 //!
 //! Order: core (files, recovery), catalog, tables, transactions, threads of the pool, the end of the change buffer's
-//! opening, rollback of what a crash interrupted (it needs the tables), purge, removal of what dropped tables and
-//! interrupted schema changes left.
+//! opening, rollback of what a crash interrupted (it needs the tables; prepared transactions stay), purge, removal of what
+//! dropped tables and interrupted schema changes left.
 
 use super::database::{Database, DatabaseInner, FreedMemory, OpenGuard};
 use super::dropping::Dropping;
 use super::gate::Gate;
 use super::open_parts::OpenParts;
+use super::prepared::PreparedTxns;
 use super::write_txn::MAX_TXN_SCRATCHES;
 use crate::change_buffer::IndexPlace;
 use crate::config::Options;
@@ -103,6 +104,7 @@ impl Database {
         parts.changes.finish_opening(&indexes, parts.storage().is_read_only())?;
         let tables: Arc<dyn Tables> = registry.clone();
         txns.recover(&tables)?;
+        let prepared = PreparedTxns::recovered(txns.take_recovered_prepared(), &registry)?;
         let dropping = Dropping::new(&ctx, &space, &catalog, &parts.changes);
         leftovers.into_iter().for_each(|leftover| dropping.add(leftover));
         let gate = Gate::new(&ctx.poison);
@@ -122,6 +124,7 @@ impl Database {
             gate,
             schema: Mutex::new(()),
             schema_version: AtomicU64::new(0),
+            prepared,
             txn_scratches: ObjectPool::new(MAX_TXN_SCRATCHES),
             closed: AtomicBool::new(false),
         };

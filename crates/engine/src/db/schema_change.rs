@@ -136,11 +136,16 @@ impl Database {
     /// Keeps other changes of the table out.
     ///
     /// # Errors
-    /// The table was dropped before it was this change's turn; [`Error::LockWaitTimeout`], [`Error::Interrupted`].
+    /// The table was dropped before it was this change's turn; [`Error::LockWaitTimeout`], [`Error::Interrupted`];
+    /// [`Error::TableInPrepared`], at once.
     pub(super) fn change<'t>(&self, table: &'t Arc<TableShared>) -> Result<Change<'t>> {
         let alone = table.lock.change(self.patience())?;
         let is_there = Arc::ptr_eq(&self.inner.registry.get(&table.name)?, table);
-        if is_there { Ok(alone) } else { Err(Error::TableDropped { table: table.name.clone() }) }
+        if !is_there {
+            return Err(Error::TableDropped { table: table.name.clone() });
+        }
+        self.inner.prepared.refuse_change(table)?;
+        Ok(alone)
     }
 
     /// Makes the last index of `definition`, of which `others` are the others, and fills it from the rows of the table,

@@ -40,9 +40,9 @@ pub struct WriteTxn {
     /// The database's schema version when the transaction began.
     pub(super) schema_version: u64,
     /// It is inside the database's gate: it has written.
-    is_inside: bool,
+    pub(super) is_inside: bool,
     /// `None` only while it is dropped.
-    scratch: Option<Box<TxnScratch>>,
+    pub(super) scratch: Option<Box<TxnScratch>>,
     // Dropped last: it may be what keeps the database open.
     pub(super) inner: OpenGuard,
 }
@@ -50,7 +50,7 @@ pub struct WriteTxn {
 /// What a transaction works with and leaves to the next one.
 #[derive(Default)]
 pub(super) struct TxnScratch {
-    tables: LockedTables,
+    pub(super) tables: LockedTables,
     key: Vec<u8>,
     row: Vec<u8>,
 }
@@ -258,7 +258,7 @@ impl WriteTxn {
         Ok(lsn.unwrap_or_else(|| self.inner.ctx.log.end_lsn()).0)
     }
 
-    fn check_may_end(&self) -> Result<()> {
+    pub(super) fn check_may_end(&self) -> Result<()> {
         self.inner.check_not_closed()?;
         check_outside_row_closure()
     }
@@ -388,12 +388,19 @@ impl Drop for WriteTxn {
         }
         if let Some(mut scratch) = self.scratch.take() {
             scratch.tables.release();
-            if scratch.row.capacity() <= KEPT_ROW_BYTES {
-                self.inner.txn_scratches.keep(scratch);
-            }
+            self.inner.keep_scratch(scratch);
         }
         if self.is_inside {
             self.inner.gate.leave_writer();
+        }
+    }
+}
+
+impl DatabaseInner {
+    /// Keeps what an ended transaction worked with for the next one.
+    pub(super) fn keep_scratch(&self, scratch: Box<TxnScratch>) {
+        if scratch.row.capacity() <= KEPT_ROW_BYTES {
+            self.txn_scratches.keep(scratch);
         }
     }
 }

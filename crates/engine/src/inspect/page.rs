@@ -9,7 +9,7 @@ use crate::space::layout::{ENTRIES_AT, ENTRY_BYTES};
 use crate::space::{Extent, read_entry};
 use crate::txn::overflow_columns::{ColumnRef, OverflowRow, REST};
 use crate::txn::row_format::{EntryValue, ROW_HEADER_BYTES, RowHeader};
-use crate::txn::undo::record::{UndoKind, UndoRecord};
+use crate::txn::undo::record::{PreparedMark, UndoKind, UndoRecord};
 use crate::txn::undo::{RECORDS_AT, StreamEntry, UndoFields, read_directory, record_at};
 use crate::types::{Lsn, PageNo};
 
@@ -217,6 +217,10 @@ impl RawFile<'_> {
                 UndoKind::Overflow => {
                     let (table, first, _) = record.overflow()?;
                     format!("overflow chain of {} from page {first}", self.table_name(table.0))
+                }
+                UndoKind::Xid => {
+                    let PreparedMark { xid, records, .. } = record.xid()?;
+                    format!("prepared as {xid} after {records} records")
                 }
                 UndoKind::Insert | UndoKind::Update | UndoKind::Delete => {
                     let (table, key) = record.row()?;

@@ -143,6 +143,12 @@ impl CommitGroup {
         served.iter().for_each(|(_, slot)| slot.wake(SERVED));
     }
 
+    /// Threads that wait for a leader.
+    #[cfg(test)]
+    pub(super) fn waiting(&self) -> usize {
+        self.queue.lock().waiting.len()
+    }
+
     /// Wakes every waiting thread, to check again.
     pub(super) fn wake_all(&self) {
         let waiting = std::mem::take(&mut self.queue.lock().waiting);

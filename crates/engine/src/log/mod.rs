@@ -49,7 +49,7 @@ pub use damage::LogDamage;
 pub use keep::KeptRedo;
 pub use redo_log::{Io, Log};
 pub use scan::{RecoveryScan, Window, Windows};
-pub use space::{RedoReader, Reservation};
+pub use space::{EndRedo, RedoReader, Reservation};
 pub use stream::{StreamGroups, whole_groups};
 
 use crate::sync;

@@ -210,6 +210,12 @@ impl Log {
         *self.geometry.write() = geometry;
     }
 
+    /// Threads that wait for another thread's sync.
+    #[cfg(test)]
+    pub(crate) fn waiting_for_sync(&self) -> usize {
+        self.group.waiting()
+    }
+
     /// Called (from `reserve`, with no lock of the log's users held) whenever a caller has to wait for a checkpoint,
     /// and again from time to time while it waits. It must not call `reserve`. Only the last function set is called.
     pub fn on_pressure(&self, wake: Box<dyn Fn() + Send + Sync>) {

@@ -11,7 +11,9 @@
 //! 4. A thread that makes room (checkpoint, a reservation released) checks for waiters afterwards, and leaves nothing
 //!    spare then; a waiter counts itself as waiting before it checks for room. Both orders are sequentially consistent,
 //!    so no wake-up is lost.
-//! 5. The last checkpoint is read under `state` when the limit moves: of two concurrent checkpoints the newer one
+//! 5. What is kept for the ends of prepared transactions is reserved from their prepare on, over any time and threads:
+//!    an end never waits for room. Together they have a sixteenth of the ring at most; those beyond that wait.
+//! 6. The last checkpoint is read under `state` when the limit moves: of two concurrent checkpoints the newer one
 //!    counts, in whichever order they arrive.
 
 use super::Log;
@@ -39,6 +41,9 @@ fn batch_in(capacity: u64) -> u64 {
     if max <= capacity / SPARE_SHARE { BATCH_BYTES } else { 0 }
 }
 
+/// The part of the ring that is kept for ends at most.
+const ENDS_SHARE: u64 = 16;
+
 /// The reader has no redo kept.
 const NOTHING_KEPT: u64 = u64::MAX;
 
@@ -61,6 +66,8 @@ pub(super) struct LogSpace {
     /// How much is reserved so; 0 in a ring too small for it.
     batch: AtomicU64,
     limit_end: AtomicU64,
+    /// What is kept for ends (rule 5).
+    ends: AtomicU64,
     /// The redo from here on is kept for each [`RedoReader`]; `NOTHING_KEPT` if there is none. Changes under `state`.
     kept: [AtomicU64; 2],
     waiting: AtomicUsize,
@@ -119,6 +126,10 @@ impl<'l> Reservation<'l> {
     }
 }
 
+/// Redo space for the end of a prepared transaction. It counts as reserved until it is used, or the database is closed.
+#[derive(Debug)]
+pub struct EndRedo(u64);
+
 impl Drop for Reservation<'_> {
     #[inline]
     fn drop(&mut self) {
@@ -147,6 +158,39 @@ impl Log {
     pub fn expect_nothing_reserved(&self) {
         #[cfg(debug_assertions)]
         RESERVATIONS.with(|count| debug_assert!(count.get() <= 0, "redo space is held while a page is loaded"));
+    }
+
+    /// Reserves `bytes` for the end of a prepared transaction; `None` if enough is kept for others. May wait as
+    /// [`reserve`](Log::reserve).
+    ///
+    /// # Errors
+    /// As [`reserve`](Log::reserve).
+    pub fn keep_for_end(&self, bytes: u64) -> Result<Option<EndRedo>> {
+        let (ends, most) = (&self.space.ends, self.space.capacity() / ENDS_SHARE);
+        let bytes_framed = bytes.saturating_add(FRAME_BYTES as u64);
+        if ends.fetch_add(bytes_framed, SeqCst) + bytes_framed > most {
+            ends.fetch_sub(bytes_framed, SeqCst);
+            return Ok(None);
+        }
+        match self.reserve(bytes) {
+            Ok(mut reservation) => Ok(Some(EndRedo(std::mem::take(&mut reservation.bytes)))),
+            Err(error) => {
+                ends.fetch_sub(bytes_framed, SeqCst);
+                Err(error)
+            }
+        }
+    }
+
+    /// What was kept for an end, to be used now.
+    pub fn use_kept(&self, kept: EndRedo) -> Reservation<'_> {
+        self.space.ends.fetch_sub(kept.0, SeqCst);
+        Reservation::new(&self.space, kept.0)
+    }
+
+    /// Keeps the space of an end that has not used it for its next try.
+    pub fn keep_again(&self, mut unused: Reservation<'_>) -> EndRedo {
+        self.space.ends.fetch_add(unused.bytes, SeqCst);
+        EndRedo(std::mem::take(&mut unused.bytes))
     }
 
     /// As [`Log::reserve`], without waiting: `None` if there is no room at once.
@@ -184,6 +228,7 @@ impl LogSpace {
             spare: Sharded::default(),
             batch: AtomicU64::new(batch_in(capacity)),
             limit_end: AtomicU64::new(0),
+            ends: AtomicU64::new(0),
             kept: [AtomicU64::new(NOTHING_KEPT), AtomicU64::new(NOTHING_KEPT)],
             waiting: AtomicUsize::new(0),
             longest_group,
@@ -377,7 +422,7 @@ impl LogSpace {
 mod tests {
     use super::*;
 
-    /// Rule 5: an LSN that was read before would take room back that a concurrent checkpoint has made.
+    /// Rule 6: an LSN that was read before would take room back that a concurrent checkpoint has made.
     #[test]
     fn the_last_checkpoint_is_asked_for_under_the_lock() {
         let space = LogSpace::new(1000, 1000);

@@ -3,13 +3,16 @@
 use super::buffers::{MtrBuffers, PooledBuffers};
 use crate::context::Context;
 use crate::error::Result;
-use crate::log::Reservation;
+use crate::log::{EndRedo, Reservation};
 use crate::page::PageOp;
 use crate::pool::{FrameNo, OptimisticPage};
 use crate::types::{PageNo, TxnId};
 
 /// Redo an ordinary mtr may write.
 pub const MTR_REDO_BYTES: usize = 64 << 10;
+
+/// Redo that the end of a prepared transaction may write.
+pub const END_REDO_BYTES: usize = 512;
 
 /// A page latched exclusively in an mtr.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +66,16 @@ impl Context {
             redo_limit: MTR_REDO_BYTES,
             buffers: PooledBuffers::take(),
         }))
+    }
+
+    /// As [`Context::mtr`], for up to [`END_REDO_BYTES`] in the space that was kept for this end: it waits for nothing.
+    ///
+    /// # Errors
+    /// The database is poisoned.
+    pub(crate) fn mtr_of_end(&self, kept: EndRedo) -> Result<Mtr<'_>> {
+        self.poison.check()?;
+        let reservation = Some(self.log.use_kept(kept));
+        Ok(Mtr { ctx: self, reservation, redo_limit: END_REDO_BYTES, buffers: PooledBuffers::take() })
     }
 
     /// As [`Context::mtr`], for up to `redo_bytes`, with `frames` free frames reserved for [`Mtr::new_page`].
@@ -119,6 +132,12 @@ impl<'c> Mtr<'c> {
     pub(crate) fn try_fix_unmerged(&mut self, page: PageNo) -> Option<PageHandle> {
         let frame = self.ctx.pool.try_latch_unmerged(page)?;
         Some(self.remember(frame, page))
+    }
+
+    /// Gives the redo space of an end up that has changed nothing, for its next try.
+    pub(crate) fn keep_for_next_try(mut self) -> Option<EndRedo> {
+        debug_assert!(!self.is_modified());
+        self.reservation.take().map(|unused| self.ctx.log.keep_again(unused))
     }
 
     /// X-latches a resident page, waiting for the latch only; `None` if it is not resident. A page the mtr already

@@ -264,6 +264,8 @@ counters! {
     btree_restarts,
     /// Transactions committed.
     trx_commits = "trx_rw_commits",
+    /// Transactions prepared.
+    trx_prepares,
     /// Transactions rolled back.
     trx_rollbacks = "trx_rollbacks",
     /// Row lock waits.

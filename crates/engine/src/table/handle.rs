@@ -23,7 +23,7 @@ use crate::sync::poison::OnStop;
 use crate::sync::{Mutex, RwLock};
 use crate::txn::{ReadView, TableTrees, Tables};
 use crate::types::TableId;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -195,6 +195,13 @@ impl Registry {
     pub(crate) fn get(&self, name: &str) -> Result<Arc<TableShared>> {
         let missing = || Error::NoSuchTable { table: name.to_string() };
         self.tables.read().by_name.get(name).cloned().ok_or_else(missing)
+    }
+
+    /// The tables with these numbers that are there.
+    pub(crate) fn with_ids(&self, ids: &BTreeSet<TableId>) -> Vec<Arc<TableShared>> {
+        let mut all = self.all();
+        all.retain(|table| ids.contains(&table.current.read().id));
+        all
     }
 
     /// Every table, by name.

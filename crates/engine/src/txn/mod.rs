@@ -7,6 +7,8 @@
 //! | file or room | concept |
 //! |---|---|
 //! | `transaction.rs`, `options.rs`, `savepoint.rs` | a transaction's life |
+//! | `prepared.rs`, `xid.rs` | two phases: prepared transactions, their names |
+//! | `recovered.rs` | transactions that had not ended when the database went down |
 //! | `row_op.rs`, `row_closure.rs` | an operation on one row: its context, its life as a statement |
 //! | `system.rs` | what transactions share, order of a commit |
 //! | `active.rs`, `holders.rs` | ids, who is active, the cut a view is made by |
@@ -36,8 +38,10 @@ mod lock;
 mod options;
 pub(crate) mod overflow;
 pub mod overflow_columns;
+mod prepared;
 pub(crate) mod purge;
 mod read;
+mod recovered;
 mod rollback;
 mod row_closure;
 pub mod row_format;
@@ -48,6 +52,7 @@ mod table_trees;
 mod transaction;
 pub(crate) mod undo;
 mod write;
+mod xid;
 mod yield_cpu;
 
 pub(crate) use entry_log::{EntryChange, EntryLog, LoggedChange, LoggedChanges};
@@ -56,6 +61,7 @@ pub(crate) use lock::{Holder, LockSystem, RowName};
 pub use lock::{LockMode, LockWait};
 pub use options::{Access, Isolation, TxnOptions};
 pub use overflow_columns::{Outside, Wanted};
+pub(crate) use prepared::RecoveredPrepared;
 pub use purge::{LagLimits, PurgeState, PurgeWatch};
 pub use read::{Cursor, RowVisitor, ScanOptions};
 pub(crate) use read::{ReadView, StoredRow, resolve};
@@ -66,8 +72,10 @@ pub use system::TxnSystem;
 pub use table_trees::{ColumnRewrite, IndexEntry, TableTrees, Tables};
 pub(crate) use transaction::KEPT_ROW_BYTES;
 pub use transaction::Txn;
+pub(crate) use undo::record::PreparedMark;
 pub(crate) use write::StoredEntry;
 pub use write::{MAX_ROW_BYTES, NewRows, RowsOp};
+pub use xid::Xid;
 pub(crate) use yield_cpu::yield_cpu;
 
 #[cfg(test)]

@@ -109,6 +109,10 @@ fn undo_record(
     if record.kind == UndoKind::Header {
         return Err(Error::corrupt_page(place.page, "rollback met another transaction's header"));
     }
+    // Its transaction was to be prepared; no row has changed.
+    if record.kind == UndoKind::Xid {
+        return Ok(());
+    }
     if record.kind == UndoKind::Overflow {
         let (table, first, stamp) = record.overflow()?;
         let chain = OwnedChain { record: place, first_page_at: OVERFLOW_FIRST_PAGE_AT, first, stamp };

@@ -24,6 +24,7 @@
 use super::active::{ActiveSet, MAX_SHARDS};
 use super::holders::Holders;
 use super::lock::{Holder, LockSystem};
+use super::prepared::RecoveredPrepared;
 use super::purge::{EndedTxns, LagLimits, PurgeDamage};
 use super::read::{Histories, ReadView, ViewHandle, Views};
 use super::table_trees::{TableTrees, Tables};
@@ -88,6 +89,8 @@ pub struct TxnSystem {
     pub(crate) streams_looked_at_ms: CachePadded<AtomicU64>,
     tables: OnceLock<Arc<dyn Tables>>,
     recovered: Mutex<Vec<Recovered>>,
+    /// Transactions that were found prepared, until `db` takes them.
+    pub(super) recovered_prepared: Mutex<Vec<RecoveredPrepared>>,
     spare: ObjectPool<Txn>,
 }
 
@@ -153,6 +156,7 @@ impl TxnSystem {
             raising_limit: Mutex::new(()),
             tables: OnceLock::new(),
             recovered: Mutex::new(recovered),
+            recovered_prepared: Mutex::default(),
             spare: ObjectPool::new(MAX_SPARE),
         })
     }
@@ -170,7 +174,8 @@ impl TxnSystem {
     }
 
     /// Rolls back what was active when the database went down, and remembers `tables` for rollbacks and purge. To be
-    /// called once, before the first transaction. Returns how many there were. A transaction whose rollback meets
+    /// called once, before the first transaction. Prepared ones stay as they are, for
+    /// [`TxnSystem::take_recovered_prepared`]. Returns how many were active. A transaction whose rollback meets
     /// damaged pages stays active, its rows locked: the next opening tries again.
     ///
     /// # Errors
@@ -178,8 +183,12 @@ impl TxnSystem {
     pub fn recover(&self, tables: &Arc<dyn Tables>) -> Result<usize> {
         let _ = self.tables.set(Arc::clone(tables));
         let recovered = std::mem::take(&mut *self.recovered.lock());
-        let count = recovered.len();
-        for txn in recovered {
+        let (prepared, active): (Vec<_>, Vec<_>) = recovered.into_iter().partition(|txn| txn.prepared.is_some());
+        let count = active.len();
+        for txn in prepared {
+            self.adopt_prepared(txn)?;
+        }
+        for txn in active {
             let Some(holder) = self.holder_of(txn.id) else { continue };
             let shard = shard_of_recovered(&self.active, txn.id);
             match self.roll_back_recovered(txn, holder, shard) {
@@ -251,11 +260,14 @@ impl TxnSystem {
         Ok(id)
     }
 
-    /// Gives an ending transaction its number.
+    /// Gives an ending transaction its number. A prepared one does not raise the limit early, which may have to wait.
     ///
     /// # Errors
     /// The limit of ids cannot be raised.
-    pub(crate) fn begin_commit(&self, id: TxnId, shard: usize) -> Result<u64> {
+    pub(crate) fn begin_commit(&self, id: TxnId, shard: usize, is_prepared: bool) -> Result<u64> {
+        if is_prepared && let Some(number) = self.active.begin_end(shard, id.0) {
+            return Ok(number);
+        }
         self.below_limit(|| self.active.begin_end(shard, id.0))
     }
 
@@ -361,6 +373,6 @@ impl TxnSystem {
 }
 
 /// The shard of a transaction that was active when the database went down.
-fn shard_of_recovered(active: &ActiveSet, id: TxnId) -> usize {
+pub(super) fn shard_of_recovered(active: &ActiveSet, id: TxnId) -> usize {
     id.0 as usize % active.shards()
 }

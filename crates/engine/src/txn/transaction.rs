@@ -3,6 +3,7 @@
 //! ```text
 //! Active --commit-----------------------> ended
 //!   |  \--rollback----------------------> ended
+//!   |--prepare---> Prepared --commit or rollback-> ended (every other call: an error; see `prepared.rs`)
 //!   |--deadlock--> RolledBack --rollback-> ended      (every other call: an error)
 //!   \--failed rollback--> Broken --rollback-> ended if the rollback succeeds now
 //! ```
@@ -22,7 +23,7 @@ use super::row_format::{OverflowRef, RowHeader};
 use super::savepoint::{Savepoint, Savepoints};
 use super::system::TxnSystem;
 use super::undo::record::TxnState as UndoState;
-use super::undo::{Recovered, UndoLog, UndoPlace};
+use super::undo::{UndoLog, UndoPlace};
 use super::yield_cpu::yield_cpu;
 use crate::config::FlushLog;
 use crate::error::{Error, Result};
@@ -37,6 +38,7 @@ use std::time::Duration;
 pub(crate) enum TxnState {
     #[default]
     Active,
+    Prepared,
     RolledBack,
     Broken,
 }
@@ -49,7 +51,7 @@ pub struct Txn {
     access: Access,
     pub(crate) first_committer_wins: bool,
     /// What its commit does with its redo, if it says.
-    flush_log: Option<FlushLog>,
+    pub(super) flush_log: Option<FlushLog>,
     /// How long it waits for a lock, if the statement does not say otherwise.
     lock_timeout: Duration,
     /// What the statement does about a lock of another transaction.
@@ -170,6 +172,7 @@ impl TxnSystem {
         check_outside_row_closure()?;
         if txn.undo.is_some() {
             self.stats.trx_rollbacks.inc();
+            txn.unprepare(self)?;
             rollback::roll_back_all(self, &mut txn)?;
         }
         self.retire(txn);
@@ -195,18 +198,7 @@ impl TxnSystem {
         Ok(())
     }
 
-    /// Undoes a transaction that a crash cut off.
-    pub(crate) fn roll_back_recovered(&self, recovered: Recovered, holder: Arc<Holder>, shard: usize) -> Result<()> {
-        let mut txn = self.spare();
-        txn.id = recovered.id;
-        (txn.holder, txn.shard) = (holder, shard);
-        txn.undo = Some(UndoLog::recovered(recovered.stream, recovered.header));
-        rollback::roll_back_all(self, &mut txn)?;
-        self.retire(txn);
-        Ok(())
-    }
-
-    fn retire(&self, mut txn: Box<Txn>) {
+    pub(super) fn retire(&self, mut txn: Box<Txn>) {
         txn.end(self);
         txn.buffers.trim();
         self.keep_spare(txn);
@@ -287,6 +279,7 @@ impl Txn {
         check_outside_row_closure()?;
         match self.state {
             TxnState::Active => Ok(()),
+            TxnState::Prepared => Err(Error::Usage("the transaction is prepared: it can only be ended".to_string())),
             TxnState::RolledBack => Err(Error::Usage("the transaction was rolled back; begin a new one".to_string())),
             TxnState::Broken => Err(Error::Usage("the transaction could not be rolled back".to_string())),
         }
@@ -408,13 +401,14 @@ impl Txn {
 
     /// Writes the transaction's end and leaves the active set; see the order in `system.rs`.
     pub(crate) fn finish(&mut self, system: &TxnSystem, state: UndoState) -> Result<Option<Lsn>> {
-        let Some(undo) = self.undo.take() else { return Ok(None) };
+        let Some(mut undo) = self.undo.take() else { return Ok(None) };
         if undo.start().is_none() {
             system.undo.release(undo.into_stream());
             system.deactivate(self.id, self.shard);
             return Ok(None);
         }
-        let number = match system.begin_commit(self.id, self.shard) {
+        let is_prepared = self.state == TxnState::Prepared;
+        let number = match system.begin_commit(self.id, self.shard, is_prepared) {
             Ok(number) => number,
             Err(error) => {
                 self.undo = Some(undo);

@@ -17,6 +17,8 @@ mod online_index;
 mod opening;
 mod page_store;
 mod point_in_time;
+mod prepared;
+mod prepared_cuts;
 mod queue;
 mod rows;
 mod support;

@@ -8,3 +8,4 @@ mod lock_wait;
 mod read_only;
 mod shrinking;
 mod stale;
+mod two_phases;

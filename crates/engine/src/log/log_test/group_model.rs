@@ -84,6 +84,7 @@ fn every_commit_is_served() {
         let threads = [log.committer(), log.committer()];
         log.commit().unwrap();
         threads.into_iter().for_each(|thread| thread.join().unwrap().unwrap());
+        assert_eq!(log.group.waiting(), 0);
     });
 }
 

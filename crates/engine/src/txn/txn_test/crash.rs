@@ -224,7 +224,7 @@ fn no_id_is_above_the_durable_limit() {
     for _ in 0..150_000 {
         let ids: Vec<_> = holders.iter().map(|holder| system.activate(holder, 0).unwrap()).collect();
         for id in ids {
-            assert!(system.begin_commit(id, 0).unwrap() < system.limit_of_ids());
+            assert!(system.begin_commit(id, 0, false).unwrap() < system.limit_of_ids());
             system.deactivate(id, 0);
         }
     }

@@ -1,13 +1,14 @@
 //! Appending to a stream: what a transaction that writes holds.
 
-use super::new_record::put_header;
+use super::new_record::{put_header, put_xid};
 use super::page::UndoPlace;
 use super::read::pointer_to;
-use super::record::{HEADER_RECORD_BYTES, HEADER_STATE_AT, HEADER_TRX_NO_AT, KIND_AT, TxnState};
+use super::record::{HEADER_RECORD_BYTES, HEADER_STATE_AT, HEADER_TRX_NO_AT, KIND_AT, PreparedMark, TxnState};
 use super::space::{Stream, UndoSpace};
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::mtr::{Mtr, PageHandle};
+use crate::log::EndRedo;
+use crate::mtr::{END_REDO_BYTES, Mtr, PageHandle};
 use crate::page::PageOp;
 use crate::txn::read::OwnVersions;
 use crate::types::{Lsn, PageNo, RollPtr, TxnId};
@@ -24,6 +25,8 @@ pub(crate) struct UndoLog {
     pub(crate) own_versions: Option<Box<OwnVersions>>,
     /// Records written after the header.
     pub(crate) records: u64,
+    /// Of a prepared transaction: redo space for its end.
+    kept_redo: Option<EndRedo>,
     /// Scratch for the header and the first record together.
     joined: Vec<u8>,
 }
@@ -42,12 +45,20 @@ pub(crate) enum Bound {
 impl UndoLog {
     /// The undo log of a transaction that has written nothing yet.
     pub(crate) fn new(stream: Stream) -> UndoLog {
-        UndoLog { stream, header: None, undone: Vec::new(), own_versions: None, records: 0, joined: Vec::new() }
+        UndoLog {
+            stream,
+            header: None,
+            undone: Vec::new(),
+            own_versions: None,
+            records: 0,
+            kept_redo: None,
+            joined: Vec::new(),
+        }
     }
 
     /// The undo log of a transaction found active after a crash.
     pub(crate) fn recovered(stream: Stream, header: UndoPlace) -> UndoLog {
-        UndoLog { stream, header: Some(header), undone: Vec::new(), own_versions: None, records: 0, joined: Vec::new() }
+        UndoLog { header: Some(header), ..UndoLog::new(stream) }
     }
 
     /// Latches the page a record of `bytes` will go to.
@@ -107,11 +118,78 @@ impl UndoLog {
         self.header.map(|header| UndoPlace { offset: header.offset + HEADER_RECORD_BYTES, ..header })
     }
 
-    /// Writes the outcome of the transaction. `None` if it has written nothing.
-    pub(crate) fn finish(&self, ctx: &Context, id: TxnId, state: TxnState, trx_no: u64) -> Result<Option<Lsn>> {
-        let Some(header) = self.header else { return Ok(None) };
+    /// Writes that the transaction, whose id this is, is prepared: the record with its name, and the state. Returns the
+    /// LSN up to which the log has both. The caller holds no latch.
+    ///
+    /// # Errors
+    /// As [`extend`](Self::extend); the transaction is not prepared then.
+    pub(crate) fn prepare(&mut self, undo: &UndoSpace, id: TxnId, mark: &PreparedMark) -> Result<Lsn> {
+        let mut record = Vec::new();
+        put_xid(&mut record, mark);
+        let header = self.header.ok_or_else(|| Error::Usage("the transaction has changed nothing".to_string()))?;
+        self.keep_redo(&undo.ctx)?;
+        loop {
+            let mut mtr = undo.ctx.mtr()?;
+            match self.latch(&mut mtr, record.len()) {
+                Bound::Ready(latched) => {
+                    self.append(&mut mtr, latched, id, &record);
+                    if mtr.page_no(latched) == header.page {
+                        write_state(&mut mtr, latched, header, TxnState::Prepared);
+                        return Ok(mtr.commit());
+                    }
+                    // The record is in the log before the state (rule 6).
+                    mtr.commit();
+                    return self.set_state(&undo.ctx, TxnState::Prepared);
+                }
+                Bound::Absent(page) => {
+                    mtr.abandon();
+                    undo.ctx.pool.load(page)?;
+                }
+                Bound::Full => {
+                    mtr.abandon();
+                    self.extend(undo, record.len())?;
+                }
+            }
+        }
+    }
+
+    /// Keeps redo space for the end of a transaction that is prepared, or about to be.
+    pub(crate) fn keep_redo(&mut self, ctx: &Context) -> Result<()> {
+        if self.kept_redo.is_none() {
+            self.kept_redo = ctx.log.keep_for_end(END_REDO_BYTES as u64)?;
+        }
+        Ok(())
+    }
+
+    /// A mini-transaction that has a page latched: in the redo space that was kept, if there is some. Then it waits for
+    /// no other thread, but for the page.
+    fn mtr_of_end<'c>(&mut self, ctx: &'c Context, page: PageNo) -> Result<(Mtr<'c>, PageHandle)> {
+        while let Some(kept) = self.kept_redo.take() {
+            let mut mtr = ctx.mtr_of_end(kept)?;
+            if let Some(latched) = mtr.try_fix_x(page) {
+                return Ok((mtr, latched));
+            }
+            self.kept_redo = mtr.keep_for_next_try();
+            ctx.pool.load(page)?;
+        }
+        let mut mtr = ctx.mtr()?;
+        let latched = mtr.fix_x(page)?;
+        Ok((mtr, latched))
+    }
+
+    /// Writes the state of a transaction that has not ended. Returns the LSN up to which the log has it.
+    pub(crate) fn set_state(&self, ctx: &Context, state: TxnState) -> Result<Lsn> {
+        let Some(header) = self.header else { return Ok(ctx.log.end_lsn()) };
         let mut mtr = ctx.mtr()?;
         let latched = mtr.fix_x(header.page)?;
+        write_state(&mut mtr, latched, header, state);
+        Ok(mtr.commit())
+    }
+
+    /// Writes the outcome of the transaction. `None` if it has written nothing.
+    pub(crate) fn finish(&mut self, ctx: &Context, id: TxnId, state: TxnState, trx_no: u64) -> Result<Option<Lsn>> {
+        let Some(header) = self.header else { return Ok(None) };
+        let (mut mtr, latched) = self.mtr_of_end(ctx, header.page)?;
         let mut bytes = [0; HEADER_TRX_NO_AT + 8 - HEADER_STATE_AT];
         let old = mtr.page(latched).get(header.offset + HEADER_STATE_AT..).and_then(|tail| tail.get(..bytes.len()));
         bytes.copy_from_slice(old.ok_or_else(|| Error::corrupt_page(header.page, "no transaction header"))?);
@@ -128,6 +206,11 @@ impl UndoLog {
     pub(crate) fn into_stream(self) -> Stream {
         self.stream
     }
+}
+
+/// Writes the state into a header record, whose page is latched.
+fn write_state(mtr: &mut Mtr<'_>, latched: PageHandle, header: UndoPlace, state: TxnState) {
+    write(mtr, latched, header.offset + HEADER_STATE_AT, &[state as u8]);
 }
 
 /// Sets bits of the kind byte of the record at `place`, whose page is latched.

@@ -20,6 +20,9 @@
 //! 4. Pages leave a stream at its front, after every transaction that has records on them has been purged. The last
 //!    page stays until the stream is freed: free and purged, and not needed for a while.
 //! 5. Latch order: tree leaf, undo page, directory page, extent maps (at commit).
+//! 6. The last record of a prepared transaction is the one with its name. It is in the log before the header says that
+//!    the transaction is prepared, or in the same mini-transaction: no crash leaves a prepared one without a name. Then
+//!    the transaction writes no more records. Before its rollback begins, the header says that it is active again.
 //!
 //! Differs from InnoDB: one stream for inserts and updates together, no rollback segments, no slots to run out of, and
 //! no list of history: a stream is its own list.

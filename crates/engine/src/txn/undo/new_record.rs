@@ -1,12 +1,16 @@
 //! Writing undo records; see `record.rs` for their bytes.
 
-use super::record::{CHAINS, ENTRIES_CHANGED, ENTRY_KEYS, HEADER_RECORD_BYTES, OVERFLOW_RECORD_BYTES, TxnState};
+use super::record::{
+    CHAINS, ENTRIES_CHANGED, ENTRY_KEYS, HEADER_RECORD_BYTES, OVERFLOW_RECORD_BYTES, PreparedMark, TxnState,
+};
 use crate::txn::row_format::{DELETE_MARKED, OVERFLOW, OVERFLOW_REF_BYTES, OverflowRef, RowHeader, put_u48};
 use crate::txn::write::DiffRange;
 use crate::types::{IndexId, PageNo, TableId, TxnId};
 
 /// Bytes in front of the key of an Update or Delete record.
 const CHANGE_FIXED_BYTES: usize = 22;
+/// Bytes in front of the name in an Xid record.
+const XID_FIXED_BYTES: usize = 26;
 /// Bytes in front of the key of an Insert record.
 const INSERT_FIXED_BYTES: usize = 10;
 
@@ -99,6 +103,21 @@ pub(crate) fn put_overflow(out: &mut Vec<u8>, table: TableId, first: PageNo, sta
     bytes[8..12].copy_from_slice(&first.0.to_le_bytes());
     bytes[12..].copy_from_slice(&stamp.to_le_bytes());
     out.extend_from_slice(&bytes);
+    out.extend_from_slice(&length);
+}
+
+/// Appends the record of a transaction that is being prepared.
+pub(crate) fn put_xid(out: &mut Vec<u8>, mark: &PreparedMark) {
+    let (global, branch) = (mark.xid.global(), mark.xid.branch());
+    let (mut bytes, length) = fixed::<XID_FIXED_BYTES>(6, 0, global.len() + branch.len());
+    bytes[4..12].copy_from_slice(&mark.unix_us.to_le_bytes());
+    bytes[12..20].copy_from_slice(&mark.records.to_le_bytes());
+    bytes[20..24].copy_from_slice(&mark.xid.format_id().to_le_bytes());
+    // A part of a name has at most 64 bytes.
+    (bytes[24], bytes[25]) = (global.len() as u8, branch.len() as u8);
+    out.extend_from_slice(&bytes);
+    out.extend_from_slice(global);
+    out.extend_from_slice(branch);
     out.extend_from_slice(&length);
 }
 

@@ -1,8 +1,8 @@
 //! Opening the undo log: where each stream begins and ends, and which transaction a crash cut off in it.
 
 use super::page::{RECORDS_AT, StreamEntry, UndoFields, UndoPlace, read_directory};
-use super::read::{scan_page, with_record};
-use super::record::{TxnState, UndoKind};
+use super::read::{record_before, scan_page, with_record};
+use super::record::{PreparedMark, TxnState, UndoKind};
 use super::space::{Stream, StreamFront, UndoDirectory, UndoSpace};
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -20,6 +20,8 @@ pub(crate) struct Recovered {
     pub(crate) id: TxnId,
     pub(crate) header: UndoPlace,
     pub(crate) stream: Stream,
+    /// Set if it was prepared.
+    pub(crate) prepared: Option<PreparedMark>,
 }
 
 /// What [`UndoSpace::open`] found.
@@ -95,10 +97,13 @@ impl UndoSpace {
             // Without the stream's end it is unknown whether a transaction has to be rolled back.
             let (stream, active) = read_end(&opened.undo.ctx, number, entry, page_bytes)?;
             opened.meet(number, entry, &stream.pending, active.is_some())?;
-            match active {
-                Some((id, header)) => opened.recovered.push(Recovered { id, header, stream }),
-                None => opened.undo.release(stream),
-            }
+            let Some((id, header, state)) = active else {
+                opened.undo.release(stream);
+                continue;
+            };
+            let is_prepared = state == TxnState::Prepared;
+            let prepared = is_prepared.then(|| mark_at_end(&opened.undo.ctx, stream.tail)).transpose()?;
+            opened.recovered.push(Recovered { id, header, stream, prepared });
         }
         Ok(opened)
     }
@@ -125,13 +130,24 @@ pub(crate) fn read_directories(ctx: &Context, space: &Space) -> Result<(Vec<Stre
     Ok((entries, pages, id_limit))
 }
 
-/// Finds a stream's end, and the transaction that is still active there.
+/// The name of the prepared transaction whose last record ends here: it is on the stream's last page.
+fn mark_at_end(ctx: &Context, end: UndoPlace) -> Result<PreparedMark> {
+    let last = record_before(ctx, end)?;
+    let mark = last.map(|place| with_record(ctx, place, |record| record.xid()));
+    let missing = |_| Err(Error::Corrupt("a prepared transaction has no name".to_string()));
+    mark.unwrap_or_else(missing).map_err(|error| match error {
+        Error::Corrupt(reason) => Error::corrupt_page(end.page, reason),
+        other => other,
+    })
+}
+
+/// Finds a stream's end, and the transaction that is still active or prepared there.
 fn read_end(
     ctx: &Context,
     number: usize,
     entry: &StreamEntry,
     page_bytes: usize,
-) -> Result<(Stream, Option<(TxnId, UndoPlace)>)> {
+) -> Result<(Stream, Option<(TxnId, UndoPlace, TxnState)>)> {
     let fields = UndoFields::read(&ctx.pool.fix_s(entry.last)?, entry.last)?;
     let (mut header, mut begun) = (fields.header, fields.begun_before);
     let (end, _) = scan_page(ctx, UndoPlace { page: entry.last, offset: RECORDS_AT }, |offset, record, _| {
@@ -144,9 +160,10 @@ fn read_end(
     let mut active = None;
     if begun > entry.purged
         && let Some(header) = header
-        && let (id, TxnState::Active, _) = with_record(ctx, header, |record| record.header())?
+        && let (id, state @ (TxnState::Active | TxnState::Prepared), _) =
+            with_record(ctx, header, |record| record.header())?
     {
-        active = Some((id, header));
+        active = Some((id, header, state));
     }
     let pending = begun.saturating_sub(entry.purged).saturating_sub(active.is_some().into());
     let tail = UndoPlace { page: entry.last, offset: end };
@@ -188,8 +205,8 @@ pub(crate) fn number_at(ctx: &Context, front: &mut StreamFront) -> Result<u64> {
         })?;
         front.at.offset = offset;
         match found {
-            Some((_, TxnState::Active, _)) => {
-                return Err(Error::corrupt_page(front.at.page, "an active transaction is to be purged"));
+            Some((_, TxnState::Active | TxnState::Prepared, _)) => {
+                return Err(Error::corrupt_page(front.at.page, "a transaction is to be purged that has not ended"));
             }
             Some((_, _, number)) => return Ok(number),
             None if next == PageNo(0) => {

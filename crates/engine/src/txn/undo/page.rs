@@ -39,7 +39,7 @@ const DIRECTORY_STREAMS_AT: usize = 64;
 const DIRECTORY_STREAM_BYTES: usize = 16;
 
 /// A place in a stream: a page and an offset in it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct UndoPlace {
     pub(crate) page: PageNo,
     pub(crate) offset: usize,

@@ -10,6 +10,7 @@
 //! entry          index u32 | length u16 | index columns
 //! Delete         as Update; the old middle is empty
 //! Overflow       table u32 | first page u32 | stamp u64  (a chain of pages this transaction wrote)
+//! Xid            time u64 | records u64 | format id i32 | lengths u8 u8 | global id | branch qualifier
 //! ```
 //! The length in front lets purge and recovery walk forward, the one behind lets rollback walk backward. A length of
 //! zero, or no room for one, ends a page's records: pages are formatted with zeros and records are only ever appended.
@@ -25,6 +26,7 @@
 use crate::error::{Error, Result};
 use crate::txn::row_format::{DELETE_MARKED, OVERFLOW, OVERFLOW_REF_BYTES, OverflowRef, RowHeader, get_u48};
 use crate::txn::write::DiffRange;
+use crate::txn::xid::Xid;
 use crate::types::{IndexId, PageNo, RollPtr, TableId, TxnId};
 
 /// The record has been rolled back.
@@ -61,14 +63,18 @@ pub(crate) enum UndoKind {
     Delete,
     /// Overflow pages were allocated.
     Overflow,
+    /// The transaction is prepared under this name, if its header says that it is prepared.
+    Xid,
 }
 
 /// The outcome of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum TxnState {
-    /// Running, or cut off by a crash. (2 is kept for PREPARED.)
+    /// Running, or cut off by a crash.
     Active = 1,
+    /// Its changes are whole and durable; its coordinator says how it ends. Its last record is the Xid record.
+    Prepared = 2,
     Committed = 3,
     /// Rolled back completely.
     RolledBack = 4,
@@ -102,6 +108,16 @@ pub(crate) struct UndoChange<'a> {
     chains_at: usize,
 }
 
+/// What an Xid record says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PreparedMark {
+    pub(crate) xid: Xid,
+    /// When it was prepared: microseconds since 1970.
+    pub(crate) unix_us: u64,
+    /// Undo records that it had written.
+    pub(crate) records: u64,
+}
+
 /// Bytes of an Overflow record.
 pub(crate) const OVERFLOW_RECORD_BYTES: usize = 22;
 /// Offset in an Overflow record of its first-page field.
@@ -128,6 +144,7 @@ impl<'a> UndoRecord<'a> {
             3 => UndoKind::Update,
             4 => UndoKind::Delete,
             5 => UndoKind::Overflow,
+            6 => UndoKind::Xid,
             other => return Err(corrupt(&format!("is of unknown kind {other}"))),
         };
         Ok(Some(UndoRecord {
@@ -145,6 +162,7 @@ impl<'a> UndoRecord<'a> {
         let mut body = Reader(self.body);
         let state = match self.flags {
             1 => TxnState::Active,
+            2 => TxnState::Prepared,
             3 => TxnState::Committed,
             4 => TxnState::RolledBack,
             other => return Err(corrupt(&format!("gives a transaction the unknown state {other}"))),
@@ -162,7 +180,7 @@ impl<'a> UndoRecord<'a> {
         match self.kind {
             UndoKind::Insert => {}
             UndoKind::Update | UndoKind::Delete => drop(body.take(12)?),
-            UndoKind::Header | UndoKind::Overflow => return Err(corrupt("of a row was expected")),
+            UndoKind::Header | UndoKind::Overflow | UndoKind::Xid => return Err(corrupt("of a row was expected")),
         }
         let key_bytes = usize::from(body.u16()?);
         Ok((table, body.take(key_bytes)?))
@@ -204,6 +222,20 @@ impl<'a> UndoRecord<'a> {
         Ok((TableId(body.u32()?), PageNo(body.u32()?), body.u64()?))
     }
 
+    /// The name in an Xid record, and what is known of its transaction.
+    pub(crate) fn xid(&self) -> Result<PreparedMark> {
+        if self.kind != UndoKind::Xid {
+            return Err(corrupt("of a prepared transaction was expected"));
+        }
+        let mut body = Reader(self.body);
+        let (unix_us, records, format_id) = (body.u64()?, body.u64()?, i32::from_le_bytes(body.array()?));
+        let [global_bytes, branch_bytes] = body.array()?;
+        let (global, branch) = (body.take(global_bytes.into())?, body.take(branch_bytes.into())?);
+        let xid =
+            Xid::new(format_id, global, branch).map_err(|error| corrupt(&format!("has a wrong name: {error}")))?;
+        Ok(PreparedMark { xid, unix_us, records })
+    }
+
     /// Whether the change moved secondary entries.
     pub(crate) fn entries_changed(&self) -> bool {
         self.flags & ENTRIES_CHANGED != 0
@@ -215,7 +247,7 @@ impl<'a> UndoRecord<'a> {
             && match self.kind {
                 UndoKind::Delete => true,
                 UndoKind::Update => self.flags & (ENTRIES_CHANGED | CHAINS) != 0,
-                UndoKind::Header | UndoKind::Insert | UndoKind::Overflow => false,
+                UndoKind::Header | UndoKind::Insert | UndoKind::Overflow | UndoKind::Xid => false,
             }
     }
 }

@@ -1,0 +1,167 @@
+//! Two phases beside a log that is full, and how many syncs a group costs: with steps instead of threads.
+
+use crate::Options;
+use crate::db::deterministic::DeterministicDb;
+use crate::db::open_parts::OpenOverrides;
+use crate::db::{Database, PreparedTxn};
+use crate::error::Result;
+use crate::table::{Schema, Table, Type};
+use crate::testing::small_options;
+use crate::txn::Xid;
+use crate::values;
+use highwater_storage::{Device, Placement, StorageSet};
+use parking_lot::{Condvar, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+fn open(storage: StorageSet) -> DeterministicDb {
+    let options = Options { lock_wait_timeout_ms: 300, ..small_options() };
+    DeterministicDb::open(storage, options, &OpenOverrides::default(), Arc::default()).unwrap()
+}
+
+fn numbers(db: &Database) -> Table {
+    db.create_table("numbers", Schema::new().column("id", Type::U64).primary_key(&["id"])).unwrap()
+}
+
+fn prepare(db: &Database, table: &Table, id: u64) -> Result<PreparedTxn> {
+    let mut txn = db.begin()?;
+    txn.insert(table, &values![id])?;
+    txn.prepare(Xid::new(1, &id.to_le_bytes(), b"")?).map(|prepared| prepared.expect("it has written"))
+}
+
+/// Nobody makes a checkpoint, and the ring is full: a commit that had to wait for room would wait for ever.
+#[test]
+fn a_commit_after_prepare_waits_for_no_redo_space() {
+    let storage = StorageSet::memory();
+    let db = open(storage.clone());
+    let table = numbers(db.database());
+    let prepared: Vec<_> = (0..5).map(|id| prepare(db.database(), &table, id).unwrap()).collect();
+    let log = &db.database().context().log;
+    let ended = std::thread::scope(|scope| {
+        let (fill, full) = channel();
+        let (release, released) = channel::<()>();
+        scope.spawn(move || {
+            let sizes = [64 << 10, 4 << 10, 64, 1];
+            let hog: Vec<_> =
+                sizes.into_iter().flat_map(|n| std::iter::from_fn(move || log.reserve_at_once(n))).collect();
+            fill.send(()).unwrap();
+            let _ = released.recv();
+            drop(hog);
+        });
+        full.recv().unwrap();
+        assert!(log.reserve_at_once(1).is_none());
+        let (end, ended) = channel();
+        scope.spawn(move || {
+            for prepared in prepared {
+                prepared.commit_ordered().unwrap();
+            }
+            end.send(()).unwrap();
+        });
+        let ended = ended.recv_timeout(Duration::from_secs(20));
+        drop(release);
+        ended
+    });
+    assert!(ended.is_ok(), "a commit waited for redo space");
+    assert_eq!(db.database().snapshot().unwrap().scan(&table).count().unwrap(), 5);
+    db.close().unwrap();
+    let db = open(storage);
+    assert!(db.database().prepared().is_empty());
+}
+
+/// A device that counts its syncs, and holds them while its gate is closed.
+struct Gated {
+    inner: Arc<dyn Device>,
+    is_closed: Mutex<bool>,
+    opened: Condvar,
+    syncs: AtomicU64,
+}
+
+impl Gated {
+    fn set_closed(&self, is_closed: bool) {
+        *self.is_closed.lock() = is_closed;
+        self.opened.notify_all();
+    }
+}
+
+impl Device for Gated {
+    fn name(&self) -> String {
+        self.inner.name()
+    }
+    fn len_bytes(&self) -> highwater_storage::Result<u64> {
+        self.inner.len_bytes()
+    }
+    fn set_len_bytes(&self, len: u64) -> highwater_storage::Result<()> {
+        self.inner.set_len_bytes(len)
+    }
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> highwater_storage::Result<()> {
+        self.inner.read_at(offset, buf)
+    }
+    fn write_at(&self, offset: u64, data: &[u8], placement: Placement) -> highwater_storage::Result<()> {
+        self.inner.write_at(offset, data, placement)
+    }
+    fn sync(&self) -> highwater_storage::Result<()> {
+        self.syncs.fetch_add(1, SeqCst);
+        let mut is_closed = self.is_closed.lock();
+        while *is_closed {
+            self.opened.wait(&mut is_closed);
+        }
+        drop(is_closed);
+        self.inner.sync()
+    }
+    fn discard(&self, offset: u64, len: u64) -> highwater_storage::Result<()> {
+        self.inner.discard(offset, len)
+    }
+    fn alignment_bytes(&self) -> usize {
+        self.inner.alignment_bytes()
+    }
+}
+
+/// Sixteen transactions that prepare while a sync is under way share the next one; their commits share another.
+#[test]
+fn a_group_costs_two_syncs() {
+    const GROUP: u64 = 16;
+    let storage = StorageSet::memory();
+    let gate = Arc::new(Gated {
+        inner: storage.redo.clone(),
+        is_closed: Mutex::new(false),
+        opened: Condvar::new(),
+        syncs: AtomicU64::new(0),
+    });
+    let db = open(StorageSet::of_devices(storage.data.clone(), gate.clone(), storage.doublewrite.clone()));
+    let (database, table) = (db.database(), numbers(db.database()));
+    let log = &database.context().log;
+    for round in 1..4u64 {
+        let before = gate.syncs.load(SeqCst);
+        gate.set_closed(true);
+        let group: Vec<PreparedTxn> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..=GROUP)
+                .map(|n| {
+                    let (database, table) = (&database, &table);
+                    let thread = scope.spawn(move || prepare(database, table, round * 100 + n).unwrap());
+                    // The first one leads alone; the others wait behind it.
+                    while gate.syncs.load(SeqCst) == before || log.waiting_for_sync() < n as usize {
+                        std::thread::yield_now();
+                    }
+                    thread
+                })
+                .collect();
+            gate.set_closed(false);
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert_eq!(gate.syncs.load(SeqCst) - before, 2, "one of the first, one of the group");
+        let lsns: Vec<u64> = group.into_iter().map(|prepared| prepared.commit_ordered().unwrap()).collect();
+        assert!(lsns.is_sorted());
+        assert_eq!(gate.syncs.load(SeqCst) - before, 2, "commits are appended only");
+        assert_eq!(database.snapshot().unwrap().scan(&table).count().unwrap(), round * (GROUP + 1));
+        database.wait_durable(*lsns.last().unwrap()).unwrap();
+        lsns.iter().for_each(|lsn| database.wait_durable(*lsn).unwrap());
+        assert_eq!(
+            gate.syncs.load(SeqCst) - before,
+            3,
+            "a group costs one sync for its prepares and one for its commits"
+        );
+    }
+    assert_eq!(database.stats().trx_prepares, 3 * (GROUP + 1));
+}

@@ -1,0 +1,371 @@
+//! Prepared transactions: what a coordinator does with them, and who has them.
+//!
+//! Rules
+//! 1. A prepared transaction is in `PreparedTxns` from before it is written until after its end. Its owner is a
+//!    [`PreparedTxn`], or it is *detached*: it is held there, and has none.
+//! 2. It holds the locks of the tables that it has changed, and its row locks. It is outside the gate: a check does not
+//!    wait for it. Its commit changes no row; its rollback enters the gate first.
+//! 3. A schema change of a table that a detached one has changed is refused at once: only a coordinator ends it, which
+//!    may be away for days. One that has an owner is waited for, as any other transaction.
+//! 4. A call that fails leaves it prepared and detached, except a rollback that has begun.
+
+use super::database::{Database, DatabaseInner, OpenGuard};
+use super::locked_tables::LockedTables;
+use super::write_txn::{HAS_NOT_ENDED, TxnScratch, WriteTxn};
+use crate::error::{Error, Result};
+use crate::sync::Mutex;
+use crate::table::DateTime;
+use crate::table::handle::{Registry, TableShared};
+use crate::table::lock::TableLockMode;
+use crate::txn::{PreparedMark, RecoveredPrepared, Txn, Xid, check_outside_row_closure};
+use crate::types::Lsn;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A check ends by itself.
+const UNTIL_CHECK_ENDS: Duration = Duration::MAX;
+
+/// A prepared transaction, as [`Database::prepared`] lists it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PreparedInfo {
+    /// Its name.
+    pub xid: Xid,
+    /// Its number, which its rows carry.
+    pub transaction: u64,
+    /// When it was prepared, in UTC.
+    pub time: DateTime,
+    /// Undo records that it has written: about as many as it has changed rows.
+    pub undo_records: u64,
+    /// The tables that it has changed, by name.
+    pub tables: Vec<String>,
+    /// Whether no [`PreparedTxn`] has it, so that [`Database::finish_prepared`] can end it.
+    pub is_detached: bool,
+}
+
+fn time_of(mark: &PreparedMark) -> DateTime {
+    DateTime::from_unix_us(i64::try_from(mark.unix_us).unwrap_or(i64::MAX))
+}
+
+/// What a prepared transaction needs until it ends.
+struct PreparedParts {
+    /// `None` once it has ended.
+    txn: Option<Box<Txn>>,
+    scratch: Box<TxnScratch>,
+}
+
+/// A prepared transaction in the list.
+struct Listed {
+    /// `None` while it is being prepared.
+    info: Option<PreparedInfo>,
+    /// Set if it is detached.
+    parts: Option<PreparedParts>,
+}
+
+/// See the file's head.
+#[derive(Default)]
+pub(super) struct PreparedTxns(Mutex<BTreeMap<Xid, Listed>>);
+
+impl PreparedTxns {
+    /// Those that were found when the database was opened, detached.
+    pub(super) fn recovered(found: Vec<RecoveredPrepared>, registry: &Registry) -> Result<PreparedTxns> {
+        let mut list = BTreeMap::new();
+        for RecoveredPrepared { txn, mark, tables: ids } in found {
+            let mut tables = LockedTables::default();
+            for table in registry.with_ids(&ids) {
+                tables.add(&table, TableLockMode::Write, Duration::ZERO.into())?;
+            }
+            let info = PreparedInfo {
+                xid: mark.xid.clone(),
+                transaction: txn.number().unwrap_or(0),
+                time: time_of(&mark),
+                undo_records: mark.records,
+                tables: tables.names(),
+                is_detached: true,
+            };
+            let mut scratch = Box::<TxnScratch>::default();
+            scratch.tables = tables;
+            let listed = Listed { info: Some(info), parts: Some(PreparedParts { txn: Some(txn), scratch }) };
+            if list.insert(mark.xid.clone(), listed).is_some() {
+                return Err(Error::Corrupt(format!("two transactions are prepared as {}", mark.xid)));
+            }
+        }
+        Ok(PreparedTxns(Mutex::new(list)))
+    }
+
+    /// Takes a name for a transaction that is about to be prepared.
+    fn enter(&self, xid: &Xid) -> Result<()> {
+        match self.0.lock().entry(xid.clone()) {
+            Entry::Occupied(_) => Err(Error::DuplicateXid { xid: xid.to_string() }),
+            Entry::Vacant(place) => {
+                place.insert(Listed { info: None, parts: None });
+                Ok(())
+            }
+        }
+    }
+
+    fn set_info(&self, info: PreparedInfo) {
+        if let Some(listed) = self.0.lock().get_mut(&info.xid) {
+            listed.info = Some(info);
+        }
+    }
+
+    fn remove(&self, xid: &Xid) {
+        self.0.lock().remove(xid);
+    }
+
+    fn put(&self, xid: &Xid, parts: PreparedParts) {
+        if let Some(listed) = self.0.lock().get_mut(xid) {
+            listed.parts = Some(parts);
+        }
+    }
+
+    fn take(&self, xid: &Xid) -> Result<PreparedParts> {
+        let mut list = self.0.lock();
+        let listed = list.get_mut(xid).ok_or_else(|| Error::NoSuchXid { xid: xid.to_string() })?;
+        listed.parts.take().ok_or_else(|| {
+            Error::Usage(format!(
+                "the prepared transaction {xid} has an owner, which ends it: a PreparedTxn, or a call"
+            ))
+        })
+    }
+
+    fn list(&self) -> Vec<PreparedInfo> {
+        let list = self.0.lock();
+        let info = |listed: &Listed| Some(PreparedInfo { is_detached: listed.parts.is_some(), ..listed.info.clone()? });
+        list.values().filter_map(info).collect()
+    }
+
+    /// Rule 3.
+    pub(super) fn refuse_change(&self, table: &Arc<TableShared>) -> Result<()> {
+        let list = self.0.lock();
+        let uses = |listed: &Listed| listed.parts.as_ref().is_some_and(|parts| parts.scratch.tables.has(table));
+        match list.iter().find(|(_, listed)| uses(listed)) {
+            Some((xid, _)) => Err(Error::TableInPrepared { table: table.name.clone(), xid: xid.to_string() }),
+            None => Ok(()),
+        }
+    }
+}
+
+impl WriteTxn {
+    /// Prepares the transaction to be committed: the first phase of two. When it returns, every change is durable
+    /// under the name `xid`, whatever `flush_log_at_trx_commit` says, and the transaction survives any crash with its
+    /// rows locked, until it is committed or rolled back. Both succeed on a full disk too. Threads that prepare at the
+    /// same time share one sync.
+    ///
+    /// `None`: the transaction had changed nothing. It has ended, its locks are released, and there is no second phase
+    /// for it.
+    ///
+    /// A coordinator over two databases (it would note its decision where both look after a crash):
+    /// ```
+    /// use highwater::{Database, Options, Schema, Type, Xid, values};
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let open = |name: &str| {
+    /// #     let db = Database::open(dir.path().join(name), Options::default())?;
+    /// #     let schema = Schema::new().column("id", Type::U64).column("pieces", Type::U64).primary_key(&["id"]);
+    /// #     db.create_table("goods", schema)?;
+    /// #     Ok::<Database, highwater::Error>(db)
+    /// # };
+    /// let (shop, store) = (open("shop")?, open("store")?);
+    /// let mut branches = Vec::new();
+    /// for (db, branch, pieces) in [(&shop, "shop", 1u64), (&store, "store", 99)] {
+    ///     let mut txn = db.begin()?;
+    ///     txn.insert(&db.table("goods")?, &values![17, pieces])?;
+    ///     // An error here rolls this branch back; dropping `branches` would not end the others: roll them back.
+    ///     branches.extend(txn.prepare(Xid::new(1, b"order-17", branch.as_bytes())?)?);
+    /// }
+    /// // All said yes. This is where the coordinator makes its decision durable; then nothing stops it.
+    /// for branch in branches {
+    ///     branch.commit()?;
+    /// }
+    ///
+    /// // After a crash: what is still prepared ends as the coordinator decided.
+    /// for db in [&shop, &store] {
+    ///     for left in db.prepared() {
+    ///         db.finish_prepared(&left.xid, true)?;
+    ///     }
+    /// }
+    /// # Ok::<(), highwater::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::DuplicateXid`], [`Error::DiskFull`], those of [`commit`](Self::commit). The transaction is rolled back
+    /// then; after a failed sync the next opening decides.
+    pub fn prepare(mut self, xid: Xid) -> Result<Option<PreparedTxn>> {
+        self.check_may_end()?;
+        let txn = self.txn.as_mut().expect(HAS_NOT_ENDED);
+        txn.check_active()?;
+        self.inner.prepared.enter(&xid)?;
+        let prepared = if txn.has_written() { self.inner.txns.prepare(txn, &xid).map(Some) } else { Ok(None) };
+        let mark = match prepared {
+            Ok(Some(mark)) => mark,
+            other => {
+                self.inner.prepared.remove(&xid);
+                return match other {
+                    Ok(_) => self.commit().map(|()| None),
+                    Err(error) => Err(error),
+                };
+            }
+        };
+        if std::mem::take(&mut self.is_inside) {
+            self.inner.gate.leave_writer();
+        }
+        let (txn, mut scratch) = (self.txn.take().expect(HAS_NOT_ENDED), self.scratch.take().expect(HAS_NOT_ENDED));
+        scratch.tables.release_read();
+        self.inner.prepared.set_info(PreparedInfo {
+            transaction: txn.number().unwrap_or(0),
+            time: time_of(&mark),
+            xid: mark.xid,
+            undo_records: mark.records,
+            tables: scratch.tables.names(),
+            is_detached: false,
+        });
+        let parts = Some(PreparedParts { txn: Some(txn), scratch });
+        Ok(Some(PreparedTxn { xid, parts, inner: self.inner.clone() }))
+    }
+}
+
+/// A transaction that is prepared: it reads and writes no more, and any thread may commit it or roll it back.
+///
+/// Dropping it does not end it: it stays prepared, as after [`detach`](PreparedTxn::detach).
+#[must_use = "a prepared transaction that is dropped stays prepared, with its rows locked"]
+pub struct PreparedTxn {
+    xid: Xid,
+    /// `None` once it has ended or is detached.
+    parts: Option<PreparedParts>,
+    // Dropped last: it may be what keeps the database open.
+    inner: OpenGuard,
+}
+
+impl PreparedTxn {
+    /// Its name.
+    pub fn xid(&self) -> &Xid {
+        &self.xid
+    }
+
+    /// Commits it: [`commit_ordered`](Self::commit_ordered), then a wait as `flush_log_at_trx_commit` says.
+    ///
+    /// # Errors
+    /// The database is closed or has stopped, or a page cannot be read. If it is not committed, it stays prepared and
+    /// is detached.
+    pub fn commit(mut self) -> Result<()> {
+        let (lsn, flush_log) = self.end(|inner, slot| inner.txns.commit_ordered(slot))?;
+        self.inner.ctx.log.commit(lsn, flush_log)
+    }
+
+    /// Commits it without a wait: others see its changes and its locks are released when this returns, in the order of
+    /// the calls. The commit is durable with everything before it once the log is durable up to the LSN that is
+    /// returned; [`Database::wait_durable`] waits for that. If a crash comes first, the transaction is prepared again.
+    ///
+    /// ```
+    /// # use highwater::{Database, Options, Schema, Type, Xid, values};
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = Database::open(dir.path(), Options::default())?;
+    /// # let table = db.create_table("log", Schema::new().column("id", Type::U64).primary_key(&["id"]))?;
+    /// let mut group = Vec::new();
+    /// for id in 1..4u64 {
+    ///     let mut txn = db.begin()?;
+    ///     txn.insert(&table, &values![id])?;
+    ///     group.extend(txn.prepare(Xid::new(1, &id.to_le_bytes(), b"")?)?);
+    /// }
+    /// // The coordinator syncs its own log, once for the group; then:
+    /// let mut last = 0;
+    /// for prepared in group {
+    ///     last = prepared.commit_ordered()?;
+    /// }
+    /// db.wait_durable(last)?;
+    /// # Ok::<(), highwater::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit).
+    pub fn commit_ordered(mut self) -> Result<u64> {
+        self.end(|inner, slot| inner.txns.commit_ordered(slot)).map(|(lsn, _)| lsn.0)
+    }
+
+    /// Undoes everything, durably as `flush_log_at_trx_commit` says. It waits for a check of the database that runs.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit). A damaged page ends the rollback: it is no longer prepared, and its rows stay
+    /// locked until the next opening, which tries again.
+    pub fn rollback(mut self) -> Result<()> {
+        self.end(|inner, slot| {
+            inner.gate.enter_writer(UNTIL_CHECK_ENDS, || true)?;
+            let rolled_back = inner.txns.roll_back_prepared(slot);
+            inner.gate.leave_writer();
+            rolled_back
+        })
+    }
+
+    /// Leaves it prepared, without an owner: [`Database::finish_prepared`] ends it, or
+    /// [`Database::take_prepared`] makes a `PreparedTxn` of it again.
+    pub fn detach(self) {}
+
+    /// Ends it by `end`, which empties the slot if it does.
+    fn end<R>(&mut self, end: impl FnOnce(&DatabaseInner, &mut Option<Box<Txn>>) -> Result<R>) -> Result<R> {
+        check_outside_row_closure()?;
+        self.inner.check_not_closed()?;
+        let parts = self.parts.as_mut().expect(HAS_NOT_ENDED);
+        let ended = end(&self.inner, &mut parts.txn);
+        if parts.txn.is_none()
+            && let Some(mut parts) = self.parts.take()
+        {
+            parts.scratch.tables.release();
+            self.inner.prepared.remove(&self.xid);
+            self.inner.keep_scratch(parts.scratch);
+        }
+        ended
+    }
+}
+
+impl Drop for PreparedTxn {
+    fn drop(&mut self) {
+        let Some(parts) = self.parts.take() else { return };
+        if self.inner.ctx.poison.check_owner().is_err() {
+            // The parent's; it ends it.
+            return std::mem::forget(parts);
+        }
+        self.inner.prepared.put(&self.xid, parts);
+    }
+}
+
+impl Database {
+    /// The prepared transactions that have not ended, by name: those of this run, and those that were found when the
+    /// database was opened. Empty after an orderly life of all coordinators.
+    pub fn prepared(&self) -> Vec<PreparedInfo> {
+        if self.inner.check_not_closed().is_err() { Vec::new() } else { self.inner.prepared.list() }
+    }
+
+    /// Makes this handle's caller the owner of a prepared transaction that is detached.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchXid`]; [`Error::Usage`] if it has an owner, or the database was opened to be read only.
+    pub fn take_prepared(&self, xid: &Xid) -> Result<PreparedTxn> {
+        self.check_writable()?;
+        let parts = Some(self.inner.prepared.take(xid)?);
+        Ok(PreparedTxn { xid: xid.clone(), parts, inner: self.open.local().clone() })
+    }
+
+    /// Commits a detached prepared transaction, or rolls it back.
+    ///
+    /// # Errors
+    /// Those of [`take_prepared`](Self::take_prepared), [`PreparedTxn::commit`] and [`PreparedTxn::rollback`].
+    pub fn finish_prepared(&self, xid: &Xid, commit: bool) -> Result<()> {
+        let prepared = self.take_prepared(xid)?;
+        if commit { prepared.commit() } else { prepared.rollback() }
+    }
+
+    /// Returns when the log is durable up to this LSN, which [`PreparedTxn::commit_ordered`], [`WriteTxn::commit_lsn`]
+    /// or [`Database::lsn`] has returned. Threads that wait at the same time share one sync.
+    ///
+    /// # Errors
+    /// An I/O error; the database has stopped then. [`Error::Usage`] for an LSN beyond the end of the log.
+    pub fn wait_durable(&self, lsn: u64) -> Result<()> {
+        check_outside_row_closure()?;
+        self.inner.check_not_closed()?;
+        self.inner.ctx.log.flush_to(Lsn(lsn))
+    }
+}
