@@ -20,9 +20,42 @@ const DOUBLEWRITE: &str = "crates/engine/src/store/in_place/doublewrite.rs";
 const REPAIR: &str = "crates/engine/src/store/in_place/repair.rs";
 const REPLAY: &str = "crates/engine/src/recovery/replay.rs";
 const RECOVERY: &str = "crates/engine/src/recovery/mod.rs";
+const PREPARED: &str = "crates/engine/src/txn/prepared.rs";
+const SYSTEM: &str = "crates/engine/src/txn/system.rs";
 const PAIRING: &str = "crates/engine/src/db/file_generations.rs";
 
 pub const MUTANTS: &[Mutant] = &[
+    mutant(
+        "prepare-not-synced",
+        "prepare says yes before its redo is durable",
+        &[edit(
+            PREPARED,
+            "            self.ctx.log.flush_to(lsn)?;\n",
+            "            if !MUTANT {\n                self.ctx.log.flush_to(lsn)?;\n            }\n",
+        )],
+        &["prepared_cuts::every_cut", "prepared::prepare_waits"],
+    ),
+    mutant(
+        "recovery-rolls-prepared-back",
+        "an opening rolls prepared transactions back",
+        &[edit(
+            SYSTEM,
+            "partition(|txn| txn.prepared.is_some())",
+            "partition(|txn| !MUTANT && txn.prepared.is_some())",
+        )],
+        &["prepared::prepared_transactions_outlive", "prepared_cuts::every_cut"],
+    ),
+    mutant(
+        "prepared-not-locked-by-id",
+        "the rows of a prepared transaction are not locked after an opening",
+        &[edit(
+            SYSTEM,
+            "            holders.enter(txn.id, Arc::new(Holder {",
+            "            if MUTANT && txn.prepared.is_some() {\n                continue;\n            }\n            \
+             holders.enter(txn.id, Arc::new(Holder {",
+        )],
+        &["prepared::prepared_transactions_outlive"],
+    ),
     mutant(
         "damaged-leaf-keeps-the-database-shut",
         "a damaged index leaf with pending changes keeps the database from opening",
