@@ -13,6 +13,7 @@ use super::oracle::{Change, Changes, Model, Oracle};
 use super::played::{Played, call};
 use super::reads::{Query, Reader};
 use super::scan::{IDS, Wait};
+use super::statements;
 use super::writes::{Changed, Judge, Statement, random_content};
 use crate::error::{Error, Result};
 use highwater::config::FlushLog;
@@ -167,6 +168,12 @@ impl Session {
             }
             6..=8 => self.read(txn, target, world, rng)?,
             9 if rng.u32(..6) == 0 => self.interrupt(txn, target, world)?,
+            9 if rng.u32(..6) == 0 => {
+                let greatest = model.id_from(IDS).into_iter().chain(self.newest(target).into_keys()).max();
+                let others = world.others.keys().filter(|(name, _)| name == table.name()).map(|(_, id)| *id).max();
+                statements::reserve(txn, (&table, greatest.max(others).unwrap_or(0)), (world.played, rng))?;
+            }
+            9 if rng.u32(..4) == 0 => self.in_a_statement(txn, target, world, rng)?,
             _ => self.use_savepoint(txn, world.played, rng)?,
         }
         if saw.is_none() && self.sees.is_some() {
@@ -291,6 +298,22 @@ impl Session {
             }
             done => done,
         }
+    }
+
+    fn in_a_statement(
+        &mut self,
+        txn: &mut WriteTxn,
+        target: Target<'_>,
+        world: &World<'_>,
+        rng: &mut Choices,
+    ) -> Result<()> {
+        let (before, rows) = (self.own.clone(), self.newest(target));
+        let statement = Statement::random(&rows, rng);
+        let act = |txn: &mut WriteTxn| self.write(txn, target, world, (&rows, &statement));
+        if !statements::statement(txn, act, (world.played, rng))? {
+            self.own = before;
+        }
+        Ok(())
     }
 
     /// A scan that was interrupted before it began.

@@ -19,7 +19,8 @@
 //! | `content` | rows, keys, schemas |
 //! | `oracle`, `found` | what the database must hold; what it holds |
 //! | `actor` | open transactions and snapshots |
-//! | `reads`, `scan`, `writes` | their statements, and the right answers |
+//! | `reads`, `scan`, `walk`, `writes` | their statements, and the right answers |
+//! | `statements` | statements of several calls, sessions, numbers |
 //! | `schema` | tables and indexes |
 //! | `whole` | calls on the database as a whole |
 //! | `copies` | backups, restores, salvage, reading only |
@@ -38,6 +39,8 @@ pub mod player;
 mod reads;
 mod scan;
 mod schema;
+mod statements;
+mod walk;
 pub mod whole;
 mod writes;
 

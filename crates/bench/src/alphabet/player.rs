@@ -6,6 +6,7 @@ use super::choices::Choices;
 use super::copies::Backups;
 use super::oracle::{Changes, Oracle};
 use super::played::{Played, call};
+use super::statements::session;
 use crate::error::{Error, Result};
 use highwater::internals::{BackgroundStep, DeterministicDb};
 use highwater::{Database, Error as Engine, WriteTxn};
@@ -125,6 +126,9 @@ impl Player {
                 let actor = actors.swap_remove(rng.usize(..actors.len()));
                 self.with_world(stage, actors, |oracle, world| actor.end(oracle, world, rng))?;
                 self.acknowledged += 1;
+            }
+            Letter::Transact if rng.bool() => {
+                self.with_world(stage, actors, |oracle, world| session(oracle, world, rng))?;
             }
             Letter::Transact => self.with_world(stage, actors, |oracle, world| transact(oracle, world, rng))?,
             Letter::TakeSnapshot if snapshots.len() < SNAPSHOTS => {

@@ -7,8 +7,9 @@ use super::content::{
 use super::oracle::Model;
 use super::played::{Played, call};
 use super::scan::{IDS, Lock, Look, Wait};
+use super::walk::walk;
 use crate::error::{Error, Result};
-use highwater::{LockMode, LockWait, ReadTxn, Row, Table, Value, WriteTxn};
+use highwater::{LockMode, LockWait, ReadTxn, Row, Scan, Table, Value, WriteTxn};
 
 /// Keys of one call.
 const MAX_KEYS: usize = 12;
@@ -43,6 +44,8 @@ pub enum Query {
     /// By the key that a row has in an index, and by one that none may have.
     GetBy(&'static str, Vec<Option<u64>>),
     Scan(Look),
+    /// By a cursor over this index.
+    Walk(&'static str),
 }
 
 fn random_ids(model: &Model, rng: &mut Choices) -> Vec<u64> {
@@ -82,6 +85,7 @@ impl Query {
                 let key = key_of(index, id, &content);
                 Query::GetBy(index, key[..rng.usize(1..=columns_of(index).len())].to_vec())
             }
+            11 => Query::Walk(rng.choice(model.indexes.iter()).copied().unwrap_or(PRIMARY)),
             _ => Query::Scan(Look::random(model, may_lock, rng)),
         }
     }
@@ -164,6 +168,10 @@ impl Query {
                 let keyed = rows.iter().map(|(id, content)| (key_of(index, *id, content), *id, *content));
                 let first = keyed.filter(|(key, _, _)| key[..numbers.len()] == numbers[..]).min();
                 expect(found, first.map(|(_, id, content)| (id, content)))
+            }
+            Query::Walk(index) => {
+                let scan = call_either!(played, reader, scan(table)).index(index);
+                walk(call!(played, Scan::cursor(scan))?, reader, (index, rows), played)
             }
             Query::Scan(look) => {
                 let scan = call_either!(played, reader, scan(table));

@@ -334,7 +334,7 @@ impl Database {
     }
 
     #[inline]
-    fn with_own_timeout(&self, mut options: TxnOptions) -> TxnOptions {
+    pub(super) fn with_own_timeout(&self, mut options: TxnOptions) -> TxnOptions {
         if let (None, Some(own)) = (options.lock_wait_timeout_ms, self.lock_wait_timeout) {
             options.lock_wait_timeout_ms = Some(own.as_millis().try_into().unwrap_or(u64::MAX));
         }

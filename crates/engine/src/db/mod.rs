@@ -8,10 +8,13 @@
 //! | `backup`, `archiving` | backups; the archive of redo |
 //! | `write_txn`, `read_txn`, `locked_tables` | the calls of a transaction, and the tables it uses |
 //! | `row_change` | what a closure makes of a row |
+//! | `session`, `statement` | transactions of a connection; statements of several calls |
 //! | `insert_many` | many rows inserted by one call |
 //! | `lock_wait`, `interrupt` | what statements do about locks of others; ending a wait from another thread |
 //! | `transact` | transactions that are run again |
-//! | `scan`, `columns` | scans; reads of some columns |
+//! | `scan`, `scan_steps`, `cursor` | scans; positions that live between calls |
+//! | `columns` | reads of some columns |
+//! | `numbers` | auto-increment numbers |
 //! | `gate` | keeps transactions that write, schema changes and checks apart |
 //! | `schema_change`, `index_build` | tables and indexes are created, beside writers, and dropped |
 //! | `dropping` | what dropped tables and indexes have left is freed in the background |
@@ -24,6 +27,7 @@ mod background;
 mod backup;
 mod columns;
 mod creation;
+mod cursor;
 mod database;
 mod deferred_end;
 pub mod deterministic;
@@ -36,6 +40,7 @@ mod insert_many;
 mod interrupt;
 mod lock_wait;
 mod locked_tables;
+mod numbers;
 mod observe;
 pub mod open_parts;
 mod opening;
@@ -47,9 +52,12 @@ mod row_change;
 mod scan;
 mod scan_steps;
 mod schema_change;
+mod session;
+mod statement;
 mod transact;
 mod write_txn;
 
+pub use cursor::{Cursor, CursorTxn, Seek};
 pub use database::Database;
 pub use index_build::BuildProgress;
 pub use insert_many::{Inserted, Rows};
@@ -58,6 +66,7 @@ pub use prepared::{PreparedInfo, PreparedTxn};
 pub use read_txn::ReadTxn;
 pub use rebuild::RepairReport;
 pub use scan::{KeyIter, Scan, ScanIter};
+pub use session::Session;
 pub use write_txn::WriteTxn;
 
 #[cfg(test)]

@@ -14,12 +14,12 @@ use crate::error::Result;
 use crate::table::key::{KeyLayout, successor};
 use crate::table::version::TableVersion;
 use crate::table::{Row, RowLayouts, RowRef, Table, TableDefinition, Value, ValueRef};
-use crate::txn::{Cursor, LockMode, LockWait};
+use crate::txn::{LockMode, LockWait, RowCursor};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// A range of key bytes and how to go through it.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Range {
     pub(crate) low: Vec<u8>,
     /// First key beyond; `None` = to the end.
@@ -47,9 +47,9 @@ enum Edge<'v> {
 /// A scan being described; see [`iter`](Scan::iter).
 #[must_use = "a scan does nothing until iter(), visit() or another of its ends is called"]
 pub struct Scan<'s, 'v> {
-    txn: &'s mut WriteTxn,
-    table: Table,
-    index: Option<&'v str>,
+    pub(super) txn: &'s mut WriteTxn,
+    pub(super) table: Table,
+    pub(super) index: Option<&'v str>,
     from: Edge<'v>,
     to: Edge<'v>,
     starts_with: Option<&'v [ValueRef<'v>]>,
@@ -263,7 +263,7 @@ impl<'s, 'v> Scan<'s, 'v> {
         Ok((ScanIter { txn: self.txn, version, projected, cursor }, index))
     }
 
-    fn range(&self, layout: &KeyLayout, table: &TableDefinition) -> Result<Range> {
+    pub(super) fn range(&self, layout: &KeyLayout, table: &TableDefinition) -> Result<Range> {
         let (mut low, high);
         if let Some(values) = self.starts_with {
             low = Vec::new();
@@ -307,7 +307,7 @@ fn encode(layout: &KeyLayout, table: &TableDefinition, values: &[ValueRef<'_>]) 
 
 /// The first key that begins with these values or is greater; or the first that is behind all that begin so. `None`
 /// beyond the greatest key.
-fn edge(
+pub(super) fn edge(
     layout: &KeyLayout,
     table: &TableDefinition,
     values: &[ValueRef<'_>],
@@ -325,7 +325,7 @@ pub struct ScanIter<'s> {
     /// Of its rows, if they have some of the columns only.
     projected: Option<Arc<RowLayouts>>,
     /// `None` once there is no more row.
-    cursor: Option<Cursor>,
+    cursor: Option<RowCursor>,
 }
 
 impl ScanIter<'_> {
@@ -359,6 +359,14 @@ impl ScanIter<'_> {
     }
 }
 
+/// The values of the index's columns, then those of the primary key, of an entry.
+pub(super) fn decode_entry(version: &TableVersion, index: Option<usize>, entry: &[u8]) -> Result<Vec<Value>> {
+    let Some(index) = index else { return version.key.decode(entry).map(|(values, _)| values) };
+    let (mut values, bytes) = version.indexes[index].key.decode(entry)?;
+    values.extend(version.key.decode(&entry[bytes..])?.0);
+    Ok(values)
+}
+
 /// The keys of a scan ([`Scan::keys`]). After an error it ends.
 pub struct KeyIter<'s> {
     rows: ScanIter<'s>,
@@ -366,12 +374,8 @@ pub struct KeyIter<'s> {
 }
 
 impl KeyIter<'_> {
-    fn decode(&self, cursor: &Cursor) -> Result<Vec<Value>> {
-        let version = &self.rows.version;
-        let Some(index) = self.index else { return version.key.decode(cursor.key()).map(|(values, _)| values) };
-        let (mut values, bytes) = version.indexes[index].key.decode(cursor.entry())?;
-        values.extend(version.key.decode(&cursor.entry()[bytes..])?.0);
-        Ok(values)
+    fn decode(&self, cursor: &RowCursor) -> Result<Vec<Value>> {
+        decode_entry(&self.rows.version, self.index, cursor.entry())
     }
 }
 

@@ -5,7 +5,7 @@ use super::scan::Range;
 use super::write_txn::{HAS_NOT_ENDED, WriteTxn};
 use crate::error::{Error, Result};
 use crate::table::version::TableVersion;
-use crate::txn::{Cursor, Isolation, LockMode, RowVisitor, ScanOptions, TableTrees};
+use crate::txn::{Isolation, LockMode, RowCursor, RowVisitor, ScanOptions, TableTrees};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ impl WriteTxn {
         version: &Arc<TableVersion>,
         index: Option<usize>,
         range: &Range,
-    ) -> Result<Cursor> {
+    ) -> Result<RowCursor> {
         let txn = self.txn.as_mut().expect(HAS_NOT_ENDED);
         if let Some(i) = index
             && txn.isolation() == Isolation::RepeatableRead
@@ -48,7 +48,7 @@ impl WriteTxn {
 
     /// Moves a cursor to its next row.
     #[inline]
-    pub(crate) fn next(&mut self, cursor: &mut Cursor) -> Result<bool> {
+    pub(crate) fn next(&mut self, cursor: &mut RowCursor) -> Result<bool> {
         self.inner.check_not_closed()?;
         let found = cursor.next(self.inner.txn_system(), self.txn.as_mut().expect(HAS_NOT_ENDED));
         let found = found.map_err(|error| cursor.name_damage(error))?;
@@ -57,7 +57,7 @@ impl WriteTxn {
     }
 
     /// Hands the rows that are left of a scan to `look`, until it says stop.
-    pub(crate) fn look(&mut self, cursor: &mut Cursor, look: &mut RowVisitor<'_>) -> Result<()> {
+    pub(crate) fn look(&mut self, cursor: &mut RowCursor, look: &mut RowVisitor<'_>) -> Result<()> {
         let _over = ClosureCall;
         loop {
             self.inner.check_not_closed()?;

@@ -18,6 +18,40 @@ const BLOCK: u64 = 1024;
 /// At most one in this many of the numbers that are left.
 const SHARE: u64 = 64;
 
+/// Numbers that are reserved together, by [`WriteTxn::reserve_numbers`](crate::WriteTxn::reserve_numbers).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NumberRange {
+    /// How many.
+    pub count: u64,
+    /// How far apart they are.
+    pub every: u64,
+    /// Each is this much more than a multiple of `every`.
+    pub offset: u64,
+}
+
+impl Default for NumberRange {
+    /// The next number.
+    fn default() -> NumberRange {
+        NumberRange { count: 1, every: 1, offset: 0 }
+    }
+}
+
+impl NumberRange {
+    /// Its first and last number from `next` on, if they are at most `last`. The distance is not 0.
+    fn from(self, next: u64, last: u64) -> Option<(u64, u64)> {
+        let NumberRange { count, every, offset } = self;
+        let first = next.checked_add((every + offset % every - next % every) % every)?;
+        let end = first.checked_add(every.checked_mul(count.checked_sub(1)?)?)?;
+        (end <= last && end < u64::MAX).then_some((first, end))
+    }
+
+    /// How many there are from `next` to `last`.
+    fn left(self, next: u64, last: u64) -> u64 {
+        let one = NumberRange { count: 1, ..self };
+        one.from(next, last).map_or(0, |(first, _)| (last.min(u64::MAX - 1) - first) / self.every + 1)
+    }
+}
+
 /// The counter of one table.
 #[derive(Debug)]
 pub(crate) struct AutoIncrement {
@@ -50,6 +84,51 @@ impl AutoIncrement {
         })?;
         self.cover(taken, persist)?;
         Ok(taken)
+    }
+
+    /// Takes the numbers of a range; returns the first. Its count and distance are not 0.
+    ///
+    /// # Errors
+    /// `BadValue` when there are not so many, and none is taken; what `persist` returns.
+    pub(crate) fn reserve(
+        &self,
+        column: &str,
+        range: NumberRange,
+        persist: impl FnOnce(u64) -> Result<()>,
+    ) -> Result<u64> {
+        let advance = |next| range.from(next, self.last).map(|(_, end)| end + 1);
+        let taken = self.next.fetch_update(Ordering::SeqCst, Ordering::Relaxed, advance);
+        let taken = taken.map_err(|next| Error::BadValue {
+            column: column.to_string(),
+            reason: format!(
+                "{} numbers are asked for, {} of that kind are left up to {}, the last one of the column's type",
+                range.count,
+                range.left(next, self.last),
+                self.last
+            ),
+        })?;
+        let (first, end) = range.from(taken, self.last).unwrap_or((taken, taken));
+        self.cover(end, persist)?;
+        Ok(first)
+    }
+
+    /// The next number; `None` if there is none left.
+    pub(crate) fn next(&self) -> Option<u64> {
+        let next = self.next.load(Ordering::SeqCst);
+        (next <= self.last && next < u64::MAX).then_some(next)
+    }
+
+    /// Makes `next` the next number. If it is a smaller one, the bound stays: after a crash counting goes on there.
+    ///
+    /// # Errors
+    /// `BadValue` if the column's type does not have it; what `persist` returns.
+    pub(crate) fn set_next(&self, column: &str, next: u64, persist: impl FnOnce(u64) -> Result<()>) -> Result<()> {
+        if next == 0 || next > self.last {
+            let reason = format!("{next} is no number of an auto-increment column that ends at {}", self.last);
+            return Err(Error::BadValue { column: column.to_string(), reason });
+        }
+        self.next.store(next, Ordering::SeqCst);
+        if next == 1 { Ok(()) } else { self.cover(next - 1, persist) }
     }
 
     /// Moves the counter past an explicit value.

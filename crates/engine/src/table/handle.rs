@@ -7,7 +7,7 @@
 //!    meanwhile, but at the end of an index build: the versions before and after it write the same then.
 //! 3. Lock order: gate of the database, table lock, schema mutex, registry, `entry` mutex, catalog.
 
-use super::auto_increment::AutoIncrement;
+use super::auto_increment::{AutoIncrement, NumberRange};
 use super::catalog::Catalog;
 use super::catalog_entry::TableEntry;
 use super::key::KeyLayout;
@@ -112,6 +112,24 @@ impl TableShared {
         }
     }
 
+    fn counter(&self) -> Result<(&str, &AutoIncrement)> {
+        let none = || Error::Usage(format!("table {} has no auto-increment column", self.name));
+        let (column, counter) = self.auto_increment.as_ref().ok_or_else(none)?;
+        Ok((&self.columns[*column].name, counter))
+    }
+
+    /// Takes the numbers of a range; returns the first.
+    pub(crate) fn reserve(&self, range: NumberRange) -> Result<u64> {
+        let (column, counter) = self.counter()?;
+        counter.reserve(column, range, |bound| self.persist_bound(bound))
+    }
+
+    /// Sets the next number.
+    pub(crate) fn set_next_number(&self, next: u64) -> Result<()> {
+        let (column, counter) = self.counter()?;
+        counter.set_next(column, next, |bound| self.persist_bound(bound))
+    }
+
     /// Moves the counter past the value a row has in the auto-increment column.
     #[inline]
     pub(crate) fn observe(&self, version: &TableVersion, row: &[u8]) -> Result<()> {
@@ -156,6 +174,11 @@ impl Table {
     pub fn column(&self, name: &str) -> Result<usize> {
         let missing = || Error::NoSuchColumn { table: self.shared.name.clone(), column: name.to_string() };
         self.shared.columns.iter().position(|column| column.name == name).ok_or_else(missing)
+    }
+
+    /// The next number that its auto-increment column gives; `None` if it has none, or none left.
+    pub fn next_number(&self) -> Option<u64> {
+        self.shared.auto_increment.as_ref().and_then(|(_, counter)| counter.next())
     }
 
     /// The table as it is now, indexes included.

@@ -39,6 +39,7 @@ pub mod value;
 mod value_form;
 pub(crate) mod version;
 
+pub use auto_increment::NumberRange;
 pub use changes::Changes;
 pub use datetime::DateTime;
 pub use decimal::Decimal;

@@ -10,6 +10,7 @@
 //! | `prepared.rs`, `xid.rs` | two phases: prepared transactions, their names |
 //! | `recovered.rs` | transactions that had not ended when the database went down |
 //! | `row_op.rs`, `row_closure.rs` | an operation on one row: its context, its life as a statement |
+//! | `statement.rs` | a statement of several calls: its view, how it is undone |
 //! | `system.rs` | what transactions share, order of a commit |
 //! | `active.rs`, `holders.rs` | ids, who is active, the cut a view is made by |
 //! | `entry_log.rs` | changes of the entries of an index that is being built |
@@ -47,6 +48,7 @@ mod row_closure;
 pub mod row_format;
 mod row_op;
 mod savepoint;
+mod statement;
 mod system;
 mod table_trees;
 mod transaction;
@@ -63,8 +65,8 @@ pub use options::{Access, Isolation, TxnOptions};
 pub use overflow_columns::{Outside, Wanted};
 pub(crate) use prepared::RecoveredPrepared;
 pub use purge::{LagLimits, PurgeState, PurgeWatch};
-pub use read::{Cursor, RowVisitor, ScanOptions};
-pub(crate) use read::{ReadView, StoredRow, resolve};
+pub(crate) use read::{ReadView, StoredRow, ViewHandle, resolve};
+pub use read::{RowCursor, RowVisitor, ScanOptions};
 pub(crate) use row_closure::{check_outside_closures, check_outside_row_closure, closed, telling};
 pub use row_op::RowOp;
 pub use savepoint::Savepoint;

@@ -22,7 +22,8 @@ pub enum Isolation {
     /// the index; it never returns a row that does not match the entry it was found by. Cost: the cheapest; holds back
     /// no purge. For estimates and monitoring, not for decisions.
     ReadUncommitted,
-    /// Each plain read (a `get`, a whole scan) sees what had committed when it began: a view for each statement. Cannot
+    /// Each plain read (a `get`, a whole scan) sees what had committed when it began; those of one statement
+    /// ([`WriteTxn::statement`](crate::WriteTxn::statement)) see what had at the first of them. Cannot
     /// happen: aborted, intermediate and circular reads (G1a, G1b, G1c), half of a transaction in one read (OTV). Can
     /// happen: two reads see different states (PMP, G-single), lost updates (P4), write skew (G2-item, G2). No range
     /// locks: others may insert what a locking read did not find. Cost: a view for each read; purge is held back only
@@ -75,6 +76,9 @@ pub struct TxnOptions {
     /// with the first read or write. MariaDB's name is `innodb_snapshot_isolation`. At other levels it does nothing.
     /// Cost: a transaction that only writes has a view too; those that fail have to run again.
     pub first_committer_wins: bool,
+    /// Under REPEATABLE READ: its snapshot is of the moment of its begin, not of its first read: SQL's START
+    /// TRANSACTION WITH CONSISTENT SNAPSHOT. At other levels it does nothing.
+    pub snapshot_at_begin: bool,
     /// What its commit does with its redo; `None` = as the database's option `flush_log_at_trx_commit` says. A commit
     /// that waits for its redo makes all earlier ones durable too.
     pub flush_log_at_trx_commit: Option<FlushLog>,

@@ -21,6 +21,7 @@ use super::rollback;
 use super::row_closure::check_outside_row_closure;
 use super::row_format::{OverflowRef, RowHeader};
 use super::savepoint::{Savepoint, Savepoints};
+use super::statement::Statement;
 use super::system::TxnSystem;
 use super::undo::record::TxnState as UndoState;
 use super::undo::{UndoLog, UndoPlace};
@@ -29,7 +30,7 @@ use crate::config::FlushLog;
 use crate::error::{Error, Result};
 use crate::sync::IdGenerator;
 use crate::sync::atomic::Ordering::Relaxed;
-use crate::sync::interrupt::{Interrupt, Patience};
+use crate::sync::interrupt::Interrupt;
 use crate::types::{Lsn, TxnId};
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,7 +54,7 @@ pub struct Txn {
     /// What its commit does with its redo, if it says.
     pub(super) flush_log: Option<FlushLog>,
     /// How long it waits for a lock, if the statement does not say otherwise.
-    lock_timeout: Duration,
+    pub(super) lock_timeout: Duration,
     /// What the statement does about a lock of another transaction.
     pub(crate) lock_wait: LockWait,
     /// By which other threads interrupt it.
@@ -67,6 +68,9 @@ pub struct Txn {
     pub(super) shard: usize,
     pub(crate) undo: Option<UndoLog>,
     pub(crate) view: Option<ViewHandle>,
+    pub(super) statement: Option<Statement>,
+    /// Counts what may have changed rows: row operations and rollbacks to savepoints.
+    pub(crate) changes: u64,
     savepoints: Savepoints,
     pub(crate) buffers: RowBuffers,
 }
@@ -120,6 +124,9 @@ impl TxnSystem {
         txn.flush_log = options.flush_log_at_trx_commit;
         txn.lock_timeout = options.lock_wait_timeout_ms.map_or(self.lock_timeout, Duration::from_millis);
         txn.lock_wait = LockWait::Default;
+        if options.snapshot_at_begin && options.isolation == Isolation::RepeatableRead {
+            txn.open_view(self);
+        }
         Ok(txn)
     }
 
@@ -193,6 +200,7 @@ impl TxnSystem {
             let reason = "the savepoint no longer exists: the transaction was rolled back to an earlier savepoint";
             return Err(Error::Usage(reason.to_string()));
         }
+        txn.changes += 1;
         rollback::roll_back_to(self, txn, savepoint.at).inspect_err(|_| txn.state = TxnState::Broken)?;
         txn.savepoints.remove_after(savepoint.number);
         Ok(())
@@ -237,37 +245,6 @@ impl Txn {
         (self.id != TxnId(0)).then_some(self.id.0)
     }
 
-    /// How long it waits for a lock: of a row, of a range, of a table. (Tables are not skipped.)
-    pub(crate) fn patience(&self) -> Patience<'_> {
-        let timeout = match self.lock_wait {
-            LockWait::Default | LockWait::SkipLocked => self.lock_timeout,
-            LockWait::Timeout(timeout) => timeout,
-            LockWait::NoWait => Duration::ZERO,
-        };
-        Patience { timeout, interrupt: self.interrupt.as_ref() }
-    }
-
-    /// At a step of a long call: takes an interruption.
-    #[inline]
-    pub(crate) fn check_interrupt(&self) -> Result<()> {
-        self.interrupt.as_ref().map_or(Ok(()), |interrupt| interrupt.check())
-    }
-
-    /// Runs a statement with a policy of its own for locks of others.
-    #[inline]
-    pub(crate) fn with_lock_wait<R>(&mut self, own: Option<LockWait>, run: impl FnOnce(&mut Txn) -> R) -> R {
-        let Some(own) = own else { return run(self) };
-        let outer = std::mem::replace(&mut self.lock_wait, own);
-        let done = run(self);
-        self.lock_wait = outer;
-        done
-    }
-
-    /// Whether locking reads pass rows that others have locked.
-    pub(crate) fn skips_locked(&self) -> bool {
-        self.lock_wait == LockWait::SkipLocked
-    }
-
     /// Marks the present state, to be rolled back to.
     pub fn savepoint(&mut self) -> Savepoint {
         Savepoint { at: self.position(), txn_serial: self.serial, number: self.savepoints.take() }
@@ -296,11 +273,6 @@ impl Txn {
         self.isolation.locks_ranges()
     }
 
-    /// Whether locking reads lock ranges: see [`LockWait::SkipLocked`].
-    pub(crate) fn reads_lock_ranges(&self) -> bool {
-        self.locks_ranges() && (self.isolation == Isolation::Serializable || !self.skips_locked())
-    }
-
     /// Whether it may have locked rows, or ranges of keys, that it has not written: others may wait for it.
     pub(crate) fn holds_rows(&self) -> bool {
         self.holder.has_locks()
@@ -317,6 +289,7 @@ impl Txn {
 
     /// Makes the transaction one that can write: gives it an id and a stream.
     pub(crate) fn prepare_write(&mut self, system: &TxnSystem) -> Result<()> {
+        self.changes += 1;
         if self.undo.is_some() {
             return Ok(());
         }
@@ -434,7 +407,7 @@ impl Txn {
     /// Releases locks and view, and prepares the memory for the next transaction.
     fn end(&mut self, system: &TxnSystem) {
         system.locks.release_all(&self.holder);
-        self.view = None;
+        (self.view, self.statement) = (None, None);
         self.interrupt = None;
         self.holder.weight.store(0, Relaxed);
         self.id = TxnId(0);

@@ -9,6 +9,7 @@ const GET: &str = "crates/engine/src/txn/read/get.rs";
 const SCAN: &str = "crates/engine/src/txn/read/scan.rs";
 const SCAN_BATCH: &str = "crates/engine/src/txn/read/scan_batch.rs";
 const TRANSACTION: &str = "crates/engine/src/txn/transaction.rs";
+const STATEMENT: &str = "crates/engine/src/txn/statement.rs";
 const ROW_OP: &str = "crates/engine/src/txn/row_op.rs";
 const ATTEMPT: &str = "crates/engine/src/txn/write/attempt.rs";
 const ENTRY: &str = "crates/engine/src/txn/write/entry.rs";
@@ -240,7 +241,7 @@ pub const MUTANTS: &[Mutant] = &[
         "skipping-locks-ranges",
         "under REPEATABLE READ a scan that skips locked rows locks ranges",
         &[Edit {
-            file: TRANSACTION,
+            file: STATEMENT,
             find: "(self.isolation == Isolation::Serializable || !self.skips_locked())",
             replace: "(MUTANT || self.isolation == Isolation::Serializable || !self.skips_locked())",
         }],
@@ -276,5 +277,16 @@ pub const MUTANTS: &[Mutant] = &[
             replace: "        for waiter in self.waiters.values().filter(is_raised).filter(|_| !MUTANT) {\n",
         }],
         &["txn_test::lock_policies::an_interruption"],
+    ),
+    of_one(
+        "statement-of-two-views",
+        "under READ COMMITTED two reads of one statement see different states",
+        &[Edit {
+            file: STATEMENT,
+            find: "            Some(statement) => statement.view",
+            replace: "            Some(_) if MUTANT => system.open_view(shard),\n            \
+                      Some(statement) => statement.view",
+        }],
+        &["txn_test::lock_policies::reads_of_a_statement"],
     ),
 ];

@@ -36,7 +36,10 @@ impl RowOp<'_> {
                 row.visible(Visibility { view: &txn.open_view(system).view, own }, out)
             }
             Isolation::ReadUncommitted => return row.uncommitted(out),
-            _ => row.visible(Visibility { view: &system.open_view(txn.shard).view, own: txn.id }, out),
+            _ => {
+                let own = txn.id;
+                row.visible(Visibility { view: &txn.open_read_view(system).view, own }, out)
+            }
         };
         Ok(walk?.exists)
     }

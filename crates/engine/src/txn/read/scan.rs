@@ -6,7 +6,8 @@
 //!    UNCOMMITTED); its position is a key.
 //! 2. A secondary entry delivers a row iff the entry is that of the row's visible (locked, newest) version, so a row
 //!    that has moved in the index is delivered once; a dirty scan can meet it twice, or miss it.
-//! 3. A snapshot scan under READ COMMITTED has a view of its own; under REPEATABLE READ it uses the transaction's.
+//! 3. A snapshot scan under READ COMMITTED has a view of its own, or its statement's; under REPEATABLE READ it uses the
+//!    transaction's.
 //! 4. A cursor that delivers keys only does not look for the row of an entry that is surely that of its visible
 //!    version: no change of its leaf is newer than the view.
 //! 5. While pages are missing from the pool, the rows of a batch of entries, and the next leaves of a scan, are read
@@ -59,7 +60,7 @@ enum Payload {
 }
 
 /// A running scan. It belongs to the transaction that made it.
-pub struct Cursor {
+pub struct RowCursor {
     pub(super) table: Arc<dyn TableTrees>,
     pub(super) index: Option<usize>,
     pub(super) read_mode: ReadMode,
@@ -97,7 +98,7 @@ impl TxnSystem {
     ///
     /// # Errors
     /// [`Error::Usage`] for locks in a read-only transaction, or after a deadlock.
-    pub fn scan(&self, txn: &mut Txn, table: Arc<dyn TableTrees>, options: &ScanOptions<'_>) -> Result<Cursor> {
+    pub fn scan(&self, txn: &mut Txn, table: Arc<dyn TableTrees>, options: &ScanOptions<'_>) -> Result<RowCursor> {
         txn.check_active()?;
         let lock = txn.lock_of_read(options.lock);
         let mut view = None;
@@ -112,12 +113,12 @@ impl TxnSystem {
                 ReadMode::Snapshot
             }
             Isolation::ReadCommitted | Isolation::Serializable => {
-                view = Some(self.open_view(txn.shard));
+                view = Some(txn.open_read_view(self));
                 ReadMode::Snapshot
             }
         };
         let first = if lock == LockMode::None { FIRST_BATCH } else { FIRST_LOCKING_BATCH };
-        Ok(Cursor {
+        Ok(RowCursor {
             table,
             index: options.index,
             read_mode,
@@ -146,7 +147,7 @@ impl TxnSystem {
     }
 }
 
-impl Cursor {
+impl RowCursor {
     /// The error of a damaged page, with the scan that met it.
     #[cold]
     pub(crate) fn name_damage(&self, error: Error) -> Error {
@@ -187,7 +188,21 @@ impl Cursor {
         Ok(())
     }
 
-    /// Key of the current row.
+    /// Reads by the view that is shared, if one is and it needs one; else shares its own.
+    pub(crate) fn share_view(&mut self, shared: &mut Option<ViewHandle>) {
+        match shared {
+            Some(view) if self.view.is_some() => self.view = Some(view.clone()),
+            _ => shared.clone_from(&self.view),
+        }
+    }
+
+    /// Whether it has copied rows that it has not delivered.
+    pub(crate) fn is_ahead(&self) -> bool {
+        !self.batch.is_delivered()
+    }
+
+    /// Key of the current row, in tests.
+    #[cfg(test)]
     pub fn key(&self) -> &[u8] {
         &self.batch.bytes[self.key.start + self.prefix_bytes..self.key.end]
     }

@@ -4,10 +4,10 @@
 //! 1. The closure that looks runs with the engine closed to its thread ([`closed`]): it holds a latch.
 //! 2. Rows lie in place only in the clustered tree, and only for scans that lock nothing. A row whose visible version
 //!    is not the stored one, or of which wanted bytes are on overflow pages, is copied; then the scan goes on in place.
-//!    While no row lies in place, more and more are copied at once, as by [`Cursor::next`].
-//! 3. Rows come in the same order, and are the same, as those of [`Cursor::next`].
+//!    While no row lies in place, more and more are copied at once, as by [`RowCursor::next`].
+//! 3. Rows come in the same order, and are the same, as those of [`RowCursor::next`].
 
-use super::scan::{Cursor, ReadMode, visibility, wanted};
+use super::scan::{ReadMode, RowCursor, visibility, wanted};
 use super::scan_batch::{Fill, ScanPosition};
 use crate::btree::Leaf;
 use crate::error::Result;
@@ -33,7 +33,7 @@ enum Ended {
     Exhausted,
 }
 
-impl Cursor {
+impl RowCursor {
     /// Hands the next rows, those of one leaf at most, to `look`; false at the end, or when it says stop. `txn` is the
     /// transaction that made the cursor.
     ///

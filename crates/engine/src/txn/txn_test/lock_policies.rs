@@ -238,3 +238,24 @@ fn an_interruption_ends_one_wait_and_undoes_one_statement() {
         done(&db);
     }
 }
+
+#[test]
+fn reads_of_a_statement_see_one_moment() {
+    for options in settings() {
+        let db = ten();
+        let mut txn = db.begin_with(options.clone());
+        txn.txn().begin_statement().unwrap();
+        let first = (txn.get("1"), txn.keys().len());
+        if options.isolation != Isolation::Serializable {
+            db.fill(&[("77", row("a77", "u77", ""))]);
+            let mut other = db.read_committed();
+            other.update("1", &row("a1", "u1", "new")).unwrap();
+            other.commit();
+        }
+        let second = (txn.get("1"), txn.keys().len());
+        assert_eq!(first == second, options.isolation != Isolation::ReadUncommitted, "{options:?}");
+        db.system.end_statement(txn.txn(), true).unwrap();
+        txn.commit();
+        done(&db);
+    }
+}

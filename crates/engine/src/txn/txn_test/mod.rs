@@ -261,11 +261,11 @@ impl Session {
         self.scan(&ScanOptions::default()).unwrap()
     }
 
-    pub(super) fn cursor(&mut self, options: &ScanOptions<'_>) -> Result<Cursor> {
+    pub(super) fn cursor(&mut self, options: &ScanOptions<'_>) -> Result<RowCursor> {
         self.system.scan(self.txn.as_mut().unwrap(), self.table.clone(), options)
     }
 
-    pub(super) fn next(&mut self, cursor: &mut Cursor) -> Result<bool> {
+    pub(super) fn next(&mut self, cursor: &mut RowCursor) -> Result<bool> {
         cursor.next(&self.system, self.txn.as_mut().unwrap())
     }
 

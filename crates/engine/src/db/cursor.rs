@@ -1,0 +1,319 @@
+//! Cursors: positions in a table or an index that live between calls and go both ways.
+//!
+//! Rules
+//! 1. A cursor belongs to the transaction that opened it and borrows it only in a call. It holds no latch, and no page,
+//!    between calls; its position is a key.
+//! 2. It reads by a scan in the direction of the last move. A move the other way, and one after an error or after a
+//!    change by the own transaction, begins another scan at the current key, with the same view.
+//! 3. What it shows is what its level shows. Under READ COMMITTED an opening and each seek is a read: moves after it
+//!    see what it saw, so it holds back purge. Changes of the own transaction are seen at the next move.
+//! 4. A locking cursor locks a row when it comes to it.
+
+use super::read_txn::ReadTxn;
+use super::scan::{Range, Scan, decode_entry, edge};
+use super::session::Session;
+use super::write_txn::WriteTxn;
+use crate::error::{Error, Result};
+use crate::table::version::TableVersion;
+use crate::table::{RowLayouts, RowRef, Table, Value, ValueRef};
+use crate::txn::{RowCursor, ViewHandle};
+use std::sync::Arc;
+
+/// What a cursor moves in: a [`WriteTxn`], a [`ReadTxn`] or a [`Session`].
+pub trait CursorTxn: sealed::Sealed {}
+
+impl CursorTxn for WriteTxn {}
+impl CursorTxn for ReadTxn {}
+impl CursorTxn for Session {}
+
+mod sealed {
+    use super::{ReadTxn, Result, Session, WriteTxn};
+
+    pub trait Sealed {
+        fn open_txn(&mut self) -> Result<&mut WriteTxn>;
+    }
+
+    impl Sealed for WriteTxn {
+        fn open_txn(&mut self) -> Result<&mut WriteTxn> {
+            Ok(self)
+        }
+    }
+
+    impl Sealed for ReadTxn {
+        fn open_txn(&mut self) -> Result<&mut WriteTxn> {
+            Ok(&mut self.txn)
+        }
+    }
+
+    impl Sealed for Session {
+        fn open_txn(&mut self) -> Result<&mut WriteTxn> {
+            self.txn()
+        }
+    }
+}
+
+/// Where a [`Cursor`] goes. Values are of the first columns of its index, as those of a scan.
+#[derive(Clone, Copy, Debug)]
+pub enum Seek<'v> {
+    /// To the first row whose key begins with these values or is greater.
+    AtLeast(&'v [ValueRef<'v>]),
+    /// To the first row whose key is greater and does not begin with these values.
+    Above(&'v [ValueRef<'v>]),
+    /// To the last row whose key begins with these values or is smaller.
+    AtMost(&'v [ValueRef<'v>]),
+    /// To the last row whose key is smaller than these values.
+    Below(&'v [ValueRef<'v>]),
+    /// To the first row.
+    First,
+    /// To the last row.
+    Last,
+}
+
+/// Where a cursor stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum At {
+    BeforeFirst,
+    /// At the key, whether a row is there or not.
+    Key,
+    BehindLast,
+}
+
+/// A place in a table or an index, opened by [`Scan::cursor`](crate::Scan::cursor): it goes both ways, and stays open
+/// while its transaction does other things. It begins before the first row.
+///
+/// ```
+/// # use highwater::{Database, Options, Schema, Seek, Type, values};
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let db = Database::open(dir.path(), Options::default())?;
+/// let schema = Schema::new().column("id", Type::U64).column("n", Type::U64).primary_key(&["id"]);
+/// let table = db.create_table("t", schema)?;
+/// db.transact(|txn| txn.insert_many(&table, (1..9u64).map(|id| values![id, id * id])))?;
+///
+/// let mut txn = db.begin()?;
+/// let mut cursor = txn.scan(&table).for_update().cursor()?;
+/// assert!(cursor.seek(&mut txn, Seek::AtLeast(&values![5]))?);
+/// txn.delete(&table, &values![6])?;
+/// txn.insert(&table, &values![0, 0])?;
+/// assert!(cursor.next(&mut txn)?);
+/// assert_eq!(cursor.row()?.unwrap().u64(0), 7);
+/// while cursor.prev(&mut txn)? {}
+/// assert!(cursor.next(&mut txn)?);
+/// assert_eq!(cursor.row()?.unwrap().u64(0), 0);
+/// txn.commit()?;
+/// # Ok::<(), highwater::Error>(())
+/// ```
+pub struct Cursor {
+    table: Table,
+    version: Arc<TableVersion>,
+    /// Rows of some columns.
+    projected: Option<Arc<RowLayouts>>,
+    index: Option<usize>,
+    /// All it may come to; `low` and `high` are its bounds, the rest says how it reads.
+    range: Range,
+    /// Of the transaction that opened it.
+    txn_serial: u64,
+    at: At,
+    /// Key of the current entry, or of the one where it stood last.
+    key: Vec<u8>,
+    is_on_row: bool,
+    /// Its scan, and whether that goes down.
+    scan: Option<(RowCursor, bool)>,
+    /// That of its scans, under READ COMMITTED.
+    view: Option<ViewHandle>,
+    /// Changes of the transaction until the last move.
+    changes: u64,
+}
+
+impl Scan<'_, '_> {
+    /// A cursor over what the scan describes; [`rev`](Self::rev) and [`limit`](Self::limit) do not matter to it.
+    ///
+    /// # Errors
+    /// As [`iter`](Self::iter).
+    pub fn cursor(self) -> Result<Cursor> {
+        let (version, index) =
+            self.txn.with_lock_wait(self.lock_wait, |txn| txn.use_for_scan(&self.table, self.index))?;
+        let layout = index.map_or(&version.key, |i| &version.indexes[i].key);
+        let columns = self.columns.map(<[usize]>::to_vec);
+        let range = Range { columns, ..self.range(layout, &version.definition)? };
+        let projected = self.columns.map(|columns| version.layouts.projected(columns)).transpose()?;
+        Ok(Cursor::open(self.txn, (self.table, version, projected), index, range))
+    }
+}
+
+impl Cursor {
+    fn open(
+        txn: &WriteTxn,
+        (table, version, projected): (Table, Arc<TableVersion>, Option<Arc<RowLayouts>>),
+        index: Option<usize>,
+        range: Range,
+    ) -> Cursor {
+        let range = Range { limit: usize::MAX, reverse: false, keys_only: false, one_by_one: true, ..range };
+        Cursor {
+            table,
+            version,
+            projected,
+            index,
+            range,
+            txn_serial: txn.serial(),
+            at: At::BeforeFirst,
+            key: Vec::new(),
+            is_on_row: false,
+            scan: None,
+            view: None,
+            changes: txn.changes(),
+        }
+    }
+
+    /// Its table.
+    pub fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// Goes to the next row; false at the end: then it stands behind the last row.
+    ///
+    /// # Errors
+    /// Those of a scan: a lock that is not granted, an interruption, a write conflict, I/O; then it stands where it
+    /// stood, on no row, and may be asked again. [`Error::Usage`] in another transaction than its own.
+    #[inline]
+    pub fn next(&mut self, txn: &mut impl CursorTxn) -> Result<bool> {
+        self.go(txn.open_txn()?, false)
+    }
+
+    /// Goes to the row before; false at the end: then it stands before the first row.
+    ///
+    /// # Errors
+    /// As [`next`](Self::next).
+    #[inline]
+    pub fn prev(&mut self, txn: &mut impl CursorTxn) -> Result<bool> {
+        self.go(txn.open_txn()?, true)
+    }
+
+    /// Goes to a place. If there is no such row it returns false and stands behind the last row, or before the first
+    /// one if it looked downward.
+    ///
+    /// # Errors
+    /// As [`next`](Self::next); [`Error::BadValue`] for a value that does not fit its column.
+    pub fn seek(&mut self, txn: &mut impl CursorTxn, to: Seek<'_>) -> Result<bool> {
+        let txn = txn.open_txn()?;
+        self.check(txn)?;
+        let layout = self.index.map_or(&self.version.key, |i| &self.version.indexes[i].key);
+        let edge = |values, is_behind| edge(layout, &self.version.definition, values, is_behind);
+        // A half-open range from or up to an edge; no edge is behind all keys.
+        let (at, reverse) = match to {
+            Seek::First => (Some(Vec::new()), false),
+            Seek::Last => (None, true),
+            Seek::AtLeast(values) => (edge(values, false)?, false),
+            Seek::Above(values) => (edge(values, true)?, false),
+            Seek::AtMost(values) => (edge(values, true)?, true),
+            Seek::Below(values) => (edge(values, false)?, true),
+        };
+        (self.scan, self.view, self.is_on_row) = (None, None, false);
+        let Some(at) = at else {
+            self.at = At::BehindLast;
+            return if reverse { self.go(txn, true) } else { Ok(false) };
+        };
+        let is_before = at <= self.range.low;
+        self.at = if is_before { At::BeforeFirst } else { At::Key };
+        if is_before && reverse {
+            return Ok(false);
+        }
+        self.key = at;
+        self.changes = txn.changes();
+        self.begin_scan(txn, reverse, true)?;
+        self.go(txn, reverse)
+    }
+
+    fn check(&self, txn: &WriteTxn) -> Result<()> {
+        match txn.serial() == self.txn_serial {
+            true => Ok(()),
+            false => Err(Error::Usage("the cursor belongs to another transaction".to_string())),
+        }
+    }
+
+    /// The keys that lie before it in this direction, with its own if that is to be met; `None` if there are none.
+    fn range_from(&self, reverse: bool, with_key: bool) -> Option<Range> {
+        let Range { mut low, mut high, .. } = self.range.clone();
+        match (self.at, reverse) {
+            (At::BeforeFirst, true) | (At::BehindLast, false) => return None,
+            (At::BeforeFirst, false) | (At::BehindLast, true) => {}
+            (At::Key, true) => high = Some(high.map_or(self.key.clone(), |high| high.min(self.key.clone()))),
+            (At::Key, false) => {
+                let mut from = self.key.clone();
+                from.extend((!with_key).then_some(0));
+                low = low.max(from);
+            }
+        }
+        let is_empty = high.as_ref().is_some_and(|high| *high <= low);
+        (!is_empty).then(|| Range { low, high, reverse, ..self.range.clone() })
+    }
+
+    /// Begins to read in a direction, by the view of the scan before.
+    fn begin_scan(&mut self, txn: &mut WriteTxn, reverse: bool, with_key: bool) -> Result<()> {
+        self.scan = None;
+        let Some(range) = self.range_from(reverse, with_key) else { return Ok(()) };
+        let open = |txn: &mut WriteTxn| txn.cursor(&self.version, self.index, &range);
+        let mut scan = txn.with_lock_wait(range.lock_wait, open)?;
+        scan.share_view(&mut self.view);
+        self.scan = Some((scan, reverse));
+        Ok(())
+    }
+
+    fn go(&mut self, txn: &mut WriteTxn, reverse: bool) -> Result<bool> {
+        self.check(txn)?;
+        self.is_on_row = false;
+        let changes = txn.changes();
+        let has_changed = std::mem::replace(&mut self.changes, changes) != changes;
+        let goes_on = |(scan, is_down): &(RowCursor, bool)| *is_down == reverse && !(has_changed && scan.is_ahead());
+        if !self.scan.as_ref().is_some_and(goes_on) {
+            self.begin_scan(txn, reverse, false)?;
+        }
+        let found = match &mut self.scan {
+            Some((scan, _)) => txn.next(scan),
+            None => Ok(false),
+        };
+        match &self.scan {
+            Some((scan, _)) if matches!(found, Ok(true)) => {
+                self.key.clear();
+                self.key.extend_from_slice(scan.entry());
+                (self.at, self.is_on_row) = (At::Key, true);
+            }
+            _ => self.scan = None,
+        }
+        if matches!(found, Ok(false)) {
+            self.at = if reverse { At::BeforeFirst } else { At::BehindLast };
+        }
+        found
+    }
+
+    /// The current row; `None` at the ends, after an error, and before the first move.
+    ///
+    /// # Errors
+    /// Damage.
+    pub fn row(&self) -> Result<Option<RowRef<'_>>> {
+        let Some((scan, _)) = self.scan.as_ref().filter(|_| self.is_on_row) else { return Ok(None) };
+        self.projected.as_deref().unwrap_or(&self.version.layouts).read(scan.payload()).map(Some)
+    }
+
+    /// The values of its index's columns, then those of the primary key, of the current row.
+    ///
+    /// # Errors
+    /// Damage.
+    pub fn key(&self) -> Result<Option<Vec<Value>>> {
+        if !self.is_on_row {
+            return Ok(None);
+        }
+        decode_entry(&self.version, self.index, &self.key).map(Some)
+    }
+}
+
+impl WriteTxn {
+    /// Tells it apart from all others; 0 once it has ended.
+    fn serial(&self) -> u64 {
+        self.txn.as_ref().map_or(0, |txn| txn.serial)
+    }
+
+    /// Counts what may have changed rows.
+    fn changes(&self) -> u64 {
+        self.txn.as_ref().map_or(0, |txn| txn.changes)
+    }
+}

@@ -1,0 +1,126 @@
+//! Sessions: transactions one after the other, begun when they are needed, as a connection of a server has them.
+//!
+//! Rules
+//! 1. A session is a [`WriteTxn`] that is begun again: between two transactions it has none, and holds no lock of a row
+//!    or a table, and no view.
+//! 2. What a session has set (options, what to do about locks, its interrupt handle) holds for all its transactions.
+
+use super::database::Database;
+use super::interrupt::InterruptHandle;
+use super::write_txn::WriteTxn;
+use crate::error::{Error, Result};
+use crate::txn::{Access, LockWait, TxnOptions, check_outside_row_closure};
+
+/// A connection's life: any number of transactions, one after the other, each begun by the first call that needs it.
+///
+/// ```
+/// # use highwater::{Database, Options, Schema, Type, values};
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let db = Database::open(dir.path(), Options::default())?;
+/// # let schema = Schema::new().column("id", Type::U64).column("n", Type::U64).primary_key(&["id"]);
+/// # let table = db.create_table("t", schema)?;
+/// let mut session = db.session();
+/// let handle = session.interrupt_handle(); // for another thread, as long as the session lives
+/// session.txn()?.insert(&table, &values![1, 10])?;
+/// session.commit()?;
+/// session.txn()?.delete(&table, &values![1])?;
+/// session.rollback()?;
+/// assert!(session.txn()?.get(&table, &values![1])?.is_some());
+/// # drop(handle);
+/// # Ok::<(), highwater::Error>(())
+/// ```
+pub struct Session {
+    db: Database,
+    handle: InterruptHandle,
+    options: TxnOptions,
+    lock_wait: LockWait,
+    /// With a transaction, or as the last one has left it; `None` before the first.
+    txn: Option<WriteTxn>,
+}
+
+impl Database {
+    /// A session: nothing is begun yet. It begins its transactions under REPEATABLE READ, until
+    /// [`set_options`](Session::set_options).
+    pub fn session(&self) -> Session {
+        let handle = self.interrupt_handle();
+        let db = self.with_interrupt(&handle);
+        Session { db, handle, options: TxnOptions::default(), lock_wait: LockWait::Default, txn: None }
+    }
+}
+
+impl Session {
+    /// The transaction that is open, or a new one. End it by [`commit`](Self::commit) or [`rollback`](Self::rollback).
+    ///
+    /// # Errors
+    /// As [`Database::begin_with`].
+    pub fn txn(&mut self) -> Result<&mut WriteTxn> {
+        if !self.is_open() {
+            self.begin()?;
+        }
+        self.txn.as_mut().ok_or_else(|| Error::Usage("the session has no transaction".to_string()))
+    }
+
+    #[cold]
+    fn begin(&mut self) -> Result<()> {
+        match &mut self.txn {
+            Some(ended) => {
+                self.db.check_writes_wanted()?;
+                ended.begin_again(&self.db.with_own_timeout(self.options.clone()), Access::ReadWrite)?;
+            }
+            None => self.txn = Some(self.db.begin_with(self.options.clone())?),
+        }
+        if let Some(txn) = self.txn.take() {
+            let mut txn = self.db.interruptible(txn);
+            txn.set_lock_wait(self.lock_wait);
+            self.txn = Some(txn);
+        }
+        Ok(())
+    }
+
+    /// Whether a transaction is open.
+    pub fn is_open(&self) -> bool {
+        self.txn.as_ref().is_some_and(|txn| txn.txn.is_some())
+    }
+
+    /// What the next transactions are begun with; the open one goes on as it began.
+    pub fn set_options(&mut self, options: TxnOptions) {
+        self.options = options;
+    }
+
+    /// What statements do about locks of others, from now on: as [`WriteTxn::set_lock_wait`], for all transactions.
+    pub fn set_lock_wait(&mut self, wait: LockWait) {
+        self.lock_wait = wait;
+        if let Some(txn) = self.txn.as_mut().filter(|txn| txn.txn.is_some()) {
+            txn.set_lock_wait(wait);
+        }
+    }
+
+    /// What interrupts the session from another thread: its transactions now and later.
+    pub fn interrupt_handle(&self) -> InterruptHandle {
+        self.handle.clone()
+    }
+
+    /// Commits the open transaction; does nothing without one.
+    ///
+    /// # Errors
+    /// As [`WriteTxn::commit`]; the session has no transaction then.
+    pub fn commit(&mut self) -> Result<()> {
+        self.end(|txn| txn.end_as_committed())
+    }
+
+    /// Rolls the open transaction back; does nothing without one.
+    ///
+    /// # Errors
+    /// As [`WriteTxn::rollback`]; the session has no transaction then.
+    pub fn rollback(&mut self) -> Result<()> {
+        self.end(|txn| txn.end_as_rolled_back())
+    }
+
+    fn end(&mut self, how: impl FnOnce(&mut WriteTxn) -> Result<()>) -> Result<()> {
+        check_outside_row_closure()?;
+        let Some(txn) = self.txn.as_mut().filter(|txn| txn.txn.is_some()) else { return Ok(()) };
+        let ended = how(txn);
+        txn.release_tables();
+        ended
+    }
+}

@@ -1,0 +1,102 @@
+//! Statements: what they do about locks of others; those of several calls: what they read by, how they are undone.
+//!
+//! Rules
+//! 1. Under READ COMMITTED all plain reads of a statement see one moment: that of its first read. A call without a
+//!    statement is one by itself.
+//! 2. Each statement ends before the next one begins, and before the transaction ends (an end ends it too).
+//! 3. A statement that is undone leaves the transaction as it was before it, but for its locks.
+
+use super::lock::LockWait;
+use super::options::Isolation;
+use super::read::ViewHandle;
+use super::savepoint::Savepoint;
+use super::system::TxnSystem;
+use super::transaction::Txn;
+use crate::error::{Error, Result};
+use crate::sync::interrupt::Patience;
+use std::time::Duration;
+
+/// The statement that a transaction is in.
+#[derive(Debug)]
+pub(crate) struct Statement {
+    before: Savepoint,
+    /// From its first plain read on, under READ COMMITTED.
+    view: Option<ViewHandle>,
+}
+
+impl Txn {
+    /// Begins a statement.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] in another one, or if the transaction cannot go on.
+    pub fn begin_statement(&mut self) -> Result<()> {
+        self.check_active()?;
+        if self.statement.is_some() {
+            return Err(Error::Usage("a statement has begun already; end it first".to_string()));
+        }
+        self.statement = Some(Statement { before: self.savepoint(), view: None });
+        Ok(())
+    }
+
+    /// The view of a plain read that is not of the transaction's snapshot: the statement's, or one of this moment.
+    pub(super) fn open_read_view(&mut self, system: &TxnSystem) -> ViewHandle {
+        let shard = self.shard;
+        match &mut self.statement {
+            Some(statement) => statement.view.get_or_insert_with(|| system.open_view(shard)).clone(),
+            None => system.open_view(shard),
+        }
+    }
+}
+
+/// What it does about locks of others.
+impl Txn {
+    /// How long it waits for a lock: of a row, of a range, of a table. (Tables are not skipped.)
+    pub(crate) fn patience(&self) -> Patience<'_> {
+        let timeout = match self.lock_wait {
+            LockWait::Default | LockWait::SkipLocked => self.lock_timeout,
+            LockWait::Timeout(timeout) => timeout,
+            LockWait::NoWait => Duration::ZERO,
+        };
+        Patience { timeout, interrupt: self.interrupt.as_ref() }
+    }
+
+    /// At a step of a long call: takes an interruption.
+    #[inline]
+    pub(crate) fn check_interrupt(&self) -> Result<()> {
+        self.interrupt.as_ref().map_or(Ok(()), |interrupt| interrupt.check())
+    }
+
+    /// Runs a statement with a policy of its own for locks of others.
+    #[inline]
+    pub(crate) fn with_lock_wait<R>(&mut self, own: Option<LockWait>, run: impl FnOnce(&mut Txn) -> R) -> R {
+        let Some(own) = own else { return run(self) };
+        let outer = std::mem::replace(&mut self.lock_wait, own);
+        let done = run(self);
+        self.lock_wait = outer;
+        done
+    }
+
+    /// Whether locking reads pass rows that others have locked.
+    pub(crate) fn skips_locked(&self) -> bool {
+        self.lock_wait == LockWait::SkipLocked
+    }
+
+    /// Whether locking reads lock ranges: see [`LockWait::SkipLocked`].
+    pub(crate) fn reads_lock_ranges(&self) -> bool {
+        self.locks_ranges() && (self.isolation == Isolation::Serializable || !self.skips_locked())
+    }
+}
+
+impl TxnSystem {
+    /// Ends a statement; what it did stays or is undone.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] outside of a statement; undoing, I/O: the transaction can only be rolled back then.
+    pub fn end_statement(&self, txn: &mut Txn, keeps: bool) -> Result<()> {
+        let none = || Error::Usage("no statement has begun".to_string());
+        let statement = txn.statement.take().ok_or_else(none)?;
+        // A deadlock has undone it already, with all else.
+        let undoes = !keeps && txn.check_active().is_ok();
+        if undoes { self.rollback_to(txn, statement.before) } else { Ok(()) }
+    }
+}
