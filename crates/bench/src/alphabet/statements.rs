@@ -1,12 +1,12 @@
 //! Statements of several calls, sessions, numbers of an auto-increment column.
 
 use super::World;
-use super::actor::{Session, random_options};
+use super::actor::{Session as Known, random_options};
 use super::choices::Choices;
 use super::oracle::Oracle;
 use super::played::{Played, call};
 use crate::error::{Error, Result};
-use highwater::{Database, LockWait, NumberRange, Session as EngineSession, Table, WriteTxn};
+use highwater::{Database, LockWait, NumberRange, Session, Table, WriteTxn};
 
 /// Runs statements in one of several calls; says whether what they did stays.
 ///
@@ -61,24 +61,24 @@ pub fn reserve(
 pub fn session(oracle: &mut Oracle, world: &World<'_>, rng: &mut Choices) -> Result<()> {
     let played = world.played;
     let mut session = call!(played, Database::session(world.db));
-    let handle = call!(played, EngineSession::interrupt_handle(&session));
+    let handle = call!(played, Session::interrupt_handle(&session));
     for _ in 0..2 {
         let options = random_options(rng);
-        call!(played, EngineSession::set_options(&mut session, options.clone()));
-        call!(played, EngineSession::set_lock_wait(&mut session, LockWait::NoWait));
-        let mut state = Session::new(options);
+        call!(played, Session::set_options(&mut session, options.clone()));
+        call!(played, Session::set_lock_wait(&mut session, LockWait::NoWait));
+        let mut state = Known::new(options);
         for _ in 0..rng.u32(1..4) {
-            state.act(call!(played, EngineSession::txn(&mut session))?, oracle, world, rng)?;
+            state.act(call!(played, Session::txn(&mut session))?, oracle, world, rng)?;
         }
-        if !call!(played, EngineSession::is_open(&session)) || handle.is_pending() {
+        if !call!(played, Session::is_open(&session)) || handle.is_pending() {
             return Err(Error::Data("a session has lost its transaction".into()));
         }
         if rng.u32(..4) == 0 {
-            call!(played, EngineSession::rollback(&mut session))?;
+            call!(played, Session::rollback(&mut session))?;
             continue;
         }
         oracle.in_doubt = Some(state.change());
-        call!(played, EngineSession::commit(&mut session))?;
+        call!(played, Session::commit(&mut session))?;
         state.acknowledge(oracle, world);
     }
     Ok(())

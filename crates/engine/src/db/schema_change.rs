@@ -5,8 +5,8 @@
 //!    hold the schema mutex while they change the catalog and the registry, and not while they wait for transactions or
 //!    fill an index.
 //! 2. Each is inside the gate (`gate.rs`) from its begin to its end. A check, which is alone there, meets no change.
-//! 3. Each is atomic and durable: the catalog says what is in use. What was dropped, or is left of a change that did not
-//!    end, is freed in the background (`dropping.rs`), after a crash behind the next opening.
+//! 3. Each is atomic and durable: the catalog says what is in use. What was dropped, or is left of a change that did
+//!    not end, is freed in the background (`dropping.rs`), after a crash behind the next opening.
 //! 4. An index is used by transactions that began after it became current. So the version that they compare is drawn
 //!    then, under the schema mutex, not when the index is begun.
 

@@ -7,7 +7,7 @@
 
 use super::database::Database;
 use super::interrupt::InterruptHandle;
-use super::write_txn::WriteTxn;
+use super::write_txn::{HAS_NOT_ENDED, WriteTxn};
 use crate::error::{Error, Result};
 use crate::txn::{Access, LockWait, TxnOptions, check_outside_row_closure};
 
@@ -122,5 +122,34 @@ impl Session {
         let ended = how(txn);
         txn.release_tables();
         ended
+    }
+}
+
+/// The ends and the next beginning of a transaction.
+impl WriteTxn {
+    /// Begins another transaction after one that has ended and has released its tables.
+    pub(super) fn begin_again(&mut self, options: &TxnOptions, access: Access) -> Result<()> {
+        self.inner.check_running()?;
+        self.schema_version = self.inner.schema_version();
+        self.txn = Some(self.inner.txn_system().begin(options, access)?);
+        Ok(())
+    }
+
+    pub(super) fn end_as_committed(&mut self) -> Result<()> {
+        self.check_may_end()?;
+        self.inner.txn_system().commit(self.txn.take().expect(HAS_NOT_ENDED))
+    }
+
+    pub(super) fn end_as_rolled_back(&mut self) -> Result<()> {
+        self.check_may_end()?;
+        self.inner.txn_system().rollback(self.txn.take().expect(HAS_NOT_ENDED))
+    }
+
+    /// After the transaction has ended: others may change the tables that it used.
+    pub(super) fn release_tables(&mut self) {
+        self.scratch.iter_mut().for_each(|scratch| scratch.tables.release());
+        if std::mem::take(&mut self.is_inside) {
+            self.inner.gate.leave_writer();
+        }
     }
 }

@@ -78,14 +78,6 @@ impl WriteTxn {
         })
     }
 
-    /// Begins another transaction after one that has ended and has released its tables.
-    pub(super) fn begin_again(&mut self, options: &TxnOptions, access: Access) -> Result<()> {
-        self.inner.check_running()?;
-        self.schema_version = self.inner.schema_version();
-        self.txn = Some(self.inner.txn_system().begin(options, access)?);
-        Ok(())
-    }
-
     /// A read-only transaction that sees what this read-only one sees: its view, and the indexes that were there when
     /// it began.
     pub(crate) fn same_snapshot(&mut self) -> Result<WriteTxn> {
@@ -282,24 +274,6 @@ impl WriteTxn {
     /// An I/O or corruption error; as [`commit`](Self::commit) inside a closure.
     pub fn rollback(mut self) -> Result<()> {
         self.end_as_rolled_back()
-    }
-
-    pub(super) fn end_as_committed(&mut self) -> Result<()> {
-        self.check_may_end()?;
-        self.inner.txn_system().commit(self.txn.take().expect(HAS_NOT_ENDED))
-    }
-
-    pub(super) fn end_as_rolled_back(&mut self) -> Result<()> {
-        self.check_may_end()?;
-        self.inner.txn_system().rollback(self.txn.take().expect(HAS_NOT_ENDED))
-    }
-
-    /// After the transaction has ended: others may change the tables that it used.
-    pub(super) fn release_tables(&mut self) {
-        self.scratch.iter_mut().for_each(|scratch| scratch.tables.release());
-        if std::mem::take(&mut self.is_inside) {
-            self.inner.gate.leave_writer();
-        }
     }
 
     /// Locks the table at its first use; returns its place among the tables in use. Every call that reads or writes a

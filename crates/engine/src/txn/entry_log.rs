@@ -1,7 +1,7 @@
 //! Changes of the entries of an index that is being built beside writers.
 //!
-//! While the builder fills the tree, nobody else touches it: a writer notes here what it would have done to an entry.
-//! The builder takes what was noted, in pieces, and applies it to the filled tree.
+//! While the builder fills the tree, no other thread touches it: a writer notes here what it would have done to an
+//! entry. The builder takes what was noted, in pieces, and applies it to the filled tree.
 //!
 //! Rules
 //! 1. A change is a state: the entry is there with this value, delete-marked, or gone. So the last change of an entry
@@ -9,8 +9,8 @@
 //! 2. Changes of one entry are noted in their order: its row is locked by the transaction that makes them.
 //! 3. Every transaction that writes the table notes its changes, from before the builder's view is opened: no change is
 //!    lost between the view and the log.
-//! 4. Purge leaves such an index alone. The builder's view stays open until changes go to the tree, so no undo record of
-//!    a noted change is purged before; and what a change from before the view has left, the tree never had.
+//! 4. Purge leaves such an index alone. The builder's view stays open until changes go to the tree, so no undo record
+//!    of a noted change is purged before; and what a change from before the view has left, the tree never had.
 //! 5. Nobody searches for duplicates here: the builder does, before the index is used.
 //! 6. [`EntryLog::finish`] applies the last changes and lets the following ones go to the tree, under the mutex: no
 //!    change overtakes another.
@@ -28,7 +28,7 @@ const FULL_BYTES: usize = 64 << 20;
 const FULL_PAUSE_US: u64 = 10_000;
 /// The pause of a writer while the builder falls behind, at first and at most.
 const FIRST_PAUSE_US: u64 = 200;
-const LONGEST_PAUSE_US: u64 = 100_000;
+const MAX_PAUSE_US: u64 = 100_000;
 
 /// Where changes go.
 const TO_LOG: u8 = 0;
@@ -156,7 +156,7 @@ impl EntryLog {
     /// Writers pause longer: the builder falls behind.
     pub(crate) fn slow_writers(&self) {
         let pause_us = self.pause_us.load(Relaxed);
-        self.pause_us.store((2 * pause_us).clamp(FIRST_PAUSE_US, LONGEST_PAUSE_US), Relaxed);
+        self.pause_us.store((2 * pause_us).clamp(FIRST_PAUSE_US, MAX_PAUSE_US), Relaxed);
     }
 
     /// Hands the last changes to `apply`, while writers that change entries wait, and lets the following ones go to the

@@ -11,13 +11,9 @@ const ACTIVE: &str = "crates/engine/src/txn/active.rs";
 const GROUP: &str = "crates/engine/src/log/group.rs";
 const REDO_LOG: &str = "crates/engine/src/log/redo_log.rs";
 const WRITER: &str = "crates/engine/src/log/writer.rs";
-const LOCKS: &str = "crates/engine/src/txn/lock/system.rs";
-const ROW_LOCKS: &str = "crates/engine/src/txn/lock/row_locks.rs";
-const WAITS: &str = "crates/engine/src/txn/lock/waits.rs";
-const QUEUE: &str = "crates/engine/src/txn/lock/queue.rs";
 
 /// Caught by a model under shuttle.
-const fn of_whole(
+pub(super) const fn of_whole(
     name: &'static str,
     breaks: &'static str,
     edits: &'static [Edit],
@@ -45,7 +41,7 @@ pub const MUTANTS: &[Mutant] = &[
         &[edit(
             ENTRY_LOG,
             "                TO_LOG => noted.push(LoggedChange { entry, change }),\n",
-            "                TO_LOG if MUTANT && matches!(change, EntryChange::Remove) => {}\n                TO_LOG => \
+            "                TO_LOG if MUTANT && matches!(change, EntryChange::Remove) => {}\n TO_LOG => \
              noted.push(LoggedChange { entry, change }),\n",
         )],
         &["online_index::what_writers_do_meanwhile"],
@@ -56,7 +52,7 @@ pub const MUTANTS: &[Mutant] = &[
         &[edit(
             CATCH_UP,
             "                    self.suspects.insert(columns.to_vec());\n",
-            "                    if !MUTANT {\n                        self.suspects.insert(columns.to_vec());\n                    \
+            "                    if !MUTANT {\n self.suspects.insert(columns.to_vec());\n                    \
              }\n",
         )],
         &["online_index::a_unique_index_is_refused"],
@@ -352,120 +348,5 @@ pub const MUTANTS: &[Mutant] = &[
             replace: "        if stays || !MUTANT && (state.oldest_lsn().is_some() || state.dirty.is_flushing()) {\n",
         }],
         &["a_page_that_becomes"],
-    ),
-    of_whole(
-        "granted-not-woken",
-        "a transaction whose lock is granted is not woken",
-        &[Edit {
-            file: WAITS,
-            find: "            (waiter.request, waiter.outcome) = (Request::None, outcome);\n            \
-                   waiter.holder.wake.notify_one();\n",
-            replace: "            (waiter.request, waiter.outcome) = (Request::None, outcome);\n            \
-                      if MUTANT && outcome == WaitOutcome::Granted {\n                \
-                      return;\n            \
-                      }\n            \
-                      waiter.holder.wake.notify_one();\n",
-        }],
-        &["a_row_is_taken", "inserts_wait"],
-    ),
-    of_whole(
-        "front-not-woken",
-        "a row becomes free and the front of its queue sleeps on",
-        &[Edit {
-            file: WAITS,
-            find: "                front.holder.wake.notify_one();\n",
-            replace: "                if !MUTANT {\n                    \
-                      front.holder.wake.notify_one();\n                }\n",
-        }],
-        &["a_row_is_taken"],
-    ),
-    of_whole(
-        "front-gives-up-alone",
-        "the front of a queue gives up when the row is free, and the next one sleeps on",
-        &[Edit {
-            file: WAITS,
-            find: "                self.queues[queue as usize].leave(ticket);\n                self.promote(queue);\n",
-            replace: "                self.queues[queue as usize].leave(ticket);\n                \
-                      if !MUTANT {\n                    self.promote(queue);\n                }\n",
-        }],
-        &["a_row_is_taken"],
-    ),
-    of_engine(
-        "passes-not-counted",
-        "the front of a queue is passed again and again and never served",
-        &[Edit {
-            file: QUEUE,
-            find: "        self.passes += u32::from(self.granted",
-            replace: "        self.passes += u32::from(!MUTANT && self.granted",
-        }],
-        &["lock_test::a_free_row"],
-    ),
-    of_engine(
-        "passer-does-not-let-go",
-        "who has passed the front of a queue holds the row for ever",
-        &[Edit {
-            file: ROW_LOCKS,
-            find: "                if granted == Some(true) {\n",
-            replace: "                if granted == Some(true) && !MUTANT {\n",
-        }],
-        &["lock_test::a_free_row"],
-    ),
-    of_whole(
-        "implicit-lock-not-announced",
-        "a transaction that ends does not look for locks that were just made explicit for it",
-        &[Edit {
-            file: LOCKS,
-            find: "            shard.announce(holder);\n",
-            replace: "            if !MUTANT {\n                shard.announce(holder);\n            }\n",
-        }],
-        &["an_implicit_lock"],
-    ),
-    of_whole(
-        "timed-out-waiter-stays-in-queue",
-        "a lock is granted to one that has given up",
-        &[Edit {
-            file: ROW_LOCKS,
-            find: "        waits.end(me.owner);\n",
-            replace: "        let is_over = waits.outcome(me.owner) != \
-                Some(super::system::WaitOutcome::Pending);\n        \
-                      if !MUTANT || is_over {\n            \
-                      waits.end(me.owner);\n        \
-                      }\n",
-        }],
-        &["granted_and_timed_out", "sessions_come"],
-    ),
-    of_whole(
-        "victim-stays-in-queue",
-        "a deadlock's victim is told so and keeps its place in the queue",
-        &[Edit {
-            file: WAITS,
-            find: "        self.leave(victim);\n",
-            replace: "        if !MUTANT {\n            self.leave(victim);\n        }\n",
-        }],
-        &["a_victim"],
-    ),
-    of_whole(
-        "inserts-asked-for-too-early",
-        "a transaction that ends asks whether inserts wait before its ranges are gone",
-        &[Edit {
-            file: LOCKS,
-            find: "            indexes.into_iter().for_each(|index| self.release_ranges(me, index));\n            \
-                   if self.waiting_inserts.load(SeqCst) > 0 {\n",
-            replace: "            let early = self.waiting_inserts.load(SeqCst);\n            \
-                      indexes.into_iter().for_each(|index| self.release_ranges(me, index));\n            \
-                      let waiting = if MUTANT { early } else { self.waiting_inserts.load(SeqCst) };\n            \
-                      if waiting > 0 {\n",
-        }],
-        &["inserts_wait"],
-    ),
-    of_whole(
-        "stop-wakes-no-waiter",
-        "who waits for a lock waits on when the database has stopped",
-        &[Edit {
-            file: LOCKS,
-            find: "        self.waits.lock().wake_all();\n",
-            replace: "        if !MUTANT {\n            self.waits.lock().wake_all();\n        }\n",
-        }],
-        &["stopping_wakes"],
     ),
 ];

@@ -8,6 +8,7 @@ mod concurrency;
 mod durability;
 mod isolation;
 mod journal;
+mod locks;
 mod store;
 mod structures;
 
@@ -63,5 +64,5 @@ const fn edit(file: &'static str, find: &'static str, replace: &'static str) -> 
 pub fn all() -> impl Iterator<Item = &'static Mutant> {
     let engine = durability::MUTANTS.iter().chain(structures::MUTANTS);
     let engine = store::MUTANTS.iter().chain(journal::MUTANTS).chain(engine);
-    engine.chain(isolation::MUTANTS).chain(concurrency::MUTANTS).chain(backup::MUTANTS)
+    engine.chain(isolation::MUTANTS).chain(concurrency::MUTANTS).chain(locks::MUTANTS).chain(backup::MUTANTS)
 }

@@ -8,8 +8,8 @@
 //! 3. A leaf that is changed gets the largest transaction id there is as its own: who made a change is not noted.
 //! 4. Unique: an entry that is put beside another one with the same columns, whatever its state, makes these columns
 //!    *suspect*. At the end, when no transaction that writes is left, the rows decide. Every pair of equal rows is
-//!    suspect then: one of its entries was put later than the other. The rows that the tree was filled from are compared
-//!    while it is filled.
+//!    suspect then: one of its entries was put later than the other. The rows that the tree was filled from are
+//!    compared while it is filled.
 
 use super::change_queue::ChangeQueue;
 use crate::btree::Seek;
@@ -50,7 +50,7 @@ impl<'b> CatchUp<'b> {
     }
 
     /// Moves noted changes to the temporary file, if they are many.
-    pub(super) fn set_aside(&mut self) -> Result<()> {
+    pub(super) fn keep_back(&mut self) -> Result<()> {
         if self.log.bytes() < PIECE_BYTES {
             return Ok(());
         }

@@ -7,10 +7,10 @@
 //! written once.
 //!
 //! Rules
-//! 1. Only the builder uses the tree: the table's lock keeps writers out, or they note what they change. So nothing here
-//!    is undone or locked: on an error the caller drops the whole tree.
-//! 2. Every row that the builder's view sees gets its entry. Older versions get none: snapshots from before the build do
-//!    not use the index.
+//! 1. Only the builder uses the tree: the table's lock keeps writers out, or they note what they change. So nothing
+//!    here is undone or locked: on an error the caller drops the whole tree.
+//! 2. Every row that the builder's view sees gets its entry. Older versions get none: snapshots from before the build
+//!    do not use the index.
 //! 3. Uniqueness is checked on neighbours, on their way into the tree.
 //! 4. Memory: a batch, or a block of each run that is merged, which is no more.
 //! 5. The temporary file belongs to no database after a crash, so nothing of it is ever synced. What is read from it is

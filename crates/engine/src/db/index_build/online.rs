@@ -9,8 +9,8 @@
 //! ```
 //! Rules
 //! 1. At the begin the build waits, in short turns, until no transaction is left that has written the table: from then
-//!    on every writer knows the log, and the view sees all that was written without it. A transaction that has only read
-//!    takes the table's newest version before it writes (`db/locked_tables.rs`).
+//!    on every writer knows the log, and the view sees all that was written without it. A transaction that has only
+//!    read takes the table's newest version before it writes (`db/locked_tables.rs`).
 //! 2. So of each row the view has the version without noted changes, and the log has what became of its entries since:
 //!    the tree has the entries of the rows after the last change is applied (rule 1 of `txn/entry_log.rs`).
 //! 3. At the end the catalog's record says that the index is in use, durably, before a change goes to the tree. A crash
@@ -55,19 +55,20 @@ pub struct BuildProgress {
 const MAX_ENDS: usize = 5;
 
 impl Database {
-    /// Adds an index to a table and fills it from the rows there are, beside transactions that read and write the table.
-    /// Writers wait at the begin of the build, and at its end if the index is unique, until those that have written
-    /// before have ended: less than half a second at a stretch. A crash before it is complete leaves no trace of it.
+    /// Adds an index to a table and fills it from the rows there are, beside transactions that read and write the
+    /// table. Writers wait at the begin of the build, and at its end if the index is unique, until those that have
+    /// written before have ended: less than half a second at a stretch. A crash before it is complete leaves no trace
+    /// of it.
     ///
-    /// While a unique index is being built nobody searches it for duplicates: statements succeed, and the build fails if
-    /// two rows are equal at its begin or at its end.
+    /// While a unique index is being built nobody searches it for duplicates: statements succeed, and the build fails
+    /// if two rows are equal at its begin or at its end.
     ///
     /// ```
     /// # use highwater::{Database, Options, Schema, Type};
     /// # let dir = tempfile::tempdir().unwrap();
     /// let db = Database::open(dir.path(), Options::default())?;
-    /// db.create_table("users", Schema::new().column("id", Type::U64).column("mail", Type::Text(200)).primary_key(&["id"]))?;
-    /// db.create_index("users", "by_mail", &["mail"], true)?;
+    /// db.create_table("users", Schema::new().column("id", Type::U64).column("mail",
+    /// Type::Text(200)).primary_key(&["id"]))?; db.create_index("users", "by_mail", &["mail"], true)?;
     /// # Ok::<(), highwater::Error>(())
     /// ```
     ///
@@ -188,7 +189,7 @@ impl<'d> OnlineBuild<'d> {
         let mut progress = BuildProgress::default();
         let mut between = |now: BuildProgress| {
             progress = now;
-            catch_up.set_aside()?;
+            catch_up.keep_back()?;
             on_progress(now)
         };
         let runs = Runs::new(&inner.storage, &inner.ctx.stats);
