@@ -157,8 +157,8 @@ fn compare(db: &Database, journal: &mut Journal, at: &str) {
     sound(db);
 }
 
-/// Plays with a cut after this many changes, recovers with another cut in the middle, compares, and ends all. False: the
-/// play was over before the cut.
+/// Plays with a cut after this many changes, recovers with another cut in the middle, compares, and ends all. False:
+/// the play was over before the cut.
 fn cut_at(changes: u64, second: u64) -> bool {
     let (storage, faults, mut journal) = (StorageSet::memory(), Faults::new(), Journal::new());
     let db = open(&storage);
