@@ -132,10 +132,10 @@ impl<'c> Comparison<'c> {
     fn read_row(&mut self, header: &RowHeader, payload: &[u8]) -> Result<bool> {
         self.row.clear();
         self.row.extend_from_slice(payload);
-        if header.is_overflow() {
-            if let Err(error) = resolve(self.ctx, self.rows, Wanted::ALL, header, &mut self.row) {
-                return reason_of(error).map(|_| false);
-            }
+        if header.is_overflow()
+            && let Err(error) = resolve(self.ctx, self.rows, Wanted::ALL, header, &mut self.row)
+        {
+            return reason_of(error).map(|_| false);
         }
         Ok(self.rows.row(&self.row).verify().is_ok())
     }

@@ -141,13 +141,11 @@ fn mark_at_end(ctx: &Context, end: UndoPlace) -> Result<PreparedMark> {
     })
 }
 
+/// A transaction at the end of a stream: its number, header and state, active or prepared.
+type Unended = (TxnId, UndoPlace, TxnState);
+
 /// Finds a stream's end, and the transaction that is still active or prepared there.
-fn read_end(
-    ctx: &Context,
-    number: usize,
-    entry: &StreamEntry,
-    page_bytes: usize,
-) -> Result<(Stream, Option<(TxnId, UndoPlace, TxnState)>)> {
+fn read_end(ctx: &Context, number: usize, entry: &StreamEntry, page_bytes: usize) -> Result<(Stream, Option<Unended>)> {
     let fields = UndoFields::read(&ctx.pool.fix_s(entry.last)?, entry.last)?;
     let (mut header, mut begun) = (fields.header, fields.begun_before);
     let (end, _) = scan_page(ctx, UndoPlace { page: entry.last, offset: RECORDS_AT }, |offset, record, _| {
