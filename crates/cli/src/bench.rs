@@ -402,7 +402,7 @@ fn describe(result: &mut RunResult, database: &Database, common: &Common) {
     }
     result.config.extend([
         ("subject".into(), format!("highwater {}", env!("CARGO_PKG_VERSION"))),
-        ("durability".into(), durability(options).into()),
+        ("durability".into(), durability(&options).into()),
         ("data".into(), if result.load_s.is_some() { "freshly loaded" } else { "loaded by an earlier run" }.into()),
     ]);
 }

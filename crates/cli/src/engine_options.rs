@@ -128,13 +128,14 @@ fn engine_options() -> impl Iterator<Item = &'static OptionInfo> {
 
 fn argument(option: &'static OptionInfo) -> Arg {
     let default = if option.default.is_empty() { String::new() } else { format!(" [default: {}]", option.default) };
+    let dynamic = if option.is_dynamic { " [can be changed while the database is open]" } else { "" };
     let doc = option.doc.trim_end_matches('.').replace("\n ", " ");
     Arg::new(option.name)
         .long(option.name.replace('_', "-"))
         .alias(option.name)
         .value_name("VALUE")
         .value_parser(NonEmptyStringValueParser::new())
-        .help(format!("{doc}{default} [accepts: {}]", option.accepts))
+        .help(format!("{doc}{default} [accepts: {}]{dynamic}", option.accepts))
         .help_heading("Engine options (sizes may be written 128M or 1GiB)")
 }
 

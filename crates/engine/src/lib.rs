@@ -93,8 +93,8 @@ pub use error::{Error, Result};
 pub use salvage::{SalvageReport, SalvagedTable, salvage};
 pub use stats::{LatencySnapshot, StatsSnapshot};
 pub use table::{
-    Changes, Column, DateTime, Decimal, IndexDefinition, NumberRange, Row, RowRef, Schema, Table, TableDefinition,
-    Type, Value, ValueRef,
+    Changes, Column, DateTime, Decimal, IndexDefinition, IndexStatistics, NumberRange, Row, RowRef, Schema, Table,
+    TableDefinition, TableStatistics, Type, Value, ValueRef,
 };
 pub use txn::{Isolation, LockMode, LockWait, PurgeState, PurgeWatch, Savepoint, TxnOptions, Xid};
 pub use types::PageNo;

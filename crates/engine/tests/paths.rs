@@ -52,7 +52,7 @@ fn an_open_database_does_not_depend_on_the_working_directory() {
     assert_eq!(db.archive_problem(), None);
     let segments = std::fs::read_dir(root.join("archive")).unwrap().count();
     assert!(segments >= 2, "{segments} segments");
-    let Options { log_dir, redo_archive, .. } = db.options().clone();
+    let Options { log_dir, redo_archive, .. } = Options::clone(&db.options());
     assert_eq!((log_dir, redo_archive), (Some(root.join("log")), Some(root.join("archive"))));
     db.close().unwrap();
 

@@ -2,14 +2,27 @@
 
 use super::choices::Choices;
 use super::copies::Backups;
+use super::options::OPTIONS;
 use super::played::call;
 use super::player::Player;
 use crate::error::{Error, Result};
 use highwater::config::ChangeBuffering;
-use highwater::{CheckReport, Database, Error as Engine, LatencySnapshot, PurgeWatch, Table};
+use highwater::{CheckReport, Database, Error as Engine, LatencySnapshot, PurgeWatch, Scan, Table};
 
 /// One of this many of these calls is about backups, which take longest.
 const BACKUPS: u32 = 8;
+
+/// Options that are changed while the database is open; not those that say what the oracle expects.
+const RUNTIME_OPTIONS: [&str; 8] = [
+    "lru_scan_depth",
+    "max_dirty_pages_pct",
+    "max_dirty_pages_pct_lwm",
+    "adaptive_flushing_lwm",
+    "io_capacity",
+    "log_file_size",
+    "max_purge_lag",
+    "old_blocks_time_ms",
+];
 
 /// Damage that a check found, as an error.
 ///
@@ -57,11 +70,42 @@ impl Player {
                 unless_refused(report)?.map_or(Ok(()), |report| expect_sound(&report))
             }
             10 => Ok(call!(self.played, Database::finish_drops(db))?),
+            11 => self.change_options(db, rng),
             9 => {
                 let report = call!(self.played, Database::repair_indexes(db, &mut |_, _| {}));
                 unless_refused(report)?.map_or(Ok(()), |report| expect_sound(&report.found))
             }
             _ => self.observe(db),
+        }
+    }
+
+    /// Changes an option while the database is open, to a value that it can be opened with too.
+    fn change_options(&self, db: &Database, rng: &mut Choices) -> Result<()> {
+        let drawn = RUNTIME_OPTIONS[rng.usize(..RUNTIME_OPTIONS.len())];
+        let drawn = OPTIONS.iter().find(|option| option.name == drawn).expect("it is one of the options");
+        let value = drawn.values[rng.usize(..drawn.values.len())];
+        match rng.bool() {
+            true => call!(self.played, Database::set_option(db, drawn.name, value))?,
+            false => {
+                let io_capacity = rng.u64(16..5000);
+                call!(self.played, Database::change_options(db, |options| options.io_capacity = io_capacity))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Numbers of a table, and whether they can be.
+    fn estimate(&self, db: &Database, table: &Table) -> Result<()> {
+        let played = &self.played;
+        let about = call!(played, Database::approximate_rows(db, table));
+        let analyzed = call!(played, Database::analyze(db, call!(played, Table::name(table))));
+        let (Some(_), Some(found)) = (unless_refused(about)?, unless_refused(analyzed)?) else { return Ok(()) };
+        let mut read = db.snapshot()?;
+        let estimate = call!(played, Scan::estimate(read.scan(table)));
+        unless_refused(estimate)?;
+        match call!(played, Table::statistics(table)) == Some(found) {
+            true => Ok(()),
+            false => Err(Error::Data(format!("the statistics of table {} are others", table.name()))),
         }
     }
 
@@ -82,6 +126,7 @@ impl Player {
             if definition.indexes.len() != model.indexes.len() {
                 return wrong("a table's definition");
             }
+            self.estimate(db, &call!(played, Database::table(db, name))?)?;
         }
         call!(played, Database::stats(db));
         let purge = call!(played, Database::purge_state(db));

@@ -27,6 +27,7 @@
 
 mod build;
 pub mod check;
+mod estimate;
 mod given_up;
 mod hint;
 mod leaf;

@@ -22,6 +22,9 @@ pub struct OptionInfo {
     pub default: &'static str,
     /// Accepted values, as text.
     pub accepts: &'static str,
+    /// Whether it can be changed while the database is open
+    /// ([`Database::set_option`](crate::Database::set_option)).
+    pub is_dynamic: bool,
 }
 
 /// A type an option can have.
@@ -107,7 +110,8 @@ fn option_name(name: &str) -> String {
 macro_rules! options {
     ($(
         $(#[doc = $doc:literal])+
-        $name:ident: $type:ty = $default:expr, $text:literal, $accepts:literal, |$v:ident| $valid:expr;
+        $name:ident: $type:ty = $default:expr, $text:literal, $accepts:literal, |$v:ident| $valid:expr
+        $(, $dynamic:ident)?;
     )*) => {
         /// Every option of a database. `Options::default()` is durable and needs no tuning.
         #[derive(Clone, Debug, PartialEq)]
@@ -123,6 +127,7 @@ macro_rules! options {
             doc: concat!($($doc),+).trim_ascii(),
             default: $text,
             accepts: $accepts,
+            is_dynamic: !concat!($(stringify!($dynamic))?).is_empty(),
         },)*];
 
         impl Options {
@@ -165,6 +170,13 @@ macro_rules! options {
                 Ok(())
             }
 
+            /// The first option that differs from `other`'s and cannot be changed while a database is open.
+            pub fn fixed_difference(&self, other: &Options) -> Option<&'static str> {
+                let differ = [$((stringify!($name), self.$name != other.$name),)*];
+                let fixed = OPTION_TABLE.iter().zip(differ).find(|(info, (_, differs))| *differs && !info.is_dynamic);
+                fixed.map(|(_, (name, _))| name)
+            }
+
             /// Name and present value of every option, in table order.
             pub fn values(&self) -> Vec<(&'static str, String)> {
                 vec![$((stringify!($name), self.$name.show()),)*]
@@ -175,7 +187,10 @@ macro_rules! options {
 
 options! {
     /// Size of the buffer pool: bytes of memory for page frames.
-    buffer_pool_size: u64 = 128 << 20, "128MiB", "1MiB to 15TiB", |v| (1 << 20..=15 << 40).contains(v);
+    buffer_pool_size: u64 = 128 << 20, "128MiB", "1MiB to 15TiB", |v| (1 << 20..=15 << 40).contains(v), dynamic;
+    /// Most that buffer_pool_size can be set to while the database is open; 0 = what it is at the opening. Each page's
+    /// worth of it takes about a hundredth of a page of memory.
+    buffer_pool_size_max: u64 = 0, "0", "0 to 15TiB", |v| *v <= 15 << 40;
     /// Page size in bytes, fixed when the database is created; auto = what suits the device and the page store.
     page_size: PageSize = PageSize::Auto, "auto", "4KiB, 8KiB, 16KiB or auto",
         |v| matches!(v.bytes(), None | Some(4096 | 8192 | 16384));
@@ -195,12 +210,12 @@ options! {
     /// shrinks to it when the database is opened. A database that is closed keeps a quarter of the data's size of it
     /// (4 MiB at least), if the rest is half of it or more. On a block device it has this size from the beginning, and
     /// keeps it.
-    log_file_size: u64 = 256 << 20, "256MiB", "4MiB to 64GiB", |v| (4 << 20..=64 << 30).contains(v);
+    log_file_size: u64 = 256 << 20, "256MiB", "4MiB to 64GiB", |v| (4 << 20..=64 << 30).contains(v), dynamic;
     /// Bytes of the in-memory log buffer.
     log_buffer_size: u64 = 16 << 20, "16MiB", "1MiB to 1GiB", |v| (1 << 20..=1 << 30).contains(v);
     /// What a commit does with its redo: 1 = write and sync it before it returns, 2 = write it before it returns (it is
     /// synced once a second), 0 = nothing (it is written and synced once a second).
-    flush_log_at_trx_commit: FlushLog = FlushLog::Sync, "1", "0, 1 or 2", |_v| true;
+    flush_log_at_trx_commit: FlushLog = FlushLog::Sync, "1", "0, 1 or 2", |_v| true, dynamic;
     /// How files are written and made durable; O_DIRECT_NO_FSYNC only on devices whose cache survives a power cut.
     flush_method: FlushMethod = FlushMethod::Direct, "O_DIRECT",
         "fsync, O_DSYNC, O_DIRECT or O_DIRECT_NO_FSYNC", |_v| true;
@@ -212,9 +227,9 @@ options! {
     /// Bytes of the journal, with doublewrite=journal: each time that much was written, the data file is synced.
     journal_size: u64 = 16 << 20, "16MiB", "8MiB to 1GiB", |v| (8 << 20..=1 << 30).contains(v);
     /// Pages examined from the tail of the LRU list when there are few free frames.
-    lru_scan_depth: u64 = 1024, "1024", "16 and more", |v| *v >= 16;
+    lru_scan_depth: u64 = 1024, "1024", "16 and more", |v| *v >= 16, dynamic;
     /// Percentage of dirty frames above which the page cleaner flushes even if the redo log has enough room.
-    max_dirty_pages_pct: f32 = 75.0, "75", "0 to 99.99", |v| (0.0..=99.99).contains(v);
+    max_dirty_pages_pct: f32 = 75.0, "75", "0 to 99.99", |v| (0.0..=99.99).contains(v), dynamic;
     /// What is flushed with a page: 0 = nothing else, 1 = the contiguous dirty pages around it in its extent, 2 = all
     /// dirty pages of its extent, auto = what suits the device.
     flush_neighbors: FlushNeighbors = FlushNeighbors::Auto, "auto", "0, 1, 2 or auto", |_v| true;
@@ -235,22 +250,22 @@ options! {
     cleaner_interval_ms: u64 = 50, "50", "1 to 10000", |v| (1..=10_000).contains(v);
     /// Percentage of dirty frames above which dirty pages are flushed, faster the more there are; 0 = only above
     /// max_dirty_pages_pct.
-    max_dirty_pages_pct_lwm: f32 = 50.0, "50", "0 to 99.99", |v| (0.0..=99.99).contains(v);
+    max_dirty_pages_pct_lwm: f32 = 50.0, "50", "0 to 99.99", |v| (0.0..=99.99).contains(v), dynamic;
     /// Checkpoint age, in percent of the log's capacity, above which pages are flushed to free room in the log.
-    adaptive_flushing_lwm: u64 = 10, "10", "0 to 70", |v| *v <= 70;
+    adaptive_flushing_lwm: u64 = 10, "10", "0 to 70", |v| *v <= 70, dynamic;
     /// Checkpoint age, in percent of the log's capacity, above which writers are slowed to the speed of flushing.
-    checkpoint_age_async_pct: u64 = 75, "75", "20 to 95", |v| (20..=95).contains(v);
+    checkpoint_age_async_pct: u64 = 75, "75", "20 to 95", |v| (20..=95).contains(v), dynamic;
     /// Checkpoint age, in percent of the log's capacity, above which flushed pages count as sync flush.
-    checkpoint_age_sync_pct: u64 = 90, "90", "25 to 99", |v| (25..=99).contains(v);
+    checkpoint_age_sync_pct: u64 = 90, "90", "25 to 99", |v| (25..=99).contains(v), dynamic;
     /// Pages per second that the page cleaner may write when the redo log has enough room.
-    io_capacity: u64 = 2000, "2000", "16 and more", |v| *v >= 16;
+    io_capacity: u64 = 2000, "2000", "16 and more", |v| *v >= 16, dynamic;
     /// Milliseconds after which another access makes a page of the old part of the LRU list young; it does so earlier
     /// when half of the old part has come in since.
-    old_blocks_time_ms: u64 = 1000, "1000", "any", |_v| true;
+    old_blocks_time_ms: u64 = 1000, "1000", "any", |_v| true, dynamic;
     /// Size of the old part of the LRU list, in percent of the list.
     old_blocks_pct: u64 = 37, "37", "5 to 95", |v| (5..=95).contains(v);
     /// Longest time a transaction waits for a row lock, in milliseconds.
-    lock_wait_timeout_ms: u64 = 50_000, "50000", "1 and more", |v| *v >= 1;
+    lock_wait_timeout_ms: u64 = 50_000, "50000", "1 and more", |v| *v >= 1, dynamic;
     /// Threads that read pages ahead, along scans and for several rows that are looked up or inserted; 0 = nothing is
     /// read ahead.
     read_io_threads: u64 = 16, "16", "0 to 64", |v| *v <= 64;
@@ -258,9 +273,9 @@ options! {
     purge_threads: u64 = 4, "4", "1 to 32", |v| (1..=32).contains(v);
     /// History list length (committed transactions whose undo is not purged) above which each row change is delayed; 0
     /// = no limit.
-    max_purge_lag: u64 = 0, "0", "0 to 4294967295", |v| *v <= 0xffff_ffff;
+    max_purge_lag: u64 = 0, "0", "0 to 4294967295", |v| *v <= 0xffff_ffff, dynamic;
     /// Longest delay of a change because of max_purge_lag, in microseconds.
-    max_purge_lag_delay: u64 = 1_000_000, "1000000", "0 to 10000000", |v| *v <= 10_000_000;
+    max_purge_lag_delay: u64 = 1_000_000, "1000000", "0 to 10000000", |v| *v <= 10_000_000, dynamic;
     /// Folder of the redo log, or a block device that holds it; empty = the folder of the database.
     log_dir: Option<PathBuf> = None, "", "a folder or a block device", |_v| true;
     /// Folder of the archive of redo, new or this database's: all redo is copied there, so that a backup can be

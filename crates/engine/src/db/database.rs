@@ -80,7 +80,7 @@ pub(crate) struct DatabaseInner {
     pub(super) catalog: Arc<Catalog>,
     pub(super) dropping: Arc<Dropping>,
     pub(super) registry: Arc<Registry>,
-    pub(super) options: Options,
+    pub(super) options: Mutex<Arc<Options>>,
     /// What `auto` means on this device.
     pub(super) probe: Option<ProbeRecord>,
     /// Set when closing begins: every call of a transaction is an error from then on.
@@ -182,8 +182,8 @@ impl Database {
 
     /// The options in force: those it was opened with, but page and log have the size they were created with, the pool
     /// that of its whole pages, and `lru_scan_depth` is limited for a small pool.
-    pub fn options(&self) -> &Options {
-        &self.inner.options
+    pub fn options(&self) -> Arc<Options> {
+        self.inner.options.lock().clone()
     }
 
     /// The probe of the data device and what it chose; `None` if no option is `auto` or the device is memory.
@@ -329,8 +329,8 @@ impl Database {
 
     /// How long calls of this handle wait for a lock, and what ends the wait before.
     pub(super) fn patience(&self) -> Patience<'_> {
-        let by_option = Duration::from_millis(self.inner.options.lock_wait_timeout_ms);
-        Patience { timeout: self.lock_wait_timeout.unwrap_or(by_option), interrupt: self.interrupt.as_ref() }
+        let timeout = self.lock_wait_timeout.unwrap_or_else(|| self.inner.txns.lock_timeout());
+        Patience { timeout, interrupt: self.interrupt.as_ref() }
     }
 
     #[inline]

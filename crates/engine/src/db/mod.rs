@@ -19,7 +19,9 @@
 //! | `schema_change`, `index_build` | tables and indexes are created, beside writers, and dropped |
 //! | `dropping` | what dropped tables and indexes have left is freed in the background |
 //! | `deterministic` | a database whose steps the caller runs, without threads |
+//! | `runtime_options` | options are changed while the database is open |
 //! | `rebuild` | secondary indexes are rebuilt from the rows |
+//! | `statistics` | numbers for a planner |
 //! | `observe` | counters, latencies, the check |
 
 mod archiving;
@@ -49,11 +51,13 @@ mod probe;
 mod read_txn;
 mod rebuild;
 mod row_change;
+mod runtime_options;
 mod scan;
 mod scan_steps;
 mod schema_change;
 mod session;
 mod statement;
+mod statistics;
 mod transact;
 mod write_txn;
 

@@ -115,7 +115,7 @@ impl Database {
             catalog,
             dropping,
             registry,
-            options: parts.options.clone(),
+            options: Mutex::new(Arc::new(parts.options.clone())),
             probe: parts.probe.clone(),
             archiving: parts.archiving.clone(),
             storage: parts.storage().clone(),
@@ -156,6 +156,7 @@ fn open_transactions(parts: &OpenParts) -> Result<Arc<TxnSystem>> {
     }
     let Options { max_purge_lag, max_purge_lag_delay: max_delay_us, .. } = parts.options;
     let system = TxnSystem::open(ctx.clone(), space.clone(), parts.changes.clone())?;
-    let system = system.with_lag_limits(LagLimits { max_purge_lag, max_delay_us });
-    Ok(Arc::new(system.with_lock_timeout(Duration::from_millis(parts.options.lock_wait_timeout_ms))))
+    system.set_lag_limits(LagLimits { max_purge_lag, max_delay_us });
+    system.set_lock_timeout(Duration::from_millis(parts.options.lock_wait_timeout_ms));
+    Ok(Arc::new(system))
 }

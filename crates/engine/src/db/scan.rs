@@ -249,6 +249,32 @@ impl<'s, 'v> Scan<'s, 'v> {
         self.start(true).map(|(rows, index)| KeyIter { rows, index })
     }
 
+    /// About how many rows the scan would deliver, without reading them: from two descents to the ends of its range,
+    /// whatever its length. Exact for a range within one page; beyond that usually within a third. Rows that were
+    /// deleted and are not purged count, and what others have not committed counts too.
+    ///
+    /// ```
+    /// # use highwater::{Database, Options, Schema, Type, values};
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = Database::open(dir.path(), Options::default())?;
+    /// let table = db.create_table("t", Schema::new().column("id", Type::U64).primary_key(&["id"]))?;
+    /// db.transact(|txn| (0..100u64).try_for_each(|id| txn.insert(&table, &values![id]).map(drop)))?;
+    /// let mut read = db.snapshot()?;
+    /// assert_eq!(read.scan(&table).from(&values![20]).to_exclusive(&values![50]).estimate()?, 30);
+    /// # Ok::<(), highwater::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`iter`](Self::iter); an I/O error.
+    pub fn estimate(self) -> Result<u64> {
+        let (version, index) = self.txn.use_for_scan(&self.table, self.index)?;
+        let layout = index.map_or(&version.key, |i| &version.indexes[i].key);
+        let tree = index.map_or(&version.clustered, |i| &version.indexes[i].tree);
+        let Range { low, high, .. } = self.range(layout, &version.definition)?;
+        let rows = tree.estimate_between(&self.txn.inner.ctx, &low, high.as_deref())?;
+        Ok(rows.min(self.limit as u64))
+    }
+
     /// The scan, and the number of its index.
     fn start(self, keys_only: bool) -> Result<(ScanIter<'s>, Option<usize>)> {
         let wait = self.lock_wait;

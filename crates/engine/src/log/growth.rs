@@ -37,10 +37,10 @@ impl Log {
     /// [`Error::Poisoned`](crate::Error::Poisoned), or the I/O error that stops the database.
     pub fn growth_step(&self) -> Result<bool> {
         let size_bytes = self.geometry().size_bytes();
-        if size_bytes >= self.max_bytes || self.is_growth_refused() || !self.is_growth_due() {
+        if size_bytes >= self.max_bytes() || self.is_growth_refused() || !self.is_growth_due() {
             return Ok(false);
         }
-        let wanted = size_bytes.saturating_mul(FACTOR).min(self.max_bytes);
+        let wanted = size_bytes.saturating_mul(FACTOR).min(self.max_bytes());
         self.poison.check()?;
         let have = self.make_room_for(wanted)?;
         if have < wanted {
@@ -89,7 +89,7 @@ impl Log {
         if bytes <= have {
             return Ok(have);
         }
-        let (ready, zeros) = match self.flush_log_at_trx_commit {
+        let (ready, zeros) = match self.flush_log_at_trx_commit() {
             FlushLog::Sync => (bytes.min(have + PIECE_BYTES), have..bytes.min(have + PIECE_BYTES)),
             FlushLog::Write | FlushLog::EverySecond => (bytes, 0..0),
         };

@@ -7,9 +7,9 @@ use super::scan::{RecoveryScan, Windows};
 use super::space::LogSpace;
 use super::{checkpoint, format};
 use crate::config::FlushLog;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::stats::Stats;
-use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering, Ordering::Relaxed};
 use crate::sync::poison::{OnStop, Poison};
 use crate::sync::sharded::CachePadded;
 use crate::sync::{Mutex, RwLock};
@@ -21,19 +21,23 @@ use std::time::Instant;
 /// The smallest log buffer; a mini-transaction of up to this much redo always fits one.
 const MIN_BUFFER_BYTES: usize = 1 << 20;
 
+const SYNC: u8 = FlushLog::Sync as u8;
+const WRITE: u8 = FlushLog::Write as u8;
+
 /// The redo log of one database.
 pub struct Log {
     pub(super) device: Arc<dyn Device>,
     /// Changes under the I/O mutex, when the ring grows or shrinks.
     geometry: RwLock<LogGeometry>,
     /// Size up to which the log may grow, and to which it shrinks; and whether a full disk has refused its growth.
-    pub(super) max_bytes: u64,
+    max_bytes: AtomicU64,
     /// When the device last had no room for growth.
     pub(super) growth_refused: Mutex<Option<Instant>>,
     /// No thread will write what commits do not wait for; see `begin_closing`.
     pub(super) is_closing: AtomicBool,
     pub(super) database_id: u64,
-    pub(super) flush_log_at_trx_commit: FlushLog,
+    /// [`FlushLog`] as a number.
+    flush_log_at_trx_commit: AtomicU8,
     /// Whether a commit returned whose redo may not be durable, though the others wait for theirs.
     pub(super) owes_sync: AtomicBool,
     pub(super) stats: Arc<Stats>,
@@ -119,11 +123,11 @@ impl Log {
         let log = Arc::new(Log {
             device,
             geometry: RwLock::new(geometry),
-            max_bytes,
+            max_bytes: AtomicU64::new(max_bytes),
             growth_refused: Mutex::default(),
             is_closing: AtomicBool::new(false),
             database_id,
-            flush_log_at_trx_commit,
+            flush_log_at_trx_commit: AtomicU8::new(flush_log_at_trx_commit as u8),
             owes_sync: AtomicBool::new(false),
             stats,
             poison,
@@ -192,7 +196,38 @@ impl Log {
 
     /// Bytes that the log has at most, from its start on; what it has, if its size is fixed.
     pub fn max_bytes(&self) -> u64 {
-        self.max_bytes
+        self.max_bytes.load(Relaxed)
+    }
+
+    /// Changes how large the log may be: a smaller one grows to it, a larger one shrinks when a generation begins, at
+    /// the closing or the next opening.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`] for a device of fixed length.
+    pub fn set_max_bytes(&self, max_bytes: u64) -> Result<()> {
+        if self.device.has_fixed_len() {
+            let reason = "the redo log is on a device and has all of it".to_string();
+            return Err(Error::BadOption { option: "log-file-size".to_string(), reason });
+        }
+        self.max_bytes.store(format::whole_blocks(max_bytes), Relaxed);
+        Ok(())
+    }
+
+    /// What commits do with their redo, if they do not say.
+    #[inline]
+    pub(super) fn flush_log_at_trx_commit(&self) -> FlushLog {
+        match self.flush_log_at_trx_commit.load(Relaxed) {
+            SYNC => FlushLog::Sync,
+            WRITE => FlushLog::Write,
+            _ => FlushLog::EverySecond,
+        }
+    }
+
+    /// Changes it, for commits that begin after this returns. What earlier ones left to be synced is synced within a
+    /// second.
+    pub fn set_flush_log_at_trx_commit(&self, flush_log: FlushLog) {
+        self.owes_sync.store(true, Ordering::Release);
+        self.flush_log_at_trx_commit.store(flush_log as u8, Relaxed);
     }
 
     /// Bytes of redo, reserved or appended, that fit between a checkpoint and the end of the log.

@@ -73,7 +73,7 @@ impl Log {
 
     /// Whether a commit that asks for this waits until its redo is synced.
     pub fn syncs_commits(&self, asked: Option<FlushLog>) -> bool {
-        asked.unwrap_or(self.flush_log_at_trx_commit) == FlushLog::Sync
+        asked.unwrap_or(self.flush_log_at_trx_commit()) == FlushLog::Sync
     }
 
     /// What a commit at `lsn` must wait for: what the transaction says, or else `flush_log_at_trx_commit`.
@@ -81,7 +81,7 @@ impl Log {
     /// # Errors
     /// As [`flush_to`](Log::flush_to).
     pub fn commit(&self, lsn: Lsn, asked: Option<FlushLog>) -> Result<()> {
-        let flush_log = asked.unwrap_or(self.flush_log_at_trx_commit);
+        let flush_log = asked.unwrap_or(self.flush_log_at_trx_commit());
         if asked.is_some() && flush_log != FlushLog::Sync {
             self.owes_sync.store(true, Ordering::Release);
         }
@@ -108,7 +108,7 @@ impl Log {
     pub fn sync_step(&self) -> Result<()> {
         // Commits read what lies beside it: it is written only if it has to be.
         let owes_sync = self.owes_sync.load(Ordering::Relaxed) && self.owes_sync.swap(false, Ordering::AcqRel);
-        match owes_sync || self.flush_log_at_trx_commit != FlushLog::Sync {
+        match owes_sync || self.flush_log_at_trx_commit() != FlushLog::Sync {
             true => self.flush_to(self.end_lsn()),
             false => self.poison.check(),
         }

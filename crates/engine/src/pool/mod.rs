@@ -1,4 +1,4 @@
-//! Buffer pool: a fixed number of frames, the pages in them, and what is flushed and evicted when.
+//! Buffer pool: frames, the pages in them, and what is flushed and evicted when.
 //!
 //! Terms: a *frame* is memory for one page; a page is *resident* when a frame holds it; *dirty* when its newest bytes
 //! are not in the store.
@@ -26,6 +26,7 @@
 //! | `lru` | LRU list, eviction, victim policies |
 //! | `flush` | dirty marks, flush list, writing batches |
 //! | `cleaner` | page cleaner, LRU flusher, pacing |
+//! | `resize` | setting frames aside, and taking them back |
 //! | `pending` | changes of pages that are not resident: the change buffer, as the pool sees it |
 
 pub mod cleaner;
@@ -37,6 +38,7 @@ pub mod pending;
 #[cfg(test)]
 mod pool_test;
 mod read_ahead;
+mod resize;
 
 pub use flush::FlushReason;
 pub use frames::{Content, FrameNo, OptimisticPage, PageVersion, SharedPage, release_freed_memory};
@@ -46,7 +48,8 @@ use crate::error::Result;
 use crate::log::Log;
 use crate::stats::{Histogram, LatencySnapshot, Stats};
 use crate::store::PageStore;
-use crate::sync::atomic::AtomicU32;
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 use crate::sync::poison::Poison;
 use crate::sync::sharded::CachePadded;
 use cleaner::CleanerPart;
@@ -66,6 +69,9 @@ pub struct Pool {
     frames: Frames,
     table: PageTable,
     free: CachePadded<FreeList>,
+    /// Frames that are not in use, without memory, and how many are in use.
+    set_aside: Mutex<Vec<FrameNo>>,
+    in_use: AtomicUsize,
     /// Pages that arrived in frames so far.
     arrivals: CachePadded<AtomicU32>,
     lru: LruPart,
@@ -100,12 +106,15 @@ impl Pool {
         poison: Arc<Poison>,
     ) -> Result<Pool> {
         let page_bytes = store.page_bytes();
-        let count = (options.buffer_pool_size as usize / page_bytes).max(MIN_FRAMES);
+        let in_use = (options.buffer_pool_size as usize / page_bytes).max(MIN_FRAMES);
+        let count = (options.buffer_pool_size_max as usize / page_bytes).max(in_use);
         let pool = Pool {
             frames: Frames::new(count, page_bytes)?,
             table: PageTable::new(count).map_err(|_| frames::no_memory(count))?,
             free: CachePadded(FreeList::new(count)),
             arrivals: CachePadded(AtomicU32::new(0)),
+            set_aside: Mutex::default(),
+            in_use: AtomicUsize::new(count),
             lru: LruPart::new(options, count),
             flush: FlushPart::new(count, page_bytes),
             cleaner: CleanerPart::default(),
@@ -118,6 +127,8 @@ impl Pool {
             read_ahead: ReadAhead::default(),
         };
         pool.set_flush_neighbors(options.flush_neighbors);
+        pool.resize(in_use)?;
+        pool.set_lru_options(options);
         Ok(pool)
     }
 
@@ -133,7 +144,7 @@ impl Pool {
 
     /// Pages looked at from the tail of the LRU list: the option, within what a pool of this size allows.
     pub fn lru_scan_depth(&self) -> usize {
-        self.lru.scan_depth
+        self.lru.scan_depth()
     }
 
     /// The store that its pages come from and go to.
@@ -146,8 +157,9 @@ impl Pool {
         self.frames.page_bytes()
     }
 
+    /// Frames in use: all but those that are set aside ([`resize`]).
     pub fn frame_count(&self) -> usize {
-        self.frames.len()
+        self.in_use.load(Relaxed)
     }
 
     /// Frames on the free list.

@@ -15,6 +15,7 @@ use super::lock::TableLock;
 use super::record::{IndexRecord, RecordKey};
 use super::row_layouts::RowLayouts;
 use super::schema::{Column, IndexDefinition, TableDefinition};
+use super::statistics::TableStatistics;
 use super::version::{Secondary, TableVersion, last_number};
 use crate::btree::BTree;
 use crate::error::{Error, Result};
@@ -46,6 +47,8 @@ pub(crate) struct TableShared {
     pub(crate) versions: AtomicU64,
     /// The catalog's records.
     pub(crate) entry: Mutex<TableEntry>,
+    /// What was found when the table was analyzed last.
+    pub(crate) statistics: Mutex<Option<Arc<TableStatistics>>>,
     columns: Vec<Column>,
     auto_increment: Option<(usize, AutoIncrement)>,
     catalog: Arc<Catalog>,
@@ -86,6 +89,7 @@ impl TableShared {
             lock: TableLock::new(Arc::clone(poison)),
             current: RwLock::new(Arc::new(version)),
             versions: AtomicU64::new(0),
+            statistics: Mutex::default(),
             columns: definition.columns.clone(),
             auto_increment: definition.auto_increment.map(counter),
             entry: Mutex::new(entry),
@@ -179,6 +183,11 @@ impl Table {
     /// The next number that its auto-increment column gives; `None` if it has none, or none left.
     pub fn next_number(&self) -> Option<u64> {
         self.shared.auto_increment.as_ref().and_then(|(_, counter)| counter.next())
+    }
+
+    /// What [`analyze`](crate::Database::analyze) has found last, since the database was opened.
+    pub fn statistics(&self) -> Option<Arc<TableStatistics>> {
+        self.shared.statistics.lock().clone()
     }
 
     /// The table as it is now, indexes included.

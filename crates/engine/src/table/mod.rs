@@ -11,6 +11,7 @@
 //! | `handle.rs`, `version.rs` | open tables: the users' handle, trees and layouts as a transaction uses them |
 //! | `lock.rs` | the lock that keeps schema changes and transactions apart |
 //! | `turns.rs` | how long a schema change that waits bars others |
+//! | `statistics.rs` | numbers of a table for a planner |
 //! | `auto_increment.rs` | the numbers of auto-increment columns |
 
 pub(crate) mod auto_increment;
@@ -30,6 +31,7 @@ pub mod row;
 pub mod row_layout;
 pub(crate) mod row_layouts;
 pub mod schema;
+pub mod statistics;
 #[cfg(test)]
 pub(crate) mod testing;
 mod turns;
@@ -48,5 +50,6 @@ pub use row::{Row, RowRef};
 pub use row_layout::RowLayout;
 pub use row_layouts::RowLayouts;
 pub use schema::{Column, IndexDefinition, Schema, TableDefinition};
+pub use statistics::{IndexStatistics, TableStatistics};
 pub use types::Type;
 pub use value::{Value, ValueRef};

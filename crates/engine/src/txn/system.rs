@@ -25,7 +25,7 @@ use super::active::{ActiveSet, MAX_SHARDS};
 use super::holders::Holders;
 use super::lock::{Holder, LockSystem};
 use super::prepared::RecoveredPrepared;
-use super::purge::{EndedTxns, LagLimits, PurgeDamage};
+use super::purge::{EndedTxns, LagLimits, LagLimitsInForce, PurgeDamage};
 use super::read::{Histories, ReadView, ViewHandle, Views};
 use super::table_trees::{TableTrees, Tables};
 use super::transaction::Txn;
@@ -51,7 +51,7 @@ const SHARDS_PER_CPU: usize = 4;
 /// Ended transactions kept for reuse, for each shard that threads have.
 const MAX_SPARE: usize = 8;
 /// How long a transaction waits for a lock, if neither it nor the database says otherwise.
-const DEFAULT_LOCK_TIMEOUT: Duration = Duration::from_secs(50);
+const DEFAULT_LOCK_TIMEOUT_MS: u64 = 50_000;
 
 /// Everything transactions share.
 pub struct TxnSystem {
@@ -70,9 +70,9 @@ pub struct TxnSystem {
     pub(crate) history: ShardedCounter,
     /// Records of those that have begun and ended since the opening.
     pub(crate) purge_pending_records: ShardedCounter,
-    pub(crate) lag_limits: LagLimits,
-    /// How long a transaction waits for a lock, if it does not say.
-    pub(crate) lock_timeout: Duration,
+    pub(crate) lag_limits: LagLimitsInForce,
+    /// How long a transaction waits for a lock, in milliseconds, if it does not say.
+    lock_timeout_ms: AtomicU64,
     /// The damage that purge passed over.
     pub(crate) purge_damage: PurgeDamage,
     /// Streams with something to purge.
@@ -150,8 +150,8 @@ impl TxnSystem {
             ended: EndedTxns::new(opened.ended),
             history: ShardedCounter::new(opened.history),
             purge_pending_records: ShardedCounter::default(),
-            lag_limits: LagLimits::default(),
-            lock_timeout: DEFAULT_LOCK_TIMEOUT,
+            lag_limits: LagLimitsInForce::default(),
+            lock_timeout_ms: AtomicU64::new(DEFAULT_LOCK_TIMEOUT_MS),
             purge_damage,
             raising_limit: Mutex::new(()),
             tables: OnceLock::new(),
@@ -161,16 +161,19 @@ impl TxnSystem {
         })
     }
 
-    /// The same system, which slows writers when purge is behind by more than `limits` allow.
-    #[must_use]
-    pub fn with_lag_limits(self, limits: LagLimits) -> TxnSystem {
-        TxnSystem { lag_limits: limits, ..self }
+    /// Slows writers when purge is behind by more than `limits` allow.
+    pub fn set_lag_limits(&self, limits: LagLimits) {
+        self.lag_limits.set(limits);
     }
 
-    /// The same system, whose transactions wait this long for a lock if they do not say otherwise.
-    #[must_use]
-    pub fn with_lock_timeout(self, lock_timeout: Duration) -> TxnSystem {
-        TxnSystem { lock_timeout, ..self }
+    /// Transactions that begin from now on wait this long for a lock if they do not say otherwise.
+    pub fn set_lock_timeout(&self, lock_timeout: Duration) {
+        self.lock_timeout_ms.store(lock_timeout.as_millis().try_into().unwrap_or(u64::MAX), Relaxed);
+    }
+
+    /// How long a transaction waits for a lock, if it does not say.
+    pub(crate) fn lock_timeout(&self) -> Duration {
+        Duration::from_millis(self.lock_timeout_ms.load(Relaxed))
     }
 
     /// Rolls back what was active when the database went down, and remembers `tables` for rollbacks and purge. To be

@@ -122,7 +122,7 @@ impl TxnSystem {
         txn.access = access;
         txn.first_committer_wins = options.first_committer_wins && options.isolation == Isolation::RepeatableRead;
         txn.flush_log = options.flush_log_at_trx_commit;
-        txn.lock_timeout = options.lock_wait_timeout_ms.map_or(self.lock_timeout, Duration::from_millis);
+        txn.lock_timeout = options.lock_wait_timeout_ms.map_or_else(|| self.lock_timeout(), Duration::from_millis);
         txn.lock_wait = LockWait::Default;
         if options.snapshot_at_begin && options.isolation == Isolation::RepeatableRead {
             txn.open_view(self);

@@ -69,11 +69,11 @@ impl Pool {
         let mut flushed = 0;
         for _ in 0..STEP_BATCHES {
             let want = target.saturating_sub(self.free_count());
-            let evicted = self.evict_clean(self.lru.scan_depth, want);
+            let evicted = self.evict_clean(self.lru.scan_depth(), want);
             if evicted >= want {
                 break;
             }
-            let dirty = self.dirty_tail(self.lru.scan_depth, max);
+            let dirty = self.dirty_tail(self.lru.scan_depth(), max);
             let wrote = self.flush_frames(&dirty, FlushReason::LruList)?;
             flushed += wrote;
             if evicted == 0 && wrote == 0 {

@@ -21,8 +21,11 @@ pub use page_cleaner::flush;
 pub use page_cleaner::{Cleaner, checkpoint, checkpoint_target};
 
 use super::Pool;
+use crate::config::Options;
+use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use crate::sync::notify::Notify;
+use policy::Limits;
 use throttle::Throttle;
 
 /// The part of the pool that belongs to this folder.
@@ -33,6 +36,8 @@ pub struct CleanerPart {
     /// Threads keep frames free; without them, a thread that needs a frame does everything alone.
     threads: AtomicBool,
     throttle: Throttle,
+    /// Limits that the page cleaner takes up at its next step.
+    new_limits: Mutex<Option<Limits>>,
 }
 
 impl CleanerPart {
@@ -45,6 +50,12 @@ impl Pool {
     /// The notification that wakes the page cleaner.
     pub fn cleaner_notify(&self) -> &Notify {
         &self.cleaner.page_cleaner
+    }
+
+    /// Changes what steers flushing.
+    pub(crate) fn set_flush_limits(&self, options: &Options) {
+        *self.cleaner.new_limits.lock() = Some(Limits::new(options));
+        self.cleaner.page_cleaner.wake();
     }
 
     /// The notification that wakes the LRU flusher.

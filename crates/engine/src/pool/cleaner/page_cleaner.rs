@@ -37,6 +37,9 @@ impl Cleaner {
     pub fn step(&mut self, pool: &Pool, log: &Log, now_ms: u64) -> Result<usize> {
         pool.set_now_ms(now_ms);
         let is_log_growing = log.growth_step()?;
+        if let Some(limits) = pool.cleaner.new_limits.lock().take() {
+            self.flusher.set_limits(limits);
+        }
         let plan = self.flusher.decide(&snapshot(pool, log, now_ms));
         pool.stats.redo_bytes_per_s.set(self.flusher.redo_bytes_per_s() as u64);
         pool.cleaner.throttle.set(plan.user_redo_bytes_per_s, log.end_lsn());

@@ -133,6 +133,11 @@ impl AdaptiveFlusher {
         AdaptiveFlusher { limits, last: None, redo, flushed, idle_s: 0.0, due_lsn: 0.0, credit_pages: 0.0 }
     }
 
+    /// Goes on with other limits.
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.limits = limits;
+    }
+
     /// Redo per second, smoothed, in bytes.
     pub fn redo_bytes_per_s(&self) -> f64 {
         self.redo.fast

@@ -154,7 +154,7 @@ impl Pool {
 
     /// How far from the tail a thread looks for a clean victim.
     fn clean_search_depth(&self) -> usize {
-        self.lru.victims.search_depth(self.lru.scan_depth)
+        self.lru.victims.search_depth(self.lru.scan_depth())
     }
 
     /// Evicts up to `want` clean pages among the last `depth` of the LRU list (`lru-clean`: among `depth` from the
@@ -218,7 +218,7 @@ impl Pool {
     pub(super) fn flush_one_page(&self) -> Result<bool> {
         let start = Instant::now();
         let mut flushed = 0;
-        for victim in self.dirty_tail(self.lru.scan_depth, SINGLE_PAGES) {
+        for victim in self.dirty_tail(self.lru.scan_depth(), SINGLE_PAGES) {
             flushed = self.flush_frames(&[victim], FlushReason::SinglePage)?;
             if flushed > 0 {
                 break;

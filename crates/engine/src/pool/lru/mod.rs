@@ -31,11 +31,11 @@ pub struct LruPart {
     lag: u32,
     /// Pool time in milliseconds, moved on by the cleaner; starts at 1.
     now_ms: AtomicU32,
-    old_blocks_time_ms: u32,
+    old_blocks_time_ms: AtomicU32,
     /// Pages that come in while a page passes through the first half of the old part.
     old_arrivals: u32,
     /// Pages looked at from the tail of the list: the option, within what a pool of this size allows.
-    pub scan_depth: usize,
+    scan_depth: AtomicUsize,
     /// Batches of pages that became clean.
     cleanings: AtomicU32,
     /// The same when the list's cursor was last sent back.
@@ -56,9 +56,9 @@ impl LruPart {
             published: CachePadded(AtomicU32::new(1)),
             lag: (frames / 64) as u32,
             now_ms: AtomicU32::new(1),
-            old_blocks_time_ms: u32::try_from(options.old_blocks_time_ms).unwrap_or(u32::MAX),
+            old_blocks_time_ms: AtomicU32::new(old_blocks_time_ms(options)),
             old_arrivals: (frames as u64 * options.old_blocks_pct / 100 / 2) as u32,
-            scan_depth: scan_depth.min(frames / 4).max(8),
+            scan_depth: AtomicUsize::new(scan_depth_of(options, frames)),
             cleanings: AtomicU32::new(0),
             searched: AtomicU32::new(0),
             free_target: AtomicUsize::new(scan_depth.min(frames / 8).max(4)),
@@ -66,6 +66,17 @@ impl LruPart {
             clean_in_a_row: AtomicU32::new(0),
             victims: victim::of(options.victim_policy, frames),
         }
+    }
+
+    /// Changes what can be changed while the pool is in use.
+    pub fn set_options(&self, options: &Options, frames: usize) {
+        self.old_blocks_time_ms.store(old_blocks_time_ms(options), Relaxed);
+        self.scan_depth.store(scan_depth_of(options, frames), Relaxed);
+    }
+
+    /// Pages looked at from the tail of the list.
+    pub fn scan_depth(&self) -> usize {
+        self.scan_depth.load(Relaxed)
     }
 
     /// Enters a page just read.
@@ -90,4 +101,13 @@ impl LruPart {
     fn cleanings(&self) -> u32 {
         self.cleanings.load(Relaxed)
     }
+}
+
+fn old_blocks_time_ms(options: &Options) -> u32 {
+    u32::try_from(options.old_blocks_time_ms).unwrap_or(u32::MAX)
+}
+
+/// The option, within what a pool of this size allows.
+fn scan_depth_of(options: &Options, frames: usize) -> usize {
+    (options.lru_scan_depth as usize).min(frames / 4).max(8)
 }

@@ -30,7 +30,8 @@ impl Pool {
                 return;
             }
             let passed_by = self.arrivals.load(Relaxed).wrapping_sub(state.arrival.load(Relaxed));
-            if now.wrapping_sub(first) < self.lru.old_blocks_time_ms && passed_by < self.lru.old_arrivals {
+            if now.wrapping_sub(first) < self.lru.old_blocks_time_ms.load(Relaxed) && passed_by < self.lru.old_arrivals
+            {
                 return;
             }
         }

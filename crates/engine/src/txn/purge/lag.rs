@@ -3,6 +3,7 @@
 use crate::error::Error;
 use crate::space::SEGMENT_UNDO;
 use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::txn::system::TxnSystem;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -25,6 +26,25 @@ impl LagLimits {
         }
         let tenths_of_ms = u128::from(history) * 100 / u128::from(self.max_purge_lag) - 50;
         u64::try_from(tenths_of_ms * 100).unwrap_or(u64::MAX).min(self.max_delay_us)
+    }
+}
+
+/// The limits in force; they may change at any time.
+#[derive(Debug, Default)]
+pub(crate) struct LagLimitsInForce {
+    max_purge_lag: AtomicU64,
+    max_delay_us: AtomicU64,
+}
+
+impl LagLimitsInForce {
+    pub(crate) fn set(&self, limits: LagLimits) {
+        self.max_delay_us.store(limits.max_delay_us, Relaxed);
+        self.max_purge_lag.store(limits.max_purge_lag, Relaxed);
+    }
+
+    fn get(&self) -> LagLimits {
+        let (max_purge_lag, max_delay_us) = (self.max_purge_lag.load(Relaxed), self.max_delay_us.load(Relaxed));
+        LagLimits { max_purge_lag, max_delay_us }
     }
 }
 
@@ -136,13 +156,13 @@ impl TxnSystem {
     /// Delays a change of a row as `max_purge_lag` says. The caller holds no latch.
     #[inline]
     pub(crate) fn delay_for_purge(&self) {
-        if self.lag_limits.max_purge_lag != 0 {
+        if self.lag_limits.max_purge_lag.load(Relaxed) != 0 {
             self.delay();
         }
     }
 
     fn delay(&self) {
-        let delay_us = self.lag_limits.delay_us(self.history_list_length());
+        let delay_us = self.lag_limits.get().delay_us(self.history_list_length());
         if delay_us > 0 && !self.ctx.poison.is_set() {
             crate::sync::thread::sleep(Duration::from_micros(delay_us));
             self.stats.purge_lag_delays.inc();

@@ -40,5 +40,6 @@ mod record;
 mod steps;
 
 pub(crate) use ended::EndedTxns;
+pub(super) use lag::LagLimitsInForce;
 pub(crate) use lag::PurgeDamage;
 pub use lag::{LagLimits, PurgeState, PurgeWatch};

@@ -219,7 +219,8 @@ fn a_long_history_slows_writers() {
     let db = Db::new();
     let limits = LagLimits { max_purge_lag: 10, max_delay_us: 1000 };
     let system = TxnSystem::open(db.parts.ctx.clone(), db.parts.space.clone(), db.parts.changes.clone());
-    let system = Arc::new(system.unwrap().with_lag_limits(limits));
+    let system = Arc::new(system.unwrap());
+    system.set_lag_limits(limits);
     let tables: Arc<dyn Tables> = Arc::new(OneTable(db.table.clone()));
     system.recover(&tables).unwrap();
     let db = Db { system, ..db };

@@ -32,7 +32,7 @@ impl Victims for LruClean {
     fn keep_free(&self, pool: &Pool, flusher: &mut LruFlusher, now_ms: u64) -> Result<usize> {
         let demand_per_s = flusher.demand_per_s(pool, now_ms);
         let batch_us = pool.flush.batch_us(FlushLane::LruList);
-        let target = policy::free_target(demand_per_s, batch_us, pool.frame_count(), pool.lru.scan_depth);
+        let target = policy::free_target(demand_per_s, batch_us, pool.frame_count(), pool.lru.scan_depth());
         pool.set_free_target(target);
         Ok(pool.refill(target)? + clean_ahead(pool, target)?)
     }

@@ -128,7 +128,7 @@ impl War {
 /// Takes up to `want` dirty pages at the tail off the LRU list.
 fn take_dirty_tail(pool: &Pool, want: usize) -> Vec<FrameNo> {
     let mut lru = pool.lru.list.lock();
-    let victims = pool.dirty_at_tail(&lru, pool.lru.scan_depth, want);
+    let victims = pool.dirty_at_tail(&lru, pool.lru.scan_depth(), want);
     victims.iter().for_each(|frame| lru.remove(&pool.frames, *frame));
     victims
 }

@@ -1,0 +1,132 @@
+//! Numbers for a planner: sizes and distinct values of a table, without reading all of it.
+//!
+//! Rules
+//! 1. Nothing is counted where rows are changed: rows come from the fan-out of the tree along two ways, bytes from the
+//!    extent maps, distinct values from leaves that are picked by chance. So nothing is wrong after a crash.
+//! 2. In a leaf of the sample a value counts where it differs from the one before: values with many entries, which go
+//!    over several leaves, are counted once for each leaf at most.
+
+use super::database::Database;
+use crate::btree::BTree;
+use crate::error::Result;
+use crate::page::Node;
+use crate::table::handle::TableShared;
+use crate::table::lock::TableLockMode;
+use crate::table::statistics::{IndexStatistics, TableStatistics};
+use crate::table::value::Value;
+use crate::table::version::TableVersion;
+use crate::table::{Table, schema::TableDefinition};
+use crate::types::SegmentId;
+use std::sync::Arc;
+
+/// Leaves in a sample.
+const SAMPLE_LEAVES: usize = 20;
+
+/// Keeps schema changes away from a table.
+struct InUse<'t>(&'t TableShared);
+
+impl Drop for InUse<'_> {
+    fn drop(&mut self) {
+        self.0.lock.unlock(TableLockMode::Read);
+    }
+}
+
+impl Database {
+    /// About how many rows a table has, from two descents: no row is read one by one. Rows that were deleted and are
+    /// not purged count.
+    ///
+    /// # Errors
+    /// [`Error::TableDropped`](crate::Error::TableDropped), an I/O error.
+    pub fn approximate_rows(&self, table: &Table) -> Result<u64> {
+        let _in_use = self.in_use(&table.shared)?;
+        let version = table.shared.current.read().clone();
+        version.clustered.estimate_between(&self.inner.ctx, &[], None)
+    }
+
+    /// Estimates the sizes of a table and of its indexes, and how many different values they have, from a few pages of
+    /// each. [`Table::statistics`] has the result from then on.
+    ///
+    /// ```
+    /// # use highwater::{Database, Options, Schema, Type, values};
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = Database::open(dir.path(), Options::default())?;
+    /// let schema = Schema::new().column("id", Type::U64).column("town", Type::U32).primary_key(&["id"]);
+    /// let table = db.create_table("t", schema.index("by_town", &["town"]))?;
+    /// db.transact(|txn| (0..90u64).try_for_each(|id| txn.insert(&table, &values![id, id % 3]).map(drop)))?;
+    /// let found = db.analyze("t")?;
+    /// assert_eq!((found.rows, &found.indexes[0].distinct[..]), (90, &[3][..]));
+    /// assert_eq!(table.statistics(), Some(found));
+    /// # Ok::<(), highwater::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::NoSuchTable`](crate::Error::NoSuchTable), a damaged page, an I/O error.
+    pub fn analyze(&self, table: &str) -> Result<Arc<TableStatistics>> {
+        let shared = self.table(table)?.shared;
+        let _in_use = self.in_use(&shared)?;
+        let version = shared.current.read().clone();
+        let definition = version.complete_definition();
+        let rows = version.clustered.estimate_between(&self.inner.ctx, &[], None)?;
+        let index = |i| self.analyze_index(&version, &definition, i, rows);
+        let found = Arc::new(TableStatistics {
+            rows,
+            row_bytes: self.bytes_of(version.clustered.segment()),
+            overflow_bytes: self.bytes_of(version.overflow),
+            indexes: (0..definition.indexes.len()).map(index).collect::<Result<_>>()?,
+        });
+        *shared.statistics.lock() = Some(found.clone());
+        Ok(found)
+    }
+
+    fn in_use<'t>(&self, table: &'t TableShared) -> Result<InUse<'t>> {
+        self.check_open()?;
+        table.lock.lock(&table.name, TableLockMode::Read, self.patience())?;
+        Ok(InUse(table))
+    }
+
+    fn bytes_of(&self, segment: SegmentId) -> u64 {
+        u64::from(self.inner.space.pages_in(segment)) * self.inner.ctx.pool.page_bytes() as u64
+    }
+
+    fn analyze_index(
+        &self,
+        version: &TableVersion,
+        definition: &TableDefinition,
+        i: usize,
+        rows: u64,
+    ) -> Result<IndexStatistics> {
+        let (index, tree): (_, &BTree) = (&definition.indexes[i], &version.indexes[i].tree);
+        let mut changes = vec![0; index.columns.len()];
+        let (mut entries, mut values_before): (u64, Option<Vec<Value>>) = (0, None);
+        for leaf in 0..SAMPLE_LEAVES {
+            // Spread over the tree, so that the same pages give the same numbers.
+            let mut at = leaf;
+            let mut pick = |children: usize| {
+                let child = at * children / SAMPLE_LEAVES;
+                at = (at * children) % SAMPLE_LEAVES;
+                child
+            };
+            let Some(page) = tree.sample_leaf(&self.inner.ctx, &mut pick)? else { continue };
+            let node = Node::new(&page);
+            for slot in 0..node.count() {
+                let (values, _) = version.indexes[i].key.decode(&node.key(slot))?;
+                let same = values_before.as_ref().map_or(0, |before| common_columns(before, &values));
+                changes.iter_mut().skip(same).for_each(|changes| *changes += 1);
+                values_before = Some(values);
+                entries += 1;
+            }
+        }
+        let distinct = changes.iter().map(|changes| scaled(*changes, entries, rows)).collect();
+        Ok(IndexStatistics { name: index.name.clone(), bytes: self.bytes_of(tree.segment()), distinct })
+    }
+}
+
+/// How many of the first columns are the same.
+fn common_columns(one: &[Value], other: &[Value]) -> usize {
+    one.iter().zip(other).take_while(|(a, b)| a == b).count()
+}
+
+/// A part of a sample, as a part of all rows.
+fn scaled(part: u64, sample: u64, rows: u64) -> u64 {
+    if sample == 0 { 0 } else { (u128::from(part) * u128::from(rows) / u128::from(sample)).max(1) as u64 }
+}
