@@ -136,6 +136,13 @@ pub enum Error {
         /// Its name.
         table: String,
     },
+    /// The table was renamed or truncated, or its columns were changed, after the handle was made.
+    /// [`Database::table`](crate::Database::table) has a new handle.
+    #[error("table {table} was changed since its handle was made; get a new one from the database")]
+    TableChanged {
+        /// The name it had.
+        table: String,
+    },
     /// The table has no column of this name.
     #[error("table {table} has no column {column}")]
     NoSuchColumn {

@@ -86,15 +86,15 @@ pub use backup::{
 pub use check::{CheckCounts, CheckReport, Finding};
 pub use config::Options;
 pub use db::{
-    BuildProgress, Cursor, CursorTxn, Database, Inserted, InterruptHandle, KeyIter, PreparedInfo, PreparedTxn, ReadTxn,
-    RepairReport, Rows, Scan, ScanIter, Seek, Session, WriteTxn,
+    BuildProgress, Cursor, CursorTxn, Database, Inserted, InterruptHandle, KeyIter, Migration, PreparedInfo,
+    PreparedTxn, ReadTxn, RepairReport, Rows, Scan, ScanIter, Seek, Session, WriteTxn,
 };
 pub use error::{Error, Result};
 pub use salvage::{SalvageReport, SalvagedTable, salvage};
 pub use stats::{LatencySnapshot, StatsSnapshot};
 pub use table::{
     Changes, Column, DateTime, Decimal, IndexDefinition, IndexStatistics, NumberRange, Row, RowRef, Schema, Table,
-    TableDefinition, TableStatistics, Type, Value, ValueRef,
+    TableChange, TableDefinition, TableStatistics, Type, Value, ValueRef,
 };
 pub use txn::{Isolation, LockMode, LockWait, PurgeState, PurgeWatch, Savepoint, TxnOptions, Xid};
 pub use types::PageNo;

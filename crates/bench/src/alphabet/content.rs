@@ -2,7 +2,7 @@
 
 use super::played::{Played, call};
 use crate::error::{Error, Result};
-use highwater::{Row, RowRef, Schema, Type, Value, values};
+use highwater::{Column, Row, RowRef, Schema, Table, Type, Value, values};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a row holds beside its id. Texts follow from numbers, so that a row is small here and may be large there.
@@ -150,8 +150,25 @@ fn of_letters(text: &str) -> Result<(u8, u32)> {
     }
 }
 
+/// Columns that every table has.
+pub const OWN_COLUMNS: usize = 6;
+/// What rows have in a column that was added later; those that were written since have NULL.
+const EXTRA: u16 = 77;
+
+/// A column that is added to a table; `number` makes its name.
+pub fn extra_column(number: u64) -> Column {
+    Column { name: format!("x{number}"), ty: Type::U16, nullable: true, default: Some(EXTRA.into()) }
+}
+
+/// The values of a row of a table, which may have columns that were added.
+pub fn row_of(table: &Table, id: Option<u64>, content: &Content) -> Vec<Value> {
+    let mut values = values_of(id, content).to_vec();
+    values.resize(table.columns().len(), Value::Null);
+    values
+}
+
 /// The values of a row; `None` for an id that the table gives.
-pub fn values_of(id: Option<u64>, content: &Content) -> [Value; 6] {
+pub fn values_of(id: Option<u64>, content: &Content) -> [Value; OWN_COLUMNS] {
     let c = content.c.map(u64::from);
     let Content { body_bytes, letter, note_bytes, note_letter, .. } = *content;
     let [body, note] = [letters(letter, body_bytes), letters(note_letter, note_bytes)].map(Value::from);
@@ -174,7 +191,11 @@ pub fn content(row: &Row) -> Result<(u64, Content)> {
 /// # Errors
 /// As [`content`].
 pub fn content_of(row: RowRef<'_>) -> Result<(u64, Content)> {
-    content_of_columns(row, &[0, A, B, C, BODY, NOTE])
+    let is_extra = |at| row.is_null(at) || row.get(at) == EXTRA.into();
+    match (OWN_COLUMNS..row.columns()).find(|at| !is_extra(*at)) {
+        None => content_of_columns(row, &[0, A, B, C, BODY, NOTE]),
+        Some(at) => Err(Error::Data(format!("an added column has {:?}", row.get(at)))),
+    }
 }
 
 /// As [`content`], of a row that has these columns in this order; the others are those of [`Content::default`].

@@ -37,6 +37,11 @@ impl Model {
         self.versions.range(id..).next().map(|(id, _)| *id)
     }
 
+    /// No row is there from this number of commits on.
+    fn remove_all(&mut self, commits: u64) {
+        self.at(commits).into_keys().for_each(|id| self.put(id, commits, None));
+    }
+
     fn put(&mut self, id: u64, commit: u64, content: Option<Content>) {
         self.versions.entry(id).or_default().push((commit, content));
     }
@@ -48,6 +53,8 @@ pub enum Change {
     Transaction(Changes),
     CreateTable(String, BTreeSet<&'static str>),
     DropTable(String),
+    RenameTable(String, String),
+    TruncateTable(String),
     CreateIndex(String, &'static str),
     DropIndex(String, &'static str),
 }
@@ -106,6 +113,14 @@ impl Oracle {
                 self.tables.insert(table.clone(), model);
             }
             Change::DropTable(table) => drop(self.tables.remove(table)),
+            Change::RenameTable(table, to) => {
+                let renamed = self.tables.remove(table).map(|model| self.tables.insert(to.clone(), model));
+                debug_assert!(matches!(renamed, Some(None)), "there was no table of the new name");
+            }
+            Change::TruncateTable(table) => {
+                let commits = self.commits;
+                self.tables.get_mut(table).into_iter().for_each(|model| model.remove_all(commits));
+            }
             Change::CreateIndex(table, index) => {
                 self.tables.get_mut(table).map(|model| model.indexes.insert(index));
             }

@@ -1,20 +1,22 @@
-//! Tables and indexes: created, dropped, rebuilt. Transactions that use them may be in the way.
+//! Tables and indexes: created, changed, dropped, rebuilt. Transactions that use them may be in the way.
 
 use super::actor::is_refusal;
 use super::choices::Choices;
-use super::content::{Index, ONE_C, Rows, schema};
+use super::content::{Index, ONE_C, OWN_COLUMNS, Rows, extra_column, id_key, schema};
 use super::found::PREFIX;
 use super::oracle::{Change, indexes_of};
 use super::played::call;
 use super::player::Player;
 use super::scan::random_index;
 use crate::error::{Error, Result};
-use highwater::{BuildProgress, Database, Error as Engine, Table, WriteTxn, values};
+use highwater::{BuildProgress, Database, Error as Engine, Table, TableChange, Type, WriteTxn, values};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Tables at most.
 const TABLES: usize = 4;
+/// Columns of a table at most.
+const MOST_COLUMNS: usize = OWN_COLUMNS + 3;
 
 /// Whether two rows have the same value in the unique column.
 fn has_duplicates(rows: &Rows) -> bool {
@@ -39,6 +41,8 @@ impl Player {
                 let dropped = call!(self.played, Database::drop_table(&impatient, &name));
                 self.changed(Change::DropTable(name), dropped)
             }
+            (Some(name), 5) if rng.bool() => self.rename_or_truncate(db, name, rng),
+            (Some(name), 6) if rng.bool() => self.alter_table(db, &name, rng),
             (Some(name), 7) if self.oracle.tables[&name].indexes.contains(index.name) => {
                 match call!(self.played, Database::rebuild_index(db, &name, index.name)) {
                     Err(error) if !matches!(error, Engine::LockWaitTimeout) => Err(error.into()),
@@ -101,14 +105,71 @@ impl Player {
         call!(self.played, Database::create_index_with_progress(db, name, index.name, columns, unique, meanwhile))
     }
 
+    fn rename_or_truncate(&mut self, db: &Database, name: String, rng: &mut Choices) -> Result<()> {
+        // It waits for no transaction.
+        let impatient = call!(self.played, Database::with_lock_wait_timeout(db, Duration::ZERO));
+        if rng.bool() {
+            let truncated = call!(self.played, Database::truncate_table(&impatient, &name));
+            return self.changed(Change::TruncateTable(name), truncated.map(drop));
+        }
+        self.tables_made += 1;
+        let to = format!("{PREFIX}{}", self.tables_made);
+        let before = call!(self.played, Database::table(db, &name))?;
+        let renamed = call!(self.played, Database::rename_table(&impatient, &name, &to));
+        if let Ok(after) = &renamed {
+            let ids = [&before, after].map(|table| call!(self.played, Table::create_id(table)));
+            let stale = db.snapshot()?.get(&before, &id_key(0));
+            if ids[0] != ids[1] || !matches!(stale, Err(Engine::TableChanged { .. })) {
+                return Err(Error::Data(format!("{name} is {to} now: create ids {ids:?}, its old handle: {stale:?}")));
+            }
+        }
+        self.changed(Change::RenameTable(name, to), renamed.map(drop))
+    }
+
+    /// Gives a table columns that the rows do not need, or wider ones.
+    fn alter_table(&mut self, db: &Database, name: &str, rng: &mut Choices) -> Result<()> {
+        let table = call!(self.played, Database::table(db, name))?;
+        let (columns, is_plain) = (table.columns(), self.oracle.tables[name].indexes.is_empty());
+        let longer = |column: usize| match columns[column].ty {
+            Type::Text(bytes) => TableChange::widen_column(&columns[column].name, Type::Text(bytes + 7)),
+            _ => TableChange::SetAttachment(b"altered".to_vec()),
+        };
+        let change = match rng.u32(..8) {
+            0 if columns.len() < MOST_COLUMNS => TableChange::AddColumn(extra_column(self.acknowledged)),
+            1 if columns.len() > OWN_COLUMNS => TableChange::drop_column(&columns[OWN_COLUMNS].name),
+            2 if is_plain => TableChange::widen_column("c", Type::U64),
+            3 => longer(rng.usize(1..3)),
+            4 if columns.len() > OWN_COLUMNS => {
+                TableChange::rename_column(&columns[OWN_COLUMNS].name, &format!("z{}", self.acknowledged))
+            }
+            5 if columns.len() > OWN_COLUMNS => {
+                TableChange::widen_column(&columns[OWN_COLUMNS].name, [Type::U32, Type::U64][rng.usize(..2)])
+            }
+            6 => TableChange::make_nullable("note"),
+            _ => longer(4),
+        };
+        // It waits for no transaction.
+        let impatient = call!(self.played, Database::with_lock_wait_timeout(db, Duration::ZERO));
+        match call!(self.played, Database::alter_table(&impatient, name, &[change])) {
+            Ok(table) => {
+                self.acknowledged += 1;
+                self.expect_columns(&table)
+            }
+            // The names or the layouts are used up.
+            Err(error) if is_refusal(&error) || matches!(error, Engine::Schema(_)) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     fn create_table(&mut self, db: &Database, rng: &mut Choices) -> Result<()> {
         self.tables_made += 1;
         let name = format!("{PREFIX}{}", self.tables_made);
         let indexes = indexes_of(rng.u32(..));
         let schema = schema(&self.played, &indexes);
-        let created = match rng.bool() {
-            true => call!(self.played, Database::create_table(db, &name, schema)),
-            false => call!(self.played, Database::table_or_create(db, &name, schema)),
+        let created = match rng.u32(..3) {
+            0 => call!(self.played, Database::create_table(db, &name, schema)),
+            1 => call!(self.played, Database::migrate(db, &name, schema)).map(|done| done.table),
+            _ => call!(self.played, Database::table_or_create(db, &name, schema)),
         };
         if let Ok(table) = &created {
             self.expect_columns(table)?;
@@ -123,7 +184,7 @@ impl Player {
                 return Err(Error::Data(format!("column {} of table {}", column.name, table.name())));
             }
         }
-        let names = columns.iter().map(|column| column.name.as_str());
+        let names = columns.iter().take(OWN_COLUMNS).map(|column| column.name.as_str());
         match names.eq(["id", "a", "b", "c", "body", "note"]) {
             true => Ok(()),
             false => Err(Error::Data(format!("table {} has the columns {columns:?}", table.name()))),

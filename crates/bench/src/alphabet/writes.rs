@@ -1,7 +1,7 @@
 //! Statements that change rows, what they must do, and whether what they did is that.
 
 use super::choices::Choices;
-use super::content::{A, B, BODY, C, Content, NOTE, Rows as Contents, id_key, number_of, text, values_of};
+use super::content::{A, B, BODY, C, Content, NOTE, Rows as Contents, id_key, number_of, row_of, text, values_of};
 use super::played::{Played, call};
 use super::scan::{FIRST_TEXT_VALUES, IDS, SOME};
 use highwater::{Changes, Inserted, Rows, Table, Value, ValueRef, WriteTxn, values};
@@ -136,11 +136,11 @@ impl Statement {
         };
         match self {
             Statement::Insert(id, content) => {
-                let done = call!(played, WriteTxn::insert(txn, table, &refs(&values_of(*id, content))))?;
+                let done = call!(played, WriteTxn::insert(txn, table, &refs(&row_of(table, *id, content))))?;
                 Ok(inserted(None, vec![done]))
             }
             Statement::InsertMany(rows) => {
-                let rows: Vec<_> = rows.iter().map(|(id, content)| values_of(Some(*id), content)).collect();
+                let rows: Vec<_> = rows.iter().map(|(id, content)| row_of(table, Some(*id), content)).collect();
                 let count = call!(played, WriteTxn::insert_many(txn, table, rows.iter().map(refs)))?;
                 Ok(inserted(Some(count), Vec::new()))
             }
@@ -148,7 +148,7 @@ impl Statement {
                 let mut given = Vec::new();
                 let fill = |into: &mut Rows<'_>| {
                     rows.iter().try_for_each(|(id, content)| {
-                        given.push(call!(played, Rows::push(into, &refs(&values_of(*id, content))))?);
+                        given.push(call!(played, Rows::push(into, &refs(&row_of(table, *id, content))))?);
                         Ok::<(), highwater::Error>(())
                     })
                 };
@@ -214,8 +214,8 @@ impl Statement {
     }
 }
 
-fn refs(values: &[Value; 6]) -> [ValueRef<'_>; 6] {
-    std::array::from_fn(|at| values[at].as_ref())
+fn refs(values: &Vec<Value>) -> Vec<ValueRef<'_>> {
+    values.iter().map(Value::as_ref).collect()
 }
 
 fn next_of(a: u32) -> u32 {

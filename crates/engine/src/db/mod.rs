@@ -18,6 +18,7 @@
 //! | `gate` | keeps transactions that write, schema changes and checks apart |
 //! | `schema_change`, `index_build` | tables and indexes are created, beside writers, and dropped |
 //! | `dropping` | what dropped tables and indexes have left is freed in the background |
+//! | `table_change`, `migration` | names and columns change, truncation; a table is made what a schema says |
 //! | `deterministic` | a database whose steps the caller runs, without threads |
 //! | `runtime_options` | options are changed while the database is open |
 //! | `rebuild` | secondary indexes are rebuilt from the rows |
@@ -42,6 +43,7 @@ mod insert_many;
 mod interrupt;
 mod lock_wait;
 mod locked_tables;
+mod migration;
 mod numbers;
 mod observe;
 pub mod open_parts;
@@ -58,6 +60,7 @@ mod schema_change;
 mod session;
 mod statement;
 mod statistics;
+mod table_change;
 mod transact;
 mod write_txn;
 
@@ -66,6 +69,7 @@ pub use database::Database;
 pub use index_build::BuildProgress;
 pub use insert_many::{Inserted, Rows};
 pub use interrupt::InterruptHandle;
+pub use migration::Migration;
 pub use prepared::{PreparedInfo, PreparedTxn};
 pub use read_txn::ReadTxn;
 pub use rebuild::RepairReport;

@@ -19,6 +19,7 @@ use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU64};
 use crate::sync::sharded::{ObjectPool, Sharded};
 use crate::table::catalog::Catalog;
+use crate::table::catalog_entry::Leftover;
 use crate::table::handle::{Registry, TableShared};
 use crate::table::record::{IndexRecord, TreeRecord};
 use crate::txn::{LagLimits, Tables, TxnSystem};
@@ -106,7 +107,13 @@ impl Database {
         txns.recover(&tables)?;
         let prepared = PreparedTxns::recovered(txns.take_recovered_prepared(), &registry)?;
         let dropping = Dropping::new(&ctx, &space, &catalog, &parts.changes);
-        leftovers.into_iter().for_each(|leftover| dropping.add(leftover));
+        for leftover in leftovers {
+            match leftover {
+                // At once: a change of the table may write records under the same keys.
+                Leftover::Records(keys) => catalog.remove_unused(keys),
+                other => dropping.add(other),
+            }
+        }
         let gate = Gate::new(&ctx.poison);
         let inner = DatabaseInner {
             space,

@@ -2,6 +2,7 @@
 
 use super::deferred_end::ClosureCall;
 use super::scan::Range;
+use super::table_change::check_since;
 use super::write_txn::{HAS_NOT_ENDED, WriteTxn};
 use crate::error::{Error, Result};
 use crate::table::version::TableVersion;
@@ -18,6 +19,7 @@ impl WriteTxn {
         range: &Range,
     ) -> Result<RowCursor> {
         let txn = self.txn.as_mut().expect(HAS_NOT_ENDED);
+        check_since(version, txn, range.lock, self.schema_version)?;
         if let Some(i) = index
             && txn.isolation() == Isolation::RepeatableRead
             && (range.lock == LockMode::None || txn.first_committer_wins)

@@ -58,7 +58,8 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Schema`] if the table there differs from the schema; those of [`create_table`](Self::create_table).
+    /// [`Error::Schema`] says what of the table there differs from the schema ([`migrate`](Self::migrate) can make it
+    /// so); those of [`create_table`](Self::create_table).
     pub fn table_or_create(&self, name: &str, schema: Schema) -> Result<Table> {
         let wanted = schema.check(name)?;
         let created = match self.table(name) {
@@ -70,7 +71,7 @@ impl Database {
             other => other?,
         };
         match table.definition().lacks(&wanted) {
-            Some(what) => Err(Error::Schema(format!("there is a table {name} already, with {what} than asked for"))),
+            Some(what) => Err(Error::Schema(format!("there is a table {name} already, with {what}"))),
             None => Ok(table),
         }
     }
@@ -140,10 +141,7 @@ impl Database {
     /// [`Error::TableInPrepared`], at once.
     pub(super) fn change<'t>(&self, table: &'t Arc<TableShared>) -> Result<Change<'t>> {
         let alone = table.lock.change(self.patience())?;
-        let is_there = Arc::ptr_eq(&self.inner.registry.get(&table.name)?, table);
-        if !is_there {
-            return Err(Error::TableDropped { table: table.name.clone() });
-        }
+        table.lock.check(&table.name)?;
         self.inner.prepared.refuse_change(table)?;
         Ok(alone)
     }

@@ -15,6 +15,7 @@ use super::insert_many::Inserted;
 use super::locked_tables::LockedTables;
 use super::row_change::apply;
 use super::scan::Scan;
+use super::table_change::check_since;
 use crate::error::{Error, Result};
 use crate::table::handle::TableShared;
 use crate::table::lock::TableLockMode;
@@ -318,14 +319,11 @@ impl WriteTxn {
     pub(super) fn call(&mut self, table: &Table, mode: TableLockMode) -> Result<StatementContext<'_>> {
         let at = self.using(table, mode)?;
         let TxnScratch { tables, key, row } = &mut **self.scratch.as_mut().expect(HAS_NOT_ENDED);
-        Ok(StatementContext {
-            inner: &self.inner,
-            system: self.inner.txn_system(),
-            txn: self.txn.as_mut().expect(HAS_NOT_ENDED),
-            version: tables.version(at),
-            key,
-            row,
-        })
+        let (txn, version) = (self.txn.as_mut().expect(HAS_NOT_ENDED), tables.version(at));
+        if mode == TableLockMode::Write {
+            check_since(version, txn, LockMode::Exclusive, self.schema_version)?;
+        }
+        Ok(StatementContext { inner: &self.inner, system: self.inner.txn_system(), txn, version, key, row })
     }
 
     /// Reads the row of a key; it stands in the transaction's buffer.
@@ -338,7 +336,9 @@ impl WriteTxn {
         wanted: Wanted<'_>,
     ) -> Result<Option<(&Arc<TableVersion>, &[u8])>> {
         self.before_read(table.name(), lock)?;
+        let schema_version = self.schema_version;
         let mut call = self.call(table, TableLockMode::Read)?;
+        check_since(call.version, call.txn, lock, schema_version)?;
         call.encode_key(key)?;
         let StatementContext { inner, system, txn, version, key, row } = call;
         let found = RowOp { system, txn, table: &**version, key }.get(lock, wanted, row)?;

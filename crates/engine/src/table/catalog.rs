@@ -101,7 +101,7 @@ impl Catalog {
     }
 
     /// Writes records again, of any lengths, atomically; their keys ascend.
-    fn replace(&self, records: &[(RecordKey, Vec<u8>)]) -> Result<Lsn> {
+    pub(super) fn replace(&self, records: &[(RecordKey, Vec<u8>)]) -> Result<Lsn> {
         let encoded: Vec<([u8; 9], &[u8])> = records.iter().map(|(key, value)| (key.encode(), &value[..])).collect();
         let changes: Vec<_> = encoded.iter().map(|(key, value)| (&key[..], RecordChange::Replace(value))).collect();
         self.trees.change(&changes)
@@ -124,6 +124,19 @@ impl Catalog {
 
     /// Makes a table: its records, then its trees, then the state record that shows it.
     pub(crate) fn create_table(&self, definition: TableDefinition) -> Result<TableEntry> {
+        let mut entry = self.begin_table(definition, None)?;
+        match self.set_table_state(&mut entry, ObjectState::Ready) {
+            Ok(()) => Ok(entry),
+            Err(error) => {
+                // What cannot be removed now is removed when the database is opened next.
+                let _ = self.finish_drop(&entry.remains());
+                Err(error)
+            }
+        }
+    }
+
+    /// Makes a table of which only the state says that it is not in use yet; with this create id if it replaces one.
+    pub(super) fn begin_table(&self, definition: TableDefinition, create_id: Option<u64>) -> Result<TableEntry> {
         let ids = self.new_ids(1, 1 + definition.indexes.len() as u32)?;
         let columns = ColumnIds::first(definition.columns.len());
         let bytes = encode_definition(&definition, &columns);
@@ -132,7 +145,7 @@ impl Catalog {
             record: TableRecord {
                 state: ObjectState::Building,
                 auto_increment_bound: 1,
-                create_id: ids.create,
+                create_id: create_id.unwrap_or(ids.create),
                 definition_bytes: bytes.len() as u32,
                 definition_copy: DefinitionCopy::First,
                 layout: FIRST_LAYOUT,
@@ -152,7 +165,6 @@ impl Catalog {
         match self.make_table(&mut entry, &bytes) {
             Ok(()) => Ok(entry),
             Err(error) => {
-                // What cannot be removed now is removed when the database is opened next.
                 let _ = self.finish_drop(&entry.remains());
                 Err(error)
             }
@@ -172,12 +184,10 @@ impl Catalog {
             index.state = ObjectState::Ready;
             self.put(RecordKey::Index(id, index.tree.id), &index.encode())?;
         }
-        entry.record.state = ObjectState::Ready;
-        self.put(RecordKey::Table(id), &entry.record.encode())?;
-        self.flush()
+        self.put(RecordKey::Table(id), &entry.record.encode()).map(drop)
     }
 
-    fn put_definition(&self, table: TableId, copy: DefinitionCopy, bytes: &[u8]) -> Result<()> {
+    pub(super) fn put_definition(&self, table: TableId, copy: DefinitionCopy, bytes: &[u8]) -> Result<()> {
         for (part, bytes) in (0..).zip(bytes.chunks(PART_BYTES)) {
             self.put(RecordKey::Part { table, copy, part }, bytes)?;
         }

@@ -161,7 +161,8 @@ impl Records {
 
     /// Takes out what is of no use: the other copy of the definition, layouts that are not older than the one in use.
     fn take_unused(&mut self, id: TableId, record: &TableRecord) -> Option<Vec<RecordKey>> {
-        let is_used = |&(copy, _): &(DefinitionCopy, u32)| copy == record.definition_copy;
+        let parts = (record.definition_bytes as usize).div_ceil(PART_BYTES) as u32;
+        let is_used = |&(copy, part): &(DefinitionCopy, u32)| copy == record.definition_copy && part < parts;
         let parts = self.parts.keys().filter(|key| !is_used(key));
         let layouts = self.layouts.keys().filter(|(layout, _)| *layout >= record.layout);
         let unused: Vec<RecordKey> = part_keys(id, parts).chain(layout_keys(id, layouts)).collect();
@@ -193,13 +194,18 @@ fn decode_layouts(current: u8, parts: &BTreeMap<(u8, u16), Vec<u8>>) -> Result<V
 }
 
 impl TableEntry {
-    /// Everything of the table.
-    pub(crate) fn remains(&self) -> TableRemains {
+    /// The records of the definition.
+    pub(crate) fn definition_keys(&self) -> Vec<RecordKey> {
         let parts = (self.record.definition_bytes as usize).div_ceil(PART_BYTES) as u32;
         let parts: Vec<_> = (0..parts).map(|part| (self.record.definition_copy, part)).collect();
-        let layouts: Vec<_> = (FIRST_LAYOUT..).zip(&self.older_layouts).flat_map(layout_parts).collect();
+        part_keys(self.id, parts.iter()).collect()
+    }
+
+    /// Everything of the table.
+    pub(crate) fn remains(&self) -> TableRemains {
+        let layouts: Vec<_> = (FIRST_LAYOUT..=u8::MAX).zip(&self.older_layouts).flat_map(layout_parts).collect();
         let indexes = self.indexes.iter().map(|index| RecordKey::Index(self.id, index.tree.id));
-        let keys = indexes.chain(part_keys(self.id, parts.iter())).chain(layout_keys(self.id, layouts.iter()));
+        let keys = indexes.chain(self.definition_keys()).chain(layout_keys(self.id, layouts.iter()));
         let segments = [self.record.clustered.segment, self.record.overflow].into_iter();
         TableRemains {
             segments: segments.chain(self.indexes.iter().map(|index| index.tree.segment)).collect(),

@@ -5,7 +5,7 @@
 //! 2. A column's default is kept as a row keeps it.
 //! 3. What is decoded is encoded as the same bytes; what is not is `Corrupt`.
 
-use super::record::{Reader, Writer, decode};
+use super::record::{DefinitionCopy, Reader, Writer, decode};
 use super::schema::{Column, IndexDefinition, MAX_DEFAULT_BYTES, TableDefinition};
 use super::types::Type;
 use super::value::Value;
@@ -26,6 +26,15 @@ pub(crate) struct DefinitionRecord {
     /// Not validated yet, since its indexes are missing.
     pub(crate) definition: TableDefinition,
     pub(crate) columns: ColumnIds,
+}
+
+impl DefinitionCopy {
+    pub(crate) fn other(self) -> DefinitionCopy {
+        match self {
+            DefinitionCopy::First => DefinitionCopy::Second,
+            DefinitionCopy::Second => DefinitionCopy::First,
+        }
+    }
 }
 
 /// A column as rows of a layout have it.

@@ -2,10 +2,12 @@
 //!
 //! Rules
 //! 1. A table is in the registry iff its state in the catalog is Ready. Schema changes alone write the registry.
-//! 2. `current` and the registry's entry for rollback and purge change together, and the schema change waits until
+//! 2. A handle is of one name and one set of columns: another one makes another `TableShared` with the same trees
+//!    ([`Registry::exchange`]), and the lock of the one before says that the table was changed.
+//! 3. `current` and the registry's entry for rollback and purge change together, and the schema change waits until
 //!    rollback and purge no longer use the version before ([`Registry::replace`]). The table's lock keeps writers out
 //!    meanwhile, but at the end of an index build: the versions before and after it write the same then.
-//! 3. Lock order: gate of the database, table lock, schema mutex, registry, `entry` mutex, catalog.
+//! 4. Lock order: gate of the database, table lock, schema mutex, registry, `entry` mutex, catalog.
 
 use super::auto_increment::{AutoIncrement, NumberRange};
 use super::catalog::Catalog;
@@ -29,7 +31,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A table of an open database. Cheap to clone; valid in every thread and transaction until the table is dropped.
+/// A table of an open database. Cheap to clone; valid in every thread and transaction until the table is dropped, or
+/// until it gets another name or other columns, or is truncated. Then calls with the handle fail with
+/// [`Error::TableChanged`], since the positions of columns may be others, and
+/// [`Database::table`](crate::Database::table) has a new one. Indexes come and go without that.
 #[derive(Clone)]
 pub struct Table {
     pub(crate) shared: Arc<TableShared>,
@@ -77,8 +82,13 @@ impl TableShared {
         let clustered = catalog.open_tree(entry.record.clustered);
         let limit_bytes = BTree::max_key_bytes(page_bytes);
         let (overflow, layouts) = (entry.record.overflow, Arc::new(RowLayouts::of_table(&entry)));
-        let version =
-            TableVersion::new(entry.id, definition.clone(), layouts, clustered, overflow, indexes, limit_bytes);
+        let version = TableVersion::new(entry.id, definition, layouts, clustered, overflow, indexes, limit_bytes);
+        TableShared::of(catalog, entry, version)
+    }
+
+    /// The table whose trees and layouts are those of `version`.
+    pub(crate) fn of(catalog: &Arc<Catalog>, entry: TableEntry, version: TableVersion) -> Arc<TableShared> {
+        let definition = version.definition.clone();
         let counter = |column: usize| {
             let last = last_number(definition.columns[column].ty);
             (column, AutoIncrement::new(entry.record.auto_increment_bound.max(1), last))
@@ -185,9 +195,14 @@ impl Table {
         self.shared.auto_increment.as_ref().and_then(|(_, counter)| counter.next())
     }
 
-    /// What [`analyze`](crate::Database::analyze) has found last, since the database was opened.
+    /// What [`analyze`](crate::Database::analyze) has found last, since the database was opened or the table was changed.
     pub fn statistics(&self) -> Option<Arc<TableStatistics>> {
         self.shared.statistics.lock().clone()
+    }
+
+    /// Number of its creation, unique in the database; it stays when the table is renamed, changed or truncated.
+    pub fn create_id(&self) -> u64 {
+        self.shared.entry.lock().record.create_id
     }
 
     /// The table as it is now, indexes included.
@@ -241,6 +256,21 @@ impl Registry {
         let mut all: Vec<_> = self.tables.read().by_name.values().cloned().collect();
         all.sort_by(|a, b| a.name.cmp(&b.name));
         all
+    }
+
+    /// Puts a table in the place of what it was before, perhaps under another name, and waits until rollback and purge
+    /// no longer use that.
+    pub(crate) fn exchange(&self, before: &TableShared, after: Arc<TableShared>) {
+        let (id, version) = (before.current.read().id, TableVersion::clone(&after.current.read()));
+        let old = {
+            let mut open = self.tables.write();
+            open.by_name.remove(&before.name);
+            let old = open.by_id.remove(&id);
+            open.by_id.insert(version.id, Arc::new(version));
+            open.by_name.insert(after.name.clone(), after);
+            old
+        };
+        wait_for_last(old);
     }
 
     /// Removes a table and waits until rollback and purge no longer use it.

@@ -13,7 +13,8 @@
 //!    and a cycle of waits through a waiting schema change lasts no longer than the bar.
 //! 3. Every wait ends by a timeout, so a transaction that waits for its own lock gets an error and does not wait for
 //!    ever. A schema change has one timeout for all transactions together.
-//! 4. A lock taken on a dropped table is an error that says so.
+//! 4. A lock taken on a table that was dropped, or that is used under another lock since it was changed, is an error
+//!    that says so.
 //! 5. Transactions count themselves in the shard of their thread and take no mutex, unless `barred` says that their
 //!    mode is: a removal that has come or waits bars all, an index build bars writers. A transaction that counts itself
 //!    looks at that afterwards, a schema change looks at the counts after it has set it (both sequentially consistent),
@@ -69,6 +70,14 @@ const NONE_BARRED: u8 = 0;
 const WRITERS: u8 = 1;
 const ALL: u8 = 2;
 
+/// What became of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Gone {
+    Dropped,
+    /// It has another name, other columns or other trees, and other handles.
+    Changed,
+}
+
 #[derive(Debug, Default)]
 struct LockState {
     /// A schema change is at work, or waits for transactions.
@@ -79,7 +88,8 @@ struct LockState {
     exclusive: bool,
     /// A removal waits for exclusive; it may bar no thread at the moment.
     removal_waits: bool,
-    dropped: bool,
+    /// What became of the table, if it is not used under this lock any more.
+    gone: Option<Gone>,
     /// A transaction became a writer since exclusive was asked for.
     was_written: bool,
 }
@@ -104,7 +114,7 @@ impl TableLockMode {
 
 impl LockState {
     fn barred(&self) -> u8 {
-        match (self.exclusive || self.dropped, self.no_write) {
+        match (self.exclusive || self.gone.is_some(), self.no_write) {
             (true, _) => ALL,
             (false, true) => WRITERS,
             (false, false) => NONE_BARRED,
@@ -130,6 +140,14 @@ impl TableLock {
     #[inline]
     pub(crate) fn lock<'p>(&self, table: &str, mode: TableLockMode, patience: impl Into<Patience<'p>>) -> Result<()> {
         if self.enter(mode) { Ok(()) } else { self.lock_slowly(table, mode, patience.into()) }
+    }
+
+    /// Whether the table is still used under this lock.
+    ///
+    /// # Errors
+    /// `TableDropped` or `TableChanged` if it is not.
+    pub(crate) fn check(&self, table: &str) -> Result<()> {
+        check_gone(&self.state.lock(), table)
     }
 
     /// Takes the lock beside a schema change that waits. The caller knows of a transaction that holds it in this mode,
@@ -160,7 +178,7 @@ impl TableLock {
     fn lock_slowly(&self, table: &str, mode: TableLockMode, patience: Patience<'_>) -> Result<()> {
         let mut state = self.state.lock();
         self.wait(&mut state, patience, |s| !(s.exclusive || s.no_write && mode == TableLockMode::Write))?;
-        check_dropped(&state, table)?;
+        check_gone(&state, table)?;
         // Before a schema change can bar it: that takes the mutex.
         self.users.local().of(mode).fetch_add(1, SeqCst);
         Ok(())
@@ -305,8 +323,13 @@ impl TableLock {
 }
 
 #[cold]
-fn check_dropped(state: &LockState, table: &str) -> Result<()> {
-    if state.dropped { Err(Error::TableDropped { table: table.to_string() }) } else { Ok(()) }
+fn check_gone(state: &LockState, table: &str) -> Result<()> {
+    let table = || table.to_string();
+    match state.gone {
+        None => Ok(()),
+        Some(Gone::Dropped) => Err(Error::TableDropped { table: table() }),
+        Some(Gone::Changed) => Err(Error::TableChanged { table: table() }),
+    }
 }
 
 /// A schema change. Until it is dropped no other one is at work, and those that it keeps out stay out.
@@ -351,7 +374,12 @@ impl Change<'_> {
 
     /// The table is gone: those who wait or come later get an error.
     pub(crate) fn set_dropped(&self) {
-        self.0.state.lock().dropped = true;
+        self.0.state.lock().gone = Some(Gone::Dropped);
+    }
+
+    /// The table is used under another lock from now on: those who wait or come later get an error.
+    pub(crate) fn set_changed(&self) {
+        self.0.state.lock().gone = Some(Gone::Changed);
     }
 }
 

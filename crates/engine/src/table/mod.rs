@@ -6,8 +6,8 @@
 //! | `value_form.rs`, `row_layout.rs`, `row_layouts.rs`, `changes.rs`, `row.rs` | values and rows as bytes |
 //! | `overflow_columns.rs`, `unread.rs` | which columns go to overflow pages; columns that are read when looked at |
 //! | `key.rs` | keys as bytes that compare as their values do |
-//! | `schema.rs` | definitions of tables |
-//! | `record.rs`, `definition_record.rs`, `catalog.rs`, `catalog_entry.rs`, `catalog_trees.rs` | where they are kept |
+//! | `schema.rs`, `table_change.rs` | definitions of tables, and what changes make of them |
+//! | `record.rs`, `definition_record.rs`, `catalog.rs`, `catalog_change.rs`, `catalog_entry.rs`, `catalog_trees.rs` | where they are kept |
 //! | `handle.rs`, `version.rs` | open tables: the users' handle, trees and layouts as a transaction uses them |
 //! | `lock.rs` | the lock that keeps schema changes and transactions apart |
 //! | `turns.rs` | how long a schema change that waits bars others |
@@ -16,6 +16,7 @@
 
 pub(crate) mod auto_increment;
 pub mod catalog;
+mod catalog_change;
 pub(crate) mod catalog_entry;
 pub mod catalog_trees;
 mod changes;
@@ -32,6 +33,7 @@ pub mod row_layout;
 pub(crate) mod row_layouts;
 pub mod schema;
 pub mod statistics;
+pub(crate) mod table_change;
 #[cfg(test)]
 pub(crate) mod testing;
 mod turns;
@@ -51,5 +53,6 @@ pub use row_layout::RowLayout;
 pub use row_layouts::RowLayouts;
 pub use schema::{Column, IndexDefinition, Schema, TableDefinition};
 pub use statistics::{IndexStatistics, TableStatistics};
+pub use table_change::TableChange;
 pub use types::Type;
 pub use value::{Value, ValueRef};

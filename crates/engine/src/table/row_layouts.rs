@@ -33,7 +33,8 @@ impl RowLayouts {
         let resolved = |number: u8, kept: &[LayoutColumn]| {
             Arc::new(RowLayout::resolved(number, kept, &table.definition, &table.columns))
         };
-        let older = (FIRST_LAYOUT..).zip(&table.older_layouts).map(|(number, kept)| resolved(number, kept)).collect();
+        let older =
+            (FIRST_LAYOUT..=u8::MAX).zip(&table.older_layouts).map(|(number, kept)| resolved(number, kept)).collect();
         let present = resolved(table.record.layout, &present_columns(&table.definition, &table.columns));
         RowLayouts { present, older, unknown: resolved(0, &[]) }
     }

@@ -43,8 +43,14 @@ pub struct Column {
 }
 
 impl Column {
+    /// The column in words.
+    fn form(&self) -> String {
+        let null = if self.nullable { ", nullable" } else { "" };
+        format!("column {} ({}{null})", self.name, self.ty)
+    }
+
     /// Makes the default the value that is read where it is kept: `5` is an unsigned number in an unsigned column.
-    fn take_canonical_default(&mut self) {
+    pub(super) fn take_canonical_default(&mut self) {
         let kept = self.default.as_ref().and_then(|value| stored_bytes(self.ty, value));
         self.default = kept.and_then(|kept| stored_value(self.ty, &kept)).or_else(|| self.default.take());
     }
@@ -210,23 +216,40 @@ impl TableDefinition {
         columns.iter().map(|column| self.position(column)).collect()
     }
 
-    /// What of this definition is not as `wanted` has it; more indexes are no difference.
+    /// What of this definition is not as `wanted` has it, with both forms; more indexes, other defaults and another
+    /// attachment are no difference.
     pub(crate) fn lacks(&self, wanted: &TableDefinition) -> Option<String> {
-        let named = |definition: &TableDefinition, wanted: &IndexDefinition| {
-            definition.indexes.iter().any(|index| index == wanted)
-        };
-        let declared = |column: &Column| (column.name.clone(), column.ty, column.nullable);
-        if !self.columns.iter().map(declared).eq(wanted.columns.iter().map(declared)) {
-            return Some("other columns".into());
+        let columns = self.columns.iter().map(Some).chain(std::iter::repeat(None));
+        let wanted_columns = wanted.columns.iter().map(Some).chain(std::iter::repeat(None));
+        let count = self.columns.len().max(wanted.columns.len());
+        let form = |column: Option<&Column>| column.map_or("no column".to_string(), Column::form);
+        let differs = |(is, other): &(Option<&Column>, Option<&Column>)| form(*is) != form(*other);
+        if let Some((is, other)) = columns.zip(wanted_columns).take(count).find(differs) {
+            return Some(format!("{}, and {} was asked for", form(is), form(other)));
         }
-        if self.primary_key != wanted.primary_key {
-            return Some("another primary key".into());
+        let keys = [self, wanted].map(|table| table.names(&table.primary_key));
+        if keys[0] != keys[1] {
+            return Some(format!("the primary key ({}), and ({}) was asked for", keys[0], keys[1]));
         }
         if self.auto_increment != wanted.auto_increment {
-            return Some("another auto-increment column".into());
+            let name = |table: &TableDefinition| table.auto_increment.map_or("none".into(), |at| table.names(&[at]));
+            let [is, other] = [self, wanted].map(name);
+            return Some(format!("the auto-increment column {is}, and {other} was asked for"));
         }
-        let missing = wanted.indexes.iter().find(|index| !named(self, index))?;
-        Some(format!("another index {}, or without it,", missing.name))
+        let is_missing = |index: &&IndexDefinition| !self.indexes.contains(index);
+        let missing = wanted.indexes.iter().find(is_missing)?;
+        let form = |table: &TableDefinition, index: &IndexDefinition| {
+            let unique = if index.unique { "unique " } else { "" };
+            format!("the {unique}index {} ({})", index.name, table.names(&index.columns))
+        };
+        let is = self.index_position(&missing.name).map(|at| form(self, &self.indexes[at]));
+        let is = is.unwrap_or_else(|| format!("no index {}", missing.name));
+        Some(format!("{is}, and {} was asked for", form(wanted, missing)))
+    }
+
+    /// Names of columns.
+    fn names(&self, columns: &[usize]) -> String {
+        columns.iter().map(|column| &*self.columns[*column].name).collect::<Vec<_>>().join(", ")
     }
 
     /// Position of a secondary index.

@@ -6,10 +6,11 @@
 //! 2. An index that is being built is the last one. Writers note its changes (`txn/entry_log.rs`), no reader finds it.
 //! 3. The clustered key and the entry keys are functions of the row's bytes alone.
 
+use super::catalog_entry::TableEntry;
 use super::key::KeyLayout;
 use super::row::RowRef;
 use super::row_layouts::RowLayouts;
-use super::schema::{PRIMARY, TableDefinition};
+use super::schema::{IndexDefinition, PRIMARY, TableDefinition};
 use super::types::Type;
 use super::value::ValueRef;
 use crate::btree::BTree;
@@ -19,6 +20,7 @@ use crate::types::{SegmentId, TableId, TxnId};
 use std::sync::Arc;
 
 /// A secondary index in use.
+#[derive(Clone)]
 pub(crate) struct Secondary {
     pub(crate) key: KeyLayout,
     pub(crate) tree: Arc<BTree>,
@@ -39,6 +41,8 @@ pub(crate) struct TableVersion {
     pub(crate) key: KeyLayout,
     pub(crate) clustered: Arc<BTree>,
     pub(crate) overflow: SegmentId,
+    /// Schema version of the database when the table was truncated: older snapshots cannot read it.
+    pub(crate) since: u64,
     /// As `definition.indexes`.
     pub(crate) indexes: Vec<Arc<Secondary>>,
     /// Longest key a tree takes.
@@ -64,13 +68,27 @@ impl TableVersion {
             prefix + key.max_bytes() > limit_bytes
         };
         let long_keys = std::iter::once(None).chain((0..indexes.len()).map(Some)).filter(too_long).collect();
-        TableVersion { id, definition, layouts, key, clustered, overflow, indexes, limit_bytes, long_keys }
+        TableVersion { id, definition, layouts, key, clustered, overflow, since: 0, indexes, limit_bytes, long_keys }
     }
 
     /// The same table with another set of indexes.
     pub(crate) fn with_indexes(&self, definition: Arc<TableDefinition>, indexes: Vec<Arc<Secondary>>) -> TableVersion {
         let (layouts, clustered) = (self.layouts.clone(), self.clustered.clone());
-        TableVersion::new(self.id, definition, layouts, clustered, self.overflow, indexes, self.limit_bytes)
+        let version =
+            TableVersion::new(self.id, definition, layouts, clustered, self.overflow, indexes, self.limit_bytes);
+        TableVersion { since: self.since, ..version }
+    }
+
+    /// The same trees with other columns or names, as the catalog has the table now.
+    pub(crate) fn altered(&self, entry: &TableEntry) -> TableVersion {
+        let definition = Arc::new(entry.definition.clone());
+        let secondary = |(old, index): (&Arc<Secondary>, &IndexDefinition)| {
+            let key = KeyLayout::new(&definition, &index.columns);
+            Arc::new(Secondary { key, ..Secondary::clone(old) })
+        };
+        let indexes = self.indexes.iter().zip(&definition.indexes).map(secondary).collect();
+        let version = self.with_indexes(definition.clone(), indexes);
+        TableVersion { layouts: Arc::new(RowLayouts::of_table(entry)), ..version }
     }
 
     /// The definition without an index that is being built.

@@ -26,6 +26,7 @@ mod runtime_options;
 mod statements;
 mod statistics;
 mod support;
+mod table_change;
 mod transact;
 mod transactions;
 mod visit;

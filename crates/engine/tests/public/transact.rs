@@ -116,10 +116,16 @@ fn a_table_is_opened_or_created() {
     let again = db.table_or_create("t", schema()).unwrap();
     assert_eq!(db.snapshot().unwrap().scan(&again).count().unwrap(), 1);
     for (other, what) in [
-        (schema().index("another", &["x"]), "another index another"),
-        (Schema::new().column("id", Type::U64).primary_key(&["id"]), "other columns"),
-        (Schema::new().column("id", Type::U64).nullable("x", Type::U8).primary_key(&["id"]), "another auto-increment"),
-        (columns().unique_index("by_x", &["x"]), "another index by_x"),
+        (schema().index("another", &["x"]), "no index another, and the index another (x) was asked for"),
+        (
+            Schema::new().column("id", Type::U64).primary_key(&["id"]),
+            "column x (u8, nullable), and no column was asked for",
+        ),
+        (
+            Schema::new().column("id", Type::U64).nullable("x", Type::U8).primary_key(&["id"]),
+            "the auto-increment column id, and none was asked for",
+        ),
+        (columns().unique_index("by_x", &["x"]), "the index by_x (x), and the unique index by_x (x) was asked for"),
     ] {
         let error = db.table_or_create("t", other).unwrap_err();
         assert!(matches!(error, Error::Schema(_)) && error.to_string().contains(what), "{error}");

@@ -1,0 +1,160 @@
+//! Tables that change: names and columns, and truncation.
+//!
+//! Rules
+//! 1. A change waits until no transaction uses the table, writes the catalog, and puts a new `TableShared` in the place
+//!    of the one before. Handles of that one are errors from then on (`table/handle.rs`). No row is touched.
+//! 2. The table has the same trees before and after, and rows of each layout: rollback, purge and snapshots go on
+//!    with it. Only a truncated table has new ones, and another number, so that undo of the old rows finds no table.
+//! 3. A snapshot that is older than a truncation would see no rows where there were some. So it cannot read the table.
+
+use super::database::Database;
+use crate::error::{Error, Result};
+use crate::sync::atomic::Ordering;
+use crate::table::catalog_entry::{Leftover, TableEntry};
+use crate::table::handle::TableShared;
+use crate::table::lock::Change;
+use crate::table::table_change::Altered;
+use crate::table::version::TableVersion;
+use crate::table::{Table, TableChange};
+use crate::txn::{Isolation, LockMode, Txn};
+use std::sync::Arc;
+
+impl Database {
+    /// Changes a table: its columns and names of its own, all together, atomically and durably. It takes a moment,
+    /// however many rows there are: none is rewritten. Rows that are there read as the table is then, and are laid out
+    /// anew when they are changed.
+    ///
+    /// It waits for transactions as [`drop_table`](Self::drop_table) does. Handles of the table that were made before
+    /// are errors afterwards ([`Error::TableChanged`]); the one that is returned knows the new columns. Snapshots that
+    /// began before see the rows of their time, in the new columns.
+    ///
+    /// ```
+    /// use highwater::{Database, Options, Schema, TableChange, Type, values};
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let db = Database::open(dir.path(), Options::default())?;
+    /// let schema = Schema::new().column("id", Type::U64).column("name", Type::Text(40)).column("age", Type::U8);
+    /// let people = db.create_table("people", schema.primary_key(&["id"]))?;
+    /// db.transact(|txn| txn.insert(&people, &values![1u64, "Ada", 36u8]).map(drop))?;
+    ///
+    /// let people = db.alter_table("people", &[
+    ///     TableChange::drop_column("age"),
+    ///     TableChange::widen_column("name", Type::Text(200)),
+    ///     TableChange::add_column("country", Type::Text(2), "GB"),
+    ///     TableChange::add_nullable("born", Type::U16),
+    /// ])?;
+    /// let row = db.snapshot()?.get(&people, &values![1u64])?.unwrap();
+    /// assert_eq!((row.str(1), row.str(2), row.is_null(3)), ("Ada", "GB", true));
+    /// # Ok::<(), highwater::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::NoSuchTable`]; [`Error::Schema`] says which change cannot be and why (a column of a key or an index is
+    /// not dropped, for one; a table's columns can be changed 254 times); [`Error::LockWaitTimeout`] if transactions
+    /// use the table for longer than that; [`Error::DiskFull`], an I/O error. Nothing is changed then.
+    pub fn alter_table(&self, name: &str, changes: &[TableChange]) -> Result<Table> {
+        self.alter(name, |table| {
+            let wrong = |reason: String| Error::Schema(format!("table {name}: {reason}"));
+            Altered::by(&table.definition, &table.columns, changes).map_err(wrong)
+        })
+    }
+
+    /// Gives a table another name, as [`alter_table`](Self::alter_table) changes it.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchTable`]; [`Error::TableExists`] if there is a table of the new name; [`Error::Schema`] if that is
+    /// no name; [`Error::LockWaitTimeout`], [`Error::DiskFull`], an I/O error. Nothing is changed then.
+    pub fn rename_table(&self, name: &str, to: &str) -> Result<Table> {
+        self.alter(name, |table| {
+            let mut altered = Altered { definition: table.definition.clone(), columns: table.columns.clone() };
+            altered.definition.name = to.to_string();
+            altered.definition.validate().map_err(|reason| Error::Schema(format!("table {name}: {reason}")))?;
+            Ok(altered)
+        })
+    }
+
+    fn alter(&self, name: &str, plan: impl FnOnce(&TableEntry) -> Result<Altered>) -> Result<Table> {
+        let inner = &self.inner;
+        let _gate = self.enter_schema_change()?;
+        let before = inner.registry.get(name)?;
+        let change = self.change(&before)?;
+        let altered = plan(&before.entry.lock())?;
+        change.exclusive(self.patience())?;
+        let _schema = inner.schema.lock();
+        let name_after = &altered.definition.name;
+        if name_after != name && inner.registry.get(name_after).is_ok() {
+            return Err(Error::TableExists { table: name_after.clone() });
+        }
+        // Else the numbers up to the bound would be left out.
+        before.persist_exact()?;
+        let entry = inner.catalog.alter_table(&before.entry.lock(), altered)?;
+        let version = before.current.read().altered(&entry);
+        Ok(self.exchange(&before, &change, entry, version))
+    }
+
+    /// Removes all rows of a table at once, atomically and durably, once no transaction uses it any more: it gets new
+    /// trees, and the old ones are freed in the background. Auto-increment starts again. Handles of the table that were made before are
+    /// errors afterwards. Snapshots that began before cannot read the table: they get an error that says so.
+    ///
+    /// ```
+    /// # use highwater::{Database, Options, Schema, Type, values};
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = Database::open(dir.path(), Options::default())?;
+    /// # let schema = Schema::new().column("id", Type::U64).auto_increment("id").primary_key(&["id"]);
+    /// # let visits = db.create_table("visits", schema)?;
+    /// db.transact(|txn| txn.insert(&visits, &values![null]).map(drop))?;
+    /// let visits = db.truncate_table("visits")?;
+    /// assert_eq!(db.transact(|txn| txn.insert(&visits, &values![null]))?.auto_increment, Some(1));
+    /// # Ok::<(), highwater::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::NoSuchTable`], [`Error::LockWaitTimeout`] if transactions use it for longer than that,
+    /// [`Error::DiskFull`], an I/O error. The rows are all there then.
+    pub fn truncate_table(&self, name: &str) -> Result<Table> {
+        let inner = &self.inner;
+        let _gate = self.enter_schema_change()?;
+        let before = inner.registry.get(name)?;
+        let change = self.change(&before)?;
+        change.exclusive(self.patience())?;
+        let _schema = inner.schema.lock();
+        let mut old = before.entry.lock();
+        let entry = inner.catalog.truncate_table(&mut old)?;
+        let fresh = TableShared::open(&inner.catalog, entry.clone(), inner.ctx.pool.page_bytes());
+        let since = inner.schema_version() + 1;
+        let mut version = TableVersion::clone(&fresh.current.read());
+        version.since = since;
+        // In this order: a transaction that can use the new trees began at their version, or gets an error.
+        inner.schema_version.fetch_add(1, Ordering::Release);
+        let table = self.exchange(&before, &change, entry, version);
+        inner.dropping.add(Leftover::Table(old.remains()));
+        Ok(table)
+    }
+
+    /// From now on the table is this one.
+    fn exchange(&self, before: &TableShared, change: &Change<'_>, entry: TableEntry, version: TableVersion) -> Table {
+        let shared = TableShared::of(&self.inner.catalog, entry, version);
+        change.set_changed();
+        self.inner.registry.exchange(before, Arc::clone(&shared));
+        Table { shared }
+    }
+}
+
+/// Whether a transaction that began at this schema version can read the table (rule 3).
+///
+/// # Errors
+/// `Usage` if it cannot.
+#[inline]
+pub(super) fn check_since(version: &TableVersion, txn: &Txn, lock: LockMode, schema_version: u64) -> Result<()> {
+    if version.since <= schema_version { Ok(()) } else { check_reads_present(version, txn, lock) }
+}
+
+#[cold]
+fn check_reads_present(version: &TableVersion, txn: &Txn, lock: LockMode) -> Result<()> {
+    let is_of_snapshot = txn.isolation() == Isolation::RepeatableRead;
+    if !is_of_snapshot || (lock != LockMode::None && !txn.first_committer_wins) {
+        return Ok(());
+    }
+    let name = &version.definition.name;
+    let reason = format!("table {name} was truncated after this transaction began; begin a new transaction to use it");
+    Err(Error::Usage(reason))
+}

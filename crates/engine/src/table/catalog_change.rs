@@ -1,0 +1,103 @@
+//! Changes of a table in the catalog.
+//!
+//! Rule: what is new is written first, where nothing refers to it: the other copy of the definition, the layout that is
+//! no longer the newest, the trees of a table without rows. One mini-transaction puts it in use, and what it replaces is
+//! removed behind it. A crash in between leaves the table as it was or as it is to be, and records that the next opening
+//! removes.
+
+use super::catalog::Catalog;
+use super::catalog_entry::{FIRST_LAYOUT, TableEntry};
+use super::definition_record::{encode_definition, encode_layout};
+use super::record::{IndexRecord, ObjectState, PART_BYTES, RecordKey, TableRecord};
+use super::row_layout::present_columns;
+use super::table_change::Altered;
+use crate::error::{Error, Result};
+use crate::space::reserve::{self, SpacePriority};
+
+impl Catalog {
+    /// Gives a table another definition, atomically and durably.
+    ///
+    /// # Errors
+    /// `Schema` if it had as many layouts of rows as there can be; `DiskFull`, an I/O error. It is as it was then.
+    pub(crate) fn alter_table(&self, table: &TableEntry, altered: Altered) -> Result<TableEntry> {
+        let Altered { definition, columns } = altered;
+        let before = present_columns(&table.definition, &table.columns);
+        let mut after = TableEntry { definition, columns, ..table.clone() };
+        if present_columns(&after.definition, &after.columns) != before {
+            after.record.layout = next_layout(table)?;
+            after.older_layouts.push(before);
+        }
+        let bytes = encode_definition(&after.definition, &after.columns);
+        after.record.definition_bytes = bytes.len() as u32;
+        after.record.definition_copy = table.record.definition_copy.other();
+        let named = table
+            .indexes
+            .iter()
+            .zip(&after.definition.indexes)
+            .map(|(index, positioned)| IndexRecord { definition: after.columns.with_ids(positioned), ..index.clone() });
+        after.indexes = named.collect();
+        let replaced = match self.put_altered(table, &after, &bytes) {
+            Ok(()) => table.definition_keys(),
+            Err(error) => {
+                self.remove_unused(after.definition_keys());
+                return Err(error);
+            }
+        };
+        self.remove_unused(replaced);
+        Ok(after)
+    }
+
+    /// Removes records of a definition or a layout that is not in use. What cannot be removed now does no harm: it is
+    /// not read, and removed when the database is opened next.
+    pub(crate) fn remove_unused(&self, keys: Vec<RecordKey>) {
+        let _entitled = reserve::entitle(SpacePriority::Cleaning);
+        let _ = keys.into_iter().try_for_each(|key| self.remove(key));
+    }
+
+    fn put_altered(&self, before: &TableEntry, after: &TableEntry, definition: &[u8]) -> Result<()> {
+        self.put_definition(after.id, after.record.definition_copy, definition)?;
+        if after.record.layout != before.record.layout {
+            let kept = after.older_layouts.last().map(|columns| encode_layout(columns)).unwrap_or_default();
+            for (part, bytes) in (0..).zip(kept.chunks(PART_BYTES)) {
+                self.put(RecordKey::Layout { table: after.id, layout: before.record.layout, part }, bytes)?;
+            }
+        }
+        let table = (RecordKey::Table(after.id), after.record.encode());
+        let changed = before.indexes.iter().zip(&after.indexes).filter(|(old, new)| old != new);
+        let indexes = changed.map(|(_, index)| (RecordKey::Index(after.id, index.tree.id), index.encode()));
+        self.replace(&std::iter::once(table).chain(indexes).collect::<Vec<_>>())?;
+        self.flush()
+    }
+
+    /// Puts a table without rows in the place of one with the same definition, atomically and durably: `before` is to
+    /// be removed. Auto-increment starts again.
+    ///
+    /// # Errors
+    /// `DiskFull`, an I/O error. The table is as it was then.
+    pub(crate) fn truncate_table(&self, before: &mut TableEntry) -> Result<TableEntry> {
+        let mut after = self.begin_table(before.definition.clone(), Some(before.record.create_id))?;
+        let removed = TableRecord { state: ObjectState::Dropping, ..before.record };
+        let ready = TableRecord { state: ObjectState::Ready, ..after.record };
+        // Keys ascend: new numbers are greater.
+        let states = [(before.id, removed), (after.id, ready)];
+        let states = states.map(|(id, record)| (RecordKey::Table(id), record.encode()));
+        if let Err(error) = self.replace(&states) {
+            let _ = self.finish_drop(&after.remains());
+            return Err(error);
+        }
+        (before.record, after.record) = (removed, ready);
+        self.flush()?;
+        Ok(after)
+    }
+}
+
+fn next_layout(table: &TableEntry) -> Result<u8> {
+    table.record.layout.checked_add(1).ok_or_else(|| {
+        let (name, changes) = (&table.definition.name, u8::MAX - FIRST_LAYOUT);
+        Error::Schema(format!(
+            "table {name}: its columns were changed {changes} times, and rows may still be laid out as any of these \
+             changes left them; the columns can be changed again after the rows were exported, the table truncated and \
+             the rows imported again"
+        ))
+    })
+}
