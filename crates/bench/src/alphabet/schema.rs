@@ -16,7 +16,7 @@ use std::time::Duration;
 /// Tables at most.
 const TABLES: usize = 4;
 /// Columns of a table at most.
-const MOST_COLUMNS: usize = OWN_COLUMNS + 3;
+const MAX_COLUMNS: usize = OWN_COLUMNS + 3;
 
 /// Whether two rows have the same value in the unique column.
 fn has_duplicates(rows: &Rows) -> bool {
@@ -135,7 +135,7 @@ impl Player {
             _ => TableChange::SetAttachment(b"altered".to_vec()),
         };
         let change = match rng.u32(..8) {
-            0 if columns.len() < MOST_COLUMNS => TableChange::AddColumn(extra_column(self.acknowledged)),
+            0 if columns.len() < MAX_COLUMNS => TableChange::AddColumn(extra_column(self.acknowledged)),
             1 if columns.len() > OWN_COLUMNS => TableChange::drop_column(&columns[OWN_COLUMNS].name),
             2 if is_plain => TableChange::widen_column("c", Type::U64),
             3 => longer(rng.usize(1..3)),

@@ -1,6 +1,7 @@
 //! Records change together, of any lengths; what a change leaves that did not end is found.
 
 use super::super::super::schema::{MAX_NAME_BYTES, MAX_TABLE_NAME_BYTES};
+use super::super::super::table_change::{Altered, TableChange};
 use super::*;
 
 fn definition_of_one() -> TableDefinition {
@@ -113,4 +114,47 @@ fn records_of_a_change_that_did_not_end_are_found_and_removed() {
     assert_eq!(keys[..], unused);
     made.finish_drop(&TableRemains { keys: keys.clone(), ..TableRemains::default() }).unwrap();
     assert!(made.load().unwrap().1.is_empty());
+}
+
+fn altered(table: &TableEntry, changes: &[TableChange]) -> Altered {
+    Altered::by(&table.definition, &table.columns, changes).unwrap()
+}
+
+/// The table as it is read again.
+fn reread(catalog: &Catalog) -> TableEntry {
+    catalog.load().unwrap().0.remove(0)
+}
+
+#[test]
+fn a_definition_and_names_of_indexes_change_together_whatever_a_power_cut_keeps() {
+    let wide = "column".repeat(40);
+    let changes = [
+        TableChange::widen_column("column_number_3", Type::Text(900)),
+        TableChange::add_column(&wide, Type::U16, 5u8),
+        TableChange::drop_column("column_number_7"),
+        TableChange::rename_index("by_first", "by_the_first_of_all"),
+    ];
+    let mut seen = [false; 2];
+    for cut in 0..24u64 {
+        let (storage, faults) = (StorageSet::memory(), Faults::new());
+        let parts = open(storage.map(|device| faults.wrap(device)), small_options());
+        let made = catalog(&parts);
+        let before = made.create_table(definition("t", 30)).unwrap();
+        let expected = altered(&before, &changes).definition;
+        faults.power_off_after(cut % 6);
+        let after = made.alter_table(&before, altered(&before, &changes));
+        drop((made, parts));
+        let parts = open(storage.cut(cut), small_options());
+        let again = catalog(&parts);
+        let found = reread(&again);
+        let is_new = found.definition == expected;
+        assert!(is_new || (found.definition == before.definition && after.is_err()));
+        assert_eq!((found.older_layouts.len(), found.record.layout), (usize::from(is_new), 1 + u8::from(is_new)));
+        seen[usize::from(is_new)] = true;
+        // Whatever it left is in the way of no other change.
+        let twice = again.alter_table(&found, altered(&found, &[TableChange::add_nullable("more", Type::U8)])).unwrap();
+        let read = reread(&again);
+        assert_eq!((read.definition, read.older_layouts), (twice.definition, twice.older_layouts));
+    }
+    assert_eq!(seen, [true; 2]);
 }

@@ -1,0 +1,78 @@
+//! Bugs of what a table is: its records in the catalog, the layouts of its rows, changes of it.
+
+use super::{Mutant, edit, of_engine};
+
+const CATALOG_TREES: &str = "crates/engine/src/table/catalog_trees.rs";
+const CATALOG_CHANGE: &str = "crates/engine/src/table/catalog_change.rs";
+const ROW_LAYOUT: &str = "crates/engine/src/table/row_layout.rs";
+const ROW_LAYOUTS: &str = "crates/engine/src/table/row_layouts.rs";
+const TABLE_CHANGE: &str = "crates/engine/src/table/table_change.rs";
+
+pub const MUTANTS: &[Mutant] = &[
+    of_engine(
+        "room-for-each-catalog-record-alone",
+        "several records of the catalog grow together, each of which would have room in its leaf alone",
+        &[edit(
+            CATALOG_TREES,
+            "        added = if held.is_some() { added } else { 0 };\n",
+            "        added = if held.is_some() && !MUTANT { added } else { 0 };\n",
+        )],
+        &["catalog::tests::change"],
+    ),
+    of_engine(
+        "definition-overwritten-in-place",
+        "a new definition is written over the one in use, so that a crash in between leaves parts of both",
+        &[edit(
+            CATALOG_CHANGE,
+            "        after.record.definition_copy = table.record.definition_copy.other();\n",
+            "        let copy = table.record.definition_copy;\n        \
+             after.record.definition_copy = if MUTANT { copy } else { copy.other() };\n",
+        )],
+        &["catalog::tests::change"],
+    ),
+    of_engine(
+        "older-layout-not-recorded",
+        "the layout that rows have when the columns change is not written to the catalog",
+        &[edit(
+            CATALOG_CHANGE,
+            "        if after.record.layout != before.record.layout {\n",
+            "        if !MUTANT && after.record.layout != before.record.layout {\n",
+        )],
+        &["catalog::tests::change"],
+    ),
+    of_engine(
+        "narrower-column-read-as-the-wider-one",
+        "a column that was widened is read in older rows with the width that it has now",
+        &[edit(
+            ROW_LAYOUT,
+            "                    Some(bytes) if kept.keeps_bytes_of(column.ty) => bytes as u8,\n",
+            "                    Some(bytes) if MUTANT || kept.keeps_bytes_of(column.ty) => bytes as u8,\n",
+        )],
+        &["row_layouts"],
+    ),
+    of_engine(
+        "older-row-changed-as-a-present-one",
+        "an update changes bytes of a row of an older layout at the places of the present one",
+        &[edit(
+            ROW_LAYOUTS,
+            "        if old.first() == Some(&self.present.number) {\n            return self.present.rebuild(",
+            "        if MUTANT || old.first() == Some(&self.present.number) {\n            \
+             return self.present.rebuild(",
+        )],
+        &["row_layouts"],
+    ),
+    of_engine(
+        "column-of-an-index-changed",
+        "a column is dropped, widened or made nullable although the keys of an index are made of it",
+        &[edit(
+            TABLE_CHANGE,
+            "        match self.definition.indexes.iter().find(has) {\n            Some(index) => {",
+            "        match self.definition.indexes.iter().find(has) {\n            Some(index) if !MUTANT => {",
+        ), edit(
+            TABLE_CHANGE,
+            "            None => Ok(()),\n        }\n    }\n}\n\n#[cfg(test)]",
+            "            _ => Ok(()),\n        }\n    }\n}\n\n#[cfg(test)]",
+        )],
+        &["table_change"],
+    ),
+];
