@@ -92,8 +92,9 @@ impl Database {
     }
 
     /// Removes all rows of a table at once, atomically and durably, once no transaction uses it any more: it gets new
-    /// trees, and the old ones are freed in the background. Auto-increment starts again. Handles of the table that were made before are
-    /// errors afterwards. Snapshots that began before cannot read the table: they get an error that says so.
+    /// trees, and the old ones are freed in the background. Auto-increment starts again. Handles of the table that
+    /// were made before are errors afterwards. Snapshots that began before cannot read the table: they get an error
+    /// that says so.
     ///
     /// ```
     /// # use highwater::{Database, Options, Schema, Type, values};

@@ -1,9 +1,9 @@
 //! Changes of a table in the catalog.
 //!
-//! Rule: what is new is written first, where nothing refers to it: the other copy of the definition, the layout that is
-//! no longer the newest, the trees of a table without rows. One mini-transaction puts it in use, and what it replaces is
-//! removed behind it. A crash in between leaves the table as it was or as it is to be, and records that the next opening
-//! removes.
+//! Rule: what is new is written first, where nothing refers to it: the other copy of the definition, the layout that
+//! is no longer the newest, the trees of a table without rows. One mini-transaction puts it in use, and what it
+//! replaces is removed behind it. A crash in between leaves the table as it was or as it is to be, and records that the
+//! next opening removes.
 
 use super::catalog::Catalog;
 use super::catalog_entry::{FIRST_LAYOUT, TableEntry};

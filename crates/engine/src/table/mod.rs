@@ -7,7 +7,8 @@
 //! | `overflow_columns.rs`, `unread.rs` | which columns go to overflow pages; columns that are read when looked at |
 //! | `key.rs` | keys as bytes that compare as their values do |
 //! | `schema.rs`, `table_change.rs` | definitions of tables, and what changes make of them |
-//! | `record.rs`, `definition_record.rs`, `catalog.rs`, `catalog_change.rs`, `catalog_entry.rs`, `catalog_trees.rs` | where they are kept |
+//! | `record.rs`, `definition_record.rs` | what the catalog keeps of them, as bytes |
+//! | `catalog.rs`, `catalog_entry.rs`, `catalog_change.rs`, `catalog_trees.rs` | where they are kept |
 //! | `handle.rs`, `version.rs` | open tables: the users' handle, trees and layouts as a transaction uses them |
 //! | `lock.rs` | the lock that keeps schema changes and transactions apart |
 //! | `turns.rs` | how long a schema change that waits bars others |

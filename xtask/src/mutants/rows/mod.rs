@@ -11,6 +11,7 @@ mod journal;
 mod locks;
 mod store;
 mod structures;
+mod tables;
 
 /// A bug.
 pub struct Mutant {
@@ -64,5 +65,6 @@ const fn edit(file: &'static str, find: &'static str, replace: &'static str) -> 
 pub fn all() -> impl Iterator<Item = &'static Mutant> {
     let engine = durability::MUTANTS.iter().chain(structures::MUTANTS);
     let engine = store::MUTANTS.iter().chain(journal::MUTANTS).chain(engine);
-    engine.chain(isolation::MUTANTS).chain(concurrency::MUTANTS).chain(locks::MUTANTS).chain(backup::MUTANTS)
+    let engine = engine.chain(tables::MUTANTS).chain(isolation::MUTANTS);
+    engine.chain(concurrency::MUTANTS).chain(locks::MUTANTS).chain(backup::MUTANTS)
 }

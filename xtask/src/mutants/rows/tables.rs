@@ -64,15 +64,18 @@ pub const MUTANTS: &[Mutant] = &[
     of_engine(
         "column-of-an-index-changed",
         "a column is dropped, widened or made nullable although the keys of an index are made of it",
-        &[edit(
-            TABLE_CHANGE,
-            "        match self.definition.indexes.iter().find(has) {\n            Some(index) => {",
-            "        match self.definition.indexes.iter().find(has) {\n            Some(index) if !MUTANT => {",
-        ), edit(
-            TABLE_CHANGE,
-            "            None => Ok(()),\n        }\n    }\n}\n\n#[cfg(test)]",
-            "            _ => Ok(()),\n        }\n    }\n}\n\n#[cfg(test)]",
-        )],
+        &[
+            edit(
+                TABLE_CHANGE,
+                "        match self.definition.indexes.iter().find(has) {\n            Some(index) => {",
+                "        match self.definition.indexes.iter().find(has) {\n            Some(index) if !MUTANT => {",
+            ),
+            edit(
+                TABLE_CHANGE,
+                "            None => Ok(()),\n        }\n    }\n}\n\n#[cfg(test)]",
+                "            _ => Ok(()),\n        }\n    }\n}\n\n#[cfg(test)]",
+            ),
+        ],
         &["table_change"],
     ),
 ];
