@@ -195,7 +195,7 @@ impl Table {
         self.shared.auto_increment.as_ref().and_then(|(_, counter)| counter.next())
     }
 
-    /// What [`analyze`](crate::Database::analyze) has found last, since the database was opened or the table was changed.
+    /// What [`analyze`](crate::Database::analyze) has found last, since the database was opened or the table changed.
     pub fn statistics(&self) -> Option<Arc<TableStatistics>> {
         self.shared.statistics.lock().clone()
     }
