@@ -3,7 +3,8 @@
 use crate::support::{await_purge, check_indexes, memory, memory_with, open, options, sound};
 use highwater::inspect::RawFile;
 use highwater::{
-    Database, Error, Isolation, Options, PageNo, Schema, Table, TxnOptions, Type, Value, ValueRef, WriteTxn, values,
+    Database, Error, Isolation, Options, PageNo, Schema, Table, TableChange, TxnOptions, Type, Value, ValueRef,
+    WriteTxn, values,
 };
 use highwater_storage::{MemoryDevice, StorageSet};
 use std::ops::ControlFlow;
@@ -291,6 +292,41 @@ fn equal_long_values_are_no_change() {
         assert_eq!(get()[1], Value::from(note.clone()));
     }
     await_purge(&db);
+    sound(&db);
+}
+
+/// A table that changes: a long column that was dropped is read no more, and its pages go when the row is changed next;
+/// the other long column keeps its pages, though the row gets another layout.
+#[test]
+fn long_columns_of_a_table_that_changes() {
+    let db = memory();
+    let (table, words) = (album(&db), text(30_000, 2));
+    for id in 1..=3u64 {
+        db.transact(|txn| txn.insert(&table, &values![id, 0, &bytes(50_000, 1)[..], null, &words]).map(drop)).unwrap();
+    }
+    await_purge(&db);
+    let before = overflow_pages(&db);
+    let mut old = db.snapshot().unwrap();
+    let changes = [TableChange::drop_column("picture"), TableChange::add_column("city", Type::Text(90), "Lund")];
+    let table = db.alter_table("album", &changes).unwrap();
+    let right = |seen: u64| [Value::from(seen), Value::Null, words.clone().into(), "Lund".to_string().into()];
+    assert_eq!(old.get(&table, &values![1]).unwrap().unwrap().to_values()[1..], right(0));
+    let change = || db.transact(|txn| txn.update(&table, &values![1], &[(1, 7.into())]).map(drop)).unwrap();
+    let (redo, ..) = cost(&db, change);
+    assert!(redo < 2000, "{redo} bytes of redo");
+    assert_eq!(overflow_pages(&db), before, "the snapshot is open");
+    assert_eq!(old.get(&table, &values![1]).unwrap().unwrap().to_values()[1..], right(0));
+    drop(old);
+    await_purge(&db);
+    assert_eq!(overflow_pages(&db), before - 13, "50,000 bytes of 4,040 a page");
+    let mut txn = db.begin().unwrap();
+    assert!(txn.update(&table, &values![2], &[(1, 7.into())]).unwrap());
+    txn.rollback().unwrap();
+    assert!(db.transact(|txn| txn.delete(&table, &values![3])).unwrap());
+    await_purge(&db);
+    let mut read = db.snapshot().unwrap();
+    assert_eq!(read.get(&table, &values![1]).unwrap().unwrap().to_values()[1..], right(7));
+    assert_eq!(read.get(&table, &values![2]).unwrap().unwrap().to_values()[1..], right(0));
     sound(&db);
 }
 
