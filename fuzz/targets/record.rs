@@ -52,7 +52,7 @@ fn bytes(definition: &TableDefinition, bytes: &[u8]) {
 /// A table of up to six columns; the first ones are its key.
 fn definition(input: &mut Input<'_>) -> TableDefinition {
     let column = |n| {
-        let ty = match input.byte() % 14 {
+        let ty = match input.byte() % 17 {
             0 => Type::I8,
             1 => Type::I16,
             2 => Type::I32,
@@ -69,6 +69,9 @@ fn definition(input: &mut Input<'_>) -> TableDefinition {
             }
             11 => Type::Text([40, 70_000][input.below(2)]),
             12 => Type::Binary([40, 70_000][input.below(2)]),
+            13 => Type::Fixed(1 + input.byte() % 40),
+            14 => Type::I24,
+            15 => Type::U24,
             _ => Type::DateTime,
         };
         Column { name: format!("c{n}"), ty, nullable: input.byte() & 1 != 0, default: None }
@@ -87,11 +90,11 @@ fn row(definition: &TableDefinition, input: &mut Input<'_>) -> Vec<Value> {
             return Value::Null;
         }
         match column.ty {
-            Type::I8 | Type::I16 | Type::I32 | Type::I64 => {
+            Type::I8 | Type::I16 | Type::I24 | Type::I32 | Type::I64 => {
                 let bits = 8 * column.ty.max_bytes() as u32;
                 Value::Int((input.u64() << (64 - bits)) as i64 >> (64 - bits))
             }
-            Type::U8 | Type::U16 | Type::U32 | Type::U64 => {
+            Type::U8 | Type::U16 | Type::U24 | Type::U32 | Type::U64 => {
                 Value::UInt(input.u64() >> (64 - 8 * column.ty.max_bytes() as u32))
             }
             Type::F32 => Value::F64(f32::from_bits(input.u32()).into()),
@@ -102,6 +105,11 @@ fn row(definition: &TableDefinition, input: &mut Input<'_>) -> Vec<Value> {
             }
             Type::Text(_) => Value::Text(String::from_utf8_lossy(input.some(12)).into_owned()),
             Type::Binary(_) => Value::Bytes(input.some(40).to_vec()),
+            Type::Fixed(len) => {
+                let mut bytes = input.take(len.into()).to_vec();
+                bytes.resize(len.into(), 0);
+                Value::Bytes(bytes)
+            }
             Type::DateTime => Value::DateTime(DateTime::from_unix_us(input.u64() as i64)),
         }
     };

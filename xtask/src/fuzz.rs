@@ -15,7 +15,8 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
 /// All targets: the files in `fuzz/targets`.
-const TARGETS: [&str; 9] = ["backup", "calls", "import", "open", "page", "record", "redo", "simulation", "trace"];
+const TARGETS: [&str; 10] =
+    ["backup", "calls", "import", "open", "page", "raw", "record", "redo", "simulation", "trace"];
 /// A corpus in the repository is not larger: it is run whole by every run.
 const KEPT_BYTES: u64 = 40 << 10;
 const KEPT_INPUTS: usize = 250;

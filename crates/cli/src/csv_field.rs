@@ -47,13 +47,15 @@ pub fn read_field<'f>(field: &'f [u8], ty: Type, null: &str) -> Result<Field<'f>
     let wrong = || format!("{:?} is not of type {ty}", shortened(text));
     let value = match ty {
         Type::Text(_) => ValueRef::Text(text),
-        Type::Binary(_) => return read_binary(text).map(|bytes| Field::Owned(Value::Bytes(bytes))).ok_or_else(wrong),
+        Type::Binary(_) | Type::Fixed(_) => {
+            return read_binary(text).map(|bytes| Field::Owned(Value::Bytes(bytes))).ok_or_else(wrong);
+        }
         Type::F32 => ValueRef::F64(text.parse::<f32>().map_err(|_| wrong())?.into()),
         Type::F64 => ValueRef::F64(text.parse().map_err(|_| wrong())?),
         Type::Decimal(..) => ValueRef::Decimal(text.parse::<Decimal>().map_err(|_| wrong())?),
         Type::DateTime => ValueRef::DateTime(text.parse::<DateTime>().map_err(|_| wrong())?),
-        Type::U8 | Type::U16 | Type::U32 | Type::U64 => ValueRef::UInt(text.parse().map_err(|_| wrong())?),
-        Type::I8 | Type::I16 | Type::I32 | Type::I64 => ValueRef::Int(text.parse().map_err(|_| wrong())?),
+        Type::U8 | Type::U16 | Type::U24 | Type::U32 | Type::U64 => ValueRef::UInt(text.parse().map_err(|_| wrong())?),
+        Type::I8 | Type::I16 | Type::I24 | Type::I32 | Type::I64 => ValueRef::Int(text.parse().map_err(|_| wrong())?),
     };
     Ok(Field::Borrowed(value))
 }
@@ -98,7 +100,7 @@ mod tests {
 
     #[test]
     fn every_value_reads_back() {
-        let cases: [(Type, Value); 16] = [
+        let cases: [(Type, Value); 17] = [
             (Type::I64, i64::MIN.into()),
             (Type::U64, u64::MAX.into()),
             (Type::F64, 0.1.into()),
@@ -108,6 +110,7 @@ mod tests {
             (Type::Decimal(12, 2), Decimal::new(-5, 2).into()),
             (Type::DateTime, DateTime::from_unix_us(-1).into()),
             (Type::Binary(9), Value::Bytes(vec![0, 255])),
+            (Type::Fixed(2), Value::Bytes(vec![0, 255])),
             (Type::Binary(9), Value::Bytes(Vec::new())),
             (Type::Text(99), Value::Text(String::new())),
             (Type::Text(99), Value::Text("\\".to_string())),

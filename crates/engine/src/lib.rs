@@ -3,8 +3,8 @@
 //! Typed tables with secondary indexes in a folder of three files; transactions with row locks and snapshots; a buffer
 //! pool, redo log and B+trees of InnoDB's architecture below.
 //!
-//! What is public: the types re-exported here, [`config`] (every option), [`stats`] (every counter), and [`inspect`]
-//! (looking at the files of a database).
+//! What is public: the types re-exported here, [`config`] (every option), [`stats`] (every counter), [`inspect`]
+//! (looking at the files of a database), and [`raw`] (rows and keys as bytes, for front ends).
 //!
 //! ```
 //! use highwater::{Database, Options, Schema, Type, values};
@@ -85,6 +85,7 @@ pub use backup::{
 };
 pub use check::{CheckCounts, CheckReport, Finding};
 pub use config::Options;
+pub use db::raw;
 pub use db::{
     BuildProgress, Cursor, CursorTxn, Database, Inserted, InterruptHandle, KeyIter, Migration, PreparedInfo,
     PreparedTxn, ReadTxn, RepairReport, Rows, Scan, ScanIter, Seek, Session, WriteTxn,

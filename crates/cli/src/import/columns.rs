@@ -63,6 +63,9 @@ impl Target {
             (ValueRef::Bytes(bytes), Type::Binary(max)) if bytes.len() > max as usize => {
                 Err(too_long(bytes.len(), max))
             }
+            (ValueRef::Bytes(bytes), Type::Fixed(len)) if bytes.len() != usize::from(len) => {
+                Err(format!("{} bytes in a column of exactly {len}", bytes.len()))
+            }
             (ValueRef::Int(_) | ValueRef::UInt(_), ty) => match ty.integer_range() {
                 Some((low, high)) if !(low..=high).contains(&integer(value.value())) => {
                     Err(format!("{} does not fit type {ty}", value.value()))

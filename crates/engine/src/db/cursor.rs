@@ -26,7 +26,7 @@ impl CursorTxn for WriteTxn {}
 impl CursorTxn for ReadTxn {}
 impl CursorTxn for Session {}
 
-mod sealed {
+pub(super) mod sealed {
     use super::{ReadTxn, Result, Session, WriteTxn};
 
     pub trait Sealed {
@@ -140,6 +140,39 @@ impl Scan<'_, '_> {
     }
 }
 
+/// For the raw door.
+impl Cursor {
+    /// A cursor over an index by its name, in a range of key bytes.
+    pub(super) fn over(txn: &mut WriteTxn, table: &Table, index: &str, range: Range) -> Result<Cursor> {
+        let used = txn.with_lock_wait(range.lock_wait, |txn| txn.use_for_scan(table, Some(index)));
+        let (version, index) = used?;
+        version.layouts.check_columns(range.columns.as_deref().unwrap_or(&[]))?;
+        Ok(Cursor::open(txn, (table.clone(), version, None), index, range))
+    }
+
+    /// Whether it belongs to this transaction.
+    pub(super) fn is_of(&self, txn: &WriteTxn) -> bool {
+        txn.serial() == self.txn_serial
+    }
+
+    /// Gives it another range, before a seek.
+    pub(super) fn set_bounds(&mut self, low: Vec<u8>, high: Option<Vec<u8>>) {
+        (self.range.low, self.range.high) = (low, high);
+    }
+
+    /// The current entry of its index, and the key of its row.
+    pub(super) fn entry_and_key(&self) -> Option<(&[u8], &[u8])> {
+        let (scan, _) = self.scan.as_ref().filter(|_| self.is_on_row)?;
+        Some((scan.entry(), scan.key()))
+    }
+
+    /// The bytes of the current row, unless it reads keys only.
+    pub(super) fn row_bytes(&self) -> Option<(&RowLayouts, &[u8])> {
+        let (scan, _) = self.scan.as_ref().filter(|_| self.is_on_row && !self.range.keys_only)?;
+        Some((&self.version.layouts, scan.payload()))
+    }
+}
+
 impl Cursor {
     fn open(
         txn: &WriteTxn,
@@ -147,7 +180,7 @@ impl Cursor {
         index: Option<usize>,
         range: Range,
     ) -> Cursor {
-        let range = Range { limit: usize::MAX, reverse: false, keys_only: false, one_by_one: true, ..range };
+        let range = Range { limit: usize::MAX, reverse: false, one_by_one: true, ..range };
         Cursor {
             table,
             version,
@@ -207,6 +240,12 @@ impl Cursor {
             Seek::AtMost(values) => (edge(values, true)?, true),
             Seek::Below(values) => (edge(values, false)?, true),
         };
+        self.seek_key(txn, at, reverse)
+    }
+
+    /// Goes to the first entry from a key on, or to the last one before it; no key is behind all.
+    pub(super) fn seek_key(&mut self, txn: &mut WriteTxn, at: Option<Vec<u8>>, reverse: bool) -> Result<bool> {
+        self.check(txn)?;
         (self.scan, self.view, self.is_on_row) = (None, None, false);
         let Some(at) = at else {
             self.at = At::BehindLast;

@@ -12,7 +12,7 @@ use super::write_txn::{StatementContext, WriteTxn};
 use crate::error::{Error, Result};
 use crate::table::handle::TableShared;
 use crate::table::lock::TableLockMode;
-use crate::table::{Table, ValueRef};
+use crate::table::{NewColumns, Table, ValueRef};
 use crate::txn::{NewRows, RowsOp, Savepoint, TableTrees, check_outside_row_closure};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -33,11 +33,11 @@ pub struct Inserted {
 impl StatementContext<'_> {
     /// Encodes a row that is to be inserted, and its key.
     #[inline]
-    pub(super) fn encode_new(&mut self, table: &TableShared, values: &[ValueRef<'_>]) -> Result<Inserted> {
+    pub(super) fn encode_new<N: NewColumns + ?Sized>(&mut self, table: &TableShared, new: &N) -> Result<Inserted> {
         let StatementContext { version, key, row, .. } = self;
-        let generated = table.generate(|column| values.get(column).is_some_and(|value| value.is_null()))?;
+        let generated = table.generate(|column| new.is_null(column))?;
         let number = generated.map(|(column, number)| (column, ValueRef::UInt(number)));
-        version.layouts.present().encode(values, number, row)?;
+        version.layouts.present().encode_columns(new, number, row)?;
         key.clear();
         version.key_of(row, key);
         version.check_keys(key, row)?;
@@ -67,9 +67,14 @@ impl Rows<'_> {
     /// # Errors
     /// As [`WriteTxn::insert`], also because of an earlier row. [`Error::Usage`] after another error.
     pub fn push(&mut self, values: &[ValueRef<'_>]) -> Result<Inserted> {
+        self.push_columns(values)
+    }
+
+    /// As [`push`](Self::push), for what either door takes.
+    pub(super) fn push_columns<N: NewColumns + ?Sized>(&mut self, new: &N) -> Result<Inserted> {
         check_outside_row_closure()?;
         self.check_not_failed()?;
-        let pushed = self.call.encode_new(self.table, values).and_then(|inserted| {
+        let pushed = self.call.encode_new(self.table, new).and_then(|inserted| {
             self.name_leaf();
             self.batch.push(self.call.key, self.call.row);
             let is_full = self.batch.bytes() >= BATCH_BYTES || self.named >= self.max_named;

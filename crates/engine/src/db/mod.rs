@@ -7,8 +7,9 @@
 //! | `background` | the threads |
 //! | `backup`, `archiving` | backups; the archive of redo |
 //! | `write_txn`, `read_txn`, `locked_tables` | the calls of a transaction, and the tables it uses |
-//! | `row_change` | what a closure makes of a row |
+//! | `row_calls`, `row_change` | what both doors do to a row; what a closure makes of one |
 //! | `session`, `statement` | transactions of a connection; statements of several calls |
+//! | `raw/` | the raw door: rows and keys as bytes |
 //! | `insert_many` | many rows inserted by one call |
 //! | `lock_wait`, `interrupt` | what statements do about locks of others; ending a wait from another thread |
 //! | `transact` | transactions that are run again |
@@ -50,8 +51,10 @@ pub mod open_parts;
 mod opening;
 mod prepared;
 mod probe;
+pub mod raw;
 mod read_txn;
 mod rebuild;
+mod row_calls;
 mod row_change;
 mod runtime_options;
 mod scan;

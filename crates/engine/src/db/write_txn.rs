@@ -10,7 +10,7 @@
 //!    that is returned.
 
 use super::database::{DatabaseInner, OpenGuard};
-use super::deferred_end::{ClosureCall, defer_end};
+use super::deferred_end::defer_end;
 use super::insert_many::Inserted;
 use super::locked_tables::LockedTables;
 use super::row_change::apply;
@@ -58,7 +58,7 @@ pub(super) struct TxnScratch {
 
 /// The parts of a call, borrowed apart.
 pub(super) struct StatementContext<'a> {
-    inner: &'a DatabaseInner,
+    pub(super) inner: &'a DatabaseInner,
     pub(super) system: &'a TxnSystem,
     pub(super) txn: &'a mut Txn,
     pub(super) version: &'a Arc<TableVersion>,
@@ -104,11 +104,7 @@ impl WriteTxn {
     /// `DuplicateKey`, `BadValue` (names the column), `RowTooLarge`, `KeyTooLong`, a lock or I/O error.
     #[inline]
     pub fn insert(&mut self, table: &Table, values: &[ValueRef<'_>]) -> Result<Inserted> {
-        let mut call = self.call(table, TableLockMode::Write)?;
-        let inserted = call.encode_new(&table.shared, values)?;
-        let StatementContext { system, txn, version, key, row, .. } = call;
-        RowOp { system, txn, table: &**version, key }.insert(row)?;
-        Ok(inserted)
+        self.insert_columns(table, values)
     }
 
     /// The row of a primary key, as the transaction's level ([`Isolation`](crate::Isolation)) shows it.
@@ -189,25 +185,9 @@ impl WriteTxn {
         &mut self,
         table: &Table,
         key: &[ValueRef<'_>],
-        mut change: impl FnMut(RowRef<'_>, &mut Changes<'_>),
+        change: impl FnMut(RowRef<'_>, &mut Changes<'_>),
     ) -> Result<bool> {
-        let _over = ClosureCall;
-        let mut call = self.call(table, TableLockMode::Write)?;
-        call.encode_key(key)?;
-        let StatementContext { system, version, .. } = call;
-        let mut moves = false;
-        let op = RowOp { system, txn: call.txn, table: &**version, key: call.key };
-        let found = op.update(&mut |old, new, mut outside| {
-            moves = apply(version, old, new, outside.as_deref_mut(), &mut change)?;
-            if moves {
-                return Err(Error::Usage("the update would change the primary key".to_string()));
-            }
-            version.check_keys(call.key, new)?;
-            Ok(old != new.as_slice() || outside.is_some_and(|outside| outside.is_changed()))
-        });
-        let found = if moves { call.relocate(&table.shared, &mut change) } else { found }?;
-        call.inner.check_running()?;
-        Ok(found)
+        self.change_row(table, |call| call.encode_key(key), change)
     }
 
     /// Deletes the row of a primary key; false if there is no such row.
@@ -216,12 +196,7 @@ impl WriteTxn {
     /// `BadValue` if the key does not fit, a lock wait timeout, a deadlock, a write conflict, an I/O error.
     #[inline]
     pub fn delete(&mut self, table: &Table, key: &[ValueRef<'_>]) -> Result<bool> {
-        let mut call = self.call(table, TableLockMode::Write)?;
-        call.encode_key(key)?;
-        let StatementContext { inner, system, txn, version, key, .. } = call;
-        let found = RowOp { system, txn, table: &**version, key }.delete()?;
-        inner.check_running()?;
-        Ok(found)
+        self.delete_row(table, |call| call.encode_key(key))
     }
 
     /// Marks this point of the transaction.
@@ -335,11 +310,23 @@ impl WriteTxn {
         lock: LockMode,
         wanted: Wanted<'_>,
     ) -> Result<Option<(&Arc<TableVersion>, &[u8])>> {
+        self.read_by(table, |call| call.encode_key(key), lock, wanted)
+    }
+
+    /// As [`read`](Self::read), by a key that `set_key` puts into the call.
+    #[inline]
+    pub(super) fn read_by(
+        &mut self,
+        table: &Table,
+        set_key: impl FnOnce(&mut StatementContext<'_>) -> Result<()>,
+        lock: LockMode,
+        wanted: Wanted<'_>,
+    ) -> Result<Option<(&Arc<TableVersion>, &[u8])>> {
         self.before_read(table.name(), lock)?;
         let schema_version = self.schema_version;
         let mut call = self.call(table, TableLockMode::Read)?;
         check_since(call.version, call.txn, lock, schema_version)?;
-        call.encode_key(key)?;
+        set_key(&mut call)?;
         let StatementContext { inner, system, txn, version, key, row } = call;
         let found = RowOp { system, txn, table: &**version, key }.get(lock, wanted, row)?;
         inner.check_running()?;
@@ -409,7 +396,11 @@ impl StatementContext<'_> {
 
     /// Changes a row in its key, or in its auto-increment number: as a deletion and an insertion.
     #[cold]
-    fn relocate(&mut self, table: &TableShared, change: &mut dyn FnMut(RowRef<'_>, &mut Changes<'_>)) -> Result<bool> {
+    pub(super) fn relocate(
+        &mut self,
+        table: &TableShared,
+        change: &mut dyn FnMut(RowRef<'_>, &mut Changes<'_>),
+    ) -> Result<bool> {
         let StatementContext { system, txn, version, key, row, .. } = self;
         let (system, version) = (*system, *version);
         if !(RowOp { system, txn, table: &**version, key }.get(LockMode::Exclusive, Wanted::ALL, row)?) {

@@ -5,9 +5,11 @@
 //! |---|---|
 //! | `checksum_fixer` | checksums of edited files made right again |
 //! | `fuzz_properties` | what must hold of any bytes that are decoded |
+//! | `raw_calls` | calls of the raw door that any bytes say, and what must hold of them |
 
 pub mod checksum_fixer;
 pub mod fuzz_properties;
+pub mod raw_calls;
 
 pub use crate::db::deterministic::{BackgroundStep, DeterministicDb, OpenOverrides};
 pub use crate::log::Log;

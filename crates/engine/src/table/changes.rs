@@ -1,6 +1,8 @@
 //! New values for columns of a row, gathered before the row is rebuilt.
 
+use super::new_columns::stored_or_null;
 use super::row_layout::{NOT_NULLABLE, RowLayout};
+use super::types::Type;
 use super::value::ValueRef;
 use super::value_form::{Stored, fit, misfit};
 use crate::error::{Error, Result};
@@ -41,16 +43,31 @@ impl<'t> Changes<'t> {
     /// Sets column `column`. A value that does not fit makes the whole call fail, naming the column.
     #[inline]
     pub fn put<'v>(&mut self, column: usize, value: impl Into<ValueRef<'v>>) {
-        if let Err(error) = self.try_put(column, value.into()) {
+        let value = value.into();
+        self.put_with(column, |ty| fit(ty, value).ok_or_else(|| misfit(ty, value)));
+    }
+
+    /// As [`put`](Self::put), for the bytes that the column shall keep; `None` is NULL.
+    pub(crate) fn put_stored(&mut self, column: usize, bytes: Option<&[u8]>) {
+        self.put_with(column, |ty| stored_or_null(ty, bytes));
+    }
+
+    #[inline]
+    fn put_with<'v>(&mut self, column: usize, stored: impl FnOnce(Type) -> std::result::Result<Stored<'v>, String>) {
+        if let Err(error) = self.try_put(column, stored) {
             self.error.get_or_insert(error);
         }
     }
 
     #[inline]
-    fn try_put(&mut self, column: usize, value: ValueRef<'_>) -> Result<()> {
+    fn try_put<'v>(
+        &mut self,
+        column: usize,
+        stored: impl FnOnce(Type) -> std::result::Result<Stored<'v>, String>,
+    ) -> Result<()> {
         let layout = self.layout;
         let slot = layout.slots.get(column).ok_or_else(|| layout.bad_value(column, "there is no such column"))?;
-        let stored = fit(slot.ty, value).ok_or_else(|| layout.bad_value(column, misfit(slot.ty, value)))?;
+        let stored = stored(slot.ty).map_err(|reason| layout.bad_value(column, reason))?;
         let new = match stored {
             Stored::Word(word) => NewValue::Word(word),
             Stored::Wide(wide) => NewValue::Wide(wide),

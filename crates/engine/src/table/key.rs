@@ -7,7 +7,7 @@
 //! 2. A nullable column starts with a marker: 0 = NULL (and nothing more), 1 = a value follows. NULL sorts first.
 //! 3. Integers, times and decimals: big-endian, sign bit flipped where there is one. Floats: big-endian bits, sign bit
 //!    flipped if positive, all bits if negative; the one NaN sorts last. Text and binary: bytes with 00 as `01 01` and
-//!    01 as `01 02`, then 00.
+//!    01 as `01 02`, then 00. `Fixed`: its bytes.
 //! 4. Equal stored bytes (see `value_form.rs`) encode equally and the reverse: comparing stored bytes tells whether a
 //!    key changes.
 
@@ -15,7 +15,7 @@ use super::row::RowRef;
 use super::schema::{Column, TableDefinition};
 use super::types::Type;
 use super::value::{Value, ValueRef};
-use super::value_form::{Stored, fit_bound, float_below, misfit, unfit};
+use super::value_form::{Stored, exactly, fit_bound, float_below, misfit, unfit};
 use crate::error::{Error, Result};
 
 const NULL_MARKER: u8 = 0;
@@ -216,6 +216,7 @@ fn plain_bytes(part: &KeyPart) -> u8 {
         _ if part.nullable => 0,
         Type::U8 => 1,
         Type::U16 => 2,
+        Type::U24 => 3,
         Type::U32 => 4,
         Type::U64 => 8,
         _ => 0,
@@ -249,7 +250,10 @@ fn encode_part(part: &KeyPart, stored: Stored<'_>, out: &mut Vec<u8>) {
     match stored {
         Stored::Word(word) => encode_word(part.ty, word, out),
         Stored::Wide(wide) => out.extend_from_slice(&(wide ^ 1 << 127).to_be_bytes()),
-        Stored::Bytes(bytes) => encode_bytes(bytes, out),
+        Stored::Bytes(bytes) => match part.ty {
+            Type::Fixed(len) => out.extend_from_slice(exactly(len, bytes)),
+            _ => encode_bytes(bytes, out),
+        },
         Stored::Null if part.ty.fixed_bytes().is_none() => encode_bytes(&[], out),
         Stored::Null => encode_word(part.ty, 0, out),
     }
@@ -264,6 +268,9 @@ fn encode_word(ty: Type, word: u64, out: &mut Vec<u8>) {
         Type::U8 => out.push(word as u8),
         Type::I32 => out.extend_from_slice(&(word as u32 ^ 1 << 31).to_be_bytes()),
         Type::I16 => out.extend_from_slice(&(word as u16 ^ 1 << 15).to_be_bytes()),
+        Type::U24 => out.extend_from_slice(&(word as u32).to_be_bytes()[1..]),
+        Type::I24 => out.extend_from_slice(&(word as u32 ^ 1 << 23).to_be_bytes()[1..]),
+        Type::Fixed(len) => out.extend_from_slice(exactly(len, &[])),
         Type::I8 => out.push(word as u8 ^ 1 << 7),
         Type::F64 => out.extend_from_slice(&order_f64(word).to_be_bytes()),
         Type::F32 => out.extend_from_slice(&order_f32(word as u32).to_be_bytes()),
@@ -310,7 +317,10 @@ fn decode_part(part: &KeyPart, rest: &mut &[u8], buffer: &mut Vec<u8>) -> Option
             }
             let (bytes, tail) = rest.split_at(len);
             *rest = tail;
-            buffer.extend(bytes.iter().rev());
+            match part.ty {
+                Type::Fixed(_) => buffer.extend_from_slice(bytes),
+                _ => buffer.extend(bytes.iter().rev()),
+            }
             unorder(part.ty, buffer);
         }
     }
@@ -321,7 +331,7 @@ fn decode_part(part: &KeyPart, rest: &mut &[u8], buffer: &mut Vec<u8>) -> Option
 fn unorder(ty: Type, bytes: &mut [u8]) {
     let Some(top) = bytes.len().checked_sub(1) else { return };
     match ty {
-        Type::U8 | Type::U16 | Type::U32 | Type::U64 => {}
+        Type::U8 | Type::U16 | Type::U24 | Type::U32 | Type::U64 | Type::Fixed(_) => {}
         Type::F32 | Type::F64 if bytes[top] & 0x80 == 0 => bytes.iter_mut().for_each(|b| *b = !*b),
         _ => bytes[top] ^= 0x80,
     }

@@ -3,6 +3,7 @@
 //! | file | concept |
 //! |---|---|
 //! | `types.rs`, `value.rs`, `decimal.rs`, `datetime.rs` | types of columns, values |
+//! | `new_columns.rs` | what a row is made of: values, or the bytes that columns keep |
 //! | `value_form.rs`, `row_layout.rs`, `row_layouts.rs`, `changes.rs`, `row.rs` | values and rows as bytes |
 //! | `overflow_columns.rs`, `unread.rs` | which columns go to overflow pages; columns that are read when looked at |
 //! | `key.rs` | keys as bytes that compare as their values do |
@@ -27,6 +28,7 @@ pub(crate) mod definition_record;
 pub(crate) mod handle;
 pub mod key;
 pub(crate) mod lock;
+mod new_columns;
 mod overflow_columns;
 pub(crate) mod record;
 pub mod row;
@@ -49,6 +51,7 @@ pub use changes::Changes;
 pub use datetime::DateTime;
 pub use decimal::Decimal;
 pub use handle::Table;
+pub(crate) use new_columns::{NewColumns, key_value};
 pub use row::{Row, RowRef};
 pub use row_layout::RowLayout;
 pub use row_layouts::RowLayouts;

@@ -5,11 +5,11 @@
 
 use super::datetime::DateTime;
 use super::decimal::Decimal;
-use super::row_layout::{ABSENT, ALWAYS_NULL, ColumnSlot, NARROWER, NOT_NULLABLE, RowLayout, VARIABLE};
+use super::row_layout::{ABSENT, ALWAYS_NULL, ColumnSlot, FIXED, NARROWER, NOT_NULLABLE, RowLayout, VARIABLE};
 use super::types::Type;
 use super::unread::UnreadColumns;
 use super::value::{Value, ValueRef};
-use super::value_form::{Stored, array, fit, unfit, unfit_decimal};
+use super::value_form::{Stored, array, exactly, fit, unfit, unfit_decimal, word24};
 use crate::error::Result;
 use std::fmt;
 use std::sync::Arc;
@@ -68,8 +68,10 @@ impl<'a> RowRef<'a> {
             VARIABLE => Stored::Bytes(raw),
             1 => Stored::Word(u8::from_le_bytes(array(raw)).into()),
             2 => Stored::Word(u16::from_le_bytes(array(raw)).into()),
+            3 => Stored::Word(word24(raw).into()),
             4 => Stored::Word(u32::from_le_bytes(array(raw)).into()),
             8 => Stored::Word(u64::from_le_bytes(array(raw))),
+            FIXED => Stored::Bytes(raw),
             NARROWER | ABSENT => self.load_of_older(slot),
             _ => Stored::Wide(u128::from_le_bytes(array(raw))),
         }
@@ -78,6 +80,9 @@ impl<'a> RowRef<'a> {
     /// As [`load`](Self::load), of a column that this layout has not, or in another type.
     #[cold]
     fn load_of_older(self, slot: &ColumnSlot) -> Stored<'a> {
+        if let Type::Fixed(len) = slot.ty {
+            return Stored::Bytes(exactly(len, self.raw(slot)));
+        }
         match (fit(slot.ty, self.value_of_older(slot)), slot.ty.fixed_bytes()) {
             (Some(Stored::Word(word)), Some(bytes)) => Stored::Word(word & (u64::MAX >> (64 - 8 * bytes))),
             (Some(stored), _) => stored,
@@ -116,6 +121,7 @@ impl<'a> RowRef<'a> {
         match slot.form {
             VARIABLE => self.variable(slot.place as usize),
             NARROWER | ABSENT => self.raw_of_older(slot),
+            FIXED => self.raw_fixed(slot),
             bytes => self.fixed(slot.place as usize, usize::from(bytes)),
         }
     }
@@ -123,6 +129,11 @@ impl<'a> RowRef<'a> {
     #[inline]
     fn fixed(self, at: usize, bytes: usize) -> &'a [u8] {
         self.bytes.get(at..at + bytes).unwrap_or(&[])
+    }
+
+    fn raw_fixed(self, slot: &ColumnSlot) -> &'a [u8] {
+        let Type::Fixed(len) = slot.ty else { return &[] };
+        exactly(len, self.fixed(slot.place as usize, usize::from(len)))
     }
 
     #[cold]
@@ -218,6 +229,17 @@ impl<'a> RowRef<'a> {
         if self.null(slot) { ValueRef::Null } else { self.value(slot) }
     }
 
+    /// The bytes that the column keeps, of a fixed-size type exactly its length; `None`: NULL. For rows of the present
+    /// layout.
+    pub(crate) fn stored_bytes(self, column: usize) -> Option<&'a [u8]> {
+        let slot = self.layout.slots.get(column).filter(|slot| !self.null(slot))?;
+        let raw = self.raw(slot);
+        match slot.ty.fixed_bytes() {
+            Some(len) => Some(exactly(len as u8, raw)),
+            None => Some(raw),
+        }
+    }
+
     /// Every column's value, in order.
     pub fn values(self) -> impl Iterator<Item = ValueRef<'a>> {
         (0..self.columns()).map(move |column| self.get(column))
@@ -249,7 +271,7 @@ impl<'a> RowRef<'a> {
         let slot = self.slot(column);
         match (slot.ty, self.value(slot)) {
             (_, ValueRef::Int(n)) => n,
-            (Type::U8 | Type::U16 | Type::U32, ValueRef::UInt(n)) => n as i64,
+            (Type::U8 | Type::U16 | Type::U24 | Type::U32, ValueRef::UInt(n)) => n as i64,
             _ => self.wrong_type(column, "a signed integer"),
         }
     }
@@ -300,12 +322,12 @@ impl<'a> RowRef<'a> {
         }
     }
 
-    /// Value of a text or binary column as bytes; NULL reads as empty. Panics as `u64` does.
+    /// Value of a text, binary or `Fixed` column as bytes; NULL reads as empty, or as zeros. Panics as `u64` does.
     #[inline]
     pub fn bytes(self, column: usize) -> &'a [u8] {
         let slot = self.slot(column);
         match slot.ty {
-            Type::Text(_) | Type::Binary(_) => self.raw(slot),
+            Type::Text(_) | Type::Binary(_) | Type::Fixed(_) => self.raw(slot),
             _ => self.wrong_type(column, "bytes"),
         }
     }
@@ -348,7 +370,7 @@ getters! {
     datetime -> DateTime;
     /// Value of a text column; NULL reads as "". Panics as `u64` does.
     str -> &str;
-    /// Value of a text or binary column as bytes; NULL reads as empty. Panics as `u64` does.
+    /// Value of a text, binary or `Fixed` column as bytes; NULL reads as empty, or as zeros. Panics as `u64` does.
     bytes -> &[u8];
     /// The column's value. Panics if there is no such column.
     get -> ValueRef<'_>;
@@ -357,6 +379,20 @@ getters! {
 }
 
 impl Row {
+    /// An empty row, to be [filled](Self::fill).
+    pub(crate) fn new(layout: &Arc<RowLayout>) -> Row {
+        Row { layout: Arc::clone(layout), bytes: Vec::new() }
+    }
+
+    /// Becomes another row.
+    pub(crate) fn fill(&mut self, layout: &Arc<RowLayout>, bytes: &[u8]) {
+        if !Arc::ptr_eq(&self.layout, layout) {
+            self.layout = Arc::clone(layout);
+        }
+        self.bytes.clear();
+        self.bytes.extend_from_slice(bytes);
+    }
+
     /// The row, borrowed.
     #[inline]
     pub fn as_ref(&self) -> RowRef<'_> {

@@ -20,6 +20,7 @@
 use super::catalog_entry::FIRST_LAYOUT;
 use super::changes::{Changes, Edit, NewValue};
 use super::definition_record::{ColumnIds, LayoutColumn, stored_bytes};
+use super::new_columns::NewColumns;
 use super::row::RowRef;
 use super::schema::{Column, TableDefinition};
 use super::types::Type;
@@ -35,8 +36,10 @@ pub(super) const NOT_NULLABLE: u16 = u16::MAX;
 /// In the place of a bit's number: the column is NULL in each row of the layout.
 pub(super) const ALWAYS_NULL: u16 = u16::MAX - 1;
 
-/// Forms beside 1, 2, 4, 8 and 16, which are the bytes of a fixed-size column.
+/// Forms beside 1, 2, 3, 4, 8 and 16, which are the bytes of a fixed-size column.
 pub(super) const VARIABLE: u8 = 0;
+/// A column of a `Fixed` type.
+pub(super) const FIXED: u8 = u8::MAX - 2;
 /// A fixed-size column that rows of the layout keep in another type.
 pub(super) const NARROWER: u8 = u8::MAX - 1;
 /// Rows of the layout do not have the column.
@@ -116,6 +119,7 @@ impl RowLayout {
             Some((kept, null_bit, place)) => {
                 let form = match column.ty.fixed_bytes() {
                     None => VARIABLE,
+                    Some(_) if matches!(column.ty, Type::Fixed(_)) => FIXED,
                     Some(bytes) if kept.keeps_bytes_of(column.ty) => bytes as u8,
                     Some(_) => NARROWER,
                 };
@@ -165,21 +169,32 @@ impl RowLayout {
         generated: Option<(usize, ValueRef<'_>)>,
         out: &mut Vec<u8>,
     ) -> Result<()> {
-        if values.len() != self.slots.len() {
+        self.encode_columns(values, generated, out)
+    }
+
+    /// As [`encode`](Self::encode), for what either door takes.
+    #[inline]
+    pub(crate) fn encode_columns<N: NewColumns + ?Sized>(
+        &self,
+        new: &N,
+        generated: Option<(usize, ValueRef<'_>)>,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        if new.count() != self.slots.len() {
             return Err(Error::BadValue {
                 column: "(row)".to_string(),
-                reason: format!("{} values given for {} columns", values.len(), self.slots.len()),
+                reason: format!("{} values given for {} columns", new.count(), self.slots.len()),
             });
         }
         self.begin_row(out);
-        for (i, (slot, &value)) in self.slots.iter().zip(values).enumerate() {
-            let value = match generated {
-                Some((column, number)) if column == i => number,
-                _ => value,
+        for (i, slot) in self.slots.iter().enumerate() {
+            let stored = match generated {
+                Some((column, number)) if column == i => fit(slot.ty, number).ok_or_else(|| misfit(slot.ty, number)),
+                _ => new.stored(i, slot.ty),
             };
-            match fit(slot.ty, value) {
-                Some(stored) => self.put(i, slot, stored, out)?,
-                None => return Err(self.bad_value(i, misfit(slot.ty, value))),
+            match stored {
+                Ok(stored) => self.put(i, slot, stored, out)?,
+                Err(reason) => return Err(self.bad_value(i, reason)),
             }
         }
         check_row_bytes(out.len())
@@ -210,6 +225,9 @@ impl RowLayout {
         match stored {
             Stored::Word(word) => put_word(&mut out[slot.place as usize..], word, slot.form),
             Stored::Wide(wide) => out[slot.place as usize..][..16].copy_from_slice(&wide.to_le_bytes()),
+            Stored::Bytes(bytes) if slot.form == FIXED => {
+                out[slot.place as usize..][..bytes.len()].copy_from_slice(bytes)
+            }
             Stored::Bytes(bytes) => {
                 out.extend_from_slice(bytes);
                 self.set_end(slot.place as usize, out);
@@ -260,7 +278,12 @@ impl RowLayout {
             match edit.new {
                 NewValue::Word(word) => put_word(&mut out[place..], word, slot.form),
                 NewValue::Wide(wide) => out[place..][..16].copy_from_slice(&wide.to_le_bytes()),
-                NewValue::Null if slot.form != VARIABLE => out[place..][..usize::from(slot.form)].fill(0),
+                NewValue::Bytes { start, end } if slot.form == FIXED => {
+                    out[place..][..end - start].copy_from_slice(&changes.bytes[start..end]);
+                }
+                NewValue::Null if slot.form != VARIABLE => {
+                    out[place..][..slot.ty.fixed_bytes().unwrap_or(0)].fill(0);
+                }
                 // Variable-length: below.
                 NewValue::Null | NewValue::Bytes { .. } => {}
             }
@@ -305,13 +328,14 @@ fn absent_slot(column: &Column, defaults: &mut Vec<Vec<u8>>) -> ColumnSlot {
     ColumnSlot { ty: column.ty, kept: column.ty, null_bit, form: ABSENT, place }
 }
 
-/// Writes the low `len` bytes of a number, 1, 2, 4 or 8.
+/// Writes the low `len` bytes of a number, 1, 2, 3, 4 or 8.
 #[inline]
 fn put_word(out: &mut [u8], word: u64, len: u8) {
     let bytes = word.to_le_bytes();
     match len {
         8 => out[..8].copy_from_slice(&bytes),
         4 => out[..4].copy_from_slice(&bytes[..4]),
+        3 => out[..3].copy_from_slice(&bytes[..3]),
         2 => out[..2].copy_from_slice(&bytes[..2]),
         _ => out[0] = bytes[0],
     }

@@ -45,6 +45,27 @@ impl RowLayouts {
         &self.present
     }
 
+    /// Makes `out` a row in the present layout, which may be one of another layout.
+    ///
+    /// # Errors
+    /// `Corrupt` if the table has no such layout; `RowTooLarge` if the row is too large in the present one.
+    pub(crate) fn fill_present(&self, row: &[u8], out: &mut Row) -> Result<()> {
+        let layout = self.known(row)?;
+        if Arc::ptr_eq(layout, &self.present) {
+            out.fill(layout, row);
+            return Ok(());
+        }
+        let mut converted = Vec::new();
+        self.present.convert(RowRef::new(layout, row), &mut converted)?;
+        out.fill(&self.present, &converted);
+        Ok(())
+    }
+
+    /// An empty row of the present layout.
+    pub(crate) fn empty_row(&self) -> Row {
+        Row::new(&self.present)
+    }
+
     /// The layout of a row.
     #[inline]
     pub(crate) fn of(&self, row: &[u8]) -> &Arc<RowLayout> {

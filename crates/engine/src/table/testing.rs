@@ -22,6 +22,10 @@ pub(crate) fn any_type() -> impl Strategy<Value = Type> {
         Just(Type::F32),
         Just(Type::F64),
         Just(Type::DateTime),
+        Just(Type::I24),
+        Just(Type::U24),
+        Just(Type::Fixed(3)),
+        Just(Type::Fixed(200)),
         Just(Type::Decimal(12, 2)),
         Just(Type::Decimal(38, 10)),
         Just(Type::Text(40)),
@@ -60,6 +64,12 @@ fn any_bytes() -> impl Strategy<Value = Vec<u8>> {
 pub(crate) fn value_of(ty: Type, nullable: bool) -> BoxedStrategy<Value> {
     let value = match ty {
         Type::Text(_) => prop_oneof!["[\u{0}\u{1}\u{2}a]{0,6}", "\\PC{0,10}"].prop_map(Value::Text).boxed(),
+        Type::Fixed(len) => prop_oneof![
+            prop::collection::vec(0u8..3, usize::from(len)),
+            prop::collection::vec(any::<u8>(), usize::from(len))
+        ]
+        .prop_map(Value::Bytes)
+        .boxed(),
         Type::Binary(_) => any_bytes().prop_map(Value::Bytes).boxed(),
         Type::DateTime => any::<i64>().prop_map(|us| Value::DateTime(DateTime::from_unix_us(us))).boxed(),
         Type::F32 => any_float().prop_map(|x| Value::F64(f64::from(x as f32))).boxed(),

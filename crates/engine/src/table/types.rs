@@ -49,6 +49,13 @@ pub enum Type {
     Binary(u32),
     /// Microseconds since 1970-01-01T00:00:00Z.
     DateTime,
+    /// Signed, 24 bits.
+    I24,
+    /// Unsigned, 24 bits.
+    U24,
+    /// Bytes, always this many, 1 to 255. They compare as they are: a front end keeps dates, times, decimals, UUIDs and
+    /// addresses of its own here, in a form that compares so.
+    Fixed(u8),
 }
 
 impl Type {
@@ -57,6 +64,8 @@ impl Type {
         match self {
             Type::I8 | Type::U8 => Some(1),
             Type::I16 | Type::U16 => Some(2),
+            Type::I24 | Type::U24 => Some(3),
+            Type::Fixed(bytes) => Some(bytes as usize),
             Type::I32 | Type::U32 | Type::F32 => Some(4),
             Type::I64 | Type::U64 | Type::F64 | Type::DateTime => Some(8),
             Type::Decimal(precision, _) if precision <= SMALL_PRECISION => Some(8),
@@ -81,10 +90,12 @@ impl Type {
         match self {
             Type::I8 => Some((i8::MIN as i128, i8::MAX as i128)),
             Type::I16 => Some((i16::MIN as i128, i16::MAX as i128)),
+            Type::I24 => Some((-(1 << 23), (1 << 23) - 1)),
             Type::I32 => Some((i32::MIN as i128, i32::MAX as i128)),
             Type::I64 => Some((i64::MIN as i128, i64::MAX as i128)),
             Type::U8 => Some((0, u8::MAX as i128)),
             Type::U16 => Some((0, u16::MAX as i128)),
+            Type::U24 => Some((0, (1 << 24) - 1)),
             Type::U32 => Some((0, u32::MAX as i128)),
             Type::U64 => Some((0, u64::MAX as i128)),
             _ => None,
@@ -93,12 +104,12 @@ impl Type {
 
     /// Whether this is a signed integer type.
     pub const fn is_signed_integer(self) -> bool {
-        matches!(self, Type::I8 | Type::I16 | Type::I32 | Type::I64)
+        matches!(self, Type::I8 | Type::I16 | Type::I24 | Type::I32 | Type::I64)
     }
 
     /// Whether this is an unsigned integer type.
     pub const fn is_unsigned_integer(self) -> bool {
-        matches!(self, Type::U8 | Type::U16 | Type::U32 | Type::U64)
+        matches!(self, Type::U8 | Type::U16 | Type::U24 | Type::U32 | Type::U64)
     }
 
     /// Whether each value of this type is one of the other type too, of the same kind: a longer text, a wider integer
@@ -115,6 +126,7 @@ impl Type {
             (Type::Decimal(digits, scale), Type::Decimal(to_digits, to_scale)) => {
                 scale <= to_scale && digits - scale <= to_digits - to_scale
             }
+            (Type::Fixed(from), Type::Fixed(to)) => from == to,
             (Type::F32 | Type::F64, Type::F64) | (Type::F32, Type::F32) | (Type::DateTime, Type::DateTime) => true,
             _ => {
                 let is_same_kind = self.is_signed_integer() && to.is_signed_integer()
@@ -144,6 +156,7 @@ impl Type {
             Type::Text(max) | Type::Binary(max) if max == 0 || max > MAX_VALUE_BYTES => {
                 Some(format!("{self}: the length is 1 to {MAX_VALUE_BYTES} bytes"))
             }
+            Type::Fixed(0) => Some(format!("{self}: the length is 1 to 255 bytes")),
             _ => None,
         }
     }
@@ -165,6 +178,9 @@ impl Type {
             Type::Text(max) => (12, max),
             Type::Binary(max) => (13, max),
             Type::DateTime => (14, 0),
+            Type::I24 => (15, 0),
+            Type::U24 => (16, 0),
+            Type::Fixed(bytes) => (17, bytes as u32),
         }
     }
 
@@ -188,6 +204,9 @@ impl Type {
             12 => Type::Text(parameter),
             13 => Type::Binary(parameter),
             14 => Type::DateTime,
+            15 => Type::I24,
+            16 => Type::U24,
+            17 => Type::Fixed(u8::try_from(parameter).ok()?),
             _ => return None,
         };
         (found.code() == (code, parameter) && found.invalid().is_none()).then_some(found)
@@ -211,6 +230,9 @@ impl fmt::Display for Type {
             Type::Text(max) => write!(f, "text({max})"),
             Type::Binary(max) => write!(f, "binary({max})"),
             Type::DateTime => f.write_str("datetime"),
+            Type::I24 => f.write_str("i24"),
+            Type::U24 => f.write_str("u24"),
+            Type::Fixed(bytes) => write!(f, "fixed({bytes})"),
         }
     }
 }
@@ -225,10 +247,12 @@ impl FromStr for Type {
         let found = match (name, arguments.as_slice()) {
             ("i8", []) => Type::I8,
             ("i16", []) => Type::I16,
+            ("i24", []) => Type::I24,
             ("i32", []) => Type::I32,
             ("i64", []) => Type::I64,
             ("u8", []) => Type::U8,
             ("u16", []) => Type::U16,
+            ("u24", []) => Type::U24,
             ("u32", []) => Type::U32,
             ("u64", []) => Type::U64,
             ("f32", []) => Type::F32,
@@ -242,6 +266,7 @@ impl FromStr for Type {
             ("text", []) => Type::Text(255),
             ("binary", &[max]) => Type::Binary(max),
             ("binary", []) => Type::Binary(255),
+            ("fixed", &[bytes]) => Type::Fixed(u8::try_from(bytes).map_err(|_| unknown_type(text))?),
             _ => return Err(unknown_type(text)),
         };
         match found.invalid() {
@@ -253,8 +278,8 @@ impl FromStr for Type {
 
 fn unknown_type(text: &str) -> String {
     format!(
-        "{text:?} is not a type; types are i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 decimal(P,S) text(BYTES) \
-         binary(BYTES) datetime"
+        "{text:?} is not a type; types are i8 i16 i24 i32 i64 u8 u16 u24 u32 u64 f32 f64 decimal(P,S) \
+         text(BYTES) binary(BYTES) fixed(BYTES) datetime"
     )
 }
 
@@ -270,7 +295,7 @@ fn split_arguments(text: &str) -> Option<(&str, Vec<u32>)> {
 mod tests {
     use super::*;
 
-    const ALL: [Type; 15] = [
+    const ALL: [Type; 19] = [
         Type::I8,
         Type::I16,
         Type::I32,
@@ -286,6 +311,10 @@ mod tests {
         Type::Text(64),
         Type::Binary(MAX_VALUE_BYTES),
         Type::DateTime,
+        Type::I24,
+        Type::U24,
+        Type::Fixed(1),
+        Type::Fixed(255),
     ];
 
     #[test]
@@ -299,10 +328,23 @@ mod tests {
 
     #[test]
     fn wrong_types_are_refused() {
-        for text in ["", "int", "text()", "text(0)", "text(99999999)", "decimal(5)", "decimal(2,3)", "decimal(39,0)"] {
+        for text in [
+            "",
+            "int",
+            "text()",
+            "text(0)",
+            "text(99999999)",
+            "decimal(5)",
+            "decimal(2,3)",
+            "decimal(39,0)",
+            "fixed(0)",
+            "fixed(256)",
+        ] {
             assert!(text.parse::<Type>().is_err(), "{text}");
         }
-        for (code, parameter) in [(0, 0), (15, 0), (1, 7), (11, 0), (11, 0x0102), (12, 0), (13, u32::MAX)] {
+        for (code, parameter) in
+            [(0, 0), (15, 1), (17, 0), (17, 256), (18, 0), (1, 7), (11, 0), (11, 0x0102), (12, 0), (13, u32::MAX)]
+        {
             assert_eq!(Type::from_code(code, parameter), None);
         }
     }

@@ -18,7 +18,7 @@ pub(crate) enum Stored<'a> {
     Word(u64),
     /// A fixed-size value of 16 bytes.
     Wide(u128),
-    /// Text or bytes.
+    /// Text or bytes; of a `Fixed` type exactly its length.
     Bytes(&'a [u8]),
 }
 
@@ -28,13 +28,18 @@ pub(crate) enum Stored<'a> {
 pub(crate) fn fit<'a>(ty: Type, value: ValueRef<'a>) -> Option<Stored<'a>> {
     match (value, ty) {
         (ValueRef::Null, _) => Some(Stored::Null),
-        (ValueRef::Int(n), Type::I8 | Type::I16 | Type::I32 | Type::I64) => fit_signed(ty, n),
-        (ValueRef::Int(n), Type::U8 | Type::U16 | Type::U32 | Type::U64) => fit_unsigned(ty, u64::try_from(n).ok()?),
-        (ValueRef::UInt(n), Type::U8 | Type::U16 | Type::U32 | Type::U64) => fit_unsigned(ty, n),
-        (ValueRef::UInt(n), Type::I8 | Type::I16 | Type::I32 | Type::I64) => fit_signed(ty, i64::try_from(n).ok()?),
+        (ValueRef::Int(n), Type::I8 | Type::I16 | Type::I24 | Type::I32 | Type::I64) => fit_signed(ty, n),
+        (ValueRef::Int(n), Type::U8 | Type::U16 | Type::U24 | Type::U32 | Type::U64) => {
+            fit_unsigned(ty, u64::try_from(n).ok()?)
+        }
+        (ValueRef::UInt(n), Type::U8 | Type::U16 | Type::U24 | Type::U32 | Type::U64) => fit_unsigned(ty, n),
+        (ValueRef::UInt(n), Type::I8 | Type::I16 | Type::I24 | Type::I32 | Type::I64) => {
+            fit_signed(ty, i64::try_from(n).ok()?)
+        }
         (ValueRef::Text(text), Type::Text(max) | Type::Binary(max)) => fit_bytes(max, text.as_bytes()),
         (ValueRef::Bytes(bytes), Type::Binary(max)) => fit_bytes(max, bytes),
         (ValueRef::Bytes(bytes), Type::Text(max)) if simdutf8::basic::from_utf8(bytes).is_ok() => fit_bytes(max, bytes),
+        (ValueRef::Bytes(bytes), Type::Fixed(len)) if bytes.len() == usize::from(len) => Some(Stored::Bytes(bytes)),
         (ValueRef::DateTime(t), Type::DateTime) => Some(Stored::Word(t.unix_us() as u64)),
         (ValueRef::F64(x), _) => fit_float(ty, x),
         (ValueRef::Decimal(d), Type::Decimal(precision, scale)) => fit_decimal(precision, scale, d),
@@ -76,6 +81,7 @@ fn fit_signed(ty: Type, n: i64) -> Option<Stored<'static>> {
     let fits = match ty {
         Type::I8 => i8::try_from(n).is_ok(),
         Type::I16 => i16::try_from(n).is_ok(),
+        Type::I24 => n << 40 >> 40 == n,
         Type::I32 => i32::try_from(n).is_ok(),
         _ => true,
     };
@@ -87,6 +93,7 @@ fn fit_unsigned(ty: Type, n: u64) -> Option<Stored<'static>> {
     let fits = match ty {
         Type::U8 => n <= u8::MAX.into(),
         Type::U16 => n <= u16::MAX.into(),
+        Type::U24 => n >> 24 == 0,
         Type::U32 => n <= u32::MAX.into(),
         _ => true,
     };
@@ -137,6 +144,7 @@ pub(crate) fn misfit(ty: Type, value: ValueRef<'_>) -> String {
         (ValueRef::Bytes(bytes), Type::Text(max) | Type::Binary(max)) if bytes.len() > max as usize => {
             format!("{} bytes are longer than the {max} allowed", bytes.len())
         }
+        (ValueRef::Bytes(bytes), Type::Fixed(len)) => format!("{} bytes in a column of exactly {len}", bytes.len()),
         (ValueRef::Bytes(_), Type::Text(_)) => "the bytes are not UTF-8 text".to_string(),
         (ValueRef::Int(_) | ValueRef::UInt(_), Type::Text(_) | Type::Binary(_) | Type::DateTime)
         | (ValueRef::Text(_) | ValueRef::Bytes(_) | ValueRef::DateTime(_), _) => {
@@ -164,10 +172,12 @@ pub(crate) fn unfit(ty: Type, bytes: &[u8]) -> ValueRef<'_> {
     match ty {
         Type::I8 => ValueRef::Int(i8::from_le_bytes(array(bytes)).into()),
         Type::I16 => ValueRef::Int(i16::from_le_bytes(array(bytes)).into()),
+        Type::I24 => ValueRef::Int((i64::from(word24(bytes)) << 40) >> 40),
         Type::I32 => ValueRef::Int(i32::from_le_bytes(array(bytes)).into()),
         Type::I64 => ValueRef::Int(i64::from_le_bytes(array(bytes))),
         Type::U8 => ValueRef::UInt(u8::from_le_bytes(array(bytes)).into()),
         Type::U16 => ValueRef::UInt(u16::from_le_bytes(array(bytes)).into()),
+        Type::U24 => ValueRef::UInt(word24(bytes).into()),
         Type::U32 => ValueRef::UInt(u32::from_le_bytes(array(bytes)).into()),
         Type::U64 => ValueRef::UInt(u64::from_le_bytes(array(bytes))),
         Type::F32 => ValueRef::F64(f32::from_bits(u32::from_le_bytes(array(bytes))).into()),
@@ -178,6 +188,7 @@ pub(crate) fn unfit(ty: Type, bytes: &[u8]) -> ValueRef<'_> {
             Err(_) => ValueRef::Bytes(bytes),
         },
         Type::Binary(_) => ValueRef::Bytes(bytes),
+        Type::Fixed(len) => ValueRef::Bytes(exactly(len, bytes)),
         Type::DateTime => ValueRef::DateTime(DateTime::from_unix_us(i64::from_le_bytes(array(bytes)))),
     }
 }
@@ -195,6 +206,41 @@ pub(crate) fn unfit_decimal(ty: Type, scale: u8, bytes: &[u8]) -> Decimal {
 #[inline]
 pub(crate) fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
     bytes.try_into().unwrap_or([0; N])
+}
+
+/// The number in three little-endian bytes; zero if there are not three.
+#[inline]
+pub(crate) fn word24(bytes: &[u8]) -> u32 {
+    let [low, middle, high] = array(bytes);
+    u32::from_le_bytes([low, middle, high, 0])
+}
+
+/// The bytes if there are exactly `len`; else as many zeros.
+#[inline]
+pub(crate) fn exactly(len: u8, bytes: &[u8]) -> &[u8] {
+    static ZEROS: [u8; u8::MAX as usize] = [0; u8::MAX as usize];
+    if bytes.len() == usize::from(len) { bytes } else { &ZEROS[..usize::from(len)] }
+}
+
+/// What a column of type `ty` keeps for bytes that a front end has in its form; `None` if they are no value of it
+/// ([`misfit_bytes`] says why). A float is made the one that the typed door keeps: see [`fit`].
+#[inline]
+pub(crate) fn fit_stored(ty: Type, bytes: &[u8]) -> Option<Stored<'_>> {
+    match ty {
+        Type::Text(max) => fit(Type::Text(max), ValueRef::Bytes(bytes)),
+        _ if ty.fixed_bytes().is_some_and(|len| len != bytes.len()) => None,
+        _ => fit(ty, unfit(ty, bytes)),
+    }
+}
+
+/// Why [`fit_stored`] refused.
+#[cold]
+pub(crate) fn misfit_bytes(ty: Type, bytes: &[u8]) -> String {
+    match ty.fixed_bytes() {
+        Some(len) if len != bytes.len() => format!("{} bytes for type {ty}, which has {len}", bytes.len()),
+        Some(_) => misfit(ty, unfit(ty, bytes)),
+        None => misfit(ty, ValueRef::Bytes(bytes)),
+    }
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ mod point_in_time;
 mod prepared;
 mod prepared_cuts;
 mod queue;
+mod raw;
 mod rows;
 mod runtime_options;
 mod statements;

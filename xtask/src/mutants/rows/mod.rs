@@ -9,6 +9,7 @@ mod durability;
 mod isolation;
 mod journal;
 mod locks;
+mod raw;
 mod store;
 mod structures;
 mod tables;
@@ -66,5 +67,5 @@ pub fn all() -> impl Iterator<Item = &'static Mutant> {
     let engine = durability::MUTANTS.iter().chain(structures::MUTANTS);
     let engine = store::MUTANTS.iter().chain(journal::MUTANTS).chain(engine);
     let engine = engine.chain(tables::MUTANTS).chain(isolation::MUTANTS);
-    engine.chain(concurrency::MUTANTS).chain(locks::MUTANTS).chain(backup::MUTANTS)
+    engine.chain(concurrency::MUTANTS).chain(locks::MUTANTS).chain(backup::MUTANTS).chain(raw::MUTANTS)
 }

@@ -201,8 +201,7 @@ impl RowCursor {
         !self.batch.is_delivered()
     }
 
-    /// Key of the current row, in tests.
-    #[cfg(test)]
+    /// Key of the current row.
     pub fn key(&self) -> &[u8] {
         &self.batch.bytes[self.key.start + self.prefix_bytes..self.key.end]
     }

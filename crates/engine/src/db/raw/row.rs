@@ -1,0 +1,41 @@
+//! Rows as the raw door gives them.
+
+use crate::error::Result;
+use crate::table::{Row, RowLayouts, RowRef};
+
+/// A column of a row or a key: the bytes that it keeps, `None` for NULL. The [module](super) says which bytes.
+pub type RawColumn<'c> = Option<&'c [u8]>;
+
+/// A row that was read; reused for the next one, it needs no new memory.
+#[derive(Clone, Debug, Default)]
+pub struct RawRow {
+    /// In the present layout of its table.
+    row: Option<Row>,
+}
+
+impl RawRow {
+    /// The bytes that a column keeps: of a fixed-size type exactly its length. `None`: it is NULL, or there is no such
+    /// column. A long column that was not wanted ([`RawRead::columns`](super::RawRead::columns)) may be empty.
+    #[inline]
+    pub fn column(&self, column: usize) -> RawColumn<'_> {
+        self.row.as_ref().and_then(|row| row.as_ref().stored_bytes(column))
+    }
+
+    /// Number of columns; 0 before a row was read.
+    pub fn columns(&self) -> usize {
+        self.row.as_ref().map_or(0, Row::columns)
+    }
+
+    /// The same row, as the typed door shows it; `None` before a row was read.
+    pub fn typed(&self) -> Option<RowRef<'_>> {
+        self.row.as_ref().map(Row::as_ref)
+    }
+
+    /// Becomes a row of a table.
+    ///
+    /// # Errors
+    /// `Corrupt` if the table has no such layout.
+    pub(super) fn fill(&mut self, layouts: &RowLayouts, bytes: &[u8]) -> Result<()> {
+        layouts.fill_present(bytes, self.row.get_or_insert_with(|| layouts.empty_row()))
+    }
+}

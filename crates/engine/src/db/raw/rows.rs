@@ -1,0 +1,175 @@
+//! Rows of the raw door, one at a time.
+//!
+//! Rules
+//! 1. What is stored is made of columns by the table's layouts (`row_layout.rs`, `key.rs`), which check them. Bytes of
+//!    a caller that are a key are only searched for.
+//! 2. Each call is the typed call of the same name, with bytes in the place of values: one statement.
+
+use super::table::{encode_key, layout_of};
+use super::{RawColumn, RawRow, RawTable};
+use crate::db::cursor::CursorTxn;
+use crate::db::write_txn::{StatementContext, WriteTxn};
+use crate::db::{Inserted, Rows};
+use crate::error::{Error, Result};
+use crate::table::key::KeyLayout;
+use crate::table::lock::TableLockMode;
+use crate::table::version::TableVersion;
+use crate::txn::{LockMode, LockWait, Wanted};
+
+/// How rows are read.
+#[derive(Clone, Debug, Default)]
+pub struct RawRead {
+    /// Whether rows are locked; [`LockMode::None`]: they are read as the transaction's level says.
+    pub lock: LockMode,
+    /// What is done about locks of others, if not what the transaction does.
+    pub lock_wait: Option<LockWait>,
+    /// Columns, by position, that will be asked for; `None`: all. Long columns that are not among them are not read.
+    pub columns: Option<Vec<usize>>,
+    /// Whether a cursor is asked for keys and entries only: then rows are read only where the index was changed lately.
+    pub keys_only: bool,
+}
+
+/// A row that has what a new one may not have too.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawDuplicate {
+    /// Position of the index among the definition's; `None`: the primary key.
+    pub index: Option<usize>,
+    /// Key of the other row.
+    pub key: Vec<u8>,
+}
+
+impl RawTable {
+    /// Inserts a row: its columns, in order. NULL in the auto-increment column takes the next number.
+    ///
+    /// # Errors
+    /// As [`WriteTxn::insert`]; `BadValue` says what is wrong with a column's bytes. After `DuplicateKey` see
+    /// [`duplicate_of`](Self::duplicate_of).
+    #[inline]
+    pub fn insert(&self, txn: &mut WriteTxn, columns: &[RawColumn<'_>]) -> Result<Inserted> {
+        txn.insert_columns(&self.table, columns)
+    }
+
+    /// Inserts rows; returns how many. If one cannot be inserted, none is. Rows in the order of their keys cost least.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert).
+    pub fn insert_many<'c, R: AsRef<[RawColumn<'c>]>>(
+        &self,
+        txn: &mut WriteTxn,
+        rows: impl IntoIterator<Item = R>,
+    ) -> Result<u64> {
+        let insert =
+            |into: &mut Rows<'_>| rows.into_iter().try_for_each(|row| into.push_columns(row.as_ref()).map(drop));
+        txn.insert_many_with(&self.table, insert)
+    }
+
+    /// Reads the row of a primary key into `row`; false if there is none (or if it is locked and to be skipped): then
+    /// `row` is what it was.
+    ///
+    /// # Errors
+    /// As [`WriteTxn::get_locked`].
+    #[inline]
+    pub fn get(&self, txn: &mut impl CursorTxn, key: &[u8], read: &RawRead, row: &mut RawRow) -> Result<bool> {
+        let wanted = Wanted { columns: read.columns.as_deref(), ..Wanted::ALL };
+        let set_key = |call: &mut StatementContext<'_>| {
+            call.version.layouts.check_columns(wanted.columns.unwrap_or(&[]))?;
+            call.take_key(key)
+        };
+        txn.open_txn()?.with_lock_wait(read.lock_wait, |txn| {
+            match txn.read_by(&self.table, set_key, read.lock, wanted)? {
+                Some((version, bytes)) => row.fill(&version.layouts, bytes).map(|()| true),
+                None => Ok(false),
+            }
+        })
+    }
+
+    /// Sets columns (by position) of the row of a primary key; false if there is no such row. Columns that are not
+    /// named keep their bytes, and long ones among them are neither read nor written.
+    ///
+    /// # Errors
+    /// As [`WriteTxn::update`].
+    pub fn update(&self, txn: &mut WriteTxn, key: &[u8], columns: &[(usize, RawColumn<'_>)]) -> Result<bool> {
+        txn.change_row(
+            &self.table,
+            |call| call.take_key(key),
+            |_, set| columns.iter().for_each(|&(column, bytes)| set.put_stored(column, bytes)),
+        )
+    }
+
+    /// Deletes the row of a primary key; false if there is no such row.
+    ///
+    /// # Errors
+    /// As [`WriteTxn::delete`].
+    pub fn delete(&self, txn: &mut WriteTxn, key: &[u8]) -> Result<bool> {
+        txn.delete_row(&self.table, |call| call.take_key(key))
+    }
+
+    /// After `DuplicateKey`: the first row that has the primary key of these columns, or in a unique index the same as
+    /// they, locked as asked; the indexes are looked at in the order of the definition. `None` if there is none (any
+    /// more): then the insertion may be tried again. It reads the newest rows if it locks them, else what the
+    /// transaction sees.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert) and [`get`](Self::get).
+    pub fn duplicate_of(
+        &self,
+        txn: &mut WriteTxn,
+        columns: &[RawColumn<'_>],
+        lock: LockMode,
+    ) -> Result<Option<RawDuplicate>> {
+        let unique = self.unique_keys(txn, columns)?;
+        for (index, name, start) in unique {
+            let mut cursor = self.cursor(&name, RawRead { lock, ..RawRead::default() });
+            if cursor.seek(txn, super::RawSeek::Exact, &start)? {
+                return Ok(cursor.key().map(|key| RawDuplicate { index, key: key.to_vec() }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The unique indexes in which a row has a place of its own: position, name, the beginning of its key there.
+    fn unique_keys(
+        &self,
+        txn: &mut WriteTxn,
+        columns: &[RawColumn<'_>],
+    ) -> Result<Vec<(Option<usize>, String, Vec<u8>)>> {
+        let version: &TableVersion = txn.call(&self.table, TableLockMode::Read)?.version;
+        let definition = &version.definition;
+        let of_index = |(i, index): (usize, &crate::table::IndexDefinition)| (Some(i), index.name.clone());
+        let unique = definition.indexes.iter().enumerate().filter(|(_, index)| index.unique).map(of_index);
+        let all = std::iter::once((None, crate::table::schema::PRIMARY.to_string())).chain(unique);
+        let mut found = Vec::new();
+        for (index, name) in all {
+            let layout = layout_of(version, index);
+            let parts = key_columns(layout, columns)?;
+            if parts.iter().any(Option::is_none) {
+                continue;
+            }
+            let mut start = Vec::new();
+            encode_key(definition, layout, &parts, &mut start)?;
+            found.push((index, name, start));
+        }
+        Ok(found)
+    }
+}
+
+/// Those of a row's columns that a key has, in its order.
+fn key_columns<'c>(layout: &KeyLayout, columns: &[RawColumn<'c>]) -> Result<Vec<RawColumn<'c>>> {
+    let of = |column: usize| {
+        columns.get(column).copied().ok_or_else(|| Error::BadValue {
+            column: "(row)".to_string(),
+            reason: format!("{} columns given", columns.len()),
+        })
+    };
+    layout.parts().iter().map(|part| of(part.column)).collect()
+}
+
+impl StatementContext<'_> {
+    /// Makes bytes the key of the call.
+    #[inline]
+    fn take_key(&mut self, key: &[u8]) -> Result<()> {
+        self.key.clear();
+        self.key.extend_from_slice(key);
+        Ok(())
+    }
+}

@@ -1,0 +1,107 @@
+//! Tables of the raw door.
+
+use super::{RawColumn, RawCursor, RawRead};
+use crate::db::Database;
+use crate::error::{Error, Result};
+use crate::table::key::KeyLayout;
+use crate::table::version::TableVersion;
+use crate::table::{Schema, Table, TableDefinition, ValueRef, key_value};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// A table, for a front end. Cheap to clone; valid as long as a [`Table`] is.
+#[derive(Clone, Debug)]
+pub struct RawTable {
+    pub(super) table: Table,
+}
+
+impl From<Table> for RawTable {
+    fn from(table: Table) -> RawTable {
+        RawTable { table }
+    }
+}
+
+impl RawTable {
+    /// The table of a name.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchTable`].
+    pub fn open(db: &Database, name: &str) -> Result<RawTable> {
+        db.table(name).map(RawTable::from)
+    }
+
+    /// The table of a [create id](Self::create_id), whatever it is called now. It looks through all tables.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchTable`], with the number for the name.
+    pub fn open_by_create_id(db: &Database, create_id: u64) -> Result<RawTable> {
+        let found = db.tables().into_iter().map(RawTable::from).find(|table| table.create_id() == create_id);
+        found.ok_or_else(|| Error::NoSuchTable { table: format!("(create id {create_id})") })
+    }
+
+    /// Creates a table. Its attachment ([`Schema::attachment`]) is the place for what the front end has to know about
+    /// it; the engine keeps it, in backups too, and does not read it.
+    ///
+    /// # Errors
+    /// As [`Database::create_table`].
+    pub fn create(db: &Database, name: &str, schema: Schema) -> Result<RawTable> {
+        db.create_table(name, schema).map(RawTable::from)
+    }
+
+    /// The same table, for the typed door.
+    pub fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// Number of the table's creation, unique in the database: a table of the same name that is created later has
+    /// another one, a renamed table keeps it.
+    pub fn create_id(&self) -> u64 {
+        self.table.shared.entry.lock().record.create_id
+    }
+
+    /// The table as it is now: columns, indexes, the attachment.
+    pub fn definition(&self) -> Arc<TableDefinition> {
+        self.table.definition()
+    }
+
+    /// Appends the key of an index that begins with these columns of it, in its order; `"PRIMARY"` is the rows' own.
+    /// With fewer columns than the index has it is the beginning of keys, as cursors take it; [`get`](Self::get),
+    /// [`update`](Self::update) and [`delete`](Self::delete) take whole primary keys. Texts and bytes may be longer
+    /// than the column allows: such a key lies between others.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchIndex`]; [`Error::BadValue`] names the column that does not fit; [`Error::Collation`].
+    pub fn append_key(&self, index: &str, columns: &[RawColumn<'_>], out: &mut Vec<u8>) -> Result<()> {
+        let version = Arc::clone(&*self.table.shared.current.read());
+        let layout = layout_of(&version, version.index_position(index)?);
+        encode_key(&version.definition, layout, columns, out)
+    }
+
+    /// A cursor over an index; `"PRIMARY"`: over the rows. It stands nowhere yet, and no index of that name is an error
+    /// of its first [`seek`](RawCursor::seek).
+    pub fn cursor(&self, index: &str, read: RawRead) -> RawCursor {
+        RawCursor::new(self.clone(), index, read)
+    }
+}
+
+/// The key of an index of a table; `None`: of the rows.
+pub(super) fn layout_of(version: &TableVersion, index: Option<usize>) -> &KeyLayout {
+    index.map_or(&version.key, |i| &version.indexes[i].key)
+}
+
+/// Appends the encoding of the first columns of a key.
+pub(super) fn encode_key(
+    table: &TableDefinition,
+    layout: &KeyLayout,
+    columns: &[RawColumn<'_>],
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    let mut values: SmallVec<[ValueRef<'_>; 8]> = SmallVec::new();
+    for (part, bytes) in layout.parts().iter().zip(columns) {
+        let wrong = |reason| Error::BadValue { column: table.columns[part.column].name.clone(), reason };
+        values.push(key_value(part.ty, *bytes).map_err(wrong)?);
+    }
+    // More columns than the key has are an error of the encoding.
+    values.resize(columns.len(), ValueRef::Null);
+    layout.encode_values(table, &values, out)
+}
