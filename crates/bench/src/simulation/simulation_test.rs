@@ -38,7 +38,7 @@ fn the_same_seed_gives_the_same_history() {
 /// With this seed another page is read while a transaction is rolled back at an opening, which sets the rollback aside.
 #[test]
 fn a_rollback_that_was_skipped_is_a_report() {
-    let tally = lives(3053, 5).0;
+    let tally = lives(3071, 5).0;
     assert!(tally.rollbacks_skipped > 0 && tally.silent_faults_reported > 0, "{tally:?}");
 }
 

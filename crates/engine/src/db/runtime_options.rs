@@ -68,7 +68,13 @@ impl Database {
         self.check_open()?;
         let mut in_force = self.inner.options.lock();
         let mut options = Options::clone(&in_force);
+        // A database that is stepped waits for no lock, which is no value that is accepted.
+        let is_stepped = in_force.lock_wait_timeout_ms == 0;
+        options.lock_wait_timeout_ms = options.lock_wait_timeout_ms.max(1);
         change(&mut options)?;
+        if is_stepped {
+            options.lock_wait_timeout_ms = 0;
+        }
         if let Some(fixed) = options.fixed_difference(&in_force) {
             let reason = "cannot be changed while the database is open; give it at the opening".to_string();
             return Err(Error::BadOption { option: fixed.replace('_', "-"), reason });
