@@ -43,6 +43,21 @@ impl Database {
         version.clustered.estimate_between(&self.inner.ctx, &[], None)
     }
 
+    /// About how many entries of an index lie in a range of key bytes.
+    pub(super) fn approximate_entries(
+        &self,
+        table: &Table,
+        index: &str,
+        low: &[u8],
+        high: Option<&[u8]>,
+    ) -> Result<u64> {
+        let _in_use = self.in_use(&table.shared)?;
+        let version = table.shared.current.read().clone();
+        let index = version.index_position(index)?;
+        let tree = index.map_or(&version.clustered, |i| &version.indexes[i].tree);
+        if high.is_some_and(|high| high <= low) { Ok(0) } else { tree.estimate_between(&self.inner.ctx, low, high) }
+    }
+
     /// Estimates the sizes of a table and of its indexes, and how many different values they have, from a few pages of
     /// each. [`Table::statistics`] has the result from then on.
     ///

@@ -3,7 +3,8 @@
 use crate::support::{await_purge, check_indexes, memory, open, sound};
 use highwater::raw::{RawColumn, RawDuplicate, RawRead, RawRow, RawSeek, RawTable};
 use highwater::{
-    Database, DateTime, Decimal, Error, LockMode, LockWait, Schema, Type, Value, ValueRef, WriteTxn, salvage, values,
+    Database, DateTime, Decimal, Error, LockMode, LockWait, Schema, TableChange, Type, Value, ValueRef, WriteTxn,
+    salvage, values,
 };
 use highwater_storage::StorageSet;
 
@@ -323,4 +324,57 @@ fn a_power_cut_and_a_salvage_keep_raw_tables() {
     assert_eq!(copy.definition(), table.definition());
     let row = get(&copy, &mut into.begin().unwrap(), &key(&copy, "PRIMARY", &[Some(&[1, 2, 3])])).unwrap();
     assert_eq!((row.column(1), row.column(2), row.column(3)), (Some(&[9, 8, 7][..]), Some(&b"x"[..]), None));
+}
+
+#[test]
+fn rows_of_an_older_layout_read_as_those_of_the_present_one() {
+    let db = memory();
+    let old = files(&db);
+    let (id, long) = ([1, 0, 0], vec![7u8; 20_000]);
+    let mut row = file(&id, &[1; 3], Some(b"one"));
+    row[5] = Some(&long);
+    db.transact(|txn| old.insert(txn, &row).map(drop)).unwrap();
+    let default = ValueRef::Bytes(&[8, 9]);
+    let changes = [
+        TableChange::add_column("kind", Type::Fixed(2), default),
+        TableChange::add_nullable("more", Type::U24),
+        TableChange::widen_column("size", Type::I32),
+        TableChange::drop_column("note"),
+    ];
+    db.alter_table("files", &changes).unwrap();
+    db.rename_table("files", "papers").unwrap();
+    let one = key(&old, "PRIMARY", &[Some(&id)]);
+    let stale = old.delete(&mut db.begin().unwrap(), &one);
+    assert!(matches!(stale, Err(Error::TableChanged { .. })), "{stale:?}");
+    let new = RawTable::open_by_create_id(&db, old.create_id()).unwrap();
+    assert_eq!(new.table().name(), "papers");
+    // id | day | code | size | long | kind | more
+    let check = |row: &RawRow, more: RawColumn<'_>| {
+        assert_eq!((row.columns(), row.column(3)), (7, Some(&[0xff; 4][..])));
+        assert_eq!((row.column(4), row.column(5), row.column(6)), (Some(&long[..]), Some(&[8, 9][..]), more));
+    };
+    let mut txn = db.begin().unwrap();
+    check(&get(&new, &mut txn, &one).unwrap(), None);
+    let (mut cursor, mut row) = (new.cursor("by_code", RawRead::default()), RawRow::default());
+    assert!(cursor.seek(&mut txn, RawSeek::Exact, &key(&new, "by_code", &[Some(b"one")])).unwrap());
+    assert!(cursor.read_row(&mut row).unwrap());
+    check(&row, None);
+    assert!(new.update(&mut txn, &one, &[(6, Some(&[1, 2, 3]))]).unwrap());
+    check(&get(&new, &mut txn, &one).unwrap(), Some(&[1, 2, 3]));
+    txn.commit().unwrap();
+    sound(&db);
+}
+
+#[test]
+fn entries_of_a_range_are_estimated() {
+    let db = memory();
+    let files = files(&db);
+    let rows: Vec<([u8; 3], [u8; 3])> = (0..200u8).map(|n| ([n, 0, 0], [n / 50, 0, 0])).collect();
+    db.transact(|txn| files.insert_many(txn, rows.iter().map(|(id, day)| file(id, day, None)))).unwrap();
+    let day = |n: u8| key(&files, "by_day", &[Some(&[n, 0, 0])]);
+    let estimate = |low: &[u8], high: Option<&[u8]>| files.approximate_entries(&db, "by_day", low, high).unwrap();
+    let (all, two) = (estimate(&[], None), estimate(&day(1), Some(&day(3))));
+    assert!((150..=250).contains(&all) && (50..=150).contains(&two), "{all} {two}");
+    assert_eq!(estimate(&day(3), Some(&day(1))), 0);
+    assert!(matches!(files.approximate_entries(&db, "none", &[], None), Err(Error::NoSuchIndex { .. })));
 }

@@ -134,7 +134,7 @@ impl RawTable {
         columns: &[RawColumn<'_>],
     ) -> Result<Vec<(Option<usize>, String, Vec<u8>)>> {
         let version: &TableVersion = txn.call(&self.table, TableLockMode::Read)?.version;
-        let definition = &version.definition;
+        let definition = &*version.complete_definition();
         let of_index = |(i, index): (usize, &crate::table::IndexDefinition)| (Some(i), index.name.clone());
         let unique = definition.indexes.iter().enumerate().filter(|(_, index)| index.unique).map(of_index);
         let all = std::iter::once((None, crate::table::schema::PRIMARY.to_string())).chain(unique);

@@ -54,9 +54,9 @@ impl RawTable {
     }
 
     /// Number of the table's creation, unique in the database: a table of the same name that is created later has
-    /// another one, a renamed table keeps it.
+    /// another one, a table that is renamed, changed or truncated keeps it.
     pub fn create_id(&self) -> u64 {
-        self.table.shared.entry.lock().record.create_id
+        self.table.create_id()
     }
 
     /// The table as it is now: columns, indexes, the attachment.
@@ -75,6 +75,15 @@ impl RawTable {
         let version = Arc::clone(&*self.table.shared.current.read());
         let layout = layout_of(&version, version.index_position(index)?);
         encode_key(&version.definition, layout, columns, out)
+    }
+
+    /// About how many entries of an index have keys from `low` on and below `high` (`None`: to the end), from two
+    /// descents. Entries of rows that were deleted and are not purged count.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchIndex`], [`Error::TableDropped`], an I/O error.
+    pub fn approximate_entries(&self, db: &Database, index: &str, low: &[u8], high: Option<&[u8]>) -> Result<u64> {
+        db.approximate_entries(&self.table, index, low, high)
     }
 
     /// A cursor over an index; `"PRIMARY"`: over the rows. It stands nowhere yet, and no index of that name is an error
