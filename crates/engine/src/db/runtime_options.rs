@@ -3,8 +3,8 @@
 //! Rules
 //! 1. Each layer keeps what it needs of the options where it looks at it anyway; a change is stored there, and works
 //!    from the next look on.
-//! 2. The table of options says which can be changed (`OptionInfo::is_dynamic`). All or nothing of a change is done: what
-//!    can be refused comes first.
+//! 2. The table of options says which can be changed (`OptionInfo::is_dynamic`). All or nothing of a change is done:
+//!    what can be refused comes first.
 
 use super::database::Database;
 use crate::config::Options;
