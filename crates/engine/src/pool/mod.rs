@@ -70,7 +70,7 @@ pub struct Pool {
     table: PageTable,
     free: CachePadded<FreeList>,
     /// Frames that are not in use, without memory, and how many are in use.
-    set_aside: Mutex<Vec<FrameNo>>,
+    withdrawn: Mutex<Vec<FrameNo>>,
     in_use: AtomicUsize,
     /// Pages that arrived in frames so far.
     arrivals: CachePadded<AtomicU32>,
@@ -113,7 +113,7 @@ impl Pool {
             table: PageTable::new(count).map_err(|_| frames::no_memory(count))?,
             free: CachePadded(FreeList::new(count)),
             arrivals: CachePadded(AtomicU32::new(0)),
-            set_aside: Mutex::default(),
+            withdrawn: Mutex::default(),
             in_use: AtomicUsize::new(count),
             lru: LruPart::new(options, count),
             flush: FlushPart::new(count, page_bytes),
@@ -157,7 +157,7 @@ impl Pool {
         self.frames.page_bytes()
     }
 
-    /// Frames in use: all but those that are set aside ([`resize`]).
+    /// Frames in use: all but the withdrawn ones ([`resize`]).
     pub fn frame_count(&self) -> usize {
         self.in_use.load(Relaxed)
     }

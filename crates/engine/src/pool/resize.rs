@@ -1,11 +1,12 @@
-//! Changing how many frames are in use, beside everybody who uses the pool.
+//! Changing how many frames are in use while threads use the pool.
 //!
 //! Rules
 //! 1. The pool is made with as many frames as it can ever have. Those that are not in use are taken from the free list,
 //!    as if a page were to be read into them, and their memory goes back to the system: no page is in them, so nothing
 //!    is lost.
-//! 2. To shrink takes frames a few at a time, from whoever is evicted and flushed for them, as each reader of a page
-//!    does. If too few come free the pool gets back those of this change, and the caller an error.
+//! 2. A shrinking pool withdraws frames a few at a time. It gets them as each reader of a page does: pages are evicted
+//!    and flushed for them. If too few become free, the frames of this change return to the pool, and the call is an
+//!    error.
 
 use super::{MIN_FRAMES, Pool};
 use crate::config::Options;
@@ -41,23 +42,23 @@ impl Pool {
             );
             return Err(Error::BadOption { option: "buffer-pool-size".to_string(), reason });
         }
-        let mut set_aside = self.set_aside.lock();
-        let before = set_aside.len();
-        while set_aside.len() > most - frames {
-            let back = (set_aside.len() - (most - frames)).min(STEP_FRAMES);
-            let at = set_aside.len() - back;
-            self.return_frames(set_aside.drain(at..));
-            self.in_use.store(most - set_aside.len(), Relaxed);
+        let mut withdrawn = self.withdrawn.lock();
+        let before = withdrawn.len();
+        while withdrawn.len() > most - frames {
+            let back = (withdrawn.len() - (most - frames)).min(STEP_FRAMES);
+            let at = withdrawn.len() - back;
+            self.return_frames(withdrawn.drain(at..));
+            self.in_use.store(most - withdrawn.len(), Relaxed);
         }
-        while set_aside.len() < most - frames {
-            let missing = (most - frames - set_aside.len()).min(STEP_FRAMES);
-            let taken = self.reserve_frames(missing, &mut set_aside);
+        while withdrawn.len() < most - frames {
+            let missing = (most - frames - withdrawn.len()).min(STEP_FRAMES);
+            let taken = self.reserve_frames(missing, &mut withdrawn);
             if let Err(error) = taken {
-                self.return_frames(set_aside.drain(before.min(most)..));
-                self.in_use.store(most - set_aside.len(), Relaxed);
+                self.return_frames(withdrawn.drain(before.min(most)..));
+                self.in_use.store(most - withdrawn.len(), Relaxed);
                 return Err(error);
             }
-            self.in_use.store(most - set_aside.len(), Relaxed);
+            self.in_use.store(most - withdrawn.len(), Relaxed);
         }
         Ok(())
     }

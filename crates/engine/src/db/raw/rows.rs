@@ -128,11 +128,7 @@ impl RawTable {
     }
 
     /// The unique indexes in which a row has a place of its own: position, name, the beginning of its key there.
-    fn unique_keys(
-        &self,
-        txn: &mut WriteTxn,
-        columns: &[RawColumn<'_>],
-    ) -> Result<Vec<(Option<usize>, String, Vec<u8>)>> {
+    fn unique_keys(&self, txn: &mut WriteTxn, columns: &[RawColumn<'_>]) -> Result<Vec<UniqueKey>> {
         let version: &TableVersion = txn.call(&self.table, TableLockMode::Read)?.version;
         let definition = &*version.complete_definition();
         let of_index = |(i, index): (usize, &crate::table::IndexDefinition)| (Some(i), index.name.clone());
@@ -152,6 +148,9 @@ impl RawTable {
         Ok(found)
     }
 }
+
+/// Of a unique index: its position (`None` = the clustered one), its name, how a row's key begins there.
+type UniqueKey = (Option<usize>, String, Vec<u8>);
 
 /// Those of a row's columns that a key has, in its order.
 fn key_columns<'c>(layout: &KeyLayout, columns: &[RawColumn<'c>]) -> Result<Vec<RawColumn<'c>>> {
