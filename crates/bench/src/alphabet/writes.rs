@@ -214,7 +214,7 @@ impl Statement {
     }
 }
 
-fn refs(values: &Vec<Value>) -> Vec<ValueRef<'_>> {
+fn refs(values: &[Value]) -> Vec<ValueRef<'_>> {
     values.iter().map(Value::as_ref).collect()
 }
 
