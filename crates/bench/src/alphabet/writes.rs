@@ -141,7 +141,7 @@ impl Statement {
             }
             Statement::InsertMany(rows) => {
                 let rows: Vec<_> = rows.iter().map(|(id, content)| row_of(table, Some(*id), content)).collect();
-                let count = call!(played, WriteTxn::insert_many(txn, table, rows.iter().map(refs)))?;
+                let count = call!(played, WriteTxn::insert_many(txn, table, rows.iter().map(|values| refs(values))))?;
                 Ok(inserted(Some(count), Vec::new()))
             }
             Statement::InsertManyWith(rows) => {
