@@ -95,8 +95,10 @@ fn any_added() -> impl Strategy<Value = Vec<(Type, Option<Value>)>> {
     )
 }
 
-fn table_row_and_fates() -> impl Strategy<Value = (TableDefinition, Vec<Value>, Vec<Fate>, Vec<(Type, Option<Value>)>)>
-{
+/// A table, a row of it, what becomes of its columns, and the columns added.
+type Case = (TableDefinition, Vec<Value>, Vec<Fate>, Vec<(Type, Option<Value>)>);
+
+fn table_row_and_fates() -> impl Strategy<Value = Case> {
     any_table().prop_flat_map(|table| {
         let row = row_of(&table);
         (Just(table), row, prop::collection::vec(any_fate(), 1..6), any_added())

@@ -136,7 +136,7 @@ mod tests {
         for (format_id, global, branch) in [
             (1, &b"order-17"[..], &b"stock"[..]),
             (0, b"a", b""),
-            (i32::MIN, &[0, 255, b':', b'%'], &[b' ', b'\n']),
+            (i32::MIN, &[0, 255, b':', b'%'], b" \n"),
             (i32::MAX, &[7; 64], &[200; 64]),
         ] {
             let xid = Xid::new(format_id, global, branch).unwrap();

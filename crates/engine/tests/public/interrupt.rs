@@ -18,6 +18,9 @@ fn database() -> (Database, Table) {
     (db, table)
 }
 
+/// A call that waits for a lock.
+type Wait<'w> = dyn Fn(&mut WriteTxn) -> Result<()> + 'w;
+
 fn is_interrupted<T>(result: Result<T>) -> bool {
     matches!(result, Err(Error::Interrupted))
 }
@@ -48,7 +51,7 @@ fn a_wait_for_a_lock_ends_at_once_and_the_transaction_goes_on() {
         let (mut txn, begin) = (begin(&db, isolation), Instant::now());
         txn.insert(&table, &values![1, 1]).unwrap();
         let handle = txn.interrupt_handle();
-        let waits: [&dyn Fn(&mut WriteTxn) -> Result<()>; 4] = [
+        let waits: [&Wait<'_>; 4] = [
             &|txn| txn.delete(&table, &values![10]).map(drop),
             &|txn| txn.get_for_share(&table, &values![10]).map(drop),
             &|txn| txn.insert(&table, &values![15, 15]).map(drop),

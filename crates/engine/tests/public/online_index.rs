@@ -83,7 +83,11 @@ fn what_writers_do_meanwhile_is_in_the_index_and_what_they_undo_is_not() {
             met.push(at);
             let (id, x) = (100 * step, 100_000 + 1000 * step);
             step += 1;
-            db.transact(|txn| Ok(change(txn, &table, id, x))).unwrap();
+            db.transact(|txn| {
+                change(txn, &table, id, x);
+                Ok(())
+            })
+            .unwrap();
             let mut undone = db.begin().unwrap();
             change(&mut undone, &table, id + 20, x + 100);
             undone.rollback().unwrap();
@@ -132,7 +136,11 @@ fn old_snapshots_read_on_and_do_not_use_the_new_index() {
     let before: Vec<_> = snapshot.scan(&table).iter().unwrap().map(|row| row.unwrap().to_values()).collect();
     built(&db, false, |at| {
         if at == At::Reading {
-            db.transact(|txn| Ok(change(txn, &table, 0, 100_000))).unwrap();
+            db.transact(|txn| {
+                change(txn, &table, 0, 100_000);
+                Ok(())
+            })
+            .unwrap();
         }
         assert!(matches!(db.snapshot().unwrap().scan(&table).index("by_x").count(), Err(Error::NoSuchIndex { .. })));
         assert_eq!(table.definition().indexes.len(), 1);
@@ -184,7 +192,11 @@ fn a_unique_index_is_refused_for_rows_that_are_equal_in_the_end() {
         for when in [At::Reading, At::CatchingUp] {
             let db = memory();
             let table = filled(&db);
-            let done = built(&db, true, |at| (at == when).then(|| meanwhile(&db, &table)).unwrap_or_default());
+            let done = built(&db, true, |at| {
+                if at == when {
+                    meanwhile(&db, &table);
+                }
+            });
             match done {
                 Ok(()) => assert!(succeeds, "{what}, {when:?}"),
                 Err(Error::DuplicateKey { index, .. }) => assert!(!succeeds && index == "by_x", "{what}, {when:?}"),
@@ -272,7 +284,11 @@ fn a_crash_finds_all_of_the_index_or_nothing() {
         let mut still_open = None;
         built(&db, unique, |_| {
             let n = cuts.len() as u64;
-            db.transact(|txn| Ok(change(txn, &table, 100 * n, 100_000 * (n + 1)))).unwrap();
+            db.transact(|txn| {
+                change(txn, &table, 100 * n, 100_000 * (n + 1));
+                Ok(())
+            })
+            .unwrap();
             let mut undone = db.begin().unwrap();
             change(&mut undone, &table, 100 * n + 50, 100_000 * (n + 1) + 500);
             db.flush_log().unwrap();

@@ -60,7 +60,7 @@ fn a_prepared_transaction_is_neither_seen_nor_passed_until_it_ends() {
     assert!(is_locked(&db, &people, 1) && is_locked(&db, &people, 2) && !is_locked(&db, &people, 3));
     let info = &db.prepared()[0];
     assert_eq!((info.undo_records, &info.tables[..], info.is_detached), (1, &["people".to_string()][..], false));
-    assert!(info.transaction > 0 && info.time.to_string() > "2026-01-01".to_string());
+    assert!(info.transaction > 0 && *info.time.to_string() > *"2026-01-01");
     sound(&db);
     std::thread::scope(|scope| scope.spawn(|| first.commit_ordered().unwrap()).join().unwrap());
     assert_eq!(ages(&db, &people)[..2], [Some(10), Some(0)]);

@@ -240,7 +240,7 @@ fn step(db: &Database, n: u64) -> highwater::Result<()> {
             ];
             db.alter_table(name, &longer).map(drop)
         }
-        8 if n % 5 == 0 => db.truncate_table(name).map(drop),
+        8 if n.is_multiple_of(5) => db.truncate_table(name).map(drop),
         8 => db
             .alter_table(name, &[TableChange::rename_index(&table.definition().indexes[0].name, &format!("i{n}"))])
             .map(drop),
