@@ -139,7 +139,7 @@ fn read_table(read: &mut ReadTxn, table: &Table) -> Result<(), Error> {
     }
     let definition = table.definition();
     for row in rows.iter().take(READ_ROWS) {
-        let key: Vec<ValueRef<'_>> = definition.primary_key.iter().map(|column| row.get(*column)).collect();
+        let key: Vec<ValueRef<'_>> = definition.primary_key.iter().map(|part| row.get(part.column)).collect();
         let found = read.get(table, &key)?;
         if found.as_ref().map(|found| found.as_ref().as_bytes()) != Some(row.as_ref().as_bytes()) {
             return Err(disagreement("a row that a scan returned is not found by its key"));

@@ -133,6 +133,8 @@ fn arguments(input: &mut Input<'_>, folder: &Path) -> ImportArgs {
         table: "t".into(),
         file: folder.join("x.csv"),
         columns,
+        collations: Vec::new(),
+        long_keys: false,
         primary_key: (how & 4 != 0).then(|| "c1".to_string()),
         indexes: index(8, "c2"),
         unique: index(16, "c2"),
@@ -172,7 +174,7 @@ fn imported_well(args: &ImportArgs, db: &Database, imported: import::Imported) {
             false => schema.column(&column.name, column.ty),
         };
     }
-    let keys: Vec<&str> = definition.primary_key.iter().map(|key| &definition.columns[*key].name[..]).collect();
+    let keys: Vec<&str> = definition.primary_key.iter().map(|key| &definition.columns[key.column].name[..]).collect();
     db.create_table("again", schema.primary_key(&keys)).expect("the same table once more");
     std::fs::write(&args.file, &text).expect("a file in memory is written");
     let plain = ImportArgs { table: "again".into(), columns: Vec::new(), primary_key: None, ..args.clone() };

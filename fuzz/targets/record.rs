@@ -3,7 +3,7 @@
 #![no_main]
 
 use highwater::internals::fuzz_properties;
-use highwater::{Column, DateTime, Decimal, TableDefinition, Type, Value};
+use highwater::{Column, DateTime, Decimal, IndexColumn, TableDefinition, Type, Value};
 use highwater_fuzz::input::Input;
 use highwater_fuzz::values::{are_equal, compare};
 
@@ -74,13 +74,15 @@ fn definition(input: &mut Input<'_>) -> TableDefinition {
             15 => Type::U24,
             _ => Type::DateTime,
         };
-        Column { name: format!("c{n}"), ty, nullable: input.byte() & 1 != 0, default: None }
+        Column { name: format!("c{n}"), ty, nullable: input.byte() & 1 != 0, default: None, collation: None }
     };
     let columns: Vec<Column> = (0..6).map(column).collect();
     let columns = columns[..1 + input.below(6)].to_vec();
-    let primary_key = (0..1 + input.below(columns.len())).collect();
-    let (indexes, attachment) = (Vec::new(), Vec::new());
-    TableDefinition { name: "t".into(), columns, primary_key, auto_increment: None, indexes, attachment }
+    let keys = 1 + input.below(columns.len());
+    let part = |column: usize| IndexColumn { descending: input.byte() & 1 != 0, ..column.into() };
+    let primary_key = (0..keys).map(part).collect();
+    let (name, auto_increment, long_keys, indexes, attachment) = ("t".into(), None, false, Vec::new(), Vec::new());
+    TableDefinition { name, columns, primary_key, auto_increment, long_keys, indexes, attachment }
 }
 
 /// A row of values of any kind that its columns may take.

@@ -174,6 +174,9 @@ fn print(checked: &Checked, elapsed_s: f64, lines: Lines) {
             lines.write(&format!("{:<24}{value:>16}", name.replace('_', " ")));
         }
     }
+    for index in &report.not_compared {
+        lines.write(&index.to_string());
+    }
     for finding in &report.findings {
         lines.write(&format!("finding: {finding}"));
     }
@@ -211,6 +214,9 @@ fn to_json(dir: &Path, checked: &Checked, elapsed_s: f64) -> Value {
         .iter()
         .map(|f| json!({ "page": f.page.map(|page| page.0), "table": f.table, "index": f.index, "text": f.text }))
         .collect();
+    let not_compared = report.not_compared.iter();
+    let not_compared: Vec<Value> =
+        not_compared.map(|of| json!({ "table": of.table, "index": of.index, "collation": of.collation })).collect();
     json!({
         "dir": dir.display().to_string(),
         "sound": checked.is_sound(),
@@ -222,5 +228,6 @@ fn to_json(dir: &Path, checked: &Checked, elapsed_s: f64) -> Value {
         "counts": counts,
         "findings": findings,
         "findings_omitted": report.findings_omitted,
+        "not_compared": not_compared,
     })
 }

@@ -12,6 +12,7 @@ const IMPORT_EXAMPLES: &str = "\
 Examples:
   highwater import world city cities.csv --primary-key id --index by_name=name --index by_place=country,name
   highwater import world city more.tsv --delimiter tab --column id:u32 --column name:text(200) --column note:text(4000)?
+  highwater import world city cities.csv --collation name=ascii_ci --index 'newest=name,founded desc covering note'
   highwater import world city cities.csv --on-error skip
 
 Types: i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 decimal(P,S) text(BYTES) binary(BYTES) datetime; a ? after it takes NULL.";
@@ -52,10 +53,18 @@ pub struct ImportOptions {
     /// inferred from the file
     #[arg(long = "column", value_name = "NAME:TYPE")]
     columns: Vec<String>,
-    /// Primary key of a new table [default: a first column row_id that numbers the rows]
+    /// Collation of a text column of a new table, by which its indexes compare: ascii_ci
+    #[arg(long = "collation", value_name = "COLUMN=COLLATION")]
+    collations: Vec<String>,
+    /// Let the keys of a new table be long: up to seven 32nds of a page
+    #[arg(long)]
+    long_keys: bool,
+    /// Primary key of a new table; `A desc` = from great to small [default: a first column row_id that numbers the
+    /// rows]
     #[arg(long, value_name = "A,B")]
     primary_key: Option<String>,
-    /// Index of a new table
+    /// Index of a new table; `A desc` = from great to small, `A(40)` = its first 40 bytes; `A,B covering C,D` = its
+    /// entries have C and D too
     #[arg(long = "index", value_name = "NAME=A,B")]
     indexes: Vec<String>,
     /// Unique index of a new table
@@ -92,6 +101,8 @@ pub fn import(options: ImportOptions) -> Result<(), Failure> {
         table: options.table,
         file: options.file,
         columns: options.columns,
+        collations: options.collations,
+        long_keys: options.long_keys,
         primary_key: options.primary_key,
         indexes: options.indexes,
         unique: options.unique,

@@ -162,6 +162,24 @@ pub enum Error {
     /// A table or index cannot be as it is described.
     #[error("{0}")]
     Schema(String),
+    /// An entry of an index, its covered columns included, is too long for a page of this size.
+    #[error("an entry of index {index} has {bytes} bytes; with this page size at most {limit_bytes} are allowed")]
+    EntryTooLong {
+        /// The index.
+        index: String,
+        /// Length of the entry.
+        bytes: usize,
+        /// The limit.
+        limit_bytes: usize,
+    },
+    /// The function of a collation is needed, and is not known or has panicked.
+    #[error("collation {collation}: {reason}")]
+    Collation {
+        /// The collation's name.
+        collation: String,
+        /// What is wrong.
+        reason: String,
+    },
     /// A value does not fit its column.
     #[error("column {column}: {reason}")]
     BadValue {
@@ -248,6 +266,11 @@ impl Error {
             Error::CorruptPage { .. } | Error::Corrupt(_) => true,
             _ => self.is_failed_read(),
         }
+    }
+
+    /// Whether entries of a row cannot be made because of the function of a collation.
+    pub(crate) fn is_of_collation(&self) -> bool {
+        matches!(self, Error::Collation { .. })
     }
 
     /// Whether a page has a change that the redo log has lost.

@@ -83,19 +83,19 @@ pub use backup::{
     BackupManifest, BackupOptions, BackupProgress, Base, Commit, FileSum, OnBackupProgress, RestoreOptions,
     RestoreReport, Until,
 };
-pub use check::{CheckCounts, CheckReport, Finding};
-pub use config::Options;
+pub use check::{CheckCounts, CheckReport, Finding, NotCompared};
+pub use config::{ASCII_CI, Collations, Options};
 pub use db::raw;
 pub use db::{
-    BuildProgress, Cursor, CursorTxn, Database, Inserted, InterruptHandle, KeyIter, Migration, PreparedInfo,
+    BuildProgress, ColumnIter, Cursor, CursorTxn, Database, Inserted, InterruptHandle, Migration, PreparedInfo,
     PreparedTxn, ReadTxn, RepairReport, Rows, Scan, ScanIter, Seek, Session, WriteTxn,
 };
 pub use error::{Error, Result};
 pub use salvage::{SalvageReport, SalvagedTable, salvage};
 pub use stats::{LatencySnapshot, StatsSnapshot};
 pub use table::{
-    Changes, Column, DateTime, Decimal, IndexDefinition, IndexStatistics, NumberRange, Row, RowRef, Schema, Table,
-    TableChange, TableDefinition, TableStatistics, Type, Value, ValueRef,
+    Changes, Column, DateTime, Decimal, Index, IndexColumn, IndexDefinition, IndexStatistics, NumberRange, Row, RowRef,
+    Schema, Table, TableChange, TableDefinition, TableStatistics, Type, Value, ValueRef,
 };
 pub use txn::{Isolation, LockMode, LockWait, PurgeState, PurgeWatch, Savepoint, TxnOptions, Xid};
 pub use types::PageNo;

@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::inspect::{OnProgress, RawFile, RawTable};
 use crate::page::{self, Node, PageType, header, node};
 use crate::table::schema::PRIMARY;
-use crate::table::{Schema, Table, TableDefinition, ValueRef};
+use crate::table::{Index, Schema, Table, TableDefinition, ValueRef};
 use crate::txn::row_format::{OverflowRef, ROW_HEADER_BYTES, RowHeader};
 use crate::txn::undo::record::{TxnState, UndoKind};
 use crate::txn::undo::{RECORDS_AT, UndoFields, UndoPlace, place_of, record_at};
@@ -215,10 +215,9 @@ impl Salvage<'_> {
     }
 
     fn build_indexes(&mut self, table: &RawTable, into: &Database) -> Result<()> {
-        let TableDefinition { name, columns, indexes, .. } = &table.definition;
+        let TableDefinition { name, indexes, .. } = &table.definition;
         for index in indexes {
-            let names: Vec<&str> = index.columns.iter().map(|column| &*columns[*column].name).collect();
-            let text = match into.create_index(name, &index.name, &names, index.unique) {
+            let text = match into.create_index_with(name, &index.name, Index::of(&table.definition, index)) {
                 Err(Error::DuplicateKey { .. }) => "it is unique, but two rows are equal: it was left out".to_string(),
                 Err(error) if is_refusal(&error) => format!("it was left out: {error}"),
                 built => {
@@ -410,7 +409,9 @@ fn insert(
 
 /// Whether a database refuses this row, table or index, and takes others.
 fn is_refusal(error: &Error) -> bool {
-    use Error::{BadValue, DuplicateKey, KeyTooLong, LogTooSmall, RowTooLarge, Schema, TableExists};
+    use Error::{
+        BadValue, Collation, DuplicateKey, EntryTooLong, KeyTooLong, LogTooSmall, RowTooLarge, Schema, TableExists,
+    };
     matches!(
         error,
         BadValue { .. }
@@ -419,30 +420,17 @@ fn is_refusal(error: &Error) -> bool {
             | LogTooSmall { .. }
             | RowTooLarge { .. }
             | Schema(_)
+            | EntryTooLong { .. }
+            | Collation { .. }
             | TableExists { .. }
     )
 }
 
 /// The table without its indexes.
 fn schema_of(definition: &TableDefinition) -> Schema {
-    let name = |column: &usize| &*definition.columns[*column].name;
-    let mut schema = Schema::new();
-    for column in &definition.columns {
-        schema = match column.nullable {
-            true => schema.nullable(&column.name, column.ty),
-            false => schema.column(&column.name, column.ty),
-        };
-    }
-    for column in &definition.columns {
-        if let Some(value) = &column.default {
-            schema = schema.default_value(&column.name, value);
-        }
-    }
-    if let Some(column) = &definition.auto_increment {
-        schema = schema.auto_increment(name(column));
-    }
-    schema = schema.attachment(&definition.attachment);
-    schema.primary_key(&definition.primary_key.iter().map(name).collect::<Vec<_>>())
+    let mut without = definition.clone();
+    without.indexes.clear();
+    Schema::of(&without)
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 
 use super::played::{Played, call};
 use crate::error::{Error, Result};
-use highwater::{Column, Row, RowRef, Schema, Table, Type, Value, values};
+use highwater::{ASCII_CI, Column, Index, Row, RowRef, Schema, Table, Type, Value, values};
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a row holds beside its id. Texts follow from numbers, so that a row is small here and may be large there.
@@ -32,18 +33,54 @@ pub const PROJECTIONS: [&[usize]; 5] = [&[0, A], &[NOTE, 0, A], &[B, BODY, 0], &
 
 /// A secondary index that a table may have.
 #[derive(Clone, Copy, Debug)]
-pub struct Index {
+pub struct KnownIndex {
     pub name: &'static str,
     pub columns: &'static [&'static str],
     pub unique: bool,
+    /// Those of its columns that go from great to small.
+    pub descending: &'static [&'static str],
+    /// The bytes of column `a` that count, if not all.
+    pub prefix_of_a: Option<u16>,
+    pub covered: &'static [&'static str],
 }
 
-/// The index on `a` has few values, the one on `b` has many; `c` may be NULL.
-pub const INDEXES: [Index; 4] = [
-    Index { name: "by_a", columns: &["a"], unique: false },
-    Index { name: "by_b", columns: &["b"], unique: false },
-    Index { name: "by_ca", columns: &["c", "a"], unique: false },
-    Index { name: ONE_C, columns: &["c"], unique: true },
+impl KnownIndex {
+    const fn plain(name: &'static str, columns: &'static [&'static str]) -> KnownIndex {
+        KnownIndex { name, columns, unique: false, descending: &[], prefix_of_a: None, covered: &[] }
+    }
+
+    /// Whether it is no more than ascending columns.
+    pub fn is_plain(&self) -> bool {
+        self.descending.is_empty() && self.prefix_of_a.is_none() && self.covered.is_empty()
+    }
+
+    /// As it is given to the engine.
+    pub fn made(&self, played: &Played) -> Index {
+        let index = call!(played, Index::new(self.columns));
+        let index = self.descending.iter().fold(index, |index, column| call!(played, Index::descending(index, column)));
+        let index = match self.prefix_of_a {
+            Some(bytes) => call!(played, Index::prefix(index, "a", bytes)),
+            None => index,
+        };
+        let index = call!(played, Index::covering(index, self.covered));
+        if self.unique { call!(played, Index::unique(index)) } else { index }
+    }
+}
+
+/// The index on `a` has few values, the one on `b` has many; `c` may be NULL. A prefix of `a` is longer than its texts:
+/// the order is the same, and the index does not give them back.
+pub const INDEXES: [KnownIndex; 6] = [
+    KnownIndex::plain("by_a", &["a"]),
+    KnownIndex::plain("by_b", &["b"]),
+    KnownIndex::plain("by_ca", &["c", "a"]),
+    KnownIndex { unique: true, ..KnownIndex::plain(ONE_C, &["c"]) },
+    KnownIndex { descending: &["b"], covered: &["c", "a"], ..KnownIndex::plain("late_b", &["b"]) },
+    KnownIndex {
+        descending: &["c"],
+        prefix_of_a: Some(50),
+        covered: &["b"],
+        ..KnownIndex::plain("by_ac", &["a", "c"])
+    },
 ];
 /// The unique index: any number of rows have NULL.
 pub const ONE_C: &str = "one_c";
@@ -64,11 +101,20 @@ pub fn key_of(index: &str, id: u64, content: &Content) -> Key {
     let (a, b, c) = (Some(content.a.into()), Some(content.b.into()), content.c.map(u64::from));
     match index {
         "by_a" => [a, None],
-        "by_b" => [b, None],
+        "by_b" | "late_b" => [b, None],
         "by_ca" => [c, a],
+        "by_ac" => [a, c],
         ONE_C => [c, None],
         _ => [Some(id), None],
     }
+}
+
+/// The order of two keys, or of their first columns, in an index.
+pub fn compare(index: &str, a: &[Option<u64>], b: &[Option<u64>]) -> Ordering {
+    let descending = INDEXES.iter().find(|known| known.name == index).map_or(&[][..], |known| known.descending);
+    let columns = columns_of(index).iter().zip(a.iter().zip(b));
+    let mut orders = columns.map(|(column, (a, b))| if descending.contains(column) { b.cmp(a) } else { a.cmp(b) });
+    orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
 }
 
 /// The value of a column whose number this is.
@@ -110,6 +156,22 @@ pub fn key(index: &str, found: &[Value]) -> Result<(Key, u64)> {
         }
         None => Err(Error::Data(format!("a key of index {index} is {found:?}"))),
     }
+}
+
+/// What a scan of these columns has of a row.
+pub const SOME_COLUMNS: [&str; 4] = ["b", "id", "c", "a"];
+
+/// The numbers of [`SOME_COLUMNS`].
+///
+/// # Errors
+/// [`Error::Data`] for a value that no number makes.
+pub fn numbers_of(found: &[Value]) -> Result<Vec<Option<u64>>> {
+    found.iter().map(number_of_value).collect()
+}
+
+/// As [`numbers_of`], of a row that is known.
+pub fn numbers(id: u64, content: &Content) -> Vec<Option<u64>> {
+    vec![Some(content.b.into()), Some(id), content.c.map(u64::from), Some(content.a.into())]
 }
 
 /// Digits of a number in a text.
@@ -240,14 +302,26 @@ pub fn schema(played: &Played, indexes: &BTreeSet<&'static str>) -> Schema {
     let text = |schema, name, bytes| call!(played, Schema::column(schema, name, Type::Text(bytes)));
     let schema = call!(played, Schema::column(call!(played, Schema::new()), "id", Type::U64));
     let schema = text(text(schema, "a", 60), "b", 60);
+    // Weights of these texts are the texts.
+    let schema = call!(played, Schema::collation(schema, "a", ASCII_CI));
     let schema = text(call!(played, Schema::nullable(schema, "c", Type::U32)), "body", 10_000);
     let schema = text(schema, "note", 10_000);
-    let schema = call!(played, Schema::primary_key(schema, &["id"]));
+    let schema = match indexes.contains("late_b") {
+        true => {
+            let key = call!(played, Index::new(&["id"]));
+            call!(played, Schema::long_keys(call!(played, Schema::primary_key_with(schema, key))))
+        }
+        false => call!(played, Schema::primary_key(schema, &["id"])),
+    };
     let schema = call!(played, Schema::auto_increment(schema, "id"));
     let schema = call!(played, Schema::default_value(schema, "c", 0u32));
     let schema = call!(played, Schema::attachment(schema, b"attached"));
     let made = INDEXES.iter().filter(|index| indexes.contains(index.name));
     made.fold(schema, |schema, index| match index.unique {
+        _ if !index.is_plain() => {
+            let made = index.made(played);
+            call!(played, Schema::index_with(schema, index.name, made))
+        }
         true => call!(played, Schema::unique_index(schema, index.name, index.columns)),
         false => call!(played, Schema::index(schema, index.name, index.columns)),
     })

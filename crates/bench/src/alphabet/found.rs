@@ -65,7 +65,7 @@ impl FoundTable {
             self.entries.iter().find_map(|(index, found)| {
                 let mut right: Vec<(Key, u64)> =
                     rows.iter().map(|(id, content)| (content::key_of(index, *id, content), *id)).collect();
-                right.sort_unstable();
+                right.sort_unstable_by(|a, b| content::compare(index, &a.0, &b.0).then(a.1.cmp(&b.1)));
                 difference(index, found, &right)
             })
         })

@@ -2,7 +2,8 @@
 
 use super::choices::Choices;
 use super::content::{
-    Content, PRIMARY, PROJECTIONS, Rows, columns_of, content, content_of, content_of_columns, id_key, key_of, value_of,
+    Content, PRIMARY, PROJECTIONS, Rows, columns_of, compare, content, content_of, content_of_columns, id_key, key_of,
+    value_of,
 };
 use super::oracle::Model;
 use super::played::{Played, call};
@@ -166,7 +167,8 @@ impl Query {
                 let values: Vec<_> = values.iter().map(Value::as_ref).collect();
                 let found = row(call_either!(played, reader, get_by(table, index, &values))?)?;
                 let keyed = rows.iter().map(|(id, content)| (key_of(index, *id, content), *id, *content));
-                let first = keyed.filter(|(key, _, _)| key[..numbers.len()] == numbers[..]).min();
+                let first = keyed.filter(|(key, _, _)| key[..numbers.len()] == numbers[..]);
+                let first = first.min_by(|a, b| compare(index, &a.0, &b.0).then(a.1.cmp(&b.1)));
                 expect(found, first.map(|(_, id, content)| (id, content)))
             }
             Query::Walk(index) => {

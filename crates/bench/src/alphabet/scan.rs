@@ -2,8 +2,8 @@
 
 use super::choices::Choices;
 use super::content::{
-    self, Content, INDEXES, Key, PRIMARY, PROJECTIONS, Rows, columns_of, content_of, content_of_columns, key_of, text,
-    value_of,
+    self, Content, INDEXES, Key, PRIMARY, PROJECTIONS, Rows, SOME_COLUMNS, columns_of, compare, content_of,
+    content_of_columns, key_of, text, value_of,
 };
 use super::found::difference;
 use super::oracle::Model;
@@ -76,18 +76,21 @@ enum End {
     Iter,
     NextRef,
     Keys,
+    Columns,
     Count,
     First,
     /// Until this many were seen.
     Visit(usize),
 }
 
-const ENDS: [End; 9] = [
+const ENDS: [End; 11] = [
     End::Iter,
     End::Iter,
     End::NextRef,
     End::Keys,
     End::Keys,
+    End::Columns,
+    End::Columns,
     End::Count,
     End::First,
     End::Visit(usize::MAX),
@@ -113,6 +116,7 @@ pub struct Look {
 enum Answer {
     Rows(Vec<(u64, Content)>),
     Keys(Vec<(Key, u64)>),
+    Columns(Vec<Vec<Option<u64>>>),
     Count(u64),
 }
 
@@ -275,6 +279,10 @@ impl Look {
                 let keys = call!(played, Scan::keys(scan))?.map(|key| content::key(self.index, &key?));
                 keys.collect::<Result<_>>().map(Answer::Keys)
             }
+            End::Columns => {
+                let rows = call!(played, Scan::select(scan, &SOME_COLUMNS))?;
+                rows.map(|row| content::numbers_of(&row?)).collect::<Result<_>>().map(Answer::Columns)
+            }
             End::Count => Ok(Answer::Count(call!(played, Scan::count(scan))?)),
             End::First => {
                 let row = call!(played, Scan::first(scan))?;
@@ -317,7 +325,7 @@ impl Look {
     }
 
     fn takes(&self, key: &Key) -> bool {
-        let compared = |bound: &[Option<u64>]| key[..bound.len()].cmp(bound);
+        let compared = |bound: &[Option<u64>]| compare(self.index, &key[..bound.len()], bound);
         match &self.range {
             Range::Prefix(numbers) => compared(numbers).is_eq(),
             Range::StartsWith(numbers, bytes) => {
@@ -349,7 +357,7 @@ impl Look {
     fn right(&self, rows: &Rows) -> Answer {
         let keyed = rows.iter().map(|(id, content)| (key_of(self.index, *id, content), *id, *content));
         let mut taken: Vec<(Key, u64, Content)> = keyed.filter(|(key, _, _)| self.takes(key)).collect();
-        taken.sort_unstable();
+        taken.sort_unstable_by(|a, b| compare(self.index, &a.0, &b.0).then(a.1.cmp(&b.1)));
         if self.reverse {
             taken.reverse();
         }
@@ -361,6 +369,7 @@ impl Look {
         taken.truncate(self.limit.min(max));
         match self.end {
             End::Count => Answer::Count(taken.len() as u64),
+            End::Columns => Answer::Columns(taken.iter().map(|(_, id, row)| content::numbers(*id, row)).collect()),
             End::Keys => Answer::Keys(taken.into_iter().map(|(key, id, _)| (key, id)).collect()),
             _ => Answer::Rows(taken.into_iter().map(|(_, id, content)| (id, self.right_content(content))).collect()),
         }
@@ -368,6 +377,6 @@ impl Look {
 }
 
 /// A random index that a table may get.
-pub fn random_index(rng: &mut Choices) -> content::Index {
+pub fn random_index(rng: &mut Choices) -> content::KnownIndex {
     INDEXES[rng.usize(..INDEXES.len())]
 }

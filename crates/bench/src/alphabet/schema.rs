@@ -2,7 +2,7 @@
 
 use super::actor::is_refusal;
 use super::choices::Choices;
-use super::content::{Index, ONE_C, OWN_COLUMNS, Rows, extra_column, id_key, schema};
+use super::content::{KnownIndex, ONE_C, OWN_COLUMNS, Rows, extra_column, id_key, schema};
 use super::found::PREFIX;
 use super::oracle::{Change, indexes_of};
 use super::played::call;
@@ -57,6 +57,10 @@ impl Player {
                 let rows = self.oracle.tables[&name].at(self.oracle.commits);
                 let has_duplicates = index.name == ONE_C && has_duplicates(&rows);
                 let created = match rng.bool() {
+                    _ if !index.is_plain() => {
+                        let made = index.made(&self.played);
+                        call!(self.played, Database::create_index_with(db, &name, index.name, made))
+                    }
                     true => {
                         call!(self.played, Database::create_index(db, &name, index.name, index.columns, index.unique))
                     }
@@ -82,7 +86,7 @@ impl Player {
         &self,
         db: &Database,
         name: &str,
-        index: &Index,
+        index: &KnownIndex,
         mut ids: Vec<u64>,
         rng: &mut Choices,
     ) -> highwater::Result<()> {

@@ -4,7 +4,7 @@ use super::file::Header;
 use super::infer::Guess;
 use super::{CsvError, ImportArgs, ROW_ID, Result};
 use crate::csv_field::{Field, read_field};
-use highwater::{Schema, Table, Type, ValueRef};
+use highwater::{Index, Schema, Table, Type, ValueRef};
 
 /// A column of the file: where it goes and what it holds.
 #[derive(Clone, Debug)]
@@ -146,10 +146,40 @@ fn parse_column(text: &str) -> Result<Target> {
     Ok(Target { name: name.to_string(), column: 0, ty: ty.parse().map_err(wrong)?, nullable })
 }
 
-pub(super) fn parse_index(text: &str) -> Result<(&str, Vec<&str>)> {
-    let (name, columns) =
+/// An index as it is written: `NAME=A,B(40),C desc covering D,E`.
+pub(super) fn parse_index(text: &str) -> Result<(&str, Index)> {
+    let (name, index) =
         text.split_once('=').ok_or_else(|| CsvError::Usage(format!("index {text}: write NAME=COLUMN,COLUMN")))?;
-    Ok((name, split_list(columns)))
+    let (columns, covered) = index.split_once(" covering ").map_or((index, None), |(columns, c)| (columns, Some(c)));
+    let (index, _) = parse_key(columns)?;
+    Ok((name, covered.into_iter().fold(index, |index, covered| index.covering(&split_list(covered)))))
+}
+
+struct Part<'t> {
+    name: &'t str,
+    prefix_bytes: Option<u16>,
+    descending: bool,
+}
+
+/// `A`, `A desc`, `A(40)`, `A(40) desc`.
+fn parse_part(text: &str) -> Result<Part<'_>> {
+    let (rest, descending) = text.strip_suffix(" desc").map_or((text, false), |rest| (rest.trim_end(), true));
+    let Some((name, bytes)) = rest.strip_suffix(')').and_then(|rest| rest.rsplit_once('(')) else {
+        return Ok(Part { name: rest, prefix_bytes: None, descending });
+    };
+    let wrong = || CsvError::Usage(format!("index column {text}: write COLUMN(BYTES), with a number of bytes"));
+    Ok(Part { name: name.trim_end(), prefix_bytes: Some(bytes.parse().map_err(|_| wrong())?), descending })
+}
+
+/// Columns of a key as they are written, and their names.
+pub(super) fn parse_key(text: &str) -> Result<(Index, Vec<&str>)> {
+    let parts = split_list(text).into_iter().map(parse_part).collect::<Result<Vec<_>>>()?;
+    let names: Vec<&str> = parts.iter().map(|part| part.name).collect();
+    let index = parts.iter().fold(Index::new(&names), |index, part| {
+        let index = part.prefix_bytes.into_iter().fold(index, |index, bytes| index.prefix(part.name, bytes));
+        if part.descending { index.descending(part.name) } else { index }
+    });
+    Ok((index, names))
 }
 
 pub(super) fn split_list(text: &str) -> Vec<&str> {
@@ -157,9 +187,9 @@ pub(super) fn split_list(text: &str) -> Vec<&str> {
 }
 
 /// The new table with its unique indexes; the others are checked here and built after the rows.
-pub(super) fn schema(args: &ImportArgs, targets: &[Target], keys: &[&str]) -> Result<Schema> {
+pub(super) fn schema(args: &ImportArgs, targets: &[Target]) -> Result<Schema> {
     let mut schema = Schema::new();
-    if keys.is_empty() {
+    if args.primary_key.is_none() {
         if targets.iter().any(|target| target.name == ROW_ID) {
             let reason = format!("the file has a column {ROW_ID} itself: name a primary key with --primary-key");
             return Err(CsvError::Usage(reason));
@@ -172,15 +202,27 @@ pub(super) fn schema(args: &ImportArgs, targets: &[Target], keys: &[&str]) -> Re
             false => schema.column(&target.name, target.ty),
         };
     }
-    schema = schema.primary_key(if keys.is_empty() { &[ROW_ID] } else { keys });
+    schema = match &args.primary_key {
+        Some(key) => schema.primary_key_with(parse_key(key)?.0),
+        None => schema.primary_key(&[ROW_ID]),
+    };
+    for collation in &args.collations {
+        let written = collation.split_once('=');
+        let wrong = || CsvError::Usage(format!("collation {collation}: write COLUMN=COLLATION"));
+        let (column, name) = written.ok_or_else(wrong)?;
+        schema = schema.collation(column, name);
+    }
+    if args.long_keys {
+        schema = schema.long_keys();
+    }
     for index in &args.unique {
-        let (name, columns) = parse_index(index)?;
-        schema = schema.unique_index(name, &columns);
+        let (name, index) = parse_index(index)?;
+        schema = schema.index_with(name, index.unique());
     }
     let mut whole = schema.clone();
     for index in &args.indexes {
-        let (name, columns) = parse_index(index)?;
-        whole = whole.index(name, &columns);
+        let (name, index) = parse_index(index)?;
+        whole = whole.index_with(name, index);
     }
     whole.check(&args.table).map_err(|error| CsvError::Usage(error.to_string()))?;
     Ok(schema)

@@ -24,6 +24,8 @@ impl Place {
             table: "t".to_string(),
             file,
             columns: Vec::new(),
+            collations: Vec::new(),
+            long_keys: false,
             primary_key: None,
             indexes: Vec::new(),
             unique: Vec::new(),

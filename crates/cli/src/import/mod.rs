@@ -22,7 +22,7 @@ mod quotes;
 mod unfinished;
 
 use crate::engine_options::EngineOptions;
-use columns::{Known, Target, existing_targets, given_columns, parse_index, schema, split_list};
+use columns::{Known, Target, existing_targets, given_columns, parse_index, parse_key, schema};
 pub use file::{Header, read_header};
 use highwater::{Database, Error, Schema, Table};
 use highwater_bench::interrupt;
@@ -55,9 +55,13 @@ pub struct ImportArgs {
     /// `name:type` or `name:type?` (nullable), for a new table. With a header line: any of its columns, by name; the
     /// others are inferred. Without: all columns, in order, or none.
     pub columns: Vec<String>,
-    /// `a,b`: the primary key of a new table.
+    /// `a=ascii_ci`: collations of columns of a new table.
+    pub collations: Vec<String>,
+    /// Whether the keys of a new table may be long.
+    pub long_keys: bool,
+    /// `a,b desc`: the primary key of a new table.
     pub primary_key: Option<String>,
-    /// `name=a,b`: indexes of a new table.
+    /// `name=a,b(40) desc covering c`: indexes of a new table.
     pub indexes: Vec<String>,
     /// `name=a,b`: unique indexes of a new table.
     pub unique: Vec<String>,
@@ -160,11 +164,16 @@ pub fn import(args: &ImportArgs, db: &Database, header: &Header) -> Result<Impor
 }
 
 fn import_into(args: &ImportArgs, db: &Database, table: &Table, header: &Header) -> Result<Imported> {
-    let given =
-        !args.columns.is_empty() || args.primary_key.is_some() || !args.indexes.is_empty() || !args.unique.is_empty();
+    let given = !args.columns.is_empty()
+        || !args.collations.is_empty()
+        || args.long_keys
+        || args.primary_key.is_some()
+        || !args.indexes.is_empty()
+        || !args.unique.is_empty();
     if given {
         let reason = format!(
-            "table {} exists: --column, --primary-key, --index and --unique are only for a new table",
+            "table {} exists: --column, --collation, --long-keys, --primary-key, --index and --unique are only for a \
+             new table",
             args.table
         );
         return Err(CsvError::Usage(reason));
@@ -189,10 +198,10 @@ fn import_new(args: &ImportArgs, db: &Database, header: &Header) -> Result<Impor
     if args.on_error == OnError::Stop || known.iter().any(|k| matches!(k, Known::Guessed(..))) {
         survey(args, &mut known)?;
     }
-    let keys = args.primary_key.as_deref().map(split_list).unwrap_or_default();
+    let keys = args.primary_key.as_deref().map(parse_key).transpose()?.map(|(_, names)| names).unwrap_or_default();
     let shift = usize::from(keys.is_empty());
     let targets: Vec<Target> = known.iter().enumerate().map(|(i, known)| known.target(i + shift, &keys)).collect();
-    let schema = schema(args, &targets, &keys)?;
+    let schema = schema(args, &targets)?;
     let definition = schema.check(&args.table)?;
     let unfinished = Unfinished::begin(db, &definition)?;
     let done = fill(args, db, schema, &targets, &unfinished);
@@ -216,8 +225,8 @@ fn fill(
     insert_all(args, db, &table, targets, Some(unfinished)).and_then(|done| {
         for index in &args.indexes {
             must_go_on()?;
-            let (name, columns) = parse_index(index)?;
-            db.create_index(&args.table, name, &columns, false)?;
+            let (name, index) = parse_index(index)?;
+            db.create_index_with(&args.table, name, index)?;
         }
         must_go_on().map(|()| done)
     })

@@ -177,6 +177,7 @@ fn table_json(table: &RawTable, trees: Vec<Value>, overflow_pages: u64) -> Value
             "name": column.name,
             "type": column.ty.to_string(),
             "nullable": column.nullable,
+            "collation": column.collation,
             "auto_increment": definition.auto_increment == Some(i),
         })
     };
@@ -192,8 +193,11 @@ fn table_json(table: &RawTable, trees: Vec<Value>, overflow_pages: u64) -> Value
 
 fn tree_of(file: &RawFile<'_>, table: &RawTable, tree: &RawTree, pages: u64) -> (Vec<String>, Value) {
     let size = file.tree_size(tree, pages);
-    let name = |part: &highwater::inspect::KeyPart| table.definition.columns[part.column].name.clone();
-    let names: Vec<String> = tree.key.parts().iter().map(name).collect();
+    let columns = &table.definition.columns;
+    let names: Vec<String> = tree.key.parts().iter().map(|part| columns[part.column].name.clone()).collect();
+    let shown: Vec<String> = tree.key.parts().iter().map(|part| show_part(&columns[part.column].name, part)).collect();
+    let covered: Vec<String> = tree.covered.columns().map(|column| columns[column].name.clone()).collect();
+    let covers = if covered.is_empty() { String::new() } else { format!(" covering ({})", covered.join(", ")) };
     let unknown = || "?".to_string();
     let (levels, fill, records) = match &size {
         Ok(size) => (size.levels.to_string(), size.fill_percent.to_string(), size.records_estimate.to_string()),
@@ -201,7 +205,7 @@ fn tree_of(file: &RawFile<'_>, table: &RawTable, tree: &RawTree, pages: u64) -> 
     };
     let problem = size.as_ref().err().map(ToString::to_string);
     let unique = if tree.unique { " unique" } else { "" };
-    let columns = format!("({}){unique}", names.join(", "));
+    let columns = format!("({}){unique}{covers}", shown.join(", "));
     let row =
         vec![format!("  {}", tree.name), tree.root.to_string(), levels, pages.to_string(), fill, records, columns];
     let size = size.as_ref().ok();
@@ -212,6 +216,9 @@ fn tree_of(file: &RawFile<'_>, table: &RawTable, tree: &RawTree, pages: u64) -> 
         "root_page": tree.root.0,
         "unique": tree.unique,
         "columns": names,
+        "as_declared": shown,
+        "covers": covered,
+        "max_key_bytes": tree.max_key_bytes,
         "pages": pages,
         "levels": size.map(|size| size.levels),
         "fill_percent": size.map(|size| size.fill_percent),
@@ -219,6 +226,14 @@ fn tree_of(file: &RawFile<'_>, table: &RawTable, tree: &RawTree, pages: u64) -> 
         "problem": problem,
     });
     (row, json)
+}
+
+/// A column of a key, as it is declared: `body(40) de_ci desc`.
+fn show_part(name: &str, part: &highwater::inspect::KeyPart) -> String {
+    let prefix = part.prefix_bytes.map_or(String::new(), |bytes| format!("({bytes})"));
+    let collation = part.collation.as_ref().map_or(String::new(), |collation| format!(" {}", collation.name()));
+    let direction = if part.descending { " desc" } else { "" };
+    format!("{name}{prefix}{collation}{direction}")
 }
 
 /// Extents by segment; and, if the database opens, the pool's lists.

@@ -11,7 +11,7 @@ use super::BTree;
 use super::structure::{Missing, NodeBounds, NodeContents};
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::page::node::{CHILD_BYTES, common_prefix, max_key_bytes, max_value_bytes, record_bytes, shortest_separator};
+use crate::page::node::{CHILD_BYTES, common_prefix, record_bytes, shortest_separator};
 use crate::page::op::pack_record;
 use crate::types::PageNo;
 use std::ops::Range;
@@ -149,10 +149,10 @@ impl Builder<'_, '_> {
     }
 
     fn check(&self, key: &[u8], value: &[u8]) -> Result<()> {
-        let page_bytes = self.ctx.pool.page_bytes();
-        let (key_limit, value_limit) = (max_key_bytes(page_bytes), max_value_bytes(page_bytes, key.len()));
-        if key.len() > key_limit {
-            return Err(Error::KeyTooLong { bytes: key.len(), limit_bytes: key_limit });
+        let limits = self.tree.limits;
+        let value_limit = limits.max_value_bytes(key.len());
+        if key.len() > limits.max_key_bytes {
+            return Err(Error::KeyTooLong { bytes: key.len(), limit_bytes: limits.max_key_bytes });
         }
         if value.len() > value_limit {
             return Err(Error::RowTooLarge { bytes: value.len(), limit_bytes: value_limit });

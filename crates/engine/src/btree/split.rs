@@ -21,9 +21,7 @@ use super::structure::{Missing, NodeBounds, NodeContents, Repeats, StepResult, p
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::mtr::{Mtr, PageHandle};
-use crate::page::node::{
-    Ascent, CHILD_BYTES, common_prefix, max_key_bytes, max_record_bytes, prefix_of, record_bytes, shortest_separator,
-};
+use crate::page::node::{Ascent, CHILD_BYTES, TreeLimits, common_prefix, prefix_of, record_bytes, shortest_separator};
 use crate::page::op::pack_record;
 use crate::page::{Node, PageOp, header, node};
 use std::borrow::Cow;
@@ -65,13 +63,12 @@ impl BTree {
     /// [`Error::RowTooLarge`] or [`Error::KeyTooLong`] if no page could ever take it; a corrupt page, no free frame, a
     /// full disk.
     pub fn make_room(&self, ctx: &Context, key: &[u8], bytes: usize) -> Result<()> {
-        let page_bytes = ctx.pool.page_bytes();
-        let (key_limit, limit) = (max_key_bytes(page_bytes), max_record_bytes(page_bytes));
-        if key.len() > key_limit {
-            return Err(Error::KeyTooLong { bytes: key.len(), limit_bytes: key_limit });
+        let TreeLimits { max_key_bytes, max_record_bytes } = self.limits;
+        if key.len() > max_key_bytes {
+            return Err(Error::KeyTooLong { bytes: key.len(), limit_bytes: max_key_bytes });
         }
-        if bytes > limit {
-            return Err(Error::RowTooLarge { bytes, limit_bytes: limit });
+        if bytes > max_record_bytes {
+            return Err(Error::RowTooLarge { bytes, limit_bytes: max_record_bytes });
         }
         let mut repeats = Repeats::new(ctx);
         while repeats.until_done(|| self.split_step(ctx, key, 0, bytes))? != SplitStep::Room {}

@@ -3,7 +3,8 @@
 use super::{LeafMut, hint};
 use crate::error::Result;
 use crate::mtr::{Mtr, PageHandle};
-use crate::page::{Node, PageOp, PageType, node};
+use crate::page::node::TreeLimits;
+use crate::page::{Node, PageOp, PageType};
 use crate::space::Space;
 use crate::sync::RwLock;
 use crate::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -23,6 +24,7 @@ pub struct BTree {
     /// The extent maps say how much room its leaves have ([`crate::space`]'s free classes): those of an index whose
     /// changes may be buffered.
     pub(super) has_free_classes: bool,
+    pub(super) limits: TreeLimits,
     /// Distinguishes the leaf hints of this tree from those of others.
     pub(super) serial: u64,
     /// Records of a leaf that a scan met lately; 0 if none has.
@@ -60,12 +62,24 @@ impl BTree {
     pub fn open(space: Arc<Space>, id: IndexId, segment: SegmentId, root: PageNo) -> BTree {
         let serial = hint::new_serial(space.count_tree());
         let (changes, leaf_records) = (CachePadded::default(), AtomicUsize::new(0));
-        BTree { space, id, segment, root, changes, has_free_classes: false, serial, leaf_records }
+        let limits = TreeLimits::usual(space.page_bytes());
+        BTree { space, id, segment, root, changes, has_free_classes: false, limits, serial, leaf_records }
     }
 
     /// The tree of an index that is not unique: its leaves' free classes are kept, so that changes can be buffered.
     pub fn with_free_classes(self) -> BTree {
         BTree { has_free_classes: true, ..self }
+    }
+
+    /// The tree of keys of up to this many bytes, all its life: what it holds has room by that.
+    pub fn with_max_key_bytes(self, max_key_bytes: usize) -> BTree {
+        BTree { limits: TreeLimits::of(self.space.page_bytes(), max_key_bytes), ..self }
+    }
+
+    /// How long its keys and records may be.
+    #[inline]
+    pub fn limits(&self) -> TreeLimits {
+        self.limits
     }
 
     /// Whether its leaves' free classes are kept.
@@ -141,15 +155,5 @@ impl BTree {
     /// The segment its pages are allocated from.
     pub fn segment(&self) -> SegmentId {
         self.segment
-    }
-
-    /// Longest key a page of this size takes.
-    pub const fn max_key_bytes(page_bytes: usize) -> usize {
-        node::max_key_bytes(page_bytes)
-    }
-
-    /// Longest value with a key of this length (longer rows go to overflow pages).
-    pub const fn max_value_bytes(page_bytes: usize, key_bytes: usize) -> usize {
-        node::max_value_bytes(page_bytes, key_bytes)
     }
 }

@@ -12,7 +12,6 @@ use super::add::{Added, LeafTarget, PendingChange};
 use super::buffer::BufferShard;
 use super::tree::{OperationTree, key_of, value_of};
 use super::{ChangeBuffer, policy};
-use crate::btree::BTree;
 use crate::config::ChangeBuffering;
 use crate::error::{Error, Result};
 use crate::mtr::Mtr;
@@ -51,7 +50,7 @@ impl ChangeBuffer {
             let next = shard.waiting.get(&page).map_or(0, |leaf| leaf.next);
             self.look(shard, place, pending, ChangeBuffering::Disk).map(|left| (next, left))
         };
-        let max_bytes = BTree::max_value_bytes(self.ctx.pool.page_bytes(), key_of(page, 0).len());
+        let max_bytes = operations.tree.limits().max_value_bytes(key_of(page, 0).len());
         // Before a page of the tree is read for it.
         let next = match look(&self.buffer.lock(page)) {
             Ok((next, _)) if value.len() <= max_bytes => next,

@@ -113,15 +113,18 @@ impl<'c> Comparison<'c> {
             return Ok(None);
         }
         self.entry.clear();
-        let made = self.rows.entry(self.i, &self.key, &self.row, &mut self.entry);
-        if !self.digest.differs_at(&self.entry, made.prefix_bytes) {
+        let made = self.rows.entry(self.i, &self.key, &self.row, &mut self.entry)?;
+        let mut covered = Vec::new();
+        self.rows.covered(self.i, &self.row, &mut covered);
+        if !self.digest.differs_at(&self.entry, made.prefix_bytes, &covered) {
             return Ok(None);
         }
         let leaf = self.tree().leaf(self.ctx, Seek::Covers(&self.entry))?;
         let found = leaf.search(&self.entry).ok().map(|slot| EntryValue::decode(leaf.value(slot), self.entry.len()));
         Ok(match found {
             Some(Ok(found)) if found.delete_marked => Some("its entry is delete-marked"),
-            Some(Ok(found)) if found.prefix_bytes == made.prefix_bytes => None,
+            Some(Ok(found)) if found.prefix_bytes == made.prefix_bytes && found.covered == covered => None,
+            Some(Ok(found)) if found.prefix_bytes == made.prefix_bytes => Some("its entry covers other values"),
             Some(_) => Some("its entry does not decode"),
             None => Some("it has no entry"),
         }
@@ -143,7 +146,7 @@ impl<'c> Comparison<'c> {
     /// Compares the entry in `entry` with its row; says what is wrong.
     fn entry(&mut self, value: &[u8]) -> Result<Option<String>> {
         let Ok(found) = EntryValue::decode(value, self.entry.len()) else { return Ok(None) };
-        if found.delete_marked || !self.digest.differs_at(&self.entry, found.prefix_bytes) {
+        if found.delete_marked || !self.digest.differs_at(&self.entry, found.prefix_bytes, found.covered) {
             return Ok(None);
         }
         self.key.clear();
@@ -168,7 +171,7 @@ impl<'c> Comparison<'c> {
             return Ok(None);
         }
         let mut expected = Vec::new();
-        let made = self.rows.entry(self.i, &self.key, &self.row, &mut expected);
+        let made = self.rows.entry(self.i, &self.key, &self.row, &mut expected)?;
         let same = expected == self.entry && made.prefix_bytes == prefix_bytes;
         Ok((!same).then_some("the row has another entry"))
     }

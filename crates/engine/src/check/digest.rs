@@ -17,15 +17,15 @@ impl Digest {
         Digest { sums: vec![0; BUCKETS], surplus: 0 }
     }
 
-    pub fn add(&mut self, entry: &[u8], prefix_bytes: usize) {
-        let hash = hash(entry, prefix_bytes);
+    pub fn add(&mut self, entry: &[u8], prefix_bytes: usize, covered: &[u8]) {
+        let hash = hash(entry, prefix_bytes, covered);
         let sum = &mut self.sums[bucket(hash)];
         *sum = sum.wrapping_add(hash);
         self.surplus += 1;
     }
 
-    pub fn take(&mut self, entry: &[u8], prefix_bytes: usize) {
-        let hash = hash(entry, prefix_bytes);
+    pub fn take(&mut self, entry: &[u8], prefix_bytes: usize, covered: &[u8]) {
+        let hash = hash(entry, prefix_bytes, covered);
         let sum = &mut self.sums[bucket(hash)];
         *sum = sum.wrapping_sub(hash);
         self.surplus -= 1;
@@ -37,15 +37,16 @@ impl Digest {
     }
 
     /// Whether rows and entries differ where this entry is counted.
-    pub fn differs_at(&self, entry: &[u8], prefix_bytes: usize) -> bool {
-        self.sums[bucket(hash(entry, prefix_bytes))] != 0
+    pub fn differs_at(&self, entry: &[u8], prefix_bytes: usize, covered: &[u8]) -> bool {
+        self.sums[bucket(hash(entry, prefix_bytes, covered))] != 0
     }
 }
 
-fn hash(entry: &[u8], prefix_bytes: usize) -> u64 {
+fn hash(entry: &[u8], prefix_bytes: usize, covered: &[u8]) -> u64 {
     let mut hasher = std::hash::DefaultHasher::new();
     hasher.write(entry);
     hasher.write_usize(prefix_bytes);
+    hasher.write(covered);
     hasher.finish()
 }
 

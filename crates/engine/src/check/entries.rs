@@ -68,8 +68,10 @@ impl EntryVisitor<'_, '_> {
             return self.malformed(entry.prefix_bytes);
         }
         counts.entries += 1;
-        self.digest.take(&self.key, entry.prefix_bytes);
-        let reason = self.duplicate(entry.prefix_bytes);
+        if self.rows.is_comparable(self.i) {
+            self.digest.take(&self.key, entry.prefix_bytes, entry.covered);
+        }
+        let reason = self.covered(entry.covered).or_else(|| self.duplicate(entry.prefix_bytes));
         std::mem::swap(&mut self.last, &mut self.key);
         self.last_prefix_bytes = Some(entry.prefix_bytes);
         // The caller shows the key.
@@ -77,6 +79,11 @@ impl EntryVisitor<'_, '_> {
             self.key.clone_from(&self.last);
         }
         reason
+    }
+
+    /// What is wrong with what a live entry has beside its key, though no row is compared with it.
+    fn covered(&self, covered: &[u8]) -> Option<String> {
+        self.rows.indexes[self.i].covered.decode(covered).err().map(|error| error.to_string())
     }
 
     /// Not needed for live entries: the digest shows it.

@@ -35,7 +35,7 @@ mod undo;
 mod waiting;
 
 pub use checker::{Subject, run};
-pub use report::{CheckCounts, CheckReport, Finding, OnProgress};
+pub use report::{CheckCounts, CheckReport, Finding, NotCompared, OnProgress};
 pub use tables::show_key;
 
 #[cfg(test)]

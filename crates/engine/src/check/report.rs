@@ -152,6 +152,25 @@ impl CheckCounts {
     }
 }
 
+/// An index whose entries were not compared with the rows of its table: the program does not know its collation. All
+/// else of it was checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotCompared {
+    /// The table.
+    pub table: String,
+    /// The index.
+    pub index: String,
+    /// The collation that the program does not know.
+    pub collation: String,
+}
+
+impl std::fmt::Display for NotCompared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let NotCompared { table, index, collation } = self;
+        write!(f, "table {table}: index {index}: not compared with the rows: this program has no collation {collation}")
+    }
+}
+
 /// What a check found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckReport {
@@ -159,6 +178,8 @@ pub struct CheckReport {
     pub findings: Vec<Finding>,
     /// Findings that were not kept.
     pub findings_omitted: u64,
+    /// Indexes that were not compared with their rows.
+    pub not_compared: Vec<NotCompared>,
     /// What was looked at.
     pub counts: CheckCounts,
 }

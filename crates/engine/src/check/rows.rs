@@ -129,9 +129,18 @@ impl RowVisitor<'_, '_> {
         }
         counts.rows += 1;
         for (i, digest) in self.digests.iter_mut().enumerate() {
+            if !self.rows.is_comparable(i) {
+                continue;
+            }
             self.scratch.clear();
-            let entry = self.rows.entry(i, &self.key, row, &mut self.scratch);
-            digest.add(&self.scratch, entry.prefix_bytes);
+            let made = match self.rows.entry(i, &self.key, row, &mut self.scratch) {
+                Ok(made) => made,
+                Err(error) => return Some(error.to_string()),
+            };
+            let entry_bytes = self.scratch.len();
+            self.rows.covered(i, row, &mut self.scratch);
+            let (entry, covered) = self.scratch.split_at(entry_bytes);
+            digest.add(entry, made.prefix_bytes, covered);
         }
         None
     }

@@ -1,11 +1,13 @@
 //! The table of options: name, type, default, accepted values, unit and meaning of each.
 
 mod choices;
+mod collations;
 
 pub use choices::{
     ChangeBuffering, Doublewrite, FlushLog, FlushNeighbors, MergeAtClose, PageCompression, PageSize, PageStoreKind,
     VictimPolicy,
 };
+pub use collations::{ASCII_CI, Collation, Collations};
 pub use highwater_storage::FlushMethod;
 
 use crate::error::{Error, Result};
@@ -115,10 +117,14 @@ macro_rules! options {
     )*) => {
         /// Every option of a database. `Options::default()` is durable and needs no tuning.
         #[derive(Clone, Debug, PartialEq)]
-        pub struct Options { $($(#[doc = $doc])+ pub $name: $type,)* }
+        pub struct Options {
+            $($(#[doc = $doc])+ pub $name: $type,)*
+            /// The collations that text columns can have. Not in the table of options: they are functions.
+            pub collations: Collations,
+        }
 
         impl Default for Options {
-            fn default() -> Self { Options { $($name: $default,)* } }
+            fn default() -> Self { Options { $($name: $default,)* collations: Collations::default() } }
         }
 
         /// The table of options.

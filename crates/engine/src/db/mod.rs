@@ -14,7 +14,7 @@
 //! | `lock_wait`, `interrupt` | what statements do about locks of others; ending a wait from another thread |
 //! | `transact` | transactions that are run again |
 //! | `scan`, `scan_steps`, `cursor` | scans; positions that live between calls |
-//! | `columns` | reads of some columns |
+//! | `columns`, `column_iter` | reads of some columns |
 //! | `numbers` | auto-increment numbers |
 //! | `gate` | keeps transactions that write, schema changes and checks apart |
 //! | `schema_change`, `index_build` | tables and indexes are created, beside writers, and dropped |
@@ -29,6 +29,7 @@
 mod archiving;
 mod background;
 mod backup;
+mod column_iter;
 mod columns;
 mod creation;
 mod cursor;
@@ -67,6 +68,7 @@ mod table_change;
 mod transact;
 mod write_txn;
 
+pub use column_iter::ColumnIter;
 pub use cursor::{Cursor, CursorTxn, Seek};
 pub use database::Database;
 pub use index_build::BuildProgress;
@@ -76,7 +78,7 @@ pub use migration::Migration;
 pub use prepared::{PreparedInfo, PreparedTxn};
 pub use read_txn::ReadTxn;
 pub use rebuild::RepairReport;
-pub use scan::{KeyIter, Scan, ScanIter};
+pub use scan::{Scan, ScanIter};
 pub use session::Session;
 pub use write_txn::WriteTxn;
 

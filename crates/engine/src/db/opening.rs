@@ -90,13 +90,14 @@ impl Database {
     /// Everything but purge and drops; `start` starts the threads of the parts below.
     pub(super) fn assemble(mut parts: OpenParts, start: impl FnOnce(&mut OpenParts) -> Result<()>) -> Result<Database> {
         let (ctx, space) = (parts.ctx.clone(), parts.space.clone());
-        let catalog = Arc::new(Catalog::open(ctx.clone(), space.clone(), parts.storage().is_read_only())?);
+        let catalog = Catalog::open(ctx.clone(), space.clone(), parts.storage().is_read_only())?;
+        let catalog = Arc::new(catalog.with_collations(parts.options.collations.clone()));
         let (tables, leftovers) = catalog.load()?;
         let registry = Arc::new(Registry::default());
         let records = tables.iter().flat_map(|entry| &entry.indexes);
         let indexes: HashMap<IndexId, IndexPlace> = records.map(|index| (index.tree.id, place_of(index))).collect();
         for entry in tables {
-            registry.add(TableShared::open(&catalog, entry, ctx.pool.page_bytes()));
+            registry.add(TableShared::open(&catalog, entry));
         }
         let txns = open_transactions(&parts)?;
         // The rollbacks that follow may need more redo than fits between two checkpoints.

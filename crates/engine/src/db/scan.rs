@@ -2,16 +2,20 @@
 //!
 //! Rules
 //! 1. Bounds are values of the first columns of the index. They become one half-open range of key bytes `[low, high)`:
-//!    an inclusive upper or exclusive lower bound covers every key that begins with its values.
+//!    an inclusive upper or exclusive lower bound covers every key that begins with its values. The order is that of
+//!    the index: what it has descending goes from great to small. Of a prefix only the beginning counts: a bound that
+//!    is cut is inclusive.
 //! 2. A plain scan shows rows as the transaction's level says; a locking one, and every one under SERIALIZABLE, reads
 //!    the newest committed rows and locks what it passes.
-//! 3. Keys, and a count, come from the index alone where its leaves were not changed lately; else rows are looked up.
+//! 3. Keys, a count, and columns that the index has come from the index alone where its leaves were not changed
+//!    lately; else rows are looked up.
 //! 4. A row that an iterator delivers was copied out of its page. Only [`Scan::visit`] shows rows under a page's latch:
 //!    its closure runs to its end before the page can change, and the engine is closed to it.
 
+use super::column_iter::{ColumnIter, Projection};
 use super::write_txn::WriteTxn;
 use crate::error::Result;
-use crate::table::key::{KeyLayout, successor};
+use crate::table::key::{EdgePlace, KeyLayout, successor};
 use crate::table::version::TableVersion;
 use crate::table::{Row, RowLayouts, RowRef, Table, TableDefinition, Value, ValueRef};
 use crate::txn::{LockMode, LockWait, RowCursor};
@@ -226,8 +230,8 @@ impl<'s, 'v> Scan<'s, 'v> {
     }
 
     /// Starts a scan of keys instead of rows: of each row the values of the index's columns, then those of the primary
-    /// key's. An index that has all columns that are wanted is read alone: its rows are looked up only where it was
-    /// changed lately.
+    /// key's. The index is read alone: its rows are looked up only where it was changed lately, or if it has only the
+    /// beginning of a column.
     ///
     /// ```
     /// # use highwater::{Database, Options, Schema, Type, Value, values};
@@ -245,8 +249,41 @@ impl<'s, 'v> Scan<'s, 'v> {
     ///
     /// # Errors
     /// As [`iter`](Self::iter).
-    pub fn keys(self) -> Result<KeyIter<'s>> {
-        self.start(true).map(|(rows, index)| KeyIter { rows, index })
+    pub fn keys(self) -> Result<ColumnIter<'s>> {
+        self.project(|version, index| {
+            let of_index = index.map_or(&[][..], |i| &version.definition.indexes[i].columns);
+            Ok(of_index.iter().chain(&version.definition.primary_key).map(|part| part.column).collect())
+        })
+    }
+
+    /// Starts a scan of some columns instead of rows: their values, in the order in which they are named. An index that
+    /// has all of them (as its own, as those of the primary key, or because it [covers](crate::Index::covering) them)
+    /// is read alone: its rows are looked up only where it was changed lately. See [`Index`](crate::Index) for an
+    /// example.
+    ///
+    /// # Errors
+    /// As [`iter`](Self::iter); [`Error::NoSuchColumn`].
+    pub fn select(self, names: &[&str]) -> Result<ColumnIter<'s>> {
+        let table = self.table.clone();
+        self.project(|_, _| names.iter().map(|name| table.column(name)).collect())
+    }
+
+    /// A scan of the columns that `wanted` names, by position.
+    fn project(
+        mut self,
+        wanted: impl FnOnce(&TableVersion, Option<usize>) -> Result<Vec<usize>>,
+    ) -> Result<ColumnIter<'s>> {
+        let (version, index) = self.used()?;
+        let wanted = wanted(&version, index)?;
+        let projection = Projection::new(&version, index, wanted.clone());
+        let keys_only = projection.is_of_entry();
+        Ok(ColumnIter::new(self.start_in(version, index, keys_only, Some(wanted))?, projection))
+    }
+
+    /// The version of the table that the scan uses, and the number of its index.
+    fn used(&mut self) -> Result<(Arc<TableVersion>, Option<usize>)> {
+        let Scan { txn, table, index, lock_wait, .. } = self;
+        txn.with_lock_wait(*lock_wait, |txn| txn.use_for_scan(table, *index))
     }
 
     /// About how many rows the scan would deliver, without reading them: from two descents to the ends of its range,
@@ -276,17 +313,28 @@ impl<'s, 'v> Scan<'s, 'v> {
     }
 
     /// The scan, and the number of its index.
-    fn start(self, keys_only: bool) -> Result<(ScanIter<'s>, Option<usize>)> {
-        let wait = self.lock_wait;
-        let (version, index) = self.txn.with_lock_wait(wait, |txn| txn.use_for_scan(&self.table, self.index))?;
-        let layout = index.map_or(&version.key, |i| &version.indexes[i].key);
+    fn start(mut self, keys_only: bool) -> Result<(ScanIter<'s>, Option<usize>)> {
+        let (version, index) = self.used()?;
         let columns = self.columns.map(<[usize]>::to_vec);
+        Ok((self.start_in(version, index, keys_only, columns)?, index))
+    }
+
+    /// The scan, of which these columns are read.
+    fn start_in(
+        self,
+        version: Arc<TableVersion>,
+        index: Option<usize>,
+        keys_only: bool,
+        columns: Option<Vec<usize>>,
+    ) -> Result<ScanIter<'s>> {
+        let layout = index.map_or(&version.key, |i| &version.indexes[i].key);
         let range = Range { keys_only, columns, ..self.range(layout, &version.definition)? };
         let projected = self.columns.map(|columns| version.layouts.projected(columns)).transpose()?;
         let empty = self.limit == 0 || range.high.as_ref().is_some_and(|high| *high <= range.low);
+        let (wait, txn) = (self.lock_wait, self.txn);
         let open = |txn: &mut WriteTxn| txn.cursor(&version, index, &range);
-        let cursor = if empty { None } else { Some(self.txn.with_lock_wait(wait, open)?) };
-        Ok((ScanIter { txn: self.txn, version, projected, cursor }, index))
+        let cursor = if empty { None } else { Some(txn.with_lock_wait(wait, open)?) };
+        Ok(ScanIter { txn, version, projected, cursor })
     }
 
     pub(super) fn range(&self, layout: &KeyLayout, table: &TableDefinition) -> Result<Range> {
@@ -302,7 +350,7 @@ impl<'s, 'v> Scan<'s, 'v> {
                 Edge::Inclusive(values) | Edge::Exclusive(values) => {
                     let is_behind = matches!(self.from, Edge::Exclusive(_));
                     // Nothing is greater than the greatest key: an empty range.
-                    match edge(layout, table, values, is_behind)? {
+                    match edge(layout, table, values, is_behind, false)? {
                         Some(low) => low,
                         None => return Ok(self.nothing()),
                     }
@@ -311,8 +359,8 @@ impl<'s, 'v> Scan<'s, 'v> {
             high = match self.to {
                 Edge::Open => None,
                 Edge::Prefix(values) => successor(encode(layout, table, values)?),
-                Edge::Inclusive(values) => edge(layout, table, values, true)?,
-                Edge::Exclusive(values) => edge(layout, table, values, false)?,
+                Edge::Inclusive(values) => edge(layout, table, values, true, true)?,
+                Edge::Exclusive(values) => edge(layout, table, values, false, true)?,
             };
         }
         Ok(Range { low, high, limit: self.limit, ..self.nothing() })
@@ -331,27 +379,32 @@ fn encode(layout: &KeyLayout, table: &TableDefinition, values: &[ValueRef<'_>]) 
     Ok(out)
 }
 
-/// The first key that begins with these values or is greater; or the first that is behind all that begin so. `None`
-/// beyond the greatest key.
+/// The end of a range: the first key that begins with these values or is greater; or the first that is behind all that
+/// begin so. `None` beyond the greatest key.
 pub(super) fn edge(
     layout: &KeyLayout,
     table: &TableDefinition,
     values: &[ValueRef<'_>],
     is_behind: bool,
+    is_upper: bool,
 ) -> Result<Option<Vec<u8>>> {
     let mut out = Vec::new();
-    let is_between = layout.encode_edge(table, values, &mut out)?;
-    Ok(if is_behind || is_between { successor(out) } else { Some(out) })
+    let is_behind = match layout.encode_edge(table, values, &mut out)? {
+        EdgePlace::AsAsked => is_behind,
+        EdgePlace::Behind => true,
+        EdgePlace::Among => is_upper,
+    };
+    Ok(if is_behind { successor(out) } else { Some(out) })
 }
 
 /// The rows of a scan. After an error it ends.
 pub struct ScanIter<'s> {
     txn: &'s mut WriteTxn,
-    version: Arc<TableVersion>,
+    pub(super) version: Arc<TableVersion>,
     /// Of its rows, if they have some of the columns only.
     projected: Option<Arc<RowLayouts>>,
     /// `None` once there is no more row.
-    cursor: Option<RowCursor>,
+    pub(super) cursor: Option<RowCursor>,
 }
 
 impl ScanIter<'_> {
@@ -373,7 +426,7 @@ impl ScanIter<'_> {
     }
 
     #[inline]
-    fn advance(&mut self) -> Result<bool> {
+    pub(super) fn advance(&mut self) -> Result<bool> {
         let found = match &mut self.cursor {
             Some(cursor) => self.txn.next(cursor),
             None => Ok(false),
@@ -391,33 +444,6 @@ pub(super) fn decode_entry(version: &TableVersion, index: Option<usize>, entry: 
     let (mut values, bytes) = version.indexes[index].key.decode(entry)?;
     values.extend(version.key.decode(&entry[bytes..])?.0);
     Ok(values)
-}
-
-/// The keys of a scan ([`Scan::keys`]). After an error it ends.
-pub struct KeyIter<'s> {
-    rows: ScanIter<'s>,
-    index: Option<usize>,
-}
-
-impl KeyIter<'_> {
-    fn decode(&self, cursor: &RowCursor) -> Result<Vec<Value>> {
-        decode_entry(&self.rows.version, self.index, cursor.entry())
-    }
-}
-
-impl Iterator for KeyIter<'_> {
-    type Item = Result<Vec<Value>>;
-
-    fn next(&mut self) -> Option<Result<Vec<Value>>> {
-        if let Err(error) = self.rows.advance() {
-            return Some(Err(error));
-        }
-        let next = self.rows.cursor.as_ref().map(|cursor| self.decode(cursor));
-        if matches!(next, Some(Err(_))) {
-            self.rows.cursor = None;
-        }
-        next
-    }
 }
 
 impl Iterator for ScanIter<'_> {

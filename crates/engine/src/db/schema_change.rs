@@ -14,11 +14,11 @@ use super::database::{Database, OpenGuard};
 use super::index_build;
 use super::write_txn::WriteTxn;
 use crate::btree::BTree;
+use crate::config::Collations;
 use crate::error::{Error, Result};
 use crate::sync::atomic::Ordering;
 use crate::table::catalog_entry::Leftover;
 use crate::table::handle::TableShared;
-use crate::table::key::KeyLayout;
 use crate::table::lock::Change;
 use crate::table::record::{IndexRecord, ObjectState};
 use crate::table::version::{Secondary, TableVersion};
@@ -40,7 +40,7 @@ impl Database {
             return Err(Error::TableExists { table: name.to_string() });
         }
         let entry = self.inner.catalog.create_table(definition)?;
-        let shared = TableShared::open(&self.inner.catalog, entry, self.inner.ctx.pool.page_bytes());
+        let shared = TableShared::open(&self.inner.catalog, entry);
         self.inner.registry.add(shared.clone());
         Ok(Table { shared })
     }
@@ -160,11 +160,12 @@ impl Database {
         let added = &definition.indexes[definition.indexes.len() - 1];
         let record = {
             let _schema = inner.schema.lock();
-            inner.catalog.create_index(&table.entry.lock(), added)?
+            inner.catalog.create_index(&table.entry.lock(), definition, added)?
         };
         let tree = inner.catalog.open_index_tree(&record);
         let never = (u64::MAX, ReadView::default());
-        let version = with_new_tree(&before, others, definition.clone(), tree.clone(), never, None);
+        let collations = inner.catalog.collations();
+        let version = with_new_tree(collations, &before, others, definition.clone(), tree.clone(), never, None);
         let built =
             WriteTxn::begin(&OpenGuard::new(inner), &TxnOptions::default(), Access::ReadWrite).and_then(|txn| {
                 let txn = self.interruptible(txn);
@@ -194,7 +195,8 @@ impl Database {
         birth: ReadView,
     ) {
         let before = table.current.read().clone();
-        let after = with_new_tree(&before, others, definition, tree, (self.inner.schema_version() + 1, birth), None);
+        let (collations, since) = (self.inner.catalog.collations(), (self.inner.schema_version() + 1, birth));
+        let after = with_new_tree(collations, &before, others, definition, tree, since, None);
         // In this order: a transaction that can see the index began at its version, or gets an error that it is too
         // old.
         self.inner.schema_version.fetch_add(1, Ordering::Release);
@@ -205,15 +207,16 @@ impl Database {
 /// The table with the indexes of `definition`: `others`, and a new one, for transactions that began at the schema
 /// version `since`; see [`Secondary`].
 pub(super) fn with_new_tree(
+    collations: &Collations,
     table: &TableVersion,
     others: &[Arc<Secondary>],
     definition: Arc<TableDefinition>,
     tree: Arc<BTree>,
-    (since, birth): (u64, ReadView),
+    since: (u64, ReadView),
     log: Option<Arc<EntryLog>>,
 ) -> TableVersion {
-    let columns = &definition.indexes[definition.indexes.len() - 1].columns;
-    let added = Arc::new(Secondary { key: KeyLayout::new(&definition, columns), tree, since, birth, log });
-    let indexes = others.iter().cloned().chain([added]).collect();
+    let added = &definition.indexes[definition.indexes.len() - 1];
+    let added = Secondary::new(&definition, added, collations, tree, since, log);
+    let indexes = others.iter().cloned().chain([Arc::new(added)]).collect();
     table.with_indexes(definition, indexes)
 }

@@ -293,6 +293,9 @@ impl WriteTxn {
     #[inline]
     pub(super) fn call(&mut self, table: &Table, mode: TableLockMode) -> Result<StatementContext<'_>> {
         let at = self.using(table, mode)?;
+        if mode == TableLockMode::Write {
+            self.scratch.as_ref().expect(HAS_NOT_ENDED).tables.version(at).check_writable()?;
+        }
         let TxnScratch { tables, key, row } = &mut **self.scratch.as_mut().expect(HAS_NOT_ENDED);
         let (txn, version) = (self.txn.as_mut().expect(HAS_NOT_ENDED), tables.version(at));
         if mode == TableLockMode::Write {

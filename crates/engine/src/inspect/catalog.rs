@@ -6,11 +6,13 @@
 //! 2. A program that saves what it can reads every page instead: no root has to lead there.
 
 use super::file::RawFile;
+use crate::config::Collations;
 use crate::error::{Error, Result};
 use crate::page::{Node, header};
 use crate::space::layout::EXTENT_PAGES;
 use crate::table::catalog_entry::{Gathered, TableEntry};
 use crate::table::catalog_trees::{CATALOG_TREES, CatalogTree};
+use crate::table::covered::CoveredLayout;
 use crate::table::key::KeyLayout;
 use crate::table::schema::PRIMARY;
 use crate::table::{RowLayouts, TableDefinition};
@@ -32,6 +34,10 @@ pub struct RawTree {
     pub unique: bool,
     /// How its keys begin.
     pub key: KeyLayout,
+    /// What its entries have beside their keys.
+    pub covered: CoveredLayout,
+    /// Longest key that it takes.
+    pub max_key_bytes: u16,
 }
 
 /// A table, as the catalog has it.
@@ -126,7 +132,9 @@ fn raw_table(entry: TableEntry) -> RawTable {
         segment: record.clustered.segment.0,
         root: record.clustered.root,
         unique: true,
-        key: KeyLayout::new(&definition, &definition.primary_key),
+        covered: CoveredLayout::default(),
+        max_key_bytes: record.clustered.max_key_bytes,
+        key: KeyLayout::new(&definition, &definition.primary_key, &Collations::default()),
     };
     let secondary = indexes.iter().zip(&definition.indexes).map(|(index, positioned)| RawTree {
         name: positioned.name.clone(),
@@ -134,7 +142,9 @@ fn raw_table(entry: TableEntry) -> RawTable {
         segment: index.tree.segment.0,
         root: index.tree.root,
         unique: positioned.unique,
-        key: KeyLayout::new(&definition, &positioned.columns),
+        key: KeyLayout::new(&definition, &positioned.columns, &Collations::default()),
+        covered: CoveredLayout::new(&definition, positioned),
+        max_key_bytes: index.tree.max_key_bytes,
     });
     RawTable {
         id: id.0,

@@ -30,6 +30,7 @@ pub use crate::space::Extent;
 pub use crate::space::layout::SpaceLayout;
 pub use crate::store::{FileHeader, PageLocation, StoreKind, StoreSegment, StoreSegments};
 pub use crate::table::RowLayouts;
+pub use crate::table::covered::CoveredLayout;
 pub use crate::table::key::{KeyLayout, KeyPart};
 pub use crate::types::{Lsn, SegmentId};
 pub use catalog::{RawTable, RawTree};

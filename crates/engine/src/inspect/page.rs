@@ -7,6 +7,7 @@ use crate::page::header::{self, HEADER_BYTES};
 use crate::page::{Node, PageBytes, PageType, node};
 use crate::space::layout::{ENTRIES_AT, ENTRY_BYTES};
 use crate::space::{Extent, read_entry};
+use crate::table::Value;
 use crate::txn::overflow_columns::{ColumnRef, OverflowRow, REST};
 use crate::txn::row_format::{EntryValue, ROW_HEADER_BYTES, RowHeader};
 use crate::txn::undo::record::{PreparedMark, UndoKind, UndoRecord};
@@ -258,7 +259,14 @@ impl RawFile<'_> {
             let Ok(entry) = EntryValue::decode(value, key.len()) else { return Some((shown_key, String::new())) };
             let row = show_key(&table.trees[0].key, &key[entry.prefix_bytes..]);
             let marked = if entry.delete_marked { ", delete-marked" } else { "" };
-            return Some((shown_key, format!("row {row}{marked}")));
+            let covered = match tree.covered.decode(entry.covered) {
+                Ok(values) if values.is_empty() => String::new(),
+                Ok(values) => {
+                    format!(", covers {}", values.iter().map(Value::to_string).collect::<Vec<_>>().join(", "))
+                }
+                Err(_) => format!(", covers {:02x?}", entry.covered),
+            };
+            return Some((shown_key, format!("row {row}{marked}{covered}")));
         }
         Some((shown_key, show_row(&table.layouts, value)))
     }

@@ -7,15 +7,16 @@
 //! 4. A page that passes its check is in order: each key is found in its slot.
 //! 5. Keys compare as bytes as the values compare in them.
 
+use crate::config::Collations;
 use crate::inspect::operations;
 use crate::page::node::{self, LeafChange};
 use crate::page::{Node, PageOp, PageType, header};
 use crate::table::definition_record::{decode_definition, decode_layout, encode_definition, encode_layout};
 use crate::table::key::KeyLayout;
 use crate::table::record::{IdCounters, IndexRecord, RecordKey, TableRecord};
-use crate::table::{RowLayout, RowRef, TableDefinition, Type, Value, ValueRef};
+use crate::table::{IndexColumn, RowLayout, RowRef, TableDefinition, Type, Value, ValueRef};
 use crate::txn::overflow_columns::{OverflowRow, put_refs};
-use crate::txn::row_format::{EntryValue, RowHeader};
+use crate::txn::row_format::{EntryValue, RowHeader, entry_header};
 use crate::txn::undo::record::{UndoRecord, next_entry};
 use crate::types::PageNo;
 use std::cmp::Ordering;
@@ -185,6 +186,8 @@ pub fn stored(bytes: &[u8], key_bytes: usize) {
     }
     if let Ok(entry) = EntryValue::decode(bytes, key_bytes) {
         assert!(entry.prefix_bytes <= key_bytes);
+        let [_, low, high] = entry_header(entry.prefix_bytes);
+        assert_eq!([&[bytes[0], low, high], entry.covered].concat(), bytes, "law 2");
     }
 }
 
@@ -214,8 +217,8 @@ pub fn stored_row(definition: &TableDefinition, values: &[Value]) -> Option<Vec<
 }
 
 /// Decodes a key of these columns; gives its values.
-pub fn key(definition: &TableDefinition, columns: &[usize], bytes: &[u8]) -> Option<Vec<Value>> {
-    let layout = KeyLayout::new(definition, columns);
+pub fn key(definition: &TableDefinition, columns: &[IndexColumn], bytes: &[u8]) -> Option<Vec<Value>> {
+    let layout = KeyLayout::new(definition, columns, &Collations::default());
     let (values, used) = layout.decode(bytes).ok()?;
     assert!(used <= bytes.len());
     Some(values)
@@ -224,8 +227,8 @@ pub fn key(definition: &TableDefinition, columns: &[usize], bytes: &[u8]) -> Opt
 /// Compares two keys of a table's primary key: as bytes and by their values, which `compare` orders.
 pub fn order(definition: &TableDefinition, rows: [&[Value]; 2], compare: impl Fn(&Value, &Value) -> Ordering) {
     let columns = &definition.primary_key;
-    let layout = KeyLayout::new(definition, columns);
-    let rows = rows.map(|row| columns.iter().map(|column| row[*column].clone()).collect::<Vec<Value>>());
+    let layout = KeyLayout::new(definition, columns, &Collations::default());
+    let rows = rows.map(|row| columns.iter().map(|column| row[column.column].clone()).collect::<Vec<Value>>());
     let encoded = rows.each_ref().map(|row| {
         let values: Vec<ValueRef<'_>> = row.iter().map(Value::as_ref).collect();
         let mut key = Vec::new();
@@ -237,7 +240,11 @@ pub fn order(definition: &TableDefinition, rows: [&[Value]; 2], compare: impl Fn
         assert_eq!(used, key.len(), "law 2");
         assert!(values.iter().zip(row).all(|(x, y)| compare(x, y) == Ordering::Equal), "law 2: {values:?} {row:?}");
     }
-    let by_value = rows[0].iter().zip(&rows[1]).map(|(x, y)| compare(x, y)).find(|order| order.is_ne());
+    let by_part = columns.iter().zip(rows[0].iter().zip(&rows[1])).map(|(part, (x, y))| match part.descending {
+        true => compare(y, x),
+        false => compare(x, y),
+    });
+    let by_value = by_part.into_iter().find(|order| order.is_ne());
     assert_eq!(a.cmp(&b), by_value.unwrap_or(Ordering::Equal), "law 5: {rows:?}");
 }
 
@@ -279,9 +286,16 @@ mod tests {
     fn a_law_that_is_broken_is_noticed() {
         let definition = TableDefinition {
             name: "t".into(),
-            columns: vec![crate::Column { name: "a".into(), ty: Type::U8, nullable: false, default: None }],
-            primary_key: vec![0],
+            columns: vec![crate::Column {
+                name: "a".into(),
+                ty: Type::U8,
+                nullable: false,
+                default: None,
+                collation: None,
+            }],
+            primary_key: vec![0.into()],
             auto_increment: None,
+            long_keys: false,
             indexes: Vec::new(),
             attachment: Vec::new(),
         };

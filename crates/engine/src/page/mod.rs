@@ -11,7 +11,7 @@ pub mod header;
 pub(crate) mod lost;
 pub mod node;
 pub mod op;
-mod varint;
+pub(crate) mod varint;
 
 #[cfg(test)]
 mod page_test;

@@ -1,7 +1,7 @@
 //! Nodes against a model, the redo codec against the operations, and both against damaged bytes.
 
 use super::header::{self, PageType};
-use super::node::{self, Node, common_prefix, max_key_bytes, max_value_bytes, shortest_separator};
+use super::node::{self, Node, TreeLimits, common_prefix, max_key_bytes, max_long_key_bytes, shortest_separator};
 use super::op::{PageOp, pack_record};
 use crate::types::PageNo;
 use fastrand::Rng;
@@ -206,37 +206,54 @@ fn inner_pages_find_their_children() {
     assert!(!twin.try_apply(&PageOp::NodeInsert { slot: 0, key: b"b", value: b"1234" }));
 }
 
+/// Every limit that keys may have, in steps, and the page sizes.
+fn limits() -> impl Iterator<Item = (usize, TreeLimits)> {
+    [4096, 8192, 16384].into_iter().flat_map(|page_bytes| {
+        let step = page_bytes / 256;
+        let keys = [1, 4, 5, 8, 12, max_key_bytes(page_bytes)].into_iter();
+        let keys = keys.chain((step..=max_long_key_bytes(page_bytes)).step_by(step));
+        keys.map(move |max_key_bytes| (page_bytes, TreeLimits::of(page_bytes, max_key_bytes)))
+    })
+}
+
 #[test]
 fn the_longest_records_fit_as_promised() {
-    for page_bytes in [4096, 8192, 16384] {
-        let long = |last: u8| {
-            let mut key = vec![last; max_key_bytes(page_bytes)];
-            key[0] = last;
-            key
-        };
-        let value = vec![7; max_value_bytes(page_bytes, max_key_bytes(page_bytes))];
+    for (page_bytes, limits) in limits() {
+        let long = |last: u8| vec![last; limits.max_key_bytes];
+        let value = vec![7; limits.max_value_bytes(limits.max_key_bytes)];
         let mut twin = Twin::leaf(page_bytes, Some(&long(1)), Some(&long(9)));
         for slot in 0..2 {
             let key = long(slot + 2);
-            assert!(twin.node().fits(key.len(), value.len()));
+            assert!(twin.node().fits(key.len(), value.len()), "{page_bytes} {limits:?}");
             twin.apply(&PageOp::NodeInsert { slot: slot.into(), key: &key, value: &value });
         }
         let mut short = Twin::leaf(page_bytes, Some(&long(1)), Some(&long(9)));
-        let value = vec![7; max_value_bytes(page_bytes, 12)];
+        let key_bytes = limits.max_key_bytes.min(12);
+        let value = vec![7; limits.max_value_bytes(key_bytes)];
         for slot in 0..2 {
-            let key = [slot + 2; 12];
-            assert!(short.node().fits(key.len(), value.len()));
+            let key = vec![slot + 2; key_bytes];
+            assert!(short.node().fits(key.len(), value.len()), "{page_bytes} {limits:?}");
             short.apply(&PageOp::NodeInsert { slot: slot.into(), key: &key, value: &value });
         }
         let mut inner = Twin::new(page_bytes);
         inner.apply(&PageOp::Format { page_type: PageType::Inner, level: 1, owner: 5 });
         let (lower, upper) = (long(1), long(9));
         inner.apply(&PageOp::NodeFormat { lower: Some(&lower), upper: Some(&upper), upper_child: PageNo(3) });
-        for slot in 0..4 {
+        for slot in 0..2 {
             inner.apply(&PageOp::NodeInsert { slot: slot.into(), key: &long(slot + 2), value: &[1; 4] });
         }
         node::check(&inner.page, PAGE).unwrap();
     }
+}
+
+#[test]
+fn the_limits_are_those_of_the_documents() {
+    let of = |page_bytes| (max_key_bytes(page_bytes), max_long_key_bytes(page_bytes));
+    assert_eq!([4096, 8192, 16384].map(of), [(512, 896), (1024, 1792), (2048, 3584)]);
+    let records = [8, 512, 896].map(|max_key_bytes| TreeLimits::of(4096, max_key_bytes).max_record_bytes);
+    assert_eq!(records, [1992, 1488, 1104]);
+    // A limit that the catalog cannot have written is that of the page.
+    assert_eq!([0, 897, 65535].map(|bytes| TreeLimits::of(4096, bytes)), [TreeLimits::of(4096, 896); 3]);
 }
 
 #[test]

@@ -43,6 +43,11 @@ impl SpaceLayout {
         SpaceLayout { group_extents: self.group_extents.min(max_extents), ..self }
     }
 
+    /// Bytes of a page.
+    pub fn page_bytes(&self) -> usize {
+        self.page_bytes
+    }
+
     /// Bytes of an extent.
     pub fn extent_bytes(&self) -> u64 {
         u64::from(EXTENT_PAGES) * self.page_bytes as u64

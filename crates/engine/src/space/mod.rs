@@ -121,6 +121,11 @@ impl SpaceHook for Space {
 }
 
 impl Space {
+    /// Bytes of a page.
+    pub fn page_bytes(&self) -> usize {
+        self.layout.page_bytes()
+    }
+
     /// Reads every extent map, which describe `group_extents` extents each at most, and derives the state. All redo has
     /// been applied.
     ///

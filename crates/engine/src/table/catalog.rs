@@ -17,14 +17,18 @@
 use super::catalog_entry::{FIRST_LAYOUT, Gathered, Leftover, TableEntry, TableRemains};
 use super::catalog_trees::{CatalogTrees, RecordChange};
 use super::definition_record::{ColumnIds, encode_definition};
+use super::index::{IndexColumn, IndexDefinition};
+use super::key::KeyLayout;
 use super::record::{
     DefinitionCopy, IdCounters, IndexRecord, ObjectState, PART_BYTES, RecordKey, TableRecord, TreeRecord,
 };
-use super::schema::{IndexDefinition, TableDefinition};
+use super::schema::TableDefinition;
 use crate::btree::BTree;
+use crate::config::Collations;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::mtr::MTR_REDO_BYTES;
+use crate::page::node::{max_key_bytes, max_long_key_bytes};
 use crate::space::Space;
 use crate::space::reserve::{self, SpacePriority};
 use crate::sync::Mutex;
@@ -40,6 +44,7 @@ pub struct Catalog {
     ctx: Arc<Context>,
     space: Arc<Space>,
     trees: CatalogTrees,
+    collations: Collations,
     counters: Mutex<IdCounters>,
 }
 
@@ -52,7 +57,17 @@ impl Catalog {
         let trees = CatalogTrees::open(ctx.clone(), space.clone(), is_read_only)?;
         let counters =
             Mutex::new(IdCounters { next_table: FIRST_USER_TABLE, next_index: FIRST_USER_INDEX, next_create: 1 });
-        Ok(Catalog { ctx, space, trees, counters })
+        Ok(Catalog { ctx, space, trees, collations: Collations::default(), counters })
+    }
+
+    /// The same catalog, of a program that knows these collations.
+    pub(crate) fn with_collations(self, collations: Collations) -> Catalog {
+        Catalog { collations, ..self }
+    }
+
+    /// The collations that the program knows.
+    pub(crate) fn collations(&self) -> &Collations {
+        &self.collations
     }
 
     /// The fail-stop switch of the database.
@@ -149,7 +164,7 @@ impl Catalog {
                 definition_bytes: bytes.len() as u32,
                 definition_copy: DefinitionCopy::First,
                 layout: FIRST_LAYOUT,
-                clustered: self.new_tree(ids.index),
+                clustered: self.new_tree(ids.index, self.max_key_bytes(&definition, None)),
                 overflow: self.space.new_segment(),
             },
             indexes: Vec::new(),
@@ -158,7 +173,8 @@ impl Catalog {
             older_layouts: Vec::new(),
         };
         for (i, index) in entry.definition.indexes.iter().enumerate() {
-            let tree = self.new_tree(IndexId(ids.index.0 + 1 + i as u32));
+            let max_key_bytes = self.max_key_bytes(&entry.definition, Some(index));
+            let tree = self.new_tree(IndexId(ids.index.0 + 1 + i as u32), max_key_bytes);
             let definition = entry.columns.with_ids(index);
             entry.indexes.push(IndexRecord { state: ObjectState::Building, tree, definition });
         }
@@ -194,8 +210,19 @@ impl Catalog {
         Ok(())
     }
 
-    fn new_tree(&self, id: IndexId) -> TreeRecord {
-        TreeRecord { id, segment: self.space.new_segment(), root: PageNo(0) }
+    fn new_tree(&self, id: IndexId, max_key_bytes: u16) -> TreeRecord {
+        TreeRecord { id, segment: self.space.new_segment(), root: PageNo(0), max_key_bytes }
+    }
+
+    /// Longest key that the tree of the rows, or of an index, of this table takes: the longest possible one, if that is
+    /// within what the table is declared to have.
+    fn max_key_bytes(&self, table: &TableDefinition, index: Option<&IndexDefinition>) -> u16 {
+        let bytes_of = |columns: &[IndexColumn]| KeyLayout::new(table, columns, &self.collations).max_bytes();
+        let row_key = bytes_of(&table.primary_key);
+        let longest = index.map_or(0, |index| bytes_of(&index.columns)).saturating_add(row_key);
+        let page_bytes = self.ctx.pool.page_bytes();
+        let limit = if table.long_keys { max_long_key_bytes(page_bytes) } else { max_key_bytes(page_bytes) };
+        longest.min(limit) as u16
     }
 
     fn make_tree(&self, tree: TreeRecord) -> Result<PageNo> {
@@ -209,21 +236,28 @@ impl Catalog {
 
     /// The tree of a record.
     pub(crate) fn open_tree(&self, tree: TreeRecord) -> Arc<BTree> {
-        Arc::new(BTree::open(self.space.clone(), tree.id, tree.segment, tree.root))
+        let TreeRecord { id, segment, root, max_key_bytes } = tree;
+        Arc::new(BTree::open(self.space.clone(), id, segment, root).with_max_key_bytes(max_key_bytes.into()))
     }
 
     /// The tree of an index. Changes of an index that is not unique may be buffered.
     pub(crate) fn open_index_tree(&self, index: &IndexRecord) -> Arc<BTree> {
-        let TreeRecord { id, segment, root } = index.tree;
-        let tree = BTree::open(self.space.clone(), id, segment, root);
+        let TreeRecord { id, segment, root, max_key_bytes } = index.tree;
+        let tree = BTree::open(self.space.clone(), id, segment, root).with_max_key_bytes(max_key_bytes.into());
         Arc::new(if index.definition.unique { tree } else { tree.with_free_classes() })
     }
 
     /// Makes an empty index that is not in use yet.
-    pub(crate) fn create_index(&self, table: &TableEntry, definition: &IndexDefinition) -> Result<IndexRecord> {
+    pub(crate) fn create_index(
+        &self,
+        table: &TableEntry,
+        of: &TableDefinition,
+        definition: &IndexDefinition,
+    ) -> Result<IndexRecord> {
         let id = self.new_ids(0, 1)?.index;
+        let tree = self.new_tree(id, self.max_key_bytes(of, Some(definition)));
         let (table, definition) = (table.id, table.columns.with_ids(definition));
-        let mut index = IndexRecord { state: ObjectState::Building, tree: self.new_tree(id), definition };
+        let mut index = IndexRecord { state: ObjectState::Building, tree, definition };
         self.put(RecordKey::Index(table, id), &index.encode())?;
         index.tree.root = self.make_tree(index.tree)?;
         self.put(RecordKey::Index(table, id), &index.encode())?;

@@ -21,7 +21,7 @@ use crate::btree::{BTree, LeafMut, Restarts, Seek};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::mtr::{MTR_REDO_BYTES, Mtr};
-use crate::page::node::max_record_bytes;
+use crate::page::node::TreeLimits;
 use crate::space::reserve::{self, SpacePriority};
 use crate::space::{ROOT_CATALOG, ROOT_CATALOG_COPY, ROOT_UNDO, SEGMENT_CATALOG, SEGMENT_CATALOG_COPY, Space};
 use crate::sync::Mutex;
@@ -365,7 +365,7 @@ fn plan(tree: &BTree, mtr: &mut Mtr<'_>, pages: &[PageNo], changes: &[(&[u8], Re
     let (mut leaves, mut latched) = (Vec::with_capacity(changes.len()), None::<(PageNo, LeafMut)>);
     // Bytes that the changes so far add to the leaf that is latched, and to all.
     let (mut added, mut added_in_all) = (0, 0);
-    let limit = max_record_bytes(mtr.context().pool.page_bytes());
+    let limit = TreeLimits::usual(mtr.context().pool.page_bytes()).max_record_bytes;
     for ((key, change), page) in changes.iter().zip(pages) {
         let held = latched.filter(|(held, leaf)| held == page && leaf.upper(mtr).is_none_or(|upper| *key < upper));
         let held = held.map(|(_, leaf)| leaf);

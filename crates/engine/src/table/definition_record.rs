@@ -5,8 +5,9 @@
 //! 2. A column's default is kept as a row keeps it.
 //! 3. What is decoded is encoded as the same bytes; what is not is `Corrupt`.
 
+use super::index::{IndexColumn, IndexDefinition};
 use super::record::{DefinitionCopy, Reader, Writer, decode};
-use super::schema::{Column, IndexDefinition, MAX_DEFAULT_BYTES, TableDefinition};
+use super::schema::{Column, MAX_DEFAULT_BYTES, TableDefinition};
 use super::types::Type;
 use super::value::Value;
 use super::value_form::{Stored, fit, unfit};
@@ -59,15 +60,19 @@ impl ColumnIds {
 
     /// An index with the ids of its columns.
     pub(crate) fn with_ids(&self, index: &IndexDefinition) -> IndexDefinition {
-        let ids = index.columns.iter().map(|&position| usize::from(self.ids[position]));
-        IndexDefinition { columns: ids.collect(), ..index.clone() }
+        let id = |position: usize| usize::from(self.ids[position]);
+        let columns = index.columns.iter().map(|part| IndexColumn { column: id(part.column), ..*part }).collect();
+        let covered = index.covered.iter().map(|&position| id(position)).collect();
+        IndexDefinition { columns, covered, ..index.clone() }
     }
 
     /// An index with the positions of its columns, if all of them are there.
     pub(crate) fn with_positions(&self, index: &IndexDefinition) -> Option<IndexDefinition> {
-        let position = |id: &usize| self.ids.iter().position(|own| usize::from(*own) == *id);
-        let columns = index.columns.iter().map(position).collect::<Option<_>>()?;
-        Some(IndexDefinition { columns, ..index.clone() })
+        let position = |id: usize| self.ids.iter().position(|own| usize::from(*own) == id);
+        let part = |part: &IndexColumn| Some(IndexColumn { column: position(part.column)?, ..*part });
+        let columns = index.columns.iter().map(part).collect::<Option<_>>()?;
+        let covered = index.covered.iter().map(|&id| position(id)).collect::<Option<_>>()?;
+        Some(IndexDefinition { columns, covered, ..index.clone() })
     }
 }
 
@@ -81,9 +86,11 @@ pub(crate) fn encode_definition(definition: &TableDefinition, columns: &ColumnId
         out.text(&column.name);
         put_layout_column(&LayoutColumn { id: *id, ty: column.ty, nullable: column.nullable }, &mut out);
         put_default(column, &mut out);
+        out.text(column.collation.as_deref().unwrap_or_default());
     }
-    out.positions(&definition.primary_key);
+    out.key_columns(&definition.primary_key);
     out.u16(definition.auto_increment.map_or(u16::MAX, |column| column as u16));
+    out.u8(u8::from(definition.long_keys));
     out.u32(definition.attachment.len() as u32);
     out.0.extend_from_slice(&definition.attachment);
     out.0
@@ -95,12 +102,13 @@ pub(crate) fn decode_definition(bytes: &[u8]) -> Result<DefinitionRecord> {
         let (name, next) = (r.text()?, r.u16()?);
         let described = (0..r.u16()?).map(|_| read_column(r, next)).collect::<Option<Vec<(Column, u16)>>>()?;
         let (columns, ids): (Vec<_>, Vec<_>) = described.into_iter().unzip();
-        let primary_key = r.positions()?;
+        let primary_key = r.key_columns()?;
         let auto_increment = Some(usize::from(r.u16()?)).filter(|&column| column != usize::from(u16::MAX));
+        let long_keys = r.bool()?;
         let attachment_bytes = r.u32()? as usize;
         let attachment = r.bytes(attachment_bytes)?.to_vec();
-        let definition =
-            TableDefinition { name, columns, primary_key, auto_increment, indexes: Vec::new(), attachment };
+        let indexes = Vec::new();
+        let definition = TableDefinition { name, columns, primary_key, auto_increment, long_keys, indexes, attachment };
         let columns = ColumnIds { ids, next };
         columns.are_distinct().then_some(DefinitionRecord { definition, columns })
     })
@@ -167,7 +175,8 @@ fn read_column(r: &mut Reader<'_>, next: u16) -> Option<(Column, u16)> {
         NO_DEFAULT => None,
         len => Some(stored_value(ty, r.bytes(usize::from(len))?)?),
     };
-    (id < next).then_some((Column { name, ty, nullable, default }, id))
+    let collation = Some(r.text()?).filter(|collation| !collation.is_empty());
+    (id < next).then_some((Column { name, ty, nullable, default, collation }, id))
 }
 
 #[cfg(test)]

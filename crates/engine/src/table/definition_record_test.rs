@@ -7,11 +7,15 @@ use proptest::prelude::*;
 #[test]
 fn indexes_keep_their_columns_when_others_go() {
     let columns = ColumnIds { ids: vec![0, 4, 2], next: 5 };
-    let index = IndexDefinition { name: "i".to_string(), columns: vec![2, 1], unique: false };
+    let index =
+        IndexDefinition { name: "i".to_string(), columns: vec![2.into(), 1.into()], covered: vec![0], unique: false };
     let kept = columns.with_ids(&index);
-    assert_eq!((&kept.columns[..], columns.with_positions(&kept)), (&[2, 4][..], Some(index)));
-    let fewer = ColumnIds { ids: vec![4, 2], next: 5 };
-    assert_eq!(fewer.with_positions(&kept).unwrap().columns, [1, 0]);
+    assert_eq!((&kept.columns[..], &kept.covered[..]), (&[2.into(), 4.into()][..], &[0][..]));
+    assert_eq!(columns.with_positions(&kept), Some(index));
+    let fewer = ColumnIds { ids: vec![4, 0, 2], next: 5 };
+    let found = fewer.with_positions(&kept).unwrap();
+    assert_eq!((found.columns, found.covered), (vec![2.into(), 0.into()], vec![1]));
+    assert_eq!(ColumnIds { ids: vec![4, 2], next: 5 }.with_positions(&kept), None);
     assert_eq!(ColumnIds { ids: vec![0, 2], next: 5 }.with_positions(&kept), None);
 }
 

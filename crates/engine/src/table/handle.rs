@@ -12,14 +12,13 @@
 use super::auto_increment::{AutoIncrement, NumberRange};
 use super::catalog::Catalog;
 use super::catalog_entry::TableEntry;
-use super::key::KeyLayout;
+use super::index::IndexDefinition;
 use super::lock::TableLock;
 use super::record::{IndexRecord, RecordKey};
 use super::row_layouts::RowLayouts;
-use super::schema::{Column, IndexDefinition, TableDefinition};
+use super::schema::{Column, TableDefinition};
 use super::statistics::TableStatistics;
 use super::version::{Secondary, TableVersion, last_number};
-use crate::btree::BTree;
 use crate::error::{Error, Result};
 use crate::sync::atomic::{AtomicU64, Ordering::Release};
 use crate::sync::poison::OnStop;
@@ -70,19 +69,17 @@ impl OnStop for TableShared {
 }
 
 impl TableShared {
-    /// Opens a table the catalog has; `page_bytes` is the database's page size.
-    pub(crate) fn open(catalog: &Arc<Catalog>, entry: TableEntry, page_bytes: usize) -> Arc<TableShared> {
+    /// Opens a table the catalog has.
+    pub(crate) fn open(catalog: &Arc<Catalog>, entry: TableEntry) -> Arc<TableShared> {
         let definition = Arc::new(entry.definition.clone());
         let secondary = |(record, index): (&IndexRecord, &IndexDefinition)| {
-            let key = KeyLayout::new(&definition, &index.columns);
-            let (tree, birth) = (catalog.open_index_tree(record), ReadView::default());
-            Arc::new(Secondary { key, tree, since: 0, birth, log: None })
+            let (tree, always) = (catalog.open_index_tree(record), (0, ReadView::default()));
+            Arc::new(Secondary::new(&definition, index, catalog.collations(), tree, always, None))
         };
         let indexes = entry.indexes.iter().zip(&definition.indexes).map(secondary).collect();
         let clustered = catalog.open_tree(entry.record.clustered);
-        let limit_bytes = BTree::max_key_bytes(page_bytes);
         let (overflow, layouts) = (entry.record.overflow, Arc::new(RowLayouts::of_table(&entry)));
-        let version = TableVersion::new(entry.id, definition, layouts, clustered, overflow, indexes, limit_bytes);
+        let version = TableVersion::new(entry.id, definition, layouts, clustered, overflow, indexes);
         TableShared::of(catalog, entry, version)
     }
 

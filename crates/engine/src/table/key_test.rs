@@ -3,11 +3,45 @@
 use super::super::row_layout::RowLayout;
 use super::super::testing::{compare, refs, same, table_and_rows};
 use super::*;
+use crate::config::ASCII_CI;
 use proptest::prelude::*;
 use std::cmp::Ordering;
 
 fn layout(table: &TableDefinition) -> KeyLayout {
-    KeyLayout::new(table, &(0..table.columns.len()).collect::<Vec<_>>())
+    let columns: Vec<_> = (0..table.columns.len()).map(IndexColumn::from).collect();
+    KeyLayout::new(table, &columns, &Collations::default())
+}
+
+/// A layout whose columns are as `how` says: bit 0 descending, bit 1 a prefix of a few bytes, bit 2 a collation.
+fn mixed(table: &mut TableDefinition, how: &[u8]) -> KeyLayout {
+    let mut columns = Vec::new();
+    for (i, how) in how.iter().enumerate().take(table.columns.len()) {
+        let Column { ty, collation, .. } = &mut table.columns[i];
+        if matches!(ty, Type::Text(_)) && how & 4 != 0 {
+            *collation = Some(ASCII_CI.to_string());
+        }
+        let prefix_bytes = (ty.fixed_bytes().is_none() && how & 2 != 0).then_some(1 + u16::from(how >> 3) % 4);
+        columns.push(IndexColumn { column: i, descending: how & 1 != 0, prefix_bytes });
+    }
+    KeyLayout::new(table, &columns, &Collations::default())
+}
+
+/// What a key compares of a value, and the order in which it does.
+fn compare_parts(part: &KeyPart, a: &Value, b: &Value) -> Ordering {
+    let shape = |value: &Value| match value {
+        Value::Text(text) => {
+            let text = if part.collation.is_some() { text.to_ascii_lowercase() } else { text.clone() };
+            Value::Bytes(cut(part, text.as_bytes()))
+        }
+        Value::Bytes(bytes) => Value::Bytes(cut(part, bytes)),
+        other => other.clone(),
+    };
+    let order = compare(&shape(a), &shape(b));
+    if part.descending { order.reverse() } else { order }
+}
+
+fn cut(part: &KeyPart, bytes: &[u8]) -> Vec<u8> {
+    bytes[..bytes.len().min(part.prefix_bytes.map_or(usize::MAX, usize::from))].to_vec()
 }
 
 fn key(table: &TableDefinition, row: &[Value]) -> Vec<u8> {
@@ -25,12 +59,41 @@ proptest! {
     }
 
     #[test]
+    fn order_of_mixed_keys_is_order_of_what_they_compare(
+        (mut table, rows) in table_and_rows(2),
+        how in prop::collection::vec(any::<u8>(), 8),
+    ) {
+        let layout = mixed(&mut table, &how);
+        let encode = |row: &[Value]| {
+            let mut out = Vec::new();
+            layout.encode_values(&table, &refs(row), &mut out).map(|()| out)
+        };
+        let keys = [encode(&rows[0]).unwrap(), encode(&rows[1]).unwrap()];
+        let parts = layout.parts().iter().enumerate();
+        let mut orders = parts.map(|(i, part)| compare_parts(part, &rows[0][i], &rows[1][i]));
+        prop_assert_eq!(keys[0].cmp(&keys[1]), orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal));
+        // The key of the stored row is the same, it is as long as it may be, and has what it can.
+        let row_layout = RowLayout::new(&table);
+        let (mut bytes, mut from_row) = (Vec::new(), Vec::new());
+        row_layout.encode(&refs(&rows[0]), None, &mut bytes).unwrap();
+        layout.encode_row(RowRef::new(&row_layout, &bytes), &mut from_row).unwrap();
+        prop_assert_eq!(&from_row, &keys[0]);
+        prop_assert!(from_row.len() <= layout.max_bytes());
+        let (values, used) = layout.decode(&[&from_row[..], &[0xff]].concat()).unwrap();
+        prop_assert_eq!(used, from_row.len());
+        for (i, part) in layout.parts().iter().enumerate().filter(|(_, part)| part.is_reversible()) {
+            prop_assert!(same(part.ty, values[i].as_ref(), rows[0][i].as_ref()));
+        }
+        (0..from_row.len()).for_each(|len| assert!(layout.decode(&from_row[..len]).is_err()));
+    }
+
+    #[test]
     fn keys_of_rows_are_keys_of_values((table, rows) in table_and_rows(1)) {
         let row_layout = RowLayout::new(&table);
         let mut bytes = Vec::new();
         row_layout.encode(&refs(&rows[0]), None, &mut bytes).unwrap();
         let mut from_row = Vec::new();
-        let has_null = layout(&table).encode_row(RowRef::new(&row_layout, &bytes), &mut from_row);
+        let has_null = layout(&table).encode_row(RowRef::new(&row_layout, &bytes), &mut from_row).unwrap();
         prop_assert_eq!(has_null, rows[0].contains(&Value::Null));
         prop_assert_eq!(from_row, key(&table, &rows[0]));
     }

@@ -6,8 +6,9 @@
 //! | `new_columns.rs` | what a row is made of: values, or the bytes that columns keep |
 //! | `value_form.rs`, `row_layout.rs`, `row_layouts.rs`, `changes.rs`, `row.rs` | values and rows as bytes |
 //! | `overflow_columns.rs`, `unread.rs` | which columns go to overflow pages; columns that are read when looked at |
-//! | `key.rs` | keys as bytes that compare as their values do |
-//! | `schema.rs`, `table_change.rs` | definitions of tables, and what changes make of them |
+//! | `key.rs`, `key_part.rs` | keys as bytes that compare as their values do |
+//! | `covered.rs` | what entries have beside their keys |
+//! | `schema.rs`, `index.rs`, `table_change.rs` | definitions of tables and indexes, and what changes make of them |
 //! | `record.rs`, `definition_record.rs` | what the catalog keeps of them, as bytes |
 //! | `catalog.rs`, `catalog_entry.rs`, `catalog_change.rs`, `catalog_trees.rs` | where they are kept |
 //! | `handle.rs`, `version.rs` | open tables: the users' handle, trees and layouts as a transaction uses them |
@@ -22,11 +23,14 @@ mod catalog_change;
 pub(crate) mod catalog_entry;
 pub mod catalog_trees;
 mod changes;
+pub(crate) mod covered;
 pub mod datetime;
 pub mod decimal;
 pub(crate) mod definition_record;
 pub(crate) mod handle;
+pub mod index;
 pub mod key;
+mod key_part;
 pub(crate) mod lock;
 mod new_columns;
 mod overflow_columns;
@@ -51,11 +55,12 @@ pub use changes::Changes;
 pub use datetime::DateTime;
 pub use decimal::Decimal;
 pub use handle::Table;
+pub use index::{Index, IndexColumn, IndexDefinition};
 pub(crate) use new_columns::{NewColumns, key_value};
 pub use row::{Row, RowRef};
 pub use row_layout::RowLayout;
 pub use row_layouts::RowLayouts;
-pub use schema::{Column, IndexDefinition, Schema, TableDefinition};
+pub use schema::{Column, Schema, TableDefinition};
 pub use statistics::{IndexStatistics, TableStatistics};
 pub use table_change::TableChange;
 pub use types::Type;

@@ -63,7 +63,7 @@ impl TableVersion {
 
     /// Whether the primary key or an index has the column.
     fn is_indexed(&self, column: usize) -> bool {
-        let is_of_index = || self.definition.indexes.iter().any(|index| index.columns.contains(&column));
+        let is_of_index = || self.definition.indexes.iter().any(|index| index.has(column));
         self.definition.is_key(column) || is_of_index()
     }
 }

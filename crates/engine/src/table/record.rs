@@ -17,7 +17,7 @@
 //!    smallest page size.
 //! 6. Decoding checks every length; what does not decode is `Corrupt`.
 
-use super::schema::IndexDefinition;
+use super::index::{IndexColumn, IndexDefinition};
 use crate::error::{Error, Result};
 use crate::types::{IndexId, PageNo, SegmentId, TableId};
 
@@ -125,6 +125,8 @@ pub(crate) struct TreeRecord {
     pub(crate) id: IndexId,
     pub(crate) segment: SegmentId,
     pub(crate) root: PageNo,
+    /// Longest key that the tree takes. It bounds the tree's records too, and never changes.
+    pub(crate) max_key_bytes: u16,
 }
 
 /// A table's state and trees.
@@ -206,7 +208,8 @@ impl IndexRecord {
         out.tree(self.tree);
         out.u8(u8::from(self.definition.unique));
         out.text(&self.definition.name);
-        out.positions(&self.definition.columns);
+        out.key_columns(&self.definition.columns);
+        out.positions(&self.definition.covered);
         out.0
     }
 
@@ -216,7 +219,12 @@ impl IndexRecord {
             Some(IndexRecord {
                 state,
                 tree,
-                definition: IndexDefinition { unique, name: r.text()?, columns: r.positions()? },
+                definition: IndexDefinition {
+                    unique,
+                    name: r.text()?,
+                    columns: r.key_columns()?,
+                    covered: r.positions()?,
+                },
             })
         })
     }
@@ -244,6 +252,7 @@ impl Writer {
         self.u32(tree.id.0);
         self.u32(tree.segment.0);
         self.u32(tree.root.0);
+        self.u16(tree.max_key_bytes);
     }
     pub(super) fn text(&mut self, text: &str) {
         debug_assert!(text.len() <= usize::from(u16::MAX), "names are shorter");
@@ -253,6 +262,15 @@ impl Writer {
     pub(super) fn positions(&mut self, columns: &[usize]) {
         self.u8(columns.len() as u8);
         columns.iter().for_each(|&column| self.u16(column as u16));
+    }
+    /// Each with flags and the length of its prefix, 0 for none.
+    pub(super) fn key_columns(&mut self, columns: &[IndexColumn]) {
+        self.u8(columns.len() as u8);
+        for part in columns {
+            self.u16(part.column as u16);
+            self.u8(u8::from(part.descending));
+            self.u16(part.prefix_bytes.unwrap_or(0));
+        }
     }
 }
 
@@ -292,7 +310,8 @@ impl<'a> Reader<'a> {
             })
     }
     pub(super) fn tree(&mut self) -> Option<TreeRecord> {
-        Some(TreeRecord { id: IndexId(self.u32()?), segment: SegmentId(self.u32()?), root: PageNo(self.u32()?) })
+        let (id, segment, root) = (IndexId(self.u32()?), SegmentId(self.u32()?), PageNo(self.u32()?));
+        Some(TreeRecord { id, segment, root, max_key_bytes: self.u16()? })
     }
     pub(super) fn bytes(&mut self, len: usize) -> Option<&'a [u8]> {
         let (head, rest) = self.0.split_at_checked(len)?;
@@ -305,6 +324,13 @@ impl<'a> Reader<'a> {
     }
     pub(super) fn positions(&mut self) -> Option<Vec<usize>> {
         (0..self.u8()?).map(|_| self.u16().map(usize::from)).collect()
+    }
+    pub(super) fn key_columns(&mut self) -> Option<Vec<IndexColumn>> {
+        let part = |r: &mut Self| {
+            let (column, descending, prefix) = (r.u16()?.into(), r.bool()?, r.u16()?);
+            Some(IndexColumn { column, descending, prefix_bytes: Some(prefix).filter(|bytes| *bytes > 0) })
+        };
+        (0..self.u8()?).map(|_| part(self)).collect()
     }
 }
 

@@ -1,15 +1,21 @@
 //! Catalog records round trip, and what is no record is refused.
 
-use super::super::schema::{MAX_INDEX_COLUMNS, MAX_NAME_BYTES};
+use super::super::index::{MAX_COVERED_COLUMNS, MAX_INDEX_COLUMNS};
+use super::super::schema::MAX_NAME_BYTES;
 use super::*;
 use proptest::prelude::*;
 
 fn tree() -> TreeRecord {
-    TreeRecord { id: IndexId(17), segment: SegmentId(18), root: PageNo(19) }
+    TreeRecord { id: IndexId(17), segment: SegmentId(18), root: PageNo(19), max_key_bytes: 3584 }
 }
 
 fn index(unique: bool) -> IndexRecord {
-    let definition = IndexDefinition { name: "by_näme".to_string(), columns: vec![3, 0, 1016], unique };
+    let columns = vec![
+        IndexColumn { column: 3, descending: true, prefix_bytes: None },
+        0.into(),
+        IndexColumn { column: 1016, descending: false, prefix_bytes: Some(3072) },
+    ];
+    let definition = IndexDefinition { name: "by_näme".to_string(), columns, covered: vec![1, 1015], unique };
     IndexRecord { state: ObjectState::Building, tree: tree(), definition }
 }
 
@@ -68,9 +74,14 @@ fn a_newer_version_says_so() {
 #[test]
 fn the_longest_records_fit_their_trees() {
     let name = "n".repeat(MAX_NAME_BYTES);
-    let definition = IndexDefinition { name, columns: vec![0; MAX_INDEX_COLUMNS], unique: true };
+    let definition = IndexDefinition {
+        name,
+        columns: vec![0.into(); MAX_INDEX_COLUMNS],
+        covered: vec![0; MAX_COVERED_COLUMNS],
+        unique: true,
+    };
     let longest = IndexRecord { state: ObjectState::Ready, tree: tree(), definition };
-    let limit = crate::btree::BTree::max_value_bytes(4096, 9);
+    let limit = crate::page::node::TreeLimits::usual(4096).max_value_bytes(9);
     assert!(longest.encode().len() <= limit && PART_BYTES <= limit);
 }
 

@@ -1,11 +1,13 @@
 //! Rows of older layouts read, change and make keys as rows that were written in the present one.
 
 use super::super::definition_record::stored_bytes;
+use super::super::index::IndexColumn;
 use super::super::key::KeyLayout;
 use super::super::testing::{any_table, refs, row_of, same, value_of};
 use super::super::types::Type;
 use super::super::value::{Value, ValueRef};
 use super::*;
+use crate::config::Collations;
 use crate::error::Error;
 use proptest::prelude::*;
 
@@ -60,7 +62,8 @@ fn changed(before: &TableDefinition, fates: &[Fate], added: &[(Type, Option<Valu
     }
     for (n, (ty, default)) in added.iter().enumerate() {
         let nullable = default.is_none();
-        definition.columns.push(Column { name: format!("new{n}"), ty: *ty, nullable, default: default.clone() });
+        let (name, default, collation) = (format!("new{n}"), default.clone(), None);
+        definition.columns.push(Column { name, ty: *ty, nullable, default, collation });
         columns.ids.push(columns.next);
         columns.next += 1;
     }
@@ -122,12 +125,12 @@ proptest! {
         // As a row that was written in the present layout: values, keys, and what an update makes of it.
         let present = present_row(&changed, &refs(&expected));
         let written = changed.layouts.read(&present).unwrap();
-        let all: Vec<usize> = (0..expected.len()).collect();
-        let key = KeyLayout::new(&changed.definition, &all);
+        let all: Vec<_> = (0..expected.len()).map(IndexColumn::from).collect();
+        let key = KeyLayout::new(&changed.definition, &all, &Collations::default());
         prop_assert!(!key.differs(row, written) && !key.differs(written, row));
         let keys = [row, written].map(|row| {
             let mut out = Vec::new();
-            key.encode_row(row, &mut out);
+            key.encode_row(row, &mut out).unwrap();
             out
         });
         prop_assert_eq!(&keys[0], &keys[1]);
@@ -149,9 +152,10 @@ proptest! {
             *first = number;
         }
         let row = changed.layouts.row(&bytes);
-        let all: Vec<usize> = (0..row.columns()).collect();
+        let all: Vec<_> = (0..row.columns()).map(IndexColumn::from).collect();
         let _ = (row.verify().is_ok(), row.values().count());
-        KeyLayout::new(&changed.definition, &all).encode_row(row, &mut Vec::new());
+        let key = KeyLayout::new(&changed.definition, &all, &Collations::default());
+        key.encode_row(row, &mut Vec::new()).unwrap();
         let is_known = bytes.first().is_some_and(|number| (1..=2).contains(number));
         prop_assert_eq!(changed.layouts.read(&bytes).is_ok(), is_known);
         if let Ok(row) = changed.layouts.to_row(&bytes) {
@@ -164,9 +168,10 @@ proptest! {
 fn a_layout_that_is_not_known_is_damage() {
     let table = TableDefinition {
         name: "t".to_string(),
-        columns: vec![Column { name: "a".to_string(), ty: Type::U8, nullable: false, default: None }],
-        primary_key: vec![0],
+        columns: vec![Column { name: "a".to_string(), ty: Type::U8, nullable: false, default: None, collation: None }],
+        primary_key: vec![0.into()],
         auto_increment: None,
+        long_keys: false,
         indexes: Vec::new(),
         attachment: Vec::new(),
     };
@@ -186,12 +191,13 @@ fn a_layout_that_is_not_known_is_damage() {
 
 #[test]
 fn layouts_that_cannot_be_read_are_refused() {
-    let column = |ty, nullable| Column { name: "c".to_string(), ty, nullable, default: None };
+    let column = |ty, nullable| Column { name: "c".to_string(), ty, nullable, default: None, collation: None };
     let definition = |column| TableDefinition {
         name: "t".to_string(),
         columns: vec![column],
-        primary_key: vec![0],
+        primary_key: vec![0.into()],
         auto_increment: None,
+        long_keys: false,
         indexes: Vec::new(),
         attachment: Vec::new(),
     };

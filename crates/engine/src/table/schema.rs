@@ -7,6 +7,7 @@
 //! 3. Names compare exactly, byte for byte.
 
 use super::definition_record::{stored_bytes, stored_value};
+use super::index::{Index, IndexColumn, IndexDefinition};
 use super::types::Type;
 use super::value::{Value, ValueRef};
 use super::value_form::misfit;
@@ -16,11 +17,9 @@ use crate::error::{Error, Result};
 pub const MAX_COLUMNS: usize = 1017;
 /// Most secondary indexes of a table.
 pub const MAX_INDEXES: usize = 64;
-/// Most columns of an index.
-pub const MAX_INDEX_COLUMNS: usize = 16;
 /// Longest name of a table, in bytes.
 pub const MAX_TABLE_NAME_BYTES: usize = 2048;
-/// Longest name of a column or an index, in bytes.
+/// Longest name of a column, an index or a collation, in bytes.
 pub const MAX_NAME_BYTES: usize = 256;
 /// Longest default of a column, as it is stored.
 pub const MAX_DEFAULT_BYTES: usize = 4096;
@@ -40,6 +39,8 @@ pub struct Column {
     pub nullable: bool,
     /// Value of the column in rows that were inserted before it was added to the table; `None`: NULL.
     pub default: Option<Value>,
+    /// Of text: the name of the collation by which indexes compare it; `None`: by its bytes.
+    pub collation: Option<String>,
 }
 
 impl Column {
@@ -54,17 +55,6 @@ impl Column {
         let kept = self.default.as_ref().and_then(|value| stored_bytes(self.ty, value));
         self.default = kept.and_then(|kept| stored_value(self.ty, &kept)).or_else(|| self.default.take());
     }
-}
-
-/// A secondary index.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct IndexDefinition {
-    /// Name.
-    pub name: String,
-    /// Positions of its columns, in order.
-    pub columns: Vec<usize>,
-    /// Whether two rows may have the same (not NULL) values in these columns.
-    pub unique: bool,
 }
 
 /// A table to be created.
@@ -83,9 +73,11 @@ pub struct IndexDefinition {
 #[derive(Clone, Debug, Default)]
 pub struct Schema {
     columns: Vec<Column>,
-    primary_key: Vec<String>,
+    collations: Vec<(String, String)>,
+    primary_key: Index,
     auto_increment: Option<String>,
-    indexes: Vec<(String, Vec<String>, bool)>,
+    long_keys: bool,
+    indexes: Vec<(String, Index)>,
     defaults: Vec<(String, Value)>,
     attachment: Vec<u8>,
 }
@@ -98,13 +90,15 @@ impl Schema {
 
     /// Adds a column that is never NULL.
     pub fn column(mut self, name: &str, ty: Type) -> Schema {
-        self.columns.push(Column { name: name.to_string(), ty, nullable: false, default: None });
+        let (name, default, collation) = (name.to_string(), None, None);
+        self.columns.push(Column { name, ty, nullable: false, default, collation });
         self
     }
 
     /// Adds a column that may be NULL.
     pub fn nullable(mut self, name: &str, ty: Type) -> Schema {
-        self.columns.push(Column { name: name.to_string(), ty, nullable: true, default: None });
+        let (name, default, collation) = (name.to_string(), None, None);
+        self.columns.push(Column { name, ty, nullable: true, default, collation });
         self
     }
 
@@ -132,22 +126,93 @@ impl Schema {
     /// key behind it, has an eighth of a page at most (512 bytes of 4 KiB) as it is stored: numbers as wide as their
     /// type, texts and bytes one byte longer, and one more for each byte of the value 0 or 1; a nullable column has
     /// one byte more. Insertions of longer ones fail with [`KeyTooLong`](crate::Error::KeyTooLong).
-    pub fn primary_key(mut self, columns: &[&str]) -> Schema {
-        self.primary_key = strings(columns);
+    pub fn primary_key(self, columns: &[&str]) -> Schema {
+        self.primary_key_with(Index::new(columns))
+    }
+
+    /// As [`primary_key`](Self::primary_key), with descending columns: see [`Index::descending`]. It has no prefixes,
+    /// covers nothing (a row has all columns), and its columns have no collation: it tells rows apart byte by byte.
+    pub fn primary_key_with(mut self, key: Index) -> Schema {
+        self.primary_key = key;
+        self
+    }
+
+    /// Has the indexes of the table compare a text column by a collation: see [`Collations`](crate::Collations). It
+    /// cannot be a column of the primary key.
+    ///
+    /// ```
+    /// # use highwater::{Database, Error, Options, Schema, Type, values};
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = Database::open(dir.path(), Options::default())?;
+    /// let schema = Schema::new()
+    ///     .column("id", Type::U64)
+    ///     .column("login", Type::Text(40))
+    ///     .collation("login", "ascii_ci")
+    ///     .primary_key(&["id"])
+    ///     .unique_index("by_login", &["login"]);
+    /// let users = db.create_table("users", schema)?;
+    /// let mut txn = db.begin()?;
+    /// txn.insert(&users, &values![1u64, "Ada"])?;
+    /// assert_eq!(txn.get_by(&users, "by_login", &values!["ADA"])?.unwrap().str(1), "Ada");
+    /// let refused = txn.insert(&users, &values![2u64, "ada"]);
+    /// assert!(matches!(refused, Err(Error::DuplicateKey { .. })));
+    /// # Ok::<(), highwater::Error>(())
+    /// ```
+    pub fn collation(mut self, column: &str, collation: &str) -> Schema {
+        self.collations.push((column.to_string(), collation.to_string()));
+        self
+    }
+
+    /// Lets the keys of the table be long: up to seven 32nds of a page (3,584 bytes of 16 KiB, 896 of 4 KiB) instead of
+    /// an eighth. Rows and entries then have less room in their pages: the longer the longest possible key, the smaller
+    /// the rows that go to overflow pages.
+    pub fn long_keys(mut self) -> Schema {
+        self.long_keys = true;
         self
     }
 
     /// Adds a secondary index.
-    pub fn index(mut self, name: &str, columns: &[&str]) -> Schema {
-        self.indexes.push((name.to_string(), strings(columns), false));
+    pub fn index(self, name: &str, columns: &[&str]) -> Schema {
+        self.index_with(name, Index::new(columns))
+    }
+
+    /// Adds a secondary index that is more than ascending columns: descending ones, prefixes, covered columns.
+    pub fn index_with(mut self, name: &str, index: Index) -> Schema {
+        self.indexes.push((name.to_string(), index));
         self
     }
 
     /// Adds a secondary index that refuses a second row with the same values (rows with a NULL among them are not
     /// compared).
-    pub fn unique_index(mut self, name: &str, columns: &[&str]) -> Schema {
-        self.indexes.push((name.to_string(), strings(columns), true));
-        self
+    pub fn unique_index(self, name: &str, columns: &[&str]) -> Schema {
+        self.index_with(name, Index::new(columns).unique())
+    }
+
+    /// How a table is defined; but for its name.
+    ///
+    /// ```
+    /// # use highwater::{Database, Options, Schema, Type};
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = Database::open(dir.path(), Options::default())?;
+    /// let table = db.create_table("t", Schema::new().column("id", Type::U64).primary_key(&["id"]))?;
+    /// let copy = db.create_table("copy", Schema::of(&table.definition()))?;
+    /// assert_eq!(copy.columns(), table.columns());
+    /// # Ok::<(), highwater::Error>(())
+    /// ```
+    pub fn of(table: &TableDefinition) -> Schema {
+        let name = |column: usize| table.columns[column].name.clone();
+        let collations =
+            table.columns.iter().filter_map(|column| Some((column.name.clone(), column.collation.clone()?)));
+        Schema {
+            columns: table.columns.clone(),
+            collations: collations.collect(),
+            primary_key: Index::of_columns(table, &table.primary_key),
+            auto_increment: table.auto_increment.map(name),
+            long_keys: table.long_keys,
+            indexes: table.indexes.iter().map(|index| (index.name.clone(), Index::of(table, index))).collect(),
+            defaults: Vec::new(),
+            attachment: table.attachment.clone(),
+        }
     }
 
     /// The definition of table `name`.
@@ -161,6 +226,7 @@ impl Schema {
             columns: self.columns.clone(),
             primary_key: Vec::new(),
             auto_increment: None,
+            long_keys: self.long_keys,
             indexes: Vec::new(),
             attachment: self.attachment.clone(),
         };
@@ -169,21 +235,24 @@ impl Schema {
             definition.columns[position].default = Some(value.clone());
             definition.columns[position].take_canonical_default();
         }
-        definition.primary_key = definition.positions(&self.primary_key).map_err(wrong)?;
+        for (column, collation) in &self.collations {
+            let position = definition.position(column).map_err(wrong)?;
+            definition.columns[position].collation = Some(collation.clone());
+        }
+        if !self.primary_key.is_of_columns() {
+            return Err(wrong("a primary key covers no columns and is not declared unique".to_string()));
+        }
+        definition.primary_key = self.primary_key.define_columns(&definition).map_err(wrong)?;
         if let Some(column) = &self.auto_increment {
             definition.auto_increment = Some(definition.position(column).map_err(wrong)?);
         }
-        for (index, columns, unique) in &self.indexes {
-            let columns = definition.positions(columns).map_err(|reason| wrong(format!("index {index}: {reason}")))?;
-            definition.indexes.push(IndexDefinition { name: index.clone(), columns, unique: *unique });
+        for (name, index) in &self.indexes {
+            let index = index.define(name, &definition).map_err(|reason| wrong(format!("index {name}: {reason}")))?;
+            definition.indexes.push(index);
         }
         definition.validate().map_err(wrong)?;
         Ok(definition)
     }
-}
-
-fn strings(names: &[&str]) -> Vec<String> {
-    names.iter().map(|name| name.to_string()).collect()
 }
 
 /// A table as it was checked.
@@ -193,10 +262,12 @@ pub struct TableDefinition {
     pub name: String,
     /// Columns by position.
     pub columns: Vec<Column>,
-    /// Positions of the primary key's columns, in order.
-    pub primary_key: Vec<usize>,
+    /// The primary key's columns, in order.
+    pub primary_key: Vec<IndexColumn>,
     /// The auto-increment column.
     pub auto_increment: Option<usize>,
+    /// Whether keys may be long; see [`Schema::long_keys`].
+    pub long_keys: bool,
     /// Secondary indexes, in the order they were made.
     pub indexes: Vec<IndexDefinition>,
     /// Bytes that the application keeps with the definition.
@@ -210,10 +281,6 @@ impl TableDefinition {
     /// There is no such index.
     pub fn position(&self, column: &str) -> std::result::Result<usize, String> {
         self.columns.iter().position(|c| c.name == column).ok_or_else(|| format!("there is no column {column}"))
-    }
-
-    fn positions(&self, columns: &[String]) -> std::result::Result<Vec<usize>, String> {
-        columns.iter().map(|column| self.position(column)).collect()
     }
 
     /// What of this definition is not as `wanted` has it, with both forms; more indexes, other defaults and another
@@ -236,6 +303,9 @@ impl TableDefinition {
             let [is, other] = [self, wanted].map(name);
             return Some(format!("the auto-increment column {is}, and {other} was asked for"));
         }
+        if self.long_keys != wanted.long_keys {
+            return Some("another limit of its keys".into());
+        }
         let is_missing = |index: &&IndexDefinition| !self.indexes.contains(index);
         let missing = wanted.indexes.iter().find(is_missing)?;
         let form = |table: &TableDefinition, index: &IndexDefinition| {
@@ -247,9 +317,13 @@ impl TableDefinition {
         Some(format!("{is}, and {} was asked for", form(wanted, missing)))
     }
 
-    /// Names of columns.
-    fn names(&self, columns: &[usize]) -> String {
-        columns.iter().map(|column| &*self.columns[*column].name).collect::<Vec<_>>().join(", ")
+    /// Columns of a key, as they are declared.
+    fn names(&self, columns: &[IndexColumn]) -> String {
+        let part = |part: &IndexColumn| {
+            let prefix = part.prefix_bytes.map_or(String::new(), |bytes| format!("({bytes})"));
+            format!("{}{prefix}{}", self.columns[part.column].name, if part.descending { " desc" } else { "" })
+        };
+        columns.iter().map(part).collect::<Vec<_>>().join(", ")
     }
 
     /// Position of a secondary index.
@@ -259,7 +333,7 @@ impl TableDefinition {
 
     /// Whether `column` is part of the primary key.
     pub fn is_key(&self, column: usize) -> bool {
-        self.primary_key.contains(&column)
+        self.primary_key.iter().any(|part| part.column == column)
     }
 
     pub(crate) fn validate(&self) -> std::result::Result<(), String> {
@@ -280,6 +354,12 @@ impl TableDefinition {
                 return Err(format!("column {}: {reason}", column.name));
             }
             check_default(column)?;
+            if let Some(collation) = &column.collation {
+                check_name("collation", collation, MAX_NAME_BYTES)?;
+                if !matches!(column.ty, Type::Text(_)) {
+                    return Err(format!("column {}: only text has a collation", column.name));
+                }
+            }
         }
         self.validate_primary_key()?;
         self.validate_auto_increment()?;
@@ -293,11 +373,18 @@ impl TableDefinition {
         if self.primary_key.is_empty() {
             return Err("there is no primary key".to_string());
         }
-        self.validate_index_columns(&self.primary_key).map_err(|reason| format!("primary key: {reason}"))?;
-        match self.primary_key.iter().find(|&&column| self.columns[column].nullable) {
-            Some(&column) => Err(format!("primary key: column {} is nullable", self.columns[column].name)),
-            None => Ok(()),
+        self.validate_key_columns(&self.primary_key).map_err(|reason| format!("primary key: {reason}"))?;
+        for part in &self.primary_key {
+            let Column { name, nullable, collation, .. } = &self.columns[part.column];
+            let wrong = match (nullable, collation, part.prefix_bytes) {
+                (true, _, _) => "is nullable",
+                (_, Some(_), _) => "has a collation: a primary key compares by bytes (a unique index does not)",
+                (_, _, Some(_)) => "is not whole",
+                (false, None, None) => continue,
+            };
+            return Err(format!("primary key: column {name} {wrong}"));
         }
+        Ok(())
     }
 
     fn validate_auto_increment(&self) -> std::result::Result<(), String> {
@@ -318,20 +405,8 @@ impl TableDefinition {
         if self.indexes[..i].iter().any(|other| other.name == index.name) {
             return Err(format!("there are two indexes {}", index.name));
         }
-        self.validate_index_columns(&index.columns).map_err(|reason| format!("index {}: {reason}", index.name))
-    }
-
-    fn validate_index_columns(&self, columns: &[usize]) -> std::result::Result<(), String> {
-        if columns.is_empty() || columns.len() > MAX_INDEX_COLUMNS {
-            return Err(format!("an index has 1 to {MAX_INDEX_COLUMNS} columns, not {}", columns.len()));
-        }
-        for (i, &column) in columns.iter().enumerate() {
-            let Some(found) = self.columns.get(column) else { return Err(format!("there is no column {column}")) };
-            if columns[..i].contains(&column) {
-                return Err(format!("column {} is named twice", found.name));
-            }
-        }
-        Ok(())
+        let columns = self.validate_key_columns(&index.columns).and_then(|()| self.validate_covered(index));
+        columns.map_err(|reason| format!("index {}: {reason}", index.name))
     }
 }
 
@@ -369,9 +444,9 @@ mod tests {
     fn a_good_schema_passes() {
         let schema = two_columns().auto_increment("id").primary_key(&["id"]).index("by_name", &["name", "id"]);
         let definition = schema.check("t").unwrap();
-        assert_eq!(definition.primary_key, [0]);
+        assert_eq!(definition.primary_key, [0.into()]);
         assert_eq!(definition.auto_increment, Some(0));
-        assert_eq!(definition.indexes[0].columns, [1, 0]);
+        assert_eq!(definition.indexes[0].columns, [1.into(), 0.into()]);
         assert!(definition.is_key(0) && !definition.is_key(1));
     }
 
@@ -393,6 +468,31 @@ mod tests {
             (keyed().index("i", &[]), "index i: an index has 1 to 16 columns"),
             (keyed().index("i", &["id"]).unique_index("i", &["name"]), "two indexes i"),
             (keyed().index("PRIMARY", &["id"]), "cannot be named PRIMARY"),
+            (
+                keyed().index_with("i", Index::new(&["name"]).descending("id")),
+                "column id is described, and is not one of",
+            ),
+            (
+                keyed().index_with("i", Index::new(&["id"]).prefix("id", 3)),
+                "only text and binary columns have a prefix",
+            ),
+            (keyed().index_with("i", Index::new(&["name"]).prefix("name", 0)), "a prefix has 1 to 3072 bytes"),
+            (keyed().index_with("i", Index::new(&["name"]).covering(&["id"])), "has column id without covering it"),
+            (keyed().index_with("i", Index::new(&["name"]).covering(&["name"])), "has column name without covering it"),
+            (keyed().collation("id", "ascii_ci"), "column id: only text has a collation"),
+            (keyed().collation("name", ""), "collation name \"\" has 0 bytes"),
+            (
+                two_columns().primary_key_with(Index::new(&["id"]).covering(&["name"])),
+                "a primary key covers no columns",
+            ),
+            (
+                keyed().column("key", Type::Text(9)).primary_key_with(Index::new(&["key"]).prefix("key", 3)),
+                "is not whole",
+            ),
+            (
+                keyed().column("key", Type::Text(9)).collation("key", "c").primary_key(&["key"]),
+                "column key has a collation",
+            ),
         ];
         for (schema, expected) in cases {
             let found = schema.check("t").unwrap_err().to_string();

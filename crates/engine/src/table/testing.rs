@@ -103,10 +103,17 @@ pub(crate) fn any_table() -> impl Strategy<Value = TableDefinition> {
         columns: columns
             .into_iter()
             .enumerate()
-            .map(|(i, (ty, nullable))| Column { name: format!("c{i}"), ty, nullable: nullable && i > 0, default: None })
+            .map(|(i, (ty, nullable))| Column {
+                name: format!("c{i}"),
+                ty,
+                nullable: nullable && i > 0,
+                default: None,
+                collation: None,
+            })
             .collect(),
-        primary_key: vec![0],
+        primary_key: vec![0.into()],
         auto_increment: None,
+        long_keys: false,
         indexes: Vec::new(),
         attachment: Vec::new(),
     })

@@ -4,9 +4,14 @@
 //! 1. `TableVersion` never changes. An index that comes or goes makes a new one (`db/locked_tables.rs` says which one a
 //!    transaction uses).
 //! 2. An index that is being built is the last one. Writers note its changes (`txn/entry_log.rs`), no reader finds it.
-//! 3. The clustered key and the entry keys are functions of the row's bytes alone.
+//! 3. The clustered key, the entry keys and what entries have beside them are functions of the row's bytes alone, and
+//!    of the functions of collations.
+//! 4. An insertion or update makes the keys that can fail before it changes anything (`check_keys`): those that may be
+//!    too long, and those with weights. So what a collation's function does wrong is an error that leaves no trace.
 
 use super::catalog_entry::TableEntry;
+use super::covered::CoveredLayout;
+use super::index::IndexDefinition;
 use super::key::KeyLayout;
 use super::row::RowRef;
 use super::row_layouts::RowLayouts;
@@ -14,7 +19,9 @@ use super::schema::{IndexDefinition, PRIMARY, TableDefinition};
 use super::types::Type;
 use super::value::ValueRef;
 use crate::btree::BTree;
+use crate::config::{Collation, Collations};
 use crate::error::{Error, Result};
+use crate::txn::row_format::ENTRY_VALUE_BYTES;
 use crate::txn::{ColumnRewrite, EntryLog, IndexEntry, ReadView, TableTrees};
 use crate::types::{SegmentId, TableId, TxnId};
 use std::sync::Arc;
@@ -23,6 +30,7 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub(crate) struct Secondary {
     pub(crate) key: KeyLayout,
+    pub(crate) covered: CoveredLayout,
     pub(crate) tree: Arc<BTree>,
     /// Schema version of the database when the index was complete: older snapshots cannot use it.
     pub(crate) since: u64,
@@ -30,6 +38,31 @@ pub(crate) struct Secondary {
     pub(crate) birth: ReadView,
     /// Where changes of its entries go while it is being built beside writers. No reader finds it then.
     pub(crate) log: Option<Arc<EntryLog>>,
+}
+
+impl Secondary {
+    /// An index of a table, complete since the schema version `since`.
+    pub(crate) fn new(
+        table: &TableDefinition,
+        index: &IndexDefinition,
+        collations: &Collations,
+        tree: Arc<BTree>,
+        (since, birth): (u64, ReadView),
+        log: Option<Arc<EntryLog>>,
+    ) -> Secondary {
+        let key = KeyLayout::new(table, &index.columns, collations);
+        Secondary { key, covered: CoveredLayout::new(table, index), tree, since, birth, log }
+    }
+
+    /// Whether the entry of a row whose key has up to `row_key_bytes` can be too long for the tree, or impossible to
+    /// make.
+    fn can_fail(&self, row_key_bytes: usize) -> bool {
+        let (limits, key_bytes) = (self.tree.limits(), self.key.max_bytes().saturating_add(row_key_bytes));
+        let value_bytes = ENTRY_VALUE_BYTES + self.covered.max_bytes();
+        self.key.has_collation()
+            || key_bytes > limits.max_key_bytes
+            || key_bytes + value_bytes > limits.max_record_bytes
+    }
 }
 
 /// One version of a table's trees and layouts.
@@ -45,10 +78,11 @@ pub(crate) struct TableVersion {
     pub(crate) since: u64,
     /// As `definition.indexes`.
     pub(crate) indexes: Vec<Arc<Secondary>>,
-    /// Longest key a tree takes.
-    limit_bytes: usize,
-    /// Indexes (position; `None` = the clustered one) whose keys can be longer than that.
-    long_keys: Vec<Option<usize>>,
+    /// Indexes (position; `None` = the clustered one) whose keys can be too long for their trees, or cannot be made
+    /// without a collation (rule 4).
+    checked_keys: Vec<Option<usize>>,
+    /// A collation that an index needs and the program does not know, and the index.
+    unknown_collation: Option<(Collation, usize)>,
 }
 
 impl TableVersion {
@@ -60,31 +94,44 @@ impl TableVersion {
         clustered: Arc<BTree>,
         overflow: SegmentId,
         indexes: Vec<Arc<Secondary>>,
-        limit_bytes: usize,
     ) -> TableVersion {
-        let key = KeyLayout::new(&definition, &definition.primary_key);
-        let too_long = |index: &Option<usize>| {
-            let prefix = index.map_or(0, |i| indexes[i].key.max_bytes());
-            prefix + key.max_bytes() > limit_bytes
+        let key = KeyLayout::new(&definition, &definition.primary_key, &Collations::default());
+        let key_bytes = key.max_bytes();
+        let can_fail = |index: &Option<usize>| match index {
+            Some(i) => indexes[*i].can_fail(key_bytes),
+            None => key_bytes > clustered.limits().max_key_bytes,
         };
-        let long_keys = std::iter::once(None).chain((0..indexes.len()).map(Some)).filter(too_long).collect();
-        TableVersion { id, definition, layouts, key, clustered, overflow, since: 0, indexes, limit_bytes, long_keys }
+        let checked_keys = std::iter::once(None).chain((0..indexes.len()).map(Some)).filter(can_fail).collect();
+        let unknown = |(i, index): (usize, &Arc<Secondary>)| Some((index.key.unknown_collation()?.clone(), i));
+        let unknown_collation = indexes.iter().enumerate().find_map(unknown);
+        TableVersion {
+            id,
+            definition,
+            layouts,
+            key,
+            clustered,
+            overflow,
+            since: 0,
+            indexes,
+            checked_keys,
+            unknown_collation,
+        }
     }
 
     /// The same table with another set of indexes.
     pub(crate) fn with_indexes(&self, definition: Arc<TableDefinition>, indexes: Vec<Arc<Secondary>>) -> TableVersion {
         let (layouts, clustered) = (self.layouts.clone(), self.clustered.clone());
-        let version =
-            TableVersion::new(self.id, definition, layouts, clustered, self.overflow, indexes, self.limit_bytes);
+        let version = TableVersion::new(self.id, definition, layouts, clustered, self.overflow, indexes);
         TableVersion { since: self.since, ..version }
     }
 
     /// The same trees with other columns or names, as the catalog has the table now.
-    pub(crate) fn altered(&self, entry: &TableEntry) -> TableVersion {
+    pub(crate) fn altered(&self, entry: &TableEntry, collations: &Collations) -> TableVersion {
         let definition = Arc::new(entry.definition.clone());
         let secondary = |(old, index): (&Arc<Secondary>, &IndexDefinition)| {
-            let key = KeyLayout::new(&definition, &index.columns);
-            Arc::new(Secondary { key, ..Secondary::clone(old) })
+            let key = KeyLayout::new(&definition, &index.columns, collations);
+            let covered = CoveredLayout::new(&definition, index);
+            Arc::new(Secondary { key, covered, ..Secondary::clone(old) })
         };
         let indexes = self.indexes.iter().zip(&definition.indexes).map(secondary).collect();
         let version = self.with_indexes(definition.clone(), indexes);
@@ -112,29 +159,63 @@ impl TableVersion {
     /// Appends the clustered key of a row.
     #[inline]
     pub(crate) fn key_of(&self, row: &[u8], out: &mut Vec<u8>) {
-        self.key.encode_row(self.row(row), out);
+        let made = self.key.encode_row(self.row(row), out);
+        debug_assert!(made.is_ok(), "a primary key has no collation");
     }
 
-    /// Whether all keys of a row are short enough for their trees.
+    /// Whether the program knows everything that a write of a row needs.
     ///
     /// # Errors
-    /// `KeyTooLong`.
+    /// `Collation`.
+    #[inline]
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        if self.unknown_collation.is_some() { Err(self.not_writable()) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn not_writable(&self) -> Error {
+        let Some((collation, i)) = &self.unknown_collation else { return Error::Usage("it is writable".to_string()) };
+        let (table, index) = (&self.definition.name, &self.definition.indexes[*i].name);
+        match collation.unknown() {
+            Error::Collation { collation, reason } => {
+                Error::Collation { collation, reason: format!("index {index} of table {table}: {reason}") }
+            }
+            other => other,
+        }
+    }
+
+    /// Whether the entries of index `i` can be made from rows: the program knows all collations that it needs.
+    pub(crate) fn is_comparable(&self, i: usize) -> bool {
+        self.indexes[i].key.unknown_collation().is_none()
+    }
+
+    /// Whether all keys of a row can be made and are short enough for their trees.
+    ///
+    /// # Errors
+    /// `KeyTooLong`, `EntryTooLong`, `Collation`.
     #[inline]
     pub(crate) fn check_keys(&self, key: &[u8], row: &[u8]) -> Result<()> {
-        self.long_keys.iter().try_for_each(|index| self.check_key(*index, key, row))
+        self.checked_keys.iter().try_for_each(|index| self.check_key(*index, key, row))
     }
 
     #[cold]
     fn check_key(&self, index: Option<usize>, key: &[u8], row: &[u8]) -> Result<()> {
-        let mut entry = Vec::new();
-        let bytes = match index {
-            Some(i) => {
-                self.entry(i, key, row, &mut entry);
-                entry.len()
-            }
-            None => key.len(),
+        let too_long = |bytes: usize, limit_bytes: usize| Err(Error::KeyTooLong { bytes, limit_bytes });
+        let Some(i) = index else {
+            let limit_bytes = self.clustered.limits().max_key_bytes;
+            return if key.len() > limit_bytes { too_long(key.len(), limit_bytes) } else { Ok(()) };
         };
-        if bytes > self.limit_bytes { Err(Error::KeyTooLong { bytes, limit_bytes: self.limit_bytes }) } else { Ok(()) }
+        let (mut entry, limits) = (Vec::new(), self.indexes[i].tree.limits());
+        self.entry(i, key, row, &mut entry)?;
+        if entry.len() > limits.max_key_bytes {
+            return too_long(entry.len(), limits.max_key_bytes);
+        }
+        self.covered(i, row, &mut entry);
+        let (bytes, limit_bytes) = (entry.len() + ENTRY_VALUE_BYTES, limits.max_record_bytes);
+        if bytes > limit_bytes {
+            return Err(Error::EntryTooLong { index: self.index_name(i).to_string(), bytes, limit_bytes });
+        }
+        Ok(())
     }
 
     /// Position of an index by name.
@@ -195,24 +276,33 @@ impl TableTrees for TableVersion {
     fn index_name(&self, i: usize) -> &str {
         &self.definition.indexes[i].name
     }
+    fn check_entries(&self) -> Result<()> {
+        self.check_writable()
+    }
     #[inline]
-    fn entry(&self, i: usize, key: &[u8], row: &[u8], out: &mut Vec<u8>) -> IndexEntry {
+    fn entry(&self, i: usize, key: &[u8], row: &[u8], out: &mut Vec<u8>) -> Result<IndexEntry> {
         let start = out.len();
-        let has_null = self.indexes[i].key.encode_row(self.row(row), out);
+        let has_null = self.indexes[i].key.encode_row(self.row(row), out)?;
         let prefix_bytes = out.len() - start;
         out.extend_from_slice(key);
-        IndexEntry { prefix_bytes, unique: self.definition.indexes[i].unique && !has_null }
+        Ok(IndexEntry { prefix_bytes, unique: self.definition.indexes[i].unique && !has_null })
+    }
+    #[inline]
+    fn covered(&self, i: usize, row: &[u8], out: &mut Vec<u8>) {
+        self.indexes[i].covered.encode_row(self.row(row), out);
     }
     #[inline]
     fn entry_changes(&self, i: usize, old_row: &[u8], new_row: &[u8]) -> bool {
-        self.indexes[i].key.differs(self.row(old_row), self.row(new_row))
+        let (old, new) = (self.row(old_row), self.row(new_row));
+        self.indexes[i].key.differs(old, new) || self.indexes[i].covered.differs(old, new)
+    }
+    fn may_keep_key(&self, i: usize) -> bool {
+        let Secondary { key, covered, .. } = &*self.indexes[i];
+        !covered.is_empty() || key.parts().iter().any(|part| !part.is_reversible())
     }
     fn entry_needs(&self, i: usize, row: &[u8], number: u16) -> bool {
         // What is on overflow pages is a whole column.
-        self.layouts
-            .of(row)
-            .column_of(number)
-            .is_some_and(|column| self.definition.indexes[i].columns.contains(&column))
+        self.layouts.of(row).column_of(number).is_some_and(|column| self.definition.indexes[i].has(column))
     }
     fn column_of(&self, row: &[u8], number: u16) -> Option<usize> {
         self.layouts.of(row).column_of(number)

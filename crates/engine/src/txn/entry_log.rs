@@ -186,11 +186,11 @@ impl EntryLog {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::txn::row_format::entry_value;
+    use crate::txn::row_format::entry_header;
 
     #[test]
     fn changes_are_noted_in_order_until_they_go_to_the_tree() {
-        let (log, value) = (EntryLog::default(), entry_value(1));
+        let (log, value) = (EntryLog::default(), entry_header(1));
         let changes = [EntryChange::Put(&value), EntryChange::Mark, EntryChange::Remove];
         changes.iter().for_each(|change| assert!(log.take(b"entry", *change)));
         assert!(log.is_open() && !log.finish(2, |_| Ok(())).unwrap());
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn damaged_changes_are_an_error() {
         let mut noted = LoggedChanges::default();
-        noted.push(LoggedChange { entry: b"entry", change: EntryChange::Put(&entry_value(3)) });
+        noted.push(LoggedChange { entry: b"entry", change: EntryChange::Put(&entry_header(3)) });
         for cut in 1..noted.bytes.len() {
             let damaged = LoggedChanges { bytes: noted.bytes[..cut].to_vec(), count: 1 };
             assert!(damaged.decode().is_err(), "{cut}");

@@ -23,13 +23,13 @@ use super::lock::{Holder, RowName};
 use super::overflow::{self, OwnedChain};
 use super::overflow_columns::Wanted;
 use super::read::{EntryOf, OwnVersions, ReadView, StoredRow, Version, resolve};
-use super::row_format::{ROW_HEADER_BYTES, RowHeader, entry_value};
+use super::row_format::{ROW_HEADER_BYTES, RowHeader};
 use super::system::TxnSystem;
 use super::table_trees::IndexEntry;
 use super::transaction::Txn;
 use super::undo::record::{DEAD, FREEING, OVERFLOW_FIRST_PAGE_AT, TxnState, UndoChange, UndoKind, UndoRecord};
 use super::undo::{OwnedRecord, UndoLog, UndoPlace, mark, pointer_to, read_record, record_before};
-use super::write::{Attempt, Blocked, DiffRange, StoredEntry, unblock_rollback};
+use super::write::{Attempt, Blocked, DiffRange, StoredEntry, put_entry_value, unblock_rollback};
 use crate::error::{Error, Result};
 use crate::mtr::Mtr;
 use crate::space::reserve::{self, SpacePriority};
@@ -127,6 +127,8 @@ fn undo_record(
     let (table, key) = record.row()?;
     // A dropped table takes its rows and chains with it.
     let Some(table) = system.table(table)? else { return Ok(()) };
+    // Before an entry is changed: an undone half would differ from the row.
+    table.check_entries()?;
     let undo = Undo { system, of, row: StoredRow::new(&system.ctx, &*table, key), place };
     match record.kind {
         UndoKind::Insert => {
@@ -186,7 +188,7 @@ impl Undo<'_> {
         let mut entry = Vec::new();
         for i in 0..self.row.table.index_count() {
             entry.clear();
-            let made = self.row.table.entry(i, self.row.key, row, &mut entry);
+            let made = self.row.table.entry(i, self.row.key, row, &mut entry)?;
             self.keep_columns(self.of.keeps(), i, &entry, made);
             self.entry(i, &entry).remove()?;
         }
@@ -236,14 +238,19 @@ impl Undo<'_> {
         old_row: &[u8],
         new_row: Option<&[u8]>,
     ) -> Result<()> {
-        let (mut old_entry, mut new_entry) = (Vec::new(), Vec::new());
+        let (mut old_entry, mut new_entry, mut value) = (Vec::new(), Vec::new(), Vec::new());
         for i in 0..self.row.table.index_count() {
             old_entry.clear();
-            let made = self.row.table.entry(i, self.row.key, old_row, &mut old_entry);
+            let made = self.row.table.entry(i, self.row.key, old_row, &mut old_entry)?;
+            put_entry_value(self.row.table, i, made, old_row, &mut value);
             if let Some(new_row) = new_row {
                 new_entry.clear();
-                let made = self.row.table.entry(i, self.row.key, new_row, &mut new_entry);
+                let made = self.row.table.entry(i, self.row.key, new_row, &mut new_entry)?;
                 if new_entry == old_entry && !old.header.is_delete_marked() {
+                    // It stays, with what it had beside its key.
+                    if self.row.table.entry_changes(i, old_row, new_row) {
+                        self.entry(i, &old_entry).restore(self.of.trx_id, &value)?;
+                    }
                     continue;
                 }
                 self.keep_columns(self.of.keeps(), i, &new_entry, made);
@@ -259,7 +266,7 @@ impl Undo<'_> {
                 }
             }
             if !old.header.is_delete_marked() {
-                self.entry(i, &old_entry).restore(self.of.trx_id, &entry_value(made.prefix_bytes))?;
+                self.entry(i, &old_entry).restore(self.of.trx_id, &value)?;
             }
         }
         Ok(())

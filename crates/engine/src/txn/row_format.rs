@@ -4,10 +4,12 @@
 //! clustered value   flags u8 | 0 u8 | trx_id u48 | roll_ptr u48 | 0 u16 | payload
 //! payload           the row; with OVERFLOW references to overflow pages stand behind it (`overflow_columns.rs`)
 //! OverflowRef       length u32 | first overflow page u32 | stamp of the chain u64
-//! secondary value   flags u8 | length of the index-column part of the key u16
+//! secondary value   flags u8 | length of the index-column part of the key u16 | covered bytes
 //! ```
 //! Integers are little-endian. `trx_id` is the transaction that wrote this version; `roll_ptr` the undo record that
-//! leads to the version before it.
+//! leads to the version before it. Covered bytes are what the table keeps of the row beside the entry's key; they are
+//! those of the row's visible version where the entry is surely that version's ([`crate::txn::read`]), and mean nothing
+//! in a delete-marked entry.
 
 use crate::error::{Error, Result};
 use crate::page::PageBytes;
@@ -15,7 +17,7 @@ use crate::types::{PageNo, RollPtr, TxnId};
 
 /// Bytes in front of the payload.
 pub const ROW_HEADER_BYTES: usize = 16;
-/// Bytes of a secondary entry's value.
+/// Bytes of a secondary entry's value in front of its covered bytes.
 pub const ENTRY_VALUE_BYTES: usize = 3;
 /// Flag of a row or entry: deleted, kept for older snapshots until purge.
 pub const DELETE_MARKED: u8 = 1;
@@ -105,29 +107,31 @@ impl OverflowRef {
     }
 }
 
-/// The value of a live secondary entry whose key starts with `prefix_bytes` of index columns.
-pub fn entry_value(prefix_bytes: usize) -> [u8; ENTRY_VALUE_BYTES] {
+/// What the value of a live secondary entry begins with whose key starts with `prefix_bytes` of index columns.
+pub fn entry_header(prefix_bytes: usize) -> [u8; ENTRY_VALUE_BYTES] {
     let [low, high] = u16::try_from(prefix_bytes).unwrap_or(u16::MAX).to_le_bytes();
     [0, low, high]
 }
 
 /// A secondary entry's value, decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EntryValue {
+pub struct EntryValue<'a> {
     /// Whether the entry is delete-marked.
     pub delete_marked: bool,
     /// Length of the index-column part of its key.
     pub prefix_bytes: usize,
+    /// What it has of its row beside the key.
+    pub covered: &'a [u8],
 }
 
-impl EntryValue {
+impl<'a> EntryValue<'a> {
     /// Reads the value of a secondary entry whose key has `key_bytes`.
     ///
     /// # Errors
     /// [`Error::Corrupt`] when it cannot be one.
     #[inline]
-    pub fn decode(value: &[u8], key_bytes: usize) -> Result<EntryValue> {
-        let &[flags, low, high] = value else {
+    pub fn decode(value: &'a [u8], key_bytes: usize) -> Result<EntryValue<'a>> {
+        let Some((&[flags, low, high], covered)) = value.split_first_chunk() else {
             return Err(Error::Corrupt(format!("a secondary entry with a value of {} bytes", value.len())));
         };
         let prefix_bytes = usize::from(u16::from_le_bytes([low, high]));
@@ -136,7 +140,7 @@ impl EntryValue {
                 "a secondary key of {key_bytes} bytes, {prefix_bytes} of them columns"
             )));
         }
-        Ok(EntryValue { delete_marked: flags & DELETE_MARKED != 0, prefix_bytes })
+        Ok(EntryValue { delete_marked: flags & DELETE_MARKED != 0, prefix_bytes, covered })
     }
 }
 
@@ -169,9 +173,10 @@ mod tests {
     fn references_and_entry_values_survive_a_round_trip() {
         let reference = OverflowRef { total_bytes: 8 << 20, first: PageNo(77), stamp: u64::MAX - 5 };
         assert_eq!(OverflowRef::read(&reference.encode()), reference);
-        let value = EntryValue::decode(&entry_value(300), 300).unwrap();
-        assert_eq!(value, EntryValue { delete_marked: false, prefix_bytes: 300 });
-        assert!(EntryValue::decode(&entry_value(300), 299).is_err());
+        let bytes = [&entry_header(300)[..], b"more"].concat();
+        let value = EntryValue::decode(&bytes, 300).unwrap();
+        assert_eq!(value, EntryValue { delete_marked: false, prefix_bytes: 300, covered: b"more" });
+        assert!(EntryValue::decode(&entry_header(300), 299).is_err());
         assert!(EntryValue::decode(&[0; 2], 299).is_err());
     }
 }

@@ -91,6 +91,8 @@ pub struct TxnSystem {
     recovered: Mutex<Vec<Recovered>>,
     /// Transactions that were found prepared, until `db` takes them.
     pub(super) recovered_prepared: Mutex<Vec<RecoveredPrepared>>,
+    /// Those of them that are still active, for want of a collation.
+    waiting_for_collation: Mutex<Vec<TxnId>>,
     spare: ObjectPool<Txn>,
 }
 
@@ -157,6 +159,7 @@ impl TxnSystem {
             tables: OnceLock::new(),
             recovered: Mutex::new(recovered),
             recovered_prepared: Mutex::default(),
+            waiting_for_collation: Mutex::default(),
             spare: ObjectPool::new(MAX_SPARE),
         })
     }
@@ -179,10 +182,11 @@ impl TxnSystem {
     /// Rolls back what was active when the database went down, and remembers `tables` for rollbacks and purge. To be
     /// called once, before the first transaction. Prepared ones stay as they are, for
     /// [`TxnSystem::take_recovered_prepared`]. Returns how many were active. A transaction whose rollback meets
-    /// damaged pages stays active, its rows locked: the next opening tries again.
+    /// damaged pages, or needs a collation that this program does not know, stays active, its rows locked: the next
+    /// opening tries again.
     ///
     /// # Errors
-    /// Any error but damage; the database cannot be used then.
+    /// Any other error; the database cannot be used then.
     pub fn recover(&self, tables: &Arc<dyn Tables>) -> Result<usize> {
         let _ = self.tables.set(Arc::clone(tables));
         let recovered = std::mem::take(&mut *self.recovered.lock());
@@ -193,17 +197,26 @@ impl TxnSystem {
         }
         for txn in active {
             let Some(holder) = self.holder_of(txn.id) else { continue };
-            let shard = shard_of_recovered(&self.active, txn.id);
+            let (id, shard) = (txn.id, shard_of_recovered(&self.active, txn.id));
             match self.roll_back_recovered(txn, holder, shard) {
                 Ok(()) => {}
-                Err(error) if error.is_damage() => {
+                Err(error) if error.is_damage() || error.is_of_collation() => {
                     self.stats.rollbacks_skipped.inc();
-                    self.purge_damage.note(&error);
+                    match error.is_damage() {
+                        true => self.purge_damage.note(&error),
+                        false => self.waiting_for_collation.lock().push(id),
+                    }
                 }
                 Err(error) => return Err(error),
             }
         }
         Ok(count)
+    }
+
+    /// Whether the transaction was active when the database went down and could not be rolled back for want of a
+    /// collation.
+    pub(crate) fn waits_for_collation(&self, id: TxnId) -> bool {
+        self.waiting_for_collation.lock().contains(&id)
     }
 
     /// The table, if it still exists.

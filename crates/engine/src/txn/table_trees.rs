@@ -1,8 +1,8 @@
 //! What the transaction layer needs from the layer above: a table as bytes.
 //!
 //! The transaction layer has no schema. It stores `(key, payload)` pairs in a clustered tree and asks the table for the
-//! keys of its secondary entries, and for the columns that can go to overflow pages. All of it but the trees only looks
-//! at the bytes it is given: it may run under a leaf latch.
+//! keys of its secondary entries, for what they keep of the row beside the key, and for the columns that can go to
+//! overflow pages. All of it but the trees only looks at the bytes it is given: it may run under a leaf latch.
 
 use super::entry_log::EntryLog;
 use crate::btree::BTree;
@@ -44,11 +44,24 @@ pub trait TableTrees: Send + Sync {
     }
     /// Name of secondary index `i`, for messages.
     fn index_name(&self, i: usize) -> &str;
+    /// Whether entries of rows can be made.
+    ///
+    /// # Errors
+    /// `Collation`: the program lacks the function of one.
+    fn check_entries(&self) -> Result<()>;
     /// Appends to `out` the entry key of secondary index `i` for this row: index columns, then the clustered key.
-    fn entry(&self, i: usize, key: &[u8], row: &[u8], out: &mut Vec<u8>) -> IndexEntry;
-    /// Whether a change from `old_row` to `new_row` can change the entry of index `i`. May say true needlessly.
+    ///
+    /// # Errors
+    /// `Collation`.
+    fn entry(&self, i: usize, key: &[u8], row: &[u8], out: &mut Vec<u8>) -> Result<IndexEntry>;
+    /// Appends to `out` what the entry of index `i` for this row has beside its key.
+    fn covered(&self, i: usize, row: &[u8], out: &mut Vec<u8>);
+    /// Whether a change from `old_row` to `new_row` can change the entry of index `i`, its key or what it has beside
+    /// it. May say true needlessly.
     fn entry_changes(&self, i: usize, old_row: &[u8], new_row: &[u8]) -> bool;
-    /// Whether the entry of index `i` is made of more bytes of variable-length column `number` than `row`, which may
+    /// Whether such a change can leave the key of the entry as it is.
+    fn may_keep_key(&self, i: usize) -> bool;
+    /// Whether the entry of index `i`, what it has beside its key included, is made of more bytes of variable-length column `number` than `row`, which may
     /// lack the end of the column, has.
     fn entry_needs(&self, i: usize, row: &[u8], number: u16) -> bool;
     /// Position in the table of variable-length column `number` of this row; `None` if the table has no such column.

@@ -232,7 +232,7 @@ fn a_scan_reads_ahead_what_it_will_deliver_and_no_more() {
 }
 
 #[test]
-fn rows_up_to_three_eighths_of_a_page_stay_in_their_leaves() {
+fn rows_up_to_half_a_page_stay_in_their_leaves() {
     let storage = StorageSet::memory();
     let db = open(&storage);
     let schema = Schema::new().column("id", Type::U64).column("body", Type::Text(4000)).primary_key(&["id"]);
@@ -245,8 +245,8 @@ fn rows_up_to_three_eighths_of_a_page_stay_in_their_leaves() {
         let report = db.check().unwrap();
         (report.counts.rows_overflow, report.counts.overflow_pages)
     };
-    assert_eq!(fill(1400, 0..20), (0, 0));
-    assert_eq!(fill(1500, 20..30), (10, 10));
+    assert_eq!(fill(1940, 0..20), (0, 0));
+    assert_eq!(fill(1980, 20..30), (10, 10));
     db.close().unwrap();
 }
 

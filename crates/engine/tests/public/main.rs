@@ -2,6 +2,7 @@
 
 mod backup;
 mod bank;
+mod collations;
 mod concurrent_backup;
 mod concurrent_check;
 mod concurrent_ddl;
@@ -9,10 +10,12 @@ mod cursors;
 mod damaged_pages;
 mod ddl;
 mod hot_row;
+mod index_forms;
 mod insert_many;
 mod interrupt;
 mod keys;
 mod long_columns;
+mod long_keys;
 mod model;
 mod online_index;
 mod opening;

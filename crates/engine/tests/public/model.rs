@@ -1,7 +1,7 @@
 //! Random transactions against a model: a sorted map for each state to come back to.
 
 use crate::support::{all, check_indexes, open, sound};
-use highwater::{Database, Error, Schema, Table, Type, Value, values};
+use highwater::{Database, Error, Index, Schema, Table, Type, Value, values};
 use highwater_storage::StorageSet;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -52,6 +52,7 @@ fn create(db: &Database) {
         .column("bytes", Type::Binary(10_000))
         .primary_key(&["a", "b"])
         .index("by_n", &["n"])
+        .index_with("by_bytes", Index::new(&["bytes"]).prefix("bytes", 2).descending("bytes").covering(&["n"]))
         .unique_index("by_n_a", &["n", "a"]);
     db.create_table("t", schema).unwrap();
 }

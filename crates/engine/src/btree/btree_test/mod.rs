@@ -48,6 +48,11 @@ impl Fixture {
         Fixture { parts, tree }
     }
 
+    /// The same for keys of up to this many bytes.
+    pub fn with_max_key_bytes(self, max_key_bytes: usize) -> Fixture {
+        Fixture { parts: self.parts, tree: self.tree.with_max_key_bytes(max_key_bytes) }
+    }
+
     pub fn ctx(&self) -> &Context {
         &self.parts.ctx
     }

@@ -1,13 +1,13 @@
 //! Operations against a map, and how full pages get.
 
 use super::*;
+use crate::page::node::{max_key_bytes, max_long_key_bytes};
 
 #[test]
 fn random_operations_agree_with_a_map() {
     for (seed, page_size) in [(1, 4096), (2, 4096), (3, 8192), (4, 16384)] {
         let mut rng = Rng::with_seed(seed);
         let fixture = Fixture::with_page_size(page_size);
-        let page_bytes = page_size as usize;
         let mut model: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
         for phase in 0..6 {
             let deletes = [0.1, 0.4, 0.9, 0.2, 0.7, 0.97][phase];
@@ -18,8 +18,8 @@ fn random_operations_agree_with_a_map() {
                     assert!(fixture.delete(&key).unwrap());
                     model.remove(&key);
                 } else {
-                    let key = random_key(&mut rng, BTree::max_key_bytes(page_bytes));
-                    let value = random_value(&mut rng, BTree::max_value_bytes(page_bytes, key.len()));
+                    let key = random_key(&mut rng, fixture.tree.limits().max_key_bytes);
+                    let value = random_value(&mut rng, fixture.tree.limits().max_value_bytes(key.len()));
                     fixture.put(&key, &value).unwrap();
                     model.insert(key, value);
                 }
@@ -38,22 +38,35 @@ fn random_operations_agree_with_a_map() {
 
 #[test]
 fn the_longest_records_split_and_stay() {
-    let fixture = Fixture::new();
-    let key_max = BTree::max_key_bytes(4096);
+    let limits = [4096, 8192, 16384].into_iter().flat_map(|page_bytes| {
+        let longest = max_long_key_bytes(page_bytes);
+        [1, 8, 100, page_bytes / 8, page_bytes / 6, longest - 1, longest].map(|key_max| (page_bytes, key_max))
+    });
+    for (page_bytes, key_max) in limits {
+        the_longest_records_split(page_bytes, key_max);
+    }
+}
+
+fn the_longest_records_split(page_bytes: usize, key_max: usize) {
+    let fixture = Fixture::with_page_size(page_bytes as u64).with_max_key_bytes(key_max);
+    let limits = fixture.tree.limits();
+    assert_eq!(limits.max_key_bytes, key_max);
     let mut rng = Rng::with_seed(77);
     let mut model = BTreeMap::new();
-    for _ in 0..800 {
+    for _ in 0..150 {
         let mut key = vec![1u8; if rng.bool() { key_max } else { rng.usize(1..=key_max) }];
         let bytes = key.len();
         (0..3).for_each(|_| key[rng.usize(0..bytes)] = rng.u8(..));
-        let value = vec![rng.u8(..); BTree::max_value_bytes(4096, key.len())];
+        let longest = limits.max_value_bytes(key.len());
+        let value = vec![rng.u8(..); if rng.u8(..4) > 0 { longest } else { rng.usize(..=longest) }];
         fixture.put(&key, &value).unwrap();
         model.insert(key, value);
     }
     fixture.assert_is(&model);
     let too_long = vec![0; key_max + 1];
     assert!(matches!(fixture.tree.make_room(fixture.ctx(), &too_long, 10), Err(Error::KeyTooLong { .. })));
-    assert!(matches!(fixture.tree.make_room(fixture.ctx(), b"k", 4000), Err(Error::RowTooLarge { .. })));
+    let too_large = fixture.tree.make_room(fixture.ctx(), b"k", limits.max_record_bytes + 1);
+    assert!(matches!(too_large, Err(Error::RowTooLarge { .. })));
     let keys: Vec<_> = model.keys().cloned().collect();
     keys.iter().for_each(|key| assert!(fixture.delete(key).unwrap()));
     fixture.assert_is(&BTreeMap::new());
@@ -169,7 +182,7 @@ fn a_builder_refuses_disorder_and_fills_as_told() {
     assert!(matches!(builder.push(b"b", b""), Err(Error::Usage(_))));
     assert!(matches!(builder.push(b"a", b""), Err(Error::Usage(_))));
     assert!(matches!(builder.push(&[9; 513], b""), Err(Error::KeyTooLong { .. })));
-    assert!(matches!(builder.push(b"c", &[0; 1472]), Err(Error::RowTooLarge { .. })));
+    assert!(matches!(builder.push(b"c", &[0; 1488]), Err(Error::RowTooLarge { .. })));
     builder.finish().unwrap();
 
     let fixture = Fixture::new();
@@ -292,7 +305,7 @@ fn records_between_the_longest_fences_find_room() {
     let fixture = Fixture::with_page_size(4096);
     let mut model = BTreeMap::new();
     let mut put = |key: Vec<u8>, bytes: usize| {
-        let value = vec![7; bytes.min(BTree::max_value_bytes(4096, key.len()))];
+        let value = vec![7; bytes.min(fixture.tree.limits().max_value_bytes(key.len()))];
         fixture.put(&key, &value).unwrap();
         model.insert(key, value);
     };
@@ -312,8 +325,8 @@ fn keys_with_long_prefixes_find_room() {
     for seed in 0..300 {
         let mut rng = Rng::with_seed(seed);
         let page_bytes = if seed % 10 == 0 { 16384 } else { 4096 };
-        let fixture = Fixture::with_page_size(page_bytes as u64);
-        let longest = BTree::max_key_bytes(page_bytes);
+        let longest = if seed % 3 == 0 { max_long_key_bytes(page_bytes) } else { max_key_bytes(page_bytes) };
+        let fixture = Fixture::with_page_size(page_bytes as u64).with_max_key_bytes(longest);
         let prefixes: Vec<usize> = (0..6).map(|_| longest - 6 - rng.usize(..longest / 2)).collect();
         let mut model = BTreeMap::new();
         for _ in 0..40 {
@@ -324,7 +337,7 @@ fn keys_with_long_prefixes_find_room() {
             for number in first..first + rng.u32(1..12) {
                 let number = if is_run { number } else { rng.u32(..100_000) };
                 let key = long(byte, prefix, &format!("{number:06}"));
-                let value_max = max.min(BTree::max_value_bytes(page_bytes, key.len()));
+                let value_max = max.min(fixture.tree.limits().max_value_bytes(key.len()));
                 let value = vec![byte; if rng.bool() { value_max } else { rng.usize(..=value_max) }];
                 fixture.put(&key, &value).unwrap();
                 model.insert(key, value);

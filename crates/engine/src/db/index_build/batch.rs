@@ -1,5 +1,6 @@
 //! Entries in memory.
 
+use crate::error::Result;
 use crate::page::PageBytes;
 use crate::table::version::TableVersion;
 use crate::txn::TableTrees;
@@ -11,6 +12,8 @@ pub(super) struct BuildEntry<'e> {
     pub(super) key: &'e [u8],
     /// Bytes of the index columns.
     pub(super) columns_bytes: usize,
+    /// What it has beside its key.
+    pub(super) covered: &'e [u8],
 }
 
 impl<'e> BuildEntry<'e> {
@@ -34,13 +37,15 @@ struct EntryPlace {
     start: u32,
     len: u32,
     columns_bytes: u32,
+    covered_bytes: u32,
 }
 
 impl EntryPlace {
     #[inline]
     fn of(self, bytes: &[u8]) -> BuildEntry<'_> {
-        let key = &bytes[self.start as usize..][..self.len as usize];
-        BuildEntry { key, columns_bytes: self.columns_bytes as usize }
+        let (key, rest) = bytes[self.start as usize..].split_at(self.len as usize);
+        let covered = &rest[..self.covered_bytes as usize];
+        BuildEntry { key, columns_bytes: self.columns_bytes as usize, covered }
     }
 }
 
@@ -53,12 +58,18 @@ pub(super) struct EntryBatch {
 
 impl EntryBatch {
     /// The entry of a row.
-    pub(super) fn add(&mut self, version: &TableVersion, index: usize, key: &[u8], row: &[u8]) {
+    ///
+    /// # Errors
+    /// `Collation`.
+    pub(super) fn add(&mut self, version: &TableVersion, index: usize, key: &[u8], row: &[u8]) -> Result<()> {
         let start = self.bytes.len();
-        let entry = version.entry(index, key, row, &mut self.bytes);
-        let len = self.bytes.len() - start;
+        let entry = version.entry(index, key, row, &mut self.bytes)?;
+        let end = self.bytes.len();
         let (word, columns_bytes) = (first_word(&self.bytes[start..]), entry.prefix_bytes as u32);
-        self.places.push(EntryPlace { word, start: start as u32, len: len as u32, columns_bytes });
+        version.covered(index, row, &mut self.bytes);
+        let (len, covered_bytes) = ((end - start) as u32, (self.bytes.len() - end) as u32);
+        self.places.push(EntryPlace { word, start: start as u32, len, columns_bytes, covered_bytes });
+        Ok(())
     }
 
     /// Bytes that it takes.

@@ -160,7 +160,7 @@ impl<'b> CatchUp<'b> {
             return Ok(None);
         }
         let mut entry = Vec::new();
-        let made = self.version.entry(self.index(), key, &row, &mut entry);
+        let made = self.version.entry(self.index(), key, &row, &mut entry)?;
         entry.truncate(made.prefix_bytes);
         Ok(Some((entry, made.unique)))
     }

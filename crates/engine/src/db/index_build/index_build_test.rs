@@ -5,9 +5,8 @@ use super::*;
 use crate::btree::Seek;
 use crate::db::Database;
 use crate::table::catalog::Catalog;
-use crate::table::key::KeyLayout;
 use crate::table::version::Secondary;
-use crate::table::{IndexDefinition, Schema, TableDefinition, Type};
+use crate::table::{IndexColumn, IndexDefinition, Schema, TableDefinition, Type};
 use crate::testing::{assert_free_classes, small_options};
 use crate::txn::ReadView;
 use crate::values;
@@ -32,15 +31,18 @@ fn filled(rows: u32) -> (Database, Table) {
 fn built(db: &Database, table: &Table, columns: &[usize], unique: bool, batch_bytes: usize) -> Result<Vec<Vec<u8>>> {
     let catalog: &Arc<Catalog> = db.catalog();
     let before = table.shared.current.read().clone();
-    let added = IndexDefinition { name: "i".to_string(), columns: columns.to_vec(), unique };
+    let added = IndexDefinition {
+        name: "i".to_string(),
+        columns: columns.iter().map(|column| IndexColumn::from(*column)).collect(),
+        covered: Vec::new(),
+        unique,
+    };
     let definition = Arc::new(TableDefinition { indexes: vec![added.clone()], ..(*before.definition).clone() });
-    let record = catalog.create_index(&table.shared.entry.lock(), &added).unwrap();
+    let record = catalog.create_index(&table.shared.entry.lock(), &definition, &added).unwrap();
     let tree = catalog.open_index_tree(&record);
-    let key = KeyLayout::new(&definition, columns);
-    let rows = before.with_indexes(
-        definition,
-        vec![Arc::new(Secondary { key, tree: tree.clone(), since: 0, birth: ReadView::default(), log: None })],
-    );
+    let always = (0, ReadView::default());
+    let index = Secondary::new(&definition, &added, catalog.collations(), tree.clone(), always, None);
+    let rows = before.with_indexes(definition, vec![Arc::new(index)]);
     build(db.context(), db.storage(), db.begin().unwrap(), table, &rows, batch_bytes)?;
     assert_free_classes(db.context(), db.space(), &tree);
     let (mut keys, mut next) = (Vec::new(), None::<Vec<u8>>);

@@ -42,7 +42,7 @@ use crate::table::Table;
 use crate::table::value::Value;
 use crate::table::version::TableVersion;
 use crate::txn::TableTrees;
-use crate::txn::row_format::entry_value;
+use crate::txn::row_format::entry_header;
 use batch::{BuildEntry, EntryBatch};
 use highwater_storage::StorageSet;
 use runs::Runs;
@@ -125,7 +125,7 @@ impl Filling<'_> {
             key.clear();
             self.version.key_of(row, &mut key);
             self.version.check_keys(&key, row)?;
-            batch.add(self.version, index, &key, row);
+            batch.add(self.version, index, &key, row)?;
             rows += 1;
             if batch.memory_bytes() >= self.batch_bytes {
                 self.runs.write(&mut batch)?;
@@ -146,12 +146,15 @@ struct NewTree<'t, 'c> {
     entries: u64,
     /// The index columns of the last entry, if they have to be unique.
     last: Vec<u8>,
+    /// The value of an entry.
+    value: Vec<u8>,
 }
 
 impl<'t, 'c> NewTree<'t, 'c> {
     fn of(ctx: &'c Context, version: &'t TableVersion, index: usize) -> NewTree<'t, 'c> {
         let tree: &BTree = version.index(index);
-        NewTree { version, index, builder: tree.builder(ctx, FILL_PERCENT, 0), entries: 0, last: Vec::new() }
+        let builder = tree.builder(ctx, FILL_PERCENT, 0);
+        NewTree { version, index, builder, entries: 0, last: Vec::new(), value: Vec::new() }
     }
 
     /// The next entry, in ascending order.
@@ -160,7 +163,10 @@ impl<'t, 'c> NewTree<'t, 'c> {
             self.check_unique(entry.columns())?;
         }
         self.entries += 1;
-        self.builder.push(entry.key, &entry_value(entry.columns_bytes)).map_err(|error| match error {
+        self.value.clear();
+        self.value.extend_from_slice(&entry_header(entry.columns_bytes));
+        self.value.extend_from_slice(entry.covered);
+        self.builder.push(entry.key, &self.value).map_err(|error| match error {
             Error::Usage(_) => Error::Corrupt("two rows of a table have the same primary key".to_string()),
             other => other,
         })

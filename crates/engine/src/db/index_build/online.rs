@@ -36,7 +36,7 @@ use crate::table::handle::TableShared;
 use crate::table::lock::Change;
 use crate::table::record::{IndexRecord, ObjectState};
 use crate::table::version::TableVersion;
-use crate::table::{IndexDefinition, Table, TableDefinition};
+use crate::table::{Index, Table, TableDefinition};
 use crate::txn::{Access, EntryLog, ReadView, TxnOptions, telling};
 use std::sync::Arc;
 
@@ -80,6 +80,25 @@ impl Database {
         self.create_index_with_progress(table, name, columns, unique, &mut |_| Ok(()))
     }
 
+    /// As [`create_index`](Self::create_index), for an index that is more than ascending columns.
+    ///
+    /// ```
+    /// # use highwater::{Database, Index, Options, Schema, Type};
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = Database::open(dir.path(), Options::default())?;
+    /// let schema = Schema::new().column("id", Type::U64).column("body", Type::Text(9000)).primary_key(&["id"]);
+    /// db.create_table("pages", schema)?;
+    /// db.create_index_with("pages", "by_body", Index::new(&["body"]).prefix("body", 40))?;
+    /// # Ok::<(), highwater::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`create_index`](Self::create_index); [`Error::EntryTooLong`] if what it covers of a row does not fit,
+    /// [`Error::Collation`].
+    pub fn create_index_with(&self, table: &str, name: &str, index: Index) -> Result<()> {
+        self.make_index(table, name, &index, &mut |_| Ok(()))
+    }
+
     /// As [`create_index`](Self::create_index), with progress. An error that `on_progress` returns stops the build, and
     /// is what this returns.
     ///
@@ -110,10 +129,20 @@ impl Database {
         unique: bool,
         on_progress: &mut (dyn FnMut(BuildProgress) -> Result<()> + '_),
     ) -> Result<()> {
+        self.make_index(table, name, &Index::new(columns).unique_if(unique), on_progress)
+    }
+
+    fn make_index(
+        &self,
+        table: &str,
+        name: &str,
+        index: &Index,
+        on_progress: &mut (dyn FnMut(BuildProgress) -> Result<()> + '_),
+    ) -> Result<()> {
         let _gate = self.enter_schema_change()?;
         let shared = self.inner.registry.get(table)?;
         let change = self.change(&shared)?;
-        let definition = with_index(&shared.current.read().definition, name, columns, unique)?;
+        let definition = with_index(&shared.current.read().definition, name, index)?;
         let mut build = OnlineBuild::begin(self, &shared, &change, Arc::new(definition))?;
         let built = build.run(&mut |progress| telling(|| on_progress(progress)));
         match built {
@@ -156,7 +185,7 @@ impl<'d> OnlineBuild<'d> {
         let added = &definition.indexes[definition.indexes.len() - 1];
         let record = {
             let _schema = inner.schema.lock();
-            inner.catalog.create_index(&table.entry.lock(), added)?
+            inner.catalog.create_index(&table.entry.lock(), &definition, added)?
         };
         let tree = inner.catalog.open_index_tree(&record);
         let log = Arc::new(EntryLog::default());
@@ -165,7 +194,9 @@ impl<'d> OnlineBuild<'d> {
             let mut txn = db.interruptible(txn);
             let birth = txn.open_view();
             let since = (u64::MAX, birth.clone());
-            let version = with_new_tree(&before, &before.indexes, definition, tree.clone(), since, Some(log.clone()));
+            let (collations, noted) = (inner.catalog.collations(), Some(log.clone()));
+            let version =
+                with_new_tree(collations, &before, &before.indexes, definition.clone(), tree.clone(), since, noted);
             inner.registry.replace(table, version.clone());
             Ok((txn, birth, version))
         });
@@ -279,12 +310,10 @@ impl End<'_> {
 }
 
 /// The table with one more index, checked.
-fn with_index(table: &TableDefinition, name: &str, columns: &[&str], unique: bool) -> Result<TableDefinition> {
+fn with_index(table: &TableDefinition, name: &str, index: &Index) -> Result<TableDefinition> {
     let wrong = |reason: String| Error::Schema(format!("table {}: index {name}: {reason}", table.name));
-    let columns =
-        columns.iter().map(|column| table.position(column)).collect::<std::result::Result<_, _>>().map_err(wrong)?;
     let mut definition = table.clone();
-    definition.indexes.push(IndexDefinition { name: name.to_string(), columns, unique });
+    definition.indexes.push(index.define(name, table).map_err(wrong)?);
     definition.validate().map_err(|reason| Error::Schema(format!("table {}: {reason}", table.name)))?;
     Ok(definition)
 }

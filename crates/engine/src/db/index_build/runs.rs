@@ -6,7 +6,7 @@
 //! |---|---|
 //! | 0 | CRC-32C of what follows and of the block's number |
 //! | 4 | bytes used, these eight counted |
-//! | 8 | entries: length of the key, length of the index columns (each `u16`), key |
+//! | 8 | entries: length of the key, of the index columns, of the covered bytes (each `u16`), key, covered bytes |
 //!
 //! Rules
 //! 1. The file is made for the first run. It grows before a block is written behind its end, so a full disk is an
@@ -21,11 +21,11 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Bytes that are read or written at once. The longest key, an eighth of the largest page, is an eighth of it.
+/// Bytes that are read or written at once. The longest entry, half of the largest page, is an eighth of it.
 pub(super) const BLOCK_BYTES: usize = 64 << 10;
 const HEAD_BYTES: usize = 8;
-/// The two lengths of an entry.
-const LENGTHS_BYTES: usize = 4;
+/// The three lengths of an entry.
+const LENGTHS_BYTES: usize = 6;
 /// The file grows by this many blocks.
 const GROWTH_BLOCKS: u32 = 64;
 
@@ -146,15 +146,18 @@ impl RunWriter<'_, '_> {
     /// # Errors
     /// A full disk, another I/O error.
     pub(super) fn push(&mut self, entry: BuildEntry<'_>) -> Result<()> {
-        let key_bytes = entry.key.len();
-        if self.used + LENGTHS_BYTES + key_bytes > BLOCK_BYTES {
+        let (key_bytes, covered_bytes) = (entry.key.len(), entry.covered.len());
+        let bytes = LENGTHS_BYTES + key_bytes + covered_bytes;
+        if self.used + bytes > BLOCK_BYTES {
             self.end_block()?;
         }
-        let room = &mut self.block[self.used..][..LENGTHS_BYTES + key_bytes];
-        room[..2].copy_from_slice(&(key_bytes as u16).to_le_bytes());
-        room[2..4].copy_from_slice(&(entry.columns_bytes as u16).to_le_bytes());
-        room[LENGTHS_BYTES..].copy_from_slice(entry.key);
-        self.used += room.len();
+        let (lengths, room) = self.block[self.used..][..bytes].split_at_mut(LENGTHS_BYTES);
+        for (at, length) in [key_bytes, entry.columns_bytes, covered_bytes].into_iter().enumerate() {
+            lengths[2 * at..][..2].copy_from_slice(&(length as u16).to_le_bytes());
+        }
+        room[..key_bytes].copy_from_slice(entry.key);
+        room[key_bytes..].copy_from_slice(entry.covered);
+        self.used += bytes;
         Ok(())
     }
 
@@ -192,21 +195,24 @@ pub(super) struct RunReader {
     next: usize,
     key: Range<usize>,
     columns_bytes: usize,
+    covered: Range<usize>,
     word: u64,
 }
 
 impl RunReader {
     fn open(device: Arc<dyn Device>, run: SortedRun) -> Result<RunReader> {
         let (block, none) = (AlignedBuf::zeroed(BLOCK_BYTES), HEAD_BYTES);
+        let (key, columns_bytes, covered) = (0..0, 0, 0..0);
         let mut reader =
-            RunReader { device, left: run, block, used: none, next: none, key: 0..0, columns_bytes: 0, word: 0 };
+            RunReader { device, left: run, block, used: none, next: none, key, columns_bytes, covered, word: 0 };
         reader.advance()?;
         Ok(reader)
     }
 
     /// The present entry.
     pub(super) fn entry(&self) -> BuildEntry<'_> {
-        BuildEntry { key: &self.block[self.key.clone()], columns_bytes: self.columns_bytes }
+        let [key, covered] = [&self.key, &self.covered].map(|range| &self.block[range.clone()]);
+        BuildEntry { key, columns_bytes: self.columns_bytes, covered }
     }
 
     /// Its first bytes as a number.
@@ -225,9 +231,10 @@ impl RunReader {
         }
         let lengths = &self.block[self.next..][..LENGTHS_BYTES];
         let length = |at: usize| usize::from(u16::from_le_bytes([lengths[at], lengths[at + 1]]));
-        let (key_bytes, columns_bytes) = (length(0), length(2));
-        let start = self.next + LENGTHS_BYTES;
-        (self.key, self.columns_bytes, self.next) = (start..start + key_bytes, columns_bytes, start + key_bytes);
+        let (start, columns_bytes) = (self.next + LENGTHS_BYTES, length(2));
+        let end = start + length(0);
+        let next = end + length(4);
+        (self.key, self.columns_bytes, self.covered, self.next) = (start..end, columns_bytes, end..next, next);
         self.word = first_word(&self.block[self.key.clone()]);
         Ok(true)
     }

@@ -156,7 +156,7 @@ pub fn rebuild(page: &mut [u8], range: Range<usize>, fences: Option<Fences<'_>>,
 /// Writes records of a node into a page that has its new frame and room for them.
 fn rewrite(page: &mut [u8], tails: &Tails<'_>, range: Range<usize>, skip: usize) -> Fit {
     let mut free = page.u16_at(HEAP_START) as usize;
-    let mut tail = Vec::with_capacity(max_key_bytes(page.len()));
+    let mut tail = Vec::with_capacity(max_long_key_bytes(page.len()));
     for slot in range.clone() {
         let (suffix, value) = tails.read(slot, &mut tail)?;
         free -= rest_len(suffix.len(), skip) + value.len();

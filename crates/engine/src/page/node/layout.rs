@@ -30,21 +30,70 @@ pub const CHILD_BYTES: usize = 4;
 
 const _: () = assert!(SLOTS == 54 && SLOT_HEAD + HEAD_BYTES == SLOT_BYTES);
 
-/// Longest key a page takes: an eighth of the page. Two fences and four separators of that length fit an inner page.
+/// Longest key of a tree that is not declared to have long ones: an eighth of the page.
 pub const fn max_key_bytes(page_bytes: usize) -> usize {
     page_bytes / 8
 }
 
-/// Most bytes of key and value that a leaf takes as one record: three eighths of the page less 64 bytes. Two of them
-/// fit beside the longest fences, so that a split always makes room.
-pub const fn max_record_bytes(page_bytes: usize) -> usize {
-    page_bytes / 8 * 3 - 64
+/// Longest key of any tree: seven 32nds of the page. Two fences and two separators of that length fit an inner page, so
+/// that it can always be split.
+pub const fn max_long_key_bytes(page_bytes: usize) -> usize {
+    page_bytes / 32 * 7
 }
 
-/// Longest value that a leaf takes with a key of this length.
-pub const fn max_value_bytes(page_bytes: usize, key_bytes: usize) -> usize {
-    max_record_bytes(page_bytes).saturating_sub(key_bytes)
+/// Most bytes of key and value that a leaf takes as one record, in a tree whose keys have up to `max_key_bytes`: half
+/// the page less the longest key and 48 bytes. Two of them fit beside the longest fences, so that a split always makes
+/// room.
+pub const fn max_record_bytes(page_bytes: usize, max_key_bytes: usize) -> usize {
+    page_bytes / 2 - max_key_bytes - 48
 }
+
+/// How long the keys and records of a tree may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TreeLimits {
+    /// Longest key.
+    pub max_key_bytes: usize,
+    /// Most bytes of key and value together; see [`max_record_bytes`].
+    pub max_record_bytes: usize,
+}
+
+impl TreeLimits {
+    /// Those of a tree whose keys have up to `max_key_bytes`, or as many as a page of this size takes.
+    pub const fn of(page_bytes: usize, max_key_bytes: usize) -> TreeLimits {
+        let longest = max_long_key_bytes(page_bytes);
+        let max_key_bytes = if max_key_bytes == 0 || max_key_bytes > longest { longest } else { max_key_bytes };
+        TreeLimits { max_key_bytes, max_record_bytes: max_record_bytes(page_bytes, max_key_bytes) }
+    }
+
+    /// Those of a tree whose keys may be of any length.
+    pub const fn usual(page_bytes: usize) -> TreeLimits {
+        TreeLimits::of(page_bytes, max_key_bytes(page_bytes))
+    }
+
+    /// Longest value that a leaf takes with a key of this length.
+    pub const fn max_value_bytes(self, key_bytes: usize) -> usize {
+        self.max_record_bytes.saturating_sub(key_bytes)
+    }
+}
+
+/// Whether two records fit a leaf and two separators an inner page, each beside two fences, in a tree of these limits.
+const fn limits_hold(page_bytes: usize, limits: TreeLimits) -> bool {
+    let frame = SLOTS + 2 * limits.max_key_bytes;
+    let separator = SLOT_BYTES + limits.max_key_bytes + CHILD_BYTES;
+    frame + 2 * (SLOT_BYTES + limits.max_record_bytes) <= page_bytes && frame + 2 * separator <= page_bytes
+}
+
+const _: () = {
+    let mut page_bytes = 4096;
+    while page_bytes <= 16384 {
+        let mut max_key_bytes = 1;
+        while max_key_bytes <= max_long_key_bytes(page_bytes) {
+            assert!(limits_hold(page_bytes, TreeLimits::of(page_bytes, max_key_bytes)));
+            max_key_bytes += 1;
+        }
+        page_bytes *= 2;
+    }
+};
 
 /// Offset of a slot.
 #[inline(always)]

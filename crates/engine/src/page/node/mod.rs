@@ -53,7 +53,7 @@ pub use changes::{LeafChange, apply_changes, apply_changes_in_place, changes, ma
 pub use check::check;
 pub use edit::{Fences, Misfit, format, insert, remove, set_child, splice};
 pub use layout::{
-    CHILD_BYTES, SLOTS, common_prefix, max_key_bytes, max_record_bytes, max_value_bytes, prefix_of, record_bytes,
+    CHILD_BYTES, SLOTS, TreeLimits, common_prefix, max_key_bytes, max_long_key_bytes, prefix_of, record_bytes,
     shortest_separator,
 };
 pub use run::Ascent;

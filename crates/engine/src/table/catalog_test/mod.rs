@@ -119,8 +119,13 @@ fn indexes_come_and_go() {
     let made = catalog(&parts);
     made.load().unwrap();
     let table = made.create_table(definition("t", 3)).unwrap();
-    let added = IndexDefinition { name: "added".to_string(), columns: vec![2, 1], unique: true };
-    let mut index = made.create_index(&table, &added).unwrap();
+    let added = IndexDefinition {
+        name: "added".to_string(),
+        columns: vec![2.into(), 1.into()],
+        covered: Vec::new(),
+        unique: true,
+    };
+    let mut index = made.create_index(&table, &table.definition, &added).unwrap();
     // Not complete: what a crash now leaves is an index to be removed.
     let (tables, leftovers) = made.load().unwrap();
     assert_eq!((tables[0].indexes.len(), leftovers.len()), (1, 1));

@@ -88,7 +88,7 @@ impl Purge<'_> {
         let mut entry = Vec::new();
         for i in 0..self.row.table.index_count() {
             entry.clear();
-            self.row.table.entry(i, self.row.key, row, &mut entry);
+            self.row.table.entry(i, self.row.key, row, &mut entry)?;
             self.entry(i, &entry)?;
         }
         Ok(())

@@ -115,6 +115,11 @@ impl TxnSystem {
                 Err(error) if error.is_damage() => {
                     self.skip_stream(stream, || front.pending.load(Acquire), &error);
                 }
+                Err(error) if error.is_of_collation() => {
+                    // Purge waits here until a program that knows the collation opens the database.
+                    self.put_back(front, number);
+                    return Ok(done);
+                }
                 Err(error) => {
                     self.put_back(front, number);
                     return Err(error);
@@ -278,6 +283,7 @@ impl TxnSystem {
         let record = owned.parse()?;
         let change = record.change()?;
         let Some(table) = self.table(change.table)? else { return Ok(()) };
+        table.check_entries()?;
         let row = StoredRow::new(&self.ctx, &*table, change.key);
         let ByView { view, histories } = by;
         let mut purge = Purge { system: self, view, histories, row, place: owned.place };

@@ -223,7 +223,7 @@ impl EntryOf<'_> {
                     }
                     payload_row = &whole;
                 }
-                self.row.table.entry(self.i, self.row.key, payload_row, &mut entry);
+                self.row.table.entry(self.i, self.row.key, payload_row, &mut entry)?;
             }
             if visit(&header, (!header.is_delete_marked()).then_some(&entry[..])) {
                 return Ok(Walked::Stopped);

@@ -9,7 +9,8 @@
 //! 3. A snapshot scan under READ COMMITTED has a view of its own, or its statement's; under REPEATABLE READ it uses the
 //!    transaction's.
 //! 4. A cursor that delivers keys only does not look for the row of an entry that is surely that of its visible
-//!    version: no change of its leaf is newer than the view.
+//!    version: no change of its leaf is newer than the view. Then, and only then, it has what the entry has beside its
+//!    key ([`Cursor::covered`]).
 //! 5. While pages are missing from the pool, the rows of a batch of entries, and the next leaves of a scan, are read
 //!    ahead: as many as its limit lets expect, else more and more. A scan with a limit names its leaves before it reads
 //!    the first: by what other scans of the tree have met.
@@ -88,6 +89,8 @@ pub struct RowCursor {
     seen: VisibleEntryCache,
     rows_ahead: RowPrefetcher,
     key: Range<usize>,
+    /// What the current entry has beside its key, if it was delivered without its row.
+    covered: Option<Range<usize>>,
     /// Start of the row's key in `key`.
     prefix_bytes: usize,
     payload: Payload,
@@ -141,6 +144,7 @@ impl TxnSystem {
             seen: VisibleEntryCache::default(),
             rows_ahead: RowPrefetcher::default(),
             key: 0..0,
+            covered: None,
             prefix_bytes: 0,
             payload: Payload::InRow,
         })
@@ -211,6 +215,11 @@ impl RowCursor {
         &self.batch.bytes[self.key.clone()]
     }
 
+    /// What the current entry has beside its key, if it was delivered without its row (rule 4).
+    pub fn covered(&self) -> Option<&[u8]> {
+        self.covered.clone().map(|covered| &self.batch.bytes[covered])
+    }
+
     /// Payload of the current row.
     pub fn payload(&self) -> &[u8] {
         match &self.payload {
@@ -256,6 +265,7 @@ impl RowCursor {
                 read_mode: self.read_mode,
                 visibility,
                 limit: self.batch_limit.min(self.remaining),
+                keys_only: self.keys_only,
             };
             let Err(blocked) = self.position.fill(&mut self.batch, &fill) else { break };
             unblock(system, txn, &*self.table, (tree, self.position.conflict_key()), blocked)?;
@@ -322,6 +332,7 @@ impl RowCursor {
     fn deliver(&mut self, system: &TxnSystem, txn: &mut Txn, n: usize) -> Result<bool> {
         let Item { key, value, kind } = &self.batch.items[n];
         self.key = key.clone();
+        self.covered = None;
         match *kind {
             ItemKind::Row(header) => {
                 self.prefix_bytes = 0;
@@ -331,6 +342,10 @@ impl RowCursor {
             ItemKind::Entry { prefix_bytes, certain } => {
                 self.prefix_bytes = prefix_bytes;
                 self.payload = Payload::InRow;
+                if self.keys_only && certain {
+                    self.covered = Some(value.clone());
+                    return Ok(true);
+                }
                 self.deliver_entry(system, txn, n, certain)
             }
         }
@@ -377,9 +392,6 @@ impl RowCursor {
     }
 
     fn deliver_entry(&mut self, system: &TxnSystem, txn: &mut Txn, n: usize, certain: bool) -> Result<bool> {
-        if self.keys_only && certain {
-            return Ok(true);
-        }
         let way = match self.read_mode {
             ReadMode::Locked(_) => None,
             ReadMode::Snapshot | ReadMode::Newest => {
@@ -410,7 +422,7 @@ impl RowCursor {
         };
         if walk.exists && !certain {
             self.entry.clear();
-            table.entry(self.index.unwrap_or_default(), key, &self.row, &mut self.entry);
+            table.entry(self.index.unwrap_or_default(), key, &self.row, &mut self.entry)?;
         }
         if walk.steps >= LONG_WALK && !certain {
             self.seen.note(key, walk.exists.then_some(&self.entry));

@@ -25,7 +25,7 @@ use std::ops::{Bound, Range};
 #[derive(Debug)]
 pub(crate) struct Item {
     pub(crate) key: Range<usize>,
-    /// Payload of a row; empty for an entry.
+    /// Payload of a row; what an entry has beside its key, if keys are asked for.
     pub(crate) value: Range<usize>,
     pub(crate) kind: ItemKind,
 }
@@ -114,6 +114,8 @@ pub(crate) struct Fill<'a> {
     pub(crate) visibility: Option<Visibility<'a>>,
     /// Most records to copy.
     pub(crate) limit: usize,
+    /// Whether what entries have beside their keys is copied.
+    pub(crate) keys_only: bool,
 }
 
 /// How the filling of a batch ended.
@@ -417,7 +419,8 @@ impl Fill<'_> {
         };
         if !(entry.delete_marked && all_seen) {
             let certain = all_seen && self.visibility.is_some();
-            batch.push(key, &[], ItemKind::Entry { prefix_bytes: entry.prefix_bytes, certain });
+            let covered = if self.keys_only { entry.covered } else { &[] };
+            batch.push(key, covered, ItemKind::Entry { prefix_bytes: entry.prefix_bytes, certain });
         }
         Ok(())
     }

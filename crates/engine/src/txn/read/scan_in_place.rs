@@ -64,8 +64,8 @@ impl RowCursor {
         }
         self.expect_leaves(system);
         let (tree, visibility) = (self.table.clustered(), visibility(self.read_mode, self.view.as_ref(), txn));
-        let fill =
-            Fill { system, txn, tree, clustered: true, read_mode: self.read_mode, visibility, limit: self.remaining };
+        let (read_mode, limit) = (self.read_mode, self.remaining);
+        let fill = Fill { system, txn, tree, clustered: true, read_mode, visibility, limit, keys_only: false };
         let of = (&*self.table, wanted(self.columns.as_deref(), None));
         let (rows, ended) = self.position.look(&fill, of, look).map_err(|error| txn.after_read_error(system, error))?;
         system.stats.rows_read.add(rows as u64);

@@ -1,7 +1,7 @@
 //! Power cuts: what was committed is there, nothing else is, and nothing leaks.
 
 use super::*;
-use crate::btree::BTree;
+use crate::page::node::TreeLimits;
 use crate::txn::row_format::ROW_HEADER_BYTES;
 
 /// Random transactions until the seed says enough; returns what was committed and leaves one transaction open.
@@ -66,8 +66,8 @@ fn assert_nothing_leaked(db: &Db, committed: &BTreeMap<Vec<u8>, Row>, seed: u64)
     db.purge_all();
     assert_eq!(&db.check(true), committed, "seed {seed}");
     let chain = |(key, row): (&Vec<u8>, &Row)| {
-        let (bytes, inline) = (row.encode().len(), BTree::max_value_bytes(4096, key.len()) - ROW_HEADER_BYTES);
-        if bytes > inline { row.rest.len().div_ceil(4040) } else { 0 }
+        let inline = TreeLimits::usual(4096).max_value_bytes(key.len()) - ROW_HEADER_BYTES;
+        if row.encode().len() > inline { row.rest.len().div_ceil(4040) } else { 0 }
     };
     let pages: usize = committed.iter().map(chain).sum();
     assert_eq!(db.overflow_pages(), pages, "seed {seed}: overflow pages");

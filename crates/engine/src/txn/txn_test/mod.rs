@@ -154,7 +154,7 @@ impl Db {
     /// Rows and live entries of the whole table, as the newest versions have it, checked against each other. With
     /// `purged`, also that nothing delete-marked is left.
     pub(super) fn check(&self, purged: bool) -> BTreeMap<Vec<u8>, Row> {
-        let mut expected: [BTreeMap<Vec<u8>, usize>; 2] = Default::default();
+        let mut expected: [BTreeMap<Vec<u8>, Vec<u8>>; 2] = Default::default();
         let mut rows = BTreeMap::new();
         for (key, value) in self.records(0) {
             let header = RowHeader::decode(&value).unwrap();
@@ -165,19 +165,20 @@ impl Db {
             let mut payload = value[row_format::ROW_HEADER_BYTES..].to_vec();
             super::read::resolve(&self.parts.ctx, &*self.table, Wanted::ALL, &header, &mut payload).unwrap();
             for (i, expected) in expected.iter_mut().enumerate() {
-                let mut entry = Vec::new();
-                let made = self.table.entry(i, &key, &payload, &mut entry);
-                expected.insert(entry, made.prefix_bytes);
+                let (mut entry, mut value) = (Vec::new(), Vec::new());
+                let made = self.table.entry(i, &key, &payload, &mut entry).unwrap();
+                super::write::put_entry_value(&*self.table, i, made, &payload, &mut value);
+                expected.insert(entry, value);
             }
             rows.insert(key, Row::decode(&payload));
         }
         for (i, expected) in expected.iter().enumerate() {
             let mut live = BTreeMap::new();
             for (key, value) in self.records(i + 1) {
-                let value = EntryValue::decode(&value, key.len()).unwrap();
-                assert!(!purged || !value.delete_marked, "entry {key:?} is delete-marked after purge");
-                if !value.delete_marked {
-                    live.insert(key, value.prefix_bytes);
+                let found = EntryValue::decode(&value, key.len()).unwrap();
+                assert!(!purged || !found.delete_marked, "entry {key:?} is delete-marked after purge");
+                if !found.delete_marked {
+                    live.insert(key, value);
                 }
             }
             assert_eq!(&live, expected, "index {i} against the rows");

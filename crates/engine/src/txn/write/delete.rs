@@ -35,8 +35,8 @@ impl RowOp<'_> {
         for i in 0..table.index_count() {
             let mut entry = std::mem::take(&mut self.txn.buffers.old_entry);
             entry.clear();
-            table.entry(i, self.key, &self.txn.buffers.old_row, &mut entry);
-            let marked = self.delete_mark_entry(i, &entry);
+            let made = table.entry(i, self.key, &self.txn.buffers.old_row, &mut entry);
+            let marked = made.and_then(|_| self.delete_mark_entry(i, &entry));
             self.txn.buffers.old_entry = entry;
             marked?;
         }

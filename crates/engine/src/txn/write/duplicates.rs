@@ -147,7 +147,7 @@ impl EntryOp<'_> {
             return Ok(());
         }
         let mut entry = Vec::new();
-        let made = self.table.entry(self.i, other, &row, &mut entry);
+        let made = self.table.entry(self.i, other, &row, &mut entry)?;
         if entry[..made.prefix_bytes] == *self.columns() {
             let (table, index) = (self.table.name().to_string(), self.table.index_name(self.i).to_string());
             return Err(Blocked::Fail(Error::DuplicateKey { table, index }));

@@ -7,7 +7,9 @@
 //!    that made it, when no version of the row that may still be seen has it.
 //!    A change of an entry whose leaf is not in the pool may become pending (`crate::change_buffer`).
 //!    A change of an entry of an index that is being built is noted for its builder (`entry_log.rs`).
-//! 3. Unique: "no other row has these columns" and the insert of the entry are one step under a striped mutex
+//! 3. What an entry has beside its key is that of the row's newest version, unless it is delete-marked. So an entry
+//!    that is found again, delete-marked or not, gets its whole value, and rollback puts the old value back.
+//! 4. Unique: "no other row has these columns" and the insert of the entry are one step under a striped mutex
 //!    (`duplicates.rs`).
 
 use super::attempt::{Attempt, Blocked, check_gap_lockable, unblock, unblock_rollback};
@@ -17,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::mtr::Mtr;
 use crate::page::node::LeafChange;
 use crate::txn::entry_log::{EntryChange, EntryLog};
-use crate::txn::row_format::{DELETE_MARKED, EntryValue, entry_value};
+use crate::txn::row_format::{DELETE_MARKED, EntryValue, entry_header};
 use crate::txn::row_op::RowOp;
 use crate::txn::system::TxnSystem;
 use crate::txn::table_trees::{IndexEntry, TableTrees};
@@ -25,16 +27,24 @@ use crate::txn::transaction::Txn;
 use crate::types::TxnId;
 
 impl RowOp<'_> {
-    /// Inserts the row's entry in index `i`, or clears its delete-mark.
-    pub(super) fn insert_entry(&mut self, i: usize, entry: &[u8], made: IndexEntry) -> Result<()> {
+    /// Inserts the entry of the row in index `i`, or clears its delete-mark and gives it the row's value.
+    pub(super) fn insert_entry(&mut self, i: usize, entry: &[u8], made: IndexEntry, row: &[u8]) -> Result<()> {
+        let mut value = std::mem::take(&mut self.txn.buffers.entry_value);
+        put_entry_value(self.table, i, made, row, &mut value);
+        let inserted = self.insert_entry_value(i, entry, made, &value);
+        self.txn.buffers.entry_value = value;
+        inserted
+    }
+
+    fn insert_entry_value(&mut self, i: usize, entry: &[u8], made: IndexEntry, value: &[u8]) -> Result<()> {
         let RowOp { system, table, key, .. } = *self;
-        let limit_bytes = BTree::max_key_bytes(system.ctx.pool.page_bytes());
+        let tree = table.index(i);
+        let limit_bytes = tree.limits().max_key_bytes;
         if entry.len() > limit_bytes {
             return Err(Error::KeyTooLong { bytes: entry.len(), limit_bytes });
         }
-        let op = EntryOp { system, table, i, tree: table.index(i), key, entry, made };
-        let value = entry_value(made.prefix_bytes);
-        if table.entry_log(i).is_some_and(|log| log.take(entry, EntryChange::Put(&value))) {
+        let op = EntryOp { system, table, i, tree, key, entry, value, made };
+        if table.entry_log(i).is_some_and(|log| log.take(entry, EntryChange::Put(value))) {
             return Ok(());
         }
         loop {
@@ -60,6 +70,16 @@ impl RowOp<'_> {
         }
     }
 
+    /// Gives the entry of the row in index `i`, which is there, the row's value.
+    pub(super) fn rewrite_entry(&mut self, i: usize, entry: &[u8], made: IndexEntry, row: &[u8]) -> Result<()> {
+        let mut value = std::mem::take(&mut self.txn.buffers.entry_value);
+        put_entry_value(self.table, i, made, row, &mut value);
+        let stored = StoredEntry::of(self.system, self.table, i, entry);
+        let rewritten = stored.restore(self.txn.id, &value);
+        self.txn.buffers.entry_value = value;
+        rewritten
+    }
+
     /// Delete-marks the row's entry in index `i`, which must be there.
     pub(super) fn delete_mark_entry(&self, i: usize, entry: &[u8]) -> Result<()> {
         let entry = StoredEntry::of(self.system, self.table, i, entry);
@@ -69,6 +89,13 @@ impl RowOp<'_> {
         let (index, table) = (self.table.index_name(i), self.table.name());
         Err(Error::Corrupt(format!("index {index} of table {table} lacks the entry of a row")))
     }
+}
+
+/// Replaces `out` with the value of the live entry of a row.
+pub(crate) fn put_entry_value(table: &dyn TableTrees, i: usize, made: IndexEntry, row: &[u8], out: &mut Vec<u8>) {
+    out.clear();
+    out.extend_from_slice(&entry_header(made.prefix_bytes));
+    table.covered(i, row, out);
 }
 
 /// The insertion of an entry.
@@ -81,6 +108,7 @@ pub(super) struct EntryOp<'a> {
     /// The row's key.
     pub(super) key: &'a [u8],
     pub(super) entry: &'a [u8],
+    pub(super) value: &'a [u8],
     pub(super) made: IndexEntry,
 }
 
@@ -91,13 +119,12 @@ impl EntryOp<'_> {
     }
 
     fn try_insert(&self, txn: &Txn, mtr: Mtr<'_>) -> Attempt<Added> {
-        let value = entry_value(self.made.prefix_bytes);
-        let change = LeafChange::Put { key: self.entry, value: &value };
+        let change = LeafChange::Put { key: self.entry, value: self.value };
         let check_lockable = || check_gap_lockable(self.system, txn, self.tree.id(), self.entry);
         match self.system.changes.reach(mtr, self.tree, &PendingChange { change, trx_id: txn.id }, check_lockable)? {
             Reached::Leaf(mtr, leaf) => {
                 let stored = StoredEntry { system: self.system, tree: self.tree, entry: self.entry, log: None };
-                stored.put(mtr, leaf, &value, txn.id, check_lockable).map(|()| Added::Done)
+                stored.put(mtr, leaf, self.value, txn.id, check_lockable).map(|()| Added::Done)
             }
             Reached::Absent(added) => Ok(added),
         }
@@ -162,7 +189,7 @@ impl StoredEntry<'_> {
         if underfull { self.tree.tidy(&self.system.ctx, self.entry) } else { Ok(()) }
     }
 
-    /// Puts back an entry that rollback needs: clears its delete-mark, or inserts it if it is not there.
+    /// Gives the entry of a locked row this value, clears its delete-mark, and inserts it if it is not there.
     pub(crate) fn restore(self, by: TxnId, value: &[u8]) -> Result<()> {
         if self.log_takes(EntryChange::Put(value)) {
             return Ok(());
@@ -177,7 +204,8 @@ impl StoredEntry<'_> {
         Ok(())
     }
 
-    /// Inserts the entry into its leaf, which is latched, or clears its delete-mark, if `allow` does not object.
+    /// Inserts the entry into its leaf, which is latched, or gives the one that is there this value (rule 3), if
+    /// `allow` does not object.
     fn put(
         self,
         mut mtr: Mtr<'_>,
@@ -187,14 +215,27 @@ impl StoredEntry<'_> {
         allow: impl FnOnce() -> Attempt<()>,
     ) -> Attempt<()> {
         let found = leaf.search(&mtr, self.entry);
-        if let Ok(slot) = found
-            && !EntryValue::decode(leaf.value(&mtr, slot), self.entry.len())?.delete_marked
-        {
-            return Ok(());
+        let old = found.map(|slot| leaf.value(&mtr, slot));
+        if let Ok(old) = old {
+            // It shall be an entry.
+            EntryValue::decode(old, self.entry.len())?;
+            if old == value {
+                return Ok(());
+            }
         }
+        let old_bytes = old.map_or(0, <[u8]>::len);
         allow()?;
         match found {
-            Ok(slot) => leaf.splice(&mut mtr, slot, 0, 1, &[0]),
+            Ok(slot) => {
+                let growth = value.len().saturating_sub(old_bytes);
+                if growth > 0 {
+                    if !leaf.fits_growth(&mtr, slot, growth) {
+                        return Err(Blocked::MakeRoom(growth));
+                    }
+                    self.tree.note_growth(&mut mtr, leaf, growth).map_err(Blocked::Load)?;
+                }
+                leaf.splice(&mut mtr, slot, 0, old_bytes, value);
+            }
             Err(slot) => {
                 if !leaf.fits(&mtr, self.entry.len(), value.len()) {
                     return Err(Blocked::MakeRoom(self.entry.len() + value.len()));

@@ -3,7 +3,6 @@
 use super::attempt::{Attempt, Blocked, check_gap_lockable, latch_undo};
 use super::diff::DiffRange;
 use super::version::{RecordPos, name_chains};
-use crate::btree::BTree;
 use crate::error::{Error, Result};
 use crate::mtr::Mtr;
 use crate::txn::lock::LockMode;
@@ -15,7 +14,7 @@ use crate::txn::undo::{self, NewChange};
 impl RowOp<'_> {
     pub(crate) fn insert_row(&mut self, row: &[u8]) -> Result<()> {
         let system = self.system;
-        let limit_bytes = BTree::max_key_bytes(system.ctx.pool.page_bytes());
+        let limit_bytes = self.table.clustered().limits().max_key_bytes;
         if self.key.len() > limit_bytes {
             return Err(Error::KeyTooLong { bytes: self.key.len(), limit_bytes });
         }
@@ -43,7 +42,7 @@ impl RowOp<'_> {
             let mut entry = std::mem::take(&mut self.txn.buffers.new_entry);
             entry.clear();
             let made = self.table.entry(i, self.key, row, &mut entry);
-            let inserted = self.insert_entry(i, &entry, made);
+            let inserted = made.and_then(|made| self.insert_entry(i, &entry, made, row));
             self.txn.buffers.new_entry = entry;
             inserted?;
         }

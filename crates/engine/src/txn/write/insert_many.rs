@@ -11,7 +11,7 @@
 //!    active transaction has inserted.
 
 use super::attempt::{Attempt, Blocked, check_gap_lockable, latch_undo, unblock};
-use crate::btree::{BTree, LeafMut};
+use crate::btree::LeafMut;
 use crate::error::Result;
 use crate::mtr::{MTR_REDO_BYTES, Mtr};
 use crate::txn::row_format::ROW_HEADER_BYTES;
@@ -212,8 +212,8 @@ impl RowsOp<'_> {
     fn try_insert_row(&mut self, mtr: &mut Mtr<'_>, leaf: LeafMut, at: usize) -> Attempt<bool> {
         let RowsOp { system, txn, table, rows } = self;
         let (key, value) = (rows.key(at), rows.value(at));
-        let page_bytes = system.ctx.pool.page_bytes();
-        if key.len() > BTree::max_key_bytes(page_bytes) || value.len() > BTree::max_value_bytes(page_bytes, key.len()) {
+        let limits = table.clustered().limits();
+        if key.len() > limits.max_key_bytes || value.len() > limits.max_value_bytes(key.len()) {
             return Ok(false);
         }
         let Err(slot) = leaf.search(mtr, key) else { return Ok(false) };

@@ -33,5 +33,6 @@ pub(super) use attempt::{Attempt, Blocked, check_lockable, latch_undo, unblock, 
 pub(super) use diff::DiffRange;
 pub(crate) use duplicates::Unique;
 pub(crate) use entry::StoredEntry;
+pub(super) use entry::put_entry_value;
 pub use insert_many::{NewRows, RowsOp};
 pub use version::MAX_ROW_BYTES;

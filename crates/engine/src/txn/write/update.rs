@@ -168,7 +168,8 @@ impl RowOp<'_> {
         let entries_changed = !buffers.changed.is_empty();
         let splice = DiffRange::of(old_payload, new_payload);
         let moved = entries_changed && {
-            put_moved_entries(table, &buffers.changed, key, old_row, &mut buffers.entries);
+            let rows = [old_row, &buffers.new_row[..]];
+            put_moved_entries(table, &buffers.changed, key, rows, &mut buffers.entries)?;
             2 + buffers.entries.len() + splice.cut(old_payload).len() < old_payload.len()
         };
         let entries = moved.then_some(&buffers.entries[..]);
@@ -215,28 +216,52 @@ impl RowOp<'_> {
             let (mut old, mut new) = (std::mem::take(&mut buffers.old_entry), std::mem::take(&mut buffers.new_entry));
             old.clear();
             new.clear();
-            self.table.entry(i, self.key, &buffers.old_row, &mut old);
-            let made = self.table.entry(i, self.key, &buffers.new_row, &mut new);
-            let mut moved = Ok(());
-            if old != new {
-                moved = self.delete_mark_entry(i, &old).and_then(|()| self.insert_entry(i, &new, made));
-            }
+            let moved = self.move_entry(i, &mut old, &mut new);
             (self.txn.buffers.old_entry, self.txn.buffers.new_entry) = (old, new);
             moved?;
         }
         Ok(())
     }
+
+    /// As [`move_entries`](Self::move_entries), of index `i`; an entry whose key stays the same gets its new value.
+    fn move_entry(&mut self, i: usize, old: &mut Vec<u8>, new: &mut Vec<u8>) -> Result<()> {
+        let (table, new_row) = (self.table, std::mem::take(&mut self.txn.buffers.new_row));
+        let moved = table.entry(i, self.key, &self.txn.buffers.old_row, old).and_then(|_| {
+            let made = table.entry(i, self.key, &new_row, new)?;
+            if old != new {
+                self.delete_mark_entry(i, old)?;
+                return self.insert_entry(i, new, made, &new_row);
+            }
+            self.rewrite_entry(i, new, made, &new_row)
+        });
+        self.txn.buffers.new_row = new_row;
+        moved
+    }
 }
 
-/// Replaces `out` with the old entries of the indexes in `changed`, as undo keeps them: without the row's key.
-fn put_moved_entries(table: &dyn TableTrees, changed: &[usize], key: &[u8], old_row: &[u8], out: &mut Vec<u8>) {
+/// Replaces `out` with the old entries of the indexes in `changed` that go, as undo keeps them: without the row's key.
+fn put_moved_entries(
+    table: &dyn TableTrees,
+    changed: &[usize],
+    key: &[u8],
+    [old_row, new_row]: [&[u8]; 2],
+    out: &mut Vec<u8>,
+) -> Result<()> {
     out.clear();
-    let mut entry = Vec::new();
-    for i in changed {
+    let (mut entry, mut new_entry) = (Vec::new(), Vec::new());
+    for &i in changed {
         entry.clear();
-        let made = table.entry(*i, key, old_row, &mut entry);
-        undo::put_entry(out, table.index(*i).id(), &entry[..made.prefix_bytes]);
+        let made = table.entry(i, key, old_row, &mut entry)?;
+        if table.may_keep_key(i) {
+            new_entry.clear();
+            table.entry(i, key, new_row, &mut new_entry)?;
+            if new_entry == entry {
+                continue;
+            }
+        }
+        undo::put_entry(out, table.index(i).id(), &entry[..made.prefix_bytes]);
     }
+    Ok(())
 }
 
 /// What a stored row becomes.

@@ -1,6 +1,6 @@
 //! A new version of a row: its stored value and its undo record.
 
-use crate::btree::{BTree, LeafMut};
+use crate::btree::LeafMut;
 use crate::error::{Error, Result};
 use crate::mtr::{Mtr, PageHandle};
 use crate::sync::atomic::Ordering::Relaxed;
@@ -39,7 +39,7 @@ pub(super) fn name_chains(
 impl RowOp<'_> {
     /// Longest payload that stays in its leaf.
     pub(super) fn max_inline_bytes(&self) -> usize {
-        BTree::max_value_bytes(self.system.ctx.pool.page_bytes(), self.key.len()) - ROW_HEADER_BYTES
+        self.table.clustered().limits().max_value_bytes(self.key.len()) - ROW_HEADER_BYTES
     }
 
     /// Replaces `buffers.value` with a stored value whose header is still to be written, writing overflow pages if need

@@ -1,0 +1,108 @@
+//! Scans of some columns: out of the entries of an index where these surely have them, else out of rows.
+//!
+//! Rule: an entry that was delivered without its row is that of the row's visible version, and so is what it has beside
+//! its key (`txn/read`). Of any other entry only the row counts.
+
+use super::scan::ScanIter;
+use crate::error::Result;
+use crate::table::Value;
+use crate::table::version::TableVersion;
+use crate::txn::Cursor;
+
+/// Where the value of a column is in an entry.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    /// Number of a column of the index.
+    Index(usize),
+    /// Number of a column of the primary key.
+    Row(usize),
+    /// Number of a column that it keeps beside its key.
+    Covered(usize),
+}
+
+/// The columns that are wanted of each row.
+pub(super) struct Projection {
+    index: Option<usize>,
+    columns: Vec<usize>,
+    /// Where they are in an entry; `None` if it does not have all of them.
+    places: Option<Vec<Place>>,
+}
+
+impl Projection {
+    /// Those at these positions, by an index.
+    pub(super) fn new(version: &TableVersion, index: Option<usize>, columns: Vec<usize>) -> Projection {
+        let place = |column: &usize| {
+            let part_of = |key: &crate::table::key::KeyLayout| {
+                key.parts().iter().position(|part| part.column == *column && part.is_reversible())
+            };
+            let of_index = index.map(|i| &version.indexes[i]);
+            let in_key = of_index.and_then(|of| part_of(&of.key)).map(Place::Index);
+            let covered = || of_index.and_then(|of| of.covered.columns().position(|covered| covered == *column));
+            in_key.or_else(|| part_of(&version.key).map(Place::Row)).or_else(|| covered().map(Place::Covered))
+        };
+        let places = columns.iter().map(place).collect();
+        Projection { index, columns, places }
+    }
+
+    /// Whether entries have all of them.
+    pub(super) fn is_of_entry(&self) -> bool {
+        self.places.is_some()
+    }
+
+    /// The values of the current row.
+    fn values(&self, version: &TableVersion, cursor: &Cursor) -> Result<Vec<Value>> {
+        match (&self.places, self.index, cursor.covered()) {
+            (Some(places), None, _) => {
+                let key = version.key.decode(cursor.key())?.0;
+                Ok(pick(places, &[], &key, &[]))
+            }
+            (Some(places), Some(i), Some(covered)) => {
+                let index = &version.indexes[i];
+                let (of_index, bytes) = index.key.decode(cursor.entry())?;
+                let key = version.key.decode(&cursor.entry()[bytes..])?.0;
+                Ok(pick(places, &of_index, &key, &index.covered.decode(covered)?))
+            }
+            _ => {
+                let row = version.row(cursor.payload());
+                Ok(self.columns.iter().map(|column| row.get(*column).to_value()).collect())
+            }
+        }
+    }
+}
+
+fn pick(places: &[Place], of_index: &[Value], key: &[Value], covered: &[Value]) -> Vec<Value> {
+    let value = |place: &Place| match *place {
+        Place::Index(n) => of_index[n].clone(),
+        Place::Row(n) => key[n].clone(),
+        Place::Covered(n) => covered[n].clone(),
+    };
+    places.iter().map(value).collect()
+}
+
+/// Values of a scan ([`Scan::keys`](super::Scan::keys), [`Scan::select`](super::Scan::select)). After an error it
+/// ends.
+pub struct ColumnIter<'s> {
+    rows: ScanIter<'s>,
+    projection: Projection,
+}
+
+impl<'s> ColumnIter<'s> {
+    pub(super) fn new(rows: ScanIter<'s>, projection: Projection) -> ColumnIter<'s> {
+        ColumnIter { rows, projection }
+    }
+}
+
+impl Iterator for ColumnIter<'_> {
+    type Item = Result<Vec<Value>>;
+
+    fn next(&mut self) -> Option<Result<Vec<Value>>> {
+        if let Err(error) = self.rows.advance() {
+            return Some(Err(error));
+        }
+        let next = self.rows.cursor.as_ref().map(|cursor| self.projection.values(&self.rows.version, cursor));
+        if matches!(next, Some(Err(_))) {
+            self.rows.cursor = None;
+        }
+        next
+    }
+}

@@ -1,0 +1,183 @@
+//! What an entry keeps of its row beside the key: whole values of some columns.
+//!
+//! The columns follow each other, each a varint: 0 for NULL, else one more than the number of bytes that follow. They are
+//! those that the row keeps, of numbers but floats without the high ones that say nothing.
+//!
+//! Rules
+//! 1. The bytes are a function of the row's values, as the key is. A wider integer type, a longer text or binary one and
+//!    one that takes NULL leave them as they are.
+//! 2. Decoding checks every length; what does not decode is `Corrupt`.
+
+use super::index::IndexDefinition;
+use super::row::RowRef;
+use super::schema::TableDefinition;
+use super::types::Type;
+use super::value::Value;
+use super::value_form::{Stored, unfit};
+use crate::error::{Error, Result};
+use crate::page::varint::{self, VarintReader};
+
+#[derive(Clone, Debug)]
+struct CoveredColumn {
+    column: usize,
+    ty: Type,
+}
+
+/// The columns that the entries of an index keep beside the key, in order.
+#[derive(Clone, Debug, Default)]
+pub struct CoveredLayout(Vec<CoveredColumn>);
+
+impl CoveredLayout {
+    /// Those of an index.
+    pub fn new(table: &TableDefinition, index: &IndexDefinition) -> CoveredLayout {
+        let covered = |column: usize| {
+            let of = &table.columns[column];
+            CoveredColumn { column, ty: of.ty }
+        };
+        CoveredLayout(index.kept_columns(table).into_iter().map(covered).collect())
+    }
+
+    /// Positions of the columns.
+    pub fn columns(&self) -> impl Iterator<Item = usize> + '_ {
+        self.0.iter().map(|covered| covered.column)
+    }
+
+    /// Whether there are none.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Longest possible encoding.
+    pub(crate) fn max_bytes(&self) -> usize {
+        let bytes = |covered: &CoveredColumn| covered.ty.max_bytes() + varint::MAX_BYTES;
+        self.0.iter().map(bytes).sum()
+    }
+
+    /// Appends what an entry of this row keeps.
+    #[inline]
+    pub(crate) fn encode_row(&self, row: RowRef<'_>, out: &mut Vec<u8>) {
+        for covered in &self.0 {
+            match row.load(covered.column) {
+                Stored::Null => out.push(0),
+                Stored::Word(word) => covered.put_number(&word.to_le_bytes(), out),
+                Stored::Wide(wide) => covered.put_number(&wide.to_le_bytes(), out),
+                Stored::Bytes(bytes) => put(bytes, out),
+            }
+        }
+    }
+
+    /// Whether the two rows of one table differ in one of the columns.
+    #[inline]
+    pub(crate) fn differs(&self, old: RowRef<'_>, new: RowRef<'_>) -> bool {
+        self.0.iter().any(|covered| old.load(covered.column) != new.load(covered.column))
+    }
+
+    /// The values of the columns, in order.
+    ///
+    /// # Errors
+    /// `Corrupt` if the bytes are not what an entry keeps.
+    pub fn decode(&self, bytes: &[u8]) -> Result<Vec<Value>> {
+        let mut reader = VarintReader::new(bytes);
+        let values = self.0.iter().map(|covered| covered.decode(&mut reader)).collect::<Option<Vec<Value>>>();
+        let damaged = || Error::Corrupt(format!("covered columns of {} bytes do not decode", bytes.len()));
+        values.filter(|_| reader.is_at_end()).ok_or_else(damaged)
+    }
+}
+
+fn put(bytes: &[u8], out: &mut Vec<u8>) {
+    varint::put(out, bytes.len() as u64 + 1);
+    out.extend_from_slice(bytes);
+}
+
+impl CoveredColumn {
+    fn is_signed(&self) -> bool {
+        matches!(self.ty, Type::I8 | Type::I16 | Type::I32 | Type::I64 | Type::Decimal(..) | Type::DateTime)
+    }
+
+    /// Appends a number, of which these are the bytes, the lowest first, and more.
+    fn put_number(&self, bytes: &[u8], out: &mut Vec<u8>) {
+        let whole = &bytes[..self.ty.max_bytes().min(bytes.len())];
+        if matches!(self.ty, Type::F32 | Type::F64) {
+            return put(whole, out);
+        }
+        let is_negative = self.is_signed() && whole.last().is_some_and(|high| high & 0x80 != 0);
+        let fill = if is_negative { 0xff } else { 0 };
+        let mut len = whole.iter().rposition(|byte| *byte != fill).map_or(0, |last| last + 1);
+        // Its sign has to be seen.
+        if self.is_signed() && (len == 0 && is_negative || len > 0 && (whole[len - 1] & 0x80 != 0) != is_negative) {
+            len += 1;
+        }
+        put(&whole[..len], out);
+    }
+
+    fn decode(&self, reader: &mut VarintReader<'_>) -> Option<Value> {
+        let Some(len) = usize::try_from(reader.number()?).ok()?.checked_sub(1) else { return Some(Value::Null) };
+        let bytes = reader.bytes(len)?;
+        let Some(whole) = self.ty.fixed_bytes() else {
+            let is_text = matches!(self.ty, Type::Text(_));
+            let is_of_type = bytes.len() <= self.ty.max_bytes() && (!is_text || std::str::from_utf8(bytes).is_ok());
+            return is_of_type.then(|| unfit(self.ty, bytes).to_value());
+        };
+        if len > whole {
+            return None;
+        }
+        let is_negative = self.is_signed() && bytes.last().is_some_and(|high| high & 0x80 != 0);
+        let mut number = [if is_negative { 0xff } else { 0 }; 16];
+        number[..len].copy_from_slice(bytes);
+        Some(unfit(self.ty, &number[..whole]).to_value())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::row_layout::RowLayout;
+    use super::super::testing::{refs, same, table_and_rows};
+    use super::*;
+    use proptest::prelude::*;
+
+    fn layout(table: &TableDefinition) -> CoveredLayout {
+        let covered = (0..table.columns.len()).collect();
+        CoveredLayout::new(table, &IndexDefinition { name: "i".into(), columns: Vec::new(), covered, unique: false })
+    }
+
+    proptest! {
+        #[test]
+        fn values_come_back(
+            (table, rows) in table_and_rows(1),
+            cut in any::<prop::sample::Index>(),
+        ) {
+            let row_layout = RowLayout::new(&table);
+            let (mut row, mut bytes) = (Vec::new(), Vec::new());
+            row_layout.encode(&refs(&rows[0]), None, &mut row).unwrap();
+            layout(&table).encode_row(RowRef::new(&row_layout, &row), &mut bytes);
+            prop_assert!(bytes.len() <= layout(&table).max_bytes());
+            let values = layout(&table).decode(&bytes).unwrap();
+            for (i, column) in table.columns.iter().enumerate() {
+                prop_assert!(same(column.ty, values[i].as_ref(), rows[0][i].as_ref()));
+            }
+            prop_assert!(layout(&table).decode(&bytes[..cut.index(bytes.len())]).is_err());
+            bytes.push(0);
+            prop_assert!(layout(&table).decode(&bytes).is_err());
+        }
+
+        #[test]
+        fn a_wider_type_keeps_the_bytes(number in any::<i32>(), nullable in any::<bool>()) {
+            let bytes = |ty| {
+                let mut out = Vec::new();
+                CoveredColumn { column: 0, ty }.put_number(&i64::from(number).to_le_bytes(), &mut out);
+                out
+            };
+            let narrow = bytes(Type::I32);
+            prop_assert_eq!(&narrow, &bytes(Type::I64));
+            prop_assert!(narrow.len() <= 5 && (nullable || !(-128..128).contains(&number) || narrow.len() <= 2));
+            let layout = CoveredLayout(vec![CoveredColumn { column: 0, ty: Type::I64 }]);
+            prop_assert_eq!(layout.decode(&narrow).unwrap(), [Value::Int(number.into())]);
+        }
+
+        #[test]
+        fn garbage_never_panics((table, _) in table_and_rows(1), bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+            let _ = layout(&table).decode(&bytes);
+        }
+    }
+}

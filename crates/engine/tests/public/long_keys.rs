@@ -1,0 +1,77 @@
+//! Keys and records of the longest lengths that tables are declared to have.
+
+use crate::support::{await_purge, check_indexes, memory, sound};
+use highwater::{Error, Index, Schema, Table, Type, Value, values};
+use std::collections::BTreeMap;
+
+#[test]
+fn long_keys_take_what_they_are_declared_to_take() {
+    let db = memory();
+    let keys =
+        |schema: Schema| schema.column("k", Type::Binary(3000)).column("v", Type::Binary(3000)).primary_key(&["k"]);
+    let usual = db.create_table("usual", keys(Schema::new())).unwrap();
+    let long = db.create_table("long", keys(Schema::new().long_keys()).index("by_v", &["v"])).unwrap();
+    let mut txn = db.begin().unwrap();
+    let bytes = |n: usize| vec![7u8; n];
+    let mut insert = |table: &Table, k: usize, v: usize| txn.insert(table, &values![&bytes(k), &bytes(v)]);
+    assert!(insert(&usual, 511, 10).is_ok());
+    assert!(matches!(insert(&usual, 512, 10), Err(Error::KeyTooLong { bytes: 513, limit_bytes: 512 })));
+    assert!(insert(&long, 600, 100).is_ok());
+    assert!(matches!(insert(&long, 896, 0), Err(Error::KeyTooLong { bytes: 897, limit_bytes: 896 })));
+    // The entry has both.
+    assert!(matches!(insert(&long, 601, 400), Err(Error::KeyTooLong { bytes: 1003, limit_bytes: 896 })));
+    txn.commit().unwrap();
+    assert!(matches!(db.table_or_create("long", keys(Schema::new())), Err(Error::Schema(_))));
+    // The entry of the longest key has no room for five bytes of it more.
+    let covering = || Index::new(&["k"]).prefix("k", 5).covering(&["v"]);
+    assert!(matches!(db.create_index_with("usual", "covering", covering()), Err(Error::KeyTooLong { .. })));
+    db.transact(|txn| txn.delete(&usual, &values![&bytes(511)])).unwrap();
+    db.create_index_with("usual", "covering", covering()).unwrap();
+    let mut txn = db.begin().unwrap();
+    let error = txn.insert(&usual, &values![&bytes(3), &bytes(2000)]).unwrap_err();
+    assert!(matches!(&error, Error::EntryTooLong { index, .. } if index == "covering"), "{error}");
+    txn.insert(&usual, &values![&bytes(3), &bytes(1400)]).unwrap();
+    txn.commit().unwrap();
+    sound(&db);
+}
+
+/// Thousands of rows with long keys of every kind, and large rows between them, split and merge without end.
+#[test]
+fn long_keys_and_large_rows_live_together() {
+    let db = memory();
+    let schema = Schema::new().column("k", Type::Binary(440)).column("v", Type::Binary(4000)).long_keys();
+    let schema = schema.primary_key(&["k"]).index_with("by_v", Index::new(&["v"]).prefix("v", 3).descending("v"));
+    let table = db.create_table("t", schema).unwrap();
+    let mut random = fastrand::Rng::with_seed(5);
+    let mut model: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
+    for round in 0..30 {
+        let mut txn = db.begin().unwrap();
+        for _ in 0..40 {
+            let mut key = vec![random.u8(..3); random.usize(1..440)];
+            let last = key.len() - 1;
+            key[last] = random.u8(..);
+            if round % 3 == 2 || random.u8(..4) == 0 {
+                if let Some(key) = model.range(key..).next().map(|(key, _)| key.clone()) {
+                    assert!(txn.delete(&table, &values![&key]).unwrap());
+                    model.remove(&key);
+                }
+                continue;
+            }
+            let longest = [20, 1200, 3000][random.usize(..3)];
+            let value = vec![random.u8(..5); random.usize(..longest)];
+            match model.contains_key(&key) {
+                true => assert!(txn.update(&table, &values![&key], &[(1, value.as_slice().into())]).unwrap()),
+                false => drop(txn.insert(&table, &values![&key, &value]).unwrap()),
+            }
+            model.insert(key, value);
+        }
+        txn.commit().unwrap();
+        let mut read = db.snapshot().unwrap();
+        let found = read.scan(&table).iter().unwrap().map(|row| row.unwrap().to_values());
+        let expected = model.iter().map(|(key, value)| vec![Value::from(key.clone()), Value::from(value.clone())]);
+        assert!(found.eq(expected), "round {round}");
+    }
+    await_purge(&db);
+    check_indexes(&db, &table);
+    sound(&db);
+}
