@@ -7,7 +7,7 @@ use super::scan::ScanIter;
 use crate::error::Result;
 use crate::table::Value;
 use crate::table::version::TableVersion;
-use crate::txn::Cursor;
+use crate::txn::RowCursor;
 
 /// Where the value of a column is in an entry.
 #[derive(Clone, Copy, Debug)]
@@ -50,7 +50,7 @@ impl Projection {
     }
 
     /// The values of the current row.
-    fn values(&self, version: &TableVersion, cursor: &Cursor) -> Result<Vec<Value>> {
+    fn values(&self, version: &TableVersion, cursor: &RowCursor) -> Result<Vec<Value>> {
         match (&self.places, self.index, cursor.covered()) {
             (Some(places), None, _) => {
                 let key = version.key.decode(cursor.key())?.0;

@@ -230,15 +230,15 @@ impl Cursor {
         let txn = txn.open_txn()?;
         self.check(txn)?;
         let layout = self.index.map_or(&self.version.key, |i| &self.version.indexes[i].key);
-        let edge = |values, is_behind| edge(layout, &self.version.definition, values, is_behind);
+        let edge = |values, is_behind, is_upper| edge(layout, &self.version.definition, values, is_behind, is_upper);
         // A half-open range from or up to an edge; no edge is behind all keys.
         let (at, reverse) = match to {
             Seek::First => (Some(Vec::new()), false),
             Seek::Last => (None, true),
-            Seek::AtLeast(values) => (edge(values, false)?, false),
-            Seek::Above(values) => (edge(values, true)?, false),
-            Seek::AtMost(values) => (edge(values, true)?, true),
-            Seek::Below(values) => (edge(values, false)?, true),
+            Seek::AtLeast(values) => (edge(values, false, false)?, false),
+            Seek::Above(values) => (edge(values, true, false)?, false),
+            Seek::AtMost(values) => (edge(values, true, true)?, true),
+            Seek::Below(values) => (edge(values, false, true)?, true),
         };
         self.seek_key(txn, at, reverse)
     }

@@ -6,7 +6,7 @@
 use super::database::Database;
 use crate::error::{Error, Result};
 use crate::table::table_change::Altered;
-use crate::table::{IndexDefinition, Schema, Table, TableChange, TableDefinition};
+use crate::table::{Index, IndexDefinition, Schema, Table, TableChange, TableDefinition};
 
 /// What [`Database::migrate`] did.
 #[derive(Clone, Debug)]
@@ -72,8 +72,7 @@ impl Database {
         let indexes = missing_indexes(&after, &wanted).map_err(wrong)?;
         let table = if changes.is_empty() { table } else { self.alter_table(name, &changes)? };
         for index in &indexes {
-            let columns: Vec<&str> = index.columns.iter().map(|column| &*wanted.columns[*column].name).collect();
-            self.create_index(name, &index.name, &columns, index.unique)?;
+            self.create_index_with(name, &index.name, Index::of(&wanted, index))?;
         }
         let indexes = indexes.into_iter().map(|index| index.name.clone()).collect();
         Ok(Migration { table, created: false, changes, indexes })

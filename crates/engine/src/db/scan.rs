@@ -14,7 +14,7 @@
 
 use super::column_iter::{ColumnIter, Projection};
 use super::write_txn::WriteTxn;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::table::key::{EdgePlace, KeyLayout, successor};
 use crate::table::version::TableVersion;
 use crate::table::{Row, RowLayouts, RowRef, Table, TableDefinition, Value, ValueRef};
@@ -441,6 +441,10 @@ impl ScanIter<'_> {
 /// The values of the index's columns, then those of the primary key, of an entry.
 pub(super) fn decode_entry(version: &TableVersion, index: Option<usize>, entry: &[u8]) -> Result<Vec<Value>> {
     let Some(index) = index else { return version.key.decode(entry).map(|(values, _)| values) };
+    if !version.indexes[index].key.is_reversible() {
+        let name = &version.definition.indexes[index].name;
+        return Err(Error::Usage(format!("index {name} has only beginnings or weights of its columns: read the rows")));
+    }
     let (mut values, bytes) = version.indexes[index].key.decode(entry)?;
     values.extend(version.key.decode(&entry[bytes..])?.0);
     Ok(values)

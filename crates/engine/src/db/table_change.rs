@@ -87,7 +87,7 @@ impl Database {
         // Else the numbers up to the bound would be left out.
         before.persist_exact()?;
         let entry = inner.catalog.alter_table(&before.entry.lock(), altered)?;
-        let version = before.current.read().altered(&entry);
+        let version = before.current.read().altered(&entry, inner.catalog.collations());
         Ok(self.exchange(&before, &change, entry, version))
     }
 
@@ -120,7 +120,7 @@ impl Database {
         let _schema = inner.schema.lock();
         let mut old = before.entry.lock();
         let entry = inner.catalog.truncate_table(&mut old)?;
-        let fresh = TableShared::open(&inner.catalog, entry.clone(), inner.ctx.pool.page_bytes());
+        let fresh = TableShared::open(&inner.catalog, entry.clone());
         let since = inner.schema_version() + 1;
         let mut version = TableVersion::clone(&fresh.current.read());
         version.since = since;

@@ -92,7 +92,7 @@ fn put(bytes: &[u8], out: &mut Vec<u8>) {
 
 impl CoveredColumn {
     fn is_signed(&self) -> bool {
-        matches!(self.ty, Type::I8 | Type::I16 | Type::I32 | Type::I64 | Type::Decimal(..) | Type::DateTime)
+        self.ty.is_signed_integer() || matches!(self.ty, Type::Decimal(..) | Type::DateTime)
     }
 
     /// Appends a number, of which these are the bytes, the lowest first, and more.
@@ -114,6 +114,9 @@ impl CoveredColumn {
     fn decode(&self, reader: &mut VarintReader<'_>) -> Option<Value> {
         let Some(len) = usize::try_from(reader.number()?).ok()?.checked_sub(1) else { return Some(Value::Null) };
         let bytes = reader.bytes(len)?;
+        if let Type::Fixed(whole) = self.ty {
+            return (bytes.len() == usize::from(whole)).then(|| unfit(self.ty, bytes).to_value());
+        }
         let Some(whole) = self.ty.fixed_bytes() else {
             let is_text = matches!(self.ty, Type::Text(_));
             let is_of_type = bytes.len() <= self.ty.max_bytes() && (!is_text || std::str::from_utf8(bytes).is_ok());

@@ -80,6 +80,11 @@ impl KeyLayout {
         self.parts.iter().filter_map(|part| part.collation.as_ref()).find(|collation| !collation.is_known())
     }
 
+    /// Whether it has the values of all of its columns.
+    pub(crate) fn is_reversible(&self) -> bool {
+        self.parts.iter().all(KeyPart::is_reversible)
+    }
+
     /// Whether one of its columns has a collation.
     pub(crate) fn has_collation(&self) -> bool {
         self.parts.iter().any(|part| part.collation.is_some())

@@ -47,7 +47,8 @@ impl Column {
     /// The column in words.
     fn form(&self) -> String {
         let null = if self.nullable { ", nullable" } else { "" };
-        format!("column {} ({}{null})", self.name, self.ty)
+        let collation = self.collation.as_ref().map_or(String::new(), |collation| format!(", collation {collation}"));
+        format!("column {} ({}{null}{collation})", self.name, self.ty)
     }
 
     /// Makes the default the value that is read where it is kept: `5` is an unsigned number in an unsigned column.
@@ -299,7 +300,8 @@ impl TableDefinition {
             return Some(format!("the primary key ({}), and ({}) was asked for", keys[0], keys[1]));
         }
         if self.auto_increment != wanted.auto_increment {
-            let name = |table: &TableDefinition| table.auto_increment.map_or("none".into(), |at| table.names(&[at]));
+            let name =
+                |table: &TableDefinition| table.auto_increment.map_or("none".into(), |at| table.names(&[at.into()]));
             let [is, other] = [self, wanted].map(name);
             return Some(format!("the auto-increment column {is}, and {other} was asked for"));
         }

@@ -54,12 +54,13 @@ impl TableChange {
     /// Adds a column that is never NULL; rows that are there have `default`.
     pub fn add_column<'v>(name: &str, ty: Type, default: impl Into<ValueRef<'v>>) -> TableChange {
         let default = Some(default.into().to_value());
-        TableChange::AddColumn(Column { name: name.to_string(), ty, nullable: false, default })
+        TableChange::AddColumn(Column { name: name.to_string(), ty, nullable: false, default, collation: None })
     }
 
     /// Adds a column that may be NULL, and is in rows that are there.
     pub fn add_nullable(name: &str, ty: Type) -> TableChange {
-        TableChange::AddColumn(Column { name: name.to_string(), ty, nullable: true, default: None })
+        let (name, default, collation) = (name.to_string(), None, None);
+        TableChange::AddColumn(Column { name, ty, nullable: true, default, collation })
     }
 
     /// Drops a column.
@@ -161,7 +162,7 @@ impl Altered {
         self.definition.columns.remove(position);
         self.columns.ids.remove(position);
         let behind = |at: usize| at - usize::from(at > position);
-        self.definition.primary_key.iter_mut().for_each(|at| *at = behind(*at));
+        self.definition.primary_key.iter_mut().for_each(|part| part.column = behind(part.column));
         self.definition.auto_increment = self.definition.auto_increment.map(behind);
         let positioned = indexes.iter().map(|index| self.columns.with_positions(index)).collect::<Option<_>>();
         self.definition.indexes = positioned.ok_or_else(|| format!("column {name} is in an index"))?;
@@ -189,7 +190,7 @@ impl Altered {
         if self.definition.is_key(position) {
             return Err(format!("column {name} is in the primary key and cannot {what}"));
         }
-        let has = |index: &&super::schema::IndexDefinition| index.columns.contains(&position);
+        let has = |index: &&super::index::IndexDefinition| index.has(position);
         match self.definition.indexes.iter().find(has) {
             Some(index) => {
                 Err(format!("column {name} is in index {} and cannot {what}; drop the index first", index.name))
@@ -233,7 +234,7 @@ mod tests {
         assert_eq!(names, ["id", "name", "note", "years"]);
         assert_eq!((&after.columns.ids[..], after.columns.next), (&[0, 1, 3, 4][..], 5));
         let index = &after.definition.indexes[0];
-        assert_eq!((index.name.as_str(), &index.columns[..]), ("notes", &[2, 1][..]));
+        assert_eq!((index.name.as_str(), &index.columns[..]), ("notes", &[2.into(), 1.into()][..]));
         let years = &after.definition.columns[3];
         assert_eq!((years.ty, years.nullable), (Type::U32, true));
         assert_eq!(years.default, Some(7u8.into()));
@@ -255,7 +256,13 @@ mod tests {
             (TableChange::add_column("age", Type::U8, 1u8), "two columns age"),
             (TableChange::add_column("b", Type::U8, 300u16), "column b: the default: 300 does not fit"),
             (
-                TableChange::AddColumn(Column { name: "b".into(), ty: Type::U8, nullable: false, default: None }),
+                TableChange::AddColumn(Column {
+                    name: "b".into(),
+                    ty: Type::U8,
+                    nullable: false,
+                    default: None,
+                    collation: None,
+                }),
                 "need a default",
             ),
         ];

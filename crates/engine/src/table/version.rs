@@ -15,7 +15,7 @@ use super::index::IndexDefinition;
 use super::key::KeyLayout;
 use super::row::RowRef;
 use super::row_layouts::RowLayouts;
-use super::schema::{IndexDefinition, PRIMARY, TableDefinition};
+use super::schema::{PRIMARY, TableDefinition};
 use super::types::Type;
 use super::value::ValueRef;
 use crate::btree::BTree;
