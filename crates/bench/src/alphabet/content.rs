@@ -219,7 +219,7 @@ const EXTRA: u16 = 77;
 
 /// A column that is added to a table; `number` makes its name.
 pub fn extra_column(number: u64) -> Column {
-    Column { name: format!("x{number}"), ty: Type::U16, nullable: true, default: Some(EXTRA.into()) }
+    Column { name: format!("x{number}"), ty: Type::U16, nullable: true, default: Some(EXTRA.into()), collation: None }
 }
 
 /// The values of a row of a table, which may have columns that were added.
