@@ -3,7 +3,7 @@
 //! Rule: an entry that was delivered without its row is that of the row's visible version, and so is what it has beside
 //! its key (`txn/read`). Of any other entry only the row counts.
 
-use super::scan::ScanIter;
+use super::scan::{Scan, ScanIter};
 use crate::error::Result;
 use crate::table::Value;
 use crate::table::version::TableVersion;
@@ -86,8 +86,34 @@ pub struct ColumnIter<'s> {
     projection: Projection,
 }
 
+impl<'s> Scan<'s, '_> {
+    /// Starts a scan of some columns instead of rows: their values, in the order in which they are named. An index that
+    /// has all of them (as its own, as those of the primary key, or because it [covers](crate::Index::covering) them)
+    /// is read alone: its rows are looked up only where it was changed lately. See [`Index`](crate::Index) for an
+    /// example.
+    ///
+    /// # Errors
+    /// As [`iter`](Self::iter); [`Error::NoSuchColumn`].
+    pub fn select(self, names: &[&str]) -> Result<ColumnIter<'s>> {
+        let table = self.table.clone();
+        self.project(|_, _| names.iter().map(|name| table.column(name)).collect())
+    }
+
+    /// A scan of the columns that `wanted` names, by position.
+    pub(super) fn project(
+        mut self,
+        wanted: impl FnOnce(&TableVersion, Option<usize>) -> Result<Vec<usize>>,
+    ) -> Result<ColumnIter<'s>> {
+        let (version, index) = self.used()?;
+        let wanted = wanted(&version, index)?;
+        let projection = Projection::new(&version, index, wanted.clone());
+        let keys_only = projection.is_of_entry();
+        Ok(ColumnIter::new(self.start_in(version, index, keys_only, Some(wanted))?, projection))
+    }
+}
+
 impl<'s> ColumnIter<'s> {
-    pub(super) fn new(rows: ScanIter<'s>, projection: Projection) -> ColumnIter<'s> {
+    fn new(rows: ScanIter<'s>, projection: Projection) -> ColumnIter<'s> {
         ColumnIter { rows, projection }
     }
 }

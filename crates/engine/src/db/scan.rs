@@ -12,7 +12,7 @@
 //! 4. A row that an iterator delivers was copied out of its page. Only [`Scan::visit`] shows rows under a page's latch:
 //!    its closure runs to its end before the page can change, and the engine is closed to it.
 
-use super::column_iter::{ColumnIter, Projection};
+use super::column_iter::ColumnIter;
 use super::write_txn::WriteTxn;
 use crate::error::{Error, Result};
 use crate::table::key::{EdgePlace, KeyLayout, successor};
@@ -256,32 +256,8 @@ impl<'s, 'v> Scan<'s, 'v> {
         })
     }
 
-    /// Starts a scan of some columns instead of rows: their values, in the order in which they are named. An index that
-    /// has all of them (as its own, as those of the primary key, or because it [covers](crate::Index::covering) them)
-    /// is read alone: its rows are looked up only where it was changed lately. See [`Index`](crate::Index) for an
-    /// example.
-    ///
-    /// # Errors
-    /// As [`iter`](Self::iter); [`Error::NoSuchColumn`].
-    pub fn select(self, names: &[&str]) -> Result<ColumnIter<'s>> {
-        let table = self.table.clone();
-        self.project(|_, _| names.iter().map(|name| table.column(name)).collect())
-    }
-
-    /// A scan of the columns that `wanted` names, by position.
-    fn project(
-        mut self,
-        wanted: impl FnOnce(&TableVersion, Option<usize>) -> Result<Vec<usize>>,
-    ) -> Result<ColumnIter<'s>> {
-        let (version, index) = self.used()?;
-        let wanted = wanted(&version, index)?;
-        let projection = Projection::new(&version, index, wanted.clone());
-        let keys_only = projection.is_of_entry();
-        Ok(ColumnIter::new(self.start_in(version, index, keys_only, Some(wanted))?, projection))
-    }
-
     /// The version of the table that the scan uses, and the number of its index.
-    fn used(&mut self) -> Result<(Arc<TableVersion>, Option<usize>)> {
+    pub(super) fn used(&mut self) -> Result<(Arc<TableVersion>, Option<usize>)> {
         let Scan { txn, table, index, lock_wait, .. } = self;
         txn.with_lock_wait(*lock_wait, |txn| txn.use_for_scan(table, *index))
     }
@@ -320,7 +296,7 @@ impl<'s, 'v> Scan<'s, 'v> {
     }
 
     /// The scan, of which these columns are read.
-    fn start_in(
+    pub(super) fn start_in(
         self,
         version: Arc<TableVersion>,
         index: Option<usize>,

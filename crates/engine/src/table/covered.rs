@@ -1,11 +1,11 @@
 //! What an entry keeps of its row beside the key: whole values of some columns.
 //!
-//! The columns follow each other, each a varint: 0 for NULL, else one more than the number of bytes that follow. They are
-//! those that the row keeps, of numbers but floats without the high ones that say nothing.
+//! The columns follow each other, each a varint: 0 for NULL, else one more than the number of bytes that follow. They
+//! are those that the row keeps, of numbers but floats without the high ones that say nothing.
 //!
 //! Rules
-//! 1. The bytes are a function of the row's values, as the key is. A wider integer type, a longer text or binary one and
-//!    one that takes NULL leave them as they are.
+//! 1. The bytes are a function of the row's values, as the key is. A wider integer type, a longer text or binary one
+//!    and one that takes NULL leave them as they are.
 //! 2. Decoding checks every length; what does not decode is `Corrupt`.
 
 use super::index::IndexDefinition;

@@ -61,8 +61,8 @@ pub trait TableTrees: Send + Sync {
     fn entry_changes(&self, i: usize, old_row: &[u8], new_row: &[u8]) -> bool;
     /// Whether such a change can leave the key of the entry as it is.
     fn may_keep_key(&self, i: usize) -> bool;
-    /// Whether the entry of index `i`, what it has beside its key included, is made of more bytes of variable-length column `number` than `row`, which may
-    /// lack the end of the column, has.
+    /// Whether the entry of index `i`, what it has beside its key included, is made of more bytes of variable-length
+    /// column `number` than `row`, which may lack the end of the column, has.
     fn entry_needs(&self, i: usize, row: &[u8], number: u16) -> bool;
     /// Position in the table of variable-length column `number` of this row; `None` if the table has no such column.
     fn column_of(&self, row: &[u8], number: u16) -> Option<usize>;

@@ -3,7 +3,7 @@
 use super::{Mutant, edit, of_engine as mutant};
 
 const VALUE_FORM: &str = "crates/engine/src/table/value_form.rs";
-const KEY: &str = "crates/engine/src/table/key.rs";
+const KEY: &str = "crates/engine/src/table/key_part.rs";
 const RAW_CURSOR: &str = "crates/engine/src/db/raw/cursor.rs";
 
 pub const MUTANTS: &[Mutant] = &[
