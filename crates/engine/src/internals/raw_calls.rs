@@ -10,7 +10,7 @@
 use crate::config::PageSize;
 use crate::db::deterministic::{BackgroundStep, DeterministicDb, OpenOverrides};
 use crate::raw::{RawColumn, RawRead, RawRow, RawSeek, RawTable};
-use crate::{Database, Error, LockMode, Options, Schema, Type, WriteTxn};
+use crate::{Database, Error, Index, LockMode, Options, Schema, Type, WriteTxn};
 use highwater_storage::StorageSet;
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -21,7 +21,7 @@ type Rows = BTreeMap<Vec<u8>, Columns>;
 
 /// Calls of an input.
 const MAX_CALLS: usize = 200;
-const INDEXES: [&str; 4] = ["PRIMARY", "by_number", "by_float", "by_text"];
+const INDEXES: [&str; 5] = ["PRIMARY", "by_number", "by_float", "by_text", "down"];
 /// Column of the unique index.
 const TEXT: usize = 2;
 
@@ -54,6 +54,7 @@ fn schema() -> Schema {
         .index("by_number", &["number"])
         .index("by_float", &["float", "a"])
         .unique_index("by_text", &["text"])
+        .index_with("down", Index::new(&["float", "text"]).descending("float").prefix("text", 3).covering(&["number"]))
 }
 
 /// A column of few different values, and sometimes of any bytes.
@@ -326,7 +327,7 @@ mod tests {
     #[test]
     fn random_calls_break_no_law() {
         let mut state = 42u64;
-        for len in [0, 40, 300, 900, 900, 2000, 2000, 4000] {
+        for len in (0..24).map(|n| n * n * 8) {
             let bytes = std::iter::repeat_with(|| {
                 state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
                 (state >> 40) as u8
