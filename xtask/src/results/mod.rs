@@ -38,7 +38,7 @@ pub fn write(root: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Every page whose tables differ from those that [`write`] makes, or cannot be made.
+/// Every page whose tables differ from those that [`write()`] makes, or cannot be made.
 pub fn check(root: &Path) -> Vec<String> {
     let differs = |page: PathBuf| match render(&page) {
         Ok((before, after)) => first_difference(&before, &after).map(|line| {

@@ -3,7 +3,7 @@
 //! Rules
 //! 1. Three parts describe a cell: that of its table (`cells`), of its row and of its column. The column's entries
 //!    override the row's, and the row's override the table's. `data` names a CSV file, `where` selects one of its rows
-//!    by the values of columns, and `cell` is the text to show ([`cell`](super::cell)).
+//!    by the values of columns, and `cell` is the text to show (see the module `cell`).
 //! 2. `each` lists columns of the data. A row or column with `each` stands for one row or column for each combination
 //!    of their values in the selected data, in the data's order. The values follow its label.
 //! 3. A label equal to the one above it is omitted, unless a label to its left changed.
