@@ -93,7 +93,7 @@ impl<'s> Scan<'s, '_> {
     /// example.
     ///
     /// # Errors
-    /// As [`iter`](Self::iter); [`Error::NoSuchColumn`].
+    /// As [`iter`](Self::iter); [`Error::NoSuchColumn`](crate::Error::NoSuchColumn).
     pub fn select(self, names: &[&str]) -> Result<ColumnIter<'s>> {
         let table = self.table.clone();
         self.project(|_, _| names.iter().map(|name| table.column(name)).collect())
