@@ -4,9 +4,12 @@ use highwater::{Database, Options, Schema, Type, Xid, values};
 use std::path::Path;
 use std::process::{Command, Output};
 
+fn output(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_highwater")).args(arguments).output().expect("the command starts")
+}
+
 fn highwater(arguments: &[&str]) -> (Option<i32>, String) {
-    let command = Command::new(env!("CARGO_BIN_EXE_highwater")).args(arguments).output();
-    let Output { status, stdout, stderr } = command.expect("the command starts");
+    let Output { status, stdout, stderr } = output(arguments);
     (status.code(), String::from_utf8_lossy(&[stdout, stderr].concat()).into_owned())
 }
 
@@ -37,9 +40,9 @@ fn prepared_transactions_are_listed_named_by_a_restore_and_ended() {
     let (status, said) = highwater(&["prepared", dir]);
     assert_eq!(status, Some(0), "{said}");
     assert!(said.contains("1:order%201:stock: transaction") && said.contains("tables: goods"), "{said}");
-    let (status, said) = highwater(&["prepared", dir, "--json", "-"]);
-    let list: serde_json::Value = serde_json::from_str(&said).unwrap();
-    assert_eq!((status, list[1]["xid"].as_str()), (Some(0), Some("1:order-2:stock")));
+    let Output { status, stdout, .. } = output(&["prepared", dir, "--json", "-"]);
+    let list: serde_json::Value = serde_json::from_slice(&stdout).expect("only JSON goes to stdout");
+    assert_eq!((status.code(), list[1]["xid"].as_str()), (Some(0), Some("1:order-2:stock")));
     assert_eq!(highwater(&["check", dir]).0, Some(0));
     assert_eq!(highwater(&["backup", dir, kept]).0, Some(0));
     let (status, said) = highwater(&["restore", kept, "--to", to]);
