@@ -22,6 +22,7 @@ mod opening;
 mod page_store;
 mod point_in_time;
 mod prepared;
+mod prepared_copies;
 mod prepared_cuts;
 mod queue;
 mod raw;

@@ -13,13 +13,13 @@ pub fn listed(db: &Database) -> Vec<String> {
     db.prepared().iter().map(|info| String::from_utf8(info.xid.global().to_vec()).unwrap()).collect()
 }
 
-fn ages(db: &Database, people: &Table) -> Vec<Option<i64>> {
+pub fn ages(db: &Database, people: &Table) -> Vec<Option<i64>> {
     let rows = all(db, people, "PRIMARY");
     rows.iter().map(|row| if let Value::Int(age) = row[3] { Some(age) } else { None }).collect()
 }
 
 /// People 1 to 4 with age 0.
-fn filled(db: &Database) -> Table {
+pub fn filled(db: &Database) -> Table {
     let people = people(db);
     for n in 1..=4 {
         add(db, &people, &format!("l{n}"), "f", Some(0));
@@ -28,7 +28,7 @@ fn filled(db: &Database) -> Table {
 }
 
 /// Sets the age of these people and prepares.
-fn prepared(db: &Database, people: &Table, name: &str, ids: &[u64], age: i32) -> PreparedTxn {
+pub fn prepared(db: &Database, people: &Table, name: &str, ids: &[u64], age: i32) -> PreparedTxn {
     let mut txn = db.begin().unwrap();
     for id in ids {
         assert!(txn.update(people, &values![*id], &[(3, age.into())]).unwrap());

@@ -36,6 +36,16 @@ pub const MUTANTS: &[Mutant] = &[
         &["prepared_cuts::every_cut", "prepared::prepare_waits"],
     ),
     mutant(
+        "rollback-stays-prepared",
+        "a prepared transaction whose rollback was cut off is prepared, and lacks changes",
+        &[edit(
+            PREPARED,
+            "            undo.set_state(&system.ctx, UndoState::Active)?;\n",
+            "            if !MUTANT {\n                undo.set_state(&system.ctx, UndoState::Active)?;\n            }\n",
+        )],
+        &["two_phases::a_cut_in_the_middle"],
+    ),
+    mutant(
         "recovery-rolls-prepared-back",
         "an opening rolls prepared transactions back",
         &[edit(

@@ -5,6 +5,8 @@ use crate::db::deterministic::DeterministicDb;
 use crate::db::open_parts::OpenOverrides;
 use crate::db::{Database, PreparedTxn};
 use crate::error::Result;
+use crate::log::Log;
+use crate::mtr::MTR_REDO_BYTES;
 use crate::table::{Schema, Table, Type};
 use crate::testing::small_options;
 use crate::txn::Xid;
@@ -13,7 +15,8 @@ use highwater_storage::{Device, Placement, StorageSet};
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Sender, channel};
+use std::thread::Scope;
 use std::time::Duration;
 
 fn open(storage: StorageSet) -> DeterministicDb {
@@ -31,6 +34,22 @@ fn prepare(db: &Database, table: &Table, id: u64) -> Result<PreparedTxn> {
     txn.prepare(Xid::new(1, &id.to_le_bytes(), b"")?).map(|prepared| prepared.expect("it has written"))
 }
 
+/// Fills the redo log but for this many mini-transactions, until the sender is dropped.
+fn fill_log<'s>(scope: &'s Scope<'s, '_>, log: &'s Log, room: usize) -> Sender<()> {
+    let (fill, full) = channel();
+    let (release, released) = channel();
+    scope.spawn(move || {
+        let sizes = [MTR_REDO_BYTES as u64, 4 << 10, 64, 1];
+        let mut hog: Vec<_> =
+            sizes.into_iter().flat_map(|n| std::iter::from_fn(move || log.reserve_at_once(n))).collect();
+        hog.drain(..room);
+        fill.send(()).unwrap();
+        let _ = released.recv();
+    });
+    full.recv().unwrap();
+    release
+}
+
 /// Nobody makes a checkpoint, and the ring is full: a commit that had to wait for room would wait for ever.
 #[test]
 fn a_commit_after_prepare_waits_for_no_redo_space() {
@@ -40,17 +59,7 @@ fn a_commit_after_prepare_waits_for_no_redo_space() {
     let prepared: Vec<_> = (0..5).map(|id| prepare(db.database(), &table, id).unwrap()).collect();
     let log = &db.database().context().log;
     let ended = std::thread::scope(|scope| {
-        let (fill, full) = channel();
-        let (release, released) = channel::<()>();
-        scope.spawn(move || {
-            let sizes = [64 << 10, 4 << 10, 64, 1];
-            let hog: Vec<_> =
-                sizes.into_iter().flat_map(|n| std::iter::from_fn(move || log.reserve_at_once(n))).collect();
-            fill.send(()).unwrap();
-            let _ = released.recv();
-            drop(hog);
-        });
-        full.recv().unwrap();
+        let release = fill_log(scope, log, 0);
         assert!(log.reserve_at_once(1).is_none());
         let (end, ended) = channel();
         scope.spawn(move || {
@@ -68,6 +77,50 @@ fn a_commit_after_prepare_waits_for_no_redo_space() {
     db.close().unwrap();
     let db = open(storage);
     assert!(db.database().prepared().is_empty());
+}
+
+/// The log is full in the middle of a rollback, and durable up to there when the power goes off: the transaction is not
+/// prepared, and the opening undoes the rest.
+#[test]
+fn a_cut_in_the_middle_of_a_rollback_leaves_no_prepared_transaction() {
+    const ROWS: u64 = 400;
+    let storage = StorageSet::memory();
+    let db = open(storage.clone());
+    let database = db.database();
+    let schema = Schema::new().column("id", Type::U64).column("value", Type::Text(400)).primary_key(&["id"]);
+    let table = database.create_table("rows", schema).unwrap();
+    let (old, new) = ("o".repeat(400), "n".repeat(400));
+    database.transact(|txn| (0..ROWS).try_for_each(|id| txn.insert(&table, &values![id, &*old]).map(drop))).unwrap();
+    let mut txn = database.begin().unwrap();
+    for id in 0..ROWS {
+        txn.update(&table, &values![id], &[(1, (&*new).into())]).unwrap();
+    }
+    let prepared = txn.prepare(Xid::new(1, b"order-17", b"").unwrap()).unwrap().unwrap();
+    let log = &database.context().log;
+    let after = std::thread::scope(|scope| {
+        let release = fill_log(scope, log, 2);
+        let begin = log.end_lsn();
+        let rollback = scope.spawn(|| prepared.rollback().unwrap());
+        // Its first change is undone long before.
+        while log.end_lsn().0 < begin.0 + (16 << 10) {
+            assert!(!rollback.is_finished(), "all of it is undone");
+            std::thread::yield_now();
+        }
+        log.flush_to(log.end_lsn()).unwrap();
+        let after = storage.cut(7);
+        assert!(!rollback.is_finished(), "there was room for all of it");
+        drop(release);
+        after
+    });
+    for db in [db, open(after)] {
+        let database = db.database();
+        assert_eq!(database.prepared(), [], "it lacks changes and is prepared");
+        let (table, mut read) = (database.table("rows").unwrap(), database.snapshot().unwrap());
+        for id in 0..ROWS {
+            assert_eq!(read.get(&table, &values![id]).unwrap().unwrap().str(1), old, "row {id}");
+        }
+        assert_eq!(database.check().unwrap().findings, []);
+    }
 }
 
 /// A device that counts its syncs, and holds them while its gate is closed.

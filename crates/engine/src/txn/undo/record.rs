@@ -231,6 +231,9 @@ impl<'a> UndoRecord<'a> {
         let (unix_us, records, format_id) = (body.u64()?, body.u64()?, i32::from_le_bytes(body.array()?));
         let [global_bytes, branch_bytes] = body.array()?;
         let (global, branch) = (body.take(global_bytes.into())?, body.take(branch_bytes.into())?);
+        if !body.0.is_empty() {
+            return Err(corrupt("has more than a name"));
+        }
         let xid =
             Xid::new(format_id, global, branch).map_err(|error| corrupt(&format!("has a wrong name: {error}")))?;
         Ok(PreparedMark { xid, unix_us, records })

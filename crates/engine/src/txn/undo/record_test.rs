@@ -98,6 +98,59 @@ fn overflow_references_can_be_found_in_place() {
     assert_eq!(one(&bytes).overflow().unwrap(), (TableId(3), PageNo(0x0102_0304), 99));
 }
 
+/// Makes the lengths at both ends of a record, whose end was changed, those that it has.
+fn with_length(record: &[u8]) -> Vec<u8> {
+    let length = (record.len() as u16 + 2).to_le_bytes();
+    [&length, &record[2..], &length].concat()
+}
+
+fn mark(format_id: i32, global: &[u8], branch: &[u8]) -> PreparedMark {
+    PreparedMark { xid: Xid::new(format_id, global, branch).unwrap(), unix_us: u64::MAX - 1, records: 1 << 40 }
+}
+
+#[test]
+fn names_of_prepared_transactions() {
+    for mark in [mark(1, b"order-17", b"stock"), mark(i32::MIN, b"g", b""), mark(i32::MAX, &[255; 64], &[0; 64])] {
+        let mut bytes = Vec::new();
+        put_xid(&mut bytes, &mark);
+        let record = one(&bytes);
+        assert_eq!((record.kind, record.bytes, record.xid().unwrap()), (UndoKind::Xid, bytes.len(), mark));
+        assert!(!record.needs_purge() && record.row().is_err() && record.change().is_err());
+        assert!(record.header().is_err() && record.overflow().is_err());
+        let inner = &bytes[..bytes.len() - 2];
+        for cut in 4..inner.len() {
+            assert!(one(&with_length(&inner[..cut])).xid().is_err(), "cut after {cut} bytes");
+        }
+        assert!(one(&with_length(&[inner, &[0]].concat())).xid().is_err(), "a byte too many");
+    }
+    let mut row = Vec::new();
+    put_insert(&mut row, TableId(7), &[1; 40]);
+    assert!(one(&row).xid().is_err(), "of another kind");
+}
+
+#[test]
+fn garbage_is_no_name() {
+    let mut bytes = Vec::new();
+    put_xid(&mut bytes, &mark(1, &[1; 64], &[2; 64]));
+    for (at, wrong) in [(20, &[255; 4][..]), (24, &[0, 128]), (24, &[65, 63]), (24, &[63, 65]), (24, &[255, 255])] {
+        let mut broken = bytes.clone();
+        broken[at..at + wrong.len()].copy_from_slice(wrong);
+        assert!(one(&broken).xid().is_err(), "{wrong:?} at {at}");
+    }
+    // A record that is taken for a name is the record of that name.
+    for at in 4..bytes.len() - 2 {
+        for value in 0..=255 {
+            let mut other = bytes.clone();
+            other[at] = value;
+            let mut again = Vec::new();
+            if let Ok(mark) = one(&other).xid() {
+                put_xid(&mut again, &mark);
+                assert_eq!(again, other);
+            }
+        }
+    }
+}
+
 #[test]
 fn broken_records_are_refused() {
     assert!(UndoRecord::parse(&[]).unwrap().is_none() && UndoRecord::parse(&[0, 0, 9, 9]).unwrap().is_none());

@@ -1,0 +1,90 @@
+//! Prepared transactions in what is made of a database: backups, databases restored to a moment, what is salvaged.
+
+use crate::backup::{back_up, restore_options};
+use crate::prepared::{ages, filled, listed, prepared, xid};
+use crate::support::{check_indexes, memory, open, options, sound};
+use highwater::{Database, Options, RestoreOptions, Until, Xid, salvage, values};
+use highwater_storage::StorageSet;
+use std::ops::ControlFlow::Continue;
+use std::path::PathBuf;
+
+/// The source's redo is archived. A full backup, two transactions that are prepared, an incremental backup, their ends.
+#[test]
+fn a_restore_names_the_transactions_that_were_prepared_then() {
+    let folder = tempfile::tempdir().unwrap();
+    let redo = folder.path().join("redo");
+    let archived = Options { redo_archive: Some(redo.clone()), ..options() };
+    let db = Database::open_storage(StorageSet::memory(), archived).unwrap();
+    let people = filled(&db);
+    let chain = ["full", "incremental"].map(|name| folder.path().join(name));
+    assert!(back_up(&db, &chain[0], None).unwrap().is_full());
+    let before = db.lsn();
+    let first = prepared(&db, &people, "a", &[1, 2], 5);
+    let one = db.lsn();
+    let second = prepared(&db, &people, "b", &[3], 6);
+    let both = db.lsn();
+    assert!(!back_up(&db, &chain[1], Some(&chain[0])).unwrap().is_full());
+    second.rollback().unwrap();
+    let rolled_back = db.lsn();
+    first.commit().unwrap();
+    let ended = db.lsn();
+    db.close().unwrap();
+
+    let none: [&str; 0] = [];
+    let cases: [(&[PathBuf], _, _, &[&str]); 8] = [
+        (&chain[..1], false, None, &none),
+        (&chain[..1], true, Some(before), &none),
+        (&chain[..1], true, Some(one), &["a"]),
+        (&chain[..1], true, Some(both), &["a", "b"]),
+        (&chain, false, None, &["a", "b"]),
+        (&chain, true, Some(one), &["a"]),
+        (&chain, true, Some(rolled_back), &["a"]),
+        (&chain, true, Some(ended), &none),
+    ];
+    for (n, (chain, with_redo, until, names)) in cases.into_iter().enumerate() {
+        let (until, redo) = (until.map(Until::Lsn), with_redo.then(|| redo.clone()));
+        let into = folder.path().join(format!("copy-{n}"));
+        let how = RestoreOptions { redo, until, ..restore_options(&options()) };
+        let report = Database::restore(chain, &into, &how, &mut |_| Continue(())).unwrap();
+        let right: Vec<Xid> = names.iter().map(|name| xid(name)).collect();
+        assert_eq!(report.prepared, right, "case {n}");
+        let db = Database::open(&into, options()).unwrap();
+        let people = db.table("people").unwrap();
+        assert_eq!(listed(&db), names, "case {n}");
+        let is_committed = until == Some(Until::Lsn(ended));
+        assert_eq!(ages(&db, &people), ages_after(is_committed), "case {n}");
+        for name in names {
+            db.finish_prepared(&xid(name), *name == "a").unwrap();
+        }
+        assert_eq!(ages(&db, &people), ages_after(is_committed || names.contains(&"a")), "case {n}");
+        check_indexes(&db, &people);
+        sound(&db);
+    }
+}
+
+fn ages_after(is_committed: bool) -> [Option<i64>; 4] {
+    if is_committed { [Some(5), Some(5), Some(0), Some(0)] } else { [Some(0); 4] }
+}
+
+#[test]
+fn salvage_lists_what_is_prepared_and_copies_the_versions_before() {
+    let storage = StorageSet::memory();
+    let db = open(&storage);
+    let people = filled(&db);
+    prepared(&db, &people, "committed", &[4], 9).commit().unwrap();
+    prepared(&db, &people, "rolled back", &[1], 9).rollback().unwrap();
+    let mut txn = db.begin().unwrap();
+    txn.delete(&people, &values![3]).unwrap();
+    txn.insert(&people, &values![null, "new", "f", 1]).unwrap();
+    txn.prepare(xid("z")).unwrap().unwrap().detach();
+    prepared(&db, &people, "a", &[1, 2], 5).detach();
+    db.close().unwrap();
+    let into = memory();
+    let report = salvage(&*storage.data, &into, &mut |_, _| {}).unwrap();
+    assert_eq!(report.prepared, [xid("a"), xid("z")]);
+    assert!(report.losses.is_empty(), "{:?}", report.losses);
+    let people = into.table("people").unwrap();
+    assert_eq!((ages(&into, &people), listed(&into)), (vec![Some(0), Some(0), Some(0), Some(9)], vec![]));
+    check_indexes(&into, &people);
+    sound(&into);
+}
