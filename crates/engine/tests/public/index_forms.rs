@@ -249,7 +249,11 @@ fn covered_columns_are_those_of_the_version_that_is_seen() {
     assert_eq!(covered(&mut old), ["first"]);
     // Longer and shorter values, in place.
     for b in ["second, and longer", "3"] {
-        db.transact(|txn| Ok::<_, Error>(set(txn, b))).unwrap();
+        db.transact(|txn| {
+            set(txn, b);
+            Ok::<_, Error>(())
+        })
+        .unwrap();
         assert_eq!(covered(&mut db.begin().unwrap()), [b]);
     }
     // A rollback, of a part and of the whole.

@@ -41,7 +41,7 @@ pub const MUTANTS: &[Mutant] = &[
         &[edit(
             PREPARED,
             "            undo.set_state(&system.ctx, UndoState::Active)?;\n",
-            "            if !MUTANT {\n                undo.set_state(&system.ctx, UndoState::Active)?;\n            }\n",
+            "            if !MUTANT {\n            undo.set_state(&system.ctx, UndoState::Active)?;\n            }\n",
         )],
         &["two_phases::a_cut_in_the_middle"],
     ),
