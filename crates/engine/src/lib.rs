@@ -87,8 +87,9 @@ pub use check::{CheckCounts, CheckReport, Finding, NotCompared};
 pub use config::{ASCII_CI, Collations, Options};
 pub use db::raw;
 pub use db::{
-    BuildProgress, ColumnIter, Cursor, CursorTxn, Database, Inserted, InterruptHandle, Migration, PreparedInfo,
-    PreparedTxn, ReadTxn, RepairReport, Rows, Scan, ScanIter, Seek, Session, WriteTxn,
+    BuildProgress, ColumnIter, Cursor, CursorTxn, Database, Inserted, Insertion, InterruptHandle, Migration,
+    PreparedInfo, PreparedTxn, ReadTxn, RepairReport, Replaced, Rows, Scan, ScanIter, Seek, Session, Upserted,
+    WriteTxn,
 };
 pub use error::{Error, Result};
 pub use salvage::{SalvageReport, SalvagedTable, salvage};

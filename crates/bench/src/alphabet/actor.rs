@@ -169,7 +169,7 @@ impl Session {
             6..=8 => self.read(txn, target, world, rng)?,
             9 if rng.u32(..6) == 0 => self.interrupt(txn, target, world)?,
             9 if rng.u32(..6) == 0 => {
-                let greatest = model.id_from(IDS).into_iter().chain(self.newest(target).into_keys()).max();
+                let greatest = model.number_from(IDS).into_iter().chain(self.newest(target).into_keys()).max();
                 let others = world.others.keys().filter(|(name, _)| name == table.name()).map(|(_, id)| *id).max();
                 statements::reserve(txn, (&table, greatest.max(others).unwrap_or(0)), (world.played, rng))?;
             }

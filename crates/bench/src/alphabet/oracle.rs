@@ -17,6 +17,8 @@ pub type Changes = BTreeMap<(String, u64), Option<Content>>;
 #[derive(Clone, Debug, Default)]
 pub struct Model {
     versions: BTreeMap<u64, Vec<(u64, Option<Content>)>>,
+    /// The commits before its last truncation, with which its numbers began again.
+    truncated_at: u64,
     pub indexes: BTreeSet<&'static str>,
 }
 
@@ -37,8 +39,16 @@ impl Model {
         self.versions.range(id..).next().map(|(id, _)| *id)
     }
 
+    /// The first id from this one on that had a row since its numbers began.
+    pub fn number_from(&self, id: u64) -> Option<u64> {
+        let is_taken = |(from, content): &(u64, Option<Content>)| *from > self.truncated_at && content.is_some();
+        let mut taken = self.versions.range(id..).filter(|(_, versions)| versions.iter().any(is_taken));
+        taken.next().map(|(id, _)| *id)
+    }
+
     /// No row is there from this number of commits on.
-    fn remove_all(&mut self, commits: u64) {
+    fn truncate(&mut self, commits: u64) {
+        self.truncated_at = commits;
         self.at(commits).into_keys().for_each(|id| self.put(id, commits, None));
     }
 
@@ -109,7 +119,7 @@ impl Oracle {
                 }
             }
             Change::CreateTable(table, indexes) => {
-                let model = Model { versions: BTreeMap::new(), indexes: indexes.clone() };
+                let model = Model { indexes: indexes.clone(), ..Model::default() };
                 self.tables.insert(table.clone(), model);
             }
             Change::DropTable(table) => drop(self.tables.remove(table)),
@@ -119,7 +129,7 @@ impl Oracle {
             }
             Change::TruncateTable(table) => {
                 let commits = self.commits;
-                self.tables.get_mut(table).into_iter().for_each(|model| model.remove_all(commits));
+                self.tables.get_mut(table).into_iter().for_each(|model| model.truncate(commits));
             }
             Change::CreateIndex(table, index) => {
                 self.tables.get_mut(table).map(|model| model.indexes.insert(index));

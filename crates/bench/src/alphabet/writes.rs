@@ -1,10 +1,12 @@
 //! Statements that change rows, what they must do, and whether what they did is that.
 
 use super::choices::Choices;
-use super::content::{A, B, BODY, C, Content, NOTE, Rows as Contents, id_key, number_of, row_of, text, values_of};
+use super::content::{
+    A, B, BODY, C, Content, NOTE, Rows as Contents, content, id_key, number_of, row_of, text, values_of,
+};
 use super::played::{Played, call};
 use super::scan::{FIRST_TEXT_VALUES, IDS, SOME};
-use highwater::{Changes, Inserted, Rows, Table, Value, ValueRef, WriteTxn, values};
+use highwater::{Changes, Inserted, Insertion, LockMode, Rows, Table, Upserted, Value, ValueRef, WriteTxn, values};
 use std::collections::BTreeMap;
 
 /// Rows of a table from which on statements delete more than they insert.
@@ -17,6 +19,12 @@ pub enum Statement {
     Insert(Option<u64>, Content),
     InsertMany(Vec<(u64, Content)>),
     InsertManyWith(Vec<(Option<u64>, Content)>),
+    /// Inserts the row, or locks the one that has one of its keys.
+    InsertOrGet(u64, Content, LockMode),
+    /// Inserts the row, or sets these columns of the one that has one of its keys.
+    Upsert(u64, Content, &'static [usize]),
+    /// Deletes the rows that have one of its keys, and inserts the row.
+    Replace(u64, Content),
     /// Sets these columns.
     Update(u64, Content, &'static [usize]),
     /// The next value of the first text.
@@ -39,6 +47,17 @@ pub struct Answer {
     inserted: Option<u64>,
     /// The ids that the table gave.
     given: Vec<u64>,
+    duplicates: Duplicates,
+}
+
+/// What a statement said of the rows that had one of the keys of the row it was to insert.
+#[derive(Debug)]
+enum Duplicates {
+    Unsaid,
+    /// It returned this one.
+    Row(u64, Content),
+    /// It changed or deleted as many.
+    Count(usize),
 }
 
 /// Rows that a statement changed: `None` = deleted.
@@ -87,7 +106,13 @@ impl Statement {
             return Statement::Delete(id_of_row(rows, rng));
         }
         match rng.u32(..32) {
-            0..=10 => Statement::put(rows, rng.u64(..IDS), random_content(rng)),
+            0..=6 => Statement::put(rows, rng.u64(..IDS), random_content(rng)),
+            7 => {
+                let lock = [LockMode::None, LockMode::Shared, LockMode::Exclusive][rng.usize(..3)];
+                Statement::InsertOrGet(rng.u64(..IDS), random_content(rng), lock)
+            }
+            8..=9 => Statement::Upsert(rng.u64(..IDS), random_content(rng), SETS[rng.usize(..SETS.len())]),
+            10 => Statement::Replace(rng.u64(..IDS), random_content(rng)),
             11..=13 => Statement::Insert(Some(rng.u64(..IDS)), random_content(rng)),
             14 => Statement::Insert(None, random_content(rng)),
             15 => {
@@ -129,10 +154,10 @@ impl Statement {
     /// # Errors
     /// The engine's.
     pub fn run(&self, txn: &mut WriteTxn, table: &Table, played: &Played) -> highwater::Result<Answer> {
-        let found = |found| Answer { found, inserted: None, given: Vec::new() };
+        let found = |found| Answer { found, inserted: None, given: Vec::new(), duplicates: Duplicates::Unsaid };
         let inserted = |inserted, given: Vec<Inserted>| {
             let given = given.iter().filter_map(|inserted| inserted.auto_increment).collect();
-            Answer { found: true, inserted, given }
+            Answer { found: true, inserted, given, duplicates: Duplicates::Unsaid }
         };
         match self {
             Statement::Insert(id, content) => {
@@ -154,6 +179,9 @@ impl Statement {
                 };
                 let count = call!(played, WriteTxn::insert_many_with(txn, table, fill))?;
                 Ok(inserted(Some(count), given))
+            }
+            Statement::InsertOrGet(..) | Statement::Upsert(..) | Statement::Replace(..) => {
+                self.run_upsert(txn, table, played).map(|duplicates| Answer { duplicates, ..found(true) })
             }
             Statement::Update(id, content, set) => {
                 let values = values_of(Some(*id), content);
@@ -177,6 +205,75 @@ impl Statement {
         }
     }
 
+    /// Runs one that expects another row to have one of the keys.
+    fn run_upsert(&self, txn: &mut WriteTxn, table: &Table, played: &Played) -> highwater::Result<Duplicates> {
+        match self {
+            Statement::InsertOrGet(id, new, lock) => {
+                let row = row_of(table, Some(*id), new);
+                Ok(match call!(played, WriteTxn::insert_or_get(txn, table, &refs(&row), *lock))? {
+                    Insertion::Inserted(_) => Duplicates::Count(0),
+                    Insertion::Duplicate { row, .. } => {
+                        let (id, content) =
+                            content(&row).map_err(|error| highwater::Error::Corrupt(error.to_string()))?;
+                        Duplicates::Row(id, content)
+                    }
+                })
+            }
+            Statement::Upsert(id, new, set) => {
+                let (row, new) = (row_of(table, Some(*id), new), values_of(Some(*id), new));
+                let done = call!(
+                    played,
+                    WriteTxn::upsert(txn, table, &refs(&row), |_, changes| {
+                        set.iter().for_each(|column| changes.put(*column, new[*column].as_ref()));
+                    })
+                )?;
+                Ok(Duplicates::Count(usize::from(done == Upserted::Changed)))
+            }
+            Statement::Replace(id, new) => {
+                let row = row_of(table, Some(*id), new);
+                let done = call!(played, WriteTxn::replace(txn, table, &refs(&row)))?;
+                Ok(Duplicates::Count(done.deleted as usize))
+            }
+            _ => Ok(Duplicates::Unsaid),
+        }
+    }
+
+    /// Ids of the rows that have one of the keys of the row that it inserts: first that with the primary key.
+    fn duplicates(&self, rows: &Contents, is_unique: bool) -> Vec<u64> {
+        let (Statement::InsertOrGet(id, new, _) | Statement::Upsert(id, new, _) | Statement::Replace(id, new)) = self
+        else {
+            return Vec::new();
+        };
+        let has_c = |content: &Content| is_unique && new.c.is_some() && content.c == new.c;
+        let others = rows.iter().filter(|(other, content)| *other != id && has_c(content)).map(|(other, _)| *other);
+        rows.contains_key(id).then_some(*id).into_iter().chain(others).collect()
+    }
+
+    /// As [`Statement::effect`], of one that expects another row to have one of the keys: whether it could be done.
+    fn upsert(&self, after: &mut After<'_>) -> bool {
+        let others = self.duplicates(after.rows, after.is_unique);
+        match (self, others.first()) {
+            (Statement::InsertOrGet(..), Some(_)) => true,
+            (Statement::Upsert(_, new, set), Some(other)) => after.replace(*other, set_in(after.rows[other], new, set)),
+            (Statement::InsertOrGet(id, new, _) | Statement::Upsert(id, new, _) | Statement::Replace(id, new), _) => {
+                after.changed.extend(others.iter().map(|other| (*other, None)));
+                after.insert(*id, *new)
+            }
+            _ => true,
+        }
+    }
+
+    /// Whether that is what it has to say of them.
+    fn is_right(&self, said: &Duplicates, rows: &Contents, is_unique: bool) -> bool {
+        let right = self.duplicates(rows, is_unique);
+        match said {
+            Duplicates::Unsaid => true,
+            Duplicates::Row(id, content) => right.first() == Some(id) && rows.get(id) == Some(content),
+            Duplicates::Count(count) if matches!(self, Statement::Replace(..)) => right.len() == *count,
+            Duplicates::Count(count) => right.len().min(1) == *count,
+        }
+    }
+
     /// What it does on these rows; an id that the table gives is one of `given`, in order.
     fn effect(&self, rows: &Contents, is_unique: bool, given: &[u64]) -> Effect {
         let mut given = given.iter().copied();
@@ -189,6 +286,7 @@ impl Statement {
             Statement::Insert(id, content) => after.insert(id_of(id), *content),
             Statement::InsertMany(rows) => rows.iter().all(|(id, content)| after.insert(*id, *content)),
             Statement::InsertManyWith(rows) => rows.iter().all(|(id, content)| after.insert(id_of(id), *content)),
+            Statement::InsertOrGet(..) | Statement::Upsert(..) | Statement::Replace(..) => self.upsert(&mut after),
             Statement::Update(id, new, set) => match rows.get(id) {
                 Some(old) => after.replace(*id, set_in(*old, new, set)),
                 None => return Effect::NotFound,
@@ -303,6 +401,10 @@ impl Judge<'_> {
         let mut new = changed.values().flatten().filter_map(|content| content.c).filter(|_| self.is_unique);
         if let Some(c) = new.find(|c| self.others.values().flatten().any(|other| other.c == Some(*c))) {
             return Err(format!("{c} is in a unique index though another transaction has put it there"));
+        }
+        if !self.statement.is_right(&answer.duplicates, self.rows, self.is_unique) {
+            let right = self.statement.duplicates(self.rows, self.is_unique);
+            return Err(format!("rows {right:?} have one of its keys, and it says {:?}", answer.duplicates));
         }
         match answer.inserted {
             Some(count) if count != changed.len() as u64 => Err(format!("it says that it inserted {count} rows")),

@@ -35,11 +35,12 @@ fn the_same_seed_gives_the_same_history() {
     }
 }
 
-/// With this seed another page is read while a transaction is rolled back at an opening, which sets the rollback aside.
+/// Under one of these seeds another page is read while a transaction is rolled back at an opening, which sets the
+/// rollback aside.
 #[test]
 fn a_rollback_that_was_skipped_is_a_report() {
-    let tally = lives(3071, 5).0;
-    assert!(tally.rollbacks_skipped > 0 && tally.silent_faults_reported > 0, "{tally:?}");
+    let mut tallies = (3102..3302).map(|seed| lives(seed, 5).0);
+    assert!(tallies.any(|tally| tally.rollbacks_skipped > 0 && tally.silent_faults_reported > 0));
 }
 
 /// With this seed the last page of the LRU list came in lately, and all pages are clean: the change buffer found no

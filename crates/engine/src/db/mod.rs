@@ -10,7 +10,7 @@
 //! | `row_calls`, `row_change` | what both doors do to a row; what a closure makes of one |
 //! | `session`, `statement` | transactions of a connection; statements of several calls |
 //! | `raw/` | the raw door: rows and keys as bytes |
-//! | `insert_many` | many rows inserted by one call |
+//! | `insert_many`, `upsert` | many rows inserted by one call; insertions that find or change their duplicate |
 //! | `lock_wait`, `interrupt` | what statements do about locks of others; ending a wait from another thread |
 //! | `transact` | transactions that are run again |
 //! | `scan`, `scan_steps`, `cursor` | scans; positions that live between calls |
@@ -66,6 +66,7 @@ mod statement;
 mod statistics;
 mod table_change;
 mod transact;
+mod upsert;
 mod write_txn;
 
 pub use column_iter::ColumnIter;
@@ -80,6 +81,7 @@ pub use read_txn::ReadTxn;
 pub use rebuild::RepairReport;
 pub use scan::{Scan, ScanIter};
 pub use session::Session;
+pub use upsert::{Insertion, Replaced, Upserted};
 pub use write_txn::WriteTxn;
 
 #[cfg(test)]

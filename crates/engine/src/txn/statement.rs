@@ -6,7 +6,7 @@
 //! 2. Each statement ends before the next one begins, and before the transaction ends (an end ends it too).
 //! 3. A statement that is undone leaves the transaction as it was before it, but for its locks.
 
-use super::lock::LockWait;
+use super::lock::{LockMode, LockWait};
 use super::options::Isolation;
 use super::read::ViewHandle;
 use super::savepoint::Savepoint;
@@ -50,6 +50,20 @@ impl Txn {
 
 /// What it does about locks of others.
 impl Txn {
+    /// How an insertion locks the row that is its duplicate: as it says, or as a plain read, since that there is such a
+    /// row is a read.
+    pub(super) fn lock_of_duplicate(&self) -> LockMode {
+        self.duplicate_lock.unwrap_or_else(|| self.lock_of_read(LockMode::None))
+    }
+
+    /// The row of this key is the duplicate of an insertion.
+    pub(super) fn note_duplicate(&mut self, key: &[u8]) {
+        if self.duplicate_lock.is_some() {
+            self.duplicate_key.clear();
+            self.duplicate_key.extend_from_slice(key);
+        }
+    }
+
     /// How long it waits for a lock: of a row, of a range, of a table. (Tables are not skipped.)
     pub(crate) fn patience(&self) -> Patience<'_> {
         let timeout = match self.lock_wait {

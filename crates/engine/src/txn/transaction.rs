@@ -69,6 +69,10 @@ pub struct Txn {
     pub(crate) undo: Option<UndoLog>,
     pub(crate) view: Option<ViewHandle>,
     pub(super) statement: Option<Statement>,
+    /// How an insertion locks the row that is its duplicate; `None`: as a plain read.
+    pub(crate) duplicate_lock: Option<LockMode>,
+    /// Key of the last duplicate whose lock was asked for so.
+    pub(crate) duplicate_key: Vec<u8>,
     /// Counts what may have changed rows: row operations and rollbacks to savepoints.
     pub(crate) changes: u64,
     savepoints: Savepoints,
@@ -126,6 +130,7 @@ impl TxnSystem {
         txn.flush_log = options.flush_log_at_trx_commit;
         txn.lock_timeout = options.lock_wait_timeout_ms.map_or_else(|| self.lock_timeout(), Duration::from_millis);
         txn.lock_wait = LockWait::Default;
+        txn.duplicate_lock = None;
         if options.snapshot_at_begin && options.isolation == Isolation::RepeatableRead {
             txn.open_view(self);
         }

@@ -7,6 +7,8 @@ const LOCKS: &str = "crates/engine/src/txn/lock/system.rs";
 const ROW_LOCKS: &str = "crates/engine/src/txn/lock/row_locks.rs";
 const WAITS: &str = "crates/engine/src/txn/lock/waits.rs";
 const QUEUE: &str = "crates/engine/src/txn/lock/queue.rs";
+const DUPLICATES: &str = "crates/engine/src/txn/write/duplicates.rs";
+const UPSERT: &str = "crates/engine/src/db/upsert.rs";
 
 pub const MUTANTS: &[Mutant] = &[
     of_whole(
@@ -123,5 +125,25 @@ pub const MUTANTS: &[Mutant] = &[
             replace: "        if !MUTANT {\n            self.waits.lock().wake_all();\n        }\n",
         }],
         &["stopping_wakes"],
+    ),
+    of_engine(
+        "duplicate-waited-for-shared",
+        "two upserts that wait for one row get it shared both, and wait for each other",
+        &[Edit {
+            file: DUPLICATES,
+            find: "                let mode = if mode == LockMode::None {",
+            replace: "                let mode = if MUTANT || mode == LockMode::None {",
+        }],
+        &["db_test::upsert::concurrent_upserts"],
+    ),
+    of_engine(
+        "half-a-replacement-stays",
+        "a replacement that fails leaves rows deleted",
+        &[Edit {
+            file: UPSERT,
+            find: "        if deleted > 0 && self",
+            replace: "        if !MUTANT && deleted > 0 && self",
+        }],
+        &["db_test::upsert::a_replacement"],
     ),
 ];

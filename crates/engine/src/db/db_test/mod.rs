@@ -9,3 +9,4 @@ mod read_only;
 mod shrinking;
 mod stale;
 mod two_phases;
+mod upsert;

@@ -166,7 +166,7 @@ fn key_columns<'c>(layout: &KeyLayout, columns: &[RawColumn<'c>]) -> Result<Vec<
 impl StatementContext<'_> {
     /// Makes bytes the key of the call.
     #[inline]
-    fn take_key(&mut self, key: &[u8]) -> Result<()> {
+    pub(in crate::db) fn take_key(&mut self, key: &[u8]) -> Result<()> {
         self.key.clear();
         self.key.extend_from_slice(key);
         Ok(())

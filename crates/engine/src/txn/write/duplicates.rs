@@ -166,18 +166,18 @@ impl EntryOp<'_> {
             let Ok(slot) = leaf.search(key) else { return Ok(false) };
             let value = leaf.value(slot);
             let header = RowHeader::decode(value)?;
+            // That there is such a row is a read.
+            let (name, mode) = (RowName { index: tree.id(), key }, txn.lock_of_duplicate());
             // Asked under the latch: if its transaction has ended and the version is still here, it was committed.
             if header.trx_id != txn.id
                 && let Some(holder) = self.system.holder_of(header.trx_id)
             {
-                let implicit = Some((header.trx_id, holder));
-                return Err(Blocked::WaitRow { index: tree.id(), mode: LockMode::Shared, implicit });
+                let mode = if mode == LockMode::None { LockMode::Shared } else { mode };
+                return Err(Blocked::WaitRow { index: name.index, mode, implicit: Some((header.trx_id, holder)) });
             }
             if header.is_delete_marked() {
                 return Ok(false);
             }
-            // That there is such a row is a read.
-            let (name, mode) = (RowName { index: tree.id(), key }, txn.lock_of_read(LockMode::None));
             if mode != LockMode::None && !txn.wrote(&header) && !self.system.locks.try_lock_row(&txn.holder, name, mode)
             {
                 return Err(Blocked::WaitRow { index: name.index, mode, implicit: None });

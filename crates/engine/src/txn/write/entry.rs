@@ -53,6 +53,9 @@ impl RowOp<'_> {
                 && let Err((other, blocked)) = op.check_duplicates(self.txn, searched)
             {
                 drop(stripe);
+                if matches!(blocked, Blocked::Fail(Error::DuplicateKey { .. })) {
+                    self.txn.note_duplicate(&other);
+                }
                 unblock(system, self.txn, table, (table.clustered(), &other), blocked)?;
                 continue;
             }

@@ -80,10 +80,11 @@ impl RowOp<'_> {
         self.check_lockable(&old)?;
         if !old.is_delete_marked() {
             // That there is such a row is a read.
-            let (name, mode) = (self.name(), self.txn.lock_of_read(LockMode::None));
+            let (name, mode) = (self.name(), self.txn.lock_of_duplicate());
             if mode != LockMode::None && !self.system.locks.try_lock_row(&self.txn.holder, name, mode) {
                 return Err(Blocked::WaitRow { index: name.index, mode, implicit: None });
             }
+            self.txn.note_duplicate(self.key);
             let (table, index) = (self.table.name().to_string(), "PRIMARY".to_string());
             return Err(Blocked::Fail(Error::DuplicateKey { table, index }));
         }
