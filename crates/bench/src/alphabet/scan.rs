@@ -130,6 +130,7 @@ impl Answer {
         match (self, all) {
             (Answer::Rows(part), Answer::Rows(all)) => is_part(part, all),
             (Answer::Keys(part), Answer::Keys(all)) => is_part(part, all),
+            (Answer::Columns(part), Answer::Columns(all)) => is_part(part, all),
             (Answer::Count(part), Answer::Count(all)) => part <= all,
             _ => false,
         }
@@ -203,7 +204,7 @@ impl Look {
     pub fn compare(&self, scan: Scan<'_, '_>, (rows, may_miss): (&Rows, bool), played: &Played) -> Result<()> {
         let found = self.run(scan, played)?;
         if may_miss {
-            let end = if matches!(self.end, End::Keys | End::Count) { self.end } else { End::Iter };
+            let end = if matches!(self.end, End::Keys | End::Columns | End::Count) { self.end } else { End::Iter };
             let all = Look { limit: usize::MAX, end, ..self.clone() }.right(rows);
             let text = format!("{self:?}: {found:?} is no part of {all:?}");
             return if found.is_part_of(&all) { Ok(()) } else { Err(Error::Data(text)) };

@@ -1,6 +1,6 @@
 //! A walk by a cursor: to the end of an index and back, and to both ends by seeking.
 
-use super::content::{Content, Rows, content_of, key_of};
+use super::content::{Content, Rows, compare, content_of, key_of};
 use super::played::{Played, call};
 use super::reads::Reader;
 use crate::error::{Error, Result};
@@ -30,7 +30,7 @@ fn current(cursor: &Cursor, played: &Played) -> Result<(u64, Content)> {
 /// [`Error::Data`] for a wrong answer; the engine's.
 pub fn walk(mut cursor: Cursor, reader: &mut Reader<'_>, (index, rows): (&str, &Rows), played: &Played) -> Result<()> {
     let mut keyed: Vec<_> = rows.iter().map(|(id, content)| (key_of(index, *id, content), *id, *content)).collect();
-    keyed.sort_unstable();
+    keyed.sort_unstable_by(|a, b| compare(index, &a.0, &b.0).then(a.1.cmp(&b.1)));
     let mut right: Vec<(u64, Content)> = keyed.into_iter().map(|(_, id, content)| (id, content)).collect();
     let table = call!(played, Cursor::table(&cursor)).name().to_string();
     for down in [false, true] {
