@@ -318,7 +318,7 @@ pub fn schema(played: &Played, indexes: &BTreeSet<&'static str>) -> Schema {
     let schema = call!(played, Schema::attachment(schema, b"attached"));
     let made = INDEXES.iter().filter(|index| indexes.contains(index.name));
     made.fold(schema, |schema, index| match index.unique {
-        _ if !index.is_plain() => {
+        _ if !index.is_plain() || indexes.contains("late_b") => {
             let made = index.made(played);
             call!(played, Schema::index_with(schema, index.name, made))
         }
