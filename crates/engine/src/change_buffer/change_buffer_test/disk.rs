@@ -159,6 +159,7 @@ fn operations_of_a_dropped_index_are_discarded_and_its_pages_used_again() {
         transact_until(&db, &mut rows, &mut rng, |leaf| leaf.index == index);
         let before = db.stats().change_buffer_discarded_ops;
         db.drop_index("t", "by_b").unwrap();
+        db.finish_drops().unwrap();
         assert!(!waits(&db) && db.stats().change_buffer_discarded_ops > before);
         assert!(db.check().unwrap().is_sound());
         db.create_index("t", "by_b", &["b"], false).unwrap();
@@ -182,6 +183,7 @@ fn operations_of_an_index_that_is_being_dropped_are_removed_at_opening() {
     let waiting = db.transactions().changes.all_waiting();
     assert!(waiting.iter().any(|(_, leaf)| leaf.index == record.tree.id));
     let db = Database::open_storage(cut, disk()).unwrap();
+    db.finish_drops().unwrap();
     assert!(db.stats().change_buffer_discarded_ops > 0);
     assert!(db.transactions().changes.all_waiting().iter().all(|(_, leaf)| leaf.index != record.tree.id));
     db.create_index("t", "by_b", &["b"], false).unwrap();
