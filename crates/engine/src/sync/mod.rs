@@ -10,6 +10,8 @@
 #[cfg(any(test, shuttle))]
 #[cfg_attr(test, allow(dead_code, reason = "the files that loom checks need less of it than the engine"))]
 pub mod checked;
+#[cfg(not(shuttle))]
+mod condvar;
 mod id_generator;
 pub mod interrupt;
 pub mod latch;

@@ -1,6 +1,7 @@
-//! The primitives as they are when nothing checks them: those of `parking_lot` and `std`, nothing in between.
+//! The primitives as they are when nothing checks them: those of `parking_lot` and `std`, and a condition variable.
 
-pub use parking_lot::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+pub use super::condvar::Condvar;
+pub use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub use std::hint::spin_loop;
 pub use std::sync::atomic;
 pub use std::{thread, thread_local};

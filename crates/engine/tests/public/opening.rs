@@ -46,6 +46,7 @@ fn every_owner_of_pages_has_a_name() {
     await_purge(&db);
     drop(table);
     db.drop_table("people").unwrap();
+    db.finish_drops().unwrap();
     db.close().unwrap();
     let file = RawFile::open(&*storage.data).unwrap();
     let extents = file.extent_use();
