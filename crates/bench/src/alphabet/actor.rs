@@ -394,6 +394,8 @@ impl Snapshot {
             let handle = call!(world.played, ReadTxn::interrupt_handle(&mut self.read));
             handle.interrupt();
             let counted = self.read.scan(&table).count();
+            // A refused scan leaves it to the next call.
+            handle.clear();
             // A table that was truncated since is not read at all.
             let is_right = matches!(counted, Err(Engine::Interrupted | Engine::Usage(_)));
             return if is_right { Ok(()) } else { Err(Error::Data(format!("interrupted: {counted:?}"))) };
