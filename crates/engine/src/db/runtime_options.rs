@@ -24,7 +24,7 @@ impl Database {
     /// db.set_option("io-capacity", "500")?;
     /// db.set_option("buffer_pool_size", "64M")?;
     /// assert_eq!(db.options().io_capacity, 500);
-    /// assert!(db.set_option("page-size", "4096").is_err());
+    /// assert!(db.set_option("page-size", "16K").is_err());
     /// # Ok::<(), highwater::Error>(())
     /// ```
     ///
