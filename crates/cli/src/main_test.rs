@@ -39,10 +39,22 @@ fn every_help_has_an_example_of_its_command_that_parses() {
         assert!(examples.iter().any(own), "{name} --help has no example");
         for line in &examples {
             assert!(own(line), "{name} --help has an example of another command: {line}");
-            let parsed = CommandLine::try_parse_from(line.split_whitespace());
+            let parsed = CommandLine::try_parse_from(words(line));
             assert!(parsed.is_ok(), "{name}: {line}: {}", parsed.map(drop).unwrap_err());
         }
     }
+}
+
+/// The words of a command line; a word in single quotes may have blanks.
+fn words(line: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    for (at, piece) in line.split('\'').enumerate() {
+        match at % 2 {
+            1 => words.push(piece.to_string()),
+            _ => words.extend(piece.split_whitespace().map(String::from)),
+        }
+    }
+    words
 }
 
 #[test]
