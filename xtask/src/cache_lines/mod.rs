@@ -29,7 +29,7 @@ const RARE: u64 = 4;
 /// How long a line takes from core to core: between two sockets, and within one when many ask for it.
 const TRANSFER_NS: f64 = 100.0;
 /// Each with the most contended lines it may have.
-const WORKLOADS: [(&str, usize); 4] = [("read", 0), ("update", 1), ("insert", 3), ("mixed", 6)];
+const WORKLOADS: [(&str, usize); 4] = [("read", 0), ("update", 1), ("insert", 3), ("mixed", 5)];
 const CORES: [u8; 2] = [16, 64];
 /// The directory's limit, and a core for background steps.
 const MAX_CORES: u8 = 127;

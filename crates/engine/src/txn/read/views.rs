@@ -18,14 +18,14 @@ use crate::sync::sharded::CachePadded;
 /// See the file's head.
 #[derive(Debug)]
 pub(crate) struct Views {
-    newest: Mutex<ReadView>,
+    newest: CachePadded<Mutex<ReadView>>,
     lists: Box<[CachePadded<Mutex<ViewList>>]>,
 }
 
 impl Views {
     /// No views, in this many lists.
     pub(crate) fn new(lists: usize) -> Views {
-        Views { newest: Mutex::default(), lists: (0..lists.max(1)).map(|_| CachePadded::default()).collect() }
+        Views { newest: CachePadded::default(), lists: (0..lists.max(1)).map(|_| CachePadded::default()).collect() }
     }
 
     /// Opens a view of this moment, in one of the lists. `now_ms` is the time since the database was opened, asked if
