@@ -68,8 +68,8 @@ pub enum Error {
         /// What is wrong with the value.
         reason: String,
     },
-    /// A key is too long for a page of this size.
-    #[error("the key has {bytes} bytes; with this page size at most {limit_bytes} are allowed")]
+    /// A key is too long for its tree, whose limit follows from the page size and the definition at its creation.
+    #[error("the key has {bytes} bytes; in its tree at most {limit_bytes} are allowed")]
     KeyTooLong {
         /// Length of the encoded key.
         bytes: usize,
@@ -162,8 +162,8 @@ pub enum Error {
     /// A table or index cannot be as it is described.
     #[error("{0}")]
     Schema(String),
-    /// An entry of an index, its covered columns included, is too long for a page of this size.
-    #[error("an entry of index {index} has {bytes} bytes; with this page size at most {limit_bytes} are allowed")]
+    /// An entry of an index, its covered columns included, is too long for its tree.
+    #[error("an entry of index {index} has {bytes} bytes; in its tree at most {limit_bytes} are allowed")]
     EntryTooLong {
         /// The index.
         index: String,

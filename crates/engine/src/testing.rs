@@ -135,12 +135,8 @@ struct SlowDevice {
 }
 
 impl Device for SlowDevice {
-    fn name(&self) -> String {
-        self.inner.name()
-    }
-    fn len_bytes(&self) -> highwater_storage::Result<u64> {
-        self.inner.len_bytes()
-    }
+    highwater_storage::pass_on!();
+
     fn set_len_bytes(&self, len: u64) -> highwater_storage::Result<()> {
         self.inner.set_len_bytes(len)
     }
@@ -156,9 +152,6 @@ impl Device for SlowDevice {
     }
     fn discard(&self, offset: u64, len: u64) -> highwater_storage::Result<()> {
         self.inner.discard(offset, len)
-    }
-    fn alignment_bytes(&self) -> usize {
-        self.inner.alignment_bytes()
     }
 }
 

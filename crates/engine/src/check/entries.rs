@@ -68,10 +68,14 @@ impl EntryVisitor<'_, '_> {
             return self.malformed(entry.prefix_bytes);
         }
         counts.entries += 1;
-        if self.rows.is_comparable(self.i) {
-            self.digest.take(&self.key, entry.prefix_bytes, entry.covered);
-        }
-        let reason = self.covered(entry.covered).or_else(|| self.duplicate(entry.prefix_bytes));
+        let covered = match self.rows.is_comparable(self.i) {
+            true => {
+                self.digest.take(&self.key, entry.prefix_bytes, entry.covered);
+                None
+            }
+            false => self.covered(entry.covered),
+        };
+        let reason = covered.or_else(|| self.duplicate(entry.prefix_bytes));
         std::mem::swap(&mut self.last, &mut self.key);
         self.last_prefix_bytes = Some(entry.prefix_bytes);
         // The caller shows the key.
@@ -81,7 +85,8 @@ impl EntryVisitor<'_, '_> {
         reason
     }
 
-    /// What is wrong with what a live entry has beside its key, though no row is compared with it.
+    /// What is wrong with the covered columns of a live entry that no row is compared with. (The digest has those of
+    /// the others.)
     fn covered(&self, covered: &[u8]) -> Option<String> {
         self.rows.indexes[self.i].covered.decode(covered).err().map(|error| error.to_string())
     }

@@ -63,7 +63,7 @@ impl Projection {
                 Ok(pick(places, &of_index, &key, &index.covered.decode(covered)?))
             }
             _ => {
-                let row = version.row(cursor.payload());
+                let row = version.layouts.read(cursor.payload())?;
                 Ok(self.columns.iter().map(|column| row.get(*column).to_value()).collect())
             }
         }

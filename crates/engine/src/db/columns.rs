@@ -5,9 +5,8 @@
 
 use super::read_txn::ReadTxn;
 use super::scan::Scan;
-use super::write_txn::WriteTxn;
+use super::write_txn::{StatementContext, WriteTxn};
 use crate::error::Result;
-use crate::table::lock::TableLockMode;
 use crate::table::{Row, Table, ValueRef};
 use crate::txn::{LockMode, Wanted};
 
@@ -34,9 +33,12 @@ impl WriteTxn {
     /// # Errors
     /// As [`get`](Self::get); `BadValue` for a column that the table does not have.
     pub fn get_columns(&mut self, table: &Table, key: &[ValueRef<'_>], columns: &[usize]) -> Result<Option<Row>> {
-        self.call(table, TableLockMode::Read)?.version.layouts.check_columns(columns)?;
         let wanted = Wanted { columns: Some(columns), ..Wanted::ALL };
-        let found = self.read(table, key, LockMode::None, wanted)?;
+        let set_key = |call: &mut StatementContext<'_>| {
+            call.version.layouts.check_columns(columns)?;
+            call.encode_key(key)
+        };
+        let found = self.read_by(table, set_key, LockMode::None, wanted)?;
         found.map(|(version, row)| version.layouts.to_row_of(row, columns)).transpose()
     }
 }

@@ -129,12 +129,10 @@ impl Scan<'_, '_> {
     ///
     /// # Errors
     /// As [`iter`](Self::iter).
-    pub fn cursor(self) -> Result<Cursor> {
-        let (version, index) =
-            self.txn.with_lock_wait(self.lock_wait, |txn| txn.use_for_scan(&self.table, self.index))?;
-        let layout = index.map_or(&version.key, |i| &version.indexes[i].key);
+    pub fn cursor(mut self) -> Result<Cursor> {
+        let (version, index) = self.used()?;
         let columns = self.columns.map(<[usize]>::to_vec);
-        let range = Range { columns, ..self.range(layout, &version.definition)? };
+        let range = Range { columns, ..self.range(version.key_of_index(index), &version.definition)? };
         let projected = self.columns.map(|columns| version.layouts.projected(columns)).transpose()?;
         Ok(Cursor::open(self.txn, (self.table, version, projected), index, range))
     }
@@ -229,7 +227,7 @@ impl Cursor {
     pub fn seek(&mut self, txn: &mut impl CursorTxn, to: Seek<'_>) -> Result<bool> {
         let txn = txn.open_txn()?;
         self.check(txn)?;
-        let layout = self.index.map_or(&self.version.key, |i| &self.version.indexes[i].key);
+        let layout = self.version.key_of_index(self.index);
         let edge = |values, is_behind, is_upper| edge(layout, &self.version.definition, values, is_behind, is_upper);
         // A half-open range from or up to an edge; no edge is behind all keys.
         let (at, reverse) = match to {

@@ -87,6 +87,8 @@ pub(crate) struct DatabaseInner {
     pub(super) closed: AtomicBool,
     /// The archive of its redo, if one is kept.
     pub(super) archiving: Option<Arc<Archiving>>,
+    /// Held while options are changed.
+    pub(super) options_change: Mutex<()>,
     /// Keeps the files locked.
     pub(super) storage: StorageSet,
     pub(super) gate: Arc<Gate>,

@@ -3,10 +3,11 @@
 //! Rules
 //! 1. A table's lock is taken at its first use and released after the transaction has ended, never before.
 //! 2. A transaction writes a table with its newest version (set of indexes): an index may be added while it has only
-//!    read, so it takes the version anew when its lock becomes one for writing; from then on no index can be added or
-//!    dropped. While it only reads no index can be dropped: its version is the newest or lacks the youngest indexes,
-//!    and is taken again when an index is named that it lacks. The layout of rows is the same in all versions, and an
-//!    open cursor keeps the one it began with.
+//!    read, so it takes the version anew when its lock becomes one for writing; from then on none can be dropped,
+//!    and one that is added meanwhile is in the version already, as one that is being built. While it only reads no
+//!    index can be dropped: its version is the newest or lacks the youngest indexes, and is taken again when an index
+//!    is named that it lacks. The layout of rows is the same in all versions, and an open cursor keeps the one it began
+//!    with.
 //! 3. What a transaction knows of its tables is kept for the next one that gets its memory, unlocked: to find a table
 //!    there writes no memory that other threads read. Once it is locked it is taken again if the table has another
 //!    version by now. Of a dropped table the description stays until then, nothing else.

@@ -70,6 +70,11 @@ impl Database {
         let changes = changes_to(&present.definition, &wanted).map_err(wrong)?;
         let after = Altered::by(&present.definition, &present.columns, &changes).map_err(wrong)?.definition;
         let indexes = missing_indexes(&after, &wanted).map_err(wrong)?;
+        let mut complete = after;
+        complete.indexes.extend(indexes.iter().map(|index| (*index).clone()));
+        if let Some(what) = complete.lacks(&wanted) {
+            return Err(wrong(format!("it would have {what}")));
+        }
         let table = if changes.is_empty() { table } else { self.alter_table(name, &changes)? };
         for index in &indexes {
             self.create_index_with(name, &index.name, Index::of(&wanted, index))?;

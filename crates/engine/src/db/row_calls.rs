@@ -39,7 +39,7 @@ impl WriteTxn {
             if moves {
                 return Err(Error::Usage("the update would change the primary key".to_string()));
             }
-            version.check_keys(call.key, new)?;
+            version.check_changed_keys(call.key, old, new)?;
             Ok(old != new.as_slice() || outside.is_some_and(|outside| outside.is_changed()))
         });
         let found = if moves { call.relocate(&table.shared, &mut change) } else { found }?;

@@ -9,7 +9,7 @@
 use super::database::Database;
 use crate::config::Options;
 use crate::error::{Error, Result};
-use crate::txn::LagLimits;
+use crate::txn::{LagLimits, telling};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -66,12 +66,13 @@ impl Database {
 
     fn try_change_options(&self, change: impl FnOnce(&mut Options) -> Result<()>) -> Result<()> {
         self.check_open()?;
-        let mut in_force = self.inner.options.lock();
+        let _one_at_a_time = self.inner.options_change.lock();
+        let in_force = self.options();
         let mut options = Options::clone(&in_force);
         // A database that is stepped waits for no lock, which is no value that is accepted.
         let is_stepped = in_force.lock_wait_timeout_ms == 0;
         options.lock_wait_timeout_ms = options.lock_wait_timeout_ms.max(1);
-        change(&mut options)?;
+        telling(|| change(&mut options))?;
         if is_stepped {
             options.lock_wait_timeout_ms = 0;
         }
@@ -80,11 +81,11 @@ impl Database {
             return Err(Error::BadOption { option: fixed.replace('_', "-"), reason });
         }
         self.apply(&in_force, &mut options)?;
-        *in_force = Arc::new(options);
+        *self.inner.options.lock() = Arc::new(options);
         Ok(())
     }
 
-    /// Rule 2: the pool first, which may refuse.
+    /// Rule 2: what may refuse comes first, the log and then the pool; the log is set back if the pool refuses.
     fn apply(&self, before: &Options, options: &mut Options) -> Result<()> {
         let (ctx, txns) = (&self.inner.ctx, &self.inner.txns);
         if options.log_file_size != before.log_file_size {

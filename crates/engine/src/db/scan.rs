@@ -279,12 +279,10 @@ impl<'s, 'v> Scan<'s, 'v> {
     ///
     /// # Errors
     /// As [`iter`](Self::iter); an I/O error.
-    pub fn estimate(self) -> Result<u64> {
-        let (version, index) = self.txn.use_for_scan(&self.table, self.index)?;
-        let layout = index.map_or(&version.key, |i| &version.indexes[i].key);
-        let tree = index.map_or(&version.clustered, |i| &version.indexes[i].tree);
-        let Range { low, high, .. } = self.range(layout, &version.definition)?;
-        let rows = tree.estimate_between(&self.txn.inner.ctx, &low, high.as_deref())?;
+    pub fn estimate(mut self) -> Result<u64> {
+        let (version, index) = self.used()?;
+        let Range { low, high, .. } = self.range(version.key_of_index(index), &version.definition)?;
+        let rows = version.tree_of_index(index).estimate_between(&self.txn.inner.ctx, &low, high.as_deref())?;
         Ok(rows.min(self.limit as u64))
     }
 
@@ -303,8 +301,7 @@ impl<'s, 'v> Scan<'s, 'v> {
         keys_only: bool,
         columns: Option<Vec<usize>>,
     ) -> Result<ScanIter<'s>> {
-        let layout = index.map_or(&version.key, |i| &version.indexes[i].key);
-        let range = Range { keys_only, columns, ..self.range(layout, &version.definition)? };
+        let range = Range { keys_only, columns, ..self.range(version.key_of_index(index), &version.definition)? };
         let projected = self.columns.map(|columns| version.layouts.projected(columns)).transpose()?;
         let empty = self.limit == 0 || range.high.as_ref().is_some_and(|high| *high <= range.low);
         let (wait, txn) = (self.lock_wait, self.txn);

@@ -103,7 +103,7 @@ impl Session {
     /// Commits the open transaction; does nothing without one.
     ///
     /// # Errors
-    /// As [`WriteTxn::commit`]; the session has no transaction then.
+    /// As [`WriteTxn::commit`]; the session has no transaction then, unless the database is closed.
     pub fn commit(&mut self) -> Result<()> {
         self.end(|txn| txn.end_as_committed())
     }
@@ -111,7 +111,7 @@ impl Session {
     /// Rolls the open transaction back; does nothing without one.
     ///
     /// # Errors
-    /// As [`WriteTxn::rollback`]; the session has no transaction then.
+    /// As [`WriteTxn::rollback`]; the session has no transaction then, unless the database is closed.
     pub fn rollback(&mut self) -> Result<()> {
         self.end(|txn| txn.end_as_rolled_back())
     }
@@ -120,7 +120,10 @@ impl Session {
         check_outside_row_closure()?;
         let Some(txn) = self.txn.as_mut().filter(|txn| txn.txn.is_some()) else { return Ok(()) };
         let ended = how(txn);
-        txn.release_tables();
+        // A closed database, or a forked child: the transaction is there, with its tables.
+        if txn.txn.is_none() {
+            txn.release_tables();
+        }
         ended
     }
 }

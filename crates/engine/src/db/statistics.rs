@@ -54,7 +54,7 @@ impl Database {
         let _in_use = self.in_use(&table.shared)?;
         let version = table.shared.current.read().clone();
         let index = version.index_position(index)?;
-        let tree = index.map_or(&version.clustered, |i| &version.indexes[i].tree);
+        let tree = version.tree_of_index(index);
         if high.is_some_and(|high| high <= low) { Ok(0) } else { tree.estimate_between(&self.inner.ctx, low, high) }
     }
 

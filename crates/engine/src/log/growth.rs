@@ -36,11 +36,13 @@ impl Log {
     /// # Errors
     /// [`Error::Poisoned`](crate::Error::Poisoned), or the I/O error that stops the database.
     pub fn growth_step(&self) -> Result<bool> {
-        let size_bytes = self.geometry().size_bytes();
-        if size_bytes >= self.max_bytes() || self.is_growth_refused() || !self.is_growth_due() {
+        // Once: the option may change meanwhile, and the ring must not become smaller here.
+        let (size_bytes, max_bytes) = (self.geometry().size_bytes(), self.max_bytes());
+        if size_bytes >= max_bytes || self.is_growth_refused() || !self.is_growth_due() {
             return Ok(false);
         }
-        let wanted = size_bytes.saturating_mul(FACTOR).min(self.max_bytes());
+        let wanted = size_bytes.saturating_mul(FACTOR).min(max_bytes);
+        debug_assert!(wanted > size_bytes, "a ring in use only grows");
         self.poison.check()?;
         let have = self.make_room_for(wanted)?;
         if have < wanted {

@@ -29,7 +29,7 @@ pub struct Log {
     pub(super) device: Arc<dyn Device>,
     /// Changes under the I/O mutex, when the ring grows or shrinks.
     geometry: RwLock<LogGeometry>,
-    /// Size up to which the log may grow, and to which it shrinks; and whether a full disk has refused its growth.
+    /// Size up to which the log may grow, and to which it shrinks.
     max_bytes: AtomicU64,
     /// When the device last had no room for growth.
     pub(super) growth_refused: Mutex<Option<Instant>>,
@@ -226,8 +226,9 @@ impl Log {
     /// Changes it, for commits that begin after this returns. What earlier ones left to be synced is synced within a
     /// second.
     pub fn set_flush_log_at_trx_commit(&self, flush_log: FlushLog) {
-        self.owes_sync.store(true, Ordering::Release);
         self.flush_log_at_trx_commit.store(flush_log as u8, Relaxed);
+        // Behind the change: a commit that found the old value has appended before.
+        self.owes_sync.store(true, Ordering::Release);
     }
 
     /// Bytes of redo, reserved or appended, that fit between a checkpoint and the end of the log.

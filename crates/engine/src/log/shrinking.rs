@@ -21,10 +21,11 @@ use crate::types::Lsn;
 impl Log {
     /// Writes the header that begins a generation, with the size that the log may have at most.
     pub(super) fn begin_generation(&self, io: &mut Io, header: LogHeader) -> Result<()> {
-        if self.size_bytes() <= self.max_bytes() {
+        let max_bytes = self.max_bytes();
+        if self.size_bytes() <= max_bytes {
             self.write_header(io, header)?;
         } else {
-            self.begin_smaller(io, header, self.max_bytes())?;
+            self.begin_smaller(io, header, max_bytes)?;
         }
         self.cut_file()
     }

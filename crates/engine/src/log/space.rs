@@ -67,7 +67,7 @@ pub(super) struct LogSpace {
     batch: AtomicU64,
     limit_end: AtomicU64,
     /// What is kept for ends (rule 5).
-    ends: AtomicU64,
+    ends: CachePadded<AtomicU64>,
     /// The redo from here on is kept for each [`RedoReader`]; `NOTHING_KEPT` if there is none. Changes under `state`.
     kept: [AtomicU64; 2],
     waiting: AtomicUsize,
@@ -228,7 +228,7 @@ impl LogSpace {
             spare: Sharded::default(),
             batch: AtomicU64::new(batch_in(capacity)),
             limit_end: AtomicU64::new(0),
-            ends: AtomicU64::new(0),
+            ends: CachePadded(AtomicU64::new(0)),
             kept: [AtomicU64::new(NOTHING_KEPT), AtomicU64::new(NOTHING_KEPT)],
             waiting: AtomicUsize::new(0),
             longest_group,

@@ -13,7 +13,7 @@ use crate::config::Options;
 use crate::error::{Error, Result};
 use crate::sync::atomic::Ordering::Relaxed;
 
-/// Frames that are taken at once: few, since who takes frames gets all of them or waits.
+/// Frames that are taken at once: few, since a call gets all frames that it asks for, or waits.
 const STEP_FRAMES: usize = 16;
 
 impl Pool {
@@ -54,7 +54,7 @@ impl Pool {
             let missing = (most - frames - withdrawn.len()).min(STEP_FRAMES);
             let taken = self.reserve_frames(missing, &mut withdrawn);
             if let Err(error) = taken {
-                self.return_frames(withdrawn.drain(before.min(most)..));
+                self.return_frames(withdrawn.drain(before..));
                 self.in_use.store(most - withdrawn.len(), Relaxed);
                 return Err(error);
             }

@@ -3,8 +3,8 @@
 //! Rules
 //! 1. An interruption stays until a wait or a step of a long call takes it ([`Interrupt::check`]): one that comes
 //!    before the wait is not lost, and each ends one call.
-//! 2. Who waits checks it under the mutex of its condition variable; who raises it takes that mutex afterwards, and
-//!    wakes.
+//! 2. A waiting thread checks it under the mutex of its condition variable; the thread that raises it takes that mutex
+//!    afterwards, and wakes.
 
 use crate::error::{Error, Result};
 use crate::sync::atomic::{AtomicBool, Ordering::SeqCst};

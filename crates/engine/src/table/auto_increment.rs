@@ -40,7 +40,8 @@ impl NumberRange {
     /// Its first and last number from `next` on, if they are at most `last`. The distance is not 0.
     fn from(self, next: u64, last: u64) -> Option<(u64, u64)> {
         let NumberRange { count, every, offset } = self;
-        let first = next.checked_add((every + offset % every - next % every) % every)?;
+        let (wanted, has) = (offset % every, next % every);
+        let first = next.checked_add(if wanted >= has { wanted - has } else { every - (has - wanted) })?;
         let end = first.checked_add(every.checked_mul(count.checked_sub(1)?)?)?;
         (end <= last && end < u64::MAX).then_some((first, end))
     }

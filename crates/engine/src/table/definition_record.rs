@@ -7,7 +7,7 @@
 
 use super::index::{IndexColumn, IndexDefinition};
 use super::record::{DefinitionCopy, Reader, Writer, decode};
-use super::schema::{Column, MAX_DEFAULT_BYTES, TableDefinition};
+use super::schema::{Column, MAX_COLUMNS, MAX_DEFAULT_BYTES, TableDefinition};
 use super::types::Type;
 use super::value::Value;
 use super::value_form::{Stored, fit, unfit};
@@ -124,7 +124,10 @@ pub(crate) fn encode_layout(columns: &[LayoutColumn]) -> Vec<u8> {
 
 /// Reads what [`encode_layout`] wrote.
 pub(crate) fn decode_layout(bytes: &[u8]) -> Result<Vec<LayoutColumn>> {
-    decode("layout", bytes, |r| (0..r.u16()?).map(|_| read_layout_column(r)).collect())
+    decode("layout", bytes, |r| {
+        let count = r.u16().filter(|count| usize::from(*count) <= MAX_COLUMNS)?;
+        (0..count).map(|_| read_layout_column(r)).collect()
+    })
 }
 
 fn put_layout_column(column: &LayoutColumn, out: &mut Writer) {

@@ -213,7 +213,7 @@ impl TableLock {
         Ok(())
     }
 
-    /// Gives a transaction's lock back.
+    /// Releases a transaction's lock.
     #[inline]
     pub(crate) fn unlock(&self, mode: TableLockMode) {
         self.leave(mode);

@@ -52,8 +52,8 @@ pub(crate) fn stored_or_null(ty: Type, bytes: Option<&[u8]>) -> Result<Stored<'_
     fit_stored(ty, bytes).ok_or_else(|| misfit_bytes(ty, bytes))
 }
 
-/// The value of a key's column for the bytes that the column would keep; else why they are none. Texts and bytes may be
-/// longer than its values.
+/// The value of a key's column for the bytes that the column would keep; else why they are not one. Texts and bytes may
+/// be longer than its values.
 pub(crate) fn key_value(ty: Type, bytes: Option<&[u8]>) -> Result<ValueRef<'_>, String> {
     let Some(bytes) = bytes else { return Ok(ValueRef::Null) };
     match ty.fixed_bytes() {

@@ -50,7 +50,7 @@ fn choose(mut candidates: Vec<Candidate>, row_bytes: usize, moved: usize, room: 
 
 impl TableVersion {
     /// See [`TableTrees::overflow_columns`](crate::txn::TableTrees::overflow_columns).
-    pub(super) fn choose_overflow_columns(&self, row: &[u8], moved: &[u16], room: usize) -> Vec<(u16, usize)> {
+    pub(super) fn choose_overflow_columns(&self, row: &[u8], moved: &[u16], room: usize) -> Vec<u16> {
         let layout = self.layouts.of(row);
         let candidate = |number: u16| {
             let column =
@@ -58,7 +58,7 @@ impl TableVersion {
             column.map(|_| Candidate { number, bytes: layout.variable_column(row, number).len() })
         };
         let candidates = (0..layout.variable as u16).filter_map(candidate).collect();
-        choose(candidates, row.len(), moved.len(), room).into_iter().map(|number| (number, 0)).collect()
+        choose(candidates, row.len(), moved.len(), room)
     }
 
     /// Whether the primary key or an index has the column.

@@ -258,8 +258,8 @@ impl<'a> RowRef<'a> {
     #[inline]
     pub fn u64(self, column: usize) -> u64 {
         let slot = self.slot(column);
-        match (slot.ty, self.value(slot)) {
-            (_, ValueRef::UInt(n)) => n,
+        match self.value(slot) {
+            ValueRef::UInt(n) => n,
             _ => self.wrong_type(column, "an unsigned integer"),
         }
     }

@@ -202,11 +202,9 @@ impl Schema {
     /// ```
     pub fn of(table: &TableDefinition) -> Schema {
         let name = |column: usize| table.columns[column].name.clone();
-        let collations =
-            table.columns.iter().filter_map(|column| Some((column.name.clone(), column.collation.clone()?)));
         Schema {
             columns: table.columns.clone(),
-            collations: collations.collect(),
+            collations: Vec::new(),
             primary_key: Index::of_columns(table, &table.primary_key),
             auto_increment: table.auto_increment.map(name),
             long_keys: table.long_keys,
@@ -279,7 +277,7 @@ impl TableDefinition {
     /// Position of a column.
     ///
     /// # Errors
-    /// There is no such index.
+    /// There is no such column.
     pub fn position(&self, column: &str) -> std::result::Result<usize, String> {
         self.columns.iter().position(|c| c.name == column).ok_or_else(|| format!("there is no column {column}"))
     }
@@ -312,7 +310,10 @@ impl TableDefinition {
         let missing = wanted.indexes.iter().find(is_missing)?;
         let form = |table: &TableDefinition, index: &IndexDefinition| {
             let unique = if index.unique { "unique " } else { "" };
-            format!("the {unique}index {} ({})", index.name, table.names(&index.columns))
+            let covered: Vec<IndexColumn> = index.covered.iter().map(|column| (*column).into()).collect();
+            let covers =
+                if covered.is_empty() { String::new() } else { format!(", covering ({})", table.names(&covered)) };
+            format!("the {unique}index {} ({}){covers}", index.name, table.names(&index.columns))
         };
         let is = self.index_position(&missing.name).map(|at| form(self, &self.indexes[at]));
         let is = is.unwrap_or_else(|| format!("no index {}", missing.name));

@@ -27,7 +27,8 @@ pub enum TableChange {
         /// Its new name.
         to: String,
     },
-    /// A column gets a type that its own [widens to](Type::widens_to).
+    /// A column gets a type that its own [widens to](Type::widens_to). The trees that have it keep the limit of their
+    /// keys: an index takes longer ones when it is dropped and created again, a primary key does not.
     WidenColumn {
         /// Its name.
         column: String,
@@ -107,8 +108,7 @@ impl Altered {
         changes: &[TableChange],
     ) -> Result<Altered, String> {
         let mut altered = Altered { definition: definition.clone(), columns: columns.clone() };
-        changes.iter().try_for_each(|change| altered.apply(change))?;
-        altered.definition.validate()?;
+        changes.iter().try_for_each(|change| altered.apply(change).and_then(|()| altered.definition.validate()))?;
         Ok(altered)
     }
 

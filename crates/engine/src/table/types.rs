@@ -124,7 +124,7 @@ impl Type {
         match (self, to) {
             (Type::Text(from), Type::Text(to)) | (Type::Binary(from), Type::Binary(to)) => from <= to,
             (Type::Decimal(digits, scale), Type::Decimal(to_digits, to_scale)) => {
-                scale <= to_scale && digits - scale <= to_digits - to_scale
+                scale <= to_scale && digits as u16 + to_scale as u16 <= to_digits as u16 + scale as u16
             }
             (Type::Fixed(from), Type::Fixed(to)) => from == to,
             (Type::F32 | Type::F64, Type::F64) | (Type::F32, Type::F32) | (Type::DateTime, Type::DateTime) => true,

@@ -7,7 +7,8 @@
 //! 3. The clustered key, the entry keys and what entries have beside them are functions of the row's bytes alone, and
 //!    of the functions of collations.
 //! 4. An insertion or update makes the keys that can fail before it changes anything (`check_keys`): those that may be
-//!    too long, and those with weights. So what a collation's function does wrong is an error that leaves no trace.
+//!    too long, and those with weights; an update those that it changes. So what a collation's function does wrong is
+//!    an error that leaves no trace.
 
 use super::catalog_entry::TableEntry;
 use super::covered::CoveredLayout;
@@ -198,6 +199,18 @@ impl TableVersion {
         self.checked_keys.iter().try_for_each(|index| self.check_key(*index, key, row))
     }
 
+    /// As [`check_keys`](Self::check_keys), for a row that is changed in place: a key that it has already is in its
+    /// tree.
+    ///
+    /// # Errors
+    /// As `check_keys`.
+    #[inline]
+    pub(crate) fn check_changed_keys(&self, key: &[u8], old: &[u8], new: &[u8]) -> Result<()> {
+        let needs_check = |i: usize| !self.is_comparable(i) || self.entry_changes(i, old, new);
+        let checked = self.checked_keys.iter().filter(|index| index.is_some_and(needs_check));
+        checked.copied().try_for_each(|index| self.check_key(index, key, new))
+    }
+
     #[cold]
     fn check_key(&self, index: Option<usize>, key: &[u8], row: &[u8]) -> Result<()> {
         let too_long = |bytes: usize, limit_bytes: usize| Err(Error::KeyTooLong { bytes, limit_bytes });
@@ -216,6 +229,16 @@ impl TableVersion {
             return Err(Error::EntryTooLong { index: self.index_name(i).to_string(), bytes, limit_bytes });
         }
         Ok(())
+    }
+
+    /// The key of an index, or of the clustered one.
+    pub(crate) fn key_of_index(&self, index: Option<usize>) -> &KeyLayout {
+        index.map_or(&self.key, |i| &self.indexes[i].key)
+    }
+
+    /// The tree of an index, or the clustered one.
+    pub(crate) fn tree_of_index(&self, index: Option<usize>) -> &Arc<BTree> {
+        index.map_or(&self.clustered, |i| &self.indexes[i].tree)
     }
 
     /// Position of an index by name.
@@ -313,7 +336,7 @@ impl TableTrees for TableVersion {
     fn rebuild_columns(&self, row: &[u8], column: &mut ColumnRewrite<'_>, out: &mut Vec<u8>) -> Result<()> {
         self.layouts.of(row).rebuild_columns(row, column, out)
     }
-    fn overflow_columns(&self, row: &[u8], moved: &[u16], room: usize) -> Vec<(u16, usize)> {
+    fn overflow_columns(&self, row: &[u8], moved: &[u16], room: usize) -> Vec<u16> {
         self.choose_overflow_columns(row, moved, room)
     }
 }

@@ -4,8 +4,8 @@
 //! payload with OVERFLOW   row | references | number of references u8
 //! reference               number of a variable-length column u16, or REST | OverflowRef   (numbers ascend)
 //! ```
-//! The row is one of its layout in which each column that is named has only its first bytes (none, unless an index
-//! needs a prefix of it); the chain has the bytes behind them. With [`REST`], which is the last, there is no row in the
+//! The row is one of its layout in which each column that is named is empty; the chain has its bytes. (A reader
+//! appends the bytes of the chain to those that the row has.) With [`REST`], which is the last, there is no row in the
 //! leaf: the chain of that reference has it. So the references are found without knowing the layout of rows.
 //!
 //! Rules
@@ -15,9 +15,9 @@
 //! 2. The undo record of a change names the chains that the new version no longer has; that of a deletion names all.
 //!    Purge frees these, when no snapshot sees the version before. Rollback frees those that the transaction has
 //!    written.
-//! 3. A column of which an index needs more bytes than the row has (the index is younger than the row) is not left
-//!    alone: the next change of the row stores it anew, by rule 1 in reach of its entries. So the chains that the moved
-//!    entries of a change follow from are named by its own undo record, and no other record frees them before.
+//! 3. A column that is in an index younger than the row is not left alone: the next change of the row stores it
+//!    again, by rule 1 in reach of its entries. So the chains that the moved entries of a change follow from are named
+//!    by its own undo record, and no other record frees them before.
 //! 4. Nothing here is called under a latch but what looks at references.
 
 use super::overflow;

@@ -63,7 +63,7 @@ impl TxnSystem {
         if let Some(undo) = &mut txn.undo {
             let lsn = undo.prepare(&self.undo, txn.id, &mark)?;
             txn.state = TxnState::Prepared;
-            txn.view = None;
+            (txn.view, txn.statement) = (None, None);
             self.ctx.log.flush_to(lsn)?;
         }
         self.stats.trx_prepares.inc();

@@ -9,9 +9,10 @@
 use super::lock::{LockMode, LockWait};
 use super::options::Isolation;
 use super::read::ViewHandle;
+use super::row_closure::check_outside_row_closure;
 use super::savepoint::Savepoint;
 use super::system::TxnSystem;
-use super::transaction::Txn;
+use super::transaction::{Txn, TxnState};
 use crate::error::{Error, Result};
 use crate::sync::interrupt::Patience;
 use std::time::Duration;
@@ -107,10 +108,11 @@ impl TxnSystem {
     /// # Errors
     /// [`Error::Usage`] outside of a statement; undoing, I/O: the transaction can only be rolled back then.
     pub fn end_statement(&self, txn: &mut Txn, keeps: bool) -> Result<()> {
+        check_outside_row_closure()?;
         let none = || Error::Usage("no statement has begun".to_string());
         let statement = txn.statement.take().ok_or_else(none)?;
         // A deadlock has undone it already, with all else.
-        let undoes = !keeps && txn.check_active().is_ok();
+        let undoes = !keeps && txn.state != TxnState::RolledBack;
         if undoes { self.rollback_to(txn, statement.before) } else { Ok(()) }
     }
 }

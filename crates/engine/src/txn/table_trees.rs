@@ -75,9 +75,9 @@ pub trait TableTrees: Send + Sync {
     /// [`Error::Corrupt`](crate::error::Error::Corrupt) if `row` is no row.
     fn rebuild_columns(&self, row: &[u8], column: &mut ColumnRewrite<'_>, out: &mut Vec<u8>) -> Result<()>;
     /// Which variable-length columns of a row go to overflow pages, so that it takes at most `room` bytes with their
-    /// references: the number of each, and how many of its bytes stay in the row. Not again those in `moved`, which are
-    /// there. If the row would be too long all the same, some of them.
-    fn overflow_columns(&self, row: &[u8], moved: &[u16], room: usize) -> Vec<(u16, usize)>;
+    /// references: the number of each. Not again those in `moved`, which are there. If the row would be too long all
+    /// the same, some of them.
+    fn overflow_columns(&self, row: &[u8], moved: &[u16], room: usize) -> Vec<u16>;
 }
 
 /// Finds tables by number, for rollback and purge.

@@ -34,7 +34,7 @@ mod runs;
 pub use online::BuildProgress;
 
 use super::scan::Range;
-use super::write_txn::WriteTxn;
+use super::write_txn::{HAS_NOT_ENDED, WriteTxn};
 use crate::btree::{BTree, Builder};
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -96,12 +96,14 @@ impl Filling<'_> {
         let (mut batch, rows) = self.gather(txn, table, index)?;
         let mut tree = NewTree::of(self.ctx, self.version, index);
         let Filling { batch_bytes, runs, between, .. } = self;
+        let txn = txn.txn.as_ref().expect(HAS_NOT_ENDED);
         let mut take = |entry: BuildEntry<'_>| {
             tree.push(entry)?;
-            match tree.entries % OFTEN {
-                0 => between(BuildProgress { rows, entries: tree.entries, changes_left: 0 }),
-                _ => Ok(()),
+            if tree.entries.is_multiple_of(OFTEN) {
+                txn.check_interrupt()?;
+                between(BuildProgress { rows, entries: tree.entries, changes_left: 0 })?;
             }
+            Ok(())
         };
         if runs.is_empty() {
             batch.sort();

@@ -38,6 +38,7 @@ use crate::table::record::{IndexRecord, ObjectState};
 use crate::table::version::TableVersion;
 use crate::table::{Index, Table, TableDefinition};
 use crate::txn::{Access, EntryLog, ReadView, TxnOptions, telling};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 /// How far an index build is; see [`Database::create_index_with_progress`].
@@ -144,15 +145,22 @@ impl Database {
         let change = self.change(&shared)?;
         let definition = with_index(&shared.current.read().definition, name, index)?;
         let mut build = OnlineBuild::begin(self, &shared, &change, Arc::new(definition))?;
-        let built = build.run(&mut |progress| telling(|| on_progress(progress)));
-        match built {
-            Ok(()) => build.publish(),
-            Err(error) => {
+        // A panic of the callback must not leave writers noting changes for ever.
+        let run = || build.run(&mut |progress| telling(|| on_progress(progress)));
+        match catch_unwind(AssertUnwindSafe(run)) {
+            Ok(Ok(())) => {
+                build.publish();
+                Ok(())
+            }
+            Ok(Err(error)) => {
                 build.give_up();
-                return Err(error);
+                Err(error)
+            }
+            Err(panic) => {
+                build.give_up();
+                resume_unwind(panic)
             }
         }
-        Ok(())
     }
 }
 
@@ -227,7 +235,9 @@ impl<'d> OnlineBuild<'d> {
         let (ctx, version, batch_bytes) = (&inner.ctx, &self.version, batch_bytes(&inner.ctx));
         let handle = Table { shared: self.table.clone() };
         Filling { ctx, version, batch_bytes, runs, between: &mut between }.fill(&mut self.txn, &handle)?;
+        let db = self.db;
         let mut all_applied = |catch_up: &mut CatchUp<'_>| loop {
+            db.patience().check()?;
             let applied = catch_up.round()?;
             on_progress(BuildProgress { changes_left: applied as u64, ..progress })?;
             if applied <= LAST_CHANGES {

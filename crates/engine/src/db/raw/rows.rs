@@ -5,7 +5,7 @@
 //!    a caller that are a key are only searched for.
 //! 2. Each call is the typed call of the same name, with bytes in the place of values: one statement.
 
-use super::table::{encode_key, layout_of};
+use super::table::encode_key;
 use super::{RawColumn, RawRow, RawTable};
 use crate::db::cursor::CursorTxn;
 use crate::db::write_txn::{StatementContext, WriteTxn};
@@ -136,7 +136,7 @@ impl RawTable {
         let all = std::iter::once((None, crate::table::schema::PRIMARY.to_string())).chain(unique);
         let mut found = Vec::new();
         for (index, name) in all {
-            let layout = layout_of(version, index);
+            let layout = version.key_of_index(index);
             let parts = key_columns(layout, columns)?;
             if parts.iter().any(Option::is_none) {
                 continue;

@@ -4,7 +4,6 @@ use super::{RawColumn, RawCursor, RawRead};
 use crate::db::Database;
 use crate::error::{Error, Result};
 use crate::table::key::KeyLayout;
-use crate::table::version::TableVersion;
 use crate::table::{Schema, Table, TableDefinition, ValueRef, key_value};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -73,7 +72,7 @@ impl RawTable {
     /// [`Error::NoSuchIndex`]; [`Error::BadValue`] names the column that does not fit; [`Error::Collation`].
     pub fn append_key(&self, index: &str, columns: &[RawColumn<'_>], out: &mut Vec<u8>) -> Result<()> {
         let version = Arc::clone(&*self.table.shared.current.read());
-        let layout = layout_of(&version, version.index_position(index)?);
+        let layout = version.key_of_index(version.index_position(index)?);
         encode_key(&version.definition, layout, columns, out)
     }
 
@@ -91,11 +90,6 @@ impl RawTable {
     pub fn cursor(&self, index: &str, read: RawRead) -> RawCursor {
         RawCursor::new(self.clone(), index, read)
     }
-}
-
-/// The key of an index of a table; `None`: of the rows.
-pub(super) fn layout_of(version: &TableVersion, index: Option<usize>) -> &KeyLayout {
-    index.map_or(&version.key, |i| &version.indexes[i].key)
 }
 
 /// Appends the encoding of the first columns of a key.

@@ -135,7 +135,7 @@ impl Pool {
             }
             if start.elapsed().as_millis() as u64 > self.lru.free_frame_timeout_ms.load(Relaxed) {
                 return Err(Error::PoolExhausted {
-                    frames: self.frames.len(),
+                    frames: self.frame_count(),
                     waited_ms: start.elapsed().as_millis() as u64,
                 });
             }

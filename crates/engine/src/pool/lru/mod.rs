@@ -28,12 +28,12 @@ pub struct LruPart {
     /// The clock as it was lately, which every use of a page reads: it is written seldom.
     published: CachePadded<AtomicU32>,
     /// By how much it may lag behind.
-    lag: u32,
+    lag: AtomicU32,
     /// Pool time in milliseconds, moved on by the cleaner; starts at 1.
     now_ms: AtomicU32,
     old_blocks_time_ms: AtomicU32,
     /// Pages that come in while a page passes through the first half of the old part.
-    old_arrivals: u32,
+    old_arrivals: AtomicU32,
     /// Pages looked at from the tail of the list: the option, within what a pool of this size allows.
     scan_depth: AtomicUsize,
     /// Batches of pages that became clean.
@@ -54,10 +54,10 @@ impl LruPart {
             list: CachePadded(Mutex::new(LruList::new(frames, options.old_blocks_pct as usize))),
             clock: CachePadded(AtomicU32::new(1)),
             published: CachePadded(AtomicU32::new(1)),
-            lag: (frames / 64) as u32,
+            lag: AtomicU32::new(lag_of(frames)),
             now_ms: AtomicU32::new(1),
             old_blocks_time_ms: AtomicU32::new(old_blocks_time_ms(options)),
-            old_arrivals: (frames as u64 * options.old_blocks_pct / 100 / 2) as u32,
+            old_arrivals: AtomicU32::new(old_arrivals_of(options, frames)),
             scan_depth: AtomicUsize::new(scan_depth_of(options, frames)),
             cleanings: AtomicU32::new(0),
             searched: AtomicU32::new(0),
@@ -68,10 +68,12 @@ impl LruPart {
         }
     }
 
-    /// Changes what can be changed while the pool is in use.
+    /// Changes what can be changed while the pool is in use; `frames` are those in use.
     pub fn set_options(&self, options: &Options, frames: usize) {
         self.old_blocks_time_ms.store(old_blocks_time_ms(options), Relaxed);
         self.scan_depth.store(scan_depth_of(options, frames), Relaxed);
+        self.lag.store(lag_of(frames), Relaxed);
+        self.old_arrivals.store(old_arrivals_of(options, frames), Relaxed);
     }
 
     /// Pages looked at from the tail of the list.
@@ -105,6 +107,14 @@ impl LruPart {
 
 fn old_blocks_time_ms(options: &Options) -> u32 {
     u32::try_from(options.old_blocks_time_ms).unwrap_or(u32::MAX)
+}
+
+fn lag_of(frames: usize) -> u32 {
+    (frames / 64) as u32
+}
+
+fn old_arrivals_of(options: &Options, frames: usize) -> u32 {
+    (frames as u64 * options.old_blocks_pct / 100 / 2) as u32
 }
 
 /// The option, within what a pool of this size allows.

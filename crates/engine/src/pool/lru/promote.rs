@@ -15,7 +15,7 @@ impl Pool {
         let stamp = self.frames.get(frame).young_stamp.load(Relaxed);
         // Negative if the page became young after the clock was published.
         let age = self.lru.published.load(Relaxed).wrapping_sub(stamp) as i32;
-        if stamp == 0 || age > (self.frames.len() / 4) as i32 {
+        if stamp == 0 || age > (self.frame_count() / 4) as i32 {
             self.promote_slow(frame, stamp);
         }
     }
@@ -30,7 +30,8 @@ impl Pool {
                 return;
             }
             let passed_by = self.arrivals.load(Relaxed).wrapping_sub(state.arrival.load(Relaxed));
-            if now.wrapping_sub(first) < self.lru.old_blocks_time_ms.load(Relaxed) && passed_by < self.lru.old_arrivals
+            if now.wrapping_sub(first) < self.lru.old_blocks_time_ms.load(Relaxed)
+                && passed_by < self.lru.old_arrivals.load(Relaxed)
             {
                 return;
             }
@@ -38,7 +39,7 @@ impl Pool {
         let mut lru = self.lru.list.lock();
         if lru.contains(frame) {
             let clock = self.lru.clock.fetch_add(1, Relaxed).wrapping_add(1).max(1);
-            if clock.wrapping_sub(self.lru.published.load(Relaxed)) > self.lru.lag {
+            if clock.wrapping_sub(self.lru.published.load(Relaxed)) > self.lru.lag.load(Relaxed) {
                 self.lru.published.store(clock, Relaxed);
             }
             lru.make_young(&self.frames, frame, clock);

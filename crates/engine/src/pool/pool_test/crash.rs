@@ -33,7 +33,8 @@ fn counters_after_a_power_cut(seed: u64) {
         let halves = pages.chunks(200).map(|half| {
             scope.spawn(move || {
                 let mut durable = vec![0; half.len()];
-                for n in 0..200_000_usize {
+                // However few device changes a scheduler lets them need, the power goes before this ends.
+                for n in 0..50_000_000_usize {
                     let at = (n * 7919) % half.len();
                     let Ok(lsn) = try_put(ctx, half[at], n as u64 + 1) else { break };
                     if n % commit_every == 0 && ctx.log.flush_to(lsn).is_ok() {

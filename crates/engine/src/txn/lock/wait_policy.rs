@@ -19,8 +19,8 @@ pub enum LockWait {
     /// the index: SQL's NOWAIT. It does not wait for a schema change of the table either.
     NoWait,
     /// A locking read passes a locked row as if it were not there: SQL's SKIP LOCKED. Rows that it passes are not
-    /// locked. Ranges of keys are locked under SERIALIZABLE only, so under REPEATABLE READ nobody who inserts waits for
-    /// such a read. (InnoDB locks the gaps before the rows it returns at both levels.) What such a read shows is no
+    /// locked. Ranges of keys are locked under SERIALIZABLE only, so under REPEATABLE READ no insertion waits for such
+    /// a read. (InnoDB locks the gaps before the rows it returns at both levels.) What such a read shows is no
     /// state of the table, at no level: it is for queues of work. A write cannot skip its row: it does as with
     /// [`NoWait`](LockWait::NoWait).
     SkipLocked,

@@ -293,7 +293,7 @@ impl Waits {
         self.blocked_inserts.shrink_to(KEPT);
     }
 
-    /// Who ends the wait of `owner` from outside.
+    /// Notes which interruption may end the wait of `owner`.
     pub(crate) fn may_be_interrupted(&mut self, owner: OwnerId, interrupt: Option<&Arc<Interrupt>>) {
         if let (Some(waiter), Some(interrupt)) = (self.waiters.get_mut(&owner), interrupt) {
             waiter.interrupt = Some(Arc::clone(interrupt));

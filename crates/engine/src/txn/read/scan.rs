@@ -10,7 +10,7 @@
 //!    transaction's.
 //! 4. A cursor that delivers keys only does not look for the row of an entry that is surely that of its visible
 //!    version: no change of its leaf is newer than the view. Then, and only then, it has what the entry has beside its
-//!    key ([`Cursor::covered`]).
+//!    key ([`RowCursor::covered`]).
 //! 5. While pages are missing from the pool, the rows of a batch of entries, and the next leaves of a scan, are read
 //!    ahead: as many as its limit lets expect, else more and more. A scan with a limit names its leaves before it reads
 //!    the first: by what other scans of the tree have met.
@@ -195,8 +195,8 @@ impl RowCursor {
     /// Reads by the view that is shared, if one is and it needs one; else shares its own.
     pub(crate) fn share_view(&mut self, shared: &mut Option<ViewHandle>) {
         match shared {
-            Some(view) if self.view.is_some() => self.view = Some(view.clone()),
-            _ => shared.clone_from(&self.view),
+            Some(view) => self.view = self.view.is_some().then(|| view.clone()),
+            None => shared.clone_from(&self.view),
         }
     }
 

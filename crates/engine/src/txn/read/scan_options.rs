@@ -21,7 +21,7 @@ pub struct ScanOptions<'k> {
     pub one_by_one: bool,
     /// No more rows than this will be asked for.
     pub limit: usize,
-    /// Keys will be asked for, and no payloads (rule 4).
+    /// Keys will be asked for, and no payloads (`scan.rs`, rule 4).
     pub keys_only: bool,
     /// Columns of the payloads that will be asked for; `None`: all.
     pub columns: Option<&'k [usize]>,

@@ -81,7 +81,7 @@ fn a_row_that_is_skipped_is_not_locked() {
     }
 }
 
-/// Who inserts beside a skipping scan waits under SERIALIZABLE only.
+/// An insertion into the range of a skipping scan waits under SERIALIZABLE only.
 #[test]
 fn a_skipping_scan_locks_ranges_under_serializable_only() {
     for options in settings() {

@@ -123,8 +123,8 @@ impl TableTrees for TestTable {
         column(0, rest, out);
         Ok(())
     }
-    fn overflow_columns(&self, row: &[u8], moved: &[u16], room: usize) -> Vec<(u16, usize)> {
-        if row.len() > room && moved.is_empty() { vec![(0, 0)] } else { Vec::new() }
+    fn overflow_columns(&self, row: &[u8], moved: &[u16], room: usize) -> Vec<u16> {
+        if row.len() > room && moved.is_empty() { vec![0] } else { Vec::new() }
     }
 }
 

@@ -232,10 +232,21 @@ impl RowOp<'_> {
                 self.delete_mark_entry(i, old)?;
                 return self.insert_entry(i, new, made, &new_row);
             }
-            self.rewrite_entry(i, new, made, &new_row)
+            if self.covered_changes(i, &new_row) { self.rewrite_entry(i, new, made, &new_row) } else { Ok(()) }
         });
         self.txn.buffers.new_row = new_row;
         moved
+    }
+
+    /// Whether the entry of index `i`, whose key stays, has something else beside it now.
+    fn covered_changes(&mut self, i: usize, new_row: &[u8]) -> bool {
+        let RowBuffers { entry_value: both, old_row, .. } = &mut self.txn.buffers;
+        both.clear();
+        self.table.covered(i, old_row, both);
+        let old_bytes = both.len();
+        self.table.covered(i, new_row, both);
+        let (old, new) = both.split_at(old_bytes);
+        old != new
     }
 }
 

@@ -65,14 +65,15 @@ impl RowOp<'_> {
         let numbers: Vec<u16> = kept.iter().map(|column| column.number).collect();
         let moved = table.overflow_columns(row, &numbers, room);
         let mut refs = kept.to_vec();
-        for &(number, inline) in &moved {
-            let bytes = table.column_bytes(row, number).get(inline..).unwrap_or_default();
+        for &number in &moved {
+            let bytes = table.column_bytes(row, number);
             refs.push(ColumnRef { number, chain: overflow::write(system, self.txn, table, bytes)? });
         }
         refs.sort_unstable_by_key(|column| column.number);
         let mut cut = |number: u16, bytes: &[u8], out: &mut Vec<u8>| {
-            let inline = moved.iter().find(|(of, _)| *of == number).map_or(bytes.len(), |(_, inline)| *inline);
-            out.extend_from_slice(&bytes[..inline.min(bytes.len())]);
+            if !moved.contains(&number) {
+                out.extend_from_slice(bytes);
+            }
         };
         let mut payload = Vec::new();
         match moved.is_empty() {
