@@ -3,7 +3,7 @@
 //! Rules
 //! 1. The `rows.csv` of the laboratory has this form, so the file of a newer run replaces the older one.
 //! 2. A filter names a column of the file and a value that the column has somewhere: a mistyped one is an error. A
-//!    combination that was not measured is none.
+//!    combination that was not measured is not an error.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};

@@ -34,7 +34,7 @@ const EXEMPT: &[(&str, &str)] = &[
     ),
     ("WriteTxn::prepare", "as PreparedTxn"),
     ("Database::prepared", "as PreparedTxn"),
-    ("Database::take_prepared", "as PreparedTxn"),
+    ("Database::take_prepared", "as PreparedTxn: the coordinator's end after an opening"),
     ("Database::finish_prepared", "as PreparedTxn"),
     ("Database::wait_durable", "as PreparedTxn"),
     (

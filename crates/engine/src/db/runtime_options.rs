@@ -9,7 +9,7 @@
 use super::database::Database;
 use crate::config::Options;
 use crate::error::{Error, Result};
-use crate::txn::{LagLimits, telling};
+use crate::txn::{LagLimits, check_outside_closures, telling};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -56,7 +56,8 @@ impl Database {
     ///
     /// # Errors
     /// [`Error::BadOption`] names the first option with a value that is not accepted, or that can be changed at the
-    /// opening only; [`Error::PoolExhausted`] if the pool cannot become so small now. Nothing is changed then.
+    /// opening only; [`Error::PoolExhausted`] if the pool cannot become so small now; [`Error::Usage`] inside of the
+    /// closure. Nothing is changed then.
     pub fn change_options(&self, change: impl FnOnce(&mut Options)) -> Result<()> {
         self.try_change_options(|options| {
             change(options);
@@ -65,6 +66,7 @@ impl Database {
     }
 
     fn try_change_options(&self, change: impl FnOnce(&mut Options) -> Result<()>) -> Result<()> {
+        check_outside_closures()?;
         self.check_open()?;
         let _one_at_a_time = self.inner.options_change.lock();
         let in_force = self.options();

@@ -128,7 +128,7 @@ const NODE_APPEND: u8 = 9;
 const NODE_REFENCE: u8 = 10;
 const NODE_SET_CHILD: u8 = 11;
 const LEAF_CHANGES: u8 = 12;
-const MOMENT: u8 = 13;
+const COMMIT_TIME: u8 = 13;
 const KIND_MASK: u8 = 0x0f;
 const HAS_LOWER: u8 = 0x40;
 const HAS_UPPER: u8 = 0x80;
@@ -240,7 +240,7 @@ fn decode_operation<'a>(reader: &mut VarintReader<'a>, tag: u8) -> Option<PageOp
             let changes = reader.bytes(len as usize)?;
             PageOp::LeafChanges { max_trx_id, canonical: tag & CANONICAL != 0, changes }
         }
-        MOMENT => PageOp::CommitTime { trx_id: reader.number()?, unix_us: reader.number()? },
+        COMMIT_TIME => PageOp::CommitTime { trx_id: reader.number()?, unix_us: reader.number()? },
         NODE_SET_CHILD => PageOp::NodeSetChild { slot: reader.u16()?, child: PageNo(reader.u32()?) },
         _ => return None,
     })
@@ -321,7 +321,7 @@ impl<'a> PageOp<'a> {
                 finish(out, &header, []);
             }
             PageOp::CommitTime { trx_id, unix_us } => {
-                let mut header = start(MOMENT, page_no);
+                let mut header = start(COMMIT_TIME, page_no);
                 header.number(trx_id);
                 header.number(unix_us);
                 finish(out, &header, []);
@@ -375,7 +375,7 @@ impl<'a> PageOp<'a> {
             PageOp::NodeRefence { .. } => "node_refence",
             PageOp::LeafChanges { .. } => "leaf_changes",
             PageOp::NodeSetChild { .. } => "node_set_child",
-            PageOp::CommitTime { .. } => "moment",
+            PageOp::CommitTime { .. } => "commit_time",
         }
     }
 

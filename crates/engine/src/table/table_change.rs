@@ -208,6 +208,7 @@ mod tests {
     fn people() -> (TableDefinition, ColumnIds) {
         let schema = Schema::new().column("id", Type::U32).column("name", Type::Text(20)).column("age", Type::U8);
         let schema = schema.nullable("note", Type::Text(9)).primary_key(&["id"]).auto_increment("id");
+        let schema = schema.column("price", Type::Decimal(4, 3));
         let definition = schema.index("by_note", &["note", "name"]).check("people").unwrap();
         let columns = ColumnIds::first(definition.columns.len());
         (definition, columns)
@@ -231,11 +232,11 @@ mod tests {
         ])
         .unwrap();
         let names: Vec<_> = after.definition.columns.iter().map(|column| column.name.as_str()).collect();
-        assert_eq!(names, ["id", "name", "note", "years"]);
-        assert_eq!((&after.columns.ids[..], after.columns.next), (&[0, 1, 3, 4][..], 5));
+        assert_eq!(names, ["id", "name", "note", "price", "years"]);
+        assert_eq!((&after.columns.ids[..], after.columns.next), (&[0, 1, 3, 4, 5][..], 6));
         let index = &after.definition.indexes[0];
         assert_eq!((index.name.as_str(), &index.columns[..]), ("notes", &[2.into(), 1.into()][..]));
-        let years = &after.definition.columns[3];
+        let years = &after.definition.columns[4];
         assert_eq!((years.ty, years.nullable), (Type::U32, true));
         assert_eq!(years.default, Some(7u8.into()));
     }
@@ -250,6 +251,7 @@ mod tests {
             (TableChange::widen_column("id", Type::U64), "is in the primary key and cannot become u64"),
             (TableChange::widen_column("age", Type::I16), "u8 does not widen to i16"),
             (TableChange::widen_column("name", Type::Text(5)), "text(20) does not widen to text(5)"),
+            (TableChange::widen_column("price", Type::Decimal(2, 5)), "does not widen to decimal(2,5)"),
             (TableChange::rename_column("age", "name"), "two columns name"),
             (TableChange::rename_index("nope", "x"), "there is no index nope"),
             (TableChange::rename_index("by_note", "PRIMARY"), "cannot be named PRIMARY"),

@@ -1,11 +1,13 @@
 //! Closures of the caller's that the engine runs while it holds something: row closures, which make the new row of an
-//! update or look at the rows of a scan, and those that get a check's progress.
+//! update or look at the rows of a scan, and those that get the progress of a check or an index build, or
+//! change options.
 //!
 //! Rules
 //! 1. Row closures run under a page latch, so a thread must not call into the engine from one. It gets an error if it
 //!    does.
 //! 2. While a check runs, writers, schema changes and purge stand still: a thread that is called with its progress may
-//!    read, but not close the database, change tables or check again. It gets an error if it does.
+//!    read, but not close the database, change tables or options, or check again. It gets an error if it does. It is
+//!    the same while an index is built and while options are changed.
 
 use super::overflow_columns::Outside;
 use crate::error::{Error, Result};
@@ -32,7 +34,7 @@ pub(crate) fn closed<R>(run: impl FnOnce() -> R) -> R {
     within(Inside::RowClosure, run)
 }
 
-/// Runs the progress callback of a check.
+/// Runs a closure that may read: see rule 2.
 pub(crate) fn telling<R>(run: impl FnOnce() -> R) -> R {
     within(Inside::ProgressClosure, run)
 }
@@ -64,7 +66,9 @@ pub(crate) fn check_outside_row_closure() -> Result<()> {
 pub(crate) fn check_outside_closures() -> Result<()> {
     if INSIDE.with(Cell::get) == Inside::ProgressClosure {
         return Err(Error::Usage(
-            "the database was called from inside a closure that gets a check's progress: end the check first".into(),
+            "the database was called from inside a closure that gets a progress or changes options, for what such a \
+             closure may not do: return from it first"
+                .into(),
         ));
     }
     check_outside_row_closure()

@@ -126,22 +126,31 @@ fn a_child_that_lives_on_is_in_nobodys_way() {
     let mut txn = world.shared().db.begin().unwrap();
     txn.insert(&world.shared().others, &values![500u64, 1u64]).unwrap();
     let (ends, ended) = std::io::pipe().map(|(read, write)| (write, read)).unwrap();
+    let mut session = world.shared().db.session();
+    session.txn().unwrap().insert(&world.shared().others, &values![501u64, 1u64]).unwrap();
     let (folder, mut both) = (world.shared().folder.clone(), Some((txn, ends, ended)));
     let child = fork(|| {
         let (txn, ends, mut ended) = both.take().unwrap();
         drop(ends);
-        let code = try_everything(&world, vec![Held::Writes(txn)]);
+        let of_session = (0..2).all(|_| matches!(session.commit(), Err(Error::Forked)));
+        let code = if of_session { try_everything(&world, vec![Held::Writes(txn)]) } else { 61 };
         world.drop_handles();
         // A database of its own.
         let options = Options { buffer_pool_size: 2 << 20, ..Options::default() };
         let own = Database::open(folder.join("own"), options).and_then(Database::close);
-        // Until the parent has release its end.
+        // Until the parent has released its end.
         let _ = std::io::Read::read(&mut ended, &mut [0]);
         if own.is_ok() { code } else { 60 }
     });
     let (txn, ends, ended) = both.take().unwrap();
     drop(ended);
     txn.rollback().unwrap();
+    session.commit().unwrap();
+    let inserted = world.shared().db.snapshot().unwrap().get(&world.shared().others, &values![501u64]).unwrap();
+    assert!(inserted.is_some());
+    session.txn().unwrap().delete(&world.shared().others, &values![501u64]).unwrap();
+    session.commit().unwrap();
+    drop(session);
     (0..20).for_each(|_| world.commit().unwrap());
     world.verify();
     drop(ends);

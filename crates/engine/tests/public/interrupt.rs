@@ -2,7 +2,8 @@
 
 use crate::support::{memory_with, options, sound};
 use highwater::{
-    Database, Error, InterruptHandle, Isolation, Options, Result, Schema, Table, TxnOptions, Type, WriteTxn, values,
+    BuildProgress, Database, Error, InterruptHandle, Isolation, Options, Result, Schema, Table, TxnOptions, Type,
+    WriteTxn, values,
 };
 use std::ops::ControlFlow;
 use std::thread;
@@ -202,6 +203,20 @@ fn an_index_build_ends_at_its_next_step_and_leaves_nothing() {
     assert!(is_interrupted(changes.create_index("t", "again", &["n"], false)));
     assert!(!handle.is_pending());
     assert!(matches!(db.drop_index("t", "again"), Err(Error::NoSuchIndex { .. })));
+    // While rows are read, and while entries are written.
+    let parts: [fn(BuildProgress) -> bool; 2] = [|at| at.entries == 0, |at| at.entries > 0];
+    for part in parts {
+        let mut when = |progress| {
+            if part(progress) {
+                handle.interrupt();
+            }
+            Ok(())
+        };
+        let built = changes.create_index_with_progress("t", "again", &["n"], false, &mut when);
+        assert!(is_interrupted(built));
+        handle.clear();
+        assert!(matches!(db.drop_index("t", "again"), Err(Error::NoSuchIndex { .. })));
+    }
     changes.create_index("t", "again", &["n"], true).unwrap();
     assert_eq!(db.snapshot().unwrap().scan(&table).index("again").count().unwrap(), ROWS);
     // Transactions of such a handle are interrupted with it.

@@ -1,7 +1,7 @@
 //! Keys and records of the longest lengths that tables are declared to have.
 
 use crate::support::{await_purge, check_indexes, memory, sound};
-use highwater::{Error, Index, Schema, Table, Type, Value, values};
+use highwater::{Error, Index, Schema, Table, TableChange, Type, Value, values};
 use std::collections::BTreeMap;
 
 #[test]
@@ -32,6 +32,28 @@ fn long_keys_take_what_they_are_declared_to_take() {
     assert!(matches!(&error, Error::EntryTooLong { index, .. } if index == "covering"), "{error}");
     txn.insert(&usual, &values![&bytes(3), &bytes(1400)]).unwrap();
     txn.commit().unwrap();
+    sound(&db);
+}
+
+/// A tree keeps the limit that it was created with; an index that is created again takes the longer values.
+#[test]
+fn a_widened_key_is_as_long_as_its_tree_takes() {
+    let db = memory();
+    let schema = Schema::new().column("k", Type::Binary(20)).column("v", Type::Binary(20)).primary_key(&["k"]);
+    db.create_table("t", schema.index("by_v", &["v"])).unwrap();
+    let widen = ["k", "v"].map(|name| TableChange::widen_column(name, Type::Binary(3000)));
+    let table = db.alter_table("t", &widen).unwrap();
+    let insert =
+        |k: usize, v: usize| db.transact(|txn| txn.insert(&table, &values![&vec![7u8; k], &vec![7u8; v]]).map(drop));
+    // Twice the bytes and one: as if each had to be escaped.
+    insert(40, 20).unwrap();
+    assert!(matches!(insert(41, 0), Err(Error::KeyTooLong { bytes: 42, limit_bytes: 41 })));
+    assert!(matches!(insert(3, 100), Err(Error::KeyTooLong { limit_bytes: 82, .. })));
+    db.drop_index("t", "by_v").unwrap();
+    db.create_index("t", "by_v", &["v"], false).unwrap();
+    insert(3, 100).unwrap();
+    assert!(matches!(insert(41, 0), Err(Error::KeyTooLong { bytes: 42, limit_bytes: 41 })));
+    check_indexes(&db, &table);
     sound(&db);
 }
 

@@ -3,6 +3,7 @@
 use crate::support::{all, await_purge, check_indexes, memory, memory_with, open, options, sound};
 use highwater::{BuildProgress, Database, Error, Options, Result, Schema, Table, Type, ValueRef, WriteTxn, values};
 use highwater_storage::StorageSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -270,6 +271,28 @@ fn a_build_that_is_stopped_leaves_nothing() {
         assert_eq!(table.definition().indexes.len(), 1);
     }
     clean(&db, &table);
+    db.create_index("t", "by_x", &["x"], true).unwrap();
+    clean(&db, &table);
+}
+
+/// A panic of the closure ends the build as an error of it does: writers do not note changes from then on.
+#[test]
+fn a_build_whose_closure_panics_leaves_nothing() {
+    let db = memory();
+    let table = filled(&db);
+    let panicking = || {
+        db.create_index_with_progress("t", "by_x", &["x"], false, &mut |progress| {
+            if progress.entries > 0 { panic!("the closure's") } else { Ok(()) }
+        })
+    };
+    let panic = catch_unwind(AssertUnwindSafe(panicking)).unwrap_err();
+    assert_eq!(panic.downcast_ref::<&str>(), Some(&"the closure's"));
+    assert_eq!(table.definition().indexes.len(), 1);
+    db.transact(|txn| {
+        change(txn, &table, 0, 100_000);
+        Ok(())
+    })
+    .unwrap();
     db.create_index("t", "by_x", &["x"], true).unwrap();
     clean(&db, &table);
 }

@@ -75,6 +75,20 @@ fn a_change_is_done_whole_or_not_at_all() {
     assert_eq!(db.options().io_capacity, Options::default().io_capacity);
 }
 
+/// The closure may look at what is in force; a change inside of a change is an error and no hang.
+#[test]
+fn a_change_reads_the_options_in_force() {
+    let db = memory();
+    let mut inside = None;
+    db.change_options(|options| {
+        options.io_capacity = 2 * db.options().io_capacity;
+        inside = Some(db.set_option("io_capacity", "7"));
+    })
+    .unwrap();
+    assert!(matches!(inside, Some(Err(Error::Usage(_)))), "{inside:?}");
+    assert_eq!(db.options().io_capacity, 2 * Options::default().io_capacity);
+}
+
 #[test]
 fn a_lock_wait_is_as_long_as_the_option_says_now() {
     let db = memory_with(Options { lock_wait_timeout_ms: 60_000, ..options() });

@@ -196,6 +196,12 @@ fn numbers_are_reserved_once_also_over_a_crash() {
     assert_eq!(table.next_number(), None);
     assert!(matches!(txn.insert(&table, &values![null, 1]), Err(Error::BadValue { .. })));
     assert!(matches!(txn.set_next_number(&table, 0), Err(Error::BadValue { .. })));
+    let other = Schema::new().column("id", Type::U64).primary_key(&["id"]).auto_increment("id");
+    let other = after.create_table("other", other).unwrap();
+    let far = NumberRange { count: 1, every: u64::MAX, offset: u64::MAX - 1 };
+    assert_eq!(txn.reserve_numbers(&other, far).unwrap(), u64::MAX - 1);
+    let error = txn.reserve_numbers(&other, far).unwrap_err();
+    assert!(error.to_string().contains("0 of that kind are left"), "{error}");
     let plain = after.create_table("plain", Schema::new().column("id", Type::U64).primary_key(&["id"])).unwrap();
     assert_eq!(plain.next_number(), None);
     assert!(matches!(txn.set_next_number(&plain, 5), Err(Error::Usage(_))));

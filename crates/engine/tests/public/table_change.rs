@@ -325,6 +325,8 @@ fn a_schema_is_compared_and_migrated_to() {
         (Schema::new().column("id", Type::U64).column("a", Type::Text(3)).primary_key(&["id"]), "does not widen"),
         (Schema::new().column("id", Type::U64).column("b", Type::Text(10)).primary_key(&["id"]), "is a and would be b"),
         (first().primary_key(&["a"]), "another primary key"),
+        (first().collation("a", "ascii_ci"), "ascii_ci"),
+        (first().long_keys(), "another limit of its keys"),
     ];
     for (schema, what) in cases {
         let error = db.migrate("t", schema).unwrap_err();

@@ -9,7 +9,7 @@ use crate::log::Log;
 use crate::mtr::MTR_REDO_BYTES;
 use crate::table::{Schema, Table, Type};
 use crate::testing::small_options;
-use crate::txn::Xid;
+use crate::txn::{Isolation, TxnOptions, Xid};
 use crate::values;
 use highwater_storage::{Device, Placement, StorageSet};
 use parking_lot::{Condvar, Mutex};
@@ -210,4 +210,25 @@ fn a_group_costs_two_syncs() {
         );
     }
     assert_eq!(database.stats().trx_prepares, 3 * (GROUP + 1));
+}
+
+/// A prepared transaction may wait for days: it holds no view, also one of a statement that it was prepared in.
+#[test]
+fn a_prepared_transaction_holds_no_view() {
+    let db = open(StorageSet::memory());
+    let (database, table) = (db.database(), numbers(db.database()));
+    let prepared_under = |isolation| {
+        let mut txn = database.begin_with(TxnOptions { isolation, ..TxnOptions::default() }).unwrap();
+        txn.begin_statement().unwrap();
+        assert!(txn.get(&table, &values![1_000u64]).unwrap().is_none());
+        txn.insert(&table, &values![isolation as u64]).unwrap();
+        std::thread::sleep(Duration::from_millis(3));
+        assert!(database.inner.txn_system().oldest_view_age_ms() > 0);
+        let prepared = txn.prepare(Xid::new(1, &[isolation as u8], b"").unwrap()).unwrap().unwrap();
+        assert_eq!(database.inner.txn_system().oldest_view_age_ms(), 0, "{isolation:?}");
+        prepared
+    };
+    for isolation in [Isolation::ReadCommitted, Isolation::RepeatableRead] {
+        prepared_under(isolation).commit().unwrap();
+    }
 }
