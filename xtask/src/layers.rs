@@ -29,7 +29,7 @@ pub const LAYERS: &[&[&str]] = &[
     &["backup"],
     &["inspect"],
     &["db"],
-    &["salvage"],
+    &["salvage", "dump"],
     &["internals"],
 ];
 

@@ -31,6 +31,14 @@ pub fn remove_benchmark(dir: &Path, log_dir: Option<&Path>) -> Result<(), Failur
             dir.display()
         )));
     }
+    remove(dir, log_dir)
+}
+
+/// Removes the files of a database.
+///
+/// # Errors
+/// [`Failure::Failed`] names the file that cannot be removed.
+pub fn remove(dir: &Path, log_dir: Option<&Path>) -> Result<(), Failure> {
     let redo = log_dir.unwrap_or(dir);
     highwater_storage::forget_redo(redo).map_err(|e| Failure::Failed(e.to_string()))?;
     highwater_storage::forget_data(dir).map_err(|e| Failure::Failed(e.to_string()))?;

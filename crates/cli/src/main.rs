@@ -22,6 +22,7 @@ mod check;
 mod concurrent_backup;
 mod csv_field;
 mod device;
+mod dump;
 mod engine_options;
 mod export;
 mod failure;
@@ -56,6 +57,8 @@ Examples:
   highwater restore /backup/monday --to /srv/copy
   highwater import /tmp/world city cities.csv --primary-key id --index by_name=name
   highwater export /tmp/world city cities-again.csv
+  highwater dump /tmp/world world.hwdump
+  highwater load world.hwdump /tmp/world-again
   highwater inspect /tmp/world page 70
   highwater device replay tpcc.csv.zst --stream 1=journal --passes 2
   highwater lab run flush-neighbors --scale quick --subject highwater --out /tmp/neighbors
@@ -87,10 +90,14 @@ enum Command {
     Restore(backup::RestoreArgs),
     /// List transactions that are prepared and wait for their coordinator; commit them or roll them back
     Prepared(prepared::PreparedArgs),
-    /// Import a CSV file into a new or existing table
+    /// Import a CSV file or JSON lines into a new or existing table
     Import(table_commands::ImportOptions),
     /// Export a table as CSV
     Export(table_commands::ExportOptions),
+    /// Write a whole database as one stream, which every later version loads
+    Dump(dump::DumpArgs),
+    /// Load a database from such a stream
+    Load(dump::LoadArgs),
     /// Look at a database's tables, pages, redo log and lists
     Inspect(inspect::InspectArgs),
     /// Use the emulated SSD or hard disk without the engine: list presets, replay a trace, mount a block device
@@ -112,6 +119,8 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Import(options) => table_commands::import(options),
         Command::Device(args) => device::run(&args),
         Command::Export(options) => table_commands::export(options),
+        Command::Dump(args) => dump::dump(&args),
+        Command::Load(args) => dump::load(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Lab(args) => lab::run(&args),
         Command::Torture(args) => torture::run(&args),

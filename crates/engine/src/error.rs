@@ -214,6 +214,20 @@ pub enum Error {
         /// The transaction's.
         xid: String,
     },
+    /// A dump cannot be loaded: it is damaged, cut off, or of a format that this version does not know. The message
+    /// names the place.
+    #[error("{0}")]
+    BadDump(String),
+    /// The database refuses a row of a dump.
+    #[error("row {row} of table {table} in the dump: {source}")]
+    DumpedRow {
+        /// The table's name.
+        table: String,
+        /// Number of the row in the order of the primary key, from 1.
+        row: u64,
+        /// Why.
+        source: Box<Error>,
+    },
     /// A call that is not possible in the present state of the transaction or database.
     #[error("{0}")]
     Usage(String),

@@ -60,6 +60,7 @@ mod change_buffer;
 mod check;
 mod context;
 mod db;
+mod dump;
 mod error;
 mod log;
 #[cfg(shuttle)]
@@ -91,6 +92,7 @@ pub use db::{
     PreparedInfo, PreparedTxn, ReadTxn, RepairReport, Replaced, Rows, Scan, ScanIter, Seek, Session, Upserted,
     WriteTxn,
 };
+pub use dump::{Dump, DumpReport, DumpedTable, UNFINISHED as UNFINISHED_LOAD};
 pub use error::{Error, Result};
 pub use salvage::{SalvageReport, SalvagedTable, salvage};
 pub use stats::{LatencySnapshot, StatsSnapshot};

@@ -6,7 +6,9 @@ use super::played::{Played, call};
 use super::player::Player;
 use super::whole::expect_sound;
 use crate::error::{Error, Result};
-use highwater::{BackupManifest, BackupOptions, Database, Error as Engine, Options, RestoreOptions, Until, salvage};
+use highwater::{
+    BackupManifest, BackupOptions, Database, Dump, Error as Engine, Options, RestoreOptions, Until, salvage,
+};
 use highwater_storage::{Device, StorageSet};
 use std::ops::ControlFlow::Continue;
 use std::path::{Path, PathBuf};
@@ -129,6 +131,32 @@ pub fn salvage_all(data: &dyn Device, options: &Options, oracle: &Oracle, played
     }
     oracle.clone().compare(&into).map_err(|error| named("a salvaged database", error))?;
     Ok(call!(played, Database::close(into))?)
+}
+
+/// Dumps an open database and loads the dump; the copy must have every acknowledged change.
+///
+/// # Errors
+/// [`Error::Data`] for a difference; the engine's.
+pub fn dumped(db: &Database, oracle: &Oracle, played: &Played, rng: &mut Choices) -> Result<()> {
+    let mut stream = Vec::new();
+    let written = match rng.bool() {
+        true => call!(played, Database::dump(db, &mut stream))?,
+        false => call!(played, Database::dump_with(db, &mut stream, &mut |_, _| {}))?,
+    };
+    let options = Options { log_dir: None, redo_archive: None, ..Options::clone(&db.options()) };
+    let copy = call!(played, Database::open_storage(StorageSet::memory(), options))?;
+    let loaded = match rng.bool() {
+        true => call!(played, Database::load(&copy, &stream[..]))?,
+        false => {
+            let dump = call!(played, Dump::read(&stream[..]))?;
+            call!(played, Dump::load_into(dump, &copy))?
+        }
+    };
+    if loaded != written {
+        return Err(Error::Data(format!("a dump of {written:?} was loaded as {loaded:?}")));
+    }
+    oracle.clone().compare(&copy).map_err(|error| named("a loaded dump", error))?;
+    Ok(call!(played, Database::close(copy))?)
 }
 
 /// Opens a database to be read only, in any state; it must hold what it will hold when it is opened to be written.

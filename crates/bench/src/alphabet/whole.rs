@@ -1,7 +1,7 @@
 //! Calls on a database as a whole.
 
 use super::choices::Choices;
-use super::copies::Backups;
+use super::copies::{Backups, dumped};
 use super::options::OPTIONS;
 use super::played::call;
 use super::player::Player;
@@ -71,6 +71,7 @@ impl Player {
             }
             10 => Ok(call!(self.played, Database::finish_drops(db))?),
             11 => self.change_options(db, rng),
+            12 if rng.u32(..4) == 0 => dumped(db, &self.oracle, &self.played, rng),
             9 => {
                 let report = call!(self.played, Database::repair_indexes(db, &mut |_, _| {}));
                 unless_refused(report)?.map_or(Ok(()), |report| expect_sound(&report.found))

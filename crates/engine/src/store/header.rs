@@ -83,8 +83,8 @@ pub fn parse(start: &[u8]) -> Result<FileHeader> {
     let version = u16::from_le_bytes([start[VERSION_AT], start[VERSION_AT + 1]]);
     if version != FORMAT_VERSION {
         return refuse(format!(
-            "the data file has format version {version}; this build reads version {FORMAT_VERSION}. `highwater export` \
-             of a build that reads it writes its tables as CSV, and `highwater import` reads them here"
+            "the data file has format version {version}; this program reads version {FORMAT_VERSION}. Bring it over: \
+             `highwater dump DIR FILE` of the program that wrote it, then `highwater load FILE NEW_DIR` of this one"
         ));
     }
     let page_bytes = u32_at(PAGE_BYTES_AT);

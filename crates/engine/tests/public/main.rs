@@ -9,6 +9,7 @@ mod concurrent_ddl;
 mod cursors;
 mod damaged_pages;
 mod ddl;
+mod dump;
 mod hot_row;
 mod index_forms;
 mod insert_many;

@@ -1,0 +1,230 @@
+//! What a dump says in JSON: what it was made of, the definition of each table, how many rows there are.
+//!
+//! Rules
+//! 1. Columns and indexes are named; a type is written as its text; bytes are hexadecimal digits.
+//! 2. A member with the usual value is left out. One that this program does not know is an error: it says something
+//!    that the loaded table would lack.
+//! 3. A definition is taken apart member by member, so one that gets a new member does not compile until it is here.
+
+use crate::error::{Error, Result};
+use crate::table::definition_record::{stored_bytes, stored_value};
+use crate::table::{Column, IndexColumn, IndexDefinition, TableDefinition, Type};
+use serde::{Deserialize, Serialize};
+use std::ops::Not;
+
+/// The first block.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Head {
+    /// Which program wrote it.
+    pub(super) program: String,
+    /// Bytes of the pages that the tables lay on: keys fit pages of this size.
+    pub(super) page_bytes: u32,
+    /// Number of tables.
+    pub(super) tables: u32,
+}
+
+/// The last block.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct End {
+    /// Rows of each table, in the order of the definitions.
+    pub(super) rows: Vec<u64>,
+}
+
+/// A table.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TableForm {
+    pub(super) name: String,
+    columns: Vec<ColumnForm>,
+    primary_key: Vec<PartForm>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    auto_increment: Option<CounterForm>,
+    #[serde(default, skip_serializing_if = "Not::not")]
+    long_keys: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    indexes: Vec<IndexForm>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    attachment: String,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ColumnForm {
+    name: String,
+    r#type: String,
+    #[serde(default, skip_serializing_if = "Not::not")]
+    nullable: bool,
+    /// As a row keeps it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    default: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    collation: Option<String>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CounterForm {
+    column: String,
+    /// The next number; none: all are used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    next: Option<u64>,
+}
+
+/// A column of a key.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PartForm {
+    column: String,
+    #[serde(default, skip_serializing_if = "Not::not")]
+    descending: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    prefix_bytes: Option<u16>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct IndexForm {
+    name: String,
+    columns: Vec<PartForm>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    covering: Vec<String>,
+    #[serde(default, skip_serializing_if = "Not::not")]
+    unique: bool,
+}
+
+/// The number that follows the last one of an auto-increment column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NextNumber {
+    NoColumn,
+    Next(u64),
+    NoneLeft,
+}
+
+/// A table as the dump describes it.
+pub(super) struct Described {
+    pub(super) definition: TableDefinition,
+    pub(super) next_number: NextNumber,
+}
+
+pub(super) fn to_json(form: &impl Serialize) -> Vec<u8> {
+    // Texts, numbers and lists of them: no value of these forms is refused.
+    serde_json::to_vec(form).unwrap_or_default()
+}
+
+/// Reads a form; the inner error says what is wrong.
+pub(super) fn from_json<'j, T: Deserialize<'j>>(json: &'j [u8]) -> std::result::Result<T, String> {
+    serde_json::from_slice(json).map_err(|error| error.to_string())
+}
+
+impl TableForm {
+    pub(super) fn of(definition: &TableDefinition, next: Option<u64>) -> TableForm {
+        let TableDefinition { name, columns, primary_key, auto_increment, long_keys, indexes, attachment } = definition;
+        let column_name = |column: usize| columns[column].name.clone();
+        let part = |part: &IndexColumn| {
+            let IndexColumn { column, descending, prefix_bytes } = *part;
+            PartForm { column: column_name(column), descending, prefix_bytes }
+        };
+        let index = |index: &IndexDefinition| {
+            let IndexDefinition { name, columns, covered, unique } = index;
+            IndexForm {
+                name: name.clone(),
+                columns: columns.iter().map(part).collect(),
+                covering: covered.iter().map(|column| column_name(*column)).collect(),
+                unique: *unique,
+            }
+        };
+        TableForm {
+            name: name.clone(),
+            columns: columns.iter().map(ColumnForm::of).collect(),
+            primary_key: primary_key.iter().map(part).collect(),
+            auto_increment: auto_increment.map(|column| CounterForm { column: column_name(column), next }),
+            long_keys: *long_keys,
+            indexes: indexes.iter().map(index).collect(),
+            attachment: hex(attachment),
+        }
+    }
+
+    /// The table that the form describes.
+    ///
+    /// # Errors
+    /// [`Error::Schema`] says why there can be none.
+    pub(super) fn describe(self) -> Result<Described> {
+        let wrong = |reason: String| Error::Schema(format!("table {} of the dump: {reason}", self.name));
+        let columns = self.columns.iter().map(ColumnForm::column).collect::<std::result::Result<Vec<_>, _>>();
+        let mut definition = TableDefinition {
+            name: self.name.clone(),
+            columns: columns.map_err(wrong)?,
+            primary_key: Vec::new(),
+            auto_increment: None,
+            long_keys: self.long_keys,
+            indexes: Vec::new(),
+            attachment: unhex(&self.attachment).ok_or_else(|| wrong(NOT_HEX.to_string()))?,
+        };
+        definition.primary_key = parts(&self.primary_key, &definition).map_err(wrong)?;
+        let mut next_number = NextNumber::NoColumn;
+        if let Some(counter) = &self.auto_increment {
+            definition.auto_increment = Some(definition.position(&counter.column).map_err(wrong)?);
+            next_number = counter.next.map_or(NextNumber::NoneLeft, NextNumber::Next);
+        }
+        for index in &self.indexes {
+            let index = index.define(&definition).map_err(wrong)?;
+            definition.indexes.push(index);
+        }
+        definition.validate().map_err(wrong)?;
+        Ok(Described { definition, next_number })
+    }
+}
+
+impl ColumnForm {
+    fn of(column: &Column) -> ColumnForm {
+        let Column { name, ty, nullable, default, collation } = column;
+        let default = default.as_ref().and_then(|value| stored_bytes(*ty, value)).map(|bytes| hex(&bytes));
+        let (name, r#type) = (name.clone(), ty.to_string());
+        ColumnForm { name, r#type, nullable: *nullable, default, collation: collation.clone() }
+    }
+
+    fn column(&self) -> std::result::Result<Column, String> {
+        let ty: Type = self.r#type.parse().map_err(|reason| format!("column {}: {reason}", self.name))?;
+        let value = |text: &String| {
+            let bytes = unhex(text).ok_or(NOT_HEX)?;
+            stored_value(ty, &bytes).ok_or("its default is no value of its type")
+        };
+        let default = self.default.as_ref().map(value).transpose();
+        let default = default.map_err(|reason| format!("column {}: {reason}", self.name))?;
+        let (name, nullable, collation) = (self.name.clone(), self.nullable, self.collation.clone());
+        Ok(Column { name, ty, nullable, default, collation })
+    }
+}
+
+impl IndexForm {
+    fn define(&self, table: &TableDefinition) -> std::result::Result<IndexDefinition, String> {
+        let columns = parts(&self.columns, table)?;
+        let covered =
+            self.covering.iter().map(|column| table.position(column)).collect::<std::result::Result<_, _>>()?;
+        Ok(IndexDefinition { name: self.name.clone(), columns, covered, unique: self.unique })
+    }
+}
+
+fn parts(forms: &[PartForm], table: &TableDefinition) -> std::result::Result<Vec<IndexColumn>, String> {
+    let part = |form: &PartForm| {
+        let PartForm { column, descending, prefix_bytes } = form;
+        let column = table.position(column)?;
+        Ok(IndexColumn { column, descending: *descending, prefix_bytes: *prefix_bytes })
+    };
+    forms.iter().map(part).collect()
+}
+
+const NOT_HEX: &str = "bytes are not written as hexadecimal digits";
+
+fn hex(bytes: &[u8]) -> String {
+    let digit = |nibble: u8| char::from_digit(nibble.into(), 16).unwrap_or('0');
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+}
+
+fn unhex(text: &str) -> Option<Vec<u8>> {
+    let nibble = |digit: u8| char::from(digit).to_digit(16).map(|n| n as u8);
+    let (pairs, []) = text.as_bytes().as_chunks::<2>() else { return None };
+    pairs.iter().map(|[high, low]| Some(nibble(*high)? << 4 | nibble(*low)?)).collect()
+}

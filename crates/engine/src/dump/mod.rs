@@ -1,0 +1,56 @@
+//! Dumps: a whole database as one stream of bytes, and databases loaded from one.
+//!
+//! | file | what |
+//! |---|---|
+//! | `stream` | blocks: compressed, numbered, checksummed |
+//! | `definition` | the JSON forms: the head, a table, the end |
+//! | `write` | a dump is written |
+//! | `load` | a dump is read and loaded |
+//!
+//! Rules
+//! 1. A dump has the rows of one snapshot, and the definitions that its transaction holds until the last row is
+//!    written.
+//! 2. Format 1 is read by every later version. A definition names types as text, a row has the bytes that its columns
+//!    keep ([`raw`](crate::raw) says which): a new type of column changes nothing here. A later format has another
+//!    number, and a member that a reader does not know is an error, never left out.
+//! 3. Every byte is covered by a checksum, every block has a number, and the end says how many rows each table has. So
+//!    a dump that is damaged, cut off, or lacks a block in the middle is an error that names the place.
+//! 4. A load fills tables under the names [`UNFINISHED`]`N` and renames them after the end of the dump is read and all
+//!    indexes are built. If it fails it drops them. So no table of the dump is ever there in part.
+//! 5. Every length is checked before memory is taken for it.
+
+mod definition;
+mod load;
+mod stream;
+mod write;
+
+pub use load::Dump;
+
+/// The beginning of the names of tables that a load has not finished. A load refuses to begin while there are such
+/// tables: another one runs, or one was interrupted by a crash and its tables are to be dropped.
+pub const UNFINISHED: &str = "highwater_load/";
+
+/// A table of a dump.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DumpedTable {
+    /// Name.
+    pub name: String,
+    /// Rows.
+    pub rows: u64,
+}
+
+/// What was dumped, or loaded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DumpReport {
+    /// Tables in the order of the dump: by name.
+    pub tables: Vec<DumpedTable>,
+    /// Bytes of the dump.
+    pub bytes: u64,
+}
+
+impl DumpReport {
+    /// Rows of all tables.
+    pub fn rows(&self) -> u64 {
+        self.tables.iter().map(|table| table.rows).sum()
+    }
+}
