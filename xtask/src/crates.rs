@@ -19,6 +19,7 @@ const CRATES: &[(&str, &[&str])] = &[
         "crates/cli",
         &["highwater", "highwater-bench", "highwater-device", "highwater-lab", "highwater-report", "highwater-storage"],
     ),
+    ("crates/mariadb", &["highwater"]),
     ("fuzz", &["highwater", "highwater-bench", "highwater-device", "highwater-storage"]),
     ("xtask", &[]),
 ];

@@ -37,6 +37,7 @@ const EXEMPT: &[(&str, &str)] = &[
         "two phases; crates/engine/tests/public/prepared_cuts.rs cuts the power at every change around each call",
     ),
     ("WriteTxn::prepare", "as PreparedTxn"),
+    ("Session::prepare", "as PreparedTxn"),
     ("Database::prepared", "as PreparedTxn"),
     ("Database::take_prepared", "as PreparedTxn: the coordinator's end after an opening"),
     ("Database::finish_prepared", "as PreparedTxn"),

@@ -7,9 +7,10 @@
 
 use super::database::Database;
 use super::interrupt::InterruptHandle;
+use super::prepared::PreparedTxn;
 use super::write_txn::{HAS_NOT_ENDED, WriteTxn};
 use crate::error::{Error, Result};
-use crate::txn::{Access, LockWait, TxnOptions, check_outside_row_closure};
+use crate::txn::{Access, LockWait, TxnOptions, Xid, check_outside_row_closure};
 
 /// A connection's life: any number of transactions, one after the other, each begun by the first call that needs it.
 ///
@@ -114,6 +115,36 @@ impl Session {
     /// As [`WriteTxn::rollback`]; the session has no transaction then, unless the database is closed.
     pub fn rollback(&mut self) -> Result<()> {
         self.end(|txn| txn.end_as_rolled_back())
+    }
+
+    /// Prepares the open transaction, as [`WriteTxn::prepare`] does; `None` without one, or if it had changed nothing.
+    /// The session can begin another transaction then.
+    ///
+    /// ```
+    /// # use highwater::{Database, Options, Schema, Type, Xid, values};
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = Database::open(dir.path(), Options::default())?;
+    /// # let table = db.create_table("t", Schema::new().column("id", Type::U64).primary_key(&["id"]))?;
+    /// let mut session = db.session();
+    /// session.txn()?.insert(&table, &values![1])?;
+    /// let prepared = session.prepare(Xid::new(1, b"order-17", b"")?)?.unwrap();
+    /// assert!(!session.is_open());
+    /// prepared.commit()?;
+    /// assert!(session.txn()?.get(&table, &values![1])?.is_some());
+    /// # Ok::<(), highwater::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`WriteTxn::prepare`]; the session has no transaction then.
+    pub fn prepare(&mut self, xid: Xid) -> Result<Option<PreparedTxn>> {
+        check_outside_row_closure()?;
+        match self.txn.take() {
+            Some(open) if open.txn.is_some() => open.prepare(xid),
+            ended => {
+                self.txn = ended;
+                Ok(None)
+            }
+        }
     }
 
     fn end(&mut self, how: impl FnOnce(&mut WriteTxn) -> Result<()>) -> Result<()> {

@@ -1,0 +1,163 @@
+//! The cursor of an open table.
+//!
+//! Rules
+//! 1. A table has one cursor. It outlives statements and transactions: it is opened again where it is needed.
+//! 2. In another transaction than that of its last move it goes on from the entry where it stood.
+//! 3. After an exact seek the moves stay within the key, and lock nothing outside; the moves beyond begin anew behind
+//!    the current entry.
+
+use crate::abi::{Bytes, Columns, ColumnsOut, Read};
+use crate::failure::{Code, found, guarded};
+use crate::session::Session;
+use crate::table::{Table, values};
+use highwater::raw::{RawCursor, RawSeek};
+use highwater::{Error, Result, WriteTxn};
+
+impl Table {
+    fn open_cursor(&mut self, index: &str, read: &Read) {
+        self.refresh();
+        self.read = read.raw();
+        self.wanted.clear();
+        self.wanted.extend_from_slice(read.wanted.elements());
+        self.cursor = Some(self.raw.cursor(index, self.read.clone()));
+        self.index.clear();
+        self.index.extend_from_slice(index.as_bytes());
+        (self.has_row, self.is_exact) = (false, false);
+        self.entry.clear();
+    }
+
+    /// Moves the cursor by `go`, and hands out the row where it then stands.
+    #[inline]
+    fn go(
+        &mut self,
+        session: &mut Session,
+        out: &mut [Bytes],
+        go: impl FnOnce(&mut RawCursor, &mut WriteTxn) -> Result<bool>,
+    ) -> Result<bool> {
+        let cursor = self.cursor.as_mut().ok_or_else(no_cursor)?;
+        self.has_row = false;
+        let is_there = go(cursor, session.txn()?)?;
+        self.moved_in = session.serial;
+        if !is_there || !cursor.read_row(&mut self.row)? {
+            return Ok(false);
+        }
+        self.row_key.clear();
+        self.row_key.extend_from_slice(cursor.key().unwrap_or_default());
+        self.entry.clear();
+        self.entry.extend_from_slice(cursor.entry().unwrap_or_default());
+        self.has_row = true;
+        self.hand_out(&self.wanted, out);
+        Ok(true)
+    }
+
+    /// Moves it by one row.
+    fn step(&mut self, session: &mut Session, is_up: bool, out: &mut [Bytes]) -> Result<bool> {
+        // Its transaction has ended: it goes on from where it stood.
+        if self.moved_in != session.serial {
+            return self.go_from_entry(session, is_up, out);
+        }
+        self.go(session, out, |cursor, txn| if is_up { cursor.next(txn) } else { cursor.prev(txn) })
+    }
+
+    fn go_from_entry(&mut self, session: &mut Session, is_up: bool, out: &mut [Bytes]) -> Result<bool> {
+        let to = if is_up { RawSeek::Above } else { RawSeek::Below };
+        let entry = std::mem::take(&mut self.entry);
+        let found = self.go(session, out, |cursor, txn| cursor.seek(txn, to, &entry));
+        if self.entry.is_empty() {
+            self.entry = entry;
+        }
+        found
+    }
+
+    fn seek(&mut self, session: &mut Session, seek: u32, columns: &Columns, out: &mut [Bytes]) -> Result<bool> {
+        let mut key = std::mem::take(&mut self.key);
+        key.clear();
+        let index = std::mem::take(&mut self.index);
+        let name = std::str::from_utf8(&index).unwrap_or_default();
+        let encoded = if seek < 6 { self.raw.append_key(name, &values(columns), &mut key) } else { Ok(()) };
+        self.index = index;
+        let to = match seek {
+            0 => RawSeek::Exact,
+            1 => RawSeek::ExactLast,
+            2 | 6 => RawSeek::AtLeast,
+            3 => RawSeek::Above,
+            5 => RawSeek::Below,
+            _ => RawSeek::AtMost,
+        };
+        self.is_exact = matches!(to, RawSeek::Exact | RawSeek::ExactLast);
+        let found = encoded.and_then(|()| self.go(session, out, |cursor, txn| cursor.seek(txn, to, &key)));
+        // A move beyond goes on from where the key would be.
+        if matches!(found, Ok(false)) && self.is_exact {
+            self.entry.clone_from(&key);
+        }
+        self.key = key;
+        found
+    }
+
+    /// A move that goes on beyond an exact key.
+    fn step_beyond(&mut self, session: &mut Session, is_up: bool, out: &mut [Bytes]) -> Result<bool> {
+        let stands = !self.entry.is_empty();
+        if std::mem::take(&mut self.is_exact) && stands {
+            return self.go_from_entry(session, is_up, out);
+        }
+        self.step(session, is_up, out)
+    }
+}
+
+fn no_cursor() -> Error {
+    Error::Usage("the table has no cursor".to_string())
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub extern "C" fn hw_cursor_open(table: &mut Table, index: Bytes, read: &Read) -> i32 {
+    guarded(|| {
+        table.open_cursor(&index.text(), read);
+        Ok(Code::Ok)
+    })
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub extern "C" fn hw_cursor_seek(
+    session: &mut Session,
+    table: &mut Table,
+    seek: u32,
+    key: Columns,
+    mut row: ColumnsOut,
+) -> i32 {
+    guarded(|| table.seek(session, seek, &key, row.elements()).map(found))
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub extern "C" fn hw_cursor_next(session: &mut Session, table: &mut Table, mut row: ColumnsOut) -> i32 {
+    guarded(|| table.step(session, true, row.elements()).map(found))
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub extern "C" fn hw_cursor_prev(session: &mut Session, table: &mut Table, mut row: ColumnsOut) -> i32 {
+    guarded(|| table.step(session, false, row.elements()).map(found))
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub extern "C" fn hw_cursor_next_beyond(session: &mut Session, table: &mut Table, mut row: ColumnsOut) -> i32 {
+    guarded(|| table.step_beyond(session, true, row.elements()).map(found))
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub extern "C" fn hw_cursor_prev_beyond(session: &mut Session, table: &mut Table, mut row: ColumnsOut) -> i32 {
+    guarded(|| table.step_beyond(session, false, row.elements()).map(found))
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub extern "C" fn hw_cursor_close(table: &mut Table) {
+    guarded(|| {
+        table.cursor = None;
+        Ok(Code::Ok)
+    });
+}

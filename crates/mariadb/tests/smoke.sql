@@ -1,0 +1,138 @@
+-- What every engine with transactions answers alike: scripts/test-mariadb-plugin runs it with ENGINE as InnoDB and as
+-- Highwater and compares.
+set names utf8mb4;
+create table a (id int primary key auto_increment, name varchar(40), n int, b text, key (name), unique key un (n)) engine=ENGINE default charset=utf8mb4;
+insert into a (name, n, b) values ('Abel', 1, 'x'), ('abel ', 2, 'y'), ('Öberg', 3, null), (null, null, 'z'), ('zeta', 5, repeat('q', 200000));
+select id, name, n, length(b) from a;
+select id, name from a where name = 'ABEL' order by id;
+select id, name from a where name > 'abel' order by name;
+select id from a order by name desc, id desc;
+update a set n = n + 10 where id = 2;
+select * from a where n = 12;
+insert into a (name, n) values ('dup', 1);
+insert into a (name, n) values ('dup', 1) on duplicate key update name = values(name);
+replace into a (name, n) values ('rep', 3);
+select id, name, n from a order by id;
+-- Transactions, statements that fail, savepoints.
+begin;
+delete from a where id < 3;
+select count(*) from a;
+rollback;
+select count(*) from a;
+begin;
+insert into a (name) values ('s1');
+savepoint s;
+insert into a (name) values ('s2');
+savepoint s2;
+insert into a (name) values ('s3');
+rollback to s;
+rollback to s2;
+commit;
+select name from a where name like 's%';
+insert into a (id, n) values (100, 100), (101, 1);
+select count(*) from a where id >= 100;
+insert into a (id, n) values (103, 103);
+-- Numbers.
+insert into a (name) values ('next');
+select id from a where name = 'next';
+alter table a auto_increment = 500;
+insert into a (name) values ('later');
+select id from a where name = 'later';
+-- No primary key.
+create table h (x int, y varchar(10)) engine=ENGINE;
+insert into h values (1, 'a'), (1, 'a'), (2, 'b');
+delete from h where x = 1 limit 1;
+select * from h order by x, y;
+update h set y = 'c';
+select * from h order by x, y;
+-- Types, collations of a primary key, descending parts.
+create table k (a varchar(10) collate latin1_swedish_ci, b char(5) character set latin1, c decimal(10,2), d datetime(3), e time, f double, g enum('x','y'), h set('p','q'), i bit(9), j year, primary key (a, b), key (c desc, d), key (e), key (f), key (g), key (i)) engine=ENGINE;
+insert into k values ('a', 'b', 1.5, '2020-01-01 10:00:00.123', '-10:00:00', -1.5, 'y', 'p,q', b'101', 1999), ('A ', 'c', -1.5, '2021-01-01 10:00:00.123', '10:00:00', 1.5, 'x', '', b'111111111', 2020), ('b', 'b', 10, null, null, null, null, null, null, null);
+select a, b, c, d, e, f, g, h, hex(i), j from k order by a, b;
+select c from k where c < 5 order by c;
+select e from k order by e;
+select f from k order by f desc;
+select hex(i) from k where i > b'1' order by i;
+select c from k where a = 'A' and b = 'B';
+insert into k values ('A', 'B ', 1, null, null, null, null, null, null, null);
+-- Padding: a character below the space comes before the end of a text.
+create table p (s varchar(5) character set latin1, key (s)) engine=ENGINE;
+insert into p values ('a'), ('a\t'), ('a '), ('a  b'), ('a b'), ('a\tb'), ('');
+select hex(s) from p order by s, hex(s);
+select count(*) from p where s = 'a';
+-- Prefixes, binary keys, a key of a BLOB.
+create table x (v varbinary(20), t text character set utf8mb4, l blob, key (v), key (t(3)), key (l(4)), primary key (v)) engine=ENGINE;
+insert into x values (x'00', 'äöüß', x'0001020304'), (x'0000', 'äöüx', x'00010203'), (x'ff', 'abc', x'ffffffffff'), (x'', '', '');
+select hex(v), t, hex(l) from x order by v;
+select hex(v) from x where t like 'äöü%' order by t;
+select hex(v) from x where l >= x'00010203' order by l;
+-- Virtual columns.
+create table g (id int primary key, n int, twice int as (n * 2) virtual, thrice int as (n * 3) stored, key (twice), key (thrice)) engine=ENGINE;
+insert into g (id, n) values (1, 10), (2, 20), (3, null);
+update g set n = 30 where id = 1;
+select * from g order by id;
+select id from g where twice = 40;
+select id from g where thrice > 60 order by thrice;
+delete from g where twice = 40;
+select count(*) from g;
+-- Other forms of reading.
+handler a open;
+handler a read first;
+handler a read un = (12);
+handler a read un next;
+handler a read un prev;
+handler a close;
+select a.id, h.x from a join h on a.n = h.x order by 1, 2;
+-- Tables as a whole.
+alter table a add column z int default 7, drop column b;
+select * from a order by id;
+alter table a add index (z), drop index name;
+alter table a rename column z to zz;
+select id from a where zz = 7 order by id limit 2;
+rename table a to a2;
+truncate table a2;
+insert into a2 (name) values ('first');
+select * from a2;
+check table a2;
+create table part (id int, n int, primary key (id)) engine=ENGINE partition by hash (id) partitions 3;
+insert into part select seq, seq * 2 from seq_1_to_20;
+select count(*), sum(n) from part where id > 5;
+alter table part coalesce partition 1;
+select count(*), sum(n) from part;
+create temporary table tmp (id int primary key) engine=ENGINE;
+insert into tmp values (1), (2);
+select * from tmp;
+drop temporary table tmp;
+create sequence sq start 5 increment 2 engine=ENGINE;
+select nextval(sq), nextval(sq);
+create table v (id int primary key, n int) engine=ENGINE with system versioning;
+insert into v values (1, 1);
+update v set n = 2;
+select count(*) from v for system_time all;
+create table u (id uuid primary key, ip inet6, key (ip)) engine=ENGINE;
+insert into u values ('123e4567-e89b-12d3-a456-426655440000', '::1'), ('00000000-e89b-12d3-a456-426655440001', '2001:db8::ff00:42:8329');
+select * from u order by id;
+select ip from u where ip > '::1';
+-- Levels.
+set transaction isolation level read committed;
+begin;
+select count(*) from h;
+commit;
+start transaction with consistent snapshot;
+select count(*) from h;
+commit;
+select * from h where x = 2 for update nowait;
+select * from h where x = 2 for update skip locked;
+select * from h where x = 2 lock in share mode;
+xa start 'one';
+insert into h values (9, 'xa');
+xa end 'one';
+xa prepare 'one';
+xa recover;
+xa commit 'one';
+xa start 'two';
+insert into h values (9, 'xb');
+xa end 'two';
+xa prepare 'two';
+xa rollback 'two';
+select * from h where x = 9;
