@@ -47,7 +47,7 @@ fn main() -> highwater::Result<()> {
     // In the order of a phone book, out of the index alone.
     for user in read.scan(&users).index("by_name").select(&["name", "seen"])? {
         let user = user?;
-        println!("{} was seen {} times", user[0], user[1]);
+        println!("{} was seen {} times", user.str("name"), user.u64("seen"));
     }
     drop(read);
     db.close()

@@ -30,14 +30,13 @@
 //! txn.commit()?; // durable when it returns
 //!
 //! let mut txn = db.begin()?;
-//! let born = people.column("born")?;
-//! txn.modify(&people, &values![ada], |row, set| set.put(born, row.u64(born) + 1))?;
+//! txn.modify(&people, &values![ada], |row, set| set.put("born", row.u64("born") + 1))?;
 //! txn.rollback()?;
 //!
 //! let mut read = db.snapshot()?;
-//! assert_eq!(read.get(&people, &values![ada])?.unwrap().u64(born), 1815);
+//! assert_eq!(read.get(&people, &values![ada])?.unwrap().u64("born"), 1815);
 //! for row in read.scan(&people).index("by_name").starts_with(&values!["L"]).iter()? {
-//!     assert_eq!(row?.str(2), "Ada");
+//!     assert_eq!(row?.str("first"), "Ada");
 //! }
 //! # drop(read);
 //! db.close()?;
@@ -89,16 +88,16 @@ pub use config::{ASCII_CI, Collations, Options};
 pub use db::raw;
 pub use db::{
     BuildProgress, ColumnIter, Cursor, CursorTxn, Database, Inserted, Insertion, InterruptHandle, Migration,
-    PreparedInfo, PreparedTxn, ReadTxn, RepairReport, Replaced, Rows, Scan, ScanIter, Seek, Session, Upserted,
-    WriteTxn,
+    PreparedInfo, PreparedTxn, ReadTxn, RepairReport, Replaced, Rows, Scan, ScanIter, Seek, Session, TableRef,
+    Upserted, WriteTxn,
 };
 pub use dump::{Dump, DumpReport, DumpedTable, UNFINISHED as UNFINISHED_LOAD};
 pub use error::{Error, Result};
 pub use salvage::{SalvageReport, SalvagedTable, salvage};
 pub use stats::{LatencySnapshot, StatsSnapshot};
 pub use table::{
-    Changes, Column, DateTime, Decimal, Index, IndexColumn, IndexDefinition, IndexStatistics, NumberRange, Row, RowRef,
-    Schema, Table, TableChange, TableDefinition, TableStatistics, Type, Value, ValueRef,
+    Changes, Column, ColumnIndex, DateTime, Decimal, Index, IndexColumn, IndexDefinition, IndexStatistics, NumberRange,
+    Row, RowRef, Schema, Table, TableChange, TableDefinition, TableStatistics, Type, Value, ValueRef,
 };
 pub use txn::{Isolation, LockMode, LockWait, PurgeState, PurgeWatch, Savepoint, TxnOptions, Xid};
 pub use types::PageNo;

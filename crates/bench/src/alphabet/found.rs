@@ -50,7 +50,7 @@ impl FoundTable {
         let mut entries = BTreeMap::new();
         for index in &table.definition().indexes {
             let keys = read.scan(table).index(&index.name).keys()?;
-            let keys = keys.map(|key| content::key(&index.name, &key?)).collect::<Result<Vec<_>>>()?;
+            let keys = keys.map(|key| content::key(&index.name, &key?.to_values())).collect::<Result<Vec<_>>>()?;
             entries.insert(index.name.clone(), keys);
         }
         Ok(FoundTable { rows, entries })

@@ -196,25 +196,38 @@ fn transact(oracle: &mut Oracle, world: &World<'_>, rng: &mut Choices) -> Result
     let options = random_options(rng);
     let (mut session, mut wrong, mut commits) = (Session::new(options.clone()), None, false);
     let (count, gives_up) = (rng.u32(1..6), rng.u32(..4) == 0);
+    let mut attempts = 0;
     let mut work = |txn: &mut WriteTxn| {
-        (session, commits) = (Session::new(options.clone()), false);
+        (session, commits, attempts) = (Session::new(options.clone()), false, attempts + 1);
+        if call!(world.played, WriteTxn::attempt(txn)) != attempts {
+            return Err(Error::Data(format!("run {attempts} of a transaction has another number")));
+        }
         for _ in 0..count {
-            match session.act(txn, oracle, world, rng) {
-                Ok(()) => {}
-                Err(Error::Engine(error)) => return Err(error),
-                Err(error) => {
-                    wrong = Some(error);
-                    return Err(gives_up_error());
-                }
-            }
+            session.act(txn, oracle, world, rng)?;
         }
         commits = !gives_up;
-        if gives_up { Err(gives_up_error()) } else { Ok(()) }
+        if gives_up { Err(gives_up_error().into()) } else { Ok(()) }
+    };
+    let mut of_engine = |done: Result<()>| {
+        done.map_err(|error| match error {
+            Error::Engine(error) => error,
+            error => {
+                wrong = Some(error);
+                gives_up_error()
+            }
+        })
     };
     let is_default = options == highwater::TxnOptions::default();
-    let done = match is_default {
-        true => call!(world.played, Database::transact(world.db, &mut work)),
-        false => call!(world.played, Database::transact_with(world.db, &options, &mut work)),
+    let done = match (count % 2 == 0, is_default) {
+        (true, true) => call!(world.played, Database::try_transact(world.db, &mut work)),
+        (true, false) => call!(world.played, Database::try_transact_with(world.db, &options, &mut work)),
+        (false, true) => {
+            call!(world.played, Database::transact(world.db, |txn| of_engine(work(txn)))).map_err(Error::from)
+        }
+        (false, false) => {
+            let done = call!(world.played, Database::transact_with(world.db, &options, |txn| of_engine(work(txn))));
+            done.map_err(Error::from)
+        }
     };
     match (wrong, done) {
         (Some(error), _) => Err(error),
@@ -222,10 +235,10 @@ fn transact(oracle: &mut Oracle, world: &World<'_>, rng: &mut Choices) -> Result
             session.acknowledge(oracle, world);
             Ok(())
         }
-        (None, Err(Engine::BadOption { option, .. })) if option == GIVES_UP => Ok(()),
+        (None, Err(Error::Engine(Engine::BadOption { option, .. }))) if option == GIVES_UP => Ok(()),
         (None, Err(error)) => {
             oracle.in_doubt = commits.then(|| session.change());
-            Err(error.into())
+            Err(error)
         }
     }
 }

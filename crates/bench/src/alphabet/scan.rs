@@ -277,12 +277,12 @@ impl Look {
                 Ok(Answer::Rows(rows))
             }
             End::Keys => {
-                let keys = call!(played, Scan::keys(scan))?.map(|key| content::key(self.index, &key?));
+                let keys = call!(played, Scan::keys(scan))?.map(|key| content::key(self.index, &key?.to_values()));
                 keys.collect::<Result<_>>().map(Answer::Keys)
             }
             End::Columns => {
                 let rows = call!(played, Scan::select(scan, &SOME_COLUMNS))?;
-                rows.map(|row| content::numbers_of(&row?)).collect::<Result<_>>().map(Answer::Columns)
+                rows.map(|row| content::numbers_of(&row?.to_values())).collect::<Result<_>>().map(Answer::Columns)
             }
             End::Count => Ok(Answer::Count(call!(played, Scan::count(scan))?)),
             End::First => {
@@ -291,14 +291,26 @@ impl Look {
             }
             End::Visit(max) => {
                 let mut rows = Vec::new();
-                call!(
-                    played,
-                    Scan::visit(scan, |row| {
-                        rows.push(self.content(row));
-                        if rows.len() >= max { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-                    })
-                )?;
-                rows.into_iter().collect::<Result<_>>().map(Answer::Rows)
+                let mut look = |row: RowRef<'_>| {
+                    rows.push(self.content(row)?);
+                    Ok(if rows.len() >= max { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+                };
+                let (mut wrong, is_whole) = (None, max == usize::MAX);
+                let shown = match is_whole {
+                    true => call!(played, Scan::try_visit(scan, look))?,
+                    false => {
+                        let mut stop = |error: Error| {
+                            wrong = Some(error);
+                            ControlFlow::Break(())
+                        };
+                        call!(played, Scan::visit(scan, |row| look(row).unwrap_or_else(&mut stop)))?
+                    }
+                };
+                match wrong {
+                    Some(error) => Err(error),
+                    None if shown != rows.len() as u64 => Err(Error::Data(format!("{shown} rows were shown"))),
+                    None => Ok(Answer::Rows(rows)),
+                }
             }
         }
     }

@@ -149,7 +149,8 @@ fn run(
     if wanted.limit > 0 {
         scan = scan.limit(wanted.limit);
     }
-    Ok(scan.visit(|row| visit(&row))?)
+    scan.visit(|row| visit(&row))?;
+    Ok(())
 }
 
 impl Read for WriteTxn {

@@ -2,27 +2,49 @@
 
 use super::{OptionValue, parse_size};
 use highwater_storage::{FlushMethod, names};
+use std::fmt;
+use std::str::FromStr;
 
-/// Options whose values have names, as InnoDB writes them; capital or small letters are the same.
-macro_rules! named_value {
-    ($type:ident, $hint:expr) => {
-        impl OptionValue for $type {
+/// Options that are read and shown as their type is.
+macro_rules! option_value {
+    ($($type:ident)*) => {
+        $(impl OptionValue for $type {
             fn parse(text: &str) -> std::result::Result<Self, String> {
-                let found = $type::ALL.into_iter().find(|value| value.name().eq_ignore_ascii_case(text));
-                found.ok_or_else(|| format!("{text:?} is not one of {}{}", $type::names(), $hint(text)))
+                text.parse()
             }
 
             fn show(&self) -> String {
-                self.name().to_string()
+                self.to_string()
+            }
+        })*
+    };
+}
+
+option_value! {
+    ChangeBuffering Doublewrite FlushLog FlushMethod FlushNeighbors MergeAtClose PageCompression PageSize PageStoreKind
+    VictimPolicy
+}
+
+/// Values that have names, as InnoDB writes them; capital or small letters are the same.
+macro_rules! named_value {
+    ($type:ident) => {
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(self.name())
+            }
+        }
+
+        impl FromStr for $type {
+            type Err = String;
+
+            /// Reads a name; the error has all names.
+            fn from_str(text: &str) -> std::result::Result<Self, String> {
+                let found = $type::ALL.into_iter().find(|value| value.name().eq_ignore_ascii_case(text));
+                found.ok_or_else(|| format!("{text:?} is not one of {}", $type::names()))
             }
         }
     };
 }
-
-named_value!(FlushMethod, |text: &str| match text.eq_ignore_ascii_case("fdatasync") {
-    true => "; what older InnoDB calls fdatasync is fsync",
-    false => "",
-});
 
 /// Which other dirty pages of its extent are flushed with a page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,7 +61,7 @@ pub enum FlushNeighbors {
 }
 
 names!(FlushNeighbors { Off => "0", Contiguous => "1", Extent => "2", Auto => "auto" });
-named_value!(FlushNeighbors, |_| "");
+named_value!(FlushNeighbors);
 
 /// What happens when a frame is needed and the page at the LRU tail is dirty.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,7 +76,7 @@ pub enum VictimPolicy {
 }
 
 names!(VictimPolicy { Raw => "raw", War => "war", LruClean => "lru-clean" });
-named_value!(VictimPolicy, |_| "");
+named_value!(VictimPolicy);
 
 /// What happens to a change of a secondary index when the leaf is not in the buffer pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,7 +92,7 @@ pub enum ChangeBuffering {
 }
 
 names!(ChangeBuffering { Off => "off", Disk => "disk", Memory => "memory" });
-named_value!(ChangeBuffering, |_| "");
+named_value!(ChangeBuffering);
 
 /// Whether the change buffer is merged when the database is closed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -85,7 +107,7 @@ pub enum MergeAtClose {
 }
 
 names!(MergeAtClose { Auto => "auto", On => "on", Off => "off" });
-named_value!(MergeAtClose, |_| "");
+named_value!(MergeAtClose);
 
 impl MergeAtClose {
     /// What it means with this way of buffering.
@@ -118,13 +140,30 @@ impl PageSize {
     }
 }
 
-impl OptionValue for PageSize {
-    fn parse(text: &str) -> std::result::Result<Self, String> {
-        if text.eq_ignore_ascii_case("auto") { Ok(PageSize::Auto) } else { parse_size(text).map(PageSize::Bytes) }
+impl From<u64> for PageSize {
+    fn from(bytes: u64) -> PageSize {
+        PageSize::Bytes(bytes)
     }
+}
 
-    fn show(&self) -> String {
-        self.bytes().map_or_else(|| "auto".into(), |bytes| bytes.to_string())
+impl fmt::Display for PageSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PageSize::Auto => f.pad("auto"),
+            PageSize::Bytes(bytes) => bytes.fmt(f),
+        }
+    }
+}
+
+impl FromStr for PageSize {
+    type Err = String;
+
+    /// Reads a size such as `16KiB` or `16384`, or `auto`.
+    fn from_str(text: &str) -> std::result::Result<PageSize, String> {
+        if text.eq_ignore_ascii_case("auto") {
+            return Ok(PageSize::Auto);
+        }
+        parse_size(text).map(PageSize::Bytes).map_err(|reason| format!("{reason}, nor is it auto"))
     }
 }
 
@@ -147,8 +186,17 @@ pub enum Doublewrite {
 
 names!(Doublewrite { On => "on", Journal => "journal", Off => "off", Atomic => "atomic", Auto => "auto" });
 
-impl OptionValue for Doublewrite {
-    fn parse(text: &str) -> std::result::Result<Self, String> {
+impl fmt::Display for Doublewrite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Doublewrite {
+    type Err = String;
+
+    /// Reads a name, or `1`, `true`, `yes` for on and `0`, `false`, `no` for off; the error has all names.
+    fn from_str(text: &str) -> std::result::Result<Doublewrite, String> {
         let switched = |on| if on { Doublewrite::On } else { Doublewrite::Off };
         match text {
             "atomic" => Ok(Doublewrite::Atomic),
@@ -158,10 +206,6 @@ impl OptionValue for Doublewrite {
                 bool::parse(text).map(switched).map_err(|_| format!("{text:?} is not one of {}", Doublewrite::names()))
             }
         }
-    }
-
-    fn show(&self) -> String {
-        self.name().to_string()
     }
 }
 
@@ -180,7 +224,7 @@ pub enum FlushLog {
 }
 
 names!(FlushLog { EverySecond => "0", Sync => "1", Write => "2" });
-named_value!(FlushLog, |_| "");
+named_value!(FlushLog);
 
 /// How pages are kept in the data file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -195,7 +239,7 @@ pub enum PageStoreKind {
 }
 
 names!(PageStoreKind { InPlace => "in-place", OutOfPlace => "out-of-place", Auto => "auto" });
-named_value!(PageStoreKind, |_| "");
+named_value!(PageStoreKind);
 
 /// How pages are compressed before they are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -212,4 +256,41 @@ pub enum PageCompression {
 }
 
 names!(PageCompression { Off => "off", Lz4 => "lz4", Zstd => "zstd", Auto => "auto" });
-named_value!(PageCompression, |_| "");
+named_value!(PageCompression);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each value is read as it is shown, whatever its letters; another word's error has all the words.
+    fn leads_back<T: FromStr<Err = String> + fmt::Display + PartialEq + fmt::Debug + Copy>(values: &[T]) {
+        for value in values {
+            assert_eq!(value.to_string().parse(), Ok(*value));
+            assert_eq!(value.to_string().to_uppercase().parse(), Ok(*value));
+        }
+        let refused = "neither".parse::<T>().unwrap_err();
+        assert!(values.iter().all(|value| refused.contains(&value.to_string())), "{refused}");
+    }
+
+    #[test]
+    fn values_are_read_as_they_are_shown() {
+        leads_back(&FlushNeighbors::ALL);
+        leads_back(&VictimPolicy::ALL);
+        leads_back(&ChangeBuffering::ALL);
+        leads_back(&MergeAtClose::ALL);
+        leads_back(&FlushLog::ALL);
+        leads_back(&PageStoreKind::ALL);
+        leads_back(&PageCompression::ALL);
+        leads_back(&FlushMethod::ALL);
+        leads_back(&crate::Isolation::ALL);
+        leads_back(&crate::LockMode::ALL);
+        for doublewrite in Doublewrite::ALL {
+            assert_eq!(doublewrite.to_string().parse(), Ok(doublewrite));
+        }
+        assert!("maybe".parse::<Doublewrite>().unwrap_err().contains("on, journal, off, atomic, auto"));
+        assert_eq!("16KiB".parse(), Ok(PageSize::from(16 << 10)));
+        assert_eq!(("auto".parse(), PageSize::from(4096).to_string()), (Ok(PageSize::Auto), "4096".to_string()));
+        assert!("big".parse::<PageSize>().unwrap_err().ends_with("nor is it auto"));
+        assert_eq!("READ COMMITTED".parse(), Ok(crate::Isolation::ReadCommitted));
+    }
+}

@@ -5,9 +5,10 @@
 
 use super::scan::{Scan, ScanIter};
 use crate::error::Result;
-use crate::table::Value;
 use crate::table::version::TableVersion;
+use crate::table::{Row, RowLayout, Value, ValueRef};
 use crate::txn::RowCursor;
+use std::sync::Arc;
 
 /// Where the value of a column is in an entry.
 #[derive(Clone, Copy, Debug)]
@@ -24,13 +25,18 @@ enum Place {
 pub(super) struct Projection {
     index: Option<usize>,
     columns: Vec<usize>,
+    /// Of the rows that are made of them.
+    layout: Arc<RowLayout>,
     /// Where they are in an entry; `None` if it does not have all of them.
     places: Option<Vec<Place>>,
 }
 
 impl Projection {
     /// Those at these positions, by an index.
-    pub(super) fn new(version: &TableVersion, index: Option<usize>, columns: Vec<usize>) -> Projection {
+    ///
+    /// # Errors
+    /// `BadValue` for a column that there is not.
+    pub(super) fn new(version: &TableVersion, index: Option<usize>, columns: Vec<usize>) -> Result<Projection> {
         let place = |column: &usize| {
             let part_of = |key: &crate::table::key::KeyLayout| {
                 key.parts().iter().position(|part| part.column == *column && part.is_reversible())
@@ -41,7 +47,8 @@ impl Projection {
             in_key.or_else(|| part_of(&version.key).map(Place::Row)).or_else(|| covered().map(Place::Covered))
         };
         let places = columns.iter().map(place).collect();
-        Projection { index, columns, places }
+        let layout = Arc::new(RowLayout::of_columns(&version.definition, &columns)?);
+        Ok(Projection { index, columns, layout, places })
     }
 
     /// Whether entries have all of them.
@@ -49,45 +56,51 @@ impl Projection {
         self.places.is_some()
     }
 
-    /// The values of the current row.
-    fn values(&self, version: &TableVersion, cursor: &RowCursor) -> Result<Vec<Value>> {
+    /// The columns of the current row.
+    fn row(&self, version: &TableVersion, cursor: &RowCursor) -> Result<Row> {
         match (&self.places, self.index, cursor.covered()) {
             (Some(places), None, _) => {
                 let key = version.key.decode(cursor.key())?.0;
-                Ok(pick(places, &[], &key, &[]))
+                self.pick(places, &[], &key, &[])
             }
             (Some(places), Some(i), Some(covered)) => {
                 let index = &version.indexes[i];
                 let (of_index, bytes) = index.key.decode(cursor.entry())?;
                 let key = version.key.decode(&cursor.entry()[bytes..])?.0;
-                Ok(pick(places, &of_index, &key, &index.covered.decode(covered)?))
+                self.pick(places, &of_index, &key, &index.covered.decode(covered)?)
             }
             _ => {
                 let row = version.layouts.read(cursor.payload())?;
-                Ok(self.columns.iter().map(|column| row.get(*column).to_value()).collect())
+                self.made_of(self.columns.iter().map(|column| row.get(*column)))
             }
         }
     }
+
+    fn pick(&self, places: &[Place], of_index: &[Value], key: &[Value], covered: &[Value]) -> Result<Row> {
+        self.made_of(places.iter().map(|place| match *place {
+            Place::Index(n) => of_index[n].as_ref(),
+            Place::Row(n) => key[n].as_ref(),
+            Place::Covered(n) => covered[n].as_ref(),
+        }))
+    }
+
+    fn made_of<'v>(&self, values: impl Iterator<Item = ValueRef<'v>>) -> Result<Row> {
+        let (values, mut bytes) = (values.collect::<Vec<_>>(), Vec::new());
+        self.layout.encode(&values, None, &mut bytes)?;
+        Ok(Row::of_bytes(&self.layout, bytes))
+    }
 }
 
-fn pick(places: &[Place], of_index: &[Value], key: &[Value], covered: &[Value]) -> Vec<Value> {
-    let value = |place: &Place| match *place {
-        Place::Index(n) => of_index[n].clone(),
-        Place::Row(n) => key[n].clone(),
-        Place::Covered(n) => covered[n].clone(),
-    };
-    places.iter().map(value).collect()
-}
-
-/// Values of a scan ([`Scan::keys`](super::Scan::keys), [`Scan::select`](super::Scan::select)). After an error it
-/// ends.
+/// Some columns of each row of a scan ([`Scan::keys`](super::Scan::keys), [`Scan::select`](super::Scan::select)): rows
+/// that have these and no others. After an error it ends.
 pub struct ColumnIter<'s> {
     rows: ScanIter<'s>,
     projection: Projection,
 }
 
 impl<'s> Scan<'s, '_> {
-    /// Starts a scan of some columns instead of rows: their values, in the order in which they are named. An index that
+    /// Starts a scan of some columns instead of rows: what it yields has them, in the order in which they are named, and
+    /// is read as a row is. An index that
     /// has all of them (as its own, as those of the primary key, or because it [covers](crate::Index::covering) them)
     /// is read alone: its rows are looked up only where it was changed lately. See [`Index`](crate::Index) for an
     /// example.
@@ -106,7 +119,7 @@ impl<'s> Scan<'s, '_> {
     ) -> Result<ColumnIter<'s>> {
         let (version, index) = self.used()?;
         let wanted = wanted(&version, index)?;
-        let projection = Projection::new(&version, index, wanted.clone());
+        let projection = Projection::new(&version, index, wanted.clone())?;
         let keys_only = projection.is_of_entry();
         Ok(ColumnIter::new(self.start_in(version, index, keys_only, Some(wanted))?, projection))
     }
@@ -119,13 +132,13 @@ impl<'s> ColumnIter<'s> {
 }
 
 impl Iterator for ColumnIter<'_> {
-    type Item = Result<Vec<Value>>;
+    type Item = Result<Row>;
 
-    fn next(&mut self) -> Option<Result<Vec<Value>>> {
+    fn next(&mut self) -> Option<Result<Row>> {
         if let Err(error) = self.rows.advance() {
             return Some(Err(error));
         }
-        let next = self.rows.cursor.as_ref().map(|cursor| self.projection.values(&self.rows.version, cursor));
+        let next = self.rows.cursor.as_ref().map(|cursor| self.projection.row(&self.rows.version, cursor));
         if matches!(next, Some(Err(_))) {
             self.rows.cursor = None;
         }

@@ -13,12 +13,13 @@
 //! | `insert_many`, `upsert` | many rows inserted by one call; insertions that find or change their duplicate |
 //! | `lock_wait`, `interrupt` | what statements do about locks of others; ending a wait from another thread |
 //! | `transact` | transactions that are run again |
-//! | `scan`, `scan_steps`, `cursor` | scans; positions that live between calls |
+//! | `scan`, `scan_steps`, `visit`, `cursor` | scans; their rows shown in place; positions that live between calls |
 //! | `columns`, `column_iter` | reads of some columns |
 //! | `numbers` | auto-increment numbers |
 //! | `gate` | keeps transactions that write, schema changes and checks apart |
 //! | `schema_change`, `index_build` | tables and indexes are created, beside writers, and dropped |
 //! | `dropping` | what dropped tables and indexes have left is freed in the background |
+//! | `table_ref` | tables by handle or by name |
 //! | `table_change`, `migration` | names and columns change, truncation; a table is made what a schema says |
 //! | `deterministic` | a database whose steps the caller runs, without threads |
 //! | `runtime_options` | options are changed while the database is open |
@@ -65,8 +66,10 @@ mod session;
 mod statement;
 mod statistics;
 mod table_change;
+mod table_ref;
 mod transact;
 mod upsert;
+mod visit;
 mod write_txn;
 
 pub use column_iter::ColumnIter;
@@ -81,6 +84,7 @@ pub use read_txn::ReadTxn;
 pub use rebuild::RepairReport;
 pub use scan::{Scan, ScanIter};
 pub use session::Session;
+pub use table_ref::TableRef;
 pub use upsert::{Insertion, Replaced, Upserted};
 pub use write_txn::WriteTxn;
 

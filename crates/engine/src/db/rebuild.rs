@@ -8,6 +8,7 @@
 //! 4. The rows of tables with other damage are not touched: an index is rebuilt only from rows that are all readable.
 
 use super::database::Database;
+use super::table_ref::TableRef;
 use crate::btree::BTree;
 use crate::check::{CheckReport, Finding};
 use crate::error::{Error, Result};
@@ -74,15 +75,16 @@ impl Database {
     /// [`Error::NoSuchTable`], [`Error::NoSuchIndex`]; [`Error::Schema`] if it is the primary key;
     /// [`Error::DuplicateKey`] if it is unique and two rows are equal; [`Error::LockWaitTimeout`] if transactions use
     /// the table for longer than that; a damaged row; an I/O error. The index is as it was then.
-    pub fn rebuild_index(&self, table: &str, name: &str) -> Result<()> {
+    pub fn rebuild_index<'t>(&self, table: impl Into<TableRef<'t>>, name: &str) -> Result<()> {
         let inner = &self.inner;
         let _gate = self.enter_schema_change()?;
-        let shared = inner.registry.get(table)?;
+        let shared = inner.table_of(table.into())?;
         let change = self.change(&shared)?;
         let before = shared.current.read().clone();
         let Some(at) = before.index_position(name)? else {
             return Err(Error::Schema(format!(
-                "the primary key of table {table} holds the rows and cannot be rebuilt"
+                "the primary key of table {} holds the rows and cannot be rebuilt",
+                shared.name
             )));
         };
         let mut definition: TableDefinition = (*before.definition).clone();

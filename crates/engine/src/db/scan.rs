@@ -19,7 +19,6 @@ use crate::table::key::{EdgePlace, KeyLayout, successor};
 use crate::table::version::TableVersion;
 use crate::table::{Row, RowLayouts, RowRef, Table, TableDefinition, Value, ValueRef};
 use crate::txn::{LockMode, LockWait, RowCursor};
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// A range of key bytes and how to go through it.
@@ -175,51 +174,6 @@ impl<'s, 'v> Scan<'s, 'v> {
         self.limit(max).iter()?.next().transpose()
     }
 
-    /// Hands each row to `look`, until it says stop: the fastest way through a table, since rows are looked at where
-    /// they lie, without a copy. Meanwhile their page is latched, and who would change it waits: `look` computes. It
-    /// cannot call the database ([`Error::Usage`](crate::Error::Usage)), and must not wait for a thread that does, as
-    /// for a mutex that such a thread holds. For everything else there is [`iter`](Self::iter).
-    ///
-    /// ```
-    /// # use highwater::{Database, Options, Schema, Type, values};
-    /// # use std::ops::ControlFlow;
-    /// # let dir = tempfile::tempdir().unwrap();
-    /// # let db = Database::open(dir.path(), Options::default())?;
-    /// let schema = Schema::new().column("id", Type::U64).column("amount", Type::U64).primary_key(&["id"]);
-    /// let orders = db.create_table("orders", schema)?;
-    /// db.transact(|txn| (0..9u64).try_for_each(|id| txn.insert(&orders, &values![id, id * 10]).map(drop)))?;
-    /// let mut sum = 0;
-    /// db.snapshot()?.scan(&orders).from(&values![5u64]).visit(|row| {
-    ///     sum += row.u64(1);
-    ///     ControlFlow::Continue(())
-    /// })?;
-    /// assert_eq!(sum, 50 + 60 + 70 + 80);
-    /// # Ok::<(), highwater::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`iter`](Self::iter) and [`ScanIter::next_ref`].
-    pub fn visit(self, mut look: impl FnMut(RowRef<'_>) -> ControlFlow<()>) -> Result<()> {
-        let (rows, _) = self.start(false)?;
-        let ScanIter { txn, version, projected, cursor } = rows;
-        let layouts = projected.as_ref().unwrap_or(&version.layouts);
-        match cursor {
-            Some(mut cursor) => {
-                let mut unknown = Ok(());
-                let mut look = |row: &[u8]| match layouts.read(row) {
-                    Ok(row) => look(row),
-                    Err(error) => {
-                        unknown = Err(error);
-                        ControlFlow::Break(())
-                    }
-                };
-                txn.look(&mut cursor, &mut look)?;
-                unknown
-            }
-            None => Ok(()),
-        }
-    }
-
     /// Starts the scan.
     ///
     /// # Errors
@@ -229,12 +183,12 @@ impl<'s, 'v> Scan<'s, 'v> {
         self.start(false).map(|(rows, _)| rows)
     }
 
-    /// Starts a scan of keys instead of rows: of each row the values of the index's columns, then those of the primary
-    /// key's. The index is read alone: its rows are looked up only where it was changed lately, or if it has only the
-    /// beginning of a column.
+    /// Starts a scan of keys instead of rows: what it yields has the index's columns, then those of the primary key, and
+    /// is read as a row is. The index is read alone: its rows are looked up only where it was changed lately, or if it
+    /// has only the beginning of a column.
     ///
     /// ```
-    /// # use highwater::{Database, Options, Schema, Type, Value, values};
+    /// # use highwater::{Database, Options, Schema, Type, values};
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let db = Database::open(dir.path(), Options::default())?;
     /// let schema = Schema::new().column("id", Type::U64).column("city", Type::Text(40))
@@ -243,7 +197,7 @@ impl<'s, 'v> Scan<'s, 'v> {
     /// db.transact(|txn| txn.insert(&people, &values![7u64, "Lund", "likes rain"]).map(drop))?;
     /// let mut read = db.snapshot()?;
     /// let found = read.scan(&people).index("by_city").prefix(&values!["Lund"]).keys()?.next().unwrap()?;
-    /// assert_eq!(found, [Value::from("Lund".to_string()), Value::from(7u64)]);
+    /// assert_eq!((found.str("city"), found.u64("id"), found.columns()), ("Lund", 7, 2));
     /// # Ok::<(), highwater::Error>(())
     /// ```
     ///
@@ -287,7 +241,7 @@ impl<'s, 'v> Scan<'s, 'v> {
     }
 
     /// The scan, and the number of its index.
-    fn start(mut self, keys_only: bool) -> Result<(ScanIter<'s>, Option<usize>)> {
+    pub(super) fn start(mut self, keys_only: bool) -> Result<(ScanIter<'s>, Option<usize>)> {
         let (version, index) = self.used()?;
         let columns = self.columns.map(<[usize]>::to_vec);
         Ok((self.start_in(version, index, keys_only, columns)?, index))
@@ -372,10 +326,10 @@ pub(super) fn edge(
 
 /// The rows of a scan. After an error it ends.
 pub struct ScanIter<'s> {
-    txn: &'s mut WriteTxn,
+    pub(super) txn: &'s mut WriteTxn,
     pub(super) version: Arc<TableVersion>,
     /// Of its rows, if they have some of the columns only.
-    projected: Option<Arc<RowLayouts>>,
+    pub(super) projected: Option<Arc<RowLayouts>>,
     /// `None` once there is no more row.
     pub(super) cursor: Option<RowCursor>,
 }

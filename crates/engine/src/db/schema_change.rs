@@ -12,6 +12,7 @@
 
 use super::database::{Database, OpenGuard};
 use super::index_build;
+use super::table_ref::TableRef;
 use super::write_txn::WriteTxn;
 use crate::btree::BTree;
 use crate::config::Collations;
@@ -88,10 +89,10 @@ impl Database {
     ///
     /// # Errors
     /// [`Error::NoSuchTable`], [`Error::LockWaitTimeout`] if transactions use it for longer than that, an I/O error.
-    pub fn drop_table(&self, name: &str) -> Result<()> {
+    pub fn drop_table<'t>(&self, table: impl Into<TableRef<'t>>) -> Result<()> {
         let inner = &self.inner;
         let _gate = self.enter_schema_change()?;
-        let table = inner.registry.get(name)?;
+        let table = inner.table_of(table.into())?;
         let change = self.change(&table)?;
         change.exclusive(self.patience())?;
         let _schema = inner.schema.lock();
@@ -109,14 +110,14 @@ impl Database {
     /// # Errors
     /// [`Error::NoSuchTable`], [`Error::NoSuchIndex`], [`Error::LockWaitTimeout`] if transactions use the table for
     /// longer than that, an I/O error.
-    pub fn drop_index(&self, table: &str, name: &str) -> Result<()> {
+    pub fn drop_index<'t>(&self, table: impl Into<TableRef<'t>>, name: &str) -> Result<()> {
         let inner = &self.inner;
         let _gate = self.enter_schema_change()?;
-        let shared = inner.registry.get(table)?;
+        let shared = inner.table_of(table.into())?;
         let change = self.change(&shared)?;
         let before = shared.current.read().clone();
         let Some(at) = before.index_position(name)? else {
-            return Err(Error::Schema(format!("the primary key of table {table} cannot be dropped")));
+            return Err(Error::Schema(format!("the primary key of table {} cannot be dropped", shared.name)));
         };
         change.exclusive(self.patience())?;
         let _schema = inner.schema.lock();

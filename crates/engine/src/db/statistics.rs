@@ -7,6 +7,7 @@
 //!    over several leaves, are counted once for each leaf at most.
 
 use super::database::Database;
+use super::table_ref::TableRef;
 use crate::btree::BTree;
 use crate::error::Result;
 use crate::page::Node;
@@ -76,8 +77,9 @@ impl Database {
     ///
     /// # Errors
     /// [`Error::NoSuchTable`](crate::Error::NoSuchTable), a damaged page, an I/O error.
-    pub fn analyze(&self, table: &str) -> Result<Arc<TableStatistics>> {
-        let shared = self.table(table)?.shared;
+    pub fn analyze<'t>(&self, table: impl Into<TableRef<'t>>) -> Result<Arc<TableStatistics>> {
+        self.inner.check_not_closed()?;
+        let shared = self.inner.table_of(table.into())?;
         let _in_use = self.in_use(&shared)?;
         let version = shared.current.read().clone();
         let definition = version.complete_definition();

@@ -8,6 +8,7 @@
 //! 3. A snapshot that is older than a truncation would see no rows where there were some. So it cannot read the table.
 
 use super::database::Database;
+use super::table_ref::TableRef;
 use crate::error::{Error, Result};
 use crate::sync::atomic::Ordering;
 use crate::table::catalog_entry::{Leftover, TableEntry};
@@ -51,9 +52,9 @@ impl Database {
     /// [`Error::NoSuchTable`]; [`Error::Schema`] says which change cannot be and why (a column of a key or an index is
     /// not dropped, for one; a table's columns can be changed 254 times); [`Error::LockWaitTimeout`] if transactions
     /// use the table for longer than that; [`Error::DiskFull`], an I/O error. Nothing is changed then.
-    pub fn alter_table(&self, name: &str, changes: &[TableChange]) -> Result<Table> {
-        self.alter(name, |table| {
-            let wrong = |reason: String| Error::Schema(format!("table {name}: {reason}"));
+    pub fn alter_table<'t>(&self, table: impl Into<TableRef<'t>>, changes: &[TableChange]) -> Result<Table> {
+        self.alter(table.into(), |table| {
+            let wrong = |reason: String| Error::Schema(format!("table {}: {reason}", table.definition.name));
             Altered::by(&table.definition, &table.columns, changes).map_err(wrong)
         })
     }
@@ -63,25 +64,26 @@ impl Database {
     /// # Errors
     /// [`Error::NoSuchTable`]; [`Error::TableExists`] if there is a table of the new name; [`Error::Schema`] if that is
     /// no name; [`Error::LockWaitTimeout`], [`Error::DiskFull`], an I/O error. Nothing is changed then.
-    pub fn rename_table(&self, name: &str, to: &str) -> Result<Table> {
-        self.alter(name, |table| {
+    pub fn rename_table<'t>(&self, table: impl Into<TableRef<'t>>, to: &str) -> Result<Table> {
+        self.alter(table.into(), |table| {
             let mut altered = Altered { definition: table.definition.clone(), columns: table.columns.clone() };
             altered.definition.name = to.to_string();
-            altered.definition.validate().map_err(|reason| Error::Schema(format!("table {name}: {reason}")))?;
+            let wrong = |reason: String| Error::Schema(format!("table {}: {reason}", table.definition.name));
+            altered.definition.validate().map_err(wrong)?;
             Ok(altered)
         })
     }
 
-    fn alter(&self, name: &str, plan: impl FnOnce(&TableEntry) -> Result<Altered>) -> Result<Table> {
+    fn alter(&self, table: TableRef<'_>, plan: impl FnOnce(&TableEntry) -> Result<Altered>) -> Result<Table> {
         let inner = &self.inner;
         let _gate = self.enter_schema_change()?;
-        let before = inner.registry.get(name)?;
+        let before = inner.table_of(table)?;
         let change = self.change(&before)?;
         let altered = plan(&before.entry.lock())?;
         change.exclusive(self.patience())?;
         let _schema = inner.schema.lock();
         let name_after = &altered.definition.name;
-        if name_after != name && inner.registry.get(name_after).is_ok() {
+        if *name_after != before.name && inner.registry.get(name_after).is_ok() {
             return Err(Error::TableExists { table: name_after.clone() });
         }
         // Else the numbers up to the bound would be left out.
@@ -111,10 +113,10 @@ impl Database {
     /// # Errors
     /// [`Error::NoSuchTable`], [`Error::LockWaitTimeout`] if transactions use it for longer than that,
     /// [`Error::DiskFull`], an I/O error. The rows are all there then.
-    pub fn truncate_table(&self, name: &str) -> Result<Table> {
+    pub fn truncate_table<'t>(&self, table: impl Into<TableRef<'t>>) -> Result<Table> {
         let inner = &self.inner;
         let _gate = self.enter_schema_change()?;
-        let before = inner.registry.get(name)?;
+        let before = inner.table_of(table.into())?;
         let change = self.change(&before)?;
         change.exclusive(self.patience())?;
         let _schema = inner.schema.lock();

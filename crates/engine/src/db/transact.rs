@@ -2,15 +2,17 @@
 //!
 //! Rules
 //! 1. What failed is rolled back before it is run again, and nothing of it is seen by anybody.
-//! 2. Only errors that another attempt may not meet lead to one ([`Error::is_retryable`]), and of those no lock wait
-//!    that timed out, and none that was refused: it has taken the time that a caller is ready to wait. After a commit
-//!    began there is none, since it may have happened.
+//! 2. Whether another attempt may succeed is the transaction's knowledge, whatever error the closure made of what it
+//!    met: one that met a deadlock or a write conflict is run again. A lock wait that timed out, or was refused, leads
+//!    to no other attempt: it has taken the time that a caller is ready to wait. After a commit began there is none,
+//!    since it may have happened.
 //! 3. The first new attempt follows at once, the others after a random pause that grows: two transactions that meet
 //!    each time would else go on doing so.
+//! 4. A transaction that was rolled back to end a deadlock never counts as done, even if its closure says so.
 
 use super::database::Database;
 use super::write_txn::WriteTxn;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::sync::thread;
 use crate::txn::TxnOptions;
 use std::time::Duration;
@@ -23,9 +25,12 @@ const MAX_PAUSE: Duration = Duration::from_millis(50);
 
 impl Database {
     /// Runs `work` in a transaction and commits it. If `work` returns an error the transaction is rolled back; after a
-    /// deadlock or a write conflict, which another attempt may not meet, `work` is run again, up to 100 times. (After a
-    /// lock wait that timed out it is not: the caller has waited as long as `lock_wait_timeout_ms` says.) So `work`
-    /// changes nothing but the database, or what it sets anew at each run.
+    /// deadlock or a write conflict, which another attempt may not meet, `work` is run again, up to 100 times
+    /// ([`WriteTxn::attempt`] says which run it is). (After a lock wait that timed out it is not: the caller has waited
+    /// as long as `lock_wait_timeout_ms` says.) So `work` changes nothing but the database, or what it sets anew at
+    /// each run.
+    ///
+    /// [`try_transact`](Self::try_transact) is the same for closures with errors of their own.
     ///
     /// ```
     /// # use highwater::{Database, Options, Schema, Type, values};
@@ -36,11 +41,11 @@ impl Database {
     /// # db.transact(|txn| { txn.insert(&accounts, &values![1, 500])?; txn.insert(&accounts, &values![2, 0]) })?;
     /// let moved = db.transact(|txn| {
     ///     let Some(from) = txn.get_for_update(&accounts, &values![1])? else { return Ok(false) };
-    ///     if from.i64(1) < 200 {
+    ///     if from.i64("cents") < 200 {
     ///         return Ok(false);
     ///     }
-    ///     txn.modify(&accounts, &values![1], |row, set| set.put(1, row.i64(1) - 200))?;
-    ///     txn.modify(&accounts, &values![2], |row, set| set.put(1, row.i64(1) + 200))
+    ///     txn.modify(&accounts, &values![1], |row, set| set.put("cents", row.i64("cents") - 200))?;
+    ///     txn.modify(&accounts, &values![2], |row, set| set.put("cents", row.i64("cents") + 200))
     /// })?;
     /// assert!(moved);
     /// # Ok::<(), highwater::Error>(())
@@ -56,26 +61,107 @@ impl Database {
     ///
     /// # Errors
     /// As [`transact`](Self::transact) and [`begin_with`](Self::begin_with).
-    pub fn transact_with<R>(
+    pub fn transact_with<R>(&self, options: &TxnOptions, work: impl FnMut(&mut WriteTxn) -> Result<R>) -> Result<R> {
+        // Also an error of another transaction that the closure has run.
+        self.run_until_done(options, work, |error: &Error| error.is_retryable() && !error.is_lock_refused())
+    }
+
+    /// As [`transact`](Self::transact), for a closure with an error of its own: any type that an [`Error`] can be made
+    /// into, by `?`. The closure returns it to roll the transaction back, and the caller gets it. A deadlock or a write
+    /// conflict that the transaction met leads to another run, whatever error the closure has made of it.
+    ///
+    /// ```
+    /// # use highwater::{Database, Options, Schema, Type, values};
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = Database::open(dir.path(), Options::default())?;
+    /// # let schema = Schema::new().column("id", Type::U64).column("cents", Type::I64).primary_key(&["id"]);
+    /// # let accounts = db.create_table("accounts", schema)?;
+    /// # db.transact(|txn| txn.insert(&accounts, &values![1, 500]))?;
+    /// #[derive(Debug, thiserror::Error)]
+    /// enum PayError {
+    ///     #[error("there are only {cents} cents")]
+    ///     TooLittle { cents: i64 },
+    ///     #[error(transparent)]
+    ///     Database(#[from] highwater::Error),
+    /// }
+    ///
+    /// let pay = |price: i64| {
+    ///     db.try_transact(|txn| {
+    ///         let cents = txn.get_for_update(&accounts, &values![1])?.map_or(0, |account| account.i64("cents"));
+    ///         if cents < price {
+    ///             return Err(PayError::TooLittle { cents });
+    ///         }
+    ///         txn.update(&accounts, &values![1], &[("cents", (cents - price).into())])?;
+    ///         Ok(txn.attempt())
+    ///     })
+    /// };
+    /// assert_eq!(pay(200).unwrap(), 1);
+    /// assert!(matches!(pay(400), Err(PayError::TooLittle { cents: 300 })));
+    /// # Ok::<(), highwater::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The last error of `work`; those of [`begin`](Self::begin) and [`commit`](WriteTxn::commit), made into the
+    /// closure's.
+    pub fn try_transact<R, E: From<Error>>(
+        &self,
+        work: impl FnMut(&mut WriteTxn) -> std::result::Result<R, E>,
+    ) -> std::result::Result<R, E> {
+        self.try_transact_with(&TxnOptions::default(), work)
+    }
+
+    /// As [`try_transact`](Self::try_transact), with options.
+    ///
+    /// # Errors
+    /// As [`try_transact`](Self::try_transact) and [`begin_with`](Self::begin_with).
+    pub fn try_transact_with<R, E: From<Error>>(
         &self,
         options: &TxnOptions,
-        mut work: impl FnMut(&mut WriteTxn) -> Result<R>,
-    ) -> Result<R> {
+        work: impl FnMut(&mut WriteTxn) -> std::result::Result<R, E>,
+    ) -> std::result::Result<R, E> {
+        self.run_until_done(options, work, |_| false)
+    }
+
+    /// `leads_to_another` says of an error that the transaction knows nothing of whether another attempt follows it.
+    fn run_until_done<R, E: From<Error>>(
+        &self,
+        options: &TxnOptions,
+        mut work: impl FnMut(&mut WriteTxn) -> std::result::Result<R, E>,
+        leads_to_another: impl Fn(&E) -> bool,
+    ) -> std::result::Result<R, E> {
         let mut attempt = 1;
         loop {
             let mut txn = self.begin_with(options.clone())?;
+            txn.attempt = attempt;
             let error = match work(&mut txn) {
-                Ok(done) => return txn.commit().map(|()| done),
+                Ok(done) if !txn.is_deadlock_victim() => return Ok(txn.commit().map(|()| done)?),
+                Ok(_) => Error::Deadlock.into(),
                 Err(error) => error,
             };
-            let leads_to_another = error.is_retryable() && !error.is_lock_refused();
-            if !leads_to_another || attempt == MAX_ATTEMPTS {
+            let is_retryable = txn.met_another() || leads_to_another(&error);
+            if !is_retryable || attempt == MAX_ATTEMPTS {
                 return Err(error);
             }
             txn.rollback()?;
             thread::sleep(pause_before(attempt));
             attempt += 1;
         }
+    }
+}
+
+impl WriteTxn {
+    /// Which run of the closure of a [`transact`](Database::transact) this is: 1, or more if it was run again. Of a
+    /// transaction that was begun otherwise it is 1.
+    pub fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    fn is_deadlock_victim(&self) -> bool {
+        self.txn.as_ref().is_some_and(|txn| txn.is_deadlock_victim())
+    }
+
+    fn met_another(&self) -> bool {
+        self.txn.as_ref().is_some_and(|txn| txn.met_another())
     }
 }
 

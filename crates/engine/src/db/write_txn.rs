@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::table::handle::TableShared;
 use crate::table::lock::TableLockMode;
 use crate::table::version::TableVersion;
-use crate::table::{Changes, Row, RowRef, Table, ValueRef};
+use crate::table::{Changes, ColumnIndex, Row, RowRef, Table, ValueRef};
 use crate::txn::{
     Access, KEPT_ROW_BYTES, LockMode, ReadView, RowOp, Savepoint, Txn, TxnOptions, TxnSystem, Wanted,
     check_outside_row_closure,
@@ -42,6 +42,8 @@ pub struct WriteTxn {
     pub(super) schema_version: u64,
     /// It is inside the database's gate: it has written.
     pub(super) is_inside: bool,
+    /// Counts the runs of the closure of a `transact`, from 1.
+    pub(super) attempt: u32,
     /// `None` only while it is dropped.
     pub(super) scratch: Option<Box<TxnScratch>>,
     // Dropped last: it may be what keeps the database open.
@@ -75,6 +77,7 @@ impl WriteTxn {
             inner: inner.clone(),
             schema_version,
             is_inside: false,
+            attempt: 1,
             scratch: Some(inner.txn_scratches.take().unwrap_or_default()),
         })
     }
@@ -163,12 +166,17 @@ impl WriteTxn {
         self.read_row(table, key, LockMode::Shared)
     }
 
-    /// Sets columns (by position) of the row of a primary key; false if there is no such row.
+    /// Sets columns (by position or by name) of the row of a primary key; false if there is no such row.
     ///
     /// # Errors
     /// As [`insert`](Self::insert); a lock wait timeout, a deadlock, a write conflict.
     #[inline]
-    pub fn update(&mut self, table: &Table, key: &[ValueRef<'_>], columns: &[(usize, ValueRef<'_>)]) -> Result<bool> {
+    pub fn update<C: ColumnIndex>(
+        &mut self,
+        table: &Table,
+        key: &[ValueRef<'_>],
+        columns: &[(C, ValueRef<'_>)],
+    ) -> Result<bool> {
         self.modify(table, key, |_, set| columns.iter().for_each(|&(column, value)| set.put(column, value)))
     }
 
@@ -273,9 +281,7 @@ impl WriteTxn {
         if let Some(at) = tables.find(&table.shared, mode, patience)? {
             return Ok(at);
         }
-        if !self.inner.owns(&table.shared) {
-            return Err(Error::Usage(format!("table {} belongs to another database", table.shared.name)));
-        }
+        self.inner.check_owns(&table.shared)?;
         tables.add(&table.shared, mode, patience)
     }
 
@@ -368,7 +374,7 @@ impl Drop for WriteTxn {
         if self.txn.is_some() && check_outside_row_closure().is_err() {
             let (txn, scratch, inner) = (self.txn.take(), self.scratch.take(), self.inner.clone());
             let (schema_version, is_inside) = (self.schema_version, std::mem::take(&mut self.is_inside));
-            return defer_end(WriteTxn { txn, scratch, inner, schema_version, is_inside });
+            return defer_end(WriteTxn { txn, scratch, inner, schema_version, is_inside, attempt: self.attempt });
         }
         if let Some(txn) = self.txn.take() {
             // A rollback that fails leaves the transaction active; recovery will undo it.

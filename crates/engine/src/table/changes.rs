@@ -1,5 +1,6 @@
 //! New values for columns of a row, gathered before the row is rebuilt.
 
+use super::column_index::ColumnIndex;
 use super::new_columns::stored_or_null;
 use super::row_layout::{NOT_NULLABLE, RowLayout};
 use super::types::Type;
@@ -40,11 +41,15 @@ impl<'t> Changes<'t> {
         Changes { layout, edits: smallvec::SmallVec::new(), bytes: smallvec::SmallVec::new(), error: None }
     }
 
-    /// Sets column `column`. A value that does not fit makes the whole call fail, naming the column.
+    /// Sets a column, by its position or its name. A value that does not fit makes the whole call fail, naming the
+    /// column; so does a column that there is not.
     #[inline]
-    pub fn put<'v>(&mut self, column: usize, value: impl Into<ValueRef<'v>>) {
+    pub fn put<'v>(&mut self, column: impl ColumnIndex, value: impl Into<ValueRef<'v>>) {
         let value = value.into();
-        self.put_with(column, |ty| fit(ty, value).ok_or_else(|| misfit(ty, value)));
+        match column.position(&self.layout.names) {
+            Some(position) => self.put_with(position, |ty| fit(ty, value).ok_or_else(|| misfit(ty, value))),
+            None => self.refuse(self.layout.no_column(column)),
+        }
     }
 
     /// As [`put`](Self::put), for the bytes that the column shall keep; `None` is NULL.
@@ -55,8 +60,13 @@ impl<'t> Changes<'t> {
     #[inline]
     fn put_with<'v>(&mut self, column: usize, stored: impl FnOnce(Type) -> std::result::Result<Stored<'v>, String>) {
         if let Err(error) = self.try_put(column, stored) {
-            self.error.get_or_insert(error);
+            self.refuse(error);
         }
+    }
+
+    #[cold]
+    fn refuse(&mut self, error: Error) {
+        self.error.get_or_insert(error);
     }
 
     #[inline]
@@ -66,7 +76,7 @@ impl<'t> Changes<'t> {
         stored: impl FnOnce(Type) -> std::result::Result<Stored<'v>, String>,
     ) -> Result<()> {
         let layout = self.layout;
-        let slot = layout.slots.get(column).ok_or_else(|| layout.bad_value(column, "there is no such column"))?;
+        let slot = layout.slots.get(column).ok_or_else(|| layout.no_column(column))?;
         let stored = stored(slot.ty).map_err(|reason| layout.bad_value(column, reason))?;
         let new = match stored {
             Stored::Word(word) => NewValue::Word(word),

@@ -59,7 +59,7 @@ impl IndexDefinition {
 /// [`Database::create_index_with`](crate::Database::create_index_with).
 ///
 /// ```
-/// # use highwater::{Database, Index, Options, Schema, Type, Value, values};
+/// # use highwater::{Database, Index, Options, Schema, Type, values};
 /// # let dir = tempfile::tempdir().unwrap();
 /// # let db = Database::open(dir.path(), Options::default())?;
 /// // The newest orders of a customer first; a list of them needs no row.
@@ -79,8 +79,8 @@ impl IndexDefinition {
 /// })?;
 /// let mut read = db.snapshot()?;
 /// let found = read.scan(&orders).index("newest").prefix(&values![7u64]).select(&["placed", "total"])?;
-/// let found = found.collect::<Result<Vec<_>, _>>()?;
-/// assert_eq!(found, [[Value::from(200u64), Value::from(990u64)], [Value::from(100u64), Value::from(250u64)]]);
+/// let found = found.map(|row| row.map(|row| (row.u64("placed"), row.u64("total")))).collect::<Result<Vec<_>, _>>()?;
+/// assert_eq!(found, [(200, 990), (100, 250)]);
 /// # Ok::<(), highwater::Error>(())
 /// ```
 #[derive(Clone, Debug, Default)]

@@ -23,6 +23,7 @@ mod catalog_change;
 pub(crate) mod catalog_entry;
 pub mod catalog_trees;
 mod changes;
+mod column_index;
 pub(crate) mod covered;
 pub mod datetime;
 pub mod decimal;
@@ -52,6 +53,7 @@ pub(crate) mod version;
 
 pub use auto_increment::NumberRange;
 pub use changes::Changes;
+pub use column_index::ColumnIndex;
 pub use datetime::DateTime;
 pub use decimal::Decimal;
 pub use handle::Table;

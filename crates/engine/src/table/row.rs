@@ -3,6 +3,7 @@
 //! Rule: reading never panics because of the bytes and never goes beyond them: what is missing reads as zero or empty.
 //! [`RowRef::verify`] tells whether bytes are a row.
 
+use super::column_index::ColumnIndex;
 use super::datetime::DateTime;
 use super::decimal::Decimal;
 use super::row_layout::{ABSENT, ALWAYS_NULL, ColumnSlot, FIXED, NARROWER, NOT_NULLABLE, RowLayout, VARIABLE};
@@ -26,7 +27,7 @@ pub struct RowRef<'a> {
 macro_rules! getters {
     ($($(#[$doc:meta])* $name:ident -> $type:ty;)*) => {
         impl Row {
-            $($(#[$doc])* #[inline] pub fn $name(&self, column: usize) -> $type { self.as_ref().$name(column) })*
+            $($(#[$doc])* #[inline] pub fn $name(&self, column: impl ColumnIndex) -> $type { self.as_ref().$name(column) })*
         }
     };
 }
@@ -220,12 +221,12 @@ impl<'a> RowRef<'a> {
         }
     }
 
-    /// The column's value.
+    /// The column's value. Columns are named by their position or by their name; see [`ColumnIndex`].
     ///
     /// # Panics
     /// If there is no such column, as indexing a slice does.
-    pub fn get(self, column: usize) -> ValueRef<'a> {
-        let slot = self.slot(column);
+    pub fn get(self, column: impl ColumnIndex) -> ValueRef<'a> {
+        let (_, slot) = self.slot(column);
         if self.null(slot) { ValueRef::Null } else { self.value(slot) }
     }
 
@@ -247,8 +248,8 @@ impl<'a> RowRef<'a> {
 
     /// Whether the column is NULL. Panics if there is no such column.
     #[inline]
-    pub fn is_null(self, column: usize) -> bool {
-        self.null(self.slot(column))
+    pub fn is_null(self, column: impl ColumnIndex) -> bool {
+        self.null(self.slot(column).1)
     }
 
     /// Value of an unsigned integer column; NULL reads as 0.
@@ -256,8 +257,8 @@ impl<'a> RowRef<'a> {
     /// # Panics
     /// If the column does not exist or is of another type: a mistake in the program, whatever the row holds.
     #[inline]
-    pub fn u64(self, column: usize) -> u64 {
-        let slot = self.slot(column);
+    pub fn u64(self, column: impl ColumnIndex) -> u64 {
+        let (column, slot) = self.slot(column);
         match self.value(slot) {
             ValueRef::UInt(n) => n,
             _ => self.wrong_type(column, "an unsigned integer"),
@@ -267,8 +268,8 @@ impl<'a> RowRef<'a> {
     /// Value of a signed integer column, or of an unsigned one of at most 32 bits; NULL reads as 0. Panics as `u64`
     /// does.
     #[inline]
-    pub fn i64(self, column: usize) -> i64 {
-        let slot = self.slot(column);
+    pub fn i64(self, column: impl ColumnIndex) -> i64 {
+        let (column, slot) = self.slot(column);
         match (slot.ty, self.value(slot)) {
             (_, ValueRef::Int(n)) => n,
             (Type::U8 | Type::U16 | Type::U24 | Type::U32, ValueRef::UInt(n)) => n as i64,
@@ -278,8 +279,8 @@ impl<'a> RowRef<'a> {
 
     /// Value of a floating point column; NULL reads as 0. Panics as `u64` does.
     #[inline]
-    pub fn f64(self, column: usize) -> f64 {
-        let slot = self.slot(column);
+    pub fn f64(self, column: impl ColumnIndex) -> f64 {
+        let (column, slot) = self.slot(column);
         match self.value(slot) {
             ValueRef::F64(x) => x,
             _ => self.wrong_type(column, "a floating point number"),
@@ -288,8 +289,8 @@ impl<'a> RowRef<'a> {
 
     /// Value of a decimal column; NULL reads as 0. Panics as `u64` does.
     #[inline]
-    pub fn decimal(self, column: usize) -> Decimal {
-        let slot = self.slot(column);
+    pub fn decimal(self, column: impl ColumnIndex) -> Decimal {
+        let (column, slot) = self.slot(column);
         match slot.ty {
             Type::Decimal(_, scale) if slot.form < NARROWER => unfit_decimal(slot.ty, scale, self.raw(slot)),
             _ => match self.value(slot) {
@@ -301,8 +302,8 @@ impl<'a> RowRef<'a> {
 
     /// Value of a date-time column; NULL reads as 1970-01-01. Panics as `u64` does.
     #[inline]
-    pub fn datetime(self, column: usize) -> DateTime {
-        let slot = self.slot(column);
+    pub fn datetime(self, column: impl ColumnIndex) -> DateTime {
+        let (column, slot) = self.slot(column);
         match self.value(slot) {
             ValueRef::DateTime(t) => t,
             _ => self.wrong_type(column, "a date and time"),
@@ -312,8 +313,8 @@ impl<'a> RowRef<'a> {
     /// Value of a text column; NULL reads as "". (A damaged row's text ends before the first byte that is not UTF-8.)
     /// Panics as `u64` does.
     #[inline]
-    pub fn str(self, column: usize) -> &'a str {
-        let slot = self.slot(column);
+    pub fn str(self, column: impl ColumnIndex) -> &'a str {
+        let (column, slot) = self.slot(column);
         let Type::Text(_) = slot.ty else { self.wrong_type(column, "text") };
         let raw = self.raw(slot);
         match simdutf8::basic::from_utf8(raw) {
@@ -324,8 +325,8 @@ impl<'a> RowRef<'a> {
 
     /// Value of a text, binary or `Fixed` column as bytes; NULL reads as empty, or as zeros. Panics as `u64` does.
     #[inline]
-    pub fn bytes(self, column: usize) -> &'a [u8] {
-        let slot = self.slot(column);
+    pub fn bytes(self, column: impl ColumnIndex) -> &'a [u8] {
+        let (column, slot) = self.slot(column);
         match slot.ty {
             Type::Text(_) | Type::Binary(_) | Type::Fixed(_) => self.raw(slot),
             _ => self.wrong_type(column, "bytes"),
@@ -333,10 +334,11 @@ impl<'a> RowRef<'a> {
     }
 
     #[inline]
-    fn slot(self, column: usize) -> &'a ColumnSlot {
-        match self.layout.slots.get(column) {
-            Some(slot) => slot,
-            None => panic!("a row of {} columns has no column number {column}", self.layout.slots.len()),
+    fn slot(self, column: impl ColumnIndex) -> (usize, &'a ColumnSlot) {
+        let position = column.position(&self.layout.names);
+        match position.and_then(|position| Some((position, self.layout.slots.get(position)?))) {
+            Some(found) => found,
+            None => panic!("a row of {} columns has no column {}", self.layout.slots.len(), column.show()),
         }
     }
 
@@ -372,7 +374,7 @@ getters! {
     str -> &str;
     /// Value of a text, binary or `Fixed` column as bytes; NULL reads as empty, or as zeros. Panics as `u64` does.
     bytes -> &[u8];
-    /// The column's value. Panics if there is no such column.
+    /// The column's value; see [`ColumnIndex`]. Panics if there is no such column.
     get -> ValueRef<'_>;
     /// Whether the column is NULL. Panics if there is no such column.
     is_null -> bool;
@@ -382,6 +384,11 @@ impl Row {
     /// An empty row, to be [filled](Self::fill).
     pub(crate) fn new(layout: &Arc<RowLayout>) -> Row {
         Row { layout: Arc::clone(layout), bytes: Vec::new() }
+    }
+
+    /// A row of this layout.
+    pub(crate) fn of_bytes(layout: &Arc<RowLayout>, bytes: Vec<u8>) -> Row {
+        Row { layout: Arc::clone(layout), bytes }
     }
 
     /// Becomes another row.

@@ -19,6 +19,7 @@
 
 use super::catalog_entry::FIRST_LAYOUT;
 use super::changes::{Changes, Edit, NewValue};
+use super::column_index::{ColumnIndex, sealed::Sealed};
 use super::definition_record::{ColumnIds, LayoutColumn, stored_bytes};
 use super::new_columns::NewColumns;
 use super::row::RowRef;
@@ -140,16 +141,42 @@ impl RowLayout {
     pub(crate) fn projected(&self, columns: &[usize]) -> Result<Arc<RowLayout>> {
         let (mut names, mut slots) = (Vec::with_capacity(columns.len()), Vec::with_capacity(columns.len()));
         for &column in columns {
-            let missing = || self.bad_value(column, "there is no such column");
-            slots.push(*self.slots.get(column).ok_or_else(missing)?);
+            slots.push(*self.slots.get(column).ok_or_else(|| self.no_column(column))?);
             names.push(self.names[column].clone());
         }
         Ok(Arc::new(RowLayout { names, slots, defaults: self.defaults.clone(), ..*self }))
     }
 
+    /// The layout of rows of their own that have these columns of a table and no others, in this order.
+    ///
+    /// # Errors
+    /// `BadValue` for a column that there is not.
+    pub(crate) fn of_columns(table: &TableDefinition, columns: &[usize]) -> Result<RowLayout> {
+        let missing = |column: usize| Error::BadValue {
+            column: column.show(),
+            reason: format!("table {} has {} columns", table.name, table.columns.len()),
+        };
+        let column = |&column: &usize| table.columns.get(column).cloned().ok_or_else(|| missing(column));
+        let columns = columns.iter().map(column).collect::<Result<_>>()?;
+        Ok(RowLayout::new(&TableDefinition {
+            name: table.name.clone(),
+            columns,
+            primary_key: Vec::new(),
+            auto_increment: None,
+            long_keys: false,
+            indexes: Vec::new(),
+            attachment: Vec::new(),
+        }))
+    }
+
     /// Number of columns.
     pub fn columns(&self) -> usize {
         self.slots.len()
+    }
+
+    #[cold]
+    pub(super) fn no_column(&self, column: impl ColumnIndex) -> Error {
+        Error::BadValue { column: column.show(), reason: "there is no such column".to_string() }
     }
 
     pub(super) fn bad_value(&self, column: usize, reason: impl Into<String>) -> Error {

@@ -127,7 +127,7 @@ impl RowLayouts {
     /// `BadValue` for one that there is not.
     pub(crate) fn check_columns(&self, columns: &[usize]) -> Result<()> {
         match columns.iter().find(|column| **column >= self.present.columns()) {
-            Some(&column) => Err(self.present.bad_value(column, "there is no such column")),
+            Some(&column) => Err(self.present.no_column(column)),
             None => Ok(()),
         }
     }

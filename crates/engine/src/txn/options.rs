@@ -4,6 +4,8 @@
 //! ranges of keys.
 
 use crate::config::FlushLog;
+use std::fmt;
+use std::str::FromStr;
 
 /// What a transaction sees of others, and what it keeps others from doing. The levels and their meaning are InnoDB's;
 /// docs/design/isolation.md has the table of anomalies, tested on both.
@@ -54,6 +56,28 @@ highwater_storage::names!(Isolation {
     RepeatableRead => "repeatable-read",
     Serializable => "serializable",
 });
+
+impl fmt::Display for Isolation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Isolation {
+    type Err = String;
+
+    /// Reads a level's name, with dashes, underscores or spaces, in capital or small letters; the error has all names.
+    ///
+    /// ```
+    /// use highwater::Isolation;
+    /// assert_eq!("READ COMMITTED".parse(), Ok(Isolation::ReadCommitted));
+    /// assert!("snapshot".parse::<Isolation>().unwrap_err().contains("read-committed, repeatable-read"));
+    /// ```
+    fn from_str(text: &str) -> Result<Isolation, String> {
+        let name = text.to_ascii_lowercase().replace(['_', ' '], "-");
+        Isolation::named(&name).ok_or_else(|| format!("{text:?} is not one of {}", Isolation::names()))
+    }
+}
 
 impl Isolation {
     /// Whether locking reads, and writes that find nothing, lock ranges of keys.

@@ -51,6 +51,8 @@ pub struct Txn {
     pub(crate) isolation: Isolation,
     access: Access,
     pub(crate) first_committer_wins: bool,
+    /// Whether one of its calls has met a write conflict.
+    met_conflict: bool,
     /// What its commit does with its redo, if it says.
     pub(super) flush_log: Option<FlushLog>,
     /// How long it waits for a lock, if the statement does not say otherwise.
@@ -126,6 +128,7 @@ impl TxnSystem {
         txn.savepoints.clear();
         txn.isolation = options.isolation;
         txn.access = access;
+        txn.met_conflict = false;
         txn.first_committer_wins = options.first_committer_wins && options.isolation == Isolation::RepeatableRead;
         txn.flush_log = options.flush_log_at_trx_commit;
         txn.lock_timeout = options.lock_wait_timeout_ms.map_or_else(|| self.lock_timeout(), Duration::from_millis);
@@ -269,6 +272,16 @@ impl Txn {
         }
     }
 
+    /// Whether it was rolled back to end a deadlock.
+    pub(crate) fn is_deadlock_victim(&self) -> bool {
+        self.state == TxnState::RolledBack
+    }
+
+    /// Whether it has met another transaction in a way that a second attempt may not: a deadlock or a write conflict.
+    pub(crate) fn met_another(&self) -> bool {
+        self.met_conflict || self.is_deadlock_victim()
+    }
+
     /// Whether it wrote the version of this row.
     #[inline]
     pub(crate) fn wrote(&self, header: &RowHeader) -> bool {
@@ -350,6 +363,7 @@ impl Txn {
 
     /// Undoes a failed statement, or after a deadlock the whole transaction. Returns the error to report.
     pub(crate) fn undo_statement(&mut self, system: &TxnSystem, before: Option<UndoPlace>, error: Error) -> Error {
+        self.met_conflict |= matches!(error, Error::WriteConflict);
         let undone = if matches!(error, Error::Deadlock) {
             system.stats.trx_rollbacks.inc();
             let undone = rollback::roll_back_all(system, self);
@@ -375,7 +389,10 @@ impl Txn {
     pub(crate) fn after_read_error(&mut self, system: &TxnSystem, error: Error) -> Error {
         match error {
             Error::Deadlock => self.undo_statement(system, None, error),
-            error => error,
+            error => {
+                self.met_conflict |= matches!(error, Error::WriteConflict);
+                error
+            }
         }
     }
 

@@ -36,7 +36,8 @@ fn a_panic_in_a_collation_is_an_error_of_its_call_alone() {
     txn.commit().unwrap();
     let mut read = db.snapshot().unwrap();
     assert_eq!(read.get_by(&table, "by_login", &values!["-a--b"]).unwrap().unwrap().str(1), "a-b");
-    let keys: Vec<_> = read.scan(&table).index("by_login").keys().unwrap().map(Result::unwrap).collect();
+    let keys: Vec<_> =
+        read.scan(&table).index("by_login").keys().unwrap().map(|key| key.unwrap().to_values()).collect();
     assert_eq!(keys, [[Value::from("a-b".to_string()), Value::from(1u64)]]);
     drop(read);
     sound(&db);

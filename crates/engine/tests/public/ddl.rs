@@ -249,3 +249,25 @@ fn a_crash_leaves_whole_schemas() {
         db.close().unwrap();
     }
 }
+
+/// What changes a table takes its handle or its name; a handle that is no longer that of the table changes nothing.
+#[test]
+fn tables_are_changed_by_handle_or_by_name() {
+    let db = memory();
+    let schema = || Schema::new().column("id", Type::U64).column("x", Type::U64).primary_key(&["id"]);
+    let first = db.create_table("t", schema()).unwrap();
+    db.create_index(&first, "by_x", &["x"], false).unwrap();
+    db.rebuild_index(&first, "by_x").unwrap();
+    assert_eq!(db.analyze(&first).unwrap().indexes.len(), 1);
+    db.drop_index(&first, "by_x").unwrap();
+    let renamed = db.rename_table(&first, "u").unwrap();
+    assert!(matches!(db.drop_table(&first), Err(Error::TableChanged { .. })));
+    let renamed = db.truncate_table(&renamed).unwrap();
+    db.drop_table(&"u".to_string()).unwrap();
+    let again = db.create_table("u", schema()).unwrap();
+    // It has the name, and is another table.
+    assert!(matches!(db.create_index(&renamed, "by_x", &["x"], false), Err(Error::TableDropped { .. })));
+    assert!(matches!(memory().truncate_table(&again), Err(Error::Usage(_))));
+    db.drop_table(&again).unwrap();
+    assert!(db.tables().is_empty());
+}

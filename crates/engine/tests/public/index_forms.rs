@@ -152,8 +152,9 @@ fn compare(txn: &mut WriteTxn, table: &Table, rows: &Rows, random: &mut fastrand
         };
         let expected: Vec<_> = sorted.iter().filter(inside).map(pick).collect();
         let (low, high) = (refs(&low), refs(&high));
-        let ranged =
-            |scan: Scan<'_, '_>| -> Vec<Vec<Value>> { scan.select(&names).unwrap().map(Result::unwrap).collect() };
+        let ranged = |scan: Scan<'_, '_>| -> Vec<Vec<Value>> {
+            scan.select(&names).unwrap().map(|row| row.unwrap().to_values()).collect()
+        };
         let scan = txn.scan(table).index(form.name);
         let scan = if includes_low { scan.from(&low) } else { scan.from_exclusive(&low) };
         let scan = if includes_high { scan.to(&high) } else { scan.to_exclusive(&high) };
@@ -164,7 +165,7 @@ fn compare(txn: &mut WriteTxn, table: &Table, rows: &Rows, random: &mut fastrand
         let found = ranged(txn.scan(table).index(form.name).prefix(&refs(&prefix)).rev());
         let all_parts_count = form.parts[..count].iter().rev().skip(1).all(|part| part.2 == WHOLE);
         assert!(!all_parts_count || found == expected, "{} {prefix:?}: {found:?}, not {expected:?}", form.name);
-        let keys = txn.scan(table).index(form.name).keys().unwrap().map(Result::unwrap);
+        let keys = txn.scan(table).index(form.name).keys().unwrap().map(|key| key.unwrap().to_values());
         let columns = form.parts.iter().map(|part| part.0).chain([0]);
         let of_rows = sorted.iter().map(|row| columns.clone().map(|column| row[column].clone()).collect::<Vec<_>>());
         assert!(keys.eq(of_rows), "{}", form.name);
@@ -240,7 +241,7 @@ fn covered_columns_are_those_of_the_version_that_is_seen() {
     let table = db.create_table("t", schema).unwrap();
     let covered = |txn: &mut WriteTxn| -> Vec<String> {
         let found = txn.scan(&table).index("by_a").select(&["b"]).unwrap();
-        found.map(|row| row.unwrap()[0].to_string()).collect()
+        found.map(|row| row.unwrap().str("b").to_string()).collect()
     };
     let set = |txn: &mut WriteTxn, b: &str| assert!(txn.update(&table, &values![1u64], &[(2, b.into())]).unwrap());
     db.transact(|txn| txn.insert(&table, &values![1u64, 5u64, "first"]).map(drop)).unwrap();

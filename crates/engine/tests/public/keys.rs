@@ -22,7 +22,7 @@ fn of_rows(txn: &mut WriteTxn, people: &Table, index: &str) -> Vec<Vec<Value>> {
 }
 
 fn keys(txn: &mut WriteTxn, people: &Table, index: &str) -> Vec<Vec<Value>> {
-    txn.scan(people).index(index).keys().unwrap().map(Result::unwrap).collect()
+    txn.scan(people).index(index).keys().unwrap().map(|key| key.unwrap().to_values()).collect()
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn keys_are_those_of_the_rows_that_a_transaction_sees() {
     let expected = of_rows(&mut last, &people, "by_age");
     assert_eq!(keys(&mut last, &people, "by_age"), expected);
     let backward: Vec<_> =
-        last.scan(&people).index("by_age").rev().limit(3).keys().unwrap().map(Result::unwrap).collect();
+        last.scan(&people).index("by_age").rev().limit(3).keys().unwrap().map(|key| key.unwrap().to_values()).collect();
     assert!(backward.iter().eq(expected.iter().rev().take(3)));
 }
 

@@ -271,3 +271,29 @@ fn an_update_of_the_auto_increment_column_moves_the_counter() {
         assert_eq!(db.check().unwrap().findings, []);
     }
 }
+
+/// By name as by position; what is not there is an error where values are put, and a mistake where they are read.
+#[test]
+fn columns_have_names() {
+    let db = memory();
+    let schema = Schema::new().column("id", Type::U64).column("name", Type::Text(20)).nullable("age", Type::U8);
+    let table = db.create_table("t", schema.primary_key(&["id"]).index("by_name", &["name"])).unwrap();
+    let mut txn = db.begin().unwrap();
+    txn.insert(&table, &values![1u64, "Ada", null]).unwrap();
+    assert!(txn.update(&table, &values![1u64], &[("age", 36.into()), ("name", "Ada King".into())]).unwrap());
+    let (name, age) = ("name".to_string(), table.column("age").unwrap());
+    assert!(txn.modify(&table, &values![1u64], |row, set| set.put("age", row.u64(age) + 1)).unwrap());
+    let row = txn.get(&table, &values![1u64]).unwrap().unwrap();
+    assert_eq!((row.str(&name), row.u64("age"), row.get("id"), row.is_null(age)), ("Ada King", 37, 1u64.into(), false));
+    let refused = txn.update(&table, &values![1u64], &[("ages", 1.into())]).unwrap_err();
+    assert_eq!(refused.to_string(), "column ages: there is no such column");
+    let refused = txn.modify(&table, &values![1u64], |_, set| set.put(3, 1)).unwrap_err();
+    assert_eq!(refused.to_string(), "column number 3: there is no such column");
+    let missing = std::panic::catch_unwind(|| row.u64("Age")).unwrap_err();
+    assert_eq!(missing.downcast_ref::<String>().unwrap(), "a row of 3 columns has no column Age");
+    // What a scan makes of some columns has their names, and no others.
+    let keys = txn.scan(&table).index("by_name").keys().unwrap().next().unwrap().unwrap();
+    assert_eq!((keys.str("name"), keys.u64("id"), keys.columns()), ("Ada King", 1, 2));
+    let some = txn.scan(&table).select(&["age", "name"]).unwrap().next().unwrap().unwrap();
+    assert_eq!((some.u64("age"), some.str(1), some.columns()), (37, "Ada King", 2));
+}

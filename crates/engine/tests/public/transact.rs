@@ -100,6 +100,83 @@ fn a_conflict_is_tried_again_until_it_is_gone_or_often_enough() {
     assert!(matches!(error, Err(Error::Deadlock)) && runs == 100, "{runs}");
 }
 
+/// An error of an application, of which no call of the engine knows.
+#[derive(Debug)]
+struct Opaque(String);
+
+impl From<Error> for Opaque {
+    fn from(error: Error) -> Opaque {
+        Opaque(error.to_string())
+    }
+}
+
+#[test]
+fn what_a_transaction_met_is_known_whatever_error_its_closure_returns() {
+    let db = memory();
+    let table = counters(&db);
+    // The caller's own error ends it, and nothing of it stays.
+    let mut runs = 0;
+    let refused = db.try_transact(|txn| {
+        runs += 1;
+        txn.insert(&table, &values![3, 0])?;
+        Err::<(), _>(Opaque("no".into()))
+    });
+    assert!(matches!(refused, Err(Opaque(text)) if text == "no") && runs == 1);
+    assert_eq!(db.snapshot().unwrap().get(&table, &values![3]).unwrap(), None);
+    // A conflict leads to another run, also where the closure has made another error of it.
+    let options = TxnOptions { first_committer_wins: true, ..TxnOptions::default() };
+    let attempt = db.try_transact_with(&options, |txn| {
+        txn.get(&table, &values![1])?;
+        if txn.attempt() < 3 {
+            db.transact(|other| other.modify(&table, &values![1], |row, set| set.put("n", row.i64("n") + 1)))?;
+        }
+        txn.update(&table, &values![1], &[("n", 50.into())]).map_err(|_| Opaque("hidden".into()))?;
+        Ok::<_, Opaque>(txn.attempt())
+    });
+    assert_eq!(attempt.unwrap(), 3);
+    assert_eq!(db.snapshot().unwrap().get(&table, &values![1]).unwrap().unwrap().i64("n"), 50);
+    // An error that others would not have caused ends it at once, whatever it is made of.
+    let mut runs = 0;
+    let refused = db.try_transact(|txn| {
+        runs += 1;
+        Ok::<_, Opaque>(txn.insert(&table, &values![1, 0])?)
+    });
+    assert!(refused.is_err_and(|error| error.0.contains("duplicate key")) && runs == 1);
+}
+
+/// The victim of a deadlock: its closure hides what happened, and says that it is done.
+#[test]
+fn a_transaction_that_a_deadlock_has_undone_is_never_done() {
+    let db = memory();
+    let table = counters(&db);
+    let together = std::sync::Barrier::new(2);
+    let runs = AtomicU32::new(0);
+    std::thread::scope(|scope| {
+        for order in [[1, 2], [2, 1]] {
+            let (db, table, together, runs) = (&db, &table, &together, &runs);
+            scope.spawn(move || {
+                let patient = TxnOptions { lock_wait_timeout_ms: Some(60_000), ..TxnOptions::default() };
+                let done = db.try_transact_with(&patient, |txn| {
+                    runs.fetch_add(1, Relaxed);
+                    for (n, id) in order.into_iter().enumerate() {
+                        // Its errors are lost.
+                        let lost = txn.modify(table, &values![id], |row, set| set.put("n", row.i64("n") + 1));
+                        assert!(matches!(lost, Ok(true) | Err(Error::Deadlock | Error::Usage(_))), "{lost:?}");
+                        if n == 0 && txn.attempt() == 1 {
+                            together.wait();
+                        }
+                    }
+                    Ok::<_, Opaque>(())
+                });
+                done.unwrap();
+            });
+        }
+    });
+    assert!(runs.load(Relaxed) >= 3);
+    let mut read = db.snapshot().unwrap();
+    assert_eq!([1, 2].map(|id| read.get(&table, &values![id]).unwrap().unwrap().i64("n")), [2, 2]);
+}
+
 #[test]
 fn a_table_is_opened_or_created() {
     let db = memory();

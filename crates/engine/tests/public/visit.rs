@@ -74,7 +74,7 @@ impl How {
     fn compare(&self, mut begin: impl FnMut(&mut dyn FnMut(Scan<'_, '_>))) -> usize {
         let [low, high] = self.bounds.unwrap_or_default();
         let bounds = [values![low], values![high]];
-        let (mut iterated, mut visited) = (Vec::new(), Vec::new());
+        let (mut iterated, mut visited, mut shown) = (Vec::new(), Vec::new(), 0);
         begin(&mut |scan| {
             let rows = self.apply(&bounds, scan).iter().unwrap().take(self.max);
             iterated = rows.map(|row| row.unwrap().to_values()).collect();
@@ -84,9 +84,10 @@ impl How {
                 visited.push(row.values().map(ValueRef::to_value).collect::<Vec<_>>());
                 if visited.len() < self.max { Continue(()) } else { Break(()) }
             };
-            self.apply(&bounds, scan).visit(look).unwrap();
+            shown = self.apply(&bounds, scan).visit(look).unwrap();
         });
         assert!(iterated == visited, "{self:?}: {} rows, visited {}", iterated.len(), visited.len());
+        assert_eq!(shown, visited.len() as u64, "{self:?}");
         visited.len()
     }
 }
@@ -170,6 +171,29 @@ fn the_engine_is_closed_to_the_closure() {
         db.transact(|txn| txn.insert(&table, &values![100, 7, &b"free"[..]]).map(drop)).unwrap();
         db.transact(|txn| txn.delete(&table, &values![100]).map(drop)).unwrap();
     }
+}
+
+#[test]
+fn an_error_of_the_closure_ends_the_visit_and_is_returned() {
+    let db = memory();
+    let table = bodies(&db);
+    let mut txn = db.begin().unwrap();
+    (0..9).for_each(|id| put(&mut txn, &table, id, 1, 100));
+    let mut seen = 0;
+    let ended: std::result::Result<u64, Box<dyn std::error::Error>> = txn.scan(&table).try_visit(|row| {
+        seen += 1;
+        if row.u64("id") == 4 {
+            Err("of the test")?
+        }
+        Ok(Continue(()))
+    });
+    assert_eq!((ended.unwrap_err().to_string().as_str(), seen), ("of the test", 5));
+    let mut stop_at =
+        |last: u64| txn.scan(&table).visit(|row| if row.u64(0) == last { Break(()) } else { Continue(()) });
+    assert_eq!((stop_at(4).unwrap(), stop_at(99).unwrap()), (5, 9));
+    let missing = txn.scan(&table).index("none").try_visit(|_| Ok::<_, Box<dyn std::error::Error>>(Continue(())));
+    assert!(missing.unwrap_err().downcast::<Error>().is_ok_and(|error| matches!(*error, Error::NoSuchIndex { .. })));
+    put(&mut txn, &table, 4, 2, 300);
 }
 
 /// Nothing stays latched.

@@ -10,6 +10,8 @@
 //! The meanings are InnoDB's, but for the redo, which InnoDB keeps in the page cache with O_DIRECT too.
 
 use super::sys::WriteLifetime;
+use std::fmt;
+use std::str::FromStr;
 
 /// How files are written and made durable (InnoDB's names).
 ///
@@ -55,6 +57,26 @@ crate::names!(FlushMethod {
     Direct => "O_DIRECT",
     DirectNoFsync => "O_DIRECT_NO_FSYNC",
 });
+
+impl fmt::Display for FlushMethod {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for FlushMethod {
+    type Err = String;
+
+    /// Reads a name, in capital or small letters; the error has all names.
+    fn from_str(text: &str) -> Result<FlushMethod, String> {
+        let found = FlushMethod::ALL.into_iter().find(|method| method.name().eq_ignore_ascii_case(text));
+        let hint = match text.eq_ignore_ascii_case("fdatasync") {
+            true => "; what older InnoDB calls fdatasync is fsync",
+            false => "",
+        };
+        found.ok_or_else(|| format!("{text:?} is not one of {}{hint}", FlushMethod::names()))
+    }
+}
 
 /// Which of a database's files this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

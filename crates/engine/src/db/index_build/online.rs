@@ -30,6 +30,7 @@ use crate::btree::BTree;
 use crate::db::database::{Database, OpenGuard};
 use crate::db::index_build::runs::Runs;
 use crate::db::schema_change::with_new_tree;
+use crate::db::table_ref::TableRef;
 use crate::db::write_txn::WriteTxn;
 use crate::error::{Error, Result};
 use crate::table::handle::TableShared;
@@ -68,8 +69,9 @@ impl Database {
     /// # use highwater::{Database, Options, Schema, Type};
     /// # let dir = tempfile::tempdir().unwrap();
     /// let db = Database::open(dir.path(), Options::default())?;
-    /// db.create_table("users", Schema::new().column("id", Type::U64).column("mail",
-    /// Type::Text(200)).primary_key(&["id"]))?; db.create_index("users", "by_mail", &["mail"], true)?;
+    /// let schema = Schema::new().column("id", Type::U64).column("mail", Type::Text(200)).primary_key(&["id"]);
+    /// let users = db.create_table("users", schema)?;
+    /// db.create_index(&users, "by_mail", &["mail"], true)?;
     /// # Ok::<(), highwater::Error>(())
     /// ```
     ///
@@ -77,7 +79,13 @@ impl Database {
     /// [`Error::NoSuchTable`], [`Error::Schema`] for a wrong name or column, [`Error::DuplicateKey`] if a unique index
     /// finds equal rows, [`Error::LockWaitTimeout`] if a transaction that has written the table stays open for longer
     /// than that, [`Error::KeyTooLong`], an I/O error.
-    pub fn create_index(&self, table: &str, name: &str, columns: &[&str], unique: bool) -> Result<()> {
+    pub fn create_index<'t>(
+        &self,
+        table: impl Into<TableRef<'t>>,
+        name: &str,
+        columns: &[&str],
+        unique: bool,
+    ) -> Result<()> {
         self.create_index_with_progress(table, name, columns, unique, &mut |_| Ok(()))
     }
 
@@ -96,8 +104,8 @@ impl Database {
     /// # Errors
     /// As [`create_index`](Self::create_index); [`Error::EntryTooLong`] if what it covers of a row does not fit,
     /// [`Error::Collation`].
-    pub fn create_index_with(&self, table: &str, name: &str, index: Index) -> Result<()> {
-        self.make_index(table, name, &index, &mut |_| Ok(()))
+    pub fn create_index_with<'t>(&self, table: impl Into<TableRef<'t>>, name: &str, index: Index) -> Result<()> {
+        self.make_index(table.into(), name, &index, &mut |_| Ok(()))
     }
 
     /// As [`create_index`](Self::create_index), with progress. An error that `on_progress` returns stops the build, and
@@ -122,26 +130,26 @@ impl Database {
     ///
     /// # Errors
     /// As [`create_index`](Self::create_index), and those of `on_progress`.
-    pub fn create_index_with_progress(
+    pub fn create_index_with_progress<'t>(
         &self,
-        table: &str,
+        table: impl Into<TableRef<'t>>,
         name: &str,
         columns: &[&str],
         unique: bool,
         on_progress: &mut (dyn FnMut(BuildProgress) -> Result<()> + '_),
     ) -> Result<()> {
-        self.make_index(table, name, &Index::new(columns).unique_if(unique), on_progress)
+        self.make_index(table.into(), name, &Index::new(columns).unique_if(unique), on_progress)
     }
 
     fn make_index(
         &self,
-        table: &str,
+        table: TableRef<'_>,
         name: &str,
         index: &Index,
         on_progress: &mut (dyn FnMut(BuildProgress) -> Result<()> + '_),
     ) -> Result<()> {
         let _gate = self.enter_schema_change()?;
-        let shared = self.inner.registry.get(table)?;
+        let shared = self.inner.table_of(table)?;
         let change = self.change(&shared)?;
         let definition = with_index(&shared.current.read().definition, name, index)?;
         let mut build = OnlineBuild::begin(self, &shared, &change, Arc::new(definition))?;
