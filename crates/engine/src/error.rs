@@ -68,9 +68,16 @@ pub enum Error {
         /// What is wrong with the value.
         reason: String,
     },
-    /// A key is too long for its tree, whose limit follows from the page size and the definition at its creation.
-    #[error("the key has {bytes} bytes; in its tree at most {limit_bytes} are allowed")]
+    /// A key is too long for its tree, whose limit follows from the page size and the definition at its creation
+    /// ([`Schema::primary_key`](crate::Schema::primary_key)). [`Table::warnings`](crate::Table::warnings) says which
+    /// keys of a table can be too long.
+    #[error(
+        "{key} has {bytes} bytes; in its tree at most {limit_bytes} are allowed (more in a table with long keys; an \
+         index can be of a prefix of a column)"
+    )]
     KeyTooLong {
+        /// The key in words: its index, columns and table.
+        key: String,
         /// Length of the encoded key.
         bytes: usize,
         /// The limit.
@@ -267,6 +274,14 @@ impl Error {
     /// ```
     pub fn is_retryable(&self) -> bool {
         matches!(self, Error::Deadlock | Error::WriteConflict) || self.is_lock_refused()
+    }
+
+    /// The same, of a key that is now known in words.
+    pub(crate) fn of_key(self, key: impl FnOnce() -> String) -> Error {
+        match self {
+            Error::KeyTooLong { bytes, limit_bytes, .. } => Error::KeyTooLong { key: key(), bytes, limit_bytes },
+            other => other,
+        }
     }
 
     /// Whether a lock of another transaction was in the way for too long, or at all.

@@ -21,6 +21,11 @@ const EXEMPT: &[(&str, &str)] = &[
     ("Collations::*", "what a program gives when it opens a database; crates/engine/tests/public/collations.rs"),
     ("Index::of", "how an index that is there would be written, without a database; salvage calls it"),
     ("Schema::of", "as Index::of"),
+    (
+        "Database::in_memory",
+        "the simulation has databases in memory that can lose their power (Database::open_storage)",
+    ),
+    ("Database::in_memory_with", "as Database::in_memory"),
     ("Schema::check", "judges a schema without a database; `create_table` calls it"),
     ("StatsSnapshot::*", "sums of counters that were already read"),
     ("LatencySnapshot::*", "sums of a histogram that was already read"),

@@ -6,7 +6,9 @@ use super::content::{
 };
 use super::played::{Played, call};
 use super::scan::{FIRST_TEXT_VALUES, IDS, SOME};
-use highwater::{Changes, Inserted, Insertion, LockMode, Rows, Table, Upserted, Value, ValueRef, WriteTxn, values};
+use highwater::{
+    Changes, Inserted, Insertion, LockMode, Rows, Scan, Table, Upserted, Value, ValueRef, WriteTxn, values,
+};
 use std::collections::BTreeMap;
 
 /// Rows of a table from which on statements delete more than they insert.
@@ -32,6 +34,8 @@ pub enum Statement {
     /// Gives a row another id.
     Move(u64, u64),
     Delete(u64),
+    /// Deletes the rows of these ids, all or those with an even number in the first text.
+    DeleteRange(u64, u64, bool),
 }
 
 /// Columns that an update sets.
@@ -43,7 +47,7 @@ const SETS: [&[usize]; 8] =
 pub struct Answer {
     /// Whether there was such a row; of inserts always.
     found: bool,
-    /// How many rows it inserted, if it says that.
+    /// How many rows it inserted or deleted, if it says that.
     inserted: Option<u64>,
     /// The ids that the table gave.
     given: Vec<u64>,
@@ -132,7 +136,11 @@ impl Statement {
                 rows.sort_by_key(|(id, _)| id.is_none());
                 Statement::InsertManyWith(rows)
             }
-            17..=19 => Statement::Delete(rng.u64(..IDS)),
+            17 => {
+                let first = rng.u64(..IDS);
+                Statement::DeleteRange(first, first + rng.u64(..20), rng.bool())
+            }
+            18..=19 => Statement::Delete(rng.u64(..IDS)),
             20..=23 => Statement::Delete(id_of_row(rows, rng)),
             24..=26 => Statement::Update(id_of_row(rows, rng), random_content(rng), SETS[rng.usize(..SETS.len())]),
             27 => Statement::Update(rng.u64(..IDS), random_content(rng), SETS[0]),
@@ -202,6 +210,18 @@ impl Statement {
                 call!(played, WriteTxn::update(txn, table, &id_key(*id), &[(0, (*to).into())])).map(found)
             }
             Statement::Delete(id) => call!(played, WriteTxn::delete(txn, table, &values![*id])).map(found),
+            Statement::DeleteRange(first, last, are_all) => {
+                let (first, last) = (values![*first], values![*last]);
+                let scan = call!(played, WriteTxn::scan(txn, table)).from(&first).to(&last);
+                let deleted = match are_all {
+                    true => call!(played, Scan::delete(scan)),
+                    false => call!(
+                        played,
+                        Scan::delete_if(scan, |row| number_of(row.str(A)).is_ok_and(|a| a.is_multiple_of(2)))
+                    ),
+                };
+                deleted.map(|count| inserted(Some(count), Vec::new()))
+            }
         }
     }
 
@@ -307,6 +327,11 @@ impl Statement {
                 true => after.changed.insert(*id, None).is_none(),
                 false => return Effect::NotFound,
             },
+            Statement::DeleteRange(first, last, are_all) => {
+                let chosen = rows.range(*first..=*last).filter(|(_, row)| *are_all || row.a.is_multiple_of(2));
+                after.changed.extend(chosen.map(|(id, _)| (*id, None)));
+                true
+            }
         };
         if done { Effect::Changed(after.changed) } else { Effect::Duplicate }
     }
@@ -407,7 +432,7 @@ impl Judge<'_> {
             return Err(format!("rows {right:?} have one of its keys, and it says {:?}", answer.duplicates));
         }
         match answer.inserted {
-            Some(count) if count != changed.len() as u64 => Err(format!("it says that it inserted {count} rows")),
+            Some(count) if count != changed.len() as u64 => Err(format!("it says that it changed {count} rows")),
             // A row that an update leaves as it is has no new version.
             _ => Ok(changed.into_iter().filter(|(id, content)| self.rows.get(id) != content.as_ref()).collect()),
         }

@@ -222,14 +222,23 @@ fn fill(
     unfinished: &Unfinished<'_>,
 ) -> Result<Imported> {
     let table = db.create_table(&args.table, schema)?;
+    let mut told = warn(&table, &[]);
     insert_all(args, db, &table, targets, Some(unfinished)).and_then(|done| {
         for index in &args.indexes {
             must_go_on()?;
             let (name, index) = parse_index(index)?;
-            db.create_index_with(&args.table, name, index)?;
+            db.create_index_with(&table, name, index)?;
+            told = warn(&table, &told);
         }
         must_go_on().map(|()| done)
     })
+}
+
+/// Tells what of a table's definition may surprise, but for what was told; returns all of it.
+fn warn(table: &Table, told: &[String]) -> Vec<String> {
+    let warnings = table.warnings();
+    warnings.iter().filter(|warning| !told.contains(warning)).for_each(|warning| tell!("warning: {warning}"));
+    warnings
 }
 
 #[cfg(test)]

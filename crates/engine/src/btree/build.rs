@@ -152,7 +152,11 @@ impl Builder<'_, '_> {
         let limits = self.tree.limits;
         let value_limit = limits.max_value_bytes(key.len());
         if key.len() > limits.max_key_bytes {
-            return Err(Error::KeyTooLong { bytes: key.len(), limit_bytes: limits.max_key_bytes });
+            return Err(Error::KeyTooLong {
+                key: "a key".to_string(),
+                bytes: key.len(),
+                limit_bytes: limits.max_key_bytes,
+            });
         }
         if value.len() > value_limit {
             return Err(Error::RowTooLarge { bytes: value.len(), limit_bytes: value_limit });

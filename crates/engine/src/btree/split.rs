@@ -65,7 +65,7 @@ impl BTree {
     pub fn make_room(&self, ctx: &Context, key: &[u8], bytes: usize) -> Result<()> {
         let TreeLimits { max_key_bytes, max_record_bytes } = self.limits;
         if key.len() > max_key_bytes {
-            return Err(Error::KeyTooLong { bytes: key.len(), limit_bytes: max_key_bytes });
+            return Err(Error::KeyTooLong { key: "a key".to_string(), bytes: key.len(), limit_bytes: max_key_bytes });
         }
         if bytes > max_record_bytes {
             return Err(Error::RowTooLarge { bytes, limit_bytes: max_record_bytes });

@@ -11,7 +11,7 @@ use super::open_parts::OpenParts;
 use super::prepared::PreparedTxns;
 use super::write_txn::MAX_TXN_SCRATCHES;
 use crate::change_buffer::IndexPlace;
-use crate::config::Options;
+use crate::config::{Doublewrite, FlushLog, Options};
 use crate::error::Result;
 use crate::mtr::MTR_REDO_BYTES;
 use crate::space::ROOT_UNDO;
@@ -39,6 +39,37 @@ impl Database {
     /// or recovered; nothing is lost.
     pub fn open(dir: impl AsRef<Path>, options: Options) -> Result<Database> {
         Database::open_core(OpenParts::open_dir(dir.as_ref(), options)?)
+    }
+
+    /// A new, empty database in memory, with the options' defaults: for tests, and for what is needed only as long as
+    /// the program runs. It has all that a database in a folder has, but for durability: nothing of it survives its
+    /// last handle, and no other process can open it. Its pages are in memory beside the buffer pool's frames;
+    /// [`backup`](Database::backup) makes a copy on disk.
+    ///
+    /// ```
+    /// use highwater::{Database, Schema, Type, values};
+    /// let db = Database::in_memory()?;
+    /// let words = db.create_table("words", Schema::new().column("word", Type::Text(40)).primary_key(&["word"]))?;
+    /// db.transact(|txn| txn.insert_many(&words, [values!["river"], values!["delta"]]))?;
+    /// assert_eq!(db.snapshot()?.scan(&words).first()?.unwrap().str("word"), "delta");
+    /// # Ok::<(), highwater::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`in_memory_with`](Database::in_memory_with).
+    pub fn in_memory() -> Result<Database> {
+        Database::in_memory_with(Options::default())
+    }
+
+    /// As [`in_memory`](Database::in_memory), with options. Those that say how pages are made durable do nothing here:
+    /// there is no doublewrite, and no commit waits for a sync.
+    ///
+    /// # Errors
+    /// `BadOption`; a thread that cannot be started.
+    pub fn in_memory_with(options: Options) -> Result<Database> {
+        let (doublewrite, flush_log_at_trx_commit) = (Doublewrite::Off, FlushLog::EverySecond);
+        let options = Options { doublewrite, flush_log_at_trx_commit, create_if_missing: true, ..options };
+        Database::open_storage(StorageSet::memory(), options)
     }
 
     /// As [`open`](Database::open), on devices of your own.

@@ -58,7 +58,7 @@ pub struct Scan<'s, 'v> {
     starts_with: Option<&'v [ValueRef<'v>]>,
     reverse: bool,
     limit: usize,
-    lock: LockMode,
+    pub(super) lock: LockMode,
     pub(super) columns: Option<&'v [usize]>,
     pub(super) lock_wait: Option<LockWait>,
     pub(super) one_by_one: bool,

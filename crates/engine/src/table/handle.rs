@@ -192,6 +192,23 @@ impl Table {
         self.shared.auto_increment.as_ref().and_then(|(_, counter)| counter.next())
     }
 
+    /// What of the table's definition may surprise, in words: each key that is too long for its tree when the values are
+    /// as long as their columns allow. Rows with such keys are refused ([`Error::KeyTooLong`]); a shorter column, an
+    /// index of a prefix ([`Index::prefix`](crate::Index::prefix)) or [`long_keys`](crate::Schema::long_keys) avoids it.
+    ///
+    /// ```
+    /// # use highwater::{Database, Schema, Type};
+    /// # let db = Database::in_memory()?;
+    /// let schema = Schema::new().column("id", Type::U64).column("url", Type::Text(5000)).primary_key(&["id"]);
+    /// let pages = db.create_table("pages", schema.index("by_url", &["url"]))?;
+    /// assert!(pages.warnings()[0].starts_with("the key of index by_url (url) of table pages can have 5009 bytes"));
+    /// # Ok::<(), highwater::Error>(())
+    /// ```
+    pub fn warnings(&self) -> Vec<String> {
+        let version = Arc::clone(&*self.shared.current.read());
+        version.long_keys_in_words()
+    }
+
     /// What [`analyze`](crate::Database::analyze) has found last, since the database was opened or the table changed.
     pub fn statistics(&self) -> Option<Arc<TableStatistics>> {
         self.shared.statistics.lock().clone()

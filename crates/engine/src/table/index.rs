@@ -193,6 +193,14 @@ fn strings(names: &[&str]) -> Vec<String> {
 }
 
 impl TableDefinition {
+    /// A key in words, for messages: of an index, by position, or of the rows.
+    pub(crate) fn key_in_words(&self, index: Option<usize>) -> String {
+        let index = index.and_then(|i| self.indexes.get(i));
+        let what = index.map_or("the primary key".to_string(), |index| format!("the key of index {}", index.name));
+        let columns = self.names(index.map_or(&self.primary_key, |index| &index.columns));
+        format!("{what} ({columns}) of table {}", self.name)
+    }
+
     /// What is wrong with the columns of a key, if anything.
     pub(super) fn validate_key_columns(&self, parts: &[IndexColumn]) -> std::result::Result<(), String> {
         if parts.is_empty() || parts.len() > MAX_INDEX_COLUMNS {

@@ -63,6 +63,12 @@ impl KeyLayout {
         &self.parts
     }
 
+    /// Bytes of a key whose values are as long as their columns allow, none of them with bytes that are escaped; of a
+    /// collation as if the weights were the bytes.
+    pub(crate) fn unescaped_bytes(&self) -> usize {
+        self.parts().iter().map(KeyPart::unescaped_bytes).sum()
+    }
+
     /// Longest possible encoding. (Weights have no limit of their own.)
     pub fn max_bytes(&self) -> usize {
         let bytes = |part: &KeyPart| match part.ty.fixed_bytes() {

@@ -35,6 +35,13 @@ impl KeyPart {
         self.prefix_bytes.is_none() && self.collation.is_none()
     }
 
+    /// Bytes of the longest value without bytes that are escaped.
+    pub(super) fn unescaped_bytes(&self) -> usize {
+        let whole = self.ty.max_bytes();
+        let kept = self.prefix_bytes.map_or(whole, |bytes| whole.min(bytes.into()));
+        kept + usize::from(self.ty.fixed_bytes().is_none()) + usize::from(self.nullable)
+    }
+
     #[inline]
     pub(super) fn encode(&self, stored: Stored<'_>, out: &mut Vec<u8>) -> Result<()> {
         if self.is_reversible() && !self.descending {

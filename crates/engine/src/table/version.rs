@@ -213,7 +213,9 @@ impl TableVersion {
 
     #[cold]
     fn check_key(&self, index: Option<usize>, key: &[u8], row: &[u8]) -> Result<()> {
-        let too_long = |bytes: usize, limit_bytes: usize| Err(Error::KeyTooLong { bytes, limit_bytes });
+        let too_long = |bytes: usize, limit_bytes: usize| {
+            Err(Error::KeyTooLong { key: self.definition.key_in_words(index), bytes, limit_bytes })
+        };
         let Some(i) = index else {
             let limit_bytes = self.clustered.limits().max_key_bytes;
             return if key.len() > limit_bytes { too_long(key.len(), limit_bytes) } else { Ok(()) };
@@ -229,6 +231,23 @@ impl TableVersion {
             return Err(Error::EntryTooLong { index: self.index_name(i).to_string(), bytes, limit_bytes });
         }
         Ok(())
+    }
+
+    /// Keys that are too long for their trees when the values are as long as their columns allow, in words.
+    pub(crate) fn long_keys_in_words(&self) -> Vec<String> {
+        let row_key = self.key.unescaped_bytes();
+        let complete = self.complete_definition();
+        let in_words = |index: Option<usize>| {
+            let bytes = index.map_or(row_key, |i| self.indexes[i].key.unescaped_bytes() + row_key);
+            let limit = self.tree_of_index(index).limits().max_key_bytes;
+            (bytes > limit).then(|| {
+                let key = complete.key_in_words(index);
+                format!(
+                    "{key} can have {bytes} bytes, and at most {limit} are allowed: rows with longer keys are refused"
+                )
+            })
+        };
+        std::iter::once(None).chain((0..complete.indexes.len()).map(Some)).filter_map(in_words).collect()
     }
 
     /// The key of an index, or of the clustered one.

@@ -15,16 +15,23 @@ fn long_keys_take_what_they_are_declared_to_take() {
     let bytes = |n: usize| vec![7u8; n];
     let mut insert = |table: &Table, k: usize, v: usize| txn.insert(table, &values![&bytes(k), &bytes(v)]);
     assert!(insert(&usual, 511, 10).is_ok());
-    assert!(matches!(insert(&usual, 512, 10), Err(Error::KeyTooLong { bytes: 513, limit_bytes: 512 })));
+    assert!(matches!(insert(&usual, 512, 10), Err(Error::KeyTooLong { bytes: 513, limit_bytes: 512, .. })));
     assert!(insert(&long, 600, 100).is_ok());
-    assert!(matches!(insert(&long, 896, 0), Err(Error::KeyTooLong { bytes: 897, limit_bytes: 896 })));
+    assert!(matches!(insert(&long, 896, 0), Err(Error::KeyTooLong { bytes: 897, limit_bytes: 896, .. })));
+    let named = insert(&long, 896, 0).unwrap_err().to_string();
+    assert!(named.starts_with("the primary key (k) of table long has 897 bytes; in its tree at most 896 "), "{named}");
     // The entry has both.
-    assert!(matches!(insert(&long, 601, 400), Err(Error::KeyTooLong { bytes: 1003, limit_bytes: 896 })));
+    let named = insert(&long, 601, 400).unwrap_err().to_string();
+    assert!(named.starts_with("the key of index by_v (v) of table long has 1003 bytes; "), "{named}");
+    assert!(matches!(insert(&long, 601, 400), Err(Error::KeyTooLong { bytes: 1003, limit_bytes: 896, .. })));
     txn.commit().unwrap();
     assert!(matches!(db.table_or_create("long", keys(Schema::new())), Err(Error::Schema(_))));
     // The entry of the longest key has no room for five bytes of it more.
     let covering = || Index::new(&["k"]).prefix("k", 5).covering(&["v"]);
-    assert!(matches!(db.create_index_with("usual", "covering", covering()), Err(Error::KeyTooLong { .. })));
+    let refused = db.create_index_with("usual", "covering", covering()).unwrap_err();
+    assert!(
+        matches!(&refused, Error::KeyTooLong { key, .. } if key == "the key of index covering (k(5)) of table usual")
+    );
     db.transact(|txn| txn.delete(&usual, &values![&bytes(511)])).unwrap();
     db.create_index_with("usual", "covering", covering()).unwrap();
     let mut txn = db.begin().unwrap();
@@ -47,14 +54,33 @@ fn a_widened_key_is_as_long_as_its_tree_takes() {
         |k: usize, v: usize| db.transact(|txn| txn.insert(&table, &values![&vec![7u8; k], &vec![7u8; v]]).map(drop));
     // Twice the bytes and one: as if each had to be escaped.
     insert(40, 20).unwrap();
-    assert!(matches!(insert(41, 0), Err(Error::KeyTooLong { bytes: 42, limit_bytes: 41 })));
+    assert!(matches!(insert(41, 0), Err(Error::KeyTooLong { bytes: 42, limit_bytes: 41, .. })));
     assert!(matches!(insert(3, 100), Err(Error::KeyTooLong { limit_bytes: 82, .. })));
     db.drop_index("t", "by_v").unwrap();
     db.create_index("t", "by_v", &["v"], false).unwrap();
     insert(3, 100).unwrap();
-    assert!(matches!(insert(41, 0), Err(Error::KeyTooLong { bytes: 42, limit_bytes: 41 })));
+    assert!(matches!(insert(41, 0), Err(Error::KeyTooLong { bytes: 42, limit_bytes: 41, .. })));
     check_indexes(&db, &table);
     sound(&db);
+}
+
+/// Keys that can be too long are known before a row says so.
+#[test]
+fn a_table_warns_of_keys_that_can_be_too_long() {
+    let db = memory();
+    let schema = || {
+        let schema = Schema::new().column("id", Type::U64).column("url", Type::Text(600)).nullable("at", Type::U32);
+        schema.primary_key(&["id"])
+    };
+    let table = db.create_table("t", schema().index("by_at", &["at"])).unwrap();
+    assert!(table.warnings().is_empty());
+    db.create_index(&table, "by_url", &["url", "at"], false).unwrap();
+    db.create_index_with(&table, "by_start", Index::new(&["url"]).prefix("url", 100)).unwrap();
+    // 600 and their end, a NULL's byte and 4, the row's 8.
+    let warning = "the key of index by_url (url, at) of table t can have 614 bytes, and at most 512 are allowed";
+    assert!(table.warnings().len() == 1 && table.warnings()[0].starts_with(warning), "{:?}", table.warnings());
+    let long = db.create_table("long", schema().long_keys().index("by_url", &["url"])).unwrap();
+    assert!(long.warnings().is_empty());
 }
 
 /// Thousands of rows with long keys of every kind, and large rows between them, split and merge without end.

@@ -9,6 +9,7 @@ mod concurrent_ddl;
 mod cursors;
 mod damaged_pages;
 mod ddl;
+mod delete_range;
 mod dump;
 mod hot_row;
 mod index_forms;

@@ -201,7 +201,7 @@ fn keys_and_rows_have_limits() {
     let long = "x".repeat(4000);
     let mut txn = db.begin().unwrap();
     let too_long = |error: Error| {
-        assert!(matches!(error, Error::KeyTooLong { bytes, limit_bytes } if bytes > limit_bytes), "{error}")
+        assert!(matches!(error, Error::KeyTooLong { bytes, limit_bytes, .. } if bytes > limit_bytes), "{error}")
     };
     too_long(txn.insert(&table, &values![long.as_str(), b"", ""]).unwrap_err());
     too_long(txn.insert(&table, &values!["k", b"", long.as_str()]).unwrap_err());

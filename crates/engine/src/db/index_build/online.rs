@@ -161,8 +161,9 @@ impl Database {
                 Ok(())
             }
             Ok(Err(error)) => {
+                let definition = build.definition();
                 build.give_up();
-                Err(error)
+                Err(error.of_key(|| definition.key_in_words(definition.indexes.len().checked_sub(1))))
             }
             Err(panic) => {
                 build.give_up();
@@ -226,6 +227,11 @@ impl<'d> OnlineBuild<'d> {
                 Err(error)
             }
         }
+    }
+
+    /// The table's, of which the index is the last one.
+    fn definition(&self) -> Arc<TableDefinition> {
+        self.version.definition.clone()
     }
 
     /// Fills the tree and applies what writers change meanwhile, to the last change.

@@ -41,7 +41,8 @@ impl RowOp<'_> {
         let tree = table.index(i);
         let limit_bytes = tree.limits().max_key_bytes;
         if entry.len() > limit_bytes {
-            return Err(Error::KeyTooLong { bytes: entry.len(), limit_bytes });
+            let key = format!("the key of index {} of table {}", table.index_name(i), table.name());
+            return Err(Error::KeyTooLong { key, bytes: entry.len(), limit_bytes });
         }
         let op = EntryOp { system, table, i, tree, key, entry, value, made };
         if table.entry_log(i).is_some_and(|log| log.take(entry, EntryChange::Put(value))) {

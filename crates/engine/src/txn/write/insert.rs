@@ -16,7 +16,8 @@ impl RowOp<'_> {
         let system = self.system;
         let limit_bytes = self.table.clustered().limits().max_key_bytes;
         if self.key.len() > limit_bytes {
-            return Err(Error::KeyTooLong { bytes: self.key.len(), limit_bytes });
+            let key = format!("the primary key of table {}", self.table.name());
+            return Err(Error::KeyTooLong { key, bytes: self.key.len(), limit_bytes });
         }
         let flags = self.store_row(row, &[])?;
         loop {
