@@ -154,6 +154,7 @@ int ha_highwater::create(const char *path, TABLE *form, HA_CREATE_INFO *info) {
     for (const Column &column : made.columns)
       if (column.field == number->field_index && counts(column)) wanted.auto_increment = column.position;
   wanted.next_number = info->auto_increment_value;
+  wanted.version = {form->s->tabledef_version.str, form->s->tabledef_version.length};
   std::string name = table_name(path);
   int32_t code = hw_table_create(database, bytes_of(name), &wanted);
   if (code != HW_SCHEMA && code != HW_BAD_VALUE) return code == HW_OK ? 0 : failed(code);
@@ -174,18 +175,6 @@ int ha_highwater::rename_table(const char *from, const char *to) {
 int ha_highwater::truncate() {
   int32_t code = hw_table_truncate(table_of_engine, database);
   return code == HW_OK ? 0 : failed(code);
-}
-
-bool ha_highwater::check_if_incompatible_data(HA_CREATE_INFO *info, uint changes) {
-  bool is_same = changes == IS_EQUAL_YES && !(info->used_fields & HA_CREATE_USED_AUTO) &&
-                 info->row_type == table->s->row_type;
-  return is_same ? COMPATIBLE_DATA_YES : COMPATIBLE_DATA_NO;
-}
-
-enum_alter_inplace_result ha_highwater::check_if_supported_inplace_alter(TABLE *altered, Alter_inplace_info *info) {
-  /* The engine finds columns and indexes by their names. */
-  if (info->handler_flags & (ALTER_COLUMN_NAME | ALTER_RENAME_INDEX)) return HA_ALTER_INPLACE_NOT_SUPPORTED;
-  return handler::check_if_supported_inplace_alter(altered, info);
 }
 
 int ha_highwater::external_lock(THD *thd, int lock_type) {

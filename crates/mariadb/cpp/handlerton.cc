@@ -339,6 +339,11 @@ static int drop_table(handlerton *, const char *path) {
   return code == HW_OK ? 0 : code == HW_NO_TABLE ? HA_ERR_NO_SUCH_TABLE : handler_error(current_thd, code, nullptr);
 }
 
+/* Whether a change of a table came to its end: the table has the version of the definition after it. */
+static int check_version(handlerton *, const char *path, const LEX_CUSTRING *version, ulonglong) {
+  return hw_table_has_version(database, bytes_of(table_name(path)), {version->str, version->length}) != HW_OK;
+}
+
 static void drop_database(handlerton *, char *path) { hw_tables_drop(database, bytes_of(table_name(path))); }
 
 static handler *create_handler(handlerton *hton, TABLE_SHARE *share, MEM_ROOT *memory) {
@@ -437,6 +442,7 @@ static int init(void *place) {
   engine->create = create_handler;
   engine->drop_table = drop_table;
   engine->drop_database = drop_database;
+  engine->check_version = check_version;
   engine->partition_flags = partition_flags;
   engine->show_status = show_status;
   return 0;

@@ -214,7 +214,7 @@ int ha_highwater::write_row(const uchar *record) {
     if (code != HW_DUPLICATE) return failed(code);
     note_duplicate();
     /* A row of a transaction that was rolled back after this number was given. */
-    bool is_hidden = plan.primary < 0 && duplicate == static_cast<uint>(-1);
+    bool is_hidden = plan.primary < 0 && text_of(hw_error_index()) == "PRIMARY";
     if (!is_hidden) return HA_ERR_FOUND_DUPP_KEY;
   }
 }
@@ -278,7 +278,10 @@ void ha_highwater::get_auto_increment(ulonglong offset, ulonglong increment, ulo
     handler::get_auto_increment(offset, increment, wanted_numbers, first, reserved);
   } else {
     failed(code);
-    *first = ULONGLONG_MAX;
+    /* A number that the column does not have: the server says so. */
+    ulonglong last = table->next_number_field->get_max_int_value();
+    *first = code == HW_BAD_VALUE && last != ULONGLONG_MAX ? last + 1 : ULONGLONG_MAX;
+    *reserved = 1;
   }
 }
 

@@ -28,8 +28,11 @@ impl Random {
     }
 }
 
+/// Makes a value.
+type Make = fn(&mut Random) -> String;
+
 /// A column's name, type, and how a value of it is made.
-const COLUMNS: [(&str, &str, fn(&mut Random) -> String); 14] = [
+const COLUMNS: [(&str, &str, Make); 14] = [
     ("i", "int", |r| (r.below(40) as i64 - 20).to_string()),
     ("u", "tinyint unsigned", |r| r.below(30).to_string()),
     ("m", "mediumint", |r| (r.below(60) as i64 - 30).to_string()),

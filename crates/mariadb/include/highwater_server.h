@@ -106,6 +106,7 @@ typedef struct {
   hw_index_definitions indexes;
   int32_t auto_increment; /* position of the column, or -1 */
   uint64_t next_number;   /* 0: 1 */
+  hw_bytes version;       /* kept with the table */
 } hw_table_definition;
 
 int32_t hw_table_create(hw_database *database, hw_bytes name, const hw_table_definition *definition);
@@ -116,12 +117,19 @@ int32_t hw_table_rename(hw_database *database, hw_bytes name, hw_bytes to);
 int32_t hw_index_create(hw_database *database, hw_bytes table, const hw_index_definition *index);
 int32_t hw_index_drop(hw_database *database, hw_bytes table, hw_bytes index);
 
-/* Changes of a table that take a moment: columns are added behind the others, or get another name. */
+/* Changes of a table that take a moment: columns get other names, are dropped, are added behind the others. */
 typedef struct { uint32_t column; hw_bytes name; } hw_column_name;
 typedef struct { const hw_column_name *data; size_t length; } hw_column_names;
-/* `defaults`: values that rows have which are there; of a column that may be NULL it may be null. */
-int32_t hw_table_alter(hw_database *database, hw_bytes table, hw_column_names names, hw_column_definitions added,
-                       hw_columns defaults);
+typedef struct {
+  hw_column_names names;
+  hw_positions dropped;
+  hw_column_definitions added;
+  hw_columns defaults; /* of the added: what rows have that are there; null: NULL */
+  hw_bytes version;    /* kept with the table from then on */
+} hw_table_changes;
+int32_t hw_table_alter(hw_database *database, hw_bytes table, const hw_table_changes *changes);
+/* Whether the table has this version: HW_OK or HW_NOT_FOUND. */
+int32_t hw_table_has_version(const hw_database *database, hw_bytes table, hw_bytes version);
 
 /* ---- An open table: of one handler ---- */
 

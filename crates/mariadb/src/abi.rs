@@ -136,6 +136,8 @@ pub struct TableDefinition {
     pub auto_increment: i32,
     /// Its first number; 0: 1.
     pub next_number: u64,
+    /// Kept with the table.
+    pub version: Bytes,
 }
 
 /// Another name of a column.
@@ -145,6 +147,21 @@ pub struct ColumnName {
     pub column: u32,
     /// Its new name.
     pub name: Bytes,
+}
+
+/// Changes of a table that take a moment.
+#[repr(C)]
+pub struct TableChanges {
+    /// Other names of columns.
+    pub names: Array<ColumnName>,
+    /// Positions of columns that go.
+    pub dropped: Array<u32>,
+    /// New columns.
+    pub added: Array<ColumnDefinition>,
+    /// What rows have in them that are there; null: NULL.
+    pub defaults: Columns,
+    /// Kept with the table from then on.
+    pub version: Bytes,
 }
 
 /// Sizes of a table.

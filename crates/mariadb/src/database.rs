@@ -1,8 +1,8 @@
 //! The database, and what is done with tables by their names.
 
-use crate::abi::{Array, Bytes, ColumnDefinition, ColumnName, Columns, Context, IndexDefinition, TableDefinition};
+use crate::abi::{Bytes, ColumnDefinition, Columns, Context, IndexDefinition, TableChanges, TableDefinition};
 use crate::definition::{schema_of, secondary_index, type_of};
-use crate::failure::{Code, guarded};
+use crate::failure::{Code, found, guarded};
 use highwater::raw::RawTable;
 use highwater::{Error, Options, Result, TableChange, Type, Value};
 use parking_lot::{Mutex, RwLock};
@@ -113,11 +113,25 @@ impl Database {
         Ok(self.db.table(table)?.definition().columns.iter().map(|column| column.name.clone()).collect())
     }
 
-    fn alter(&self, name: &str, changes: &[TableChange]) -> Result<()> {
-        if !changes.is_empty() {
-            let table = self.db.alter_table(name, changes)?;
-            self.refresh(name, table.into());
+    fn alter(&self, name: &str, changes: &TableChanges) -> Result<()> {
+        let before = self.column_names(name)?;
+        let column = |at: u32| {
+            let found = before.get(at as usize).map(String::as_str);
+            found.ok_or_else(|| Error::Schema(format!("there is no column {at}")))
+        };
+        let mut all = Vec::new();
+        for at in changes.dropped.elements() {
+            all.push(TableChange::drop_column(column(*at)?));
         }
+        for rename in changes.names.elements() {
+            all.push(TableChange::rename_column(column(rename.column)?, &rename.name.text()));
+        }
+        for (column, default) in changes.added.elements().iter().zip(changes.defaults.elements()) {
+            all.push(added(column, default.get())?);
+        }
+        all.push(TableChange::SetAttachment(changes.version.elements().to_vec()));
+        let table = self.db.alter_table(name, &all)?;
+        self.refresh(name, table.into());
         Ok(())
     }
 }
@@ -301,25 +315,15 @@ pub extern "C" fn hw_index_drop(database: &Database, table: Bytes, index: Bytes)
 
 /// See the header.
 #[unsafe(no_mangle)]
-pub extern "C" fn hw_table_alter(
-    database: &Database,
-    table: Bytes,
-    names: Array<ColumnName>,
-    columns: Array<ColumnDefinition>,
-    defaults: Columns,
-) -> i32 {
+pub extern "C" fn hw_table_alter(database: &Database, table: Bytes, changes: &TableChanges) -> i32 {
+    guarded(|| database.alter(&table.text(), changes).map(|()| Code::Ok))
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub extern "C" fn hw_table_has_version(database: &Database, table: Bytes, version: Bytes) -> i32 {
     guarded(|| {
-        let table = table.text();
-        let before = database.column_names(&table)?;
-        let mut changes = Vec::new();
-        for rename in names.elements() {
-            let old = before.get(rename.column as usize);
-            let old = old.ok_or_else(|| Error::Schema(format!("there is no column {}", rename.column)))?;
-            changes.push(TableChange::rename_column(old, &rename.name.text()));
-        }
-        for (column, default) in columns.elements().iter().zip(defaults.elements()) {
-            changes.push(added(column, default.get())?);
-        }
-        database.alter(&table, &changes).map(|()| Code::Ok)
+        let definition = database.db.table(&table.text())?.definition();
+        Ok(found(definition.attachment == version.elements()))
     })
 }

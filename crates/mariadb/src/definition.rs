@@ -100,5 +100,5 @@ pub fn schema_of(table: &TableDefinition) -> Result<Schema> {
     if primary + longest.unwrap_or(0) > ORDINARY_KEY_BYTES {
         schema = schema.long_keys();
     }
-    Ok(schema)
+    Ok(schema.attachment(table.version.elements()))
 }

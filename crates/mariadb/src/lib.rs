@@ -15,6 +15,8 @@ pub mod cursor;
 pub mod database;
 pub mod definition;
 pub mod failure;
+#[cfg(test)]
+mod mariadb_test;
 pub mod rows;
 pub mod session;
 pub mod table;
