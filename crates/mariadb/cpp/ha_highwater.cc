@@ -51,7 +51,9 @@ int ha_highwater::failed(int32_t code) { return handler_error(ha_thd(), code, &e
 
 int ha_highwater::not_found(int32_t code, int error) { return code == HW_NOT_FOUND ? error : failed(code); }
 
-bool ha_highwater::get_error_message(int, String *text) {
+bool ha_highwater::get_error_message(int error, String *text) {
+  /* The server has words for these, and would add ours to them. */
+  if (error == HA_ERR_LOCK_DEADLOCK || error == HA_ERR_LOCK_WAIT_TIMEOUT) return false;
   text->append(error_text.data(), error_text.size());
   return false;
 }
@@ -87,7 +89,9 @@ class Definition {
   hw_table_definition of_table() {
     for (const Column &column : plan.columns) {
       const Field *field = form->field[column.field];
-      add(std::string(field->field_name.str, field->field_name.length), column.type, column.size, field->maybe_null());
+      /* NULL in a column of numbers is the next number. */
+      bool is_nullable = field->maybe_null() && field != form->found_next_number_field;
+      add(std::string(field->field_name.str, field->field_name.length), column.type, column.size, is_nullable);
     }
     for (const Part &image : plan.images)
       add(image.image_name(form), HW_BINARY, image.image_bytes(), form->field[image.field]->maybe_null());

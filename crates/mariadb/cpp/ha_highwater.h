@@ -33,6 +33,8 @@ extern hw_database *database;
 struct Connection {
   hw_session *session;
   hw_interrupt *interrupt;
+  /* It applies a log beside others, and has a transaction. */
+  bool is_applying;
 };
 
 /* Of the connection; null if there is no memory. */
@@ -41,6 +43,23 @@ Connection *connection_of(THD *thd);
 int begin_statement(THD *thd, bool skip_locked);
 int handler_error(THD *thd, int32_t code, std::string *text);
 std::string table_name(const char *path);
+/* After a wait for a lock that was too long: whether the call is to be made again. See replication.cc. */
+bool waits_on(THD *thd, uint *waits);
+void begin_applying(THD *thd, Connection *connection);
+void end_applying(Connection *connection, THD *thd);
+/* How long a call of a connection that applies a log waits before it looks around. */
+constexpr ulonglong applying_wait_ms = 100;
+ulonglong lock_wait_seconds(THD *thd);
+
+/* Makes a call that may wait for locks. */
+template <typename Call>
+int32_t with_waits(THD *thd, Call call) {
+  uint waits = 0;
+  for (;;) {
+    int32_t code = call();
+    if (code != HW_LOCK_TIMEOUT || !waits_on(thd, &waits)) return code;
+  }
+}
 bool ignores_foreign_keys(THD *thd);
 
 }  // namespace highwater
@@ -136,6 +155,10 @@ class ha_highwater final : public handler {
   uint duplicate; /* number of the key that has one; -1: none of the server's */
 
   hw_session *session() const;
+  template <typename Call>
+  int32_t with_waits(Call call) {
+    return highwater::with_waits(ha_thd(), call);
+  }
   int failed(int32_t code);
   int not_found(int32_t code, int error);
   void choose_columns();

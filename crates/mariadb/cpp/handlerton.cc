@@ -152,12 +152,17 @@ Connection *connection_of(THD *thd) {
   if (connection) return connection;
   hw_session *session = nullptr;
   if (hw_session_new(database, &session) != HW_OK) return nullptr;
-  connection = new Connection{session, hw_session_interrupt(session)};
+  connection = new Connection{session, hw_session_interrupt(session), false};
   thd_set_ha_data(thd, engine, connection);
   return connection;
 }
 
 static bool is_in_transaction(THD *thd) { return thd_test_options(thd, OPTION_NOT_AUTOCOMMIT | OPTION_BEGIN); }
+
+/* NOWAIT and WAIT set the server's own variable for their statement. */
+ulonglong lock_wait_seconds(THD *thd) {
+  return std::min<ulonglong>(THDVAR(thd, lock_wait_timeout), thd->variables.lock_wait_timeout);
+}
 
 static hw_session_options options_of(THD *thd, bool skip_locked) {
   hw_session_options options = {};
@@ -167,9 +172,8 @@ static hw_session_options options_of(THD *thd, bool skip_locked) {
     options.isolation = ISO_REPEATABLE_READ;
   options.first_committer_wins = THDVAR(thd, snapshot_isolation);
   options.flush_log = 3;
-  /* NOWAIT and WAIT set the server's own variable for their statement. */
-  ulonglong seconds = std::min<ulonglong>(THDVAR(thd, lock_wait_timeout), thd->variables.lock_wait_timeout);
-  options.lock_timeout_ms = seconds * 1000;
+  options.lock_timeout_ms = lock_wait_seconds(thd) * 1000;
+  if (thd->rgi_slave) options.lock_timeout_ms = std::min<ulonglong>(options.lock_timeout_ms, applying_wait_ms);
   options.skip_locked = skip_locked;
   return options;
 }
@@ -181,6 +185,7 @@ int begin_statement(THD *thd, bool skip_locked) {
   (void) skip_locked;
   int32_t code = hw_statement_begin(connection->session, &options);
   if (code != HW_OK) return handler_error(thd, code, nullptr);
+  begin_applying(thd, connection);
   trans_register_ha(thd, false, engine, 0);
   if (is_in_transaction(thd)) trans_register_ha(thd, true, engine, 0);
   return 0;
@@ -192,6 +197,7 @@ static int close_connection(handlerton *, THD *thd) {
   Connection *connection = present(thd);
   if (!connection) return 0;
   thd_set_ha_data(thd, engine, nullptr);
+  end_applying(connection, thd);
   hw_interrupt_free(connection->interrupt);
   hw_session_free(connection->session);
   delete connection;
@@ -215,6 +221,7 @@ static int commit(handlerton *, THD *thd, bool all) {
   if (!connection) return 0;
   if (!is_whole(thd, all)) return end_statement(thd, connection, true);
   int32_t code = hw_commit(connection->session);
+  end_applying(connection, thd);
   if (code == HW_OK) return 0;
   if (code == HW_DEADLOCK || code == HW_DISK_FULL) return handler_error(thd, code, nullptr);
   abort_server("a commit failed");
@@ -230,6 +237,7 @@ static int rollback(handlerton *, THD *thd, bool all) {
   if (!connection) return 0;
   if (!is_whole(thd, all)) return end_statement(thd, connection, false);
   int32_t code = hw_rollback(connection->session);
+  end_applying(connection, thd);
   return code == HW_OK ? 0 : handler_error(thd, code, nullptr);
 }
 

@@ -65,7 +65,7 @@ int ha_highwater::seek(uchar *record, uint32 to, const uchar *key, key_part_map 
   if (key)
     parts = key_values(table, plan.keys[active_index], &table->key_info[active_index], key, map, &images,
                        values.data());
-  return fetched(hw_cursor_seek(session(), table_of_engine, to, {values.data(), parts}, out()), record, error);
+  return fetched(with_waits([&] { return hw_cursor_seek(session(), table_of_engine, to, {values.data(), parts}, out()); }), record, error);
 }
 
 int ha_highwater::index_read_map(uchar *record, const uchar *key, key_part_map map, ha_rkey_function find) {
@@ -90,11 +90,11 @@ int ha_highwater::index_read_last_map(uchar *record, const uchar *key, key_part_
 }
 
 int ha_highwater::index_next(uchar *record) {
-  return fetched(hw_cursor_next_beyond(session(), table_of_engine, out()), record, HA_ERR_END_OF_FILE);
+  return fetched(with_waits([&] { return hw_cursor_next_beyond(session(), table_of_engine, out()); }), record, HA_ERR_END_OF_FILE);
 }
 
 int ha_highwater::index_prev(uchar *record) {
-  return fetched(hw_cursor_prev_beyond(session(), table_of_engine, out()), record, HA_ERR_END_OF_FILE);
+  return fetched(with_waits([&] { return hw_cursor_prev_beyond(session(), table_of_engine, out()); }), record, HA_ERR_END_OF_FILE);
 }
 
 int ha_highwater::index_first(uchar *record) { return seek(record, HW_FIRST, nullptr, 0, HA_ERR_END_OF_FILE); }
@@ -102,7 +102,7 @@ int ha_highwater::index_first(uchar *record) { return seek(record, HW_FIRST, nul
 int ha_highwater::index_last(uchar *record) { return seek(record, HW_LAST, nullptr, 0, HA_ERR_END_OF_FILE); }
 
 int ha_highwater::index_next_same(uchar *record, const uchar *key, uint length) {
-  int error = fetched(hw_cursor_next(session(), table_of_engine, out()), record, HA_ERR_END_OF_FILE);
+  int error = fetched(with_waits([&] { return hw_cursor_next(session(), table_of_engine, out()); }), record, HA_ERR_END_OF_FILE);
   if (error || !key) return error;
   /* The seek may not have been an exact one. */
   uchar *before = table->record[0];
@@ -127,14 +127,14 @@ int ha_highwater::rnd_next(uchar *record) {
     stands_behind = false;
     return seek(record, HW_FIRST, nullptr, 0, HA_ERR_END_OF_FILE);
   }
-  return fetched(hw_cursor_next(session(), table_of_engine, out()), record, HA_ERR_END_OF_FILE);
+  return fetched(with_waits([&] { return hw_cursor_next(session(), table_of_engine, out()); }), record, HA_ERR_END_OF_FILE);
 }
 
 int ha_highwater::rnd_pos(uchar *record, uchar *position) {
   hw_read read;
   set_read(&read);
   hw_bytes key = {position + 2, uint2korr(position)};
-  return fetched(hw_get(session(), table_of_engine, key, &read, out()), record, HA_ERR_KEY_NOT_FOUND);
+  return fetched(with_waits([&] { return hw_get(session(), table_of_engine, key, &read, out()); }), record, HA_ERR_KEY_NOT_FOUND);
 }
 
 void ha_highwater::position(const uchar *record) {
@@ -209,7 +209,7 @@ int ha_highwater::write_row(const uchar *record) {
       if (code != HW_OK) return failed(code);
       values[plan.row_number_position] = {reinterpret_cast<const uint8_t *>(&number), sizeof number};
     }
-    int32_t code = hw_insert(session(), table_of_engine, {values.data(), plan.engine_columns});
+    int32_t code = with_waits([&] { return hw_insert(session(), table_of_engine, {values.data(), plan.engine_columns}); });
     if (code == HW_OK) return 0;
     if (code != HW_DUPLICATE) return failed(code);
     note_duplicate();
@@ -252,7 +252,9 @@ int ha_highwater::update_row(const uchar *before, const uchar *after) {
     }
     count++;
   }
-  int32_t code = hw_update(session(), table_of_engine, bytes_of(kept), {positions.data(), count}, {values.data(), count});
+  int32_t code = with_waits([&] {
+    return hw_update(session(), table_of_engine, bytes_of(kept), {positions.data(), count}, {values.data(), count});
+  });
   if (code == HW_OK) return 0;
   if (code == HW_DUPLICATE) return note_duplicate();
   return not_found(code, HA_ERR_KEY_NOT_FOUND);
@@ -261,7 +263,7 @@ int ha_highwater::update_row(const uchar *before, const uchar *after) {
 int ha_highwater::delete_row(const uchar *record) {
   hw_bytes key;
   if (int error = key_of(record, &key)) return error;
-  int32_t code = hw_delete(session(), table_of_engine, key);
+  int32_t code = with_waits([&] { return hw_delete(session(), table_of_engine, key); });
   return code == HW_OK ? 0 : not_found(code, HA_ERR_KEY_NOT_FOUND);
 }
 
