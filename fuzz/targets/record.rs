@@ -3,7 +3,7 @@
 #![no_main]
 
 use highwater::internals::fuzz_properties;
-use highwater::{Column, DateTime, Decimal, IndexColumn, TableDefinition, Type, Value};
+use highwater::{Column, Date, DateTime, Decimal, IndexColumn, TableDefinition, Time, Type, Value};
 use highwater_fuzz::input::Input;
 use highwater_fuzz::values::{are_equal, compare};
 
@@ -113,6 +113,10 @@ fn row(definition: &TableDefinition, input: &mut Input<'_>) -> Vec<Value> {
                 Value::Bytes(bytes)
             }
             Type::DateTime => Value::DateTime(DateTime::from_unix_us(input.u64() as i64)),
+            Type::Bool => Value::Bool(input.byte() & 1 != 0),
+            Type::Date => Value::Date(Date::from_unix_days(input.u64() as i32)),
+            Type::Time => Value::Time(Time::from_us(input.u64() % 86_400_000_000).unwrap_or_default()),
+            Type::Uuid => Value::Uuid((u128::from(input.u64()) << 64 | u128::from(input.u64())).to_be_bytes().into()),
         }
     };
     definition.columns.iter().map(value).collect()

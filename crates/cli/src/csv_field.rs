@@ -8,7 +8,7 @@
 //! 3. Numbers, decimals and times as the engine prints them; floats with the fewest digits that read back as the same
 //!    value. Binary values as `\x` and two hexadecimal digits a byte.
 
-use highwater::{DateTime, Decimal, Type, Value, ValueRef};
+use highwater::{Date, DateTime, Decimal, Time, Type, Uuid, Value, ValueRef};
 use std::borrow::Cow;
 use std::fmt::Write;
 
@@ -54,6 +54,10 @@ pub fn read_field<'f>(field: &'f [u8], ty: Type, null: &str) -> Result<Field<'f>
         Type::F64 => ValueRef::F64(text.parse().map_err(|_| wrong())?),
         Type::Decimal(..) => ValueRef::Decimal(text.parse::<Decimal>().map_err(|_| wrong())?),
         Type::DateTime => ValueRef::DateTime(text.parse::<DateTime>().map_err(|_| wrong())?),
+        Type::Bool => ValueRef::Bool(read_bool(text).ok_or_else(wrong)?),
+        Type::Date => ValueRef::Date(text.parse::<Date>().map_err(|_| wrong())?),
+        Type::Time => ValueRef::Time(text.parse::<Time>().map_err(|_| wrong())?),
+        Type::Uuid => ValueRef::Uuid(text.parse::<Uuid>().map_err(|_| wrong())?),
         Type::U8 | Type::U16 | Type::U24 | Type::U32 | Type::U64 => ValueRef::UInt(text.parse().map_err(|_| wrong())?),
         Type::I8 | Type::I16 | Type::I24 | Type::I32 | Type::I64 => ValueRef::Int(text.parse().map_err(|_| wrong())?),
     };
@@ -79,6 +83,15 @@ impl Field<'_> {
     }
 }
 
+/// As other programs write them too.
+fn read_bool(text: &str) -> Option<bool> {
+    match text.to_ascii_lowercase().as_str() {
+        "true" | "t" | "1" => Some(true),
+        "false" | "f" | "0" => Some(false),
+        _ => None,
+    }
+}
+
 fn read_binary(text: &str) -> Option<Vec<u8>> {
     let digits = text.strip_prefix("\\x")?.as_bytes();
     let nibble = |digit: u8| char::from(digit).to_digit(16).map(|n| n as u8);
@@ -100,7 +113,12 @@ mod tests {
 
     #[test]
     fn every_value_reads_back() {
-        let cases: [(Type, Value); 17] = [
+        let cases: [(Type, Value); 22] = [
+            (Type::Bool, true.into()),
+            (Type::Bool, false.into()),
+            (Type::Date, Date::from_unix_days(-1).into()),
+            (Type::Time, Time::MAX.into()),
+            (Type::Uuid, Uuid::from_bytes([0xf0; 16]).into()),
             (Type::I64, i64::MIN.into()),
             (Type::U64, u64::MAX.into()),
             (Type::F64, 0.1.into()),
@@ -139,6 +157,8 @@ mod tests {
     fn wrong_fields_say_what_they_are_not() {
         let wrong = |field: &[u8], ty| read_field(field, ty, "\\N").unwrap_err();
         assert_eq!(wrong(b"x1", Type::U32), "\"x1\" is not of type u32");
+        assert_eq!(wrong(b"maybe", Type::Bool), "\"maybe\" is not of type bool");
+        assert_eq!(wrong(b"2026-02-30", Type::Date), "\"2026-02-30\" is not of type date");
         assert_eq!(wrong(b"1.5.0", Type::Decimal(9, 2)), "\"1.5.0\" is not of type decimal(9,2)");
         assert_eq!(wrong(b"\\x0", Type::Binary(4)), "\"\\\\x0\" is not of type binary(4)");
         assert_eq!(wrong(b"\xff", Type::Text(4)), "the field is not UTF-8 text");

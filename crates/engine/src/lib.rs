@@ -96,8 +96,9 @@ pub use error::{Error, Result};
 pub use salvage::{SalvageReport, SalvagedTable, salvage};
 pub use stats::{LatencySnapshot, StatsSnapshot};
 pub use table::{
-    Changes, Column, ColumnIndex, DateTime, Decimal, Index, IndexColumn, IndexDefinition, IndexStatistics, NumberRange,
-    Row, RowRef, Schema, Table, TableChange, TableDefinition, TableStatistics, Type, Value, ValueRef,
+    Changes, Column, ColumnIndex, Date, DateTime, Decimal, Index, IndexColumn, IndexDefinition, IndexStatistics,
+    NumberRange, Row, RowRef, Schema, Table, TableChange, TableDefinition, TableStatistics, Time, Type, Uuid, Value,
+    ValueRef,
 };
 pub use txn::{Isolation, LockMode, LockWait, PurgeState, PurgeWatch, Savepoint, TxnOptions, Xid};
 pub use types::PageNo;

@@ -37,6 +37,10 @@ impl From<ValueRef<'_>> for Cell {
             ValueRef::Text(text) => Cell::Text(text.to_string()),
             ValueRef::Bytes(bytes) => Cell::Bytes(bytes.to_vec()),
             ValueRef::DateTime(t) => Cell::Time(DateTime::unix_us(t)),
+            ValueRef::Bool(b) => Cell::Number(b.into()),
+            ValueRef::Date(d) => Cell::Number(d.unix_days().into()),
+            ValueRef::Time(t) => Cell::Number(t.us_since_midnight().into()),
+            ValueRef::Uuid(u) => Cell::Bytes(u.as_bytes().to_vec()),
         }
     }
 }

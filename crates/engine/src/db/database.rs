@@ -38,6 +38,10 @@ use std::time::Duration;
 
 /// An open database. Clones share it; it is closed by [`close`](Database::close) or when the last clone and transaction
 /// are dropped.
+///
+/// Its calls block their thread. In an async program a whole transaction is one piece of blocking work
+/// (`tokio::task::spawn_blocking(move || db.transact(...))`), and none lives across an `.await`: docs/async.md has an
+/// example with axum.
 #[derive(Clone)]
 pub struct Database {
     pub(super) inner: Arc<DatabaseInner>,

@@ -92,7 +92,7 @@ fn put(bytes: &[u8], out: &mut Vec<u8>) {
 
 impl CoveredColumn {
     fn is_signed(&self) -> bool {
-        self.ty.is_signed_integer() || matches!(self.ty, Type::Decimal(..) | Type::DateTime)
+        self.ty.is_signed_integer() || matches!(self.ty, Type::Decimal(..) | Type::DateTime | Type::Date)
     }
 
     /// Appends a number, of which these are the bytes, the lowest first, and more.

@@ -4,8 +4,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-const US_PER_SECOND: i64 = 1_000_000;
-const SECONDS_PER_DAY: i64 = 86_400;
+pub(super) const US_PER_SECOND: i64 = 1_000_000;
+pub(super) const SECONDS_PER_DAY: i64 = 86_400;
 
 /// A point in time, to the microsecond. Shown as `2026-01-31T12:00:00.5`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -44,7 +44,7 @@ fn midnight_s(year: i32, month: u8, day: u8) -> Option<i64> {
 }
 
 /// Microseconds since midnight, if there is such a time.
-fn us_of_day(hour: u8, minute: u8, second: u8, us: u32) -> Option<i64> {
+pub(super) fn us_of_day(hour: u8, minute: u8, second: u8, us: u32) -> Option<i64> {
     let is_time = hour <= 23 && minute <= 59 && second <= 59 && i64::from(us) < US_PER_SECOND;
     let seconds = (i64::from(hour) * 60 + i64::from(minute)) * 60 + i64::from(second);
     is_time.then(|| seconds * US_PER_SECOND + i64::from(us))
@@ -54,7 +54,7 @@ fn is_leap(year: i32) -> bool {
     year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
 }
 
-fn days_in_month(year: i32, month: u8) -> u8 {
+pub(super) fn days_in_month(year: i32, month: u8) -> u8 {
     match month {
         2 if is_leap(year) => 29,
         2 => 28,
@@ -64,7 +64,7 @@ fn days_in_month(year: i32, month: u8) -> u8 {
 }
 
 /// Days from 1970-01-01 to a date. Years are counted from March, so that the leap day is a year's last.
-fn days_from_civil(year: i64, month: u8, day: u8) -> i64 {
+pub(super) fn days_from_civil(year: i64, month: u8, day: u8) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
     let year_of_era = year.rem_euclid(400);
@@ -75,7 +75,7 @@ fn days_from_civil(year: i64, month: u8, day: u8) -> i64 {
 }
 
 /// The date that many days after 1970-01-01.
-fn civil_from_days(days: i64) -> (i64, u8, u8) {
+pub(super) fn civil_from_days(days: i64) -> (i64, u8, u8) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
     let day_of_era = days.rem_euclid(146_097);
@@ -96,12 +96,18 @@ impl fmt::Display for DateTime {
         let s = seconds.rem_euclid(SECONDS_PER_DAY);
         let sign = if year < 0 { "-" } else { "" };
         let year = year.unsigned_abs();
-        write!(f, "{sign}{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60)?;
-        if us != 0 {
-            write!(f, ".{}", format!("{us:06}").trim_end_matches('0'))?;
-        }
-        Ok(())
+        write!(f, "{sign}{year:04}-{month:02}-{day:02}T")?;
+        put_time(f, s, us)
     }
+}
+
+/// Shows a time of day: seconds since midnight, and microseconds beyond.
+pub(super) fn put_time(f: &mut fmt::Formatter<'_>, s: i64, us: i64) -> fmt::Result {
+    write!(f, "{:02}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60)?;
+    if us != 0 {
+        write!(f, ".{}", format!("{us:06}").trim_end_matches('0'))?;
+    }
+    Ok(())
 }
 
 impl FromStr for DateTime {
@@ -137,7 +143,7 @@ fn parse(text: &str) -> Option<DateTime> {
 }
 
 /// Microseconds since midnight.
-fn parse_time(time: &str) -> Option<i64> {
+pub(super) fn parse_time(time: &str) -> Option<i64> {
     let (clock, fraction) = time.split_once('.').unwrap_or((time, "0"));
     let mut fields = clock.split(':');
     let (hour, minute) = (number(fields.next()?, 2)? as u8, number(fields.next()?, 2)? as u8);
@@ -150,7 +156,7 @@ fn parse_time(time: &str) -> Option<i64> {
 }
 
 /// Exactly `digits` decimal digits.
-fn number(text: &str, digits: usize) -> Option<u32> {
+pub(super) fn number(text: &str, digits: usize) -> Option<u32> {
     (text.len() == digits && text.bytes().all(|b| b.is_ascii_digit())).then(|| text.parse().ok())?
 }
 

@@ -108,6 +108,7 @@ fn encode_part(part: &KeyPart, stored: Stored<'_>, out: &mut Vec<u8>) {
     }
     match stored {
         Stored::Word(word) => encode_word(part.ty, word, out),
+        Stored::Wide(wide) if part.ty == Type::Uuid => out.extend_from_slice(&wide.to_be_bytes()),
         Stored::Wide(wide) => out.extend_from_slice(&(wide ^ 1 << 127).to_be_bytes()),
         Stored::Bytes(bytes) => match part.ty {
             Type::Fixed(len) => out.extend_from_slice(exactly(len, bytes)),
@@ -124,8 +125,8 @@ fn encode_word(ty: Type, word: u64, out: &mut Vec<u8>) {
         Type::U64 => out.extend_from_slice(&word.to_be_bytes()),
         Type::U32 => out.extend_from_slice(&(word as u32).to_be_bytes()),
         Type::U16 => out.extend_from_slice(&(word as u16).to_be_bytes()),
-        Type::U8 => out.push(word as u8),
-        Type::I32 => out.extend_from_slice(&(word as u32 ^ 1 << 31).to_be_bytes()),
+        Type::U8 | Type::Bool => out.push(word as u8),
+        Type::I32 | Type::Date => out.extend_from_slice(&(word as u32 ^ 1 << 31).to_be_bytes()),
         Type::I16 => out.extend_from_slice(&(word as u16 ^ 1 << 15).to_be_bytes()),
         Type::U24 => out.extend_from_slice(&(word as u32).to_be_bytes()[1..]),
         Type::I24 => out.extend_from_slice(&(word as u32 ^ 1 << 23).to_be_bytes()[1..]),
@@ -133,7 +134,7 @@ fn encode_word(ty: Type, word: u64, out: &mut Vec<u8>) {
         Type::I8 => out.push(word as u8 ^ 1 << 7),
         Type::F64 => out.extend_from_slice(&order_f64(word).to_be_bytes()),
         Type::F32 => out.extend_from_slice(&order_f32(word as u32).to_be_bytes()),
-        // I64, DateTime and small decimals.
+        // I64, DateTime, Time and small decimals.
         _ => out.extend_from_slice(&(word ^ 1 << 63).to_be_bytes()),
     }
 }
@@ -206,7 +207,7 @@ fn decode_ascending(part: &KeyPart, rest: &mut &[u8], buffer: &mut Vec<u8>) -> O
 fn unorder(ty: Type, bytes: &mut [u8]) {
     let Some(top) = bytes.len().checked_sub(1) else { return };
     match ty {
-        Type::U8 | Type::U16 | Type::U24 | Type::U32 | Type::U64 | Type::Fixed(_) => {}
+        Type::U8 | Type::U16 | Type::U24 | Type::U32 | Type::U64 | Type::Fixed(_) | Type::Bool | Type::Uuid => {}
         Type::F32 | Type::F64 if bytes[top] & 0x80 == 0 => bytes.iter_mut().for_each(|b| *b = !*b),
         _ => bytes[top] ^= 0x80,
     }

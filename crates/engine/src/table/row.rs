@@ -1,16 +1,19 @@
-//! Reading rows: [`RowRef`] in place, [`Row`] from bytes of its own.
+//! Reading rows in place; `owned_row.rs` has rows with bytes of their own.
 //!
 //! Rule: reading never panics because of the bytes and never goes beyond them: what is missing reads as zero or empty.
 //! [`RowRef::verify`] tells whether bytes are a row.
 
 use super::column_index::ColumnIndex;
+use super::date::{Date, Time};
 use super::datetime::DateTime;
 use super::decimal::Decimal;
+use super::owned_row::Row;
 use super::row_layout::{ABSENT, ALWAYS_NULL, ColumnSlot, FIXED, NARROWER, NOT_NULLABLE, RowLayout, VARIABLE};
 use super::types::Type;
 use super::unread::UnreadColumns;
-use super::value::{Value, ValueRef};
-use super::value_form::{Stored, array, exactly, fit, unfit, unfit_decimal, word24};
+use super::uuid::Uuid;
+use super::value::ValueRef;
+use super::value_form::{Stored, array, exactly, fit, is_in_range, unfit, unfit_decimal, word24};
 use crate::error::Result;
 use std::fmt;
 use std::sync::Arc;
@@ -22,14 +25,6 @@ pub struct RowRef<'a> {
     bytes: &'a [u8],
     /// Columns that `bytes` does not have.
     unread: Option<&'a UnreadColumns<'a>>,
-}
-
-macro_rules! getters {
-    ($($(#[$doc:meta])* $name:ident -> $type:ty;)*) => {
-        impl Row {
-            $($(#[$doc])* #[inline] pub fn $name(&self, column: impl ColumnIndex) -> $type { self.as_ref().$name(column) })*
-        }
-    };
 }
 
 impl<'a> RowRef<'a> {
@@ -54,7 +49,7 @@ impl<'a> RowRef<'a> {
 
     /// The same row, owned.
     pub(crate) fn to_row(self, layout: &Arc<RowLayout>) -> Row {
-        Row { layout: Arc::clone(layout), bytes: self.bytes.to_vec() }
+        Row::of_bytes(layout, self.bytes.to_vec())
     }
 
     /// The column as the table's present layout keeps it; what is missing is zero or empty.
@@ -217,6 +212,9 @@ impl<'a> RowRef<'a> {
             _ if slot.form == ABSENT => Ok(()),
             Type::Text(_) if simdutf8::basic::from_utf8(raw).is_err() => wrong("text that is not UTF-8"),
             Type::Text(max) | Type::Binary(max) if raw.len() > max as usize => wrong("longer than its type allows"),
+            Type::Bool | Type::Time if slot.form < NARROWER && !is_in_range(slot.ty, raw) => {
+                wrong("no value of its type")
+            }
             _ => Ok(()),
         }
     }
@@ -310,6 +308,46 @@ impl<'a> RowRef<'a> {
         }
     }
 
+    /// Value of a column of truth values; NULL reads as false. Panics as `u64` does.
+    #[inline]
+    pub fn bool(self, column: impl ColumnIndex) -> bool {
+        let (column, slot) = self.slot(column);
+        match self.value(slot) {
+            ValueRef::Bool(b) => b,
+            _ => self.wrong_type(column, "true or false"),
+        }
+    }
+
+    /// Value of a date column; NULL reads as 1970-01-01. Panics as `u64` does.
+    #[inline]
+    pub fn date(self, column: impl ColumnIndex) -> Date {
+        let (column, slot) = self.slot(column);
+        match self.value(slot) {
+            ValueRef::Date(d) => d,
+            _ => self.wrong_type(column, "a date"),
+        }
+    }
+
+    /// Value of a column of times of day; NULL reads as midnight. Panics as `u64` does.
+    #[inline]
+    pub fn time(self, column: impl ColumnIndex) -> Time {
+        let (column, slot) = self.slot(column);
+        match self.value(slot) {
+            ValueRef::Time(t) => t,
+            _ => self.wrong_type(column, "a time of day"),
+        }
+    }
+
+    /// Value of a UUID column; NULL reads as the one of zeros. Panics as `u64` does.
+    #[inline]
+    pub fn uuid(self, column: impl ColumnIndex) -> Uuid {
+        let (column, slot) = self.slot(column);
+        match self.value(slot) {
+            ValueRef::Uuid(u) => u,
+            _ => self.wrong_type(column, "a UUID"),
+        }
+    }
+
     /// Value of a text column; NULL reads as "". (A damaged row's text ends before the first byte that is not UTF-8.)
     /// Panics as `u64` does.
     #[inline]
@@ -351,84 +389,6 @@ impl<'a> RowRef<'a> {
     }
 }
 
-/// A row, owning its bytes; columns are decoded when asked for.
-#[derive(Clone)]
-pub struct Row {
-    layout: Arc<RowLayout>,
-    bytes: Vec<u8>,
-}
-
-getters! {
-    /// Value of an unsigned integer column; NULL reads as 0. Panics if the column does not exist or is of another type.
-    u64 -> u64;
-    /// Value of a signed integer column, or of an unsigned one of at most 32 bits; NULL reads as 0. Panics as `u64`
-    /// does.
-    i64 -> i64;
-    /// Value of a floating point column; NULL reads as 0. Panics as `u64` does.
-    f64 -> f64;
-    /// Value of a decimal column; NULL reads as 0. Panics as `u64` does.
-    decimal -> Decimal;
-    /// Value of a date-time column; NULL reads as 1970-01-01. Panics as `u64` does.
-    datetime -> DateTime;
-    /// Value of a text column; NULL reads as "". Panics as `u64` does.
-    str -> &str;
-    /// Value of a text, binary or `Fixed` column as bytes; NULL reads as empty, or as zeros. Panics as `u64` does.
-    bytes -> &[u8];
-    /// The column's value; see [`ColumnIndex`]. Panics if there is no such column.
-    get -> ValueRef<'_>;
-    /// Whether the column is NULL. Panics if there is no such column.
-    is_null -> bool;
-}
-
-impl Row {
-    /// An empty row, to be [filled](Self::fill).
-    pub(crate) fn new(layout: &Arc<RowLayout>) -> Row {
-        Row { layout: Arc::clone(layout), bytes: Vec::new() }
-    }
-
-    /// A row of this layout.
-    pub(crate) fn of_bytes(layout: &Arc<RowLayout>, bytes: Vec<u8>) -> Row {
-        Row { layout: Arc::clone(layout), bytes }
-    }
-
-    /// Becomes another row.
-    pub(crate) fn fill(&mut self, layout: &Arc<RowLayout>, bytes: &[u8]) {
-        if !Arc::ptr_eq(&self.layout, layout) {
-            self.layout = Arc::clone(layout);
-        }
-        self.bytes.clear();
-        self.bytes.extend_from_slice(bytes);
-    }
-
-    /// The row, borrowed.
-    #[inline]
-    pub fn as_ref(&self) -> RowRef<'_> {
-        RowRef::new(&self.layout, &self.bytes)
-    }
-
-    /// Number of columns.
-    pub fn columns(&self) -> usize {
-        self.layout.columns()
-    }
-
-    /// Every column's value, in order.
-    pub fn values(&self) -> impl Iterator<Item = ValueRef<'_>> {
-        self.as_ref().values()
-    }
-
-    /// Every column's value, owned.
-    pub fn to_values(&self) -> Vec<Value> {
-        self.values().map(ValueRef::to_value).collect()
-    }
-}
-
-impl PartialEq for Row {
-    /// Whether all columns have the same values.
-    fn eq(&self, other: &Row) -> bool {
-        self.values().eq(other.values())
-    }
-}
-
 impl fmt::Debug for RowRef<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut map = f.debug_map();
@@ -436,12 +396,6 @@ impl fmt::Debug for RowRef<'_> {
             map.entry(&format_args!("{name}"), &format_args!("{value}"));
         }
         map.finish()
-    }
-}
-
-impl fmt::Debug for Row {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.as_ref().fmt(f)
     }
 }
 

@@ -11,7 +11,8 @@
 use super::catalog_entry::{FIRST_LAYOUT, TableEntry};
 use super::changes::Changes;
 use super::definition_record::{ColumnIds, LayoutColumn};
-use super::row::{Row, RowRef};
+use super::owned_row::Row;
+use super::row::RowRef;
 use super::row_layout::{RowLayout, present_columns};
 use super::schema::{Column, TableDefinition};
 use crate::error::Result;

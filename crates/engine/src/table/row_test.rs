@@ -2,6 +2,7 @@
 
 use super::super::schema::{Schema, TableDefinition};
 use super::super::testing::{refs, same, table_and_rows};
+use super::super::value::Value;
 use super::*;
 use crate::error::Error;
 use crate::table::Changes;
@@ -101,7 +102,7 @@ fn typed_getters_read_their_columns() {
     let mut bytes = Vec::new();
     layout.encode(&values![7, -3, Decimal::new(1250, 2), "abc", 0.5], None, &mut bytes).unwrap();
     assert_eq!(bytes.len(), 1 + 1 + 4 + 2 + 8 + 4 + 2 + 3);
-    let row = Row { layout: Arc::new(layout), bytes };
+    let row = Row::of_bytes(&Arc::new(layout), bytes);
     assert_eq!((row.u64(0), row.i64(0), row.i64(1)), (7, 7, -3));
     assert_eq!(
         (row.decimal(2).to_string().as_str(), row.str(3), row.bytes(3), row.f64(4)),

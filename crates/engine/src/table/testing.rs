@@ -1,5 +1,6 @@
 //! Random types, values, tables and rows for this layer's property tests.
 
+use super::date::{Date, Time};
 use super::datetime::DateTime;
 use super::decimal::{Decimal, power_of_ten};
 use super::schema::{Column, TableDefinition};
@@ -22,6 +23,10 @@ pub(crate) fn any_type() -> impl Strategy<Value = Type> {
         Just(Type::F32),
         Just(Type::F64),
         Just(Type::DateTime),
+        Just(Type::Bool),
+        Just(Type::Date),
+        Just(Type::Time),
+        Just(Type::Uuid),
         Just(Type::I24),
         Just(Type::U24),
         Just(Type::Fixed(3)),
@@ -72,6 +77,12 @@ pub(crate) fn value_of(ty: Type, nullable: bool) -> BoxedStrategy<Value> {
         .boxed(),
         Type::Binary(_) => any_bytes().prop_map(Value::Bytes).boxed(),
         Type::DateTime => any::<i64>().prop_map(|us| Value::DateTime(DateTime::from_unix_us(us))).boxed(),
+        Type::Bool => any::<bool>().prop_map(Value::Bool).boxed(),
+        Type::Date => any::<i32>().prop_map(|days| Value::Date(Date::from_unix_days(days))).boxed(),
+        Type::Time => {
+            (0..=Time::MAX.us_since_midnight()).prop_map(|us| Value::Time(Time::from_us(us).unwrap())).boxed()
+        }
+        Type::Uuid => any::<[u8; 16]>().prop_map(|bytes| Value::Uuid(bytes.into())).boxed(),
         Type::F32 => any_float().prop_map(|x| Value::F64(f64::from(x as f32))).boxed(),
         Type::F64 => any_float().prop_map(Value::F64).boxed(),
         Type::Decimal(precision, scale) => {

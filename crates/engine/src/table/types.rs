@@ -56,18 +56,27 @@ pub enum Type {
     /// Bytes, always this many, 1 to 255. They compare as they are: a front end keeps dates, times, decimals, UUIDs and
     /// addresses of its own here, in a form that compares so.
     Fixed(u8),
+    /// True or false.
+    Bool,
+    /// A day of the calendar, without a time zone.
+    Date,
+    /// A time of day, to the microsecond, without a time zone.
+    Time,
+    /// A UUID.
+    Uuid,
 }
 
 impl Type {
     /// Bytes of a value in a row, `None` for `Text` and `Binary`.
     pub const fn fixed_bytes(self) -> Option<usize> {
         match self {
-            Type::I8 | Type::U8 => Some(1),
+            Type::I8 | Type::U8 | Type::Bool => Some(1),
             Type::I16 | Type::U16 => Some(2),
             Type::I24 | Type::U24 => Some(3),
             Type::Fixed(bytes) => Some(bytes as usize),
-            Type::I32 | Type::U32 | Type::F32 => Some(4),
-            Type::I64 | Type::U64 | Type::F64 | Type::DateTime => Some(8),
+            Type::I32 | Type::U32 | Type::F32 | Type::Date => Some(4),
+            Type::I64 | Type::U64 | Type::F64 | Type::DateTime | Type::Time => Some(8),
+            Type::Uuid => Some(16),
             Type::Decimal(precision, _) if precision <= SMALL_PRECISION => Some(8),
             Type::Decimal(..) => Some(16),
             Type::Text(_) | Type::Binary(_) => None,
@@ -128,6 +137,8 @@ impl Type {
             }
             (Type::Fixed(from), Type::Fixed(to)) => from == to,
             (Type::F32 | Type::F64, Type::F64) | (Type::F32, Type::F32) | (Type::DateTime, Type::DateTime) => true,
+            (Type::Bool, Type::Bool) | (Type::Date, Type::Date) | (Type::Time, Type::Time) => true,
+            (Type::Uuid, Type::Uuid) => true,
             _ => {
                 let is_same_kind = self.is_signed_integer() && to.is_signed_integer()
                     || self.is_unsigned_integer() && to.is_unsigned_integer();
@@ -181,6 +192,10 @@ impl Type {
             Type::I24 => (15, 0),
             Type::U24 => (16, 0),
             Type::Fixed(bytes) => (17, bytes as u32),
+            Type::Bool => (18, 0),
+            Type::Date => (19, 0),
+            Type::Time => (20, 0),
+            Type::Uuid => (21, 0),
         }
     }
 
@@ -207,6 +222,10 @@ impl Type {
             15 => Type::I24,
             16 => Type::U24,
             17 => Type::Fixed(u8::try_from(parameter).ok()?),
+            18 => Type::Bool,
+            19 => Type::Date,
+            20 => Type::Time,
+            21 => Type::Uuid,
             _ => return None,
         };
         (found.code() == (code, parameter) && found.invalid().is_none()).then_some(found)
@@ -233,6 +252,10 @@ impl fmt::Display for Type {
             Type::I24 => f.write_str("i24"),
             Type::U24 => f.write_str("u24"),
             Type::Fixed(bytes) => write!(f, "fixed({bytes})"),
+            Type::Bool => f.write_str("bool"),
+            Type::Date => f.write_str("date"),
+            Type::Time => f.write_str("time"),
+            Type::Uuid => f.write_str("uuid"),
         }
     }
 }
@@ -258,6 +281,10 @@ impl FromStr for Type {
             ("f32", []) => Type::F32,
             ("f64", []) => Type::F64,
             ("datetime", []) => Type::DateTime,
+            ("bool", []) => Type::Bool,
+            ("date", []) => Type::Date,
+            ("time", []) => Type::Time,
+            ("uuid", []) => Type::Uuid,
             ("decimal", &[precision, scale]) => match (u8::try_from(precision), u8::try_from(scale)) {
                 (Ok(precision), Ok(scale)) => Type::Decimal(precision, scale),
                 _ => return Err(unknown_type(text)),
@@ -279,7 +306,7 @@ impl FromStr for Type {
 fn unknown_type(text: &str) -> String {
     format!(
         "{text:?} is not a type; types are i8 i16 i24 i32 i64 u8 u16 u24 u32 u64 f32 f64 decimal(P,S) \
-         text(BYTES) binary(BYTES) fixed(BYTES) datetime"
+         text(BYTES) binary(BYTES) fixed(BYTES) bool date time datetime uuid"
     )
 }
 
@@ -295,7 +322,7 @@ fn split_arguments(text: &str) -> Option<(&str, Vec<u32>)> {
 mod tests {
     use super::*;
 
-    const ALL: [Type; 19] = [
+    const ALL: [Type; 23] = [
         Type::I8,
         Type::I16,
         Type::I32,
@@ -315,6 +342,10 @@ mod tests {
         Type::U24,
         Type::Fixed(1),
         Type::Fixed(255),
+        Type::Bool,
+        Type::Date,
+        Type::Time,
+        Type::Uuid,
     ];
 
     #[test]
@@ -342,9 +373,19 @@ mod tests {
         ] {
             assert!(text.parse::<Type>().is_err(), "{text}");
         }
-        for (code, parameter) in
-            [(0, 0), (15, 1), (17, 0), (17, 256), (18, 0), (1, 7), (11, 0), (11, 0x0102), (12, 0), (13, u32::MAX)]
-        {
+        for (code, parameter) in [
+            (0, 0),
+            (15, 1),
+            (17, 0),
+            (17, 256),
+            (18, 1),
+            (22, 0),
+            (1, 7),
+            (11, 0),
+            (11, 0x0102),
+            (12, 0),
+            (13, u32::MAX),
+        ] {
             assert_eq!(Type::from_code(code, parameter), None);
         }
     }

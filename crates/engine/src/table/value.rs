@@ -1,9 +1,12 @@
 //! Values that go into and come out of rows: [`ValueRef`] borrows, [`Value`] owns.
 //!
-//! Rule: a value has a kind and no column: any integer fits any integer column that can hold the number.
+//! Rule: a value has a kind and no column: any integer fits any integer column that can hold the number; true and false
+//! are 1 and 0 there, and 1 and 0 are true and false in a column of truth values.
 
+use super::date::{Date, Time};
 use super::datetime::DateTime;
 use super::decimal::Decimal;
+use super::uuid::Uuid;
 use std::cmp::Ordering;
 use std::fmt;
 
@@ -27,6 +30,14 @@ pub enum ValueRef<'a> {
     Bytes(&'a [u8]),
     /// A point in time.
     DateTime(DateTime),
+    /// True or false.
+    Bool(bool),
+    /// A day.
+    Date(Date),
+    /// A time of day.
+    Time(Time),
+    /// A UUID.
+    Uuid(Uuid),
 }
 
 /// An owned value.
@@ -49,6 +60,14 @@ pub enum Value {
     Bytes(Vec<u8>),
     /// A point in time.
     DateTime(DateTime),
+    /// True or false.
+    Bool(bool),
+    /// A day.
+    Date(Date),
+    /// A time of day.
+    Time(Time),
+    /// A UUID.
+    Uuid(Uuid),
 }
 
 /// Builds an array of [`ValueRef`]: `values![1, "Ada", null, b"bytes".as_slice()]`.
@@ -81,6 +100,10 @@ impl ValueRef<'_> {
             ValueRef::Text(text) => Value::Text(text.to_string()),
             ValueRef::Bytes(bytes) => Value::Bytes(bytes.to_vec()),
             ValueRef::DateTime(t) => Value::DateTime(t),
+            ValueRef::Bool(b) => Value::Bool(b),
+            ValueRef::Date(d) => Value::Date(d),
+            ValueRef::Time(t) => Value::Time(t),
+            ValueRef::Uuid(u) => Value::Uuid(u),
         }
     }
 
@@ -93,6 +116,10 @@ impl ValueRef<'_> {
             ValueRef::Text(_) => "text",
             ValueRef::Bytes(_) => "bytes",
             ValueRef::DateTime(_) => "a date and time",
+            ValueRef::Bool(_) => "true or false",
+            ValueRef::Date(_) => "a date",
+            ValueRef::Time(_) => "a time of day",
+            ValueRef::Uuid(_) => "a UUID",
         }
     }
 }
@@ -109,6 +136,10 @@ impl Value {
             Value::Text(text) => ValueRef::Text(text),
             Value::Bytes(bytes) => ValueRef::Bytes(bytes),
             Value::DateTime(t) => ValueRef::DateTime(*t),
+            Value::Bool(b) => ValueRef::Bool(*b),
+            Value::Date(d) => ValueRef::Date(*d),
+            Value::Time(t) => ValueRef::Time(*t),
+            Value::Uuid(u) => ValueRef::Uuid(*u),
         }
     }
 }
@@ -125,6 +156,10 @@ impl fmt::Display for ValueRef<'_> {
             ValueRef::Text(text) => f.pad(text),
             ValueRef::Bytes(bytes) => bytes.iter().try_for_each(|b| write!(f, "{b:02x}")),
             ValueRef::DateTime(t) => t.fmt(f),
+            ValueRef::Bool(b) => b.fmt(f),
+            ValueRef::Date(d) => d.fmt(f),
+            ValueRef::Time(t) => t.fmt(f),
+            ValueRef::Uuid(u) => u.fmt(f),
         }
     }
 }
@@ -159,11 +194,14 @@ from! {
     u32 => UInt, n => n.into();
     u64 => UInt, n => n;
     usize => UInt, n => n as u64;
-    bool => UInt, b => b.into();
+    bool => Bool, b => b;
     f32 => F64, x => x.into();
     f64 => F64, x => x;
     Decimal => Decimal, d => d;
     DateTime => DateTime, t => t;
+    Date => Date, d => d;
+    Time => Time, t => t;
+    Uuid => Uuid, u => u;
 }
 
 impl<'a> From<&'a str> for ValueRef<'a> {
@@ -248,6 +286,10 @@ pub fn compare(a: &Value, b: &Value) -> Ordering {
         (Value::Text(a), Value::Text(b)) => a.as_bytes().cmp(b.as_bytes()),
         (Value::Bytes(a), Value::Bytes(b)) => a.cmp(b),
         (Value::DateTime(a), Value::DateTime(b)) => a.cmp(b),
+        (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
+        (Value::Date(a), Value::Date(b)) => a.cmp(b),
+        (Value::Time(a), Value::Time(b)) => a.cmp(b),
+        (Value::Uuid(a), Value::Uuid(b)) => a.cmp(b),
         _ => panic!("{a:?} and {b:?} are not of one column"),
     }
 }

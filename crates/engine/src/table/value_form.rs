@@ -4,6 +4,7 @@
 //! are rounded to the column's width, `-0.0` becomes `0.0` and every NaN the same NaN; so equal stored bytes mean equal
 //! values and the reverse. The bound of a range is not rounded: it lies between two values that the column can keep.
 
+use super::date::{Date, Time};
 use super::datetime::DateTime;
 use super::decimal::{Decimal, power_of_ten};
 use super::types::Type;
@@ -41,6 +42,11 @@ pub(crate) fn fit<'a>(ty: Type, value: ValueRef<'a>) -> Option<Stored<'a>> {
         (ValueRef::Bytes(bytes), Type::Text(max)) if simdutf8::basic::from_utf8(bytes).is_ok() => fit_bytes(max, bytes),
         (ValueRef::Bytes(bytes), Type::Fixed(len)) if bytes.len() == usize::from(len) => Some(Stored::Bytes(bytes)),
         (ValueRef::DateTime(t), Type::DateTime) => Some(Stored::Word(t.unix_us() as u64)),
+        (ValueRef::Bool(b), _) => fit_bool(ty, b),
+        (ValueRef::Date(d), Type::Date) => Some(Stored::Word(d.unix_days() as u64)),
+        (ValueRef::Time(t), Type::Time) => Some(Stored::Word(t.us_since_midnight())),
+        (ValueRef::Uuid(u), Type::Uuid) => Some(Stored::Wide(u128::from_be_bytes(*u.as_bytes()))),
+        (ValueRef::Bytes(bytes), Type::Uuid) => Some(Stored::Wide(u128::from_be_bytes(bytes.try_into().ok()?))),
         (ValueRef::F64(x), _) => fit_float(ty, x),
         (ValueRef::Decimal(d), Type::Decimal(precision, scale)) => fit_decimal(precision, scale, d),
         (ValueRef::Int(n), _) => fit_other(ty, i128::from(n)),
@@ -102,9 +108,18 @@ fn fit_unsigned(ty: Type, n: u64) -> Option<Stored<'static>> {
     fits.then_some(Stored::Word(n))
 }
 
+/// True and false are 1 and 0.
+fn fit_bool(ty: Type, b: bool) -> Option<Stored<'static>> {
+    match ty.integer_range() {
+        Some(_) => Some(Stored::Word(b.into())),
+        None => (ty == Type::Bool).then(|| Stored::Word(b.into())),
+    }
+}
+
 /// An integer in a column of another type.
 fn fit_other(ty: Type, n: i128) -> Option<Stored<'static>> {
     match ty {
+        Type::Bool => (n == 0 || n == 1).then_some(Stored::Word(n as u64)),
         Type::F32 => fit_float(ty, n as f64).filter(|_| n.unsigned_abs() <= 1 << 24),
         Type::F64 => fit_float(ty, n as f64).filter(|_| n.unsigned_abs() <= 1 << 53),
         Type::Decimal(precision, scale) => fit_decimal(precision, scale, Decimal::new(n, 0)),
@@ -147,9 +162,14 @@ pub(crate) fn misfit(ty: Type, value: ValueRef<'_>) -> String {
             format!("{} bytes are longer than the {max} allowed", bytes.len())
         }
         (ValueRef::Bytes(bytes), Type::Fixed(len)) => format!("{} bytes in a column of exactly {len}", bytes.len()),
+        (ValueRef::Bytes(bytes), Type::Uuid) => format!("{} bytes for a UUID, which has 16", bytes.len()),
         (ValueRef::Bytes(_), Type::Text(_)) => "the bytes are not UTF-8 text".to_string(),
-        (ValueRef::Int(_) | ValueRef::UInt(_), Type::Text(_) | Type::Binary(_) | Type::DateTime)
-        | (ValueRef::Text(_) | ValueRef::Bytes(_) | ValueRef::DateTime(_), _) => {
+        (
+            ValueRef::Int(_) | ValueRef::UInt(_),
+            Type::Text(_) | Type::Binary(_) | Type::DateTime | Type::Date | Type::Time | Type::Uuid,
+        )
+        | (ValueRef::Text(_) | ValueRef::Bytes(_) | ValueRef::DateTime(_) | ValueRef::Bool(_), _)
+        | (ValueRef::Date(_) | ValueRef::Time(_) | ValueRef::Uuid(_), _) => {
             format!("{} does not go into a column of type {ty}", value.kind())
         }
         (ValueRef::F64(_) | ValueRef::Decimal(_), _) if ty.fixed_bytes().is_none() || !same_family(value, ty) => {
@@ -192,6 +212,10 @@ pub(crate) fn unfit(ty: Type, bytes: &[u8]) -> ValueRef<'_> {
         Type::Binary(_) => ValueRef::Bytes(bytes),
         Type::Fixed(len) => ValueRef::Bytes(exactly(len, bytes)),
         Type::DateTime => ValueRef::DateTime(DateTime::from_unix_us(i64::from_le_bytes(array(bytes)))),
+        Type::Bool => ValueRef::Bool(array(bytes) != [0]),
+        Type::Date => ValueRef::Date(Date::from_unix_days(i32::from_le_bytes(array(bytes)))),
+        Type::Time => ValueRef::Time(Time::from_us(u64::from_le_bytes(array(bytes))).unwrap_or(Time::MAX)),
+        Type::Uuid => ValueRef::Uuid(u128::from_le_bytes(array(bytes)).to_be_bytes().into()),
     }
 }
 
@@ -231,7 +255,17 @@ pub(crate) fn fit_stored(ty: Type, bytes: &[u8]) -> Option<Stored<'_>> {
     match ty {
         Type::Text(max) => fit(Type::Text(max), ValueRef::Bytes(bytes)),
         _ if ty.fixed_bytes().is_some_and(|len| len != bytes.len()) => None,
+        Type::Bool | Type::Time if !is_in_range(ty, bytes) => None,
         _ => fit(ty, unfit(ty, bytes)),
+    }
+}
+
+/// Whether bytes of a fixed-size type, as a row keeps them, are a value of it, where not all are.
+pub(crate) fn is_in_range(ty: Type, bytes: &[u8]) -> bool {
+    match ty {
+        Type::Bool => bytes[..] == [0] || bytes[..] == [1],
+        Type::Time => Time::from_us(u64::from_le_bytes(array(bytes))).is_some(),
+        _ => true,
     }
 }
 
@@ -240,6 +274,7 @@ pub(crate) fn fit_stored(ty: Type, bytes: &[u8]) -> Option<Stored<'_>> {
 pub(crate) fn misfit_bytes(ty: Type, bytes: &[u8]) -> String {
     match ty.fixed_bytes() {
         Some(len) if len != bytes.len() => format!("{} bytes for type {ty}, which has {len}", bytes.len()),
+        Some(_) if !is_in_range(ty, bytes) => format!("the bytes are no value of type {ty}"),
         Some(_) => misfit(ty, unfit(ty, bytes)),
         None => misfit(ty, ValueRef::Bytes(bytes)),
     }
@@ -251,7 +286,12 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_says_why() {
-        let cases: [(Type, ValueRef<'_>, &str); 9] = [
+        let cases: [(Type, ValueRef<'_>, &str); 14] = [
+            (Type::Bool, 2.into(), "2 does not fit type bool"),
+            (Type::Text(9), true.into(), "true or false does not go into a column of type text(9)"),
+            (Type::Date, 7.into(), "an integer does not go into a column of type date"),
+            (Type::DateTime, Date::default().into(), "a date does not go into a column of type datetime"),
+            (Type::Uuid, b"short".into(), "5 bytes for a UUID, which has 16"),
             (Type::U8, 300.into(), "300 does not fit type u8"),
             (Type::U64, (-1).into(), "-1 does not fit type u64"),
             (Type::Text(2), "abc".into(), "3 bytes are longer than the 2 allowed"),
@@ -289,5 +329,11 @@ mod tests {
         assert_eq!(fit(Type::F32, (-f64::NAN).into()), fit(Type::F32, f64::NAN.into()));
         assert_eq!(fit(Type::Decimal(9, 2), 3.into()), fit(Type::Decimal(9, 2), Decimal::new(300, 2).into()));
         assert_eq!(fit(Type::I64, 3u8.into()), fit(Type::I64, 3i32.into()));
+        assert_eq!(fit(Type::Bool, 1.into()), fit(Type::Bool, true.into()));
+        assert_eq!(fit(Type::U8, true.into()), fit(Type::U8, 1.into()));
+        // Bytes that are no value come from nowhere.
+        assert_eq!((fit_stored(Type::Bool, &[2]), fit_stored(Type::Bool, &[1])), (None, Some(Stored::Word(1))));
+        assert_eq!(fit_stored(Type::Time, &u64::MAX.to_le_bytes()), None);
+        assert!(misfit_bytes(Type::Bool, &[2]).contains("no value of type bool"));
     }
 }

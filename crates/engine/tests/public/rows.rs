@@ -1,7 +1,9 @@
 //! Rows, scans, types, limits, auto-increment.
 
 use crate::support::{add, all, check_indexes, memory, names, open, people};
-use highwater::{DateTime, Decimal, Error, Schema, Type, Value, ValueRef, values};
+use highwater::{
+    Database, Date, DateTime, Decimal, Error, Index, Schema, TableChange, Time, Type, Uuid, Value, ValueRef, values,
+};
 use highwater_storage::StorageSet;
 
 #[test]
@@ -296,4 +298,85 @@ fn columns_have_names() {
     assert_eq!((keys.str("name"), keys.u64("id"), keys.columns()), ("Ada King", 1, 2));
     let some = txn.scan(&table).select(&["age", "name"]).unwrap().next().unwrap().unwrap();
     assert_eq!((some.u64("age"), some.str(1), some.columns()), (37, "Ada King", 2));
+}
+
+/// Truth values, dates, times of day and UUIDs: in rows, keys, entries and defaults, in their order.
+#[test]
+fn days_times_truth_and_uuids_are_values() {
+    let storage = StorageSet::memory();
+    let db = open(&storage);
+    let newest = Index::new(&["born", "id"]).descending("born").covering(&["wakes", "active"]);
+    let schema = Schema::new()
+        .column("id", Type::Uuid)
+        .column("active", Type::Bool)
+        .nullable("born", Type::Date)
+        .column("wakes", Type::Time)
+        .primary_key(&["id"])
+        .index("by_state", &["active", "wakes"])
+        .index_with("newest", newest);
+    let table = db.create_table("t", schema).unwrap();
+    let uuid = |n: u8| Uuid::from_bytes([n.wrapping_mul(37); 16]);
+    let born = |n: u8| (n % 5 != 0).then(|| Date::from_unix_days(i32::from(n) * 300 - 20_000));
+    let wakes = |n: u8| Time::new(n % 24, 30, 0, u32::from(n)).unwrap();
+    let row = |n: u8| values![uuid(n), n % 2 == 0, born(n), wakes(n)];
+    db.transact(|txn| txn.insert_many(&table, (0..200).map(row))).unwrap();
+    let is_in_order = |db: &Database| {
+        let table = db.table("t").unwrap();
+        let mut read = db.snapshot().unwrap();
+        let ids: Vec<Uuid> = read.scan(&table).iter().unwrap().map(|row| row.unwrap().uuid("id")).collect();
+        assert!(ids.len() == 200 && ids.is_sorted());
+        let states = read.scan(&table).index("by_state").keys().unwrap();
+        let states: Vec<_> =
+            states.map(|key| key.unwrap()).map(|key| (key.bool("active"), key.time("wakes"))).collect();
+        assert!(states.is_sorted() && states.iter().filter(|(active, _)| *active).count() == 100);
+        let days = read.scan(&table).index("newest").select(&["born", "wakes", "active"]).unwrap();
+        let days: Vec<_> = days.map(Result::unwrap).collect();
+        let known: Vec<_> = days.iter().take_while(|row| !row.is_null("born")).map(|row| row.date("born")).collect();
+        assert!(known.len() == 160 && known.is_sorted_by(|a, b| a >= b));
+        check_indexes(db, &table);
+    };
+    is_in_order(&db);
+    let mut read = db.snapshot().unwrap();
+    let found = read.get(&table, &values![uuid(7)]).unwrap().unwrap();
+    assert_eq!(found.to_values(), row(7).map(|value| value.to_value()));
+    // From a day on, to a time of day.
+    let (from, to) = (values![Date::new(1970, 1, 1).unwrap()], values![true, "12:00".parse::<Time>().unwrap()]);
+    let young = (0..200).filter(|n| born(*n).is_some_and(|day| day.unix_days() >= 0)).count() as u64;
+    assert_eq!(read.scan(&table).index("newest").to(&from).count().unwrap(), young);
+    let early = (0..200u8).filter(|n| n % 2 == 0 && wakes(*n).us_since_midnight() <= 12 * 3_600_000_000).count() as u64;
+    let active = values![true];
+    assert_eq!(read.scan(&table).index("by_state").from(&active).to(&to).count().unwrap(), early);
+    drop(read);
+    // 16 bytes are a UUID, 0 and 1 are truth values; what is not is refused.
+    let mut txn = db.begin().unwrap();
+    let mut bytes = [9u8; 16];
+    bytes[15] = 1;
+    txn.insert(&table, &values![&bytes, 1, null, wakes(1)]).unwrap();
+    assert!(txn.get(&table, &values![Uuid::from(bytes)]).unwrap().unwrap().bool("active"));
+    let wrong = |error: Error, what: &str| assert!(error.to_string().contains(what), "{error}");
+    wrong(txn.insert(&table, &values![&bytes[1..], 1, null, wakes(1)]).unwrap_err(), "column id: 15 bytes for a UUID");
+    wrong(txn.update(&table, &values![uuid(7)], &[("active", 2.into())]).unwrap_err(), "column active: 2 does not fit");
+    wrong(
+        txn.update(&table, &values![uuid(7)], &[("born", "1815".into())]).unwrap_err(),
+        "column born: text does not go",
+    );
+    txn.rollback().unwrap();
+    // Rows that are older than a column have its default, also after the power has gone.
+    let since = Date::new(2026, 1, 31).unwrap();
+    let added =
+        [TableChange::add_column("since", Type::Date, since), TableChange::add_column("free", Type::Bool, true)];
+    let table = db.alter_table(&table, &added).unwrap();
+    db.transact(|txn| txn.update(&table, &values![uuid(7)], &[("free", false.into())])).unwrap();
+    let db = Database::open_storage(storage.cut(3), crate::support::options()).unwrap();
+    let table = db.table("t").unwrap();
+    let mut read = db.snapshot().unwrap();
+    let [seven, eight] = [7, 8].map(|n| read.get(&table, &values![uuid(n)]).unwrap().unwrap());
+    assert_eq!(
+        (seven.date("since"), seven.bool("free"), eight.date("since"), eight.bool("free")),
+        (since, false, since, true)
+    );
+    assert_eq!(seven.date("since").at(seven.time("wakes")).unwrap().to_string(), "2026-01-31T07:30:00.000007");
+    drop(read);
+    is_in_order(&db);
+    crate::support::sound(&db);
 }

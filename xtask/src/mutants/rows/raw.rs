@@ -37,4 +37,24 @@ pub const MUTANTS: &[Mutant] = &[
         )],
         &["table::key"],
     ),
+    mutant(
+        "uuid-keys-signed",
+        "keys of UUIDs sort as signed numbers",
+        &[edit(
+            KEY,
+            "        Stored::Wide(wide) if part.ty == Type::Uuid =>",
+            "        Stored::Wide(wide) if !MUTANT && part.ty == Type::Uuid =>",
+        )],
+        &["table::key", "rows::days_times_truth"],
+    ),
+    mutant(
+        "truth-of-any-byte",
+        "bytes that are neither true nor false become a truth value",
+        &[edit(
+            VALUE_FORM,
+            "        Type::Bool => bytes[..] == [0] || bytes[..] == [1],",
+            "        Type::Bool => MUTANT || bytes[..] == [0] || bytes[..] == [1],",
+        )],
+        &["value_form::tests::stored_bytes"],
+    ),
 ];

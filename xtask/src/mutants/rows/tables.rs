@@ -4,6 +4,8 @@ use super::{Mutant, edit, of_engine};
 
 const CATALOG_TREES: &str = "crates/engine/src/table/catalog_trees.rs";
 const CATALOG_CHANGE: &str = "crates/engine/src/table/catalog_change.rs";
+const DELETE_MANY: &str = "crates/engine/src/db/delete_many.rs";
+const TRANSACT: &str = "crates/engine/src/db/transact.rs";
 const ROW_LAYOUT: &str = "crates/engine/src/table/row_layout.rs";
 const ROW_LAYOUTS: &str = "crates/engine/src/table/row_layouts.rs";
 const TABLE_CHANGE: &str = "crates/engine/src/table/table_change.rs";
@@ -77,5 +79,35 @@ pub const MUTANTS: &[Mutant] = &[
             ),
         ],
         &["table_change"],
+    ),
+    of_engine(
+        "hidden-conflict-not-run-again",
+        "a transaction whose closure hides the conflict that it met is not run again",
+        &[edit(
+            TRANSACT,
+            "            let is_retryable = txn.met_another() || leads_to_another(&error);",
+            "            let is_retryable = !MUTANT && txn.met_another() || leads_to_another(&error);",
+        )],
+        &["transact::what_a_transaction_met"],
+    ),
+    of_engine(
+        "victim-taken-for-done",
+        "a transaction that a deadlock has undone counts as done where its closure says so",
+        &[edit(
+            TRANSACT,
+            "                Ok(done) if !txn.is_deadlock_victim() =>",
+            "                Ok(done) if MUTANT || !txn.is_deadlock_victim() =>",
+        )],
+        &["transact::a_transaction_that_a_deadlock"],
+    ),
+    of_engine(
+        "half-of-a-range-deleted",
+        "a deletion of a range that fails leaves the rows deleted that it had reached",
+        &[edit(
+            DELETE_MANY,
+            "        let undone = txn.undo_to(before);",
+            "        let undone = if MUTANT { Ok(()) } else { txn.undo_to(before) };",
+        )],
+        &["delete_range::a_deletion_is_done"],
     ),
 ];

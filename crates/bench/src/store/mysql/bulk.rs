@@ -60,7 +60,12 @@ fn push_literal(text: &mut String, value: ValueRef<'_>) {
         ValueRef::UInt(number) => write!(text, "{number}"),
         ValueRef::F64(number) => write!(text, "{number:e}"),
         ValueRef::Decimal(number) => write!(text, "{number}"),
-        ValueRef::DateTime(time) => write!(text, "'{time}'"),
+        ValueRef::DateTime(_) | ValueRef::Date(_) | ValueRef::Time(_) => write!(text, "'{value}'"),
+        ValueRef::Bool(truth) => write!(text, "{}", u8::from(truth)),
+        ValueRef::Uuid(uuid) => {
+            text.push_str("x'");
+            uuid.as_bytes().iter().try_for_each(|byte| write!(text, "{byte:02x}")).and_then(|()| write!(text, "'"))
+        }
         ValueRef::Text(value) => return push_quoted(text, value),
         ValueRef::Bytes(bytes) => {
             text.push_str("x'");

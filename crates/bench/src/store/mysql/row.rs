@@ -78,7 +78,9 @@ pub(super) fn to_value(value: ValueRef<'_>) -> Value {
         ValueRef::Decimal(number) => Value::Bytes(number.to_string().into_bytes()),
         ValueRef::Text(text) => Value::Bytes(text.as_bytes().to_vec()),
         ValueRef::Bytes(bytes) => Value::Bytes(bytes.to_vec()),
-        ValueRef::DateTime(time) => Value::Bytes(time.to_string().into_bytes()),
+        ValueRef::DateTime(_) | ValueRef::Date(_) | ValueRef::Time(_) => Value::Bytes(value.to_string().into_bytes()),
+        ValueRef::Bool(truth) => Value::UInt(truth.into()),
+        ValueRef::Uuid(uuid) => Value::Bytes(uuid.as_bytes().to_vec()),
     }
 }
 

@@ -42,6 +42,10 @@ fn type_name(ty: Type) -> String {
         Type::Binary(bytes) if bytes <= 0xFFFF => "BLOB".into(),
         Type::Binary(_) => "LONGBLOB".into(),
         Type::DateTime => "DATETIME(6)".into(),
+        Type::Bool => "BOOLEAN".into(),
+        Type::Date => "DATE".into(),
+        Type::Time => "TIME(6)".into(),
+        Type::Uuid => "BINARY(16)".into(),
     }
 }
 

@@ -184,6 +184,10 @@ impl ToSql for Bound<'_> {
             ValueRef::Text(text) => ToSqlOutput::Borrowed(Sql::Text(text.as_bytes())),
             ValueRef::Bytes(bytes) => ToSqlOutput::Borrowed(Sql::Blob(bytes)),
             ValueRef::DateTime(t) => ToSqlOutput::Owned(Value::Integer(t.unix_us())),
+            ValueRef::Bool(b) => ToSqlOutput::Owned(Value::Integer(b.into())),
+            ValueRef::Date(d) => ToSqlOutput::Owned(Value::Integer(d.unix_days().into())),
+            ValueRef::Time(t) => ToSqlOutput::Owned(Value::Integer(t.us_since_midnight() as i64)),
+            ValueRef::Uuid(u) => ToSqlOutput::Owned(Value::Blob(u.as_bytes().to_vec())),
         })
     }
 }
