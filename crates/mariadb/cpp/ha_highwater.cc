@@ -68,6 +68,8 @@ int ha_highwater::open(const char *path, int, uint) {
     return HA_ERR_TABLE_DEF_CHANGED;
   }
   ref_length = 2 + plan.primary_key_bytes();
+  /* An UPDATE of the key that it scans by first collects its rows. */
+  key_used_on_scan = table->s->primary_key;
   row.resize(plan.engine_columns + 1);
   values.resize(plan.engine_columns + MAX_REF_PARTS);
   stats.block_size = 16384;
@@ -231,10 +233,10 @@ int ha_highwater::info(uint flag) {
     if (code != HW_OK) return failed(code);
     /* The optimizer takes 0 for a fact. */
     stats.records = info.rows ? info.rows : 1;
-    if (thd_sql_command(ha_thd()) == SQLCOM_SHOW_STATUS) stats.records = info.rows;
+    if (flag & (HA_STATUS_TIME | HA_STATUS_OPEN)) stats.records = info.rows;
     stats.data_file_length = std::max<ulonglong>(info.row_bytes, stats.block_size);
     stats.index_file_length = info.index_bytes;
-    stats.mean_rec_length = static_cast<ulong>(stats.data_file_length / stats.records);
+    stats.mean_rec_length = static_cast<ulong>(stats.data_file_length / std::max<ha_rows>(stats.records, 1));
     stats.auto_increment_value = info.next_number;
     stats.deleted = 0;
   }

@@ -87,6 +87,24 @@ static int check_text(THD *thd, st_mysql_sys_var *, void *save, st_mysql_value *
 #undef HIGHWATER_SWITCH
 #undef HIGHWATER_TEXT
 
+static char *last_backup;
+
+/* The backup is made when the value is checked: if it fails, the variable is not set. */
+static int take_backup(THD *thd, st_mysql_sys_var *, void *save, st_mysql_value *value) {
+  char buffer[FN_REFLEN];
+  int length = sizeof buffer;
+  const char *folder = value->val_str(value, buffer, &length);
+  if (!folder || !length) return 1;
+  std::string copy(folder, length);
+  *static_cast<const char **>(save) = thd_strmake(thd, copy.data(), copy.size());
+  if (hw_backup(database, bytes_of(copy)) == HW_OK) return 0;
+  my_printf_error(ER_UNKNOWN_ERROR, "Highwater: %s", MYF(0), text_of(hw_error_text()).c_str());
+  return 1;
+}
+
+static MYSQL_SYSVAR_STR(backup, last_backup, PLUGIN_VAR_NOCMDOPT | PLUGIN_VAR_MEMALLOC,
+                        "Setting it to a folder, new or empty, makes a backup there.", take_backup, nullptr, nullptr);
+
 static MYSQL_THDVAR_ULONG(lock_wait_timeout, PLUGIN_VAR_RQCMDARG,
                           "Longest time a statement waits for a lock of a row, in seconds; 0 = not at all.", nullptr,
                           nullptr, 50, 0, 100000000, 0);
@@ -102,7 +120,7 @@ static MYSQL_THDVAR_BOOL(snapshot_isolation, PLUGIN_VAR_OPCMDARG,
 #define HIGHWATER_TEXT(name, value, dynamic, doc) MYSQL_SYSVAR(name),
 static st_mysql_sys_var *variables[] = {
 #include "highwater_options.inc"
-    MYSQL_SYSVAR(lock_wait_timeout), MYSQL_SYSVAR(ignore_foreign_keys), MYSQL_SYSVAR(snapshot_isolation), nullptr};
+    MYSQL_SYSVAR(backup), MYSQL_SYSVAR(lock_wait_timeout), MYSQL_SYSVAR(ignore_foreign_keys), MYSQL_SYSVAR(snapshot_isolation), nullptr};
 #undef HIGHWATER_NUMBER
 #undef HIGHWATER_SWITCH
 #undef HIGHWATER_TEXT

@@ -81,6 +81,8 @@ int32_t hw_counters(const hw_database *database, void (*visit)(void *, hw_bytes,
 int32_t hw_status(const hw_database *database, void (*visit)(void *, hw_bytes), void *context);
 /* Makes all commits before durable. */
 int32_t hw_flush_log(const hw_database *database);
+/* Copies the database into a folder, new or empty, while it is in use. */
+int32_t hw_backup(const hw_database *database, hw_bytes folder);
 /* The end of the redo log. */
 int32_t hw_lsn(const hw_database *database, uint64_t *lsn);
 

@@ -4,9 +4,10 @@ use crate::abi::{Bytes, ColumnDefinition, Columns, Context, IndexDefinition, Tab
 use crate::definition::{schema_of, secondary_index, type_of};
 use crate::failure::{Code, found, guarded};
 use highwater::raw::RawTable;
-use highwater::{Error, Options, Result, TableChange, Type, Value};
+use highwater::{BackupOptions, Error, Options, Result, TableChange, Type, Value};
 use parking_lot::{Mutex, RwLock};
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -243,6 +244,16 @@ pub extern "C" fn hw_status(database: &Database, visit: extern "C" fn(Context, B
 #[unsafe(no_mangle)]
 pub extern "C" fn hw_flush_log(database: &Database) -> i32 {
     guarded(|| database.db.flush_log().map(|()| Code::Ok))
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub extern "C" fn hw_backup(database: &Database, folder: Bytes) -> i32 {
+    guarded(|| {
+        let options = BackupOptions { max_bytes_per_s: 0, ..BackupOptions::default() };
+        database.db.backup(folder.text(), &options, &mut |_| ControlFlow::Continue(()))?;
+        Ok(Code::Ok)
+    })
 }
 
 /// See the header.

@@ -60,6 +60,14 @@ create table p (s varchar(5) character set latin1, key (s)) engine=ENGINE;
 insert into p values ('a'), ('a\t'), ('a '), ('a  b'), ('a b'), ('a\tb'), ('');
 select hex(s) from p order by s, hex(s);
 select count(*) from p where s = 'a';
+-- A change of the key that is scanned meets each row once.
+create table w (a int primary key, b int, key (b)) engine=ENGINE;
+insert into w values (1, 1), (2, 2), (3, 3), (0, 0);
+update w set a = a + 200;
+update w set b = b + 10 where b >= 0;
+update w set a = a + 1 order by a desc;
+update w set a = a + 1;
+select * from w order by a;
 -- Prefixes, binary keys, a key of a BLOB.
 create table x (v varbinary(20), t text character set utf8mb4, l blob, key (v), key (t(3)), key (l(4)), primary key (v)) engine=ENGINE;
 insert into x values (x'00', 'äöüß', x'0001020304'), (x'0000', 'äöüx', x'00010203'), (x'ff', 'abc', x'ffffffffff'), (x'', '', '');
