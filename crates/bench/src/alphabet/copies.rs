@@ -143,7 +143,9 @@ pub fn dumped(db: &Database, oracle: &Oracle, played: &Played, rng: &mut Choices
         true => call!(played, Database::dump(db, &mut stream))?,
         false => call!(played, Database::dump_with(db, &mut stream, &mut |_, _| {}))?,
     };
-    let options = Options { log_dir: None, redo_archive: None, ..Options::clone(&db.options()) };
+    // A database without threads has a timeout that none is opened with.
+    let options = Options::clone(&db.options());
+    let options = Options { log_dir: None, redo_archive: None, lock_wait_timeout_ms: 1000, ..options };
     let copy = call!(played, Database::open_storage(StorageSet::memory(), options))?;
     let loaded = match rng.bool() {
         true => call!(played, Database::load(&copy, &stream[..]))?,
