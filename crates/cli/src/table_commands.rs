@@ -3,7 +3,7 @@
 use crate::engine_options::EngineOptions;
 use crate::export::{self, ExportArgs};
 use crate::failure::Failure;
-use crate::import::{self, ImportArgs, OnError};
+use crate::import::{self, Format, ImportArgs, OnError};
 use crate::signals;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -14,8 +14,10 @@ Examples:
   highwater import world city more.tsv --delimiter tab --column id:u32 --column name:text(200) --column note:text(4000)?
   highwater import world city cities.csv --collation name=ascii_ci --index 'newest=name,founded desc covering note'
   highwater import world city cities.csv --on-error skip
+  highwater import world visit - --format jsonl --primary-key id
 
-Types: i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 decimal(P,S) text(BYTES) binary(BYTES) datetime; a ? after it takes NULL.";
+Types: i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 decimal(P,S) text(BYTES) binary(BYTES) datetime; a ? after it takes NULL.
+JSON lines have an object in each line; its members are the columns.";
 
 const EXPORT_EXAMPLES: &str = "\
 Examples:
@@ -39,7 +41,7 @@ fn delimiter(text: &str) -> Result<u8, String> {
     }
 }
 
-/// Import a CSV file into a new or existing table
+/// Import a CSV file or JSON lines into a new or existing table
 #[derive(Args, Debug)]
 #[command(after_help = IMPORT_EXAMPLES)]
 pub struct ImportOptions {
@@ -47,8 +49,11 @@ pub struct ImportOptions {
     dir: PathBuf,
     /// Table; created if it is missing
     table: String,
-    /// The CSV file: not a pipe, since it is read more than once
+    /// The file; - = stdin, which is copied into a temporary file first
     file: PathBuf,
+    /// How the file is written [default: jsonl if its name ends in .jsonl or .ndjson, else csv]
+    #[arg(long)]
+    format: Option<Format>,
     /// A column of a new table: `name:type`, or `name:type?` if it may be NULL; the types of all other columns are
     /// inferred from the file
     #[arg(long = "column", value_name = "NAME:TYPE")]
@@ -73,15 +78,16 @@ pub struct ImportOptions {
     /// The first line is a row; the file has no line with column names
     #[arg(long)]
     no_header: bool,
-    /// Delimiter between fields: one character, or tab
-    #[arg(long, default_value = ",", value_parser = delimiter)]
-    delimiter: u8,
+    /// Delimiter between fields: one character, or tab [default: a comma]
+    #[arg(long, value_parser = delimiter)]
+    delimiter: Option<u8>,
     /// Text that stands for NULL
     #[arg(long, default_value = "")]
     null: String,
-    /// Rows per transaction; 0 = all rows in one transaction
-    #[arg(long, default_value = "0", value_name = "ROWS", value_parser = crate::engine_options::size)]
-    commit_every: u64,
+    /// Rows per transaction; 0 = all rows in one transaction [default: 0; 10000 into a new table, which is dropped if
+    /// the import fails]
+    #[arg(long, value_name = "ROWS", value_parser = crate::engine_options::size)]
+    commit_every: Option<u64>,
     /// What to do when a line is invalid
     #[arg(long, default_value = "stop")]
     on_error: OnErrorOption,
@@ -94,12 +100,17 @@ pub struct ImportOptions {
 /// # Errors
 /// Those of [`import::run`]; [`Failure::NotFine`] when bad lines were left out.
 pub fn import(options: ImportOptions) -> Result<(), Failure> {
+    if options.format == Some(Format::Jsonl) && (options.no_header || options.delimiter.is_some()) {
+        return Err(Failure::Usage("--no-header and --delimiter are for CSV files".to_string()));
+    }
     signals::stop(None)?;
     let imported = import::run(&ImportArgs {
         engine: options.engine,
         dir: options.dir,
         table: options.table,
         file: options.file,
+        name: None,
+        format: options.format,
         columns: options.columns,
         collations: options.collations,
         long_keys: options.long_keys,

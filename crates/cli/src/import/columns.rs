@@ -42,11 +42,16 @@ impl Known {
     }
 
     /// Checks one field against the type, or learns from it.
-    pub(super) fn see(&mut self, field: &[u8], null: &str) -> std::result::Result<(), String> {
+    pub(super) fn see(&mut self, field: &[u8], null: &str, is_text: bool) -> std::result::Result<(), String> {
         match self {
             Known::Given(target) => target.read(field, null).map(drop),
             Known::Guessed(_, guess) => {
-                guess.see(std::str::from_utf8(field).map_err(|_| "the field is not UTF-8 text".to_string())?, null);
+                let field = std::str::from_utf8(field).map_err(|_| "the field is not UTF-8 text".to_string())?;
+                if is_text {
+                    guess.see_text(field)
+                } else {
+                    guess.see(field, null)
+                }
                 Ok(())
             }
         }

@@ -6,7 +6,7 @@
 //!    which is not read to its end.
 
 use super::quotes::{Quotes, Wrong};
-use super::{CsvError, ImportArgs, Result};
+use super::{CsvError, Format, ImportArgs, Result, json_lines};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 
@@ -17,16 +17,16 @@ pub struct Header {
 }
 
 fn open(args: &ImportArgs) -> Result<csv::Reader<Quotes<File>>> {
-    let file = File::open(&args.file).map_err(|source| CsvError::File { path: args.file.clone(), source })?;
+    let file = File::open(&args.file).map_err(|source| CsvError::File { path: args.shown(), source })?;
     let mut builder = csv::ReaderBuilder::new();
-    builder.has_headers(false).flexible(true).delimiter(args.delimiter).buffer_capacity(1 << 18);
-    Ok(builder.from_reader(Quotes::new(file, args.delimiter)))
+    builder.has_headers(false).flexible(true).delimiter(args.delimiter()).buffer_capacity(1 << 18);
+    Ok(builder.from_reader(Quotes::new(file, args.delimiter())))
 }
 
 fn csv_error(args: &ImportArgs, error: csv::Error) -> CsvError {
     match error.into_kind() {
-        csv::ErrorKind::Io(source) => CsvError::File { path: args.file.clone(), source },
-        other => CsvError::Data(format!("{}: {other:?}", args.file.display())),
+        csv::ErrorKind::Io(source) => CsvError::File { path: args.shown(), source },
+        other => CsvError::Data(format!("{}: {other:?}", args.shown().display())),
     }
 }
 
@@ -40,7 +40,7 @@ fn next_record(args: &ImportArgs, file: &mut csv::Reader<Quotes<File>>, record: 
         Some(Wrong::TooLong(line)) => (line, "the record that begins here has no end within 64 MiB: no row is so long"),
         Some(Wrong::TooManyFields(line)) => (line, "the record that begins here has more fields than any table"),
     };
-    Err(CsvError::Data(format!("{}: line {line}: {what}", args.file.display())))
+    Err(CsvError::Data(format!("{}: line {line}: {what}", args.shown().display())))
 }
 
 /// Reads the first line, if it names the columns, or counts its fields.
@@ -48,11 +48,15 @@ fn next_record(args: &ImportArgs, file: &mut csv::Reader<Quotes<File>>, record: 
 /// # Errors
 /// [`CsvError::Data`] for an empty file or a name that is no text, [`CsvError::File`].
 pub fn read_header(args: &ImportArgs) -> Result<Header> {
+    if args.format() == Format::Jsonl {
+        return json_lines::read_header(args);
+    }
     let mut file = open(args)?;
     let mut record = csv::ByteRecord::new();
     if !next_record(args, &mut file, &mut record)? {
-        return Err(CsvError::Data(format!("{} is empty", args.file.display())));
+        return Err(CsvError::Data(format!("{} is empty", args.shown().display())));
     }
+    must_be_separated(args, &record)?;
     let names = if args.header {
         // A byte order mark is not part of a name.
         record.iter().enumerate().map(|(i, field)| column_name(args, i, field)).collect::<Result<_>>()?
@@ -62,10 +66,34 @@ pub fn read_header(args: &ImportArgs) -> Result<Header> {
     Ok(Header { names, from_file: args.header })
 }
 
+/// Refuses a file that looks as if it had another delimiter, or were JSON lines, unless the command line says that it
+/// has not.
+fn must_be_separated(args: &ImportArgs, first: &csv::ByteRecord) -> Result<()> {
+    let start = first.get(0).unwrap_or_default();
+    let file = args.shown();
+    if args.format.is_none() && start.trim_ascii_start().starts_with(b"{") {
+        let hint = "it begins as JSON lines do: add --format jsonl (or --format csv)";
+        return Err(CsvError::Usage(format!("{}: {hint}", file.display())));
+    }
+    if args.delimiter.is_some() || first.len() > 1 {
+        return Ok(());
+    }
+    for (other, written) in [(b';', "';'"), (b'\t', "tab"), (b'|', "'|'")] {
+        let count = start.iter().filter(|byte| **byte == other).count();
+        if count > 0 {
+            let hint = format!("the first line would be one column, and has {written} in it {count} times");
+            let options = format!("add --delimiter {written} (or --delimiter , if it is one column)");
+            return Err(CsvError::Usage(format!("{}: {hint}: {options}", file.display())));
+        }
+    }
+    Ok(())
+}
+
 /// The name of the file's column `i` (from 0).
 fn column_name(args: &ImportArgs, i: usize, field: &[u8]) -> Result<String> {
     let wrong = |error: std::str::Utf8Error| {
-        let (file, column, byte) = (args.file.display(), i + 1, error.valid_up_to() + 1);
+        let (file, column, byte) = (args.shown(), i + 1, error.valid_up_to() + 1);
+        let file = file.display();
         CsvError::Data(format!("{file}: line 1: the name of column {column} is not UTF-8 text (byte {byte} of it)"))
     };
     Ok(std::str::from_utf8(field).map_err(wrong)?.trim_start_matches('\u{feff}').trim().to_string())
@@ -92,13 +120,30 @@ impl Place {
     }
 }
 
+/// The fields of a line.
+#[derive(Debug, Default)]
+pub(super) struct Record {
+    pub(super) fields: csv::ByteRecord,
+    /// Of each field whether it was written as a text; empty if the file does not tell.
+    pub(super) is_text: Vec<bool>,
+    /// Why the line has no fields.
+    pub(super) wrong: Option<String>,
+}
+
 /// Reads the file's data lines one by one; `visit` gets the record and where it begins.
-pub(super) fn each_line(args: &ImportArgs, mut visit: impl FnMut(&csv::ByteRecord, Place) -> Result<()>) -> Result<()> {
+pub(super) fn each_line(
+    args: &ImportArgs,
+    header: &Header,
+    mut visit: impl FnMut(&Record, Place) -> Result<()>,
+) -> Result<()> {
+    if args.format() == Format::Jsonl {
+        return json_lines::each_line(args, header, visit);
+    }
     let mut file = open(args)?;
-    let mut record = csv::ByteRecord::new();
+    let mut record = Record::default();
     let mut first = args.header;
-    while next_record(args, &mut file, &mut record)? {
-        let place = record.position().map_or(Place::default(), |p| Place { line: p.line(), byte: p.byte() });
+    while next_record(args, &mut file, &mut record.fields)? {
+        let place = record.fields.position().map_or(Place::default(), |p| Place { line: p.line(), byte: p.byte() });
         if !std::mem::take(&mut first) {
             visit(&record, place)?;
         }

@@ -23,6 +23,8 @@ impl Place {
             dir: self.0.path().join("db"),
             table: "t".to_string(),
             file,
+            name: None,
+            format: None,
             columns: Vec::new(),
             collations: Vec::new(),
             long_keys: false,
@@ -30,9 +32,9 @@ impl Place {
             indexes: Vec::new(),
             unique: Vec::new(),
             header: true,
-            delimiter: b',',
+            delimiter: None,
             null: "\\N".to_string(),
-            commit_every: 2,
+            commit_every: Some(2),
             on_error: OnError::Stop,
             engine: EngineOptions::with(&[("log_file_size", "8M"), ("buffer_pool_size", "4M")]),
         }
@@ -152,7 +154,7 @@ fn a_duplicate_key_leaves_no_new_table_and_tells_what_an_old_one_kept() {
     let error = run(&place.import(b"n,x\n2,b\n3,c\n4,d\n1,e\n")).unwrap_err().to_string();
     assert!(error.ends_with("the 2 rows up to line 3 were imported"), "{error}");
     assert_eq!(place.export(), "n,x\r\n1,a\r\n2,b\r\n3,c\r\n");
-    let whole = ImportArgs { commit_every: 0, ..place.import(b"n,x\n4,d\n1,e\n") };
+    let whole = ImportArgs { commit_every: Some(0), ..place.import(b"n,x\n4,d\n1,e\n") };
     assert!(run(&whole).unwrap_err().to_string().ends_with("nothing was imported"));
     let skipping = ImportArgs { on_error: OnError::Skip, ..place.import(b"n,x\n4,d\n1,e\n5,f\n") };
     assert_eq!(run(&skipping).unwrap(), Imported { table: "t".to_string(), rows: 2, skipped: 1 });
@@ -172,11 +174,11 @@ fn a_bad_line_among_many_is_the_only_one_that_is_missing() {
     };
     let csv = ["n,x\n".to_string()].into_iter().chain((1..=LINES).map(line)).collect::<String>();
 
-    let stopped = ImportArgs { commit_every: 4_000, ..place.import(csv.as_bytes()) };
+    let stopped = ImportArgs { commit_every: Some(4_000), ..place.import(csv.as_bytes()) };
     let error = run(&stopped).unwrap_err().to_string();
     assert!(error.contains("bad lines") && error.contains("nothing was imported"), "{error}");
     let no_long_line = csv.replace("33000,a,b\n", "");
-    let stopped = ImportArgs { commit_every: 4_000, ..place.import(no_long_line.as_bytes()) };
+    let stopped = ImportArgs { commit_every: Some(4_000), ..place.import(no_long_line.as_bytes()) };
     let error = run(&stopped).unwrap_err().to_string();
     assert!(error.starts_with("line 9001: duplicate key"), "{error}");
     assert!(error.ends_with("the 8000 rows up to line 8001 were imported"), "{error}");
@@ -184,7 +186,8 @@ fn a_bad_line_among_many_is_the_only_one_that_is_missing() {
     for commit_every in [0, 7_000] {
         let place = Place::new();
         run(&ImportArgs { primary_key: Some("n".to_string()), ..place.import(b"n,x\n0,a\n") }).unwrap();
-        let skipping = ImportArgs { commit_every, on_error: OnError::Skip, ..place.import(csv.as_bytes()) };
+        let skipping =
+            ImportArgs { commit_every: Some(commit_every), on_error: OnError::Skip, ..place.import(csv.as_bytes()) };
         assert_eq!(run(&skipping).unwrap(), Imported { table: "t".to_string(), rows: LINES - 3, skipped: 3 });
         let rows: Vec<String> = place.export().lines().skip(2).map(str::to_string).collect();
         let good = (1..=LINES).filter(|n| ![9_000, 21_000, 33_000].contains(n));
@@ -238,7 +241,7 @@ fn line_numbers_are_right_whatever_ends_a_line() {
         let args = ImportArgs { primary_key: Some("n".to_string()), ..place.import(csv.as_bytes()) };
         let first = ImportArgs { columns: strings(&["n:u8"]), ..args };
         let mut lines = Vec::new();
-        each_line(&first, |_, place| {
+        each_line(&first, &read_header(&first).unwrap(), |_, place| {
             lines.push(place.line(&first));
             Ok(())
         })
@@ -321,4 +324,111 @@ fn what_a_killed_import_left_is_imported_again() {
             }
         }
     }
+}
+
+fn usage(args: &ImportArgs) -> String {
+    match run(args) {
+        Err(CsvError::Usage(reason)) => reason,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_file_with_another_delimiter_is_not_one_column() {
+    let place = Place::new();
+    for (text, hint) in [
+        ("id;name;area\n1;Lund;2,5\n", "has ';' in it 2 times: add --delimiter ';'"),
+        ("id\tname\n1\tLund\n", "has tab in it 1 times: add --delimiter tab"),
+        ("id|name\n", "add --delimiter '|'"),
+        ("{\"id\": 1}\n", "add --format jsonl"),
+    ] {
+        let reason = usage(&place.import(text.as_bytes()));
+        assert!(reason.contains(hint), "{text:?}: {reason}");
+        assert!(place.db().tables().is_empty());
+    }
+    let one = ImportArgs { delimiter: Some(b','), ..place.import(b"a;b\nx;y\n") };
+    assert_eq!(run(&one).unwrap().rows, 1);
+    assert_eq!(types(&place.db().table("t").unwrap())[1], "a;b:text(16)");
+}
+
+#[test]
+fn json_lines_become_rows() {
+    let place = Place::new();
+    let lines = br#"{"id": 1, "name": "Lund", "zip": "00123", "born": "2026-01-31", "price": 1.50}
+{"id": 2, "name": "", "tags": ["a", {"b": null}], "price": 12345678901234567890.25, "seen": "2026-01-31T10:00:00Z"}
+
+{"id": 3, "name": null, "ok": true, "price": -0.5, "born": "\u0032026-02-01"}
+"#;
+    let jsonl = ImportArgs {
+        format: Some(Format::Jsonl),
+        primary_key: Some("id".to_string()),
+        null: String::new(),
+        ..place.import(lines)
+    };
+    assert_eq!(run(&jsonl).unwrap().rows, 3);
+    let db = place.db();
+    let table = db.table("t").unwrap();
+    assert_eq!(
+        types(&table),
+        [
+            "id:i64",
+            "name:text(16)?",
+            "zip:text(16)?",
+            "born:text(32)?",
+            "price:decimal(38,2)",
+            "tags:text(64)?",
+            "seen:datetime?",
+            "ok:text(16)?"
+        ]
+    );
+    let mut read = db.snapshot().unwrap();
+    let mut row = |id: i64| read.get(&table, &values![id]).unwrap().unwrap();
+    assert_eq!((row(1).str(2), row(1).str(3)), ("00123", "2026-01-31"));
+    assert_eq!((row(2).str(1), row(2).str(5)), ("", r#"["a", {"b": null}]"#));
+    assert!(row(3).is_null(1) && row(3).str(7) == "true" && row(3).str(3) == "2026-02-01");
+    assert_eq!(row(2).get(4).to_string(), "12345678901234567890.25");
+}
+
+#[test]
+fn bad_json_lines_are_named_by_line_and_column() {
+    let place = Place::new();
+    let import = |lines: &[u8], on_error| ImportArgs {
+        format: Some(Format::Jsonl),
+        columns: strings(&["n:u8"]),
+        primary_key: Some("n".to_string()),
+        on_error,
+        ..place.import(lines)
+    };
+    for (lines, reason) in [
+        (&b"{\"n\": 1}\n\n{\"n\": 2,}\n"[..], "line 3, column 9: trailing comma; nothing was imported"),
+        (b"{\"n\": 1}\n[2]\n", "line 2, column 0: invalid type: sequence, expected an object"),
+        (b"{\"n\": 1}\n{\"n\": \"\xff\"}\n", "line 2, column 8: not UTF-8"),
+        (b"", "is empty"),
+    ] {
+        let error = run(&import(lines, OnError::Stop)).unwrap_err().to_string();
+        assert!(error.contains(reason), "{error}");
+        assert!(place.db().tables().is_empty());
+    }
+    let lines = b"{\"n\": 1}\n{\"n\": 300}\n{\"n\": 2, \"n\": 3}\nnonsense\n{\"n\": 4}\n";
+    let skipping = import(lines, OnError::Skip);
+    assert_eq!(run(&skipping).unwrap(), Imported { table: "t".to_string(), rows: 2, skipped: 3 });
+}
+
+#[test]
+fn a_pipe_is_read_as_a_file_is() {
+    let place = Place::new();
+    let text: String =
+        "n,x\n".chars().chain((0..9000).flat_map(|n| format!("{n},{n}\n").chars().collect::<Vec<_>>())).collect();
+    let pipe = place.0.path().join("pipe.csv");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    let to = pipe.clone();
+    let writer = std::thread::spawn(move || fs::write(to, text).unwrap());
+    let args = ImportArgs { file: pipe.clone(), ..place.import(b"") };
+    assert_eq!(run(&args).unwrap().rows, 9000);
+    writer.join().unwrap();
+    let writer = std::thread::spawn(move || fs::write(pipe, "n,x\nbad,1\n").unwrap());
+    let error = run(&args).unwrap_err().to_string();
+    assert!(error.contains("1 bad lines in") && error.contains("pipe.csv"), "{error}");
+    writer.join().unwrap();
 }

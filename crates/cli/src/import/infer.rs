@@ -5,8 +5,12 @@
 //!    numbers that no type has to the last digit. (Decimals, f64 and times may print in another form of the same
 //!    value.)
 //! 2. In this order: i64, u64, decimal, f64, datetime, text with room for twice the longest value.
+//! 3. Dates without a time of day stay text, since a datetime shows one.
 
 use highwater::{DateTime, Type};
+
+/// Bytes of `2026-01-31`.
+const DATE_BYTES: usize = 10;
 
 /// What the fields of one column have been like so far.
 #[derive(Clone, Debug)]
@@ -20,6 +24,8 @@ pub struct Guess {
     decimal: Option<(usize, usize)>,
     float: bool,
     datetime: bool,
+    /// Whether a field had a time of day.
+    time_of_day: bool,
 }
 
 impl Default for Guess {
@@ -33,6 +39,7 @@ impl Default for Guess {
             decimal: Some((0, 0)),
             float: true,
             datetime: true,
+            time_of_day: false,
         }
     }
 }
@@ -54,7 +61,20 @@ impl Guess {
         self.decimal =
             self.decimal.zip(decimal_digits(field)).map(|((a, b), (whole, part))| (a.max(whole), b.max(part)));
         self.float = self.float && is_float(field);
+        self.see_time(field);
+    }
+
+    /// Learns of a field that was written as a text: it is no number.
+    pub fn see_text(&mut self, field: &str) {
+        self.values += 1;
+        self.longest_bytes = self.longest_bytes.max(field.len());
+        (self.integer, self.decimal, self.float) = (None, None, false);
+        self.see_time(field);
+    }
+
+    fn see_time(&mut self, field: &str) {
         self.datetime = self.datetime && field.parse::<DateTime>().is_ok();
+        self.time_of_day |= field.len() > DATE_BYTES;
     }
 
     /// The type, and whether the column needs to be nullable.
@@ -84,7 +104,7 @@ impl Guess {
         if self.float {
             return Type::F64;
         }
-        if self.datetime {
+        if self.datetime && self.time_of_day {
             return Type::DateTime;
         }
         let room = (self.longest_bytes * 2).next_power_of_two().clamp(16, 16 << 20);
@@ -143,7 +163,7 @@ mod tests {
 
     #[test]
     fn types_are_found() {
-        let cases: [(&[&str], (Type, bool)); 23] = [
+        let cases: [(&[&str], (Type, bool)); 24] = [
             (&["1", "-2", "0"], (Type::I64, false)),
             (&["1", "18446744073709551615"], (Type::U64, false)),
             (&["1", "", "3"], (Type::I64, true)),
@@ -152,6 +172,7 @@ mod tests {
             (&["12345678901234567890.5"], (Type::Decimal(38, 1), false)),
             (&["1e5", "2.5"], (Type::F64, false)),
             (&["2026-01-31", "2026-01-31 12:00:00"], (Type::DateTime, false)),
+            (&["2026-01-31", "2026-02-01"], (Type::Text(32), false)),
             (&["007"], (Type::Text(16), false)),
             (&["+1"], (Type::Text(16), false)),
             (&["nan"], (Type::Text(16), false)),

@@ -1,7 +1,7 @@
 //! The two readings of a file: the first checks every line, the second inserts the rows.
 
 use super::columns::{Known, Target};
-use super::file::{Place, each_line, file_bytes};
+use super::file::{Header, Place, Record, each_line, file_bytes};
 use super::unfinished::Unfinished;
 use super::{CsvError, ImportArgs, Imported, OnError, Result};
 use crate::csv_field::{Field, shortened};
@@ -11,12 +11,14 @@ use highwater_bench::interrupt;
 
 /// Bad lines reported one by one; the rest is counted.
 const REPORTED: u64 = 20;
+/// Rows of a transaction that fills a new table.
+const NEW_TABLE_BATCH: u64 = 10_000;
 
 /// Reads the whole file: checks fields of given types, infers the others. With `OnError::Stop` a bad line is an error.
-pub(super) fn survey(args: &ImportArgs, columns: &mut [Known]) -> Result<()> {
+pub(super) fn survey(args: &ImportArgs, header: &Header, columns: &mut [Known]) -> Result<()> {
     let mut progress = Progress::new("checking", file_bytes(args));
     let (mut rows, mut bad) = (0u64, BadLines::default());
-    each_line(args, |record, place| {
+    each_line(args, header, |record, place| {
         rows += 1;
         if rows.is_multiple_of(1024) {
             progress.at(place.byte, rows);
@@ -31,24 +33,28 @@ pub(super) fn survey(args: &ImportArgs, columns: &mut [Known]) -> Result<()> {
     })?;
     match bad.count {
         0 => Ok(()),
-        count => Err(CsvError::Data(format!("{count} bad lines in {}; nothing was imported", args.file.display()))),
+        count => Err(CsvError::Data(format!("{count} bad lines in {}; nothing was imported", args.shown().display()))),
     }
 }
 
-fn check_line(columns: &mut [Known], record: &csv::ByteRecord, null: &str) -> std::result::Result<(), String> {
+fn check_line(columns: &mut [Known], record: &Record, null: &str) -> std::result::Result<(), String> {
     check_count(columns.len(), record)?;
-    for (known, field) in columns.iter_mut().zip(record) {
-        known.see(field, null).map_err(|reason| format!("column {}: {reason}", known.name()))?;
+    let is_text = record.is_text.iter().copied().chain(std::iter::repeat(false));
+    for ((known, field), is_text) in columns.iter_mut().zip(&record.fields).zip(is_text) {
+        known.see(field, null, is_text).map_err(|reason| format!("column {}: {reason}", known.name()))?;
     }
     Ok(())
 }
 
-fn check_count(columns: usize, record: &csv::ByteRecord) -> std::result::Result<(), String> {
-    if record.len() == columns {
-        return Ok(());
+fn check_count(columns: usize, record: &Record) -> std::result::Result<(), String> {
+    let Record { fields, wrong, .. } = record;
+    match wrong {
+        Some(wrong) => return Err(wrong.clone()),
+        None if fields.len() == columns => return Ok(()),
+        None => {}
     }
-    let start = String::from_utf8_lossy(record.get(0).unwrap_or_default()).into_owned();
-    Err(format!("{} fields instead of {columns} (the first is {:?})", record.len(), shortened(&start)))
+    let start = String::from_utf8_lossy(fields.get(0).unwrap_or_default()).into_owned();
+    Err(format!("{} fields instead of {columns} (the first is {:?})", fields.len(), shortened(&start)))
 }
 
 /// Counts bad lines and reports the first of them.
@@ -72,14 +78,16 @@ pub(super) fn insert_all(
     args: &ImportArgs,
     db: &Database,
     table: &Table,
-    targets: &[Target],
+    (header, targets): (&Header, &[Target]),
     unfinished: Option<&Unfinished<'_>>,
 ) -> Result<Imported> {
+    // A table in the making shows nothing of its batches.
+    let commit_every = args.commit_every.unwrap_or(if unfinished.is_some() { NEW_TABLE_BATCH } else { 0 });
     let mut progress = Progress::new("importing", file_bytes(args));
     let mut bad = BadLines::default();
     let (txn, last) = (Some(db.begin()?), Place::default());
     let mut load = Load { args, db, table, unfinished, txn, rows: 0, committed: 0, last };
-    each_line(args, |record, place| {
+    each_line(args, header, |record, place| {
         if interrupt::is_requested() {
             return Err(load.stopped(place, "interrupted"));
         }
@@ -88,7 +96,7 @@ pub(super) fn insert_all(
             Err(reason) if args.on_error == OnError::Skip => bad.report(args, &progress, place, &reason),
             Err(reason) => return Err(load.stopped(place, &reason)),
         }
-        if args.commit_every > 0 && load.rows - load.committed >= args.commit_every {
+        if commit_every > 0 && load.rows - load.committed >= commit_every {
             load.commit(place)?;
         }
         if load.rows.is_multiple_of(1024) {
@@ -116,7 +124,7 @@ struct Load<'a> {
 
 impl Load<'_> {
     /// Inserts a line. The inner error is a problem of the line itself.
-    fn insert(&mut self, targets: &[Target], record: &csv::ByteRecord) -> Result<std::result::Result<(), String>> {
+    fn insert(&mut self, targets: &[Target], record: &Record) -> Result<std::result::Result<(), String>> {
         let txn = match &mut self.txn {
             Some(txn) => txn,
             none => none.insert(self.db.begin()?),
@@ -167,14 +175,10 @@ impl Load<'_> {
     }
 }
 
-fn read_line<'r>(
-    targets: &[Target],
-    record: &'r csv::ByteRecord,
-    null: &str,
-) -> std::result::Result<Vec<Field<'r>>, String> {
+fn read_line<'r>(targets: &[Target], record: &'r Record, null: &str) -> std::result::Result<Vec<Field<'r>>, String> {
     check_count(targets.len(), record)?;
     let read = |(target, field): (&Target, &'r [u8])| {
         target.read(field, null).map_err(|reason| format!("column {}: {reason}", target.name))
     };
-    targets.iter().zip(record).map(read).collect()
+    targets.iter().zip(&record.fields).map(read).collect()
 }

@@ -1,9 +1,10 @@
-//! `highwater import DIR TABLE FILE.csv`: rows of a CSV file into a new or existing table.
+//! `highwater import DIR TABLE FILE`: rows of a CSV file, or of JSON lines, into a new or existing table.
 //!
 //! How it goes
 //! 1. The file is read once to check every line (and to infer types that were not given). With `--on-error stop`, the
-//!    default, a bad line ends it here: nothing was changed.
-//! 2. The file is read again and inserted, committing every `--commit-every` rows (0 = once, at the end). What only
+//!    default, a bad line ends it here: nothing was changed. So a pipe is first copied into a temporary file.
+//! 2. The file is read again and inserted, committing every `--commit-every` rows (0 = once, at the end; a new table,
+//!    in which batches do not show, gets 10,000 at a time unless the option says otherwise). What only
 //!    shows now (a duplicate key, a key too long) ends it too: a table made by this import is dropped again; rows
 //!    already committed to a table that was there stay, and the message says up to which line.
 //!    So does a request to stop (Ctrl-C).
@@ -17,6 +18,7 @@
 mod columns;
 mod file;
 mod infer;
+mod json_lines;
 mod load;
 mod quotes;
 mod unfinished;
@@ -28,7 +30,10 @@ use highwater::{Database, Error, Schema, Table};
 use highwater_bench::interrupt;
 use load::{insert_all, survey};
 use std::fmt;
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
 use unfinished::{Unfinished, drop_leftover};
 
 /// Name of the column that stands in for a missing primary key.
@@ -43,6 +48,15 @@ pub enum OnError {
     Skip,
 }
 
+/// How a file is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// Fields between delimiters (RFC 4180)
+    Csv,
+    /// A JSON object in each line
+    Jsonl,
+}
+
 /// What to import, and how.
 #[derive(Clone, Debug)]
 pub struct ImportArgs {
@@ -50,8 +64,12 @@ pub struct ImportArgs {
     pub dir: PathBuf,
     /// The table.
     pub table: String,
-    /// The CSV file.
+    /// The file; `-` is stdin.
     pub file: PathBuf,
+    /// What messages call the file, if not by its path.
+    pub name: Option<String>,
+    /// How it is written; `None`: as its name says.
+    pub format: Option<Format>,
     /// `name:type` or `name:type?` (nullable), for a new table. With a header line: any of its columns, by name; the
     /// others are inferred. Without: all columns, in order, or none.
     pub columns: Vec<String>,
@@ -67,16 +85,33 @@ pub struct ImportArgs {
     pub unique: Vec<String>,
     /// Whether the first line names the columns.
     pub header: bool,
-    /// Between fields.
-    pub delimiter: u8,
+    /// Between fields; `None`: a comma, and a file that seems to have another one is refused.
+    pub delimiter: Option<u8>,
     /// Text that stands for NULL.
     pub null: String,
-    /// Rows of one transaction; 0 = all.
-    pub commit_every: u64,
+    /// Rows of one transaction; 0 = all; `None`: all, but into a new table in batches.
+    pub commit_every: Option<u64>,
     /// What to do when a line is invalid.
     pub on_error: OnError,
     /// The database's options.
     pub engine: EngineOptions,
+}
+
+impl ImportArgs {
+    fn delimiter(&self) -> u8 {
+        self.delimiter.unwrap_or(b',')
+    }
+
+    fn format(&self) -> Format {
+        let ending = self.file.extension().unwrap_or_default();
+        let is_json = ending == "jsonl" || ending == "ndjson";
+        self.format.unwrap_or(if is_json { Format::Jsonl } else { Format::Csv })
+    }
+
+    /// What messages call the file.
+    fn shown(&self) -> PathBuf {
+        self.name.as_ref().map_or_else(|| self.file.clone(), PathBuf::from)
+    }
 }
 
 /// What was imported.
@@ -127,7 +162,15 @@ type Result<T> = std::result::Result<T, CsvError>;
 /// See the top of this file.
 pub fn run(args: &ImportArgs) -> Result<Imported> {
     // Before anything is created.
-    must_be_read_again(args)?;
+    let spooled = spool(args)?;
+    let of_pipe;
+    let args = match &spooled {
+        Some((file, name)) => {
+            of_pipe = ImportArgs { file: file.path().to_path_buf(), name: Some(name.clone()), ..args.clone() };
+            &of_pipe
+        }
+        None => args,
+    };
     let header = read_header(args)?;
     let db = args.engine.open(&args.dir, &[], true)?;
     let done = import(args, &db, &header);
@@ -137,15 +180,31 @@ pub fn run(args: &ImportArgs) -> Result<Imported> {
     Ok(done)
 }
 
-/// Refuses pipes and devices: the file is read more than once.
-fn must_be_read_again(args: &ImportArgs) -> Result<()> {
-    let found = std::fs::metadata(&args.file).map_err(|source| CsvError::File { path: args.file.clone(), source })?;
-    match found.is_file() {
-        true => Ok(()),
-        false => Err(CsvError::Usage(format!(
-            "{} is not a regular file, and is to be read more than once: write it into a file first",
-            args.file.display()
-        ))),
+/// A copy of what comes out of a pipe, and its name: a file is read more than once. `None` for a regular file.
+fn spool(args: &ImportArgs) -> Result<Option<(NamedTempFile, String)>> {
+    let is_stdin = args.file == Path::new("-");
+    let failed = |source| CsvError::File { path: args.file.clone(), source };
+    if !is_stdin && std::fs::metadata(&args.file).map_err(failed)?.is_file() {
+        return Ok(None);
+    }
+    let name = if is_stdin { "stdin".to_string() } else { args.file.display().to_string() };
+    let mut pipe: Box<dyn Read> = match is_stdin {
+        true => Box::new(std::io::stdin()),
+        false => Box::new(File::open(&args.file).map_err(failed)?),
+    };
+    // Of the same ending, by which the format is known.
+    let ending = args.file.extension().map(|ending| format!(".{}", ending.display())).unwrap_or_default();
+    let copy = tempfile::Builder::new().suffix(&ending).tempfile();
+    let mut copy = copy.map_err(|source| CsvError::File { path: std::env::temp_dir(), source })?;
+    let mut part = vec![0; 1 << 18];
+    loop {
+        must_go_on()?;
+        let read = pipe.read(&mut part).map_err(|source| CsvError::File { path: name.clone().into(), source })?;
+        if read == 0 {
+            return Ok(Some((copy, name)));
+        }
+        let written = std::io::Write::write_all(&mut copy, &part[..read]);
+        written.map_err(|source| CsvError::File { path: copy.path().to_path_buf(), source })?;
     }
 }
 
@@ -180,9 +239,9 @@ fn import_into(args: &ImportArgs, db: &Database, table: &Table, header: &Header)
     }
     let targets = existing_targets(table, header)?;
     if args.on_error == OnError::Stop {
-        survey(args, &mut targets.iter().cloned().map(Known::Given).collect::<Vec<_>>())?;
+        survey(args, header, &mut targets.iter().cloned().map(Known::Given).collect::<Vec<_>>())?;
     }
-    insert_all(args, db, table, &targets, None)
+    insert_all(args, db, table, (header, &targets), None)
 }
 
 /// An error if a stop was requested.
@@ -196,7 +255,7 @@ fn must_go_on() -> Result<()> {
 fn import_new(args: &ImportArgs, db: &Database, header: &Header) -> Result<Imported> {
     let mut known = given_columns(args, header)?;
     if args.on_error == OnError::Stop || known.iter().any(|k| matches!(k, Known::Guessed(..))) {
-        survey(args, &mut known)?;
+        survey(args, header, &mut known)?;
     }
     let keys = args.primary_key.as_deref().map(parse_key).transpose()?.map(|(_, names)| names).unwrap_or_default();
     let shift = usize::from(keys.is_empty());
@@ -204,7 +263,7 @@ fn import_new(args: &ImportArgs, db: &Database, header: &Header) -> Result<Impor
     let schema = schema(args, &targets)?;
     let definition = schema.check(&args.table)?;
     let unfinished = Unfinished::begin(db, &definition)?;
-    let done = fill(args, db, schema, &targets, &unfinished);
+    let done = fill(args, db, schema, (header, &targets), &unfinished);
     if done.is_err() && db.has_table(&args.table) {
         db.drop_table(&args.table)?;
     }
@@ -218,12 +277,12 @@ fn fill(
     args: &ImportArgs,
     db: &Database,
     schema: Schema,
-    targets: &[Target],
+    columns: (&Header, &[Target]),
     unfinished: &Unfinished<'_>,
 ) -> Result<Imported> {
     let table = db.create_table(&args.table, schema)?;
     let mut told = warn(&table, &[]);
-    insert_all(args, db, &table, targets, Some(unfinished)).and_then(|done| {
+    insert_all(args, db, &table, columns, Some(unfinished)).and_then(|done| {
         for index in &args.indexes {
             must_go_on()?;
             let (name, index) = parse_index(index)?;
