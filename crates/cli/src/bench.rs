@@ -209,7 +209,7 @@ impl Common {
     fn serve_metrics(&self, database: &Database) -> Result<Option<MetricsServer>, Failure> {
         let Some(address) = self.metrics_listen else { return Ok(None) };
         let database = database.clone();
-        let server = MetricsServer::start(address, move || metrics::render(&database))?;
+        let server = MetricsServer::start(address, move |format| database.metrics_text(format))?;
         tell!("Metrics at http://{}/metrics", server.address());
         Ok(Some(server))
     }

@@ -1,20 +1,17 @@
-//! `--metrics-listen`: the engine's counters for Prometheus, in its text format (version 0.0.4), over HTTP.
+//! `--metrics-listen`: the engine's metrics for Prometheus over HTTP.
 //!
 //! Rules
-//! 1. Every counter of the engine's one table, by its name there: `highwater_NAME_total`, gauges `highwater_NAME`. What
-//!    the table calls a gauge is one. The HELP of each names InnoDB's counter, where there is one.
+//! 1. The text is the engine's (`Database::metrics_text`), in the format that the request accepts: Prometheus' text
+//!    format 0.0.4 or OpenMetrics.
 //! 2. Only `GET /metrics` and `HEAD /metrics` are answered; text after a `?` is ignored.
 //! 3. Each client has a thread of its own and a limit of time and bytes. One more than [`MAX_CLIENTS`] takes the place
 //!    of the oldest, so that silent clients delay neither other scrapes nor the benchmark.
 //! 4. When the server is dropped it ends, and with it every client: then nothing holds the database open.
 
 use crate::failure::Failure;
-use highwater::Database;
-use highwater::LatencySnapshot;
-use highwater::stats::CounterRow;
+use highwater::MetricsFormat;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
-use std::fmt::Write as _;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -28,10 +25,6 @@ const TIMEOUT: Duration = Duration::from_millis(500);
 const MAX_CLIENTS: usize = 16;
 /// Longest request head.
 const HEAD_BYTES: usize = 8192;
-/// Upper bounds of the latency histograms, in microseconds.
-const BOUNDS_US: [u64; 14] =
-    [10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 25_000, 100_000, 1_000_000, 10_000_000];
-
 /// Reads an address for the command line.
 ///
 /// # Errors
@@ -54,7 +47,7 @@ impl MetricsServer {
     /// [`Failure::Usage`] if the address cannot be listened at.
     pub fn start(
         address: SocketAddr,
-        render: impl Fn() -> String + Send + Sync + 'static,
+        render: impl Fn(MetricsFormat) -> String + Send + Sync + 'static,
     ) -> Result<MetricsServer, Failure> {
         let refuse = |error| Failure::Usage(format!("cannot listen at {address} for metrics: {error}"));
         let listener = TcpListener::bind(address).map_err(refuse)?;
@@ -85,7 +78,7 @@ impl Drop for MetricsServer {
 }
 
 /// Answers clients until `stopped`.
-fn serve(listener: &TcpListener, stopped: &AtomicBool, render: &(impl Fn() -> String + Sync)) {
+fn serve(listener: &TcpListener, stopped: &AtomicBool, render: &(impl Fn(MetricsFormat) -> String + Sync)) {
     let clients = Clients::default();
     std::thread::scope(|scope| {
         for client in listener.incoming() {
@@ -146,14 +139,15 @@ impl Drop for Place<'_> {
     }
 }
 
-fn answer(client: &mut TcpStream, render: &impl Fn() -> String) -> std::io::Result<()> {
+fn answer(client: &mut TcpStream, render: &impl Fn(MetricsFormat) -> String) -> std::io::Result<()> {
     client.set_write_timeout(Some(TIMEOUT))?;
     let head = read_head(client)?;
     let mut words = head.split_whitespace();
     let method = words.next();
     let path = words.next().map(|target| target.split('?').next().unwrap_or(target));
+    let format = accepted(&head);
     let (status, extra, body) = match (method, path) {
-        (Some("GET" | "HEAD"), Some("/metrics")) => ("200 OK", "", render()),
+        (Some("GET" | "HEAD"), Some("/metrics")) => ("200 OK", "", render(format)),
         (Some("GET" | "HEAD"), Some(_)) => ("404 Not Found", "", "this server has only /metrics\n".to_string()),
         (Some(_), Some(_)) => {
             ("405 Method Not Allowed", "Allow: GET, HEAD\r\n", "only GET and HEAD are answered\n".to_string())
@@ -162,11 +156,21 @@ fn answer(client: &mut TcpStream, render: &impl Fn() -> String) -> std::io::Resu
     };
     let length = body.len();
     let head = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\nContent-Length: {length}\r\n\
-         {extra}Connection: close\r\n\r\n"
+        "HTTP/1.1 {status}\r\nContent-Type: {}\r\nContent-Length: {length}\r\n\
+         {extra}Connection: close\r\n\r\n",
+        format.content_type()
     );
     client.write_all(head.as_bytes())?;
     if method == Some("HEAD") { Ok(()) } else { client.write_all(body.as_bytes()) }
+}
+
+/// The format that the lines of a request's head ask for.
+fn accepted(head: &str) -> MetricsFormat {
+    let value = |line: &str| {
+        let (name, value) = line.split_once(':')?;
+        name.trim().eq_ignore_ascii_case("accept").then(|| value.to_string())
+    };
+    head.lines().find_map(value).map_or(MetricsFormat::default(), |value| MetricsFormat::accepted(&value))
 }
 
 /// The request up to its empty line, or as far as it came in time and size.
@@ -186,42 +190,13 @@ fn read_head(client: &mut TcpStream) -> std::io::Result<String> {
     Ok(String::from_utf8_lossy(&head).into_owned())
 }
 
-/// Every counter of the database, and the latency of page reads.
-pub fn render(database: &Database) -> String {
-    let mut out = String::new();
-    for CounterRow { name, doc, innodb, value } in database.stats().table() {
-        let (name, kind, help) = match doc.strip_prefix("Gauge: ") {
-            Some(help) => (format!("highwater_{name}"), "gauge", help),
-            None => (format!("highwater_{name}_total"), "counter", doc),
-        };
-        let innodb = innodb.map(|name| format!(" InnoDB: {name}.")).unwrap_or_default();
-        let help = format!("{help}{innodb}").replace('\\', "\\\\").replace('\n', " ");
-        // Writing to a String cannot fail.
-        let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}");
-    }
-    let (read, wait) = (database.page_read_latency(), database.free_frame_wait_latency());
-    latency(&mut out, "page_read", "Microseconds from missing a page to reading it, with the wait for a frame.", &read);
-    latency(&mut out, "free_frame_wait", "Microseconds that threads waited for a free frame.", &wait);
-    out
-}
-
-fn latency(out: &mut String, name: &str, help: &str, found: &LatencySnapshot) {
-    let name = format!("highwater_{name}_latency_us");
-    let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} histogram");
-    for bound in BOUNDS_US {
-        let _ = writeln!(out, "{name}_bucket{{le=\"{bound}\"}} {}", found.count_within_us(bound));
-    }
-    let (count, sum) = (found.count(), found.sum_us());
-    let _ = writeln!(out, "{name}_bucket{{le=\"+Inf\"}} {count}\n{name}_sum {sum}\n{name}_count {count}");
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn server() -> MetricsServer {
         let address = SocketAddr::from(([127, 0, 0, 1], 0));
-        MetricsServer::start(address, || "all is well\n".to_string()).expect("a port")
+        MetricsServer::start(address, |_| "all is well\n".to_string()).expect("a port")
     }
 
     fn ask(server: &MetricsServer, request: &str) -> String {

@@ -84,21 +84,26 @@ fn counters_are_scraped_during_a_run() {
     assert!(body.contains(help), "{body}");
     std::thread::sleep(std::time::Duration::from_millis(300));
     let second = parsed(&request(&address, get).1);
+    let accept = "GET /metrics HTTP/1.1\r\naccept: application/openmetrics-text;version=1.0.0\r\n\r\n";
+    let (open_head, open) = request(&address, accept);
     let others =
         ["GET / HTTP/1.1\r\n\r\n", "POST /metrics HTTP/1.1\r\n\r\n", "\r\n\r\n"].map(|r| request(&address, r).0);
     child.kill().expect("still running");
     child.wait().expect("ended");
 
     assert!(head.starts_with("HTTP/1.1 200 OK") && head.contains("text/plain; version=0.0.4"), "{head}");
+    assert!(open_head.contains("application/openmetrics-text; version=1.0.0") && open.ends_with("# EOF\n"));
+    assert!(first.keys().any(|name| name.starts_with("highwater_build_info{version=")), "{body}");
+    assert!(first["highwater_log_sync_seconds_total"] < 60.0, "seconds");
     for (answer, status) in others.iter().zip(["404", "405", "400"]) {
         assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{answer}");
     }
     assert!(second["highwater_trx_commits_total"] > first["highwater_trx_commits_total"]);
     assert!(first["highwater_pool_pages_data"] > 0.0 && first.contains_key("highwater_checkpoint_age_bytes"));
-    for name in ["highwater_page_read_latency_us", "highwater_free_frame_wait_latency_us"] {
+    for name in ["highwater_page_read_seconds", "highwater_free_frame_wait_seconds"] {
         let all = first[&format!("{name}_bucket{{le=\"+Inf\"}}")];
         assert_eq!(first[&format!("{name}_count")], all);
-        assert!(first[&format!("{name}_bucket{{le=\"10\"}}")] <= all);
+        assert!(first[&format!("{name}_bucket{{le=\"1e-5\"}}")] <= all);
         assert!(first.contains_key(&format!("{name}_sum")), "{name}");
     }
     assert!(first.len() > 50, "{} samples", first.len());

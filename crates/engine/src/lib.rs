@@ -94,7 +94,7 @@ pub use db::{
 pub use dump::{Dump, DumpReport, DumpedTable, UNFINISHED as UNFINISHED_LOAD};
 pub use error::{Error, Result};
 pub use salvage::{SalvageReport, SalvagedTable, salvage};
-pub use stats::{LatencySnapshot, StatsSnapshot};
+pub use stats::{LatencySnapshot, MetricsFormat, StatsSnapshot};
 pub use table::{
     Changes, Column, ColumnIndex, Date, DateTime, Decimal, Index, IndexColumn, IndexDefinition, IndexStatistics,
     NumberRange, Row, RowRef, Schema, Table, TableChange, TableDefinition, TableStatistics, Time, Type, Uuid, Value,

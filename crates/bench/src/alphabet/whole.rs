@@ -7,7 +7,7 @@ use super::played::call;
 use super::player::Player;
 use crate::error::{Error, Result};
 use highwater::config::ChangeBuffering;
-use highwater::{CheckReport, Database, Error as Engine, LatencySnapshot, PurgeWatch, Scan, Table};
+use highwater::{CheckReport, Database, Error as Engine, LatencySnapshot, MetricsFormat, PurgeWatch, Scan, Table};
 
 /// One of this many of these calls is about backups, which take longest.
 const BACKUPS: u32 = 8;
@@ -130,6 +130,9 @@ impl Player {
             self.estimate(db, &call!(played, Database::table(db, name))?)?;
         }
         call!(played, Database::stats(db));
+        if !call!(played, Database::metrics_text(db, MetricsFormat::OpenMetrics)).ends_with("# EOF\n") {
+            return wrong("the text of metrics");
+        }
         let purge = call!(played, Database::purge_state(db));
         call!(played, PurgeWatch::look(&mut PurgeWatch::default(), &purge));
         let lengths = call!(played, Database::list_lengths(db));

@@ -5,7 +5,7 @@ use crate::check::{self, CheckReport, OnProgress, Subject};
 use crate::config::ChangeBuffering;
 use crate::error::Result;
 use crate::inspect::ListLengths;
-use crate::stats::{LatencySnapshot, StatsSnapshot};
+use crate::stats::{LatencySnapshot, MetricsFormat, MetricsText, StatsSnapshot};
 use crate::txn::{PurgeState, telling};
 
 impl Database {
@@ -19,6 +19,36 @@ impl Database {
         stats.os_ring_writes.set(calls.iter().map(|c| c.ring_writes).sum());
         stats.row_lock_current_waits.set(self.inner.txns.locks.current_waits());
         stats.snapshot()
+    }
+
+    /// Every counter, the latencies and the sizes of pool and log as text for Prometheus, times in seconds: what an
+    /// HTTP server answers at `/metrics`. `highwater_build_info` has the version.
+    ///
+    /// ```
+    /// use highwater::{Database, MetricsFormat, Options};
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let db = Database::open(dir.path(), Options::default())?;
+    /// let text = db.metrics_text(MetricsFormat::OpenMetrics);
+    /// assert!(text.contains("\nhighwater_trx_commits_total ") && text.ends_with("# EOF\n"));
+    /// # Ok::<(), highwater::Error>(())
+    /// ```
+    pub fn metrics_text(&self, format: MetricsFormat) -> String {
+        let mut text = MetricsText::new(format);
+        self.stats().table().iter().for_each(|row| text.row(row));
+        let (lists, options) = (self.list_lengths(), self.options());
+        text.gauge(
+            "pool_pages_total",
+            "Frames of the buffer pool. InnoDB: buffer_pool_pages_total.",
+            lists.frames as u64,
+        );
+        text.gauge("pool_pages_lru", "Frames on the LRU list.", lists.lru as u64);
+        text.gauge("page_bytes", "Size of a page.", options.page_size.bytes().unwrap_or_default());
+        text.gauge("log_file_size_bytes", "Size to which the redo log grows.", options.log_file_size);
+        let help = "Time from missing a page to reading it, with the wait for a frame.";
+        text.latency("page_read", help, &self.page_read_latency());
+        let help = "Time that threads waited for a free frame.";
+        text.latency("free_frame_wait", help, &self.free_frame_wait_latency());
+        text.finish()
     }
 
     /// How far purge is behind, and which damage it skipped; [`PurgeWatch`](crate::PurgeWatch) turns it into

@@ -2,9 +2,12 @@
 //! (as in `INNODB_METRICS` or `SHOW GLOBAL STATUS LIKE 'Innodb_%'`). Everything that prints counters walks it.
 
 mod latency;
+mod metrics;
 
 pub(crate) use latency::Histogram;
 pub use latency::LatencySnapshot;
+pub use metrics::MetricsFormat;
+pub(crate) use metrics::MetricsText;
 
 use crate::sync::sharded::{shard, shard_count};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
