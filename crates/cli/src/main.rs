@@ -36,8 +36,10 @@ mod output;
 mod prepared;
 mod progress;
 mod salvage;
+mod shell;
 mod signals;
 mod table_commands;
+mod top;
 mod torture;
 mod transaction_options;
 mod workload_options;
@@ -59,6 +61,8 @@ Examples:
   highwater export /tmp/world city cities-again.csv
   highwater dump /tmp/world world.hwdump
   highwater load world.hwdump /tmp/world-again
+  highwater shell /tmp/world -c 'get city 17'
+  highwater top 127.0.0.1:9104
   highwater inspect /tmp/world page 70
   highwater device replay tpcc.csv.zst --stream 1=journal --passes 2
   highwater lab run flush-neighbors --scale quick --subject highwater --out /tmp/neighbors
@@ -98,6 +102,10 @@ enum Command {
     Dump(dump::DumpArgs),
     /// Load a database from such a stream
     Load(dump::LoadArgs),
+    /// Look at a database and change rows, by commands: typed, from a script or from the command line
+    Shell(shell::ShellArgs),
+    /// Show what a running process does: throughput, buffer pool, redo log, flushing, waits
+    Top(top::TopArgs),
     /// Look at a database's tables, pages, redo log and lists
     Inspect(inspect::InspectArgs),
     /// Use the emulated SSD or hard disk without the engine: list presets, replay a trace, mount a block device
@@ -121,6 +129,8 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Export(options) => table_commands::export(options),
         Command::Dump(args) => dump::dump(&args),
         Command::Load(args) => dump::load(&args),
+        Command::Shell(args) => shell::run(&args),
+        Command::Top(args) => top::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Lab(args) => lab::run(&args),
         Command::Torture(args) => torture::run(&args),

@@ -1,0 +1,449 @@
+//! The commands carried out: one database, at most one transaction.
+//!
+//! Rules
+//! 1. Without `begin` each command is a transaction of its own. In one, a command that fails changes nothing, and the
+//!    transaction goes on; where the engine rolls all of it back (a deadlock), or has stopped, that is said.
+//! 2. A value is read by its column's type, as `import` reads it; what does not fit is an error that names the column.
+
+use super::commands::{Command, ScanWords, help_text};
+use super::printer::{Form, Printer};
+use super::words::Word;
+use crate::csv_field::read_field;
+use highwater::{Database, Error, IndexColumn, ReadTxn, Scan, Table, TableDefinition, Value, ValueRef, WriteTxn};
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Text that no word is: NULL is the word `null`.
+const NO_NULL: &str = "\0";
+
+/// Why a command ended early.
+#[derive(Debug)]
+pub enum Stop {
+    /// It is wrong, or the database refuses it.
+    Wrong(String),
+    /// What it wrote to is closed.
+    Output(std::io::Error),
+    /// `exit`.
+    Exit,
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Stop {
+        Stop::Wrong(error.to_string())
+    }
+}
+
+impl From<String> for Stop {
+    fn from(reason: String) -> Stop {
+        Stop::Wrong(reason)
+    }
+}
+
+impl From<std::io::Error> for Stop {
+    fn from(error: std::io::Error) -> Stop {
+        Stop::Output(error)
+    }
+}
+
+type Result<T> = std::result::Result<T, Stop>;
+
+/// A shell's database and what is open in it.
+pub struct Session<'s> {
+    pub db: Database,
+    pub txn: Option<WriteTxn>,
+    pub form: Form,
+    /// Rows that a scan without `limit` shows.
+    pub row_limit: Option<usize>,
+    /// Set when the running command is to end.
+    pub interrupted: &'s AtomicBool,
+}
+
+/// Columns of a key, as users declare them.
+fn key_text(table: &TableDefinition, columns: &[IndexColumn]) -> String {
+    let part = |part: &IndexColumn| {
+        let prefix = part.prefix_bytes.map_or(String::new(), |bytes| format!("({bytes})"));
+        format!("{}{prefix}{}", table.columns[part.column].name, if part.descending { " desc" } else { "" })
+    };
+    columns.iter().map(part).collect::<Vec<_>>().join(", ")
+}
+
+/// The value of a word in a column.
+fn value_of(table: &TableDefinition, column: usize, word: &Word) -> Result<Value> {
+    let column = &table.columns[column];
+    if word.is_null() {
+        return Ok(Value::Null);
+    }
+    let wrong = |reason: String| Stop::Wrong(format!("column {}: {reason}", column.name));
+    let read = read_field(word.text.as_bytes(), column.ty, NO_NULL).map_err(wrong)?;
+    match read.value() {
+        ValueRef::Null => Err(wrong(format!("\"\" is not of type {}; write null for NULL", column.ty))),
+        value => Ok(value.to_value()),
+    }
+}
+
+/// Values of the first columns of a key.
+fn key_values(table: &TableDefinition, columns: &[IndexColumn], words: &[Word]) -> Result<Vec<Value>> {
+    if let Some(surplus) = words.get(columns.len()) {
+        let key = key_text(table, columns);
+        return Err(Stop::Wrong(format!("{:?} is one more than the key ({key}) has", surplus.text)));
+    }
+    columns.iter().zip(words).map(|(part, word)| value_of(table, part.column, word)).collect()
+}
+
+fn refs(values: &[Value]) -> Vec<ValueRef<'_>> {
+    values.iter().map(Value::as_ref).collect()
+}
+
+/// A scan's bounds as values.
+#[derive(Default)]
+struct Bounds {
+    from: Option<(Vec<Value>, bool)>,
+    to: Option<(Vec<Value>, bool)>,
+    prefix: Option<Vec<Value>>,
+    starts: Option<Vec<Value>>,
+}
+
+/// The same, borrowed.
+struct BoundRefs<'v> {
+    from: Option<(Vec<ValueRef<'v>>, bool)>,
+    to: Option<(Vec<ValueRef<'v>>, bool)>,
+    prefix: Option<Vec<ValueRef<'v>>>,
+    starts: Option<Vec<ValueRef<'v>>>,
+}
+
+impl Bounds {
+    fn borrowed(&self) -> BoundRefs<'_> {
+        BoundRefs {
+            from: self.from.as_ref().map(|(values, is_in)| (refs(values), *is_in)),
+            to: self.to.as_ref().map(|(values, is_in)| (refs(values), *is_in)),
+            prefix: self.prefix.as_deref().map(refs),
+            starts: self.starts.as_deref().map(refs),
+        }
+    }
+
+    fn of(table: &TableDefinition, words: &ScanWords) -> Result<Bounds> {
+        let columns = match &words.index {
+            Some(name) if name != "PRIMARY" => {
+                let missing = || Stop::Wrong(format!("table {} has no index {name}", table.name));
+                &table.indexes[table.index_position(name).ok_or_else(missing)?].columns
+            }
+            _ => &table.primary_key,
+        };
+        let values = |words: &Vec<Word>| key_values(table, columns, words);
+        let side = |side: &Option<(Vec<Word>, bool)>| {
+            side.as_ref().map(|(words, inclusive)| Ok::<_, Stop>((values(words)?, *inclusive))).transpose()
+        };
+        Ok(Bounds {
+            from: side(&words.from)?,
+            to: side(&words.to)?,
+            prefix: words.prefix.as_ref().map(values).transpose()?,
+            starts: words.starts.as_ref().map(values).transpose()?,
+        })
+    }
+}
+
+/// What a command reads.
+enum Reader<'t> {
+    Txn(&'t mut WriteTxn),
+    Snapshot(ReadTxn),
+}
+
+impl Reader<'_> {
+    fn scan<'v>(&mut self, table: &Table) -> Scan<'_, 'v> {
+        match self {
+            Reader::Txn(txn) => txn.scan(table),
+            Reader::Snapshot(read) => read.scan(table),
+        }
+    }
+}
+
+impl Session<'_> {
+    /// Carries out a command.
+    ///
+    /// # Errors
+    /// [`Stop`]; the transaction is what it was, unless the message says otherwise.
+    pub fn run(&mut self, command: Command, out: &mut dyn Write) -> Result<()> {
+        match command {
+            Command::Tables => self.tables(out),
+            Command::Schema(name) => self.schema(name.as_deref(), out),
+            Command::Get(table, key) => self.get(&table, &key, out),
+            Command::Scan(table, words) => self.scan(&table, &words, out),
+            Command::Count(table, words) => self.count(&table, &words, out),
+            Command::Insert(table, values) => self.insert(&table, &values),
+            Command::Put(table, values) => self.put(&table, &values),
+            Command::Delete(table, key) => self.delete(&table, &key),
+            Command::Begin if self.txn.is_some() => Err(Stop::Wrong("a transaction is open already".to_string())),
+            Command::Begin => {
+                self.txn = Some(self.db.begin()?);
+                Ok(())
+            }
+            Command::Commit => Ok(self.take_txn()?.commit()?),
+            Command::Rollback => Ok(self.take_txn()?.rollback()?),
+            Command::Format(form) => {
+                self.form = form;
+                Ok(())
+            }
+            Command::Help(of) => Ok(writeln!(out, "{}", help_text(of.as_deref())?)?),
+            Command::Exit => Err(Stop::Exit),
+        }
+    }
+
+    fn take_txn(&mut self) -> Result<WriteTxn> {
+        self.txn.take().ok_or_else(|| Stop::Wrong("no transaction is open; `begin` begins one".to_string()))
+    }
+
+    /// Calls `change` in the open transaction, or in one of its own.
+    fn change<R>(&mut self, change: impl FnOnce(&mut WriteTxn) -> Result<R>) -> Result<R> {
+        let Some(txn) = &mut self.txn else {
+            let mut txn = self.db.begin()?;
+            let done = change(&mut txn)?;
+            txn.commit()?;
+            return Ok(done);
+        };
+        let before = txn.savepoint();
+        let stop = match change(txn) {
+            Ok(done) => return Ok(done),
+            Err(stop) => stop,
+        };
+        // A command of several calls is undone as a whole.
+        if txn.rollback_to(before).is_ok() {
+            return Err(stop);
+        }
+        self.txn = None;
+        match stop {
+            Stop::Wrong(reason) => Err(Stop::Wrong(format!("{reason}; the open transaction was rolled back"))),
+            stop => Err(stop),
+        }
+    }
+
+    /// What is read: the open transaction, or a snapshot.
+    fn reader(&mut self) -> Result<Reader<'_>> {
+        Ok(match &mut self.txn {
+            Some(txn) => Reader::Txn(txn),
+            None => Reader::Snapshot(self.db.snapshot()?),
+        })
+    }
+
+    fn must_go_on(&self) -> Result<()> {
+        match self.interrupted.load(Ordering::Relaxed) {
+            true => Err(Stop::Wrong("interrupted".to_string())),
+            false => Ok(()),
+        }
+    }
+
+    fn tables(&mut self, out: &mut dyn Write) -> Result<()> {
+        let names = ["table", "columns", "indexes", "rows (about)"].map(String::from).to_vec();
+        let mut printer = Printer::begin(self.form, names, out)?;
+        for table in self.db.tables() {
+            let (definition, rows) = (table.definition(), self.db.approximate_rows(&table)?);
+            let counts = [definition.columns.len() as u64, definition.indexes.len() as u64, rows];
+            printer.row(std::iter::once(ValueRef::Text(table.name())).chain(counts.map(ValueRef::UInt)))?;
+        }
+        Ok(printer.end()?)
+    }
+
+    fn schema(&mut self, name: Option<&str>, out: &mut dyn Write) -> Result<()> {
+        let tables = match name {
+            Some(name) => vec![self.db.table(name)?],
+            None => self.db.tables(),
+        };
+        for table in tables {
+            let definition = table.definition();
+            let widest = |text: fn(&highwater::Column) -> usize| definition.columns.iter().map(text).max().unwrap_or(0);
+            let (name_width, type_width) = (widest(|c| c.name.chars().count()), widest(|c| c.ty.to_string().len() + 1));
+            writeln!(out, "table {}", table.name())?;
+            for (at, column) in definition.columns.iter().enumerate() {
+                let mut notes = Vec::new();
+                if definition.auto_increment == Some(at) {
+                    notes.push(match table.next_number() {
+                        Some(next) => format!("counts by itself, next {next}"),
+                        None => "counts by itself, no number left".to_string(),
+                    });
+                }
+                notes.extend(column.collation.as_ref().map(|collation| format!("collation {collation}")));
+                notes.extend(column.default.as_ref().map(|value| format!("default {value}")));
+                let ty = format!("{}{}", column.ty, if column.nullable { "?" } else { "" });
+                let line = format!("  {:name_width$}  {ty:type_width$}  {}", column.name, notes.join(", "));
+                writeln!(out, "{}", line.trim_end())?;
+            }
+            let long = if definition.long_keys { " (long keys)" } else { "" };
+            writeln!(out, "  primary key ({}){long}", key_text(&definition, &definition.primary_key))?;
+            for index in &definition.indexes {
+                let unique = if index.unique { "unique " } else { "" };
+                let covered: Vec<IndexColumn> = index.covered.iter().map(|column| (*column).into()).collect();
+                let covering = match covered.is_empty() {
+                    true => String::new(),
+                    false => format!(" covering ({})", key_text(&definition, &covered)),
+                };
+                let key = key_text(&definition, &index.columns);
+                writeln!(out, "  {unique}index {} ({key}){covering}", index.name)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn get(&mut self, table: &str, key: &[Word], out: &mut dyn Write) -> Result<()> {
+        let table = self.db.table(table)?;
+        let values = whole_key(&table.definition(), key)?;
+        let row = self.reader()?.scan(&table).prefix(&refs(&values)).first()?;
+        let names = table.columns().iter().map(|column| column.name.clone()).collect();
+        match row {
+            Some(row) => {
+                let mut printer = Printer::begin(self.form, names, out)?;
+                printer.row(row.values())?;
+                Ok(printer.end()?)
+            }
+            None => {
+                tell!("there is no such row");
+                Ok(())
+            }
+        }
+    }
+
+    fn scan(&mut self, table: &str, words: &ScanWords, out: &mut dyn Write) -> Result<()> {
+        let table = self.db.table(table)?;
+        let definition = table.definition();
+        let bounds = Bounds::of(&definition, words)?;
+        let columns = words.select.iter().map(|name| table.column(name)).collect::<highwater::Result<Vec<usize>>>()?;
+        let names = match columns.is_empty() {
+            true => table.columns().iter().map(|column| column.name.clone()).collect(),
+            false => words.select.clone(),
+        };
+        let limit = words.limit.or(self.row_limit).unwrap_or(usize::MAX);
+        let (bounds, form, interrupted) = (bounds.borrowed(), self.form, self.interrupted);
+        let (mut reader, mut rows, mut is_cut) = (self.reader()?, 0usize, false);
+        let mut printer = Printer::begin(form, names, out)?;
+        // One more than is shown tells whether there are more.
+        let scan = described(reader.scan(&table), words, &bounds).limit(limit.saturating_add(1));
+        let mut found = if columns.is_empty() { scan.iter()? } else { scan.columns(&columns).iter()? };
+        while let Some(row) = found.next_ref()? {
+            is_cut = rows == limit;
+            if is_cut || interrupted.load(Ordering::Relaxed) {
+                break;
+            }
+            rows += 1;
+            printer.row(row.values())?;
+        }
+        printer.end()?;
+        drop(found);
+        drop(reader);
+        self.must_go_on()?;
+        if is_cut && words.limit.is_none() {
+            tell!("these are the first {limit} rows; `limit N` shows more");
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, table: &str, words: &ScanWords, out: &mut dyn Write) -> Result<()> {
+        if words.limit.is_some() || words.reverse || !words.select.is_empty() {
+            return Err(Stop::Wrong("count takes an index and a range only".to_string()));
+        }
+        let table = self.db.table(table)?;
+        let bounds = Bounds::of(&table.definition(), words)?;
+        let rows = described(self.reader()?.scan(&table), words, &bounds.borrowed()).count()?;
+        let mut printer = Printer::begin(self.form, vec!["rows".to_string()], out)?;
+        printer.row(std::iter::once(ValueRef::UInt(rows)))?;
+        Ok(printer.end()?)
+    }
+
+    fn insert(&mut self, table: &str, words: &[(String, Word)]) -> Result<()> {
+        let table = self.db.table(table)?;
+        let row = new_row(&table, &assigned(&table, words)?)?;
+        let inserted = self.change(|txn| Ok(txn.insert(&table, &refs(&row))?))?;
+        if let Some(number) = inserted.auto_increment {
+            tell!("inserted number {number}");
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, table: &str, words: &[(String, Word)]) -> Result<()> {
+        let table = self.db.table(table)?;
+        let (definition, values) = (table.definition(), assigned(&table, words)?);
+        let of_key = |part: &IndexColumn| values.iter().find(|(column, _)| *column == part.column);
+        let key: Vec<Value> =
+            definition.primary_key.iter().filter_map(of_key).map(|(_, value)| value.clone()).collect();
+        if key.len() < definition.primary_key.len() {
+            let key = key_text(&definition, &definition.primary_key);
+            return Err(Stop::Wrong(format!("put names the primary key ({key}); insert need not")));
+        }
+        let others: Vec<(usize, ValueRef<'_>)> = values
+            .iter()
+            .filter(|(column, _)| !definition.is_key(*column))
+            .map(|(c, value)| (*c, value.as_ref()))
+            .collect();
+        self.change(|txn| {
+            let is_there = txn.get_for_update(&table, &refs(&key))?.is_some();
+            match is_there {
+                true => txn.update(&table, &refs(&key), &others).map(drop)?,
+                false => txn.insert(&table, &refs(&new_row(&table, &values)?)).map(drop)?,
+            }
+            Ok(())
+        })
+    }
+
+    fn delete(&mut self, table: &str, key: &[Word]) -> Result<()> {
+        let table = self.db.table(table)?;
+        let key = whole_key(&table.definition(), key)?;
+        match self.change(|txn| Ok(txn.delete(&table, &refs(&key))?))? {
+            true => Ok(()),
+            false => Err(Stop::Wrong("there is no such row".to_string())),
+        }
+    }
+}
+
+/// The values of a whole primary key.
+fn whole_key(table: &TableDefinition, words: &[Word]) -> Result<Vec<Value>> {
+    let key = &table.primary_key;
+    if words.len() < key.len() {
+        return Err(Stop::Wrong(format!("the primary key has {} columns: {}", key.len(), key_text(table, key))));
+    }
+    key_values(table, key, words)
+}
+
+/// The scan as the words say.
+fn described<'s, 'v>(mut scan: Scan<'s, 'v>, words: &'v ScanWords, bounds: &'v BoundRefs<'v>) -> Scan<'s, 'v> {
+    if let Some(index) = words.index.as_deref() {
+        scan = scan.index(index);
+    }
+    scan = match &bounds.from {
+        Some((values, true)) => scan.from(values),
+        Some((values, false)) => scan.from_exclusive(values),
+        None => scan,
+    };
+    scan = match &bounds.to {
+        Some((values, true)) => scan.to(values),
+        Some((values, false)) => scan.to_exclusive(values),
+        None => scan,
+    };
+    if let Some(values) = &bounds.prefix {
+        scan = scan.prefix(values);
+    }
+    if let Some(values) = &bounds.starts {
+        scan = scan.starts_with(values);
+    }
+    if words.reverse { scan.rev() } else { scan }
+}
+
+/// Columns and their values.
+fn assigned(table: &Table, words: &[(String, Word)]) -> Result<Vec<(usize, Value)>> {
+    let definition = table.definition();
+    let one = |(name, word): &(String, Word)| {
+        let column = table.column(name)?;
+        Ok((column, value_of(&definition, column, word)?))
+    };
+    words.iter().map(one).collect()
+}
+
+/// A whole row: columns that are not named have their default, or NULL.
+fn new_row(table: &Table, values: &[(usize, Value)]) -> Result<Vec<Value>> {
+    let definition = table.definition();
+    let value = |(at, column): (usize, &highwater::Column)| {
+        let given = values.iter().find(|(other, _)| *other == at).map(|(_, value)| value.clone());
+        match given.or_else(|| column.default.clone()) {
+            Some(value) => Ok(value),
+            None if column.nullable || definition.auto_increment == Some(at) => Ok(Value::Null),
+            None => Err(Stop::Wrong(format!("column {} is never NULL: name it", column.name))),
+        }
+    };
+    definition.columns.iter().enumerate().map(value).collect()
+}

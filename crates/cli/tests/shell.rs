@@ -1,0 +1,158 @@
+//! The shell as a process: scripts, single commands, errors, transactions; and `top` beside a process with metrics.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+fn highwater(arguments: &[&str], input: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_highwater"));
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the command starts");
+    // A command that does not read its input may have ended.
+    let _ = child.stdin.take().expect("stdin").write_all(input.as_bytes());
+    child.wait_with_output().expect("the command ends")
+}
+
+/// Status, stdout and stderr.
+fn shell(dir: &str, more: &[&str], script: &str) -> (i32, String, String) {
+    let output = highwater(&[&["shell", dir], more].concat(), script);
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code().expect("not killed"), text(&output.stdout), text(&output.stderr))
+}
+
+/// A database with one table, imported from stdin.
+fn world(folder: &Path) -> String {
+    let dir = folder.join("db").to_str().expect("a readable path").to_string();
+    let csv = "id,name,area,note\n1,Lund,25.75,\n2,Ystad,6.10,\"it's, by the sea\"\n3,Lomma,5.50,\n";
+    let arguments = ["import", &dir, "city", "-", "--primary-key", "id", "--column", "note:text(40)?", "--index"];
+    let imported = highwater(&[&arguments[..], &["by_name=name desc covering area", "--null", "-"]].concat(), csv);
+    assert_eq!(imported.status.code(), Some(0), "{}", String::from_utf8_lossy(&imported.stderr));
+    dir
+}
+
+#[test]
+fn rows_are_shown_in_each_form() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let dir = world(folder.path());
+    let (status, out, err) = shell(&dir, &["-c", "tables", "-c", "schema city"], "");
+    assert_eq!((status, &err[..]), (0, ""));
+    for line in [
+        "table  columns  indexes  rows (about)",
+        "city         4        1             3",
+        "table city",
+        "  area  decimal(18,2)",
+        "  note  text(40)?",
+        "  primary key (id)",
+        "  index by_name (name desc) covering (area)",
+    ] {
+        assert!(out.lines().any(|found| found == line), "{line:?} is not in\n{out}");
+    }
+    let (_, out, _) = shell(&dir, &[], "scan city by by_name select id name; count city from 2\n");
+    assert_eq!(out, "id  name\n--  -----\n 2  Ystad\n 1  Lund\n 3  Lomma\nrows\n----\n   2\n");
+    let (_, out, _) = shell(&dir, &["--format", "csv", "-c", "scan city by by_name starts 'L' rev limit 1"], "");
+    assert_eq!(out, "id,name,area,note\n3,Lomma,5.50,\\\n");
+    let (_, out, _) = shell(&dir, &["--read-only"], "format json -- from here on\nget city 2\n");
+    assert_eq!(out, "{\"id\": 2, \"name\": \"Ystad\", \"area\": 6.10, \"note\": \"it's, by the sea\"}\n");
+}
+
+#[test]
+fn scripts_change_rows_and_transactions_are_whole() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let dir = world(folder.path());
+    let script = "begin\ninsert city id=4 name='Åhus' area=1.5\nput city id=1 area=26\ndelete city 3\ncommit\n\
+                  begin; delete city 1; rollback\nput city id=5 name=Kivik area=1 note=null\n";
+    let (status, _, err) = shell(&dir, &[], script);
+    assert_eq!((status, &err[..]), (0, ""));
+    let (_, out, _) = shell(&dir, &["--format", "csv", "-c", "scan city select id name area"], "");
+    assert_eq!(out, "id,name,area\n1,Lund,26.00\n2,Ystad,6.10\n4,Åhus,1.50\n5,Kivik,1.00\n");
+
+    // A script ends at its first error, and says what becomes of the transaction.
+    let script = "begin\ndelete city 1\ninsert city id=2 name=Again area=1\ndelete city 2\n";
+    let (status, _, err) = shell(&dir, &[], script);
+    assert_eq!(status, 1);
+    assert!(err.contains("error: line 3: duplicate key in index PRIMARY of table city"), "{err}");
+    assert!(err.contains("the open transaction was rolled back"), "{err}");
+    // With --keep-going the transaction goes on.
+    let (status, _, err) = shell(&dir, &["--keep-going"], &format!("{script}commit\n"));
+    assert_eq!((status, err.lines().count()), (1, 1), "{err}");
+    let (_, out, _) = shell(&dir, &["--format", "csv", "-c", "scan city select id"], "");
+    assert_eq!(out, "id\n4\n5\n");
+}
+
+#[test]
+fn wrong_commands_say_what_is_wrong() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let dir = world(folder.path());
+    for (command, reason) in [
+        ("select 1", "column 1: there is no command select; `help` lists them"),
+        ("get town 1", "there is no table town"),
+        ("get city one", "column id: \"one\" is not of type i64"),
+        ("get city 1 2", "\"2\" is one more than the key (id) has"),
+        ("scan city by area", "table city has no index area"),
+        ("scan city by by_name from Lund 2", "\"2\" is one more than the key (name desc) has"),
+        ("insert city id=9", "column name is never NULL: name it"),
+        ("insert city id=9 name=null area=1", "column name:"),
+        ("insert city id=9 name='x", "the quote at column 23 is never closed"),
+        ("insert city id=9 town=x", "table city has no column town"),
+        ("put city name=x", "put names the primary key (id); insert need not"),
+        ("delete city 77", "there is no such row"),
+        ("commit", "no transaction is open"),
+    ] {
+        let (status, out, err) = shell(&dir, &["-c", command], "");
+        assert_eq!((status, &out[..]), (1, ""), "{command}: {err}");
+        assert!(err.starts_with("error: ") && err.contains(reason), "{command}: {err}");
+    }
+    let (status, _, err) = shell(&dir, &["--read-only", "-c", "delete city 1"], "");
+    assert!(status == 1 && err.contains("opened to be read only"), "{err}");
+    let missing = folder.path().join("none");
+    let (status, _, err) = shell(missing.to_str().expect("a readable path"), &["-c", "tables"], "");
+    assert!(status == 2 && err.contains("none"), "{err}");
+    assert!(!missing.exists());
+}
+
+#[test]
+fn help_is_there_for_each_command() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let dir = world(folder.path());
+    let (_, all, _) = shell(&dir, &["-c", "help"], "");
+    for command in
+        ["tables", "schema", "get", "scan", "count", "insert", "put", "delete", "begin", "commit", "rollback"]
+    {
+        assert!(all.lines().any(|line| line.trim_start().starts_with(command)), "{command} is not in\n{all}");
+        let (status, out, _) = shell(&dir, &["-c", &format!("help {command}")], "");
+        assert!(status == 0 && out.contains("\nExample: "), "{command}: {out}");
+    }
+}
+
+#[test]
+fn a_database_in_use_is_refused_and_top_shows_its_process() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let dir = folder.path().join("db").to_str().expect("a readable path").to_string();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_highwater"));
+    command.args(["bench", "sysbench", "read_write", "--tables", "1", "--table-size", "2000", "--threads", "2"]);
+    command.args(["--buffer-pool-size", "4M", "--log-file-size", "8M", "--metrics-listen", "127.0.0.1:0"]);
+    command.args(["--seconds", "120", "--dir", &dir]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the command starts");
+    let mut told = BufReader::new(child.stderr.take().expect("stderr")).lines().map_while(Result::ok);
+    let line = told.find(|line| line.starts_with("Metrics at http://")).expect("a line that says where");
+    let address = line.trim_start_matches("Metrics at ").to_string();
+    let mut lines = BufReader::new(child.stdout.take().expect("stdout")).lines().map_while(Result::ok);
+    lines.find(|line| line.starts_with("[ 1s ]")).expect("an interval");
+    let (status, _, in_use) = shell(&dir, &["-c", "tables"], "");
+    let page = highwater(&["top", &address, "--once", "--interval", "0.5"], "");
+    child.kill().expect("still running");
+    child.wait().expect("ended");
+
+    assert!(status == 2 && in_use.contains("is in use"), "{in_use}");
+    let page = String::from_utf8_lossy(&page.stdout).into_owned();
+    for title in ["Transactions", "Buffer pool", "Redo log", "Flushing", "Waits", "Purge"] {
+        assert!(page.lines().any(|line| line == title), "{title} is not in\n{page}");
+    }
+    let commits = page.lines().find_map(|line| line.trim_start().strip_prefix("commits ")).expect("commits");
+    assert_ne!(commits.split_whitespace().next(), Some("0"), "{page}");
+    assert!(page.contains("4 MiB") || page.contains("4096 KiB"), "{page}");
+    // Nobody listens there any more.
+    let refused = highwater(&["top", &address, "--once"], "");
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("refused"));
+}
