@@ -42,6 +42,9 @@
 //! db.close()?;
 //! # Ok::<(), highwater::Error>(())
 //! ```
+//!
+//! With the feature `tracing` the main happenings (openings, recoveries, closings, checkpoints, schema changes, a stop
+//! after a failure) are events of the crate `tracing`, with the target `highwater`.
 
 // The unit tests are those of the engine as it is; under a model checker (`models`) there are none.
 #![cfg(not(all(test, shuttle)))]

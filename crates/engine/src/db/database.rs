@@ -24,6 +24,7 @@ use crate::probe::ProbeRecord;
 use crate::space::Space;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::event::event;
 use crate::sync::interrupt::{Interrupt, Patience};
 use crate::sync::poison::CLOSED;
 use crate::sync::sharded::{CachePadded, ObjectPool, Sharded};
@@ -163,9 +164,13 @@ impl DatabaseInner {
             false if self.storage.is_read_only() => Ok(()),
             false => self.registry.all().iter().try_for_each(|table| table.persist_exact()),
         };
-        let closed = parts.close();
+        let closed = flushed.and(parts.close());
         self.ctx.poison.set(CLOSED);
-        flushed.and(closed)
+        match &closed {
+            Ok(()) => event!(INFO, data = self.storage.data.name(), "the database is closed"),
+            Err(error) => event!(ERROR, data = self.storage.data.name(), error = error, "closing failed"),
+        }
+        closed
     }
 }
 

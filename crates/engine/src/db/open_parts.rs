@@ -37,6 +37,7 @@ use crate::recovery::{self, Losses, Replayed};
 use crate::space::Space;
 use crate::stats::Stats;
 use crate::store::{self, FileHeader, PageSource, Protection, StoreKind, bootstrap};
+use crate::sync::event::event;
 use crate::sync::poison::Poison;
 use crate::types::{PageNo, random_id};
 use highwater_storage::{AlignedBuf, Device, SetOptions, StorageSet, is_within, lock_alone, real_path};
@@ -190,6 +191,11 @@ impl OpenParts {
         stats.recovery_pages_read.set(stats.pages_read.get());
         stats.pages_lost.add(replayed.lost_pages as u64);
         stats.recovery_us.set(scan_start.elapsed().as_micros() as u64);
+        if replayed.redo_bytes > 0 {
+            let (redo_bytes, lost_pages, ms) =
+                (replayed.redo_bytes, replayed.lost_pages, scan_start.elapsed().as_millis());
+            event!(INFO, redo_bytes = redo_bytes, lost_pages = lost_pages, ms = ms, "redo was replayed");
+        }
         file_generations::start(&pool, &log, scan.end_lsn)?;
         let ctx = Arc::new(Context::new(pool, log, stats, poison));
         let archiving = archiving.map(Arc::new);

@@ -17,6 +17,7 @@ use crate::mtr::MTR_REDO_BYTES;
 use crate::space::ROOT_UNDO;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU64};
+use crate::sync::event::event;
 use crate::sync::sharded::{ObjectPool, Sharded};
 use crate::table::catalog::Catalog;
 use crate::table::catalog_entry::Leftover;
@@ -173,6 +174,7 @@ impl Database {
             closed: AtomicBool::new(false),
         };
         let inner = Arc::new(inner);
+        event!(INFO, data = inner.storage.data.name(), "the database is open");
         Ok(Database {
             lock_wait_timeout: None,
             interrupt: None,

@@ -18,6 +18,7 @@ use crate::btree::BTree;
 use crate::config::Collations;
 use crate::error::{Error, Result};
 use crate::sync::atomic::Ordering;
+use crate::sync::event::event;
 use crate::table::catalog_entry::Leftover;
 use crate::table::handle::TableShared;
 use crate::table::lock::Change;
@@ -43,6 +44,7 @@ impl Database {
         let entry = self.inner.catalog.create_table(definition)?;
         let shared = TableShared::open(&self.inner.catalog, entry);
         self.inner.registry.add(shared.clone());
+        event!(INFO, table = name, "a table was created");
         Ok(Table { shared })
     }
 
@@ -101,6 +103,7 @@ impl Database {
         change.set_dropped();
         inner.registry.remove(&table);
         inner.dropping.add(Leftover::Table(entry.remains()));
+        event!(INFO, table = table.name, "a table was dropped");
         Ok(())
     }
 
@@ -129,6 +132,7 @@ impl Database {
         indexes.remove(at);
         inner.registry.replace(&shared, before.with_indexes(Arc::new(entry.definition.clone()), indexes));
         inner.dropping.add(Leftover::Index(before.id, record));
+        event!(INFO, table = shared.name, index = name, "an index was dropped");
         Ok(())
     }
 }
@@ -196,6 +200,8 @@ impl Database {
         birth: ReadView,
     ) {
         let before = table.current.read().clone();
+        let index = definition.indexes.last().map_or("", |index| &index.name);
+        event!(INFO, table = table.name, index = index, "an index was built");
         let (collations, since) = (self.inner.catalog.collations(), (self.inner.schema_version() + 1, birth));
         let after = with_new_tree(collations, &before, others, definition, tree, since, None);
         // In this order: a transaction that can see the index began at its version, or gets an error that it is too

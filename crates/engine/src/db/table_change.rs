@@ -11,6 +11,7 @@ use super::database::Database;
 use super::table_ref::TableRef;
 use crate::error::{Error, Result};
 use crate::sync::atomic::Ordering;
+use crate::sync::event::event;
 use crate::table::catalog_entry::{Leftover, TableEntry};
 use crate::table::handle::TableShared;
 use crate::table::lock::Change;
@@ -90,6 +91,7 @@ impl Database {
         before.persist_exact()?;
         let entry = inner.catalog.alter_table(&before.entry.lock(), altered)?;
         let version = before.current.read().altered(&entry, inner.catalog.collations());
+        event!(INFO, table = before.name, name = entry.definition.name, "a table was changed");
         Ok(self.exchange(&before, &change, entry, version))
     }
 
@@ -130,6 +132,7 @@ impl Database {
         inner.schema_version.fetch_add(1, Ordering::Release);
         let table = self.exchange(&before, &change, entry, version);
         inner.dropping.add(Leftover::Table(old.remains()));
+        event!(INFO, table = before.name, "a table was truncated");
         Ok(table)
     }
 

@@ -16,6 +16,7 @@ use super::format::{self, BLOCK_BYTES, DATA_BYTES, FIRST_LSN, LogHeader, RING_ST
 use super::{Io, Log};
 use crate::error::{Error, Result};
 use crate::sync::atomic::Ordering;
+use crate::sync::event::event;
 use crate::sync::poison::CLOSED;
 use crate::types::Lsn;
 use highwater_storage::{AlignedBuf, Device, Placement};
@@ -86,6 +87,7 @@ impl Log {
         self.checkpoint.store(lsn.0, Ordering::Release);
         self.stats.checkpoints.inc();
         drop(io);
+        event!(DEBUG, lsn = lsn.0, "checkpoint");
         self.space.checkpointed(|| self.checkpoint_lsn());
         Ok(())
     }

@@ -12,6 +12,7 @@
 pub mod checked;
 #[cfg(not(shuttle))]
 mod condvar;
+pub(crate) mod event;
 mod id_generator;
 pub mod interrupt;
 pub mod latch;

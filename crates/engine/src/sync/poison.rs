@@ -16,6 +16,7 @@
 use crate::error::{Error, Result};
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::event::event;
 use highwater_storage::Owner;
 use std::sync::{Arc, Weak};
 
@@ -85,6 +86,9 @@ impl Poison {
         first.push_str(reason);
         self.set.store(true, Ordering::Release);
         drop(first);
+        if reason != CLOSED {
+            event!(ERROR, reason = reason, "the database stopped");
+        }
         self.wakers().iter().for_each(|waker| waker.stopped());
     }
 
