@@ -269,7 +269,7 @@ fn transactions(b: &Between<'_>) -> Cells {
 }
 
 fn pool(b: &Between<'_>) -> Cells {
-    let (page, total) = (b.gauge("page_bytes"), b.gauge("pool_pages_total"));
+    let (page, total) = (b.gauge("page_bytes"), b.gauge("pool_pages"));
     let (free, dirty) = (b.gauge("pool_pages_free"), b.gauge("pool_pages_dirty"));
     vec![
         ("size", bytes(total * page)),
@@ -354,7 +354,7 @@ mod tests {
                 "# HELP x y\nhighwater_build_info{{version=\"1.2.3\"}} 1\nhighwater_trx_commits_total {commits}\n\
                  highwater_page_read_seconds_bucket{{le=\"0.0001\"}} {fast}\n\
                  highwater_page_read_seconds_bucket{{le=\"+Inf\"}} {all}\nhighwater_page_read_seconds_count {all}\n\
-                 highwater_row_lock_wait_seconds_total {}.5\nhighwater_pool_pages_total 200\n\
+                 highwater_row_lock_wait_seconds_total {}.5\nhighwater_pool_pages 200\n\
                  highwater_pool_pages_dirty 50\n",
                 commits / 1000
             )

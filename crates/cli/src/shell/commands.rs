@@ -211,8 +211,7 @@ fn scan_words(words: &[Word]) -> Result<ScanWords, String> {
 /// There is no such command.
 pub fn help_text(of: Option<&str>) -> Result<String, String> {
     let Some(name) = of else {
-        let width = COMMANDS.iter().map(|help| help.name.len()).max().unwrap_or(0);
-        let line = |help: &Help| format!("  {:width$}  {}", help.name, help.form);
+        let line = |help: &Help| format!("  {}", help.form);
         let lines: Vec<String> = COMMANDS.iter().map(line).collect();
         return Ok(format!(
             "{}\n\nValues are written as `export` writes them; quote what has blanks ('it''s'), and write null for NULL.\n\

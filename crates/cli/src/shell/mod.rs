@@ -38,8 +38,8 @@ Examples:
   highwater shell /srv/shop
   highwater shell /srv/shop -c tables -c 'get city 17'
   highwater shell /srv/shop --format json -c 'scan city by by_name starts Lu limit 10'
-  highwater shell /srv/shop < changes.txt
 
+A script comes from stdin: highwater shell /srv/shop < changes.txt
 In the shell `help` lists the commands: tables, schema, get, scan, count, insert, put, delete, begin, commit, rollback.
 Exit status: 0; 1 a command failed; 2 the database cannot be opened.";
 

@@ -104,6 +104,6 @@ mod tests {
         assert_eq!(words[4].assignment(), None);
         assert_eq!((value(5).0, &value(5).1.text[..]), ("a", "=null"));
         assert!(words[6].is("LIMIT") && !words[7].is("limit"));
-        assert_eq!(words[7].column, 52);
+        assert_eq!(words[7].column, 51);
     }
 }

@@ -36,11 +36,7 @@ impl Database {
         let mut text = MetricsText::new(format);
         self.stats().table().iter().for_each(|row| text.row(row));
         let (lists, options) = (self.list_lengths(), self.options());
-        text.gauge(
-            "pool_pages_total",
-            "Frames of the buffer pool. InnoDB: buffer_pool_pages_total.",
-            lists.frames as u64,
-        );
+        text.gauge("pool_pages", "Frames of the buffer pool. InnoDB: buffer_pool_pages_total.", lists.frames as u64);
         text.gauge("pool_pages_lru", "Frames on the LRU list.", lists.lru as u64);
         text.gauge("page_bytes", "Size of a page.", options.page_size.bytes().unwrap_or_default());
         text.gauge("log_file_size_bytes", "Size to which the redo log grows.", options.log_file_size);
