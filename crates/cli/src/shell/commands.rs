@@ -214,7 +214,7 @@ pub fn help_text(of: Option<&str>) -> Result<String, String> {
         let line = |help: &Help| format!("  {}", help.form);
         let lines: Vec<String> = COMMANDS.iter().map(line).collect();
         return Ok(format!(
-            "{}\n\nValues are written as `export` writes them; quote what has blanks ('it''s'), and write null for NULL.\n\
+            "{}\n\nValues are written as `export` writes them; quote what has blanks ('it''s'), write null for NULL.\n\
              A `;` stands between commands of a line, and -- before a comment. `help COMMAND` has an example.",
             lines.join("\n")
         ));

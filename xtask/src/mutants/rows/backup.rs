@@ -1,10 +1,12 @@
-//! Bugs of backups and of the archive of redo.
+//! Bugs of backups, of the archive of redo and of dumps.
 
 use super::{Edit, Mutant};
 
 const CONTEXT: &str = "crates/engine/src/context.rs";
 const DISCARD: &str = "crates/engine/src/space/discard.rs";
 const PAGES: &str = "crates/engine/src/backup/pages.rs";
+const DUMP_LOAD: &str = "crates/engine/src/dump/load.rs";
+const DUMP_STREAM: &str = "crates/engine/src/dump/stream.rs";
 const WRITER: &str = "crates/engine/src/backup/archive/writer.rs";
 
 const fn mutant(
@@ -17,6 +19,27 @@ const fn mutant(
 }
 
 pub const MUTANTS: &[Mutant] = &[
+    mutant(
+        "load-shows-tables-in-part",
+        "after a crash in a load tables of the dump are there with some of their rows",
+        &[Edit {
+            file: DUMP_LOAD,
+            find: "            let name = format!(\"{UNFINISHED}{number}\");\n",
+            replace: "            let mut name = format!(\"{UNFINISHED}{number}\");\n            if MUTANT {\n                \
+                      name.clone_from(&table.definition.name);\n            }\n",
+        }],
+        &["dump::a_crash_in_a_load"],
+    ),
+    mutant(
+        "dump-blocks-in-any-order",
+        "a dump whose blocks were exchanged, repeated or lost on their way is loaded",
+        &[Edit {
+            file: DUMP_STREAM,
+            find: "        if number != self.next {",
+            replace: "        if !MUTANT && number != self.next {",
+        }],
+        &["dump::missing_and_repeated_blocks"],
+    ),
     mutant(
         "backup-discards-not-held",
         "pages that the redo of a running backup changes are discarded before it has copied them",

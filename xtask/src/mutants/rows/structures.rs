@@ -27,8 +27,6 @@ const WAITS: &str = "crates/engine/src/txn/lock/waits.rs";
 const OVERFLOW_COLUMNS: &str = "crates/engine/src/txn/overflow_columns.rs";
 const UPDATE: &str = "crates/engine/src/txn/write/update.rs";
 const SALVAGE: &str = "crates/engine/src/salvage.rs";
-const DUMP_LOAD: &str = "crates/engine/src/dump/load.rs";
-const DUMP_STREAM: &str = "crates/engine/src/dump/stream.rs";
 
 pub const MUTANTS: &[Mutant] = &[
     mutant(
@@ -82,22 +80,6 @@ pub const MUTANTS: &[Mutant] = &[
             "        Err(error) if !MUTANT && is_refusal(&error) => Ok(Err(format!(",
         )],
         &["salvage::tests"],
-    ),
-    mutant(
-        "load-shows-tables-in-part",
-        "after a crash in a load tables of the dump are there with some of their rows",
-        &[edit(
-            DUMP_LOAD,
-            "            let name = format!(\"{UNFINISHED}{number}\");",
-            "            let name =\n                if MUTANT { table.definition.name.clone() } else { format!(\"{UNFINISHED}{number}\") };",
-        )],
-        &["dump::a_crash_in_a_load"],
-    ),
-    mutant(
-        "dump-blocks-in-any-order",
-        "a dump whose blocks were exchanged, repeated or lost on their way is loaded",
-        &[edit(DUMP_STREAM, "        if number != self.next {", "        if !MUTANT && number != self.next {")],
-        &["dump::missing_and_repeated_blocks"],
     ),
     mutant(
         "catalog-tree-shown-before-it-is-whole",
