@@ -3,7 +3,7 @@
 use super::file::each_line;
 use super::*;
 use crate::export::{self, ExportArgs};
-use highwater::{Type, values};
+use highwater::{Type, ValueRef, values};
 use std::fs;
 use tempfile::TempDir;
 
@@ -374,18 +374,18 @@ fn json_lines_become_rows() {
             "id:i64",
             "name:text(16)?",
             "zip:text(16)?",
-            "born:text(32)?",
+            "born:date?",
             "price:decimal(38,2)",
             "tags:text(64)?",
             "seen:datetime?",
-            "ok:text(16)?"
+            "ok:bool?"
         ]
     );
     let mut read = db.snapshot().unwrap();
     let mut row = |id: i64| read.get(&table, &values![id]).unwrap().unwrap();
-    assert_eq!((row(1).str(2), row(1).str(3)), ("00123", "2026-01-31"));
+    assert_eq!((row(1).str(2), &row(1).get(3).to_string()[..]), ("00123", "2026-01-31"));
     assert_eq!((row(2).str(1), row(2).str(5)), ("", r#"["a", {"b": null}]"#));
-    assert!(row(3).is_null(1) && row(3).str(7) == "true" && row(3).str(3) == "2026-02-01");
+    assert!(row(3).is_null(1) && row(3).get(7) == ValueRef::Bool(true) && row(3).get(3).to_string() == "2026-02-01");
     assert_eq!(row(2).get(4).to_string(), "12345678901234567890.25");
 }
 

@@ -4,8 +4,8 @@
 //! 1. A type is chosen only if every field reads as it and prints as it was: `007` and `+1` are text, and so are
 //!    numbers that no type has to the last digit. (Decimals, f64 and times may print in another form of the same
 //!    value.)
-//! 2. In this order: i64, u64, decimal, f64, datetime, text with room for twice the longest value.
-//! 3. Dates without a time of day stay text, since a datetime shows one.
+//! 2. In this order: bool, i64, u64, decimal, f64, date, datetime, text with room for twice the longest value.
+//! 3. Dates stay dates: a column of them is a datetime only if one has a time of day.
 
 use highwater::{DateTime, Type};
 
@@ -24,6 +24,7 @@ pub struct Guess {
     decimal: Option<(usize, usize)>,
     float: bool,
     datetime: bool,
+    boolean: bool,
     /// Whether a field had a time of day.
     time_of_day: bool,
 }
@@ -39,6 +40,7 @@ impl Default for Guess {
             decimal: Some((0, 0)),
             float: true,
             datetime: true,
+            boolean: true,
             time_of_day: false,
         }
     }
@@ -61,6 +63,7 @@ impl Guess {
         self.decimal =
             self.decimal.zip(decimal_digits(field)).map(|((a, b), (whole, part))| (a.max(whole), b.max(part)));
         self.float = self.float && is_float(field);
+        self.boolean = self.boolean && matches!(field, "true" | "false");
         self.see_time(field);
     }
 
@@ -68,7 +71,7 @@ impl Guess {
     pub fn see_text(&mut self, field: &str) {
         self.values += 1;
         self.longest_bytes = self.longest_bytes.max(field.len());
-        (self.integer, self.decimal, self.float) = (None, None, false);
+        (self.integer, self.decimal, self.float, self.boolean) = (None, None, false, false);
         self.see_time(field);
     }
 
@@ -88,6 +91,9 @@ impl Guess {
         if self.values == 0 {
             return Type::Text(255);
         }
+        if self.boolean {
+            return Type::Bool;
+        }
         if let Some((low, high)) = self.integer {
             if low >= i64::MIN.into() && high <= i64::MAX.into() {
                 return Type::I64;
@@ -104,8 +110,8 @@ impl Guess {
         if self.float {
             return Type::F64;
         }
-        if self.datetime && self.time_of_day {
-            return Type::DateTime;
+        if self.datetime {
+            return if self.time_of_day { Type::DateTime } else { Type::Date };
         }
         let room = (self.longest_bytes * 2).next_power_of_two().clamp(16, 16 << 20);
         Type::Text(room as u32)
@@ -163,7 +169,7 @@ mod tests {
 
     #[test]
     fn types_are_found() {
-        let cases: [(&[&str], (Type, bool)); 24] = [
+        let cases: [(&[&str], (Type, bool)); 26] = [
             (&["1", "-2", "0"], (Type::I64, false)),
             (&["1", "18446744073709551615"], (Type::U64, false)),
             (&["1", "", "3"], (Type::I64, true)),
@@ -172,7 +178,9 @@ mod tests {
             (&["12345678901234567890.5"], (Type::Decimal(38, 1), false)),
             (&["1e5", "2.5"], (Type::F64, false)),
             (&["2026-01-31", "2026-01-31 12:00:00"], (Type::DateTime, false)),
-            (&["2026-01-31", "2026-02-01"], (Type::Text(32), false)),
+            (&["2026-01-31", "2026-02-01"], (Type::Date, false)),
+            (&["true", "", "false"], (Type::Bool, true)),
+            (&["true", "1"], (Type::Text(16), false)),
             (&["007"], (Type::Text(16), false)),
             (&["+1"], (Type::Text(16), false)),
             (&["nan"], (Type::Text(16), false)),

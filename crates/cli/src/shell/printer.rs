@@ -136,7 +136,7 @@ impl<'w> Printer<'w> {
             let begin = if column == 0 { "{" } else { ", " };
             let value = match value {
                 ValueRef::Null => "null".to_string(),
-                ValueRef::Int(_) | ValueRef::UInt(_) | ValueRef::Decimal(_) => value.to_string(),
+                ValueRef::Int(_) | ValueRef::UInt(_) | ValueRef::Decimal(_) | ValueRef::Bool(_) => value.to_string(),
                 ValueRef::F64(number) if number.is_finite() => value.to_string(),
                 other => {
                     // No text is the NULL text, so that none gets a backslash.
