@@ -100,8 +100,11 @@ impl MetricsText {
         };
         let total = if kind == "counter" { "_total" } else { "" };
         let name = format!("highwater_{name}{total}");
-        let help =
-            if is_us { help.replace("icroseconds", "econds").replace("Meconds", "Seconds") } else { help.into() };
+        let help = if is_us {
+            help.replace("Microseconds", "Seconds").replace("microseconds", "seconds")
+        } else {
+            help.into()
+        };
         let innodb = row.innodb.map(|name| format!(" InnoDB: {name}.")).unwrap_or_default();
         self.head(&name, kind, &format!("{help}{innodb}"));
         if is_us { self.sample(name, Seconds(row.value)) } else { self.sample(name, row.value) }
