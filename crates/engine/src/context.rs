@@ -26,12 +26,14 @@ pub struct Context {
     notes_time: AtomicBool,
     /// The latest time that was noted.
     noted_us: CachePadded<AtomicU64>,
+    /// The clock of a database that is stepped.
+    stepped_clock: OnceLock<Arc<AtomicU64>>,
 }
 
 impl Context {
     pub fn new(pool: Pool, log: Arc<Log>, stats: Arc<Stats>, poison: Arc<Poison>) -> Context {
         let (space_hook, notes_time, noted_us) = (OnceLock::new(), AtomicBool::new(false), CachePadded::default());
-        Context { pool, log, stats, poison, space_hook, notes_time, noted_us }
+        Context { pool, log, stats, poison, space_hook, notes_time, noted_us, stepped_clock: OnceLock::new() }
     }
 
     /// From now on mini-transactions that commit something note when: their redo is archived. The archive has times up
@@ -41,10 +43,21 @@ impl Context {
         self.notes_time.store(true, Relaxed);
     }
 
+    /// From now on the clock of the database is this one, which its caller moves on; set once.
+    pub fn set_clock(&self, now_ms: Arc<AtomicU64>) {
+        assert!(self.stepped_clock.set(now_ms).is_ok(), "one clock per database");
+    }
+
+    /// The clock: microseconds since 1970, or since a stepped one began.
+    pub fn unix_us(&self) -> u64 {
+        let stepped = |now_ms: &Arc<AtomicU64>| now_ms.load(Relaxed) * 1000;
+        self.stepped_clock.get().map_or_else(unix_us, stepped)
+    }
+
     /// The time to note: that of the clock or, while the clock is behind, the latest that was noted. So times in redo
     /// never go back.
     pub fn time_us(&self) -> u64 {
-        let now = unix_us();
+        let now = self.unix_us();
         self.noted_us.fetch_max(now, Relaxed).max(now)
     }
 

@@ -28,10 +28,10 @@ const CHOSEN: &str = "HIGHWATER_MUTANT";
 const TIMEOUT: Duration = Duration::from_secs(240);
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// A program of tests, and where it runs: in the copy, so that what tests keep of a failure is not written into the
+/// Programs of tests, and where they run: in the copy, so that what tests keep of a failure is not written into the
 /// source.
 struct Tests<'c> {
-    program: PathBuf,
+    programs: Vec<PathBuf>,
     copy: &'c Path,
 }
 
@@ -101,9 +101,14 @@ fn is_chosen(mutant: &Mutant, names: &[&str]) -> bool {
     names.is_empty() || names.iter().any(|name| mutant.name.contains(name))
 }
 
-/// Where the tests of a package are: in its library; the models are a test program of their own.
+/// Where the tests of a package are: in its library; the engine has tests of its public calls besides, and the models
+/// are a test program of their own.
 fn tests_of(package: &str) -> &'static [&'static str] {
-    if package == "highwater-models" { &["--test", "models"] } else { &["--lib"] }
+    match package {
+        ENGINE => &["--lib", "--test", "public"],
+        "highwater-models" => &["--test", "models"],
+        _ => &["--lib"],
+    }
 }
 
 /// Builds the tests of a package of the copy.
@@ -117,13 +122,16 @@ fn build<'c>(copy: &'c Path, target: &Path, package: &str) -> Result<Tests<'c>, 
         return Err(format!("the source with the bugs of {package} cannot be built: {}", output.status));
     }
     let stdout = String::from_utf8_lossy(&output.stdout);
-    let mut programs = stdout.lines().filter_map(|line| {
+    let programs = stdout.lines().filter_map(|line| {
         let message: Value = serde_json::from_str(line).ok()?;
         let is_test = message["profile"]["test"] == Value::Bool(true);
         message["executable"].as_str().filter(|_| is_test).map(PathBuf::from)
     });
-    let program = programs.next_back().ok_or_else(|| format!("the build of {package} names no test program"))?;
-    Ok(Tests { program, copy })
+    let programs: Vec<PathBuf> = programs.collect();
+    if programs.is_empty() {
+        return Err(format!("the build of {package} names no test program"));
+    }
+    Ok(Tests { programs, copy })
 }
 
 /// Rule 3.
@@ -153,13 +161,26 @@ fn is_caught(tests: &Tests<'_>, mutant: &Mutant) -> bool {
     is_caught
 }
 
-/// Runs the tests whose names contain one of `filters`, with a bug in force.
+/// Runs the tests whose names contain one of `filters`, with a bug in force, up to the first program of which one fails.
 fn run_tests(tests: &Tests<'_>, mutant: &str, filters: &[&str]) -> Result<Outcome, String> {
-    let text = |error: std::io::Error| format!("{}: {error}", tests.program.display());
-    let kept = tests.program.with_extension("mutants");
+    let mut passed = false;
+    for program in &tests.programs {
+        match run_program(program, tests.copy, mutant, filters)? {
+            Some(Outcome::Passed) => passed = true,
+            Some(outcome) => return Ok(outcome),
+            None => {}
+        }
+    }
+    if passed { Ok(Outcome::Passed) } else { Err(format!("no test has a name with one of {filters:?}")) }
+}
+
+/// The same of one program; `None` if it has no such test.
+fn run_program(program: &Path, copy: &Path, mutant: &str, filters: &[&str]) -> Result<Option<Outcome>, String> {
+    let text = |error: std::io::Error| format!("{}: {error}", program.display());
+    let kept = program.with_extension("mutants");
     let output = std::fs::File::create(&kept).map_err(text)?;
-    let mut command = Command::new(&tests.program);
-    command.args(filters).current_dir(tests.copy).env(CHOSEN, mutant).stdin(Stdio::null()).stderr(Stdio::null());
+    let mut command = Command::new(program);
+    command.args(filters).current_dir(copy).env(CHOSEN, mutant).stdin(Stdio::null()).stderr(Stdio::null());
     let mut child = command.stdout(output).spawn().map_err(text)?;
     let since = Instant::now();
     let ended: Option<ExitStatus> = loop {
@@ -174,18 +195,18 @@ fn run_tests(tests: &Tests<'_>, mutant: &str, filters: &[&str]) -> Result<Outcom
     }
     let said = std::fs::read_to_string(&kept).map_err(text)?;
     std::fs::remove_file(&kept).map_err(text)?;
-    outcome(ended, &said, filters)
+    Ok(outcome(ended, &said))
 }
 
-/// What a test program meant that ended (or not) and printed this.
-fn outcome(ended: Option<ExitStatus>, said: &str, filters: &[&str]) -> Result<Outcome, String> {
+/// What a test program meant that ended (or not) and printed this; `None` if it had no test to run.
+fn outcome(ended: Option<ExitStatus>, said: &str) -> Option<Outcome> {
     if said.contains("\nrunning 0 tests") || said.starts_with("running 0 tests") {
-        return Err(format!("no test has a name with one of {filters:?}"));
+        return None;
     }
     let failed = said.lines().filter_map(|line| line.strip_prefix("test ")?.strip_suffix(" ... FAILED"));
     let short = |name: &str| name.rsplit("::").next().unwrap_or(name).to_string();
     let failed: Vec<String> = failed.map(short).collect();
-    Ok(match ended {
+    Some(match ended {
         None => Outcome::TookTooLong,
         Some(status) if status.success() => Outcome::Passed,
         // A test program that was killed names no test.
@@ -217,11 +238,11 @@ mod tests {
     #[test]
     fn a_bug_is_caught_by_the_tests_that_fail() {
         let said = "\nrunning 2 tests\ntest a::b::first ... ok\ntest a::b::second ... FAILED\n";
-        let failed = outcome(Some(ExitStatus::from_raw(101 << 8)), said, &[]).unwrap();
+        let failed = outcome(Some(ExitStatus::from_raw(101 << 8)), said).unwrap();
         assert!(matches!(failed, Outcome::Failed(names) if names == ["second"]));
-        assert!(matches!(outcome(None, said, &[]), Ok(Outcome::TookTooLong)));
-        assert!(matches!(outcome(Some(ExitStatus::from_raw(0)), said, &[]), Ok(Outcome::Passed)));
-        assert!(matches!(outcome(Some(ExitStatus::from_raw(6)), "running 1 test", &[]), Ok(Outcome::Failed(_))));
-        assert!(outcome(Some(ExitStatus::from_raw(0)), "\nrunning 0 tests\n", &["gone"]).is_err());
+        assert!(matches!(outcome(None, said), Some(Outcome::TookTooLong)));
+        assert!(matches!(outcome(Some(ExitStatus::from_raw(0)), said), Some(Outcome::Passed)));
+        assert!(matches!(outcome(Some(ExitStatus::from_raw(6)), "running 1 test"), Some(Outcome::Failed(_))));
+        assert!(outcome(Some(ExitStatus::from_raw(0)), "\nrunning 0 tests\n").is_none());
     }
 }

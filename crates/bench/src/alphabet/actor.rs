@@ -26,16 +26,16 @@ const FILLED: u64 = 24;
 
 /// An open transaction.
 pub struct Actor {
-    txn: WriteTxn,
-    session: Session,
+    pub(super) txn: WriteTxn,
+    pub(super) session: Session,
 }
 
 /// What is known of a transaction.
 pub struct Session {
-    options: TxnOptions,
+    pub(super) options: TxnOptions,
     /// Commits that its snapshot sees.
     sees: Option<u64>,
-    own: Changes,
+    pub(super) own: Changes,
     savepoints: Vec<(Savepoint, Changes)>,
 }
 

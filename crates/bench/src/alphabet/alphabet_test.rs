@@ -38,16 +38,7 @@ const EXEMPT: &[(&str, &str)] = &[
     ("Dump::page_bytes", "as Dump::tables"),
     ("Dump::program", "as Dump::tables"),
     ("Xid::*", "names, without a database"),
-    (
-        "PreparedTxn::*",
-        "two phases; crates/engine/tests/public/prepared_cuts.rs cuts the power at every change around each call",
-    ),
-    ("WriteTxn::prepare", "as PreparedTxn"),
-    ("Session::prepare", "as PreparedTxn"),
-    ("Database::prepared", "as PreparedTxn"),
-    ("Database::take_prepared", "as PreparedTxn: the coordinator's end after an opening"),
-    ("Database::finish_prepared", "as PreparedTxn"),
-    ("Database::wait_durable", "as PreparedTxn"),
+    ("Session::prepare", "as WriteTxn::prepare"),
     (
         "RawTable::*",
         "the raw door; the fuzzing target `raw` (internals/raw_calls.rs) and crates/engine/tests/public/raw.rs play it",

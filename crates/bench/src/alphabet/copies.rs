@@ -1,6 +1,7 @@
 //! Other databases made of one: backups and what is restored of them, what is salvaged, a database that is only read.
 
 use super::choices::Choices;
+use super::found;
 use super::oracle::Oracle;
 use super::played::{Played, call};
 use super::player::Player;
@@ -97,8 +98,11 @@ impl Backups {
             redo: None,
         };
         let folder = self.path().join("restored");
-        call!(played, Database::restore(&folders, &folder, &options, &mut |_| Continue(())))?;
+        let report = call!(played, Database::restore(&folders, &folder, &options, &mut |_| Continue(())))?;
         let mut expected = oracle.after(wanted.changes);
+        if !found::names(&report.prepared).iter().eq(expected.prepared.keys()) {
+            return Err(Error::Data(format!("a restore names these prepared transactions: {:?}", report.prepared)));
+        }
         let db = call!(played, Database::open(&folder, self.options.clone()))?;
         expected.compare(&db).map_err(|error| named("a restored database", error))?;
         expect_sound(&db.check()?)?;
@@ -129,7 +133,15 @@ pub fn salvage_all(data: &dyn Device, options: &Options, oracle: &Oracle, played
     if let Some(loss) = report.losses.first() {
         return Err(Error::Data(format!("a salvage of a sound database lost something: {loss}")));
     }
-    oracle.clone().compare(&into).map_err(|error| named("a salvaged database", error))?;
+    // It copies what was committed.
+    let mut right = oracle.clone();
+    right.prepared.clear();
+    let found = found::names(&report.prepared);
+    if !found.iter().eq(oracle.prepared.keys()) {
+        let right = oracle.prepared.keys();
+        return Err(Error::Data(format!("a salvage found {found:?} prepared, {right:?} are right")));
+    }
+    right.compare(&into).map_err(|error| named("a salvaged database", error))?;
     Ok(call!(played, Database::close(into))?)
 }
 

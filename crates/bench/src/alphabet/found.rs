@@ -3,7 +3,7 @@
 use super::content::{self, Content, Key, PRIMARY, Rows, content};
 use super::oracle::Oracle;
 use crate::error::Result;
-use highwater::{Database, ReadTxn};
+use highwater::{Database, ReadTxn, Xid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
@@ -16,8 +16,11 @@ struct FoundTable {
     entries: BTreeMap<String, Vec<(Key, u64)>>,
 }
 
-/// Every table of a player.
-pub struct Found(BTreeMap<String, FoundTable>);
+/// Every table of a player, and the names of the prepared transactions.
+pub struct Found {
+    tables: BTreeMap<String, FoundTable>,
+    prepared: BTreeSet<String>,
+}
 
 impl Found {
     /// Reads all rows, and all keys of every index.
@@ -28,20 +31,34 @@ impl Found {
         let mut read = db.snapshot()?;
         let tables = db.tables().into_iter().filter(|table| table.name().starts_with(PREFIX));
         let found = tables.map(|table| Ok((table.name().to_string(), FoundTable::read(&mut read, &table)?)));
-        found.collect::<Result<_>>().map(Found)
+        Ok(Found { tables: found.collect::<Result<_>>()?, prepared: prepared(db) })
     }
 
     /// The first difference, in words.
     pub fn differs(&self, oracle: &Oracle) -> Option<String> {
-        if !self.0.keys().eq(oracle.tables.keys()) {
-            let (found, right) = (self.0.keys(), oracle.tables.keys());
+        if !self.prepared.iter().eq(oracle.prepared.keys()) {
+            let (found, right) = (&self.prepared, oracle.prepared.keys());
+            return Some(format!("the transactions {found:?} are prepared, {right:?} are right"));
+        }
+        if !self.tables.keys().eq(oracle.tables.keys()) {
+            let (found, right) = (self.tables.keys(), oracle.tables.keys());
             return Some(format!("the tables are {found:?}, {right:?} are right"));
         }
-        self.0.iter().zip(oracle.tables.values()).find_map(|((name, table), model)| {
+        self.tables.iter().zip(oracle.tables.values()).find_map(|((name, table), model)| {
             let text = table.differs(&model.at(oracle.commits), &model.indexes)?;
             Some(format!("table {name}: {text}"))
         })
     }
+}
+
+/// The names of the prepared transactions.
+pub fn prepared(db: &Database) -> BTreeSet<String> {
+    names(db.prepared().iter().map(|info| &info.xid))
+}
+
+/// The names of transactions.
+pub fn names<'a>(xids: impl IntoIterator<Item = &'a Xid>) -> BTreeSet<String> {
+    xids.into_iter().map(|xid| String::from_utf8_lossy(xid.global()).into_owned()).collect()
 }
 
 impl FoundTable {

@@ -19,6 +19,7 @@
 //! | `content` | rows, keys, schemas |
 //! | `oracle`, `found` | what the database must hold; what it holds |
 //! | `actor` | open transactions and snapshots |
+//! | `prepared` | transactions that are prepared, and their ends |
 //! | `reads`, `scan`, `walk`, `writes` | their statements, and the right answers |
 //! | `statements` | statements of several calls, sessions, numbers |
 //! | `schema` | tables and indexes |
@@ -36,6 +37,7 @@ pub mod options;
 pub mod oracle;
 pub mod played;
 pub mod player;
+mod prepared;
 mod reads;
 mod scan;
 mod schema;

@@ -61,6 +61,13 @@ impl Model {
 #[derive(Clone, Debug)]
 pub enum Change {
     Transaction(Changes),
+    /// A transaction is prepared under this name.
+    Prepare(String, Changes),
+    /// The prepared transaction of this name ends.
+    EndPrepared {
+        name: String,
+        commit: bool,
+    },
     CreateTable(String, BTreeSet<&'static str>),
     DropTable(String),
     RenameTable(String, String),
@@ -75,6 +82,8 @@ pub struct Oracle {
     pub tables: BTreeMap<String, Model>,
     /// Transactions that were acknowledged.
     pub commits: u64,
+    /// The prepared transactions, by name, and what each has changed.
+    pub prepared: BTreeMap<String, Changes>,
     /// A change whose end was not acknowledged before the power went off.
     pub in_doubt: Option<Change>,
     /// What was acknowledged, in order.
@@ -117,6 +126,11 @@ impl Oracle {
                         model.put(*id, self.commits, *content);
                     }
                 }
+            }
+            Change::Prepare(name, changes) => drop(self.prepared.insert(name.clone(), changes.clone())),
+            Change::EndPrepared { name, commit } => {
+                let changes = self.prepared.remove(name).filter(|_| *commit);
+                changes.into_iter().for_each(|changes| self.apply(&Change::Transaction(changes)));
             }
             Change::CreateTable(table, indexes) => {
                 let model = Model { indexes: indexes.clone(), ..Model::default() };
@@ -197,5 +211,12 @@ mod tests {
         assert_eq!([1, 2, 3, 4].map(rows), [vec![], vec![1], vec![1, 2], vec![2]]);
         assert!(oracle.after(0).tables.is_empty());
         assert_eq!(oracle.tables["t"].indexes, BTreeSet::from(["by_a"]));
+        let Change::Transaction(changes) = write(3, Some(content(3))) else { unreachable!() };
+        for (name, commit) in [("x", true), ("y", false)] {
+            oracle.acknowledged(Change::Prepare(name.into(), changes.clone()));
+            oracle.acknowledged(Change::EndPrepared { name: name.into(), commit });
+        }
+        assert!(oracle.after(5).prepared.contains_key("x") && oracle.after(6).prepared.is_empty());
+        assert_eq!([5, 6, 8].map(|changes| oracle.after(changes).commits), [3, 4, 4]);
     }
 }

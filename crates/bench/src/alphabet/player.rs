@@ -6,6 +6,7 @@ use super::choices::Choices;
 use super::copies::Backups;
 use super::oracle::{Changes, Oracle};
 use super::played::{Played, call};
+use super::prepared::PreparedHere;
 use super::statements::session;
 use crate::error::{Error, Result};
 use highwater::internals::{BackgroundStep, DeterministicDb};
@@ -14,6 +15,8 @@ use highwater::{Database, Error as Engine, WriteTxn};
 /// Open transactions, and held snapshots, at most.
 const ACTORS: usize = 5;
 const SNAPSHOTS: usize = 3;
+/// Prepared transactions at most.
+const PREPARED: usize = 3;
 
 /// A letter, or a group of them.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +24,8 @@ enum Letter {
     Begin,
     Act,
     End,
+    Prepare,
+    EndPrepared,
     Transact,
     TakeSnapshot,
     LookAtSnapshot,
@@ -31,10 +36,12 @@ enum Letter {
 }
 
 /// How often each is played, of a thousand.
-const LETTERS: [(Letter, u32); 10] = [
+const LETTERS: [(Letter, u32); 12] = [
     (Letter::Begin, 80),
     (Letter::Act, 555),
-    (Letter::End, 105),
+    (Letter::End, 73),
+    (Letter::Prepare, 18),
+    (Letter::EndPrepared, 14),
     (Letter::Transact, 8),
     (Letter::TakeSnapshot, 20),
     (Letter::LookAtSnapshot, 30),
@@ -73,6 +80,7 @@ pub struct Stage<'a> {
 #[derive(Default)]
 pub struct Scene {
     actors: Vec<Actor>,
+    prepared: PreparedHere,
     snapshots: Vec<Snapshot>,
     /// Backups that are taken; `None` if none are to be.
     pub backups: Option<Backups>,
@@ -103,6 +111,7 @@ pub struct Player {
     /// Commits and schema changes that were acknowledged.
     pub acknowledged: u64,
     pub(super) tables_made: u32,
+    xids_made: u32,
 }
 
 impl Player {
@@ -111,7 +120,7 @@ impl Player {
     /// # Errors
     /// The engine's; [`Error::Data`] for a wrong answer.
     pub fn play(&mut self, stage: &Stage<'_>, scene: &mut Scene, rng: &mut Choices) -> Result<()> {
-        let Scene { actors, snapshots, backups } = scene;
+        let Scene { actors, prepared, snapshots, backups } = scene;
         match Letter::random(rng) {
             Letter::Begin if actors.len() < ACTORS => {
                 actors.push(self.with_world(stage, &[], |_, world| Actor::begin(world, rng))?);
@@ -125,6 +134,17 @@ impl Player {
             Letter::End if !actors.is_empty() => {
                 let actor = actors.swap_remove(rng.usize(..actors.len()));
                 self.with_world(stage, actors, |oracle, world| actor.end(oracle, world, rng))?;
+                self.acknowledged += 1;
+            }
+            Letter::Prepare if !actors.is_empty() && self.oracle.prepared.len() < PREPARED => {
+                let actor = actors.swap_remove(rng.usize(..actors.len()));
+                self.xids_made += 1;
+                let number = self.xids_made;
+                self.with_world(stage, actors, |oracle, world| prepared.prepare(actor, number, oracle, world, rng))?;
+                self.acknowledged += 1;
+            }
+            Letter::EndPrepared if !self.oracle.prepared.is_empty() => {
+                self.with_world(stage, actors, |oracle, world| prepared.end_one(oracle, world, rng))?;
                 self.acknowledged += 1;
             }
             Letter::Transact if rng.bool() => {
@@ -154,6 +174,8 @@ impl Player {
             | Letter::Begin
             | Letter::Act
             | Letter::End
+            | Letter::Prepare
+            | Letter::EndPrepared
             | Letter::TakeSnapshot
             | Letter::LookAtSnapshot
             | Letter::DropSnapshot => self.step(stage, rng)?,
@@ -178,13 +200,14 @@ impl Player {
         others: &[Actor],
         play: impl FnOnce(&mut Oracle, &World<'_>) -> Result<R>,
     ) -> Result<R> {
-        let changes: Changes = others.iter().flat_map(|other| other.own().clone()).collect();
+        let prepared = self.oracle.prepared.values();
+        let changes: Changes = others.iter().map(Actor::own).chain(prepared).flat_map(Clone::clone).collect();
         let world = World {
             db: stage.db,
             played: &self.played,
             others: &changes,
             fills: stage.fills,
-            is_alone: others.is_empty() && stage.is_sound,
+            is_alone: others.is_empty() && self.oracle.prepared.is_empty() && stage.is_sound,
             flush_log: stage.db.options().flush_log_at_trx_commit,
         };
         play(&mut self.oracle, &world)

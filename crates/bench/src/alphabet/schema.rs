@@ -24,6 +24,11 @@ fn has_duplicates(rows: &Rows) -> bool {
     !rows.values().filter_map(|content| content.c).all(|c| seen.insert(c))
 }
 
+/// An error of a schema change that others are in the way of.
+fn is_refused_here(error: &Engine) -> bool {
+    is_refusal(error) || matches!(error, Engine::TableInPrepared { .. })
+}
+
 impl Player {
     /// One schema change.
     ///
@@ -45,7 +50,7 @@ impl Player {
             (Some(name), 6) if rng.bool() => self.alter_table(db, &name, rng),
             (Some(name), 7) if self.oracle.tables[&name].indexes.contains(index.name) => {
                 match call!(self.played, Database::rebuild_index(db, &name, index.name)) {
-                    Err(error) if !matches!(error, Engine::LockWaitTimeout) => Err(error.into()),
+                    Err(error) if !is_refused_here(&error) => Err(error.into()),
                     _ => Ok(()),
                 }
             }
@@ -160,7 +165,7 @@ impl Player {
                 self.expect_columns(&table)
             }
             // The names or the layouts are used up.
-            Err(error) if is_refusal(&error) || matches!(error, Engine::Schema(_)) => Ok(()),
+            Err(error) if is_refused_here(&error) || matches!(error, Engine::Schema(_)) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
@@ -204,7 +209,7 @@ impl Player {
                 self.acknowledged += 1;
                 Ok(())
             }
-            Err(error) if is_refusal(&error) => Ok(()),
+            Err(error) if is_refused_here(&error) => Ok(()),
             Err(error) => {
                 self.oracle.in_doubt = Some(change);
                 Err(error.into())

@@ -85,6 +85,7 @@ impl DeterministicDb {
         let mut parts = OpenParts::open_in(storage, options, overrides)?;
         // Rule 3.
         parts.options.lock_wait_timeout_ms = 0;
+        parts.ctx.set_clock(now_ms.clone());
         let cleaning = Arc::new(Cleaning { cleaner: Mutex::new(Cleaner::new(&parts.options)), now_ms });
         let changes = parts.changes.clone();
         answer_pressure(&parts, cleaning.clone());

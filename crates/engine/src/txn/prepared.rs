@@ -20,7 +20,7 @@ use super::xid::Xid;
 use crate::config::FlushLog;
 use crate::error::Result;
 use crate::space::reserve::{self, SpacePriority};
-use crate::types::{Lsn, TableId, unix_us};
+use crate::types::{Lsn, TableId};
 use std::collections::BTreeSet;
 
 /// A transaction that was found prepared when the database was opened.
@@ -58,7 +58,7 @@ impl TxnSystem {
     pub(crate) fn prepare(&self, txn: &mut Txn, xid: &Xid) -> Result<PreparedMark> {
         txn.check_active()?;
         let records = txn.undo.as_ref().map_or(0, |undo| undo.records);
-        let mark = PreparedMark { xid: xid.clone(), unix_us: unix_us(), records };
+        let mark = PreparedMark { xid: xid.clone(), unix_us: self.ctx.unix_us(), records };
         let _entitled = reserve::entitle(SpacePriority::Undo);
         if let Some(undo) = &mut txn.undo {
             let lsn = undo.prepare(&self.undo, txn.id, &mark)?;

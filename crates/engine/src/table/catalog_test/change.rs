@@ -73,6 +73,23 @@ fn records_that_grow_by_more_than_one_may_have_are_left_as_they_are() {
     assert_eq!(lengths(made.trees()), [75; 10]);
 }
 
+/// Whatever room a leaf has left: two records that grow need it for both.
+#[test]
+fn records_that_grow_have_room_together() {
+    for count in 20..60 {
+        let parts = small_parts();
+        let made = catalog(&parts);
+        let mut lens = vec![60; count];
+        for (key, value) in records(&lens) {
+            made.trees().put(&key, &value).unwrap();
+        }
+        let grown = count / 4..count / 4 + 2;
+        lens[grown.clone()].fill(460);
+        made.trees().change(&changes(&records(&lens)[grown])).unwrap();
+        assert_eq!(lengths(made.trees()), lens);
+    }
+}
+
 #[test]
 fn the_longest_names_and_an_attachment_survive_a_reopening() {
     let parts = small_parts();
