@@ -161,7 +161,7 @@ fn is_caught(tests: &Tests<'_>, mutant: &Mutant) -> bool {
     is_caught
 }
 
-/// Runs the tests whose names contain one of `filters`, with a bug in force, up to the first program of which one fails.
+/// Runs the tests whose names contain one of `filters`, with a bug in force, up to the first program with a failure.
 fn run_tests(tests: &Tests<'_>, mutant: &str, filters: &[&str]) -> Result<Outcome, String> {
     let mut passed = false;
     for program in &tests.programs {

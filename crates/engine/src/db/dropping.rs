@@ -49,7 +49,8 @@ impl Removal {
             Leftover::Index(table, index) => Removal {
                 indexes: [index.tree.id].into(),
                 segments: [index.tree.segment].into(),
-                keys: [RecordKey::Index(table, index.tree.id)].into(),
+                keys: [RecordKey::Statistics(table, Some(index.tree.id)), RecordKey::Index(table, index.tree.id)]
+                    .into(),
             },
             Leftover::Records(keys) => Removal { keys: keys.into(), ..Removal::default() },
         }

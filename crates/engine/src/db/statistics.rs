@@ -13,12 +13,11 @@ use crate::error::Result;
 use crate::page::Node;
 use crate::table::handle::TableShared;
 use crate::table::lock::TableLockMode;
-use crate::table::statistics::{IndexStatistics, TableStatistics};
+use crate::table::statistics::{StoredIndexStatistics, StoredSizes, StoredStatistics, TableStatistics};
 use crate::table::value::Value;
 use crate::table::version::TableVersion;
 use crate::table::{Table, schema::TableDefinition};
-use crate::types::SegmentId;
-use std::sync::Arc;
+use crate::types::{IndexId, SegmentId};
 
 /// Leaves in a sample.
 const SAMPLE_LEAVES: usize = 20;
@@ -60,7 +59,7 @@ impl Database {
     }
 
     /// Estimates the sizes of a table and of its indexes, and how many different values they have, from a few pages of
-    /// each. [`Table::statistics`] has the result from then on.
+    /// each. [`Table::statistics`] has the result from then on, also in later openings.
     ///
     /// ```
     /// # use highwater::{Database, Options, Schema, Type, values};
@@ -76,8 +75,8 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// [`Error::NoSuchTable`](crate::Error::NoSuchTable), a damaged page, an I/O error.
-    pub fn analyze<'t>(&self, table: impl Into<TableRef<'t>>) -> Result<Arc<TableStatistics>> {
+    /// [`Error::NoSuchTable`](crate::Error::NoSuchTable), a full disk, a damaged page, an I/O error.
+    pub fn analyze<'t>(&self, table: impl Into<TableRef<'t>>) -> Result<TableStatistics> {
         self.inner.check_not_closed()?;
         let shared = self.inner.table_of(table.into())?;
         let _in_use = self.in_use(&shared)?;
@@ -85,14 +84,22 @@ impl Database {
         let definition = version.complete_definition();
         let rows = version.clustered.estimate_between(&self.inner.ctx, &[], None)?;
         let index = |i| self.analyze_index(&version, &definition, i, rows);
-        let found = Arc::new(TableStatistics {
-            rows,
-            row_bytes: self.bytes_of(version.clustered.segment()),
-            overflow_bytes: self.bytes_of(version.overflow),
+        let found = StoredStatistics {
+            sizes: StoredSizes {
+                rows,
+                row_bytes: self.bytes_of(version.clustered.segment()),
+                overflow_bytes: self.bytes_of(version.overflow),
+            },
             indexes: (0..definition.indexes.len()).map(index).collect::<Result<_>>()?,
-        });
-        *shared.statistics.lock() = Some(found.clone());
-        Ok(found)
+        };
+        let mut entry = shared.entry.lock();
+        if !self.inner.storage.is_read_only() {
+            self.inner.catalog.put_statistics(version.id, &found)?;
+        }
+        let indexes = version.indexes.iter().map(|index| index.tree.id()).zip(&definition.indexes);
+        let named = found.named(indexes);
+        entry.statistics = Some(found);
+        Ok(named)
     }
 
     fn in_use<'t>(&self, table: &'t TableShared) -> Result<InUse<'t>> {
@@ -111,7 +118,7 @@ impl Database {
         definition: &TableDefinition,
         i: usize,
         rows: u64,
-    ) -> Result<IndexStatistics> {
+    ) -> Result<(IndexId, StoredIndexStatistics)> {
         let (index, tree): (_, &BTree) = (&definition.indexes[i], &version.indexes[i].tree);
         let mut changes = vec![0; index.columns.len()];
         let (mut entries, mut values_before): (u64, Option<Vec<Value>>) = (0, None);
@@ -134,7 +141,7 @@ impl Database {
             }
         }
         let distinct = changes.iter().map(|changes| scaled(*changes, entries, rows)).collect();
-        Ok(IndexStatistics { name: index.name.clone(), bytes: self.bytes_of(tree.segment()), distinct })
+        Ok((tree.id(), StoredIndexStatistics { bytes: self.bytes_of(tree.segment()), distinct }))
     }
 }
 

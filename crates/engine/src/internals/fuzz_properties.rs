@@ -14,6 +14,7 @@ use crate::page::{Node, PageOp, PageType, header};
 use crate::table::definition_record::{decode_definition, decode_layout, encode_definition, encode_layout};
 use crate::table::key::KeyLayout;
 use crate::table::record::{IdCounters, IndexRecord, RecordKey, TableRecord};
+use crate::table::statistics::StoredIndexStatistics;
 use crate::table::{IndexColumn, RowLayout, RowRef, TableDefinition, Type, Value, ValueRef};
 use crate::txn::overflow_columns::{OverflowRow, put_refs};
 use crate::txn::row_format::{EntryValue, RowHeader, entry_header};
@@ -139,6 +140,9 @@ pub fn catalog(key: &[u8], value: &[u8]) {
         assert_eq!(found.encode(), value, "law 2");
     }
     if let Ok(found) = TableRecord::decode(value) {
+        assert_eq!(found.encode(), value, "law 2");
+    }
+    if let Ok(found) = StoredIndexStatistics::decode(value) {
         assert_eq!(found.encode(), value, "law 2");
     }
     if let Ok(found) = decode_layout(value) {

@@ -23,6 +23,7 @@ use super::record::{
     DefinitionCopy, IdCounters, IndexRecord, ObjectState, PART_BYTES, RecordKey, TableRecord, TreeRecord,
 };
 use super::schema::TableDefinition;
+use super::statistics::StoredStatistics;
 use crate::btree::BTree;
 use crate::config::Collations;
 use crate::context::Context;
@@ -171,6 +172,7 @@ impl Catalog {
             definition,
             columns,
             older_layouts: Vec::new(),
+            statistics: None,
         };
         for (i, index) in entry.definition.indexes.iter().enumerate() {
             let max_key_bytes = self.max_key_bytes(&entry.definition, Some(index));
@@ -201,6 +203,17 @@ impl Catalog {
             self.put(RecordKey::Index(id, index.tree.id), &index.encode())?;
         }
         self.put(RecordKey::Table(id), &entry.record.encode()).map(drop)
+    }
+
+    /// Keeps what was found of a table.
+    ///
+    /// # Errors
+    /// A full disk, an I/O or corruption error; some of it may be kept then.
+    pub(crate) fn put_statistics(&self, table: TableId, found: &StoredStatistics) -> Result<()> {
+        for (index, of_index) in &found.indexes {
+            self.put(RecordKey::Statistics(table, Some(*index)), &of_index.encode())?;
+        }
+        self.put(RecordKey::Statistics(table, None), &found.sizes.encode()).map(drop)
     }
 
     pub(super) fn put_definition(&self, table: TableId, copy: DefinitionCopy, bytes: &[u8]) -> Result<()> {

@@ -11,8 +11,9 @@ use super::definition_record::{
 use super::record::{DefinitionCopy, IdCounters, IndexRecord, ObjectState, PART_BYTES, RecordKey, TableRecord};
 use super::row_layouts::check_resolvable;
 use super::schema::TableDefinition;
+use super::statistics::{StoredIndexStatistics, StoredSizes, StoredStatistics, TableStatistics};
 use crate::error::{Error, Result};
-use crate::types::{SegmentId, TableId};
+use crate::types::{IndexId, SegmentId, TableId};
 use std::collections::BTreeMap;
 
 /// Layout of a new table's rows.
@@ -31,6 +32,8 @@ pub(crate) struct TableEntry {
     pub(crate) columns: ColumnIds,
     /// The layouts that rows may have beside the one of the definition, by number from [`FIRST_LAYOUT`].
     pub(crate) older_layouts: Vec<Vec<LayoutColumn>>,
+    /// What was found when the table was analyzed last.
+    pub(crate) statistics: Option<StoredStatistics>,
 }
 
 /// What an interrupted schema change left.
@@ -61,6 +64,8 @@ struct Records {
     indexes: Vec<IndexRecord>,
     /// By number, then part.
     layouts: BTreeMap<(u8, u16), Vec<u8>>,
+    /// Of the rows, and of indexes, in use or not.
+    statistics: BTreeMap<Option<IndexId>, Vec<u8>>,
 }
 
 /// What a record is of its table.
@@ -69,6 +74,7 @@ enum Found {
     Part((DefinitionCopy, u32)),
     Index(IndexRecord),
     Layout((u8, u16)),
+    Statistics(Option<IndexId>),
 }
 
 /// Records read one after the other, in any order.
@@ -89,6 +95,7 @@ impl Gathered {
             RecordKey::Part { table, copy, part } => (table, Found::Part((copy, part))),
             RecordKey::Index(id, _) => (id, Found::Index(IndexRecord::decode(value)?)),
             RecordKey::Layout { table, layout, part } => (table, Found::Layout((layout, part))),
+            RecordKey::Statistics(table, index) => (table, Found::Statistics(index)),
         };
         let of = self.by_table.entry(id).or_default();
         match found {
@@ -96,6 +103,7 @@ impl Gathered {
             Found::Part(part) => drop(of.parts.insert(part, value.to_vec())),
             Found::Index(index) => of.indexes.push(index),
             Found::Layout(part) => drop(of.layouts.insert(part, value.to_vec())),
+            Found::Statistics(of_what) => drop(of.statistics.insert(of_what, value.to_vec())),
         }
         Ok(())
     }
@@ -134,7 +142,9 @@ impl Records {
 
     fn remains(&self, id: TableId) -> TableRemains {
         let indexes = self.indexes.iter().map(|index| RecordKey::Index(id, index.tree.id));
-        let keys = indexes.chain(part_keys(id, self.parts.keys())).chain(layout_keys(id, self.layouts.keys()));
+        let statistics = self.statistics.keys().map(|index| RecordKey::Statistics(id, *index));
+        let keys = statistics.chain(indexes).chain(part_keys(id, self.parts.keys()));
+        let keys = keys.chain(layout_keys(id, self.layouts.keys()));
         TableRemains { segments: self.segments().collect(), keys: keys.chain([RecordKey::Table(id)]).collect() }
     }
 
@@ -156,16 +166,21 @@ impl Records {
         let older_layouts = decode_layouts(record.layout, &self.layouts).map_err(|error| wrong(error.to_string()))?;
         let check = |kept: &Vec<LayoutColumn>| check_resolvable(kept, &definition, &columns);
         older_layouts.iter().try_for_each(check).map_err(wrong)?;
-        Ok(TableEntry { id, record, definition, indexes, columns, older_layouts })
+        let statistics = decode_statistics(&self.statistics, &indexes)?;
+        Ok(TableEntry { id, record, definition, indexes, columns, older_layouts, statistics })
     }
 
-    /// Takes out what is of no use: the other copy of the definition, layouts that are not older than the one in use.
+    /// Takes out what is of no use: the other copy of the definition, layouts that are not older than the one in use,
+    /// statistics of indexes that are gone.
     fn take_unused(&mut self, id: TableId, record: &TableRecord) -> Option<Vec<RecordKey>> {
         let parts = (record.definition_bytes as usize).div_ceil(PART_BYTES) as u32;
         let is_used = |&(copy, part): &(DefinitionCopy, u32)| copy == record.definition_copy && part < parts;
         let parts = self.parts.keys().filter(|key| !is_used(key));
         let layouts = self.layouts.keys().filter(|(layout, _)| *layout >= record.layout);
-        let unused: Vec<RecordKey> = part_keys(id, parts).chain(layout_keys(id, layouts)).collect();
+        let is_there = |of: IndexId| self.indexes.iter().any(|index| index.tree.id == of);
+        let of_none = self.statistics.keys().filter(|of| of.is_some_and(|of| !is_there(of)));
+        let statistics = of_none.map(|of| RecordKey::Statistics(id, *of));
+        let unused: Vec<RecordKey> = part_keys(id, parts).chain(layout_keys(id, layouts)).chain(statistics).collect();
         self.parts.retain(|key, _| is_used(key));
         self.layouts.retain(|(layout, _), _| *layout < record.layout);
         Some(unused).filter(|unused| !unused.is_empty())
@@ -181,6 +196,20 @@ fn part_keys<'k>(
 
 fn layout_keys<'k>(table: TableId, keys: impl Iterator<Item = &'k (u8, u16)>) -> impl Iterator<Item = RecordKey> {
     keys.map(move |&(layout, part)| RecordKey::Layout { table, layout, part })
+}
+
+/// The statistics of the rows and of these indexes.
+fn decode_statistics(
+    found: &BTreeMap<Option<IndexId>, Vec<u8>>,
+    indexes: &[IndexRecord],
+) -> Result<Option<StoredStatistics>> {
+    let Some(sizes) = found.get(&None) else { return Ok(None) };
+    let of_index = |index: &IndexRecord| {
+        let bytes = found.get(&Some(index.tree.id))?;
+        Some(StoredIndexStatistics::decode(bytes).map(|statistics| (index.tree.id, statistics)))
+    };
+    let indexes = indexes.iter().filter_map(of_index).collect::<Result<_>>()?;
+    Ok(Some(StoredStatistics { sizes: StoredSizes::decode(sizes)?, indexes }))
 }
 
 /// The layouts before number `current`; each is there.
@@ -201,11 +230,24 @@ impl TableEntry {
         part_keys(self.id, parts.iter()).collect()
     }
 
+    fn statistics_keys(&self) -> impl Iterator<Item = RecordKey> + '_ {
+        let indexes = self.statistics.iter().flat_map(|statistics| statistics.indexes.keys());
+        let of_rows = self.statistics.iter().map(|_| None);
+        of_rows.chain(indexes.map(|index| Some(*index))).map(|of| RecordKey::Statistics(self.id, of))
+    }
+
+    /// The statistics with the names of the indexes.
+    pub(crate) fn named_statistics(&self) -> Option<TableStatistics> {
+        let indexes = self.indexes.iter().map(|index| index.tree.id).zip(&self.definition.indexes);
+        self.statistics.as_ref().map(|statistics| statistics.named(indexes))
+    }
+
     /// Everything of the table.
     pub(crate) fn remains(&self) -> TableRemains {
         let layouts: Vec<_> = (FIRST_LAYOUT..=u8::MAX).zip(&self.older_layouts).flat_map(layout_parts).collect();
         let indexes = self.indexes.iter().map(|index| RecordKey::Index(self.id, index.tree.id));
-        let keys = indexes.chain(self.definition_keys()).chain(layout_keys(self.id, layouts.iter()));
+        let keys = self.statistics_keys().chain(indexes).chain(self.definition_keys());
+        let keys = keys.chain(layout_keys(self.id, layouts.iter()));
         let segments = [self.record.clustered.segment, self.record.overflow].into_iter();
         TableRemains {
             segments: segments.chain(self.indexes.iter().map(|index| index.tree.segment)).collect(),

@@ -51,8 +51,6 @@ pub(crate) struct TableShared {
     pub(crate) versions: AtomicU64,
     /// The catalog's records.
     pub(crate) entry: Mutex<TableEntry>,
-    /// What was found when the table was analyzed last.
-    pub(crate) statistics: Mutex<Option<Arc<TableStatistics>>>,
     columns: Vec<Column>,
     auto_increment: Option<(usize, AutoIncrement)>,
     catalog: Arc<Catalog>,
@@ -96,7 +94,6 @@ impl TableShared {
             lock: TableLock::new(Arc::clone(poison)),
             current: RwLock::new(Arc::new(version)),
             versions: AtomicU64::new(0),
-            statistics: Mutex::default(),
             columns: definition.columns.clone(),
             auto_increment: definition.auto_increment.map(counter),
             entry: Mutex::new(entry),
@@ -209,9 +206,10 @@ impl Table {
         version.long_keys_in_words()
     }
 
-    /// What [`analyze`](crate::Database::analyze) has found last, since the database was opened or the table changed.
-    pub fn statistics(&self) -> Option<Arc<TableStatistics>> {
-        self.shared.statistics.lock().clone()
+    /// What [`analyze`](crate::Database::analyze) has found last, without indexes that were created since. It is kept
+    /// in the database.
+    pub fn statistics(&self) -> Option<TableStatistics> {
+        self.shared.entry.lock().named_statistics()
     }
 
     /// Number of its creation, unique in the database; it stays when the table is renamed, changed or truncated.

@@ -48,6 +48,8 @@ pub(crate) enum RecordKey {
         part: u32,
     },
     Index(TableId, IndexId),
+    /// What was found of a table's rows, or of an index, when the table was analyzed last.
+    Statistics(TableId, Option<IndexId>),
     /// A part of a layout of a table's rows.
     Layout {
         table: TableId,
@@ -64,6 +66,7 @@ impl RecordKey {
             RecordKey::Part { table, copy: DefinitionCopy::First, part } => (table.0, 1, part),
             RecordKey::Part { table, copy: DefinitionCopy::Second, part } => (table.0, 1, SECOND_COPY | part),
             RecordKey::Index(table, index) => (table.0, 2, index.0),
+            RecordKey::Statistics(table, index) => (table.0, 3, index.map_or(0, |index| index.0)),
             RecordKey::Layout { table, layout, part } => (table.0, 4, u32::from(layout) << 16 | u32::from(part)),
         };
         let mut out = [0; 9];
@@ -87,6 +90,10 @@ impl RecordKey {
                     Some(RecordKey::Part { table: TableId(table), copy, part: number & !SECOND_COPY })
                 }
                 (1.., 2) => Some(RecordKey::Index(TableId(table), IndexId(number))),
+                (1.., 3) => {
+                    let index = Some(IndexId(number)).filter(|index| index.0 != 0);
+                    Some(RecordKey::Statistics(TableId(table), index))
+                }
                 (1.., 4) => {
                     let layout = u8::try_from(number >> 16).ok()?;
                     Some(RecordKey::Layout { table: TableId(table), layout, part: number as u16 })

@@ -48,6 +48,8 @@ fn keys_round_trip_and_sort_by_table() {
         RecordKey::Part { table: TableId(1), copy: DefinitionCopy::First, part: 300 },
         RecordKey::Part { table: TableId(1), copy: DefinitionCopy::Second, part: 0 },
         RecordKey::Index(TableId(1), IndexId(16)),
+        RecordKey::Statistics(TableId(1), None),
+        RecordKey::Statistics(TableId(1), Some(IndexId(16))),
         RecordKey::Layout { table: TableId(1), layout: 1, part: 700 },
         RecordKey::Layout { table: TableId(1), layout: 255, part: 0 },
         RecordKey::Table(TableId(256)),

@@ -1,7 +1,8 @@
 //! Estimates, and numbers of tables.
 
-use crate::support::{memory, memory_with, options};
-use highwater::{Database, Error, Options, Schema, Table, Type, values};
+use crate::support::{memory, memory_with, open, options, sound};
+use highwater::{Database, Error, Options, Schema, Table, TableChange, Type, values};
+use highwater_storage::StorageSet;
 
 const ROWS: u64 = 20_000;
 
@@ -79,4 +80,31 @@ fn an_empty_table_has_no_rows() {
     let found = db.analyze("empty").unwrap();
     assert_eq!((found.rows, &found.indexes[0].distinct[..]), (0, &[0][..]));
     assert_eq!(db.snapshot().unwrap().scan(&table).estimate().unwrap(), 0);
+}
+
+/// The numbers of an index stay under its new name, and go with it.
+#[test]
+fn what_was_found_survives_reopenings_and_renames() {
+    let storage = StorageSet::memory();
+    let db = open(&storage);
+    let schema = Schema::new().column("id", Type::U64).column("a", Type::U64).column("b", Type::U64);
+    let table = db.create_table("t", schema.primary_key(&["id"]).index("by_a", &["a"]).index("by_b", &["b", "a"]));
+    let table = table.unwrap();
+    db.transact(|txn| (0..500).try_for_each(|n| txn.insert(&table, &values![n, n % 7, n % 90]).map(drop))).unwrap();
+    let found = db.analyze("t").unwrap();
+    db.alter_table("t", &[TableChange::rename_index("by_b", "b_first"), TableChange::drop_column("x")]).unwrap_err();
+    let table = db.alter_table("t", &[TableChange::rename_index("by_b", "b_first")]).unwrap();
+    let mut right = found;
+    right.indexes[1].name = "b_first".into();
+    assert_eq!(table.statistics().as_ref(), Some(&right));
+    db.flush_log().unwrap();
+    let cut = open(&storage.cut(1));
+    assert_eq!(cut.table("t").unwrap().statistics().as_ref(), Some(&right));
+    cut.drop_index("t", "by_a").unwrap();
+    cut.create_index("t", "by_a", &["a"], false).unwrap();
+    right.indexes.remove(0);
+    assert_eq!(cut.table("t").unwrap().statistics().as_ref(), Some(&right), "a new index has none");
+    let truncated = cut.truncate_table("t").unwrap();
+    assert_eq!(truncated.statistics(), None);
+    sound(&cut);
 }
