@@ -13,6 +13,8 @@
 //!    ([`super::lose`]).
 //! 6. A read that another thread began may end without a merge: that read fails, or the leaf is evicted before it is
 //!    merged. So who has to have everything merged reads a leaf until nothing is buffered for it.
+//! 7. A resident page that is whole has no pending changes. If it has some all the same, a damaged extent map has given
+//!    the leaf's page away: the changes are dropped with an error that names the page, since no leaf takes them.
 
 use super::buffer::{BufferShard, LeafBuffer, WaitingLeaf};
 use super::{ChangeBuffer, policy};
@@ -219,6 +221,16 @@ impl ChangeBuffer {
         Ok(merged)
     }
 
+    /// Rule 7; the page is latched.
+    fn drop_foreign(&self, page: PageNo, bytes: &[u8]) -> Result<()> {
+        let mut shard = self.buffer.lock(page);
+        let Some(leaf) = shard.leaves.get(&page) else { return Ok(()) };
+        let (count, index, owner) = (leaf.count, leaf.index.0, header::owner(bytes));
+        self.buffer.discard_leaf(&mut shard, page);
+        let reason = format!("{count} changes of index {index} were pending for it when it became a page of {owner}");
+        Err(Error::corrupt_page(page, reason))
+    }
+
     /// Merges one leaf, and notes the room it has if there is redo space at once.
     fn merge_leaf(&self, page: PageNo) -> Result<()> {
         if let Err(error) = self.ctx.pool.load(page) {
@@ -231,6 +243,7 @@ impl ChangeBuffer {
             let Some(mut mtr) = self.ctx.mtr_at_once()? else { return Ok(()) };
             let Some(latched) = mtr.try_fix_x(page) else { return Ok(()) };
             let bytes = mtr.page(latched);
+            self.drop_foreign(page, bytes)?;
             if header::page_type(bytes)? != PageType::Leaf {
                 return Ok(());
             }

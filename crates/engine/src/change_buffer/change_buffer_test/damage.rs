@@ -8,7 +8,8 @@ use crate::config::{MergeAtClose, Options, PageStoreKind};
 use crate::db::Database;
 use crate::db::open_parts::{OpenOverrides, OpenParts};
 use crate::error::Error;
-use crate::page::{PageType, header};
+use crate::mtr::MTR_REDO_BYTES;
+use crate::page::{PageOp, PageType, header};
 use crate::txn::TableTrees;
 use crate::types::PageNo;
 use crate::{Type, values};
@@ -37,6 +38,26 @@ fn a_damaged_leaf_keeps_its_changes_and_holds_up_no_thread() {
     fixture.repair(leaf, &sound);
     fixture.after_power_cut(3).assert_has(&keys);
     fixture.assert_has(&keys);
+}
+
+/// As if a damaged extent map had called the page of a leaf free: it is another page now, in the pool.
+#[test]
+fn changes_for_a_page_that_was_given_away_are_dropped_with_an_error() {
+    let fixture = Fixture::new();
+    let keys = fixture.make_pending(20);
+    let leaf = fixture.leaf_of(&keys[7]);
+    let mut mtr = fixture.parts.ctx.mtr_with(MTR_REDO_BYTES, 1).unwrap();
+    let page = mtr.new_page(leaf);
+    mtr.apply(page, &PageOp::Format { page_type: PageType::Overflow, level: 0, owner: 7 });
+    mtr.commit();
+    let error = fixture.parts.changes.merge_all().unwrap_err();
+    assert!(error.to_string().contains("changes of index 100 were pending for it"), "{error}");
+    assert!(matches!(&error, Error::CorruptPage { page, .. } if *page == leaf), "{error}");
+    let stats = &fixture.parts.ctx.stats;
+    assert_eq!((stats.change_buffer_merges.get(), stats.change_buffer_discarded_ops.get()), (19, 1));
+    fixture.parts.changes.merge_all().unwrap();
+    fixture.fill_log(60);
+    fixture.parts.changes.step().unwrap();
 }
 
 /// Nothing can be carried: the leaf is lost, the others are merged, and the checkpoint passes all of them.
