@@ -78,7 +78,7 @@ impl Table {
         self.refresh();
         let table = self.raw.table();
         let statistics = table.statistics();
-        let statistics = statistics.as_deref();
+        let statistics = statistics.as_ref();
         Ok(TableInfo {
             rows: database.db.approximate_rows(table)?,
             row_bytes: statistics.map_or(0, |found| found.row_bytes + found.overflow_bytes),
