@@ -138,7 +138,7 @@ fn a_power_cut_leaves_a_range_whole_or_deleted() {
         let table = db.table("t").unwrap();
         let left = ids(&db, &table);
         assert!(
-            left.len() % 500 == 0 && left.iter().copied().eq(ROWS - left.len() as u64..ROWS),
+            left.len().is_multiple_of(500) && left.iter().copied().eq(ROWS - left.len() as u64..ROWS),
             "{} rows",
             left.len()
         );

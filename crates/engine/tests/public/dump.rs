@@ -35,7 +35,7 @@ fn filled() -> Database {
     let row = |n: u64| {
         let body = (!n.is_multiple_of(3)).then(|| vec![n as u8; (n * n) as usize]);
         let code = [n as u8, 0, 255];
-        (format!("Name {n}"), (n % 2 == 0).then_some(n as f64 / 3.0), price(n), body, code, seen(n), -(n as i64))
+        (format!("Name {n}"), n.is_multiple_of(2).then_some(n as f64 / 3.0), price(n), body, code, seen(n), -(n as i64))
     };
     let mut txn = db.begin().unwrap();
     for n in 1..=200 {
