@@ -270,8 +270,8 @@ options! {
     old_blocks_time_ms: u64 = 1000, "1000", "any", |_v| true, dynamic;
     /// Size of the old part of the LRU list, in percent of the list.
     old_blocks_pct: u64 = 37, "37", "5 to 95", |v| (5..=95).contains(v);
-    /// Longest time a transaction waits for a lock, in milliseconds. (InnoDB's default of 50 s is for sessions of people;
-    /// in a program that long a wait is mostly one of a thread for a transaction that it has open itself.)
+    /// Longest time a transaction waits for a lock, in milliseconds. (InnoDB's default of 50 s is for sessions of
+    /// people; in a program so long a wait is mostly one of a thread for a transaction that it has open itself.)
     lock_wait_timeout_ms: u64 = 10_000, "10000", "1 and more", |v| *v >= 1, dynamic;
     /// Threads that read pages ahead, along scans and for several rows that are looked up or inserted; 0 = nothing is
     /// read ahead.

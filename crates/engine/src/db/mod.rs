@@ -10,7 +10,8 @@
 //! | `row_calls`, `row_change` | what both doors do to a row; what a closure makes of one |
 //! | `session`, `statement` | transactions of a connection; statements of several calls |
 //! | `raw/` | the raw door: rows and keys as bytes |
-//! | `insert_many`, `delete_many`, `upsert` | many rows inserted or deleted by one call; insertions that find or change their duplicate |
+//! | `insert_many`, `delete_many` | many rows inserted or deleted by one call |
+//! | `upsert` | insertions that find or change their duplicate |
 //! | `lock_wait`, `interrupt` | what statements do about locks of others; ending a wait from another thread |
 //! | `transact` | transactions that are run again |
 //! | `scan`, `scan_steps`, `visit`, `cursor` | scans; their rows shown in place; positions that live between calls |

@@ -45,7 +45,8 @@ impl Scan<'_, '_> {
     /// # let schema = Schema::new().column("id", Type::U64).column("line", Type::Text(80)).primary_key(&["id"]);
     /// # let lines = db.create_table("lines", schema)?;
     /// # db.transact(|txn| txn.insert_many(&lines, [values![1u64, "a"], values![2u64, "b"]]))?;
-    /// fn write(db: &Database, lines: &highwater::Table, mut to: impl std::io::Write) -> Result<u64, Box<dyn std::error::Error>> {
+    /// type Failed = Box<dyn std::error::Error>;
+    /// fn write(db: &Database, lines: &highwater::Table, mut to: impl std::io::Write) -> Result<u64, Failed> {
     ///     db.snapshot()?.scan(lines).try_visit(|row| {
     ///         writeln!(to, "{}", row.str("line"))?;
     ///         Ok(ControlFlow::Continue(()))

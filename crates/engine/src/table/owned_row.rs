@@ -14,7 +14,13 @@ use std::sync::Arc;
 macro_rules! getters {
     ($($(#[$doc:meta])* $name:ident -> $type:ty;)*) => {
         impl Row {
-            $($(#[$doc])* #[inline] pub fn $name(&self, column: impl ColumnIndex) -> $type { self.as_ref().$name(column) })*
+            $(
+                $(#[$doc])*
+                #[inline]
+                pub fn $name(&self, column: impl ColumnIndex) -> $type {
+                    self.as_ref().$name(column)
+                }
+            )*
         }
     };
 }

@@ -25,8 +25,8 @@ pub const MUTANTS: &[Mutant] = &[
         &[Edit {
             file: DUMP_LOAD,
             find: "            let name = format!(\"{UNFINISHED}{number}\");\n",
-            replace: "            let mut name = format!(\"{UNFINISHED}{number}\");\n            if MUTANT {\n                \
-                      name.clone_from(&table.definition.name);\n            }\n",
+            replace: "            let mut name = format!(\"{UNFINISHED}{number}\");\n            if MUTANT {\n\
+                      \x20               name.clone_from(&table.definition.name);\n            }\n",
         }],
         &["dump::a_crash_in_a_load"],
     ),
