@@ -3,7 +3,8 @@
 //! Rules
 //! 1. Within a lane steps run in order. The first failure in any lane stops the commands of all lanes.
 //! 2. What a step's commands print is kept in a file and printed when the step ends, so that lanes do not mix.
-//! 3. Each lane builds in folders of its own: cargo locks a folder while it builds.
+//! 3. Each lane builds in folders of its own: cargo locks a folder while it builds. The program is built once, by the
+//!    lane that builds the tests; steps of the others that run it come after a step that waits for it.
 
 use super::Failure;
 use super::extent::Extent;
@@ -29,13 +30,16 @@ pub struct Run<'s> {
     pub scratch: PathBuf,
     /// Where the lane builds.
     pub target: PathBuf,
+    /// The program, as the tests have it.
+    pub program: PathBuf,
     pub extent: Extent,
     /// What the present step's commands print.
     log: PathBuf,
     is_stopped: &'s AtomicBool,
+    is_built: &'s AtomicBool,
 }
 
-/// Runs the lanes; each is named by the folder below `target` in which it builds.
+/// Runs the lanes; each is named by the folder below `target` in which it builds, the program in that of `builder`.
 ///
 /// # Errors
 /// The first failure, with the name of its step.
@@ -44,9 +48,10 @@ pub fn run(
     target: &Path,
     scratch: &Path,
     extent: Extent,
+    builder: &str,
     lanes: &[(&str, &[Step])],
 ) -> Result<(), Failure> {
-    let is_stopped = AtomicBool::new(false);
+    let (is_stopped, is_built) = (AtomicBool::new(false), AtomicBool::new(false));
     std::fs::create_dir_all(scratch).map_err(|error| format!("{}: {error}", scratch.display()))?;
     let result = thread::scope(|scope| {
         let begun: Vec<_> = lanes
@@ -56,9 +61,11 @@ pub fn run(
                     root: root.to_path_buf(),
                     scratch: scratch.to_path_buf(),
                     target: target.join(folder),
+                    program: target.join(builder).join("debug/highwater"),
                     extent,
                     log: scratch.join(format!("{folder}.log")),
                     is_stopped: &is_stopped,
+                    is_built: &is_built,
                 };
                 scope.spawn(move || run.lane(steps))
             })
@@ -98,6 +105,22 @@ impl Run<'_> {
                 format!("{}: {failure}", step.name)
             })
         })
+    }
+
+    /// The program is built.
+    pub fn note_built(&self) {
+        self.is_built.store(true, Ordering::Release);
+    }
+
+    /// Waits until the program is built, or a step has failed.
+    pub fn await_built(&self) -> Result<(), Failure> {
+        while !self.is_built.load(Ordering::Acquire) {
+            if self.is_stopped.load(Ordering::Relaxed) {
+                return Err(STOPPED.to_string());
+            }
+            thread::sleep(POLL);
+        }
+        Ok(())
     }
 
     /// The log of the present step, to append to.
@@ -170,7 +193,7 @@ mod tests {
     fn run_lanes(lanes: &[(&str, &[Step])]) -> Result<(), Failure> {
         let folder = tempfile::tempdir().unwrap();
         let scratch = folder.path().join("scratch");
-        let result = run(folder.path(), folder.path(), &scratch, Extent::Slice(1), lanes);
+        let result = run(folder.path(), folder.path(), &scratch, Extent::Slice(1), "a", lanes);
         assert!(!scratch.exists());
         result
     }
@@ -183,6 +206,26 @@ mod tests {
         let failure = run_lanes(&[("a", long), ("b", wrong)]).unwrap_err();
         assert!(failure.starts_with("wrong: false x: "), "{failure}");
         assert!(started.elapsed() < Duration::from_secs(60));
+    }
+
+    #[test]
+    fn a_lane_waits_for_the_program_that_another_builds() {
+        fn build(run: &Run<'_>) -> Result<(), Failure> {
+            thread::sleep(Duration::from_millis(50));
+            std::fs::create_dir_all(run.program.parent().unwrap()).unwrap();
+            std::fs::write(&run.program, "").unwrap();
+            run.note_built();
+            Ok(())
+        }
+        fn is_there(run: &Run<'_>) -> Result<(), Failure> {
+            run.await_built()?;
+            if run.program.exists() { Ok(()) } else { Err("it is not there".to_string()) }
+        }
+        run_lanes(&[("a", &[Step { name: "build", run: build }]), ("b", &[Step { name: "use", run: is_there }])])
+            .unwrap();
+        let wrong: &[Step] = &[Step { name: "wrong", run: |_| Err("no".to_string()) }];
+        let failure = run_lanes(&[("a", wrong), ("b", &[Step { name: "use", run: is_there }])]).unwrap_err();
+        assert_eq!(failure, "wrong: no");
     }
 
     #[test]

@@ -23,28 +23,29 @@ use std::process::Command;
 /// How a step failed.
 pub type Failure = String;
 
-/// Lints in a folder of their own, beside the build of the tests.
+/// Lints in a folder of their own, beside the build of the tests; then what runs the program beside the tests.
 const STATIC: &[Step] = &[
     Step { name: "format", run: checks::format },
     Step { name: "tidy", run: checks::tidy },
     Step { name: "lints", run: checks::lints },
     Step { name: "docs", run: checks::docs },
     Step { name: "tests of the tests", run: tests_of_tests },
+    Step { name: "the program", run: |run| run.await_built() },
+    Step { name: "damaged files", run: torture::damage },
+    Step { name: "simulation", run: torture::simulation },
+    Step { name: "growth", run: torture::growth },
 ];
 
 const DYNAMIC: &[Step] = &[
     Step { name: "tools", run: |run| crate::tools::ensure(tests_mount()).and_then(|()| run.say("all there")) },
     Step { name: "servers to compare with", run: checks::servers },
-    Step { name: "build of the tests", run: checks::build },
+    Step { name: "build of the tests", run: |run| checks::build(run).map(|()| run.note_built()) },
     Step { name: "tests", run: checks::tests },
     Step { name: "TPC-C, checked", run: torture::tpcc },
     Step { name: "sysbench, checked", run: torture::sysbench },
     Step { name: "kill -9 under load", run: torture::crash },
     Step { name: "power cuts", run: torture::power_cuts },
-    Step { name: "damaged files", run: torture::damage },
     Step { name: "isolation, beside MariaDB", run: torture::isolation },
-    Step { name: "simulation", run: torture::simulation },
-    Step { name: "growth", run: torture::growth },
 ];
 
 /// Cores for which contended cache lines are counted.
@@ -74,7 +75,7 @@ fn run(root: &Path, extent: Extent) -> Result<(), Failure> {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
     let target = std::path::absolute(target).map_err(|error| error.to_string())?.join("test");
     println!("trying {extent}");
-    lane::run(root, &target, &scratch, extent, &[("static", STATIC), ("dynamic", DYNAMIC)])
+    lane::run(root, &target, &scratch, extent, "dynamic", &[("static", STATIC), ("dynamic", DYNAMIC)])
 }
 
 /// Do the tests notice a bug, do inputs that no test has break something, do threads meet in an order that does? In a

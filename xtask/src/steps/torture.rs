@@ -106,5 +106,5 @@ fn highwater(run: &Run<'_>, arguments: &[&str]) -> Result<(), Failure> {
 }
 
 fn command(run: &Run<'_>) -> Command {
-    Command::new(run.target.join("debug/highwater"))
+    Command::new(&run.program)
 }

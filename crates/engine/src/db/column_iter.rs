@@ -100,9 +100,9 @@ pub struct ColumnIter<'s> {
 
 impl<'s> Scan<'s, '_> {
     /// Starts a scan of some columns instead of rows: what it yields has them, in the order in which they are named,
-    /// and is read as a row is. An index that has all of them (as its own, as those of the primary key, or because it [covers](crate::Index::covering) them)
-    /// is read alone: its rows are looked up only where it was changed lately. See [`Index`](crate::Index) for an
-    /// example.
+    /// and is read as a row is. An index that has all of them (as its own, as those of the primary key, or because it
+    /// [covers](crate::Index::covering) them) is read alone: its rows are looked up only where it was changed lately.
+    /// See [`Index`](crate::Index) for an example.
     ///
     /// # Errors
     /// As [`iter`](Self::iter); [`Error::NoSuchColumn`](crate::Error::NoSuchColumn).

@@ -184,8 +184,8 @@ impl<'s, 'v> Scan<'s, 'v> {
     }
 
     /// Starts a scan of keys instead of rows: what it yields has the index's columns, then those of the primary key,
-    /// and is read as a row is. The index is read alone: its rows are looked up only where it was changed lately, or if it
-    /// has only the beginning of a column.
+    /// and is read as a row is. The index is read alone: its rows are looked up only where it was changed lately, or if
+    /// it has only the beginning of a column.
     ///
     /// ```
     /// # use highwater::{Database, Options, Schema, Type, values};
