@@ -95,7 +95,24 @@ impl<R: Read> Dump<R> {
         let mut load = Load { db, created: Vec::new(), tables: Vec::new(), rows: Vec::new() };
         match load.run(&mut self) {
             Ok(()) => Ok(DumpReport { tables: load.report(&self), bytes: self.reader.bytes }),
-            Err(error) => Err(load.undo(error)),
+            Err(error) => Err(load.undo(self.with_own_names(error))),
+        }
+    }
+
+    /// The error with the names that the tables have in the dump. Names with longer numbers come first: others are
+    /// their beginnings.
+    fn with_own_names(&self, error: Error) -> Error {
+        let own = |text: String| {
+            let tables = self.definitions.iter().enumerate().rev();
+            tables.fold(text, |text, (number, table)| text.replace(&format!("{UNFINISHED}{number}"), &table.name))
+        };
+        match error {
+            Error::KeyTooLong { key, bytes, limit_bytes } => Error::KeyTooLong { key: own(key), bytes, limit_bytes },
+            Error::DuplicateKey { table, index } => Error::DuplicateKey { table: own(table), index },
+            Error::DumpedRow { table, row, source } => {
+                Error::DumpedRow { table, row, source: Box::new(self.with_own_names(*source)) }
+            }
+            other => other,
         }
     }
 
