@@ -91,9 +91,7 @@ class Definition {
   hw_table_definition of_table() {
     for (const Column &column : plan.columns) {
       const Field *field = form->field[column.field];
-      /* NULL in a column of numbers is the next number. */
-      bool is_nullable = field->maybe_null() && field != form->found_next_number_field;
-      add(std::string(field->field_name.str, field->field_name.length), column.type, column.size, is_nullable);
+      add(std::string(field->field_name.str, field->field_name.length), column.type, column.size, field->maybe_null());
     }
     for (const Part &image : plan.images)
       add(image.image_name(form), HW_BINARY, image.image_bytes(), form->field[image.field]->maybe_null());
@@ -132,8 +130,10 @@ class Definition {
   }
 };
 
-/* Whether the engine can count in this column. */
-static bool counts(const Column &column) { return column.form == Form::fixed && column.type <= HW_U64; }
+/* Whether the engine can count in this column: in one that may be NULL, NULL would be the next number. */
+static bool counts(const Column &column, const Field *field) {
+  return column.form == Form::fixed && column.type <= HW_U64 && !field->maybe_null();
+}
 
 static bool has_foreign_key(THD *thd) {
   List_iterator_fast<::Key> keys(thd->lex->alter_info.key_list);
@@ -158,7 +158,7 @@ int ha_highwater::create(const char *path, TABLE *form, HA_CREATE_INFO *info) {
   hw_table_definition wanted = definition.of_table();
   if (const Field *number = form->found_next_number_field)
     for (const Column &column : made.columns)
-      if (column.field == number->field_index && counts(column)) wanted.auto_increment = column.position;
+      if (column.field == number->field_index && counts(column, number)) wanted.auto_increment = column.position;
   wanted.next_number = info->auto_increment_value;
   wanted.version = {form->s->tabledef_version.str, form->s->tabledef_version.length};
   std::string name = table_name(path);
