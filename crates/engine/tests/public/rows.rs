@@ -316,9 +316,9 @@ fn days_times_truth_and_uuids_are_values() {
         .index_with("newest", newest);
     let table = db.create_table("t", schema).unwrap();
     let uuid = |n: u8| Uuid::from_bytes([n.wrapping_mul(37); 16]);
-    let born = |n: u8| (n % 5 != 0).then(|| Date::from_unix_days(i32::from(n) * 300 - 20_000));
+    let born = |n: u8| (!n.is_multiple_of(5)).then(|| Date::from_unix_days(i32::from(n) * 300 - 20_000));
     let wakes = |n: u8| Time::new(n % 24, 30, 0, u32::from(n)).unwrap();
-    let row = |n: u8| values![uuid(n), n % 2 == 0, born(n), wakes(n)];
+    let row = |n: u8| values![uuid(n), n.is_multiple_of(2), born(n), wakes(n)];
     db.transact(|txn| txn.insert_many(&table, (0..200).map(row))).unwrap();
     let is_in_order = |db: &Database| {
         let table = db.table("t").unwrap();

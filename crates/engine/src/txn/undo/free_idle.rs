@@ -20,8 +20,8 @@ impl UndoSpace {
     }
 
     /// Frees the pages of streams that were unused since the last call and are purged, but for `keep` streams; their
-    /// places in the directory are used again. Streams whose pages are damaged are skipped, and `damaged` is called with
-    /// the error. Returns how many were freed.
+    /// places in the directory are used again. Streams whose pages are damaged are skipped, and `damaged` is called
+    /// with the error. Returns how many were freed.
     pub(crate) fn free_idle_but(&self, keep: usize, mut damaged: impl FnMut(&Error)) -> Result<usize> {
         self.gather_unused();
         let idle: Vec<Stream> = {
