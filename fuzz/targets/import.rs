@@ -1,4 +1,4 @@
-//! CSV files of any bytes, imported, exported and imported again: the rows stay the same, and fields whose type was
+//! CSV files and JSON lines of any bytes, imported, exported and imported again: the rows stay the same, and fields whose type was
 //! inferred are exported as they were.
 
 #![no_main]
@@ -25,7 +25,7 @@ use highwater::internals::{DeterministicDb, OpenOverrides};
 use highwater::{Database, Options, Schema, Type};
 use highwater_fuzz::input::Input;
 use highwater_storage::StorageSet;
-use import::{CsvError, ImportArgs, OnError};
+use import::{CsvError, Format, ImportArgs, OnError};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -105,7 +105,7 @@ fn import(args: &ImportArgs, db: &Database) -> Result<import::Imported, CsvError
 }
 
 fn arguments(input: &mut Input<'_>, folder: &Path) -> ImportArgs {
-    const TYPES: [&str; 16] = [
+    const TYPES: [&str; 20] = [
         "i8",
         "u16?",
         "i32",
@@ -122,6 +122,10 @@ fn arguments(input: &mut Input<'_>, folder: &Path) -> ImportArgs {
         "datetime?",
         "i64?",
         "text(5)?",
+        "bool",
+        "date?",
+        "time",
+        "uuid?",
     ];
     let how = input.byte();
     let header = how & 1 != 0;
@@ -132,6 +136,8 @@ fn arguments(input: &mut Input<'_>, folder: &Path) -> ImportArgs {
         dir: PathBuf::new(),
         table: "t".into(),
         file: folder.join("x.csv"),
+        name: None,
+        format: Some(if how & 64 != 0 { Format::Jsonl } else { Format::Csv }),
         columns,
         collations: Vec::new(),
         long_keys: false,
@@ -139,16 +145,21 @@ fn arguments(input: &mut Input<'_>, folder: &Path) -> ImportArgs {
         indexes: index(8, "c2"),
         unique: index(16, "c2"),
         header,
-        delimiter: *input.one_of(b",;\t|"),
+        delimiter: Some(*input.one_of(b",;\t|")),
         null: input.one_of(&["", "\\N", "NULL", "\\"]).to_string(),
-        commit_every: u64::from(input.byte() % 4),
+        commit_every: Some(input.byte()).filter(|how| how & 8 == 0).map(|how| u64::from(how % 4)),
         on_error: if how & 32 != 0 { OnError::Skip } else { OnError::Stop },
         engine: engine_options::EngineOptions,
     }
 }
 
+fn delimiter_of(args: &ImportArgs) -> u8 {
+    args.delimiter.expect("it is given")
+}
+
 fn exported(args: &ImportArgs, table: &str, db: &Database) -> (Vec<u8>, u64) {
-    let ImportArgs { header, delimiter, null, .. } = args.clone();
+    let ImportArgs { header, null, .. } = args.clone();
+    let delimiter = delimiter_of(args);
     let (table, engine) = (table.to_string(), engine_options::EngineOptions);
     let how = ExportArgs { dir: PathBuf::new(), table, file: None, header, delimiter, null, engine };
     let (mut out, mut rows) = (Vec::new(), 0);
@@ -161,7 +172,8 @@ fn imported_well(args: &ImportArgs, db: &Database, imported: import::Imported) {
     let (text, rows) = exported(args, "t", db);
     assert_eq!(rows, imported.rows, "rows imported and exported");
     let table = db.table("t").expect("it was imported");
-    if args.columns.is_empty() && args.primary_key.is_none() && imported.skipped == 0 {
+    let is_csv = args.format == Some(Format::Csv);
+    if is_csv && args.columns.is_empty() && args.primary_key.is_none() && imported.skipped == 0 {
         let original = std::fs::read(&args.file).expect("it was written");
         let types: Vec<Type> = table.columns().iter().map(|column| column.ty).collect();
         same_fields(args, &original, &text, &types);
@@ -178,6 +190,7 @@ fn imported_well(args: &ImportArgs, db: &Database, imported: import::Imported) {
     db.create_table("again", schema.primary_key(&keys)).expect("the same table once more");
     std::fs::write(&args.file, &text).expect("a file in memory is written");
     let plain = ImportArgs { table: "again".into(), columns: Vec::new(), primary_key: None, ..args.clone() };
+    let plain = ImportArgs { format: Some(Format::Csv), ..plain };
     let again = ImportArgs { indexes: Vec::new(), unique: Vec::new(), on_error: OnError::Stop, ..plain };
     if rows > 0 || args.header {
         let imported = import(&again, db).expect("what was exported is imported");
@@ -191,7 +204,7 @@ fn imported_well(args: &ImportArgs, db: &Database, imported: import::Imported) {
 fn same_fields(args: &ImportArgs, original: &[u8], text: &[u8], types: &[Type]) {
     let records = |bytes: &[u8]| -> Vec<csv::ByteRecord> {
         let mut builder = csv::ReaderBuilder::new();
-        builder.has_headers(args.header).flexible(true).delimiter(args.delimiter);
+        builder.has_headers(args.header).flexible(true).delimiter(delimiter_of(args));
         builder.from_reader(bytes).into_byte_records().map(|record| record.expect("it was read before")).collect()
     };
     let (before, after) = (records(original), records(text));
