@@ -1,5 +1,5 @@
-//! CSV files and JSON lines of any bytes, imported, exported and imported again: the rows stay the same, and fields whose type was
-//! inferred are exported as they were.
+//! CSV files and JSON lines of any bytes, imported, exported and imported again: the rows stay the same, and fields of
+//! CSV files whose type was inferred are exported as they were.
 
 #![no_main]
 
