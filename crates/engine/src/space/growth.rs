@@ -137,10 +137,7 @@ impl Space {
         })?;
         self.sync(ctx)?;
         self.count_extents(ctx, have, want)?;
-        let mut state = self.state.lock();
-        state.add_free(&self.layout, want);
-        let with_new_maps = (have..want).filter(|extent| self.layout.begins_group(*extent));
-        with_new_maps.for_each(|extent| state.note_freed(extent, self.log.end_lsn()));
+        self.state.lock().add_free(&self.layout, want);
         Ok(())
     }
 
@@ -161,7 +158,7 @@ impl Space {
         Ok(extents)
     }
 
-    pub(super) fn sync(&self, ctx: &Context) -> Result<()> {
+    fn sync(&self, ctx: &Context) -> Result<()> {
         self.store.sync().inspect_err(|error| ctx.poison.set(&error.to_string()))
     }
 

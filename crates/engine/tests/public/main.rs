@@ -30,7 +30,6 @@ mod queue;
 mod raw;
 mod rows;
 mod runtime_options;
-mod space;
 mod statements;
 mod statistics;
 mod support;
