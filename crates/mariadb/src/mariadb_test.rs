@@ -216,11 +216,12 @@ fn a_table_changes_with_its_version() {
     assert_eq!(hw_table_has_version(&database, bytes("t"), bytes("first")), OK);
     let added = [ColumnDefinition { name: bytes("n"), kind: 1, size: 0, nullable: 0 }];
     let default = (-2i16).to_le_bytes();
+    let defaults = [Bytes::of(&default)];
     let changes = TableChanges {
         names: Array::null(),
         dropped: Array::null(),
         added: Array::of(&added),
-        defaults: Columns::of(&[Bytes::of(&default)]),
+        defaults: Columns::of(&defaults),
         version: bytes("second"),
     };
     assert_eq!(hw_table_alter(&database, bytes("t"), &changes), OK, "{}", hw_error_text().text());
