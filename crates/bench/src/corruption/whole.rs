@@ -65,8 +65,9 @@ impl Whole {
             }
         }
         let mut random = fastrand::Rng::with_seed(5);
-        // An old snapshot keeps the undo of what follows.
-        let snapshot = db.snapshot()?;
+        // An old snapshot keeps the undo of what follows; it begins with its first read.
+        let mut snapshot = db.snapshot()?;
+        snapshot.get(&db.table(TABLES[0])?, &values![0])?;
         for version in 1..60 {
             for (table, model) in TABLES.iter().zip(&mut models) {
                 let (table, mut txn) = (db.table(table)?, db.begin()?);
