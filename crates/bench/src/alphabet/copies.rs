@@ -7,6 +7,7 @@ use super::played::{Played, call};
 use super::player::Player;
 use super::whole::expect_sound;
 use crate::error::{Error, Result};
+use highwater::config::Doublewrite;
 use highwater::{
     BackupManifest, BackupOptions, Database, Dump, Error as Engine, Options, RestoreOptions, Until, salvage,
 };
@@ -155,9 +156,10 @@ pub fn dumped(db: &Database, oracle: &Oracle, played: &Played, rng: &mut Choices
         true => call!(played, Database::dump(db, &mut stream))?,
         false => call!(played, Database::dump_with(db, &mut stream, &mut |_, _| {}))?,
     };
-    // A database without threads has a timeout that none is opened with.
+    // A database without threads has a timeout that none is opened with; devices in memory promise no atomic writes.
+    let (lock_wait_timeout_ms, doublewrite) = (1000, Doublewrite::On);
     let options = Options::clone(&db.options());
-    let options = Options { log_dir: None, redo_archive: None, lock_wait_timeout_ms: 1000, ..options };
+    let options = Options { log_dir: None, redo_archive: None, lock_wait_timeout_ms, doublewrite, ..options };
     let copy = call!(played, Database::open_storage(StorageSet::memory(), options))?;
     let loaded = match rng.bool() {
         true => call!(played, Database::load(&copy, &stream[..]))?,
