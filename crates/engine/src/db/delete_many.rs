@@ -7,11 +7,10 @@
 //!    READ and SERIALIZABLE nobody inserts into its range until the transaction ends. It holds a few rows at a time.
 
 use super::scan::{Scan, ScanIter};
-use super::write_txn::{HAS_NOT_ENDED, WriteTxn};
+use super::write_txn::WriteTxn;
 use crate::error::Result;
 use crate::table::{RowLayouts, RowRef, Table};
-use crate::txn::{LockMode, RowCursor, Savepoint};
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use crate::txn::{LockMode, RowCursor};
 
 impl Scan<'_, '_> {
     /// Deletes the rows of the scan: those of a range, of an index, at most so many; returns how many. What the scan
@@ -58,18 +57,7 @@ impl Scan<'_, '_> {
         let ScanIter { txn, version, projected, cursor } = rows;
         let Some(cursor) = cursor else { return Ok(0) };
         let layouts = projected.as_ref().unwrap_or(&version.layouts);
-        let before = txn.savepoint();
-        let delete = || txn.delete_passed(cursor, &table, layouts, &mut is_deleted);
-        let failed = match catch_unwind(AssertUnwindSafe(delete)) {
-            Ok(Ok(deleted)) => return Ok(deleted),
-            failed => failed,
-        };
-        let undone = txn.undo_to(before);
-        match failed {
-            // The caller that catches it finds the transaction as it was before, or one that can only be rolled back.
-            Err(panic) => resume_unwind(panic),
-            Ok(error) => undone.and(error),
-        }
+        txn.all_or_nothing(|txn| txn.delete_passed(cursor, &table, layouts, &mut is_deleted))
     }
 }
 
@@ -91,13 +79,5 @@ impl WriteTxn {
             }
         }
         Ok(deleted)
-    }
-
-    /// Rule 1; after a deadlock all is undone already.
-    fn undo_to(&mut self, before: Savepoint) -> Result<()> {
-        match self.txn.as_ref().expect(HAS_NOT_ENDED).check_active() {
-            Ok(()) => self.rollback_to(before),
-            Err(_) => Ok(()),
-        }
     }
 }

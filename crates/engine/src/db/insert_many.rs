@@ -13,8 +13,7 @@ use crate::error::{Error, Result};
 use crate::table::handle::TableShared;
 use crate::table::lock::TableLockMode;
 use crate::table::{NewColumns, Table, ValueRef};
-use crate::txn::{NewRows, RowsOp, Savepoint, TableTrees, check_outside_row_closure};
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use crate::txn::{NewRows, RowsOp, TableTrees, check_outside_row_closure};
 
 /// Bytes of rows that are inserted at once.
 const BATCH_BYTES: usize = 64 << 10;
@@ -114,13 +113,6 @@ impl Rows<'_> {
         }
     }
 
-    /// Rule 1.
-    fn undo(self, before: Savepoint) -> Result<()> {
-        let StatementContext { system, txn, .. } = self.call;
-        // After a deadlock all is undone already.
-        if txn.check_active().is_ok() { system.rollback_to(txn, before) } else { Ok(()) }
-    }
-
     fn finish(&mut self) -> Result<u64> {
         self.check_not_failed()?;
         self.flush()?;
@@ -162,22 +154,14 @@ impl WriteTxn {
         table: &Table,
         fill: impl FnOnce(&mut Rows<'_>) -> std::result::Result<(), E>,
     ) -> std::result::Result<u64, E> {
-        let call = self.call(table, TableLockMode::Write)?;
-        let before = call.txn.savepoint();
-        let batch = NewRows::with_room(BATCH_BYTES + BATCH_BYTES / 8);
-        let max_named = (call.system.ctx.pool.frame_count() / FRAMES_OF_A_NAME).clamp(1, MAX_NAMED);
-        let (greatest, table) = (Vec::new(), &*table.shared);
-        let mut rows = Rows { call, table, batch, greatest, named: 0, max_named, inserted: 0, has_failed: false };
-        let filled = || fill(&mut rows).and_then(|()| rows.finish().map_err(E::from));
-        let failed = match catch_unwind(AssertUnwindSafe(filled)) {
-            Ok(Ok(inserted)) => return Ok(inserted),
-            failed => failed,
-        };
-        let undone = rows.undo(before);
-        match failed {
-            // The caller that catches it finds the transaction as it was before, or one that can only be rolled back.
-            Err(panic) => resume_unwind(panic),
-            Ok(error) => undone.map_err(E::from).and(error),
-        }
+        self.all_or_nothing(|txn| {
+            let call = txn.call(table, TableLockMode::Write)?;
+            let batch = NewRows::with_room(BATCH_BYTES + BATCH_BYTES / 8);
+            let max_named = (call.system.ctx.pool.frame_count() / FRAMES_OF_A_NAME).clamp(1, MAX_NAMED);
+            let (greatest, table) = (Vec::new(), &*table.shared);
+            let mut rows = Rows { call, table, batch, greatest, named: 0, max_named, inserted: 0, has_failed: false };
+            fill(&mut rows)?;
+            Ok(rows.finish()?)
+        })
     }
 }

@@ -1,7 +1,9 @@
-//! Statements of several calls.
+//! Statements of several calls, and calls that are done as a whole or not at all.
 
 use super::write_txn::{HAS_NOT_ENDED, WriteTxn};
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::txn::Savepoint;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 impl WriteTxn {
     /// Runs `work` as one statement: it is done as a whole or, if it returns an error, undone; and under READ COMMITTED
@@ -75,5 +77,31 @@ impl WriteTxn {
     fn finish_statement(&mut self, keeps: bool) -> Result<()> {
         self.inner.check_not_closed()?;
         self.inner.txn_system().end_statement(self.txn.as_mut().expect(HAS_NOT_ENDED), keeps)
+    }
+
+    /// Runs `work`. If it fails or panics, what it did is undone: a caller that catches the panic finds the transaction
+    /// as it was before, but for its locks, or one that can only be rolled back.
+    pub(super) fn all_or_nothing<R, E: From<Error>>(
+        &mut self,
+        work: impl FnOnce(&mut WriteTxn) -> std::result::Result<R, E>,
+    ) -> std::result::Result<R, E> {
+        let before = self.savepoint();
+        let failed = match catch_unwind(AssertUnwindSafe(|| work(self))) {
+            Ok(Ok(done)) => return Ok(done),
+            failed => failed,
+        };
+        let undone = self.undo_to(before);
+        match failed {
+            Err(panic) => resume_unwind(panic),
+            Ok(error) => undone.map_err(E::from).and(error),
+        }
+    }
+
+    /// After a deadlock all is undone already.
+    fn undo_to(&mut self, before: Savepoint) -> Result<()> {
+        match self.txn.as_ref().expect(HAS_NOT_ENDED).check_active() {
+            Ok(()) => self.rollback_to(before),
+            Err(_) => Ok(()),
+        }
     }
 }

@@ -4,7 +4,7 @@ use super::{Mutant, edit, of_engine};
 
 const CATALOG_TREES: &str = "crates/engine/src/table/catalog_trees.rs";
 const CATALOG_CHANGE: &str = "crates/engine/src/table/catalog_change.rs";
-const DELETE_MANY: &str = "crates/engine/src/db/delete_many.rs";
+const STATEMENT: &str = "crates/engine/src/db/statement.rs";
 const TRANSACT: &str = "crates/engine/src/db/transact.rs";
 const ROW_LAYOUT: &str = "crates/engine/src/table/row_layout.rs";
 const ROW_LAYOUTS: &str = "crates/engine/src/table/row_layouts.rs";
@@ -104,9 +104,9 @@ pub const MUTANTS: &[Mutant] = &[
         "half-of-a-range-deleted",
         "a deletion of a range that fails leaves the rows deleted that it had reached",
         &[edit(
-            DELETE_MANY,
-            "        let undone = txn.undo_to(before);",
-            "        let undone = if MUTANT { Ok(()) } else { txn.undo_to(before) };",
+            STATEMENT,
+            "        let undone = self.undo_to(before);",
+            "        let undone = if MUTANT { Ok(()) } else { self.undo_to(before) };",
         )],
         &["delete_range::a_deletion_is_done"],
     ),
