@@ -1,7 +1,7 @@
 //! Options whose values have names.
 
 use super::{OptionValue, parse_size};
-use highwater_storage::{FlushMethod, names};
+use highwater_storage::{FlushMethod, names, read_by_name, shown_by_name};
 use std::fmt;
 use std::str::FromStr;
 
@@ -25,27 +25,6 @@ option_value! {
     VictimPolicy
 }
 
-/// Values that have names, as InnoDB writes them; capital or small letters are the same.
-macro_rules! named_value {
-    ($type:ident) => {
-        impl fmt::Display for $type {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.pad(self.name())
-            }
-        }
-
-        impl FromStr for $type {
-            type Err = String;
-
-            /// Reads a name; the error has all names.
-            fn from_str(text: &str) -> std::result::Result<Self, String> {
-                let found = $type::ALL.into_iter().find(|value| value.name().eq_ignore_ascii_case(text));
-                found.ok_or_else(|| format!("{text:?} is not one of {}", $type::names()))
-            }
-        }
-    };
-}
-
 /// Which other dirty pages of its extent are flushed with a page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FlushNeighbors {
@@ -61,7 +40,8 @@ pub enum FlushNeighbors {
 }
 
 names!(FlushNeighbors { Off => "0", Contiguous => "1", Extent => "2", Auto => "auto" });
-named_value!(FlushNeighbors);
+shown_by_name!(FlushNeighbors);
+read_by_name!(FlushNeighbors);
 
 /// What happens when a frame is needed and the page at the LRU tail is dirty.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,7 +56,8 @@ pub enum VictimPolicy {
 }
 
 names!(VictimPolicy { Raw => "raw", War => "war", LruClean => "lru-clean" });
-named_value!(VictimPolicy);
+shown_by_name!(VictimPolicy);
+read_by_name!(VictimPolicy);
 
 /// What happens to a change of a secondary index when the leaf is not in the buffer pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -92,7 +73,8 @@ pub enum ChangeBuffering {
 }
 
 names!(ChangeBuffering { Off => "off", Disk => "disk", Memory => "memory" });
-named_value!(ChangeBuffering);
+shown_by_name!(ChangeBuffering);
+read_by_name!(ChangeBuffering);
 
 /// Whether the change buffer is merged when the database is closed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -107,7 +89,8 @@ pub enum MergeAtClose {
 }
 
 names!(MergeAtClose { Auto => "auto", On => "on", Off => "off" });
-named_value!(MergeAtClose);
+shown_by_name!(MergeAtClose);
+read_by_name!(MergeAtClose);
 
 impl MergeAtClose {
     /// What it means with this way of buffering.
@@ -185,12 +168,7 @@ pub enum Doublewrite {
 }
 
 names!(Doublewrite { On => "on", Journal => "journal", Off => "off", Atomic => "atomic", Auto => "auto" });
-
-impl fmt::Display for Doublewrite {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
+shown_by_name!(Doublewrite);
 
 impl FromStr for Doublewrite {
     type Err = String;
@@ -224,7 +202,8 @@ pub enum FlushLog {
 }
 
 names!(FlushLog { EverySecond => "0", Sync => "1", Write => "2" });
-named_value!(FlushLog);
+shown_by_name!(FlushLog);
+read_by_name!(FlushLog);
 
 /// How pages are kept in the data file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -239,7 +218,8 @@ pub enum PageStoreKind {
 }
 
 names!(PageStoreKind { InPlace => "in-place", OutOfPlace => "out-of-place", Auto => "auto" });
-named_value!(PageStoreKind);
+shown_by_name!(PageStoreKind);
+read_by_name!(PageStoreKind);
 
 /// How pages are compressed before they are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -256,7 +236,8 @@ pub enum PageCompression {
 }
 
 names!(PageCompression { Off => "off", Lz4 => "lz4", Zstd => "zstd", Auto => "auto" });
-named_value!(PageCompression);
+shown_by_name!(PageCompression);
+read_by_name!(PageCompression);
 
 #[cfg(test)]
 mod tests {

@@ -4,7 +4,6 @@
 //! ranges of keys.
 
 use crate::config::FlushLog;
-use std::fmt;
 use std::str::FromStr;
 
 /// What a transaction sees of others, and what it keeps others from doing. The levels and their meaning are InnoDB's;
@@ -56,12 +55,7 @@ highwater_storage::names!(Isolation {
     RepeatableRead => "repeatable-read",
     Serializable => "serializable",
 });
-
-impl fmt::Display for Isolation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
+highwater_storage::shown_by_name!(Isolation);
 
 impl FromStr for Isolation {
     type Err = String;

@@ -10,7 +10,6 @@
 //! The meanings are InnoDB's, but for the redo, which InnoDB keeps in the page cache with O_DIRECT too.
 
 use super::sys::WriteLifetime;
-use std::fmt;
 use std::str::FromStr;
 
 /// How files are written and made durable (InnoDB's names).
@@ -58,11 +57,7 @@ crate::names!(FlushMethod {
     DirectNoFsync => "O_DIRECT_NO_FSYNC",
 });
 
-impl fmt::Display for FlushMethod {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
+crate::shown_by_name!(FlushMethod);
 
 impl FromStr for FlushMethod {
     type Err = String;

@@ -4,8 +4,6 @@ use crate::sync::IdGenerator;
 use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::sync::{Condvar, Mutex};
 use crate::types::IndexId;
-use std::fmt;
-use std::str::FromStr;
 
 /// How a read locks the rows it returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -20,22 +18,8 @@ pub enum LockMode {
 }
 
 highwater_storage::names!(LockMode { None => "none", Shared => "shared", Exclusive => "exclusive" });
-
-impl fmt::Display for LockMode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for LockMode {
-    type Err = String;
-
-    /// Reads a name; the error has all names.
-    fn from_str(text: &str) -> Result<LockMode, String> {
-        let found = LockMode::named(&text.to_ascii_lowercase());
-        found.ok_or_else(|| format!("{text:?} is not one of {}", LockMode::names()))
-    }
-}
+highwater_storage::shown_by_name!(LockMode);
+highwater_storage::read_by_name!(LockMode);
 
 impl LockMode {
     /// Whether locks of two transactions on one row exclude each other.
