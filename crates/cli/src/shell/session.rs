@@ -58,15 +58,6 @@ pub struct Session<'s> {
     pub interrupted: &'s AtomicBool,
 }
 
-/// Columns of a key, as users declare them.
-fn key_text(table: &TableDefinition, columns: &[IndexColumn]) -> String {
-    let part = |part: &IndexColumn| {
-        let prefix = part.prefix_bytes.map_or(String::new(), |bytes| format!("({bytes})"));
-        format!("{}{prefix}{}", table.columns[part.column].name, if part.descending { " desc" } else { "" })
-    };
-    columns.iter().map(part).collect::<Vec<_>>().join(", ")
-}
-
 /// The value of a word in a column.
 fn value_of(table: &TableDefinition, column: usize, word: &Word) -> Result<Value> {
     let column = &table.columns[column];
@@ -84,7 +75,7 @@ fn value_of(table: &TableDefinition, column: usize, word: &Word) -> Result<Value
 /// Values of the first columns of a key.
 fn key_values(table: &TableDefinition, columns: &[IndexColumn], words: &[Word]) -> Result<Vec<Value>> {
     if let Some(surplus) = words.get(columns.len()) {
-        let key = key_text(table, columns);
+        let key = table.columns_in_words(columns);
         return Err(Stop::Wrong(format!("{:?} is one more than the key ({key}) has", surplus.text)));
     }
     columns.iter().zip(words).map(|(part, word)| value_of(table, part.column, word)).collect()
@@ -267,15 +258,15 @@ impl Session<'_> {
                 writeln!(out, "{}", line.trim_end())?;
             }
             let long = if definition.long_keys { " (long keys)" } else { "" };
-            writeln!(out, "  primary key ({}){long}", key_text(&definition, &definition.primary_key))?;
+            writeln!(out, "  primary key ({}){long}", definition.columns_in_words(&definition.primary_key))?;
             for index in &definition.indexes {
                 let unique = if index.unique { "unique " } else { "" };
                 let covered: Vec<IndexColumn> = index.covered.iter().map(|column| (*column).into()).collect();
                 let covering = match covered.is_empty() {
                     true => String::new(),
-                    false => format!(" covering ({})", key_text(&definition, &covered)),
+                    false => format!(" covering ({})", definition.columns_in_words(&covered)),
                 };
-                let key = key_text(&definition, &index.columns);
+                let key = definition.columns_in_words(&index.columns);
                 writeln!(out, "  {unique}index {} ({key}){covering}", index.name)?;
             }
         }
@@ -363,7 +354,7 @@ impl Session<'_> {
         let key: Vec<Value> =
             definition.primary_key.iter().filter_map(of_key).map(|(_, value)| value.clone()).collect();
         if key.len() < definition.primary_key.len() {
-            let key = key_text(&definition, &definition.primary_key);
+            let key = definition.columns_in_words(&definition.primary_key);
             return Err(Stop::Wrong(format!("put names the primary key ({key}); insert need not")));
         }
         let others: Vec<(usize, ValueRef<'_>)> = values
@@ -395,7 +386,7 @@ impl Session<'_> {
 fn whole_key(table: &TableDefinition, words: &[Word]) -> Result<Vec<Value>> {
     let key = &table.primary_key;
     if words.len() < key.len() {
-        return Err(Stop::Wrong(format!("the primary key has {} columns: {}", key.len(), key_text(table, key))));
+        return Err(Stop::Wrong(format!("the primary key has {} columns: {}", key.len(), table.columns_in_words(key))));
     }
     key_values(table, key, words)
 }

@@ -8,7 +8,7 @@
 
 use crate::error::{Error, Result};
 use crate::table::definition_record::{stored_bytes, stored_value};
-use crate::table::{Column, IndexColumn, IndexDefinition, TableDefinition, Type};
+use crate::table::{Column, IndexColumn, IndexDefinition, TableDefinition, Type, ValueRef};
 use serde::{Deserialize, Serialize};
 use std::ops::Not;
 
@@ -219,8 +219,7 @@ fn parts(forms: &[PartForm], table: &TableDefinition) -> std::result::Result<Vec
 const NOT_HEX: &str = "bytes are not written as hexadecimal digits";
 
 fn hex(bytes: &[u8]) -> String {
-    let digit = |nibble: u8| char::from_digit(nibble.into(), 16).unwrap_or('0');
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+    ValueRef::Bytes(bytes).to_string()
 }
 
 fn unhex(text: &str) -> Option<Vec<u8>> {

@@ -197,7 +197,7 @@ impl TableDefinition {
     pub(crate) fn key_in_words(&self, index: Option<usize>) -> String {
         let index = index.and_then(|i| self.indexes.get(i));
         let what = index.map_or("the primary key".to_string(), |index| format!("the key of index {}", index.name));
-        let columns = self.names(index.map_or(&self.primary_key, |index| &index.columns));
+        let columns = self.columns_in_words(index.map_or(&self.primary_key, |index| &index.columns));
         format!("{what} ({columns}) of table {}", self.name)
     }
 

@@ -294,13 +294,14 @@ impl TableDefinition {
         if let Some((is, other)) = columns.zip(wanted_columns).take(count).find(differs) {
             return Some(format!("{}, and {} was asked for", form(is), form(other)));
         }
-        let keys = [self, wanted].map(|table| table.names(&table.primary_key));
+        let keys = [self, wanted].map(|table| table.columns_in_words(&table.primary_key));
         if keys[0] != keys[1] {
             return Some(format!("the primary key ({}), and ({}) was asked for", keys[0], keys[1]));
         }
         if self.auto_increment != wanted.auto_increment {
-            let name =
-                |table: &TableDefinition| table.auto_increment.map_or("none".into(), |at| table.names(&[at.into()]));
+            let name = |table: &TableDefinition| {
+                table.auto_increment.map_or("none".into(), |at| table.columns_in_words(&[at.into()]))
+            };
             let [is, other] = [self, wanted].map(name);
             return Some(format!("the auto-increment column {is}, and {other} was asked for"));
         }
@@ -312,17 +313,20 @@ impl TableDefinition {
         let form = |table: &TableDefinition, index: &IndexDefinition| {
             let unique = if index.unique { "unique " } else { "" };
             let covered: Vec<IndexColumn> = index.covered.iter().map(|column| (*column).into()).collect();
-            let covers =
-                if covered.is_empty() { String::new() } else { format!(", covering ({})", table.names(&covered)) };
-            format!("the {unique}index {} ({}){covers}", index.name, table.names(&index.columns))
+            let covers = if covered.is_empty() {
+                String::new()
+            } else {
+                format!(", covering ({})", table.columns_in_words(&covered))
+            };
+            format!("the {unique}index {} ({}){covers}", index.name, table.columns_in_words(&index.columns))
         };
         let is = self.index_position(&missing.name).map(|at| form(self, &self.indexes[at]));
         let is = is.unwrap_or_else(|| format!("no index {}", missing.name));
         Some(format!("{is}, and {} was asked for", form(wanted, missing)))
     }
 
-    /// Columns of a key, as they are declared.
-    pub(super) fn names(&self, columns: &[IndexColumn]) -> String {
+    /// Columns of a key in words, as they are declared: `name(40), born desc`.
+    pub fn columns_in_words(&self, columns: &[IndexColumn]) -> String {
         let part = |part: &IndexColumn| {
             let prefix = part.prefix_bytes.map_or(String::new(), |bytes| format!("({bytes})"));
             format!("{}{prefix}{}", self.columns[part.column].name, if part.descending { " desc" } else { "" })
