@@ -189,9 +189,16 @@ fn imported_well(args: &ImportArgs, db: &Database, imported: import::Imported) {
     let keys: Vec<&str> = definition.primary_key.iter().map(|key| &definition.columns[key.column].name[..]).collect();
     db.create_table("again", schema.primary_key(&keys)).expect("the same table once more");
     std::fs::write(&args.file, &text).expect("a file in memory is written");
-    let plain = ImportArgs { table: "again".into(), columns: Vec::new(), primary_key: None, ..args.clone() };
-    let plain = ImportArgs { format: Some(Format::Csv), ..plain };
-    let again = ImportArgs { indexes: Vec::new(), unique: Vec::new(), on_error: OnError::Stop, ..plain };
+    let again = ImportArgs {
+        table: "again".into(),
+        format: Some(Format::Csv),
+        columns: Vec::new(),
+        primary_key: None,
+        indexes: Vec::new(),
+        unique: Vec::new(),
+        on_error: OnError::Stop,
+        ..args.clone()
+    };
     if rows > 0 || args.header {
         let imported = import(&again, db).expect("what was exported is imported");
         assert_eq!(imported.rows, rows);

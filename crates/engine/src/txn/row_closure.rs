@@ -66,8 +66,8 @@ pub(crate) fn check_outside_row_closure() -> Result<()> {
 pub(crate) fn check_outside_closures() -> Result<()> {
     if INSIDE.with(Cell::get) == Inside::ProgressClosure {
         return Err(Error::Usage(
-            "the database was called from inside a closure that gets a progress or changes options, for what such a \
-             closure may not do: return from it first"
+            "inside a closure that gets a progress or changes options the database can only be read: return from the \
+             closure first"
                 .into(),
         ));
     }
