@@ -19,6 +19,7 @@ mod at_rest;
 mod backup;
 mod bench;
 mod check;
+mod compact;
 mod concurrent_backup;
 mod csv_field;
 mod device;
@@ -57,6 +58,7 @@ Examples:
   highwater check /tmp/tpcc
   highwater backup /srv/shop /backup/monday
   highwater restore /backup/monday --to /srv/copy
+  highwater compact /srv/shop
   highwater import /tmp/world city cities.csv --primary-key id --index by_name=name
   highwater export /tmp/world city cities-again.csv
   highwater dump /tmp/world world.hwdump
@@ -92,6 +94,8 @@ enum Command {
     Backup(backup::BackupArgs),
     /// Make a database of a backup and the incremental backups that follow it; or only verify them
     Restore(backup::RestoreArgs),
+    /// Make the data file of a database as short as it can be
+    Compact(compact::CompactArgs),
     /// List transactions that are prepared and wait for their coordinator; commit them or roll them back
     Prepared(prepared::PreparedArgs),
     /// Import a CSV file or JSON lines into a new or existing table
@@ -123,6 +127,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Check(args) => check::run(&args),
         Command::Backup(args) => backup::backup(&args),
         Command::Restore(args) => backup::restore(&args),
+        Command::Compact(args) => compact::run(&args),
         Command::Prepared(args) => prepared::run(&args),
         Command::Import(options) => table_commands::import(options),
         Command::Device(args) => device::run(&args),

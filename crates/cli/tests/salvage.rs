@@ -187,6 +187,8 @@ fn a_database_in_use_is_left_alone() {
         &["inspect", dir, "segments"],
         &["export", dir, "person"],
         &["backup", dir, out],
+        &["compact", dir],
+        &["prepared", dir],
     ] {
         let (status, said) = highwater(arguments);
         assert_eq!(status, Some(2), "{arguments:?}: {said}");

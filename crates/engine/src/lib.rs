@@ -90,9 +90,9 @@ pub use check::{CheckCounts, CheckReport, Finding, NotCompared};
 pub use config::{ASCII_CI, Collations, Options};
 pub use db::raw;
 pub use db::{
-    BuildProgress, ColumnIter, Cursor, CursorTxn, Database, Inserted, Insertion, InterruptHandle, Migration,
-    PreparedInfo, PreparedTxn, ReadTxn, RepairReport, Replaced, Rows, Scan, ScanIter, Seek, Session, TableRef,
-    Upserted, WriteTxn,
+    BuildProgress, ColumnIter, CompactionProgress, CompactionReport, Cursor, CursorTxn, Database, Inserted, Insertion,
+    InterruptHandle, Migration, OnCompactionProgress, PreparedInfo, PreparedTxn, ReadTxn, RepairReport, Replaced, Rows,
+    Scan, ScanIter, Seek, Session, TableRef, Upserted, WriteTxn,
 };
 pub use dump::{Dump, DumpReport, DumpedTable, UNFINISHED as UNFINISHED_LOAD};
 pub use error::{Error, Result};

@@ -8,6 +8,7 @@ use super::player::Player;
 use crate::error::{Error, Result};
 use highwater::config::ChangeBuffering;
 use highwater::{CheckReport, Database, Error as Engine, LatencySnapshot, MetricsFormat, PurgeWatch, Scan, Table};
+use std::ops::ControlFlow;
 
 /// One of this many of these calls is about backups, which take longest.
 const BACKUPS: u32 = 8;
@@ -72,6 +73,10 @@ impl Player {
             10 => Ok(call!(self.played, Database::finish_drops(db))?),
             11 => self.change_options(db, rng),
             12 if rng.u32(..4) == 0 => dumped(db, &self.oracle, &self.played, rng),
+            13 => {
+                let compacted = call!(self.played, Database::compact(db, &mut |_| ControlFlow::Continue(())));
+                unless_refused(compacted).map(drop)
+            }
             9 => {
                 let report = call!(self.played, Database::repair_indexes(db, &mut |_, _| {}));
                 unless_refused(report)?.map_or(Ok(()), |report| expect_sound(&report.found))

@@ -12,7 +12,8 @@ use super::open_parts::OpenParts;
 use crate::context::Context;
 use crate::error::Result;
 use crate::pool::ReadBuffer;
-use crate::pool::cleaner::{Cleaner, LruFlusher};
+use crate::pool::cleaner::{Cleaner, LruFlusher, checkpoint, checkpoint_target};
+use crate::space::{Cut, Space};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::notify::Notify;
 use crate::sync::thread::JoinHandle;
@@ -31,6 +32,28 @@ const READERS_PAUSE: Duration = Duration::from_secs(1);
 pub(super) const PURGE_BATCH: usize = 100;
 /// The purge thread's pause when it has caught up.
 const PURGE_PAUSE: Duration = Duration::from_millis(20);
+
+/// Milliseconds from one checkpoint for emptied extents to the next.
+const DISCARD_CHECKPOINT_MS: u64 = 1000;
+
+/// Checkpoints for the sake of emptied extents: those for redo space may be rare.
+#[derive(Default)]
+pub(super) struct DiscardCheckpoints {
+    next_ms: u64,
+}
+
+impl DiscardCheckpoints {
+    /// Discards the emptied extents that recovery does not need, after a checkpoint if that makes it more.
+    pub(super) fn step(&mut self, ctx: &Context, space: &Space, now_ms: u64) -> Result<()> {
+        let target = checkpoint_target(&ctx.pool, &ctx.log);
+        if now_ms >= self.next_ms && space.awaits_checkpoint(ctx, target) {
+            self.next_ms = now_ms + DISCARD_CHECKPOINT_MS;
+            checkpoint(&ctx.pool, &ctx.log, target)?;
+        }
+        space.discard_step(ctx);
+        Ok(())
+    }
+}
 
 /// The pause of the thread that frees what was dropped, when nothing is.
 const DROPPING_PAUSE: Duration = Duration::from_secs(1);
@@ -146,10 +169,11 @@ impl OpenParts {
                 archiving.wake().wake();
             }
         }));
-        let (pauser, waker) = (self.ctx.clone(), self.ctx.clone());
+        let (pauser, waker, mut discards) = (self.ctx.clone(), self.ctx.clone(), DiscardCheckpoints::default());
         let step = move || {
-            cleaner.step(&ctx.pool, &ctx.log, started.elapsed().as_millis() as u64)?;
-            space.discard_step(&ctx);
+            let now_ms = started.elapsed().as_millis() as u64;
+            cleaner.step(&ctx.pool, &ctx.log, now_ms)?;
+            discards.step(&ctx, &space, now_ms)?;
             if !is_read_only && space.discard_found_step(&ctx) {
                 ctx.pool.cleaner_notify().wake();
             }
@@ -253,18 +277,27 @@ pub(super) fn start_purge(parts: &mut OpenParts, txns: &Arc<TxnSystem>) -> Resul
     Ok(())
 }
 
-/// Starts the thread that frees what dropped tables and indexes have left. A removal that fails does not stop the
-/// database: the next opening tries again.
+/// Starts the thread that frees what dropped tables and indexes have left, and the end of the file. A removal that
+/// fails does not stop the database: the next opening tries again.
 pub(super) fn start_dropping(parts: &mut OpenParts, dropping: &Arc<Dropping>) -> Result<()> {
     let (ctx, stepped, pauser, waker) = (parts.ctx.clone(), dropping.clone(), dropping.clone(), dropping.clone());
     let step = move || match stepped.step() {
-        Ok(goes_on) => {
-            if goes_on {
-                yield_cpu();
-                stepped.notify().wake();
-            }
+        Ok(true) => {
+            yield_cpu();
+            stepped.notify().wake();
             Ok(())
         }
+        Ok(false) => match stepped.cut_step(Cut::InUse) {
+            Ok(goes_on) => {
+                if goes_on {
+                    stepped.notify().wake();
+                }
+                Ok(())
+            }
+            Err(error) if ctx.poison.is_set() => Err(error),
+            // The end stays as it is.
+            Err(_) => Ok(()),
+        },
         Err(error) if ctx.poison.is_set() => Err(error),
         Err(_) => {
             ctx.stats.drops_postponed.inc();

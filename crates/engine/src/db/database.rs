@@ -164,13 +164,28 @@ impl DatabaseInner {
             false if self.storage.is_read_only() => Ok(()),
             false => self.registry.all().iter().try_for_each(|table| table.persist_exact()),
         };
-        let closed = flushed.and(parts.close());
+        let freed = self.free_dropped();
+        let closed = flushed.and(freed).and(parts.close());
         self.ctx.poison.set(CLOSED);
         match &closed {
             Ok(()) => event!(INFO, data = self.storage.data.name(), "the database is closed"),
             Err(error) => event!(ERROR, data = self.storage.data.name(), error = error, "closing failed"),
         }
         closed
+    }
+}
+
+impl DatabaseInner {
+    /// Before a closing; what a damaged page keeps from being freed waits for the next opening.
+    fn free_dropped(&self) -> Result<()> {
+        if self.ctx.poison.is_set() || self.storage.is_read_only() {
+            return Ok(());
+        }
+        let freed = self.dropping.finish().and_then(|()| match self.space.has_gaps() {
+            true => self.txns.free_idle_streams(),
+            false => Ok(()),
+        });
+        freed.or_else(|error| self.ctx.poison.check().map_err(|_| error))
     }
 }
 

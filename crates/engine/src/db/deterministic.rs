@@ -8,7 +8,7 @@
 //! 3. Time is what the caller says; only pauses take real time, and change nothing. No thread waits for a lock: no
 //!    other thread could let it go meanwhile.
 
-use super::background::PURGE_BATCH;
+use super::background::{DiscardCheckpoints, PURGE_BATCH};
 use super::database::Database;
 pub use super::open_parts::OpenOverrides;
 use super::open_parts::OpenParts;
@@ -17,6 +17,7 @@ use crate::config::Options;
 use crate::context::Context;
 use crate::error::Result;
 use crate::pool::cleaner::{Cleaner, LruFlusher};
+use crate::space::Cut;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::types::EXTENT_PAGES;
@@ -36,7 +37,7 @@ pub enum BackgroundStep {
     Log,
     /// Of purge.
     Purge,
-    /// Frees what dropped tables and indexes have left.
+    /// Frees what dropped tables and indexes have left, and the end of the file.
     Drops,
 }
 
@@ -62,6 +63,7 @@ pub struct DeterministicDb {
 
 struct Cleaning {
     cleaner: Mutex<Cleaner>,
+    discards: Mutex<DiscardCheckpoints>,
     now_ms: Arc<AtomicU64>,
 }
 
@@ -86,7 +88,8 @@ impl DeterministicDb {
         // Rule 3.
         parts.options.lock_wait_timeout_ms = 0;
         parts.ctx.set_clock(now_ms.clone());
-        let cleaning = Arc::new(Cleaning { cleaner: Mutex::new(Cleaner::new(&parts.options)), now_ms });
+        let (cleaner, discards) = (Mutex::new(Cleaner::new(&parts.options)), Mutex::default());
+        let cleaning = Arc::new(Cleaning { cleaner, discards, now_ms });
         let changes = parts.changes.clone();
         answer_pressure(&parts, cleaning.clone());
         let database = Database::assemble(parts, |_| Ok(()))?;
@@ -113,7 +116,11 @@ impl DeterministicDb {
         let ctx = &inner.ctx;
         ctx.poison.check()?;
         let done = match step {
-            BackgroundStep::Cleaner => self.cleaning.step(ctx).map(|()| inner.space.discard_step(ctx)).map(drop),
+            BackgroundStep::Cleaner => {
+                let discard =
+                    || self.cleaning.discards.lock().step(ctx, &inner.space, self.cleaning.now_ms.load(Relaxed));
+                self.cleaning.step(ctx).and_then(|()| discard())
+            }
             BackgroundStep::LruFlusher => {
                 self.flusher.lock().step(&ctx.pool, self.cleaning.now_ms.load(Relaxed)).map(drop)
             }
@@ -125,6 +132,7 @@ impl DeterministicDb {
             },
             BackgroundStep::Drops => match inner.dropping.step() {
                 Err(error) if ctx.poison.is_set() => return Err(error),
+                Ok(false) => inner.dropping.cut_step(Cut::InUse).map(drop),
                 _ => Ok(()),
             },
         };

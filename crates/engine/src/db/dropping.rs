@@ -8,13 +8,14 @@
 //! 3. A step frees a bounded number of extents. One runs at a time; no other lock is held meanwhile, so tables come and
 //!    go beside it. A check, and a switch of the change buffering, hold it up.
 //! 4. A removal that fails is tried again at the next opening; it stops nothing else.
+//! 5. A closing frees what still waits. Its thread cuts the end of the file off when nothing waits.
 
 use super::database::Database;
 use crate::change_buffer::ChangeBuffer;
 use crate::context::Context;
 use crate::error::Result;
-use crate::space::Space;
 use crate::space::reserve::{self, SpacePriority};
+use crate::space::{Cut, Space};
 use crate::sync::notify::Notify;
 use crate::sync::{Mutex, MutexGuard};
 use crate::table::catalog::Catalog;
@@ -138,6 +139,16 @@ impl Dropping {
         Ok(removal.indexes.is_empty() && removal.segments.is_empty() && removal.keys.is_empty())
     }
 
+    /// Releases the end of the file that is not needed (`space/truncation.rs`), a bounded amount at a time; true if
+    /// there may be more.
+    ///
+    /// # Errors
+    /// An I/O error.
+    pub(super) fn cut_step(&self, cut: Cut) -> Result<bool> {
+        let _at_work = self.at_work.lock();
+        self.space.cut_step(&self.ctx, cut)
+    }
+
     /// Steps until nothing waits.
     ///
     /// # Errors
@@ -150,8 +161,8 @@ impl Dropping {
 
 impl Database {
     /// Frees what dropped tables and indexes have left, now, and returns when nothing of it is left. A background
-    /// thread does the same soon after each drop; what it has not come to when the database is closed is freed after
-    /// the next opening.
+    /// thread does the same soon after each drop, and a closing what is left then. What a process that was killed has
+    /// left is freed after the next opening.
     ///
     /// ```
     /// # use highwater::{Database, Options, Schema, Type};

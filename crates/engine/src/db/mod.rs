@@ -21,6 +21,7 @@
 //! | `schema_change`, `index_build` | tables and indexes are created, beside writers, and dropped |
 //! | `dropping` | what dropped tables and indexes have left is freed in the background |
 //! | `table_ref` | tables by handle or by name |
+//! | `compact` | pages are moved to the front of the data file, and its end is cut off |
 //! | `table_change`, `migration` | names and columns change, truncation; a table is made what a schema says |
 //! | `deterministic` | a database whose steps the caller runs, without threads |
 //! | `runtime_options` | options are changed while the database is open |
@@ -33,6 +34,7 @@ mod background;
 mod backup;
 mod column_iter;
 mod columns;
+mod compact;
 mod creation;
 mod cursor;
 mod database;
@@ -75,6 +77,7 @@ mod visit;
 mod write_txn;
 
 pub use column_iter::ColumnIter;
+pub use compact::{CompactionProgress, CompactionReport, OnCompactionProgress};
 pub use cursor::{Cursor, CursorTxn, Seek};
 pub use database::Database;
 pub use index_build::BuildProgress;

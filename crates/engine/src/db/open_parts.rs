@@ -34,7 +34,7 @@ use crate::pool::cleaner::{checkpoint, checkpoint_target};
 use crate::pool::{MIN_FRAMES, Pool};
 use crate::probe::{Chosen, ProbeRecord};
 use crate::recovery::{self, Losses, Replayed};
-use crate::space::Space;
+use crate::space::{Cut, Space};
 use crate::stats::Stats;
 use crate::store::{self, FileHeader, PageSource, Protection, StoreKind, bootstrap};
 use crate::sync::event::event;
@@ -233,6 +233,7 @@ impl OpenParts {
         let merged = self.merge_at_close();
         self.background.stop(ShutdownPhase::First);
         self.background.stop(ShutdownPhase::Second);
+        let cut = self.cut_at_close();
         self.ctx.pool.set_threads(false);
         self.background.stop(ShutdownPhase::Last);
         self.ctx.poison.check()?;
@@ -240,6 +241,7 @@ impl OpenParts {
             return Ok(());
         }
         merged?;
+        cut?;
         self.ctx.pool.flush_all()?;
         let target = checkpoint_target(&self.ctx.pool, &self.ctx.log);
         // Pending changes lie behind it.
@@ -257,6 +259,19 @@ impl OpenParts {
         let wanted = self.options.change_buffer_merge_at_close.applies_to(self.changes.mode());
         let possible = !self.ctx.poison.is_set() && !self.storage.is_read_only();
         if wanted && possible { self.changes.end_buffering() } else { Ok(()) }
+    }
+
+    /// Cuts the end of the file off that is not needed. The threads that make redo space run.
+    fn cut_at_close(&self) -> Result<()> {
+        if self.ctx.poison.is_set() || self.storage.is_read_only() {
+            return Ok(());
+        }
+        if self.space.can_cut(Cut::AtClosing) {
+            self.ctx.pool.flush_all()?;
+            checkpoint(&self.ctx.pool, &self.ctx.log, checkpoint_target(&self.ctx.pool, &self.ctx.log))?;
+        }
+        while self.space.cut_step(&self.ctx, Cut::AtClosing)? {}
+        Ok(())
     }
 
     pub fn storage(&self) -> &StorageSet {

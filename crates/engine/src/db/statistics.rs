@@ -23,7 +23,7 @@ use crate::types::{IndexId, SegmentId};
 const SAMPLE_LEAVES: usize = 20;
 
 /// Keeps schema changes away from a table.
-struct InUse<'t>(&'t TableShared);
+pub(super) struct InUse<'t>(&'t TableShared);
 
 impl Drop for InUse<'_> {
     fn drop(&mut self) {
@@ -102,7 +102,7 @@ impl Database {
         Ok(named)
     }
 
-    fn in_use<'t>(&self, table: &'t TableShared) -> Result<InUse<'t>> {
+    pub(super) fn in_use<'t>(&self, table: &'t TableShared) -> Result<InUse<'t>> {
         self.check_open()?;
         table.lock.lock(&table.name, TableLockMode::Read, self.patience())?;
         Ok(InUse(table))

@@ -32,6 +32,21 @@ impl Space {
             }
             false => Error::Usage("no free extent is ready".into()),
         })?;
+        self.record(mtr, segment, page)
+    }
+
+    /// As [`Space::allocate`], the lowest page that the segment can have below extent `end`, whatever is to be kept for
+    /// a full disk: the caller frees a page behind it. `None` if there is none.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] when the page's extent map is not in the pool.
+    pub fn allocate_below(&self, mtr: &mut Mtr<'_>, segment: SegmentId, end: u32) -> Result<Option<PageNo>> {
+        let page = self.state.lock().take_below(segment, end);
+        page.map(|page| self.record(mtr, segment, page)).transpose()
+    }
+
+    /// Records in `mtr` that a page was taken.
+    fn record(&self, mtr: &mut Mtr<'_>, segment: SegmentId, page: PageNo) -> Result<PageNo> {
         let (map, bitmap_at, owner_at) = self.layout.entry_of(page);
         if !mtr.pin(map) {
             self.clear(&mut self.state.lock(), page);

@@ -7,7 +7,7 @@ use super::reserve;
 use crate::context::Context;
 use crate::error::Result;
 use crate::sync::atomic::Ordering::SeqCst;
-use crate::types::{PageNo, SegmentId};
+use crate::types::{Lsn, PageNo, SegmentId};
 
 /// Runs of extents found at the opening that a step discards, and extents in one of them at most.
 const FOUND_RUNS: usize = 64;
@@ -61,17 +61,31 @@ impl Space {
         Ok(false)
     }
 
-    /// Nothing is discarded while this lives; extents that are emptied meanwhile are discarded later. A discard that is
-    /// under way goes on: what is logged of its pages lies before the present checkpoint.
+    /// Nothing is discarded or cut while this lives; extents that are emptied meanwhile are discarded later. A discard
+    /// that is under way goes on: what is logged of its pages lies before the present checkpoint. A cut under way is
+    /// waited for.
     pub fn hold_discards(&self) -> DiscardHold<'_> {
-        self.discard_holds.fetch_add(1, SeqCst);
+        {
+            let _decided = self.state.lock();
+            self.discard_holds.fetch_add(1, SeqCst);
+        }
+        let _no_cut = self.growing.lock();
         DiscardHold { space: self }
+    }
+
+    pub(super) fn is_held(&self) -> bool {
+        self.discard_holds.load(SeqCst) > 0
+    }
+
+    /// Whether a checkpoint at `target` would let emptied extents be discarded that the present one does not.
+    pub fn awaits_checkpoint(&self, ctx: &Context, target: Lsn) -> bool {
+        self.state.lock().awaits_checkpoint(ctx.log.checkpoint_lsn(), target)
     }
 
     /// Discards on the device the emptied extents that recovery no longer needs and that were not taken since. The
     /// first free ones are left out: they are the reserve. Discarding is advice; a refusal is ignored.
     pub fn discard_step(&self, ctx: &Context) {
-        if self.discard_holds.load(SeqCst) > 0 {
+        if self.is_held() {
             return;
         }
         let checkpoint = ctx.log.checkpoint_lsn();
@@ -93,7 +107,7 @@ impl Space {
     /// lack it. Says whether there are more.
     pub fn discard_found_step(&self, ctx: &Context) -> bool {
         for _ in 0..FOUND_RUNS {
-            if self.discard_holds.load(SeqCst) > 0 || !self.state.lock().has_found() {
+            if self.is_held() || !self.state.lock().has_found() {
                 return false;
             }
             let Some(_one_at_a_time) = self.growing.try_lock() else { return false };

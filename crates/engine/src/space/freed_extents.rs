@@ -1,9 +1,9 @@
-//! Free extents of which something is logged, in the order in which they may be discarded.
+//! Empty extents of which something is logged, in the order in which they may be discarded.
 
 use crate::types::Lsn;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Free extents by the end of the log when they became free.
+/// Empty extents by the end of the log when they were emptied.
 #[derive(Default)]
 pub struct FreedExtents {
     at: BTreeMap<u32, Lsn>,
@@ -21,6 +21,16 @@ impl FreedExtents {
         if let Some(lsn) = self.at.remove(&extent) {
             self.in_order.remove(&(lsn, extent));
         }
+    }
+
+    /// Whether something of the extent is logged that `checkpoint` has not passed.
+    pub fn is_behind(&self, extent: u32, checkpoint: Lsn) -> bool {
+        self.at.get(&extent).is_some_and(|lsn| *lsn > checkpoint)
+    }
+
+    /// Whether there are some that a checkpoint at `up_to` passes, and one at `behind` does not.
+    pub fn any_in(&self, behind: Lsn, up_to: Lsn) -> bool {
+        self.in_order.range((Lsn(behind.0 + 1), 0)..).next().is_some_and(|(lsn, _)| *lsn <= up_to)
     }
 
     pub fn next_due(&mut self, checkpoint: Lsn) -> Option<u32> {

@@ -137,7 +137,10 @@ impl Space {
         })?;
         self.sync(ctx)?;
         self.count_extents(ctx, have, want)?;
-        self.state.lock().add_free(&self.layout, want);
+        let mut state = self.state.lock();
+        state.add_free(&self.layout, want);
+        let with_new_maps = (have..want).filter(|extent| self.layout.begins_group(*extent));
+        with_new_maps.for_each(|extent| state.note_freed(extent, self.log.end_lsn()));
         Ok(())
     }
 
@@ -158,7 +161,7 @@ impl Space {
         Ok(extents)
     }
 
-    fn sync(&self, ctx: &Context) -> Result<()> {
+    pub(super) fn sync(&self, ctx: &Context) -> Result<()> {
         self.store.sync().inspect_err(|error| ctx.poison.set(&error.to_string()))
     }
 

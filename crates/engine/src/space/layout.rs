@@ -73,6 +73,11 @@ impl SpaceLayout {
         (extents - group * self.group_extents).min(self.group_extents)
     }
 
+    /// Whether the extent is the first of its group: it has the map.
+    pub fn begins_group(&self, extent: u32) -> bool {
+        extent.is_multiple_of(self.group_extents)
+    }
+
     /// The map of a group.
     pub fn map_page(&self, group: u32) -> PageNo {
         PageNo(group * self.group_pages() + 1)

@@ -45,9 +45,11 @@
 //! | `reserve` | who may take the last room of a full disk |
 //! | `growth` | making room |
 //! | `allocation`, `discard` | pages taken and freed; whole extents freed |
+//! | `truncation`, `compaction` | cutting the end of the file off; where pages are moved to before that |
 //! | `free_class` | how much room the leaves of secondary indexes have |
 
 mod allocation;
+mod compaction;
 mod discard;
 mod extent_map;
 mod free_class;
@@ -59,8 +61,12 @@ pub mod reserve;
 #[cfg(test)]
 mod space_test;
 mod state;
+mod truncation;
+#[cfg(test)]
+mod truncation_test;
 
 pub use extent_map::{Extent, format_map_ops, read_entry};
+pub use truncation::Cut;
 
 use crate::context::{Context, SpaceHook};
 use crate::error::{Error, Result};
@@ -107,6 +113,7 @@ pub struct Space {
     /// Maps that an allocation needed and did not find in the pool.
     missed_maps: Mutex<Vec<PageNo>>,
     /// Those that need emptied extents as they are.
+    /// Changes under the state's mutex.
     discard_holds: AtomicUsize,
     /// Trees that were opened in it.
     trees: AtomicUsize,

@@ -227,6 +227,24 @@ pub trait PageStore: PageSource + Send + Sync {
     /// reserved again. This is advice: a store or device may ignore it.
     fn discard(&self, pages: Range<u32>);
 
+    /// The store ends behind its first `pages` pages: the others are forgotten, as by [`discard`](PageStore::discard),
+    /// and are no pages of it any more. What the caller keeps of the number of pages says so durably; a crash may leave
+    /// the old end. [`reserve`](PageStore::reserve) is not called meanwhile.
+    ///
+    /// # Errors
+    /// An I/O error, after which the caller stops the database.
+    fn truncate(&self, pages: u32) -> Result<()>;
+
+    /// Gives the file system room back that the pages do not need, a bounded amount at a time; says whether another
+    /// step may give more. `thoroughly`: as much as possible, whatever it costs; else what is worth it.
+    /// [`reserve`](PageStore::reserve) is not called meanwhile.
+    ///
+    /// # Errors
+    /// An I/O error, after which the caller stops the database.
+    fn shrink_step(&self, _thoroughly: bool) -> Result<bool> {
+        Ok(false)
+    }
+
     /// As [`discard`](PageStore::discard), for pages that no extent map counts as used when the database is opened: a
     /// store that does not remember a discarded range is called for it again; that is harmless. False if that takes
     /// time, or room that the pages may still have: the caller forgets them when it may.

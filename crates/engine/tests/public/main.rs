@@ -30,6 +30,7 @@ mod queue;
 mod raw;
 mod rows;
 mod runtime_options;
+mod space;
 mod statements;
 mod statistics;
 mod support;

@@ -242,6 +242,7 @@ impl Device for MemoryDevice {
             return Err(self.error("set length", 0, len as usize, ErrorKind::StorageFull));
         }
         bytes.current.resize(len as usize);
+        bytes.holes.split_off(&len.div_ceil(BLOCK_BYTES));
         bytes.unsynced.push(Change::SetLen(len as usize));
         Ok(())
     }

@@ -45,8 +45,8 @@ pub const MUTANTS: &[Mutant] = &[
         "pages that the redo of a running backup changes are discarded before it has copied them",
         &[Edit {
             file: DISCARD,
-            find: "        if self.discard_holds.load(SeqCst) > 0 {\n            return;",
-            replace: "        if !MUTANT && self.discard_holds.load(SeqCst) > 0 {\n            return;",
+            find: "        if self.is_held() {\n            return;",
+            replace: "        if !MUTANT && self.is_held() {\n            return;",
         }],
         &["backup::take::tests"],
     ),

@@ -5,6 +5,7 @@
 
 mod backup;
 mod concurrency;
+mod cuts;
 mod durability;
 mod isolation;
 mod journal;
@@ -64,7 +65,7 @@ const fn edit(file: &'static str, find: &'static str, replace: &'static str) -> 
 
 /// All of them.
 pub fn all() -> impl Iterator<Item = &'static Mutant> {
-    let engine = durability::MUTANTS.iter().chain(structures::MUTANTS);
+    let engine = durability::MUTANTS.iter().chain(structures::MUTANTS).chain(cuts::MUTANTS);
     let engine = store::MUTANTS.iter().chain(journal::MUTANTS).chain(engine);
     let engine = engine.chain(tables::MUTANTS).chain(isolation::MUTANTS);
     engine.chain(concurrency::MUTANTS).chain(locks::MUTANTS).chain(backup::MUTANTS).chain(raw::MUTANTS)

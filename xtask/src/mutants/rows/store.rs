@@ -12,6 +12,7 @@ const TORN: &str = "crates/engine/src/store/out_of_place/torn.rs";
 const READ: &str = "crates/engine/src/store/out_of_place/read.rs";
 const FORMAT: &str = "crates/engine/src/store/out_of_place/format.rs";
 const STORE: &str = "crates/engine/src/store/out_of_place/mod.rs";
+const SLOT: &str = "crates/engine/src/store/out_of_place/slot.rs";
 const FLUSH: &str = "crates/engine/src/pool/flush/write.rs";
 
 const POWER_CUTS: &[&str] = &["out_of_place_test::power_cuts"];
@@ -181,11 +182,10 @@ pub const MUTANTS: &[Mutant] = &[
         "slots-written-together",
         "a power cut can damage both slots, and the number of pages is lost",
         &[edit(
-            STORE,
-            "        *slot = Slot { sequence, pages };\n",
+            SLOT,
+            "        Ok(next)\n",
             "        if MUTANT {\n            for at in SLOTS_AT {\n                \
-             self.device().write_at(at, &block, Placement::Other)?;\n            }\n        }\n        \
-             *slot = Slot { sequence, pages };\n",
+             self.data.device().write_at(at, &block, Placement::Other)?;\n            }\n        }\n        Ok(next)\n",
         )],
         &["a_damaged_slot"],
     ),
@@ -221,8 +221,8 @@ pub const MUTANTS: &[Mutant] = &[
         "a segment is cleaned though the map does not point at all of its images yet",
         &[edit(
             SEGMENTS,
-            "s.state == SegmentPhase::Sealed && s.unpublished == 0 && !s.is_unreadable)",
-            "s.state == SegmentPhase::Sealed && (MUTANT || s.unpublished == 0) && !s.is_unreadable)",
+            "self.state == SegmentPhase::Sealed && self.unpublished == 0 && !self.is_unreadable",
+            "self.state == SegmentPhase::Sealed && (MUTANT || self.unpublished == 0) && !self.is_unreadable",
         )],
         &["segments::tests"],
     ),

@@ -5,7 +5,7 @@ use super::{Mutant, edit, of_engine as mutant};
 const ALLOCATION: &str = "crates/engine/src/space/allocation.rs";
 const GROWTH: &str = "crates/engine/src/space/growth.rs";
 const DISCARD: &str = "crates/engine/src/space/discard.rs";
-const STATE: &str = "crates/engine/src/space/state.rs";
+const STATE: &str = "crates/engine/src/space/state/mod.rs";
 const SPACE: &str = "crates/engine/src/space/mod.rs";
 const RESERVE: &str = "crates/engine/src/space/reserve.rs";
 const CORE: &str = "crates/engine/src/db/open_parts.rs";

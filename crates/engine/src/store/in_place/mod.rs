@@ -8,8 +8,8 @@
 //!    [`journal`]). A batch with an area syncs its places itself, one in the journal does not. Without either, torn
 //!    pages stay torn. A batch of which an area has no copy frees it before its places are written.
 //! 2. Pages whose numbers follow each other, and of one placement, are one write.
-//! 3. The data file never becomes shorter while it is open. So a reader asks for its length only behind the last
-//!    known one. `len_bytes`, `reserve` and `make_standalone` always ask.
+//! 3. A reader asks for the length of the data file only behind the last known one. `len_bytes`, `reserve` and
+//!    `make_standalone` always ask. Only `truncate` makes the file shorter, and no thread asks meanwhile.
 //! 4. The doublewrite file protects nothing while no batch is being written, once every page is durable in place: then
 //!    it can be lent to the probe.
 //! 5. A batch that fails stops the store before it releases its area, and a batch looks whether the store is stopped
@@ -42,6 +42,7 @@ use super::{
 };
 use crate::error::{Error, Result};
 use crate::stats::Stats;
+use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::types::PageNo;
 use doublewrite::{AreaGuard, Doublewrite};
@@ -65,6 +66,8 @@ pub struct InPlace {
     data: SharedSync,
     /// The length of the data file when it was last asked for.
     len_bytes: AtomicU64,
+    /// Held while it is asked for, and while it becomes shorter.
+    asking: Mutex<()>,
     through: TornWriteProtection,
     /// The last batch of a journal that is not in use: nothing of it is needed.
     last_batch: u64,
@@ -110,9 +113,9 @@ impl InPlace {
                 TornWriteProtection::Journal(PageJournal::open(file, header, bytes, journal, stats.clone())?)
             }
         };
-        let (data, len_bytes) = (SharedSync::new(data), AtomicU64::new(0));
+        let (data, len_bytes, asking) = (SharedSync::new(data), AtomicU64::new(0), Mutex::new(()));
         let (page_bytes, last_batch) = (header.page_bytes, journal.newest);
-        Ok(InPlace { page_bytes, data, len_bytes, through, last_batch, doublewrite_file, stats })
+        Ok(InPlace { page_bytes, data, len_bytes, asking, through, last_batch, doublewrite_file, stats })
     }
 
     /// Makes the batch durable where it goes through first. If that fails the store is stopped before the room is
@@ -146,6 +149,7 @@ impl InPlace {
         if end <= self.len_bytes.load(Relaxed) {
             return Ok(true);
         }
+        let _no_cut = self.asking.lock();
         let len = self.device().len_bytes()?;
         self.len_bytes.fetch_max(len, Relaxed);
         Ok(end <= len)
@@ -153,6 +157,7 @@ impl InPlace {
 
     fn write_to_places(&self, batch: &PageBatch) -> Result<()> {
         let writes = writes(batch, self.page_bytes);
+        debug_assert!(writes.iter().all(|write| self.reaches(write.offset + write.data.len() as u64).unwrap_or(true)));
         self.device().write_batch(&writes)?;
         for write in &writes {
             self.stats.count_written(write.placement, write.data.len());
@@ -240,6 +245,18 @@ impl PageStore for InPlace {
     fn discard(&self, pages: Range<u32>) {
         let (from, to) = (self.offset_of(pages.start), self.offset_of(pages.end));
         let _ = self.device().discard(from, to - from);
+    }
+
+    fn truncate(&self, pages: u32) -> Result<()> {
+        self.data.check()?;
+        let end = self.offset_of(pages);
+        let _no_reader_asks = self.asking.lock();
+        if self.device().len_bytes()? > end {
+            self.len_bytes.fetch_min(end, Relaxed);
+            let cut = self.device().set_len_bytes(end).map_err(Error::from);
+            cut.inspect_err(|error| self.data.stop(error))?;
+        }
+        Ok(())
     }
 
     fn identity(&self) -> Option<String> {

@@ -315,6 +315,15 @@ impl OutOfPlace {
         Ok(())
     }
 
+    /// Ends the group's open segment if it lies behind the first `least`.
+    pub(super) fn seal_behind(&self, group: usize, least: u32) -> Result<()> {
+        let mut held = self.appender.groups[group].lock();
+        match held.open.take_if(|open| open.segment >= least && open.life > 0) {
+            Some(open) => self.seal(&open),
+            None => Ok(()),
+        }
+    }
+
     /// Writes the end of a segment when the store is opened.
     pub(super) fn put_end_of(&self, found: &OpenEnd) -> Result<()> {
         let mut summary = Vec::new();

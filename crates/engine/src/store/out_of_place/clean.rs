@@ -90,6 +90,12 @@ impl OutOfPlace {
     fn copy_victim(&self, buffer: &mut AlignedBuf, done: &mut Appended) -> Result<bool> {
         let victim = self.segments.take_victim(self.appender.newest(), self.sizes());
         let Some(victim) = victim else { return Ok(false) };
+        self.copy_live(victim, buffer, done)?;
+        Ok(true)
+    }
+
+    /// Copies what is live out of a segment that was taken; passes it over if it cannot be read, and says false.
+    pub(super) fn copy_live(&self, victim: Victim, buffer: &mut AlignedBuf, done: &mut Appended) -> Result<bool> {
         if buffer.is_empty() {
             *buffer = AlignedBuf::zeroed(self.geometry.segment_bytes as usize);
         }
@@ -97,7 +103,7 @@ impl OutOfPlace {
         if self.data.device().read_at(self.geometry.start_of(segment), buffer).is_err() {
             self.segments.pass_over(victim);
             self.stats.store_segments_unreadable.inc();
-            return Ok(true);
+            return Ok(false);
         }
         let groups = self.live_images(victim, &batches_in(buffer, self.geometry.identity(segment), life));
         for (group, images) in groups.iter().enumerate() {
@@ -185,7 +191,7 @@ impl OutOfPlace {
     }
 
     /// Frees segments that only wait for a sync; says whether there were any.
-    fn free_cleared(&self) -> Result<bool> {
+    pub(super) fn free_cleared(&self) -> Result<bool> {
         self.clear_emptied()?;
         let cleared = self.segments.take_cleared();
         if !cleared.is_empty() {

@@ -9,7 +9,7 @@
 //! only on a device whose first bytes are zeros ([`StorageSet`](highwater_storage::StorageSet)), and nothing that it
 //! writes before page 0 lies behind the slots: bytes there, without a page 0, are somebody else's.
 
-use super::format::{self, BLOCK_BYTES, SLOTS_AT};
+use super::format::{self, BLOCK_BYTES, SLOTS_AT, StoreSlot};
 use super::image::StoreGeometry;
 use super::read::read_blocks;
 use crate::error::Result;
@@ -38,7 +38,8 @@ pub fn create_on_device(
         device.write_at(at, &zeros, Placement::Other)?;
     }
     let mut slot = AlignedBuf::zeroed(BLOCK_BYTES);
-    format::put_slot(&mut slot, geometry.database_id, 1, pages);
+    let first_slot = StoreSlot { sequence: 1, pages, ..StoreSlot::default() };
+    format::put_slot(&mut slot, geometry.database_id, &first_slot);
     device.write_at(SLOTS_AT[1], &slot, Placement::Other)?;
     for (page_no, page) in [(PageNo(1), second), (PageNo(0), first)] {
         let mut copy = AlignedBuf::zeroed(geometry.page_bytes);

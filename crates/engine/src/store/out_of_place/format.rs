@@ -13,7 +13,7 @@
 //!          bytes u32 and crc32c u32 of the summary, state u32 (1 sealed, 2 free), sequence u64 of the last batch
 //!          but one, tails
 //! tails    for each of 6 groups: segment u32, sequence u64
-//! slot     crc32c u32, magic u32, database id u64, sequence u64, pages u32
+//! slot     crc32c u32, magic u32, database id u64, sequence u64, pages u32, segment u32 and sequence u64 of a cut
 //! image    a page as it is, or smaller: codec u8, length u24, that many bytes, zeros ([`super::codec`])
 //! ```
 //!
@@ -57,7 +57,7 @@ const ENTRY_BYTES: usize = 16;
 const BATCH_MAGIC: u32 = u32::from_le_bytes(*b"hwBa");
 const SLOT_MAGIC: u32 = u32::from_le_bytes(*b"hwSl");
 /// Bytes of a slot.
-pub const SLOT_BYTES: usize = 28;
+pub const SLOT_BYTES: usize = 40;
 const FOOTER_MAGIC: u32 = u32::from_le_bytes(*b"hwFo");
 const FOOTER_TAILS_AT: usize = 60;
 const FOOTER_BYTES: usize = FOOTER_TAILS_AT + GROUPS * TAIL_BYTES;
@@ -355,18 +355,35 @@ pub fn batches(summary: &[u8]) -> impl Iterator<Item = InSummary<'_>> {
     })
 }
 
-/// What a slot says: its sequence, and the pages that the store has.
-pub fn parse_slot(block: &[u8], database_id: u64) -> Option<(u64, u32)> {
-    let is_ours = u32_at(block, 4) == SLOT_MAGIC && u64_at(block, 8) == database_id;
-    (is_ours && is_sealed(&block[..SLOT_BYTES])).then(|| (u64_at(block, 16), u32_at(block, 24)))
+/// What a slot says; all zeros before the first one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct StoreSlot {
+    /// The higher one counts.
+    pub sequence: u64,
+    /// Pages that the store has.
+    pub pages: u32,
+    /// The first segment that was ever cut off the end of the file; 0 if none was. It may be there again.
+    pub cut_from: u32,
+    /// No batch that was in a segment that was cut off has a higher sequence.
+    pub cut_sequence: u64,
 }
 
-/// Writes a slot.
-pub fn put_slot(block: &mut [u8], database_id: u64, sequence: u64, pages: u32) {
+/// A slot; `None` if the block holds none of this database.
+pub fn parse_slot(block: &[u8], database_id: u64) -> Option<StoreSlot> {
+    let slot = &block[..SLOT_BYTES];
+    let is_slot = u32_at(slot, 4) == SLOT_MAGIC && u64_at(slot, 8) == database_id && is_sealed(slot);
+    let [sequence, cut_sequence] = [16, 32].map(|at| u64_at(slot, at));
+    let found = StoreSlot { sequence, pages: u32_at(slot, 24), cut_from: u32_at(slot, 28), cut_sequence };
+    (is_slot && sequence.max(cut_sequence) <= MAX).then_some(found)
+}
+
+pub fn put_slot(block: &mut [u8], database_id: u64, slot: &StoreSlot) {
     block[4..8].copy_from_slice(&SLOT_MAGIC.to_le_bytes());
     block[8..16].copy_from_slice(&database_id.to_le_bytes());
-    block[16..24].copy_from_slice(&sequence.to_le_bytes());
-    block[24..28].copy_from_slice(&pages.to_le_bytes());
+    block[16..24].copy_from_slice(&slot.sequence.to_le_bytes());
+    block[24..28].copy_from_slice(&slot.pages.to_le_bytes());
+    block[28..32].copy_from_slice(&slot.cut_from.to_le_bytes());
+    block[32..40].copy_from_slice(&slot.cut_sequence.to_le_bytes());
     seal(&mut block[..SLOT_BYTES]);
 }
 

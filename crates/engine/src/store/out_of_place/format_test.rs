@@ -72,8 +72,9 @@ fn a_summary_lists_what_was_added() {
 fn a_slot_says_what_was_written() {
     let mut block = vec![0; BLOCK_BYTES];
     assert_eq!(parse_slot(&block, 77), None);
-    put_slot(&mut block, 77, 5, 640);
-    assert_eq!(parse_slot(&block, 77), Some((5, 640)));
+    let slot = StoreSlot { sequence: 5, pages: 640, cut_from: 9, cut_sequence: 77_000 };
+    put_slot(&mut block, 77, &slot);
+    assert_eq!(parse_slot(&block, 77), Some(slot));
     for at in 0..SLOT_BYTES {
         let mut torn = block.clone();
         torn[at] ^= 1;

@@ -93,6 +93,13 @@ impl PageMap {
         words.resize_with(new, AtomicU64::default);
     }
 
+    /// The store ends behind `pages` pages. The others have no images any more.
+    pub fn cut(&self, pages: u32) {
+        let mut words = self.words.write();
+        debug_assert!(words.iter().skip(pages as usize).all(|word| word.load(Acquire) == 0));
+        words.truncate(pages as usize);
+    }
+
     /// Where the page is; `None` if it has no image.
     pub fn get(&self, page: PageNo) -> Option<Location> {
         self.words.read().get(page.0 as usize).and_then(|word| Location::unpack(word.load(Acquire)))
@@ -152,6 +159,8 @@ mod tests {
         assert_eq!(map.set(PageNo(8), Some(location)), None);
         assert_eq!(map.all(), []);
         map.grow(4);
-        assert_eq!(map.pages(), 8, "it never becomes shorter");
+        assert_eq!(map.pages(), 8, "growing never makes it shorter");
+        map.cut(5);
+        assert_eq!((map.pages(), map.get(PageNo(7))), (5, None));
     }
 }

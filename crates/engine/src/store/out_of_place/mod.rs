@@ -27,9 +27,9 @@
 //! |---|---|
 //! | `format`, `image`, `codec`, `zeros` | what stands on the device; the images, compressed or not |
 //! | `map`, `segments` | where pages are; what of each segment is live |
-//! | `append`, `clean` | writing batches; getting segments back |
+//! | `append`, `clean`, `shrink` | writing batches; getting segments back; making the file shorter |
 //! | `capacity`, `lifetime`, `victim` | pure functions: how large, which group, which segment |
-//! | `scan`, `read`, `newest_copies`, `torn` | deriving the map |
+//! | `scan`, `read`, `newest_copies`, `slot`, `torn` | deriving the map |
 //! | `read_many` | reading many pages at once |
 //! | `creation` | creating a store on a block device |
 //! | `synthetic` | a large store without its pages, to time that |
@@ -53,6 +53,8 @@ mod read;
 mod read_many;
 mod scan;
 mod segments;
+mod shrink;
+mod slot;
 mod synthetic;
 mod torn;
 mod victim;
@@ -78,8 +80,8 @@ use crate::sync::{Mutex, RwLock};
 use crate::types::PageNo;
 use append::{AppendSource, Appended, Appender, PageImage};
 use capacity::Sizes;
-use format::{BLOCK_BYTES, SLOTS_AT};
-use highwater_storage::{AlignedBuf, Device, Placement, StorageError};
+use format::StoreSlot;
+use highwater_storage::{AlignedBuf, Device, StorageError};
 use lifetime::WriteHistory;
 use map::MAX_SEGMENTS;
 use segments::Segments;
@@ -110,14 +112,9 @@ pub struct OutOfPlace {
     growing: Mutex<()>,
     /// When the device last had no room for growth.
     refused: Mutex<Option<Instant>>,
-    slot: Mutex<Slot>,
+    /// The newest one on the device.
+    slot: Mutex<StoreSlot>,
     stats: Arc<Stats>,
-}
-
-/// The newest slot on the device.
-struct Slot {
-    sequence: u64,
-    pages: u32,
 }
 
 impl OutOfPlace {
@@ -134,7 +131,8 @@ impl OutOfPlace {
     ) -> Result<OutOfPlace> {
         let ends = scanned.ends();
         let ScannedStore { map, remains, segments: count, newest, durable, slot, read_bytes, .. } = scanned;
-        let slot = Slot { sequence: slot, pages: if slot > 0 { map.pages() } else { 0 } };
+        // Without a slot on the device the next sync writes one.
+        let slot = if slot.sequence > 0 { slot } else { StoreSlot::default() };
         stats.store_open_scan_bytes.set(read_bytes);
         let count = count.max(capacity::FIRST_SEGMENT);
         let lifetime_streams = data.lifetime_streams();
@@ -267,21 +265,6 @@ impl OutOfPlace {
         self.stats.store_segments_free.set(u64::from(usage.free));
         self.stats.store_live_bytes.set(usage.live_bytes);
     }
-
-    /// Makes the number of pages known to the next opening, if it changed (rule 7). Durable with the next sync.
-    fn put_slot(&self) -> Result<()> {
-        let mut slot = self.slot.lock();
-        let pages = self.segments.map.pages();
-        if slot.pages == pages {
-            return Ok(());
-        }
-        let mut block = AlignedBuf::zeroed(BLOCK_BYTES);
-        let sequence = slot.sequence + 1;
-        format::put_slot(&mut block, self.geometry.database_id, sequence, pages);
-        self.device().write_at(SLOTS_AT[sequence as usize % SLOTS_AT.len()], &block, Placement::Other)?;
-        *slot = Slot { sequence, pages };
-        Ok(())
-    }
 }
 
 /// Reads pages where the map says that they are.
@@ -344,7 +327,7 @@ impl PageStore for OutOfPlace {
         self.write_batch(batch).inspect_err(|error| self.data.stop(error))
     }
 
-    /// What was forgotten needs no reserving: the file never becomes shorter.
+    /// What was forgotten needs no reserving: the file keeps the segments for it.
     fn reserve(&self, pages: Range<u32>) -> highwater_storage::Result<()> {
         if pages.end > self.segments.map.pages() {
             self.grow_to(capacity::guaranteed_segments(pages.end, self.sizes()))?;
@@ -361,6 +344,16 @@ impl PageStore for OutOfPlace {
 
     fn discard(&self, pages: Range<u32>) {
         self.segments.discard(pages);
+    }
+
+    fn truncate(&self, pages: u32) -> Result<()> {
+        self.segments.forget_behind(pages);
+        self.sync()
+    }
+
+    fn shrink_step(&self, thoroughly: bool) -> Result<bool> {
+        self.data.check()?;
+        self.shrink(thoroughly).inspect_err(|error| self.data.stop(error))
     }
 
     fn discard_unused(&self, pages: Range<u32>) -> bool {

@@ -20,22 +20,24 @@
 //!    durable batch behind the end shows it, or a header or footer elsewhere that names a later batch of the segment
 //!    (a tail), or the checkpoint of the redo log, which says what was durable then ([`ScannedStore::expect`]). If so,
 //!    which pages are missing is not known, and the store is not opened. The numbers of a segment only grow, in its
-//!    headers and footers, those of its next lives included: so a tail stays true for ever.
+//!    headers and footers, those of its next lives included: so a tail stays true for ever, unless the segment was cut
+//!    off with all that it said ([`super::shrink`]): the slot names the newest batch of which that may be true.
 //! 6. The footer of an emptied segment says so, durably, before the segment is used again or discarded. Old copies in
 //!    segments whose footer does not say so yet do no harm: the newer ones are durable, or the page was forgotten, and
 //!    no thread reads it before it is recreated.
 //!    So headers of an older life than the footer's are remains, also where nothing else of the footer's life arrived.
 //! 7. No sequence is given twice, or an older batch could pass for a newer one: the newest is the highest that any
-//!    header or footer names, those of free segments included; and some after it are left out, since a batch may stand
-//!    behind one that was lost.
+//!    header, footer or slot names, those of free segments included; and some after it are left out, since a batch may
+//!    stand behind one that was lost.
 
 use super::codec;
-use super::format::{self, BLOCK_BYTES, Footer, GroupTails, ImageEntry, Listed, SLOTS_AT, VOID, header_bytes};
+use super::format::{self, BLOCK_BYTES, Footer, GroupTails, ImageEntry, Listed, StoreSlot, VOID, header_bytes};
 use super::image::StoreGeometry;
 use super::map::{Location, MAX_IMAGE_BYTES, MAX_SEGMENTS, PageMap};
 use super::newest_copies::NewestCopies;
 use super::read::{Read, SegmentContents, read_blocks, read_segments};
 use super::segments::SegmentSummary;
+use super::slot::newest_slot;
 use super::torn::Torn;
 use crate::error::{Error, Result};
 use crate::page;
@@ -62,8 +64,8 @@ pub struct ScannedStore {
     after_durable: BTreeSet<u64>,
     /// Of batches up to this sequence the segment may be free, or used again, since.
     reused: u64,
-    /// Sequence of the newest slot.
-    pub slot: u64,
+    /// The newest slot.
+    pub slot: StoreSlot,
     /// Bytes of headers, summaries and images read.
     pub read_bytes: u64,
     /// The copy with the newest change.
@@ -98,6 +100,7 @@ struct StoreScan<'d> {
     device: &'d dyn Device,
     geometry: StoreGeometry,
     best: NewestCopies,
+    slot: StoreSlot,
     /// Every batch up to this sequence is durable.
     durable: u64,
     parked: Vec<Parked>,
@@ -122,9 +125,10 @@ struct StoreScan<'d> {
 /// An I/O error.
 pub fn scan(device: &dyn Device, geometry: StoreGeometry, readers: usize) -> Result<ScannedStore> {
     let len = device.len_bytes()?;
-    let (slot, pages) = newest_slot(device, geometry)?.unwrap_or((0, (len / geometry.page_bytes as u64) as u32));
+    let as_created = || StoreSlot { pages: (len / geometry.page_bytes as u64) as u32, ..StoreSlot::default() };
+    let slot = newest_slot(device, geometry)?.unwrap_or_else(as_created);
     let segments = (len / geometry.segment_bytes).min(MAX_SEGMENTS.into()) as u32;
-    let mut scan = StoreScan::new(device, geometry, pages, segments);
+    let mut scan = StoreScan::new(device, geometry, slot, segments);
     read_segments(device, geometry, segments, readers, |some| scan.take(some))?;
     scan.remains.sort_unstable_by_key(|found| found.segment);
     scan.open.sort_unstable_by_key(|found| found.remains.segment);
@@ -162,34 +166,22 @@ fn damage_of(device: &dyn Device, geometry: StoreGeometry, segment: u32) -> Stri
     )
 }
 
-/// Sequence and pages of the newest slot that is whole.
-fn newest_slot(device: &dyn Device, geometry: StoreGeometry) -> Result<Option<(u64, u32)>> {
-    let mut block = AlignedBuf::zeroed(BLOCK_BYTES);
-    let mut newest = None;
-    for at in SLOTS_AT {
-        if at + BLOCK_BYTES as u64 <= device.len_bytes()? {
-            device.read_at(at, &mut block)?;
-            newest = newest.max(format::parse_slot(&block, geometry.database_id));
-        }
-    }
-    Ok(newest)
-}
-
 impl<'d> StoreScan<'d> {
-    /// Of a store of `pages` pages, which are as they were created, in this many segments, region 0 counted.
-    fn new(device: &'d dyn Device, geometry: StoreGeometry, pages: u32, segments: u32) -> StoreScan<'d> {
+    /// Of a store in this many segments, region 0 counted; its pages are as they were created.
+    fn new(device: &'d dyn Device, geometry: StoreGeometry, slot: StoreSlot, segments: u32) -> StoreScan<'d> {
         let mut scan = StoreScan {
             device,
             geometry,
-            best: NewestCopies::new(pages, segments),
+            best: NewestCopies::new(slot.pages, segments),
+            slot,
             durable: 0,
             parked: Vec::new(),
             read_bytes: 0,
             remains: Vec::new(),
             open: Vec::new(),
             cut: Vec::new(),
-            newest: 0,
-            reused: 0,
+            newest: slot.cut_sequence,
+            reused: slot.cut_sequence,
             newest_of: vec![0; segments as usize],
             tails: BTreeMap::new(),
         };
@@ -209,7 +201,7 @@ impl<'d> StoreScan<'d> {
             self.newest = self.newest.max(read.newest);
             self.reused = self.reused.max(read.freed).max(life.saturating_sub(1));
             self.newest_of[read.segment as usize] = read.newest;
-            for tail in read.tails.iter().filter(|tail| tail.segment > 0) {
+            for tail in read.tails.iter().filter(|tail| tail.segment > 0 && !self.slot.may_be_cut(tail)) {
                 let sequence = self.tails.entry(tail.segment).or_default();
                 *sequence = tail.sequence.max(*sequence);
             }

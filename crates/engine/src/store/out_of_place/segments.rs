@@ -64,6 +64,12 @@ const FREE: StoreSegmentState = StoreSegmentState {
     is_unreadable: false,
 };
 
+impl StoreSegmentState {
+    fn is_cleanable(&self) -> bool {
+        self.state == SegmentPhase::Sealed && self.unpublished == 0 && !self.is_unreadable
+    }
+}
+
 /// A copy of a page that is durable at a new place.
 #[derive(Clone, Copy, Debug)]
 pub struct Move {
@@ -198,6 +204,41 @@ impl Segments {
         }
     }
 
+    /// Forgets where the pages behind `pages` are, and that there are any.
+    pub fn forget_behind(&self, pages: u32) {
+        self.discard(pages..self.map.pages().max(pages));
+        let _no_change = self.inner.lock();
+        self.map.cut(pages);
+    }
+
+    /// The free segments at the end behind the first `least` are no more, if they are `gain` at least; says how many
+    /// segments there are now, region 0 counted.
+    pub fn cut_free(&self, least: u32, gain: u32) -> Option<u32> {
+        let mut inner = self.inner.lock();
+        let have = inner.table.len() as u32;
+        let end = (least..have).rev().find(|number| !inner.free.contains(number)).map_or(least, |last| last + 1);
+        if have.saturating_sub(end) < gain.max(1) {
+            return None;
+        }
+        inner.free.split_off(&end);
+        inner.table.truncate(end as usize);
+        Some(end)
+    }
+
+    /// How many of the first `least` segments are free.
+    pub fn free_below(&self, least: u32) -> usize {
+        self.inner.lock().free.range(..least).count()
+    }
+
+    /// Holds the last segment behind the first `least` that can be cleaned, as [`take_victim`](Self::take_victim) does.
+    pub fn take_last(&self, least: u32) -> Option<Victim> {
+        let mut inner = self.inner.lock();
+        let found = inner.table.iter_mut().enumerate().skip(least as usize).rev().find(|(_, s)| s.is_cleanable());
+        let (number, segment) = found?;
+        segment.unpublished = 1;
+        Some(Victim { segment: number as u32, life: segment.life })
+    }
+
     /// Segments that are emptied; the caller clears their footers and [notes](Self::note_cleared) it.
     pub fn take_emptied(&self) -> Vec<u32> {
         let mut inner = self.inner.lock();
@@ -236,9 +277,7 @@ impl Segments {
     pub fn take_victim(&self, newest: u64, sizes: Sizes) -> Option<Victim> {
         let mut inner = self.inner.lock();
         let numbered = inner.table.iter().enumerate();
-        let cleanable =
-            numbered.filter(|(_, s)| s.state == SegmentPhase::Sealed && s.unpublished == 0 && !s.is_unreadable);
-        let candidates = cleanable.map(|(number, s)| Candidate {
+        let candidates = numbered.filter(|(_, s)| s.is_cleanable()).map(|(number, s)| Candidate {
             segment: number as u32,
             life: s.life,
             live_bytes: s.live_bytes,

@@ -2,7 +2,7 @@
 //! and has a valid summary; where its batches would be there are holes.
 
 use super::format::{
-    self, BLOCK_BYTES, GroupTails, ImageEntry, Listed, SLOTS_AT, batch_bytes, end_bytes, summary_bytes,
+    self, BLOCK_BYTES, GroupTails, ImageEntry, Listed, SLOTS_AT, StoreSlot, batch_bytes, end_bytes, summary_bytes,
 };
 use super::image::StoreGeometry;
 use super::read::READERS;
@@ -99,7 +99,8 @@ impl SyntheticStore {
     pub fn write(&self, device: &dyn Device) -> Result<()> {
         let (geometry, pages) = (self.geometry(), u64::from(self.pages()));
         let mut slot = AlignedBuf::zeroed(BLOCK_BYTES);
-        format::put_slot(&mut slot, geometry.database_id, 1, pages as u32);
+        let first_slot = StoreSlot { sequence: 1, pages: pages as u32, ..StoreSlot::default() };
+        format::put_slot(&mut slot, geometry.database_id, &first_slot);
         device.write_at(SLOTS_AT[0], &slot, Placement::Other)?;
         let (mut written, mut sequence) = (0, 0);
         for segment in 1..=self.segments {

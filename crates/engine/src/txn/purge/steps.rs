@@ -167,6 +167,19 @@ impl TxnSystem {
         self.undo.free_idle(|error| self.note_stream_skipped(error))
     }
 
+    /// Frees every undo stream that no transaction uses and that is purged, so that none has pages at the end of the
+    /// file.
+    ///
+    /// # Errors
+    /// As [`TxnSystem::purge_step`].
+    pub fn free_idle_streams(&self) -> Result<()> {
+        // What was used before the first call is unused in the second one.
+        for _ in 0..2 {
+            self.undo.free_idle_but(0, |error| self.note_stream_skipped(error))?;
+        }
+        Ok(())
+    }
+
     /// Stops purge while the guard lives.
     pub(crate) fn hold_purge(&self) -> impl Drop + '_ {
         self.purge_view.write()

@@ -10,18 +10,23 @@ use crate::types::PageNo;
 /// Pages freed per mini-transaction.
 const FREE_BATCH: usize = 32;
 
-/// Free streams that are kept however long they are unused.
+/// Free streams that are kept however long they are unused, while the database is used.
 const KEPT_FREE: usize = 8;
 
 impl UndoSpace {
-    /// Frees the pages of streams that were unused since the last call and are purged; their places in the
-    /// directory are used again. Streams whose pages are damaged are skipped, and `damaged` is called with the error.
-    /// Returns how many were freed.
-    pub(crate) fn free_idle(&self, mut damaged: impl FnMut(&Error)) -> Result<usize> {
+    /// As [`free_idle_but`](Self::free_idle_but), a few streams are kept.
+    pub(crate) fn free_idle(&self, damaged: impl FnMut(&Error)) -> Result<usize> {
+        self.free_idle_but(KEPT_FREE, damaged)
+    }
+
+    /// Frees the pages of streams that were unused since the last call and are purged, but for `keep` streams; their
+    /// places in the directory are used again. Streams whose pages are damaged are skipped, and `damaged` is called
+    /// with the error. Returns how many were freed.
+    pub(crate) fn free_idle_but(&self, keep: usize, mut damaged: impl FnMut(&Error)) -> Result<usize> {
         self.gather_unused();
         let idle: Vec<Stream> = {
             let mut free = self.free.lock();
-            let surplus = free.low_water.saturating_sub(KEPT_FREE);
+            let surplus = free.low_water.saturating_sub(keep);
             let idle = free.streams.drain(..surplus).collect();
             free.low_water = free.streams.len();
             idle

@@ -12,12 +12,13 @@ mod slots;
 mod together;
 mod used_again;
 
+use super::format::BLOCK_BYTES;
 use super::*;
 use crate::page::{self, PageOp, PageType};
 use crate::store::{BATCH_PAGES, FileHeader, StoreKind, bootstrap, format_fixed};
 use crate::testing::is_tried;
 use crate::types::Lsn;
-use highwater_storage::{Faults, Limited, MemoryDevice, StorageSet};
+use highwater_storage::{Faults, Limited, MemoryDevice, Placement, StorageSet};
 use std::collections::HashMap;
 
 const PAGE_BYTES: usize = 4096;

@@ -28,6 +28,39 @@ fn a_damaged_slot_leaves_the_one_before() {
     }
 }
 
+/// Headers and footers elsewhere name batches in segments that are cut off: that is no damage, also when the file has
+/// grown again.
+#[test]
+fn segments_that_were_cut_off_are_not_missed() {
+    const LOW: u32 = 1000;
+    const HIGH: u32 = 3000;
+    let storage = new_store();
+    let store = open(&storage);
+    store.reserve(0..HIGH).unwrap();
+    store.sync().unwrap();
+    for pages in [(2..LOW).collect::<Vec<_>>(), (LOW..HIGH).collect()] {
+        pages.chunks(100).for_each(|some| write(&*store, some, 1, FlushLane::FlushList).unwrap());
+    }
+    let full = storage.data.len_bytes().unwrap();
+    store.truncate(LOW).unwrap();
+    while store.shrink_step(true).unwrap() {}
+    let cut = storage.data.len_bytes().unwrap();
+    assert!(cut < full * 2 / 3, "{cut} of {full} bytes");
+    let opens = |case: &str| {
+        let found = bootstrap::find(&storage.cut(7)).unwrap().expect(store.mark()).unwrap();
+        found.repair(Lsn(1)..Lsn(100)).unwrap_or_else(|error| panic!("{case}: {error}"));
+        let again = open(&storage.cut(7));
+        (2..LOW).for_each(|page| assert_holds(&*again, page, 1, case));
+    };
+    opens("cut");
+    store.reserve(0..HIGH).unwrap();
+    store.sync().unwrap();
+    opens("grown again");
+    write(&*store, &[HIGH - 1], 2, FlushLane::FlushList).unwrap();
+    opens("used again");
+    assert_holds(&*store, HIGH - 1, 2, "used again");
+}
+
 /// What a sync that makes the store `pages` long writes, found out on a copy.
 fn unsynced_of_a_sync(storage: &StorageSet, pages: u32) -> Vec<Range<u64>> {
     let (copy, faults) = (storage.cut(0), Faults::new());

@@ -7,9 +7,9 @@
 //! 2. `partial[segment]` holds exactly the extents in which the segment owns a chunk with a free page.
 //! 3. Allocation prefers: the page after `near`, then the segment's own free pages, then a chunk of a shared extent
 //!    (small segments), then a whole extent; a chunk again if a whole extent would be more than may be taken.
-//! 4. `freed_extents` holds free extents of which something is logged, and the end of the log when the last page of it
-//!    was freed: nothing logged of the extent lies behind that. An extent of which a chunk is taken
-//!    leaves `freed_extents`.
+//! 4. `freed_extents` holds extents of which no chunk is owned, but for that of a map, and something is logged, and the
+//!    end of the log when the last page of it was freed, or its map was formatted: nothing logged of the extent lies
+//!    behind that. An extent of which a chunk is taken leaves `freed_extents`.
 //! 5. A chunk whose last used page is freed has no owner: its owner on disk counts only while a page of it is used.
 
 use super::extent_map::{Extent, read_entry};
@@ -24,6 +24,8 @@ use highwater_storage::StorageError;
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::time::{Duration, Instant};
+
+mod cut;
 
 /// A segment up to this size grows by chunks.
 const SMALL_SEGMENT_PAGES: u32 = 32;
@@ -183,11 +185,16 @@ impl SpaceState {
         }
     }
 
-    /// An extent has just become free; `end_of_log` was read since the last mtr that freed a page of it was
+    /// An extent has just become empty; `end_of_log` was read since the last mtr that freed a page of it was
     /// committed.
     pub fn note_freed(&mut self, extent: u32, end_of_log: Lsn) {
-        debug_assert!(self.is_free_extent(extent));
+        debug_assert!(self.is_empty_extent(extent));
         self.freed.note(extent, end_of_log);
+    }
+
+    /// Whether an extent that was emptied waits for a checkpoint in this range.
+    pub fn awaits_checkpoint(&self, behind: Lsn, up_to: Lsn) -> bool {
+        self.freed.any_in(behind, up_to)
     }
 
     /// Sets a free extent aside, to be discarded, unless it is one of the first `keep`.
@@ -226,7 +233,7 @@ impl SpaceState {
     pub fn add_free(&mut self, layout: &SpaceLayout, total: u32) {
         for number in self.extents()..total {
             let mut extent = Extent::default();
-            if number % layout.group_extents() == 0 {
+            if layout.begins_group(number) {
                 extent.used = 0b11;
                 extent.owners[0] = SEGMENT_SYSTEM.0;
             }
@@ -266,12 +273,24 @@ impl SpaceState {
 
     /// Takes a page for a segment and leaves `keep` unowned chunks; `None` if no other page is free.
     pub fn take(&mut self, segment: SegmentId, near: Option<PageNo>, keep: u32) -> Option<PageNo> {
-        let page = self.take_near(segment.0, near).or_else(|| self.take_own(segment.0)).or_else(|| {
-            self.give_chunks(segment.0, keep)?;
-            self.take_own(segment.0)
-        })?;
+        let end = self.extents();
+        let page = self.take_near(segment.0, near).or_else(|| self.take_new(segment.0, keep, end))?;
         self.mark(page, segment.0);
         Some(page)
+    }
+
+    /// As [`take`](Self::take), the lowest page that the segment can have below extent `end`.
+    pub fn take_below(&mut self, segment: SegmentId, end: u32) -> Option<PageNo> {
+        let page = self.take_new(segment.0, 0, end)?;
+        self.mark(page, segment.0);
+        Some(page)
+    }
+
+    fn take_new(&mut self, owner: u32, keep: u32, end: u32) -> Option<PageNo> {
+        self.take_own(owner, end).or_else(|| {
+            self.give_chunks(owner, keep, end)?;
+            self.take_own(owner, end)
+        })
     }
 
     fn take_near(&self, owner: u32, near: Option<PageNo>) -> Option<PageNo> {
@@ -283,21 +302,23 @@ impl SpaceState {
         (bit != 0).then(|| PageNo(number * EXTENT_PAGES + bit.trailing_zeros()))
     }
 
-    fn take_own(&self, owner: u32) -> Option<PageNo> {
-        let number = *self.segments.get(&owner)?.partial.first()?;
+    fn take_own(&self, owner: u32, end: u32) -> Option<PageNo> {
+        let number = *self.segments.get(&owner)?.partial.range(..end).next()?;
         let free = self.extents[number as usize].free_pages(owner);
         Some(PageNo(number * EXTENT_PAGES + free.trailing_zeros()))
     }
 
-    /// Gives the segment a chunk or, once it is not small, a whole extent, so that `keep` chunks are left.
-    fn give_chunks(&mut self, owner: u32, keep: u32) -> Option<()> {
+    /// Gives the segment a chunk or, once it is not small, a whole extent, below extent `end`, so that `keep` chunks
+    /// are left.
+    fn give_chunks(&mut self, owner: u32, keep: u32, end: u32) -> Option<()> {
         let spare = self.unowned_chunks.saturating_sub(keep);
         if spare == 0 {
             return None;
         }
         let small = spare < CHUNKS || self.segments.get(&owner).is_none_or(|s| s.pages < SMALL_SEGMENT_PAGES);
-        let shared = if small { self.shared.first().copied() } else { None };
-        let number = shared.or_else(|| self.free.first().copied()).or_else(|| self.shared.first().copied())?;
+        let lowest = |of: &BTreeSet<u32>| of.range(..end).next().copied();
+        let shared = if small { lowest(&self.shared) } else { None };
+        let number = shared.or_else(|| lowest(&self.free)).or_else(|| lowest(&self.shared))?;
         self.freed.remove(number);
         let extent = &mut self.extents[number as usize];
         let whole = !small && extent.chunks_of(0) == 0xff;
@@ -328,7 +349,7 @@ impl SpaceState {
         }
     }
 
-    /// The page is free again, and its chunk too if no page of it is used; true if the extent is now free as a whole.
+    /// The page is free again, and its chunk too if no page of it is used; true if the extent is now empty.
     pub fn clear(&mut self, page: PageNo) -> bool {
         let number = page.0 / EXTENT_PAGES;
         let Some(owner) = self.owner(page) else { return false };
@@ -379,7 +400,7 @@ impl SpaceState {
         extents.map(|n| (*n, self.extents[*n as usize].chunks_of(segment.0))).collect()
     }
 
-    /// Takes chunks away from their owner; true if the extent is now free as a whole.
+    /// Takes chunks away from their owner; true if the extent is now empty.
     pub fn release_chunks(&mut self, number: u32, chunks: u8) -> bool {
         let extent = &mut self.extents[number as usize];
         let mask = chunk_mask(chunks);
@@ -402,12 +423,12 @@ impl SpaceState {
             }
         }
         self.classify(number);
-        self.is_free_extent(number)
+        self.is_empty_extent(number)
     }
 
-    /// Whether no chunk of the extent has an owner.
-    pub fn is_free_extent(&self, number: u32) -> bool {
-        self.free.contains(&number)
+    /// Whether no chunk of the extent has an owner, but for that of a map.
+    pub fn is_empty_extent(&self, number: u32) -> bool {
+        self.extent(number).is_some_and(|extent| extent.chunks_of(0) | extent.chunks_of(SEGMENT_SYSTEM.0) == 0xff)
     }
 }
 

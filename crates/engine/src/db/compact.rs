@@ -1,0 +1,198 @@
+//! Compaction: pages of trees are moved from the end of the data file to free pages at its front, while transactions
+//! run; then the end is cut off.
+//!
+//! Rules
+//! 1. Each page is moved by itself (`btree/relocate.rs`): an interruption or a crash leaves what was moved.
+//! 2. Schema changes are kept from the table whose page is moved, for that move.
+//! 3. What cannot be moved stays, and what lies before it: roots of trees, undo, pages of long columns, the catalog,
+//!    the tree of the change buffer, damaged pages, trees that are being built.
+//! 4. A page that was taken meanwhile behind the others may need another round; there are few of them, so that a
+//!    compaction beside writers ends.
+
+use super::database::Database;
+use crate::btree::{NodePlace, Relocation};
+use crate::error::{Error, Result};
+use crate::page::{Node, PageBytes, PageType, header};
+use crate::pool::cleaner::{checkpoint, checkpoint_target};
+use crate::space::Cut;
+use crate::space::reserve::{self, SpacePriority};
+use crate::table::handle::TableShared;
+use crate::types::{IndexId, PageNo};
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// Rounds over the end of the file (rule 4).
+const MAX_ROUNDS: u32 = 3;
+/// Steps in which the store releases room, at most: others may fill it meanwhile.
+const MAX_CUTS: u32 = 1 << 16;
+
+/// How far a [compaction](Database::compact) is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CompactionProgress {
+    /// Pages that were moved.
+    pub moved_pages: u64,
+    /// Pages at the end of the file that are still to be looked at, about.
+    pub left_pages: u64,
+}
+
+/// Is told how far a compaction is; [`ControlFlow::Break`] ends it. What was done until then stays.
+pub type OnCompactionProgress<'f> = dyn FnMut(CompactionProgress) -> ControlFlow<()> + 'f;
+
+/// What a [compaction](Database::compact) did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CompactionReport {
+    /// Pages that were moved.
+    pub moved_pages: u64,
+    /// Pages that are behind the place where the file could end, and cannot be moved.
+    pub fixed_pages: u64,
+    /// Length of the data file before, in bytes.
+    pub bytes_before: u64,
+    /// And after it.
+    pub bytes_after: u64,
+}
+
+/// The table that each index, by its number, belongs to.
+type Owners = HashMap<IndexId, Arc<TableShared>>;
+
+/// A node as it was found.
+struct Found {
+    level: u8,
+    owner: IndexId,
+    lower: Vec<u8>,
+}
+
+impl Database {
+    /// Makes the data file as short as it can be: moves pages from its end to free pages before them, and cuts the end
+    /// off. Transactions run meanwhile. Costs a read, a write and the redo of a whole page for each page that is moved.
+    /// Roots of trees, undo and pages of long columns stay where they are, and the file cannot end before the last of
+    /// them. Without this call the end is cut off as far as nothing lies there.
+    ///
+    /// ```
+    /// # use highwater::{Database, Options, Schema, Type};
+    /// # use std::ops::ControlFlow;
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let db = Database::open(dir.path(), Options::default())?;
+    /// let report = db.compact(&mut |progress| {
+    ///     println!("{} pages moved, {} to go", progress.moved_pages, progress.left_pages);
+    ///     ControlFlow::Continue(())
+    /// })?;
+    /// assert!(report.bytes_after <= report.bytes_before);
+    /// # Ok::<(), highwater::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if the database was opened to be read only; an I/O error. What was moved before stays.
+    pub fn compact(&self, tell: &mut OnCompactionProgress<'_>) -> Result<CompactionReport> {
+        self.finish_drops()?;
+        let data = &self.inner.storage.data;
+        let mut report = CompactionReport { bytes_before: data.len_bytes()?, ..CompactionReport::default() };
+        for _ in 0..MAX_ROUNDS {
+            let before = report.moved_pages;
+            self.inner.txns.free_idle_streams()?;
+            let flow = self.move_down(&mut report, tell)?;
+            self.release_end()?;
+            if flow.is_break() || report.moved_pages == before {
+                break;
+            }
+        }
+        report.bytes_after = data.len_bytes()?;
+        Ok(report)
+    }
+
+    /// Moves what lies behind the place where the file could end, from its end on.
+    fn move_down(&self, report: &mut CompactionReport, tell: &mut OnCompactionProgress<'_>) -> Result<ControlFlow<()>> {
+        let _entitled = reserve::entitle(SpacePriority::Cleaning);
+        let (space, mut owners) = (&self.inner.space, Owners::new());
+        let (goal, mut end) = (space.packed_extents(), u32::MAX);
+        report.fixed_pages = 0;
+        while let Some((extent, pages)) = space.last_used_below(end).filter(|(extent, _)| *extent >= goal) {
+            for page in pages {
+                match self.move_page(page, extent, &mut owners)? {
+                    Some(Relocation::Done) => report.moved_pages += 1,
+                    Some(Relocation::NotHere) => {}
+                    Some(Relocation::NoRoom) => return Ok(ControlFlow::Continue(())),
+                    None => report.fixed_pages += 1,
+                }
+            }
+            end = extent;
+            let left_pages = u64::from(extent - goal) * u64::from(crate::types::EXTENT_PAGES);
+            let progress = CompactionProgress { moved_pages: report.moved_pages, left_pages };
+            if tell(progress).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Moves a page to one below `extent`; `None` if it cannot be moved (rule 3).
+    fn move_page(&self, page: PageNo, extent: u32, owners: &mut Owners) -> Result<Option<Relocation>> {
+        self.check_open()?;
+        let Some(found) = self.node_in(page)? else { return Ok(None) };
+        if !owners.contains_key(&found.owner) {
+            *owners = self.owners();
+        }
+        let Some(table) = owners.get(&found.owner) else { return Ok(None) };
+        let _in_use = match self.in_use(table) {
+            Err(Error::TableDropped { .. } | Error::TableChanged { .. } | Error::LockWaitTimeout) => return Ok(None),
+            in_use => in_use?,
+        };
+        let version = table.current.read().clone();
+        let secondary = version.indexes.iter().map(|index| &*index.tree).find(|tree| tree.id() == found.owner);
+        let is_clustered = version.clustered.id() == found.owner;
+        let Some(tree) = secondary.or(is_clustered.then_some(&*version.clustered)) else { return Ok(None) };
+        let (ctx, place) = (&self.inner.ctx, NodePlace { page, level: found.level, key: &found.lower });
+        if tree.root() == page {
+            return Ok(None);
+        }
+        loop {
+            match tree.relocate(ctx, place, extent) {
+                Ok(Relocation::NoRoom) if self.inner.space.reserve_below(ctx, extent)? => {}
+                Err(error) if error.is_damage() => return Ok(None),
+                moved => return moved.map(Some),
+            }
+        }
+    }
+
+    /// What node a page holds; `None` if it holds none, or cannot be read.
+    fn node_in(&self, page: PageNo) -> Result<Option<Found>> {
+        let bytes = match self.inner.ctx.pool.fix_s(page) {
+            Err(error) if error.is_damage() => return Ok(None),
+            fixed => fixed?,
+        };
+        let is_node = matches!(header::page_type(&bytes), Ok(PageType::Inner | PageType::Leaf));
+        let found = || Found {
+            level: bytes.u8_at(header::LEVEL),
+            owner: IndexId(header::owner(&bytes)),
+            lower: Node::new(&bytes).lower().map(<[u8]>::to_vec).unwrap_or_default(),
+        };
+        Ok(is_node.then(found))
+    }
+
+    fn owners(&self) -> Owners {
+        let mut owners = Owners::new();
+        for table in self.inner.registry.all() {
+            let version = table.current.read().clone();
+            owners.insert(version.clustered.id(), table.clone());
+            owners.extend(version.indexes.iter().map(|index| (index.tree.id(), table.clone())));
+        }
+        owners
+    }
+
+    /// Cuts the end off, once a checkpoint has passed what is logged of it.
+    fn release_end(&self) -> Result<()> {
+        let ctx = &self.inner.ctx;
+        ctx.pool.flush_all()?;
+        checkpoint(&ctx.pool, &ctx.log, checkpoint_target(&ctx.pool, &ctx.log))?;
+        for _ in 0..MAX_CUTS {
+            if !self.inner.dropping.cut_step(Cut::Thorough)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[path = "compact_test.rs"]
+mod tests;

@@ -1,0 +1,125 @@
+//! Pages move to the front of the file; the power is cut in the middle; nothing is lost.
+
+use crate::config::{Options, PageStoreKind};
+use crate::db::deterministic::{BackgroundStep, DeterministicDb, OpenOverrides};
+use crate::db::{CompactionProgress, Database};
+use crate::sync::atomic::AtomicU64;
+use crate::table::{Schema, Type};
+use crate::testing::small_options;
+use crate::values;
+use highwater_storage::{Faults, StorageSet};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// Rows of the table that is dropped, and of the one that stays.
+const GONE: u64 = 4000;
+const ROWS: u64 = 600;
+
+fn stores() -> [Options; 2] {
+    let out_of_place = Options { page_store: PageStoreKind::OutOfPlace, segment_size: 256 << 10, ..small_options() };
+    [small_options(), out_of_place]
+}
+
+fn deterministic(storage: &StorageSet, options: &Options) -> crate::Result<DeterministicDb> {
+    let overrides = OpenOverrides { group_extents: 12, ..OpenOverrides::default() };
+    DeterministicDb::open(storage.clone(), options.clone(), &overrides, Arc::new(AtomicU64::new(0)))
+}
+
+/// A database whose rows lie behind those of a table that was dropped.
+fn behind_a_gap(options: &Options) -> StorageSet {
+    let storage = StorageSet::memory();
+    let stepped = deterministic(&storage, options).unwrap();
+    let db = stepped.database();
+    let text = "x".repeat(1200);
+    let columns = || Schema::new().column("id", Type::U64).column("k", Type::U64).column("x", Type::Text(2000));
+    let schema = || columns().primary_key(&["id"]);
+    let stays = db.create_table("t", schema().index("by_k", &["k"])).unwrap();
+    let gone = db.create_table("gone", schema()).unwrap();
+    for (table, rows) in [(&gone, GONE), (&stays, ROWS)] {
+        for first in (0..rows).step_by(200) {
+            let row = |id: u64| values![id, id * 7919 % GONE, text.as_str()];
+            let insert = |txn: &mut crate::WriteTxn| {
+                (first..first + 200).try_for_each(|id| txn.insert(table, &row(id)).map(drop))
+            };
+            db.transact(insert).unwrap();
+            stepped.step(BackgroundStep::Cleaner).unwrap();
+        }
+    }
+    (0..100).for_each(|_| stepped.step(BackgroundStep::Purge).unwrap());
+    db.drop_table("gone").unwrap();
+    stepped.close().unwrap();
+    storage
+}
+
+fn expect_rows(db: &Database, case: &str) {
+    let table = db.table("t").unwrap();
+    let mut txn = db.begin().unwrap();
+    assert_eq!(txn.scan(&table).iter().unwrap().count() as u64, ROWS, "{case}");
+    assert_eq!(txn.scan(&table).index("by_k").iter().unwrap().count() as u64, ROWS, "{case}");
+    drop(txn);
+    let report = db.check().unwrap();
+    assert!(report.is_sound(), "{case}: {:?}", report.findings);
+}
+
+#[test]
+fn what_is_left_of_a_database_takes_its_share_of_the_disk() {
+    for options in stores() {
+        let storage = behind_a_gap(&options);
+        let stepped = deterministic(&storage, &options).unwrap();
+        let db = stepped.database();
+        let (mut calls, case) = (0, format!("{:?}", options.page_store));
+        let report = db
+            .compact(&mut |_| {
+                calls += 1;
+                ControlFlow::Continue(())
+            })
+            .unwrap();
+        assert!(report.moved_pages > 50 && calls > 0, "{case}: {report:?}");
+        assert!(report.bytes_after < report.bytes_before, "{case}: {report:?}");
+        let left = db.space().segments().iter().map(|(_, pages)| pages).sum::<u32>();
+        assert!(db.space().page_count() < left + 10 * 64, "{case}: {report:?}, {left} of {}", db.space().page_count());
+        expect_rows(db, &case);
+        let again = db.compact(&mut |_| ControlFlow::Continue(())).unwrap();
+        assert!(again.moved_pages < 5, "{case}: {again:?}");
+        stepped.close().unwrap();
+        expect_rows(deterministic(&storage, &options).unwrap().database(), &case);
+    }
+}
+
+#[test]
+fn a_compaction_that_is_ended_leaves_what_it_moved() {
+    let options = small_options();
+    let stepped = deterministic(&behind_a_gap(&options), &options).unwrap();
+    let first_move = &mut |progress: CompactionProgress| match progress.moved_pages {
+        0 => ControlFlow::Continue(()),
+        _ => ControlFlow::Break(()),
+    };
+    let report = stepped.database().compact(first_move).unwrap();
+    assert!(report.moved_pages > 0 && report.moved_pages <= 64, "{report:?}");
+    expect_rows(stepped.database(), "ended");
+}
+
+#[test]
+fn a_power_cut_in_a_compaction_loses_nothing() {
+    for options in stores() {
+        let storage = behind_a_gap(&options);
+        let mut cuts = 0;
+        for changes in (0..).step_by(9) {
+            let memory = storage.cut(0);
+            let faults = Faults::new();
+            let stepped = deterministic(&memory.map(|device| faults.wrap(device)), &options).unwrap();
+            faults.power_off_after(changes);
+            let compacted = stepped.database().compact(&mut |_| ControlFlow::Continue(()));
+            drop(stepped);
+            let case = format!("{:?}, power off after {changes} changes", options.page_store);
+            let again = deterministic(&memory.cut(changes), &options).unwrap_or_else(|error| panic!("{case}: {error}"));
+            expect_rows(again.database(), &case);
+            if !faults.is_power_off() {
+                compacted.unwrap();
+                break;
+            }
+            cuts += 1;
+        }
+        assert!(cuts > 3, "{cuts}");
+    }
+}

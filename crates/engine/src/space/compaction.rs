@@ -1,0 +1,38 @@
+//! What moves pages to the front of the file needs to know: where to, and which.
+
+use super::Space;
+use super::truncation::{Cut, kept_extents};
+use crate::context::Context;
+use crate::error::Result;
+use crate::types::PageNo;
+
+/// Bare extents that are reserved at once for pages that are moved.
+const RESERVE_EXTENTS: usize = 16;
+
+impl Space {
+    /// How many extents the file would have if it had no gaps.
+    pub fn packed_extents(&self) -> u32 {
+        self.state.lock().packed_extents(&self.layout, kept_extents)
+    }
+
+    /// Whether the file would be much shorter if it had no gaps.
+    pub fn has_gaps(&self) -> bool {
+        let state = self.state.lock();
+        Cut::InUse.is_worth(state.extents(), state.packed_extents(&self.layout, kept_extents))
+    }
+
+    /// The used pages of the last extent below `end` that has some, and its number.
+    pub fn last_used_below(&self, end: u32) -> Option<(u32, Vec<PageNo>)> {
+        self.state.lock().last_used_below(end)
+    }
+
+    /// Reserves some of the bare extents below `end`; false if there are none, or the disk is full.
+    ///
+    /// # Errors
+    /// An I/O error.
+    pub fn reserve_below(&self, ctx: &Context, end: u32) -> Result<bool> {
+        let _one_at_a_time = self.growing.lock();
+        let bare = self.state.lock().bare_below(end, RESERVE_EXTENTS);
+        Ok(!bare.is_empty() && self.reserve_these(ctx, &bare)?)
+    }
+}

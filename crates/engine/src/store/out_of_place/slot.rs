@@ -1,0 +1,58 @@
+//! The two slots, which say how many pages the store has, and which segments were cut off (rule 7 of [`super`]).
+
+use super::OutOfPlace;
+use super::format::{self, BLOCK_BYTES, SLOTS_AT, StoreSlot, Tail};
+use super::image::StoreGeometry;
+use crate::error::Result;
+use highwater_storage::{AlignedBuf, Device, Placement};
+
+impl StoreSlot {
+    /// Whether the batch may have been in a segment that was cut off.
+    pub fn may_be_cut(&self, batch: &Tail) -> bool {
+        self.cut_from > 0 && batch.segment >= self.cut_from && batch.sequence <= self.cut_sequence
+    }
+}
+
+/// The newest slot that is whole.
+pub fn newest_slot(device: &dyn Device, geometry: StoreGeometry) -> Result<Option<StoreSlot>> {
+    let mut block = AlignedBuf::zeroed(BLOCK_BYTES);
+    let mut newest = None;
+    for at in SLOTS_AT {
+        if at + BLOCK_BYTES as u64 <= device.len_bytes()? {
+            device.read_at(at, &mut block)?;
+            newest = newest.max(format::parse_slot(&block, geometry.database_id));
+        }
+    }
+    Ok(newest)
+}
+
+impl OutOfPlace {
+    /// Makes the number of pages known to the next opening, if it changed. Durable with the next sync.
+    pub(super) fn put_slot(&self) -> Result<()> {
+        let mut slot = self.slot.lock();
+        let pages = self.segments.map.pages();
+        if slot.pages == pages {
+            return Ok(());
+        }
+        *slot = self.put_next_slot(StoreSlot { pages, ..*slot })?;
+        Ok(())
+    }
+
+    /// Makes known that the segments from `first` on are cut off. Durable with the next sync.
+    pub(super) fn put_cut(&self, first: u32) -> Result<()> {
+        let mut slot = self.slot.lock();
+        let cut_from = if slot.cut_from == 0 { first } else { first.min(slot.cut_from) };
+        let cut_sequence = self.appender.newest();
+        let pages = self.segments.map.pages();
+        *slot = self.put_next_slot(StoreSlot { pages, cut_from, cut_sequence, ..*slot })?;
+        Ok(())
+    }
+
+    fn put_next_slot(&self, slot: StoreSlot) -> Result<StoreSlot> {
+        let next = StoreSlot { sequence: slot.sequence + 1, ..slot };
+        let mut block = AlignedBuf::zeroed(BLOCK_BYTES);
+        format::put_slot(&mut block, self.geometry.database_id, &next);
+        self.data.device().write_at(SLOTS_AT[next.sequence as usize % SLOTS_AT.len()], &block, Placement::Other)?;
+        Ok(next)
+    }
+}

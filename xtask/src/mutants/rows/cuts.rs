@@ -1,0 +1,60 @@
+//! Bugs of cutting the end of the data file off.
+
+use super::{Mutant, edit, of_engine as mutant};
+
+const TRUNCATION: &str = "crates/engine/src/space/truncation.rs";
+const GROWTH: &str = "crates/engine/src/space/growth.rs";
+const SHRINK: &str = "crates/engine/src/store/out_of_place/shrink.rs";
+
+const EVERY_CUT: &[&str] = &["truncation_test::a_power_cut_at_every_change"];
+
+pub const MUTANTS: &[Mutant] = &[
+    mutant(
+        "cut-before-a-checkpoint",
+        "the end of the file is cut off although recovery may need redo of its pages",
+        &[edit(
+            TRUNCATION,
+            "        let checkpoint = ctx.log.checkpoint_lsn();\n",
+            "        let checkpoint = if MUTANT { Lsn(u64::MAX) } else { ctx.log.checkpoint_lsn() };\n",
+        )],
+        &["truncation_test::the_end_is_cut_once", "truncation_test::a_new_map"],
+    ),
+    mutant(
+        "cut-before-its-redo",
+        "the file is cut before it is durable that it has fewer extents",
+        &[edit(
+            TRUNCATION,
+            "        ctx.log.flush_to(ctx.log.end_lsn())\n",
+            "        if MUTANT { Ok(()) } else { ctx.log.flush_to(ctx.log.end_lsn()) }\n",
+        )],
+        EVERY_CUT,
+    ),
+    mutant(
+        "cut-during-a-backup",
+        "the end of the file is cut off while a backup copies it",
+        &[edit(TRUNCATION, "if self.is_held() || !cut", "if !MUTANT && self.is_held() || !cut")],
+        &["truncation_test::the_end_is_cut_once"],
+    ),
+    mutant(
+        "new-map-not-noted",
+        "a group whose map was just formatted is cut off before a checkpoint has passed that",
+        &[edit(GROWTH, "        with_new_maps.for_each(", "        with_new_maps.filter(|_| !MUTANT).for_each(")],
+        &["truncation_test::a_new_map"],
+    ),
+    mutant(
+        "bare-reserve",
+        "what stays after a cut is a reserve without a place on the device",
+        &[edit(TRUNCATION, "if lacking.is_empty() {", "if MUTANT || lacking.is_empty() {")],
+        &["truncation_test::the_reserve_has_its_place"],
+    ),
+    mutant(
+        "cut-segments-not-noted",
+        "headers that name batches in segments that were cut off are taken for signs of damage",
+        &[edit(
+            SHRINK,
+            "        self.put_cut(count)?;\n",
+            "        if !MUTANT {\n            self.put_cut(count)?;\n        }\n",
+        )],
+        &["slots::segments_that_were_cut_off"],
+    ),
+];
