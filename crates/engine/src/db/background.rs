@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::pool::ReadBuffer;
 use crate::pool::cleaner::{Cleaner, LruFlusher, checkpoint, checkpoint_target};
-use crate::space::{Cut, Space};
+use crate::space::Space;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::notify::Notify;
 use crate::sync::thread::JoinHandle;
@@ -281,23 +281,14 @@ pub(super) fn start_purge(parts: &mut OpenParts, txns: &Arc<TxnSystem>) -> Resul
 /// fails does not stop the database: the next opening tries again.
 pub(super) fn start_dropping(parts: &mut OpenParts, dropping: &Arc<Dropping>) -> Result<()> {
     let (ctx, stepped, pauser, waker) = (parts.ctx.clone(), dropping.clone(), dropping.clone(), dropping.clone());
-    let step = move || match stepped.step() {
-        Ok(true) => {
-            yield_cpu();
-            stepped.notify().wake();
+    let step = move || match stepped.background_step() {
+        Ok(goes_on) => {
+            if goes_on {
+                yield_cpu();
+                stepped.notify().wake();
+            }
             Ok(())
         }
-        Ok(false) => match stepped.cut_step(Cut::InUse) {
-            Ok(goes_on) => {
-                if goes_on {
-                    stepped.notify().wake();
-                }
-                Ok(())
-            }
-            Err(error) if ctx.poison.is_set() => Err(error),
-            // The end stays as it is.
-            Err(_) => Ok(()),
-        },
         Err(error) if ctx.poison.is_set() => Err(error),
         Err(_) => {
             ctx.stats.drops_postponed.inc();

@@ -181,7 +181,7 @@ impl DatabaseInner {
         if self.ctx.poison.is_set() || self.storage.is_read_only() {
             return Ok(());
         }
-        let freed = self.dropping.finish().and_then(|()| match self.space.has_gaps() {
+        let freed = self.dropping.finish_at_closing().and_then(|()| match self.space.has_gaps() {
             true => self.txns.free_idle_streams(),
             false => Ok(()),
         });

@@ -17,7 +17,6 @@ use crate::config::Options;
 use crate::context::Context;
 use crate::error::Result;
 use crate::pool::cleaner::{Cleaner, LruFlusher};
-use crate::space::Cut;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::types::EXTENT_PAGES;
@@ -130,9 +129,8 @@ impl DeterministicDb {
                 Err(error) if ctx.poison.is_set() => return Err(error),
                 _ => Ok(()),
             },
-            BackgroundStep::Drops => match inner.dropping.step() {
+            BackgroundStep::Drops => match inner.dropping.background_step() {
                 Err(error) if ctx.poison.is_set() => return Err(error),
-                Ok(false) => inner.dropping.cut_step(Cut::InUse).map(drop),
                 _ => Ok(()),
             },
         };

@@ -8,7 +8,7 @@
 //! 3. A step frees a bounded number of extents. One runs at a time; no other lock is held meanwhile, so tables come and
 //!    go beside it. A check, and a switch of the change buffering, hold it up.
 //! 4. A removal that fails is tried again at the next opening; it stops nothing else.
-//! 5. A closing frees what still waits. Its thread cuts the end of the file off when nothing waits.
+//! 5. A closing frees what still waits, unless a check holds it up. Its thread cuts the end of the file off when nothing waits.
 
 use super::database::Database;
 use crate::change_buffer::ChangeBuffer;
@@ -109,12 +109,33 @@ impl Dropping {
         Ok(at_work)
     }
 
-    /// One step; false if nothing waits.
+    /// One step; false if nothing waits. Waits for a check.
     ///
     /// # Errors
     /// A damaged page, an I/O error (rule 4).
     pub(super) fn step(&self) -> Result<bool> {
         let _at_work = self.at_work.lock();
+        self.step_alone()
+    }
+
+    /// A step of its thread: frees something, or cuts the end of the file off when nothing waits. True if there may be
+    /// more. Nothing while a check runs: a closing, for which its caller may wait, ends the thread. If page 0 cannot be
+    /// read the end stays.
+    ///
+    /// # Errors
+    /// As [`step`](Self::step); the database has stopped.
+    pub(super) fn background_step(&self) -> Result<bool> {
+        let Some(_at_work) = self.at_work.try_lock() else { return Ok(false) };
+        if self.step_alone()? {
+            return Ok(true);
+        }
+        match self.space.cut_step(&self.ctx, Cut::InUse) {
+            Err(_) if !self.ctx.poison.is_set() => Ok(false),
+            cut => cut,
+        }
+    }
+
+    fn step_alone(&self) -> Result<bool> {
         let Some(mut removal) = self.waiting.lock().pop_front() else { return Ok(false) };
         let _entitled = reserve::entitle(SpacePriority::Cleaning);
         if !self.advance(&mut removal)? {
@@ -155,6 +176,17 @@ impl Dropping {
     /// As [`step`](Self::step).
     pub(super) fn finish(&self) -> Result<()> {
         while self.step()? {}
+        Ok(())
+    }
+
+    /// As [`finish`](Self::finish), at a closing. It does not wait for a check, which ends when it finds the database
+    /// closed, and whose caller may wait for the closing: what waits then is freed after the next opening.
+    ///
+    /// # Errors
+    /// As [`step`](Self::step).
+    pub(super) fn finish_at_closing(&self) -> Result<()> {
+        let Some(_at_work) = self.at_work.try_lock() else { return Ok(()) };
+        while self.step_alone()? {}
         Ok(())
     }
 }

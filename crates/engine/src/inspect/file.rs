@@ -173,10 +173,11 @@ impl<'d> RawFile<'d> {
         map.get((number % per_group) as usize).copied()
     }
 
-    /// The last extent that has an owner in an extent map, also behind the end of the file.
-    pub fn last_owned_extent(&self) -> Option<u32> {
+    /// The last extent of which a page is used, also behind the end of the file. (A chunk without used pages may still
+    /// have an owner there, which means nothing.)
+    pub fn last_used_extent(&self) -> Option<u32> {
         let extents = self.maps.len() as u32 * self.layout().group_extents();
-        (0..extents).rev().find(|n| self.extent(*n).is_some_and(|extent| extent != Extent::default()))
+        (0..extents).rev().find(|n| self.extent(*n).is_some_and(|extent| extent.used != 0))
     }
 
     /// Sums the extents up.

@@ -52,7 +52,7 @@ impl ExtentScan<'_> {
             && u64::from(extents) > whole
         {
             self.find(None, format!("the data file is cut off: it has {whole} of {extents} extents"));
-        } else if let Some(last) = self.file.last_owned_extent()
+        } else if let Some(last) = self.file.last_used_extent()
             && u64::from(last) >= whole
         {
             self.find(None, format!("the data file is cut off: it has {whole} extents, but extent {last} is in use"));

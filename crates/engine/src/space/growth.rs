@@ -31,7 +31,7 @@ impl Space {
     /// called before an mtr that may allocate.
     pub fn prepare(&self, ctx: &Context) -> Result<()> {
         let missed = std::mem::take(&mut *self.missed_maps.lock());
-        missed.into_iter().try_for_each(|map| ctx.pool.load(map))?;
+        missed.into_iter().try_for_each(|map| self.load_map(ctx, map))?;
         let is_settled = |state: &SpaceState| self.is_ready(state) || state.is_full(reserve::purpose(), FULL_FOR);
         if is_settled(&self.state.lock()) {
             return Ok(());
@@ -49,6 +49,14 @@ impl Space {
             }
         }
         Ok(())
+    }
+
+    /// A map of a group that was cut off meanwhile is not loaded: the allocation takes another page.
+    fn load_map(&self, ctx: &Context, map: PageNo) -> Result<()> {
+        match ctx.pool.load(map) {
+            Err(_) if map.0 >= self.page_count() => Ok(()),
+            loaded => loaded,
+        }
     }
 
     /// Runs a mini-transaction that allocates, again when [`Space::allocate`] says so. The caller holds no latch.

@@ -214,12 +214,12 @@ impl SpaceState {
             return Err(Error::corrupt_page(page_no, "an extent map should be here"));
         }
         for index in 0..layout.group_extents() {
-            let extent = read_entry(map, index as usize);
+            let extent = read_entry(map, index as usize).without_idle_owners();
             if index < here {
-                self.extents.push(extent.without_idle_owners());
+                self.extents.push(extent);
                 self.index_extent(self.extents() - 1);
                 self.set_untouched(self.extents() - 1, 0);
-            } else if extent.used != 0 || extent.owners != [0; CHUNKS as usize] {
+            } else if extent.used != 0 {
                 let number = group * layout.group_extents() + index;
                 return Err(Error::Corrupt(format!(
                     "the data file is truncated: extent {number} is in use but missing"

@@ -1,5 +1,7 @@
 //! Taking, freeing and discarding in memory.
 
+use super::super::extent_map::format_map_ops;
+use super::super::layout::{ENTRIES_AT, ENTRY_BYTES, OWNERS_AT};
 use super::*;
 
 fn state(extents: u32) -> SpaceState {
@@ -69,6 +71,23 @@ fn an_extent_that_is_taken_again_is_not_discarded_before_it_is_emptied_again() {
     state.note_freed(5, Lsn(200));
     assert_eq!(state.next_to_discard(Lsn(199), 0), None);
     assert_eq!((state.next_to_discard(Lsn(200), 0), state.next_to_discard(Lsn(300), 0)), (Some(5), None));
+}
+
+/// A chunk of which no page is used keeps its owner on disk: behind the end of the file that means nothing either.
+#[test]
+fn an_idle_owner_behind_the_end_is_no_missing_extent() {
+    let layout = SpaceLayout::new(4096);
+    let mut map = vec![0; 4096];
+    format_map_ops(|op| op.apply(&mut map).unwrap());
+    let entry = |extent: usize| ENTRIES_AT + extent * ENTRY_BYTES;
+    map[entry(3) + OWNERS_AT] = 30;
+    let mut state = SpaceState::new();
+    state.add_group(&layout, 0, 3, &map).unwrap();
+    assert_eq!(state.extents(), 3);
+    map[entry(3)] = 1;
+    let error = SpaceState::new().add_group(&layout, 0, 3, &map).unwrap_err();
+    assert!(error.to_string().contains("extent 3 is in use but missing"), "{error}");
+    SpaceState::new().add_group(&layout, 0, 4, &map).unwrap();
 }
 
 #[test]
