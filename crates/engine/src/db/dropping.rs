@@ -8,7 +8,8 @@
 //! 3. A step frees a bounded number of extents. One runs at a time; no other lock is held meanwhile, so tables come and
 //!    go beside it. A check, and a switch of the change buffering, hold it up.
 //! 4. A removal that fails is tried again at the next opening; it stops nothing else.
-//! 5. A closing frees what still waits, unless a check holds it up. Its thread cuts the end of the file off when nothing waits.
+//! 5. A closing frees what still waits, unless a check holds it up. When nothing waits, the thread cuts the end of the
+//!    file off.
 
 use super::database::Database;
 use crate::change_buffer::ChangeBuffer;
