@@ -7,7 +7,7 @@
 
 use crate::error::Result;
 use highwater::PageNo;
-use highwater::inspect::{PageContents, PageType, RawFile};
+use highwater::inspect::{PageContents, PageType, RawFile, UndoStreamInfo};
 
 /// What a page is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,7 +20,9 @@ pub enum PageKind {
     Catalog,
     /// Where the undo streams are.
     UndoDirectory,
-    /// The last page of an undo stream.
+    /// The last page of an undo stream of which the directory says that all its transactions have ended.
+    EndedUndoEnd,
+    /// The last page of another undo stream.
     UndoEnd,
     /// Another page of an undo stream.
     Undo,
@@ -77,7 +79,7 @@ const REPAIR: &str = "`check --repair`";
 const RESTORE: &str = "a backup, or `check --salvage`";
 
 /// The table.
-pub const DECLARED: [Declared; 11] = [
+pub const DECLARED: [Declared; 12] = [
     Declared {
         kind: PageKind::FileHeader,
         page: "page 0",
@@ -107,8 +109,15 @@ pub const DECLARED: [Declared; 11] = [
         repair: RESTORE,
     },
     Declared {
+        kind: PageKind::EndedUndoEnd,
+        page: "undo: last page of a stream whose transactions have ended, as its directory says",
+        loss: Loss::Undo,
+        lost: "as of any other page of undo",
+        repair: "nothing has to be",
+    },
+    Declared {
         kind: PageKind::UndoEnd,
-        page: "undo: last page of a stream",
+        page: "undo: last page of another stream",
         loss: Loss::Opening,
         lost: "nothing in a salvage but what a transaction was changing: that one has to be rolled back is not known",
         repair: RESTORE,
@@ -194,10 +203,33 @@ pub fn kind_of(file: &RawFile<'_>, page: PageNo) -> Result<Option<PageKind>> {
                 _ => PageKind::ClusteredInner,
             })
         }
-        (_, PageContents::Undo(undo)) if undo.next == PageNo(0) => Some(PageKind::UndoEnd),
+        (_, PageContents::Undo(undo)) if undo.next == PageNo(0) => match stream_has_ended(file, page)? {
+            true => Some(PageKind::EndedUndoEnd),
+            false => Some(PageKind::UndoEnd),
+        },
         (_, PageContents::Undo(_)) => Some(PageKind::Undo),
         (_, PageContents::UndoDirectory { .. }) => Some(PageKind::UndoDirectory),
         (Some(PageType::Overflow), _) => Some(PageKind::Overflow),
         _ => None,
     })
+}
+
+/// The root slot of the undo directory.
+const UNDO_ROOT: usize = 1;
+
+/// Whether the undo directory says of a stream with this last page that all its transactions have ended.
+///
+/// # Errors
+/// A page of the directory cannot be read.
+pub(super) fn stream_has_ended(file: &RawFile<'_>, last: PageNo) -> Result<bool> {
+    let PageContents::FileHeader(roots) = file.look_at(PageNo(0))?.contents else { return Ok(false) };
+    let mut page = roots.get(UNDO_ROOT).copied().unwrap_or(PageNo(0));
+    while page != PageNo(0) {
+        let PageContents::UndoDirectory { next, streams, .. } = file.look_at(page)?.contents else { break };
+        if streams.iter().any(|UndoStreamInfo { last: found, ended_at, .. }| *found == last && ended_at.is_some()) {
+            return Ok(true);
+        }
+        page = next;
+    }
+    Ok(false)
 }

@@ -1,5 +1,6 @@
 //! A database with pages of every kind of [`super::declared`], most of them cold: two tables with indexes and overflow
-//! rows, changes that wait in the change buffer, undo of transactions that are not purged.
+//! rows, changes that wait in the change buffer, undo of transactions that are not purged, and one that
+//! is still open and has undone its change.
 
 use super::declared::{PageKind, kind_of};
 use crate::error::{Error, Result};
@@ -64,6 +65,10 @@ impl Whole {
                 model.extend((first..first + 500).map(|id| (id, 0)));
             }
         }
+        let (mut open, table) = (db.begin()?, db.table(TABLES[0])?);
+        let nothing = open.savepoint();
+        put(&mut open, &table, false, ROWS, 0)?;
+        open.rollback_to(nothing)?;
         let mut random = fastrand::Rng::with_seed(5);
         // An old snapshot keeps the undo of what follows; it begins with its first read.
         let mut snapshot = db.snapshot()?;
@@ -78,7 +83,7 @@ impl Whole {
             }
         }
         db.close()?;
-        drop(snapshot);
+        drop((snapshot, open));
         Ok(Whole { options, storage: storage.cut(0), models })
     }
 

@@ -4,7 +4,7 @@ use super::files::{data_file, raw_file};
 use super::{View, hex};
 use crate::failure::Failure;
 use highwater::PageNo;
-use highwater::inspect::{NodeInfo, PageContents, PageInfo, PageType, RawFile};
+use highwater::inspect::{NodeInfo, PageContents, PageInfo, PageType, RawFile, UndoStreamInfo};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::Path;
@@ -118,9 +118,12 @@ fn contents(file: &RawFile<'_>, page: &PageInfo) -> (String, Value) {
         PageContents::UndoDirectory { next, id_limit, streams } => {
             let mut text = format!("next page {next}, transaction ids below {id_limit}\n");
             let mut list = Vec::new();
-            for (i, (first, last, purged)) in streams.iter().enumerate() {
-                let _ = writeln!(text, "stream {i}: pages {first} to {last}, {purged} transactions purged");
-                list.push(json!({ "first_page": first.0, "last_page": last.0, "purged_transactions": purged }));
+            for (i, UndoStreamInfo { first, last, purged, ended_at }) in streams.iter().enumerate() {
+                let ended = ended_at.map_or(String::new(), |at| format!(", all ended, records end at {at}"));
+                let _ = writeln!(text, "stream {i}: pages {first} to {last}, {purged} transactions purged{ended}");
+                list.push(json!({
+                    "first_page": first.0, "last_page": last.0, "purged_transactions": purged, "ended_at": ended_at,
+                }));
             }
             (text, json!({ "next": next.0, "id_limit": id_limit, "streams": list }))
         }

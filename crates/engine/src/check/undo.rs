@@ -88,6 +88,10 @@ impl Checker<'_> {
                 (false, next) => (at.previous, at.page) = (at.page, next),
             }
         }
+        if entry.ended_at != 0 && entry.ended_at != at.previous_end {
+            let text = format!("undo stream {number} ends at {}, not at {}", at.previous_end, entry.ended_at);
+            self.find(Some(entry.last), &FindingPlace::default(), text);
+        }
         if at.begun.unwrap_or(0) < entry.purged {
             let text = format!("undo stream {number} has purged more transactions than it began");
             self.find(Some(entry.last), &FindingPlace::default(), text);

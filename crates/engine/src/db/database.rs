@@ -164,7 +164,7 @@ impl DatabaseInner {
             false if self.storage.is_read_only() => Ok(()),
             false => self.registry.all().iter().try_for_each(|table| table.persist_exact()),
         };
-        let freed = self.free_dropped();
+        let freed = self.free_dropped().and_then(|()| self.note_ended_streams());
         let closed = flushed.and(freed).and(parts.close());
         self.ctx.poison.set(CLOSED);
         match &closed {
@@ -186,6 +186,16 @@ impl DatabaseInner {
             false => Ok(()),
         });
         freed.or_else(|error| self.ctx.poison.check().map_err(|_| error))
+    }
+
+    /// Notes in the undo directory which streams have no transaction, once nothing else frees streams before a closing.
+    /// The next opening does without their last pages.
+    fn note_ended_streams(&self) -> Result<()> {
+        if self.ctx.poison.is_set() || self.storage.is_read_only() {
+            return Ok(());
+        }
+        let noted = self.txns.undo.note_ended_streams();
+        noted.or_else(|error| self.ctx.poison.check().map_err(|_| error))
     }
 }
 

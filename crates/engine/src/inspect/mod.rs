@@ -37,7 +37,7 @@ pub use catalog::{RawTable, RawTree};
 pub use file::{ExtentUse, RawFile, SegmentUse, TreeSize};
 pub use log::{LogInfo, look};
 pub use op::{OpInfo, operations};
-pub use page::{NodeInfo, PageContents, PageInfo, UndoInfo};
+pub use page::{NodeInfo, PageContents, PageInfo, UndoInfo, UndoStreamInfo};
 pub use scan::scan;
 
 /// Lengths of a pool's lists and of the history list, at one moment.

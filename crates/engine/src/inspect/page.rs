@@ -64,8 +64,8 @@ pub enum PageContents {
         next: PageNo,
         /// Transaction ids are below this.
         id_limit: u64,
-        /// First page, last page, transactions purged of each stream.
-        streams: Vec<(PageNo, PageNo, u64)>,
+        /// The streams; a vacant entry has page 0.
+        streams: Vec<UndoStreamInfo>,
     },
     /// A part of a large row.
     Overflow {
@@ -93,6 +93,19 @@ pub struct NodeInfo {
     pub records: Vec<(Vec<u8>, Vec<u8>)>,
     /// The right-most child of an inner page.
     pub upper_child: Option<PageNo>,
+}
+
+/// An entry of the undo directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UndoStreamInfo {
+    /// Its oldest page.
+    pub first: PageNo,
+    /// Its newest page.
+    pub last: PageNo,
+    /// Transactions purged.
+    pub purged: u64,
+    /// Where records end on the last page, if every transaction of the stream is known to have ended.
+    pub ended_at: Option<usize>,
 }
 
 /// An undo page.
@@ -156,8 +169,8 @@ impl RawFile<'_> {
                 PageType::UndoDirectory => {
                     let (next, count, id_limit) = read_directory(bytes, page_no)?;
                     let stream = |i| {
-                        let StreamEntry { first, last, purged } = StreamEntry::read(bytes, i);
-                        (first, last, purged)
+                        let StreamEntry { first, last, purged, ended_at } = StreamEntry::read(bytes, i);
+                        UndoStreamInfo { first, last, purged, ended_at: (ended_at != 0).then_some(ended_at) }
                     };
                     PageContents::UndoDirectory { next, id_limit, streams: (0..count).map(stream).collect() }
                 }

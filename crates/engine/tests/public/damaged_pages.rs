@@ -71,8 +71,7 @@ fn set(files: &[Vec<u8>; 3]) -> StorageSet {
     StorageSet::of_memory(files.each_ref().map(|image| MemoryDevice::holding(image.clone())))
 }
 
-/// A page of a kind, from the middle of them: type and owner, as `inspect` names them. (The last page of an undo stream
-/// is needed by every opening.)
+/// A page of a kind, from the middle of them: type and owner, as `inspect` names them.
 fn page_of(file: &RawFile<'_>, page_type: &str, owner: &str) -> PageNo {
     let is_it = |page: &PageNo| {
         let look = file.look_at(*page).unwrap();

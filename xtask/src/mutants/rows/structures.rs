@@ -17,6 +17,7 @@ const STEPS: &str = "crates/engine/src/change_buffer/steps.rs";
 const LOSE: &str = "crates/engine/src/change_buffer/lose.rs";
 const DAMAGED_TREE: &str = "crates/engine/src/change_buffer/damaged_tree.rs";
 const ADD: &str = "crates/engine/src/change_buffer/add.rs";
+const ENDED_STREAMS: &str = "crates/engine/src/txn/undo/ended_streams.rs";
 const ENDED: &str = "crates/engine/src/txn/purge/ended.rs";
 const ENTRY_NEEDED: &str = "crates/engine/src/txn/read/entry_visibility.rs";
 const DUPLICATES: &str = "crates/engine/src/txn/write/duplicates.rs";
@@ -70,6 +71,22 @@ pub const MUTANTS: &[Mutant] = &[
             "        SpacePriority::Undo => if MUTANT { reserve / 4 } else { reserve / 2 },",
         )],
         &["space::reserve"],
+    ),
+    mutant(
+        "ended-stream-bound-with-its-note",
+        "the undo directory says of a stream with an active transaction that all its transactions have ended",
+        &[edit(
+            ENDED_STREAMS,
+            "self.write_notes(&mut [&mut stream], |_| 0)",
+            "self.write_notes(&mut [&mut stream], |stream| if MUTANT { stream.tail.offset } else { 0 })",
+        )],
+        &["undo_ends::no_cut_leaves", "undo_ends::after_a_crash"],
+    ),
+    mutant(
+        "older-undo-directory-believed",
+        "an old version of the undo directory hides a transaction that has to be rolled back",
+        &[edit(ENDED_STREAMS, "Ok(lsn_of_last < header::lsn(", "Ok(MUTANT || lsn_of_last < header::lsn(")],
+        &["undo_ends::an_old_version_of_the_directory"],
     ),
     mutant(
         "salvage-ends-at-a-refused-row",

@@ -2,7 +2,7 @@
 
 use super::load::Known;
 use super::{Hurt, Lives, is_damage};
-use crate::corruption::declared::{Loss, PageKind};
+use crate::corruption::declared::PageKind;
 use crate::corruption::whole::{INDEXES, TABLES, Whole, data, reads_right_but};
 use highwater::{BackupOptions, Database, Error, RestoreOptions, salvage};
 use highwater_storage::StorageSet;
@@ -152,7 +152,8 @@ impl Ended<'_> {
                     || text.contains(&format!("page {}:", self.hurt.page));
                 // An index costs no more than the index.
                 let was_to_be_changed = is_stopped && names_it && self.hurt.row.kind != PageKind::Index;
-                if self.hurt.row.opens() && !was_to_be_changed {
+                let may_be_refused = was_to_be_changed || names_it && self.hurt.is_end_in_use(self.memory);
+                if self.hurt.row.opens() && !may_be_refused {
                     lives.failures.push(format!("it does not open: {text}"));
                 }
             }
@@ -198,7 +199,7 @@ impl Ended<'_> {
         let restore = RestoreOptions { database: self.whole.options.clone(), ..RestoreOptions::default() };
         match Database::restore(&chain, &target, &restore, &mut |_| ControlFlow::Continue(())) {
             Ok(_) => self.opened(Database::open(&target, self.whole.options.clone()), Act::Crash, lives),
-            Err(error) if self.hurt.row.loss == Loss::Opening && is_damage(&error) => {}
+            Err(error) if self.hurt.may_be_needed_to_open() && is_damage(&error) => {}
             Err(error) => lives.failures.push(format!("restore: {error}")),
         }
     }

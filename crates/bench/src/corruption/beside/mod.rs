@@ -17,7 +17,7 @@ mod acts;
 mod bad_blocks;
 mod load;
 
-use super::declared::{DECLARED, Declared, Loss, PageKind, kind_of};
+use super::declared::{DECLARED, Declared, Loss, PageKind, kind_of, stream_has_ended};
 use super::whole::{INDEXES, PAGE_BYTES, TABLES, Whole, data, pages};
 use crate::error::Result;
 use acts::{Act, Ended};
@@ -145,6 +145,20 @@ impl Hurt {
             Loss::Indexes => is_own && is_index,
             Loss::Rows => is_own,
         }
+    }
+
+    /// Whether an opening may need the page: an undo stream does not stay without a transaction.
+    fn may_be_needed_to_open(&self) -> bool {
+        self.row.loss == Loss::Opening || self.row.kind == PageKind::EndedUndoEnd
+    }
+
+    /// Whether it is the last page of an undo stream of which the files no longer say that all transactions have ended.
+    fn is_end_in_use(&self, memory: &StorageSet) -> bool {
+        let in_use = || -> Result<bool> {
+            let device = MemoryDevice::holding(data(memory)?.image());
+            Ok(!stream_has_ended(&RawFile::open(&device)?, self.page)?)
+        };
+        self.row.kind == PageKind::EndedUndoEnd && in_use().unwrap_or(false)
     }
 
     /// Whether a table may be without the newest changes.

@@ -9,4 +9,5 @@ mod read_only;
 mod shrinking;
 mod stale;
 mod two_phases;
+mod undo_ends;
 mod upsert;

@@ -287,7 +287,8 @@ impl TxnSystem {
         self.note_stream_skipped(error);
     }
 
-    fn note_stream_skipped(&self, error: &Error) {
+    /// Counts and names a stream that is not used for damage.
+    pub(in crate::txn) fn note_stream_skipped(&self, error: &Error) {
         self.stats.purge_streams_skipped.inc();
         self.purge_damage.note(error);
     }

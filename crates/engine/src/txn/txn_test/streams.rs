@@ -178,6 +178,38 @@ fn a_damaged_idle_stream_is_skipped_alone() {
     assert!(db.check(true).is_empty());
 }
 
+/// A transaction that has written nothing leaves a stream whose last page is damaged, and binds another; the stream is
+/// known to have no transaction, also when it is noted later.
+#[test]
+fn a_stream_whose_last_page_is_damaged_is_left() {
+    for is_full in [false, true] {
+        let db = Db::new();
+        db.fill(&[("a", row("a", "", ""))]);
+        db.purge_all();
+        let mut stream = db.system.undo.bind().unwrap();
+        if is_full {
+            // As if a record had filled the page.
+            stream.tail.offset = stream.page_bytes;
+        }
+        let (number, tail, page) = (stream.number, stream.tail, stream.tail.page);
+        db.system.undo.release(stream);
+        db.parts.ctx.pool.flush_all().unwrap();
+        db.parts.ctx.pool.evict_all_clean();
+        let data = &db.parts.storage().memory_devices().unwrap()[0];
+        data.damage(|bytes| bytes[page.0 as usize * 4096 + 100] ^= 1);
+        for key in ["b", "c"] {
+            db.fill(&[(key, row("a", "", ""))]);
+        }
+        let state = db.system.purge_state();
+        assert_eq!(state.skipped, 1, "{state:?}");
+        assert!(state.damage[0].contains(&format!("page {page} ")), "{state:?}");
+        db.system.undo.note_ended_streams().unwrap();
+        let (entries, ..) = crate::txn::undo::read_directories(&db.parts.ctx, &db.parts.space).unwrap();
+        assert_eq!(entries[number].ended_at, tail.offset);
+        assert_eq!(db.check(false).len(), 3);
+    }
+}
+
 /// A stream that purge has lost sight of is skipped, and purge goes on.
 #[test]
 fn a_stream_unknown_to_purge_holds_up_no_thread() {

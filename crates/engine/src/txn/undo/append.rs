@@ -74,6 +74,7 @@ impl UndoLog {
     /// Appends `bytes`, a whole record, to the page that [`UndoLog::latch`] latched for its length.
     pub(crate) fn append(&mut self, mtr: &mut Mtr<'_>, latched: PageHandle, trx_id: TxnId, bytes: &[u8]) -> RollPtr {
         let mut place = self.stream.tail;
+        debug_assert!(!self.stream.is_noted, "the directory says that all transactions of the stream have ended");
         if self.header.is_none() {
             self.joined.clear();
             self.joined.reserve(HEADER_RECORD_BYTES + bytes.len());

@@ -48,6 +48,7 @@ impl UndoSpace {
                 }
                 Err(error) if error.is_damage() => {
                     self.mark_unusable(stream.number);
+                    self.keep_aside(Some(stream));
                     damaged(&error);
                 }
                 Err(error) => {
@@ -72,10 +73,9 @@ impl UndoSpace {
     }
 
     /// Puts streams back below those that are bound sooner, as if they had not been taken.
-    fn keep_idle(&self, mut idle: Vec<Stream>) {
+    pub(super) fn keep_idle(&self, mut idle: Vec<Stream>) {
         let mut free = self.free.lock();
-        let aside = self.aside.lock();
-        idle.retain(|stream| !aside.contains(&stream.number));
+        idle.extract_if(.., |stream| self.is_unusable(stream.number)).for_each(|stream| self.keep_aside(Some(stream)));
         free.low_water += idle.len();
         free.streams.splice(..0, idle);
     }
@@ -103,8 +103,7 @@ impl UndoSpace {
         let mut mtr = self.ctx.mtr()?;
         pages.iter().try_for_each(|page| self.space.keep_map(&mut mtr, *page))?;
         let directory = mtr.fix_x(directory_page)?;
-        let last = StreamEntry::read(mtr.page(directory), i).last;
-        let entry = StreamEntry { first, last, purged: front.purged };
+        let entry = StreamEntry { first, purged: front.purged, ..StreamEntry::read(mtr.page(directory), i) };
         write(&mut mtr, directory, stream_entry_at(i), &entry.encode());
         for page in pages {
             self.space.free(&mut mtr, *page);

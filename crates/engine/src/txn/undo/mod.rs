@@ -2,7 +2,8 @@
 //!
 //! | file | concept |
 //! |---|---|
-//! | `space.rs`, `open.rs`, `free_pages_of.rs` | the streams: bound and extended, found at opening, freed |
+//! | `space.rs`, `open.rs`, `free_idle.rs` | the streams: bound and extended, found at opening, freed |
+//! | `ended_streams.rs` | what the directory says of streams whose transactions have all ended |
 //! | `append.rs` | the stream of one transaction |
 //! | `record.rs`, `new_record.rs` | records as bytes: read, written |
 //! | `page.rs`, `read.rs` | pages as bytes; records read in place |
@@ -28,6 +29,7 @@
 //! no list of history: a stream is its own list.
 
 mod append;
+mod ended_streams;
 mod free_idle;
 mod new_record;
 mod open;

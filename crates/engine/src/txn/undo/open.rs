@@ -1,5 +1,6 @@
 //! Opening the undo log: where each stream begins and ends, and which transaction a crash cut off in it.
 
+use super::ended_streams::{check_note, is_ended};
 use super::page::{RECORDS_AT, StreamEntry, UndoFields, UndoPlace, read_directory};
 use super::read::{record_before, scan_page, with_record};
 use super::record::{PreparedMark, TxnState, UndoKind};
@@ -39,7 +40,33 @@ pub(crate) struct OpenedUndo {
 }
 
 impl OpenedUndo {
-    /// Finds where purge has to go on in a stream. Damage there sets the stream aside.
+    /// A stream of the directory: free, or with a transaction that has not ended.
+    fn add(&mut self, number: usize, entry: &StreamEntry) -> Result<()> {
+        let ctx = &self.undo.ctx;
+        let (stream, active) = match read_end(ctx, number, entry) {
+            Err(error) if error.is_damage() => {
+                if !is_ended(ctx, entry, self.undo.directory_place(number).0)? {
+                    return Err(of_unknown_end(number, entry, error));
+                }
+                self.skip(number, error);
+                return Ok(());
+            }
+            end => end?,
+        };
+        self.meet(number, entry, &stream.pending, active.is_some())?;
+        match active {
+            Some(Unended { id, header, prepared }) => self.recovered.push(Recovered { id, header, stream, prepared }),
+            None => self.undo.add_free(stream),
+        }
+        Ok(())
+    }
+
+    fn skip(&mut self, number: usize, error: Error) {
+        self.undo.mark_unusable(number);
+        self.damage.push(error);
+    }
+
+    /// Finds where purge has to go on in a stream. With damage there the stream is skipped.
     fn meet(
         &mut self,
         number: usize,
@@ -61,8 +88,7 @@ impl OpenedUndo {
                 Ok(())
             }
             Err(error) if error.is_damage() => {
-                self.undo.mark_unusable(number);
-                self.damage.push(error);
+                self.skip(number, error);
                 Ok(())
             }
             Err(error) => Err(error),
@@ -73,7 +99,6 @@ impl OpenedUndo {
 impl UndoSpace {
     /// Reads the directory and the end of every stream.
     pub(crate) fn open(ctx: Arc<Context>, space: Arc<Space>) -> Result<OpenedUndo> {
-        let page_bytes = ctx.pool.page_bytes();
         let (entries, pages, id_limit) = read_directories(&ctx, &space)?;
         let directory = Mutex::new(UndoDirectory { pages, streams: entries.len() });
         let undo = UndoSpace {
@@ -94,16 +119,7 @@ impl UndoSpace {
                 opened.undo.vacant.lock().push(number);
                 continue;
             }
-            // Without the stream's end it is unknown whether a transaction has to be rolled back.
-            let (stream, active) = read_end(&opened.undo.ctx, number, entry, page_bytes)?;
-            opened.meet(number, entry, &stream.pending, active.is_some())?;
-            let Some((id, header, state)) = active else {
-                opened.undo.release(stream);
-                continue;
-            };
-            let is_prepared = state == TxnState::Prepared;
-            let prepared = is_prepared.then(|| mark_at_end(&opened.undo.ctx, stream.tail)).transpose()?;
-            opened.recovered.push(Recovered { id, header, stream, prepared });
+            opened.add(number, entry)?;
         }
         Ok(opened)
     }
@@ -141,31 +157,51 @@ fn mark_at_end(ctx: &Context, end: UndoPlace) -> Result<PreparedMark> {
     })
 }
 
-/// A transaction at the end of a stream: its number, header and state, active or prepared.
-type Unended = (TxnId, UndoPlace, TxnState);
+/// A transaction at the end of a stream that is active, or prepared under this name.
+struct Unended {
+    id: TxnId,
+    header: UndoPlace,
+    prepared: Option<PreparedMark>,
+}
 
-/// Finds a stream's end, and the transaction that is still active or prepared there.
-fn read_end(ctx: &Context, number: usize, entry: &StreamEntry, page_bytes: usize) -> Result<(Stream, Option<Unended>)> {
+/// Finds a stream's end, and the transaction there that has not ended. If the directory says that all have, no other
+/// page is needed.
+fn read_end(ctx: &Context, number: usize, entry: &StreamEntry) -> Result<(Stream, Option<Unended>)> {
     let fields = UndoFields::read(&ctx.pool.fix_s(entry.last)?, entry.last)?;
     let (mut header, mut begun) = (fields.header, fields.begun_before);
-    let (end, _) = scan_page(ctx, UndoPlace { page: entry.last, offset: RECORDS_AT }, |offset, record, _| {
+    let (end, next) = scan_page(ctx, UndoPlace { page: entry.last, offset: RECORDS_AT }, |offset, record, _| {
         if record.kind == UndoKind::Header {
             header = Some(UndoPlace { page: entry.last, offset });
             begun += 1;
         }
         Ok(true)
     })?;
+    check_note(entry, end, next)?;
+    let (tail, is_noted) = (UndoPlace { page: entry.last, offset: end }, entry.ended_at != 0);
     let mut active = None;
-    if begun > entry.purged
+    if !is_noted
+        && begun > entry.purged
         && let Some(header) = header
         && let (id, state @ (TxnState::Active | TxnState::Prepared), _) =
             with_record(ctx, header, |record| record.header())?
     {
-        active = Some((id, header, state));
+        let prepared = (state == TxnState::Prepared).then(|| mark_at_end(ctx, tail)).transpose()?;
+        active = Some(Unended { id, header, prepared });
     }
     let pending = begun.saturating_sub(entry.purged).saturating_sub(active.is_some().into());
-    let tail = UndoPlace { page: entry.last, offset: end };
-    Ok((Stream { number, tail, begun, page_bytes, pending: Arc::new(CachePadded(AtomicU64::new(pending))) }, active))
+    let (pending, page_bytes) = (Arc::new(CachePadded(AtomicU64::new(pending))), ctx.pool.page_bytes());
+    Ok((Stream { number, tail, begun, page_bytes, is_noted, pending }, active))
+}
+
+/// The error of an opening that cannot know whether a stream has a transaction to be rolled back.
+fn of_unknown_end(number: usize, entry: &StreamEntry, error: Error) -> Error {
+    let page = error.page().unwrap_or(entry.last);
+    let text = format!(
+        "{}; it is needed to know whether a transaction of undo stream {number} has to be rolled back: put back a \
+         backup, or save the rows with `highwater check --salvage`",
+        error.into_reason()
+    );
+    Error::corrupt_page(page, text)
 }
 
 /// The first record of the first transaction that is not purged.

@@ -6,11 +6,12 @@
 //! 36 next page of the stream u32              36 streams on this page u32
 //! 40 header record in force: page u32         40 limit of transaction ids u64 (first page only)
 //! 44 ... and its offset u16                   64 streams, 16 bytes each:
-//! 46 end of records on the previous page u16     first page u32 | last page u32 | transactions purged u64
-//! 48 transactions begun before this page u64
+//! 46 end of records on the previous page u16     first page u32 | last page u32 |
+//! 48 transactions begun before this page u64     transactions purged u48 | ended at u16
 //! 64 records
 //! ```
-//! An entry of zeros is vacant: its stream was freed.
+//! An entry of zeros is vacant: its stream was freed. "Ended at" is where the records on the last page end, if every
+//! transaction of the stream has ended, and zero if that is not known; see `ended_streams.rs`.
 //!
 //! "In force": the transaction whose records may continue on this page, begun on an earlier one; page 0 when the page
 //! was added before the transaction wrote its header. All these fields are written once, when the page is added, except
@@ -20,6 +21,7 @@
 use super::record::UndoRecord;
 use crate::error::{Error, Result};
 use crate::page::{PageType, header};
+use crate::txn::row_format::{get_u48, put_u48};
 use crate::types::PageNo;
 
 /// Offset of the previous-page field.
@@ -132,6 +134,8 @@ pub(crate) struct StreamEntry {
     pub(crate) last: PageNo,
     /// Transactions purged, counted from the stream's beginning.
     pub(crate) purged: u64,
+    /// Where the records on the last page end, if every transaction of the stream has ended; 0 if that is not known.
+    pub(crate) ended_at: usize,
 }
 
 /// Streams a directory page has room for.
@@ -149,9 +153,14 @@ pub(crate) fn stream_last_at(i: usize) -> usize {
     stream_entry_at(i) + 4
 }
 
+/// Offset of `ended_at` in the `i`th stream's entry.
+pub(crate) fn stream_ended_at(i: usize) -> usize {
+    stream_entry_at(i) + 14
+}
+
 impl StreamEntry {
     /// A place without a stream.
-    pub(crate) const VACANT: StreamEntry = StreamEntry { first: PageNo(0), last: PageNo(0), purged: 0 };
+    pub(crate) const VACANT: StreamEntry = StreamEntry { first: PageNo(0), last: PageNo(0), purged: 0, ended_at: 0 };
 
     /// Reads the `i`th entry of a directory page.
     pub(crate) fn read(page: &[u8], i: usize) -> StreamEntry {
@@ -159,7 +168,8 @@ impl StreamEntry {
         StreamEntry {
             first: PageNo(u32_at(page, at)),
             last: PageNo(u32_at(page, at + 4)),
-            purged: u64_at(page, at + 8),
+            purged: page.get(at + 8..at + 14).map_or(0, get_u48),
+            ended_at: u16_at(page, at + 14).into(),
         }
     }
 
@@ -167,7 +177,9 @@ impl StreamEntry {
         let mut out = [0; DIRECTORY_STREAM_BYTES];
         out[..4].copy_from_slice(&self.first.0.to_le_bytes());
         out[4..8].copy_from_slice(&self.last.0.to_le_bytes());
-        out[8..].copy_from_slice(&self.purged.to_le_bytes());
+        put_u48(&mut out[8..], self.purged);
+        // Offsets in a page of at most 16 KiB fit 16 bits.
+        out[14..].copy_from_slice(&(self.ended_at as u16).to_le_bytes());
         out
     }
 }

@@ -15,7 +15,7 @@ use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use crate::sync::sharded::{CachePadded, Sharded};
 use crate::types::PageNo;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Redo of the small mini-transactions made here, in bytes.
@@ -31,6 +31,8 @@ pub(crate) struct Stream {
     /// Transactions ever begun in it.
     pub(crate) begun: u64,
     pub(crate) page_bytes: usize,
+    /// Whether the directory says that all its transactions have ended (`ended_streams.rs`).
+    pub(crate) is_noted: bool,
     /// Ended transactions in it that are not purged yet.
     pub(crate) pending: Arc<CachePadded<AtomicU64>>,
 }
@@ -88,8 +90,8 @@ pub(crate) struct UndoSpace {
     pub(super) vacant: Mutex<Vec<usize>>,
     /// Where purge stands in each stream. It takes the front out of the map while it works on it.
     pub(super) fronts: Mutex<HashMap<usize, StreamFront>>,
-    /// Streams with damaged pages: never purged, never bound again.
-    pub(super) aside: Mutex<HashSet<usize>>,
+    /// Streams with damaged pages: never purged, never bound again. Their ends, if they are known.
+    pub(super) aside: Mutex<HashMap<usize, Option<Stream>>>,
     /// Whether there are any: set before a stream is looked for where free ones are, asked under the mutex there.
     pub(super) has_aside: AtomicBool,
 }
@@ -116,18 +118,28 @@ impl UndoSpace {
 
     /// Takes a stream with damaged pages out of use, now if it is free, else when it is released.
     pub(crate) fn mark_unusable(&self, number: usize) {
-        self.aside.lock().insert(number);
+        self.aside.lock().entry(number).or_default();
         self.has_aside.store(true, SeqCst);
-        self.near.iter().for_each(|near| drop(near.lock().stream.take_if(|stream| stream.number == number)));
+        for near in self.near.iter() {
+            let mut near = near.lock();
+            self.keep_aside(near.stream.take_if(|stream| stream.number == number));
+        }
         let mut free = self.free.lock();
-        free.streams.retain(|stream| stream.number != number);
+        let found = free.streams.iter().position(|stream| stream.number == number);
+        self.keep_aside(found.map(|at| free.streams.remove(at)));
         free.low_water = free.low_water.min(free.streams.len());
+    }
+
+    /// Keeps the end of a stream that may not be used again.
+    pub(super) fn keep_aside(&self, stream: Option<Stream>) {
+        let mut aside = self.aside.lock();
+        stream.into_iter().for_each(|stream| drop(aside.insert(stream.number, Some(stream))));
     }
 
     /// Whether a stream may not be used again. Who frees one asks under the mutex of the shard where it would be
     /// free.
     pub(crate) fn is_unusable(&self, number: usize) -> bool {
-        self.has_aside.load(SeqCst) && self.aside.lock().contains(&number)
+        self.has_aside.load(SeqCst) && self.aside.lock().contains_key(&number)
     }
 
     /// Binds a free stream, or a new one. The caller holds no latch.
@@ -147,13 +159,14 @@ impl UndoSpace {
         free.low_water = free.low_water.min(free.streams.len());
         drop(free);
         let bound = bound.or_else(|| self.near.iter().find_map(|near| near.lock().stream.take()));
-        bound.map_or_else(|| self.new_stream(), Ok)
+        bound.map_or_else(|| self.new_stream(), |stream| self.without_note(stream))
     }
 
     pub(crate) fn release(&self, stream: Stream) {
+        debug_assert!(!stream.is_noted);
         let mut near = self.near.local().lock();
         if self.is_unusable(stream.number) {
-            return;
+            return self.keep_aside(Some(stream));
         }
         if let Some(other) = near.stream.replace(stream) {
             self.free.lock().streams.push(other);
@@ -208,7 +221,12 @@ impl UndoSpace {
         let first = self.space.allocate(&mut mtr, SEGMENT_UNDO, None)?;
         let page = mtr.new_page(first);
         format_page(&mut mtr, page, PageType::Undo);
-        write(&mut mtr, latched, stream_entry_at(i), &StreamEntry { first, last: first, purged: 0 }.encode());
+        write(
+            &mut mtr,
+            latched,
+            stream_entry_at(i),
+            &StreamEntry { first, last: first, purged: 0, ended_at: 0 }.encode(),
+        );
         if appended {
             write(&mut mtr, latched, DIRECTORY_COUNT_AT, &(i as u32 + 1).to_le_bytes());
         }
@@ -218,6 +236,7 @@ impl UndoSpace {
             tail: UndoPlace { page: first, offset: RECORDS_AT },
             begun: 0,
             page_bytes: self.ctx.pool.page_bytes(),
+            is_noted: false,
             pending: Arc::default(),
         })
     }

@@ -4,6 +4,7 @@
 //! 1. An attempt changes nothing before it has found that everything it needs is at hand: the row is free, the undo
 //!    page is latched and has room, the leaf has room.
 //! 2. What is missing is provided with no latch held ([`unblock`]), and the attempt starts again from the root.
+//! 3. A transaction that has written nothing leaves an undo stream whose last page cannot be read, and binds another.
 
 use crate::btree::BTree;
 use crate::context::Context;
@@ -14,7 +15,7 @@ use crate::txn::row_format::RowHeader;
 use crate::txn::system::TxnSystem;
 use crate::txn::table_trees::TableTrees;
 use crate::txn::transaction::Txn;
-use crate::txn::undo::Bound;
+use crate::txn::undo::{Bound, UndoLog};
 use crate::types::{IndexId, PageNo, TxnId};
 use std::sync::Arc;
 
@@ -67,14 +68,33 @@ pub(crate) fn unblock(
             system.locks.wait_row(&txn.holder, RowName { index, key }, mode, implicit, txn.patience())
         }
         Blocked::WaitInsert { index } => system.locks.wait_insert(&txn.holder, index, key, txn.patience()),
-        Blocked::Load(page) => system.ctx.pool.load(page),
+        Blocked::Load(page) => system.ctx.pool.load(page).or_else(|error| leave_stream(system, txn, page, error)),
         Blocked::ExtendUndo(bytes) => match txn.undo.as_mut() {
-            Some(undo) => undo.extend(&system.undo, bytes),
+            Some(undo) => undo.extend(&system.undo, bytes).or_else(|error| match error.page() {
+                Some(page) => leave_stream(system, txn, page, error),
+                None => Err(error),
+            }),
             None => Err(Error::Usage("the transaction has no undo log".to_string())),
         },
         Blocked::MakeRoom(bytes) => tree.make_room(&system.ctx, key, bytes),
         Blocked::NoExtent => system.space.prepare(&system.ctx),
         Blocked::Overflow(_) => Err(Error::Corrupt("an overflow row changed while it was locked".to_string())),
+    }
+}
+
+/// Rule 3; `page` cannot be read.
+#[cold]
+fn leave_stream(system: &TxnSystem, txn: &mut Txn, page: PageNo, error: Error) -> Result<()> {
+    match &mut txn.undo {
+        Some(undo) if error.is_damage() && undo.start().is_none() && undo.tail().page == page => {
+            let other = UndoLog::new(system.undo.bind()?);
+            let stream = std::mem::replace(undo, other).into_stream();
+            system.undo.mark_unusable(stream.number);
+            system.undo.release(stream);
+            system.note_stream_skipped(&error);
+            Ok(())
+        }
+        _ => Err(error),
     }
 }
 

@@ -1,0 +1,128 @@
+//! What the directory says of streams whose transactions have all ended: where their records end.
+//!
+//! The last page of a stream is the only one that says whether a transaction of it is active or prepared. With this
+//! note in the directory an opening does without that page: it skips the stream if the page is damaged, or is an
+//! old version of itself.
+//!
+//! Rules
+//! 1. A note is written while no transaction has the stream, and removed before one binds it. Both are in the log,
+//!    where the removal comes before the header of the transaction: no crash leaves a note on a stream with a
+//!    transaction that has not ended.
+//! 2. Of the streams that can be bound only those of the list of free ones have notes, so that a transaction which
+//!    binds the stream of its thread asks nothing. A stream that is skipped keeps its note.
+//! 3. A closing writes the notes. One that cannot be written is missing, no more.
+//!
+//! Which of two pages that contradict each other is the old one: the note is newer than the records in front of it, and
+//! older than those behind it. So the page with the smaller LSN is.
+
+use super::append::write;
+use super::page::{StreamEntry, stream_ended_at, streams_per_page};
+use super::space::{Stream, UndoSpace};
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::page::{check_not_lost, header};
+use crate::types::PageNo;
+
+/// Notes of a mini-transaction.
+const BATCH: usize = 64;
+
+impl UndoSpace {
+    /// Writes the notes of all streams that no transaction has.
+    ///
+    /// # Errors
+    /// A damaged directory page, I/O; the rest of the streams have no notes then.
+    pub(crate) fn note_ended_streams(&self) -> Result<()> {
+        let mut streams: Vec<Stream> = self.near.iter().filter_map(|near| near.lock().stream.take()).collect();
+        {
+            let mut free = self.free.lock();
+            streams.append(&mut free.streams);
+            free.low_water = 0;
+        }
+        let noted = self.note(&mut streams);
+        self.keep_idle(streams);
+        let mut aside: Vec<Stream> = self.aside.lock().values_mut().filter_map(Option::take).collect();
+        let noted = noted.and_then(|()| self.note(&mut aside));
+        aside.into_iter().for_each(|stream| self.keep_aside(Some(stream)));
+        noted
+    }
+
+    /// Writes the notes of streams, which the caller has.
+    pub(super) fn note(&self, streams: &mut [Stream]) -> Result<()> {
+        let per_page = streams_per_page(self.ctx.pool.page_bytes());
+        let mut missing: Vec<&mut Stream> = streams.iter_mut().filter(|stream| !stream.is_noted).collect();
+        missing.sort_by_key(|stream| stream.number);
+        for of_page in missing.chunk_by_mut(|a, b| a.number / per_page == b.number / per_page) {
+            for batch in of_page.chunks_mut(BATCH) {
+                self.write_notes(batch, |stream| stream.tail.offset)?;
+                batch.iter_mut().for_each(|stream| stream.is_noted = true);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a stream free that an opening has found without a transaction.
+    pub(super) fn add_free(&self, stream: Stream) {
+        if !stream.is_noted {
+            return self.release(stream);
+        }
+        let mut free = self.free.lock();
+        match self.is_unusable(stream.number) {
+            true => self.keep_aside(Some(stream)),
+            false => free.streams.push(stream),
+        }
+    }
+
+    /// A stream of the list of free ones, to be bound.
+    pub(super) fn without_note(&self, mut stream: Stream) -> Result<Stream> {
+        if stream.is_noted {
+            if let Err(error) = self.write_notes(&mut [&mut stream], |_| 0) {
+                self.keep_idle(vec![stream]);
+                return Err(error);
+            }
+            stream.is_noted = false;
+        }
+        Ok(stream)
+    }
+
+    /// In one mini-transaction; the streams' entries are on one page.
+    fn write_notes(&self, streams: &mut [&mut Stream], ended_at: impl Fn(&Stream) -> usize) -> Result<()> {
+        let Some(first) = streams.first() else { return Ok(()) };
+        let (page, _) = self.directory_place(first.number);
+        let mut mtr = self.ctx.mtr()?;
+        let directory = mtr.fix_x(page)?;
+        for stream in streams {
+            let (_, i) = self.directory_place(stream.number);
+            // Offsets in a page of at most 16 KiB fit 16 bits.
+            write(&mut mtr, directory, stream_ended_at(i), &(ended_at(stream) as u16).to_le_bytes());
+        }
+        mtr.commit();
+        Ok(())
+    }
+}
+
+/// Refuses the last page of a stream, on which records end at `end`, if it does not fit its entry in the directory.
+pub(super) fn check_note(entry: &StreamEntry, end: usize, next: PageNo) -> Result<()> {
+    if next != PageNo(0) {
+        return Err(Error::corrupt_page(entry.last, "the undo stream goes on behind its last page"));
+    }
+    if entry.ended_at != 0 && entry.ended_at != end {
+        let text = format!("records of the undo stream end at {end}, not at {}: an old version", entry.ended_at);
+        return Err(Error::corrupt_page(entry.last, text));
+    }
+    Ok(())
+}
+
+/// Whether the note of a stream counts, whose last page cannot be read or does not fit. It does not if the directory is
+/// the older one of the two pages.
+pub(super) fn is_ended(ctx: &Context, entry: &StreamEntry, directory: PageNo) -> Result<bool> {
+    if entry.ended_at == 0 {
+        return Ok(false);
+    }
+    let lsn_of_last = match ctx.pool.fix_s(entry.last) {
+        Ok(page) if check_not_lost(&page, entry.last).is_err() => return Ok(true),
+        Ok(page) => header::lsn(&page),
+        Err(error) if error.is_damage() => return Ok(true),
+        Err(error) => return Err(error),
+    };
+    Ok(lsn_of_last < header::lsn(&ctx.pool.fix_s(directory)?))
+}
