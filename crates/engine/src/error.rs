@@ -238,7 +238,7 @@ pub enum Error {
     /// A call that is not possible in the present state of the transaction or database.
     #[error("{0}")]
     Usage(String),
-    /// The data file has no room left and cannot grow: its file system is full, or a limit of its size is reached.
+    /// A file of the database, nearly always the data file, has no room left and cannot grow: its file system is full, or a limit of its size is reached.
     #[error(
         "{file} has no free space and cannot grow ({source}): free space on its file system, raise the limit if it is \
          one of this process, or delete rows or drop tables; their space is used again"
@@ -262,6 +262,14 @@ impl Error {
     /// [`Error::CorruptPage`], in one line.
     pub fn corrupt_page(page: PageNo, reason: impl Into<String>) -> Error {
         Error::CorruptPage { page, reason: reason.into() }
+    }
+
+    /// The error of a device that was asked for room: [`Error::DiskFull`] if it has none.
+    pub(crate) fn of_room(source: StorageError) -> Error {
+        match source.is_full() {
+            true => Error::DiskFull { file: source.device.clone(), source },
+            false => source.into(),
+        }
     }
 
     /// Whether the same transaction may succeed when it is run again: it met other transactions. Roll it back first

@@ -195,6 +195,7 @@ fn what_is_deleted_on_a_full_disk_is_room_for_another_table() {
     let error = database.begin().unwrap().insert(&table, &values![rows, "x".repeat(800).as_str()]).unwrap_err();
     let text = error.to_string();
     assert!(text.starts_with("memory has no free space") && text.contains("delete rows"), "{text}");
+    assert_eq!(disk.data.len_bytes().unwrap(), 8 << 20);
     delete(&database, &table, 0..rows);
     wait_for("purge", || database.stats().history_list_length == 0);
     let before = count(&database, &other);
@@ -202,7 +203,6 @@ fn what_is_deleted_on_a_full_disk_is_room_for_another_table() {
     assert_eq!((added, count(&database, &other)), (rows / 2, before + rows / 2));
     check(&database, "memory");
     database.close().unwrap();
-    assert_eq!(highwater_storage::Device::len_bytes(&disk.data).unwrap(), 8 << 20);
 }
 
 /// The undo of updates, which a snapshot keeps from purge, does not take what deletes need.

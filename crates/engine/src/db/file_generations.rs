@@ -108,19 +108,19 @@ pub(super) fn start(pool: &Pool, log: &Log, end: Lsn) -> Result<()> {
 }
 
 /// Ends the log (rule 2), and may leave only `keep_bytes` of it. Nothing is dirty, and the checkpoint is at the log's
-/// end, unless a thread goes on appending.
+/// end, unless a thread goes on appending. Returns where the log has ended, if it has.
 ///
 /// # Errors
 /// An I/O error, or the database has stopped.
-pub(super) fn finish(pool: &Pool, log: &Log, keep_bytes: u64) -> Result<()> {
+pub(super) fn finish(pool: &Pool, log: &Log, keep_bytes: u64) -> Result<Option<Lsn>> {
     let end = log.end_lsn();
     if log.checkpoint_lsn() < end {
-        return Ok(());
+        return Ok(None);
     }
     put_mark(pool, LogMark { state: MarkState::Closed, generation: log.generation() + 1, lsn: end })?;
     pool.store().sync_places()?;
     log.note_store_mark(pool.store().mark());
-    log.finish(end, keep_bytes)
+    Ok(log.finish(end, keep_bytes)?.then_some(end))
 }
 
 /// Writes a mark into page 0, durable on return.

@@ -204,6 +204,10 @@ impl OpenParts {
             ctx.note_times_from(archiving.noted_us());
         }
         let space = Space::open(&ctx, overrides.group_extents)?;
+        if space.is_small() && !storage.is_read_only() {
+            space.reserve_after_rest(&ctx)?;
+            ctx.log.reserve_ring()?;
+        }
         let changes = ChangeBuffer::open(&ctx, &space, &options, storage.is_read_only())?;
         let probe = super::probe::choose_for_device(&ctx, &options)?;
         let options = in_force(options, &ctx);
@@ -251,7 +255,11 @@ impl OpenParts {
         self.space.discard_step(&self.ctx);
         while self.space.discard_found_step(&self.ctx) {}
         let keep_bytes = creation::log_bytes_at_rest(self.storage.data.len_bytes()?);
-        file_generations::finish(&self.ctx.pool, &self.ctx.log, keep_bytes)?;
+        let ended = file_generations::finish(&self.ctx.pool, &self.ctx.log, keep_bytes)?;
+        if let Some(end) = ended.filter(|_| self.space.is_small()) {
+            self.space.release_at_rest();
+            self.ctx.log.release_ring(end);
+        }
         self.archiving.as_ref().map_or(Ok(()), |archiving| archiving.finish())
     }
 

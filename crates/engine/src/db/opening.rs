@@ -36,7 +36,7 @@ impl Database {
     /// recovering from a crash if there was one.
     ///
     /// # Errors
-    /// `OpenGuard`, `Incompatible`, `Corrupt`, `BadOption`, an I/O error. A database that was there is then as it was,
+    /// `Open`, `Incompatible`, `Corrupt`, `BadOption`, an I/O error. A database that was there is then as it was,
     /// or recovered; nothing is lost.
     pub fn open(dir: impl AsRef<Path>, options: Options) -> Result<Database> {
         Database::open_core(OpenParts::open_dir(dir.as_ref(), options)?)

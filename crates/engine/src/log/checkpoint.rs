@@ -94,14 +94,14 @@ impl Log {
 
     /// Ends the log at `end`, its checkpoint: begins a generation in which nothing is appended any more. If a thread
     /// has appended meanwhile, nothing changes. A log of more than `keep_bytes` shrinks to them, if that makes it half
-    /// as large or less and no reader needs what it holds (`shrinking`).
+    /// as large or less and no reader needs what it holds (`shrinking`). Says whether the log has ended.
     ///
     /// # Errors
     /// [`Error::Poisoned`], or the I/O error that stops the database.
-    pub fn finish(&self, end: Lsn, keep_bytes: u64) -> Result<()> {
+    pub fn finish(&self, end: Lsn, keep_bytes: u64) -> Result<bool> {
         let mut io = self.io.lock();
         if !io.started || self.checkpoint_lsn() != end || self.buffer.lock().end() != end {
-            return self.poison.check();
+            return self.poison.check().map(|()| false);
         }
         let header = LogHeader { generation: io.header.generation + 1, ..io.header.next() };
         let keep_bytes = format::whole_blocks(keep_bytes);
@@ -114,7 +114,7 @@ impl Log {
         }
         // What is appended from now on is of the generation before: it must not be acknowledged.
         self.poison.set(CLOSED);
-        Ok(())
+        Ok(true)
     }
 
     /// What the page store noted in the newest header, or since.

@@ -10,12 +10,16 @@
 //!    than its log: every start cuts such a file.
 //! 3. What the smaller ring holds of older generations does not verify, wherever it lies.
 //! 4. A device of fixed length keeps the size of its log.
+//! 5. A closed log of a small database does without the place of its ring, but for the block of its end
+//!    ([`Log::release_ring`]); the next start reserves it before anything is appended ([`Log::reserve_ring`]).
 //!
 //! A reader that needs the redo of earlier generations, such as the archive, copies it before the start.
 
-use super::format::{self, LogGeometry, LogHeader};
+use super::checkpoint::write_zeros;
+use super::format::{self, BLOCK_BYTES, LogGeometry, LogHeader, RING_START};
 use super::{Io, Log};
-use crate::error::Result;
+use crate::config::FlushLog;
+use crate::error::{Error, Result};
 use crate::types::Lsn;
 
 impl Log {
@@ -44,6 +48,35 @@ impl Log {
         }
         self.space.resized(geometry.capacity_bytes(), || header.checkpoint_lsn);
         Ok(())
+    }
+
+    /// Releases the place of the ring of a log that has ended at `end`, unless a reader needs what it holds (rule 5).
+    /// This is advice: a refusal changes nothing.
+    pub fn release_ring(&self, end: Lsn) {
+        if self.device.has_fixed_len() || self.space.kept() < end {
+            return;
+        }
+        let geometry = self.geometry();
+        let (kept_block, _) = geometry.block_place(format::block_floor(end.0));
+        for range in [RING_START..kept_block, kept_block + BLOCK_BYTES..geometry.size_bytes()] {
+            let _ = self.device.discard(range.start, range.end - range.start);
+        }
+    }
+
+    /// Reserves the place of the ring of a log that has just been started: nothing in it is needed. Where commits wait
+    /// for syncs it is written as zeros, as the new part of a ring that grows.
+    ///
+    /// # Errors
+    /// [`Error::DiskFull`] if the disk has no room for it, another I/O error.
+    pub fn reserve_ring(&self) -> Result<()> {
+        assert_eq!(self.end_lsn(), self.checkpoint_lsn(), "a ring that holds redo is not written as zeros");
+        let size_bytes = self.size_bytes();
+        let zeros = match self.flush_log_at_trx_commit() {
+            FlushLog::Sync => RING_START..size_bytes,
+            FlushLog::Write | FlushLog::EverySecond => 0..0,
+        };
+        let reserved = self.device.reserve(0, size_bytes).and_then(|()| write_zeros(&*self.device, zeros));
+        reserved.map_err(Error::of_room)
     }
 
     /// Releases what the file has beyond the log: of a larger log, or of a growth that never finished.

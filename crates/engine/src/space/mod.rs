@@ -46,9 +46,11 @@
 //! | `growth` | making room |
 //! | `allocation`, `discard` | pages taken and freed; whole extents freed |
 //! | `truncation`, `compaction` | cutting the end of the file off; where pages are moved to before that |
+//! | `at_rest` | a small database that is closed |
 //! | `free_class` | how much room the leaves of secondary indexes have |
 
 mod allocation;
+mod at_rest;
 mod compaction;
 mod discard;
 mod extent_map;

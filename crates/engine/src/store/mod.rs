@@ -252,6 +252,19 @@ pub trait PageStore: PageSource + Send + Sync {
         false
     }
 
+    /// The database has been closed: the places of these pages, which hold nothing, and of copies of pages are not
+    /// needed until they are reserved again. This is advice.
+    fn release_at_rest(&self, _free: &[Range<u32>]) {}
+
+    /// Reserves the places of these pages, which [`release_at_rest`](PageStore::release_at_rest) may have released.
+    /// Durable after the next [`sync`](PageStore::sync).
+    ///
+    /// # Errors
+    /// As [`reserve`](PageStore::reserve).
+    fn reserve_after_rest(&self, _pages: Range<u32>) -> highwater_storage::Result<()> {
+        Ok(())
+    }
+
     /// Cleans a segment although there may be room enough; says whether there was one to clean.
     ///
     /// # Errors

@@ -1,10 +1,12 @@
 //! Space that is not needed goes back to the file system, while transactions run and at a closing.
 
 use crate::support::{open, sound};
-use highwater::config::PageStoreKind;
+use highwater::config::{FlushLog, PageSize, PageStoreKind};
 use highwater::{Database, Options, Schema, Table, Type, values};
-use highwater_storage::StorageSet;
+use highwater_storage::{Faults, MemoryDevice, StorageSet};
 use std::ops::ControlFlow;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -100,5 +102,91 @@ fn a_compaction_beside_writers_loses_nothing() {
         drop(txn);
         sound(&db);
         db.close().unwrap();
+    }
+}
+
+/// Bytes that the files of a folder have on their file system.
+fn allocated_bytes(folder: &Path) -> u64 {
+    let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().metadata().unwrap());
+    files.map(|file| file.blocks() * 512).sum()
+}
+
+/// An empty database takes 256 KiB at most when it is closed; its files are as long as before.
+#[test]
+fn a_small_database_that_is_closed_takes_little_room() {
+    for page_size in [PageSize::Bytes(4096), PageSize::Bytes(16384)] {
+        let folder = tempfile::tempdir().unwrap();
+        let options = Options { page_size, buffer_pool_size: 8 << 20, ..Options::default() };
+        let open = || Database::open(folder.path(), options.clone()).unwrap();
+        open().close().unwrap();
+        let allocated = allocated_bytes(folder.path());
+        assert!(allocated <= 256 << 10, "{allocated} bytes: {page_size:?}");
+        let db = open();
+        let table = table(&db);
+        insert(&db, &table, 0..10);
+        let in_use = allocated_bytes(folder.path());
+        assert!(in_use > 4 << 20, "{in_use} bytes: what may be written has its place");
+        sound(&db);
+        db.close().unwrap();
+        assert!(allocated_bytes(folder.path()) < 512 << 10);
+        let db = open();
+        sound(&db);
+        assert_eq!(db.snapshot().unwrap().scan(&db.table("t").unwrap()).iter().unwrap().count(), 10);
+    }
+}
+
+/// It needs room to be opened, and on a full disk it is as it was.
+#[test]
+fn a_small_database_opens_once_there_is_room() {
+    for at in 0..3 {
+        let devices = [0; 3].map(|_| MemoryDevice::limited(16 << 20));
+        let storage = StorageSet::of_memory(devices.clone());
+        let db = open(&storage);
+        insert(&db, &table(&db), 0..10);
+        db.close().unwrap();
+        devices[at].fill_up();
+        let error = Database::open_storage(storage.clone(), Options::default()).err().unwrap();
+        assert!(matches!(&error, highwater::Error::DiskFull { .. }), "{at}: {error}");
+        devices[at].others_leave();
+        let db = open(&storage);
+        devices[at].fill_up();
+        let table = db.table("t").unwrap();
+        db.transact(|txn| (0..10u64).try_for_each(|id| txn.delete(&table, &values![id]).map(drop))).unwrap();
+        sound(&db);
+        db.close().unwrap();
+    }
+}
+
+/// The power is cut at every change of an opening, a commit and a closing of a small database.
+#[test]
+fn a_power_cut_beside_the_rest_of_a_small_database_loses_nothing() {
+    let storage = StorageSet::memory();
+    let options = Options { flush_log_at_trx_commit: FlushLog::Sync, buffer_pool_size: 4 << 20, ..Options::default() };
+    let open = |storage: StorageSet| Database::open_storage_idle(storage, options.clone());
+    let db = Database::open_storage(storage.clone(), options.clone()).unwrap();
+    insert(&db, &table(&db), 0..10);
+    db.close().unwrap();
+    for changes in 0.. {
+        let (memory, faults) = (storage.cut(0), Faults::new());
+        faults.power_off_after(changes);
+        let life = || {
+            let db = open(memory.map(|device| faults.wrap(device)))?;
+            let table = db.table("t")?;
+            db.transact(|txn| txn.insert(&table, &values![10u64, "x"]).map(drop))?;
+            Ok::<Database, highwater::Error>(db)
+        };
+        let (mut is_committed, mut is_closed) = (false, false);
+        if let Ok(db) = life() {
+            is_committed = true;
+            is_closed = db.close().is_ok();
+        }
+        let db = open(memory.cut(changes)).unwrap_or_else(|error| panic!("power off after {changes} changes: {error}"));
+        sound(&db);
+        let rows = db.snapshot().unwrap().scan(&db.table("t").unwrap()).iter().unwrap().count();
+        assert!(rows == 11 || rows == 10 && !is_committed, "power off after {changes} changes: {rows} rows");
+        if is_closed && !faults.is_power_off() {
+            assert!(changes > 10, "{changes}");
+            break;
+        }
     }
 }

@@ -4,11 +4,44 @@ use super::{Mutant, edit, of_engine as mutant};
 
 const TRUNCATION: &str = "crates/engine/src/space/truncation.rs";
 const GROWTH: &str = "crates/engine/src/space/growth.rs";
+const STATE: &str = "crates/engine/src/space/state/mod.rs";
+const OPEN_PARTS: &str = "crates/engine/src/db/open_parts.rs";
 const SHRINK: &str = "crates/engine/src/store/out_of_place/shrink.rs";
 
 const EVERY_CUT: &[&str] = &["truncation_test::a_power_cut_at_every_change"];
 
 pub const MUTANTS: &[Mutant] = &[
+    mutant(
+        "idle-owner-behind-the-end-counts",
+        "a chunk that was freed keeps its owner on disk, and a file that was cut is called truncated",
+        &[edit(
+            STATE,
+            "            } else if extent.used != 0 {",
+            "            } else if extent.used != 0 || MUTANT \
+             && read_entry(map, index as usize) != Extent::default() {",
+        )],
+        &["state_test::an_idle_owner_behind_the_end"],
+    ),
+    mutant(
+        "rest-not-reserved",
+        "a small database is opened on a full disk, which shows when a page is written",
+        &[edit(
+            OPEN_PARTS,
+            "        if space.is_small() && !storage.is_read_only() {",
+            "        if !MUTANT && space.is_small() && !storage.is_read_only() {",
+        )],
+        &["space::a_small_database_opens_once"],
+    ),
+    mutant(
+        "closed-ring-keeps-its-place",
+        "the redo log of a small database that is closed takes all of its room",
+        &[edit(
+            OPEN_PARTS,
+            "            self.ctx.log.release_ring(end);\n",
+            "            if !MUTANT {\n                self.ctx.log.release_ring(end);\n            }\n",
+        )],
+        &["space::a_small_database_that_is_closed"],
+    ),
     mutant(
         "cut-before-a-checkpoint",
         "the end of the file is cut off although recovery may need redo of its pages",

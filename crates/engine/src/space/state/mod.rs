@@ -111,6 +111,11 @@ impl SpaceState {
         self.untouched.iter().copied()
     }
 
+    /// Whether an extent is one of those.
+    pub fn is_untouched(&self, number: u32) -> bool {
+        self.untouched.contains(&number)
+    }
+
     /// How many of those there are.
     pub fn untouched_extents(&self) -> usize {
         self.untouched.len()

@@ -23,11 +23,12 @@
 //!    checkpoint on formats it: recovery then recreates it, and does not need what is in its place.
 //! 4. A device that wants discards is told of the copies once their pages are durable in their places. Else the tail
 //!    of an area, which small batches do not reach, is copied by garbage collection again and again. The directory
-//!    stays: its LSNs show whether the log lost its end.
+//!    stays: its LSNs show whether the log lost its end. So it is in the file of a small database that is closed; an
+//!    opening reserves the whole file.
 //!
 //! Differs from InnoDB: a directory in each area; areas by reason rather than one buffer with one mutex.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::stats::Stats;
 use crate::store::batch::FRONT_BYTES;
 use crate::store::shared_sync::SharedSync;
@@ -83,8 +84,9 @@ impl Doublewrite {
         let FileHeader { page_bytes, database_id, .. } = header;
         if file.len_bytes()? < file_bytes(page_bytes) {
             file.set_len_bytes(file_bytes(page_bytes))?;
-            file.sync()?;
         }
+        file.reserve(0, file_bytes(page_bytes)).map_err(Error::of_room)?;
+        file.sync()?;
         let mut areas = area_offsets(page_bytes).map(|at| Area { at, free: Mutex::new(()) });
         let mut next = || areas.next().expect("there are more areas than two");
         let (flush_list, lru_list) = (next(), next());
@@ -139,6 +141,15 @@ impl Doublewrite {
             let copies = batch.with_front().len() - DIRECTORY_BYTES;
             // Advice: a refusal changes nothing.
             let _ = self.file.device().discard(area.at + DIRECTORY_BYTES as u64, copies as u64);
+        }
+    }
+
+    /// Releases the places of all copies: no batch is under way, nor will be (rule 4).
+    pub fn release_copies(&self, page_bytes: usize) {
+        let copies = area_offsets(page_bytes).map(|area| area + DIRECTORY_BYTES as u64);
+        let ends = area_offsets(page_bytes).skip(1).chain([file_bytes(page_bytes)]);
+        for (start, end) in copies.zip(ends) {
+            let _ = self.file.device().discard(start, end - start);
         }
     }
 }

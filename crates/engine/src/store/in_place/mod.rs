@@ -247,6 +247,17 @@ impl PageStore for InPlace {
         let _ = self.device().discard(from, to - from);
     }
 
+    fn release_at_rest(&self, free: &[Range<u32>]) {
+        free.iter().for_each(|pages| self.discard(pages.clone()));
+        if let TornWriteProtection::Areas(doublewrite) = &self.through {
+            doublewrite.release_copies(self.page_bytes);
+        }
+    }
+
+    fn reserve_after_rest(&self, pages: Range<u32>) -> highwater_storage::Result<()> {
+        self.reserve(pages)
+    }
+
     fn truncate(&self, pages: u32) -> Result<()> {
         self.data.check()?;
         let end = self.offset_of(pages);
