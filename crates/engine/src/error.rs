@@ -238,13 +238,14 @@ pub enum Error {
     /// A call that is not possible in the present state of the transaction or database.
     #[error("{0}")]
     Usage(String),
-    /// A file of the database, nearly always the data file, has no room left and cannot grow: its file system is full, or a limit of its size is reached.
+    /// A file of the database, nearly always the data file, has no room left and cannot grow: its file system is full,
+    /// or a limit of its size is reached.
     #[error(
         "{file} has no free space and cannot grow ({source}): free space on its file system, raise the limit if it is \
          one of this process, or delete rows or drop tables; their space is used again"
     )]
     DiskFull {
-        /// The data file.
+        /// The file.
         file: String,
         /// The error of the device.
         source: StorageError,

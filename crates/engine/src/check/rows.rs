@@ -6,6 +6,7 @@ use super::tables::{TreeWalk, show_key};
 use crate::btree::check::Visitor;
 use crate::error::{Error, Result};
 use crate::page::Node;
+use crate::space::layout::{EXTENT_PAGES, MAX_EXTENTS};
 use crate::table::version::TableVersion;
 use crate::txn::TableTrees;
 use crate::txn::overflow_columns::{ColumnRef, OverflowRow};
@@ -82,9 +83,9 @@ impl RowVisitor<'_, '_> {
                 header.trx_id, self.next_id
             ));
         }
+        // Undo that is purged may have been behind the present end of the file: the pointer stays as it was.
         let page = header.roll_ptr.page();
-        let pages = self.walk.checker.subject.space.page_count();
-        if header.roll_ptr != RollPtr::NONE && (page == PageNo(0) || page.0 >= pages) {
+        if header.roll_ptr != RollPtr::NONE && (page == PageNo(0) || page.0 >= MAX_EXTENTS * EXTENT_PAGES) {
             return Some(format!("its roll pointer leads to page {page}"));
         }
         None

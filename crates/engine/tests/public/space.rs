@@ -1,6 +1,6 @@
 //! Space that is not needed goes back to the file system, while transactions run and at a closing.
 
-use crate::support::{open, sound};
+use crate::support::{await_purge, open, sound};
 use highwater::config::{FlushLog, PageSize, PageStoreKind};
 use highwater::{Database, Options, Schema, Table, Type, values};
 use highwater_storage::{Faults, MemoryDevice, StorageSet};
@@ -61,6 +61,31 @@ fn a_closing_leaves_a_short_file() {
     assert!(closed < full / 3, "{closed} of {full} bytes");
     sound(&open(&storage));
     assert!(data_bytes(&storage) <= closed.max(4 << 20));
+}
+
+/// Rows keep pointers to undo that is purged: where it was may be behind the present end of the file.
+#[test]
+fn rows_whose_undo_was_behind_the_end_are_sound() {
+    let storage = StorageSet::memory();
+    let db = open(&storage);
+    let table = table(&db);
+    insert(&db, &table, 0..1000);
+    let mut old = db.snapshot().unwrap();
+    old.get(&table, &values![0u64]).unwrap().unwrap();
+    for round in 0..20 {
+        let text = format!("{round}{}", "y".repeat(150));
+        let update = |txn: &mut highwater::WriteTxn| {
+            (0..1000u64).try_for_each(|id| txn.update(&table, &values![id], &[(1, text.as_str().into())]).map(drop))
+        };
+        db.transact(update).unwrap();
+    }
+    let full = data_bytes(&storage);
+    drop(old);
+    await_purge(&db);
+    db.compact(&mut |_| ControlFlow::Continue(())).unwrap();
+    assert!(data_bytes(&storage) < full / 2, "{} of {full} bytes", data_bytes(&storage));
+    sound(&db);
+    db.close().unwrap();
 }
 
 /// Writers and readers go on while pages are moved.

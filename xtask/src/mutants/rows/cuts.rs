@@ -6,6 +6,7 @@ const TRUNCATION: &str = "crates/engine/src/space/truncation.rs";
 const GROWTH: &str = "crates/engine/src/space/growth.rs";
 const STATE: &str = "crates/engine/src/space/state/mod.rs";
 const OPEN_PARTS: &str = "crates/engine/src/db/open_parts.rs";
+const CHECK_ROWS: &str = "crates/engine/src/check/rows.rs";
 const SHRINK: &str = "crates/engine/src/store/out_of_place/shrink.rs";
 
 const EVERY_CUT: &[&str] = &["truncation_test::a_power_cut_at_every_change"];
@@ -21,6 +22,16 @@ pub const MUTANTS: &[Mutant] = &[
              && read_entry(map, index as usize) != Extent::default() {",
         )],
         &["state_test::an_idle_owner_behind_the_end"],
+    ),
+    mutant(
+        "stale-pointer-behind-the-end-is-a-finding",
+        "a check reports rows whose purged undo was behind the present end of the file",
+        &[edit(
+            CHECK_ROWS,
+            "page.0 >= MAX_EXTENTS * EXTENT_PAGES)",
+            "MUTANT && page.0 >= self.walk.checker.subject.space.page_count())",
+        )],
+        &["space::rows_whose_undo_was_behind_the_end"],
     ),
     mutant(
         "rest-not-reserved",
