@@ -283,7 +283,9 @@ fn empty_extents(parts: &OpenParts) -> u64 {
 #[test]
 fn a_closing_discards_what_was_emptied() {
     let (data, mut parts) = on_a_limited_disk(64);
-    let fill = |segment, extents| (0..extents * EXTENT_PAGES).for_each(|_| drop(new_page_of(&parts, segment).unwrap()));
+    let fill = |segment, extents| {
+        (0..extents * EXTENT_PAGES).for_each(|_| assert!(new_page_of(&parts, segment).is_ok()));
+    };
     fill(SEGMENT, 32);
     // What lies behind it stays, and is so much that the database is not small.
     fill(SegmentId(0x68), 6);
