@@ -5,8 +5,8 @@
 //! 1. A step that fails stops the database, as its thread would ([`super::background`], rule 2); purge alone does not.
 //! 2. A thread that finds no room in the redo log runs the cleaner and the change buffer itself: there is no other
 //!    thread to wait for. It holds no latch then.
-//! 3. Time is what the caller says; only pauses take real time, and change nothing. No thread waits for a lock: no
-//!    other thread could let it go meanwhile.
+//! 3. Time is what the caller says; only pauses take real time, and change nothing. No thread waits for a lock, or for
+//!    the page cleaner: no other thread could go on meanwhile.
 
 use super::background::{DiscardCheckpoints, PURGE_BATCH};
 use super::database::Database;

@@ -72,11 +72,41 @@ impl Pool {
         }
     }
 
+    /// Sets the redo that users may write per second. Without threads there is no limit: nobody would move it on while
+    /// the caller waits.
+    fn set_pace(&self, bytes_per_s: Option<f64>) {
+        let limit = bytes_per_s.filter(|_| self.cleaner.threads.load(Relaxed));
+        self.cleaner.throttle.set(limit, self.log.end_lsn());
+    }
+
     /// Says whether threads run that call the steps of the page cleaner and of the LRU flusher.
     pub(crate) fn set_threads(&self, run: bool) {
         self.cleaner.threads.store(run, Relaxed);
         if !run {
             self.cleaner.throttle.set(None, self.log.end_lsn());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::small_parts;
+
+    /// One thread that does all steps itself waits for none of them.
+    #[test]
+    fn without_threads_no_user_is_slowed() {
+        let parts = small_parts();
+        let (pool, ctx) = (&parts.ctx.pool, &parts.ctx);
+        for (threads, waits) in [(false, 0), (true, 1)] {
+            parts.space.prepare(ctx).unwrap();
+            pool.set_threads(threads);
+            pool.set_pace(Some(1.0));
+            let mut mtr = ctx.mtr_with(1000, 1).unwrap();
+            parts.space.allocate(&mut mtr, crate::types::SegmentId(0x63), None).unwrap();
+            mtr.commit();
+            pool.throttle();
+            assert_eq!(ctx.stats.sync_flush_waits.get(), waits);
+        }
+        pool.set_threads(false);
     }
 }

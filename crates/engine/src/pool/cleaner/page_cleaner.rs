@@ -42,7 +42,7 @@ impl Cleaner {
         }
         let plan = self.flusher.decide(&snapshot(pool, log, now_ms));
         pool.stats.redo_bytes_per_s.set(self.flusher.redo_bytes_per_s() as u64);
-        pool.cleaner.throttle.set(plan.user_redo_bytes_per_s, log.end_lsn());
+        pool.set_pace(plan.user_redo_bytes_per_s);
         let slows_writers = plan.user_redo_bytes_per_s.is_some();
         let filled = if slows_writers { 0 } else { pool.flush_bulk_loaded()? };
         let flushed = filled + flush(pool, &plan)?;
