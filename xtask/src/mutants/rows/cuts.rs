@@ -21,7 +21,7 @@ pub const MUTANTS: &[Mutant] = &[
             "            } else if extent.used != 0 || MUTANT \
              && read_entry(map, index as usize) != Extent::default() {",
         )],
-        &["state_test::an_idle_owner_behind_the_end"],
+        &["state::tests::an_idle_owner_behind_the_end"],
     ),
     mutant(
         "stale-pointer-behind-the-end-is-a-finding",
