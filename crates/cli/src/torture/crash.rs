@@ -14,7 +14,8 @@
 //!
 //! Rules
 //! 1. All that is random comes from the seed, which is printed. (The state at a kill depends on the machine's timing: a
-//!    seed repeats the times of the kills, not the states.)
+//!    seed repeats the times of the kills, not the states.) So do the options of each run, which its line names
+//!    ([`drawn`](super::drawn)); those that were given stay. The parent opens the database without the drawn ones.
 //! 2. The child dies with its parent: it watches its stdin.
 //! 3. With a limit on the data file (`--data-limit`), a transaction that meets it is rolled back and the load goes on:
 //!    that is no error.
@@ -24,6 +25,7 @@
 //!    `highwater torture power`).
 
 use super::disk::CutDisk;
+use super::drawn::{self, End};
 use crate::bench;
 use crate::engine_options::{EngineOptions, size};
 use crate::failure::Failure;
@@ -196,7 +198,7 @@ fn crashes(options: &CrashOptions, seed: u64, lines: Lines, disk: &mut Option<Cu
     let mut rng = Rng::with_seed(seed);
     for run in 1..=options.runs {
         let kill = kill_once(options, run, &mut rng, disk).map_err(|e| at(run, seed, &e))?;
-        let found = verify(options).map_err(|e| at(run, seed, &e))?;
+        let found = verify(options).map_err(|e| at(run, seed, &Failure::Failed(format!("{kill}: {e}"))))?;
         lines.write(&format!(
             "run {run}/{}: {kill}; recovered in {:.2} s ({:.1} MiB of redo, {} pages read); {} commits acknowledged so \
              far, all present; 12 consistency conditions hold; check found no problem",
@@ -233,7 +235,11 @@ fn prepare(options: &CrashOptions) -> Result<(), Failure> {
 fn kill_once(options: &CrashOptions, run: u64, rng: &mut Rng, disk: &mut Option<CutDisk>) -> Result<String, Failure> {
     let seed = rng.u64(..);
     let buffering = options.engine.rotated_buffering(run);
-    let mut child = spawn(options, seed, buffering)?;
+    let ends = if options.cut_power { End::PowerCut } else { End::Kill };
+    let drawn = drawn::arguments(&drawn::draw(&options.engine, ends, seed));
+    let with = format!("change buffering {buffering}, {}", drawn.join(" "));
+    let named = |error: Failure| Failure::Failed(format!("{error}; {with}"));
+    let mut child = spawn(options, seed, buffering, &drawn)?;
     let outcome = wait_until_ready(&mut child).and_then(|()| {
         let pause_ms = rng.u64(1..=options.max_run_ms);
         std::thread::sleep(Duration::from_millis(pause_ms));
@@ -241,18 +247,18 @@ fn kill_once(options: &CrashOptions, run: u64, rng: &mut Rng, disk: &mut Option<
     });
     let outcome = outcome.and_then(|pause_ms| end(&mut child, rng, disk).map(|()| pause_ms));
     kill(&mut child)?;
-    let pause_ms = outcome?;
+    let pause_ms = outcome.map_err(named)?;
     let how = if disk.is_some() { "power cut" } else { "killed" };
     if rng.u32(..4) > 0 {
-        return Ok(format!("{how} after {pause_ms} ms, change buffering {buffering}"));
+        return Ok(format!("{how} after {pause_ms} ms, {with}"));
     }
-    let mut child = spawn(options, seed ^ 1, buffering)?;
+    let mut child = spawn(options, seed ^ 1, buffering, &drawn)?;
     let second_ms = rng.u64(1..=300);
     std::thread::sleep(Duration::from_millis(second_ms));
     let ended = end(&mut child, rng, disk);
     kill(&mut child)?;
     ended?;
-    Ok(format!("{how} after {pause_ms} ms, and {second_ms} ms into the next start, change buffering {buffering}"))
+    Ok(format!("{how} after {pause_ms} ms, and {second_ms} ms into the next start, {with}"))
 }
 
 /// Cuts the power of the child's disk, if it has one of its own, and brings it back.
@@ -262,7 +268,7 @@ fn end(child: &mut Child, rng: &mut Rng, disk: &mut Option<CutDisk>) -> Result<(
     disk.power_on()
 }
 
-fn spawn(options: &CrashOptions, seed: u64, buffering: &str) -> Result<Child, Failure> {
+fn spawn(options: &CrashOptions, seed: u64, buffering: &str, drawn: &[String]) -> Result<Child, Failure> {
     let program = std::env::current_exe().map_err(|e| Failure::Failed(format!("this program's own path: {e}")))?;
     let mut command = Command::new(program);
     command.args(["torture", "child", "--dir"]).arg(&options.dir);
@@ -282,7 +288,7 @@ fn spawn(options: &CrashOptions, seed: u64, buffering: &str) -> Result<Child, Fa
     if !options.engine.has("change_buffering") {
         command.args(["--change-buffering", buffering]);
     }
-    command.args(options.engine.as_arguments()).stdin(Stdio::piped()).stdout(Stdio::piped());
+    command.args(drawn).args(options.engine.as_arguments()).stdin(Stdio::piped()).stdout(Stdio::piped());
     command.spawn().map_err(|e| Failure::Failed(format!("cannot start the process to be killed: {e}")))
 }
 

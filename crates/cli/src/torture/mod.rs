@@ -3,6 +3,7 @@
 mod corrupt;
 mod crash;
 mod disk;
+mod drawn;
 mod growth;
 mod hermitage;
 mod isolation;

@@ -1,6 +1,7 @@
 //! `highwater torture power`: cut the power of a simulated disk at random writes and syncs, thousands of times, and
 //! compare every secondary index with the rows after each ([`highwater_bench::power_cuts`]).
 
+use super::drawn::{self, End};
 use crate::engine_options::EngineOptions;
 use crate::failure::Failure;
 use crate::output::Lines;
@@ -65,16 +66,19 @@ pub fn run(options: &PowerOptions) -> Result<(), Failure> {
             ("page_compression", compression),
             ("doublewrite", protection),
         ];
-        for (name, value) in chosen {
+        let trial_seed = rng.u64(..);
+        let drawn = drawn::draw(&options.engine, End::PowerCut, trial_seed);
+        for (name, value) in chosen.iter().chain(&drawn) {
             engine.set(name, value)?;
         }
-        let tally = trial(engine, rng.u64(..), options.cuts - all.all_cuts())
-            .map_err(|error| Failure::Failed(format!("database {number} with seed {seed}: {error}")))?;
+        let drawn = drawn::arguments(&drawn).join(" ");
+        let tally = trial(engine, trial_seed, options.cuts - all.all_cuts())
+            .map_err(|error| Failure::Failed(format!("database {number} with seed {seed}, {drawn}: {error}")))?;
         all.add(&tally);
         let what = if store == "in-place" { format!("doublewrite {protection}") } else { compression.to_string() };
         let Tally { cuts, recovery_cuts, buffered, merges, carried } = tally;
         lines.write(&format!(
-            "database {number}, {store} {what}, change buffering {mode}: {cuts} power cuts and \
+            "database {number}, {store} {what}, change buffering {mode}, {drawn}: {cuts} power cuts and \
              {recovery_cuts} of recovery; {buffered} changes buffered, {merges} leaves merged, {carried} changes \
              carried forward; nothing lost"
         ));
