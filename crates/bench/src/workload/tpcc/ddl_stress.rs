@@ -3,7 +3,8 @@
 //!
 //! Threads: `WRITERS` that read a table, wait a little, then write it; one whose every transaction changes all rows of
 //! another table; `WIDE_WRITERS` that change rows of a table whose indexes do not fit the pool; one that creates and
-//! drops indexes on the first two, and whole tables.
+//! drops indexes on the first two, and whole tables; those of [`table_stress`], which rename a table and
+//! change its columns beside a writer, and compact the data file.
 //!
 //! Rules
 //! 1. Those that write commit through an `Acknowledger`, as TPC-C's clients do; their numbers follow the clients'.
@@ -13,7 +14,7 @@
 //!    ends the run.
 
 use super::acknowledge::Acknowledger;
-use super::wide_index_stress;
+use super::{table_stress, wide_index_stress};
 use crate::error::{Error, Result};
 use crate::store::Store;
 use crate::store::embedded::Embedded;
@@ -86,7 +87,7 @@ pub fn verify(store: &Embedded) -> Result<Vec<String>> {
     let large = open_table(store, LARGE)?;
     let mut read = store.database().snapshot()?;
     let generations = read.scan(&large).iter()?.map(|row| Ok(row?.u64(1))).collect::<Result<Vec<_>>>()?;
-    let mut problems = Vec::new();
+    let mut problems = table_stress::verify(store.database())?;
     if generations.len() as u64 != LARGE_ROWS {
         problems.push(format!("table {LARGE} has {} rows, not {LARGE_ROWS}", generations.len()));
     }
@@ -102,7 +103,15 @@ fn is_passing(error: &Error) -> bool {
     error.is_retryable()
         || matches!(error, Error::Engine(Engine::DuplicateKey { .. } | Engine::DiskFull { .. }))
         || matches!(error, Error::Engine(Engine::NoSuchTable { .. } | Engine::TableExists { .. }))
-        || matches!(error, Error::Engine(Engine::TableDropped { .. } | Engine::NoSuchIndex { .. } | Engine::Schema(_)))
+        || matches!(
+            error,
+            Error::Engine(
+                Engine::TableDropped { .. }
+                    | Engine::TableChanged { .. }
+                    | Engine::NoSuchIndex { .. }
+                    | Engine::Schema(_)
+            )
+        )
 }
 
 impl DdlStress {
@@ -136,6 +145,10 @@ impl DdlStress {
             scope.spawn(until_failed(&failure, move || change_all(db, table, &mut ack, &mut random)));
             let mut random = rng(self.seed, 3 << 40);
             scope.spawn(until_failed(&failure, move || change_schemas(db, &mut random)));
+            for (n, work) in (0..).zip([table_stress::change_table, table_stress::write, table_stress::compact]) {
+                let mut random = rng(self.seed, 5 << 40 | n);
+                scope.spawn(until_failed(&failure, move || work(db, &mut random)));
+            }
         });
         failure.into_inner().map_or(Ok(()), Err)
     }

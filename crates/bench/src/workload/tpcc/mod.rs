@@ -18,6 +18,7 @@ mod other;
 mod payment;
 mod random;
 mod schema;
+mod table_stress;
 mod terminal;
 mod wide_index_stress;
 
