@@ -3,7 +3,7 @@
 //!
 //! Threads: `WRITERS` that read a table, wait a little, then write it; one whose every transaction changes all rows of
 //! another table; `WIDE_WRITERS` that change rows of a table whose indexes do not fit the pool; one that creates and
-//! drops indexes on the first two, and whole tables; those of [`table_stress`], which rename a table and
+//! drops indexes on the first two, and whole tables; those of `table_stress`, which rename a table and
 //! change its columns beside a writer, and compact the data file.
 //!
 //! Rules
