@@ -15,7 +15,7 @@
 //! Rules
 //! 1. All that is random comes from the seed, which is printed. (The state at a kill depends on the machine's timing: a
 //!    seed repeats the times of the kills, not the states.) So do the options of each run, which its line names
-//!    ([`drawn`](super::drawn)); those that were given stay. The parent opens the database without the drawn ones.
+//!    ([`super::drawn`]); those that were given stay. The parent opens the database without the drawn ones.
 //! 2. The child dies with its parent: it watches its stdin.
 //! 3. With a limit on the data file (`--data-limit`), a transaction that meets it is rolled back and the load goes on:
 //!    that is no error.
