@@ -15,10 +15,8 @@
 //!
 //! A reader that needs the redo of earlier generations, such as the archive, copies it before the start.
 
-use super::checkpoint::write_zeros;
 use super::format::{self, BLOCK_BYTES, LogGeometry, LogHeader, RING_START};
 use super::{Io, Log};
-use crate::config::FlushLog;
 use crate::error::{Error, Result};
 use crate::types::Lsn;
 
@@ -63,20 +61,14 @@ impl Log {
         }
     }
 
-    /// Reserves the place of the ring of a log that has just been started: nothing in it is needed. Where commits wait
-    /// for syncs it is written as zeros, as the new part of a ring that grows.
+    /// Reserves the place of the ring of a log that has just been started. It is not written as zeros, as the new part
+    /// of a ring that grows is: an opening would take as long as that. So in the first lap a sync may also have to wait
+    /// for the file system's own records.
     ///
     /// # Errors
     /// [`Error::DiskFull`] if the disk has no room for it, another I/O error.
     pub fn reserve_ring(&self) -> Result<()> {
-        assert_eq!(self.end_lsn(), self.checkpoint_lsn(), "a ring that holds redo is not written as zeros");
-        let size_bytes = self.size_bytes();
-        let zeros = match self.flush_log_at_trx_commit() {
-            FlushLog::Sync => RING_START..size_bytes,
-            FlushLog::Write | FlushLog::EverySecond => 0..0,
-        };
-        let reserved = self.device.reserve(0, size_bytes).and_then(|()| write_zeros(&*self.device, zeros));
-        reserved.map_err(Error::of_room)
+        self.device.reserve(0, self.size_bytes()).map_err(Error::of_room)
     }
 
     /// Releases what the file has beyond the log: of a larger log, or of a growth that never finished.
