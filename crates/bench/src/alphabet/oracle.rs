@@ -90,6 +90,8 @@ pub struct Oracle {
     log: Vec<Change>,
     /// How much of it no crash can lose.
     durable: usize,
+    /// Whether a commit was ordered since, whose redo nobody has asked to be synced.
+    pub has_unasked_commit: bool,
 }
 
 impl Oracle {
@@ -101,7 +103,7 @@ impl Oracle {
 
     /// What was acknowledged so far is durable.
     pub fn is_durable(&mut self) {
-        self.durable = self.log.len();
+        (self.durable, self.has_unasked_commit) = (self.log.len(), false);
     }
 
     /// How many changes were acknowledged.

@@ -188,7 +188,7 @@ impl Player {
         let Some(stepped) = stage.stepped else { return Ok(()) };
         let step = BackgroundStep::ALL[rng.usize(..BackgroundStep::ALL.len())];
         stepped.step(step)?;
-        if step == BackgroundStep::Log {
+        if step == BackgroundStep::Log && (!self.oracle.has_unasked_commit || stepped.is_log_durable()) {
             self.oracle.is_durable();
         }
         Ok(())

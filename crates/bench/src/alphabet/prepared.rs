@@ -1,7 +1,8 @@
 //! Transactions that are prepared, and their ends.
 //!
 //! Rules
-//! 1. What is prepared is durable at once; its end is as durable as that of any transaction.
+//! 1. What is prepared is durable at once; its end is as durable as that of any transaction. An ordered commit without
+//!    a wait is durable once something else syncs the log, which the log's thread does only if it is owed.
 //! 2. A prepared transaction is in the oracle from one life to the next. In the life in which it was prepared it may
 //!    have an owner, which alone can end it.
 
@@ -90,13 +91,14 @@ impl PreparedHere {
             owner => owner,
         };
         oracle.in_doubt = Some(change.clone());
-        let mut waits = flush_log == FlushLog::Sync;
+        let (mut waits, mut is_unasked) = (flush_log == FlushLog::Sync, false);
         match owner {
             None => call!(world.played, Database::finish_prepared(db, &xid(&name)?, commit)),
             Some(owner) if !commit => call!(world.played, PreparedTxn::rollback(owner)),
             Some(owner) if rng.bool() => call!(world.played, PreparedTxn::commit(owner)),
             Some(owner) => call!(world.played, PreparedTxn::commit_ordered(owner)).and_then(|lsn| {
                 waits = rng.bool();
+                is_unasked = !waits;
                 if waits { call!(world.played, Database::wait_durable(db, lsn)) } else { Ok(()) }
             }),
         }
@@ -106,6 +108,7 @@ impl PreparedHere {
         })?;
         oracle.in_doubt = None;
         oracle.acknowledged(change);
+        oracle.has_unasked_commit |= is_unasked;
         if waits {
             oracle.is_durable();
         }

@@ -100,6 +100,12 @@ impl DeterministicDb {
         &self.database
     }
 
+    /// Whether all redo is durable.
+    pub fn is_log_durable(&self) -> bool {
+        let log = &self.database.inner.ctx.log;
+        log.durable_lsn() >= log.end_lsn()
+    }
+
     /// Extent maps that the data file has.
     pub fn extent_maps(&self) -> u32 {
         let space = &self.database.inner.space;
