@@ -187,7 +187,7 @@ pub enum Error {
         /// What is wrong.
         reason: String,
     },
-    /// A value does not fit its column.
+    /// A value does not fit its column, or the type as which it is read.
     #[error("column {column}: {reason}")]
     BadValue {
         /// Column name.
@@ -195,6 +195,10 @@ pub enum Error {
         /// What is wrong.
         reason: String,
     },
+    /// A value has no counterpart in another type; see [`FromValue`](crate::FromValue) and
+    /// [`conversions`](crate::conversions).
+    #[error("{0}")]
+    Conversion(String),
     /// This cannot be the name of a prepared transaction.
     #[error("wrong transaction name: {reason}")]
     BadXid {

@@ -3,8 +3,9 @@
 //! Typed tables with secondary indexes in a folder of three files; transactions with row locks and snapshots; a buffer
 //! pool, redo log and B+trees of InnoDB's architecture below.
 //!
-//! What is public: the types re-exported here, [`config`] (every option), [`stats`] (every counter), [`inspect`]
-//! (looking at the files of a database), and [`raw`] (rows and keys as bytes, for front ends).
+//! What is public: the types re-exported here, [`config`] (every option), [`stats`] (every counter), [`conversions`]
+//! (types of other crates in columns), [`inspect`] (looking at the files of a database), and [`raw`] (rows and keys as
+//! bytes, for front ends).
 //!
 //! ```
 //! use highwater::{Database, Options, Schema, Type, values};
@@ -98,10 +99,11 @@ pub use dump::{Dump, DumpReport, DumpedTable, UNFINISHED as UNFINISHED_LOAD};
 pub use error::{Error, Result};
 pub use salvage::{SalvageReport, SalvagedTable, salvage};
 pub use stats::{LatencySnapshot, MetricsFormat, StatsSnapshot};
+pub use table::conversions;
 pub use table::{
-    Changes, Column, ColumnIndex, Date, DateTime, Decimal, Index, IndexColumn, IndexDefinition, IndexStatistics,
-    NumberRange, Row, RowRef, Schema, Table, TableChange, TableDefinition, TableStatistics, Time, Type, Uuid, Value,
-    ValueRef,
+    Changes, Column, ColumnIndex, Date, DateTime, Decimal, FromValue, Index, IndexColumn, IndexDefinition,
+    IndexStatistics, NumberRange, Row, RowRef, Schema, Table, TableChange, TableDefinition, TableStatistics, Time,
+    Type, Uuid, Value, ValueRef,
 };
 pub use txn::{Isolation, LockMode, LockWait, PurgeState, PurgeWatch, Savepoint, TxnOptions, Xid};
 pub use types::PageNo;

@@ -106,6 +106,13 @@ impl Time {
     }
 }
 
+impl From<DateTime> for Time {
+    /// The time of day of a point in time.
+    fn from(time: DateTime) -> Time {
+        Time(time.unix_us().rem_euclid(US_PER_DAY) as u64)
+    }
+}
+
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         put_time(f, (self.0 / US_PER_SECOND as u64) as i64, (self.0 % US_PER_SECOND as u64) as i64)
@@ -156,10 +163,11 @@ mod tests {
         }
 
         #[test]
-        fn a_point_in_time_has_its_day(us in any::<i64>()) {
+        fn a_point_in_time_has_its_day_and_time(us in any::<i64>()) {
             let time = DateTime::from_unix_us(us);
             let (text, day) = (time.to_string(), Date::from(time).to_string());
             prop_assert_eq!(text.split('T').next(), Some(day.as_str()));
+            prop_assert_eq!(Date::from(time).at(Time::from(time)), Some(time));
         }
     }
 }

@@ -3,6 +3,7 @@
 //! | file | concept |
 //! |---|---|
 //! | `types.rs`, `value.rs`, `decimal.rs`, `datetime.rs` | types of columns, values |
+//! | `from_value.rs`, `conversions` | columns read as types of the program's own; types of other crates |
 //! | `new_columns.rs` | what a row is made of: values, or the bytes that columns keep |
 //! | `value_form.rs`, `row_layout.rs`, `row_layouts.rs`, `changes.rs`, `row.rs` | values and rows as bytes |
 //! | `overflow_columns.rs`, `unread.rs` | which columns go to overflow pages; columns that are read when looked at |
@@ -24,11 +25,13 @@ pub(crate) mod catalog_entry;
 pub mod catalog_trees;
 mod changes;
 mod column_index;
+pub mod conversions;
 pub(crate) mod covered;
 pub mod date;
 pub mod datetime;
 pub mod decimal;
 pub(crate) mod definition_record;
+mod from_value;
 pub(crate) mod handle;
 pub mod index;
 pub mod key;
@@ -60,6 +63,7 @@ pub use column_index::ColumnIndex;
 pub use date::{Date, Time};
 pub use datetime::DateTime;
 pub use decimal::Decimal;
+pub use from_value::FromValue;
 pub use handle::Table;
 pub use index::{Index, IndexColumn, IndexDefinition};
 pub(crate) use new_columns::{NewColumns, key_value};

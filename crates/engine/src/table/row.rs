@@ -21,7 +21,7 @@ use std::sync::Arc;
 /// A row read in place.
 #[derive(Clone, Copy)]
 pub struct RowRef<'a> {
-    layout: &'a RowLayout,
+    pub(super) layout: &'a RowLayout,
     bytes: &'a [u8],
     /// Columns that `bytes` does not have.
     unread: Option<&'a UnreadColumns<'a>>,
@@ -373,11 +373,16 @@ impl<'a> RowRef<'a> {
 
     #[inline]
     fn slot(self, column: impl ColumnIndex) -> (usize, &'a ColumnSlot) {
-        let position = column.position(&self.layout.names);
-        match position.and_then(|position| Some((position, self.layout.slots.get(position)?))) {
+        match self.find(column).and_then(|position| Some((position, self.layout.slots.get(position)?))) {
             Some(found) => found,
             None => panic!("a row of {} columns has no column {}", self.layout.slots.len(), column.show()),
         }
+    }
+
+    /// The column's position, if there is such a column.
+    #[inline]
+    pub(super) fn find(self, column: impl ColumnIndex) -> Option<usize> {
+        column.position(&self.layout.names).filter(|position| *position < self.layout.slots.len())
     }
 
     #[cold]
