@@ -12,6 +12,7 @@ use crate::txn::undo::{RECORDS_AT, UndoFields, UndoPlace, read_directories, scan
 use crate::types::PageNo;
 use crate::{Schema, Type, Xid, values};
 use highwater_storage::{Faults, MemoryDevice, StorageSet};
+use std::sync::Barrier;
 
 const PAGE_BYTES: usize = 4096;
 const TABLES: [&str; 2] = ["one", "two"];
@@ -295,5 +296,29 @@ fn no_cut_leaves_a_note_on_a_stream_with_a_transaction() {
         if whole {
             break;
         }
+    }
+}
+
+/// Both need the directory's mutex and the latch of its page.
+#[test]
+fn streams_with_notes_are_bound_while_new_ones_are_made() {
+    const WRITERS: u64 = 12;
+    for _ in 0..20 {
+        let storage = StorageSet::memory();
+        with_streams(&storage).close().unwrap();
+        let db = open(&storage).unwrap();
+        let all_write = Barrier::new(WRITERS as usize);
+        std::thread::scope(|scope| {
+            for n in 0..WRITERS {
+                let (db, all_write) = (&db, &all_write);
+                scope.spawn(move || {
+                    all_write.wait();
+                    let txn = writer(db, 100 + n..101 + n).unwrap();
+                    all_write.wait();
+                    txn.commit().unwrap();
+                });
+            }
+        });
+        assert_eq!(ids(&db)[0].len() as u64, STREAMS * 10 + WRITERS);
     }
 }

@@ -11,6 +11,7 @@
 //! 2. Of the streams that can be bound only those of the list of free ones have notes, so that a transaction which
 //!    binds the stream of its thread asks nothing. A stream that is skipped keeps its note.
 //! 3. A closing writes the notes. One that cannot be written is missing, no more.
+//! 4. The directory's mutex is never taken under the latch of one of its pages: a new stream takes them in this order.
 //!
 //! Which of two pages that contradict each other is the old one: the note is newer than the records in front of it, and
 //! older than those behind it. So the page with the smaller LSN is.
@@ -88,10 +89,11 @@ impl UndoSpace {
     fn write_notes(&self, streams: &mut [&mut Stream], ended_at: impl Fn(&Stream) -> usize) -> Result<()> {
         let Some(first) = streams.first() else { return Ok(()) };
         let (page, _) = self.directory_place(first.number);
+        let per_page = streams_per_page(self.ctx.pool.page_bytes());
         let mut mtr = self.ctx.mtr()?;
         let directory = mtr.fix_x(page)?;
         for stream in streams {
-            let (_, i) = self.directory_place(stream.number);
+            let i = stream.number % per_page;
             // Offsets in a page of at most 16 KiB fit 16 bits.
             write(&mut mtr, directory, stream_ended_at(i), &(ended_at(stream) as u16).to_le_bytes());
         }
