@@ -3,27 +3,35 @@
 //! Rules
 //! 1. The folders are locked while the files are read. Those of an open database change meanwhile, and its newest
 //!    changes are only in its redo log and its memory: what is read there looks damaged, or lacks commits.
-//! 2. Only an error that says that the contents of the files are wrong counts as damage. All others (in use, no
+//! 2. Files of an encrypted database are read through its keys.
+//! 3. Only an error that says that the contents of the files are wrong counts as damage. All others (in use, no
 //!    permission, no memory) say nothing about the database.
 
 use crate::failure::Failure;
-use highwater::Error;
-use highwater_storage::{FolderLock, OpenError, lock_shared};
+use highwater::{EncryptionKey, Error};
+use highwater_storage::{
+    DataKeys, Device, FileDevice, FolderLock, OpenError, SetFile, StorageError, lock_shared, redo_path, unlock,
+};
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Locked folders.
 #[derive(Debug)]
 pub struct AtRest {
+    dir: PathBuf,
+    redo: PathBuf,
+    keys: Option<Arc<DataKeys>>,
     _locks: Vec<FolderLock>,
 }
 
 impl AtRest {
-    /// Locks the folder `dir`, which has a data file, and that of its redo, if it is another one.
+    /// Locks the folder `dir`, which has a data file, and that of its redo, if it is another one. `key` opens an
+    /// encrypted database.
     ///
     /// # Errors
-    /// [`Failure::Usage`] if there is no database, it is in use or may not be read.
-    pub fn lock(dir: &Path, log_dir: Option<&Path>) -> Result<AtRest, Failure> {
+    /// [`Failure::Usage`] if there is no database, it is in use or may not be read, or the key does not fit.
+    pub fn lock(dir: &Path, log_dir: Option<&Path>, key: Option<&EncryptionKey>) -> Result<AtRest, Failure> {
         let refuse = |error: OpenError| Failure::Usage(error.to_string());
         let own = lock_shared(dir).map_err(refuse)?;
         let data = dir.join("data");
@@ -38,11 +46,38 @@ impl AtRest {
         // A block device has no lock; its database's folder has.
         let of_log = log_dir.filter(|log_dir| log_dir.is_dir() && !highwater_storage::is_within(log_dir, dir));
         let log = of_log.map(|log_dir| lock_shared(log_dir).map_err(refuse)).transpose()?;
-        Ok(AtRest { _locks: std::iter::once(own).chain(log).collect() })
+        let keys = unlock(dir, key).map_err(refuse)?.map(Arc::new);
+        let redo = redo_path(log_dir.unwrap_or(dir));
+        Ok(AtRest { dir: dir.to_path_buf(), redo, keys, _locks: std::iter::once(own).chain(log).collect() })
+    }
+
+    /// The folder of the database.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The file of its redo.
+    pub fn redo(&self) -> &Path {
+        &self.redo
+    }
+
+    /// The keys of an encrypted database.
+    pub fn keys(&self) -> Option<&Arc<DataKeys>> {
+        self.keys.as_ref()
+    }
+
+    /// Opens `data` or `redo` to read it.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn open(&self, file: SetFile) -> Result<Arc<dyn Device>, StorageError> {
+        let path = if file == SetFile::Redo { self.redo.clone() } else { self.dir.join(file.name()) };
+        let device: Arc<dyn Device> = Arc::new(FileDevice::open_read_only(&path)?);
+        Ok(self.keys.as_ref().map_or(device.clone(), |keys| keys.wrap(file, device)))
     }
 }
 
-/// Whether the error says that the files are damaged or incomplete (rule 2).
+/// Whether the error says that the files are damaged or incomplete (rule 3).
 pub fn is_damage(error: &Error) -> bool {
     match error {
         Error::Open(OpenError::Incomplete { .. })

@@ -16,7 +16,7 @@ use crate::progress::Progress;
 use crate::salvage;
 use clap::Args;
 use highwater::{CheckReport, Error, RepairReport};
-use highwater_storage::FileDevice;
+use highwater_storage::SetFile;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -107,7 +107,7 @@ fn check(args: &CheckArgs) -> Result<Checked, Failure> {
     let checked = if args.repair { repair(args, &mut tell) } else { look(args, &mut tell) };
     match checked {
         Ok(checked) => Ok(checked),
-        Err(error) if is_damage(&error) => scan(&args.dir, &error),
+        Err(error) if is_damage(&error) => scan(args, &error),
         Err(error) => Err(Failure::Usage(error.to_string())),
     }
 }
@@ -131,21 +131,21 @@ fn repair(args: &CheckArgs, tell: &mut dyn FnMut(u64, u64)) -> Result<Checked, E
 }
 
 /// Scans the data file of a database that cannot be opened.
-fn scan(dir: &Path, why: &Error) -> Result<Checked, Failure> {
+fn scan(args: &CheckArgs, why: &Error) -> Result<Checked, Failure> {
     // Without a data file the error says what the folder holds, such as a restore that was cut short.
-    if matches!(why, Error::Incompatible(_)) && !dir.join("data").exists() {
+    if matches!(why, Error::Incompatible(_)) && !args.dir.join("data").exists() {
         return Err(Failure::Usage(why.to_string()));
     }
-    let _locked = AtRest::lock(dir, None)?;
+    let key = args.engine.options(&[])?.read_key()?;
+    let files = AtRest::lock(&args.dir, None, key.as_ref())?;
     let mut progress = None;
     let mut tell = |done, total| {
         let bar = progress.get_or_insert_with(|| Progress::new("scanning", total).counting("pages"));
         bar.at(done, done);
     };
     let cannot_open = Some(why.to_string());
-    let scanned = FileDevice::open_read_only(&dir.join("data"))
-        .map_err(Error::from)
-        .and_then(|data| highwater::inspect::scan(&data, &mut tell));
+    let data = files.open(SetFile::Data).map_err(Error::from);
+    let scanned = data.and_then(|data| highwater::inspect::scan(&*data, &mut tell));
     match scanned {
         Ok(report) => Ok(Checked { report, cannot_open, replayed_bytes: 0, repaired: None }),
         // No page of a database: some other file.

@@ -26,7 +26,8 @@ Examples:
   highwater dump /srv/shop | ssh other.example highwater load - /srv/shop
 
 A dump has every table with its indexes, attachment and numbers, and the rows of one snapshot. docs/format.md
-describes the format and promises that every later version reads it.";
+describes the format and promises that every later version reads it.
+A dump is plain, of an encrypted database (--key-file) too: send it through a program that encrypts it.";
 
 const LOAD_EXAMPLES: &str = "\
 Examples:

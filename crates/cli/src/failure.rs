@@ -3,7 +3,7 @@
 use crate::import::CsvError;
 use highwater::Error as EngineError;
 use highwater_bench::Error as BenchError;
-use highwater_storage::OpenError;
+use highwater_storage::{EncryptionError, OpenError};
 
 /// A command's failure.
 #[derive(Debug, thiserror::Error)]
@@ -39,9 +39,11 @@ impl Failure {
 
 impl From<EngineError> for Failure {
     fn from(error: EngineError) -> Failure {
-        use OpenError::{InUse, NotAFolder, NotFound};
+        use OpenError::{Encryption, InUse, NotAFolder, NotFound};
         match error {
-            EngineError::BadOption { .. } | EngineError::Open(InUse { .. } | NotAFolder(_) | NotFound(_)) => {
+            EngineError::Open(Encryption(EncryptionError::Table { .. })) => Failure::Failed(error.to_string()),
+            EngineError::BadOption { .. }
+            | EngineError::Open(InUse { .. } | NotAFolder(_) | NotFound(_) | Encryption(_)) => {
                 Failure::Usage(error.to_string())
             }
             error => Failure::Failed(error.to_string()),

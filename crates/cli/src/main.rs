@@ -36,6 +36,7 @@ mod metrics;
 mod output;
 mod prepared;
 mod progress;
+mod rotate_key;
 mod salvage;
 mod shell;
 mod signals;
@@ -96,6 +97,8 @@ enum Command {
     Restore(backup::RestoreArgs),
     /// Make the data file of a database as short as it can be
     Compact(compact::CompactArgs),
+    /// Give an encrypted database another key
+    RotateKey(rotate_key::RotateKeyArgs),
     /// List transactions that are prepared and wait for their coordinator; commit them or roll them back
     Prepared(prepared::PreparedArgs),
     /// Import a CSV file or JSON lines into a new or existing table
@@ -128,6 +131,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Backup(args) => backup::backup(&args),
         Command::Restore(args) => backup::restore(&args),
         Command::Compact(args) => compact::run(&args),
+        Command::RotateKey(args) => rotate_key::run(&args),
         Command::Prepared(args) => prepared::run(&args),
         Command::Import(options) => table_commands::import(options),
         Command::Device(args) => device::run(&args),

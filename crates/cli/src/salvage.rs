@@ -19,7 +19,7 @@ use crate::progress::Progress;
 use highwater::config::PageSize;
 use highwater::inspect::{RawFile, look};
 use highwater::{Database, Error, Options, SalvageReport};
-use highwater_storage::{Device, FileDevice, MemoryDevice, StorageSet, is_within, redo_path};
+use highwater_storage::{Device, FileDevice, MemoryDevice, SetFile, StorageSet, is_within};
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
@@ -32,8 +32,9 @@ pub fn run(dir: &Path, out: &Path, engine: &EngineOptions) -> Result<(), Failure
     must_fit(dir, out)?;
     let lines = Lines { stdout_taken: false };
     let options = engine.options(&[])?;
-    let _locked = AtRest::lock(dir, options.log_dir.as_deref())?;
-    let Source { data, problem } = source(dir, &options)?;
+    let key = options.read_key()?;
+    let files = AtRest::lock(dir, options.log_dir.as_deref(), key.as_ref())?;
+    let Source { data, problem } = source(&files, &options)?;
     problem.iter().for_each(|line| lines.write(line));
     let page_size = PageSize::Bytes(RawFile::open(&*data)?.page_bytes() as u64);
     let database = Database::open(
@@ -67,26 +68,27 @@ struct Source {
     problem: Vec<String>,
 }
 
-fn source(dir: &Path, options: &Options) -> Result<Source, Failure> {
-    let redo = redo_path(options.log_dir.as_deref().unwrap_or(dir));
-    if is_missing(&redo)? {
-        let data = FileDevice::open_read_only(&dir.join("data")).map_err(Error::from)?;
+fn source(files: &AtRest, options: &Options) -> Result<Source, Failure> {
+    let (dir, redo) = (files.dir(), files.redo());
+    if is_missing(redo)? {
+        let data = files.open(SetFile::Data).map_err(Error::from)?;
         let hint = "if it lies in another folder, name that with --log-dir";
-        return Ok(Source::without_redo(Arc::new(data), format!("{} is missing; {hint}", redo.display())));
+        return Ok(Source::without_redo(data, format!("{} is missing; {hint}", redo.display())));
     }
-    let (set, mut problem) = match StorageSet::open_read_only(dir, options.log_dir.as_deref()) {
-        Ok(set) => (set, Vec::new()),
-        Err(error) if is_missing(&dir.join("doublewrite"))? => {
-            (without_doublewrite(dir, &redo)?, vec![format!("pages that a crash tore are lost: {error}")])
-        }
-        Err(error) => return Err(Error::from(error).into()),
-    };
+    let (set, mut problem) =
+        match StorageSet::open_read_only(dir, options.log_dir.as_deref(), options.read_key()?.as_ref()) {
+            Ok(set) => (set, Vec::new()),
+            Err(error) if is_missing(&dir.join("doublewrite"))? => {
+                (without_doublewrite(files)?, vec![format!("pages that a crash tore are lost: {error}")])
+            }
+            Err(error) => return Err(Error::from(error).into()),
+        };
     let Err(error) = recover(&set, options) else { return Ok(Source { data: set.data, problem }) };
     if !is_damage(&error) {
         return Err(error.into());
     }
-    let is_replayed = match FileDevice::open_read_only(&redo) {
-        Ok(as_it_was) => generation(&*set.redo) > generation(&as_it_was),
+    let is_replayed = match files.open(SetFile::Redo) {
+        Ok(as_it_was) => generation(&*set.redo) > generation(&*as_it_was),
         Err(_) => false,
     };
     if !is_replayed {
@@ -122,10 +124,11 @@ fn recover(set: &StorageSet, options: &Options) -> Result<(), Error> {
 }
 
 /// The set of a database whose file of copies is lost.
-fn without_doublewrite(dir: &Path, redo: &Path) -> Result<StorageSet, Error> {
+fn without_doublewrite(files: &AtRest) -> Result<StorageSet, Error> {
     let open = |path: &Path| FileDevice::open_read_only(path).map(|file| Arc::new(file) as Arc<dyn Device>);
     let empty = Arc::new(MemoryDevice::named("doublewrite", 1));
-    Ok(StorageSet::of_devices(open(&dir.join("data"))?, open(redo)?, empty).overlaid()?)
+    let set = StorageSet::of_devices(open(&files.dir().join("data"))?, open(files.redo())?, empty);
+    Ok(files.keys().map_or(set.clone(), |keys| set.encrypted(keys.clone())).overlaid()?)
 }
 
 /// The number of the log's generation. A new one begins when all redo is in the pages.

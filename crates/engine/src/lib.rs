@@ -88,12 +88,12 @@ pub use backup::{
     RestoreReport, Until,
 };
 pub use check::{CheckCounts, CheckReport, Finding, NotCompared};
-pub use config::{ASCII_CI, Collations, Options};
+pub use config::{ASCII_CI, Collations, EncryptionKey, Options};
 pub use db::raw;
 pub use db::{
     BuildProgress, ColumnIter, CompactionProgress, CompactionReport, Cursor, CursorTxn, Database, Inserted, Insertion,
     InterruptHandle, Migration, OnCompactionProgress, PreparedInfo, PreparedTxn, ReadTxn, RepairReport, Replaced, Rows,
-    Scan, ScanIter, Seek, Session, TableRef, Upserted, WriteTxn,
+    Scan, ScanIter, Seek, Session, TableRef, Upserted, WriteTxn, rotate_key,
 };
 pub use dump::{Dump, DumpReport, DumpedTable, UNFINISHED as UNFINISHED_LOAD};
 pub use error::{Error, Result};

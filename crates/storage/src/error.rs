@@ -1,5 +1,6 @@
 //! The storage errors: which operation, on what, where, and why; and why a set of files cannot be opened.
 
+use crate::EncryptionError;
 use std::path::PathBuf;
 
 /// Result of a storage operation.
@@ -111,6 +112,9 @@ pub enum OpenError {
         #[source]
         source: std::io::Error,
     },
+    /// A key that is wrong, missing or not needed.
+    #[error(transparent)]
+    Encryption(EncryptionError),
     /// Any other failure of the operating system.
     #[error(transparent)]
     Storage(#[from] StorageError),

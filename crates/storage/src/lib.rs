@@ -11,6 +11,7 @@
 
 mod aligned;
 mod counted;
+mod encryption;
 mod error;
 mod fault;
 mod limited;
@@ -27,6 +28,9 @@ mod set;
 
 pub use aligned::{ALIGNMENT_BYTES, AlignedBuf};
 pub use counted::{Counted, Counts};
+pub use encryption::{
+    DataKeys, EncryptedDevice, EncryptionError, EncryptionKey, SetFile, is_encrypted, rotate_key, unlock,
+};
 pub use error::{Holder, OpenError, Result, StorageError, UNUSED_ZEROS_BYTES};
 pub use fault::{FaultKind, Faults, Operation};
 pub use limited::Limited;

@@ -15,8 +15,11 @@ pub const DOUBLEWRITE: [u8; 8] = *b"HWDBLWR1";
 /// Where in the directory.
 pub const DOUBLEWRITE_AT: usize = 8;
 
+/// Of the table of data keys of an encrypted database, at its start.
+pub const KEYS: [u8; 8] = *b"HWKEYS\r\n";
+
 /// Whether a file that begins so is one of a database.
 pub fn is_of_a_database(start: &[u8; LENGTH]) -> bool {
     let is_at = |at: usize, mark: &[u8; 8]| start[at..at + 8] == *mark;
-    is_at(0, &REDO) || is_at(DATA_AT, &DATA) || is_at(DOUBLEWRITE_AT, &DOUBLEWRITE)
+    is_at(0, &REDO) || is_at(0, &KEYS) || is_at(DATA_AT, &DATA) || is_at(DOUBLEWRITE_AT, &DOUBLEWRITE)
 }

@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 /// Links that are followed, one to the next, as the kernel does.
 const MAX_LINKS: usize = 40;
 /// Names of a database's files.
-const NAMES: [&str; 3] = ["data", "redo", "doublewrite"];
+const NAMES: [&str; 4] = ["data", "redo", "doublewrite", "keys"];
 
 /// An output file being written.
 #[derive(Debug)]

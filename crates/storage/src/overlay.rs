@@ -5,9 +5,10 @@
 //! 2. Changed blocks are kept in memory up to [`MEMORY_BYTES`], all others in a temporary file. When that cannot be
 //!    created or written, the write is an error; what was written before stays readable.
 //! 3. Changes are lost with the last handle; `sync` promises nothing.
-//! 4. The lock is held during reads, shared by readers: only writes wait for them.
+//! 4. Over an encrypted device the temporary file is encrypted too.
+//! 5. The lock is held during reads, shared by readers: only writes wait for them.
 
-use crate::{Device, FileDevice, FlushMethod, Placement, Result, StorageError};
+use crate::{Device, EncryptedDevice, FileDevice, FlushMethod, Placement, Result, StorageError};
 use parking_lot::RwLock;
 use std::collections::HashMap;
 use std::io::{Error, ErrorKind};
@@ -39,7 +40,8 @@ enum Kept {
 /// The temporary file.
 #[derive(Default)]
 struct Spill {
-    file: Option<FileDevice>,
+    file: Option<Arc<dyn Device>>,
+    is_encrypted: bool,
     blocks: u64,
     /// Blocks that are not in use any more.
     free: Vec<u64>,
@@ -57,18 +59,19 @@ struct Changes {
 
 impl Overlay {
     /// Nothing changed yet. What does not fit in memory goes to the folder of large temporary files: `TMPDIR`, else
-    /// `/var/tmp`.
+    /// `/var/tmp`, and is encrypted there if `is_encrypted`.
     ///
     /// # Errors
     /// The device below does not report its length.
-    pub fn new(below: Arc<dyn Device>) -> Result<Overlay> {
+    pub fn new(below: Arc<dyn Device>, is_encrypted: bool) -> Result<Overlay> {
         let folder = std::env::var_os("TMPDIR").map_or_else(|| PathBuf::from("/var/tmp"), PathBuf::from);
-        Overlay::with_memory(below, MEMORY_BYTES, folder)
+        Overlay::with_memory(below, is_encrypted, MEMORY_BYTES, folder)
     }
 
-    fn with_memory(below: Arc<dyn Device>, memory_bytes: u64, folder: PathBuf) -> Result<Overlay> {
+    fn with_memory(below: Arc<dyn Device>, is_encrypted: bool, memory_bytes: u64, folder: PathBuf) -> Result<Overlay> {
         let len = below.len_bytes()?;
-        let changes = Changes { len, below_len: len, blocks: HashMap::new(), in_memory: 0, spill: Spill::default() };
+        let spill = Spill { is_encrypted, ..Spill::default() };
+        let changes = Changes { len, below_len: len, blocks: HashMap::new(), in_memory: 0, spill };
         Ok(Overlay { below, memory_bytes, folder, changes: RwLock::new(changes) })
     }
 
@@ -130,8 +133,8 @@ impl Changes {
 }
 
 impl Spill {
-    fn file(&self) -> &FileDevice {
-        self.file.as_ref().expect("a block in the file has been written there")
+    fn file(&self) -> &dyn Device {
+        self.file.as_deref().expect("a block in the file has been written there")
     }
 
     fn read(&self, at: u64, block: &mut [u8]) -> Result<()> {
@@ -145,7 +148,8 @@ impl Spill {
     /// Writes one more block; says where.
     fn add(&mut self, folder: &Path, block: &[u8]) -> Result<u64> {
         if self.file.is_none() {
-            self.file = Some(FileDevice::temporary(folder, FlushMethod::Fsync)?);
+            let file: Arc<dyn Device> = Arc::new(FileDevice::temporary(folder, FlushMethod::Fsync)?);
+            self.file = Some(if self.is_encrypted { EncryptedDevice::temporary(file)? } else { file });
         }
         let at = self.free.last().copied().unwrap_or(self.blocks);
         self.write(at, block)?;
@@ -259,7 +263,7 @@ mod tests {
                 faults.fail(operation, 1, FaultKind::ErrorForGood);
             }
             let wrapped = faults.wrap(Arc::new(below.clone()));
-            (Overlay::with_memory(wrapped, memory_bytes, std::env::temp_dir()).unwrap(), below)
+            (Overlay::with_memory(wrapped, false, memory_bytes, std::env::temp_dir()).unwrap(), below)
         })
     }
 
@@ -310,11 +314,22 @@ mod tests {
         }
     }
 
+    #[test]
+    fn what_lies_over_an_encrypted_device_is_encrypted_in_the_temporary_file() {
+        let keys = crate::DataKeys::random().unwrap();
+        let below = keys.wrap(crate::SetFile::Data, Arc::new(MemoryDevice::holding(vec![0; 4 * 4096])));
+        let overlay = Overlay::with_memory(below, true, BLOCK_BYTES, std::env::temp_dir()).unwrap();
+        overlay.write_at(512, &[2; 2 * 4096], Placement::Other).unwrap();
+        assert_eq!(read(&overlay, 0, 3 * 4096), [vec![0; 512], vec![2; 2 * 4096], vec![0; 3584]].concat());
+        // A plain file would take anything.
+        assert_eq!(overlay.changes.read().spill.file().alignment_bytes(), 512);
+    }
+
     /// Nothing is lost by a write that finds no room.
     #[test]
     fn without_a_temporary_file_a_write_is_an_error() {
         let below: Arc<dyn Device> = Arc::new(MemoryDevice::holding(vec![1; 3 * 4096]));
-        let overlay = Overlay::with_memory(below, BLOCK_BYTES, PathBuf::from("/nowhere")).unwrap();
+        let overlay = Overlay::with_memory(below, false, BLOCK_BYTES, PathBuf::from("/nowhere")).unwrap();
         overlay.write_at(0, &[2; 4096], Placement::Other).unwrap();
         let error = overlay.write_at(4096, &[3; 4096], Placement::Other).unwrap_err();
         assert!(error.to_string().contains("create of /nowhere/temporary failed"), "{error}");

@@ -2,16 +2,23 @@
 //! promise of it.
 
 /// In an `impl Device` of a wrapper whose field `inner` is the device below: every method through which no bytes pass.
-/// The wrapper itself has those through which they do.
+/// The wrapper itself has those through which they do. `pass_on!(all but sizes)` leaves length and alignment to it too.
 #[macro_export]
 macro_rules! pass_on {
     () => {
-        fn name(&self) -> String {
-            self.inner.name()
-        }
+        $crate::pass_on!(all but sizes);
 
         fn len_bytes(&self) -> $crate::Result<u64> {
             self.inner.len_bytes()
+        }
+
+        fn alignment_bytes(&self) -> usize {
+            self.inner.alignment_bytes()
+        }
+    };
+    (all but sizes) => {
+        fn name(&self) -> String {
+            self.inner.name()
         }
 
         fn begin_write_back(&self, offset: u64, len: u64) -> $crate::Result<()> {
@@ -44,10 +51,6 @@ macro_rules! pass_on {
 
         fn lifetime_streams(&self) -> usize {
             self.inner.lifetime_streams()
-        }
-
-        fn alignment_bytes(&self) -> usize {
-            self.inner.alignment_bytes()
         }
 
         fn identity(&self) -> Option<String> {

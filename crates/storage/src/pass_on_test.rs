@@ -1,6 +1,6 @@
 //! No wrapper hides a promise of the device below.
 
-use crate::{Counted, Device, Faults, Limited, Placement, Result};
+use crate::{Counted, DataKeys, Device, Faults, Limited, Placement, Result, SetFile};
 use std::sync::Arc;
 
 /// A device that promises what memory does not.
@@ -12,7 +12,7 @@ impl Device for Promising {
     }
 
     fn len_bytes(&self) -> Result<u64> {
-        Ok(77)
+        Ok(1024)
     }
 
     fn set_len_bytes(&self, _: u64) -> Result<()> {
@@ -72,10 +72,14 @@ impl Device for Promising {
 #[test]
 fn no_wrapper_hides_a_promise() {
     let below: Arc<dyn Device> = Arc::new(Promising);
-    let wrapped: [Arc<dyn Device>; 3] =
-        [Counted::new(below.clone()), Limited::new(below.clone(), 100), Faults::new().wrap(below)];
+    let wrapped: [Arc<dyn Device>; 4] = [
+        Counted::new(below.clone()),
+        Limited::new(below.clone(), 100),
+        Faults::new().wrap(below.clone()),
+        DataKeys::random().unwrap().wrap(SetFile::Data, below),
+    ];
     for device in wrapped {
-        assert_eq!((device.name(), device.len_bytes().unwrap()), ("promising".into(), 77));
+        assert_eq!((device.name(), device.len_bytes().unwrap()), ("promising".into(), 1024));
         assert!(device.discard_keeps_room() && device.has_fixed_len() && device.prefers_discards());
         assert_eq!((device.write_untorn(16384).is_ok(), device.write_untorn(32768).is_ok()), (true, false));
         assert_eq!((device.lifetime_streams(), device.alignment_bytes()), (3, 512));

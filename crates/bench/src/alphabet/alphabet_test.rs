@@ -29,6 +29,9 @@ const EXEMPT: &[(&str, &str)] = &[
         "the simulation has databases in memory that can lose their power (Database::open_storage)",
     ),
     ("Database::in_memory_with", "as Database::in_memory"),
+    ("Database::is_encrypted", "what its set is; one simulated database of eight is encrypted (`Setting::over`)"),
+    ("Database::rotate_key", "a file in a folder; crates/engine/tests/public/encryption.rs"),
+    ("rotate_key", "as Database::rotate_key"),
     ("Schema::check", "judges a schema without a database; `create_table` calls it"),
     ("StatsSnapshot::*", "sums of counters that were already read"),
     ("LatencySnapshot::*", "sums of a histogram that was already read"),
@@ -54,6 +57,7 @@ const EXEMPT: &[(&str, &str)] = &[
 /// Options that are not drawn, and why.
 const EXEMPT_OPTIONS: &[(&str, &str)] = &[
     ("log_dir", "a place of files; crates/cli/tests/log_device.rs and the tests of the storage's sets"),
+    ("key_file", "a file; the simulation encrypts sets in memory (`Setting::over`); crates/cli/tests/encryption.rs"),
     (
         "redo_archive",
         "a place of files; restores to any moment are tested in crates/engine/tests/public/point_in_time.rs",

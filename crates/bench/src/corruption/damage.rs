@@ -32,7 +32,7 @@ pub fn damaged(files: &Files, damages: &[Damage]) -> Result<StorageSet> {
     let device = |file: File| -> Result<Arc<dyn Device>> {
         let damages = damages.iter().filter(|damage| damage.file == file).cloned().collect();
         let below = Damaged { file, bytes: Arc::clone(&files[file as usize]), damages };
-        Ok(Arc::new(Overlay::new(Arc::new(below))?))
+        Ok(Arc::new(Overlay::new(Arc::new(below), false)?))
     };
     Ok(StorageSet::of_devices(device(File::Data)?, device(File::Redo)?, device(File::Doublewrite)?))
 }

@@ -131,7 +131,8 @@ impl Simulation {
     fn choosing(seed: u64, mut rng: Choices, max_steps: u32) -> Simulation {
         let setting = Setting::random(seed, &mut rng).expect("every value of an option is accepted");
         let (storage, has_small_disks) = setting.disks(&mut rng);
-        let backups = (!setting.grows && rng.u32(..4) == 0).then(|| Backups::new(setting.elsewhere()));
+        let has_backups = !setting.grows && rng.u32(..4) == 0 && !setting.is_encrypted();
+        let backups = has_backups.then(|| Backups::new(setting.elsewhere()));
         Simulation {
             storage,
             has_small_disks,
@@ -240,7 +241,8 @@ impl Simulation {
             return Ok(());
         }
         let Player { oracle, played, .. } = &self.player;
-        salvage_all(&*self.storage.data, &self.setting.elsewhere(), oracle, played)
+        let disks = self.setting.over(self.storage.clone());
+        salvage_all(&*disks.data, &self.setting.elsewhere(), oracle, played)
     }
 
     /// Now and then opens the database as it is, and changes nothing.
@@ -249,7 +251,8 @@ impl Simulation {
             return Ok(());
         }
         let Player { oracle, played, .. } = &self.player;
-        read_only(&self.storage, &self.setting.elsewhere(), &mut oracle.clone(), played)
+        let disks = self.setting.over(self.storage.clone());
+        read_only(&disks, &self.setting.elsewhere(), &mut oracle.clone(), played)
     }
 
     /// Whether it can be opened in the manner of users' databases.
@@ -296,11 +299,12 @@ impl Simulation {
 
     /// Opens the database; `wrap` is given the number of each device (1 data, 2 redo, 3 doublewrite).
     fn open_through(&mut self, wrap: impl Fn(u64, Arc<dyn Device>) -> Arc<dyn Device>) -> Result<DeterministicDb> {
-        let mut number = 0;
-        let devices = self.storage.map(|device| {
-            number += 1;
-            Observed::wrap(wrap(number, device), number, &self.history)
-        });
+        let mut numbers = 1..;
+        let mut number = || numbers.next().expect("a set has three devices");
+        let disks = self.storage.map(|device| wrap(number(), device));
+        let mut numbers = 1..;
+        let mut number = || numbers.next().expect("a set has three devices");
+        let devices = self.setting.over(disks).map(|device| Observed::wrap(device, number(), &self.history));
         let options = self.setting.at_opening(&mut self.rng)?;
         Ok(DeterministicDb::open(devices, options, &self.setting.overrides, self.now_ms.clone())?)
     }

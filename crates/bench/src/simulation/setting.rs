@@ -4,13 +4,18 @@ use super::NEW_PAGES;
 use crate::alphabet::choices::Choices;
 use crate::alphabet::options::{self, Disk};
 use crate::error::Result;
+use fastrand::Rng;
 use highwater::Options;
 use highwater::config::{Doublewrite, FlushMethod};
 use highwater::internals::OpenOverrides;
-use highwater_storage::{MemoryDevice, Placement, StorageSet};
+use highwater_storage::{DataKeys, MemoryDevice, Placement, StorageSet};
+use std::sync::Arc;
 
 /// Extents in a group where groups are to be small: those of a new file.
 const SMALL_GROUP_EXTENTS: u32 = 8;
+
+/// One database of this many is encrypted.
+const ENCRYPTED_ONE_OF: u64 = 8;
 
 /// The choices for one database.
 pub struct Setting {
@@ -23,6 +28,8 @@ pub struct Setting {
     /// Lifetimes that the data device keeps apart.
     lifetime_streams: usize,
     disk: Disk,
+    /// Its disks are encrypted with these.
+    keys: Option<Arc<DataKeys>>,
 }
 
 impl Setting {
@@ -46,7 +53,22 @@ impl Setting {
             recovery_threads: 1,
             finding_threads: 1,
         };
-        Ok(Setting { overrides, options, grows, untorn_bytes, lifetime_streams, disk })
+        // By the seed alone: the same seed goes on to choose what it chose before.
+        let keys = (seed % ENCRYPTED_ONE_OF == ENCRYPTED_ONE_OF - 1).then(|| keys_of(seed));
+        Ok(Setting { overrides, options, grows, untorn_bytes, lifetime_streams, disk, keys })
+    }
+
+    /// Whether its disks are encrypted.
+    pub fn is_encrypted(&self) -> bool {
+        self.keys.is_some()
+    }
+
+    /// The set over disks of this database.
+    pub fn over(&self, disks: StorageSet) -> StorageSet {
+        match &self.keys {
+            Some(keys) => disks.encrypted(Arc::clone(keys)),
+            None => disks,
+        }
     }
 
     /// New disks, and whether they are small; a third of them are.
@@ -74,4 +96,10 @@ impl Setting {
     pub fn at_opening(&self, rng: &mut Choices) -> Result<Options> {
         options::at_opening(&self.options, self.disk, rng)
     }
+}
+
+/// Keys that the same seed makes again.
+fn keys_of(seed: u64) -> Arc<DataKeys> {
+    let mut rng = Rng::with_seed(seed);
+    Arc::new(DataKeys::of(std::array::from_fn(|_| std::array::from_fn(|_| rng.u8(..)))))
 }

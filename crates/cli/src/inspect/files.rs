@@ -1,20 +1,21 @@
 //! The database as a whole: file header, tables, extents.
 
 use super::{View, columns};
+use crate::at_rest::AtRest;
 use crate::failure::Failure;
 use highwater::inspect::{ListLengths, LogInfo, RawFile, RawTable, RawTree};
 use highwater::{Database, Options};
-use highwater_storage::{Device, FileDevice};
+use highwater_storage::{Device, SetFile};
 use serde_json::{Value, json};
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-/// Opens the data file to read it; its folder is locked.
+/// Opens the data file to read it.
 ///
 /// # Errors
 /// It cannot be opened.
-pub fn data_file(dir: &Path) -> Result<FileDevice, Failure> {
-    FileDevice::open_read_only(&dir.join("data")).map_err(|error| Failure::Usage(error.to_string()))
+pub fn data_file(files: &AtRest) -> Result<Arc<dyn Device>, Failure> {
+    files.open(SetFile::Data).map_err(|error| Failure::Usage(error.to_string()))
 }
 
 /// Looks at a data file.
@@ -32,10 +33,10 @@ pub fn raw_file(data: &dyn Device) -> Result<RawFile<'_>, Failure> {
 ///
 /// # Errors
 /// There is no database, or its page size cannot be found out.
-pub fn summary(dir: &Path, log_dir: &Path) -> Result<View, Failure> {
-    let data = data_file(dir)?;
-    let file = raw_file(&data)?;
-    let log = super::log::read(log_dir);
+pub fn summary(files: &AtRest) -> Result<View, Failure> {
+    let data = data_file(files)?;
+    let file = raw_file(&*data)?;
+    let log = super::log::read(files);
     let (mut text, header) = (String::new(), header_json(&file));
     let mut rows = vec![vec![
         "data file".to_string(),
@@ -59,7 +60,7 @@ pub fn summary(dir: &Path, log_dir: &Path) -> Result<View, Failure> {
     text.push('\n');
     text.push_str(&tables.text);
     let groups = log.as_ref().ok().and_then(|log| log.scan.as_ref()).map_or(0, |scan| scan.groups);
-    let damage = log.as_ref().ok().and_then(|log| super::log::damage(log, log_dir));
+    let damage = log.as_ref().ok().and_then(|log| super::log::damage(log, files));
     if groups > 0 {
         let _ = writeln!(
             text,
@@ -71,7 +72,7 @@ pub fn summary(dir: &Path, log_dir: &Path) -> Result<View, Failure> {
     }
     let problem = file.header().as_ref().err().cloned().or(damage).or(tables.problem);
     let json = json!({
-        "dir": dir.display().to_string(),
+        "dir": files.dir().display().to_string(),
         "data": header,
         "log": log.as_ref().map_or_else(|reason| json!({ "problem": reason }), super::log::summary_json),
         "flush": flush,
@@ -113,9 +114,9 @@ fn log_rows(log: &Result<LogInfo, String>) -> Vec<Vec<String>> {
 ///
 /// # Errors
 /// There is no database, or its page size cannot be found out.
-pub fn tables(dir: &Path) -> Result<View, Failure> {
-    let data = data_file(dir)?;
-    let file = raw_file(&data)?;
+pub fn tables(files: &AtRest) -> Result<View, Failure> {
+    let data = data_file(files)?;
+    let file = raw_file(&*data)?;
     let mut view = tables_of(&file);
     for table in file.tables() {
         let _ = write!(view.text, "\n{}", columns_of(table));
@@ -240,16 +241,16 @@ fn show_part(name: &str, part: &highwater::inspect::KeyPart) -> String {
 ///
 /// # Errors
 /// There is no database, or its page size cannot be found out.
-pub fn lists(dir: &Path, log_dir: Option<PathBuf>) -> Result<View, Failure> {
-    let on_disk = data_file(dir)?;
-    let opened = Database::open_read_only(dir, Options { log_dir, ..Options::default() });
+pub fn lists(files: &AtRest, options: Options) -> Result<View, Failure> {
+    let on_disk = data_file(files)?;
+    let opened = Database::open_read_only(files.dir(), options);
     let opened = match opened.map_err(Failure::from) {
         Err(wrong_use @ Failure::Usage(_)) => return Err(wrong_use),
         opened => opened,
     };
     // As recovery leaves it, in memory, so that the maps are those of now.
     let recovered = opened.as_ref().ok().map(|db| db.storage().data.clone());
-    let file = raw_file(recovered.as_deref().unwrap_or(&on_disk))?;
+    let file = raw_file(recovered.as_deref().unwrap_or(&*on_disk))?;
     let extents = file.extent_use();
     let mut rows =
         vec![["segment", "pages used", "pages free", "extents", "fragments", ""].map(str::to_string).to_vec()];

@@ -2,34 +2,35 @@
 
 use super::View;
 use super::files::data_file;
+use crate::at_rest::AtRest;
 use crate::failure::Failure;
 use highwater::inspect::{LogDamage, LogHeader, LogInfo, Lsn, RawFile, Window, look, operations};
-use highwater_storage::FileDevice;
+use highwater_storage::{Device, SetFile};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::fmt::Write;
-use std::path::Path;
+use std::sync::Arc;
 
 /// Bytes of groups in memory at a time.
 const WINDOW_BYTES: usize = 4 << 20;
 
 /// Reads the log in a folder, or says why not.
-pub fn read(log_dir: &Path) -> Result<LogInfo, String> {
-    look(&device(log_dir)?).map_err(|error| error.to_string())
+pub fn read(files: &AtRest) -> Result<LogInfo, String> {
+    look(&*device(files)?).map_err(|error| error.to_string())
 }
 
-fn device(log_dir: &Path) -> Result<FileDevice, String> {
-    FileDevice::open_read_only(&highwater_storage::redo_path(log_dir)).map_err(|error| error.to_string())
+fn device(files: &AtRest) -> Result<Arc<dyn Device>, String> {
+    files.open(SetFile::Redo).map_err(|error| error.to_string())
 }
 
 /// What is wrong with the log, if it goes on behind bytes that cannot be read.
-pub fn damage(log: &LogInfo, log_dir: &Path) -> Option<String> {
+pub fn damage(log: &LogInfo, files: &AtRest) -> Option<String> {
     let damage = log.scan.as_ref()?.damage?;
-    Some(damage.describe(&highwater_storage::redo_path(log_dir).display().to_string()))
+    Some(damage.describe(&files.redo().display().to_string()))
 }
 
 /// The newest `limit` groups: end LSN and payload.
-fn newest_groups(log: &LogInfo, log_dir: &Path, limit: usize) -> Result<VecDeque<(Lsn, Vec<u8>)>, String> {
+fn newest_groups(log: &LogInfo, files: &AtRest, limit: usize) -> Result<VecDeque<(Lsn, Vec<u8>)>, String> {
     let mut newest = VecDeque::new();
     let keep = |window: &Window| {
         for (end_lsn, payload) in window.groups() {
@@ -39,7 +40,7 @@ fn newest_groups(log: &LogInfo, log_dir: &Path, limit: usize) -> Result<VecDeque
             }
         }
     };
-    log.each_window(&device(log_dir)?, WINDOW_BYTES, keep).map_err(|error| error.to_string())?;
+    log.each_window(&*device(files)?, WINDOW_BYTES, keep).map_err(|error| error.to_string())?;
     Ok(newest)
 }
 
@@ -83,8 +84,8 @@ pub fn summary_json(log: &LogInfo) -> Value {
 ///
 /// # Errors
 /// There is no database, or no log that can be read.
-pub fn view(dir: &Path, log_dir: &Path, limit: usize) -> Result<View, Failure> {
-    let log = read(log_dir).map_err(Failure::Failed)?;
+pub fn view(files: &AtRest, limit: usize) -> Result<View, Failure> {
+    let log = read(files).map_err(Failure::Failed)?;
     let mut text = String::new();
     for (slot, header) in log.headers.iter().enumerate() {
         let counts = if log.newest == Some(slot) { ", the current one" } else { "" };
@@ -105,15 +106,15 @@ pub fn view(dir: &Path, log_dir: &Path, limit: usize) -> Result<View, Failure> {
     };
     let bytes = scan.end_lsn.0 - scan.checkpoint_lsn.0;
     let _ = writeln!(text, "end LSN {}: {bytes} bytes in {} groups since the checkpoint", scan.end_lsn, scan.groups);
-    let mut problem = damage(&log, log_dir);
+    let mut problem = damage(&log, files);
     if let Some(damage) = &problem {
         let _ = writeln!(text, "{damage}");
     }
-    let data = data_file(dir).ok();
-    let file = data.as_ref().and_then(|data| RawFile::open(data).ok());
+    let data = data_file(files).ok();
+    let file = data.as_ref().and_then(|data| RawFile::open(&**data).ok());
     let name = |page| file.as_ref().and_then(|file| file.name_of(page));
     let mut groups = Vec::new();
-    for (end_lsn, payload) in newest_groups(&log, log_dir, limit).map_err(Failure::Failed)? {
+    for (end_lsn, payload) in newest_groups(&log, files, limit).map_err(Failure::Failed)? {
         let (operations, broken) = operations(&payload);
         let _ = writeln!(text, "\ngroup ending at LSN {end_lsn}, {} bytes", payload.len());
         let mut list = Vec::new();

@@ -17,6 +17,7 @@ use crate::at_rest::AtRest;
 use crate::failure::Failure;
 use crate::output::{Json, Lines, json_must_be_writable, write_json};
 use clap::{Args, Subcommand};
+use highwater::Options;
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -71,6 +72,9 @@ pub struct InspectArgs {
     /// Folder of the redo log, if it is not the folder of the database
     #[arg(long, value_name = "DIR", global = true)]
     log_dir: Option<PathBuf>,
+    /// File with the key of an encrypted database
+    #[arg(long, value_name = "FILE", global = true)]
+    key_file: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug, Subcommand)]
@@ -125,15 +129,15 @@ pub struct View {
 /// [`Failure::Usage`] when there is no database, [`Failure::Failed`] when what was to be shown cannot be read.
 pub fn run(args: &InspectArgs) -> Result<(), Failure> {
     json_must_be_writable(args.json.as_ref())?;
-    let log_dir = args.log_dir.as_ref().unwrap_or(&args.dir);
-    let _locked = AtRest::lock(&args.dir, args.log_dir.as_deref())?;
+    let options = Options { log_dir: args.log_dir.clone(), key_file: args.key_file.clone(), ..Options::default() };
+    let files = AtRest::lock(&args.dir, args.log_dir.as_deref(), options.read_key()?.as_ref())?;
     let view = match args.what.clone().unwrap_or(What::Summary) {
-        What::Summary => files::summary(&args.dir, log_dir)?,
-        What::Tables => files::tables(&args.dir)?,
-        What::Page { number, hex } => page::view(&args.dir, number, hex)?,
-        What::Log { limit } => log::view(&args.dir, log_dir, limit)?,
-        What::Segments { limit } => segments::view(&args.dir, limit)?,
-        What::Lists => files::lists(&args.dir, args.log_dir.clone())?,
+        What::Summary => files::summary(&files)?,
+        What::Tables => files::tables(&files)?,
+        What::Page { number, hex } => page::view(&files, number, hex)?,
+        What::Log { limit } => log::view(&files, limit)?,
+        What::Segments { limit } => segments::view(&files, limit)?,
+        What::Lists => files::lists(&files, options)?,
     };
     match &args.json {
         Some(json) => write_json(json, &format!("{:#}", view.json))?,

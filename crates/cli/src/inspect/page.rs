@@ -2,20 +2,20 @@
 
 use super::files::{data_file, raw_file};
 use super::{View, hex};
+use crate::at_rest::AtRest;
 use crate::failure::Failure;
 use highwater::PageNo;
 use highwater::inspect::{NodeInfo, PageContents, PageInfo, PageType, RawFile, UndoStreamInfo};
 use serde_json::{Value, json};
 use std::fmt::Write;
-use std::path::Path;
 
 /// Shows a page.
 ///
 /// # Errors
 /// There is no database or no such page.
-pub fn view(dir: &Path, number: u32, with_bytes: bool) -> Result<View, Failure> {
-    let data = data_file(dir)?;
-    let file = raw_file(&data)?;
+pub fn view(files: &AtRest, number: u32, with_bytes: bool) -> Result<View, Failure> {
+    let data = data_file(files)?;
+    let file = raw_file(&*data)?;
     if u64::from(number) >= file.page_count() {
         let last = file.page_count().saturating_sub(1);
         return Err(Failure::Usage(format!("there is no page {number}; the last one is {last}")));

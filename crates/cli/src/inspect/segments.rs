@@ -1,10 +1,10 @@
 //! The segments of a page store out of place.
 
 use super::{View, columns};
+use crate::at_rest::AtRest;
 use crate::failure::Failure;
 use highwater::inspect::{RawFile, StoreSegment, StoreSegments};
 use serde_json::{Value, json};
-use std::path::Path;
 
 /// The kind of store in words.
 pub fn summary(file: &RawFile<'_>) -> String {
@@ -44,11 +44,11 @@ fn percent(part: u64, whole: u64) -> u64 {
 ///
 /// # Errors
 /// [`Failure::Usage`]: there is no database, or its pages are in place.
-pub fn view(dir: &Path, limit: usize) -> Result<View, Failure> {
-    let data = super::files::data_file(dir)?;
-    let file = super::files::raw_file(&data)?;
+pub fn view(files: &AtRest, limit: usize) -> Result<View, Failure> {
+    let data = super::files::data_file(files)?;
+    let file = super::files::raw_file(&*data)?;
     let Some(all) = file.store_segments() else {
-        let reason = format!("the pages of the database in {} are in place: it has no segments", dir.display());
+        let reason = format!("the pages of the database in {} are in place: it has no segments", files.dir().display());
         return Err(Failure::Usage(reason));
     };
     let mut live: Vec<&StoreSegment> = all.used.iter().filter(|segment| segment.live_pages > 0).collect();

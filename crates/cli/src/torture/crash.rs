@@ -146,6 +146,7 @@ impl CrashOptions {
             flush_method: options.flush_method,
             cached_redo: options.flush_log_at_trx_commit != FlushLog::Sync,
             create: true,
+            encryption_key: options.read_key()?,
         };
         let files = StorageSet::open(&self.database(), &set).map_err(Error::from)?;
         // The data file comes first.

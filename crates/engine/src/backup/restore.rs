@@ -17,7 +17,7 @@ use crate::stats::Stats;
 use crate::store::{self, BATCH_PAGES, FlushLane, PageBatch, PageStore, Protection, Settings, bootstrap};
 use crate::sync::poison::Poison;
 use crate::types::{Lsn, PageNo, random_id};
-use highwater_storage::{AlignedBuf, FolderLock, SetOptions, StorageSet, lock_alone};
+use highwater_storage::{AlignedBuf, EncryptionKey, FolderLock, SetOptions, StorageSet, lock_alone};
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read, Seek, SeekFrom, Take};
 use std::ops::Range;
@@ -29,7 +29,7 @@ const WORK: &str = "restoring";
 /// In that folder from before anything else to after everything else: what tells it from a folder of the user's.
 const MARKER: &str = "made-by-highwater-restore";
 /// In the order in which they are moved up.
-const FILES: [&str; 3] = ["doublewrite", "redo", "data"];
+const FILES: [&str; 4] = ["keys", "doublewrite", "redo", "data"];
 /// Bytes of archived redo that are read at once.
 const READ_BYTES: usize = 1 << 20;
 
@@ -39,6 +39,7 @@ pub struct Restored {
     _lock: FolderLock,
     /// The folder it lies in.
     pub work: PathBuf,
+    key: Option<EncryptionKey>,
     database_id: u64,
     log_file_bytes: u64,
     /// What it is.
@@ -74,6 +75,7 @@ pub fn restore(
     options: &RestoreOptions,
     tell: &mut OnBackupProgress<'_>,
 ) -> Result<Restored> {
+    let key = options.database.read_key()?;
     let links = chain::open(dirs)?;
     chain::check_apart(&links, target)?;
     let archive = open_archive(&links, options.redo.as_deref())?;
@@ -82,7 +84,12 @@ pub fn restore(
     let page_counts = chain::verify(links, tell)?;
     let lock = make_target(target)?;
     let work = make_work(target)?;
-    let set = SetOptions { flush_method: options.database.flush_method, create: true, ..SetOptions::default() };
+    let set = SetOptions {
+        flush_method: options.database.flush_method,
+        create: true,
+        encryption_key: key.clone(),
+        ..SetOptions::default()
+    };
     let storage = StorageSet::open(&work, &set)?;
     let (options, database_id) = (&options.database, random_id());
     let mut maker = RestoreTarget { storage: &storage, database_id, options, compression: options.page_compression };
@@ -109,7 +116,7 @@ pub fn restore(
     }
     let report = plan.report();
     let (target, database_id) = (target.to_path_buf(), maker.database_id);
-    Ok(Restored { target, _lock: lock, work, database_id, log_file_bytes, report })
+    Ok(Restored { target, _lock: lock, work, key, database_id, log_file_bytes, report })
 }
 
 /// Makes the folder, or takes what a restore that was cut short has left there away. It is locked until the restore
@@ -164,6 +171,19 @@ fn make_work(target: &Path) -> Result<PathBuf> {
     files::sync_folder(&work)?;
     files::sync_folder(target)?;
     Ok(work)
+}
+
+/// A folder in which a restore was cut short is neither a database nor a place for a new one; a restore that is running
+/// has it locked.
+pub fn refuse_unfinished(dir: &Path) -> Result<()> {
+    if !is_unfinished(dir) {
+        return Ok(());
+    }
+    lock_alone(dir)?;
+    Err(Error::Incompatible(format!(
+        "{} holds no database: a restore into it was cut short; restore again, or remove the folder",
+        dir.display()
+    )))
 }
 
 /// Whether a restore into this folder was cut short: it holds the folder in which the database was being made, and
@@ -373,7 +393,8 @@ impl Restored {
     /// # Errors
     /// An I/O error.
     pub fn finish(self) -> Result<()> {
-        let storage = StorageSet::open(&self.work, &SetOptions::default())?;
+        let set = SetOptions { encryption_key: self.key, ..SetOptions::default() };
+        let storage = StorageSet::open(&self.work, &set)?;
         let header = Log::header(&*storage.redo, self.database_id)?;
         if header.size_bytes != Log::size_created(self.log_file_bytes) {
             let (size_bytes, durable_lsn) = (self.log_file_bytes, header.checkpoint_lsn);
@@ -383,6 +404,9 @@ impl Restored {
         files::sync_folder(&self.work)?;
         for name in FILES {
             let (from, to) = (self.work.join(name), self.target.join(name));
+            if name == FILES[0] && !highwater_storage::is_encrypted(&self.work) {
+                continue;
+            }
             std::fs::rename(&from, &to).map_err(|error| files::failed("move", &from, error))?;
             files::sync_folder(&self.target)?;
         }

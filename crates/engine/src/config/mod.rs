@@ -8,9 +8,10 @@ pub use choices::{
     VictimPolicy,
 };
 pub use collations::{ASCII_CI, Collation, Collations};
-pub use highwater_storage::FlushMethod;
+pub use highwater_storage::{EncryptionKey, FlushMethod};
 
 use crate::error::{Error, Result};
+use highwater_storage::OpenError;
 use std::path::PathBuf;
 
 /// One row of the table of options, for command lines and documentation.
@@ -121,10 +122,16 @@ macro_rules! options {
             $($(#[doc = $doc])+ pub $name: $type,)*
             /// The collations that text columns can have. Not in the table of options: they are functions.
             pub collations: Collations,
+            /// The key of an encrypted database, and of one that is created encrypted: instead of `key_file`, for
+            /// programs that have keys of their own. Not in the table of options: it is a secret. An open database
+            /// does not keep it.
+            pub encryption_key: Option<EncryptionKey>,
         }
 
         impl Default for Options {
-            fn default() -> Self { Options { $($name: $default,)* collations: Collations::default() } }
+            fn default() -> Self {
+                Options { $($name: $default,)* collations: Collations::default(), encryption_key: None }
+             }
         }
 
         /// The table of options.
@@ -174,6 +181,22 @@ macro_rules! options {
                     }
                 })*
                 Ok(())
+            }
+
+            /// The key that `encryption_key` or `key_file` names, if one of them does.
+            ///
+            /// # Errors
+            /// [`Error::BadOption`] if both do; [`Error::Open`] for a key file that is of no use.
+            pub fn read_key(&self) -> Result<Option<EncryptionKey>> {
+                match (&self.encryption_key, &self.key_file) {
+                    (Some(_), Some(_)) => {
+                        let reason = "a key was given beside the file".to_string();
+                        Err(Error::BadOption { option: option_name("key_file"), reason })
+                    }
+                    (Some(key), None) => Ok(Some(key.clone())),
+                    (None, Some(file)) => Ok(Some(EncryptionKey::read_file(file).map_err(OpenError::from)?)),
+                    (None, None) => Ok(None),
+                }
             }
 
             /// The first option that differs from `other`'s and cannot be changed while a database is open.
@@ -289,6 +312,9 @@ options! {
     /// restored to any moment after it; empty = none. To be given at every opening: redo made without it is missing.
     /// One database writes it at a time.
     redo_archive: Option<PathBuf> = None, "", "a folder outside of the database's", |_v| true;
+    /// File with the key of an encrypted database: 32 bytes, or 64 hexadecimal digits, for its owner alone. A database
+    /// that is created with a key is encrypted, and needs it at every opening; empty = it is not encrypted.
+    key_file: Option<PathBuf> = None, "", "a file", |_v| true;
     /// Create the database if the folder holds none.
     create_if_missing: bool = true, "on", "on or off", |_v| true;
 }

@@ -29,9 +29,10 @@ impl Database {
     ///
     /// # Errors
     /// [`Error::Usage`] if `dest` is not empty or lies in the database's folder, if another backup is running, if
-    /// `tell` ended it, or if the database was opened to be read only and had to be recovered. [`Error::Incompatible`]
-    /// for a base that is no backup of this database. [`Error::CorruptPage`] names a damaged page. An I/O error, a full
-    /// disk for example. There is nothing in `dest` then, and the database goes on.
+    /// `tell` ended it, if the database is encrypted (a backup is not), or if the database was opened to be read only
+    /// and had to be recovered. [`Error::Incompatible`] for a base that is no backup of this database.
+    /// [`Error::CorruptPage`] names a damaged page. An I/O error, a full disk for example. There is nothing in `dest`
+    /// then, and the database goes on.
     pub fn backup(
         &self,
         dest: impl AsRef<Path>,
@@ -44,6 +45,10 @@ impl Database {
             return Err(Error::Usage(what.into()));
         }
         let DatabaseInner { ctx, space, storage, .. } = &*self.inner;
+        if storage.is_encrypted() {
+            let what = "the database is encrypted, and a backup is not: close it and copy its files";
+            return Err(Error::Usage(what.into()));
+        }
         let source = backup::take::Source { ctx, space, storage };
         backup::take::take(&source, dest.as_ref(), options, tell)
     }

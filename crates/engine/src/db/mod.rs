@@ -19,6 +19,7 @@
 //! | `numbers` | auto-increment numbers |
 //! | `gate` | keeps transactions that write, schema changes and checks apart |
 //! | `schema_change`, `index_build` | tables and indexes are created, beside writers, and dropped |
+//! | `encryption` | keys of encrypted databases |
 //! | `dropping` | what dropped tables and indexes have left is freed in the background |
 //! | `table_ref` | tables by handle or by name |
 //! | `compact` | pages are moved to the front of the data file, and its end is cut off |
@@ -42,6 +43,7 @@ mod deferred_end;
 mod delete_many;
 pub mod deterministic;
 mod dropping;
+mod encryption;
 mod file_generations;
 mod gate;
 mod get_many;
@@ -80,6 +82,7 @@ pub use column_iter::ColumnIter;
 pub use compact::{CompactionProgress, CompactionReport, OnCompactionProgress};
 pub use cursor::{Cursor, CursorTxn, Seek};
 pub use database::Database;
+pub use encryption::rotate_key;
 pub use index_build::BuildProgress;
 pub use insert_many::{Inserted, Rows};
 pub use interrupt::InterruptHandle;

@@ -21,7 +21,7 @@
 
 use super::archiving::Archiving;
 use super::background::{Background, ShutdownPhase};
-use super::{archiving, creation, file_generations};
+use super::{archiving, creation, encryption, file_generations};
 use crate::backup::restore;
 use crate::change_buffer::ChangeBuffer;
 use crate::config::{
@@ -40,7 +40,7 @@ use crate::store::{self, FileHeader, PageSource, Protection, StoreKind, bootstra
 use crate::sync::event::event;
 use crate::sync::poison::Poison;
 use crate::types::{PageNo, random_id};
-use highwater_storage::{AlignedBuf, Device, SetOptions, StorageSet, is_within, lock_alone, real_path};
+use highwater_storage::{AlignedBuf, Device, SetOptions, StorageSet, is_within, real_path};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -106,12 +106,13 @@ impl OpenParts {
         let options = with_real_paths(options);
         // Before a file is made.
         archiving::check_outside(&options, |archive| is_within(archive, dir))?;
-        refuse_unfinished(dir)?;
+        restore::refuse_unfinished(dir)?;
         let set = SetOptions {
             log_dir: options.log_dir.clone(),
             flush_method: options.flush_method,
             cached_redo: options.flush_log_at_trx_commit != FlushLog::Sync,
             create: options.create_if_missing,
+            encryption_key: encryption::key(&options)?,
         };
         OpenParts::open(StorageSet::open(dir, &set)?, options)
     }
@@ -123,8 +124,9 @@ impl OpenParts {
     pub fn open_dir_read_only(dir: &Path, options: Options) -> Result<OpenParts> {
         options.validate()?;
         let options = with_real_paths(options);
-        refuse_unfinished(dir)?;
-        OpenParts::open(StorageSet::open_read_only(dir, options.log_dir.as_deref())?, options)
+        restore::refuse_unfinished(dir)?;
+        let key = options.read_key()?;
+        OpenParts::open(StorageSet::open_read_only(dir, options.log_dir.as_deref(), key.as_ref())?, options)
     }
 
     /// Opens the database in `storage`, creating it in a new set.
@@ -141,7 +143,7 @@ impl OpenParts {
     /// As [`OpenParts::open`].
     pub fn open_in(storage: StorageSet, options: Options, overrides: &OpenOverrides) -> Result<OpenParts> {
         options.validate()?;
-        let options = with_real_paths(options);
+        let options = encryption::without_secret(with_real_paths(options), &storage)?;
         if !storage.is_read_only() {
             archiving::check_outside(&options, |archive| storage.encloses(archive))?;
         }
@@ -292,19 +294,6 @@ fn with_real_paths(options: Options) -> Options {
     let Options { log_dir, redo_archive, .. } = &options;
     let [log_dir, redo_archive] = [log_dir, redo_archive].map(|path| path.as_deref().map(real_path));
     Options { log_dir, redo_archive, ..options }
-}
-
-/// A folder in which a restore was cut short is neither a database nor a place for a new one; a restore that is running
-/// has it locked.
-fn refuse_unfinished(dir: &Path) -> Result<()> {
-    if !restore::is_unfinished(dir) {
-        return Ok(());
-    }
-    lock_alone(dir)?;
-    Err(Error::Incompatible(format!(
-        "{} holds no database: a restore into it was cut short; restore again, or remove the folder",
-        dir.display()
-    )))
 }
 
 /// A log that seems to be another database's may be the right one: the number of the database is read from page 0.

@@ -11,6 +11,7 @@ mod damaged_pages;
 mod ddl;
 mod delete_range;
 mod dump;
+mod encryption;
 mod hot_row;
 mod index_forms;
 mod insert_many;

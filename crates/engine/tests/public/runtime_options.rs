@@ -42,7 +42,7 @@ fn each_option_can_be_changed_or_says_that_it_cannot() {
             "buffer_pool_size_max" => "8M",
             "log_file_size" => "8M",
             "log_buffer_size" => "2M",
-            "log_dir" | "redo_archive" => "/somewhere",
+            "log_dir" | "redo_archive" | "key_file" => "/somewhere",
             "flush_log_at_trx_commit" => "2",
             "probe_again" => "on",
             "create_if_missing" => "off",

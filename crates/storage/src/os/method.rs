@@ -32,7 +32,7 @@ use std::str::FromStr;
 /// - Btrfs copies each overwritten block, which fragments the files; `chattr +C` on the folder while it is empty avoids
 ///   that.
 /// - A database that is closed may be copied, moved, archived and restored with any tool (`cp`, `rsync`, `tar`, sparse
-///   or not, by reflink), to any other of these file systems, and opened with any method: all three files together. A
+///   or not, by reflink), to any other of these file systems, and opened with any method: all its files together. A
 ///   copy of the files of an open database is no backup.
 /// - Network file systems (NFS, SMB) are neither tried nor supported: what a lock and a sync promise there depends on
 ///   the server.

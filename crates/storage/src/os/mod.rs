@@ -19,5 +19,5 @@ pub use file::FileDevice;
 pub use folder::{FolderLock, is_within, lock_alone, lock_shared, real_path};
 pub use method::{FileRole, FlushMethod};
 pub use sequential::SequentialFile;
-pub(crate) use sys::call_after_fork;
 pub use sys::forget_cached;
+pub(crate) use sys::{call_after_fork, fill_random};

@@ -72,6 +72,22 @@ pub(super) fn allocate(file: &File, offset: u64, len: u64) -> Result<()> {
     fallocate(file, ALLOCATE, offset, len)
 }
 
+/// Fills the buffer with bytes of the kernel's random number generator, waiting until it has been seeded.
+pub(crate) fn fill_random(mut buf: &mut [u8]) -> Result<()> {
+    while !buf.is_empty() {
+        // SAFETY: the kernel writes at most `buf.len()` bytes from the start of `buf`, which outlives the call.
+        let filled = unsafe { libc::getrandom(buf.as_mut_ptr().cast(), buf.len(), 0) };
+        match usize::try_from(filled) {
+            Ok(filled) => buf = &mut buf[filled..],
+            Err(_) => match Error::last_os_error() {
+                error if error.kind() == std::io::ErrorKind::Interrupted => {}
+                error => return Err(error),
+            },
+        }
+    }
+    Ok(())
+}
+
 /// Whether the file system, or the kernel, does not have what was asked for.
 pub(super) fn is_unsupported(error: &Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ENOSYS))

@@ -1,4 +1,4 @@
-//! The files of one database: `data`, `redo`, `doublewrite`.
+//! The files of one database: `data`, `redo`, `doublewrite`; of an encrypted one `keys` too.
 //!
 //! Rules
 //! 1. A set is open at most once: its folder, and the folder of the redo, stay locked until the last clone is dropped.
@@ -12,7 +12,8 @@
 //!    anything else. A link to nothing is an error: the device is missing, and no file takes its place.
 //! 5. A set opened to be read takes no file open for writing, makes nothing and shares its lock with other readers. Its
 //!    devices are overlays: what is written into them is kept in memory and forgotten.
-//! 6. Any other file in the folder is left alone, but for one named `temporary`: a temporary file has that name for a
+//! 6. An encrypted set has a fourth file, `keys`, without which the others cannot be read (`encryption`).
+//! 7. Any other file in the folder is left alone, but for one named `temporary`: a temporary file has that name for a
 //!    moment, so one that is found was left by a crash.
 
 mod found;

@@ -53,12 +53,14 @@ fn the_folder_is_locked_until_the_last_clone_is_dropped() {
 #[test]
 fn readers_share_a_folder_and_change_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    let nothing = StorageSet::open_read_only(folder.path(), None).unwrap_err();
+    let nothing = StorageSet::open_read_only(folder.path(), None, None).unwrap_err();
     assert!(matches!(nothing, OpenError::NotFound(_)), "{nothing}");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     made(folder.path());
-    let (one, two) =
-        (StorageSet::open_read_only(folder.path(), None).unwrap(), StorageSet::open_read_only(folder.path(), None));
+    let (one, two) = (
+        StorageSet::open_read_only(folder.path(), None, None).unwrap(),
+        StorageSet::open_read_only(folder.path(), None, None),
+    );
     assert!(matches!(open(folder.path(), false), Err(OpenError::InUse { .. })));
     for device in [&one.data, &one.redo, &one.doublewrite] {
         device.write_at(0, &[7; 8192], Placement::Other).unwrap();
@@ -70,7 +72,7 @@ fn readers_share_a_folder_and_change_nothing() {
         assert_eq!(std::fs::read(folder.path().join(name)).unwrap(), vec![0; 4096]);
     }
     let writer = open(folder.path(), false).unwrap();
-    assert!(matches!(StorageSet::open_read_only(folder.path(), None), Err(OpenError::InUse { .. })));
+    assert!(matches!(StorageSet::open_read_only(folder.path(), None, None), Err(OpenError::InUse { .. })));
     drop(writer);
 }
 

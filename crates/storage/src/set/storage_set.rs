@@ -2,8 +2,12 @@
 
 use super::found::{Found, look};
 use super::redo::{create_log_dir, is_block_device, redo_path, sync_log_dir};
+use crate::encryption::{Opening, keys_for, rotate_key_of_locked};
 use crate::os::folder::{self, Access, FolderLock, failed};
-use crate::{Device, FileDevice, FileRole, FlushMethod, Holder, MemoryDevice, OpenError, Overlay, StorageError};
+use crate::{
+    DataKeys, Device, EncryptedDevice, EncryptionError, EncryptionKey, FileDevice, FileRole, FlushMethod, Holder,
+    MemoryDevice, OpenError, Overlay, SetFile, StorageError,
+};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,6 +23,8 @@ pub struct SetOptions {
     pub cached_redo: bool,
     /// Make the folder and the files if there is no database.
     pub create: bool,
+    /// The key of an encrypted database, and of one that is made encrypted.
+    pub encryption_key: Option<EncryptionKey>,
 }
 
 /// The devices of one database. Clones share them.
@@ -33,6 +39,8 @@ pub struct StorageSet {
     origin: Arc<Origin>,
     temporary: Arc<MakeTemporary>,
     read_only: bool,
+    /// With which everything on the devices is encrypted, if it is.
+    keys: Option<Arc<DataKeys>>,
 }
 
 /// Makes a device for what lasts only as long as it is used.
@@ -88,6 +96,8 @@ impl StorageSet {
         if found == Found::Nothing && !options.create {
             return Err(OpenError::NotFound(dir.to_path_buf()));
         }
+        let opening = if found == Found::Nothing { Opening::New } else { Opening::Existing };
+        let keys = keys_for(&locked.dir, options.encryption_key.as_ref(), opening)?;
         let redo_role = if options.cached_redo { FileRole::RedoCached } else { FileRole::Redo };
         let open = |path: &Path, role| open_device(path, role, options.flush_method, found == Found::Nothing);
         let data = open(&paths[0], FileRole::Data)?;
@@ -99,26 +109,33 @@ impl StorageSet {
         }
         let temporary = temporary_in(&locked.dir, options.flush_method);
         let origin = Arc::new(Origin::Folder(locked));
-        Ok(StorageSet { data, redo, doublewrite, origin, temporary, read_only: false })
+        let set = StorageSet { data, redo, doublewrite, origin, temporary, read_only: false, keys: None };
+        Ok(set.encrypted_if(keys))
     }
 
     /// Opens the files in the folder `dir` (the redo in `log_dir`, if that is another) to read them only, through the
     /// page cache: also on a file system mounted read-only. What is written into the set does not reach them
-    /// ([`Overlay`]).
+    /// ([`Overlay`]). `key` opens an encrypted database.
     ///
     /// # Errors
     /// [`OpenError`] names the folder or file and what is wrong with it.
-    pub fn open_read_only(dir: &Path, log_dir: Option<&Path>) -> Result<StorageSet, OpenError> {
+    pub fn open_read_only(
+        dir: &Path,
+        log_dir: Option<&Path>,
+        key: Option<&EncryptionKey>,
+    ) -> Result<StorageSet, OpenError> {
         let log_dir = log_dir.unwrap_or(dir);
         let locked = Locked::of(dir, log_dir, Access::Read)?;
         let paths = locked.files();
         if look(&paths)? == Found::Nothing {
             return Err(OpenError::NotFound(dir.to_path_buf()));
         }
+        let keys = keys_for(&locked.dir, key, Opening::Existing)?;
         let open = |path: &Path| FileDevice::open_read_only(path).map(|file| Arc::new(file) as Arc<dyn Device>);
         let [data, redo, doublewrite] = [open(&paths[0])?, open(&paths[1])?, open(&paths[2])?];
         let (origin, temporary) = (Arc::new(Origin::Folder(locked)), temporary_in_memory());
-        Ok(StorageSet { data, redo, doublewrite, origin, temporary, read_only: false }.overlaid()?)
+        let set = StorageSet { data, redo, doublewrite, origin, temporary, read_only: false, keys: None };
+        Ok(set.encrypted_if(keys).overlaid()?)
     }
 
     /// This set to be read only: nothing reaches its devices, what is written is kept beside them.
@@ -126,10 +143,49 @@ impl StorageSet {
     /// # Errors
     /// A device does not tell its length.
     pub fn overlaid(&self) -> Result<StorageSet, StorageError> {
-        let over = |device: &Arc<dyn Device>| Overlay::new(Arc::clone(device)).map(|o| Arc::new(o) as Arc<dyn Device>);
+        let over = |device: &Arc<dyn Device>| {
+            Overlay::new(Arc::clone(device), self.is_encrypted()).map(|overlay| Arc::new(overlay) as Arc<dyn Device>)
+        };
         let (data, redo, doublewrite) = (over(&self.data)?, over(&self.redo)?, over(&self.doublewrite)?);
         let (origin, temporary) = (Arc::clone(&self.origin), temporary_in_memory());
-        Ok(StorageSet { data, redo, doublewrite, origin, temporary, read_only: true })
+        Ok(StorageSet { data, redo, doublewrite, origin, temporary, read_only: true, keys: self.keys.clone() })
+    }
+
+    /// This set with everything encrypted that is on its devices: what was written to them before, unencrypted, reads
+    /// as anything. A set of an encrypted folder is so already.
+    pub fn encrypted(&self, keys: Arc<DataKeys>) -> StorageSet {
+        let through = |file, device: &Arc<dyn Device>| keys.wrap(file, Arc::clone(device));
+        StorageSet {
+            data: through(SetFile::Data, &self.data),
+            redo: through(SetFile::Redo, &self.redo),
+            doublewrite: through(SetFile::Doublewrite, &self.doublewrite),
+            keys: Some(keys),
+            ..self.clone()
+        }
+    }
+
+    fn encrypted_if(self, keys: Option<DataKeys>) -> StorageSet {
+        match keys {
+            Some(keys) => self.encrypted(Arc::new(keys)),
+            None => self,
+        }
+    }
+
+    /// As [`rotate_key`](crate::rotate_key), for the folder that this set was opened in and has locked. Other calls of
+    /// it must not run at the same time.
+    ///
+    /// # Errors
+    /// As [`rotate_key`](crate::rotate_key); a set that is not of files has no table of keys.
+    pub fn rotate_key(&self, old: &EncryptionKey, new: &EncryptionKey) -> Result<(), OpenError> {
+        match &*self.origin {
+            Origin::Folder(locked) => rotate_key_of_locked(&locked.dir, old, new),
+            Origin::Memory(_) | Origin::Devices => Err(EncryptionError::NotEncrypted(self.data.name().into()).into()),
+        }
+    }
+
+    /// Whether everything that is written into this set is encrypted.
+    pub fn is_encrypted(&self) -> bool {
+        self.keys.is_some()
     }
 
     /// Whether what is written into this set is forgotten.
@@ -162,7 +218,7 @@ impl StorageSet {
     /// A set of any three devices.
     pub fn of_devices(data: Arc<dyn Device>, redo: Arc<dyn Device>, doublewrite: Arc<dyn Device>) -> StorageSet {
         let (origin, temporary) = (Arc::new(Origin::Devices), temporary_in_memory());
-        StorageSet { data, redo, doublewrite, origin, temporary, read_only: false }
+        StorageSet { data, redo, doublewrite, origin, temporary, read_only: false, keys: None }
     }
 
     /// A set of these devices (data, redo, doublewrite), which can [lose its power](StorageSet::cut).
@@ -173,11 +229,11 @@ impl StorageSet {
     fn in_memory(devices: [MemoryDevice; 3]) -> StorageSet {
         let [data, redo, doublewrite] = devices.clone().map(|d| Arc::new(d) as Arc<dyn Device>);
         let (origin, temporary) = (Arc::new(Origin::Memory(devices)), temporary_in_memory());
-        StorageSet { data, redo, doublewrite, origin, temporary, read_only: false }
+        StorageSet { data, redo, doublewrite, origin, temporary, read_only: false, keys: None }
     }
 
     /// What a power cut now could leave of a set in memory, chosen by `seed`; this set goes on untouched. The three
-    /// devices lose their power at the same moment, also when threads are writing.
+    /// devices lose their power at the same moment, also when threads are writing. An encrypted set stays encrypted.
     ///
     /// # Panics
     /// If the set is not in memory.
@@ -188,7 +244,11 @@ impl StorageSet {
             seed = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(0x632B_E5AB);
             seed
         });
-        StorageSet::in_memory(MemoryDevice::cut_at_once(devices, seeds))
+        let left = StorageSet::in_memory(MemoryDevice::cut_at_once(devices, seeds));
+        match &self.keys {
+            Some(keys) => left.encrypted(Arc::clone(keys)),
+            None => left,
+        }
     }
 
     /// The devices (data, redo, doublewrite) of a set in memory, below any wrapper.
@@ -206,19 +266,18 @@ impl StorageSet {
             data: through(&self.data),
             redo: through(&self.redo),
             doublewrite: through(&self.doublewrite),
-            origin: Arc::clone(&self.origin),
-            temporary: Arc::clone(&self.temporary),
-            read_only: self.read_only,
+            ..self.clone()
         }
     }
 
     /// A new, empty device for what lasts only as long as the device is used: a file without a name in the folder of
-    /// the database, or memory where the set is not of files.
+    /// the database, or memory where the set is not of files. That of an encrypted set is encrypted.
     ///
     /// # Errors
     /// The file cannot be made.
     pub fn temporary(&self) -> Result<Arc<dyn Device>, StorageError> {
-        (self.temporary)()
+        let device = (self.temporary)()?;
+        if self.is_encrypted() { EncryptedDevice::temporary(device) } else { Ok(device) }
     }
 
     /// The same set, with temporary devices that `make` makes.

@@ -7,6 +7,7 @@ mod backup;
 mod concurrency;
 mod cuts;
 mod durability;
+mod encryption;
 mod isolation;
 mod journal;
 mod locks;
@@ -68,5 +69,10 @@ pub fn all() -> impl Iterator<Item = &'static Mutant> {
     let engine = durability::MUTANTS.iter().chain(structures::MUTANTS).chain(cuts::MUTANTS);
     let engine = store::MUTANTS.iter().chain(journal::MUTANTS).chain(engine);
     let engine = engine.chain(tables::MUTANTS).chain(isolation::MUTANTS);
-    engine.chain(concurrency::MUTANTS).chain(locks::MUTANTS).chain(backup::MUTANTS).chain(raw::MUTANTS)
+    engine
+        .chain(concurrency::MUTANTS)
+        .chain(locks::MUTANTS)
+        .chain(backup::MUTANTS)
+        .chain(raw::MUTANTS)
+        .chain(encryption::MUTANTS)
 }

@@ -1,0 +1,92 @@
+//! Keys of encrypted databases. What is encrypted, and how, is a matter of the storage's sets: the engine only says
+//! with which key one is opened.
+//!
+//! Rules
+//! 1. Nothing of an encrypted database is written past its set. What would be (an archive of redo, a backup) is
+//!    refused.
+//! 2. A key is read once, at the opening, and not kept.
+
+use super::database::Database;
+use crate::config::Options;
+use crate::error::{Error, Result};
+use highwater_storage::{EncryptionKey, StorageSet};
+use std::path::Path;
+
+/// Makes `new` the key of the encrypted database in the folder `dir`, which no process may have open; `old` does not
+/// open it any more. This takes a moment, whatever the size: `old` and `new` wrap the keys with which the files are
+/// encrypted, and those stay. After a crash or an error one of the two keys opens the database, and the same call may
+/// be repeated. [`Database::rotate_key`] does it while the database is open.
+///
+/// ```
+/// use highwater::{Database, EncryptionKey, Options, rotate_key};
+///
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let folder = dir.path();
+/// let (old, new) = (EncryptionKey::new([1; 32]), EncryptionKey::new([2; 32])); // random ones in a program
+/// let with = |key: &EncryptionKey| Options { encryption_key: Some(key.clone()), ..Options::default() };
+/// Database::open(folder, with(&old))?.close()?; // a new database, encrypted
+/// rotate_key(folder, &old, &new)?;
+/// assert!(Database::open(folder, with(&old)).is_err());
+/// Database::open(folder, with(&new))?.close()?;
+/// # Ok::<(), highwater::Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::Open`]: the database is not encrypted, or with another key; it is open; an I/O error.
+pub fn rotate_key(dir: impl AsRef<Path>, old: &EncryptionKey, new: &EncryptionKey) -> Result<()> {
+    Ok(highwater_storage::rotate_key(dir.as_ref(), old, new)?)
+}
+
+impl Database {
+    /// Whether the files of this database are encrypted.
+    pub fn is_encrypted(&self) -> bool {
+        self.inner.storage.is_encrypted()
+    }
+
+    /// Makes `new` the key of this database, which is encrypted and open, as [`rotate_key`] does for one that is
+    /// closed: transactions go on, and the next opening needs `new`.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if the database is only read; [`Error::Open`]: it is not encrypted, or with another key than
+    /// `old`, or is not in a folder; an I/O error.
+    pub fn rotate_key(&self, old: &EncryptionKey, new: &EncryptionKey) -> Result<()> {
+        self.check_open()?;
+        if self.inner.storage.is_read_only() {
+            return Err(Error::Usage("the database was opened to be read only".into()));
+        }
+        let _one_at_a_time = self.inner.options_change.lock();
+        Ok(self.inner.storage.rotate_key(old, new)?)
+    }
+}
+
+/// The key with which a folder is opened to be written, if one was given.
+///
+/// # Errors
+/// As [`Options::read_key`], and [`Error::BadOption`] for an archive of redo.
+pub(super) fn key(options: &Options) -> Result<Option<EncryptionKey>> {
+    let key = options.read_key()?;
+    check_archive(options, key.is_some()).map(|()| key)
+}
+
+/// The options without the key, which is not needed any more (rule 2), if they suit the set: a key that would have no
+/// effect is an error.
+///
+/// # Errors
+/// [`Error::BadOption`].
+pub(super) fn without_secret(options: Options, storage: &StorageSet) -> Result<Options> {
+    if (options.key_file.is_some() || options.encryption_key.is_some()) && !storage.is_encrypted() {
+        let reason = "devices are encrypted by StorageSet::encrypted, and memory is not encrypted".to_string();
+        return Err(Error::BadOption { option: "key-file".into(), reason });
+    }
+    check_archive(&options, storage.is_encrypted() && !storage.is_read_only())?;
+    Ok(Options { encryption_key: None, ..options })
+}
+
+/// The redo of an encrypted database is not archived (rule 1).
+fn check_archive(options: &Options, is_encrypted: bool) -> Result<()> {
+    if !is_encrypted || options.redo_archive.is_none() {
+        return Ok(());
+    }
+    let reason = "the database is encrypted, and an archive of redo is not".to_string();
+    Err(Error::BadOption { option: "redo-archive".into(), reason })
+}

@@ -1,0 +1,134 @@
+//! The key that the user has, and what can be wrong with keys.
+//!
+//! Rules
+//! 1. A key is 32 bytes. No message and no `Debug` shows them; dropped ones are overwritten in memory.
+//! 2. A key file that others than its owner may read is refused: its key is no secret.
+
+use crate::os::{fill_random, folder::failed};
+use crate::{OpenError, StorageError};
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use zeroize::Zeroizing;
+
+/// Bytes of a key.
+const KEY_BYTES: usize = 32;
+/// Of a key file that holds anything sensible: hexadecimal digits and a line's end.
+const MAX_FILE_BYTES: u64 = 4096;
+/// Permissions that a key file does not give.
+const OF_OTHERS: u32 = 0o077;
+
+/// The key of 256 bits that opens an encrypted database. It is all that is needed to read the database, and the
+/// database cannot be read without it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct EncryptionKey(Zeroizing<[u8; KEY_BYTES]>);
+
+impl EncryptionKey {
+    /// The key of these bytes, which should be random: of a key management system, or `head -c 32 /dev/urandom`.
+    pub fn new(bytes: [u8; KEY_BYTES]) -> EncryptionKey {
+        EncryptionKey(Zeroizing::new(bytes))
+    }
+
+    /// A new random key.
+    ///
+    /// # Errors
+    /// The operating system has no random bytes.
+    pub fn random() -> Result<EncryptionKey, StorageError> {
+        Ok(EncryptionKey(Zeroizing::new(random_bytes()?)))
+    }
+
+    /// Reads the key in a file: 32 bytes, or 64 hexadecimal digits, which a line's end may follow. A pipe is read too.
+    ///
+    /// # Errors
+    /// [`EncryptionError::KeyFile`]: the file cannot be read, holds something else, or may be read by others than its
+    /// owner.
+    pub fn read_file(path: &Path) -> Result<EncryptionKey, EncryptionError> {
+        let wrong = |reason: String| EncryptionError::KeyFile { path: path.to_path_buf(), reason };
+        let file = File::open(path).map_err(|error| wrong(error.to_string()))?;
+        let mode = file.metadata().map_err(|error| wrong(error.to_string()))?.mode() & 0o777;
+        if mode & OF_OTHERS != 0 {
+            return Err(wrong(format!("others than its owner may use it (permissions {mode:03o}): chmod 600")));
+        }
+        let mut bytes = Zeroizing::new(Vec::with_capacity(MAX_FILE_BYTES as usize));
+        file.take(MAX_FILE_BYTES).read_to_end(&mut bytes).map_err(|error| wrong(error.to_string()))?;
+        let key = parse(&bytes).ok_or_else(|| {
+            wrong("it has neither 32 bytes nor 64 hexadecimal digits (head -c 32 /dev/urandom makes a key)".into())
+        })?;
+        Ok(EncryptionKey(key))
+    }
+
+    pub(super) fn bytes(&self) -> &[u8; KEY_BYTES] {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for EncryptionKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "EncryptionKey(..)")
+    }
+}
+
+fn parse(bytes: &[u8]) -> Option<Zeroizing<[u8; KEY_BYTES]>> {
+    if let Ok(raw) = bytes.try_into() {
+        return Some(Zeroizing::new(raw));
+    }
+    let digits = bytes.trim_ascii_end();
+    let mut key = Zeroizing::new([0; KEY_BYTES]);
+    if digits.len() != 2 * KEY_BYTES {
+        return None;
+    }
+    for (byte, pair) in key.iter_mut().zip(digits.chunks_exact(2)) {
+        let digit = |digit: u8| char::from(digit).to_digit(16);
+        *byte = (digit(pair[0])? << 4 | digit(pair[1])?) as u8;
+    }
+    Some(key)
+}
+
+/// Random bytes of the operating system.
+pub(super) fn random_bytes<const N: usize>() -> Result<[u8; N], StorageError> {
+    let mut bytes = [0; N];
+    fill_random(&mut bytes).map_err(|source| failed("getrandom", Path::new("the operating system"), source))?;
+    Ok(bytes)
+}
+
+/// What is wrong with a key, or with the data keys that it should open.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EncryptionError {
+    /// A key file that is of no use.
+    #[error("key file {}: {reason}", .path.display())]
+    KeyFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The folder is encrypted, and no key was given.
+    #[error("{} is encrypted: its key is needed (--key-file)", .0.display())]
+    NeedsKey(PathBuf),
+    /// The folder is encrypted, with another key than the one given.
+    #[error("{} is encrypted with another key than the one given", .0.display())]
+    WrongKey(PathBuf),
+    /// A key was given, and the folder is not encrypted.
+    #[error(
+        "{} is not encrypted, but a key was given: open it without one; to encrypt it, load a dump of it, or restore \
+         a backup of it, into a new database with the key. (If it was encrypted, its file \"keys\" is missing.)",
+        .0.display()
+    )]
+    NotEncrypted(PathBuf),
+    /// The file with the data keys is damaged, or of another version.
+    #[error("{}: {reason}; without it the files beside it cannot be read: restore it from a copy", .path.display())]
+    Table {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+impl From<EncryptionError> for OpenError {
+    fn from(error: EncryptionError) -> OpenError {
+        OpenError::Encryption(error)
+    }
+}
