@@ -2,6 +2,7 @@
 
 use crate::types::PageNo;
 use highwater_storage::{OpenError, StorageError};
+use std::path::PathBuf;
 
 /// What is said of every page that has a change behind the end of the redo log.
 pub(crate) const BEYOND_LOG: &str = "is beyond the end of the redo log";
@@ -239,6 +240,30 @@ pub enum Error {
         /// Why.
         source: Box<Error>,
     },
+    /// No process that serves readers has the database open ([`Database::open_reader`](crate::Database::open_reader)).
+    #[error(
+        "{}: no process that serves readers has this database open ({reason}); a database that is not open is read \
+         with Database::open_read_only (--read-only)",
+        folder.display()
+    )]
+    NotServed {
+        /// The database's folder.
+        folder: PathBuf,
+        /// Why it cannot be reached.
+        reason: String,
+    },
+    /// The connection to the process that has the database open has ended, and the snapshot with it. Take another
+    /// snapshot.
+    #[error("{}: the connection to the process that has this database open has ended: {reason}", folder.display())]
+    ReaderDisconnected {
+        /// The database's folder.
+        folder: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// An error of the process that has the database open, which this reader has no other form for.
+    #[error("the process that has the database open answers: {0}")]
+    Served(String),
     /// A call that is not possible in the present state of the transaction or database.
     #[error("{0}")]
     Usage(String),

@@ -92,8 +92,9 @@ pub use config::{ASCII_CI, Collations, EncryptionKey, Options};
 pub use db::raw;
 pub use db::{
     BuildProgress, ColumnIter, CompactionProgress, CompactionReport, Cursor, CursorTxn, Database, Inserted, Insertion,
-    InterruptHandle, Migration, OnCompactionProgress, PreparedInfo, PreparedTxn, ReadTxn, RepairReport, Replaced, Rows,
-    Scan, ScanIter, Seek, Session, TableRef, Upserted, WriteTxn, rotate_key,
+    InterruptHandle, Migration, OnCompactionProgress, PreparedInfo, PreparedTxn, ReadTxn, Reader, ReaderRows,
+    ReaderScan, ReaderSnapshot, RepairReport, Replaced, Rows, Scan, ScanIter, Seek, ServedTable, Session, TableRef,
+    Upserted, WriteTxn, rotate_key,
 };
 pub use dump::{Dump, DumpReport, DumpedTable, UNFINISHED as UNFINISHED_LOAD};
 pub use error::{Error, Result};

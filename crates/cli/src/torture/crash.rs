@@ -183,7 +183,11 @@ fn keep_files(options: &CrashOptions, error: Failure) -> Failure {
     let copied = std::fs::create_dir_all(&to).and_then(|()| {
         std::fs::read_dir(&from)?.try_for_each(|file| {
             let file = file?;
-            std::fs::copy(file.path(), to.join(file.file_name())).map(drop)
+            match file.file_type()?.is_file() {
+                true => std::fs::copy(file.path(), to.join(file.file_name())).map(drop),
+                // The socket of readers.
+                false => Ok(()),
+            }
         })
     });
     match copied {

@@ -306,6 +306,9 @@ options! {
     max_purge_lag: u64 = 0, "0", "0 to 4294967295", |v| *v <= 0xffff_ffff, dynamic;
     /// Longest delay of a change because of max_purge_lag, in microseconds.
     max_purge_lag_delay: u64 = 1_000_000, "1000000", "0 to 10000000", |v| *v <= 10_000_000, dynamic;
+    /// Snapshots that readers in other processes (`Database::open_reader`) may have at a time, through the socket
+    /// `readers` in the database's folder; 0 = there is no socket.
+    max_readers: u64 = 64, "64", "0 to 1024", |v| *v <= 1024;
     /// Folder of the redo log, or a block device that holds it; empty = the folder of the database.
     log_dir: Option<PathBuf> = None, "", "a folder or a block device", |_v| true;
     /// Folder of the archive of redo, new or this database's: all redo is copied there, so that a backup can be

@@ -15,6 +15,7 @@ use super::gate::{Gate, SchemaChange};
 use super::open_parts::OpenParts;
 use super::prepared::PreparedTxns;
 use super::read_txn::ReadTxn;
+use super::readers::ReaderServer;
 use super::write_txn::{TxnScratch, WriteTxn};
 use crate::config::Options;
 use crate::context::Context;
@@ -45,6 +46,8 @@ use std::time::Duration;
 /// example with axum.
 #[derive(Clone)]
 pub struct Database {
+    /// Serves readers of other processes, until the program's last handle is dropped (so before `inner`).
+    pub(super) readers: Option<Arc<ReaderServer>>,
     pub(super) inner: Arc<DatabaseInner>,
     /// How long calls of this handle wait for a lock, if not as the option says.
     pub(super) lock_wait_timeout: Option<Duration>,
@@ -341,6 +344,9 @@ impl Database {
     /// [`check_with`](Database::check_with).
     pub fn close(self) -> Result<()> {
         check_outside_closures()?;
+        if let Some(readers) = &self.readers {
+            readers.stop();
+        }
         self.inner.close()
     }
 

@@ -17,6 +17,7 @@
 //! | `scan`, `scan_steps`, `visit`, `cursor` | scans; their rows shown in place; positions that live between calls |
 //! | `columns`, `column_iter` | reads of some columns |
 //! | `numbers` | auto-increment numbers |
+//! | `readers/` | readers in other processes: served, and what they call |
 //! | `gate` | keeps transactions that write, schema changes and checks apart |
 //! | `schema_change`, `index_build` | tables and indexes are created, beside writers, and dropped |
 //! | `encryption` | keys of encrypted databases |
@@ -61,6 +62,7 @@ mod prepared;
 mod probe;
 pub mod raw;
 mod read_txn;
+mod readers;
 mod rebuild;
 mod row_calls;
 mod row_change;
@@ -89,6 +91,7 @@ pub use interrupt::InterruptHandle;
 pub use migration::Migration;
 pub use prepared::{PreparedInfo, PreparedTxn};
 pub use read_txn::ReadTxn;
+pub use readers::{Reader, ReaderRows, ReaderScan, ReaderSnapshot, ServedTable};
 pub use rebuild::RepairReport;
 pub use scan::{Scan, ScanIter};
 pub use session::Session;

@@ -9,6 +9,7 @@ use super::dropping::Dropping;
 use super::gate::Gate;
 use super::open_parts::OpenParts;
 use super::prepared::PreparedTxns;
+use super::readers::ReaderServer;
 use super::write_txn::MAX_TXN_SCRATCHES;
 use crate::change_buffer::IndexPlace;
 use crate::config::{Doublewrite, FlushLog, Options};
@@ -115,11 +116,12 @@ impl Database {
     }
 
     fn open_core(parts: OpenParts) -> Result<Database> {
-        let database = Database::assemble(parts, OpenParts::start_threads)?;
+        let mut database = Database::assemble(parts, OpenParts::start_threads)?;
         if let Some(parts) = database.inner.parts.lock().as_mut() {
             super::background::start_purge(parts, &database.inner.txns)?;
             super::background::start_dropping(parts, &database.inner.dropping)?;
         }
+        database.readers = ReaderServer::start(&database);
         Ok(database)
     }
 
@@ -176,6 +178,7 @@ impl Database {
         let inner = Arc::new(inner);
         event!(INFO, data = inner.storage.data.name(), "the database is open");
         Ok(Database {
+            readers: None,
             lock_wait_timeout: None,
             interrupt: None,
             open: Arc::new(Sharded::of(|| OpenGuard::new(&inner))),

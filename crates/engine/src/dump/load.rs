@@ -6,13 +6,14 @@
 //! 2. Each block of rows is a transaction. Indexes are built when the end was read; then the tables get their names.
 //! 3. After a failure every table that the load created is dropped; one that cannot be dropped is named in the error.
 
-use super::definition::{Described, End, Head, NextNumber, TableForm, from_json};
+use super::head::{End, Head};
 use super::stream::{Block, BlockReader, Kind};
 use super::{DumpReport, DumpedTable, UNFINISHED};
 use crate::db::Database;
 use crate::db::raw::{RawColumn, RawTable};
 use crate::error::{Error, Result};
 use crate::page::varint::VarintReader;
+use crate::table::definition_form::{Described, NextNumber, TableForm, from_json};
 use crate::table::{Index, NumberRange, Schema, Table, TableDefinition};
 use crate::txn::TxnOptions;
 use std::collections::BTreeSet;

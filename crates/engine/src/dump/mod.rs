@@ -3,7 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `stream` | blocks: compressed, numbered, checksummed |
-//! | `definition` | the JSON forms: the head, a table, the end |
+//! | `head` | the JSON forms of the head and the end; a table's is in `table/definition_form.rs` |
 //! | `write` | a dump is written |
 //! | `load` | a dump is read and loaded |
 //!
@@ -19,7 +19,7 @@
 //!    indexes are built. If it fails it drops them. So no table of the dump is ever there in part.
 //! 5. Every length is checked before memory is taken for it.
 
-mod definition;
+mod head;
 mod load;
 mod stream;
 mod write;

@@ -3,13 +3,14 @@
 //! Rule: before the first byte is written the transaction has used every table and every index, so none of them can
 //! change or be dropped until the end; if one did in between, another snapshot is taken.
 
-use super::definition::{End, Head, TableForm, to_json};
+use super::head::{End, Head};
 use super::stream::{BlockWriter, Kind};
 use super::{DumpReport, DumpedTable};
 use crate::db::raw::{RawRead, RawRow, RawSeek, RawTable};
 use crate::db::{Database, ReadTxn};
 use crate::error::{Error, Result};
 use crate::page::varint;
+use crate::table::definition_form::{TableForm, to_json};
 use crate::table::schema::PRIMARY;
 use crate::table::{Table, TableDefinition};
 use std::io::Write;

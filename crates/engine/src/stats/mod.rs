@@ -306,6 +306,10 @@ counters! {
     undo_bytes,
     /// Gauge: age of the oldest open snapshot, in seconds.
     oldest_view_age_s,
+    /// Gauge: connections of readers in other processes, each with a snapshot.
+    readers,
+    /// Connections of readers in other processes so far.
+    readers_served,
     /// Gauge: committed transactions whose undo is not purged yet.
     history_list_length = "trx_rseg_history_len",
     /// Gauge: frames on the free list.

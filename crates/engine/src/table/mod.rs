@@ -11,6 +11,7 @@
 //! | `covered.rs` | what entries have beside their keys |
 //! | `schema.rs`, `index.rs`, `table_change.rs` | definitions of tables and indexes, and what changes make of them |
 //! | `record.rs`, `definition_record.rs` | what the catalog keeps of them, as bytes |
+//! | `definition_form.rs` | a definition in JSON |
 //! | `catalog.rs`, `catalog_entry.rs`, `catalog_change.rs`, `catalog_trees.rs` | where they are kept |
 //! | `handle.rs`, `version.rs` | open tables: the users' handle, trees and layouts as a transaction uses them |
 //! | `lock.rs` | the lock that keeps schema changes and transactions apart |
@@ -30,6 +31,7 @@ pub(crate) mod covered;
 pub mod date;
 pub mod datetime;
 pub mod decimal;
+pub(crate) mod definition_form;
 pub(crate) mod definition_record;
 mod from_value;
 pub(crate) mod handle;

@@ -88,6 +88,11 @@ impl Row {
         RowRef::new(&self.layout, &self.bytes)
     }
 
+    /// Its bytes, in its layout.
+    pub(crate) fn encoded(&self) -> &[u8] {
+        &self.bytes
+    }
+
     /// Number of columns.
     pub fn columns(&self) -> usize {
         self.layout.columns()

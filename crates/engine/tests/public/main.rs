@@ -29,6 +29,7 @@ mod prepared_copies;
 mod prepared_cuts;
 mod queue;
 mod raw;
+mod readers;
 mod rows;
 mod runtime_options;
 mod space;

@@ -1,4 +1,4 @@
-//! What a dump says in JSON: what it was made of, the definition of each table, how many rows there are.
+//! The definition of a table in JSON: what a dump says of it, and what a reader in another process is told.
 //!
 //! Rules
 //! 1. Columns and indexes are named; a type is written as its text; bytes are hexadecimal digits.
@@ -6,37 +6,20 @@
 //!    that the loaded table would lack.
 //! 3. A definition is taken apart member by member, so one that gets a new member does not compile until it is here.
 
+use super::definition_record::{stored_bytes, stored_value};
+use super::index::{IndexColumn, IndexDefinition};
+use super::schema::{Column, TableDefinition};
+use super::types::Type;
+use super::value::ValueRef;
 use crate::error::{Error, Result};
-use crate::table::definition_record::{stored_bytes, stored_value};
-use crate::table::{Column, IndexColumn, IndexDefinition, TableDefinition, Type, ValueRef};
 use serde::{Deserialize, Serialize};
 use std::ops::Not;
-
-/// The first block.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Head {
-    /// Which program wrote it.
-    pub(super) program: String,
-    /// Bytes of the pages that the tables lay on: keys fit pages of this size.
-    pub(super) page_bytes: u32,
-    /// Number of tables.
-    pub(super) tables: u32,
-}
-
-/// The last block.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct End {
-    /// Rows of each table, in the order of the definitions.
-    pub(super) rows: Vec<u64>,
-}
 
 /// A table.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct TableForm {
-    pub(super) name: String,
+pub(crate) struct TableForm {
+    pub(crate) name: String,
     columns: Vec<ColumnForm>,
     primary_key: Vec<PartForm>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -96,30 +79,30 @@ struct IndexForm {
 
 /// The number that follows the last one of an auto-increment column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NextNumber {
+pub(crate) enum NextNumber {
     NoColumn,
     Next(u64),
     NoneLeft,
 }
 
 /// A table as the dump describes it.
-pub(super) struct Described {
-    pub(super) definition: TableDefinition,
-    pub(super) next_number: NextNumber,
+pub(crate) struct Described {
+    pub(crate) definition: TableDefinition,
+    pub(crate) next_number: NextNumber,
 }
 
-pub(super) fn to_json(form: &impl Serialize) -> Vec<u8> {
+pub(crate) fn to_json(form: &impl Serialize) -> Vec<u8> {
     // Texts, numbers and lists of them: no value of these forms is refused.
     serde_json::to_vec(form).unwrap_or_default()
 }
 
 /// Reads a form; the inner error says what is wrong.
-pub(super) fn from_json<'j, T: Deserialize<'j>>(json: &'j [u8]) -> std::result::Result<T, String> {
+pub(crate) fn from_json<'j, T: Deserialize<'j>>(json: &'j [u8]) -> std::result::Result<T, String> {
     serde_json::from_slice(json).map_err(|error| error.to_string())
 }
 
 impl TableForm {
-    pub(super) fn of(definition: &TableDefinition, next: Option<u64>) -> TableForm {
+    pub(crate) fn of(definition: &TableDefinition, next: Option<u64>) -> TableForm {
         let TableDefinition { name, columns, primary_key, auto_increment, long_keys, indexes, attachment } = definition;
         let column_name = |column: usize| columns[column].name.clone();
         let part = |part: &IndexColumn| {
@@ -150,8 +133,8 @@ impl TableForm {
     ///
     /// # Errors
     /// [`Error::Schema`] says why there can be none.
-    pub(super) fn describe(self) -> Result<Described> {
-        let wrong = |reason: String| Error::Schema(format!("table {} of the dump: {reason}", self.name));
+    pub(crate) fn describe(self) -> Result<Described> {
+        let wrong = |reason: String| Error::Schema(format!("the definition of table {}: {reason}", self.name));
         let columns = self.columns.iter().map(ColumnForm::column).collect::<std::result::Result<Vec<_>, _>>();
         let mut definition = TableDefinition {
             name: self.name.clone(),

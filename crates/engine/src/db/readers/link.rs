@@ -1,0 +1,118 @@
+//! The reader's end of a connection.
+//!
+//! Rule: after an error of the connection, or an answer that cannot be, it is never used again: every later call is
+//! [`Error::ReaderDisconnected`].
+
+use super::message::{Answer, Kind, MAX_ANSWER_BYTES, PROTOCOL, Request, message, put_message, read_frame};
+use super::server::socket_path;
+use crate::error::{Error, Result};
+use highwater_storage::OpenError;
+use std::io::{ErrorKind, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The process that has the database open says hello within this time.
+const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A connection to the process that has a database open.
+pub(super) struct Link {
+    folder: PathBuf,
+    stream: UnixStream,
+    out: Vec<u8>,
+    /// The last frame that was received.
+    pub(super) frame: Vec<u8>,
+    /// Why it is not used any more.
+    broken: Option<String>,
+}
+
+impl Link {
+    /// Connects to the process that has the database in `folder` open.
+    pub(super) fn connect(folder: &Path) -> Result<Link> {
+        if !folder.is_dir() {
+            return Err(OpenError::NotFound(folder.to_path_buf()).into());
+        }
+        let (path, _opened) = socket_path(folder).map_err(|error| not_served(folder, error.to_string()))?;
+        let stream = UnixStream::connect(&path).map_err(|error| match error.kind() {
+            ErrorKind::NotFound | ErrorKind::ConnectionRefused => not_served(folder, "nobody listens".to_string()),
+            _ => not_served(folder, error.to_string()),
+        })?;
+        let (folder, frame, out) = (folder.to_path_buf(), Vec::new(), Vec::new());
+        let mut link = Link { folder, stream, out, frame, broken: None };
+        link.greet()?;
+        Ok(link)
+    }
+
+    fn greet(&mut self) -> Result<()> {
+        let set = self.stream.set_read_timeout(Some(HELLO_TIMEOUT));
+        set.map_err(|error| self.fail(&error.to_string()))?;
+        // Who refuses a reader says why and closes the connection, maybe before this is sent.
+        let _ = self.send(&Request::Hello { protocol: PROTOCOL });
+        self.broken = None;
+        let answer = self.receive();
+        let cleared = self.stream.set_read_timeout(None);
+        cleared.map_err(|error| self.fail(&error.to_string()))?;
+        match answer? {
+            Received::Answer(Answer::Hello { protocol: PROTOCOL }) => Ok(()),
+            Received::Answer(Answer::Hello { protocol }) => {
+                Err(self.fail(&format!("it is of another version (its protocol is {protocol}, this one's {PROTOCOL})")))
+            }
+            _ => Err(self.fail("it does not say hello")),
+        }
+    }
+
+    /// The connection is not used any more.
+    pub(super) fn fail(&mut self, reason: &str) -> Error {
+        let reason = self.broken.get_or_insert_with(|| reason.to_string()).clone();
+        Error::ReaderDisconnected { folder: self.folder.clone(), reason }
+    }
+
+    /// Sends a request.
+    pub(super) fn send(&mut self, request: &Request<'_>) -> Result<()> {
+        if self.broken.is_some() {
+            return Err(self.fail(""));
+        }
+        self.out.clear();
+        put_message(request, &mut self.out);
+        self.stream.write_all(&self.out).map_err(|error| self.fail(&error.to_string()))
+    }
+
+    /// Receives a frame: rows in [`frame`](Self::frame), and whether they are the last ones; or a message.
+    pub(super) fn receive(&mut self) -> Result<Received> {
+        if self.broken.is_some() {
+            return Err(self.fail(""));
+        }
+        match read_frame(&mut self.stream, &mut self.frame, MAX_ANSWER_BYTES) {
+            Ok(Some(Kind::Rows)) => Ok(Received::Rows { are_last: false }),
+            Ok(Some(Kind::LastRows)) => Ok(Received::Rows { are_last: true }),
+            Ok(Some(Kind::Message)) => match message::<Answer>(&self.frame) {
+                Ok(Answer::Failed(failure)) => Err(failure.into_error()),
+                Ok(answer) => Ok(Received::Answer(answer)),
+                Err(reason) => Err(self.fail(&reason)),
+            },
+            Ok(None) => Err(self.fail("it has closed the database, or has ended")),
+            Err(error) => Err(self.fail(&error.to_string())),
+        }
+    }
+
+    /// The answer to a request that is not answered by rows.
+    pub(super) fn answer(&mut self, request: &Request<'_>) -> Result<Answer> {
+        self.send(request)?;
+        match self.receive()? {
+            Received::Answer(answer) => Ok(answer),
+            Received::Rows { .. } => Err(self.fail("rows that nobody asked for")),
+        }
+    }
+}
+
+/// What was received.
+pub(super) enum Received {
+    /// Rows, in the link's frame.
+    Rows { are_last: bool },
+    /// No failure.
+    Answer(Answer),
+}
+
+fn not_served(folder: &Path, reason: String) -> Error {
+    Error::NotServed { folder: folder.to_path_buf(), reason }
+}

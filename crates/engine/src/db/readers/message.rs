@@ -1,0 +1,276 @@
+//! What a reader and the process that serves it say to each other.
+//!
+//! Rules
+//! 1. A frame is its length (4 bytes, little-endian), a byte that says what it is ([`Kind`]), and that. A reader sends
+//!    requests only, and waits for the answer of each; the last answer of a request is no [`Kind::Rows`].
+//! 2. The first request is [`Request::Hello`]. Both sides say [`PROTOCOL`], which changes with every change of what is
+//!    here or of the layout of rows: programs of two versions refuse each other instead of misreading.
+//! 3. Rows follow each other, each behind its length (a varint), in the layout of a row that has the wanted columns and
+//!    no others.
+
+use super::value::Field;
+use crate::error::{Error, Result};
+use crate::page::varint::{self, VarintReader};
+use crate::types::PageNo;
+use serde::{Deserialize, Serialize};
+use std::io::{ErrorKind, Read};
+
+/// The version of what is said.
+pub(super) const PROTOCOL: u32 = 1;
+
+/// Longest request: a few keys, each shorter than a page.
+pub(super) const MAX_REQUEST_BYTES: usize = 1 << 20;
+/// Longest answer: a row and what surrounds it; or the definitions of all tables.
+pub(super) const MAX_ANSWER_BYTES: usize = 256 << 20;
+
+/// Where the kind of a frame is.
+pub(super) const KIND_AT: usize = 4;
+
+/// What a frame is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Kind {
+    /// A [`Request`] or an [`Answer`].
+    Message = 1,
+    /// Rows; the reader says whether it wants more.
+    Rows = 2,
+    /// Rows, the last ones.
+    LastRows = 3,
+}
+
+/// One end of a range.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) enum Bound<'a> {
+    Open,
+    #[serde(borrow)]
+    Prefix(Vec<Field<'a>>),
+    #[serde(borrow)]
+    Inclusive(Vec<Field<'a>>),
+    #[serde(borrow)]
+    Exclusive(Vec<Field<'a>>),
+}
+
+/// What is wanted of the rows of a scan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) enum Wanted {
+    Rows,
+    /// These columns, by position.
+    Columns(Vec<u32>),
+    /// How many there are.
+    Count,
+    /// About how many, without reading them.
+    Estimate,
+}
+
+/// A scan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct ScanForm<'a> {
+    pub(super) index: Option<&'a str>,
+    #[serde(borrow)]
+    pub(super) from: Bound<'a>,
+    #[serde(borrow)]
+    pub(super) to: Bound<'a>,
+    #[serde(borrow)]
+    pub(super) starts_with: Option<Vec<Field<'a>>>,
+    pub(super) is_reverse: bool,
+    pub(super) limit: u64,
+    pub(super) wanted: Wanted,
+}
+
+/// What a reader asks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) enum Request<'a> {
+    Hello {
+        protocol: u32,
+    },
+    /// Every table.
+    Tables,
+    /// The counters.
+    Metrics {
+        is_openmetrics: bool,
+    },
+    /// A table, to be named by its number from now on.
+    Table {
+        name: &'a str,
+    },
+    /// The row of a primary key, with these columns or all.
+    Get {
+        table: u32,
+        #[serde(borrow)]
+        key: Vec<Field<'a>>,
+        columns: Option<Vec<u32>>,
+    },
+    Scan {
+        table: u32,
+        #[serde(borrow)]
+        scan: ScanForm<'a>,
+    },
+    /// After rows: the next ones.
+    More,
+    /// After rows: no more of them.
+    Stop,
+}
+
+/// A table as an answer describes it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct TableAnswer {
+    /// JSON of its [form](crate::table::definition_form).
+    pub(super) definition: String,
+    pub(super) approximate_rows: u64,
+}
+
+/// What is answered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) enum Answer {
+    Hello { protocol: u32 },
+    Tables(Vec<TableAnswer>),
+    Metrics(String),
+    Table(TableAnswer),
+    Count(u64),
+    Failed(Failure),
+}
+
+/// An error of the engine, as far as a reader can tell it from others; what it cannot is words.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Failure {
+    NoSuchTable(String),
+    NoSuchIndex { table: String, index: String },
+    NoSuchColumn { table: String, column: String },
+    BadValue { column: String, reason: String },
+    TableDropped(String),
+    TableChanged(String),
+    CorruptPage { page: u32, reason: String },
+    LockWaitTimeout,
+    Closed,
+    Usage(String),
+    Other(String),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        match error {
+            Error::NoSuchTable { table } => Failure::NoSuchTable(table),
+            Error::NoSuchIndex { table, index } => Failure::NoSuchIndex { table, index },
+            Error::NoSuchColumn { table, column } => Failure::NoSuchColumn { table, column },
+            Error::BadValue { column, reason } => Failure::BadValue { column, reason },
+            Error::TableDropped { table } => Failure::TableDropped(table),
+            Error::TableChanged { table } => Failure::TableChanged(table),
+            Error::CorruptPage { page, reason } => Failure::CorruptPage { page: page.0, reason },
+            Error::LockWaitTimeout => Failure::LockWaitTimeout,
+            Error::Closed => Failure::Closed,
+            Error::Usage(reason) => Failure::Usage(reason),
+            other => Failure::Other(other.to_string()),
+        }
+    }
+}
+
+impl Failure {
+    /// The error, for the reader.
+    pub(super) fn into_error(self) -> Error {
+        match self {
+            Failure::NoSuchTable(table) => Error::NoSuchTable { table },
+            Failure::NoSuchIndex { table, index } => Error::NoSuchIndex { table, index },
+            Failure::NoSuchColumn { table, column } => Error::NoSuchColumn { table, column },
+            Failure::BadValue { column, reason } => Error::BadValue { column, reason },
+            Failure::TableDropped(table) => Error::TableDropped { table },
+            Failure::TableChanged(table) => Error::TableChanged { table },
+            Failure::CorruptPage { page, reason } => Error::CorruptPage { page: PageNo(page), reason },
+            Failure::LockWaitTimeout => Error::LockWaitTimeout,
+            Failure::Closed => Error::Closed,
+            Failure::Usage(reason) => Error::Usage(reason),
+            Failure::Other(reason) => Error::Served(reason),
+        }
+    }
+}
+
+/// Appends a frame with a message to `out`.
+pub(super) fn put_message(message: &impl Serialize, out: &mut Vec<u8>) {
+    put_frame(Kind::Message, out, |out| {
+        // Into memory: no message is refused.
+        *out = postcard::to_extend(message, std::mem::take(out)).unwrap_or_default();
+    });
+}
+
+/// Appends a frame to `out`; `fill` appends what is in it.
+pub(super) fn put_frame(kind: Kind, out: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>)) {
+    let begin = out.len();
+    out.extend_from_slice(&[0, 0, 0, 0, kind as u8]);
+    fill(out);
+    let len = (out.len() - begin - 4) as u32;
+    out[begin..begin + 4].copy_from_slice(&len.to_le_bytes());
+}
+
+/// Appends a row to a frame of rows.
+pub(super) fn put_row(row: &[u8], out: &mut Vec<u8>) {
+    varint::put(out, row.len() as u64);
+    out.extend_from_slice(row);
+}
+
+/// The first row of `rows`, and what follows it. `None` if there is none, which is an error unless `rows` is empty.
+pub(super) fn first_row(rows: &[u8]) -> Option<(&[u8], &[u8])> {
+    let mut reader = VarintReader::new(rows);
+    let len = usize::try_from(reader.number()?).ok()?;
+    let row = reader.bytes(len)?;
+    Some((row, &rows[reader.position()..]))
+}
+
+/// Reads a frame of at most `max_bytes` into `frame` (without its kind); `None` at the end of the connection.
+///
+/// # Errors
+/// Of the connection; `InvalidData` for what is no frame.
+pub(super) fn read_frame(from: &mut impl Read, frame: &mut Vec<u8>, max_bytes: usize) -> std::io::Result<Option<Kind>> {
+    let mut head = [0; 5];
+    let read = loop {
+        match from.read(&mut head) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            read => break read?,
+        }
+    };
+    if read == 0 {
+        return Ok(None);
+    }
+    from.read_exact(&mut head[read..])?;
+    let [a, b, c, d, kind] = head;
+    let invalid = |what: String| std::io::Error::new(ErrorKind::InvalidData, what);
+    let kind = match kind {
+        1 => Kind::Message,
+        2 => Kind::Rows,
+        3 => Kind::LastRows,
+        other => return Err(invalid(format!("a frame of the unknown kind {other}"))),
+    };
+    let len = u32::from_le_bytes([a, b, c, d]) as usize;
+    if len == 0 || len - 1 > max_bytes {
+        return Err(invalid(format!("a frame of {len} bytes")));
+    }
+    frame.clear();
+    // Memory is taken as the bytes come.
+    let read = from.take(len as u64 - 1).read_to_end(frame)?;
+    if read < len - 1 {
+        return Err(ErrorKind::UnexpectedEof.into());
+    }
+    Ok(Some(kind))
+}
+
+/// The message of a frame.
+///
+/// # Errors
+/// In words, if it is none.
+pub(super) fn message<'f, T: Deserialize<'f>>(frame: &'f [u8]) -> std::result::Result<T, String> {
+    match postcard::take_from_bytes(frame) {
+        Ok((message, [])) => Ok(message),
+        Ok(_) => Err("a message with bytes behind it".to_string()),
+        Err(error) => Err(format!("a message that is none: {error}")),
+    }
+}
+
+/// Positions of columns as they were sent.
+pub(super) fn columns_of(columns: &[u32]) -> Vec<usize> {
+    columns.iter().map(|column| *column as usize).collect()
+}
+
+/// Positions of columns to be sent.
+pub(super) fn columns_to(columns: &[usize]) -> Result<Vec<u32>> {
+    let to_u32 = |column: &usize| u32::try_from(*column).ok();
+    let sent = columns.iter().map(to_u32).collect::<Option<_>>();
+    sent.ok_or_else(|| Error::Usage("a table has no such column".to_string()))
+}

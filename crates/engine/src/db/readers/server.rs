@@ -1,0 +1,196 @@
+//! The socket in the folder of an open database, and the threads behind it.
+//!
+//! Rules
+//! 1. One thread waits for readers, and each reader has a thread. They hold the database open, and end when the server
+//!    does: at a closing, or when the last handle of the program is dropped.
+//! 2. The end is waited for, except inside a closure of the engine, whose latch a reader may wait for, and in a forked
+//!    process, which has none of the threads: there nothing is touched.
+//! 3. The socket's file is removed only by the server that made it: nobody else opens the folder as long as this
+//!    database holds its lock.
+
+use super::connection::Connection;
+use super::message::{Answer, Failure, put_message};
+use crate::db::database::Database;
+use crate::db::interrupt::InterruptHandle;
+use crate::stats::Stats;
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::event::event;
+use crate::sync::thread::{Builder, JoinHandle, sleep};
+use crate::txn::check_outside_closures;
+use highwater_storage::Owner;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{ErrorKind, Result as IoResult, Write};
+use std::net::Shutdown;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Name of the socket in the database's folder.
+const SOCKET: &str = "readers";
+/// Longest path of a socket (`sun_path` of unix(7), with a zero byte).
+const MAX_PATH_BYTES: usize = 107;
+/// Pause when the process has no file descriptor or thread left for a reader.
+const EXHAUSTED_PAUSE: Duration = Duration::from_millis(100);
+
+/// The path of a folder's socket; a long one leads through the open folder, which is to be kept as long as the path is
+/// used.
+pub(super) fn socket_path(folder: &Path) -> IoResult<(PathBuf, Option<File>)> {
+    let path = folder.join(SOCKET);
+    if path.as_os_str().len() <= MAX_PATH_BYTES {
+        return Ok((path, None));
+    }
+    let opened = File::open(folder)?;
+    Ok((PathBuf::from(format!("/proc/self/fd/{}/{SOCKET}", opened.as_raw_fd())), Some(opened)))
+}
+
+/// A reader's thread, and what ends it.
+struct Served {
+    stream: UnixStream,
+    interrupt: InterruptHandle,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Served {
+    fn end(&self) {
+        let _ = self.stream.shutdown(Shutdown::Both);
+        self.interrupt.interrupt();
+    }
+}
+
+/// What the threads share.
+struct Shared {
+    stops: AtomicBool,
+    served: Mutex<HashMap<u64, Served>>,
+    max_readers: usize,
+    stats: Arc<Stats>,
+}
+
+/// Serves readers until it is dropped.
+pub(in crate::db) struct ReaderServer {
+    owner: Owner,
+    /// Of the database's folder, not through `/proc`.
+    socket: PathBuf,
+    /// The socket once more: to end the thread that waits for readers.
+    waker: UnixStream,
+    shared: Arc<Shared>,
+    waiting: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl ReaderServer {
+    /// Serves readers of a database in a folder; `None` if there can be no socket (rule 6 of the module).
+    pub(in crate::db) fn start(db: &Database) -> Option<Arc<ReaderServer>> {
+        let max_readers = db.options().max_readers as usize;
+        let folder = db.storage().folders()?.0.to_path_buf();
+        if max_readers == 0 {
+            return None;
+        }
+        match ReaderServer::listen(db, &folder, max_readers) {
+            Ok(server) => Some(Arc::new(server)),
+            Err(error) => {
+                event!(WARN, folder = folder.display(), error = error, "readers of other processes are not served");
+                None
+            }
+        }
+    }
+
+    fn listen(db: &Database, folder: &Path, max_readers: usize) -> IoResult<ReaderServer> {
+        let (path, _opened) = socket_path(folder)?;
+        let listener = match UnixListener::bind(&path) {
+            Err(error) if error.kind() == ErrorKind::AddrInUse => {
+                // Of a process that was killed: this one has the folder's lock. No file of another kind is removed.
+                if !std::fs::symlink_metadata(&path)?.file_type().is_socket() {
+                    return Err(error);
+                }
+                std::fs::remove_file(&path)?;
+                UnixListener::bind(&path)?
+            }
+            bound => bound?,
+        };
+        let waker = UnixStream::from(OwnedFd::from(listener.try_clone()?));
+        let stats = Arc::clone(&db.inner.ctx.stats);
+        let shared = Arc::new(Shared { stops: AtomicBool::new(false), served: Mutex::default(), max_readers, stats });
+        let (db, thread_shared) = (db.clone(), Arc::clone(&shared));
+        let wait = move || thread_shared.wait(&db, &listener);
+        let waiting = Builder::new().name("hw-readers".to_string()).spawn(wait)?;
+        let (owner, socket) = (Owner::this_process(), folder.join(SOCKET));
+        Ok(ReaderServer { owner, socket, waker, shared, waiting: Mutex::new(Some(waiting)) })
+    }
+
+    /// Ends every connection and waits for the threads (rule 2).
+    pub(in crate::db) fn stop(&self) {
+        if !self.owner.is_this_process() || self.shared.stops.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let _ = self.waker.shutdown(Shutdown::Both);
+        let _ = std::fs::remove_file(&self.socket);
+        let waits = check_outside_closures().is_ok();
+        if let (Some(thread), true) = (self.waiting.lock().take(), waits) {
+            let _ = thread.join();
+        }
+        let served: Vec<Served> = self.shared.served.lock().drain().map(|(_, served)| served).collect();
+        served.iter().for_each(Served::end);
+        if waits {
+            served.into_iter().filter_map(|served| served.thread).for_each(|thread| drop(thread.join()));
+        }
+    }
+}
+
+impl Drop for ReaderServer {
+    fn drop(&mut self) {
+        match self.owner.is_this_process() {
+            true => self.stop(),
+            // The thread is the parent's.
+            false => std::mem::forget(self.waiting.get_mut().take()),
+        }
+    }
+}
+
+impl Shared {
+    /// Waits for readers until the server stops.
+    fn wait(self: Arc<Shared>, db: &Database, listener: &UnixListener) {
+        for number in 0.. {
+            let accepted = listener.accept();
+            if self.stops.load(Ordering::Acquire) {
+                return;
+            }
+            let begun = accepted.and_then(|(stream, _)| Arc::clone(&self).begin(number, db, stream));
+            if let Err(error) = begun {
+                event!(WARN, error = error, "a reader is not served");
+                sleep(EXHAUSTED_PAUSE);
+            }
+        }
+    }
+
+    /// Starts the thread of a reader.
+    fn begin(self: Arc<Shared>, number: u64, db: &Database, mut stream: UnixStream) -> IoResult<()> {
+        let mut served = self.served.lock();
+        if served.len() >= self.max_readers {
+            let mut refusal = Vec::new();
+            let reason = format!("{} processes or snapshots read already, as many as max_readers allows", served.len());
+            put_message(&Answer::Failed(Failure::Other(reason)), &mut refusal);
+            // Short enough for the socket's buffer.
+            return stream.write_all(&refusal);
+        }
+        let interrupt = db.interrupt_handle();
+        let connection = Connection::new(db.with_interrupt(&interrupt), stream.try_clone()?);
+        let shared = Arc::clone(&self);
+        let serve = move || {
+            // A panic is this reader's end, and nobody else's: it has changed nothing.
+            let _ = catch_unwind(AssertUnwindSafe(|| connection.serve()));
+            let mut served = shared.served.lock();
+            served.remove(&number);
+            shared.stats.readers.set(served.len() as u64);
+        };
+        let thread = Builder::new().name(format!("hw-reader-{number}")).spawn(serve)?;
+        served.insert(number, Served { stream, interrupt, thread: Some(thread) });
+        self.stats.readers.set(served.len() as u64);
+        self.stats.readers_served.inc();
+        Ok(())
+    }
+}

@@ -1,0 +1,24 @@
+//! What a dump says in JSON beside the [definitions](crate::table::definition_form): what it was made of, how many rows
+//! there are. A member that this program does not know is an error.
+
+use serde::{Deserialize, Serialize};
+
+/// The first block.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Head {
+    /// Which program wrote it.
+    pub(super) program: String,
+    /// Bytes of the pages that the tables lay on: keys fit pages of this size.
+    pub(super) page_bytes: u32,
+    /// Number of tables.
+    pub(super) tables: u32,
+}
+
+/// The last block.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct End {
+    /// Rows of each table, in the order of the definitions.
+    pub(super) rows: Vec<u64>,
+}
