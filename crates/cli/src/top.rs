@@ -1,8 +1,9 @@
-//! `highwater top ADDRESS`: a page of what a process does now, from the metrics that it serves.
+//! `highwater top DIR`: a page of what the process that has a database open does now; `top ADDRESS`: the same, from the
+//! metrics that it serves.
 //!
 //! Rules
-//! 1. Nothing but the metrics is read (`Database::metrics_text`, which `bench --metrics-listen` serves): any program
-//!    that serves them can be looked at, and none is slowed by it.
+//! 1. Nothing but the metrics is read (`Database::metrics_text`, which `bench --metrics-listen` serves, and each
+//!    process to readers of its database): any program can be looked at, and none is slowed by it.
 //! 2. Rates are differences between two readings, divided by the time between them. A counter that went down belongs
 //!    to another process: the reading before is forgotten.
 //! 3. On a terminal the page is written again each interval, over itself, until Ctrl-C. Elsewhere, and with `--once`,
@@ -12,20 +13,24 @@ use crate::failure::Failure;
 use crate::output::Lines;
 use crate::signals;
 use clap::Args;
+use highwater::{Database, MetricsFormat};
 use highwater_bench::interrupt;
 use std::collections::HashMap;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::io::{IsTerminal, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 const EXAMPLES: &str = "\
 Examples:
+  highwater top /srv/shop
   highwater top 127.0.0.1:9104
   highwater top http://127.0.0.1:9104/metrics --interval 5
   highwater top 127.0.0.1:9104 --once
 
-A program serves its metrics with Database::metrics_text; `highwater bench ... --metrics-listen 127.0.0.1:9104` does.";
+A folder is that of a database that a process on this machine has open. Over the network a program serves its metrics
+with Database::metrics_text; `highwater bench ... --metrics-listen 127.0.0.1:9104` does.";
 
 /// Longest wait for an answer.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -36,9 +41,9 @@ const MAX_BYTES: u64 = 16 << 20;
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct TopArgs {
-    /// Where the process serves its metrics: HOST:PORT, or the whole address
-    #[arg(value_name = "ADDRESS:PORT")]
-    address: String,
+    /// Folder of the database; or where the process serves its metrics: HOST:PORT, or the whole address
+    #[arg(value_name = "DIR|ADDRESS:PORT")]
+    target: String,
     /// Print one page, of one interval, and end
     #[arg(long)]
     once: bool,
@@ -55,13 +60,14 @@ fn interval(text: &str) -> Result<Duration, String> {
 /// Runs `top`.
 ///
 /// # Errors
-/// [`Failure::Usage`] if the address is none, [`Failure::Failed`] if nothing answers there with metrics.
+/// [`Failure::Usage`] if the target is neither a folder nor an address, [`Failure::Failed`] if nothing answers there
+/// with metrics.
 pub fn run(args: &TopArgs) -> Result<(), Failure> {
     signals::stop(None)?;
-    let (host, path) = target(&args.address)?;
+    let target = Target::of(&args.target)?;
     let lines = Lines { stdout_taken: false };
     let is_screen = !args.once && std::io::stdout().is_terminal();
-    let mut before = read(&host, &path)?;
+    let mut before = target.read()?;
     loop {
         let until = before.at + args.interval;
         while let left = until.saturating_duration_since(Instant::now())
@@ -72,8 +78,8 @@ pub fn run(args: &TopArgs) -> Result<(), Failure> {
             }
             std::thread::sleep(left.min(Duration::from_millis(100)));
         }
-        let now = read(&host, &path)?;
-        let page = page(&host, &before, &now);
+        let now = target.read()?;
+        let page = page(&target.to_string(), &before, &now);
         match is_screen {
             // To the upper left corner; each line ends by clearing its rest, the page by clearing what is below.
             true => lines.write(&format!("\x1b[H{}\x1b[J", page.replace('\n', "\x1b[K\n"))),
@@ -86,17 +92,54 @@ pub fn run(args: &TopArgs) -> Result<(), Failure> {
     }
 }
 
+/// What is looked at.
+#[derive(Debug, PartialEq)]
+enum Target {
+    Folder(PathBuf),
+    Address { host: String, path: String },
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Target::Folder(folder) => write!(f, "{}", folder.display()),
+            Target::Address { host, .. } => f.write_str(host),
+        }
+    }
+}
+
+impl Target {
+    fn of(text: &str) -> Result<Target, Failure> {
+        if Path::new(text).is_dir() {
+            return Ok(Target::Folder(PathBuf::from(text)));
+        }
+        let (host, path) = address(text)?;
+        Ok(Target::Address { host, path })
+    }
+
+    fn read(&self) -> Result<Reading, Failure> {
+        let body = match self {
+            Target::Folder(folder) => Database::open_reader(folder)?.metrics_text(MetricsFormat::Prometheus)?,
+            Target::Address { host, path } => served(host, path)?,
+        };
+        let reading = parse(&body, Instant::now());
+        match reading.samples.contains_key("highwater_trx_commits_total") {
+            true => Ok(reading),
+            false => Err(Failure::Failed(format!("{self}: these are no metrics of a Highwater database"))),
+        }
+    }
+}
+
 /// The host with its port, and the path, of an address.
-fn target(address: &str) -> Result<(String, String), Failure> {
-    let rest = address.strip_prefix("http://").unwrap_or(address);
+fn address(text: &str) -> Result<(String, String), Failure> {
+    let rest = text.strip_prefix("http://").unwrap_or(text);
     let (host, path) = rest.split_once('/').map_or((rest, "metrics"), |(host, path)| (host, path));
     let has_port = host.rsplit_once(':').is_some_and(|(name, port)| !name.is_empty() && port.parse::<u16>().is_ok());
     match has_port {
         true => Ok((host.to_string(), if path.is_empty() { "metrics" } else { path }.to_string())),
         false => {
-            let what = "is not an address and port such as 127.0.0.1:9104";
-            let hint = "top shows a process that serves its metrics, not a folder";
-            Err(Failure::Usage(format!("{address:?} {what}; {hint}")))
+            let what = "is neither the folder of a database nor an address and port such as 127.0.0.1:9104";
+            Err(Failure::Usage(format!("{text:?} {what}")))
         }
     }
 }
@@ -108,7 +151,8 @@ struct Reading {
     version: String,
 }
 
-fn read(host: &str, path: &str) -> Result<Reading, Failure> {
+/// What an address answers.
+fn served(host: &str, path: &str) -> Result<String, Failure> {
     let failed = |what: String| Failure::Failed(format!("http://{host}/{path}: {what}"));
     let body = fetch(host, path).map_err(|error| failed(error.to_string()))?;
     let (head, body) = body.split_once("\r\n\r\n").ok_or_else(|| failed("the answer is not HTTP".to_string()))?;
@@ -116,11 +160,7 @@ fn read(host: &str, path: &str) -> Result<Reading, Failure> {
     if status != "200" {
         return Err(failed(format!("the answer is {}", head.lines().next().unwrap_or_default())));
     }
-    let reading = parse(body, Instant::now());
-    match reading.samples.contains_key("highwater_trx_commits_total") {
-        true => Ok(reading),
-        false => Err(failed("these are no metrics of a Highwater database".to_string())),
-    }
+    Ok(body.to_string())
 }
 
 fn fetch(host: &str, path: &str) -> std::io::Result<String> {
@@ -386,10 +426,10 @@ mod tests {
 
     #[test]
     fn addresses() {
-        let of = |text: &str| target(text).map_err(|failure| failure.to_string());
+        let of = |text: &str| address(text).map_err(|failure| failure.to_string());
         assert_eq!(of("127.0.0.1:9104"), Ok(("127.0.0.1:9104".to_string(), "metrics".to_string())));
         assert_eq!(of("http://db.example:80/x/m"), Ok(("db.example:80".to_string(), "x/m".to_string())));
-        assert!(of("/srv/shop").unwrap_err().contains("not a folder"));
+        assert!(of("/srv/shop").unwrap_err().contains("neither the folder of a database nor an address"));
         assert!(of("localhost").is_err() && of(":80").is_err());
     }
 }

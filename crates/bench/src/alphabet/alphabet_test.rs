@@ -33,6 +33,15 @@ const EXEMPT: &[(&str, &str)] = &[
     ("Database::rotate_key", "a file in a folder; crates/engine/tests/public/encryption.rs"),
     ("rotate_key", "as Database::rotate_key"),
     ("Schema::check", "judges a schema without a database; `create_table` calls it"),
+    (
+        "Database::open_reader",
+        "through a socket in a folder, of which there is none in a simulation; crates/engine/tests/public/readers.rs \
+         and `torture crash`",
+    ),
+    ("Reader::*", "as Database::open_reader"),
+    ("ReaderSnapshot::*", "as Database::open_reader"),
+    ("ReaderScan::*", "as Database::open_reader"),
+    ("ReaderRows::*", "as Database::open_reader"),
     ("StatsSnapshot::*", "sums of counters that were already read"),
     ("LatencySnapshot::*", "sums of a histogram that was already read"),
     ("CheckReport::*", "a report that was already made"),
@@ -56,6 +65,7 @@ const EXEMPT: &[(&str, &str)] = &[
 
 /// Options that are not drawn, and why.
 const EXEMPT_OPTIONS: &[(&str, &str)] = &[
+    ("max_readers", "as Database::open_reader"),
     ("log_dir", "a place of files; crates/cli/tests/log_device.rs and the tests of the storage's sets"),
     ("key_file", "a file; the simulation encrypts sets in memory (`Setting::over`); crates/cli/tests/encryption.rs"),
     (

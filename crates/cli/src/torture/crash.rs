@@ -6,7 +6,8 @@
 //!    transactions run, and rows are changed all over indexes that do not fit the pool. Unless a way of buffering
 //!    changes is asked for, the runs take turns.
 //! 2. The parent kills it with SIGKILL after a random time. In a quarter of the runs a second child is started and
-//!    killed within a fraction of a second: in the middle of recovery.
+//!    killed within a fraction of a second: in the middle of recovery. Until then a thread of the parent reads
+//!    snapshots of the child's database: each must be one moment.
 //! 3. The parent opens the database (which recovers it) and checks: every acknowledged commit is there and at most one
 //!    more of each client, TPC-C's twelve conditions hold, no large transaction is there by half, and the whole
 //!    database verifies: every entry of every index has its row, and every row its entries.
@@ -43,6 +44,9 @@ use highwater_storage::{Limited, SetOptions, StorageSet};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Small, so that a short run evicts pages, fills the log and takes checkpoints.
@@ -245,6 +249,7 @@ fn kill_once(options: &CrashOptions, run: u64, rng: &mut Rng, disk: &mut Option<
     let with = format!("change buffering {buffering}, {}", drawn.join(" "));
     let named = |error: Failure| Failure::Failed(format!("{error}; {with}"));
     let mut child = spawn(options, seed, buffering, &drawn)?;
+    let reading = Reading::begin(options);
     let outcome = wait_until_ready(&mut child).and_then(|()| {
         let pause_ms = rng.u64(1..=options.max_run_ms);
         std::thread::sleep(Duration::from_millis(pause_ms));
@@ -252,8 +257,9 @@ fn kill_once(options: &CrashOptions, run: u64, rng: &mut Rng, disk: &mut Option<
     });
     let outcome = outcome.and_then(|pause_ms| end(&mut child, rng, disk).map(|()| pause_ms));
     kill(&mut child)?;
-    let pause_ms = outcome.map_err(named)?;
+    let (pause_ms, snapshots) = (outcome.map_err(named)?, reading.end()?);
     let how = if disk.is_some() { "power cut" } else { "killed" };
+    let with = format!("{snapshots} snapshots read by another process, {with}");
     if rng.u32(..4) > 0 {
         return Ok(format!("{how} after {pause_ms} ms, {with}"));
     }
@@ -264,6 +270,28 @@ fn kill_once(options: &CrashOptions, run: u64, rng: &mut Rng, disk: &mut Option<
     kill(&mut child)?;
     ended?;
     Ok(format!("{how} after {pause_ms} ms, and {second_ms} ms into the next start, {with}"))
+}
+
+/// A thread that reads snapshots of the child's database.
+struct Reading {
+    ends: Arc<AtomicBool>,
+    thread: JoinHandle<highwater_bench::Result<u64>>,
+}
+
+impl Reading {
+    fn begin(options: &CrashOptions) -> Reading {
+        let ends = Arc::new(AtomicBool::new(false));
+        let (until, folder, has_stress) = (Arc::clone(&ends), options.database(), !options.tpcc_only);
+        let thread = std::thread::spawn(move || tpcc::read_snapshots(&folder, has_stress, &until));
+        Reading { ends, thread }
+    }
+
+    /// How many snapshots were read to their end.
+    fn end(self) -> Result<u64, Failure> {
+        self.ends.store(true, Ordering::Release);
+        let read = self.thread.join().unwrap_or_else(|_| Err(highwater_bench::Error::Data("it panicked".into())));
+        read.map_err(|error| Failure::Failed(format!("reading beside the process: {error}")))
+    }
 }
 
 /// Cuts the power of the child's disk, if it has one of its own, and brings it back.

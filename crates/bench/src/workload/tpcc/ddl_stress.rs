@@ -37,7 +37,7 @@ pub const CLIENTS: u64 = WRITERS + 1 + WIDE_WRITERS;
 const SIDE: &str = "torture_side";
 const SIDE_IDS: u64 = 600;
 /// The large transactions' table: id, generation, filler.
-const LARGE: &str = "torture_large";
+pub(super) const LARGE: &str = "torture_large";
 const LARGE_ROWS: u64 = 3000;
 const FILLER_BYTES: usize = 400;
 

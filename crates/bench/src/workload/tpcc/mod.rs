@@ -17,12 +17,14 @@ mod new_order;
 mod other;
 mod payment;
 mod random;
+mod reading;
 mod schema;
 mod table_stress;
 mod terminal;
 mod wide_index_stress;
 
 pub use acknowledge::{Acknowledged, forget, verify};
+pub use reading::read_snapshots;
 pub use terminal::{Kind, Mix};
 
 use crate::error::Result;

@@ -47,11 +47,11 @@ impl ServedTable {
 
 impl Database {
     /// Reads a database that another process (or this one) has open, without keeping its writers waiting: the process
-    /// that has it open runs each [snapshot](Reader::snapshot) as a transaction of its own and sends the rows, through a
-    /// socket in the folder. A reader that dies holds nothing: its snapshot ends with it.
+    /// that has it open runs each [snapshot](Reader::snapshot) as a transaction of its own and sends the rows,
+    /// through a socket in the folder. A reader that dies holds nothing: its snapshot ends with it.
     ///
     /// The other process serves readers by itself, as many at a time as its option `max_readers` says. A database that
-    /// nobody has open is read with [`open_read_only`](Self::open_read_only), which keeps writers from opening it.
+    /// no process has open is read with [`open_read_only`](Self::open_read_only), which keeps writers from opening it.
     ///
     /// ```
     /// use highwater::{Database, Options, Schema, Type, values};

@@ -84,7 +84,7 @@ fn a_server_ends_the_connection_of_a_wrong_reader_and_goes_on() {
     assert_eq!(snapshot.scan("t").count().unwrap(), 10);
 }
 
-/// A process that sends these bytes to whoever connects, once.
+/// A process that sends these bytes to the first reader.
 fn answering(folder: &Path, bytes: Vec<u8>) -> thread::JoinHandle<()> {
     let _ = std::fs::remove_file(folder.join("readers"));
     let listener = UnixListener::bind(folder.join("readers")).unwrap();
@@ -200,7 +200,7 @@ proptest! {
     }
 
     #[test]
-    fn rows_survive_a_round_trip(rows in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..300), 0..5)) {
+    fn rows_survive_a_round_trip(rows in proptest::collection::vec(any::<Vec<u8>>(), 0..5)) {
         let mut out = Vec::new();
         rows.iter().for_each(|row| put_row(row, &mut out));
         let (mut rest, mut read) = (&out[..], Vec::new());
@@ -213,7 +213,12 @@ proptest! {
     }
 
     #[test]
-    fn values_survive_a_round_trip(int in any::<i64>(), float in any::<f64>(), text in ".*", bytes in any::<Vec<u8>>()) {
+    fn values_survive_a_round_trip(
+        int in any::<i64>(),
+        float in any::<f64>(),
+        text in ".*",
+        bytes in any::<Vec<u8>>(),
+    ) {
         let values = values![null, int, float, text.as_str(), &bytes[..], int as u64];
         let request = Request::Get { table: 7, key: to_fields(&values), columns: Some(vec![1, 2]) };
         let sent = framed(&request);

@@ -5,8 +5,8 @@
 //!    does: at a closing, or when the last handle of the program is dropped.
 //! 2. The end is waited for, except inside a closure of the engine, whose latch a reader may wait for, and in a forked
 //!    process, which has none of the threads: there nothing is touched.
-//! 3. The socket's file is removed only by the server that made it: nobody else opens the folder as long as this
-//!    database holds its lock.
+//! 3. The socket's file is removed only by the server that made it: no other database is opened in the folder as long
+//!    as this one holds its lock.
 
 use super::connection::Connection;
 use super::message::{Answer, Failure, put_message};
@@ -181,7 +181,7 @@ impl Shared {
         let connection = Connection::new(db.with_interrupt(&interrupt), stream.try_clone()?);
         let shared = Arc::clone(&self);
         let serve = move || {
-            // A panic is this reader's end, and nobody else's: it has changed nothing.
+            // A panic is the end of this reader alone: it has changed nothing.
             let _ = catch_unwind(AssertUnwindSafe(|| connection.serve()));
             let mut served = shared.served.lock();
             served.remove(&number);

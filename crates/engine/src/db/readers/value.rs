@@ -40,7 +40,7 @@ impl<'a> From<ValueRef<'a>> for Field<'a> {
 }
 
 impl<'a> Field<'a> {
-    /// The value; `None` if it is none of its type.
+    /// The value; `None` if its type has no such value.
     fn value(self) -> Option<ValueRef<'a>> {
         Some(match self {
             Field::Null => ValueRef::Null,
