@@ -41,7 +41,6 @@ const EXEMPT: &[(&str, &str)] = &[
     ("Reader::*", "as Database::open_reader"),
     ("ReaderSnapshot::*", "as Database::open_reader"),
     ("ReaderScan::*", "as Database::open_reader"),
-    ("ReaderRows::*", "as Database::open_reader"),
     ("StatsSnapshot::*", "sums of counters that were already read"),
     ("LatencySnapshot::*", "sums of a histogram that was already read"),
     ("CheckReport::*", "a report that was already made"),
