@@ -50,10 +50,7 @@ impl Database {
     /// [`Error::Usage`] if the database is only read; [`Error::Open`]: it is not encrypted, or with another key than
     /// `old`, or is not in a folder; an I/O error.
     pub fn rotate_key(&self, old: &EncryptionKey, new: &EncryptionKey) -> Result<()> {
-        self.check_open()?;
-        if self.inner.storage.is_read_only() {
-            return Err(Error::Usage("the database was opened to be read only".into()));
-        }
+        self.check_writable()?;
         let _one_at_a_time = self.inner.options_change.lock();
         Ok(self.inner.storage.rotate_key(old, new)?)
     }

@@ -110,7 +110,7 @@ impl StorageSet {
         let temporary = temporary_in(&locked.dir, options.flush_method);
         let origin = Arc::new(Origin::Folder(locked));
         let set = StorageSet { data, redo, doublewrite, origin, temporary, read_only: false, keys: None };
-        Ok(set.encrypted_if(keys))
+        Ok(set.encrypted_if(keys.map(Arc::new)))
     }
 
     /// Opens the files in the folder `dir` (the redo in `log_dir`, if that is another) to read them only, through the
@@ -135,7 +135,7 @@ impl StorageSet {
         let [data, redo, doublewrite] = [open(&paths[0])?, open(&paths[1])?, open(&paths[2])?];
         let (origin, temporary) = (Arc::new(Origin::Folder(locked)), temporary_in_memory());
         let set = StorageSet { data, redo, doublewrite, origin, temporary, read_only: false, keys: None };
-        Ok(set.encrypted_if(keys).overlaid()?)
+        Ok(set.encrypted_if(keys.map(Arc::new)).overlaid()?)
     }
 
     /// This set to be read only: nothing reaches its devices, what is written is kept beside them.
@@ -164,9 +164,9 @@ impl StorageSet {
         }
     }
 
-    fn encrypted_if(self, keys: Option<DataKeys>) -> StorageSet {
+    fn encrypted_if(self, keys: Option<Arc<DataKeys>>) -> StorageSet {
         match keys {
-            Some(keys) => self.encrypted(Arc::new(keys)),
+            Some(keys) => self.encrypted(keys),
             None => self,
         }
     }
@@ -245,10 +245,7 @@ impl StorageSet {
             seed
         });
         let left = StorageSet::in_memory(MemoryDevice::cut_at_once(devices, seeds));
-        match &self.keys {
-            Some(keys) => left.encrypted(Arc::clone(keys)),
-            None => left,
-        }
+        left.encrypted_if(self.keys.clone())
     }
 
     /// The devices (data, redo, doublewrite) of a set in memory, below any wrapper.

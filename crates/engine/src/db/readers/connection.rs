@@ -34,6 +34,8 @@ const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
 struct Held {
     table: Table,
     definition: Arc<TableDefinition>,
+    /// Of whole rows, as they are sent.
+    layout: Arc<RowLayout>,
 }
 
 /// One end of a connection.
@@ -196,7 +198,10 @@ impl Connection {
         let table = self.db.table(name)?;
         self.read()?.scan(&table).limit(1).count()?;
         let answer = table_answer(&self.db, &table)?;
-        self.tables.push(Held { definition: table.definition(), table });
+        let definition = table.definition();
+        let all: Vec<usize> = (0..definition.columns.len()).collect();
+        let layout = Arc::new(RowLayout::of_columns(&definition, &all)?);
+        self.tables.push(Held { table, definition, layout });
         Ok(answer)
     }
 
@@ -210,14 +215,16 @@ impl Connection {
 
     fn get(&mut self, table: u32, key: &[ValueRef<'_>], columns: Option<&[u32]>) -> IoResult<()> {
         let (read, held) = self.used(table)?;
-        let columns = wanted_columns(&held.definition, columns)?;
-        let row = read.get_columns(&held.table, key, &columns).and_then(|row| match row {
-            Some(row) => {
-                let (values, mut bytes) = (row.values().collect::<Vec<_>>(), Vec::new());
-                RowLayout::of_columns(&held.definition, &columns)?.encode(&values, None, &mut bytes)?;
-                Ok(Some(bytes))
-            }
-            None => Ok(None),
+        let wanted = wanted_columns(&held.definition, columns)?;
+        let row = read.get_columns(&held.table, key, &wanted).and_then(|row| {
+            let Some(row) = row else { return Ok(None) };
+            let layout = match columns {
+                None => Arc::clone(&held.layout),
+                Some(_) => Arc::new(RowLayout::of_columns(&held.definition, &wanted)?),
+            };
+            let (values, mut bytes) = (row.values().collect::<Vec<_>>(), Vec::new());
+            layout.encode(&values, None, &mut bytes)?;
+            Ok(Some(bytes))
         });
         match row {
             Ok(row) => {
