@@ -47,7 +47,7 @@ fn an_open_database_does_not_depend_on_the_working_directory() {
         let refused = backup(&db, &root.join(name)).unwrap_err();
         assert!(matches!(&refused, Error::Usage(text) if text.contains("lies in the database's folder")), "{refused}");
     }
-    assert_eq!(std::fs::read_dir(root.join("real/db")).unwrap().count(), 2, "data and doublewrite");
+    assert_eq!(std::fs::read_dir(root.join("real/db")).unwrap().count(), 3, "data, doublewrite, readers");
     backup(&db, &root.join("backup")).unwrap();
     assert_eq!(db.archive_problem(), None);
     let segments = std::fs::read_dir(root.join("archive")).unwrap().count();
