@@ -52,7 +52,7 @@ fn bytes(definition: &TableDefinition, bytes: &[u8]) {
 /// A table of up to six columns; the first ones are its key.
 fn definition(input: &mut Input<'_>) -> TableDefinition {
     let column = |n| {
-        let ty = match input.byte() % 17 {
+        let ty = match input.byte() % 18 {
             0 => Type::I8,
             1 => Type::I16,
             2 => Type::I32,
@@ -72,13 +72,18 @@ fn definition(input: &mut Input<'_>) -> TableDefinition {
             13 => Type::Fixed(1 + input.byte() % 40),
             14 => Type::I24,
             15 => Type::U24,
+            16 => Type::Json([40, 70_000][input.below(2)]),
             _ => Type::DateTime,
         };
         Column { name: format!("c{n}"), ty, nullable: input.byte() & 1 != 0, default: None, collation: None }
     };
     let columns: Vec<Column> = (0..6).map(column).collect();
-    let columns = columns[..1 + input.below(6)].to_vec();
+    let mut columns = columns[..1 + input.below(6)].to_vec();
     let keys = 1 + input.below(columns.len());
+    for column in &mut columns[..keys] {
+        // No key has JSON.
+        column.ty = if let Type::Json(max) = column.ty { Type::Text(max) } else { column.ty };
+    }
     let part = |column: usize| IndexColumn { descending: input.byte() & 1 != 0, ..column.into() };
     let primary_key = (0..keys).map(part).collect();
     let (name, auto_increment, long_keys, indexes, attachment) = ("t".into(), None, false, Vec::new(), Vec::new());
@@ -106,6 +111,7 @@ fn row(definition: &TableDefinition, input: &mut Input<'_>) -> Vec<Value> {
                 Value::Decimal(Decimal::new(unscaled % 10i128.pow(precision.into()), scale))
             }
             Type::Text(_) => Value::Text(String::from_utf8_lossy(input.some(12)).into_owned()),
+            Type::Json(_) => Value::Text(format!("[{}, \"{}\"]", input.byte(), "x".repeat(input.below(12)))),
             Type::Binary(_) => Value::Bytes(input.some(40).to_vec()),
             Type::Fixed(len) => {
                 let mut bytes = input.take(len.into()).to_vec();

@@ -46,7 +46,7 @@ pub fn read_field<'f>(field: &'f [u8], ty: Type, null: &str) -> Result<Field<'f>
     let text = if is_escaped_null(text, null, 1) { &text[1..] } else { text };
     let wrong = || format!("{:?} is not of type {ty}", shortened(text));
     let value = match ty {
-        Type::Text(_) => ValueRef::Text(text),
+        Type::Text(_) | Type::Json(_) => ValueRef::Text(text),
         Type::Binary(_) | Type::Fixed(_) => {
             return read_binary(text).map(|bytes| Field::Owned(Value::Bytes(bytes))).ok_or_else(wrong);
         }

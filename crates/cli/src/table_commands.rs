@@ -17,7 +17,7 @@ Examples:
   highwater import world visit - --format jsonl --primary-key id
 
 Types: i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 decimal(P,S) text(BYTES) binary(BYTES) bool date
-time datetime uuid; a ? after it takes NULL.
+time datetime uuid json(BYTES); a ? after it takes NULL.
 JSON lines have an object in each line; its members are the columns.";
 
 const EXPORT_EXAMPLES: &str = "\

@@ -44,8 +44,10 @@
 //! # Ok::<(), highwater::Error>(())
 //! ```
 //!
-//! With the feature `tracing` the main happenings (openings, recoveries, closings, checkpoints, schema changes, a stop
-//! after a failure) are events of the crate `tracing`, with the target `highwater`.
+//! Features, each off by default: with `serde` rows are read as structs of the program ([`RowRef`]`::to`) and made of
+//! them ([`WriteTxn`]`::insert_from`); with `chrono`, `jiff`, `rust_decimal` and `uuid` types of those crates are
+//! values of columns ([`conversions`]); with `tracing` the main happenings (openings, recoveries, closings,
+//! checkpoints, schema changes, a stop after a failure) are events of the crate `tracing`, with the target `highwater`.
 
 // The unit tests are those of the engine as it is; under a model checker (`models`) there are none.
 #![cfg(not(all(test, shuttle)))]

@@ -37,7 +37,7 @@ impl Shape {
                     (Type::I16, true),
                     (Type::Text(40), true),
                     (Type::Binary(9000), true),
-                    (Type::Text(7000), true),
+                    (Type::Json(7000), true),
                 ],
                 vec![("PRIMARY", vec![0], true), ("by_b", vec![1], false), ("by_cd", vec![2, 3], true)],
                 false,
@@ -116,6 +116,7 @@ impl Shape {
             Type::Decimal(..) => Value::Decimal(Decimal::new(i128::from(small) - 30, 2)),
             Type::DateTime => Value::DateTime(DateTime::from_unix_us(i64::from(small % 16) * 1_000_000 - 5)),
             Type::Text(max) => Value::Text(text(small, max, input)),
+            Type::Json(max) => Value::Text(json(small, max, input)),
             Type::Binary(max) => Value::Bytes(text(small, max, input).into_bytes()),
             _ => Value::UInt(0),
         }
@@ -128,7 +129,16 @@ impl Shape {
 
     /// Whether the column may be NULL.
     pub fn is_text(&self, column: usize) -> bool {
-        matches!(self.columns[column].0, Type::Text(_) | Type::Binary(_))
+        matches!(self.columns[column].0, Type::Text(_) | Type::Binary(_) | Type::Json(_))
+    }
+}
+
+/// JSON, sometimes as long as the column allows.
+fn json(small: u8, max: u32, input: &mut Input<'_>) -> String {
+    let words = ["null", "[]", "{\"a\": [1]}", " 1 ", "\"\\u0000\"", "-1e5"];
+    match small >= 48 {
+        true => format!("\"{}\"", "x".repeat(usize::from(input.u16()) % (max as usize - 4))),
+        false => words[usize::from(small) % words.len()].to_string(),
     }
 }
 

@@ -212,6 +212,12 @@ fn of_letters(text: &str) -> Result<(u8, u32)> {
     }
 }
 
+/// The letters of a note, which is JSON.
+fn inside(json: &str) -> Result<&str> {
+    let letters = json.strip_prefix("[\"").and_then(|rest| rest.strip_suffix("\"]"));
+    letters.ok_or_else(|| Error::Data(format!("{json:?} is no note")))
+}
+
 /// Columns that every table has.
 pub const OWN_COLUMNS: usize = 6;
 /// What rows have in a column that was added later; those that were written since have NULL.
@@ -233,7 +239,8 @@ pub fn row_of(table: &Table, id: Option<u64>, content: &Content) -> Vec<Value> {
 pub fn values_of(id: Option<u64>, content: &Content) -> [Value; OWN_COLUMNS] {
     let c = content.c.map(u64::from);
     let Content { body_bytes, letter, note_bytes, note_letter, .. } = *content;
-    let [body, note] = [letters(letter, body_bytes), letters(note_letter, note_bytes)].map(Value::from);
+    let body = Value::from(letters(letter, body_bytes));
+    let note = Value::from(format!("[\"{}\"]", letters(note_letter, note_bytes)));
     [value_of("id", id), text(content.a).into(), text(content.b).into(), value_of("c", c), body, note]
 }
 
@@ -272,7 +279,7 @@ pub fn content_of_columns(row: RowRef<'_>, columns: &[usize]) -> Result<(u64, Co
             B => content.b = number_of(row.str(at))?,
             C => content.c = (!row.is_null(at)).then(|| row.u64(at) as u32),
             BODY => (content.letter, content.body_bytes) = of_letters(row.str(at))?,
-            NOTE => (content.note_letter, content.note_bytes) = of_letters(row.str(at))?,
+            NOTE => (content.note_letter, content.note_bytes) = of_letters(inside(row.str(at))?)?,
             _ => id = row.u64(at),
         }
     }
@@ -305,7 +312,7 @@ pub fn schema(played: &Played, indexes: &BTreeSet<&'static str>) -> Schema {
     // Weights of these texts are the texts.
     let schema = call!(played, Schema::collation(schema, "a", ASCII_CI));
     let schema = text(call!(played, Schema::nullable(schema, "c", Type::U32)), "body", 10_000);
-    let schema = text(schema, "note", 10_000);
+    let schema = call!(played, Schema::column(schema, "note", Type::Json(10_000)));
     let schema = match indexes.contains("late_b") {
         true => {
             let key = call!(played, Index::new(&["id"]));

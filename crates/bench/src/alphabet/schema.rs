@@ -2,7 +2,7 @@
 
 use super::actor::is_refusal;
 use super::choices::Choices;
-use super::content::{KnownIndex, ONE_C, OWN_COLUMNS, Rows, extra_column, id_key, schema};
+use super::content::{KnownIndex, NOTE, ONE_C, OWN_COLUMNS, Rows, extra_column, id_key, schema};
 use super::found::PREFIX;
 use super::oracle::{Change, indexes_of};
 use super::played::call;
@@ -141,13 +141,14 @@ impl Player {
         let (columns, is_plain) = (table.columns(), self.oracle.tables[name].indexes.is_empty());
         let longer = |column: usize| match columns[column].ty {
             Type::Text(bytes) => TableChange::widen_column(&columns[column].name, Type::Text(bytes + 7)),
+            Type::Json(bytes) => TableChange::widen_column(&columns[column].name, Type::Json(bytes + 7)),
             _ => TableChange::SetAttachment(b"altered".to_vec()),
         };
         let change = match rng.u32(..8) {
             0 if columns.len() < MAX_COLUMNS => TableChange::AddColumn(extra_column(self.acknowledged)),
             1 if columns.len() > OWN_COLUMNS => TableChange::drop_column(&columns[OWN_COLUMNS].name),
             2 if is_plain => TableChange::widen_column("c", Type::U64),
-            3 => longer(rng.usize(1..3)),
+            3 => longer([1, 2, NOTE][rng.usize(..3)]),
             4 if columns.len() > OWN_COLUMNS => {
                 TableChange::rename_column(&columns[OWN_COLUMNS].name, &format!("z{}", self.acknowledged))
             }

@@ -34,7 +34,7 @@ enum Part {
 fn compared_columns(spec: &TableSpec, index: &IndexSpec) -> Vec<usize> {
     let position = |name: &&str| spec.columns.iter().position(|column| column.name == *name);
     let columns = index.columns.iter().map_while(position);
-    let is_other = |ty| matches!(ty, Type::DateTime | Type::F32 | Type::F64 | Type::Binary(_));
+    let is_other = |ty| matches!(ty, Type::DateTime | Type::F32 | Type::F64 | Type::Binary(_) | Type::Json(_));
     columns.take_while(|n| !is_other(spec.columns[*n].ty)).collect()
 }
 
@@ -64,7 +64,7 @@ fn digest_of(spec: &TableSpec, row: &impl RowView) -> u64 {
         }
         match column.ty {
             Type::DateTime => digest,
-            Type::Text(_) => add(add(digest, row.str(n).as_bytes()), &[1]),
+            Type::Text(_) | Type::Json(_) => add(add(digest, row.str(n).as_bytes()), &[1]),
             Type::Decimal(..) => add(digest, &row.unscaled(n).to_le_bytes()),
             Type::U8 | Type::U16 | Type::U32 | Type::U64 => add(digest, &row.u64(n).to_le_bytes()),
             _ => add(digest, &row.i64(n).to_le_bytes()),

@@ -61,36 +61,11 @@ impl Known {
 impl Target {
     pub(super) fn read<'f>(&self, field: &'f [u8], null: &str) -> std::result::Result<Field<'f>, String> {
         let value = read_field(field, self.ty, null)?;
-        let too_long = |len: usize, max: u32| format!("{len} bytes are longer than the {max} allowed");
-        match (value.value(), self.ty) {
+        match (value.value(), self.ty.misfit(value.value())) {
             (ValueRef::Null, _) if !self.nullable => Err("NULL in a column that is never NULL".to_string()),
-            (ValueRef::Text(text), Type::Text(max)) if text.len() > max as usize => Err(too_long(text.len(), max)),
-            (ValueRef::Bytes(bytes), Type::Binary(max)) if bytes.len() > max as usize => {
-                Err(too_long(bytes.len(), max))
-            }
-            (ValueRef::Bytes(bytes), Type::Fixed(len)) if bytes.len() != usize::from(len) => {
-                Err(format!("{} bytes in a column of exactly {len}", bytes.len()))
-            }
-            (ValueRef::Int(_) | ValueRef::UInt(_), ty) => match ty.integer_range() {
-                Some((low, high)) if !(low..=high).contains(&integer(value.value())) => {
-                    Err(format!("{} does not fit type {ty}", value.value()))
-                }
-                _ => Ok(value),
-            },
-            (ValueRef::Decimal(d), Type::Decimal(precision, scale)) => match d.rescale(scale) {
-                Some(d) if d.unscaled().unsigned_abs() < 10u128.pow(precision.into()) => Ok(value),
-                _ => Err(format!("{d} does not fit type {}", self.ty)),
-            },
-            _ => Ok(value),
+            (_, Some(reason)) => Err(reason),
+            (_, None) => Ok(value),
         }
-    }
-}
-
-fn integer(value: ValueRef<'_>) -> i128 {
-    match value {
-        ValueRef::Int(n) => n.into(),
-        ValueRef::UInt(n) => n.into(),
-        _ => 0,
     }
 }
 

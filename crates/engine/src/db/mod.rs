@@ -11,6 +11,7 @@
 //! | `session`, `statement` | transactions of a connection; statements of several calls |
 //! | `raw/` | the raw door: rows and keys as bytes |
 //! | `insert_many`, `delete_many` | many rows inserted or deleted by one call |
+//! | `struct_calls` | rows of structs of the program, by serde |
 //! | `upsert` | insertions that find or change their duplicate |
 //! | `lock_wait`, `interrupt` | what statements do about locks of others; ending a wait from another thread |
 //! | `transact` | transactions that are run again |
@@ -73,6 +74,8 @@ mod schema_change;
 mod session;
 mod statement;
 mod statistics;
+#[cfg(feature = "serde")]
+mod struct_calls;
 mod table_change;
 mod table_ref;
 mod transact;

@@ -300,16 +300,14 @@ fn show_row(layouts: &crate::table::RowLayouts, value: &[u8]) -> String {
     let before = show_roll_ptr(header.roll_ptr.0);
     let contents = match header.is_overflow() {
         true => OverflowRow::decode(payload).and_then(|stored| show_overflow_row(layouts, &stored)),
-        false => show_values(layouts, payload),
+        false => layouts.row(payload).verify().map(|()| show_values(layouts, payload)),
     };
     let contents = contents.unwrap_or_else(|error| error.to_string());
     format!("{marked}transaction {}, before it {before}: {contents}", header.trx_id)
 }
 
-fn show_values(layouts: &crate::table::RowLayouts, row: &[u8]) -> Result<String> {
-    let row = layouts.row(row);
-    row.verify()?;
-    Ok(row.values().map(|value| value.to_string()).collect::<Vec<_>>().join(", "))
+fn show_values(layouts: &crate::table::RowLayouts, row: &[u8]) -> String {
+    layouts.row(row).values().map(|value| value.to_string()).collect::<Vec<_>>().join(", ")
 }
 
 /// The values in the leaf, and where the others are.
@@ -326,7 +324,8 @@ fn show_overflow_row(layouts: &crate::table::RowLayouts, stored: &OverflowRow<'_
     if stored.rest().is_some() {
         Ok(places)
     } else {
-        show_values(layouts, stored.row).map(|row| format!("{row}; {places}"))
+        layouts.row(stored.row).verify_part()?;
+        Ok(format!("{}; {places}", show_values(layouts, stored.row)))
     }
 }
 

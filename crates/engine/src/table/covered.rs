@@ -118,7 +118,7 @@ impl CoveredColumn {
             return (bytes.len() == usize::from(whole)).then(|| unfit(self.ty, bytes).to_value());
         }
         let Some(whole) = self.ty.fixed_bytes() else {
-            let is_text = matches!(self.ty, Type::Text(_));
+            let is_text = matches!(self.ty, Type::Text(_) | Type::Json(_));
             let is_of_type = bytes.len() <= self.ty.max_bytes() && (!is_text || std::str::from_utf8(bytes).is_ok());
             return is_of_type.then(|| unfit(self.ty, bytes).to_value());
         };

@@ -90,7 +90,7 @@ proptest! {
                 Type::Time => row.try_get::<Option<Time>>(i).unwrap().into(),
                 Type::DateTime => row.try_get::<Option<DateTime>>(i).unwrap().into(),
                 Type::Uuid => row.try_get::<Option<Uuid>>(i).unwrap().into(),
-                Type::Text(_) => row.try_get::<Option<&str>>(i).unwrap().into(),
+                Type::Text(_) | Type::Json(_) => row.try_get::<Option<&str>>(i).unwrap().into(),
                 _ => row.try_get::<Option<&[u8]>>(i).unwrap().into(),
             };
             prop_assert!(same(typed), "{typed:?} {value:?}");

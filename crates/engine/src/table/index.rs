@@ -1,6 +1,7 @@
 //! Secondary indexes: what a user writes ([`Index`]) and what has been checked ([`IndexDefinition`]).
 
 use super::schema::TableDefinition;
+use super::types::Type;
 
 /// Most columns of an index.
 pub const MAX_INDEX_COLUMNS: usize = 16;
@@ -212,6 +213,10 @@ impl TableDefinition {
             };
             if parts[..i].iter().any(|other| other.column == part.column) {
                 return Err(format!("column {} is named twice", found.name));
+            }
+            if let Type::Json(_) = found.ty {
+                let reason = "JSON has no order of its own; keep what rows are looked up by in a column beside it";
+                return Err(format!("column {}: {reason}", found.name));
             }
             match part.prefix_bytes {
                 Some(_) if found.ty.fixed_bytes().is_some() => {

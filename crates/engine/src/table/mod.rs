@@ -4,9 +4,11 @@
 //! |---|---|
 //! | `types.rs`, `value.rs`, `decimal.rs`, `datetime.rs` | types of columns, values |
 //! | `from_value.rs`, `conversions` | columns read as types of the program's own; types of other crates |
+//! | `serde_rows` | rows as structs of the program, by serde |
 //! | `new_columns.rs` | what a row is made of: values, or the bytes that columns keep |
 //! | `value_form.rs`, `row_layout.rs`, `row_layouts.rs`, `changes.rs`, `row.rs` | values and rows as bytes |
 //! | `overflow_columns.rs`, `unread.rs` | which columns go to overflow pages; columns that are read when looked at |
+//! | `json.rs` | what a `Json` column takes |
 //! | `key.rs`, `key_part.rs` | keys as bytes that compare as their values do |
 //! | `covered.rs` | what entries have beside their keys |
 //! | `schema.rs`, `index.rs`, `table_change.rs` | definitions of tables and indexes, and what changes make of them |
@@ -36,6 +38,7 @@ pub(crate) mod definition_record;
 mod from_value;
 pub(crate) mod handle;
 pub mod index;
+mod json;
 pub mod key;
 mod key_part;
 pub(crate) mod lock;
@@ -47,6 +50,8 @@ pub mod row;
 pub mod row_layout;
 pub(crate) mod row_layouts;
 pub mod schema;
+#[cfg(feature = "serde")]
+pub(crate) mod serde_rows;
 pub mod statistics;
 pub(crate) mod table_change;
 #[cfg(test)]

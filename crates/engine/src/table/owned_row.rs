@@ -52,9 +52,10 @@ getters! {
     time -> Time;
     /// Value of a UUID column; NULL reads as the one of zeros. Panics as `u64` does.
     uuid -> Uuid;
-    /// Value of a text column; NULL reads as "". Panics as `u64` does.
+    /// Value of a text or JSON column; NULL reads as "". Panics as `u64` does.
     str -> &str;
-    /// Value of a text, binary or `Fixed` column as bytes; NULL reads as empty, or as zeros. Panics as `u64` does.
+    /// Value of a text, JSON, binary or `Fixed` column as bytes; NULL reads as empty, or as zeros. Panics as `u64`
+    /// does.
     bytes -> &[u8];
     /// The column's value; see [`ColumnIndex`]. Panics if there is no such column.
     get -> ValueRef<'_>;

@@ -163,11 +163,23 @@ impl<'a> RowRef<'a> {
     }
 
     /// Whether the bytes are a row of this table: a layout that the table has, right length, no bits of the NULL bitmap
-    /// without a column, ends in order, text that is UTF-8, NULLs without bytes.
+    /// without a column, ends in order, text that is UTF-8, JSON that is JSON, NULLs without bytes.
     ///
     /// # Errors
     /// `Corrupt` says what is wrong.
     pub fn verify(self) -> Result<()> {
+        self.verify_shape()?;
+        self.layout.slots.iter().enumerate().try_for_each(|(i, slot)| self.verify_column(i, slot, true))
+    }
+
+    /// As [`verify`](Self::verify), for what a leaf has of a row of which columns are on overflow pages: texts may be
+    /// cut anywhere.
+    pub(crate) fn verify_part(self) -> Result<()> {
+        self.verify_shape()?;
+        self.layout.slots.iter().enumerate().try_for_each(|(i, slot)| self.verify_column(i, slot, false))
+    }
+
+    fn verify_shape(self) -> Result<()> {
         let base = self.layout.variable_at;
         if self.layout.number == 0 || self.bytes.first() != Some(&self.layout.number) {
             return Err(self.layout.unknown_number(self.bytes));
@@ -186,10 +198,10 @@ impl<'a> RowRef<'a> {
             }
             previous = end;
         }
-        if base + previous != self.bytes.len() {
-            return Err(self.layout.not_a_row("its columns do not add up to its length"));
+        match base + previous == self.bytes.len() {
+            true => Ok(()),
+            false => Err(self.layout.not_a_row("its columns do not add up to its length")),
         }
-        self.layout.slots.iter().enumerate().try_for_each(|(i, slot)| self.verify_column(i, slot))
     }
 
     /// Bits of the bitmap behind those of the nullable columns: equal rows are equal bytes.
@@ -198,11 +210,11 @@ impl<'a> RowRef<'a> {
         bits.is_multiple_of(8) || self.bytes[1 + bits / 8] >> (bits % 8) == 0
     }
 
-    fn verify_column(self, i: usize, slot: &ColumnSlot) -> Result<()> {
+    fn verify_column(self, i: usize, slot: &ColumnSlot, is_whole: bool) -> Result<()> {
         let raw = self.raw(slot);
         let wrong = |reason: &str| Err(self.layout.not_a_row(&format!("column {}: {reason}", self.layout.names[i])));
         let has_value = match slot.ty {
-            Type::Text(_) | Type::Binary(_) => !raw.is_empty(),
+            Type::Text(_) | Type::Binary(_) | Type::Json(_) => !raw.is_empty(),
             _ => raw.iter().any(|&b| b != 0),
         };
         if self.null(slot) && has_value && slot.form != ABSENT {
@@ -210,8 +222,15 @@ impl<'a> RowRef<'a> {
         }
         match slot.ty {
             _ if slot.form == ABSENT => Ok(()),
-            Type::Text(_) if simdutf8::basic::from_utf8(raw).is_err() => wrong("text that is not UTF-8"),
-            Type::Text(max) | Type::Binary(max) if raw.len() > max as usize => wrong("longer than its type allows"),
+            Type::Text(_) | Type::Json(_) if is_whole && simdutf8::basic::from_utf8(raw).is_err() => {
+                wrong("text that is not UTF-8")
+            }
+            Type::Text(max) | Type::Binary(max) | Type::Json(max) if raw.len() > max as usize => {
+                wrong("longer than its type allows")
+            }
+            Type::Json(_) if is_whole && !self.null(slot) && fit(slot.ty, ValueRef::Bytes(raw)).is_none() => {
+                wrong("no JSON")
+            }
             Type::Bool | Type::Time if slot.form < NARROWER && !is_in_range(slot.ty, raw) => {
                 wrong("no value of its type")
             }
@@ -348,12 +367,12 @@ impl<'a> RowRef<'a> {
         }
     }
 
-    /// Value of a text column; NULL reads as "". (A damaged row's text ends before the first byte that is not UTF-8.)
-    /// Panics as `u64` does.
+    /// Value of a text or JSON column; NULL reads as "". (A damaged row's text ends before the first byte that is not
+    /// UTF-8.) Panics as `u64` does.
     #[inline]
     pub fn str(self, column: impl ColumnIndex) -> &'a str {
         let (column, slot) = self.slot(column);
-        let Type::Text(_) = slot.ty else { self.wrong_type(column, "text") };
+        let (Type::Text(_) | Type::Json(_)) = slot.ty else { self.wrong_type(column, "text") };
         let raw = self.raw(slot);
         match simdutf8::basic::from_utf8(raw) {
             Ok(text) => text,
@@ -361,12 +380,13 @@ impl<'a> RowRef<'a> {
         }
     }
 
-    /// Value of a text, binary or `Fixed` column as bytes; NULL reads as empty, or as zeros. Panics as `u64` does.
+    /// Value of a text, JSON, binary or `Fixed` column as bytes; NULL reads as empty, or as zeros. Panics as `u64`
+    /// does.
     #[inline]
     pub fn bytes(self, column: impl ColumnIndex) -> &'a [u8] {
         let (column, slot) = self.slot(column);
         match slot.ty {
-            Type::Text(_) | Type::Binary(_) | Type::Fixed(_) => self.raw(slot),
+            Type::Text(_) | Type::Binary(_) | Type::Fixed(_) | Type::Json(_) => self.raw(slot),
             _ => self.wrong_type(column, "bytes"),
         }
     }

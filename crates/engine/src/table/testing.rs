@@ -36,6 +36,7 @@ pub(crate) fn any_type() -> impl Strategy<Value = Type> {
         Just(Type::Text(40)),
         Just(Type::Text(70_000)),
         Just(Type::Binary(40)),
+        Just(Type::Json(300)),
     ]
 }
 
@@ -66,9 +67,18 @@ fn any_bytes() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![prop::collection::vec(0u8..4, 0..6), prop::collection::vec(any::<u8>(), 0..40)]
 }
 
+fn any_json() -> impl Strategy<Value = String> {
+    let text = "\\PC{0,10}".prop_map(|text| serde_json::Value::String(text).to_string());
+    let number = any_integer().prop_map(|n| n.to_string());
+    let plain = prop_oneof![Just("null".to_string()), Just(" true".to_string()), text.clone(), number].boxed();
+    let list = prop::collection::vec(plain.clone(), 0..4).prop_map(|items| format!("[{}]", items.join(" ,")));
+    prop_oneof![plain.clone(), list, (text, plain).prop_map(|(name, value)| format!("{{{name}:{value}\n}}"))]
+}
+
 pub(crate) fn value_of(ty: Type, nullable: bool) -> BoxedStrategy<Value> {
     let value = match ty {
         Type::Text(_) => prop_oneof!["[\u{0}\u{1}\u{2}a]{0,6}", "\\PC{0,10}"].prop_map(Value::Text).boxed(),
+        Type::Json(_) => any_json().prop_map(Value::Text).boxed(),
         Type::Fixed(len) => prop_oneof![
             prop::collection::vec(0u8..3, usize::from(len)),
             prop::collection::vec(any::<u8>(), usize::from(len))
@@ -116,7 +126,11 @@ pub(crate) fn any_table() -> impl Strategy<Value = TableDefinition> {
             .enumerate()
             .map(|(i, (ty, nullable))| Column {
                 name: format!("c{i}"),
-                ty,
+                ty: match ty {
+                    // No key has JSON.
+                    Type::Json(max) if i == 0 => Type::Text(max),
+                    ty => ty,
+                },
                 nullable: nullable && i > 0,
                 default: None,
                 collation: None,

@@ -2,14 +2,16 @@
 //!
 //! Rules
 //! 1. A type fixes how many bytes a value takes in a row: fixed-size types always the same, `Text` and `Binary` as many
-//!    as the value has.
+//!    as the value has; so does `Json`.
 //! 2. Lengths are bytes, never characters. Text is UTF-8 and compares as bytes.
 //! 3. The numbers in `Type::code` are on disk: never change one, only add.
 
+use super::value::ValueRef;
+use super::value_form::{fit, misfit};
 use std::fmt;
 use std::str::FromStr;
 
-/// Longest `Text` or `Binary` column, in bytes.
+/// Longest `Text`, `Binary` or `Json` column, in bytes.
 pub const MAX_VALUE_BYTES: u32 = 16 << 20;
 
 /// Most digits of a `Decimal`.
@@ -64,10 +66,13 @@ pub enum Type {
     Time,
     /// A UUID.
     Uuid,
+    /// JSON text of at most this many bytes: one value of any kind, with lists and objects nested at most 100 deep. It
+    /// is checked when it is written and kept as it is given, byte for byte. It reads as text, and is in no key.
+    Json(u32),
 }
 
 impl Type {
-    /// Bytes of a value in a row, `None` for `Text` and `Binary`.
+    /// Bytes of a value in a row, `None` for `Text`, `Binary` and `Json`.
     pub const fn fixed_bytes(self) -> Option<usize> {
         match self {
             Type::I8 | Type::U8 | Type::Bool => Some(1),
@@ -79,14 +84,14 @@ impl Type {
             Type::Uuid => Some(16),
             Type::Decimal(precision, _) if precision <= SMALL_PRECISION => Some(8),
             Type::Decimal(..) => Some(16),
-            Type::Text(_) | Type::Binary(_) => None,
+            Type::Text(_) | Type::Binary(_) | Type::Json(_) => None,
         }
     }
 
     /// Most bytes a value takes in a row.
     pub const fn max_bytes(self) -> usize {
         match self {
-            Type::Text(max) | Type::Binary(max) => max as usize,
+            Type::Text(max) | Type::Binary(max) | Type::Json(max) => max as usize,
             _ => match self.fixed_bytes() {
                 Some(bytes) => bytes,
                 None => 0,
@@ -132,6 +137,7 @@ impl Type {
     pub const fn widens_to(self, to: Type) -> bool {
         match (self, to) {
             (Type::Text(from), Type::Text(to)) | (Type::Binary(from), Type::Binary(to)) => from <= to,
+            (Type::Json(from), Type::Json(to)) => from <= to,
             (Type::Decimal(digits, scale), Type::Decimal(to_digits, to_scale)) => {
                 scale <= to_scale && digits as u16 + to_scale as u16 <= to_digits as u16 + scale as u16
             }
@@ -164,12 +170,25 @@ impl Type {
             Type::Decimal(precision, scale) if scale > precision => {
                 Some(format!("{self}: more digits after the point than in all"))
             }
-            Type::Text(max) | Type::Binary(max) if max == 0 || max > MAX_VALUE_BYTES => {
+            Type::Text(max) | Type::Binary(max) | Type::Json(max) if max == 0 || max > MAX_VALUE_BYTES => {
                 Some(format!("{self}: the length is 1 to {MAX_VALUE_BYTES} bytes"))
             }
             Type::Fixed(0) => Some(format!("{self}: the length is 1 to 255 bytes")),
             _ => None,
         }
+    }
+
+    /// Why a column of this type does not take a value, if it does not. Whether the column takes NULL is its own
+    /// matter.
+    ///
+    /// ```
+    /// use highwater::Type;
+    /// assert_eq!(Type::U8.misfit(300.into()).unwrap(), "300 does not fit type u8");
+    /// assert_eq!(Type::Json(80).misfit("{\"a\" 1}".into()).unwrap(), "no JSON: expected `:` at byte 5");
+    /// assert_eq!(Type::Json(80).misfit("{\"a\": 1}".into()), None);
+    /// ```
+    pub fn misfit(self, value: ValueRef<'_>) -> Option<String> {
+        fit(self, value).is_none().then(|| misfit(self, value))
     }
 
     /// The type as on disk: a code and a parameter.
@@ -196,6 +215,7 @@ impl Type {
             Type::Date => (19, 0),
             Type::Time => (20, 0),
             Type::Uuid => (21, 0),
+            Type::Json(max) => (22, max),
         }
     }
 
@@ -226,6 +246,7 @@ impl Type {
             19 => Type::Date,
             20 => Type::Time,
             21 => Type::Uuid,
+            22 => Type::Json(parameter),
             _ => return None,
         };
         (found.code() == (code, parameter) && found.invalid().is_none()).then_some(found)
@@ -256,6 +277,7 @@ impl fmt::Display for Type {
             Type::Date => f.write_str("date"),
             Type::Time => f.write_str("time"),
             Type::Uuid => f.write_str("uuid"),
+            Type::Json(max) => write!(f, "json({max})"),
         }
     }
 }
@@ -263,7 +285,7 @@ impl fmt::Display for Type {
 impl FromStr for Type {
     type Err = String;
 
-    /// Reads what [`Display`](fmt::Display) writes; `text` and `binary` without a length take 255 bytes.
+    /// Reads what [`Display`](fmt::Display) writes; `text` and `binary` without a length take 255 bytes, `json` 65,535.
     fn from_str(text: &str) -> Result<Type, String> {
         let lower = text.trim().to_ascii_lowercase();
         let (name, arguments) = split_arguments(&lower).ok_or_else(|| unknown_type(text))?;
@@ -293,6 +315,8 @@ impl FromStr for Type {
             ("text", []) => Type::Text(255),
             ("binary", &[max]) => Type::Binary(max),
             ("binary", []) => Type::Binary(255),
+            ("json", &[max]) => Type::Json(max),
+            ("json", []) => Type::Json(65_535),
             ("fixed", &[bytes]) => Type::Fixed(u8::try_from(bytes).map_err(|_| unknown_type(text))?),
             _ => return Err(unknown_type(text)),
         };
@@ -306,7 +330,7 @@ impl FromStr for Type {
 fn unknown_type(text: &str) -> String {
     format!(
         "{text:?} is not a type; types are i8 i16 i24 i32 i64 u8 u16 u24 u32 u64 f32 f64 decimal(P,S) \
-         text(BYTES) binary(BYTES) fixed(BYTES) bool date time datetime uuid"
+         text(BYTES) binary(BYTES) fixed(BYTES) bool date time datetime uuid json(BYTES)"
     )
 }
 
@@ -322,7 +346,7 @@ fn split_arguments(text: &str) -> Option<(&str, Vec<u32>)> {
 mod tests {
     use super::*;
 
-    const ALL: [Type; 23] = [
+    const ALL: [Type; 24] = [
         Type::I8,
         Type::I16,
         Type::I32,
@@ -346,6 +370,7 @@ mod tests {
         Type::Date,
         Type::Time,
         Type::Uuid,
+        Type::Json(MAX_VALUE_BYTES),
     ];
 
     #[test]
@@ -370,6 +395,7 @@ mod tests {
             "decimal(39,0)",
             "fixed(0)",
             "fixed(256)",
+            "json(0)",
         ] {
             assert!(text.parse::<Type>().is_err(), "{text}");
         }
@@ -380,6 +406,7 @@ mod tests {
             (17, 256),
             (18, 1),
             (22, 0),
+            (23, 0),
             (1, 7),
             (11, 0),
             (11, 0x0102),

@@ -7,6 +7,7 @@
 use super::date::{Date, Time};
 use super::datetime::DateTime;
 use super::decimal::{Decimal, power_of_ten};
+use super::json;
 use super::types::Type;
 use super::value::ValueRef;
 use std::cmp::Ordering;
@@ -40,6 +41,8 @@ pub(crate) fn fit<'a>(ty: Type, value: ValueRef<'a>) -> Option<Stored<'a>> {
         (ValueRef::Text(text), Type::Text(max) | Type::Binary(max)) => fit_bytes(max, text.as_bytes()),
         (ValueRef::Bytes(bytes), Type::Binary(max)) => fit_bytes(max, bytes),
         (ValueRef::Bytes(bytes), Type::Text(max)) if simdutf8::basic::from_utf8(bytes).is_ok() => fit_bytes(max, bytes),
+        (ValueRef::Text(text), Type::Json(max)) => fit_json(max, text),
+        (ValueRef::Bytes(bytes), Type::Json(max)) => fit_json(max, simdutf8::basic::from_utf8(bytes).ok()?),
         (ValueRef::Bytes(bytes), Type::Fixed(len)) if bytes.len() == usize::from(len) => Some(Stored::Bytes(bytes)),
         (ValueRef::DateTime(t), Type::DateTime) => Some(Stored::Word(t.unix_us() as u64)),
         (ValueRef::Bool(b), _) => fit_bool(ty, b),
@@ -59,7 +62,7 @@ pub(crate) fn fit<'a>(ty: Type, value: ValueRef<'a>) -> Option<Stored<'a>> {
 #[inline]
 pub(crate) fn fit_bound<'a>(ty: Type, value: ValueRef<'a>) -> Option<Stored<'a>> {
     let ty = match ty {
-        Type::Text(_) => Type::Text(u32::MAX),
+        Type::Text(_) | Type::Json(_) => Type::Text(u32::MAX),
         Type::Binary(_) => Type::Binary(u32::MAX),
         other => other,
     };
@@ -82,6 +85,10 @@ pub(crate) fn float_beside(ty: Type, value: ValueRef<'_>, above: bool) -> Option
 #[inline]
 fn fit_bytes(max: u32, bytes: &[u8]) -> Option<Stored<'_>> {
     (bytes.len() <= max as usize).then_some(Stored::Bytes(bytes))
+}
+
+fn fit_json(max: u32, text: &str) -> Option<Stored<'_>> {
+    fit_bytes(max, text.as_bytes()).filter(|_| json::check(text).is_ok())
 }
 
 #[inline]
@@ -155,18 +162,24 @@ fn fit_decimal(precision: u8, scale: u8, d: Decimal) -> Option<Stored<'static>> 
 #[cold]
 pub(crate) fn misfit(ty: Type, value: ValueRef<'_>) -> String {
     match (value, ty) {
-        (ValueRef::Text(text), Type::Text(max) | Type::Binary(max)) => {
+        (ValueRef::Text(text), Type::Text(max) | Type::Binary(max) | Type::Json(max)) if text.len() > max as usize => {
             format!("{} bytes are longer than the {max} allowed", text.len())
         }
-        (ValueRef::Bytes(bytes), Type::Text(max) | Type::Binary(max)) if bytes.len() > max as usize => {
+        (ValueRef::Bytes(bytes), Type::Text(max) | Type::Binary(max) | Type::Json(max))
+            if bytes.len() > max as usize =>
+        {
             format!("{} bytes are longer than the {max} allowed", bytes.len())
         }
         (ValueRef::Bytes(bytes), Type::Fixed(len)) => format!("{} bytes in a column of exactly {len}", bytes.len()),
         (ValueRef::Bytes(bytes), Type::Uuid) => format!("{} bytes for a UUID, which has 16", bytes.len()),
-        (ValueRef::Bytes(_), Type::Text(_)) => "the bytes are not UTF-8 text".to_string(),
+        (ValueRef::Text(text), Type::Json(_)) => not_json(text),
+        (ValueRef::Bytes(bytes), Type::Json(_)) if std::str::from_utf8(bytes).is_ok() => {
+            not_json(&String::from_utf8_lossy(bytes))
+        }
+        (ValueRef::Bytes(_), Type::Text(_) | Type::Json(_)) => "the bytes are not UTF-8 text".to_string(),
         (
             ValueRef::Int(_) | ValueRef::UInt(_),
-            Type::Text(_) | Type::Binary(_) | Type::DateTime | Type::Date | Type::Time | Type::Uuid,
+            Type::Text(_) | Type::Binary(_) | Type::Json(_) | Type::DateTime | Type::Date | Type::Time | Type::Uuid,
         )
         | (ValueRef::Text(_) | ValueRef::Bytes(_) | ValueRef::DateTime(_) | ValueRef::Bool(_), _)
         | (ValueRef::Date(_) | ValueRef::Time(_) | ValueRef::Uuid(_), _) => {
@@ -177,6 +190,10 @@ pub(crate) fn misfit(ty: Type, value: ValueRef<'_>) -> String {
         }
         _ => format!("{value} does not fit type {ty}"),
     }
+}
+
+fn not_json(text: &str) -> String {
+    json::check(text).err().unwrap_or_default()
 }
 
 fn same_family(value: ValueRef<'_>, ty: Type) -> bool {
@@ -205,7 +222,7 @@ pub(crate) fn unfit(ty: Type, bytes: &[u8]) -> ValueRef<'_> {
         Type::F32 => ValueRef::F64(f32::from_bits(u32::from_le_bytes(array(bytes))).into()),
         Type::F64 => ValueRef::F64(f64::from_bits(u64::from_le_bytes(array(bytes)))),
         Type::Decimal(_, scale) => ValueRef::Decimal(unfit_decimal(ty, scale, bytes)),
-        Type::Text(_) => match simdutf8::basic::from_utf8(bytes) {
+        Type::Text(_) | Type::Json(_) => match simdutf8::basic::from_utf8(bytes) {
             Ok(text) => ValueRef::Text(text),
             Err(_) => ValueRef::Bytes(bytes),
         },
@@ -253,7 +270,7 @@ pub(crate) fn exactly(len: u8, bytes: &[u8]) -> &[u8] {
 #[inline]
 pub(crate) fn fit_stored(ty: Type, bytes: &[u8]) -> Option<Stored<'_>> {
     match ty {
-        Type::Text(max) => fit(Type::Text(max), ValueRef::Bytes(bytes)),
+        Type::Text(_) | Type::Json(_) => fit(ty, ValueRef::Bytes(bytes)),
         _ if ty.fixed_bytes().is_some_and(|len| len != bytes.len()) => None,
         Type::Bool | Type::Time if !is_in_range(ty, bytes) => None,
         _ => fit(ty, unfit(ty, bytes)),
@@ -286,7 +303,13 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_says_why() {
-        let cases: [(Type, ValueRef<'_>, &str); 14] = [
+        let cases: [(Type, ValueRef<'_>, &str); 20] = [
+            (Type::Json(9), "{\"a\" 1}".into(), "no JSON: expected `:` at byte 5"),
+            (Type::Json(9), b"[1,]".into(), "no JSON: expected value at byte 3"),
+            (Type::Json(9), b"\xff".into(), "the bytes are not UTF-8 text"),
+            (Type::Json(3), "true".into(), "4 bytes are longer than the 3 allowed"),
+            (Type::Json(3), b"true".into(), "4 bytes are longer than the 3 allowed"),
+            (Type::Json(9), 1.into(), "an integer does not go into a column of type json(9)"),
             (Type::Bool, 2.into(), "2 does not fit type bool"),
             (Type::Text(9), true.into(), "true or false does not go into a column of type text(9)"),
             (Type::Date, 7.into(), "an integer does not go into a column of type date"),
@@ -331,6 +354,11 @@ mod tests {
         assert_eq!(fit(Type::I64, 3u8.into()), fit(Type::I64, 3i32.into()));
         assert_eq!(fit(Type::Bool, 1.into()), fit(Type::Bool, true.into()));
         assert_eq!(fit(Type::U8, true.into()), fit(Type::U8, 1.into()));
+        // JSON is kept as it is given.
+        assert_eq!(fit(Type::Json(9), " [1.0] ".into()), Some(Stored::Bytes(b" [1.0] ")));
+        assert_eq!(fit_stored(Type::Json(9), b"{}"), Some(Stored::Bytes(b"{}")));
+        assert_eq!(fit_stored(Type::Json(9), b"{"), None);
+        assert_eq!(misfit_bytes(Type::Json(9), b"{"), "no JSON: EOF while parsing an object at byte 1");
         // Bytes that are no value come from nowhere.
         assert_eq!((fit_stored(Type::Bool, &[2]), fit_stored(Type::Bool, &[1])), (None, Some(Stored::Word(1))));
         assert_eq!(fit_stored(Type::Time, &u64::MAX.to_le_bytes()), None);

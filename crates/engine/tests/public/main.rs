@@ -16,6 +16,7 @@ mod hot_row;
 mod index_forms;
 mod insert_many;
 mod interrupt;
+mod json;
 mod keys;
 mod long_columns;
 mod long_keys;

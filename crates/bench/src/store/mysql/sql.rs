@@ -46,6 +46,7 @@ fn type_name(ty: Type) -> String {
         Type::Date => "DATE".into(),
         Type::Time => "TIME(6)".into(),
         Type::Uuid => "BINARY(16)".into(),
+        Type::Json(_) => "JSON".into(),
     }
 }
 

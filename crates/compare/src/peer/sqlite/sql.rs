@@ -65,7 +65,7 @@ impl SqlTable {
             primary.len() == 1 && spec.columns.iter().any(|column| column.name == primary[0] && is_integer(column.ty));
         let definitions = spec.columns.iter().map(|column| {
             let ty = match column.ty {
-                Type::Text(_) => "TEXT",
+                Type::Text(_) | Type::Json(_) => "TEXT",
                 Type::Binary(_) => "BLOB",
                 _ => "INTEGER",
             };

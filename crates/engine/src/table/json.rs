@@ -1,0 +1,62 @@
+//! JSON texts: what a `Json` column takes.
+//!
+//! Rules
+//! 1. A text is JSON as RFC 8259 has it: one value of any kind, with white space around it. What the grammar leaves
+//!    open is not checked: names of an object that stand twice, numbers beyond every type, escapes of half a character.
+//! 2. Lists and objects are nested at most [`MAX_DEPTH`] deep: readers that call themselves for each level, as nearly
+//!    all do, then need little stack. The check itself does not call itself.
+//! 3. A text is kept as it is given: white space, order of names and digits of numbers stay.
+
+use serde::de::IgnoredAny;
+
+/// How deep lists and objects may be nested. Parsers have limits from about 100 on.
+pub const MAX_DEPTH: usize = 100;
+
+/// Whether a text is JSON.
+///
+/// # Errors
+/// What is wrong, and at which byte (from 0).
+pub(super) fn check(text: &str) -> Result<(), String> {
+    if let Some(byte) = too_deep(text.as_bytes()) {
+        return Err(format!("lists and objects are nested more than {MAX_DEPTH} deep at byte {byte}"));
+    }
+    // It does not call itself for a value that is ignored.
+    serde_json::from_str::<IgnoredAny>(text).map(drop).map_err(|error| {
+        let words = error.to_string();
+        let what = words.split(" at line ").next().unwrap_or(&words);
+        // Of this mistake the parser gives the place in front of it.
+        let behind = usize::from(what.starts_with("control character"));
+        format!("no JSON: {what} at byte {}", place(text, &error) + behind)
+    })
+}
+
+/// Where a list or an object begins that is nested too deep; of a text that is no JSON, perhaps another place.
+fn too_deep(text: &[u8]) -> Option<usize> {
+    let (mut depth, mut is_string, mut is_escaped) = (0usize, false, false);
+    text.iter().position(|byte| {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = is_string,
+            b'"' => is_string = !is_string,
+            b'[' | b'{' if !is_string => depth += 1,
+            b']' | b'}' if !is_string => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth > MAX_DEPTH
+    })
+}
+
+/// The byte at which the parser saw the mistake: the end of the text if that is what it saw.
+fn place(text: &str, error: &serde_json::Error) -> usize {
+    if error.is_eof() {
+        return text.len();
+    }
+    // Lines count from 1, and columns are counted from 1 in bytes; a mistake at a line's end has the next line's column
+    // 0.
+    let before = text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum::<usize>();
+    (before + error.column()).saturating_sub(1).min(text.len())
+}
+
+#[cfg(test)]
+#[path = "json_test.rs"]
+mod tests;
