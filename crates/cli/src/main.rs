@@ -32,6 +32,7 @@ mod import;
 mod inspect;
 mod lab;
 mod lab_progress;
+mod manual;
 mod metrics;
 mod output;
 mod prepared;
@@ -122,6 +123,10 @@ enum Command {
     Lab(lab::LabArgs),
     /// Test what the engine promises: recovery after kills and power cuts, damaged files, levels of isolation
     Torture(torture::TortureArgs),
+    /// Print a script with which bash, zsh or fish completes commands and options
+    Completions(manual::CompletionsArgs),
+    /// Print a manual page: of the program, or of a command
+    Man(manual::ManArgs),
 }
 
 fn run(command: Command) -> Result<(), Failure> {
@@ -143,6 +148,8 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Inspect(args) => inspect::run(&args),
         Command::Lab(args) => lab::run(&args),
         Command::Torture(args) => torture::run(&args),
+        Command::Completions(args) => manual::completions(&args),
+        Command::Man(args) => manual::man(&args),
     }
 }
 

@@ -18,7 +18,8 @@ fn the_definition_is_sound() {
 fn examples(command: &clap::Command) -> Vec<String> {
     let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
     let lines = help.lines().filter(|line| line.starts_with("  highwater "));
-    lines.map(|line| line.split(" | ").next().unwrap_or(line).trim().to_string()).collect()
+    let of_shell = |line: &str| line.find(" | ").or_else(|| line.find(" > ")).unwrap_or(line.len());
+    lines.map(|line| line[..of_shell(line)].trim().to_string()).collect()
 }
 
 /// Every command that help shows, with its whole name.

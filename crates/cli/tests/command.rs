@@ -375,3 +375,40 @@ fn a_database_needs_no_fallocate() {
         assert_eq!(status(&checked), 0, "{answer}: {}", stderr(&checked));
     }
 }
+
+/// What bash offers for the last of these words.
+fn offered_by_bash(script: &Path, words: &[&str]) -> String {
+    let line = "source \"$0\"; COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); \
+                _highwater \"$1\" \"${@: -1}\" \"${@: -2:1}\"; echo \"${COMPREPLY[@]}\"";
+    let output = Command::new("bash").args(["-c", line]).arg(script).args(words).output().expect("bash starts");
+    assert!(output.status.success(), "{}", stderr(&output));
+    String::from_utf8_lossy(&output.stdout).trim().to_string()
+}
+
+#[test]
+fn bash_completes_commands_and_options() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let script = folder.path().join("highwater.bash");
+    let output = highwater(&["completions", "bash"]);
+    assert_eq!((status(&output), &stderr(&output)[..]), (0, ""));
+    std::fs::write(&script, &output.stdout).expect("the script is written");
+    assert_eq!(offered_by_bash(&script, &["highwater", "comp"]), "compact completions");
+    assert_eq!(offered_by_bash(&script, &["highwater", "shell", "--read-o"]), "--read-only");
+    assert_eq!(offered_by_bash(&script, &["highwater", "completions", "f"]), "fish");
+    for (shell, sign) in [("zsh", "#compdef highwater"), ("fish", "complete -c highwater")] {
+        let output = highwater(&["completions", shell]);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(status(&output) == 0 && text.contains(sign) && text.contains("read-only"), "{shell}");
+    }
+    assert_eq!(status(&highwater(&["completions", "tcsh"])), 2);
+}
+
+#[test]
+fn manual_pages_are_printed() {
+    let output = highwater(&["man", "inspect", "page"]);
+    let page = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(status(&output) == 0 && page.contains(".TH highwater-inspect-page 1"), "{page}");
+    let output = highwater(&["man", "everything"]);
+    assert_eq!(status(&output), 2);
+    assert!(stderr(&output).contains("there is no command \"everything\" of highwater"), "{}", stderr(&output));
+}

@@ -80,6 +80,41 @@ fn scripts_change_rows_and_transactions_are_whole() {
 }
 
 #[test]
+fn tables_are_created_and_dropped() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let dir = world(folder.path());
+    let script = "create order id u64 auto, customer u64, total decimal(10,2)?, state text(10) default new, \
+                  primary key id, unique index by_customer customer state\n\
+                  insert order customer=7\nschema order\nscan order\n";
+    let (status, out, err) = shell(&dir, &[], script);
+    assert_eq!((status, &err[..]), (0, "inserted number 1\n"));
+    for line in [
+        "table order",
+        "  total     decimal(10,2)?",
+        "  state     text(10)        default new",
+        "  unique index by_customer (customer, state)",
+        " 1         7  NULL   new",
+    ] {
+        assert!(out.lines().any(|found| found == line), "{line:?} is not in\n{out}");
+    }
+    let (status, out, _) = shell(&dir, &["--format", "csv"], "drop order\ntables\n");
+    assert_eq!((status, out.lines().filter(|line| line.starts_with("order")).count()), (0, 0), "{out}");
+    for (command, reason) in [
+        ("create city id u64, primary key id", "there is a table city already"),
+        ("create town id u64, name txt, primary key id", "column name: \"txt\" is not a type"),
+        ("create town id u64, primary key ids", "there is no column ids"),
+        ("create town id u64, primary key id, index by_name name", "index by_name: there is no column name"),
+        ("drop town", "there is no table town"),
+        ("begin; drop city", "a table is dropped outside of transactions"),
+    ] {
+        let (status, _, err) = shell(&dir, &["-c", command], "");
+        assert!(status == 1 && err.starts_with("error: ") && err.contains(reason), "{command}: {err}");
+    }
+    let (status, _, err) = shell(&dir, &["--read-only", "-c", "drop city"], "");
+    assert!(status == 1 && err.contains("opened to be read only"), "{err}");
+}
+
+#[test]
 fn wrong_commands_say_what_is_wrong() {
     let folder = tempfile::tempdir().expect("a folder");
     let dir = world(folder.path());
@@ -115,9 +150,10 @@ fn help_is_there_for_each_command() {
     let folder = tempfile::tempdir().expect("a folder");
     let dir = world(folder.path());
     let (_, all, _) = shell(&dir, &["-c", "help"], "");
-    for command in
-        ["tables", "schema", "get", "scan", "count", "insert", "put", "delete", "begin", "commit", "rollback"]
-    {
+    for command in [
+        "tables", "schema", "get", "scan", "count", "insert", "put", "delete", "create", "drop", "begin", "commit",
+        "rollback",
+    ] {
         assert!(all.lines().any(|line| line.trim_start().starts_with(command)), "{command} is not in\n{all}");
         let (status, out, _) = shell(&dir, &["-c", &format!("help {command}")], "");
         assert!(status == 0 && out.contains("\nExample: "), "{command}: {out}");

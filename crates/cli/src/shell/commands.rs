@@ -42,6 +42,8 @@ pub const COMMANDS: &[Help] = &[
         "put city id=17 name='Lund'",
     ),
     help("delete", "delete TABLE KEY...", "Deletes the row of a primary key", "delete city 17"),
+    help("create", "create TABLE PART, PART...", PARTS, CREATE_EXAMPLE),
+    help("drop", "drop TABLE", "Drops a table with its rows and indexes, at once and for good", "drop city"),
     help("begin", "begin", "Begins a transaction; without one each command is one of its own", "begin"),
     help("commit", "commit", "Commits the transaction: it is durable when the prompt returns", "commit"),
     help("rollback", "rollback", "Undoes everything since `begin`", "rollback"),
@@ -54,6 +56,18 @@ const RANGE: &str = "\
 RANGE is any of: from VALUE... (this key or greater), after VALUE... (greater), to VALUE... (this key or smaller),
 before VALUE... (smaller), prefix VALUE... (equal in these columns), starts VALUE... (the last one only begins so).
 A range names values of the first columns of the index, in its order; without `by` that is the primary key";
+
+const PARTS: &str = "\
+Creates a table. Each PART is one of:
+  COLUMN TYPE [null] [auto] [default VALUE] [collation NAME]  (`auto`: an integer that counts by itself)
+  primary key COLUMN [desc]...
+  [unique] index NAME COLUMN[(BYTES)] [desc]... [covering COLUMN...]
+  long keys
+Types are i8 i16 i24 i32 i64 u8 u16 u24 u32 u64 f32 f64 decimal(P,S) text(BYTES) binary(BYTES) fixed(BYTES) bool date
+time datetime uuid json(BYTES); a `?` behind one is `null`. `schema` shows a table in this form";
+
+const CREATE_EXAMPLE: &str =
+    "create city id u64 auto, name text(80), area decimal(10,2)?, primary key id, index by_name name";
 
 const fn help(name: &'static str, form: &'static str, what: &'static str, example: &'static str) -> Help {
     Help { name, form, what, example }
@@ -70,6 +84,8 @@ pub enum Command {
     Insert(String, Vec<(String, Word)>),
     Put(String, Vec<(String, Word)>),
     Delete(String, Vec<Word>),
+    Create(String, Vec<Word>),
+    Drop(String),
     Begin,
     Commit,
     Rollback,
@@ -92,7 +108,8 @@ pub struct ScanWords {
 }
 
 /// The words of a scan that say what follows.
-const SCAN_KEYWORDS: [&str; 10] = ["by", "from", "after", "to", "before", "prefix", "starts", "rev", "limit", "select"];
+pub const SCAN_KEYWORDS: [&str; 10] =
+    ["by", "from", "after", "to", "before", "prefix", "starts", "rev", "limit", "select"];
 
 /// Reads a command.
 ///
@@ -120,6 +137,11 @@ pub fn parse(words: &[Word]) -> Result<Command, String> {
         "schema" => at_most_one(Command::Schema),
         "get" => Ok(Command::Get(table()?, key_words(rest).ok_or_else(usage)?)),
         "delete" => Ok(Command::Delete(table()?, key_words(rest).ok_or_else(usage)?)),
+        "create" => Ok(Command::Create(table()?, key_words(rest).ok_or_else(usage)?)),
+        "drop" => match rest {
+            [word] => Ok(Command::Drop(word.text.clone())),
+            _ => Err(usage()),
+        },
         "scan" => Ok(Command::Scan(table()?, scan_words(&rest[1..])?)),
         "count" => Ok(Command::Count(table()?, scan_words(&rest[1..])?)),
         "insert" => Ok(Command::Insert(table()?, assignments(&rest[1..])?)),
@@ -260,6 +282,9 @@ mod tests {
             ("insert city a=1 a=2", "column 17: a is named twice"),
             ("commit now", "column 8: commit takes nothing"),
             ("schema a b", "column 10: schema takes one name"),
+            ("create city", "create: write: create TABLE PART"),
+            ("drop", "drop: write: drop TABLE"),
+            ("drop a b", "drop: write: drop TABLE"),
             ("format xml", "format: write: format table|csv|json"),
         ] {
             let found = parsed(line).unwrap_err();

@@ -4,6 +4,8 @@
 //! |---|---|
 //! | `words` | a line becomes words |
 //! | `commands` | words become a command; the help |
+//! | `complete` | what Tab offers |
+//! | `create` | the definition of a new table |
 //! | `session` | the commands carried out |
 //! | `printer` | rows as a table, CSV or JSON |
 //!
@@ -16,6 +18,8 @@
 //! 4. Ctrl-C ends the running command, not the shell.
 
 mod commands;
+mod complete;
+mod create;
 mod printer;
 mod session;
 mod words;
@@ -23,9 +27,11 @@ mod words;
 use crate::engine_options::EngineOptions;
 use crate::failure::Failure;
 use clap::Args;
+use complete::Completion;
 use printer::Form;
-use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
+use rustyline::history::DefaultHistory;
+use rustyline::{CompletionType, Config, Editor};
 use session::{Session, Stop};
 use signal_hook::consts::SIGINT;
 use std::io::{BufRead, BufWriter, ErrorKind, IsTerminal, Write};
@@ -40,7 +46,8 @@ Examples:
   highwater shell /srv/shop --format json -c 'scan city by by_name starts Lu limit 10'
 
 A script comes from stdin: highwater shell /srv/shop < changes.txt
-In the shell `help` lists the commands: tables, schema, get, scan, count, insert, put, delete, begin, commit, rollback.
+In the shell `help` lists the commands: tables, schema, get, scan, count, insert, put, delete, create,
+drop, begin, commit, rollback.
 Exit status: 0; 1 a command failed; 2 the database cannot be opened.";
 
 /// Rows that a scan without a limit shows on a terminal.
@@ -123,8 +130,10 @@ impl Shell<'_> {
             tell!("error: the terminal: {error}");
             End::Failed
         };
-        let mut editor = DefaultEditor::new().map_err(failed)?;
-        tell!("`help` lists the commands, Ctrl-D leaves.");
+        let config = Config::builder().completion_type(CompletionType::List).build();
+        let mut editor = Editor::<Completion, DefaultHistory>::with_config(config).map_err(failed)?;
+        editor.set_helper(Some(Completion { db: self.session.db.clone() }));
+        tell!("`help` lists the commands, Tab completes names, Ctrl-D leaves.");
         loop {
             let prompt = if self.session.txn.is_some() { "highwater*> " } else { "highwater> " };
             match editor.readline(prompt) {

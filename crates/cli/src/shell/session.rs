@@ -163,6 +163,8 @@ impl Session<'_> {
             Command::Insert(table, values) => self.insert(&table, &values),
             Command::Put(table, values) => self.put(&table, &values),
             Command::Delete(table, key) => self.delete(&table, &key),
+            Command::Create(table, words) => self.create(&table, &words),
+            Command::Drop(table) => self.drop_table(&table),
             Command::Begin if self.txn.is_some() => Err(Stop::Wrong("a transaction is open already".to_string())),
             Command::Begin => {
                 self.txn = Some(self.db.begin()?);

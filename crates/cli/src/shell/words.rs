@@ -7,13 +7,18 @@
 //!    keyword, and never NULL.
 //! 3. Errors name the column, counted in characters from 1.
 
+use std::ops::Range;
+
+/// What [`Word::pieces`] cuts a word at.
+const MARKS: [char; 3] = [',', '(', ')'];
+
 /// A word.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Word {
     /// Without its quotes.
     pub text: String,
-    /// Where in the text the first quote was.
-    quoted_at: Option<usize>,
+    /// What of the text was between quotes.
+    quoted: Vec<Range<usize>>,
     /// Column of its first character.
     pub column: usize,
 }
@@ -21,7 +26,7 @@ pub struct Word {
 impl Word {
     /// Whether it is this keyword.
     pub fn is(&self, keyword: &str) -> bool {
-        self.quoted_at.is_none() && self.text.eq_ignore_ascii_case(keyword)
+        self.quoted.is_empty() && self.text.eq_ignore_ascii_case(keyword)
     }
 
     /// Whether it is NULL.
@@ -31,10 +36,56 @@ impl Word {
 
     /// The word as `NAME=VALUE`.
     pub fn assignment(&self) -> Option<(&str, Word)> {
-        let at = self.text.find('=').filter(|at| self.quoted_at.is_none_or(|quote| *at < quote))?;
-        let quoted_at = self.quoted_at.map(|quote| quote - at - 1);
-        let value = Word { text: self.text[at + 1..].to_string(), quoted_at, column: self.column };
+        let at = self.text.find('=').filter(|at| self.quoted.first().is_none_or(|quoted| *at < quoted.start))?;
+        let quoted = self.quoted.iter().map(|quoted| quoted.start - at - 1..quoted.end - at - 1).collect();
+        let value = Word { text: self.text[at + 1..].to_string(), quoted, column: self.column };
         Some((&self.text[..at], value))
+    }
+
+    /// The word, cut where commas and parentheses are that are not quoted; each of these is a piece of its own.
+    pub fn pieces(&self) -> Vec<Piece> {
+        let mut pieces: Vec<Piece> = Vec::new();
+        let mut is_open = self.quoted.first().is_some_and(|quoted| quoted.start == 0);
+        if is_open {
+            pieces.push(Piece { column: self.column, is_quoted: true, ..Piece::default() });
+        }
+        for (nth, (at, character)) in self.text.char_indices().enumerate() {
+            let is_quoted = self.quoted.iter().any(|quoted| quoted.contains(&at));
+            let is_mark = !is_quoted && MARKS.contains(&character);
+            if is_mark || !is_open {
+                pieces.push(Piece { column: self.column + nth, ..Piece::default() });
+            }
+            if let Some(piece) = pieces.last_mut() {
+                piece.text.push(character);
+                piece.is_quoted |= is_quoted;
+            }
+            is_open = !is_mark;
+        }
+        pieces
+    }
+}
+
+/// A piece of a word.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Piece {
+    /// Without its quotes.
+    pub text: String,
+    /// Whether some of it was between quotes.
+    is_quoted: bool,
+    /// Column of its first character; quotes before it in its word do not count.
+    pub column: usize,
+}
+
+impl Piece {
+    /// Whether it is this keyword.
+    pub fn is(&self, keyword: &str) -> bool {
+        !self.is_quoted && self.text.eq_ignore_ascii_case(keyword)
+    }
+
+    /// The comma or parenthesis that it is.
+    pub fn mark(&self) -> Option<char> {
+        let mark = self.text.chars().next().filter(|first| MARKS.contains(first) && self.text.len() == 1);
+        mark.filter(|_| !self.is_quoted)
     }
 }
 
@@ -56,7 +107,7 @@ pub fn commands(line: &str) -> Result<Vec<Vec<Word>>, String> {
             blank if blank.is_whitespace() => words.extend(word.take()),
             quote @ ('\'' | '"') => {
                 let word = word.get_or_insert_with(|| Word { column: at + 1, ..Word::default() });
-                word.quoted_at.get_or_insert(word.text.len());
+                let begin = word.text.len();
                 loop {
                     match rest.next() {
                         None => return Err(format!("the quote at column {} is never closed", at + 1)),
@@ -69,6 +120,7 @@ pub fn commands(line: &str) -> Result<Vec<Vec<Word>>, String> {
                         Some((_, other)) => word.text.push(other),
                     }
                 }
+                word.quoted.push(begin..word.text.len());
             }
             other => word.get_or_insert_with(|| Word { column: at + 1, ..Word::default() }).text.push(other),
         }
@@ -105,5 +157,19 @@ mod tests {
         assert_eq!((value(5).0, &value(5).1.text[..]), ("a", "=null"));
         assert!(words[6].is("LIMIT") && !words[7].is("limit"));
         assert_eq!(words[7].column, 51);
+    }
+
+    #[test]
+    fn commas_and_parentheses_cut_words() {
+        let pieces = |line: &str| -> Vec<(String, Option<char>)> {
+            let words = commands(line).unwrap().concat();
+            words.iter().flat_map(Word::pieces).map(|piece| (piece.text.clone(), piece.mark())).collect()
+        };
+        let texts = |line: &str| pieces(line).into_iter().map(|(text, _)| text).collect::<Vec<_>>();
+        assert_eq!(texts("id u64,name text(80)"), ["id", "u64", ",", "name", "text", "(", "80", ")"]);
+        assert_eq!(texts("'a,(b)',c ''(7)"), ["a,(b)", ",", "c", "", "(", "7", ")"]);
+        assert_eq!(pieces("',' ,"), [(",".to_string(), None), (",".to_string(), Some(','))]);
+        let word = &commands("x  a,bc(").unwrap()[0][1];
+        assert_eq!(word.pieces().iter().map(|piece| piece.column).collect::<Vec<_>>(), [4, 5, 6, 8]);
     }
 }
