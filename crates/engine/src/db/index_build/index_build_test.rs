@@ -184,10 +184,11 @@ fn schema_changes_of_other_tables_go_on_during_a_build() {
         }
         Arc::new(MemoryDevice::named("temporary", 1))
     });
-    let (db, ended) = (Arc::new(db), Arc::new(AtomicUsize::new(0)));
+    let (db, begun, ended) = (Arc::new(db), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let start = |run: fn(&Database) -> Result<()>| {
-        let (db, ended) = (db.clone(), ended.clone());
+        let (db, begun, ended) = (db.clone(), begun.clone(), ended.clone());
         std::thread::spawn(move || {
+            begun.fetch_add(1, Ordering::SeqCst);
             let done = run(&db);
             ended.fetch_add(1, Ordering::SeqCst);
             done
@@ -201,7 +202,10 @@ fn schema_changes_of_other_tables_go_on_during_a_build() {
     db.rebuild_index("b", "by_x").unwrap();
     let twin = start(|db| db.create_index("a", "by_x", &["x"], true));
     let check = start(|db| db.check().map(|report| assert!(report.is_sound(), "{:?}", report.findings)));
-    std::thread::sleep(std::time::Duration::from_millis(50));
+    while begun.load(Ordering::SeqCst) < 3 {
+        std::thread::yield_now();
+    }
+    std::thread::sleep(std::time::Duration::from_millis(500));
     assert_eq!(ended.load(Ordering::SeqCst), 0);
     go_on.wait();
     build.join().unwrap().unwrap();
