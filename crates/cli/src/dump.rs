@@ -1,7 +1,8 @@
 //! `highwater dump` and `highwater load`: a whole database as one stream, and back.
 //!
 //! Rules
-//! 1. The database is only read by `dump`; one that was not closed is recovered in memory.
+//! 1. The database is only read by `dump`; one that was not closed is recovered in memory, and one that another process
+//!    has open is dumped by that process (`source.rs`).
 //! 2. A dump in a file appears whole or not at all; a pipe gets what was written, and a load refuses it if that is not
 //!    all. A dump is not written to a terminal.
 //! 3. The head of a dump is read before the database of a load is made. A database that the load made is removed again
@@ -11,6 +12,7 @@
 use crate::engine_options::EngineOptions;
 use crate::failure::Failure;
 use crate::progress::Progress;
+use crate::source::Source;
 use crate::{fresh, signals};
 use clap::Args;
 use highwater::{Database, Dump, DumpReport, UNFINISHED_LOAD};
@@ -25,8 +27,8 @@ Examples:
   highwater dump /srv/shop shop.hwdump
   highwater dump /srv/shop | ssh other.example highwater load - /srv/shop
 
-A dump has every table with its indexes, attachment and numbers, and the rows of one snapshot. docs/format.md
-describes the format and promises that every later version reads it.
+A dump has every table with its indexes, attachment and numbers, and the rows of one snapshot; also of a database that
+another process has open. docs/format.md describes the format and promises that every later version reads it.
 A dump is plain, of an encrypted database (--key-file) too: send it through a program that encrypts it.";
 
 const LOAD_EXAMPLES: &str = "\
@@ -74,33 +76,42 @@ pub fn dump(args: &DumpArgs) -> Result<(), Failure> {
     if file.is_none() && std::io::stdout().is_terminal() {
         return Err(Failure::Usage("a dump is not text: name a file for it, or send it into a pipe".to_string()));
     }
-    let db = args.engine.open_read_only(&args.dir)?;
+    let source = Source::of(&args.dir, args.engine.open_read_only(&args.dir))?;
     let written = match file {
-        Some(path) => dump_to_file(&db, path),
-        None => dump_to(&db, &mut std::io::stdout().lock()),
+        Some(path) => dump_to_file(&source, path),
+        None => dump_to(&source, &mut std::io::stdout().lock()),
     };
-    let closed = db.close();
+    let closed = source.close();
     let report = written?;
     closed?;
     tell!("dumped {}", summary(&report));
     Ok(())
 }
 
-fn dump_to_file(db: &Database, path: &Path) -> Result<DumpReport, Failure> {
+fn dump_to_file(source: &Source, path: &Path) -> Result<DumpReport, Failure> {
     let failed = |error| Failure::Failed(format!("{}: {error}", path.display()));
     let mut file = OutputFile::create(path).map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?;
-    let report = dump_to(db, &mut file)?;
+    let report = dump_to(source, &mut file)?;
     file.finish().map_err(failed)?;
     Ok(report)
 }
 
-fn dump_to(db: &Database, out: &mut dyn Write) -> Result<DumpReport, Failure> {
-    let mut progress = None;
-    let out = Stoppable { stream: BufWriter::with_capacity(BUFFER_BYTES, out), on_bytes: |_: usize| {} };
-    let report = db.dump_with(out, &mut |rows, about| {
-        progress.get_or_insert_with(|| Progress::new("dumping", about)).at(rows, rows);
-    })?;
-    Ok(report)
+fn dump_to(source: &Source, out: &mut dyn Write) -> Result<DumpReport, Failure> {
+    let (mut progress, mut written) = (None, 0);
+    let out = BufWriter::with_capacity(BUFFER_BYTES, out);
+    Ok(match source {
+        Source::Own(db) => db.dump_with(Stoppable { stream: out, on_bytes: |_: usize| {} }, &mut |rows, about| {
+            progress.get_or_insert_with(|| Progress::new("dumping", about)).at(rows, rows);
+        })?,
+        Source::Served { reader, .. } => {
+            let on_bytes = |bytes: usize| {
+                written += bytes as u64;
+                let progress = progress.get_or_insert_with(|| Progress::new("dumping", 0).counting("bytes"));
+                progress.at(written, written);
+            };
+            reader.dump(Stoppable { stream: out, on_bytes })?
+        }
+    })
 }
 
 /// Runs `load`.
@@ -191,10 +202,12 @@ impl<S: Read, F: FnMut(usize)> Read for Stoppable<S, F> {
     }
 }
 
-impl<S: Write, F> Write for Stoppable<S, F> {
+impl<S: Write, F: FnMut(usize)> Write for Stoppable<S, F> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         must_go_on()?;
-        self.stream.write(bytes)
+        let written = self.stream.write(bytes)?;
+        (self.on_bytes)(written);
+        Ok(written)
     }
 
     fn flush(&mut self) -> std::io::Result<()> {

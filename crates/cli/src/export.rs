@@ -6,16 +6,17 @@
 //!    ([`OutputFile`]). Without a file, rows go to stdout. If the reader of a pipe ends early, the export
 //!    ends too, without an error.
 //! 3. The database is only read, so it also works on a file system mounted read-only; one that was not closed is
-//!    recovered in memory.
+//!    recovered in memory, and one that another process has open is read through that process (`source.rs`).
 
 use crate::csv_field::write_field;
 use crate::engine_options::EngineOptions;
 use crate::import::CsvError;
 use crate::progress::Progress;
-use highwater::{Database, Table};
+use crate::source::{Range, Source};
 use highwater_bench::interrupt;
 use highwater_storage::OutputFile;
 use std::io::{BufWriter, ErrorKind, Write};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 /// What to export, and how.
@@ -42,27 +43,26 @@ pub struct ExportArgs {
 /// # Errors
 /// [`CsvError::Database`] if there is no such database or table, [`CsvError::File`] if the file cannot be written.
 pub fn run(args: &ExportArgs) -> Result<u64, CsvError> {
-    let db = args.engine.open_read_only(&args.dir)?;
-    let table = db.table(&args.table)?;
+    let source = Source::of(&args.dir, args.engine.open_read_only(&args.dir))?;
     let mut rows = 0;
     let written = match &args.file {
-        Some(file) => write_file(args, &db, &table, file, &mut rows),
-        None => match write_rows(args, &db, &table, std::io::stdout().lock(), &mut rows) {
+        Some(file) => write_file(args, &source, file, &mut rows),
+        None => match write_rows(args, &source, std::io::stdout().lock(), &mut rows) {
             // The reader has closed the pipe.
             Err(WriteError::Output(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
             other => other.map_err(|error| error.at(Path::new("stdout"))),
         },
     };
-    let closed = db.close();
+    let closed = source.close();
     written?;
     closed?;
     Ok(rows)
 }
 
-fn write_file(args: &ExportArgs, db: &Database, table: &Table, file: &Path, rows: &mut u64) -> Result<(), CsvError> {
+fn write_file(args: &ExportArgs, source: &Source, file: &Path, rows: &mut u64) -> Result<(), CsvError> {
     let failed = |source| CsvError::File { path: file.to_path_buf(), source };
     let mut out = OutputFile::create(file).map_err(failed)?;
-    match write_rows(args, db, table, &mut out, rows) {
+    match write_rows(args, source, &mut out, rows) {
         Err(WriteError::Output(error)) if error.kind() == ErrorKind::BrokenPipe => return Ok(()),
         written => written.map_err(|error| error.at(file))?,
     }
@@ -105,32 +105,26 @@ impl From<csv::Error> for WriteError {
     }
 }
 
-/// Writes a table of an open database to `out`, and counts its rows in `rows`.
+/// Writes the table of a database to `out`, and counts its rows in `rows`.
 ///
 /// # Errors
 /// The first failure.
-pub fn write_rows(
-    args: &ExportArgs,
-    db: &Database,
-    table: &Table,
-    out: impl Write,
-    rows: &mut u64,
-) -> Result<(), WriteError> {
+pub fn write_rows(args: &ExportArgs, source: &Source, out: impl Write, rows: &mut u64) -> Result<(), WriteError> {
+    let mut snapshot = source.snapshot()?;
+    let definition = snapshot.table(&args.table)?.definition;
     let mut progress = Progress::new("exporting", 0);
     let mut builder = csv::WriterBuilder::new();
     builder.delimiter(args.delimiter).terminator(csv::Terminator::CRLF);
     let mut writer = builder.from_writer(BufWriter::with_capacity(1 << 18, out));
     if args.header {
-        writer.write_record(table.columns().iter().map(|column| &column.name))?;
+        writer.write_record(definition.columns.iter().map(|column| &column.name))?;
     }
-    let mut read = db.snapshot()?;
-    let mut scan = read.scan(table).iter()?;
     let mut field = String::new();
-    while let Some(row) = scan.next_ref()? {
+    snapshot.each_row(&args.table, &Range::default(), &[], |row| {
         if interrupt::is_requested() {
             return Err(WriteError::Interrupted);
         }
-        for value in row.values() {
+        for value in row {
             write_field(value, &args.null, &mut field);
             writer.write_field(&field)?;
         }
@@ -139,6 +133,7 @@ pub fn write_rows(
         if rows.is_multiple_of(1024) {
             progress.at(*rows, *rows);
         }
-    }
+        Ok(ControlFlow::Continue(()))
+    })?;
     writer.flush().map_err(WriteError::Output)
 }

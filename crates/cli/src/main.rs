@@ -41,6 +41,7 @@ mod rotate_key;
 mod salvage;
 mod shell;
 mod signals;
+mod source;
 mod table_commands;
 mod top;
 mod torture;

@@ -23,7 +23,9 @@ JSON lines have an object in each line; its members are the columns.";
 const EXPORT_EXAMPLES: &str = "\
 Examples:
   highwater export world city cities.csv
-  highwater export world city --delimiter tab --null NULL | less";
+  highwater export world city --delimiter tab --null NULL | less
+
+The rows are those of one snapshot, also of a database that another process has open.";
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum OnErrorOption {

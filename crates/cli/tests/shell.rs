@@ -160,8 +160,92 @@ fn help_is_there_for_each_command() {
     }
 }
 
+/// A shell that has a database open until its input ends.
+struct Holding(std::process::Child);
+
+impl Holding {
+    fn open(dir: &str, more: &[&str]) -> Holding {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_highwater"));
+        command.args(["shell", dir]).args(more).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut holding = Holding(command.spawn().expect("the command starts"));
+        holding.run("tables");
+        holding
+    }
+
+    /// Carries out a command, to its end.
+    fn run(&mut self, command: &str) {
+        let (input, output) = (self.0.stdin.as_mut().expect("stdin"), self.0.stdout.as_mut().expect("stdout"));
+        writeln!(input, "{command}; help exit").expect("it reads");
+        let mut lines = BufReader::new(output).lines().map(|line| line.expect("it writes"));
+        assert!(lines.any(|line| line == "Example: exit"), "it has ended");
+    }
+
+    fn close(mut self) {
+        drop(self.0.stdin.take());
+        assert!(self.0.wait().expect("it ends").success());
+    }
+}
+
 #[test]
-fn a_database_in_use_is_refused_and_top_shows_its_process() {
+fn a_database_of_another_process_is_read() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let dir = world(folder.path());
+    let commands = [
+        "tables",
+        "schema",
+        "schema city",
+        "get city 2",
+        "get city 77",
+        "scan city",
+        "scan city by by_name after Lund rev select name id",
+        "scan city by by_name starts L limit 1",
+        "scan city from 2 before 3; count city to 2; count city by by_name prefix Lund",
+        "scan city by area",
+        "scan town",
+        "scan city select town",
+        "get city one",
+    ];
+    let said = |form: &str, command: &str| shell(&dir, &["--format", form, "-c", command], "");
+    let each = || ["table", "csv", "json"].into_iter().flat_map(|form| commands.map(|command| (form, command)));
+    let alone: Vec<_> = each().map(|(form, command)| said(form, command)).collect();
+    let exported = highwater(&["export", &dir, "city"], "").stdout;
+
+    let mut other = Holding::open(&dir, &[]);
+    let process = format!("read-only: process {} (", other.0.id());
+    for ((form, command), alone) in each().zip(alone) {
+        assert_eq!(said(form, command), alone, "{command}");
+    }
+    let changes = ["insert city id=9", "put city id=1", "delete city 1", "create t id u64", "drop city", "begin"];
+    for command in changes.into_iter().chain(["commit", "rollback"]) {
+        let (status, _, err) = said("csv", command);
+        assert!(status == 1 && err.contains(&process) && err.contains("has this database open"), "{command}: {err}");
+    }
+    // What the other process has not committed is not seen.
+    other.run("begin; delete city 1");
+    assert_eq!(said("csv", "count city").1, "rows\n3\n");
+    assert_eq!(highwater(&["export", &dir, "city"], "").stdout, exported);
+    other.run("commit");
+    assert_eq!(shell(&dir, &["--read-only", "--format", "csv", "-c", "count city"], "").1, "rows\n2\n");
+    let missing = highwater(&["export", &dir, "town"], "");
+    assert!(!missing.status.success() && String::from_utf8_lossy(&missing.stderr).contains("no table town"));
+
+    let (dump, copy) = (folder.path().join("dump"), folder.path().join("copy"));
+    let [dump, copy] = [&dump, &copy].map(|path| path.to_str().expect("a readable path"));
+    let dumped = highwater(&["dump", &dir, dump], "");
+    assert!(String::from_utf8_lossy(&dumped.stderr).contains("dumped 2 rows of 1 table, "), "{dumped:?}");
+    assert!(highwater(&["load", dump, copy], "").status.success());
+    let (_, live, _) = said("csv", "scan city");
+    assert_eq!(shell(copy, &["--format", "csv", "-c", "scan city"], "").1, live);
+    other.close();
+
+    let other = Holding::open(&dir, &["--max-readers", "0"]);
+    let (status, _, err) = shell(&dir, &["-c", "tables"], "");
+    assert!(status == 2 && err.contains("is in use"), "{err}");
+    other.close();
+}
+
+#[test]
+fn top_shows_the_process_of_a_database_in_use() {
     let folder = tempfile::tempdir().expect("a folder");
     let dir = folder.path().join("db").to_str().expect("a readable path").to_string();
     let mut command = Command::new(env!("CARGO_BIN_EXE_highwater"));
@@ -174,12 +258,12 @@ fn a_database_in_use_is_refused_and_top_shows_its_process() {
     let address = line.trim_start_matches("Metrics at ").to_string();
     let mut lines = BufReader::new(child.stdout.take().expect("stdout")).lines().map_while(Result::ok);
     lines.find(|line| line.starts_with("[ 1s ]")).expect("an interval");
-    let (status, _, in_use) = shell(&dir, &["-c", "tables"], "");
+    let (status, out, _) = shell(&dir, &["--format", "csv", "-c", "count sbtest1 to 1000"], "");
     let page = highwater(&["top", &address, "--once", "--interval", "0.5"], "");
     child.kill().expect("still running");
     child.wait().expect("ended");
 
-    assert!(status == 2 && in_use.contains("is in use"), "{in_use}");
+    assert!(status == 0 && out.starts_with("rows\n"), "{out}");
     let page = String::from_utf8_lossy(&page.stdout).into_owned();
     for title in ["Transactions", "Buffer pool", "Redo log", "Flushing", "Waits", "Purge"] {
         assert!(page.lines().any(|line| line == title), "{title} is not in\n{page}");

@@ -4,7 +4,8 @@
 
 use super::commands::{COMMANDS, SCAN_KEYWORDS};
 use super::words::{self, Word};
-use highwater::{Database, Table};
+use crate::source::Source;
+use highwater::TableDefinition;
 use rustyline::completion::Completer;
 use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
@@ -22,32 +23,33 @@ trait Names {
     fn indexes(&self, table: &str) -> Vec<String>;
 }
 
-impl Names for Database {
+impl Names for Source {
     fn tables(&self) -> Vec<String> {
-        Database::tables(self).iter().map(|table| table.name().to_string()).collect()
+        let tables = Source::tables(self).unwrap_or_default();
+        tables.into_iter().map(|table| table.definition.name).collect()
     }
 
     fn columns(&self, table: &str) -> Vec<String> {
-        let names = |table: Table| table.columns().iter().map(|column| column.name.clone()).collect();
-        self.table(table).map(names).unwrap_or_default()
+        let names = |table: TableDefinition| table.columns.into_iter().map(|column| column.name).collect();
+        self.definition(table).map(names).unwrap_or_default()
     }
 
     fn indexes(&self, table: &str) -> Vec<String> {
-        let names = |table: Table| table.definition().indexes.iter().map(|index| index.name.clone()).collect();
-        self.table(table).map(names).unwrap_or_default()
+        let names = |table: TableDefinition| table.indexes.into_iter().map(|index| index.name).collect();
+        self.definition(table).map(names).unwrap_or_default()
     }
 }
 
 /// Completes the lines of a shell on this database.
 pub struct Completion {
-    pub db: Database,
+    pub source: Source,
 }
 
 impl Completer for Completion {
     type Candidate = String;
 
     fn complete(&self, line: &str, pos: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<String>)> {
-        Ok(offers(line.get(..pos).unwrap_or(line), &self.db))
+        Ok(offers(line.get(..pos).unwrap_or(line), &self.source))
     }
 }
 
@@ -155,15 +157,15 @@ fn quoted(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use highwater::{Schema, Type};
+    use highwater::{Database, Schema, Type};
 
-    fn world() -> Database {
+    fn world() -> Source {
         let db = Database::in_memory().unwrap();
         let schema = Schema::new().column("id", Type::U64).column("name", Type::Text(40)).column("the area", Type::F64);
         let schema = schema.column("limit", Type::U64).primary_key(&["id"]).index("by_name", &["name"]);
         db.create_table("city", schema.clone()).unwrap();
         db.create_table("old cities", schema).unwrap();
-        db
+        Source::Own(db)
     }
 
     #[test]

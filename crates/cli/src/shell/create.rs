@@ -22,16 +22,18 @@ type Result<T> = std::result::Result<T, String>;
 impl Session<'_> {
     /// `create`.
     pub(super) fn create(&mut self, table: &str, words: &[Word]) -> std::result::Result<(), Stop> {
+        let db = self.source.to_change()?;
         self.must_be_outside("a table is created")?;
-        let table = self.db.create_table(table, schema(words)?)?;
+        let table = db.create_table(table, schema(words)?)?;
         table.warnings().iter().for_each(|warning| tell!("{warning}"));
         Ok(())
     }
 
     /// `drop`.
     pub(super) fn drop_table(&mut self, table: &str) -> std::result::Result<(), Stop> {
+        let db = self.source.to_change()?;
         self.must_be_outside("a table is dropped")?;
-        Ok(self.db.drop_table(table)?)
+        Ok(db.drop_table(table)?)
     }
 
     /// Whether no transaction is open, for whose locks the change would have to wait.

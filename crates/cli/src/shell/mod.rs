@@ -10,8 +10,8 @@
 //! | `printer` | rows as a table, CSV or JSON |
 //!
 //! Rules
-//! 1. The shell opens the database itself, as any program does: if another process has it open, that is said, with
-//!    exit status 2.
+//! 1. The shell opens the database itself, as any program does. If another process has it open, the shell reads it
+//!    through that process, and refuses what changes it (`source.rs`).
 //! 2. On a terminal no error ends the shell. A script and `-c` end at the first error, with status 1, unless
 //!    `--keep-going` is given.
 //! 3. A transaction that is open at the end is rolled back, which is said.
@@ -26,6 +26,7 @@ mod words;
 
 use crate::engine_options::EngineOptions;
 use crate::failure::Failure;
+use crate::source::Source;
 use clap::Args;
 use complete::Completion;
 use printer::Form;
@@ -48,6 +49,7 @@ Examples:
 A script comes from stdin: highwater shell /srv/shop < changes.txt
 In the shell `help` lists the commands: tables, schema, get, scan, count, insert, put, delete, create,
 drop, begin, commit, rollback.
+A database that another process has open is read through that process; commands that change it are refused.
 Exit status: 0; 1 a command failed; 2 the database cannot be opened.";
 
 /// Rows that a scan without a limit shows on a terminal.
@@ -84,13 +86,15 @@ pub fn run(args: &ShellArgs) -> Result<(), Failure> {
     let interrupted = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(SIGINT, interrupted.clone())
         .map_err(|error| Failure::Failed(format!("waiting for signals: {error}")))?;
-    let db = match args.read_only {
-        true => args.engine.open_read_only(&args.dir)?,
-        false => args.engine.open(&args.dir, &[], false)?,
+    let opened = match args.read_only {
+        true => args.engine.open_read_only(&args.dir),
+        false => args.engine.open(&args.dir, &[], false),
     };
+    let source = Source::of(&args.dir, opened)?;
     let is_typed = args.commands.is_empty() && std::io::stdin().is_terminal();
     let row_limit = (is_typed && std::io::stdout().is_terminal()).then_some(TERMINAL_ROWS);
-    let session = Session { db: db.clone(), txn: None, form: args.format, row_limit, interrupted: &interrupted };
+    let session =
+        Session { source: source.clone(), txn: None, form: args.format, row_limit, interrupted: &interrupted };
     let mut shell = Shell { session, keeps_going: args.keep_going || is_typed, failures: 0 };
     let ended = match (is_typed, args.commands.is_empty()) {
         (true, _) => shell.type_lines(),
@@ -103,7 +107,7 @@ pub fn run(args: &ShellArgs) -> Result<(), Failure> {
         tell!("the open transaction was rolled back");
     }
     drop(shell);
-    db.close()?;
+    source.close()?;
     if is_cut || failures > 0 { Err(Failure::NotFine) } else { Ok(()) }
 }
 
@@ -132,7 +136,10 @@ impl Shell<'_> {
         };
         let config = Config::builder().completion_type(CompletionType::List).build();
         let mut editor = Editor::<Completion, DefaultHistory>::with_config(config).map_err(failed)?;
-        editor.set_helper(Some(Completion { db: self.session.db.clone() }));
+        editor.set_helper(Some(Completion { source: self.session.source.clone() }));
+        if let Err(reason) = self.session.source.to_change() {
+            tell!("{reason}");
+        }
         tell!("`help` lists the commands, Tab completes names, Ctrl-D leaves.");
         loop {
             let prompt = if self.session.txn.is_some() { "highwater*> " } else { "highwater> " };

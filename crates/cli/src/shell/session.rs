@@ -9,8 +9,10 @@ use super::commands::{Command, ScanWords, help_text};
 use super::printer::{Form, Printer};
 use super::words::Word;
 use crate::csv_field::read_field;
-use highwater::{Database, Error, IndexColumn, ReadTxn, Scan, Table, TableDefinition, Value, ValueRef, WriteTxn};
+use crate::source::{Range, Snapshot, Source, position};
+use highwater::{Error, IndexColumn, ServedTable, TableDefinition, Value, ValueRef, WriteTxn};
 use std::io::Write;
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Text that no word is: NULL is the word `null`.
@@ -49,7 +51,7 @@ type Result<T> = std::result::Result<T, Stop>;
 
 /// A shell's database and what is open in it.
 pub struct Session<'s> {
-    pub db: Database,
+    pub source: Source,
     pub txn: Option<WriteTxn>,
     pub form: Form,
     /// Rows that a scan without `limit` shows.
@@ -94,21 +96,18 @@ struct Bounds {
     starts: Option<Vec<Value>>,
 }
 
-/// The same, borrowed.
-struct BoundRefs<'v> {
-    from: Option<(Vec<ValueRef<'v>>, bool)>,
-    to: Option<(Vec<ValueRef<'v>>, bool)>,
-    prefix: Option<Vec<ValueRef<'v>>>,
-    starts: Option<Vec<ValueRef<'v>>>,
-}
-
 impl Bounds {
-    fn borrowed(&self) -> BoundRefs<'_> {
-        BoundRefs {
-            from: self.from.as_ref().map(|(values, is_in)| (refs(values), *is_in)),
-            to: self.to.as_ref().map(|(values, is_in)| (refs(values), *is_in)),
+    /// What the words describe, with these bounds.
+    fn range<'v>(&'v self, words: &'v ScanWords) -> Range<'v> {
+        let side = |side: &'v Option<(Vec<Value>, bool)>| side.as_ref().map(|(values, is_in)| (refs(values), *is_in));
+        Range {
+            index: words.index.as_deref(),
+            from: side(&self.from),
+            to: side(&self.to),
             prefix: self.prefix.as_deref().map(refs),
             starts: self.starts.as_deref().map(refs),
+            is_reverse: words.reverse,
+            limit: None,
         }
     }
 
@@ -133,21 +132,6 @@ impl Bounds {
     }
 }
 
-/// What a command reads.
-enum Reader<'t> {
-    Txn(&'t mut WriteTxn),
-    Snapshot(ReadTxn),
-}
-
-impl Reader<'_> {
-    fn scan<'v>(&mut self, table: &Table) -> Scan<'_, 'v> {
-        match self {
-            Reader::Txn(txn) => txn.scan(table),
-            Reader::Snapshot(read) => read.scan(table),
-        }
-    }
-}
-
 impl Session<'_> {
     /// Carries out a command.
     ///
@@ -167,7 +151,7 @@ impl Session<'_> {
             Command::Drop(table) => self.drop_table(&table),
             Command::Begin if self.txn.is_some() => Err(Stop::Wrong("a transaction is open already".to_string())),
             Command::Begin => {
-                self.txn = Some(self.db.begin()?);
+                self.txn = Some(self.source.to_change()?.begin()?);
                 Ok(())
             }
             Command::Commit => Ok(self.take_txn()?.commit()?),
@@ -182,13 +166,14 @@ impl Session<'_> {
     }
 
     fn take_txn(&mut self) -> Result<WriteTxn> {
+        self.source.to_change()?;
         self.txn.take().ok_or_else(|| Stop::Wrong("no transaction is open; `begin` begins one".to_string()))
     }
 
     /// Calls `change` in the open transaction, or in one of its own.
     fn change<R>(&mut self, change: impl FnOnce(&mut WriteTxn) -> Result<R>) -> Result<R> {
         let Some(txn) = &mut self.txn else {
-            let mut txn = self.db.begin()?;
+            let mut txn = self.source.to_change()?.begin()?;
             let done = change(&mut txn)?;
             txn.commit()?;
             return Ok(done);
@@ -210,10 +195,10 @@ impl Session<'_> {
     }
 
     /// What is read: the open transaction, or a snapshot.
-    fn reader(&mut self) -> Result<Reader<'_>> {
-        Ok(match &mut self.txn {
-            Some(txn) => Reader::Txn(txn),
-            None => Reader::Snapshot(self.db.snapshot()?),
+    fn snapshot(&mut self) -> Result<Snapshot<'_>> {
+        Ok(match (&self.source, &mut self.txn) {
+            (Source::Own(db), Some(txn)) => Snapshot::Txn(db, txn),
+            (source, _) => source.snapshot()?,
         })
     }
 
@@ -227,28 +212,26 @@ impl Session<'_> {
     fn tables(&mut self, out: &mut dyn Write) -> Result<()> {
         let names = ["table", "columns", "indexes", "rows (about)"].map(String::from).to_vec();
         let mut printer = Printer::begin(self.form, names, out)?;
-        for table in self.db.tables() {
-            let (definition, rows) = (table.definition(), self.db.approximate_rows(&table)?);
-            let counts = [definition.columns.len() as u64, definition.indexes.len() as u64, rows];
-            printer.row(std::iter::once(ValueRef::Text(table.name())).chain(counts.map(ValueRef::UInt)))?;
+        for ServedTable { definition, approximate_rows, .. } in self.source.tables()? {
+            let counts = [definition.columns.len() as u64, definition.indexes.len() as u64, approximate_rows];
+            printer.row(std::iter::once(ValueRef::Text(&definition.name)).chain(counts.map(ValueRef::UInt)))?;
         }
         Ok(printer.end()?)
     }
 
     fn schema(&mut self, name: Option<&str>, out: &mut dyn Write) -> Result<()> {
         let tables = match name {
-            Some(name) => vec![self.db.table(name)?],
-            None => self.db.tables(),
+            Some(name) => vec![self.snapshot()?.table(name)?],
+            None => self.source.tables()?,
         };
-        for table in tables {
-            let definition = table.definition();
+        for ServedTable { definition, next_number, .. } in tables {
             let widest = |text: fn(&highwater::Column) -> usize| definition.columns.iter().map(text).max().unwrap_or(0);
             let (name_width, type_width) = (widest(|c| c.name.chars().count()), widest(|c| c.ty.to_string().len() + 1));
-            writeln!(out, "table {}", table.name())?;
+            writeln!(out, "table {}", definition.name)?;
             for (at, column) in definition.columns.iter().enumerate() {
                 let mut notes = Vec::new();
                 if definition.auto_increment == Some(at) {
-                    notes.push(match table.next_number() {
+                    notes.push(match next_number {
                         Some(next) => format!("counts by itself, next {next}"),
                         None => "counts by itself, no number left".to_string(),
                     });
@@ -276,50 +259,48 @@ impl Session<'_> {
     }
 
     fn get(&mut self, table: &str, key: &[Word], out: &mut dyn Write) -> Result<()> {
-        let table = self.db.table(table)?;
-        let values = whole_key(&table.definition(), key)?;
-        let row = self.reader()?.scan(&table).prefix(&refs(&values)).first()?;
-        let names = table.columns().iter().map(|column| column.name.clone()).collect();
-        match row {
-            Some(row) => {
-                let mut printer = Printer::begin(self.form, names, out)?;
-                printer.row(row.values())?;
-                Ok(printer.end()?)
-            }
-            None => {
-                tell!("there is no such row");
-                Ok(())
-            }
+        let (form, mut snapshot) = (self.form, self.snapshot()?);
+        let definition = snapshot.table(table)?.definition;
+        let key = whole_key(&definition, key)?;
+        let range = Range { prefix: Some(refs(&key)), limit: Some(1), ..Range::default() };
+        let mut is_there = false;
+        snapshot.each_row(table, &range, &[], |row| {
+            is_there = true;
+            let mut printer = Printer::begin(form, names(&definition), out)?;
+            printer.row(row)?;
+            printer.end()?;
+            Ok::<_, Stop>(ControlFlow::Break(()))
+        })?;
+        if !is_there {
+            tell!("there is no such row");
         }
+        Ok(())
     }
 
     fn scan(&mut self, table: &str, words: &ScanWords, out: &mut dyn Write) -> Result<()> {
-        let table = self.db.table(table)?;
-        let definition = table.definition();
+        let (form, row_limit, interrupted) = (self.form, self.row_limit, self.interrupted);
+        let mut snapshot = self.snapshot()?;
+        let definition = snapshot.table(table)?.definition;
         let bounds = Bounds::of(&definition, words)?;
-        let columns = words.select.iter().map(|name| table.column(name)).collect::<highwater::Result<Vec<usize>>>()?;
-        let names = match columns.is_empty() {
-            true => table.columns().iter().map(|column| column.name.clone()).collect(),
-            false => words.select.clone(),
-        };
-        let limit = words.limit.or(self.row_limit).unwrap_or(usize::MAX);
-        let (bounds, form, interrupted) = (bounds.borrowed(), self.form, self.interrupted);
-        let (mut reader, mut rows, mut is_cut) = (self.reader()?, 0usize, false);
-        let mut printer = Printer::begin(form, names, out)?;
+        let columns: Vec<&str> = words.select.iter().map(String::as_str).collect();
+        columns.iter().try_for_each(|name| position(&definition, name).map(drop))?;
+        let shown = if columns.is_empty() { names(&definition) } else { words.select.clone() };
+        let limit = words.limit.or(row_limit).unwrap_or(usize::MAX);
         // One more than is shown tells whether there are more.
-        let scan = described(reader.scan(&table), words, &bounds).limit(limit.saturating_add(1));
-        let mut found = if columns.is_empty() { scan.iter()? } else { scan.columns(&columns).iter()? };
-        while let Some(row) = found.next_ref()? {
+        let range = Range { limit: Some(limit.saturating_add(1)), ..bounds.range(words) };
+        let (mut rows, mut is_cut) = (0usize, false);
+        let mut printer = Printer::begin(form, shown, out)?;
+        snapshot.each_row(table, &range, &columns, |row| {
             is_cut = rows == limit;
             if is_cut || interrupted.load(Ordering::Relaxed) {
-                break;
+                return Ok(ControlFlow::Break(()));
             }
             rows += 1;
-            printer.row(row.values())?;
-        }
+            printer.row(row)?;
+            Ok::<_, Stop>(ControlFlow::Continue(()))
+        })?;
         printer.end()?;
-        drop(found);
-        drop(reader);
+        drop(snapshot);
         self.must_go_on()?;
         if is_cut && words.limit.is_none() {
             tell!("these are the first {limit} rows; `limit N` shows more");
@@ -331,17 +312,18 @@ impl Session<'_> {
         if words.limit.is_some() || words.reverse || !words.select.is_empty() {
             return Err(Stop::Wrong("count takes an index and a range only".to_string()));
         }
-        let table = self.db.table(table)?;
-        let bounds = Bounds::of(&table.definition(), words)?;
-        let rows = described(self.reader()?.scan(&table), words, &bounds.borrowed()).count()?;
-        let mut printer = Printer::begin(self.form, vec!["rows".to_string()], out)?;
+        let (form, mut snapshot) = (self.form, self.snapshot()?);
+        let bounds = Bounds::of(&snapshot.table(table)?.definition, words)?;
+        let rows = snapshot.count(table, &bounds.range(words))?;
+        let mut printer = Printer::begin(form, vec!["rows".to_string()], out)?;
         printer.row(std::iter::once(ValueRef::UInt(rows)))?;
         Ok(printer.end()?)
     }
 
     fn insert(&mut self, table: &str, words: &[(String, Word)]) -> Result<()> {
-        let table = self.db.table(table)?;
-        let row = new_row(&table, &assigned(&table, words)?)?;
+        let table = self.source.to_change()?.table(table)?;
+        let definition = table.definition();
+        let row = new_row(&definition, &assigned(&definition, words)?)?;
         let inserted = self.change(|txn| Ok(txn.insert(&table, &refs(&row))?))?;
         if let Some(number) = inserted.auto_increment {
             tell!("inserted number {number}");
@@ -350,8 +332,9 @@ impl Session<'_> {
     }
 
     fn put(&mut self, table: &str, words: &[(String, Word)]) -> Result<()> {
-        let table = self.db.table(table)?;
-        let (definition, values) = (table.definition(), assigned(&table, words)?);
+        let table = self.source.to_change()?.table(table)?;
+        let definition = table.definition();
+        let values = assigned(&definition, words)?;
         let of_key = |part: &IndexColumn| values.iter().find(|(column, _)| *column == part.column);
         let key: Vec<Value> =
             definition.primary_key.iter().filter_map(of_key).map(|(_, value)| value.clone()).collect();
@@ -368,14 +351,14 @@ impl Session<'_> {
             let is_there = txn.get_for_update(&table, &refs(&key))?.is_some();
             match is_there {
                 true => txn.update(&table, &refs(&key), &others).map(drop)?,
-                false => txn.insert(&table, &refs(&new_row(&table, &values)?)).map(drop)?,
+                false => txn.insert(&table, &refs(&new_row(&definition, &values)?)).map(drop)?,
             }
             Ok(())
         })
     }
 
     fn delete(&mut self, table: &str, key: &[Word]) -> Result<()> {
-        let table = self.db.table(table)?;
+        let table = self.source.to_change()?.table(table)?;
         let key = whole_key(&table.definition(), key)?;
         match self.change(|txn| Ok(txn.delete(&table, &refs(&key))?))? {
             true => Ok(()),
@@ -393,50 +376,29 @@ fn whole_key(table: &TableDefinition, words: &[Word]) -> Result<Vec<Value>> {
     key_values(table, key, words)
 }
 
-/// The scan as the words say.
-fn described<'s, 'v>(mut scan: Scan<'s, 'v>, words: &'v ScanWords, bounds: &'v BoundRefs<'v>) -> Scan<'s, 'v> {
-    if let Some(index) = words.index.as_deref() {
-        scan = scan.index(index);
-    }
-    scan = match &bounds.from {
-        Some((values, true)) => scan.from(values),
-        Some((values, false)) => scan.from_exclusive(values),
-        None => scan,
-    };
-    scan = match &bounds.to {
-        Some((values, true)) => scan.to(values),
-        Some((values, false)) => scan.to_exclusive(values),
-        None => scan,
-    };
-    if let Some(values) = &bounds.prefix {
-        scan = scan.prefix(values);
-    }
-    if let Some(values) = &bounds.starts {
-        scan = scan.starts_with(values);
-    }
-    if words.reverse { scan.rev() } else { scan }
+/// The names of all columns.
+fn names(table: &TableDefinition) -> Vec<String> {
+    table.columns.iter().map(|column| column.name.clone()).collect()
 }
 
 /// Columns and their values.
-fn assigned(table: &Table, words: &[(String, Word)]) -> Result<Vec<(usize, Value)>> {
-    let definition = table.definition();
+fn assigned(table: &TableDefinition, words: &[(String, Word)]) -> Result<Vec<(usize, Value)>> {
     let one = |(name, word): &(String, Word)| {
-        let column = table.column(name)?;
-        Ok((column, value_of(&definition, column, word)?))
+        let column = position(table, name)?;
+        Ok((column, value_of(table, column, word)?))
     };
     words.iter().map(one).collect()
 }
 
 /// A whole row: columns that are not named have their default, or NULL.
-fn new_row(table: &Table, values: &[(usize, Value)]) -> Result<Vec<Value>> {
-    let definition = table.definition();
+fn new_row(table: &TableDefinition, values: &[(usize, Value)]) -> Result<Vec<Value>> {
     let value = |(at, column): (usize, &highwater::Column)| {
         let given = values.iter().find(|(other, _)| *other == at).map(|(_, value)| value.clone());
         match given.or_else(|| column.default.clone()) {
             Some(value) => Ok(value),
-            None if column.nullable || definition.auto_increment == Some(at) => Ok(Value::Null),
+            None if column.nullable || table.auto_increment == Some(at) => Ok(Value::Null),
             None => Err(Stop::Wrong(format!("column {} is never NULL: name it", column.name))),
         }
     };
-    definition.columns.iter().enumerate().map(value).collect()
+    table.columns.iter().enumerate().map(value).collect()
 }

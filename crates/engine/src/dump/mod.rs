@@ -6,6 +6,7 @@
 //! | `head` | the JSON forms of the head and the end; a table's is in `table/definition_form.rs` |
 //! | `write` | a dump is written |
 //! | `load` | a dump is read and loaded |
+//! | `served` | a dump of a database that another process has open |
 //!
 //! Rules
 //! 1. A dump has the rows of one snapshot, and the definitions that its transaction holds until the last row is
@@ -21,6 +22,7 @@
 
 mod head;
 mod load;
+mod served;
 mod stream;
 mod write;
 

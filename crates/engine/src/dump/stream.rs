@@ -65,7 +65,7 @@ impl Place {
     }
 }
 
-fn failed(operation: &'static str, source: std::io::Error) -> Error {
+pub(super) fn failed(operation: &'static str, source: std::io::Error) -> Error {
     Error::Storage(StorageError { operation, device: "the dump".to_string(), offset: 0, len: 0, source })
 }
 

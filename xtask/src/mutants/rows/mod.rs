@@ -12,6 +12,7 @@ mod isolation;
 mod journal;
 mod locks;
 mod raw;
+mod readers;
 mod store;
 mod structures;
 mod tables;
@@ -74,5 +75,6 @@ pub fn all() -> impl Iterator<Item = &'static Mutant> {
         .chain(locks::MUTANTS)
         .chain(backup::MUTANTS)
         .chain(raw::MUTANTS)
+        .chain(readers::MUTANTS)
         .chain(encryption::MUTANTS)
 }

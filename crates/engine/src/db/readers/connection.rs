@@ -27,6 +27,8 @@ use std::time::Duration;
 const BATCH_BYTES: [usize; 2] = [8 << 10, 256 << 10];
 /// Rows that are counted before the thread looks whether the reader is there.
 const ROWS_BETWEEN_LOOKS: u64 = 4096;
+/// Most bytes of a dump in a frame.
+const MAX_DUMP_FRAME_BYTES: usize = 1 << 20;
 /// A reader begins within this time.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -182,7 +184,18 @@ impl Connection {
                 self.get(table, &key, columns.as_deref())
             }
             Request::Scan { table, scan } => self.scan(table, &scan),
+            Request::Dump => self.dump(),
         }
+    }
+
+    /// Sends a dump. If the reader has gone the dump fails, and so does the answer.
+    fn dump(&mut self) -> IoResult<()> {
+        let dumped = self.db.dump(DumpFrames { stream: self.stream.try_clone()?, frame: Vec::new() });
+        self.send_result(
+            dumped.map(|report| {
+                Answer::Dumped(report.tables.into_iter().map(|table| (table.name, table.rows)).collect())
+            }),
+        )
     }
 
     /// The snapshot, begun if it is not.
@@ -258,6 +271,26 @@ impl Connection {
             Ok(rows) => send_rows(rows, stream),
             Err(error) => self.send(&Answer::Failed(error.into())),
         }
+    }
+}
+
+/// A dump on its way to a reader.
+struct DumpFrames {
+    stream: UnixStream,
+    frame: Vec<u8>,
+}
+
+impl Write for DumpFrames {
+    fn write(&mut self, bytes: &[u8]) -> IoResult<usize> {
+        let bytes = &bytes[..bytes.len().min(MAX_DUMP_FRAME_BYTES)];
+        self.frame.clear();
+        put_frame(Kind::Dump, &mut self.frame, |out| out.extend_from_slice(bytes));
+        self.stream.write_all(&self.frame)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> IoResult<()> {
+        Ok(())
     }
 }
 

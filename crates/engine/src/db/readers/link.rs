@@ -77,7 +77,8 @@ impl Link {
         self.stream.write_all(&self.out).map_err(|error| self.fail(&error.to_string()))
     }
 
-    /// Receives a frame: rows in [`frame`](Self::frame), and whether they are the last ones; or a message.
+    /// Receives a frame: rows in [`frame`](Self::frame), and whether they are the last ones; bytes of a dump
+    /// there; or a message.
     pub(super) fn receive(&mut self) -> Result<Received> {
         if self.broken.is_some() {
             return Err(self.fail(""));
@@ -85,6 +86,7 @@ impl Link {
         match read_frame(&mut self.stream, &mut self.frame, MAX_ANSWER_BYTES) {
             Ok(Some(Kind::Rows)) => Ok(Received::Rows { are_last: false }),
             Ok(Some(Kind::LastRows)) => Ok(Received::Rows { are_last: true }),
+            Ok(Some(Kind::Dump)) => Ok(Received::Dump),
             Ok(Some(Kind::Message)) => match message::<Answer>(&self.frame) {
                 Ok(Answer::Failed(failure)) => Err(failure.into_error()),
                 Ok(answer) => Ok(Received::Answer(answer)),
@@ -100,7 +102,7 @@ impl Link {
         self.send(request)?;
         match self.receive()? {
             Received::Answer(answer) => Ok(answer),
-            Received::Rows { .. } => Err(self.fail("rows that nobody asked for")),
+            Received::Rows { .. } | Received::Dump => Err(self.fail("rows that nobody asked for")),
         }
     }
 }
@@ -109,6 +111,8 @@ impl Link {
 pub(super) enum Received {
     /// Rows, in the link's frame.
     Rows { are_last: bool },
+    /// Bytes of a dump, in the link's frame.
+    Dump,
     /// No failure.
     Answer(Answer),
 }

@@ -2,7 +2,8 @@
 //!
 //! Rules
 //! 1. A frame is its length (4 bytes, little-endian), a byte that says what it is ([`Kind`]), and that. A reader sends
-//!    requests only, and waits for the answer of each; the last answer of a request is no [`Kind::Rows`].
+//!    requests only, and waits for the answer of each; the last answer of a request is neither
+//!    [`Kind::Rows`] nor [`Kind::Dump`].
 //! 2. The first request is [`Request::Hello`]. Both sides say [`PROTOCOL`], which changes with every change of what is
 //!    here or of the layout of rows: programs of two versions refuse each other instead of misreading.
 //! 3. Rows follow each other, each behind its length (a varint), in the layout of a row that has the wanted columns and
@@ -36,6 +37,8 @@ pub(super) enum Kind {
     Rows = 2,
     /// Rows, the last ones.
     LastRows = 3,
+    /// Bytes of a dump: frames of it follow each other until an [`Answer`].
+    Dump = 4,
 }
 
 /// One end of a range.
@@ -105,6 +108,8 @@ pub(super) enum Request<'a> {
         #[serde(borrow)]
         scan: ScanForm<'a>,
     },
+    /// The whole database, of a snapshot of its own.
+    Dump,
     /// After rows: the next ones.
     More,
     /// After rows: no more of them.
@@ -122,11 +127,15 @@ pub(super) struct TableAnswer {
 /// What is answered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) enum Answer {
-    Hello { protocol: u32 },
+    Hello {
+        protocol: u32,
+    },
     Tables(Vec<TableAnswer>),
     Metrics(String),
     Table(TableAnswer),
     Count(u64),
+    /// The end of a dump: each table with the number of its rows.
+    Dumped(Vec<(String, u64)>),
     Failed(Failure),
 }
 
@@ -236,6 +245,7 @@ pub(super) fn read_frame(from: &mut impl Read, frame: &mut Vec<u8>, max_bytes: u
         1 => Kind::Message,
         2 => Kind::Rows,
         3 => Kind::LastRows,
+        4 => Kind::Dump,
         other => return Err(invalid(format!("a frame of the unknown kind {other}"))),
     };
     let len = u32::from_le_bytes([a, b, c, d]) as usize;

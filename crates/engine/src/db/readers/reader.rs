@@ -122,6 +122,21 @@ impl Reader {
     }
 }
 
+impl Reader {
+    /// Gives the bytes of a dump to `on_bytes`; returns each table with the number of its rows.
+    pub(crate) fn receive_dump(&self, on_bytes: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<Vec<(String, u64)>> {
+        let mut link = Link::connect(&self.folder)?;
+        link.send(&Request::Dump)?;
+        loop {
+            match link.receive()? {
+                Received::Dump => on_bytes(&link.frame)?,
+                Received::Answer(Answer::Dumped(tables)) => return Ok(tables),
+                _ => return Err(link.fail("its answer is not to the question")),
+            }
+        }
+    }
+}
+
 /// A table that a snapshot uses.
 pub(super) struct UsedTable {
     pub(super) number: u32,

@@ -120,6 +120,7 @@ fn a_reader_believes_no_wrong_answer() {
         [&hello[..], &rows(&[])].concat(),
         [&hello[..], &right, &framed(&Answer::Count(1))].concat(),
         [&hello[..], &right, &rows(&[200])].concat(),
+        [&hello[..], &right, &[2, 0, 0, 0, 4, 7]].concat(),
         [&hello[..], &right, &rows(&[1, 0, 1, 0])].concat(),
         [&hello[..], &right, &rows(&[5, 0])].concat(),
         [&hello[..], &right, &[255, 255, 255, 255, 3]].concat(),

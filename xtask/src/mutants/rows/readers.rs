@@ -1,0 +1,69 @@
+//! Bugs of the readers in other processes.
+
+use super::{Mutant, edit, of_engine};
+
+const CONNECTION: &str = "crates/engine/src/db/readers/connection.rs";
+const LINK: &str = "crates/engine/src/db/readers/link.rs";
+const READER_SCAN: &str = "crates/engine/src/db/readers/reader_scan.rs";
+const SERVER: &str = "crates/engine/src/db/readers/server.rs";
+
+pub const MUTANTS: &[Mutant] = &[
+    of_engine(
+        "snapshot-for-each-request-of-a-reader",
+        "a reader's requests see what has committed between them",
+        &[edit(CONNECTION, "        if self.read.is_none() {\n", "        if MUTANT || self.read.is_none() {\n")],
+        &["readers::a_snapshot_stays"],
+    ),
+    of_engine(
+        "table-of-a-reader-not-held",
+        "a table changes between the answer that describes it and the rows",
+        &[edit(
+            CONNECTION,
+            "        self.read()?.scan(&table).limit(1).count()?;\n",
+            "        let read = self.read()?;\n        if !MUTANT {\n            \
+             read.scan(&table).limit(1).count()?;\n        }\n",
+        )],
+        &["readers::a_table_that_a_snapshot_uses"],
+    ),
+    of_engine(
+        "wrong-column-from-a-reader",
+        "a column that the table does not have is not refused when a reader names it",
+        &[edit(
+            CONNECTION,
+            "    match columns.iter().find(|column| **column >= table.columns.len()) {\n",
+            "    match columns.iter().find(|column| !MUTANT && **column >= table.columns.len()) {\n",
+        )],
+        &["readers_test::a_server_ends"],
+    ),
+    of_engine(
+        "batch-of-a-left-iterator-kept",
+        "the batch that is on its way when an iterator is dropped is taken for the next answer",
+        &[edit(
+            READER_SCAN,
+            "        if self.comes == Comes::Batch && matches!",
+            "        if !MUTANT && self.comes == Comes::Batch && matches!",
+        )],
+        &["readers::an_iterator_that_is_left"],
+    ),
+    of_engine(
+        "broken-connection-used-again",
+        "a reader asks over a connection that has failed, and believes what it receives",
+        &[edit(
+            LINK,
+            "            Ok(None) => Err(self.fail(\"it has closed the database, or has ended\")),\n",
+            "            Ok(None) if MUTANT => Ok(Received::Rows { are_last: true }),\n            \
+             Ok(None) => Err(self.fail(\"it has closed the database, or has ended\")),\n",
+        )],
+        &["readers::a_closing_ends_snapshots", "readers_test::a_reader_believes"],
+    ),
+    of_engine(
+        "more-readers-than-allowed",
+        "the option max_readers is one too few",
+        &[edit(
+            SERVER,
+            "        if served.len() >= self.max_readers {\n",
+            "        if served.len() >= self.max_readers + usize::from(MUTANT) {\n",
+        )],
+        &["readers::no_more_readers"],
+    ),
+];
