@@ -26,4 +26,5 @@ pub mod summary;
 mod threads;
 pub mod workload;
 
+pub use alphabet::options as drawn_options;
 pub use error::{Error, Result};

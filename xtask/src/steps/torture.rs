@@ -5,6 +5,9 @@
 use super::lane::Run;
 use super::{Failure, tests_mount};
 use serde_json::Value;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::process::Command;
 
 /// Pages small enough for many extent-map groups, and the size at which the disk is full: a little more than the load
@@ -29,20 +32,27 @@ pub fn sysbench(run: &Run<'_>) -> Result<(), Failure> {
     highwater(run, &["check", &folder(run, "sysbench")])
 }
 
-/// With each page store, and on a disk that fills up.
+/// With each page store, one of them encrypted; with an archive of redo, from which a copy is restored at the end; on a
+/// disk that fills up.
 pub fn crash(run: &Run<'_>) -> Result<(), Failure> {
+    let [key, redo, log] = ["crash-key", "crash-redo", "crash-log"].map(|name| folder(run, name));
+    write_key(&key).map_err(|error| format!("{key}: {error}"))?;
     let out_of_place = ["--page-store", "out-of-place", "--page-compression", "lz4", "--segment-size", "512K"];
-    let settings: [(&str, &[&str]); 4] = [
-        ("crash", &[]),
-        ("crash-out-of-place", &out_of_place),
-        ("crash-journal", &["--doublewrite", "journal", "--journal-size", "8M"]),
-        ("crash-full", &FULL),
-    ];
+    let out_of_place = [&out_of_place[..], &["--key-file", &key]].concat();
+    let journal = ["--doublewrite", "journal", "--journal-size", "8M", "--redo-archive", &redo, "--log-dir", &log];
+    let settings: [(&str, &[&str]); 4] =
+        [("crash", &[]), ("crash-out-of-place", &out_of_place), ("crash-journal", &journal), ("crash-full", &FULL)];
     settings.into_iter().try_for_each(|(name, options)| {
         let (kills, seed) = (run.extent.choose(4, 100), run.extent.seed(name));
         let fixed = ["torture", "crash", "--runs", &kills, "--seed", &seed, "--dir", &folder(run, name)];
         highwater(run, &[&fixed[..], options].concat())
     })
+}
+
+/// A key of an encrypted database, for its owner alone.
+fn write_key(path: &str) -> std::io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    file.write_all("5a".repeat(32).as_bytes())
 }
 
 pub fn power_cuts(run: &Run<'_>) -> Result<(), Failure> {

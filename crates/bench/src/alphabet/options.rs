@@ -23,8 +23,11 @@ pub enum When {
 /// An option and what is drawn.
 #[derive(Clone, Copy, Debug)]
 pub struct Drawn {
+    /// Its name in the engine's table.
     pub name: &'static str,
+    /// When it is drawn.
     pub when: When,
+    /// The values, each as likely as the others.
     pub values: &'static [&'static str],
 }
 

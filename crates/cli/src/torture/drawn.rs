@@ -1,14 +1,18 @@
 //! The engine's options that the runs of `torture crash` and the databases of `torture power` draw.
 //!
 //! Rules
-//! 1. An option that was given on the command line is not drawn.
-//! 2. The same number draws the same options: it comes from the seed, which a failure names.
-//! 3. A mode that may lose acknowledged commits at the end of a run is not drawn: the record of acknowledged commits
+//! 1. Every option that the simulator draws ([`OPTIONS`]) is drawn here too, or has a row in [`EXCEPTIONS`]: with other
+//!    values, since the loads are larger, or with none.
+//! 2. An option that was given on the command line is not drawn.
+//! 3. The same number draws the same options: it comes from the seed, which a failure names.
+//! 4. A mode that may lose acknowledged commits at the end of a run is not drawn: the record of acknowledged commits
 //!    must be there whole. So `flush_log_at_trx_commit` is 2 only where a process is killed, and never 0.
-//! 4. A value that stands twice is drawn twice as often.
+//! 5. A value that stands twice is drawn twice as often.
 
 use crate::engine_options::EngineOptions;
 use fastrand::Rng;
+use highwater::config::OPTION_TABLE;
+use highwater_bench::drawn_options::OPTIONS;
 
 /// How a run ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,44 +23,68 @@ pub enum End {
     PowerCut,
 }
 
-/// An option and its values; what is drawn when the power is cut.
-struct Drawn {
+/// An option of the simulator's list that has other values here.
+struct Exception {
     name: &'static str,
-    values: &'static [&'static str],
-    at_power_cut: bool,
+    /// Values where a process is killed; none: the option is not drawn.
+    at_kill: &'static [&'static str],
+    at_power_cut: &'static [&'static str],
 }
 
-const fn always(name: &'static str, values: &'static [&'static str]) -> Drawn {
-    Drawn { name, values, at_power_cut: true }
+const fn not_drawn(name: &'static str) -> Exception {
+    Exception { name, at_kill: &[], at_power_cut: &[] }
 }
 
-const fn at_kill(name: &'static str, values: &'static [&'static str]) -> Drawn {
-    Drawn { name, values, at_power_cut: false }
-}
-
-/// What is drawn, in this order. (Buffering, page store and what protects pages take turns instead.)
-const OPTIONS: &[Drawn] = &[
-    at_kill("flush_log_at_trx_commit", &["1", "1", "2"]),
-    at_kill("log_file_size", &["16M", "16M", "8M", "32M"]),
-    always("flush_neighbors", &["auto", "0", "1", "2"]),
-    always("change_buffer_max_size", &["25", "25", "1", "50"]),
-    always("max_purge_lag", &["0", "0", "100"]),
-    always("purge_threads", &["4", "1", "2"]),
-    always("victim_policy", &["lru-clean", "lru-clean", "raw", "war"]),
-    always("lru_scan_depth", &["1024", "1024", "16", "128"]),
+const EXCEPTIONS: &[Exception] = &[
+    // The database exists already, or the commands' turns choose them.
+    not_drawn("page_size"),
+    not_drawn("page_store"),
+    not_drawn("page_compression"),
+    not_drawn("segment_size"),
+    not_drawn("doublewrite"),
+    not_drawn("change_buffering"),
+    not_drawn("create_if_missing"),
+    // How long a client waits is a matter of the load.
+    not_drawn("lock_wait_timeout_ms"),
+    Exception { name: "change_buffer_merge_at_close", at_kill: &["on", "off", "auto"], at_power_cut: &[] },
+    Exception { name: "flush_log_at_trx_commit", at_kill: &["1", "1", "2"], at_power_cut: &[] },
+    Exception { name: "log_file_size", at_kill: &["16M", "16M", "8M", "32M"], at_power_cut: &["4M", "4M", "8M"] },
+    Exception { name: "buffer_pool_size", at_kill: &["8M", "8M", "12M"], at_power_cut: &["1M", "1M", "2M"] },
+    Exception { name: "buffer_pool_size_max", at_kill: &["0", "0", "16M"], at_power_cut: &["0", "0", "4M"] },
 ];
+
+fn values(name: &str, own: &'static [&'static str], end: End) -> &'static [&'static str] {
+    match EXCEPTIONS.iter().find(|exception| exception.name == name) {
+        None => own,
+        Some(exception) if end == End::Kill => exception.at_kill,
+        Some(exception) => exception.at_power_cut,
+    }
+}
 
 /// Options and their values for a run with this number.
 pub fn draw(given: &EngineOptions, end: End, number: u64) -> Vec<(&'static str, &'static str)> {
     let mut rng = Rng::with_seed(number);
-    let drawn = OPTIONS.iter().map(|option| (option, option.values[rng.usize(..option.values.len())]));
-    let is_meant = |option: &Drawn| !given.has(option.name) && (end == End::Kill || option.at_power_cut);
-    drawn.filter(|(option, _)| is_meant(option)).map(|(option, value)| (option.name, value)).collect()
+    let drawn = OPTIONS.iter().filter_map(|option| {
+        let values = values(option.name, option.values, end);
+        (!values.is_empty()).then(|| (option.name, values[rng.usize(..values.len())]))
+    });
+    // All are drawn, so that a given one changes no other.
+    let all: Vec<_> = drawn.collect();
+    all.into_iter().filter(|(name, _)| !given.has(name)).collect()
 }
 
 /// The options as they are written on the command line.
 pub fn arguments(drawn: &[(&str, &str)]) -> Vec<String> {
     drawn.iter().map(|(name, value)| format!("--{}={value}", name.replace('_', "-"))).collect()
+}
+
+/// What a line about a run says of them: those that differ from the engine's defaults.
+pub fn described(drawn: &[(&str, &str)]) -> String {
+    let is_default = |(name, value): &(&str, &str)| {
+        OPTION_TABLE.iter().any(|option| option.name == *name && option.default == *value)
+    };
+    let others: Vec<_> = drawn.iter().copied().filter(|one| !is_default(one)).collect();
+    arguments(&others).join(" ")
 }
 
 #[cfg(test)]
@@ -66,16 +94,26 @@ mod tests {
     use std::collections::BTreeSet;
 
     const NUMBERS: u64 = 200;
+    const ENDS: [End; 2] = [End::Kill, End::PowerCut];
 
     #[test]
     fn every_value_is_drawn_and_accepted() {
         let given = EngineOptions::default();
-        let drawn: BTreeSet<_> = (0..NUMBERS).flat_map(|number| draw(&given, End::Kill, number)).collect();
-        for option in OPTIONS {
-            for value in option.values {
-                assert!(drawn.contains(&(option.name, *value)), "{} = {value} is never drawn", option.name);
-                Options::default().set(option.name, value).unwrap();
+        for end in ENDS {
+            let drawn: BTreeSet<_> = (0..NUMBERS).flat_map(|number| draw(&given, end, number)).collect();
+            for option in OPTIONS {
+                for value in values(option.name, option.values, end) {
+                    assert!(drawn.contains(&(option.name, *value)), "{} = {value} is never drawn", option.name);
+                    Options::default().set(option.name, value).unwrap();
+                }
             }
+        }
+    }
+
+    #[test]
+    fn every_exception_is_one_of_the_simulators_options() {
+        for exception in EXCEPTIONS {
+            assert!(OPTIONS.iter().any(|option| option.name == exception.name), "{}", exception.name);
         }
     }
 
@@ -98,5 +136,11 @@ mod tests {
             let at_kill = draw(&given, End::Kill, number);
             assert!(at_kill.iter().filter(|one| is_log(one)).all(|(_, value)| ["1", "2"].contains(value)));
         }
+    }
+
+    #[test]
+    fn a_description_leaves_defaults_out() {
+        let drawn = [("max_purge_lag", "0"), ("purge_threads", "2"), ("flush_neighbors", "auto")];
+        assert_eq!(described(&drawn), "--purge-threads=2");
     }
 }

@@ -71,7 +71,7 @@ pub fn run(options: &PowerOptions) -> Result<(), Failure> {
         for (name, value) in chosen.iter().chain(&drawn) {
             engine.set(name, value)?;
         }
-        let drawn = drawn::arguments(&drawn).join(" ");
+        let drawn = drawn::described(&drawn);
         let tally = trial(engine, trial_seed, options.cuts - all.all_cuts())
             .map_err(|error| Failure::Failed(format!("database {number} with seed {seed}, {drawn}: {error}")))?;
         all.add(&tally);

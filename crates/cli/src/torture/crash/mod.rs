@@ -11,7 +11,9 @@
 //! 3. The parent opens the database (which recovers it) and checks: every acknowledged commit is there and at most one
 //!    more of each client, TPC-C's twelve conditions hold, no large transaction is there by half, and the whole
 //!    database verifies: every entry of every index has its row, and every row its entries.
-//! 4. The first thing found wrong ends the command; the folder stays as it is, for `highwater check` and `inspect`.
+//! 4. With an archive of redo (`--redo-archive`) the database is backed up before the first kill. After the last one
+//!    the backup and the archive are restored to the end, and the copy is checked in the same way ([`left`]).
+//! 5. The first thing found wrong ends the command; the folder stays as it is, for `highwater check` and `inspect`.
 //!
 //! Rules
 //! 1. All that is random comes from the seed, which is printed. (The state at a kill depends on the machine's timing: a
@@ -24,6 +26,8 @@
 //!    a mounted disk whose power is cut instead ([`disk`](super::disk)): the process must stop with an
 //!    error. Power cuts at chosen writes are tested on simulated disks (`crates/bench/tests/device_power_cut.rs`,
 //!    `highwater torture power`).
+
+mod left;
 
 use super::disk::CutDisk;
 use super::drawn::{self, End};
@@ -38,7 +42,7 @@ use highwater::{Database, Error};
 use highwater_bench::run::{RunOptions, run as drive};
 use highwater_bench::store::embedded::Embedded;
 use highwater_bench::workload::tpcc::ddl_stress::{self, DdlStress};
-use highwater_bench::workload::tpcc::{self, Acknowledged, Config, Tpcc};
+use highwater_bench::workload::tpcc::{self, Config, Tpcc};
 use highwater_bench::workload::{Load, Workload};
 use highwater_storage::{Limited, SetOptions, StorageSet};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -47,7 +51,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Small, so that a short run evicts pages, fills the log and takes checkpoints.
 const ENGINE_DEFAULTS: &[(&str, &str)] = &[("buffer_pool_size", "8M"), ("log_file_size", "16M")];
@@ -62,6 +66,7 @@ pub const EXAMPLES: &str = "\
 Examples:
   highwater torture crash --runs 30 --dir /tmp/torture
   highwater torture crash --runs 100 --dir /tmp/torture --seed 7 --max-run-ms 500 --threads 8
+  highwater torture crash --runs 30 --dir /tmp/torture-archive --redo-archive /tmp/torture-redo --log-dir /tmp/log
   highwater torture crash --runs 30 --dir /tmp/torture-full --page-size 4K --data-limit 160M
   sudo highwater torture crash --runs 30 --dir /tmp/torture-cut --cut-power";
 
@@ -111,6 +116,11 @@ impl CrashOptions {
     /// Where the disk is mounted whose power is cut.
     fn disk(&self) -> PathBuf {
         self.dir.join("disk")
+    }
+
+    /// The backup from which the archive of redo goes on.
+    fn backup(&self) -> PathBuf {
+        self.dir.join("backup")
     }
 
     fn acknowledgements(&self) -> PathBuf {
@@ -207,7 +217,7 @@ fn crashes(options: &CrashOptions, seed: u64, lines: Lines, disk: &mut Option<Cu
     let mut rng = Rng::with_seed(seed);
     for run in 1..=options.runs {
         let kill = kill_once(options, run, &mut rng, disk).map_err(|e| at(run, seed, &e))?;
-        let found = verify(options).map_err(|e| at(run, seed, &Failure::Failed(format!("{kill}: {e}"))))?;
+        let found = left::verify(options).map_err(|e| at(run, seed, &Failure::Failed(format!("{kill}: {e}"))))?;
         lines.write(&format!(
             "run {run}/{}: {kill}; recovered in {:.2} s ({:.1} MiB of redo, {} pages read); {} commits acknowledged so \
              far, all present; 12 consistency conditions hold; check found no problem",
@@ -215,6 +225,9 @@ fn crashes(options: &CrashOptions, seed: u64, lines: Lines, disk: &mut Option<Cu
         ));
     }
     let ends = if options.cut_power { "power cuts" } else { "kills" };
+    if let Some(restored) = left::restore(options).map_err(|e| at(options.runs, seed, &e))? {
+        lines.write(&restored);
+    }
     lines.write(&format!("{} {ends}, no acknowledged commit lost", options.runs));
     Ok(())
 }
@@ -229,13 +242,15 @@ fn prepare(options: &CrashOptions) -> Result<(), Failure> {
     std::fs::create_dir_all(&acknowledgements).map_err(file_failure(&acknowledgements))?;
     let store = options.open()?;
     if bench::load(&store, &*options.workload(0), 2)?.is_some() {
-        // Records of a database that was removed since.
+        // Records and a backup of a database that was removed since.
         tpcc::forget(&acknowledgements)?;
+        left::forget_backup(options)?;
     }
     Tpcc::new(options.config(0)).prepare_acknowledgements(&store, options.recorders() as usize)?;
     if !options.tpcc_only {
         ddl_stress::prepare(&store)?;
     }
+    left::back_up(options, store.database())?;
     store.database().clone().close()?;
     Ok(())
 }
@@ -245,8 +260,9 @@ fn kill_once(options: &CrashOptions, run: u64, rng: &mut Rng, disk: &mut Option<
     let seed = rng.u64(..);
     let buffering = options.engine.rotated_buffering(run);
     let ends = if options.cut_power { End::PowerCut } else { End::Kill };
-    let drawn = drawn::arguments(&drawn::draw(&options.engine, ends, seed));
-    let with = format!("change buffering {buffering}, {}", drawn.join(" "));
+    let drawn = drawn::draw(&options.engine, ends, seed);
+    let with = format!("change buffering {buffering}, {}", drawn::described(&drawn));
+    let drawn = drawn::arguments(&drawn);
     let named = |error: Failure| Failure::Failed(format!("{error}; {with}"));
     let mut child = spawn(options, seed, buffering, &drawn)?;
     let reading = Reading::begin(options);
@@ -353,42 +369,6 @@ fn still_running(child: &mut Child) -> Result<(), Failure> {
 fn kill(child: &mut Child) -> Result<(), Failure> {
     let gone = child.kill().and_then(|()| child.wait());
     gone.map(drop).map_err(|e| Failure::Failed(format!("the process to be killed: {e}")))
-}
-
-/// What was found after a kill.
-struct Found {
-    recovery_s: f64,
-    redo_mib: f64,
-    pages_read: u64,
-    acknowledged: Acknowledged,
-}
-
-/// Recovers the database and checks all of it.
-fn verify(options: &CrashOptions) -> Result<Found, Failure> {
-    let started = Instant::now();
-    let store = options.open()?;
-    let recovery_s = started.elapsed().as_secs_f64();
-    let stats = store.database().stats();
-    let redo_mib = stats.recovery_redo_bytes as f64 / f64::from(1 << 20);
-    let pages_read = stats.recovery_pages_read;
-    let mut acknowledged = tpcc::verify(&store, &options.acknowledgements(), options.recorders())?;
-    if !options.tpcc_only {
-        acknowledged.problems.extend(ddl_stress::verify(&store)?);
-    }
-    if let Some(problem) = acknowledged.problems.first() {
-        return Err(Failure::Failed(problem.clone()));
-    }
-    let conditions = options.workload(0).conditions(&store)?;
-    if let Some(broken) = conditions.iter().find(|c| !c.holds) {
-        let reason = format!("condition {} ({}) is violated: {}", broken.condition, broken.text, broken.detail);
-        return Err(Failure::Failed(reason));
-    }
-    let report = store.database().check()?;
-    if let Some(finding) = report.findings.first() {
-        return Err(Failure::Failed(format!("the check found: {finding}")));
-    }
-    store.database().clone().close()?;
-    Ok(Found { recovery_s, redo_mib, pages_read, acknowledged })
 }
 
 /// The process that is killed: runs until then.
