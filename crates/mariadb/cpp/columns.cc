@@ -234,25 +234,31 @@ void Plan::add_key(const TABLE *table, uint number) {
   keys.push_back(key);
 }
 
+/* Whether a column is a part of a key; there may be no such key. */
+static bool is_part_of(const TABLE *table, uint key, const Field *field) {
+  if (key >= table->s->keys) return false;
+  for (uint i = 0; i < table->key_info[key].user_defined_key_parts; i++)
+    if (table->key_info[key].key_part[i].fieldnr - 1 == field->field_index) return true;
+  return false;
+}
+
 /* Whether the engine keeps a column. */
 static bool is_kept(const TABLE *table, const Field *field) {
   if (field->stored_in_db()) return true;
   for (uint k = 0; k < table->s->keys; k++)
-    for (uint i = 0; i < table->key_info[k].user_defined_key_parts; i++)
-      if (table->key_info[k].key_part[i].fieldnr - 1 == field->field_index) return true;
+    if (is_part_of(table, k, field)) return true;
   return false;
 }
 
 void Plan::make(const TABLE *table) {
   columns.clear(), images.clear(), keys.clear();
   primary = table->s->primary_key < MAX_KEY ? static_cast<int>(table->s->primary_key) : -1;
-  has_blobs = false;
   uint32 position = 0;
   for (Field **field = table->field; *field; field++) {
     if (!is_kept(table, *field)) continue;
     Column column = column_of(*field);
     column.position = position++;
-    has_blobs |= column.form == Form::blob;
+    column.is_in_primary = is_part_of(table, table->s->primary_key, *field);
     columns.push_back(column);
   }
   for (uint k = 0; k < table->s->keys; k++) add_key(table, k);

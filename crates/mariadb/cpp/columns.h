@@ -45,6 +45,7 @@ struct Column {
   hw_type type;
   uint32 size; /* of a type that has one */
   uint32 position;
+  bool is_in_primary = false;
 };
 
 /* How a key part compares. */
@@ -87,7 +88,6 @@ class Plan {
   int primary; /* number of the key, or -1 */
   uint32 row_number_position;
   uint32 engine_columns;
-  bool has_blobs;
 
   uint primary_key_bytes() const;
 

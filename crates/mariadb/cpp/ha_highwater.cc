@@ -38,8 +38,7 @@ ulonglong ha_highwater::table_flags() const {
 
 ulong ha_highwater::index_flags(uint number, uint, bool) const {
   ulong flags = HA_READ_NEXT | HA_READ_PREV | HA_READ_ORDER | HA_READ_RANGE | HA_KEYREAD_ONLY;
-  if (number == table_share->primary_key) flags |= HA_CLUSTERED_INDEX;
-  return flags;
+  return flags | (number == table_share->primary_key ? HA_CLUSTERED_INDEX : HA_DO_INDEX_COND_PUSHDOWN);
 }
 
 hw_session *ha_highwater::session() const {

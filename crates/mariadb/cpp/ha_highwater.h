@@ -19,6 +19,8 @@
   2. The row that was read last is the current one: its key is kept by the engine's table, for `position` and for
      changes of tables without a primary key. Tables with one find the row by the record that the server hands in.
   3. BLOBs in a record point into the engine's row, until the next read of this handler.
+  4. A SELECT that locks nothing gets the columns that it names and those of the primary key (a position is made of
+     them), by an index from its entries where these have them. All other statements get all columns.
 */
 #ifndef HA_HIGHWATER_H
 #define HA_HIGHWATER_H
@@ -95,6 +97,7 @@ class ha_highwater final : public handler {
   THR_LOCK_DATA **store_lock(THD *thd, THR_LOCK_DATA **to, enum thr_lock_type lock_type) override;
   int extra(enum ha_extra_function operation) override;
   int reset() override;
+  void unlock_row() override;
 
   int write_row(const uchar *record) override;
   int update_row(const uchar *before, const uchar *after) override;
@@ -109,6 +112,8 @@ class ha_highwater final : public handler {
   int index_first(uchar *record) override;
   int index_last(uchar *record) override;
   int index_next_same(uchar *record, const uchar *key, uint length) override;
+
+  Item *idx_cond_push(uint number, Item *condition) override;
 
   int rnd_init(bool scan) override;
   int rnd_end() override;
@@ -146,6 +151,9 @@ class ha_highwater final : public handler {
   bool reads_all;
   std::vector<uint32> wanted;
   std::vector<const highwater::Column *> wanted_columns;
+  /* Of a condition that was pushed down, and of the index it is for. */
+  std::vector<uint32> judged;
+  std::vector<const highwater::Column *> judged_columns;
   std::vector<hw_bytes> row;
   std::vector<hw_bytes> values;
   std::vector<uint32> positions;
@@ -163,6 +171,7 @@ class ha_highwater final : public handler {
   int not_found(int32_t code, int error);
   void choose_columns();
   void set_read(hw_read *read);
+  static uint32_t judge(void *handler, hw_columns columns);
   int open_cursor(uint number);
   int seek(uchar *record, uint32 to, const uchar *key, key_part_map map, int error);
   int fetched(int32_t code, uchar *record, int error);

@@ -21,6 +21,7 @@
      server is aborted, and its next start recovers.
 */
 #include "ha_highwater.h"
+#include "information.h"
 #include <cstdlib>
 
 /* Of the server, which declares it in no header. */
@@ -169,7 +170,7 @@ Connection *connection_of(THD *thd) {
   Connection *connection = static_cast<Connection *>(thd_get_ha_data(thd, engine));
   if (connection) return connection;
   hw_session *session = nullptr;
-  if (hw_session_new(database, &session) != HW_OK) return nullptr;
+  if (hw_session_new(database, thd_get_thread_id(thd), &session) != HW_OK) return nullptr;
   connection = new Connection{session, hw_session_interrupt(session), false};
   thd_set_ha_data(thd, engine, connection);
   return connection;
@@ -482,8 +483,15 @@ static int deinit(void *) {
 }
 
 static st_mysql_storage_engine descriptor = {MYSQL_HANDLERTON_INTERFACE_VERSION};
+static st_mysql_information_schema table_descriptor = {MYSQL_INFORMATION_SCHEMA_INTERFACE_VERSION};
 
 }  // namespace highwater
+
+#define HIGHWATER_TABLE(name, text, init)                                                                   \
+  {                                                                                                         \
+    MYSQL_INFORMATION_SCHEMA_PLUGIN, &highwater::table_descriptor, name, "The Highwater developers", text,  \
+        PLUGIN_LICENSE_GPL, init, nullptr, 0x0001, nullptr, nullptr, "0.1", MariaDB_PLUGIN_MATURITY_EXPERIMENTAL \
+  }
 
 maria_declare_plugin(highwater){
     MYSQL_STORAGE_ENGINE_PLUGIN,
@@ -499,4 +507,7 @@ maria_declare_plugin(highwater){
     highwater::variables,
     "0.1",
     MariaDB_PLUGIN_MATURITY_EXPERIMENTAL,
-} maria_declare_plugin_end;
+},
+    HIGHWATER_TABLE("HIGHWATER_TRX", "Transactions of Highwater", highwater::init_transactions),
+    HIGHWATER_TABLE("HIGHWATER_LOCKS", "Locks of rows, and requests that wait for them", highwater::init_locks),
+    HIGHWATER_TABLE("HIGHWATER_METRICS", "Counters of Highwater", highwater::init_metrics) maria_declare_plugin_end;

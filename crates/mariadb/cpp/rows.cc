@@ -18,13 +18,13 @@ using namespace highwater;
 
 /* ---- Reading ---- */
 
+/* Rule 4. */
 void ha_highwater::choose_columns() {
-  /* A statement that changes rows, and one of which all is asked, gets all; so do tables without long columns. */
-  bool is_plain = lock == HW_LOCK_NONE && plan.has_blobs && thd_sql_command(ha_thd()) == SQLCOM_SELECT;
+  bool is_plain = lock == HW_LOCK_NONE && thd_sql_command(ha_thd()) == SQLCOM_SELECT;
   wanted.clear(), wanted_columns.clear();
   reads_all = !is_plain;
   for (const Column &column : plan.columns) {
-    if (is_plain && !bitmap_is_set(table->read_set, column.field)) continue;
+    if (is_plain && !column.is_in_primary && !bitmap_is_set(table->read_set, column.field)) continue;
     wanted.push_back(column.position);
     wanted_columns.push_back(&column);
   }
@@ -32,12 +32,14 @@ void ha_highwater::choose_columns() {
 
 void ha_highwater::set_read(hw_read *read) {
   choose_columns();
-  *read = {lock, skips_locked, reads_all, {wanted.data(), wanted.size()}};
+  *read = {lock, skips_locked, reads_all, {wanted.data(), wanted.size()}, !reads_all, {nullptr, nullptr, {nullptr, 0}}};
 }
 
 int ha_highwater::open_cursor(uint number) {
   hw_read read;
   set_read(&read);
+  if (pushed_idx_cond && number == pushed_idx_cond_keyno)
+    read.filter = {judge, this, {judged.data(), judged.size()}};
   static const std::string rows = "PRIMARY";
   const std::string &name = number == MAX_KEY ? rows : plan.keys[number].name;
   int32_t code = hw_cursor_open(table_of_engine, bytes_of(name), &read);
@@ -108,6 +110,47 @@ int ha_highwater::index_next_same(uchar *record, const uchar *key, uint length) 
   uchar *before = table->record[0];
   if (record != before) return 0;
   return key_cmp_if_same(table, key, active_index, length) ? HA_ERR_END_OF_FILE : 0;
+}
+
+/* The row that was read last is not wanted. What goes wrong here the next call says too. */
+void ha_highwater::unlock_row() {
+  if (lock != HW_LOCK_NONE) hw_row_unlock(session(), table_of_engine);
+}
+
+/* ---- Conditions over entries ---- */
+
+/* The condition is taken if the keys of the index have all of its columns, and all of the index: the end of a range is
+   compared too. */
+Item *ha_highwater::idx_cond_push(uint number, Item *condition) {
+  judged.clear(), judged_columns.clear();
+  MY_BITMAP fields;
+  if (my_bitmap_init(&fields, nullptr, table->s->fields)) return condition;
+  condition->walk(&Item::register_field_in_bitmap, true, &fields);
+  for (const Part &part : plan.keys[number].parts) bitmap_set_bit(&fields, part.field);
+  for (const Column &column : plan.columns) {
+    if (!bitmap_is_set(&fields, column.field)) continue;
+    judged.push_back(column.position);
+    judged_columns.push_back(&column);
+  }
+  bool has_all = bitmap_bits_set(&fields) == judged.size() &&
+                 hw_index_has(table_of_engine, bytes_of(plan.keys[number].name), {judged.data(), judged.size()}) == HW_OK;
+  my_bitmap_free(&fields);
+  if (!has_all) return condition;
+  pushed_idx_cond = condition;
+  pushed_idx_cond_keyno = number;
+  return nullptr;
+}
+
+uint32_t ha_highwater::judge(void *handler, hw_columns columns) {
+  ha_highwater *self = static_cast<ha_highwater *>(handler);
+  for (size_t i = 0; i < columns.length; i++)
+    set_column(self->table, *self->judged_columns[i], self->table->record[0], columns.data[i]);
+  switch (handler_index_cond_check(self)) {
+    case CHECK_POS: return HW_TAKE;
+    case CHECK_NEG: return HW_SKIP;
+    case CHECK_OUT_OF_RANGE: return HW_END;
+    default: return HW_INTERRUPT;
+  }
 }
 
 int ha_highwater::rnd_init(bool scan) {

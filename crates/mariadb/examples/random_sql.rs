@@ -84,6 +84,8 @@ struct Stream {
     /// Whether a table has a primary key.
     has_key: [bool; 3],
     indexes: [usize; 3],
+    /// Columns of each table's indexes k0 and k1.
+    keys: [[(usize, usize); 2]; 3],
     next_id: u64,
 }
 
@@ -103,6 +105,10 @@ impl Stream {
 
     fn condition(&mut self) -> String {
         let column = self.random.below(COLUMNS.len() as u64) as usize;
+        self.condition_of(column)
+    }
+
+    fn condition_of(&mut self, column: usize) -> String {
         let (name, ..) = COLUMNS[column];
         let value = self.value(column);
         match self.random.below(6) {
@@ -135,6 +141,9 @@ impl Stream {
         for index in 0..3 {
             let column = self.random.below(COLUMNS.len() as u64) as usize;
             let other = (column + 1 + self.random.below(5) as usize) % COLUMNS.len();
+            if let Some(key) = self.keys[table].get_mut(index) {
+                *key = (column, other);
+            }
             let parts = format!("{}, {}", part(&mut self.random, column), part(&mut self.random, other));
             write!(columns, ", key k{index} ({parts})").expect("writing to a string");
         }
@@ -192,13 +201,14 @@ impl Stream {
 
     fn select(&mut self, table: usize) {
         let (condition, other) = (self.condition(), self.random.below(3));
-        match self.random.below(5) {
+        match self.random.below(8) {
             0 => self.say(&format!("select count(*), min(i), max(d), sum(m) from t{table} where {condition}")),
             1 => self.say(&format!("select hex(min(binary s)) h, count(*) from t{table} group by s order by 1, 2")),
             2 => {
                 let join = format!("t{table} a join t{other} b on a.i = b.i");
                 self.say(&format!("select a.id, b.id from {join} where a.{condition} order by 1, 2 limit 50"));
             }
+            5..=7 => self.select_by_index(table, condition),
             3 => self.say(&format!("select i, f from t{table} where {condition} order by f desc, i limit 20")),
             _ => {
                 let order = (1..=15).map(|at| at.to_string()).collect::<Vec<_>>().join(", ");
@@ -206,6 +216,29 @@ impl Stream {
                 self.say(&format!("select {shown} from t{table} where {condition} order by {order}"));
             }
         }
+    }
+
+    /// By an index that may have all columns, with conditions on its entries.
+    fn select_by_index(&mut self, table: usize, mut condition: String) {
+        let index = self.random.below(2) as usize;
+        let (first, second) = self.keys[table][index];
+        let mut columns = vec![first, second];
+        if self.random.below(3) == 0 {
+            columns.push(self.random.below(COLUMNS.len() as u64) as usize);
+        }
+        let shown = |column: &usize| match COLUMNS[*column].0 {
+            name @ ("s" | "v" | "b") => format!(", hex({name})"),
+            "t" => ", md5(t)".to_string(),
+            name => format!(", {name}"),
+        };
+        let shown: String = columns.iter().map(shown).collect();
+        if self.random.below(4) != 0 {
+            condition = format!("{} and {}", self.condition_of(first), self.condition_of(second));
+        }
+        let order = (1..=columns.len() + 1).map(|at| at.to_string()).collect::<Vec<_>>().join(", ");
+        let lock = self.random.pick(&["", "", "", " lock in share mode", " for update"]);
+        let from = format!("t{table} force index (k{index})");
+        self.say(&format!("select id{shown} from {from} where {condition} order by {order}{lock}"));
     }
 
     fn alter(&mut self, table: usize) {
@@ -259,6 +292,7 @@ fn main() {
         out: String::new(),
         has_key: [false; 3],
         indexes: [3; 3],
+        keys: [[(0, 0); 2]; 3],
         next_id: 1,
     };
     stream.say("set names utf8mb4");

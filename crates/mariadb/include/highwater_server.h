@@ -79,6 +79,15 @@ int32_t hw_options(const hw_database *database, void (*visit)(void *, hw_bytes, 
 int32_t hw_counters(const hw_database *database, void (*visit)(void *, hw_bytes, uint64_t), void *context);
 /* Calls `visit` with the lines of the state's report. */
 int32_t hw_status(const hw_database *database, void (*visit)(void *, hw_bytes), void *context);
+/* A value of a row: a text, or a number, or NULL. */
+typedef struct { hw_bytes text; uint64_t number; uint32_t has_number; } hw_cell;
+typedef void (*hw_visit_row)(void *context, const hw_cell *cells, size_t count);
+/* connection, owner of its locks, transaction, state, level, seconds since it began, undo records, name if prepared */
+int32_t hw_list_transactions(const hw_database *database, hw_visit_row visit, void *context);
+/* table, primary key in hex, owner, connection, mode, whether it waits: of each explicit lock on a row and each request */
+int32_t hw_list_locks(const hw_database *database, hw_visit_row visit, void *context);
+/* name, value, what it counts, InnoDB's name of it */
+int32_t hw_list_metrics(const hw_database *database, hw_visit_row visit, void *context);
 /* Makes all commits before durable. */
 int32_t hw_flush_log(const hw_database *database);
 /* Copies the database into a folder, new or empty, while it is in use. */
@@ -139,6 +148,8 @@ int32_t hw_table_open(hw_database *database, hw_bytes name, hw_table **out);
 void hw_table_close(hw_table *table);
 /* Position of a column; HW_NOT_FOUND. */
 int32_t hw_table_column(const hw_table *table, hw_bytes name, uint32_t *position);
+/* Whether the keys of an index have the values of these columns: HW_OK or HW_NOT_FOUND. */
+int32_t hw_index_has(const hw_table *table, hw_bytes index, hw_positions columns);
 int32_t hw_table_truncate(hw_table *table, hw_database *database);
 
 typedef struct {
@@ -178,7 +189,8 @@ typedef struct {
   uint32_t skip_locked;
 } hw_session_options;
 
-int32_t hw_session_new(hw_database *database, hw_session **out);
+/* `connection`: by which the session is listed. */
+int32_t hw_session_new(hw_database *database, uint64_t connection, hw_session **out);
 void hw_session_free(hw_session *session);
 hw_interrupt *hw_session_interrupt(const hw_session *session);
 void hw_interrupt_raise(const hw_interrupt *interrupt);
@@ -217,11 +229,20 @@ int32_t hw_delete(hw_session *session, hw_table *table, hw_bytes key);
 int32_t hw_key(hw_table *table, hw_columns columns, hw_bytes *key);
 
 typedef enum { HW_LOCK_NONE, HW_LOCK_SHARED, HW_LOCK_EXCLUSIVE } hw_lock;
+typedef enum { HW_TAKE, HW_SKIP, HW_END, HW_INTERRUPT } hw_verdict;
+/* Judges an entry before its row is read or locked; `judge` null: all are taken. */
+typedef struct {
+  uint32_t (*judge)(void *context, hw_columns columns); /* returns a hw_verdict */
+  void *context;
+  hw_positions columns; /* those that it gets; hw_index_has() says that the index has them */
+} hw_filter;
 typedef struct {
   uint32_t lock;
   uint32_t skip_locked;
   uint32_t all_columns;   /* or only `wanted` are read of the long ones */
   hw_positions wanted;    /* in the order in which values are handed out */
+  uint32_t covering;      /* a cursor takes the wanted columns from the entries of its index, where these have them */
+  hw_filter filter;
 } hw_read;
 
 /* Reads the row of a primary key; hands out the wanted columns. */
@@ -243,6 +264,8 @@ int32_t hw_cursor_prev_beyond(hw_session *session, hw_table *table, hw_columns_o
 void hw_cursor_close(hw_table *table);
 /* Key of the row that was read last, by the cursor or hw_get(); HW_NOT_FOUND. */
 int32_t hw_row_key(const hw_table *table, hw_bytes *key);
+/* Releases the lock of that row, where the level locks no ranges and the row was not locked before; else HW_NOT_FOUND. */
+int32_t hw_row_unlock(hw_session *session, hw_table *table);
 
 #ifdef __cplusplus
 }

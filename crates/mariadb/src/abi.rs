@@ -2,6 +2,7 @@
 //!
 //! Rule: a pointer with a length is turned into a slice here and nowhere else.
 
+use crate::information::Cell;
 use std::os::raw::c_void;
 
 /// A pointer and a number of elements.
@@ -26,7 +27,7 @@ impl<T> Array<T> {
     }
 
     /// Null.
-    pub fn null() -> Array<T> {
+    pub const fn null() -> Array<T> {
         Array { data: std::ptr::null(), length: 0 }
     }
 
@@ -87,6 +88,9 @@ impl Bytes {
 
 /// The caller's, handed back to its function.
 pub type Context = *mut c_void;
+
+/// Called with each row of a table of `INFORMATION_SCHEMA`.
+pub type VisitRow = extern "C" fn(Context, *const Cell, usize);
 
 /// A column of a new table.
 #[repr(C)]
@@ -207,6 +211,44 @@ pub struct Read {
     pub all_columns: u32,
     /// Positions of the columns that are handed out, in this order.
     pub wanted: Array<u32>,
+    /// Whether they may come from entries of the index alone.
+    pub covering: u32,
+    /// Judges entries before their rows are read.
+    pub filter: Filter,
+}
+
+/// Judges entries of an index.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Filter {
+    /// Returns a `hw_verdict`; null: there is no filter.
+    pub judge: Option<extern "C" fn(Context, Columns) -> u32>,
+    /// Handed to it.
+    pub context: Context,
+    /// Positions of the columns that it gets.
+    pub columns: Array<u32>,
+}
+
+/// A filter's function and its context, kept by a cursor.
+#[derive(Clone, Copy)]
+pub struct Judge(extern "C" fn(Context, Columns) -> u32, Context);
+
+// SAFETY: the header's rule 3: a table's functions, and so its cursor's filter, are called by one thread at a time.
+unsafe impl Send for Judge {}
+
+impl Filter {
+    /// The function, if there is one.
+    pub fn judge(&self) -> Option<Judge> {
+        self.judge.map(|judge| Judge(judge, self.context))
+    }
+}
+
+impl Judge {
+    /// What it says of an entry that has these columns.
+    #[inline]
+    pub fn ask(self, columns: &[Bytes]) -> u32 {
+        self.0(self.1, Array::of(columns))
+    }
 }
 
 /// Name of a prepared transaction.

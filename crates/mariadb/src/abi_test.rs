@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 
-const SOURCES: [&str; 7] = [
+const SOURCES: [&str; 8] = [
     include_str!("cursor.rs"),
     include_str!("database.rs"),
     include_str!("failure.rs"),
+    include_str!("information.rs"),
     include_str!("rows.rs"),
     include_str!("session.rs"),
     include_str!("table.rs"),

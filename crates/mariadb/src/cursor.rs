@@ -6,12 +6,13 @@
 //! 3. After an exact seek the moves stay within the key, and lock nothing outside; the moves beyond begin anew behind
 //!    the current entry.
 
-use crate::abi::{Bytes, Columns, ColumnsOut, Read};
+use crate::abi::{Bytes, Columns, ColumnsOut, Judge, Read};
 use crate::failure::{Code, found, guarded};
 use crate::session::Session;
 use crate::table::{Table, values};
-use highwater::raw::{RawCursor, RawSeek};
+use highwater::raw::{RawCursor, RawSeek, RawVerdict};
 use highwater::{Error, Result, WriteTxn};
+use smallvec::SmallVec;
 
 impl Table {
     fn open_cursor(&mut self, index: &str, read: &Read) {
@@ -19,7 +20,11 @@ impl Table {
         self.read = read.raw();
         self.wanted.clear();
         self.wanted.extend_from_slice(read.wanted.elements());
-        self.cursor = Some(self.raw.cursor(index, self.read.clone()));
+        let mut cursor = self.raw.cursor(index, self.read.clone());
+        if let Some(judge) = read.filter.judge() {
+            set_filter(&mut cursor, read.filter.columns.elements(), judge);
+        }
+        self.cursor = Some(cursor);
         self.index.clear();
         self.index.extend_from_slice(index.as_bytes());
         (self.has_row, self.is_exact) = (false, false);
@@ -102,6 +107,21 @@ impl Table {
         }
         self.step(session, is_up, out)
     }
+}
+
+fn set_filter(cursor: &mut RawCursor, columns: &[u32], judge: Judge) {
+    let columns: Vec<usize> = columns.iter().map(|at| *at as usize).collect();
+    let places = columns.clone();
+    cursor.set_filter(&columns, move |entry| {
+        let values: SmallVec<[Bytes; 16]> =
+            places.iter().map(|at| entry.column(*at).map_or(Bytes::null(), Bytes::of)).collect();
+        match judge.ask(&values) {
+            0 => RawVerdict::Take,
+            1 => RawVerdict::Skip,
+            2 => RawVerdict::End,
+            _ => RawVerdict::Interrupt,
+        }
+    });
 }
 
 fn no_cursor() -> Error {

@@ -3,6 +3,7 @@
 use crate::abi::{Bytes, ColumnDefinition, Columns, Context, IndexDefinition, TableChanges, TableDefinition};
 use crate::definition::{schema_of, secondary_index, type_of};
 use crate::failure::{Code, found, guarded};
+use crate::information::Connections;
 use highwater::raw::RawTable;
 use highwater::{BackupOptions, Error, Options, Result, TableChange, Type, Value};
 use parking_lot::{Mutex, RwLock};
@@ -19,6 +20,7 @@ const TEMPORARY: &str = "#sql-temptable-";
 pub struct Database {
     pub(crate) db: highwater::Database,
     tables: Mutex<HashMap<String, Arc<SharedTable>>>,
+    pub(crate) connections: Connections,
 }
 
 /// What all handlers of a table share.
@@ -63,7 +65,7 @@ impl Database {
         }
         std::fs::create_dir_all(folder).map_err(|error| Error::Usage(format!("{folder}: {error}")))?;
         let db = highwater::Database::open(PathBuf::from(folder), all)?;
-        let database = Database { db, tables: Mutex::default() };
+        let database = Database { db, tables: Mutex::default(), connections: Connections::default() };
         database.drop_tables(|name| name.contains(TEMPORARY))?;
         Ok(database)
     }

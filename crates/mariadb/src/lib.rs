@@ -15,6 +15,7 @@ pub mod cursor;
 pub mod database;
 pub mod definition;
 pub mod failure;
+pub mod information;
 #[cfg(test)]
 mod mariadb_test;
 pub mod rows;

@@ -1,19 +1,20 @@
 //! The functions of the header, called as the C++ half calls them: a table, transactions, two phases, a crash.
 
 use crate::abi::{
-    Array, ArrayOut, Bytes, ColumnDefinition, Columns, IndexDefinition, KeyPart, Read, SessionOptions, TableChanges,
-    TableDefinition, XidParts,
+    Array, ArrayOut, Bytes, ColumnDefinition, Columns, Context, Filter, IndexDefinition, KeyPart, Read, SessionOptions,
+    TableChanges, TableDefinition, VisitRow, XidParts,
 };
 use crate::cursor::{hw_cursor_next, hw_cursor_next_beyond, hw_cursor_open, hw_cursor_seek};
 use crate::database::{
     Database, hw_database_close, hw_database_open, hw_table_alter, hw_table_create, hw_table_has_version,
 };
 use crate::failure::{Code, hw_error_index, hw_error_text};
-use crate::rows::{hw_delete, hw_get, hw_insert, hw_key, hw_update};
+use crate::information::{Cell, hw_list_locks, hw_list_metrics, hw_list_transactions};
+use crate::rows::{hw_delete, hw_get, hw_insert, hw_key, hw_row_unlock, hw_update};
 use crate::session::{
     Session, hw_commit, hw_rollback, hw_rollback_to, hw_savepoint, hw_session_new, hw_statement_begin, hw_statement_end,
 };
-use crate::table::{Table, hw_row_number, hw_table_estimate, hw_table_open, hw_table_truncate};
+use crate::table::{Table, hw_index_has, hw_row_number, hw_table_estimate, hw_table_open, hw_table_truncate};
 use crate::two_phases::{hw_commit_ordered, hw_finish, hw_prepare, hw_recover};
 use std::path::Path;
 
@@ -66,7 +67,7 @@ fn table(database: &Database, name: &str) -> Box<Table> {
 
 fn session(database: &Database) -> Box<Session> {
     let mut session = None;
-    assert_eq!(hw_session_new(database, &mut session), OK);
+    assert_eq!(hw_session_new(database, 7, &mut session), OK);
     let mut session = session.unwrap();
     assert_eq!(hw_statement_begin(&mut session, &REPEATABLE_READ), OK);
     session
@@ -81,7 +82,8 @@ fn insert(session: &mut Session, table: &mut Table, id: u32, text: Option<&str>)
 const BOTH: [u32; 2] = [0, 1];
 
 fn read() -> Read {
-    Read { lock: 0, skip_locked: 0, all_columns: 1, wanted: Array::of(&BOTH) }
+    let filter = Filter { judge: None, context: std::ptr::null_mut(), columns: Array::null() };
+    Read { lock: 0, skip_locked: 0, all_columns: 1, wanted: Array::of(&BOTH), covering: 0, filter }
 }
 
 /// All rows in the order of an index.
@@ -97,6 +99,99 @@ fn rows(session: &mut Session, table: &mut Table, index: &str) -> Vec<(u32, Opti
     }
     assert_eq!(code, NOT_FOUND, "{}", hw_error_text().text());
     found
+}
+
+/// Appends the row to the texts of the context.
+extern "C" fn note_row(context: Context, cells: *const Cell, count: usize) {
+    // SAFETY: the test's own list, which it hands over and keeps; the cells live during the call.
+    let (rows, cells) = unsafe { (&mut *context.cast::<Vec<Vec<String>>>(), std::slice::from_raw_parts(cells, count)) };
+    rows.push(cells.iter().map(Cell::to_string).collect());
+}
+
+#[test]
+fn transactions_locks_and_counters_are_listed() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(folder.path());
+    assert_eq!(create(&database, "d/t"), OK);
+    let (mut session, mut table) = (session(&database), table(&database, "d/t"));
+    assert_eq!(insert(&mut session, &mut table, 1, Some("a")), OK);
+    assert_eq!(hw_commit(&mut session), OK);
+    let listed = |list: extern "C" fn(&Database, VisitRow, Context) -> i32| {
+        let mut rows: Vec<Vec<String>> = Vec::new();
+        assert_eq!(list(&database, note_row, std::ptr::from_mut(&mut rows).cast()), OK);
+        rows
+    };
+    assert!(listed(hw_list_transactions).is_empty() && listed(hw_list_locks).is_empty());
+    assert_eq!(hw_statement_begin(&mut session, &REPEATABLE_READ), OK);
+    let (key, mut row) = (1u32.to_be_bytes(), [Bytes::null(); 2]);
+    let locking = Read { lock: 1, ..read() };
+    assert_eq!(hw_get(&mut session, &mut table, Bytes::of(&key), &locking, ArrayOut::of(&mut row)), OK);
+    let transactions = listed(hw_list_transactions);
+    let owner = transactions[0][1].clone();
+    assert_eq!(transactions, [["7", &owner, "NULL", "ACTIVE", "REPEATABLE READ", "0", "0", "NULL"]]);
+    assert_eq!(listed(hw_list_locks), [["d/t", "00000001", &owner, "7", "SHARED", "NO"]]);
+    assert_eq!(hw_row_unlock(&mut session, &mut table), NOT_FOUND);
+    assert_eq!(insert(&mut session, &mut table, 2, Some("b")), OK);
+    assert!(listed(hw_list_transactions)[0][2] != "NULL" && listed(hw_list_transactions)[0][6] == "1");
+    let xid = XidParts { format_id: 1, global: bytes("g"), branch: bytes("b") };
+    assert_eq!(hw_prepare(&mut session, &xid), OK);
+    assert_eq!(listed(hw_list_transactions)[0][3], "PREPARED");
+    assert_eq!(hw_commit(&mut session), OK);
+    assert!(listed(hw_list_transactions).is_empty() && listed(hw_list_locks).is_empty());
+    let metrics = listed(hw_list_metrics);
+    let value = |name: &str| metrics.iter().find(|row| row[0] == name).map(|row| row[1].clone());
+    assert!(metrics.len() > 50 && value("trx_commits") == Some("2".to_string()) && value("pool_pages").is_some());
+}
+
+/// Ends at "d"; passes what the context has.
+extern "C" fn judge(context: Context, columns: Columns) -> u32 {
+    // SAFETY: the test's own text, which it hands over and keeps.
+    let passed = unsafe { &*context.cast::<String>() };
+    match columns.elements()[0].text() {
+        text if text == *passed => 1,
+        text if text == "d" => 2,
+        _ => 0,
+    }
+}
+
+#[test]
+fn entries_are_judged_and_cover_their_columns() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(folder.path());
+    assert_eq!(create(&database, "d/t"), OK);
+    let (mut session, mut table) = (session(&database), table(&database, "d/t"));
+    for (id, text) in [(1, "a"), (2, "b"), (3, "c"), (4, "d"), (5, "e")] {
+        assert_eq!(insert(&mut session, &mut table, id, Some(text)), OK);
+    }
+    assert_eq!(hw_commit(&mut session), OK);
+    assert_eq!(hw_statement_begin(&mut session, &REPEATABLE_READ), OK);
+    assert_eq!(hw_index_has(&table, bytes("by_s"), Array::of(&[1, 0])), OK);
+    assert_eq!(hw_index_has(&table, bytes("by_s"), Array::of(&[2])), NOT_FOUND);
+    assert_eq!(hw_index_has(&table, bytes("PRIMARY"), Array::of(&[1])), NOT_FOUND);
+    assert_eq!(hw_index_has(&table, bytes("none"), Array::of(&[0])), Code::Other as i32);
+
+    let (mut passed, columns) = ("b".to_string(), [1]);
+    let context = std::ptr::from_mut(&mut passed).cast();
+    let filter = Filter { judge: Some(judge), context, columns: Array::of(&columns) };
+    let mut row = [Bytes::null(); 2];
+    for covering in [0, 1] {
+        let read = Read { covering, filter, ..read() };
+        assert_eq!(hw_cursor_open(&mut table, bytes("by_s"), &read), OK);
+        let mut found = Vec::new();
+        let mut code = hw_cursor_seek(&mut session, &mut table, 6, Columns::null(), ArrayOut::of(&mut row));
+        while code == OK {
+            found.push((row[0].elements()[0], row[1].text()));
+            code = hw_cursor_next_beyond(&mut session, &mut table, ArrayOut::of(&mut row));
+        }
+        assert_eq!(code, NOT_FOUND, "{}", hw_error_text().text());
+        assert_eq!(found, [(1, "a".to_string()), (3, "c".to_string())]);
+    }
+    // Not a column of the index's key.
+    let no_column = [7];
+    let read = Read { filter: Filter { columns: Array::of(&no_column), ..filter }, ..read() };
+    assert_eq!(hw_cursor_open(&mut table, bytes("by_s"), &read), OK);
+    let code = hw_cursor_seek(&mut session, &mut table, 6, Columns::null(), ArrayOut::of(&mut row));
+    assert_eq!(code, Code::Other as i32, "{}", hw_error_text().text());
 }
 
 #[test]
@@ -228,7 +323,7 @@ fn a_table_changes_with_its_version() {
     assert_eq!(hw_table_has_version(&database, bytes("t"), bytes("first")), NOT_FOUND);
     let mut row = [Bytes::null()];
     let wanted = [2];
-    let read = Read { lock: 0, skip_locked: 0, all_columns: 1, wanted: Array::of(&wanted) };
+    let read = Read { wanted: Array::of(&wanted), ..read() };
     assert_eq!(hw_cursor_open(&mut handler, bytes("PRIMARY"), &read), OK);
     assert_eq!(hw_statement_begin(&mut session, &REPEATABLE_READ), OK);
     assert_eq!(hw_cursor_seek(&mut session, &mut handler, 6, Columns::null(), ArrayOut::of(&mut row)), OK);

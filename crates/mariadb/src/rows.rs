@@ -19,8 +19,9 @@ impl Read {
                 _ => LockMode::Exclusive,
             },
             lock_wait: (self.skip_locked != 0).then_some(LockWait::SkipLocked),
-            columns: (self.all_columns == 0).then(columns),
-            keys_only: false,
+            columns: (self.all_columns == 0 || self.covering != 0).then(columns),
+            covering: self.covering != 0,
+            ..RawRead::default()
         }
     }
 }
@@ -113,5 +114,14 @@ pub extern "C" fn hw_row_key(table: &Table, key: &mut Bytes) -> i32 {
     guarded(|| {
         *key = Bytes::of(&table.row_key);
         Ok(found(table.has_row))
+    })
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub extern "C" fn hw_row_unlock(session: &mut Session, table: &mut Table) -> i32 {
+    guarded(|| {
+        let is_unlocked = table.has_row && table.raw.unlock(session.txn()?, &table.row_key)?;
+        Ok(found(is_unlocked))
     })
 }

@@ -8,10 +8,12 @@
 use crate::abi::SessionOptions;
 use crate::database::Database;
 use crate::failure::{Code, guarded};
+use crate::information::{Connection, OpenTxn};
 use highwater::config::FlushLog;
 use highwater::{Error, InterruptHandle, Isolation, LockWait, PreparedTxn, Result, Savepoint, TxnOptions, WriteTxn};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 static NEXT_SERIAL: AtomicU64 = AtomicU64::new(1);
 
@@ -25,6 +27,8 @@ pub struct Session {
     pub(crate) prepared: Option<PreparedTxn>,
     /// What became of `hw_commit_ordered`.
     pub(crate) ordered: Option<Result<u64>>,
+    /// What other connections see of it.
+    connection: Arc<Connection>,
 }
 
 /// What interrupts a session.
@@ -76,19 +80,25 @@ impl Session {
     /// Has `prepare` take the open transaction.
     pub(crate) fn prepare(&mut self, xid: highwater::Xid) -> Result<()> {
         self.leave_statement();
+        self.connection.set(None);
         self.prepared = self.inner.prepare(xid)?;
         Ok(())
     }
 
     fn begin(&mut self, options: &SessionOptions) -> Result<()> {
-        if !self.inner.is_open() {
+        let is_new = !self.inner.is_open();
+        if is_new {
             self.serial = NEXT_SERIAL.fetch_add(1, Ordering::Relaxed);
             self.inner.set_options(options.txn_options());
             self.leave_statement();
             self.savepoints.clear();
         }
         self.inner.set_lock_wait(options.lock_wait());
-        self.txn().map(|_| ())
+        let watch = self.txn()?.watch();
+        if is_new {
+            self.connection.set(Some(OpenTxn { watch, isolation: options.isolation, began: Instant::now() }));
+        }
+        Ok(())
     }
 
     fn begin_statement(&mut self, options: &SessionOptions) -> Result<()> {
@@ -121,6 +131,7 @@ impl Session {
 
     fn commit(&mut self) -> Result<()> {
         self.leave_statement();
+        self.connection.set(None);
         if let Some(ordered) = self.ordered.take() {
             return ordered.map(|_| ());
         }
@@ -132,6 +143,7 @@ impl Session {
 
     fn rollback(&mut self) -> Result<()> {
         self.leave_statement();
+        self.connection.set(None);
         self.ordered = None;
         match self.prepared.take() {
             Some(prepared) => prepared.rollback(),
@@ -157,7 +169,7 @@ impl Session {
 
 /// See the header.
 #[unsafe(no_mangle)]
-pub extern "C" fn hw_session_new(database: &Database, out: &mut Option<Box<Session>>) -> i32 {
+pub extern "C" fn hw_session_new(database: &Database, connection: u64, out: &mut Option<Box<Session>>) -> i32 {
     guarded(|| {
         *out = Some(Box::new(Session {
             inner: database.db.session(),
@@ -166,6 +178,7 @@ pub extern "C" fn hw_session_new(database: &Database, out: &mut Option<Box<Sessi
             savepoints: Vec::new(),
             prepared: None,
             ordered: None,
+            connection: database.connections.add(connection),
         }));
         Ok(Code::Ok)
     })

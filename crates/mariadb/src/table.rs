@@ -185,6 +185,15 @@ pub extern "C" fn hw_table_column(table: &Table, name: Bytes, position: &mut u32
 
 /// See the header.
 #[unsafe(no_mangle)]
+pub extern "C" fn hw_index_has(table: &Table, index: Bytes, columns: Array<u32>) -> i32 {
+    guarded(|| {
+        let columns: Vec<usize> = columns.elements().iter().map(|at| *at as usize).collect();
+        table.raw.index_has(&index.text(), &columns).map(found)
+    })
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
 pub extern "C" fn hw_table_truncate(table: &mut Table, database: &Database) -> i32 {
     guarded(|| {
         let truncated = database.db.truncate_table(&table.name)?;

@@ -62,6 +62,10 @@ const EXEMPT: &[(&str, &str)] = &[
         "the raw door; the fuzzing target `raw` (internals/raw_calls.rs) and crates/engine/tests/public/raw.rs play it",
     ),
     ("RawCursor::*", "as RawTable"),
+    ("WriteTxn::watch", "what other threads see; crates/engine/tests/public/lock_list.rs"),
+    ("TxnWatch::*", "as WriteTxn::watch"),
+    ("Database::row_locks", "as WriteTxn::watch"),
+    ("Database::lock_waiters", "as WriteTxn::watch"),
     ("RawRow::*", "as RawTable"),
 ];
 

@@ -16,7 +16,7 @@ use super::write_txn::WriteTxn;
 use crate::error::{Error, Result};
 use crate::table::version::TableVersion;
 use crate::table::{RowLayouts, RowRef, Table, Value, ValueRef};
-use crate::txn::{RowCursor, ViewHandle};
+use crate::txn::{EntryFilter, RowCursor, ViewHandle};
 use std::sync::Arc;
 
 /// What a cursor moves in: a [`WriteTxn`], a [`ReadTxn`] or a [`Session`].
@@ -164,10 +164,25 @@ impl Cursor {
         Some((scan.entry(), scan.key()))
     }
 
-    /// The bytes of the current row, unless it reads keys only.
+    /// What the current entry has beside its key, if it was delivered without its row.
+    pub(super) fn covered(&self) -> Option<&[u8]> {
+        self.scan.as_ref().filter(|_| self.is_on_row).and_then(|(scan, _)| scan.covered())
+    }
+
+    /// The bytes of the current row, unless it was delivered without.
     pub(super) fn row_bytes(&self) -> Option<(&RowLayouts, &[u8])> {
-        let (scan, _) = self.scan.as_ref().filter(|_| self.is_on_row && !self.range.keys_only)?;
+        let (scan, _) = self.scan.as_ref().filter(|_| self.is_on_row)?;
         Some((&self.version.layouts, scan.payload()))
+    }
+
+    /// The table as the cursor reads it, and the position of its index.
+    pub(super) fn version_and_index(&self) -> (&Arc<TableVersion>, Option<usize>) {
+        (&self.version, self.index)
+    }
+
+    /// Has rows read only where the index was changed lately.
+    pub(super) fn read_entries(&mut self) {
+        self.range.keys_only = true;
     }
 }
 
@@ -207,7 +222,7 @@ impl Cursor {
     /// stood, on no row, and may be asked again. [`Error::Usage`] in another transaction than its own.
     #[inline]
     pub fn next(&mut self, txn: &mut impl CursorTxn) -> Result<bool> {
-        self.go(txn.open_txn()?, false)
+        self.go(txn.open_txn()?, false, None)
     }
 
     /// Goes to the row before; false at the end: then it stands before the first row.
@@ -216,7 +231,7 @@ impl Cursor {
     /// As [`next`](Self::next).
     #[inline]
     pub fn prev(&mut self, txn: &mut impl CursorTxn) -> Result<bool> {
-        self.go(txn.open_txn()?, true)
+        self.go(txn.open_txn()?, true, None)
     }
 
     /// Goes to a place. If there is no such row it returns false and stands behind the last row, or before the first
@@ -238,16 +253,22 @@ impl Cursor {
             Seek::AtMost(values) => (edge(values, true, true)?, true),
             Seek::Below(values) => (edge(values, false, true)?, true),
         };
-        self.seek_key(txn, at, reverse)
+        self.seek_key(txn, at, reverse, None)
     }
 
     /// Goes to the first entry from a key on, or to the last one before it; no key is behind all.
-    pub(super) fn seek_key(&mut self, txn: &mut WriteTxn, at: Option<Vec<u8>>, reverse: bool) -> Result<bool> {
+    pub(super) fn seek_key(
+        &mut self,
+        txn: &mut WriteTxn,
+        at: Option<Vec<u8>>,
+        reverse: bool,
+        filter: Option<&mut EntryFilter<'_>>,
+    ) -> Result<bool> {
         self.check(txn)?;
         (self.scan, self.view, self.is_on_row) = (None, None, false);
         let Some(at) = at else {
             self.at = At::BehindLast;
-            return if reverse { self.go(txn, true) } else { Ok(false) };
+            return if reverse { self.go(txn, true, filter) } else { Ok(false) };
         };
         let is_before = at <= self.range.low;
         self.at = if is_before { At::BeforeFirst } else { At::Key };
@@ -257,7 +278,7 @@ impl Cursor {
         self.key = at;
         self.changes = txn.changes();
         self.begin_scan(txn, reverse, true)?;
-        self.go(txn, reverse)
+        self.go(txn, reverse, filter)
     }
 
     fn check(&self, txn: &WriteTxn) -> Result<()> {
@@ -295,7 +316,14 @@ impl Cursor {
         Ok(())
     }
 
-    fn go(&mut self, txn: &mut WriteTxn, reverse: bool) -> Result<bool> {
+    /// Moves by one row, past the entries that the filter refuses.
+    #[inline]
+    pub(super) fn go(
+        &mut self,
+        txn: &mut WriteTxn,
+        reverse: bool,
+        filter: Option<&mut EntryFilter<'_>>,
+    ) -> Result<bool> {
         self.check(txn)?;
         self.is_on_row = false;
         let changes = txn.changes();
@@ -305,7 +333,7 @@ impl Cursor {
             self.begin_scan(txn, reverse, false)?;
         }
         let found = match &mut self.scan {
-            Some((scan, _)) => txn.next(scan),
+            Some((scan, _)) => txn.next_where(scan, filter),
             None => Ok(false),
         };
         match &self.scan {

@@ -6,7 +6,7 @@ use super::table_change::check_since;
 use super::write_txn::{HAS_NOT_ENDED, WriteTxn};
 use crate::error::{Error, Result};
 use crate::table::version::TableVersion;
-use crate::txn::{Isolation, LockMode, RowCursor, RowVisitor, ScanOptions, TableTrees};
+use crate::txn::{EntryFilter, Isolation, LockMode, RowCursor, RowVisitor, ScanOptions, TableTrees};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -51,8 +51,14 @@ impl WriteTxn {
     /// Moves a cursor to its next row.
     #[inline]
     pub(crate) fn next(&mut self, cursor: &mut RowCursor) -> Result<bool> {
+        self.next_where(cursor, None)
+    }
+
+    /// As [`next`](Self::next), past the entries that the filter refuses.
+    #[inline]
+    pub(crate) fn next_where(&mut self, cursor: &mut RowCursor, filter: Option<&mut EntryFilter<'_>>) -> Result<bool> {
         self.inner.check_not_closed()?;
-        let found = cursor.next(self.inner.txn_system(), self.txn.as_mut().expect(HAS_NOT_ENDED));
+        let found = cursor.next_where(self.inner.txn_system(), self.txn.as_mut().expect(HAS_NOT_ENDED), filter);
         let found = found.map_err(|error| cursor.name_damage(error))?;
         self.inner.check_running()?;
         Ok(found)

@@ -9,7 +9,7 @@
 
 use crate::config::PageSize;
 use crate::db::deterministic::{BackgroundStep, DeterministicDb, OpenOverrides};
-use crate::raw::{RawColumn, RawRead, RawRow, RawSeek, RawTable};
+use crate::raw::{RawColumn, RawRead, RawRow, RawSeek, RawTable, RawVerdict};
 use crate::{Database, Error, Index, LockMode, Options, Schema, Type, WriteTxn};
 use highwater_storage::StorageSet;
 use std::collections::BTreeMap;
@@ -242,6 +242,7 @@ impl Model<'_> {
                 found = cursor.next(txn).expect("rows are read");
             }
             assert_eq!(count, self.rows.len(), "law 4: {index}");
+            self.compare_covered(txn, index);
         }
         let typed = txn.scan(self.table.table()).iter().expect("rows are read");
         for (row, (_, expected)) in typed.zip(&self.rows) {
@@ -249,6 +250,34 @@ impl Model<'_> {
             let long = expected[4].as_deref().unwrap_or(&[]);
             assert!(row.bytes(4) == long && Some(row.bytes(0)) == expected[0].as_deref(), "law 3: the typed door");
         }
+    }
+
+    /// Columns that an index may have, from its entries where it has them, after a filter.
+    fn compare_covered(&self, txn: &mut WriteTxn, index: &str) {
+        let columns = [3, 5, 1, 0];
+        let read = RawRead { columns: Some(columns.to_vec()), covering: true, ..RawRead::default() };
+        let mut cursor = self.table.cursor(index, read);
+        let is_wanted = |second: Option<&[u8]>| second.is_some_and(|bytes| bytes[0] & 1 == 0);
+        let has_filter = index != "PRIMARY";
+        if has_filter {
+            cursor.set_filter(&[1], move |entry| match is_wanted(entry.column(1)) {
+                true => RawVerdict::Take,
+                false => RawVerdict::Skip,
+            });
+        }
+        let (mut row, mut count) = (RawRow::default(), 0);
+        let mut found = cursor.seek(txn, RawSeek::AtMost, &[]).expect("rows are read");
+        while found {
+            assert!(cursor.read_row(&mut row).expect("a row is read"), "law 3");
+            let expected = &self.rows[cursor.key().expect("a row")];
+            for column in columns {
+                assert_eq!(row.column(column), expected[column].as_deref(), "law 3: {index}, column {column}");
+            }
+            count += 1;
+            found = cursor.prev(txn).expect("rows are read");
+        }
+        let expected = self.rows.values().filter(|row| !has_filter || is_wanted(row[1].as_deref())).count();
+        assert_eq!(count, expected, "law 3: {index} is filtered");
     }
 
     /// One transaction.

@@ -16,6 +16,7 @@ use super::value::Value;
 use super::value_form::{Stored, unfit};
 use crate::error::{Error, Result};
 use crate::page::varint::{self, VarintReader};
+use std::ops::Range;
 
 #[derive(Clone, Debug)]
 struct CoveredColumn {
@@ -78,11 +79,36 @@ impl CoveredLayout {
     /// # Errors
     /// `Corrupt` if the bytes are not what an entry keeps.
     pub fn decode(&self, bytes: &[u8]) -> Result<Vec<Value>> {
-        let mut reader = VarintReader::new(bytes);
-        let values = self.0.iter().map(|covered| covered.decode(&mut reader)).collect::<Option<Vec<Value>>>();
-        let damaged = || Error::Corrupt(format!("covered columns of {} bytes do not decode", bytes.len()));
-        values.filter(|_| reader.is_at_end()).ok_or_else(damaged)
+        let (mut reader, mut buffer) = (VarintReader::new(bytes), Vec::new());
+        let values = self.0.iter().map(|covered| covered.decode(&mut reader, &mut buffer)).collect();
+        let values: Option<Vec<Value>> = values;
+        values.filter(|_| reader.is_at_end()).ok_or_else(|| damaged(bytes))
     }
+
+    /// Hands over each column's position, and where the bytes that a row keeps of it are appended to `out`; `None`: it
+    /// is NULL.
+    ///
+    /// # Errors
+    /// As [`decode`](Self::decode).
+    pub(crate) fn append_stored(
+        &self,
+        bytes: &[u8],
+        out: &mut Vec<u8>,
+        mut take: impl FnMut(usize, Option<Range<usize>>),
+    ) -> Result<()> {
+        let mut reader = VarintReader::new(bytes);
+        for covered in &self.0 {
+            let start = out.len();
+            let is_value = covered.append_stored(&mut reader, out).ok_or_else(|| damaged(bytes))?;
+            take(covered.column, is_value.then_some(start..out.len()));
+        }
+        if reader.is_at_end() { Ok(()) } else { Err(damaged(bytes)) }
+    }
+}
+
+#[cold]
+fn damaged(bytes: &[u8]) -> Error {
+    Error::Corrupt(format!("covered columns of {} bytes do not decode", bytes.len()))
 }
 
 fn put(bytes: &[u8], out: &mut Vec<u8>) {
@@ -111,24 +137,32 @@ impl CoveredColumn {
         put(&whole[..len], out);
     }
 
-    fn decode(&self, reader: &mut VarintReader<'_>) -> Option<Value> {
-        let Some(len) = usize::try_from(reader.number()?).ok()?.checked_sub(1) else { return Some(Value::Null) };
+    fn decode(&self, reader: &mut VarintReader<'_>, buffer: &mut Vec<u8>) -> Option<Value> {
+        buffer.clear();
+        let is_value = self.append_stored(reader, buffer)?;
+        Some(if is_value { unfit(self.ty, buffer).to_value() } else { Value::Null })
+    }
+
+    /// Reads the column, and appends the bytes that a row keeps of it; false: it is NULL.
+    fn append_stored(&self, reader: &mut VarintReader<'_>, out: &mut Vec<u8>) -> Option<bool> {
+        let Some(len) = usize::try_from(reader.number()?).ok()?.checked_sub(1) else { return Some(false) };
         let bytes = reader.bytes(len)?;
-        if let Type::Fixed(whole) = self.ty {
-            return (bytes.len() == usize::from(whole)).then(|| unfit(self.ty, bytes).to_value());
-        }
-        let Some(whole) = self.ty.fixed_bytes() else {
-            let is_text = matches!(self.ty, Type::Text(_) | Type::Json(_));
-            let is_of_type = bytes.len() <= self.ty.max_bytes() && (!is_text || std::str::from_utf8(bytes).is_ok());
-            return is_of_type.then(|| unfit(self.ty, bytes).to_value());
+        let is_whole = match (self.ty, self.ty.fixed_bytes()) {
+            (Type::Fixed(whole), _) => bytes.len() == usize::from(whole),
+            (Type::Text(max) | Type::Json(max), _) => bytes.len() <= max as usize && std::str::from_utf8(bytes).is_ok(),
+            (ty, None) => bytes.len() <= ty.max_bytes(),
+            (_, Some(whole)) => len <= whole,
         };
-        if len > whole {
+        if !is_whole {
             return None;
         }
-        let is_negative = self.is_signed() && bytes.last().is_some_and(|high| high & 0x80 != 0);
-        let mut number = [if is_negative { 0xff } else { 0 }; 16];
-        number[..len].copy_from_slice(bytes);
-        Some(unfit(self.ty, &number[..whole]).to_value())
+        out.extend_from_slice(bytes);
+        if let Some(whole) = self.ty.fixed_bytes() {
+            let is_negative = self.is_signed() && bytes.last().is_some_and(|high| high & 0x80 != 0);
+            let fill = if is_negative { 0xff } else { 0 };
+            out.extend(std::iter::repeat_n(fill, whole - len));
+        }
+        Some(true)
     }
 }
 

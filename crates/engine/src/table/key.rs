@@ -16,6 +16,7 @@
 
 use super::index::IndexColumn;
 pub use super::key_part::KeyPart;
+pub(crate) use super::key_part::append_stored;
 use super::key_part::decode_part;
 use super::row::RowRef;
 use super::schema::{Column, TableDefinition};

@@ -162,45 +162,53 @@ fn encode_bytes(mut bytes: &[u8], out: &mut Vec<u8>) {
 
 /// Reads one column from the front of `rest`; `None` if the bytes are no value of it.
 pub(super) fn decode_part(part: &KeyPart, rest: &mut &[u8], buffer: &mut Vec<u8>) -> Option<Value> {
-    if !part.descending {
-        return decode_ascending(part, rest, buffer);
-    }
-    let inverted: Vec<u8> = rest.iter().map(|byte| !byte).collect();
-    let mut left = &inverted[..];
-    let value = decode_ascending(part, &mut left, buffer)?;
-    *rest = &rest[rest.len() - left.len()..];
-    Some(value)
-}
-
-fn decode_ascending(part: &KeyPart, rest: &mut &[u8], buffer: &mut Vec<u8>) -> Option<Value> {
-    if part.nullable {
-        match take::<1>(rest)?[0] {
-            NULL_MARKER => return Some(Value::Null),
-            VALUE_MARKER => {}
-            _ => return None,
-        }
-    }
     buffer.clear();
-    match part.ty.fixed_bytes() {
-        None => decode_bytes(rest, buffer)?,
-        Some(len) => {
-            if rest.len() < len {
-                return None;
-            }
-            let (bytes, tail) = rest.split_at(len);
-            *rest = tail;
-            match part.ty {
-                Type::Fixed(_) => buffer.extend_from_slice(bytes),
-                _ => buffer.extend(bytes.iter().rev()),
-            }
-            unorder(part.ty, buffer);
-        }
+    if !append_stored(part, rest, buffer)? {
+        return Some(Value::Null);
     }
     Some(match part.ty {
         Type::Text(_) if part.collation.is_some() => Value::Bytes(buffer.clone()),
         Type::Text(_) if part.prefix_bytes.is_some() => Value::Text(String::from_utf8_lossy(buffer).into_owned()),
         ty => unfit(ty, buffer).to_value(),
     })
+}
+
+/// Reads one column from the front of `rest`, and appends the bytes that a row keeps of it (the beginning or the
+/// weights, where the key has only those); false: it is NULL. `None` if the bytes are no value of it.
+pub(crate) fn append_stored(part: &KeyPart, rest: &mut &[u8], out: &mut Vec<u8>) -> Option<bool> {
+    if !part.descending {
+        return append_ascending(part, rest, out);
+    }
+    let inverted: Vec<u8> = rest.iter().map(|byte| !byte).collect();
+    let mut left = &inverted[..];
+    let is_value = append_ascending(part, &mut left, out)?;
+    *rest = &rest[rest.len() - left.len()..];
+    Some(is_value)
+}
+
+#[inline]
+fn append_ascending(part: &KeyPart, rest: &mut &[u8], out: &mut Vec<u8>) -> Option<bool> {
+    if part.nullable {
+        match take::<1>(rest)?[0] {
+            NULL_MARKER => return Some(false),
+            VALUE_MARKER => {}
+            _ => return None,
+        }
+    }
+    match part.ty.fixed_bytes() {
+        None => decode_bytes(rest, out)?,
+        Some(len) => {
+            let (bytes, tail) = rest.split_at_checked(len)?;
+            *rest = tail;
+            let start = out.len();
+            match part.ty {
+                Type::Fixed(_) => out.extend_from_slice(bytes),
+                _ => out.extend(bytes.iter().rev()),
+            }
+            unorder(part.ty, &mut out[start..]);
+        }
+    }
+    Some(true)
 }
 
 /// Turns the (already little-endian) bytes of a fixed-size key column into stored bytes.

@@ -58,15 +58,16 @@ mod xid;
 mod yield_cpu;
 
 pub(crate) use entry_log::{EntryChange, EntryLog, LoggedChange, LoggedChanges};
-#[cfg(shuttle)]
-pub(crate) use lock::{Holder, LockSystem, RowName};
+pub(crate) use lock::{Holder, RowLock};
 pub use lock::{LockMode, LockWait};
+#[cfg(shuttle)]
+pub(crate) use lock::{LockSystem, RowName};
 pub use options::{Access, Isolation, TxnOptions};
 pub use overflow_columns::{Outside, Wanted};
 pub(crate) use prepared::RecoveredPrepared;
 pub use purge::{LagLimits, PurgeState, PurgeWatch};
+pub use read::{EntryFilter, RowCursor, RowVisitor, ScanOptions};
 pub(crate) use read::{ReadView, StoredRow, ViewHandle, resolve};
-pub use read::{RowCursor, RowVisitor, ScanOptions};
 pub(crate) use row_closure::{check_outside_closures, check_outside_row_closure, closed, telling};
 pub use row_op::RowOp;
 pub use savepoint::Savepoint;

@@ -79,6 +79,14 @@ fn both_doors_lead_to_the_same_rows() {
         assert_eq!((row.typed().unwrap().get(1), row.column(2)), (value.as_ref(), None), "{ty}");
         txn.commit().unwrap();
         check_indexes(&db, &table);
+
+        // As the index has them, without the row.
+        let mut txn = db.begin().unwrap();
+        let mut cursor = raw.cursor("by_v", RawRead { columns: Some(vec![1]), covering: true, ..RawRead::default() });
+        let mut row = RawRow::default();
+        assert!(cursor.seek(&mut txn, RawSeek::AtLeast, &[]).unwrap() && cursor.read_row(&mut row).unwrap());
+        assert!(row.typed().is_none() && row.column(0).is_none());
+        assert_eq!((row.column(1), row.columns()), (Some(&bytes[..]), 2), "{ty}");
     }
     sound(&db);
 }

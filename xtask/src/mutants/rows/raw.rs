@@ -5,6 +5,10 @@ use super::{Mutant, edit, of_engine as mutant};
 const VALUE_FORM: &str = "crates/engine/src/table/value_form.rs";
 const KEY: &str = "crates/engine/src/table/key_part.rs";
 const RAW_CURSOR: &str = "crates/engine/src/db/raw/cursor.rs";
+const RAW_ENTRY: &str = "crates/engine/src/db/raw/entry.rs";
+const RAW_FILTER: &str = "crates/engine/src/db/raw/filter.rs";
+const ROW_LOCKS: &str = "crates/engine/src/txn/lock/row_locks.rs";
+const GET: &str = "crates/engine/src/txn/read/get.rs";
 
 pub const MUTANTS: &[Mutant] = &[
     mutant(
@@ -26,6 +30,42 @@ pub const MUTANTS: &[Mutant] = &[
             "        if !MUTANT && matches!(to, RawSeek::Exact | RawSeek::ExactLast) {",
         )],
         &["raw::a_cursor_stays_in_its_range_and_goes_both_ways", "raw_calls"],
+    ),
+    mutant(
+        "filter-of-covered-columns",
+        "a filter judges an entry by what it has beside its key, which may be another version's",
+        &[edit(
+            RAW_FILTER,
+            "        self.entry_columns = found.filter(EntryColumns::are_in_keys);",
+            "        self.entry_columns = found.filter(|found| MUTANT || found.are_in_keys());",
+        )],
+        &["raw_entries::what_a_filter_refuses_is_neither_read_nor_locked"],
+    ),
+    mutant(
+        "prefixes-as-values",
+        "a column of which an index has the beginning is read from its entries",
+        &[edit(
+            RAW_ENTRY,
+            "part.column == column && part.is_reversible()",
+            "part.column == column && (MUTANT || part.is_reversible())",
+        )],
+        &["raw_entries::an_index_that_has_the_columns_is_read_alone"],
+    ),
+    mutant(
+        "unlocks-what-was-held",
+        "a row that was locked before is unlocked with the row that is not wanted",
+        &[edit(ROW_LOCKS, "        me.last_row.store(if is_new {", "        me.last_row.store(if is_new || MUTANT {")],
+        &["a_row_that_is_not_wanted_is_unlocked"],
+    ),
+    mutant(
+        "unlocks-at-any-level",
+        "a row is unlocked where ranges are locked",
+        &[edit(
+            GET,
+            "        !txn.reads_lock_ranges() && self.locks.unlock_row",
+            "        (MUTANT || !txn.reads_lock_ranges()) && self.locks.unlock_row",
+        )],
+        &["raw_entries::a_row_that_is_not_wanted_is_unlocked_below_repeatable_read"],
     ),
     mutant(
         "fixed-bytes-escaped",

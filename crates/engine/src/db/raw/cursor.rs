@@ -1,6 +1,8 @@
 //! Cursors of the raw door.
 
-use super::{RawRead, RawRow, RawTable};
+use super::entry::EntryColumns;
+use super::filter::RawFilter;
+use super::{RawRead, RawRow, RawTable, RawVerdict};
 use crate::db::cursor::{Cursor, CursorTxn};
 use crate::db::scan::Range;
 use crate::db::write_txn::WriteTxn;
@@ -35,11 +37,48 @@ pub struct RawCursor {
     high: Option<Vec<u8>>,
     /// Since the first seek.
     cursor: Option<Cursor>,
+    /// How rows are read from entries alone, if they may be.
+    entry_columns: Option<EntryColumns>,
+    filter: Option<RawFilter>,
 }
 
 impl RawCursor {
     pub(super) fn new(table: RawTable, index: &str, read: RawRead) -> RawCursor {
-        RawCursor { table, index: index.to_string(), read, low: Vec::new(), high: None, cursor: None }
+        let index = index.to_string();
+        RawCursor { table, index, read, low: Vec::new(), high: None, cursor: None, entry_columns: None, filter: None }
+    }
+
+    /// Has entries judged before their rows are looked for: `judge` gets a row that has these columns (by position) and
+    /// no others. What it refuses is passed: no row is read, and none is locked. For cursors over an index that
+    /// [has](RawTable::index_has) the columns.
+    ///
+    /// ```
+    /// use highwater::raw::{RawRead, RawSeek, RawTable, RawVerdict};
+    /// use highwater::{Database, Options, Schema, Type};
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = Database::open(dir.path(), Options::default())?;
+    /// let schema = Schema::new().column("id", Type::U8).column("day", Type::U8).column("hour", Type::U8)
+    ///     .column("note", Type::Text(900)).primary_key(&["id"]).index("by_time", &["day", "hour"]);
+    /// let notes = RawTable::create(&db, "notes", schema)?;
+    /// let mut txn = db.begin()?;
+    /// for id in 0..20 {
+    ///     notes.insert(&mut txn, &[Some(&[id]), Some(&[id / 10]), Some(&[id % 10]), Some(b"rain")])?;
+    /// }
+    /// let mut cursor = notes.cursor("by_time", RawRead::default());
+    /// cursor.set_filter(&[2], |entry| match entry.column(2) {
+    ///     Some(&[hour]) if hour < 8 => RawVerdict::Skip,
+    ///     _ => RawVerdict::Take,
+    /// });
+    /// let mut rows = u32::from(cursor.seek(&mut txn, RawSeek::AtLeast, &[])?);
+    /// while cursor.next(&mut txn)? {
+    ///     rows += 1;
+    /// }
+    /// assert_eq!(rows, 4);
+    /// # Ok::<(), highwater::Error>(())
+    /// ```
+    pub fn set_filter(&mut self, columns: &[usize], judge: impl FnMut(&RawRow) -> RawVerdict + Send + 'static) {
+        self.filter = Some(RawFilter::new(columns, Box::new(judge)));
+        self.cursor = None;
     }
 
     /// The keys that the seeks after it and their moves come to: from `low` on, below `high`. A locking cursor locks no
@@ -69,21 +108,34 @@ impl RawCursor {
             RawSeek::Below => (Some(key.to_vec()), true),
             RawSeek::ExactLast => (None, true),
         };
-        let cursor = self.opened(txn)?;
+        let cursor = match self.cursor.take() {
+            Some(cursor) if cursor.is_of(txn) => cursor,
+            _ => self.open(txn)?,
+        };
+        let cursor = self.cursor.insert(cursor);
         cursor.set_bounds(low, high);
-        cursor.seek_key(txn, at, reverse)
+        match &mut self.filter {
+            None => cursor.seek_key(txn, at, reverse, None),
+            Some(filter) => cursor.seek_key(txn, at, reverse, Some(&mut |entry| filter.ask(entry))),
+        }
     }
 
-    fn opened(&mut self, txn: &mut WriteTxn) -> Result<&mut Cursor> {
-        let opened = match self.cursor.take() {
-            Some(cursor) if cursor.is_of(txn) => cursor,
-            _ => {
-                let RawRead { lock, lock_wait, columns, keys_only } = self.read.clone();
-                let range = Range { lock, lock_wait, columns, keys_only, ..Range::default() };
-                Cursor::over(txn, &self.table.table, &self.index, range)?
-            }
+    fn open(&mut self, txn: &mut WriteTxn) -> Result<Cursor> {
+        let RawRead { lock, lock_wait, columns, keys_only, covering } = self.read.clone();
+        let range = Range { lock, lock_wait, columns, keys_only, ..Range::default() };
+        let mut cursor = Cursor::over(txn, &self.table.table, &self.index, range)?;
+        let (version, index) = cursor.version_and_index();
+        if let Some(filter) = &mut self.filter {
+            filter.open(version, index)?;
+        }
+        self.entry_columns = match (index, &self.read.columns) {
+            (Some(index), Some(columns)) if covering => EntryColumns::new(version, index, columns),
+            _ => None,
         };
-        Ok(self.cursor.insert(opened))
+        if self.entry_columns.is_some() {
+            cursor.read_entries();
+        }
+        Ok(cursor)
     }
 
     /// Goes to the next row; false at the end.
@@ -93,7 +145,7 @@ impl RawCursor {
     /// one.
     #[inline]
     pub fn next(&mut self, txn: &mut impl CursorTxn) -> Result<bool> {
-        self.cursor.as_mut().ok_or_else(stands_nowhere)?.next(txn)
+        self.go(txn.open_txn()?, false)
     }
 
     /// Goes to the row before; false at the end.
@@ -102,7 +154,16 @@ impl RawCursor {
     /// As [`next`](Self::next).
     #[inline]
     pub fn prev(&mut self, txn: &mut impl CursorTxn) -> Result<bool> {
-        self.cursor.as_mut().ok_or_else(stands_nowhere)?.prev(txn)
+        self.go(txn.open_txn()?, true)
+    }
+
+    #[inline]
+    fn go(&mut self, txn: &mut WriteTxn, reverse: bool) -> Result<bool> {
+        let cursor = self.cursor.as_mut().ok_or_else(stands_nowhere)?;
+        match &mut self.filter {
+            None => cursor.go(txn, reverse, None),
+            Some(filter) => cursor.go(txn, reverse, Some(&mut |entry| filter.ask(entry))),
+        }
     }
 
     /// Primary key of the current row: what [`RawTable::get`], `update` and `delete` take. `None` if it is on no row.
@@ -125,7 +186,13 @@ impl RawCursor {
         if self.read.keys_only {
             return Err(Error::Usage("the cursor reads keys only".to_string()));
         }
-        match self.cursor.as_ref().and_then(Cursor::row_bytes) {
+        let Some(cursor) = &self.cursor else { return Ok(false) };
+        if let (Some(columns), Some(covered), Some((entry, _))) =
+            (&self.entry_columns, cursor.covered(), cursor.entry_and_key())
+        {
+            return columns.read(entry, covered, row).map(|()| true);
+        }
+        match cursor.row_bytes() {
             Some((layouts, bytes)) => row.fill(layouts, bytes).map(|()| true),
             None => Ok(false),
         }

@@ -57,6 +57,8 @@
 //! ```
 
 mod cursor;
+mod entry;
+mod filter;
 mod row;
 mod rows;
 mod table;
@@ -64,6 +66,7 @@ mod table;
 #[cfg(doc)]
 use crate::table::Table;
 pub use cursor::{RawCursor, RawSeek};
+pub use filter::RawVerdict;
 pub use row::{RawColumn, RawRow};
 pub use rows::{RawDuplicate, RawRead};
 pub use table::RawTable;

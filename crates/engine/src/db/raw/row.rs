@@ -1,5 +1,6 @@
 //! Rows as the raw door gives them.
 
+use super::entry::EntryRow;
 use crate::error::Result;
 use crate::table::{Row, RowLayouts, RowRef};
 
@@ -11,24 +12,32 @@ pub type RawColumn<'c> = Option<&'c [u8]>;
 pub struct RawRow {
     /// In the present layout of its table.
     row: Option<Row>,
+    /// What an entry has of it.
+    entry: EntryRow,
+    is_of_entry: bool,
 }
 
 impl RawRow {
     /// The bytes that a column keeps: of a fixed-size type exactly its length. `None`: it is NULL, or there is no such
-    /// column. A long column that was not wanted ([`RawRead::columns`](super::RawRead::columns)) may be empty.
+    /// column. A long column that was not wanted ([`RawRead::columns`](super::RawRead::columns)) may be empty, and of a
+    /// row that was read from an entry ([`RawRead::covering`](super::RawRead::covering)) only those have bytes that
+    /// were wanted.
     #[inline]
     pub fn column(&self, column: usize) -> RawColumn<'_> {
+        if self.is_of_entry {
+            return self.entry.column(column);
+        }
         self.row.as_ref().and_then(|row| row.as_ref().stored_bytes(column))
     }
 
     /// Number of columns; 0 before a row was read.
     pub fn columns(&self) -> usize {
-        self.row.as_ref().map_or(0, Row::columns)
+        if self.is_of_entry { self.entry.columns() } else { self.row.as_ref().map_or(0, Row::columns) }
     }
 
-    /// The same row, as the typed door shows it; `None` before a row was read.
+    /// The same row, as the typed door shows it; `None` before a row was read, and of one that was read from an entry.
     pub fn typed(&self) -> Option<RowRef<'_>> {
-        self.row.as_ref().map(Row::as_ref)
+        self.row.as_ref().filter(|_| !self.is_of_entry).map(Row::as_ref)
     }
 
     /// Becomes a row of a table.
@@ -36,6 +45,13 @@ impl RawRow {
     /// # Errors
     /// `Corrupt` if the table has no such layout.
     pub(super) fn fill(&mut self, layouts: &RowLayouts, bytes: &[u8]) -> Result<()> {
+        self.is_of_entry = false;
         layouts.fill_present(bytes, self.row.get_or_insert_with(|| layouts.empty_row()))
+    }
+
+    /// Becomes what an entry has of a row.
+    pub(super) fn entry_row(&mut self) -> &mut EntryRow {
+        self.is_of_entry = true;
+        &mut self.entry
     }
 }

@@ -27,6 +27,10 @@ pub struct RawRead {
     pub columns: Option<Vec<usize>>,
     /// Whether a cursor is asked for keys and entries only: then rows are read only where the index was changed lately.
     pub keys_only: bool,
+    /// Whether a cursor over an index reads the rows of its entries only where it must: where the index has not all of
+    /// `columns` ([`RawTable::index_has`]), was changed lately, or rows are locked. Then a row that it reads may have
+    /// these columns only.
+    pub covering: bool,
 }
 
 /// A row that has what a new one may not have too.
@@ -102,6 +106,17 @@ impl RawTable {
     /// As [`WriteTxn::delete`].
     pub fn delete(&self, txn: &mut WriteTxn, key: &[u8]) -> Result<bool> {
         txn.delete_row(&self.table, |call| call.take_key(key))
+    }
+
+    /// Releases the lock of a row that a locking read has just delivered (the last one of the transaction: a cursor's
+    /// move, or a [`get`](Self::get)) and that is not wanted; false if it stays locked: because the transaction has
+    /// locked it before, or because its level locks ranges too (REPEATABLE READ, SERIALIZABLE).
+    ///
+    /// # Errors
+    /// [`Error::TableDropped`](crate::Error::TableDropped), [`Error::Closed`](crate::Error::Closed).
+    pub fn unlock(&self, txn: &mut WriteTxn, key: &[u8]) -> Result<bool> {
+        let StatementContext { system, txn, version, .. } = txn.call(&self.table, TableLockMode::Read)?;
+        Ok(system.unlock_row(txn, &**version, key))
     }
 
     /// After `DuplicateKey`: the first row that has the primary key of these columns, or in a unique index the same as

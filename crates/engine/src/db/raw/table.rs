@@ -1,5 +1,6 @@
 //! Tables of the raw door.
 
+use super::entry::EntryColumns;
 use super::{RawColumn, RawCursor, RawRead};
 use crate::db::Database;
 use crate::error::{Error, Result};
@@ -83,6 +84,19 @@ impl RawTable {
     /// [`Error::NoSuchIndex`], [`Error::TableDropped`], an I/O error.
     pub fn approximate_entries(&self, db: &Database, index: &str, low: &[u8], high: Option<&[u8]>) -> Result<u64> {
         db.approximate_entries(&self.table, index, low, high)
+    }
+
+    /// Whether the keys of an index have the values of all of these columns (by position), as its own or as those of
+    /// the primary key: neither as a prefix nor by a collation's weights.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchIndex`].
+    pub fn index_has(&self, index: &str, columns: &[usize]) -> Result<bool> {
+        let version = Arc::clone(&*self.table.shared.current.read());
+        Ok(match version.index_position(index)? {
+            Some(index) => EntryColumns::new(&version, index, columns).is_some_and(|found| found.are_in_keys()),
+            None => columns.iter().all(|column| version.key.parts().iter().any(|part| part.column == *column)),
+        })
     }
 
     /// A cursor over an index; `"PRIMARY"`: over the rows. It stands nowhere yet, and no index of that name is an error

@@ -49,6 +49,8 @@ pub(crate) struct Holder {
     pub(crate) shards: AtomicU64,
     /// The indexes in which it has ranges. Only its own thread takes this mutex, inside that of a shard of ranges.
     pub(crate) ranges: Mutex<Vec<IndexId>>,
+    /// Hash of the row that it has locked last, if it did not hold that row before; else 0. Its own thread's.
+    pub(crate) last_row: AtomicU64,
     /// Undo records written: what a rollback costs.
     pub(crate) weight: AtomicU64,
     pub(crate) wake: Condvar,
@@ -62,6 +64,7 @@ impl Default for Holder {
             trx_id: AtomicU64::new(0),
             shards: AtomicU64::new(0),
             ranges: Mutex::default(),
+            last_row: AtomicU64::new(0),
             weight: AtomicU64::new(0),
             wake: Condvar::new(),
         }
@@ -73,6 +76,16 @@ impl Holder {
     pub(crate) fn has_locks(&self) -> bool {
         self.shards.load(Relaxed) != 0 || !self.ranges.lock().is_empty()
     }
+}
+
+/// An explicit lock on a row, or a request that waits for one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RowLock {
+    pub(crate) index: IndexId,
+    pub(crate) key: Vec<u8>,
+    pub(crate) owner: OwnerId,
+    pub(crate) mode: LockMode,
+    pub(crate) is_waiting: bool,
 }
 
 /// A clustered row, as lock requests name it.

@@ -38,7 +38,9 @@
 //! 5. A waiter holds no latch; it parks on its own condition variable. When a wait begins, the wait-for graph is
 //!    searched for a cycle through the new waiter, and through the one whose implicit lock became explicit for it; the
 //!    victim is the member with the fewest undo records.
-//! 6. Locks are kept until the transaction ends, and released in batches, so that no mutex is held for long.
+//! 6. Locks are kept until the transaction ends, and released in batches, so that no mutex is held for long. Only the
+//!    lock of a row that was read last, and not held before, is released earlier, where the caller does not want the
+//!    row and no range is locked (`unlock_row`).
 //! 7. When the database stops, every waiter is woken and gets the error that says so. One that is interrupted is woken,
 //!    unless its lock was granted before: then the interruption ends its next wait.
 //!
@@ -58,7 +60,7 @@ mod wait_policy;
 mod waits;
 
 pub use holder::LockMode;
-pub(crate) use holder::{Holder, RowName};
+pub(crate) use holder::{Holder, RowLock, RowName};
 pub(crate) use system::LockSystem;
 pub use wait_policy::LockWait;
 

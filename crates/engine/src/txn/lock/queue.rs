@@ -59,6 +59,11 @@ impl Granted {
         some.iter().filter(move |(_, held)| held.conflicts(mode)).map(|(owner, _)| *owner)
     }
 
+    /// The holders, and what they hold.
+    pub(crate) fn modes(&self) -> &[(OwnerId, LockMode)] {
+        &self.modes
+    }
+
     pub(crate) fn owners(&self) -> impl Iterator<Item = OwnerId> + '_ {
         self.modes.iter().map(|(owner, _)| *owner)
     }
@@ -150,6 +155,11 @@ impl RowQueue {
             self.exclusive.insert(ticket);
         }
         ticket
+    }
+
+    /// Who waits, from the front.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = (OwnerId, LockMode)> + '_ {
+        self.waiting.values().copied()
     }
 
     /// Takes a waiter out.

@@ -8,11 +8,11 @@
 //! 3. Everything a shard does takes at most time proportional to the number of holders, or is done in batches.
 
 use super::counters::LockCounters;
-use super::holder::{Holder, LockMode, OwnerId, RowName};
+use super::holder::{Holder, LockMode, OwnerId, RowLock, RowName};
 use super::queue::Granted;
 use super::waits::{Waits, WaitsGuard};
 use crate::sync::Mutex;
-use crate::sync::atomic::Ordering::SeqCst;
+use crate::sync::atomic::Ordering::{Relaxed, SeqCst};
 use crate::types::IndexId;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -207,14 +207,13 @@ impl RowLockShard {
     /// Makes `me` a holder of the row unless it has to wait for `mode`; whether it is one.
     pub(crate) fn try_grant(&mut self, waits: &Mutex<Waits>, me: &Holder, row: RowName<'_>, mode: LockMode) -> bool {
         let asked = self.ask(waits, me, row, mode);
-        if asked == LockReply::Free {
-            self.grant(waits, me, row, mode);
-        }
+        let is_new = asked == LockReply::Free && self.grant(waits, me, row, mode);
+        me.last_row.store(if is_new { row.hash() } else { 0 }, Relaxed);
         asked != LockReply::MustWait
     }
 
-    /// Makes `owner` a holder of the row, beside the others.
-    pub(crate) fn grant(&mut self, waits: &Mutex<Waits>, owner: &Holder, row: RowName<'_>, mode: LockMode) {
+    /// Makes `owner` a holder of the row, beside the others; whether it is a new one.
+    pub(crate) fn grant(&mut self, waits: &Mutex<Waits>, owner: &Holder, row: RowName<'_>, mode: LockMode) -> bool {
         let me = owner.owner;
         let new = match self.find(row) {
             None => {
@@ -244,6 +243,7 @@ impl RowLockShard {
         if new {
             self.note(owner, row);
         }
+        new
     }
 
     /// Makes `owner` look at this shard when it ends.
@@ -315,6 +315,41 @@ impl RowLockShard {
             self.release_memory();
         }
         more
+    }
+
+    /// Appends the locks and the requests of its rows, until there are `max` or more.
+    pub(crate) fn list(&self, waits: &Mutex<Waits>, max: usize, out: &mut Vec<RowLock>) {
+        for Row { key, index, holders, .. } in &self.rows {
+            if out.len() >= max {
+                return;
+            }
+            let lock = |is_waiting| {
+                move |(owner, mode)| RowLock { index: *index, key: key.bytes().to_vec(), owner, mode, is_waiting }
+            };
+            match holders {
+                Holders::One(owner, mode) => out.push(lock(false)((*owner, *mode))),
+                Holders::Many(granted) => out.extend(granted.modes().iter().copied().map(lock(false))),
+                Holders::Queue(queue) => {
+                    let waits = waits.lock();
+                    let queue = waits.queue(*queue);
+                    out.extend(queue.granted.modes().iter().copied().map(lock(false)));
+                    out.extend(queue.waiting().map(lock(true)));
+                }
+            }
+        }
+    }
+
+    /// Releases the lock of `owner` on a row; whether it had one.
+    pub(crate) fn release_one(&mut self, waits: &mut WaitsGuard<'_>, owner: OwnerId, row: RowName<'_>) -> bool {
+        let (Some(at), Some(held)) = (self.find(row), self.owners.get_mut(&owner)) else { return false };
+        // Seldom far from the end: it was locked last.
+        let Some(place) = held.iter().rposition(|hash| *hash == row.hash() as u32) else { return false };
+        held.swap_remove(place);
+        if held.is_empty() {
+            self.owners.remove(&owner);
+        }
+        self.release_row(waits, owner, at);
+        true
     }
 
     /// Takes `owner` out of the holders of every row with this hash. (They are all in its list.)

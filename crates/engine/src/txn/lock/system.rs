@@ -1,14 +1,14 @@
 //! The lock system: what it keeps, and its fast paths. The rules are at the head of the folder.
 
 use super::counters::LockCounters;
-use super::holder::{Holder, LockMode, RowName};
+use super::holder::{Holder, LockMode, OwnerId, RowLock, RowName};
 use super::range_locks::{IndexRanges, KeyBound};
 use super::row_locks::{LockReply, RowLockShard};
 use super::waits::{Waits, WaitsGuard};
 use crate::error::{Error, Result};
 use crate::stats::Stats;
 use crate::sync::Mutex;
-use crate::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use crate::sync::atomic::{AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use crate::sync::interrupt::Patience;
 use crate::sync::poison::{OnStop, Poison};
 use crate::types::{IndexId, TxnId};
@@ -99,6 +99,15 @@ impl LockSystem {
     /// latched.
     pub(crate) fn try_lock_row(&self, me: &Holder, row: RowName<'_>, mode: LockMode) -> bool {
         self.rows_of(row).lock().try_grant(&self.waits, me, row, mode)
+    }
+
+    /// Releases the lock on a row that `me` has taken last, if it did not hold the row before; whether it did.
+    pub(crate) fn unlock_row(&self, me: &Holder, row: RowName<'_>) -> bool {
+        if me.last_row.swap(0, Relaxed) != row.hash() {
+            return false;
+        }
+        let mut waits = WaitsGuard::new(&self.waits);
+        self.rows_of(row).lock().release_one(&mut waits, me.owner, row)
     }
 
     /// Makes the implicit lock of `me` on the row an explicit one. The caller has the row's leaf latched exclusively,
@@ -330,6 +339,19 @@ impl LockSystem {
         drop(waits);
         self.stats.row_lock_wait_us.add(started.elapsed().as_micros() as u64);
         result
+    }
+
+    /// Explicit locks on rows, and requests that wait for them, about `max` at most: each shard as it is when it is
+    /// looked at.
+    pub(crate) fn list_rows(&self, max: usize) -> Vec<RowLock> {
+        let mut found = Vec::new();
+        self.rows.iter().for_each(|shard| shard.lock().list(&self.waits, max, &mut found));
+        found
+    }
+
+    /// The owners that wait: for a row, or to insert into another's range.
+    pub(crate) fn waiting(&self) -> Vec<OwnerId> {
+        self.waits.lock().waiting()
     }
 
     /// How many transactions wait: for a row, or to insert into another's range.

@@ -249,6 +249,17 @@ impl Waits {
         self.waiters.get(&owner).map(|waiter| waiter.outcome)
     }
 
+    /// A row's queue.
+    pub(crate) fn queue(&self, at: u32) -> &RowQueue {
+        &self.queues[at as usize]
+    }
+
+    /// Those that wait: for rows, or to insert into others' ranges.
+    pub(crate) fn waiting(&self) -> Vec<OwnerId> {
+        let pending = |(owner, waiter): (&OwnerId, &Waiter)| (waiter.outcome == WaitOutcome::Pending).then_some(*owner);
+        self.waiters.iter().filter_map(pending).collect()
+    }
+
     /// How many wait.
     pub(crate) fn pending(&self) -> u64 {
         self.waiters.values().filter(|waiter| waiter.outcome == WaitOutcome::Pending).count() as u64

@@ -9,6 +9,7 @@ use crate::txn::overflow_columns::Wanted;
 use crate::txn::row_format::{ROW_HEADER_BYTES, RowHeader};
 use crate::txn::row_op::RowOp;
 use crate::txn::system::TxnSystem;
+use crate::txn::table_trees::TableTrees;
 use crate::txn::transaction::Txn;
 use crate::txn::write::{Attempt, Blocked, check_lockable};
 
@@ -82,6 +83,15 @@ impl RowOp<'_> {
         if self.txn.reads_lock_ranges() {
             self.lock_absence();
         }
+    }
+}
+
+impl TxnSystem {
+    /// Releases the lock of the row that a locking read of this transaction has read last, if the transaction did not
+    /// hold the row before and its reads lock no ranges; whether it did.
+    pub fn unlock_row(&self, txn: &Txn, table: &dyn TableTrees, key: &[u8]) -> bool {
+        let row = RowName { index: table.clustered().id(), key };
+        !txn.reads_lock_ranges() && self.locks.unlock_row(&txn.holder, row)
     }
 }
 

@@ -16,6 +16,7 @@ mod scan;
 mod scan_batch;
 mod scan_in_place;
 mod scan_options;
+mod scan_read_ahead;
 mod versions;
 mod view;
 mod views;
@@ -28,7 +29,7 @@ mod view_test;
 
 pub(crate) use entry_history::Histories;
 pub(crate) use entry_visibility::{EntryOf, OwnVersions, Version};
-pub use scan::RowCursor;
+pub use scan::{EntryFilter, RowCursor};
 pub use scan_in_place::RowVisitor;
 pub use scan_options::ScanOptions;
 pub(crate) use versions::{StoredRow, resolve};

@@ -11,12 +11,12 @@
 //! 4. A cursor that delivers keys only does not look for the row of an entry that is surely that of its visible
 //!    version: no change of its leaf is newer than the view. Then, and only then, it has what the entry has beside its
 //!    key ([`RowCursor::covered`]).
-//! 5. While pages are missing from the pool, the rows of a batch of entries, and the next leaves of a scan, are read
-//!    ahead: as many as its limit lets expect, else more and more. A scan with a limit names its leaves before it reads
-//!    the first: by what other scans of the tree have met.
+//! 5. Pages are read ahead (`scan_read_ahead.rs`).
 //! 6. The leaves of the next few rows of a batch of entries are looked for before the rows are ([`RowPrefetcher`]).
 //! 7. Batches start small and grow to a leaf. Those of locking scans stay small: their rows are locked before they are
 //!    asked for. One by one, no row is locked that is not asked for.
+//! 8. An entry that the caller's filter refuses delivers nothing: its row is neither looked for nor locked. The filter
+//!    sees the key of the entry, which is the same in every version of the row that has the entry.
 
 use super::row_prefetcher::RowPrefetcher;
 use super::scan_batch::{Fill, Item, ItemKind, RowBatch, ScanPosition};
@@ -24,7 +24,6 @@ use super::scan_options::ScanOptions;
 use super::versions::{StoredRow, VersionWalk, Visibility, resolve};
 use super::view::ViewHandle;
 use super::visible_entries::{LONG_WALK, VisibleEntryCache};
-use crate::btree::{BTree, max_leaves_ahead};
 use crate::error::{Error, Result};
 use crate::txn::lock::{LockMode, LockWait};
 use crate::txn::options::Isolation;
@@ -35,13 +34,15 @@ use crate::txn::system::TxnSystem;
 use crate::txn::table_trees::TableTrees;
 use crate::txn::transaction::Txn;
 use crate::txn::write::unblock;
-use crate::types::PageNo;
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 const FIRST_BATCH: usize = 4;
 const FIRST_LOCKING_BATCH: usize = 1;
 const MAX_LOCKING_BATCH: usize = 16;
+
+/// Whether an entry, of which it gets the key, may deliver its row; [`ControlFlow::Break`] ends the scan.
+pub type EntryFilter<'f> = dyn FnMut(&[u8]) -> Result<ControlFlow<(), bool>> + 'f;
 
 /// Which versions of rows a scan delivers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,16 +75,16 @@ pub struct RowCursor {
     pub(super) batch: RowBatch,
     pub(super) batch_limit: usize,
     pub(super) remaining: usize,
-    is_limited: bool,
-    keys_only: bool,
+    pub(super) is_limited: bool,
+    pub(super) keys_only: bool,
     /// Columns that are read, if they are on overflow pages; `None`: all.
     pub(super) columns: Option<Box<[usize]>>,
     /// Pages that were read into the pool until the last batch, by any thread.
-    pages_read: u64,
+    pub(super) pages_read: u64,
     /// Leaves that the scan has left.
-    leaves: usize,
+    pub(super) leaves: usize,
     /// Leaves that were named to be read ahead, and that the scan has not left.
-    ahead: usize,
+    pub(super) ahead: usize,
     row: Vec<u8>,
     entry: Vec<u8>,
     seen: VisibleEntryCache,
@@ -135,7 +136,7 @@ impl TxnSystem {
             remaining: options.limit,
             is_limited: options.limit != usize::MAX,
             keys_only: options.keys_only,
-            columns: if options.keys_only { Some(Box::default()) } else { options.columns.map(Box::from) },
+            columns: options.columns.or(options.keys_only.then_some(&[])).map(Box::from),
             pages_read: self.ctx.stats.pages_read.get(),
             leaves: 0,
             ahead: 0,
@@ -169,12 +170,26 @@ impl RowCursor {
     ///
     /// # Errors
     /// Lock waits, [`Error::WriteConflict`], I/O, corruption, another transaction's cursor.
+    #[inline]
     pub fn next(&mut self, system: &TxnSystem, txn: &mut Txn) -> Result<bool> {
+        self.next_where(system, txn, None)
+    }
+
+    /// As [`next`](Self::next), past the entries that the filter refuses (rule 8).
+    ///
+    /// # Errors
+    /// As [`next`](Self::next); those of the filter.
+    pub fn next_where(
+        &mut self,
+        system: &TxnSystem,
+        txn: &mut Txn,
+        filter: Option<&mut EntryFilter<'_>>,
+    ) -> Result<bool> {
         self.check(txn)?;
         if self.remaining == 0 {
             return Ok(false);
         }
-        let found = txn.with_lock_wait(self.lock_wait, |txn| self.advance(system, txn));
+        let found = txn.with_lock_wait(self.lock_wait, |txn| self.advance(system, txn, filter));
         let found = found.map_err(|error| txn.after_read_error(system, error))?;
         if found {
             system.stats.rows_read.inc();
@@ -228,10 +243,17 @@ impl RowCursor {
         }
     }
 
-    fn advance(&mut self, system: &TxnSystem, txn: &mut Txn) -> Result<bool> {
+    fn advance(&mut self, system: &TxnSystem, txn: &mut Txn, mut filter: Option<&mut EntryFilter<'_>>) -> Result<bool> {
         loop {
             while self.batch.next < self.batch.items.len() {
                 self.batch.next += 1;
+                if let Some(filter) = &mut filter {
+                    match self.ask(self.batch.next - 1, *filter)? {
+                        ControlFlow::Continue(true) => {}
+                        ControlFlow::Continue(false) => continue,
+                        ControlFlow::Break(()) => return Ok(false),
+                    }
+                }
                 if self.deliver(system, txn, self.batch.next - 1)? {
                     return Ok(true);
                 }
@@ -240,14 +262,6 @@ impl RowCursor {
                 return Ok(false);
             }
             self.refill(system, txn)?;
-        }
-    }
-
-    /// Before the first leaf: has those read ahead that the scan will probably need.
-    pub(super) fn expect_leaves(&mut self, system: &TxnSystem) {
-        if self.is_limited && self.position.leaf_records() == 0 && system.ctx.pool.misses(1) {
-            let expected = self.tree().leaves_of(self.remaining);
-            self.name_leaves(system, expected.unwrap_or(0));
         }
     }
 
@@ -280,52 +294,15 @@ impl RowCursor {
         Ok(())
     }
 
-    /// The tree whose leaves the scan walks over.
-    fn tree(&self) -> &BTree {
-        self.index.map_or_else(|| self.table.clustered(), |i| self.table.index(i))
-    }
-
-    /// How many leaves behind the batch are worth reading ahead.
-    fn leaves_ahead(&self) -> usize {
-        if self.position.done {
-            0
-        } else if self.is_limited {
-            self.position.leaves_of(self.remaining.saturating_sub(self.batch.items.len()))
-        } else {
-            self.leaves
+    /// What the filter says of item `n` of the batch.
+    fn ask(&mut self, n: usize, filter: &mut EntryFilter<'_>) -> Result<ControlFlow<(), bool>> {
+        let Item { key, kind, .. } = &self.batch.items[n];
+        let ItemKind::Entry { .. } = kind else { return Ok(ControlFlow::Continue(true)) };
+        let answer = filter(&self.batch.bytes[key.clone()])?;
+        if answer.is_break() {
+            self.remaining = 0;
         }
-    }
-
-    /// Has this many leaves read ahead, unless half of them are named already.
-    fn name_leaves(&mut self, system: &TxnSystem, expected: usize) {
-        let max = expected.min(max_leaves_ahead(system.ctx.pool.frame_count()));
-        if max > 1 && self.ahead * 2 < max {
-            let (near, far) = (self.position.seek(), self.position.end());
-            self.ahead = self.tree().request_leaves(&system.ctx, near, far, self.position.reverse, max);
-        }
-    }
-
-    /// Rule 5.
-    pub(super) fn read_ahead(&mut self, system: &TxnSystem) {
-        let has_left = usize::from(self.position.has_left_leaf());
-        self.leaves += has_left;
-        self.ahead = self.ahead.saturating_sub(has_left);
-        let pages_read = system.ctx.stats.pages_read.get();
-        if std::mem::replace(&mut self.pages_read, pages_read) == pages_read {
-            return;
-        }
-        self.tree().note_leaf_records(self.position.leaf_records());
-        self.name_leaves(system, self.leaves_ahead());
-        let clustered = self.table.clustered();
-        // The first is needed at once.
-        let row_ahead = |item: &Item| match item.kind {
-            ItemKind::Entry { prefix_bytes, certain } if !(self.keys_only && certain) => {
-                clustered.leaf_ahead(&system.ctx, &self.batch.bytes[item.key.clone()][prefix_bytes..])
-            }
-            ItemKind::Entry { .. } | ItemKind::Row(_) => None,
-        };
-        let rows: Vec<PageNo> = self.batch.items.iter().skip(1).filter_map(row_ahead).collect();
-        system.ctx.pool.request(&rows);
+        Ok(answer)
     }
 
     /// Makes item `n` of the batch the current row, if there is a row for it.

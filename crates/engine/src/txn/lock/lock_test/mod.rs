@@ -46,6 +46,32 @@ fn outcome(system: &LockSystem, of: &Holder) -> Option<WaitOutcome> {
     system.waits().take_turn(of.owner)
 }
 
+/// Only the row that was locked last, and was not held before, is unlocked; those who wait for it go on.
+#[test]
+fn a_row_that_is_not_wanted_is_unlocked() {
+    let system = system();
+    let (me, other) = (active(1), active(2));
+    for mode in [LockMode::Shared, LockMode::Exclusive] {
+        assert!(system.try_lock_row(&me, row(b"kept"), mode));
+        assert!(system.try_lock_row(&me, row(b"row"), mode));
+        assert!(!system.unlock_row(&me, row(b"kept")) && !system.unlock_row(&me, row(b"row")));
+        assert!(!system.try_lock_row(&other, row(b"row"), LockMode::Exclusive));
+        system.release_all(&me);
+    }
+    assert!(system.try_lock_row(&me, row(b"kept"), LockMode::Shared));
+    assert!(system.try_lock_row(&me, row(b"row"), LockMode::Exclusive));
+    wait(&system, &other, b"row", LockMode::Exclusive);
+    assert!(system.unlock_row(&me, row(b"row")) && !system.unlock_row(&me, row(b"row")));
+    assert_eq!(outcome(&system, &other), Some(WaitOutcome::Granted));
+    system.end_row_wait(&other, row(b"row"));
+    assert!(system.try_lock_row(&me, row(b"kept"), LockMode::Exclusive), "a stronger mode is not a new lock");
+    assert!(!system.unlock_row(&me, row(b"kept")));
+    assert!(!system.try_lock_row(&other, row(b"kept"), LockMode::Shared));
+    system.release_all(&me);
+    system.release_all(&other);
+    assert!(system.is_empty());
+}
+
 /// A row is free and the front of its queue has not run yet: others take it, each wakes the front again, and after
 /// `MAX_PASSES` of them it is handed over.
 #[test]

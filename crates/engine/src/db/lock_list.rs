@@ -1,0 +1,96 @@
+//! Who holds which rows, for those who look into a database in use.
+//!
+//! Rules
+//! 1. What is listed was so when it was looked at, one part after the other: a lock may be gone by the time that its
+//!    owner is shown.
+//! 2. A row that its owner has changed is locked by its transaction id; such a lock is listed only while another
+//!    transaction waits for it.
+
+use super::database::Database;
+use super::write_txn::{HAS_NOT_ENDED, WriteTxn};
+use crate::sync::atomic::Ordering::Relaxed;
+use crate::txn::{Holder, LockMode, RowLock};
+use crate::types::IndexId;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A lock on a row, or a request that waits for one ([`Database::row_locks`]).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RowLockInfo {
+    /// The row's table; empty if it was dropped meanwhile.
+    pub table: String,
+    /// Bytes of the row's primary key, as the [raw door](crate::raw) has them.
+    pub key: Vec<u8>,
+    /// Who holds or wants it: [`TxnWatch::owner`].
+    pub owner: u64,
+    /// How.
+    pub mode: LockMode,
+    /// Whether it waits.
+    pub is_waiting: bool,
+}
+
+/// What other threads see of a transaction while it goes on ([`WriteTxn::watch`]).
+#[derive(Clone, Debug)]
+pub struct TxnWatch(Arc<Holder>);
+
+impl TxnWatch {
+    /// A number by which its locks are listed. A transaction that begins after it may have the same one.
+    pub fn owner(&self) -> u64 {
+        self.0.owner.0
+    }
+
+    /// Number of the transaction, as [`WriteTxn::id`]; 0: it has written nothing, or has ended.
+    pub fn id(&self) -> u64 {
+        self.0.trx_id.load(Relaxed)
+    }
+
+    /// Undo records that it has written: about how many rows it has changed.
+    pub fn undo_records(&self) -> u64 {
+        self.0.weight.load(Relaxed)
+    }
+}
+
+impl WriteTxn {
+    /// What another thread may see of the transaction.
+    pub fn watch(&self) -> TxnWatch {
+        TxnWatch(Arc::clone(&self.txn.as_ref().expect(HAS_NOT_ENDED).holder))
+    }
+}
+
+impl Database {
+    /// Explicit locks on rows and requests that wait for them, about `max` at most. A row that is locked because its
+    /// owner has changed it is among them only while another transaction waits for it.
+    ///
+    /// ```
+    /// use highwater::{Database, LockMode, Options, Schema, Type, values};
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = Database::open(dir.path(), Options::default())?;
+    /// let table = db.create_table("t", Schema::new().column("id", Type::U64).primary_key(&["id"]))?;
+    /// db.transact(|txn| txn.insert(&table, &values![7]).map(drop))?;
+    /// let mut txn = db.begin()?;
+    /// txn.get_for_update(&table, &values![7])?;
+    /// let locks = db.row_locks(1000);
+    /// assert_eq!((locks.len(), &locks[0].table[..], locks[0].mode), (1, "t", LockMode::Exclusive));
+    /// assert_eq!(locks[0].owner, txn.watch().owner());
+    /// # Ok::<(), highwater::Error>(())
+    /// ```
+    pub fn row_locks(&self, max: usize) -> Vec<RowLockInfo> {
+        let tables: HashMap<IndexId, String> = self
+            .inner
+            .registry
+            .all()
+            .iter()
+            .map(|table| (table.current.read().clustered.id(), table.name.to_string()))
+            .collect();
+        let info = |RowLock { index, key, owner, mode, is_waiting }| {
+            let table = tables.get(&index).cloned().unwrap_or_default();
+            RowLockInfo { table, key, owner: owner.0, mode, is_waiting }
+        };
+        self.inner.txns.locks.list_rows(max).into_iter().map(info).collect()
+    }
+
+    /// The [owners](TxnWatch::owner) that wait: for a row, or to insert into a range that another has locked.
+    pub fn lock_waiters(&self) -> Vec<u64> {
+        self.inner.txns.locks.waiting().into_iter().map(|owner| owner.0).collect()
+    }
+}

@@ -1,0 +1,95 @@
+//! Columns out of the entries of an index.
+//!
+//! Rules
+//! 1. The key of an entry is the same in every version of the row that has the entry. What it has beside the key is
+//!    that of the row's visible version only where the entry was delivered without its row (`txn/read/scan.rs`,
+//!    rule 4).
+//! 2. What does not decode is damage.
+
+use super::{RawColumn, RawRow};
+use crate::error::{Error, Result};
+use crate::table::key::{KeyPart, append_stored};
+use crate::table::version::TableVersion;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Bytes of columns that were read from an entry.
+#[derive(Clone, Debug, Default)]
+pub(super) struct EntryRow {
+    bytes: Vec<u8>,
+    /// By position in the table; `None`: NULL, or not in the entry.
+    columns: Vec<Option<Range<usize>>>,
+}
+
+impl EntryRow {
+    #[inline]
+    pub(super) fn column(&self, column: usize) -> RawColumn<'_> {
+        self.columns.get(column)?.clone().map(|range| &self.bytes[range])
+    }
+
+    /// Number of columns of the table.
+    pub(super) fn columns(&self) -> usize {
+        self.columns.len()
+    }
+}
+
+/// How columns are read from the entries of an index.
+pub(super) struct EntryColumns {
+    version: Arc<TableVersion>,
+    index: usize,
+    /// Parts of the entry's key, the first ones, that have to be looked at.
+    parts: usize,
+    /// Whether one of the columns is beside the key.
+    has_covered: bool,
+}
+
+impl EntryColumns {
+    /// `None` if the entries have not all of these columns: in their keys, or beside them.
+    pub(super) fn new(version: &Arc<TableVersion>, index: usize, columns: &[usize]) -> Option<EntryColumns> {
+        let parts =
+            |column: usize| parts(version, index).position(|part| part.column == column && part.is_reversible());
+        let covered = |column: usize| version.indexes[index].covered.columns().any(|covered| covered == column);
+        let mut found = EntryColumns { version: Arc::clone(version), index, parts: 0, has_covered: false };
+        for &column in columns {
+            match parts(column) {
+                Some(part) => found.parts = found.parts.max(part + 1),
+                None if covered(column) => found.has_covered = true,
+                None => return None,
+            }
+        }
+        Some(found)
+    }
+
+    /// Whether the keys of the entries have all of the columns.
+    pub(super) fn are_in_keys(&self) -> bool {
+        !self.has_covered
+    }
+
+    /// Makes `row` the columns of an entry; `covered` is what it has beside its key.
+    pub(super) fn read(&self, entry: &[u8], covered: &[u8], row: &mut RawRow) -> Result<()> {
+        let columns = self.version.definition.columns.len();
+        let EntryRow { bytes, columns: places } = row.entry_row();
+        bytes.clear();
+        places.clear();
+        places.resize(columns, None);
+        let mut rest = entry;
+        for part in parts(&self.version, self.index).take(self.parts) {
+            let start = bytes.len();
+            let damaged = || Error::Corrupt(format!("an entry of {} bytes does not decode", entry.len()));
+            let is_value = append_stored(part, &mut rest, bytes).ok_or_else(damaged)?;
+            if part.is_reversible() {
+                places[part.column] = is_value.then_some(start..bytes.len());
+            }
+        }
+        if self.has_covered {
+            let of = &self.version.indexes[self.index].covered;
+            of.append_stored(covered, bytes, |column, range| places[column] = range)?;
+        }
+        Ok(())
+    }
+}
+
+/// The parts of the keys of an index: its own, then those of the primary key.
+fn parts(version: &TableVersion, index: usize) -> impl Iterator<Item = &KeyPart> {
+    version.indexes[index].key.parts().iter().chain(version.key.parts())
+}
