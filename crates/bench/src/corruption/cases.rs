@@ -3,6 +3,7 @@
 use super::damage::Damage;
 use super::database::{File, Small};
 use super::places::{BLOCK, ByteRole, Places};
+use super::sweep::is_blank;
 use crate::error::Result;
 
 /// A way of damaging the files.
@@ -80,8 +81,8 @@ pub fn cases(small: &Small, kind: Kind, every: usize) -> Result<Vec<Case>> {
             Kind::Swapped | Kind::Misdirected => {
                 let is_used = |n: &usize| {
                     let first = (*n * block_bytes) as u64;
-                    let is_zero = new[*n * block_bytes..][..block_bytes].iter().all(|byte| *byte == 0);
-                    !is_zero && places.place(file, first + 100) != ByteRole::Unused
+                    !is_blank(&new[*n * block_bytes..][..block_bytes])
+                        && places.place(file, first + 100) != ByteRole::Unused
                 };
                 let used: Vec<usize> = (0..new.len() / block_bytes).filter(is_used).collect();
                 let block = |n: usize| &new[n * block_bytes..][..block_bytes];

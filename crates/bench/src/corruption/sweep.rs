@@ -19,8 +19,8 @@ const PAGE_HEAD_BYTES: u64 = 48;
 /// Of a block of the log: its mark, the frame of a group. Of a log header or a directory: its fields.
 const BLOCK_HEAD_BYTES: u64 = 24;
 const HEADER_BYTES: u64 = 64;
-/// Of the blocks that were never written, every Nth byte is flipped at most.
-const ZEROS_EVERY: u64 = 499;
+/// Of the blocks that hold nothing, every Nth byte is flipped at most.
+const BLANK_EVERY: u64 = 499;
 
 /// What must not be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,8 +82,8 @@ impl Tally {
 }
 
 /// One flip for each byte that is chosen: all of them with `every` 1; else the first bytes of each block, and the bytes
-/// whose offset leaves the remainder `first` when divided by `every`. Of blocks that were never written fewer bytes are
-/// enough, since they are all alike.
+/// whose offset leaves the remainder `first` when divided by `every`. Of blocks that were never written, or were
+/// discarded, fewer bytes are enough, since they are all alike.
 ///
 /// # Errors
 /// The engine's, of the files as they are.
@@ -93,11 +93,11 @@ pub fn flips(small: &Small, every: u64, first: u64) -> Result<Vec<Case>> {
     for file in File::ALL {
         let bytes = &small.files[file as usize];
         for (n, block) in bytes.chunks(BLOCK as usize).enumerate() {
-            let is_zero = block.iter().all(|byte| *byte == 0);
+            let is_blank = is_blank(block);
             for at in 0..block.len() as u64 {
                 let offset = n as u64 * BLOCK + at;
-                let is_chosen = match is_zero {
-                    true => offset % (if every == 1 { ZEROS_EVERY } else { every * 8 }) == first,
+                let is_chosen = match is_blank {
+                    true => offset % (if every == 1 { BLANK_EVERY } else { every * 8 }) == first,
                     false => at < head_bytes(file, n, block) || offset % every == first,
                 };
                 if is_chosen {
@@ -109,6 +109,11 @@ pub fn flips(small: &Small, every: u64, first: u64) -> Result<Vec<Case>> {
         }
     }
     Ok(cases)
+}
+
+/// Whether a block was never written, or was discarded: then all its bytes are the same.
+pub(super) fn is_blank(block: &[u8]) -> bool {
+    block.iter().all(|byte| *byte == block[0])
 }
 
 fn head_bytes(file: File, number: usize, block: &[u8]) -> u64 {
