@@ -5,26 +5,15 @@ use crate::btree::{BTree, Seek};
 use crate::config::{Doublewrite, FlushNeighbors, Options, PageSize, VictimPolicy};
 use crate::context::Context;
 use crate::db::open_parts::OpenParts;
+pub use crate::internals::test_part::is_tried;
 use crate::page::Node;
 use crate::space::Space;
 use crate::types::PageNo;
 use highwater_storage::{Device, Placement, StorageSet};
 use parking_lot::{Condvar, Mutex};
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
-
-/// Whether this run tries this case of a long list: `HIGHWATER_TEST_PART=K/N` in the environment selects the cases
-/// whose number leaves the remainder K when divided by N. Without the variable every case is tried.
-pub fn is_tried(case: u64) -> bool {
-    static PART: OnceLock<Option<(u64, u64)>> = OnceLock::new();
-    let part = PART.get_or_init(|| {
-        let part = std::env::var("HIGHWATER_TEST_PART").ok()?;
-        let (number, parts) = part.split_once('/').expect("HIGHWATER_TEST_PART is K/N");
-        Some((number.parse().expect("K is a number"), parts.parse().expect("N is a number")))
-    });
-    part.is_none_or(|(number, parts)| case % parts == number)
-}
 
 /// Options of a small database: 4 KiB pages, 1 MiB pool, 4 MiB log.
 pub fn small_options() -> Options {

@@ -2,10 +2,11 @@
 //! leaves none.
 //!
 //! Rules
-//! 1. The same table of cases for every subject. One that is not installed is named on standard error; `cargo xtask
-//!    test` installs all.
+//! 1. The same table of cases for every subject; a part of the tests tries a part of them. One that is not installed is
+//!    named on standard error; `cargo xtask test` installs all.
 //! 2. Databases lie in a folder of the test's own.
 
+use highwater::internals::test_part::is_tried;
 use highwater_bench::result::RunResult;
 use highwater_bench::run::RunOptions;
 use highwater_bench::workload::{Silent, sysbench, tpcc, user_table};
@@ -106,8 +107,9 @@ fn whole_life(subject: &Installed, load: &Load) {
 #[test]
 fn every_subject_lives_through_every_load() {
     std::thread::scope(|scope| {
-        for subject in installed(&SubjectKind::OF_LAB) {
-            scope.spawn(move || loads().iter().for_each(|load| whole_life(&subject, load)));
+        for (first, subject) in (0..).zip(installed(&SubjectKind::OF_LAB)) {
+            let tried = (first..).zip(loads()).filter(|(case, _)| is_tried(*case));
+            scope.spawn(move || tried.for_each(|(_, load)| whole_life(&subject, &load)));
         }
     });
 }

@@ -6,10 +6,12 @@
 //! | `checksum_fixer` | checksums of edited files made right again |
 //! | `fuzz_properties` | what must hold of any bytes that are decoded |
 //! | `raw_calls` | calls of the raw door that any bytes say, and what must hold of them |
+//! | `test_part` | which cases of a long list a run of the tests tries |
 
 pub mod checksum_fixer;
 pub mod fuzz_properties;
 pub mod raw_calls;
+pub mod test_part;
 
 pub use crate::db::deterministic::{BackgroundStep, DeterministicDb, OpenOverrides};
 pub use crate::log::Log;

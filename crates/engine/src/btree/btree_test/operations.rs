@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::page::node::{max_key_bytes, max_long_key_bytes};
+use crate::testing::is_tried;
 
 #[test]
 fn random_operations_agree_with_a_map() {
@@ -322,7 +323,8 @@ fn records_between_the_longest_fences_find_room() {
 /// Keys of a few long prefixes, or short ones, in runs and out of order, with values of any size.
 #[test]
 fn keys_with_long_prefixes_find_room() {
-    for seed in 0..300 {
+    // By tens, each of which has all sizes.
+    for seed in (0..300).filter(|seed| is_tried(seed / 10)) {
         let mut rng = Rng::with_seed(seed);
         let page_bytes = if seed % 10 == 0 { 16384 } else { 4096 };
         let longest = if seed % 3 == 0 { max_long_key_bytes(page_bytes) } else { max_key_bytes(page_bytes) };

@@ -11,7 +11,7 @@ use crate::mtr::MTR_REDO_BYTES;
 use crate::page::PageOp;
 use crate::page::node::LeafChange;
 use crate::pool::cleaner::{checkpoint, checkpoint_target};
-use crate::testing::{assert_free_classes, open, records, small_options};
+use crate::testing::{assert_free_classes, is_tried, open, records, small_options};
 use crate::types::{IndexId, Lsn, PageNo, SegmentId, TxnId};
 use highwater_storage::StorageSet;
 use std::time::Duration;
@@ -185,7 +185,7 @@ fn a_pending_change_holds_the_checkpoint_back_until_it_is_carried_forward() {
 /// checkpoint makes it so.
 #[test]
 fn what_was_carried_forward_is_durable_before_the_checkpoint_moves() {
-    for seed in 0..20 {
+    for seed in (0..20).filter(|seed| is_tried(*seed)) {
         let fixture = Fixture::new();
         let keys = fixture.make_pending(30);
         fixture.fill_log(60);

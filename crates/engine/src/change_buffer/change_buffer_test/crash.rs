@@ -1,10 +1,12 @@
 //! Power cuts.
 
 use super::*;
+use crate::testing::is_tried;
 
 #[test]
 fn buffered_changes_survive_power_cuts() {
-    for (mode, seed) in MODES.into_iter().flat_map(|mode| (0..6).map(move |seed| (mode, seed))) {
+    let cases = MODES.into_iter().flat_map(|mode| (0..6).map(move |seed| (mode, seed)));
+    for (_, (mode, seed)) in (0..).zip(cases).filter(|(n, _)| is_tried(*n)) {
         let mut rng = Rng::with_seed(seed);
         let (mut db, mut rows) = filled(StorageSet::memory(), options_of(mode), 14_000, &mut rng);
         for life in 0..4 {

@@ -4,7 +4,7 @@
 use crate::config::{Doublewrite, Options};
 use crate::db::Database;
 use crate::error::Error;
-use crate::testing::small_options;
+use crate::testing::{is_tried, small_options};
 use crate::{Schema, Type, values};
 use highwater_storage::{Faults, StorageSet};
 use std::sync::Arc;
@@ -158,7 +158,7 @@ fn every_crash_is_let_through(before: Doublewrite, after_it: Doublewrite) {
                 let done = db.close().is_ok();
                 done && !faults.is_power_off()
             });
-            for seed in 0..CUTS {
+            for seed in (0..CUTS).filter(|seed| is_tried(*seed)) {
                 let after = set.cut(step * CUTS + seed);
                 let db = open(&after).unwrap_or_else(|error| panic!("step {step}, seed {seed}: {error}"));
                 assert_eq!(rows(&db), expected);

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::log::RedoReader;
+use crate::testing::is_tried;
 use highwater_storage::Limited;
 
 const MAX_BYTES: u64 = 200 * format::BLOCK_BYTES;
@@ -51,7 +52,7 @@ fn a_power_cut_at_any_write_or_sync_of_a_growing_ring_loses_nothing() {
         let (device, faults) = (new_device(), Faults::new());
         let whole = run(faults.wrap(Arc::new(device.clone())), seed, mode);
         assert_eq!((whole.grown, device.len_bytes().unwrap()), (4, MAX_BYTES), "18 blocks, 36, 72, 144, 200");
-        for at in (0..faults.changes()).step_by(3) {
+        for at in (0..faults.changes()).step_by(3).filter(|at| is_tried(at / 3)) {
             let (device, faults) = (new_device(), Faults::new());
             faults.power_off_after(at);
             let run = run(faults.wrap(Arc::new(device.clone())), seed, mode);

@@ -3,6 +3,7 @@
 use crate::page::header::{self, PageType};
 use crate::page::node::{self, LeafChange, Node};
 use crate::page::op::PageOp;
+use crate::testing::is_tried;
 use crate::types::PageNo;
 use fastrand::Rng;
 use proptest::prelude::*;
@@ -217,8 +218,8 @@ fn a_list_that_does_not_fit_leaves_the_leaf_as_it_was() {
 
 #[test]
 fn damaged_leaves_and_lists_never_panic() {
-    let mut rng = Rng::with_seed(5);
-    for _ in 0..20_000 {
+    for seed in (0..20_000).filter(|seed| is_tried(*seed)) {
+        let mut rng = Rng::with_seed(seed);
         let (mut page, _) = random_leaf(&mut rng);
         let mut list = encoded(&random_list(&mut rng, 20));
         for _ in 0..rng.usize(..6) {
