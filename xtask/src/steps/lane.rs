@@ -96,10 +96,10 @@ impl Run<'_> {
             println!("-- {} ...", step.name);
             let start = Instant::now();
             let result = (step.run)(self);
-            let printed = std::fs::read(&self.log).unwrap_or_default();
+            let printed = self.printed();
             let verdict = if result.is_ok() { "passed" } else { "FAILED" };
             let seconds = start.elapsed().as_secs_f64();
-            println!("== {}: {verdict}, {seconds:.0} s\n{}", step.name, String::from_utf8_lossy(&printed));
+            println!("== {}: {verdict}, {seconds:.0} s\n{printed}", step.name);
             result.map_err(|failure| {
                 self.is_stopped.store(true, Ordering::Relaxed);
                 format!("{}: {failure}", step.name)
@@ -134,6 +134,11 @@ impl Run<'_> {
         writeln!(self.log()?, "{line}").map_err(|error| error.to_string())
     }
 
+    /// What the present step's commands have printed.
+    pub fn printed(&self) -> String {
+        std::fs::read(&self.log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
+    }
+
     /// Runs cargo in the root, with the lane's folder for what is built.
     pub fn cargo(&self, arguments: &[&str]) -> Result<(), Failure> {
         self.finish(Command::new("cargo").args(arguments))
@@ -153,10 +158,12 @@ impl Run<'_> {
         std::fs::read(&kept).map_err(text)
     }
 
-    /// Where cargo builds for the commands of this lane; incremental files would be written for no one.
+    /// Where cargo builds for the commands of this lane. Incremental files would be written for no one, and so would
+    /// debug information, which takes a fifth of a build: the message of a panic has its line without.
     fn wait(&self, command: &mut Command) -> Result<ExitStatus, Failure> {
         command.current_dir(&self.root).stdin(Stdio::null()).stderr(self.log()?);
         command.env("CARGO_TARGET_DIR", &self.target).env("CARGO_INCREMENTAL", "0");
+        command.env("CARGO_PROFILE_DEV_DEBUG", "false");
         let child = command.spawn().map_err(|error| format!("{command:?}: {error}"))?;
         match self.ended(child) {
             Ok(status) if status.success() => Ok(status),
