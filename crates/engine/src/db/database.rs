@@ -162,13 +162,8 @@ impl DatabaseInner {
         let mut slot = self.parts.lock();
         let Some(mut parts) = slot.take() else { return Ok(()) };
         self.closed.store(true, Ordering::Release);
-        let flushed = match self.ctx.poison.is_set() {
-            true => Ok(()),
-            false if self.storage.is_read_only() => Ok(()),
-            false => self.registry.all().iter().try_for_each(|table| table.persist_exact()),
-        };
-        let freed = self.free_dropped().and_then(|()| self.note_ended_streams());
-        let closed = flushed.and(freed).and(parts.close());
+        let written = self.write_at_closing();
+        let closed = written.and(parts.close());
         self.ctx.poison.set(CLOSED);
         match &closed {
             Ok(()) => event!(INFO, data = self.storage.data.name(), "the database is closed"),
@@ -176,29 +171,24 @@ impl DatabaseInner {
         }
         closed
     }
-}
 
-impl DatabaseInner {
-    /// Before a closing; what a damaged page keeps from being freed waits for the next opening.
-    fn free_dropped(&self) -> Result<()> {
+    /// What is written before the parts close, while they all run: numbers of tables, pages of dropped trees, and which
+    /// undo streams no transaction has. What a damaged page keeps from being freed or noted waits for the next opening.
+    fn write_at_closing(&self) -> Result<()> {
         if self.ctx.poison.is_set() || self.storage.is_read_only() {
             return Ok(());
         }
-        let freed = self.dropping.finish_at_closing().and_then(|()| match self.space.has_gaps() {
-            true => self.txns.free_idle_streams(),
-            false => Ok(()),
-        });
-        freed.or_else(|error| self.ctx.poison.check().map_err(|_| error))
+        let unless_stopped = |done: Result<()>| done.or_else(|error| self.ctx.poison.check().map_err(|_| error));
+        let numbers = self.registry.all().iter().try_for_each(|table| table.persist_exact());
+        let freed = unless_stopped(self.free_dropped());
+        // Last: nothing frees a stream afterwards.
+        let noted = freed.and_then(|()| unless_stopped(self.txns.undo.note_ended_streams()));
+        numbers.and(noted)
     }
 
-    /// Notes in the undo directory which streams have no transaction, once nothing else frees streams before a closing.
-    /// The next opening does without their last pages.
-    fn note_ended_streams(&self) -> Result<()> {
-        if self.ctx.poison.is_set() || self.storage.is_read_only() {
-            return Ok(());
-        }
-        let noted = self.txns.undo.note_ended_streams();
-        noted.or_else(|error| self.ctx.poison.check().map_err(|_| error))
+    fn free_dropped(&self) -> Result<()> {
+        self.dropping.finish_at_closing()?;
+        if self.space.has_gaps() { self.txns.free_idle_streams() } else { Ok(()) }
     }
 }
 

@@ -1,9 +1,9 @@
 //! Giving whole extents back: those of a dropped segment, and, to the device, those that are not needed.
 
 use super::Space;
-use super::growth::{READY_EXTENTS, pages_of};
+use super::growth::pages_of;
 use super::layout::{CHUNK_PAGES, CHUNKS, EXTENT_PAGES, chunk_mask};
-use super::reserve;
+use super::truncation::kept_extents;
 use crate::context::Context;
 use crate::error::Result;
 use crate::sync::atomic::Ordering::SeqCst;
@@ -94,7 +94,7 @@ impl Space {
         while let Some(_one_at_a_time) = self.growing.try_lock() {
             let extent = {
                 let mut state = self.state.lock();
-                let keep = reserve::reserve_extents(state.extents()) + READY_EXTENTS;
+                let keep = kept_extents(state.extents());
                 state.next_to_discard(checkpoint, keep as usize)
             };
             let Some(extent) = extent else { return };
@@ -126,7 +126,7 @@ impl Space {
     fn has_reserve(&self, ctx: &Context) -> bool {
         let lacking = {
             let state = self.state.lock();
-            let wanted = (reserve::reserve_extents(state.extents()) + READY_EXTENTS) * CHUNKS;
+            let wanted = kept_extents(state.extents()) * CHUNKS;
             wanted.saturating_sub(state.unowned_chunks()).div_ceil(CHUNKS)
         };
         if lacking == 0 {

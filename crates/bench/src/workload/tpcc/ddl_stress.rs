@@ -100,18 +100,11 @@ pub fn verify(store: &Embedded) -> Result<Vec<String>> {
 /// Whether work continues after this error.
 fn is_passing(error: &Error) -> bool {
     use highwater::Error as Engine;
-    error.is_retryable()
-        || matches!(error, Error::Engine(Engine::DuplicateKey { .. } | Engine::DiskFull { .. }))
-        || matches!(error, Error::Engine(Engine::NoSuchTable { .. } | Engine::TableExists { .. }))
-        || matches!(
-            error,
-            Error::Engine(
-                Engine::TableDropped { .. }
-                    | Engine::TableChanged { .. }
-                    | Engine::NoSuchIndex { .. }
-                    | Engine::Schema(_)
-            )
-        )
+    let Error::Engine(engine) = error else { return error.is_retryable() };
+    engine.is_retryable()
+        || matches!(engine, Engine::DuplicateKey { .. } | Engine::DiskFull { .. } | Engine::Schema(_))
+        || matches!(engine, Engine::NoSuchTable { .. } | Engine::NoSuchIndex { .. } | Engine::TableExists { .. })
+        || matches!(engine, Engine::TableDropped { .. } | Engine::TableChanged { .. })
 }
 
 impl DdlStress {

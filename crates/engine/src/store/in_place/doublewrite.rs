@@ -84,9 +84,10 @@ impl Doublewrite {
         let FileHeader { page_bytes, database_id, .. } = header;
         if file.len_bytes()? < file_bytes(page_bytes) {
             file.set_len_bytes(file_bytes(page_bytes))?;
+            file.sync()?;
         }
+        // Room needs no sync of its own: each batch is synced before its pages are written.
         file.reserve(0, file_bytes(page_bytes)).map_err(Error::of_room)?;
-        file.sync()?;
         let mut areas = area_offsets(page_bytes).map(|at| Area { at, free: Mutex::new(()) });
         let mut next = || areas.next().expect("there are more areas than two");
         let (flush_list, lru_list) = (next(), next());
