@@ -54,6 +54,21 @@ static bool has_images(const Plan &old, const TABLE *table, const Plan &made, co
   return true;
 }
 
+/* Whether an index is dropped and one of its name added: the engine has both for a while. */
+static bool replaces_index(const Alter_inplace_info *info) {
+  for (uint i = 0; i < info->index_drop_count; i++)
+    for (uint k = 0; k < info->index_add_count; k++)
+      if (!my_strcasecmp(system_charset_info, info->index_drop_buffer[i]->name.str,
+                         info->key_info_buffer[info->index_add_buffer[k]].name.str))
+        return true;
+  return false;
+}
+
+/* ALTER TABLE ... EXCHANGE PARTITION asks this about tables of the same definition. */
+bool ha_highwater::check_if_incompatible_data(HA_CREATE_INFO *, uint changes) {
+  return changes == IS_EQUAL_YES ? COMPATIBLE_DATA_YES : COMPATIBLE_DATA_NO;
+}
+
 enum_alter_inplace_result ha_highwater::check_if_supported_inplace_alter(TABLE *altered, Alter_inplace_info *info) {
   alter_table_operations all = info->handler_flags;
   bool is_supported = !(all & ~(only_the_servers | adds_index | drops_index | changes_columns)) &&
@@ -65,7 +80,7 @@ enum_alter_inplace_result ha_highwater::check_if_supported_inplace_alter(TABLE *
   /* A renamed column of an image would have to rename that too, a virtual one is written where an index needs it. */
   bool renames = all & ALTER_COLUMN_NAME;
   is_supported = is_supported && !(renames && !plan.images.empty()) && !table->vfield && !altered->vfield;
-  is_supported = is_supported && has_images(plan, table, made, altered);
+  is_supported = is_supported && has_images(plan, table, made, altered) && !replaces_index(info);
   for (uint i = 0; is_supported && i < info->alter_info->create_list.elements; i++) {
     const Field *field = altered->field[i];
     List_iterator_fast<Create_field> columns(info->alter_info->create_list);

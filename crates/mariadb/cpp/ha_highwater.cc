@@ -173,6 +173,9 @@ int ha_highwater::delete_table(const char *path) {
 }
 
 int ha_highwater::rename_table(const char *from, const char *to) {
+  /* EXCHANGE PARTITION has read the rows: the renaming waits for transactions that use the table. */
+  hw_statement_end(session(), true);
+  hw_commit(session());
   int32_t code = hw_table_rename(database, bytes_of(table_name(from)), bytes_of(table_name(to)));
   return code == HW_OK ? 0 : failed(code);
 }

@@ -138,6 +138,7 @@ class ha_highwater final : public handler {
   int optimize(THD *thd, HA_CHECK_OPT *options) override;
   bool get_error_message(int error, String *text) override;
 
+  bool check_if_incompatible_data(HA_CREATE_INFO *info, uint changes) override;
   enum_alter_inplace_result check_if_supported_inplace_alter(TABLE *altered, Alter_inplace_info *info) override;
   bool inplace_alter_table(TABLE *altered, Alter_inplace_info *info) override;
   bool commit_inplace_alter_table(TABLE *altered, Alter_inplace_info *info, bool commit) override;

@@ -4,6 +4,7 @@ use crate::abi::{Bytes, ColumnDefinition, Columns, Context, IndexDefinition, Tab
 use crate::definition::{schema_of, secondary_index, type_of};
 use crate::failure::{Code, found, guarded};
 use crate::information::Connections;
+use crate::temporary::{PostponedDrops, TEMPORARY};
 use highwater::raw::RawTable;
 use highwater::{BackupOptions, Error, Options, Result, TableChange, Type, Value};
 use parking_lot::{Mutex, RwLock};
@@ -13,14 +14,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What the server calls its temporary tables; none outlives it.
-const TEMPORARY: &str = "#sql-temptable-";
-
 /// An open database.
 pub struct Database {
     pub(crate) db: highwater::Database,
     tables: Mutex<HashMap<String, Arc<SharedTable>>>,
     pub(crate) connections: Connections,
+    pub(crate) postponed: Arc<PostponedDrops>,
 }
 
 /// What all handlers of a table share.
@@ -65,7 +64,9 @@ impl Database {
         }
         std::fs::create_dir_all(folder).map_err(|error| Error::Usage(format!("{folder}: {error}")))?;
         let db = highwater::Database::open(PathBuf::from(folder), all)?;
-        let database = Database { db, tables: Mutex::default(), connections: Connections::default() };
+        let postponed = Arc::new(PostponedDrops::new(&db));
+        let (tables, connections) = (Mutex::default(), Connections::default());
+        let database = Database { db, tables, connections, postponed };
         database.drop_tables(|name| name.contains(TEMPORARY))?;
         Ok(database)
     }
@@ -94,11 +95,15 @@ impl Database {
         }
     }
 
+    fn drop_table(&self, name: &str) -> Result<()> {
+        self.forget(name);
+        if name.contains(TEMPORARY) { self.postponed.drop_table(name) } else { self.db.drop_table(name) }
+    }
+
     fn drop_tables(&self, is_meant: impl Fn(&str) -> bool) -> Result<()> {
         for table in self.db.tables() {
             if is_meant(table.name()) {
-                self.forget(table.name());
-                self.db.drop_table(table.name())?;
+                self.drop_table(table.name())?;
             }
         }
         Ok(())
@@ -276,11 +281,7 @@ pub extern "C" fn hw_table_create(database: &Database, name: Bytes, definition: 
 /// See the header.
 #[unsafe(no_mangle)]
 pub extern "C" fn hw_table_drop(database: &Database, name: Bytes) -> i32 {
-    guarded(|| {
-        let name = name.text();
-        database.forget(&name);
-        database.db.drop_table(&name).map(|()| Code::Ok)
-    })
+    guarded(|| database.drop_table(&name.text()).map(|()| Code::Ok))
 }
 
 /// See the header.

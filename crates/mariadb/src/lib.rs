@@ -21,4 +21,5 @@ mod mariadb_test;
 pub mod rows;
 pub mod session;
 pub mod table;
+mod temporary;
 pub mod two_phases;

@@ -6,7 +6,7 @@ use crate::abi::{
 };
 use crate::cursor::{hw_cursor_next, hw_cursor_next_beyond, hw_cursor_open, hw_cursor_seek};
 use crate::database::{
-    Database, hw_database_close, hw_database_open, hw_table_alter, hw_table_create, hw_table_has_version,
+    Database, hw_database_close, hw_database_open, hw_table_alter, hw_table_create, hw_table_drop, hw_table_has_version,
 };
 use crate::failure::{Code, hw_error_index, hw_error_text};
 use crate::information::{Cell, hw_list_locks, hw_list_metrics, hw_list_transactions};
@@ -99,6 +99,44 @@ fn rows(session: &mut Session, table: &mut Table, index: &str) -> Vec<(u32, Opti
     }
     assert_eq!(code, NOT_FOUND, "{}", hw_error_text().text());
     found
+}
+
+/// The server drops a temporary table within the transaction that uses it, prepared or not; and goes down.
+#[test]
+fn a_temporary_table_is_dropped_while_it_is_in_use() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut database = open(folder.path());
+    let began = std::time::Instant::now();
+    let names = |database: &Database| database.db.tables().iter().map(|table| table.name().to_string()).collect();
+    let none: Vec<String> = Vec::new();
+    for ends in [hw_commit, hw_rollback] {
+        let name = "tmp/#sql-temptable-1-2";
+        assert_eq!(create(&database, name), OK);
+        let (mut session, mut table) = (session(&database), table(&database, name));
+        assert_eq!(insert(&mut session, &mut table, 1, Some("a")), OK);
+        assert_eq!(hw_table_drop(&database, bytes(name)), OK);
+        let there: Vec<String> = names(&database);
+        assert_eq!(there, [name]);
+        assert_eq!(ends(&mut session), OK);
+        let there: Vec<String> = names(&database);
+        assert_eq!(there, none);
+    }
+    // A prepared transaction has used it, and the server goes down.
+    let xid = XidParts { format_id: 1, global: bytes("g"), branch: bytes("b") };
+    {
+        let name = "tmp/#sql-temptable-1-3";
+        assert_eq!(create(&database, name), OK);
+        let (mut session, mut table) = (session(&database), table(&database, name));
+        assert_eq!(insert(&mut session, &mut table, 1, Some("a")), OK);
+        assert_eq!(hw_table_drop(&database, bytes(name)), OK);
+        assert_eq!(hw_prepare(&mut session, &xid), OK);
+    }
+    assert_eq!(hw_database_close(Some(database)), OK);
+    database = open(folder.path());
+    assert_eq!(hw_finish(&database, &xid, 1), OK);
+    let there: Vec<String> = names(&database);
+    assert_eq!(there, none);
+    assert!(began.elapsed() < std::time::Duration::from_secs(8), "it waits for itself");
 }
 
 /// Appends the row to the texts of the context.

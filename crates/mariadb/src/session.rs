@@ -9,6 +9,7 @@ use crate::abi::SessionOptions;
 use crate::database::Database;
 use crate::failure::{Code, guarded};
 use crate::information::{Connection, OpenTxn};
+use crate::temporary::PostponedDrops;
 use highwater::config::FlushLog;
 use highwater::{Error, InterruptHandle, Isolation, LockWait, PreparedTxn, Result, Savepoint, TxnOptions, WriteTxn};
 use std::sync::Arc;
@@ -29,6 +30,7 @@ pub struct Session {
     pub(crate) ordered: Option<Result<u64>>,
     /// What other connections see of it.
     connection: Arc<Connection>,
+    postponed: Arc<PostponedDrops>,
 }
 
 /// What interrupts a session.
@@ -117,12 +119,7 @@ impl Session {
             return Ok(());
         }
         let txn = self.inner.txn()?;
-        let ended = if keep { txn.end_statement() } else { txn.undo_statement() };
-        match ended {
-            // Rule 2.
-            Err(Error::Deadlock) => Ok(()),
-            ended => ended,
-        }
+        if keep { txn.end_statement() } else { txn.undo_statement() }
     }
 
     pub(crate) fn leave_statement(&mut self) {
@@ -132,6 +129,12 @@ impl Session {
     fn commit(&mut self) -> Result<()> {
         self.leave_statement();
         self.connection.set(None);
+        let ended = self.commit_open();
+        self.postponed.go_on();
+        ended
+    }
+
+    fn commit_open(&mut self) -> Result<()> {
         if let Some(ordered) = self.ordered.take() {
             return ordered.map(|_| ());
         }
@@ -144,6 +147,12 @@ impl Session {
     fn rollback(&mut self) -> Result<()> {
         self.leave_statement();
         self.connection.set(None);
+        let ended = self.rollback_open();
+        self.postponed.go_on();
+        ended
+    }
+
+    fn rollback_open(&mut self) -> Result<()> {
         self.ordered = None;
         match self.prepared.take() {
             Some(prepared) => prepared.rollback(),
@@ -179,6 +188,7 @@ pub extern "C" fn hw_session_new(database: &Database, connection: u64, out: &mut
             prepared: None,
             ordered: None,
             connection: database.connections.add(connection),
+            postponed: Arc::clone(&database.postponed),
         }));
         Ok(Code::Ok)
     })

@@ -49,5 +49,9 @@ pub extern "C" fn hw_recover(database: &Database, visit: extern "C" fn(Context, 
 /// See the header.
 #[unsafe(no_mangle)]
 pub extern "C" fn hw_finish(database: &Database, xid: &XidParts, commit: u32) -> i32 {
-    guarded(|| database.db.finish_prepared(&xid.xid()?, commit != 0).map(|()| Code::Ok))
+    guarded(|| {
+        database.db.finish_prepared(&xid.xid()?, commit != 0)?;
+        database.postponed.go_on();
+        Ok(Code::Ok)
+    })
 }

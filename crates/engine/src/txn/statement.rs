@@ -109,10 +109,13 @@ impl TxnSystem {
     /// [`Error::Usage`] outside of a statement; undoing, I/O: the transaction can only be rolled back then.
     pub fn end_statement(&self, txn: &mut Txn, keeps: bool) -> Result<()> {
         check_outside_row_closure()?;
+        let statement = txn.statement.take();
+        // A deadlock has undone it already, with all else, and has ended it.
+        if txn.state == TxnState::RolledBack {
+            return Ok(());
+        }
         let none = || Error::Usage("no statement has begun".to_string());
-        let statement = txn.statement.take().ok_or_else(none)?;
-        // A deadlock has undone it already, with all else.
-        let undoes = !keeps && txn.state != TxnState::RolledBack;
-        if undoes { self.rollback_to(txn, statement.before) } else { Ok(()) }
+        let statement = statement.ok_or_else(none)?;
+        if keeps { Ok(()) } else { self.rollback_to(txn, statement.before) }
     }
 }

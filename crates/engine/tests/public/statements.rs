@@ -208,3 +208,28 @@ fn numbers_are_reserved_once_also_over_a_crash() {
     txn.commit().unwrap();
     sound(&after);
 }
+
+#[test]
+fn a_deadlock_in_a_statement_is_its_error() {
+    let db = memory();
+    let table = table(&db);
+    db.transact(|txn| txn.insert(&table, &values![1, 1]).map(drop)).unwrap();
+    let both = std::sync::Barrier::new(2);
+    let add = || {
+        let mut txn = db.begin().unwrap();
+        txn.get_for_share(&table, &values![1]).unwrap();
+        both.wait();
+        let done = txn.statement(|txn| txn.update(&table, &values![1], &[(1, 2.into())]).map(drop));
+        match done {
+            Ok(()) => txn.commit().unwrap(),
+            Err(_) => {
+                txn.undo_statement().unwrap();
+                txn.rollback().unwrap();
+            }
+        }
+        done
+    };
+    let done = std::thread::scope(|scope| [(); 2].map(|()| scope.spawn(add)).map(|one| one.join().unwrap()));
+    let failed: Vec<_> = done.into_iter().filter_map(Result::err).collect();
+    assert!(matches!(failed[..], [Error::Deadlock]), "{failed:?}");
+}
