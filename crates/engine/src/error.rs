@@ -226,6 +226,18 @@ pub enum Error {
         /// The transaction's.
         xid: String,
     },
+    /// Changes behind this number are no longer kept ([`Database::trim_changes`](crate::Database::trim_changes)): the
+    /// consumer's copy has to be made again.
+    #[error(
+        "the changes behind number {since} were asked for, and they are kept behind number {trimmed} only; make the \
+         copy again"
+    )]
+    ChangesTrimmed {
+        /// The position that was asked for.
+        since: u64,
+        /// The first position that can be asked for.
+        trimmed: u64,
+    },
     /// A dump cannot be loaded: it is damaged, cut off, or of a format that this version does not know. The message
     /// names the place.
     #[error("{0}")]

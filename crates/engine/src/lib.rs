@@ -93,10 +93,10 @@ pub use check::{CheckCounts, CheckReport, Finding, NotCompared};
 pub use config::{ASCII_CI, Collations, EncryptionKey, Options};
 pub use db::raw;
 pub use db::{
-    BuildProgress, ColumnIter, CompactionProgress, CompactionReport, Cursor, CursorTxn, Database, Inserted, Insertion,
-    InterruptHandle, Migration, OnCompactionProgress, PreparedInfo, PreparedTxn, ReadTxn, Reader, ReaderRows,
-    ReaderScan, ReaderSnapshot, RepairReport, Replaced, RowLockInfo, Rows, Scan, ScanIter, Seek, ServedTable, Session,
-    TableRef, TxnWatch, Upserted, WriteTxn, rotate_key,
+    BuildProgress, Change, ChangeKind, ChangeStream, ColumnIter, CompactionProgress, CompactionReport, Cursor,
+    CursorTxn, Database, Inserted, Insertion, InterruptHandle, Migration, OnCompactionProgress, PreparedInfo,
+    PreparedTxn, ReadTxn, Reader, ReaderRows, ReaderScan, ReaderSnapshot, RepairReport, Replaced, RowLockInfo, Rows,
+    Scan, ScanIter, Seek, ServedTable, Session, TableRef, TxnWatch, Upserted, WriteTxn, rotate_key,
 };
 pub use dump::{Dump, DumpReport, DumpedTable, UNFINISHED as UNFINISHED_LOAD};
 pub use error::{Error, Result};

@@ -13,7 +13,7 @@
 //! 5. Secondary indexes are built from the rows that were copied. One that is refused is left out and named.
 
 use crate::check::{Finding, show_key};
-use crate::db::{Database, WriteTxn};
+use crate::db::{CHANGE_LOG, Database, WriteTxn};
 use crate::error::{Error, Result};
 use crate::inspect::{OnProgress, RawFile, RawTable};
 use crate::page::{self, Node, PageType, header, node};
@@ -81,7 +81,9 @@ pub fn salvage(data: &dyn Device, into: &Database, on_progress: &mut OnProgress<
     work.report.prepared = work.prepared_names().into_iter().collect();
     for (number, table) in file.tables().iter().enumerate() {
         let mut of_table: Vec<Leaf> = leaves.extract_if(.., |leaf| leaf.table == number).collect();
-        work.copy_table(table, &mut of_table, into)?;
+        if table.definition.name != CHANGE_LOG {
+            work.copy_table(table, &mut of_table, into)?;
+        }
     }
     Ok(work.report)
 }

@@ -19,6 +19,7 @@
 //! | `content` | rows, keys, schemas |
 //! | `oracle`, `found` | what the database must hold; what it holds |
 //! | `actor` | open transactions and snapshots |
+//! | `consumer` | a consumer of the change log |
 //! | `prepared` | transactions that are prepared, and their ends |
 //! | `reads`, `scan`, `walk`, `writes` | their statements, and the right answers |
 //! | `statements` | statements of several calls, sessions, numbers |
@@ -30,6 +31,7 @@
 
 pub mod actor;
 pub mod choices;
+mod consumer;
 pub mod content;
 pub mod copies;
 pub mod found;

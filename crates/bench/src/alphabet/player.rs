@@ -3,6 +3,7 @@
 use super::World;
 use super::actor::{Actor, Session, Snapshot, random_options};
 use super::choices::Choices;
+use super::consumer::Consumer;
 use super::copies::Backups;
 use super::oracle::{Changes, Oracle};
 use super::played::{Played, call};
@@ -31,14 +32,15 @@ enum Letter {
     LookAtSnapshot,
     DropSnapshot,
     ChangeSchema,
+    Consume,
     Whole,
     Background,
 }
 
 /// How often each is played, of a thousand.
-const LETTERS: [(Letter, u32); 12] = [
+const LETTERS: [(Letter, u32); 13] = [
     (Letter::Begin, 80),
-    (Letter::Act, 555),
+    (Letter::Act, 543),
     (Letter::End, 73),
     (Letter::Prepare, 18),
     (Letter::EndPrepared, 14),
@@ -47,6 +49,7 @@ const LETTERS: [(Letter, u32); 12] = [
     (Letter::LookAtSnapshot, 30),
     (Letter::DropSnapshot, 12),
     (Letter::ChangeSchema, 30),
+    (Letter::Consume, 12),
     (Letter::Whole, 10),
     (Letter::Background, 150),
 ];
@@ -112,6 +115,7 @@ pub struct Player {
     pub acknowledged: u64,
     pub(super) tables_made: u32,
     xids_made: u32,
+    consumer: Consumer,
 }
 
 impl Player {
@@ -169,6 +173,7 @@ impl Player {
             }
             Letter::DropSnapshot if !snapshots.is_empty() => drop(snapshots.swap_remove(0)),
             Letter::ChangeSchema => self.change_schema(stage.db, rng)?,
+            Letter::Consume => self.consumer.consume(stage.db, &self.played, rng)?,
             Letter::Whole => self.call_whole(stage.db, backups.as_mut(), rng)?,
             Letter::Background
             | Letter::Begin

@@ -2,6 +2,7 @@
 
 use super::actor::is_refusal;
 use super::choices::Choices;
+use super::consumer::with_log;
 use super::content::{KnownIndex, NOTE, ONE_C, OWN_COLUMNS, Rows, extra_column, id_key, schema};
 use super::found::PREFIX;
 use super::oracle::{Change, indexes_of};
@@ -144,7 +145,7 @@ impl Player {
             Type::Json(bytes) => TableChange::widen_column(&columns[column].name, Type::Json(bytes + 7)),
             _ => TableChange::SetAttachment(b"altered".to_vec()),
         };
-        let change = match rng.u32(..8) {
+        let change = match rng.u32(..9) {
             0 if columns.len() < MAX_COLUMNS => TableChange::AddColumn(extra_column(self.acknowledged)),
             1 if columns.len() > OWN_COLUMNS => TableChange::drop_column(&columns[OWN_COLUMNS].name),
             2 if is_plain => TableChange::widen_column("c", Type::U64),
@@ -156,6 +157,7 @@ impl Player {
                 TableChange::widen_column(&columns[OWN_COLUMNS].name, [Type::U32, Type::U64][rng.usize(..2)])
             }
             6 => TableChange::make_nullable("note"),
+            7 => TableChange::LogChanges(rng.bool()),
             _ => longer(4),
         };
         // It waits for no transaction.
@@ -175,7 +177,7 @@ impl Player {
         self.tables_made += 1;
         let name = format!("{PREFIX}{}", self.tables_made);
         let indexes = indexes_of(rng.u32(..));
-        let schema = schema(&self.played, &indexes);
+        let schema = with_log(&self.played, schema(&self.played, &indexes), indexes.len());
         let created = match rng.u32(..3) {
             0 => call!(self.played, Database::create_table(db, &name, schema)),
             1 => call!(self.played, Database::migrate(db, &name, schema)).map(|done| done.table),

@@ -10,6 +10,7 @@
 //!    parent's may have held; what is dropped there is forgotten (rule 5 of `sync/poison.rs`).
 
 use super::archiving::Archiving;
+use super::changes::{CHANGE_LOG, ChangeLog};
 use super::dropping::Dropping;
 use super::gate::{Gate, SchemaChange};
 use super::open_parts::OpenParts;
@@ -104,6 +105,7 @@ pub(crate) struct DatabaseInner {
     pub(super) schema: Mutex<()>,
     /// Counts finished index builds.
     pub(super) schema_version: AtomicU64,
+    pub(super) changes: Arc<ChangeLog>,
     /// Transactions that are prepared.
     pub(super) prepared: PreparedTxns,
     /// What ended transactions left to the next ones.
@@ -242,7 +244,7 @@ impl Database {
 
     /// Whether there is a table of this name.
     pub fn has_table(&self, name: &str) -> bool {
-        self.inner.registry.get(name).is_ok()
+        self.inner.table_named(name).is_ok()
     }
 
     /// The table of a name.
@@ -251,12 +253,13 @@ impl Database {
     /// [`Error::NoSuchTable`].
     pub fn table(&self, name: &str) -> Result<Table> {
         self.inner.check_not_closed()?;
-        Ok(Table { shared: self.inner.registry.get(name)? })
+        Ok(Table { shared: self.inner.table_named(name)? })
     }
 
     /// Every table, by name.
     pub fn tables(&self) -> Vec<Table> {
-        self.inner.registry.all().into_iter().map(|shared| Table { shared }).collect()
+        let tables = self.inner.registry.all().into_iter().filter(|shared| shared.name != CHANGE_LOG);
+        tables.map(|shared| Table { shared }).collect()
     }
 
     /// This database, by a handle whose calls wait this long for a lock, instead of as the option

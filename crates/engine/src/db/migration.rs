@@ -120,6 +120,9 @@ fn changes_to(present: &TableDefinition, wanted: &TableDefinition) -> std::resul
     if present.attachment != wanted.attachment {
         changes.push(TableChange::SetAttachment(wanted.attachment.clone()));
     }
+    if present.log_changes != wanted.log_changes {
+        changes.push(TableChange::LogChanges(wanted.log_changes));
+    }
     Ok(changes)
 }
 

@@ -24,6 +24,7 @@
 //! | `encryption` | keys of encrypted databases |
 //! | `dropping` | what dropped tables and indexes have left is freed in the background |
 //! | `table_ref` | tables by handle or by name |
+//! | `changes/` | the change log: row changes that committed, in order |
 //! | `compact` | pages are moved to the front of the data file, and its end is cut off |
 //! | `table_change`, `migration` | names and columns change, truncation; a table is made what a schema says |
 //! | `deterministic` | a database whose steps the caller runs, without threads |
@@ -35,6 +36,7 @@
 mod archiving;
 mod background;
 mod backup;
+mod changes;
 mod column_iter;
 mod columns;
 mod compact;
@@ -84,6 +86,8 @@ mod upsert;
 mod visit;
 mod write_txn;
 
+pub(crate) use changes::CHANGE_LOG;
+pub use changes::{Change, ChangeKind, ChangeStream};
 pub use column_iter::ColumnIter;
 pub use compact::{CompactionProgress, CompactionReport, OnCompactionProgress};
 pub use cursor::{Cursor, CursorTxn, Seek};

@@ -4,6 +4,7 @@
 //! opening, rollback of what a crash interrupted (it needs the tables; prepared transactions stay), purge, removal of
 //! what dropped tables and interrupted schema changes left.
 
+use super::changes::ChangeLog;
 use super::database::{Database, DatabaseInner, FreedMemory, OpenGuard};
 use super::dropping::Dropping;
 use super::gate::Gate;
@@ -144,7 +145,8 @@ impl Database {
         parts.changes.finish_opening(&indexes, parts.storage().is_read_only())?;
         let tables: Arc<dyn Tables> = registry.clone();
         txns.recover(&tables)?;
-        let prepared = PreparedTxns::recovered(txns.take_recovered_prepared(), &registry)?;
+        let changes = ChangeLog::open(&ctx, &registry);
+        let prepared = PreparedTxns::recovered(&txns, &registry, &changes)?;
         let dropping = Dropping::new(&ctx, &space, &catalog, &parts.changes);
         for leftover in leftovers {
             match leftover {
@@ -171,11 +173,13 @@ impl Database {
             gate,
             schema: Mutex::new(()),
             schema_version: AtomicU64::new(0),
+            changes,
             prepared,
             txn_scratches: ObjectPool::new(MAX_TXN_SCRATCHES),
             closed: AtomicBool::new(false),
         };
         let inner = Arc::new(inner);
+        inner.changes.finish_opening(&OpenGuard::new(&inner))?;
         event!(INFO, data = inner.storage.data.name(), "the database is open");
         Ok(Database {
             readers: None,

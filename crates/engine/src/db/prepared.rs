@@ -9,6 +9,7 @@
 //!    may be away for days. One that has an owner is waited for, as any other transaction.
 //! 4. A call that fails leaves it prepared and detached, except a rollback that has begun.
 
+use super::changes::{CHANGE_LOG, ChangeLog, OpenSequence};
 use super::database::{Database, DatabaseInner, OpenGuard};
 use super::locked_tables::LockedTables;
 use super::write_txn::{HAS_NOT_ENDED, TxnScratch, WriteTxn};
@@ -17,7 +18,7 @@ use crate::sync::Mutex;
 use crate::table::DateTime;
 use crate::table::handle::{Registry, TableShared};
 use crate::table::lock::TableLockMode;
-use crate::txn::{PreparedMark, RecoveredPrepared, Txn, Xid, check_outside_row_closure};
+use crate::txn::{PreparedMark, RecoveredPrepared, Txn, TxnSystem, Xid, check_outside_row_closure};
 use crate::types::Lsn;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -54,6 +55,8 @@ struct PreparedParts {
     /// `None` once it has ended.
     txn: Option<Box<Txn>>,
     scratch: Box<TxnScratch>,
+    /// Its number in the change log.
+    _sequence: Option<OpenSequence>,
 }
 
 /// A prepared transaction in the list.
@@ -70,11 +73,12 @@ pub(super) struct PreparedTxns(Mutex<BTreeMap<Xid, Listed>>);
 
 impl PreparedTxns {
     /// Those that were found when the database was opened, detached.
-    pub(super) fn recovered(found: Vec<RecoveredPrepared>, registry: &Registry) -> Result<PreparedTxns> {
+    pub(super) fn recovered(txns: &TxnSystem, registry: &Registry, changes: &Arc<ChangeLog>) -> Result<PreparedTxns> {
         let mut list = BTreeMap::new();
-        for RecoveredPrepared { txn, mark, tables: ids } in found {
+        for RecoveredPrepared { txn, mark, tables: ids } in txns.take_recovered_prepared() {
+            let sequence = changes.adopt(txns, &txn)?;
             let mut tables = LockedTables::default();
-            for table in registry.with_ids(&ids) {
+            for table in registry.with_ids(&ids).into_iter().filter(|table| table.name != CHANGE_LOG) {
                 tables.add(&table, TableLockMode::Write, Duration::ZERO.into())?;
             }
             let info = PreparedInfo {
@@ -87,7 +91,10 @@ impl PreparedTxns {
             };
             let mut scratch = Box::<TxnScratch>::default();
             scratch.tables = tables;
-            let listed = Listed { info: Some(info), parts: Some(PreparedParts { txn: Some(txn), scratch }) };
+            let listed = Listed {
+                info: Some(info),
+                parts: Some(PreparedParts { txn: Some(txn), scratch, _sequence: sequence }),
+            };
             if list.insert(mark.xid.clone(), listed).is_some() {
                 return Err(Error::Corrupt(format!("two transactions are prepared as {}", mark.xid)));
             }
@@ -199,6 +206,14 @@ impl WriteTxn {
         let txn = self.txn.as_mut().expect(HAS_NOT_ENDED);
         txn.check_active()?;
         self.inner.prepared.enter(&xid)?;
+        let sequence = match self.log_changes() {
+            Ok(sequence) => sequence,
+            Err(error) => {
+                self.inner.prepared.remove(&xid);
+                return Err(error);
+            }
+        };
+        let txn = self.txn.as_mut().expect(HAS_NOT_ENDED);
         let prepared = if txn.has_written() { self.inner.txns.prepare(txn, &xid).map(Some) } else { Ok(None) };
         let mark = match prepared {
             Ok(Some(mark)) => mark,
@@ -223,7 +238,7 @@ impl WriteTxn {
             tables: scratch.tables.names(),
             is_detached: false,
         });
-        let parts = Some(PreparedParts { txn: Some(txn), scratch });
+        let parts = Some(PreparedParts { txn: Some(txn), scratch, _sequence: sequence });
         Ok(Some(PreparedTxn { xid, parts, inner: self.inner.clone() }))
     }
 }

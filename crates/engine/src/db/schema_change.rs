@@ -10,6 +10,7 @@
 //! 4. An index is used by transactions that began after it became current. So the version that they compare is drawn
 //!    then, under the schema mutex, not when the index is begun.
 
+use super::changes::check_not_change_log;
 use super::database::{Database, OpenGuard};
 use super::index_build;
 use super::table_ref::TableRef;
@@ -36,10 +37,14 @@ impl Database {
     /// [`Error::TableExists`], [`Error::Schema`] if the schema is wrong, [`Error::DiskFull`], an I/O error.
     pub fn create_table(&self, name: &str, schema: Schema) -> Result<Table> {
         let definition = schema.check(name)?;
+        check_not_change_log(name)?;
         let _gate = self.enter_schema_change()?;
         let _schema = self.inner.schema.lock();
         if self.inner.registry.get(name).is_ok() {
             return Err(Error::TableExists { table: name.to_string() });
+        }
+        if definition.log_changes {
+            self.ensure_change_log()?;
         }
         let entry = self.inner.catalog.create_table(definition)?;
         let shared = TableShared::open(&self.inner.catalog, entry);
@@ -99,6 +104,9 @@ impl Database {
         change.exclusive(self.patience())?;
         let _schema = inner.schema.lock();
         let mut entry = table.entry.lock();
+        if entry.definition.log_changes {
+            self.log_table_change(entry.id, &[&table.name])?;
+        }
         inner.catalog.set_table_state(&mut entry, ObjectState::Dropping)?;
         change.set_dropped();
         inner.registry.remove(&table);

@@ -171,6 +171,7 @@ impl WriteTxn {
 
     pub(super) fn end_as_committed(&mut self) -> Result<()> {
         self.check_may_end()?;
+        let _open = self.log_changes()?;
         self.inner.txn_system().commit(self.txn.take().expect(HAS_NOT_ENDED))
     }
 

@@ -7,6 +7,7 @@
 //!    with it. Only a truncated table has new ones, and another number, so that undo of the old rows finds no table.
 //! 3. A snapshot that is older than a truncation would see no rows where there were some. So it cannot read the table.
 
+use super::changes::check_not_change_log;
 use super::database::Database;
 use super::table_ref::TableRef;
 use crate::error::{Error, Result};
@@ -84,11 +85,18 @@ impl Database {
         change.exclusive(self.patience())?;
         let _schema = inner.schema.lock();
         let name_after = &altered.definition.name;
+        check_not_change_log(name_after)?;
         if *name_after != before.name && inner.registry.get(name_after).is_ok() {
             return Err(Error::TableExists { table: name_after.clone() });
         }
         // Else the numbers up to the bound would be left out.
         before.persist_exact()?;
+        let (id, logged) = (before.current.read().id, before.entry.lock().definition.log_changes);
+        if logged || altered.definition.log_changes {
+            let is_renamed = *name_after != before.name;
+            let names = [&before.name[..], name_after];
+            self.log_table_change(id, &names[..1 + usize::from(is_renamed)])?;
+        }
         let entry = inner.catalog.alter_table(&before.entry.lock(), altered)?;
         let version = before.current.read().altered(&entry, inner.catalog.collations());
         event!(INFO, table = before.name, name = entry.definition.name, "a table was changed");
@@ -123,6 +131,9 @@ impl Database {
         change.exclusive(self.patience())?;
         let _schema = inner.schema.lock();
         let mut old = before.entry.lock();
+        if old.definition.log_changes {
+            self.log_table_change(old.id, &[&before.name])?;
+        }
         let entry = inner.catalog.truncate_table(&mut old)?;
         let fresh = TableShared::open(&inner.catalog, entry.clone());
         let since = inner.schema_version() + 1;

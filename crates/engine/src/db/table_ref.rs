@@ -1,5 +1,6 @@
 //! Tables, named to the calls that change them.
 
+use super::changes::CHANGE_LOG;
 use super::database::DatabaseInner;
 use crate::error::{Error, Result};
 use crate::table::Table;
@@ -54,12 +55,23 @@ impl DatabaseInner {
     /// of another database.
     pub(super) fn table_of(&self, table: TableRef<'_>) -> Result<Arc<TableShared>> {
         match table {
-            TableRef::Name(name) => self.registry.get(name),
+            TableRef::Name(name) => self.table_named(name),
             TableRef::Handle(table) => {
                 self.check_owns(&table.shared)?;
                 table.shared.lock.check(&table.shared.name)?;
                 Ok(table.shared.clone())
             }
+        }
+    }
+
+    /// The table of a name; the change log is none.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchTable`].
+    pub(super) fn table_named(&self, name: &str) -> Result<Arc<TableShared>> {
+        match name {
+            CHANGE_LOG => Err(Error::NoSuchTable { table: name.to_string() }),
+            _ => self.registry.get(name),
         }
     }
 

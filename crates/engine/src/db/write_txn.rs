@@ -237,6 +237,7 @@ impl WriteTxn {
     /// As [`commit`](Self::commit).
     pub fn commit_lsn(mut self) -> Result<u64> {
         self.check_may_end()?;
+        let _open = self.log_changes()?;
         let lsn = self.inner.txn_system().commit_lsn(self.txn.take().expect(HAS_NOT_ENDED))?;
         Ok(lsn.unwrap_or_else(|| self.inner.ctx.log.end_lsn()).0)
     }
@@ -306,6 +307,7 @@ impl WriteTxn {
         let (txn, version) = (self.txn.as_mut().expect(HAS_NOT_ENDED), tables.version(at));
         if mode == TableLockMode::Write {
             check_since(version, txn, LockMode::Exclusive, self.schema_version)?;
+            txn.logs_changes |= version.definition.log_changes;
         }
         Ok(StatementContext { inner: &self.inner, system: self.inner.txn_system(), txn, version, key, row })
     }

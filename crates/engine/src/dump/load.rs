@@ -14,7 +14,7 @@ use crate::db::raw::{RawColumn, RawTable};
 use crate::error::{Error, Result};
 use crate::page::varint::VarintReader;
 use crate::table::definition_form::{Described, NextNumber, TableForm, from_json};
-use crate::table::{Index, NumberRange, Schema, Table, TableDefinition};
+use crate::table::{Index, NumberRange, Schema, Table, TableChange, TableDefinition};
 use crate::txn::TxnOptions;
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -163,6 +163,8 @@ impl Load<'_> {
             let name = format!("{UNFINISHED}{number}");
             let mut bare = table.definition.clone();
             bare.indexes.clear();
+            // The rows come as a table that has changed, at the end.
+            bare.log_changes = false;
             self.tables.push(self.db.create_table(&name, Schema::of(&bare))?);
             self.created.push(name);
             self.rows.push(0);
@@ -230,6 +232,9 @@ impl Load<'_> {
                 self.db.create_index_with(&self.created[number], &index.name, Index::of(definition, index))?;
             }
             self.set_next_number(number, table)?;
+            if definition.log_changes {
+                self.db.alter_table(&self.created[number], &[TableChange::LogChanges(true)])?;
+            }
         }
         for (number, table) in tables.iter().enumerate() {
             let name = &table.definition.name;

@@ -300,6 +300,7 @@ mod tests {
             primary_key: vec![0.into()],
             auto_increment: None,
             long_keys: false,
+            log_changes: false,
             indexes: Vec::new(),
             attachment: Vec::new(),
         };

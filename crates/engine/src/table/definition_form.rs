@@ -26,6 +26,8 @@ pub(crate) struct TableForm {
     auto_increment: Option<CounterForm>,
     #[serde(default, skip_serializing_if = "Not::not")]
     long_keys: bool,
+    #[serde(default, skip_serializing_if = "Not::not")]
+    log_changes: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     indexes: Vec<IndexForm>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -103,7 +105,8 @@ pub(crate) fn from_json<'j, T: Deserialize<'j>>(json: &'j [u8]) -> std::result::
 
 impl TableForm {
     pub(crate) fn of(definition: &TableDefinition, next: Option<u64>) -> TableForm {
-        let TableDefinition { name, columns, primary_key, auto_increment, long_keys, indexes, attachment } = definition;
+        let TableDefinition { name, columns, primary_key, auto_increment, long_keys, log_changes, indexes, attachment } =
+            definition;
         let column_name = |column: usize| columns[column].name.clone();
         let part = |part: &IndexColumn| {
             let IndexColumn { column, descending, prefix_bytes } = *part;
@@ -124,6 +127,7 @@ impl TableForm {
             primary_key: primary_key.iter().map(part).collect(),
             auto_increment: auto_increment.map(|column| CounterForm { column: column_name(column), next }),
             long_keys: *long_keys,
+            log_changes: *log_changes,
             indexes: indexes.iter().map(index).collect(),
             attachment: hex(attachment),
         }
@@ -142,6 +146,7 @@ impl TableForm {
             primary_key: Vec::new(),
             auto_increment: None,
             long_keys: self.long_keys,
+            log_changes: self.log_changes,
             indexes: Vec::new(),
             attachment: unhex(&self.attachment).ok_or_else(|| wrong(NOT_HEX.to_string()))?,
         };

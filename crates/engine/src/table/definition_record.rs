@@ -91,6 +91,7 @@ pub(crate) fn encode_definition(definition: &TableDefinition, columns: &ColumnId
     out.key_columns(&definition.primary_key);
     out.u16(definition.auto_increment.map_or(u16::MAX, |column| column as u16));
     out.u8(u8::from(definition.long_keys));
+    out.u8(u8::from(definition.log_changes));
     out.u32(definition.attachment.len() as u32);
     out.0.extend_from_slice(&definition.attachment);
     out.0
@@ -104,11 +105,19 @@ pub(crate) fn decode_definition(bytes: &[u8]) -> Result<DefinitionRecord> {
         let (columns, ids): (Vec<_>, Vec<_>) = described.into_iter().unzip();
         let primary_key = r.key_columns()?;
         let auto_increment = Some(usize::from(r.u16()?)).filter(|&column| column != usize::from(u16::MAX));
-        let long_keys = r.bool()?;
+        let (long_keys, log_changes) = (r.bool()?, r.bool()?);
         let attachment_bytes = r.u32()? as usize;
         let attachment = r.bytes(attachment_bytes)?.to_vec();
-        let indexes = Vec::new();
-        let definition = TableDefinition { name, columns, primary_key, auto_increment, long_keys, indexes, attachment };
+        let definition = TableDefinition {
+            name,
+            columns,
+            primary_key,
+            auto_increment,
+            long_keys,
+            log_changes,
+            indexes: Vec::new(),
+            attachment,
+        };
         let columns = ColumnIds { ids, next };
         columns.are_distinct().then_some(DefinitionRecord { definition, columns })
     })

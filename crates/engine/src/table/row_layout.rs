@@ -164,6 +164,7 @@ impl RowLayout {
             primary_key: Vec::new(),
             auto_increment: None,
             long_keys: false,
+            log_changes: false,
             indexes: Vec::new(),
             attachment: Vec::new(),
         }))

@@ -172,6 +172,7 @@ fn a_layout_that_is_not_known_is_damage() {
         primary_key: vec![0.into()],
         auto_increment: None,
         long_keys: false,
+        log_changes: false,
         indexes: Vec::new(),
         attachment: Vec::new(),
     };
@@ -198,6 +199,7 @@ fn layouts_that_cannot_be_read_are_refused() {
         primary_key: vec![0.into()],
         auto_increment: None,
         long_keys: false,
+        log_changes: false,
         indexes: Vec::new(),
         attachment: Vec::new(),
     };

@@ -78,6 +78,7 @@ pub struct Schema {
     primary_key: Index,
     auto_increment: Option<String>,
     long_keys: bool,
+    log_changes: bool,
     indexes: Vec<(String, Index)>,
     defaults: Vec<(String, Value)>,
     attachment: Vec<u8>,
@@ -173,6 +174,14 @@ impl Schema {
         self
     }
 
+    /// Keeps the changes of the table's rows in the database's change log, with the transactions that make them:
+    /// [`Database::changes`](crate::Database::changes) reads them. Each row that a transaction has changed is written
+    /// once more when it commits, so a commit can be [`DiskFull`](crate::Error::DiskFull) too.
+    pub fn log_changes(mut self) -> Schema {
+        self.log_changes = true;
+        self
+    }
+
     /// Adds a secondary index.
     pub fn index(self, name: &str, columns: &[&str]) -> Schema {
         self.index_with(name, Index::new(columns))
@@ -209,6 +218,7 @@ impl Schema {
             primary_key: Index::of_columns(table, &table.primary_key),
             auto_increment: table.auto_increment.map(name),
             long_keys: table.long_keys,
+            log_changes: table.log_changes,
             indexes: table.indexes.iter().map(|index| (index.name.clone(), Index::of(table, index))).collect(),
             defaults: Vec::new(),
             attachment: table.attachment.clone(),
@@ -227,6 +237,7 @@ impl Schema {
             primary_key: Vec::new(),
             auto_increment: None,
             long_keys: self.long_keys,
+            log_changes: self.log_changes,
             indexes: Vec::new(),
             attachment: self.attachment.clone(),
         };
@@ -268,6 +279,8 @@ pub struct TableDefinition {
     pub auto_increment: Option<usize>,
     /// Whether keys may be long; see [`Schema::long_keys`].
     pub long_keys: bool,
+    /// Whether changes of its rows are logged; see [`Schema::log_changes`].
+    pub log_changes: bool,
     /// Secondary indexes, in the order they were made.
     pub indexes: Vec<IndexDefinition>,
     /// Bytes that the application keeps with the definition.
@@ -307,6 +320,10 @@ impl TableDefinition {
         }
         if self.long_keys != wanted.long_keys {
             return Some("another limit of its keys".into());
+        }
+        if self.log_changes != wanted.log_changes {
+            let is = if self.log_changes { "a log of its changes" } else { "no log of its changes" };
+            return Some(is.into());
         }
         let is_missing = |index: &&IndexDefinition| !self.indexes.contains(index);
         let missing = wanted.indexes.iter().find(is_missing)?;

@@ -49,6 +49,8 @@ pub enum TableChange {
     },
     /// Other bytes of the application are kept with the definition.
     SetAttachment(Vec<u8>),
+    /// Changes of the rows are logged from now on, or no longer; see [`Schema::log_changes`](crate::Schema).
+    LogChanges(bool),
 }
 
 impl TableChange {
@@ -135,6 +137,10 @@ impl Altered {
             }
             TableChange::SetAttachment(bytes) => {
                 self.definition.attachment.clone_from(bytes);
+                Ok(())
+            }
+            TableChange::LogChanges(logs) => {
+                self.definition.log_changes = *logs;
                 Ok(())
             }
         }

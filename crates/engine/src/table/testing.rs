@@ -139,6 +139,7 @@ pub(crate) fn any_table() -> impl Strategy<Value = TableDefinition> {
         primary_key: vec![0.into()],
         auto_increment: None,
         long_keys: false,
+        log_changes: false,
         indexes: Vec::new(),
         attachment: Vec::new(),
     })

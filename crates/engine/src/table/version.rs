@@ -296,6 +296,9 @@ impl TableTrees for TableVersion {
     fn name(&self) -> &str {
         &self.definition.name
     }
+    fn logs_changes(&self) -> bool {
+        self.definition.log_changes
+    }
     fn clustered(&self) -> &BTree {
         &self.clustered
     }

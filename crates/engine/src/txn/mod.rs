@@ -13,6 +13,7 @@
 //! | `statement.rs` | a statement of several calls: its view, how it is undone |
 //! | `system.rs` | what transactions share, order of a commit |
 //! | `active.rs`, `holders.rs` | ids, who is active, the cut a view is made by |
+//! | `changed_rows.rs` | the rows that a transaction has changed, for the change log |
 //! | `entry_log.rs` | changes of the entries of an index that is being built |
 //! | `table_trees.rs`, `row_format.rs` | a table as this layer sees it; bytes of stored rows and entries |
 //! | `write/` | row operations, the entries they move |
@@ -33,6 +34,7 @@ mod atomic {
 }
 
 mod active;
+mod changed_rows;
 mod entry_log;
 mod holders;
 mod lock;
@@ -57,6 +59,7 @@ mod write;
 mod xid;
 mod yield_cpu;
 
+pub(crate) use changed_rows::ChangedRow;
 pub(crate) use entry_log::{EntryChange, EntryLog, LoggedChange, LoggedChanges};
 pub(crate) use lock::{Holder, RowLock};
 pub use lock::{LockMode, LockWait};

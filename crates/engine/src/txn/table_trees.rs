@@ -28,6 +28,10 @@ pub trait TableTrees: Send + Sync {
     fn id(&self) -> TableId;
     /// Its name, for messages.
     fn name(&self) -> &str;
+    /// Whether changes of its rows go to the change log.
+    fn logs_changes(&self) -> bool {
+        false
+    }
     /// The tree that holds the rows.
     fn clustered(&self) -> &BTree;
     /// Owner of the pages of rows too large for a leaf.

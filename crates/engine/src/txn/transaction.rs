@@ -75,6 +75,8 @@ pub struct Txn {
     pub(crate) duplicate_lock: Option<LockMode>,
     /// Key of the last duplicate whose lock was asked for so.
     pub(crate) duplicate_key: Vec<u8>,
+    /// Whether it may have changed rows of tables that log their changes.
+    pub(crate) logs_changes: bool,
     /// Counts what may have changed rows: row operations and rollbacks to savepoints.
     pub(crate) changes: u64,
     savepoints: Savepoints,
@@ -129,6 +131,7 @@ impl TxnSystem {
         txn.isolation = options.isolation;
         txn.access = access;
         txn.met_conflict = false;
+        txn.logs_changes = false;
         txn.first_committer_wins = options.first_committer_wins && options.isolation == Isolation::RepeatableRead;
         txn.flush_log = options.flush_log_at_trx_commit;
         txn.lock_timeout = options.lock_wait_timeout_ms.map_or_else(|| self.lock_timeout(), Duration::from_millis);

@@ -2,6 +2,8 @@
 
 mod backup;
 mod bank;
+mod changes;
+mod changes_cuts;
 mod collations;
 mod concurrent_backup;
 mod concurrent_check;

@@ -4,6 +4,7 @@
 //! wrong code and the right one, and run `cargo xtask mutants NAME`. If it is missed, write the test that catches it.
 
 mod backup;
+mod changes;
 mod concurrency;
 mod cuts;
 mod durability;
@@ -76,5 +77,6 @@ pub fn all() -> impl Iterator<Item = &'static Mutant> {
         .chain(backup::MUTANTS)
         .chain(raw::MUTANTS)
         .chain(readers::MUTANTS)
+        .chain(changes::MUTANTS)
         .chain(encryption::MUTANTS)
 }

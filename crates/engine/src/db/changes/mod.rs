@@ -1,0 +1,38 @@
+//! The change log: the rows that committed transactions have changed, in an order in which they can be applied.
+//!
+//! | file | what |
+//! |---|---|
+//! | `sequences` | the numbers of transactions in the log, and up to which it can be read |
+//! | `entry` | changes as bytes |
+//! | `change_log` | the log: what a transaction writes to it before it ends |
+//! | `stream` | what reads it: [`Database::changes`](super::Database::changes) |
+//! | `trim` | what is removed from it |
+//!
+//! Rules
+//! 1. The log is a table of the database, [`CHANGE_LOG`], which users do not see. A transaction inserts its changes
+//!    there as its last row operations, before its commit record or before it is prepared: they are there exactly if
+//!    it is committed. Undo says which rows it has changed (`txn/changed_rows.rs`).
+//! 2. A transaction takes its sequence number while it holds the locks of all rows that it has changed, and no change
+//!    follows. So of two transactions that changed one row, the one that built on the other has the higher number.
+//! 3. A number is open from when it is taken until its transaction has ended. A reader reads up to the number before
+//!    the smallest open one, no further, by a view that it opens after it has looked: no transaction ever appears
+//!    behind one that was read.
+//! 4. A reader makes the log of redo durable before it reads: what it hands out is there after any crash. So a number
+//!    that was handed out is never given again: after an opening numbers go on behind the last one in the table and the
+//!    one up to which it was trimmed.
+//! 5. Before a table is changed, truncated or dropped, while no transaction uses it, a change of the kind
+//!    `TableChanged` is committed. Row changes of a table that is no longer there are not shown: one follows.
+//! 6. The first row of the table, of number 0, has the number up to which the log was trimmed. It is written before
+//!    anything is deleted.
+
+mod change_log;
+mod entry;
+mod sequences;
+mod stream;
+mod trim;
+
+pub(super) use change_log::{ChangeLog, OpenSequence, check_not_change_log};
+pub use stream::{Change, ChangeKind, ChangeStream};
+
+/// Name of the table that is the change log.
+pub(crate) const CHANGE_LOG: &str = "highwater.changes";

@@ -1,0 +1,65 @@
+//! Sequence numbers of the change log; see rules 2 to 4 of the module.
+
+/// The numbers that were taken.
+#[derive(Debug, Default)]
+pub(super) struct Sequences {
+    last: u64,
+    /// Those whose transactions have not ended; as many as transactions that are about to commit, or are prepared.
+    open: Vec<u64>,
+}
+
+impl Sequences {
+    /// Numbers go on behind this one.
+    pub(super) fn go_on_behind(&mut self, last: u64) {
+        self.last = self.last.max(last);
+    }
+
+    pub(super) fn last(&self) -> u64 {
+        self.last
+    }
+
+    /// The next number, open.
+    pub(super) fn take(&mut self) -> u64 {
+        self.last += 1;
+        self.open.push(self.last);
+        self.last
+    }
+
+    /// Makes a number open that a transaction had before the database was opened.
+    pub(super) fn take_again(&mut self, number: u64) {
+        self.open.push(number);
+    }
+
+    /// The transaction has ended.
+    pub(super) fn end(&mut self, number: u64) {
+        if let Some(at) = self.open.iter().position(|open| *open == number) {
+            self.open.swap_remove(at);
+        }
+    }
+
+    /// Up to this number every transaction has ended.
+    pub(super) fn ended(&self) -> u64 {
+        self.open.iter().min().map_or(self.last, |first| first - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_read_beyond_an_open_number() {
+        let mut sequences = Sequences::default();
+        sequences.go_on_behind(7);
+        assert_eq!((sequences.ended(), sequences.take(), sequences.take(), sequences.take()), (7, 8, 9, 10));
+        sequences.end(9);
+        assert_eq!(sequences.ended(), 7);
+        sequences.end(8);
+        assert_eq!(sequences.ended(), 9);
+        sequences.take_again(3);
+        assert_eq!((sequences.ended(), sequences.last()), (2, 10));
+        sequences.end(3);
+        sequences.end(10);
+        assert_eq!(sequences.ended(), 10);
+    }
+}

@@ -1,0 +1,72 @@
+//! Removing old changes from the change log.
+//!
+//! Rule: the mark that says up to which number the log was trimmed is committed before anything is deleted. What a
+//! crash leaves in front of it is not read, and is deleted by the next call.
+
+use crate::db::database::Database;
+use crate::error::Result;
+use crate::table::{Table, ValueRef};
+use crate::txn::{Isolation, TxnOptions};
+
+/// Parts that are deleted by one transaction.
+const BATCH: usize = 1000;
+
+impl Database {
+    /// Removes the changes of the transactions up to this number from the change log: all consumers have taken them.
+    /// Of the transactions that have not ended, and those behind them, nothing is removed. Returns the number up to
+    /// which changes are gone.
+    ///
+    /// ```
+    /// # use highwater::{Database, Error, Schema, Type, values};
+    /// # let db = Database::in_memory()?;
+    /// # let schema = Schema::new().column("id", Type::U64).primary_key(&["id"]).log_changes();
+    /// # let table = db.create_table("t", schema)?;
+    /// for id in 0..3 {
+    ///     db.transact(|txn| txn.insert(&table, &values![id]))?;
+    /// }
+    /// db.trim_changes(2)?;
+    /// assert!(matches!(db.changes(1), Err(Error::ChangesTrimmed { trimmed: 2, .. })));
+    /// assert_eq!(db.changes(2)?.count(), 1);
+    /// # Ok::<(), highwater::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As of a transaction that deletes rows; [`Error::Usage`](crate::Error::Usage) if the database was opened to be
+    /// read only.
+    pub fn trim_changes(&self, upto: u64) -> Result<u64> {
+        self.check_writable()?;
+        let Some(table) = self.inner.changes.table()? else { return Ok(0) };
+        let upto = upto.min(self.inner.changes.readable(false)?);
+        if upto == 0 {
+            return Ok(0);
+        }
+        let upto = self.set_trim_mark(table, upto)?;
+        // It locks no ranges: commits insert behind them.
+        let options = TxnOptions { isolation: Isolation::ReadCommitted, ..TxnOptions::default() };
+        let (from, to) = ([ValueRef::UInt(1)], [ValueRef::UInt(upto)]);
+        loop {
+            let mut txn = self.begin_with(options.clone())?;
+            let deleted = txn.scan(table).from(&from).to(&to).limit(BATCH).delete()?;
+            txn.commit()?;
+            if deleted < BATCH as u64 {
+                return Ok(upto);
+            }
+        }
+    }
+
+    /// Raises the mark to this number; returns what it is.
+    fn set_trim_mark(&self, table: &Table, upto: u64) -> Result<u64> {
+        let key = [ValueRef::UInt(0), ValueRef::UInt(0)];
+        self.transact(|txn| {
+            let number = |bytes: &[u8]| bytes.first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes));
+            let old = txn.get_for_update(table, &key)?.map(|row| number(row.bytes(2)));
+            let bytes = upto.to_be_bytes();
+            match old {
+                Some(old) if old >= upto => return Ok(old),
+                Some(_) => drop(txn.update(table, &key, &[(2, ValueRef::Bytes(&bytes))])?),
+                None => drop(txn.insert(table, &[key[0], key[1], ValueRef::Bytes(&bytes)])?),
+            }
+            Ok(upto)
+        })
+    }
+}

@@ -1,0 +1,64 @@
+//! Bugs of the change log.
+
+use super::{Mutant, edit, of_engine as mutant};
+
+const CHANGED_ROWS: &str = "crates/engine/src/txn/changed_rows.rs";
+const CHANGE_LOG: &str = "crates/engine/src/db/changes/change_log.rs";
+const SEQUENCES: &str = "crates/engine/src/db/changes/sequences.rs";
+const STREAM: &str = "crates/engine/src/db/changes/stream.rs";
+const PREPARED: &str = "crates/engine/src/db/prepared.rs";
+
+pub const MUTANTS: &[Mutant] = &[
+    mutant(
+        "changes-undone-are-logged",
+        "a row that a savepoint took back is in the change log",
+        &[edit(
+            CHANGED_ROWS,
+            "        if newest.trx_id != own || newest.roll_ptr != pointer_to(record.place) {",
+            "        if !MUTANT && (newest.trx_id != own || newest.roll_ptr != pointer_to(record.place)) {",
+        )],
+        &["changes::a_transaction_leaves", "changes::savepoints"],
+    ),
+    mutant(
+        "changes-read-beyond-open-numbers",
+        "a consumer passes a transaction that commits later",
+        &[edit(
+            SEQUENCES,
+            "        self.open.iter().min().map_or(self.last, |first| first - 1)",
+            "        self.open.iter().filter(|_| !MUTANT).min().map_or(self.last, |first| first - 1)",
+        )],
+        &["changes::sequences", "changes::nothing_is_read_beyond"],
+    ),
+    mutant(
+        "changes-handed-out-before-durable",
+        "a consumer has changes that a crash undoes, and their number is given again",
+        &[edit(CHANGE_LOG, "        if !is_read_only {", "        if !MUTANT && !is_read_only {")],
+        &["changes_cuts::what_was_handed_out_survives"],
+    ),
+    mutant(
+        "changes-number-of-prepared-forgotten",
+        "after an opening a consumer passes a prepared transaction",
+        &[edit(
+            PREPARED,
+            "            let sequence = changes.adopt(txns, &txn)?;",
+            "            let sequence = changes.adopt(txns, &txn)?.filter(|_| !MUTANT);",
+        )],
+        &["changes::nothing_is_read_beyond"],
+    ),
+    mutant(
+        "changes-trimmed-numbers-again",
+        "after all was trimmed and an opening, numbers begin again",
+        &[edit(
+            CHANGE_LOG,
+            "        Ok(last.max(trimmed(&mut read, table)?))",
+            "        Ok(last.max(if MUTANT { 0 } else { trimmed(&mut read, table)? }))",
+        )],
+        &["changes::numbers_go_on"],
+    ),
+    mutant(
+        "changes-trimmed-silently",
+        "a consumer that comes too late misses changes and is not told",
+        &[edit(STREAM, "        if self.since < trimmed {", "        if !MUTANT && self.since < trimmed {")],
+        &["changes::numbers_go_on"],
+    ),
+];
