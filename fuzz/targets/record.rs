@@ -86,8 +86,16 @@ fn definition(input: &mut Input<'_>) -> TableDefinition {
     }
     let part = |column: usize| IndexColumn { descending: input.byte() & 1 != 0, ..column.into() };
     let primary_key = (0..keys).map(part).collect();
-    let (name, auto_increment, long_keys, indexes, attachment) = ("t".into(), None, false, Vec::new(), Vec::new());
-    TableDefinition { name, columns, primary_key, auto_increment, long_keys, indexes, attachment }
+    TableDefinition {
+        name: "t".into(),
+        columns,
+        primary_key,
+        auto_increment: None,
+        long_keys: false,
+        log_changes: false,
+        indexes: Vec::new(),
+        attachment: Vec::new(),
+    }
 }
 
 /// A row of values of any kind that its columns may take.

@@ -18,6 +18,7 @@ macro_rules! tell {
 mod at_rest;
 mod backup;
 mod bench;
+mod changes;
 mod check;
 mod compact;
 mod concurrent_backup;
@@ -111,6 +112,8 @@ enum Command {
     Dump(dump::DumpArgs),
     /// Load a database from such a stream
     Load(dump::LoadArgs),
+    /// Print the row changes that committed transactions have left in the change log
+    Changes(changes::ChangesArgs),
     /// Look at a database and change rows, by commands: typed, from a script or from the command line
     Shell(shell::ShellArgs),
     /// Show what a running process does: throughput, buffer pool, redo log, flushing, waits
@@ -144,6 +147,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Export(options) => table_commands::export(options),
         Command::Dump(args) => dump::dump(&args),
         Command::Load(args) => dump::load(&args),
+        Command::Changes(args) => changes::run(&args),
         Command::Shell(args) => shell::run(&args),
         Command::Top(args) => top::run(&args),
         Command::Inspect(args) => inspect::run(&args),

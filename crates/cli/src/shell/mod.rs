@@ -20,7 +20,7 @@
 mod commands;
 mod complete;
 mod create;
-mod printer;
+pub mod printer;
 mod session;
 mod words;
 

@@ -134,23 +134,29 @@ impl<'w> Printer<'w> {
     fn json<'v>(&mut self, values: impl Iterator<Item = ValueRef<'v>>) -> Result<()> {
         for (column, (name, value)) in self.names.iter().zip(values).enumerate() {
             let begin = if column == 0 { "{" } else { ", " };
-            let value = match value {
-                ValueRef::Null => "null".to_string(),
-                ValueRef::Int(_) | ValueRef::UInt(_) | ValueRef::Decimal(_) | ValueRef::Bool(_) => value.to_string(),
-                ValueRef::F64(number) if number.is_finite() => value.to_string(),
-                other => {
-                    // No text is the NULL text, so that none gets a backslash.
-                    write_field(other, "\0", &mut self.field);
-                    json_text(&self.field)
-                }
-            };
+            let value = json_value(value, &mut self.field);
             write!(self.out, "{begin}{}: {value}", json_text(name))?;
         }
         writeln!(self.out, "}}")
     }
 }
 
-fn json_text(text: &str) -> String {
+/// A value as JSON; `field` is overwritten.
+pub fn json_value(value: ValueRef<'_>, field: &mut String) -> String {
+    match value {
+        ValueRef::Null => "null".to_string(),
+        ValueRef::Int(_) | ValueRef::UInt(_) | ValueRef::Decimal(_) | ValueRef::Bool(_) => value.to_string(),
+        ValueRef::F64(number) if number.is_finite() => value.to_string(),
+        other => {
+            // No text is the NULL text, so that none gets a backslash.
+            write_field(other, "\0", field);
+            json_text(field)
+        }
+    }
+}
+
+/// A text as JSON.
+pub fn json_text(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 

@@ -11,7 +11,7 @@
 //! | `json.rs` | what a `Json` column takes |
 //! | `key.rs`, `key_part.rs` | keys as bytes that compare as their values do |
 //! | `covered.rs` | what entries have beside their keys |
-//! | `schema.rs`, `index.rs`, `table_change.rs` | definitions of tables and indexes, and what changes make of them |
+//! | `schema.rs`, `schema_difference.rs`, `index.rs`, `table_change.rs` | definitions of tables and indexes, and what changes make of them |
 //! | `record.rs`, `definition_record.rs` | what the catalog keeps of them, as bytes |
 //! | `definition_form.rs` | a definition in JSON |
 //! | `catalog.rs`, `catalog_entry.rs`, `catalog_change.rs`, `catalog_trees.rs` | where they are kept |
@@ -50,6 +50,7 @@ pub mod row;
 pub mod row_layout;
 pub(crate) mod row_layouts;
 pub mod schema;
+mod schema_difference;
 #[cfg(feature = "serde")]
 pub(crate) mod serde_rows;
 pub mod statistics;

@@ -10,14 +10,14 @@ const PREPARED: &str = "crates/engine/src/db/prepared.rs";
 
 pub const MUTANTS: &[Mutant] = &[
     mutant(
-        "changes-undone-are-logged",
-        "a row that a savepoint took back is in the change log",
+        "changes-row-logged-for-each-record",
+        "a row that a transaction has changed several times is as many changes",
         &[edit(
             CHANGED_ROWS,
             "        if newest.trx_id != own || newest.roll_ptr != pointer_to(record.place) {",
             "        if !MUTANT && (newest.trx_id != own || newest.roll_ptr != pointer_to(record.place)) {",
         )],
-        &["changes::a_transaction_leaves", "changes::savepoints"],
+        &["changes::a_transaction_leaves"],
     ),
     mutant(
         "changes-read-beyond-open-numbers",

@@ -5,6 +5,7 @@
 
 use crate::db::database::Database;
 use crate::error::Result;
+use crate::space::reserve::{self, SpacePriority};
 use crate::table::{Table, ValueRef};
 use crate::txn::{Isolation, TxnOptions};
 
@@ -40,7 +41,11 @@ impl Database {
         if upto == 0 {
             return Ok(0);
         }
-        let upto = self.set_trim_mark(table, upto)?;
+        let upto = {
+            // On a full disk too: that makes room.
+            let _entitled = reserve::entitle(SpacePriority::Deletes);
+            self.set_trim_mark(table, upto)?
+        };
         // It locks no ranges: commits insert behind them.
         let options = TxnOptions { isolation: Isolation::ReadCommitted, ..TxnOptions::default() };
         let (from, to) = ([ValueRef::UInt(1)], [ValueRef::UInt(upto)]);
