@@ -105,8 +105,16 @@ pub(crate) fn from_json<'j, T: Deserialize<'j>>(json: &'j [u8]) -> std::result::
 
 impl TableForm {
     pub(crate) fn of(definition: &TableDefinition, next: Option<u64>) -> TableForm {
-        let TableDefinition { name, columns, primary_key, auto_increment, long_keys, log_changes, indexes, attachment } =
-            definition;
+        let TableDefinition {
+            name,
+            columns,
+            primary_key,
+            auto_increment: counter,
+            long_keys,
+            log_changes,
+            indexes,
+            attachment,
+        } = definition;
         let column_name = |column: usize| columns[column].name.clone();
         let part = |part: &IndexColumn| {
             let IndexColumn { column, descending, prefix_bytes } = *part;
@@ -125,7 +133,7 @@ impl TableForm {
             name: name.clone(),
             columns: columns.iter().map(ColumnForm::of).collect(),
             primary_key: primary_key.iter().map(part).collect(),
-            auto_increment: auto_increment.map(|column| CounterForm { column: column_name(column), next }),
+            auto_increment: counter.map(|column| CounterForm { column: column_name(column), next }),
             long_keys: *long_keys,
             log_changes: *log_changes,
             indexes: indexes.iter().map(index).collect(),

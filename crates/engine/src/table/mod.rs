@@ -11,7 +11,8 @@
 //! | `json.rs` | what a `Json` column takes |
 //! | `key.rs`, `key_part.rs` | keys as bytes that compare as their values do |
 //! | `covered.rs` | what entries have beside their keys |
-//! | `schema.rs`, `schema_difference.rs`, `index.rs`, `table_change.rs` | definitions of tables and indexes, and what changes make of them |
+//! | `schema.rs`, `index.rs`, `table_change.rs` | definitions of tables and indexes, and what changes make of them |
+//! | `schema_difference.rs` | what of a table is not as a schema has it |
 //! | `record.rs`, `definition_record.rs` | what the catalog keeps of them, as bytes |
 //! | `definition_form.rs` | a definition in JSON |
 //! | `catalog.rs`, `catalog_entry.rs`, `catalog_change.rs`, `catalog_trees.rs` | where they are kept |

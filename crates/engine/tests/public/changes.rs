@@ -28,7 +28,7 @@ pub struct Replica {
 }
 
 impl Replica {
-    /// Takes at most so many changes; keeps those of whole transactions, as a consumer that is killed does.
+    /// Takes this many changes at most; keeps those of whole transactions, as a consumer that is killed does.
     pub fn take(&mut self, db: &Database, most: usize) -> Result<()> {
         let mut open = Vec::new();
         for change in db.changes(self.position)?.take(most) {

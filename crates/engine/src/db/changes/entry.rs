@@ -8,8 +8,8 @@
 //! changed   5 u8 | table u32                       the table itself is about to be changed, truncated or dropped
 //! end       6 u8                                   of the transaction
 //! ```
-//! Integers are little-endian. Keys and rows are bytes as the table's trees have them; a row has the columns in it that are
-//! on overflow pages.
+//! Integers are little-endian. Keys and rows are bytes as the table's trees have them; columns that are on overflow
+//! pages are in the row.
 
 use crate::error::{Error, Result};
 use crate::table::schema::MAX_TABLE_NAME_BYTES;

@@ -242,7 +242,7 @@ impl ChangeStream {
         check_outside_row_closure()?;
         self.db.inner.check_running()?;
         loop {
-            // What stands behind the end of a transaction is none of its changes.
+            // What stands behind the end of a transaction does not belong to it.
             let undecoded = if self.is_whole { &[][..] } else { &self.bytes[self.decoded..] };
             let Some((entry, bytes)) = read(undecoded)? else {
                 match self.next_part()? {
