@@ -86,11 +86,13 @@ fn definition(input: &mut Input<'_>) -> TableDefinition {
     }
     let part = |column: usize| IndexColumn { descending: input.byte() & 1 != 0, ..column.into() };
     let primary_key = (0..keys).map(part).collect();
+    let expires = columns.iter().position(|column: &Column| column.ty == Type::DateTime);
     TableDefinition {
         name: "t".into(),
         columns,
         primary_key,
         auto_increment: None,
+        expires,
         long_keys: false,
         log_changes: false,
         indexes: Vec::new(),

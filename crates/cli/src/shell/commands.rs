@@ -63,6 +63,7 @@ Creates a table. Each PART is one of:
   primary key COLUMN [desc]...
   [unique] index NAME COLUMN[(BYTES)] [desc]... [covering COLUMN...]
   long keys
+  expires by COLUMN  (rows expire at the moment in this datetime column)
 Types are i8 i16 i24 i32 i64 u8 u16 u24 u32 u64 f32 f64 decimal(P,S) text(BYTES) binary(BYTES) fixed(BYTES) bool date
 time datetime uuid json(BYTES); a `?` behind one is `null`. `schema` shows a table in this form";
 

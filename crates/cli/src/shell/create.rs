@@ -6,6 +6,7 @@
 //! - `primary key COLUMNS`
 //! - `[unique] index NAME COLUMNS [covering COLUMNS]`
 //! - `long keys`
+//! - `expires by COLUMN`
 //!
 //! COLUMNS are `COLUMN[(BYTES)] [desc]`, one after the other, or between parentheses with commas.
 
@@ -62,6 +63,8 @@ pub fn schema(words: &[Word]) -> Result<Schema> {
             (schema, has_key) = (schema.primary_key_with(rest.columns("primary key")?), true);
         } else if rest.take_all(&["long", "keys"]) {
             schema = schema.long_keys();
+        } else if rest.take_all(&["expires", "by"]) {
+            schema = schema.expires(rest.name("a column")?);
         } else {
             let is_unique = rest.take_all(&["unique", "index"]);
             schema = match is_unique || rest.take_all(&["index"]) {
@@ -267,7 +270,8 @@ mod tests {
     fn a_table_is_what_was_written() {
         let line = "id u64 auto, 'the name' text(80), area decimal(10, 2)? , born date null default 1970-01-01, \
                     login text collation ascii_ci, primary key id, unique index by_login login, \
-                    index newest (born desc, 'the name'(40)) covering area, index by_area area born desc, long keys";
+                    index newest (born desc, 'the name'(40)) covering area, index by_area area born desc, long keys, \
+                    until datetime null, expires by until";
         let found = parsed(line).unwrap().check("t").unwrap();
         let types = found.columns.iter().map(|column| format!("{} {}{}", column.name, column.ty, column.nullable));
         let types: Vec<String> = types.collect();
@@ -277,9 +281,10 @@ mod tests {
             "area decimal(10,2)true",
             "born datetrue",
             "login text(255)false",
+            "until datetimetrue",
         ];
         assert_eq!(types, expected);
-        assert_eq!((found.auto_increment, found.long_keys), (Some(0), true));
+        assert_eq!((found.auto_increment, found.long_keys, found.expires), (Some(0), true, Some(5)));
         assert_eq!(found.columns[3].default.as_ref().unwrap().to_string(), "1970-01-01");
         assert_eq!(found.columns[4].collation.as_deref(), Some("ascii_ci"));
         assert_eq!(found.columns_in_words(&found.primary_key), "id");

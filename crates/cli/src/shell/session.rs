@@ -236,6 +236,7 @@ impl Session<'_> {
                         None => "counts by itself, no number left".to_string(),
                     });
                 }
+                notes.extend((definition.expires == Some(at)).then(|| "rows expire then".to_string()));
                 notes.extend(column.collation.as_ref().map(|collation| format!("collation {collation}")));
                 notes.extend(column.default.as_ref().map(|value| format!("default {value}")));
                 let ty = format!("{}{}", column.ty, if column.nullable { "?" } else { "" });

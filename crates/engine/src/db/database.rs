@@ -12,6 +12,7 @@
 use super::archiving::Archiving;
 use super::changes::{CHANGE_LOG, ChangeLog};
 use super::dropping::Dropping;
+use super::expiry::ExpiryThread;
 use super::gate::{Gate, SchemaChange};
 use super::open_parts::OpenParts;
 use super::prepared::PreparedTxns;
@@ -49,6 +50,8 @@ use std::time::Duration;
 pub struct Database {
     /// Serves readers of other processes, until the program's last handle is dropped (so before `inner`).
     pub(super) readers: Option<Arc<ReaderServer>>,
+    /// Removes expired rows, as long.
+    pub(super) expiry: Option<Arc<ExpiryThread>>,
     pub(super) inner: Arc<DatabaseInner>,
     /// How long calls of this handle wait for a lock, if not as the option says.
     pub(super) lock_wait_timeout: Option<Duration>,
@@ -297,7 +300,8 @@ impl Database {
     /// As [`begin`](Database::begin); [`Error::Usage`] if the database was opened to be read only.
     pub fn begin_with(&self, options: TxnOptions) -> Result<WriteTxn> {
         self.check_writes_wanted()?;
-        let txn = WriteTxn::begin(self.open.local(), &self.with_own_timeout(options), Access::ReadWrite)?;
+        let mut txn = WriteTxn::begin(self.open.local(), &self.with_own_timeout(options), Access::ReadWrite)?;
+        txn.judge_expiry();
         Ok(self.interruptible(txn))
     }
 
@@ -308,7 +312,8 @@ impl Database {
     /// As [`begin`](Database::begin).
     pub fn snapshot(&self) -> Result<ReadTxn> {
         let options = self.with_own_timeout(TxnOptions::default());
-        let txn = WriteTxn::begin(self.open.local(), &options, Access::ReadOnly)?;
+        let mut txn = WriteTxn::begin(self.open.local(), &options, Access::ReadOnly)?;
+        txn.judge_expiry();
         Ok(ReadTxn::new(self.interruptible(txn)))
     }
 
@@ -339,6 +344,9 @@ impl Database {
         check_outside_closures()?;
         if let Some(readers) = &self.readers {
             readers.stop();
+        }
+        if let Some(expiry) = &self.expiry {
+            expiry.stop();
         }
         self.inner.close()
     }

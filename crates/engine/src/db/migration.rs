@@ -23,9 +23,9 @@ pub struct Migration {
 
 impl Database {
     /// Makes a table what a schema says, whatever the program before has left: creates it, or adds the columns that it
-    /// lacks, widens types, lets columns be NULL, and then builds the indexes that are missing. A program that calls
-    /// this for each of its tables when it starts needs no other migrations, but for columns that go or get another
-    /// name ([`alter_table`](Self::alter_table)).
+    /// lacks, widens types, lets columns be NULL, lets rows expire or not, and then builds the indexes that are
+    /// missing. A program that calls this for each of its tables when it starts needs no other migrations, but for
+    /// columns that go or get another name ([`alter_table`](Self::alter_table)).
     ///
     /// Columns are changed together, atomically; then indexes are built one by one. What a crash interrupts the next
     /// call completes. Indexes that the schema does not have stay.
@@ -116,6 +116,10 @@ fn changes_to(present: &TableDefinition, wanted: &TableDefinition) -> std::resul
     }
     if present.auto_increment != wanted.auto_increment {
         return Err("it has another auto-increment column".to_string());
+    }
+    if present.expires != wanted.expires {
+        let column = wanted.expires.map(|at| wanted.columns[at].name.clone());
+        changes.push(TableChange::SetExpiry { column });
     }
     if present.attachment != wanted.attachment {
         changes.push(TableChange::SetAttachment(wanted.attachment.clone()));

@@ -23,6 +23,7 @@
 //! | `schema_change`, `index_build` | tables and indexes are created, beside writers, and dropped |
 //! | `encryption` | keys of encrypted databases |
 //! | `dropping` | what dropped tables and indexes have left is freed in the background |
+//! | `expiry` | expired rows are removed in the background |
 //! | `table_ref` | tables by handle or by name |
 //! | `changes/` | the change log: row changes that committed, in order |
 //! | `compact` | pages are moved to the front of the data file, and its end is cut off |
@@ -48,6 +49,7 @@ mod delete_many;
 pub mod deterministic;
 mod dropping;
 mod encryption;
+mod expiry;
 mod file_generations;
 mod gate;
 mod get_many;

@@ -7,6 +7,7 @@
 use super::changes::ChangeLog;
 use super::database::{Database, DatabaseInner, FreedMemory, OpenGuard};
 use super::dropping::Dropping;
+use super::expiry::ExpiryThread;
 use super::gate::Gate;
 use super::open_parts::OpenParts;
 use super::prepared::PreparedTxns;
@@ -123,6 +124,7 @@ impl Database {
             super::background::start_dropping(parts, &database.inner.dropping)?;
         }
         database.readers = ReaderServer::start(&database);
+        database.expiry = ExpiryThread::start(&database);
         Ok(database)
     }
 
@@ -183,6 +185,7 @@ impl Database {
         event!(INFO, data = inner.storage.data.name(), "the database is open");
         Ok(Database {
             readers: None,
+            expiry: None,
             lock_wait_timeout: None,
             interrupt: None,
             open: Arc::new(Sharded::of(|| OpenGuard::new(&inner))),

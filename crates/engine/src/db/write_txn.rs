@@ -82,6 +82,11 @@ impl WriteTxn {
         })
     }
 
+    /// Expired rows do not exist for it.
+    pub(super) fn judge_expiry(&mut self) {
+        self.txn.as_mut().expect(HAS_NOT_ENDED).judge_expiry();
+    }
+
     /// A read-only transaction that sees what this read-only one sees: its view, and the indexes that were there when
     /// it began.
     pub(crate) fn same_snapshot(&mut self) -> Result<WriteTxn> {
@@ -89,7 +94,9 @@ impl WriteTxn {
         let mut other = WriteTxn::begin(&self.inner, &TxnOptions::default(), Access::ReadOnly)?;
         other.schema_version = self.schema_version;
         let txn = self.txn.as_mut().expect(HAS_NOT_ENDED);
-        other.txn.as_mut().expect(HAS_NOT_ENDED).share_view(system, txn);
+        let of_other = other.txn.as_mut().expect(HAS_NOT_ENDED);
+        of_other.judge_as(txn, system);
+        of_other.share_view(system, txn);
         let [scratch, of_other] =
             [&mut self.scratch, &mut other.scratch].map(|scratch| scratch.as_mut().expect(HAS_NOT_ENDED));
         scratch.tables.share_with(&mut of_other.tables);

@@ -299,6 +299,7 @@ mod tests {
             }],
             primary_key: vec![0.into()],
             auto_increment: None,
+            expires: None,
             long_keys: false,
             log_changes: false,
             indexes: Vec::new(),

@@ -338,6 +338,8 @@ counters! {
     rows_updated = "dml_updates",
     /// Rows deleted.
     rows_deleted = "dml_deletes",
+    /// Rows deleted because they were expired, by the thread that does so.
+    rows_expired,
     /// Sync system calls, all files; fewer than the requested syncs where the flush method needs none.
     os_syncs = "os_data_fsyncs",
     /// Writes to files with one system call each.

@@ -24,6 +24,8 @@ pub(crate) struct TableForm {
     primary_key: Vec<PartForm>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     auto_increment: Option<CounterForm>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    expires: Option<String>,
     #[serde(default, skip_serializing_if = "Not::not")]
     long_keys: bool,
     #[serde(default, skip_serializing_if = "Not::not")]
@@ -110,6 +112,7 @@ impl TableForm {
             columns,
             primary_key,
             auto_increment: counter,
+            expires,
             long_keys,
             log_changes,
             indexes,
@@ -134,6 +137,7 @@ impl TableForm {
             columns: columns.iter().map(ColumnForm::of).collect(),
             primary_key: primary_key.iter().map(part).collect(),
             auto_increment: counter.map(|column| CounterForm { column: column_name(column), next }),
+            expires: expires.map(column_name),
             long_keys: *long_keys,
             log_changes: *log_changes,
             indexes: indexes.iter().map(index).collect(),
@@ -153,6 +157,7 @@ impl TableForm {
             columns: columns.map_err(wrong)?,
             primary_key: Vec::new(),
             auto_increment: None,
+            expires: None,
             long_keys: self.long_keys,
             log_changes: self.log_changes,
             indexes: Vec::new(),
@@ -163,6 +168,9 @@ impl TableForm {
         if let Some(counter) = &self.auto_increment {
             definition.auto_increment = Some(definition.position(&counter.column).map_err(wrong)?);
             next_number = counter.next.map_or(NextNumber::NoneLeft, NextNumber::Next);
+        }
+        if let Some(column) = &self.expires {
+            definition.expires = Some(definition.position(column).map_err(wrong)?);
         }
         for index in &self.indexes {
             let index = index.define(&definition).map_err(wrong)?;

@@ -90,6 +90,7 @@ pub(crate) fn encode_definition(definition: &TableDefinition, columns: &ColumnId
     }
     out.key_columns(&definition.primary_key);
     out.u16(definition.auto_increment.map_or(u16::MAX, |column| column as u16));
+    out.u16(definition.expires.map_or(u16::MAX, |column| column as u16));
     out.u8(u8::from(definition.long_keys));
     out.u8(u8::from(definition.log_changes));
     out.u32(definition.attachment.len() as u32);
@@ -104,7 +105,8 @@ pub(crate) fn decode_definition(bytes: &[u8]) -> Result<DefinitionRecord> {
         let described = (0..r.u16()?).map(|_| read_column(r, next)).collect::<Option<Vec<(Column, u16)>>>()?;
         let (columns, ids): (Vec<_>, Vec<_>) = described.into_iter().unzip();
         let primary_key = r.key_columns()?;
-        let auto_increment = Some(usize::from(r.u16()?)).filter(|&column| column != usize::from(u16::MAX));
+        let column = |number: u16| Some(usize::from(number)).filter(|_| number != u16::MAX);
+        let (auto_increment, expires) = (column(r.u16()?), column(r.u16()?));
         let (long_keys, log_changes) = (r.bool()?, r.bool()?);
         let attachment_bytes = r.u32()? as usize;
         let attachment = r.bytes(attachment_bytes)?.to_vec();
@@ -113,6 +115,7 @@ pub(crate) fn decode_definition(bytes: &[u8]) -> Result<DefinitionRecord> {
             columns,
             primary_key,
             auto_increment,
+            expires,
             long_keys,
             log_changes,
             indexes: Vec::new(),

@@ -192,7 +192,7 @@ impl Table {
     /// What of the table's definition may surprise, in words: each key that is too long for its tree when the values
     /// are as long as their columns allow. Rows with such keys are refused ([`Error::KeyTooLong`]); a shorter column,
     /// an index of a prefix ([`Index::prefix`](crate::Index::prefix)) or [`long_keys`](crate::Schema::long_keys) avoids
-    /// it.
+    /// it. And rows that [expire](crate::Schema::expires), but that no index finds.
     ///
     /// ```
     /// # use highwater::{Database, Schema, Type};
@@ -204,7 +204,7 @@ impl Table {
     /// ```
     pub fn warnings(&self) -> Vec<String> {
         let version = Arc::clone(&*self.shared.current.read());
-        version.long_keys_in_words()
+        version.warnings()
     }
 
     /// What [`analyze`](crate::Database::analyze) has found last, without indexes that were created since. It is kept

@@ -12,6 +12,7 @@
 //! | `key.rs`, `key_part.rs` | keys as bytes that compare as their values do |
 //! | `covered.rs` | what entries have beside their keys |
 //! | `schema.rs`, `index.rs`, `table_change.rs` | definitions of tables and indexes, and what changes make of them |
+//! | `schema_check.rs` | what a definition has to be |
 //! | `schema_difference.rs` | what of a table is not as a schema has it |
 //! | `record.rs`, `definition_record.rs` | what the catalog keeps of them, as bytes |
 //! | `definition_form.rs` | a definition in JSON |
@@ -51,6 +52,7 @@ pub mod row;
 pub mod row_layout;
 pub(crate) mod row_layouts;
 pub mod schema;
+mod schema_check;
 mod schema_difference;
 #[cfg(feature = "serde")]
 pub(crate) mod serde_rows;

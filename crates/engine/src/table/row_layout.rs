@@ -163,6 +163,7 @@ impl RowLayout {
             columns,
             primary_key: Vec::new(),
             auto_increment: None,
+            expires: None,
             long_keys: false,
             log_changes: false,
             indexes: Vec::new(),

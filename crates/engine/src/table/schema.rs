@@ -1,8 +1,8 @@
 //! Table definitions: what a user writes ([`Schema`]) and what has been checked ([`TableDefinition`]).
 //!
 //! Rules
-//! 1. A `TableDefinition` is valid: names are unique, columns exist, primary key columns are not nullable. Only
-//!    [`Schema::check`] and the catalog (which runs the same checks on what it reads) make one.
+//! 1. A `TableDefinition` is valid (`schema_check.rs`). Only [`Schema::check`] and the catalog (which runs the same
+//!    checks on what it reads) make one.
 //! 2. Columns have positions, from 0, in the order they were declared.
 //! 3. Names compare exactly, byte for byte.
 
@@ -10,7 +10,6 @@ use super::definition_record::{stored_bytes, stored_value};
 use super::index::{Index, IndexColumn, IndexDefinition};
 use super::types::Type;
 use super::value::{Value, ValueRef};
-use super::value_form::misfit;
 use crate::error::{Error, Result};
 
 /// Most columns of a table.
@@ -77,6 +76,7 @@ pub struct Schema {
     collations: Vec<(String, String)>,
     primary_key: Index,
     auto_increment: Option<String>,
+    expires: Option<String>,
     long_keys: bool,
     log_changes: bool,
     indexes: Vec<(String, Index)>,
@@ -108,6 +108,39 @@ impl Schema {
     /// given twice; a rolled back insert or a crash leaves a gap.
     pub fn auto_increment(mut self, column: &str) -> Schema {
         self.auto_increment = Some(column.to_string());
+        self
+    }
+
+    /// Rows expire at the moment that a column of type [`DateTime`](Type::DateTime) has: from then on no read finds
+    /// them, an update or a deletion finds nothing, and an insertion takes their place. NULL is never. A transaction
+    /// judges all rows by one time, that of its first call of such a table, so that no row goes while it reads.
+    ///
+    /// An index that begins with the column, ascending, lets the engine find expired rows: a thread deletes them, a few
+    /// at a time. Without one they stay where they are, unread ([`Table::warnings`](crate::Table::warnings) says so).
+    /// Estimates and statistics count them until they are deleted, and a unique index is not built over two of them.
+    ///
+    /// ```
+    /// use highwater::{Database, DateTime, Schema, Type, values};
+    /// # let db = Database::in_memory()?;
+    /// let schema = Schema::new()
+    ///     .column("id", Type::U64)
+    ///     .nullable("until", Type::DateTime)
+    ///     .primary_key(&["id"])
+    ///     .index("by_until", &["until"])
+    ///     .expires("until");
+    /// let sessions = db.create_table("sessions", schema)?;
+    /// let [past, future] = [1, i64::MAX].map(DateTime::from_unix_us);
+    /// let mut txn = db.begin()?;
+    /// txn.insert(&sessions, &values![1u64, past])?;
+    /// txn.insert(&sessions, &values![2u64, future])?;
+    /// txn.insert(&sessions, &values![3u64, null])?;
+    /// assert!(txn.get(&sessions, &values![1u64])?.is_none());
+    /// assert_eq!(txn.scan(&sessions).count()?, 2);
+    /// txn.insert(&sessions, &values![1u64, future])?;
+    /// # Ok::<(), highwater::Error>(())
+    /// ```
+    pub fn expires(mut self, column: &str) -> Schema {
+        self.expires = Some(column.to_string());
         self
     }
 
@@ -217,6 +250,7 @@ impl Schema {
             collations: Vec::new(),
             primary_key: Index::of_columns(table, &table.primary_key),
             auto_increment: table.auto_increment.map(name),
+            expires: table.expires.map(name),
             long_keys: table.long_keys,
             log_changes: table.log_changes,
             indexes: table.indexes.iter().map(|index| (index.name.clone(), Index::of(table, index))).collect(),
@@ -236,6 +270,7 @@ impl Schema {
             columns: self.columns.clone(),
             primary_key: Vec::new(),
             auto_increment: None,
+            expires: None,
             long_keys: self.long_keys,
             log_changes: self.log_changes,
             indexes: Vec::new(),
@@ -257,6 +292,9 @@ impl Schema {
         if let Some(column) = &self.auto_increment {
             definition.auto_increment = Some(definition.position(column).map_err(wrong)?);
         }
+        if let Some(column) = &self.expires {
+            definition.expires = Some(definition.position(column).map_err(wrong)?);
+        }
         for (name, index) in &self.indexes {
             let index = index.define(name, &definition).map_err(|reason| wrong(format!("index {name}: {reason}")))?;
             definition.indexes.push(index);
@@ -277,6 +315,8 @@ pub struct TableDefinition {
     pub primary_key: Vec<IndexColumn>,
     /// The auto-increment column.
     pub auto_increment: Option<usize>,
+    /// The column that says when a row expires; see [`Schema::expires`].
+    pub expires: Option<usize>,
     /// Whether keys may be long; see [`Schema::long_keys`].
     pub long_keys: bool,
     /// Whether changes of its rows are logged; see [`Schema::log_changes`].
@@ -305,6 +345,12 @@ impl TableDefinition {
         columns.iter().map(part).collect::<Vec<_>>().join(", ")
     }
 
+    /// The index by which expired rows are found: one that begins with the expiry column, ascending.
+    pub(crate) fn expiry_index(&self) -> Option<&IndexDefinition> {
+        let begins = |part: &IndexColumn| Some(part.column) == self.expires && !part.descending;
+        self.indexes.iter().find(|index| index.columns.first().is_some_and(begins))
+    }
+
     /// Position of a secondary index.
     pub fn index_position(&self, name: &str) -> Option<usize> {
         self.indexes.iter().position(|index| index.name == name)
@@ -314,101 +360,6 @@ impl TableDefinition {
     pub fn is_key(&self, column: usize) -> bool {
         self.primary_key.iter().any(|part| part.column == column)
     }
-
-    pub(crate) fn validate(&self) -> std::result::Result<(), String> {
-        check_name("table", &self.name, MAX_TABLE_NAME_BYTES)?;
-        if self.attachment.len() > MAX_ATTACHMENT_BYTES {
-            let bytes = self.attachment.len();
-            return Err(format!("an attachment of {bytes} bytes; it may have {MAX_ATTACHMENT_BYTES}"));
-        }
-        if self.columns.is_empty() || self.columns.len() > MAX_COLUMNS {
-            return Err(format!("a table has 1 to {MAX_COLUMNS} columns, not {}", self.columns.len()));
-        }
-        for (i, column) in self.columns.iter().enumerate() {
-            check_name("column", &column.name, MAX_NAME_BYTES)?;
-            if self.columns[..i].iter().any(|other| other.name == column.name) {
-                return Err(format!("there are two columns {}", column.name));
-            }
-            if let Some(reason) = column.ty.invalid() {
-                return Err(format!("column {}: {reason}", column.name));
-            }
-            check_default(column)?;
-            if let Some(collation) = &column.collation {
-                check_name("collation", collation, MAX_NAME_BYTES)?;
-                if !matches!(column.ty, Type::Text(_)) {
-                    return Err(format!("column {}: only text has a collation", column.name));
-                }
-            }
-        }
-        self.validate_primary_key()?;
-        self.validate_auto_increment()?;
-        if self.indexes.len() > MAX_INDEXES {
-            return Err(format!("a table has at most {MAX_INDEXES} secondary indexes, not {}", self.indexes.len()));
-        }
-        (0..self.indexes.len()).try_for_each(|i| self.validate_index(i))
-    }
-
-    fn validate_primary_key(&self) -> std::result::Result<(), String> {
-        if self.primary_key.is_empty() {
-            return Err("there is no primary key".to_string());
-        }
-        self.validate_key_columns(&self.primary_key).map_err(|reason| format!("primary key: {reason}"))?;
-        for part in &self.primary_key {
-            let Column { name, nullable, collation, .. } = &self.columns[part.column];
-            let wrong = match (nullable, collation, part.prefix_bytes) {
-                (true, _, _) => "is nullable",
-                (_, Some(_), _) => "has a collation: a primary key compares by bytes (a unique index does not)",
-                (_, _, Some(_)) => "is not whole",
-                (false, None, None) => continue,
-            };
-            return Err(format!("primary key: column {name} {wrong}"));
-        }
-        Ok(())
-    }
-
-    fn validate_auto_increment(&self) -> std::result::Result<(), String> {
-        let Some(position) = self.auto_increment else { return Ok(()) };
-        let column = self.columns.get(position).ok_or("the auto-increment column does not exist")?;
-        if column.ty.integer_range().is_none() || column.nullable {
-            return Err(format!("column {}: auto-increment needs an integer column that is not nullable", column.name));
-        }
-        Ok(())
-    }
-
-    fn validate_index(&self, i: usize) -> std::result::Result<(), String> {
-        let index = &self.indexes[i];
-        check_name("index", &index.name, MAX_NAME_BYTES)?;
-        if index.name == PRIMARY {
-            return Err(format!("an index cannot be named {PRIMARY}"));
-        }
-        if self.indexes[..i].iter().any(|other| other.name == index.name) {
-            return Err(format!("there are two indexes {}", index.name));
-        }
-        let columns = self.validate_key_columns(&index.columns).and_then(|()| self.validate_covered(index));
-        columns.map_err(|reason| format!("index {}: {reason}", index.name))
-    }
-}
-
-fn check_default(column: &Column) -> std::result::Result<(), String> {
-    let Some(value) = &column.default else { return Ok(()) };
-    match stored_bytes(column.ty, value) {
-        Some(stored) if stored.len() <= MAX_DEFAULT_BYTES => Ok(()),
-        Some(stored) => {
-            Err(format!("column {}: a default of {} bytes; it may have {MAX_DEFAULT_BYTES}", column.name, stored.len()))
-        }
-        None if value.as_ref().is_null() => Err(format!("column {}: the default is NULL; leave it out", column.name)),
-        None => Err(format!("column {}: the default: {}", column.name, misfit(column.ty, value.as_ref()))),
-    }
-}
-
-fn check_name(what: &str, name: &str, max_bytes: usize) -> std::result::Result<(), String> {
-    if name.is_empty() || name.len() > max_bytes {
-        return Err(format!("{what} name {name:?} has {} bytes; it may have 1 to {max_bytes}", name.len()));
-    }
-    if name.chars().any(char::is_control) {
-        return Err(format!("{what} name {name:?} holds a control character, which no name may"));
-    }
-    Ok(())
 }
 
 #[cfg(test)]

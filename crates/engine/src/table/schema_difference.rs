@@ -19,12 +19,13 @@ impl TableDefinition {
         if keys[0] != keys[1] {
             return Some(format!("the primary key ({}), and ({}) was asked for", keys[0], keys[1]));
         }
-        if self.auto_increment != wanted.auto_increment {
-            let name = |table: &TableDefinition| {
-                table.auto_increment.map_or("none".into(), |at| table.columns_in_words(&[at.into()]))
-            };
-            let [is, other] = [self, wanted].map(name);
-            return Some(format!("the auto-increment column {is}, and {other} was asked for"));
+        let counted = [self, wanted].map(|table| table.auto_increment);
+        for (role, columns) in [("auto-increment", counted), ("expiry", [self, wanted].map(|table| table.expires))] {
+            if columns[0] != columns[1] {
+                let name = |at: Option<usize>| at.map_or("none".into(), |at| self.columns_in_words(&[at.into()]));
+                let [is, other] = columns.map(name);
+                return Some(format!("the {role} column {is}, and {other} was asked for"));
+            }
         }
         if self.long_keys != wanted.long_keys {
             return Some("another limit of its keys".into());

@@ -47,6 +47,11 @@ pub enum TableChange {
         /// Its new name.
         to: String,
     },
+    /// Rows expire by another column, or by none; see [`Schema::expires`](crate::Schema::expires).
+    SetExpiry {
+        /// Its name.
+        column: Option<String>,
+    },
     /// Other bytes of the application are kept with the definition.
     SetAttachment(Vec<u8>),
     /// Changes of the rows are logged from now on, or no longer; see [`Schema::log_changes`](crate::Schema).
@@ -84,6 +89,16 @@ impl TableChange {
     /// Lets a column be NULL.
     pub fn make_nullable(name: &str) -> TableChange {
         TableChange::MakeNullable { column: name.to_string() }
+    }
+
+    /// Lets rows expire by a column.
+    pub fn expires(column: &str) -> TableChange {
+        TableChange::SetExpiry { column: Some(column.to_string()) }
+    }
+
+    /// Lets rows not expire any more. Those that have expired and are not removed yet are rows again.
+    pub fn never_expires() -> TableChange {
+        TableChange::SetExpiry { column: None }
     }
 
     /// Gives an index another name.
@@ -135,6 +150,11 @@ impl Altered {
                 self.definition.indexes[position].name.clone_from(to);
                 Ok(())
             }
+            TableChange::SetExpiry { column } => {
+                let position = column.as_ref().map(|column| self.definition.position(column)).transpose()?;
+                self.definition.expires = position;
+                Ok(())
+            }
             TableChange::SetAttachment(bytes) => {
                 self.definition.attachment.clone_from(bytes);
                 Ok(())
@@ -164,12 +184,16 @@ impl Altered {
         if self.definition.auto_increment == Some(position) {
             return Err(format!("column {name} has the auto-increment numbers and cannot be dropped"));
         }
+        if self.definition.expires == Some(position) {
+            return Err(format!("rows expire by column {name}, which cannot be dropped"));
+        }
         let indexes: Vec<_> = self.definition.indexes.iter().map(|index| self.columns.with_ids(index)).collect();
         self.definition.columns.remove(position);
         self.columns.ids.remove(position);
         let behind = |at: usize| at - usize::from(at > position);
         self.definition.primary_key.iter_mut().for_each(|part| part.column = behind(part.column));
         self.definition.auto_increment = self.definition.auto_increment.map(behind);
+        self.definition.expires = self.definition.expires.map(behind);
         let positioned = indexes.iter().map(|index| self.columns.with_positions(index)).collect::<Option<_>>();
         self.definition.indexes = positioned.ok_or_else(|| format!("column {name} is in an index"))?;
         Ok(())

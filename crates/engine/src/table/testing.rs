@@ -138,6 +138,7 @@ pub(crate) fn any_table() -> impl Strategy<Value = TableDefinition> {
             .collect(),
         primary_key: vec![0.into()],
         auto_increment: None,
+        expires: None,
         long_keys: false,
         log_changes: false,
         indexes: Vec::new(),

@@ -233,8 +233,8 @@ impl TableVersion {
         Ok(())
     }
 
-    /// Keys that are too long for their trees when the values are as long as their columns allow, in words.
-    pub(crate) fn long_keys_in_words(&self) -> Vec<String> {
+    /// What of the definition may surprise, in words; see [`Table::warnings`](super::handle::Table::warnings).
+    pub(crate) fn warnings(&self) -> Vec<String> {
         let row_key = self.key.unescaped_bytes();
         let complete = self.complete_definition();
         let in_words = |index: Option<usize>| {
@@ -247,7 +247,12 @@ impl TableVersion {
                 )
             })
         };
-        std::iter::once(None).chain((0..complete.indexes.len()).map(Some)).filter_map(in_words).collect()
+        let never_removed = complete.expires.filter(|_| complete.expiry_index().is_none()).map(|column| {
+            let (table, column) = (&complete.name, &complete.columns[column].name);
+            format!("no index of table {table} begins with column {column}: its expired rows are not removed")
+        });
+        let keys = std::iter::once(None).chain((0..complete.indexes.len()).map(Some)).filter_map(in_words);
+        keys.chain(never_removed).collect()
     }
 
     /// The key of an index, or of the clustered one.
@@ -313,6 +318,17 @@ impl TableTrees for TableVersion {
     }
     fn is_before_index(&self, i: usize, id: TxnId) -> bool {
         self.indexes[i].birth.sees(id)
+    }
+    #[inline]
+    fn has_expiry(&self) -> bool {
+        self.definition.expires.is_some()
+    }
+    #[inline]
+    fn expiry(&self, row: &[u8]) -> Option<i64> {
+        match self.row(row).get(self.definition.expires?) {
+            ValueRef::DateTime(moment) => Some(moment.unix_us()),
+            _ => None,
+        }
     }
     #[inline]
     fn entry_log(&self, i: usize) -> Option<&EntryLog> {

@@ -14,6 +14,7 @@
 //! | `system.rs` | what transactions share, order of a commit |
 //! | `active.rs`, `holders.rs` | ids, who is active, the cut a view is made by |
 //! | `changed_rows.rs` | the rows that a transaction has changed, for the change log |
+//! | `expiry.rs` | rows that expire |
 //! | `entry_log.rs` | changes of the entries of an index that is being built |
 //! | `table_trees.rs`, `row_format.rs` | a table as this layer sees it; bytes of stored rows and entries |
 //! | `write/` | row operations, the entries they move |
@@ -36,6 +37,7 @@ mod atomic {
 mod active;
 mod changed_rows;
 mod entry_log;
+mod expiry;
 mod holders;
 mod lock;
 mod options;

@@ -56,6 +56,7 @@ impl RowOp<'_> {
         self.txn.check_active()?;
         self.system.delay_for_purge();
         self.txn.prepare_write(self.system)?;
+        self.txn.time_for(self.system, self.table);
         let before = self.txn.position();
         run(&mut self).map_err(|error| self.txn.undo_statement(self.system, before, error))
     }

@@ -46,6 +46,15 @@ pub trait TableTrees: Send + Sync {
     fn entry_log(&self, _i: usize) -> Option<&EntryLog> {
         None
     }
+    /// Whether its rows expire.
+    #[inline]
+    fn has_expiry(&self) -> bool {
+        false
+    }
+    /// When a row expires, in microseconds since 1970; `None`: never.
+    fn expiry(&self, _row: &[u8]) -> Option<i64> {
+        None
+    }
     /// Name of secondary index `i`, for messages.
     fn index_name(&self, i: usize) -> &str;
     /// Whether entries of rows can be made.

@@ -125,12 +125,16 @@ fn every_type_of_value_arrives() {
 fn a_snapshot_stays_and_the_next_one_is_newer() {
     let (folder, db, people) = filled();
     let reader = reader(&folder);
+    let pets = db.create_table("pets", Schema::new().column("id", Type::U64).primary_key(&["id"])).unwrap();
     let mut snapshot = reader.snapshot().unwrap();
     assert_eq!(snapshot.scan("people").count().unwrap(), ROWS);
+    db.transact(|txn| txn.insert(&pets, &values![1u64]).map(drop)).unwrap();
     add(&db, &people, "New", "Person", None);
     db.transact(|txn| txn.scan(&people).to(&values![100u64]).delete().map(drop)).unwrap();
     assert_eq!(snapshot.scan("people").count().unwrap(), ROWS);
     assert_eq!(snapshot.get("people", &values![50u64]).unwrap().unwrap().u64("id"), 50);
+    // A table that it uses later is of the same moment.
+    assert_eq!(snapshot.scan("pets").count().unwrap(), 0);
     assert_eq!(reader.snapshot().unwrap().scan("people").count().unwrap(), ROWS + 1 - 100);
 }
 

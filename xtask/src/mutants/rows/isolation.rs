@@ -190,8 +190,8 @@ pub const MUTANTS: &[Mutant] = &[
         "a scan of keys trusts every entry of an index, also those of other transactions",
         &[Edit {
             file: SCAN,
-            find: "        if self.keys_only && certain {",
-            replace: "        if self.keys_only && (certain || MUTANT) {",
+            find: "                if self.is_of_entry(certain) {",
+            replace: "                if self.is_of_entry(certain || MUTANT) {",
         }],
         SIMULATION,
     ),

@@ -9,8 +9,8 @@ const SERVER: &str = "crates/engine/src/db/readers/server.rs";
 
 pub const MUTANTS: &[Mutant] = &[
     of_engine(
-        "snapshot-for-each-request-of-a-reader",
-        "a reader's requests see what has committed between them",
+        "snapshot-for-each-table-of-a-reader",
+        "a reader sees each table as of its first use",
         &[edit(CONNECTION, "        if self.read.is_none() {\n", "        if MUTANT || self.read.is_none() {\n")],
         &["readers::a_snapshot_stays"],
     ),

@@ -6,6 +6,7 @@ const CATALOG_TREES: &str = "crates/engine/src/table/catalog_trees.rs";
 const CATALOG_CHANGE: &str = "crates/engine/src/table/catalog_change.rs";
 const STATEMENT: &str = "crates/engine/src/db/statement.rs";
 const TRANSACT: &str = "crates/engine/src/db/transact.rs";
+const EXPIRY: &str = "crates/engine/src/txn/expiry.rs";
 const ROW_LAYOUT: &str = "crates/engine/src/table/row_layout.rs";
 const ROW_LAYOUTS: &str = "crates/engine/src/table/row_layouts.rs";
 const TABLE_CHANGE: &str = "crates/engine/src/table/table_change.rs";
@@ -109,5 +110,56 @@ pub const MUTANTS: &[Mutant] = &[
             "        let undone = if MUTANT { Ok(()) } else { self.undo_to(before) };",
         )],
         &["delete_range::a_deletion_is_done"],
+    ),
+    of_engine(
+        "expired-row-read-in-place",
+        "a visit shows expired rows",
+        &[edit(
+            "crates/engine/src/txn/read/scan_in_place.rs",
+            "            let is_deleted = is_deleted || is_expired(table, &header, row, now)?;\n",
+            "            let is_deleted = is_deleted || !MUTANT && is_expired(table, &header, row, now)?;\n",
+        )],
+        &["expiry::tests::no_read"],
+    ),
+    of_engine(
+        "expired-row-read-from-its-entry",
+        "a read of keys alone delivers the entries of expired rows",
+        &[edit(
+            "crates/engine/src/txn/read/scan.rs",
+            "        self.keys_only && certain && self.now.is_none()\n",
+            "        self.keys_only && certain && (MUTANT || self.now.is_none())\n",
+        )],
+        &["expiry::tests::no_read"],
+    ),
+    of_engine(
+        "expiry-by-the-present-time",
+        "a transaction judges rows by the time of each call",
+        &[edit(
+            EXPIRY,
+            "        if self.judged == Judged::NotYet {\n",
+            "        if self.judged == Judged::NotYet || MUTANT && self.judged != Judged::Never {\n",
+        )],
+        &["expiry::tests::a_transaction_judges"],
+    ),
+    of_engine(
+        "old-row-of-an-update-lost",
+        "an update that takes the place of an expired row moves its other entries by that row",
+        &[edit(
+            EXPIRY,
+            "        self.txn.buffers.old_row = old_row;\n",
+            "        if !MUTANT {\n            self.txn.buffers.old_row = old_row;\n        }\n",
+        )],
+        &["expiry::tests::changes_find_nothing"],
+    ),
+    of_engine(
+        "removal-finds-no-expired-row",
+        "the removal judges rows, so that it finds none",
+        &[edit(
+            "crates/engine/src/db/expiry.rs",
+            "        let mut txn = WriteTxn::begin(&OpenGuard::new(&self.inner), &options, Access::ReadWrite)?;\n",
+            "        let mut txn = WriteTxn::begin(&OpenGuard::new(&self.inner), &options, Access::ReadWrite)?;\n\
+             if MUTANT {\n            txn.judge_expiry();\n        }\n",
+        )],
+        &["expiry::tests::steps_remove"],
     ),
 ];

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use std::io::{ErrorKind, Read};
 
 /// The version of what is said.
-pub(super) const PROTOCOL: u32 = 1;
+pub(super) const PROTOCOL: u32 = 2;
 
 /// Longest request: a few keys, each shorter than a page.
 pub(super) const MAX_REQUEST_BYTES: usize = 1 << 20;

@@ -24,13 +24,14 @@ impl RowOp<'_> {
         let RowOp { system, txn, table, key } = self;
         txn.check_active()?;
         system.stats.rows_read.inc();
+        let now = txn.time_for(system, table);
         let lock = txn.lock_of_read(lock);
         if lock != LockMode::None {
             txn.prepare_locking_read(system)?;
             let read = RowOp { system, txn, table, key }.get_locked(lock, wanted, out);
             return read.map_err(|error| txn.after_read_error(system, error));
         }
-        let row = StoredRow { wanted, ..StoredRow::new(&system.ctx, table, key) };
+        let row = StoredRow { wanted, now, ..StoredRow::new(&system.ctx, table, key) };
         let walk = match txn.isolation {
             Isolation::RepeatableRead => {
                 let own = txn.id;
@@ -69,7 +70,7 @@ impl RowOp<'_> {
         let value = leaf.value(slot);
         let header = RowHeader::decode(value)?;
         lock_latched_row(self.system, self.txn, self.name(), &header, mode)?;
-        if header.is_delete_marked() {
+        if header.is_delete_marked() || self.is_expired(&header, &value[ROW_HEADER_BYTES..])? {
             self.lock_absence_read();
             return Ok(None);
         }

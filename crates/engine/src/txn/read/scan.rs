@@ -25,6 +25,7 @@ use super::versions::{StoredRow, VersionWalk, Visibility, resolve};
 use super::view::ViewHandle;
 use super::visible_entries::{LONG_WALK, VisibleEntryCache};
 use crate::error::{Error, Result};
+use crate::txn::expiry::is_expired;
 use crate::txn::lock::{LockMode, LockWait};
 use crate::txn::options::Isolation;
 use crate::txn::overflow_columns::{Entries, Wanted};
@@ -69,6 +70,8 @@ pub struct RowCursor {
     lock_wait: Option<LockWait>,
     one_by_one: bool,
     txn_serial: u64,
+    /// The time by which its rows are judged; `None`: they do not expire.
+    pub(super) now: Option<i64>,
     /// Of a snapshot scan under READ COMMITTED.
     pub(super) view: Option<ViewHandle>,
     pub(super) position: ScanPosition,
@@ -105,6 +108,7 @@ impl TxnSystem {
     pub fn scan(&self, txn: &mut Txn, table: Arc<dyn TableTrees>, options: &ScanOptions<'_>) -> Result<RowCursor> {
         txn.check_active()?;
         let lock = txn.lock_of_read(options.lock);
+        let now = txn.time_for(self, &*table);
         let mut view = None;
         let read_mode = match txn.isolation {
             _ if lock != LockMode::None => {
@@ -129,6 +133,7 @@ impl TxnSystem {
             lock_wait: options.lock_wait,
             one_by_one: options.one_by_one,
             txn_serial: txn.serial,
+            now,
             view,
             position: ScanPosition::new(options.lower, options.upper, options.reverse),
             batch: RowBatch::default(),
@@ -319,13 +324,19 @@ impl RowCursor {
             ItemKind::Entry { prefix_bytes, certain } => {
                 self.prefix_bytes = prefix_bytes;
                 self.payload = Payload::InRow;
-                if self.keys_only && certain {
+                if self.is_of_entry(certain) {
                     self.covered = Some(value.clone());
                     return Ok(true);
                 }
                 self.deliver_entry(system, txn, n, certain)
             }
         }
+    }
+
+    /// Whether an entry is delivered without its row: rule 4, and the row does not expire.
+    #[inline]
+    pub(super) fn is_of_entry(&self, certain: bool) -> bool {
+        self.keys_only && certain && self.now.is_none()
     }
 
     fn deliver_row(
@@ -343,16 +354,17 @@ impl RowCursor {
                 self.row.extend_from_slice(&self.batch.bytes[value]);
                 self.payload = Payload::InRow;
                 let key = &self.batch.bytes[self.key.clone()];
-                let row = StoredRow { wanted, ..StoredRow::new(&system.ctx, &*self.table, key) };
+                let row = StoredRow { wanted, now: self.now, ..StoredRow::new(&system.ctx, &*self.table, key) };
                 Ok(row.visible_version(visibility, &mut header, &mut self.row)?.exists)
             }
             _ if header.is_delete_marked() => Ok(false),
+            _ if is_expired(&*self.table, &header, &self.batch.bytes[value.clone()], self.now)? => Ok(false),
             _ if self.keys_only => Ok(true),
             None if header.is_overflow() && self.read_mode == ReadMode::Newest => {
                 // Nothing keeps the overflow pages of this version: the row is read again with what they hold.
                 self.payload = Payload::InRow;
                 let key = &self.batch.bytes[self.key.clone()];
-                let row = StoredRow { wanted, ..StoredRow::new(&system.ctx, &*self.table, key) };
+                let row = StoredRow { wanted, now: self.now, ..StoredRow::new(&system.ctx, &*self.table, key) };
                 row.uncommitted(&mut self.row)
             }
             _ if header.is_overflow() => {
@@ -379,7 +391,7 @@ impl RowCursor {
         let key = &entry[self.prefix_bytes..];
         let table = &*self.table;
         let wanted = wanted(self.columns.as_deref(), self.index);
-        let row = StoredRow { way, wanted, ..StoredRow::new(&system.ctx, table, key) };
+        let row = StoredRow { way, wanted, now: self.now, ..StoredRow::new(&system.ctx, table, key) };
         let found = |exists| VersionWalk { exists, ..VersionWalk::default() };
         let walk = match self.read_mode {
             ReadMode::Snapshot => {

@@ -11,6 +11,7 @@ use super::scan::{ReadMode, RowCursor, visibility, wanted};
 use super::scan_batch::{Fill, ScanPosition};
 use crate::btree::Leaf;
 use crate::error::Result;
+use crate::txn::expiry::is_expired;
 use crate::txn::overflow_columns::{OverflowRow, Wanted};
 use crate::txn::row_closure::closed;
 use crate::txn::row_format::{ROW_HEADER_BYTES, RowHeader};
@@ -66,7 +67,7 @@ impl RowCursor {
         let (tree, visibility) = (self.table.clustered(), visibility(self.read_mode, self.view.as_ref(), txn));
         let (read_mode, limit) = (self.read_mode, self.remaining);
         let fill = Fill { system, txn, tree, clustered: true, read_mode, visibility, limit, keys_only: false };
-        let of = (&*self.table, wanted(self.columns.as_deref(), None));
+        let of = (&*self.table, wanted(self.columns.as_deref(), None), self.now);
         let (rows, ended) = self.position.look(&fill, of, look).map_err(|error| txn.after_read_error(system, error))?;
         system.stats.rows_read.add(rows as u64);
         self.remaining -= rows;
@@ -85,7 +86,7 @@ impl ScanPosition {
     fn look(
         &mut self,
         fill: &Fill<'_>,
-        of: (&dyn TableTrees, Wanted<'_>),
+        of: (&dyn TableTrees, Wanted<'_>, Option<i64>),
         look: &mut RowVisitor<'_>,
     ) -> Result<(usize, Ended)> {
         let (leaf, way, mut slots) = self.reach(fill)?;
@@ -115,7 +116,7 @@ impl ScanPosition {
     fn look_at(
         &self,
         fill: &Fill<'_>,
-        (table, wanted): (&dyn TableTrees, Wanted<'_>),
+        (table, wanted, now): (&dyn TableTrees, Wanted<'_>, Option<i64>),
         leaf: &Leaf<'_>,
         slots: &mut Range<usize>,
         look: &mut RowVisitor<'_>,
@@ -128,6 +129,7 @@ impl ScanPosition {
                 return Ok(Ended::MustCopy);
             }
             let mut row = &value[ROW_HEADER_BYTES..];
+            let is_deleted = is_deleted || is_expired(table, &header, row, now)?;
             if header.is_overflow() && !is_deleted {
                 let stored = OverflowRow::decode(row)?;
                 if !wanted.is_in_leaf(table, &stored) {

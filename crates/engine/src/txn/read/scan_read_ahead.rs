@@ -59,7 +59,7 @@ impl RowCursor {
         let clustered = self.table.clustered();
         // The first is needed at once.
         let row_ahead = |item: &Item| match item.kind {
-            ItemKind::Entry { prefix_bytes, certain } if !(self.keys_only && certain) => {
+            ItemKind::Entry { prefix_bytes, certain } if !self.is_of_entry(certain) => {
                 clustered.leaf_ahead(&system.ctx, &self.batch.bytes[item.key.clone()][prefix_bytes..])
             }
             ItemKind::Entry { .. } | ItemKind::Row(_) => None,

@@ -12,6 +12,7 @@ use super::view::ReadView;
 use crate::btree::{LeafPosition, Seek};
 use crate::context::Context;
 use crate::error::{Error, Result};
+use crate::txn::expiry::is_expired;
 use crate::txn::overflow_columns::{Wanted, load};
 use crate::txn::row_format::{ROW_HEADER_BYTES, RowHeader};
 use crate::txn::table_trees::TableTrees;
@@ -46,13 +47,15 @@ pub(crate) struct StoredRow<'a> {
     pub(crate) wanted: Wanted<'a>,
     /// The way to its leaf, if that was looked for ahead.
     pub(crate) way: Option<LeafPosition>,
+    /// The time by which it is judged (`txn/expiry.rs`); `None`: it does not expire.
+    pub(crate) now: Option<i64>,
 }
 
 impl<'a> StoredRow<'a> {
     /// A whole row that was not looked for yet.
     #[inline]
     pub(crate) fn new(ctx: &'a Context, table: &'a dyn TableTrees, key: &'a [u8]) -> StoredRow<'a> {
-        StoredRow { ctx, table, key, wanted: Wanted::ALL, way: None }
+        StoredRow { ctx, table, key, wanted: Wanted::ALL, way: None, now: None }
     }
 }
 
@@ -84,7 +87,7 @@ impl StoredRow<'_> {
     pub(crate) fn uncommitted(&self, out: &mut Vec<u8>) -> Result<bool> {
         loop {
             let Some(newest) = self.newest(out)? else { return Ok(false) };
-            if newest.is_delete_marked() {
+            if newest.is_delete_marked() || is_expired(self.table, &newest, out, self.now)? {
                 return Ok(false);
             }
             if self.resolve_unlocked(&newest, &newest, out)? {
@@ -133,7 +136,8 @@ impl StoredRow<'_> {
             }
             steps += 1;
         }
-        let walk = VersionWalk { exists: !header.is_delete_marked(), steps };
+        let exists = !header.is_delete_marked() && !is_expired(self.table, header, payload, self.now)?;
+        let walk = VersionWalk { exists, steps };
         if walk.exists {
             self.resolve(header, payload)?;
         }

@@ -38,6 +38,8 @@ pub(crate) enum Blocked {
     NoExtent,
     /// The row or its new version is an overflow row: pages have to be read or written first.
     Overflow(RowHeader),
+    /// The row is expired: an insertion deletes it first.
+    Expired,
 }
 
 impl From<Error> for Blocked {
@@ -78,7 +80,7 @@ pub(crate) fn unblock(
         },
         Blocked::MakeRoom(bytes) => tree.make_room(&system.ctx, key, bytes),
         Blocked::NoExtent => system.space.prepare(&system.ctx),
-        Blocked::Overflow(_) => Err(Error::Corrupt("an overflow row changed while it was locked".to_string())),
+        Blocked::Overflow(_) | Blocked::Expired => Err(Error::Corrupt("a row changed while it was locked".to_string())),
     }
 }
 

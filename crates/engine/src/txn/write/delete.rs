@@ -13,10 +13,15 @@ use crate::txn::undo::{self, NewChange};
 
 impl RowOp<'_> {
     pub(crate) fn delete_row(&mut self) -> Result<bool> {
+        self.delete_row_if(false)
+    }
+
+    /// Deletes the row if it is expired, or if it is not.
+    pub(crate) fn delete_row_if(&mut self, expired: bool) -> Result<bool> {
         let (system, table) = (self.system, self.table);
         let old = loop {
             let mut mtr = system.ctx.mtr()?;
-            match self.try_delete(&mut mtr) {
+            match self.try_delete(&mut mtr, expired) {
                 Ok(Some(old)) => {
                     mtr.commit();
                     break old;
@@ -44,7 +49,7 @@ impl RowOp<'_> {
     }
 
     /// Delete-marks the row; leaves its payload in `old_row` if there are indexes.
-    fn try_delete(&mut self, mtr: &mut Mtr<'_>) -> Attempt<Option<RowHeader>> {
+    fn try_delete(&mut self, mtr: &mut Mtr<'_>, expired: bool) -> Attempt<Option<RowHeader>> {
         let leaf = self.table.clustered().leaf_mut(mtr, self.key)?;
         let Ok(slot) = leaf.search(mtr, self.key) else {
             self.lock_absence();
@@ -53,7 +58,7 @@ impl RowOp<'_> {
         let value = leaf.value(mtr, slot);
         let old = RowHeader::decode(value)?;
         self.check_lockable(&old)?;
-        if old.is_delete_marked() {
+        if old.is_delete_marked() || self.is_expired(&old, &value[ROW_HEADER_BYTES..])? != expired {
             self.lock_absence();
             return Ok(None);
         }

@@ -149,6 +149,11 @@ impl EntryOp<'_> {
         let mut entry = Vec::new();
         let made = self.table.entry(self.i, other, &row, &mut entry)?;
         if entry[..made.prefix_bytes] == *self.columns() {
+            if let Some(now) = txn.time_of(self.table)
+                && self.table.expiry(&row).is_some_and(|moment| moment <= now)
+            {
+                return Err(Blocked::Expired);
+            }
             let (table, index) = (self.table.name().to_string(), self.table.index_name(self.i).to_string());
             return Err(Blocked::Fail(Error::DuplicateKey { table, index }));
         }

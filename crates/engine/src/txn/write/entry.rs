@@ -54,6 +54,10 @@ impl RowOp<'_> {
                 && let Err((other, blocked)) = op.check_duplicates(self.txn, searched)
             {
                 drop(stripe);
+                if matches!(blocked, Blocked::Expired) {
+                    RowOp { system, txn: self.txn, table, key: &other }.delete_expired()?;
+                    continue;
+                }
                 if matches!(blocked, Blocked::Fail(Error::DuplicateKey { .. })) {
                     self.txn.note_duplicate(&other);
                 }

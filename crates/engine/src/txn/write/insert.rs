@@ -27,6 +27,10 @@ impl RowOp<'_> {
                     mtr.commit();
                     break;
                 }
+                Err(Blocked::Expired) => {
+                    mtr.abandon();
+                    self.delete_expired()?;
+                }
                 Err(blocked) => {
                     mtr.abandon();
                     self.unblock(blocked)?;
@@ -79,6 +83,9 @@ impl RowOp<'_> {
         let old = RowHeader::decode(old_value)?;
         let old_bytes = old_value.len();
         self.check_lockable(&old)?;
+        if !old.is_delete_marked() && self.is_expired(&old, &old_value[ROW_HEADER_BYTES..])? {
+            return Err(Blocked::Expired);
+        }
         if !old.is_delete_marked() {
             // That there is such a row is a read.
             let (name, mode) = (self.name(), self.txn.lock_of_duplicate());

@@ -133,6 +133,7 @@ impl RowsOp<'_> {
         self.txn.check_interrupt()?;
         self.system.delay_for_purge();
         self.txn.prepare_write(self.system)?;
+        self.txn.time_for(self.system, self.table);
         let before = self.txn.position();
         let mut done = 0;
         while done < self.rows.len() {

@@ -87,6 +87,10 @@ impl RowOp<'_> {
             return Ok(Found::Nothing);
         }
         let payload = &value[ROW_HEADER_BYTES..];
+        if self.is_expired(&old, payload)? {
+            self.lock_absence();
+            return Ok(Found::Nothing);
+        }
         if let Some(prepared) = prepared {
             if prepared.old != old {
                 return Err(Blocked::Overflow(old));

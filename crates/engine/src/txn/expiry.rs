@@ -1,0 +1,95 @@
+//! Rows that expire: for a transaction they do not exist from their moment on.
+//!
+//! Rules
+//! 1. A transaction judges all rows by one time: that of its first call of a table whose rows expire. So a row does not
+//!    go while a transaction reads, whatever its level.
+//! 2. A row is expired when that time is its moment or later: it is read by nobody, an update or a deletion finds
+//!    nothing, and an insertion that meets it, by its key or by a unique index, deletes it first.
+//! 3. Rollback, purge and builds of indexes judge no row: they keep trees and undo whole. Only transactions of users
+//!    do.
+//!
+//! A row of a table without an expiry costs one branch.
+
+use super::overflow_columns::OverflowRow;
+use super::row_format::RowHeader;
+use super::row_op::RowOp;
+use super::system::TxnSystem;
+use super::table_trees::TableTrees;
+use super::transaction::Txn;
+use crate::error::Result;
+
+/// By which time a transaction judges rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Judged {
+    /// By none: no row is expired (rule 3).
+    #[default]
+    Never,
+    /// By that of its first call that needs one.
+    NotYet,
+    /// Microseconds since 1970.
+    At(i64),
+}
+
+impl Txn {
+    /// Expired rows do not exist for it from now on.
+    pub(crate) fn judge_expiry(&mut self) {
+        self.judged = Judged::NotYet;
+    }
+
+    /// It judges rows by the same time as `other`.
+    pub(crate) fn judge_as(&mut self, other: &mut Txn, system: &TxnSystem) {
+        other.take_time(system);
+        self.judged = other.judged;
+    }
+
+    /// Before rows of a table are read or changed: the time by which they are judged, if they can be expired.
+    #[inline]
+    pub(super) fn time_for(&mut self, system: &TxnSystem, table: &dyn TableTrees) -> Option<i64> {
+        if !table.has_expiry() {
+            return None;
+        }
+        self.take_time(system);
+        self.time_of(table)
+    }
+
+    fn take_time(&mut self, system: &TxnSystem) {
+        if self.judged == Judged::NotYet {
+            self.judged = Judged::At(system.ctx.unix_us() as i64);
+        }
+    }
+
+    /// As [`time_for`](Self::time_for), behind it.
+    #[inline]
+    pub(super) fn time_of(&self, table: &dyn TableTrees) -> Option<i64> {
+        match self.judged {
+            Judged::At(now) if table.has_expiry() => Some(now),
+            _ => None,
+        }
+    }
+}
+
+/// Whether a version of a row, as it is stored, is expired at a time.
+#[inline]
+pub(super) fn is_expired(table: &dyn TableTrees, header: &RowHeader, payload: &[u8], now: Option<i64>) -> Result<bool> {
+    let Some(now) = now else { return Ok(false) };
+    let row = if header.is_overflow() { OverflowRow::decode(payload)?.row } else { payload };
+    Ok(table.expiry(row).is_some_and(|moment| moment <= now))
+}
+
+impl RowOp<'_> {
+    /// Whether the stored version of a row is expired for the transaction.
+    #[inline]
+    pub(super) fn is_expired(&self, header: &RowHeader, payload: &[u8]) -> Result<bool> {
+        is_expired(self.table, header, payload, self.txn.time_of(self.table))
+    }
+
+    /// Deletes the row if it still is expired: an insertion needs its place.
+    #[cold]
+    pub(super) fn delete_expired(&mut self) -> Result<()> {
+        // An update that moves entries goes on with its old row.
+        let old_row = std::mem::take(&mut self.txn.buffers.old_row);
+        let deleted = self.delete_row_if(true);
+        self.txn.buffers.old_row = old_row;
+        deleted.map(drop)
+    }
+}
