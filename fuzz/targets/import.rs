@@ -19,6 +19,9 @@ mod export;
 #[path = "../../crates/cli/src/import/mod.rs"]
 #[allow(dead_code)]
 mod import;
+#[path = "../../crates/cli/src/source.rs"]
+#[allow(dead_code)]
+mod source;
 
 use export::ExportArgs;
 use highwater::internals::{DeterministicDb, OpenOverrides};
@@ -163,8 +166,8 @@ fn exported(args: &ImportArgs, table: &str, db: &Database) -> (Vec<u8>, u64) {
     let (table, engine) = (table.to_string(), engine_options::EngineOptions);
     let how = ExportArgs { dir: PathBuf::new(), table, file: None, header, delimiter, null, engine };
     let (mut out, mut rows) = (Vec::new(), 0);
-    let table = db.table(&how.table).expect("the table is there");
-    export::write_rows(&how, db, &table, &mut out, &mut rows).expect("a table is exported");
+    let source = source::Source::Own(db.clone());
+    export::write_rows(&how, &source, &mut out, &mut rows).expect("a table is exported");
     (out, rows)
 }
 

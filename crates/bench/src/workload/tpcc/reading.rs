@@ -3,8 +3,8 @@
 //! Rules
 //! 1. Each snapshot is one moment: the sums of condition 1 agree, and all rows of the table that is changed as a whole
 //!    have one generation.
-//! 2. The kill ends a snapshot, a change of a table may keep it from that table, and a disk without power has no
-//!    folder. Every other error is a finding.
+//! 2. The kill ends a snapshot, and a change of a table may keep it from that table. Where the disk loses its power,
+//!    the process says that its database has stopped, and the folder goes away. Every other error is a finding.
 //! 3. Nothing waits for the process that is gone: each call ends.
 
 use super::ddl_stress::LARGE;
@@ -18,33 +18,29 @@ use std::time::Duration;
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// Reads snapshots of the database in a folder, which another process has open, until `ends`; returns how many were
-/// read to their end.
+/// read to their end. `loses_power`: the folder's disk does.
 ///
 /// # Errors
 /// A snapshot is not one moment, or its reading fails otherwise than by rule 2.
-pub fn read_snapshots(folder: &Path, has_stress: bool, ends: &AtomicBool) -> Result<u64> {
+pub fn read_snapshots(folder: &Path, has_stress: bool, loses_power: bool, ends: &AtomicBool) -> Result<u64> {
     let mut snapshots = 0;
     while !ends.load(Ordering::Acquire) {
-        match Database::open_reader(folder).and_then(|reader| reader.snapshot()) {
-            Ok(mut snapshot) => snapshots += u64::from(unless_ended(read_one(&mut snapshot, has_stress))?),
-            Err(Engine::NotServed { .. } | Engine::ReaderDisconnected { .. } | Engine::Open(_)) => {
-                std::thread::sleep(PAUSE)
-            }
-            Err(error) => return Err(error.into()),
+        let snapshot = Database::open_reader(folder).and_then(|reader| reader.snapshot());
+        match snapshot.map_err(Error::from).and_then(|mut snapshot| read_one(&mut snapshot, has_stress)) {
+            Ok(()) => snapshots += 1,
+            Err(Error::Engine(error)) if is_passing(&error, loses_power) => std::thread::sleep(PAUSE),
+            Err(error) => return Err(error),
         }
     }
     Ok(snapshots)
 }
 
-/// Whether a snapshot was read to its end.
-fn unless_ended(read: Result<()>) -> Result<bool> {
-    use Engine::{LockWaitTimeout, ReaderDisconnected, TableChanged, TableDropped};
-    match read {
-        Ok(()) => Ok(true),
-        Err(Error::Engine(ReaderDisconnected { .. } | TableChanged { .. } | TableDropped { .. } | LockWaitTimeout)) => {
-            Ok(false)
-        }
-        Err(error) => Err(error),
+fn is_passing(error: &Engine, loses_power: bool) -> bool {
+    match error {
+        Engine::NotServed { .. } | Engine::ReaderDisconnected { .. } | Engine::Open(_) => true,
+        Engine::TableChanged { .. } | Engine::TableDropped { .. } | Engine::LockWaitTimeout => true,
+        Engine::Served(_) => loses_power,
+        _ => false,
     }
 }
 

@@ -297,8 +297,9 @@ struct Reading {
 impl Reading {
     fn begin(options: &CrashOptions) -> Reading {
         let ends = Arc::new(AtomicBool::new(false));
-        let (until, folder, has_stress) = (Arc::clone(&ends), options.database(), !options.tpcc_only);
-        let thread = std::thread::spawn(move || tpcc::read_snapshots(&folder, has_stress, &until));
+        let (until, folder) = (Arc::clone(&ends), options.database());
+        let (has_stress, loses_power) = (!options.tpcc_only, options.cut_power);
+        let thread = std::thread::spawn(move || tpcc::read_snapshots(&folder, has_stress, loses_power, &until));
         Reading { ends, thread }
     }
 
