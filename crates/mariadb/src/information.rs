@@ -1,6 +1,6 @@
 //! What is going on, as tables: transactions, locks, counters.
 //!
-//! Rule: what other connections do is shown from what they have noted ([`Connection`]); nothing here waits for one.
+//! Rule: what other connections do is shown from what they have noted (`Connection`); nothing here waits for one.
 
 use crate::abi::{Bytes, Context, VisitRow};
 use crate::database::Database;
