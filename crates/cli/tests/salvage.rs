@@ -185,7 +185,6 @@ fn a_database_in_use_is_left_alone() {
         &["inspect", dir, "log"],
         &["inspect", dir, "lists"],
         &["inspect", dir, "segments"],
-        &["export", dir, "person"],
         &["backup", dir, out],
         &["compact", dir],
         &["prepared", dir],
