@@ -301,7 +301,7 @@ impl Database {
     pub fn begin_with(&self, options: TxnOptions) -> Result<WriteTxn> {
         self.check_writes_wanted()?;
         let mut txn = WriteTxn::begin(self.open.local(), &self.with_own_timeout(options), Access::ReadWrite)?;
-        txn.judge_expiry();
+        txn.hide_expired();
         Ok(self.interruptible(txn))
     }
 
@@ -313,7 +313,7 @@ impl Database {
     pub fn snapshot(&self) -> Result<ReadTxn> {
         let options = self.with_own_timeout(TxnOptions::default());
         let mut txn = WriteTxn::begin(self.open.local(), &options, Access::ReadOnly)?;
-        txn.judge_expiry();
+        txn.hide_expired();
         Ok(ReadTxn::new(self.interruptible(txn)))
     }
 

@@ -8,20 +8,19 @@
 //!    whatever cannot be deleted. Nothing that goes wrong stops the database.
 //! 3. Between two transactions it pauses: [`BUSY_PAUSE`] while there are more rows, else [`IDLE_PAUSE`].
 //! 4. The thread holds the database open, and ends when the program's last handle is dropped, or at a closing; as that
-//!    of the readers (rules 1 and 2 of `readers/server.rs`).
+//!    of the readers (`handle_thread.rs`).
 
 use super::database::{Database, OpenGuard};
+use super::handle_thread::HandleThread;
 use super::write_txn::WriteTxn;
 use crate::error::Result;
-use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::event::event;
 use crate::sync::notify::Notify;
-use crate::sync::thread::{Builder, JoinHandle};
+use crate::sync::thread::Builder;
 use crate::table::{DateTime, Table};
-use crate::txn::{Access, Isolation, TxnOptions, check_outside_closures};
+use crate::txn::{Access, Isolation, TxnOptions};
 use crate::values;
-use highwater_storage::Owner;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,9 +33,8 @@ const IDLE_PAUSE: Duration = Duration::from_secs(1);
 
 /// Removes expired rows until it is dropped.
 pub(super) struct ExpiryThread {
-    owner: Owner,
     stops: Arc<(AtomicBool, Notify)>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    thread: HandleThread,
 }
 
 impl ExpiryThread {
@@ -52,10 +50,7 @@ impl ExpiryThread {
             }
         };
         match Builder::new().name("hw-expiry".to_string()).spawn(run) {
-            Ok(thread) => {
-                let (owner, thread) = (Owner::this_process(), Mutex::new(Some(thread)));
-                Some(Arc::new(ExpiryThread { owner, stops, thread }))
-            }
+            Ok(thread) => Some(Arc::new(ExpiryThread { stops, thread: HandleThread::new(thread) })),
             Err(error) => {
                 event!(WARN, error = error, "expired rows are not removed");
                 None
@@ -65,25 +60,17 @@ impl ExpiryThread {
 
     /// Ends the thread, and waits for it where that can be.
     pub(super) fn stop(&self) {
-        if !self.owner.is_this_process() {
-            return;
-        }
-        self.stops.0.store(true, Ordering::Release);
-        self.stops.1.wake();
-        let thread = self.thread.lock().take();
-        if let (Some(thread), true) = (thread, check_outside_closures().is_ok()) {
-            let _ = thread.join();
+        if self.thread.is_here() {
+            self.stops.0.store(true, Ordering::Release);
+            self.stops.1.wake();
+            self.thread.join();
         }
     }
 }
 
 impl Drop for ExpiryThread {
     fn drop(&mut self) {
-        match self.owner.is_this_process() {
-            true => self.stop(),
-            // The thread is the parent's.
-            false => std::mem::forget(self.thread.get_mut().take()),
-        }
+        self.stop();
     }
 }
 
@@ -109,7 +96,7 @@ impl Database {
         let now = DateTime::from_unix_us(self.inner.ctx.unix_us() as i64);
         let isolation = Isolation::ReadCommitted;
         let options = TxnOptions { isolation, lock_wait_timeout_ms: Some(0), ..TxnOptions::default() };
-        // It judges no row.
+        // Expired rows exist for it.
         let mut txn = WriteTxn::begin(&OpenGuard::new(&self.inner), &options, Access::ReadWrite)?;
         let (never, expired) = (values![null], values![now]);
         let scan = txn.scan(table).index(&index.name).to(&expired).limit(ROWS).skip_locked();

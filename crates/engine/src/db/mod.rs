@@ -24,6 +24,7 @@
 //! | `encryption` | keys of encrypted databases |
 //! | `dropping` | what dropped tables and indexes have left is freed in the background |
 //! | `expiry` | expired rows are removed in the background |
+//! | `handle_thread` | a thread that ends with the last handle of the program |
 //! | `table_ref` | tables by handle or by name |
 //! | `changes/` | the change log: row changes that committed, in order |
 //! | `compact` | pages are moved to the front of the data file, and its end is cut off |
@@ -53,6 +54,7 @@ mod expiry;
 mod file_generations;
 mod gate;
 mod get_many;
+mod handle_thread;
 mod index_build;
 mod insert_many;
 mod interrupt;

@@ -67,7 +67,7 @@ impl Session {
             Some(ended) => {
                 self.db.check_writes_wanted()?;
                 ended.begin_again(&self.db.with_own_timeout(self.options.clone()), Access::ReadWrite)?;
-                ended.judge_expiry();
+                ended.hide_expired();
             }
             None => self.txn = Some(self.db.begin_with(self.options.clone())?),
         }

@@ -83,8 +83,8 @@ impl WriteTxn {
     }
 
     /// Expired rows do not exist for it.
-    pub(super) fn judge_expiry(&mut self) {
-        self.txn.as_mut().expect(HAS_NOT_ENDED).judge_expiry();
+    pub(super) fn hide_expired(&mut self) {
+        self.txn.as_mut().expect(HAS_NOT_ENDED).hide_expired();
     }
 
     /// A read-only transaction that sees what this read-only one sees: its view, and the indexes that were there when
@@ -95,7 +95,7 @@ impl WriteTxn {
         other.schema_version = self.schema_version;
         let txn = self.txn.as_mut().expect(HAS_NOT_ENDED);
         let of_other = other.txn.as_mut().expect(HAS_NOT_ENDED);
-        of_other.judge_as(txn, system);
+        of_other.take_expiry_time_of(txn, system);
         of_other.share_view(system, txn);
         let [scratch, of_other] =
             [&mut self.scratch, &mut other.scratch].map(|scratch| scratch.as_mut().expect(HAS_NOT_ENDED));

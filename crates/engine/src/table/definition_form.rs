@@ -169,9 +169,7 @@ impl TableForm {
             definition.auto_increment = Some(definition.position(&counter.column).map_err(wrong)?);
             next_number = counter.next.map_or(NextNumber::NoneLeft, NextNumber::Next);
         }
-        if let Some(column) = &self.expires {
-            definition.expires = Some(definition.position(column).map_err(wrong)?);
-        }
+        definition.expires = definition.position_of(self.expires.as_deref()).map_err(wrong)?;
         for index in &self.indexes {
             let index = index.define(&definition).map_err(wrong)?;
             definition.indexes.push(index);

@@ -113,7 +113,7 @@ impl Schema {
 
     /// Rows expire at the moment that a column of type [`DateTime`](Type::DateTime) has: from then on no read finds
     /// them, an update or a deletion finds nothing, and an insertion takes their place. NULL is never. A transaction
-    /// judges all rows by one time, that of its first call of such a table, so that no row goes while it reads.
+    /// compares all rows with one time, that of its first call of such a table, so that no row goes while it reads.
     ///
     /// An index that begins with the column, ascending, lets the engine find expired rows: a thread deletes them, a few
     /// at a time. Without one they stay where they are, unread ([`Table::warnings`](crate::Table::warnings) says so).
@@ -289,12 +289,8 @@ impl Schema {
             return Err(wrong("a primary key covers no columns and is not declared unique".to_string()));
         }
         definition.primary_key = self.primary_key.define_columns(&definition).map_err(wrong)?;
-        if let Some(column) = &self.auto_increment {
-            definition.auto_increment = Some(definition.position(column).map_err(wrong)?);
-        }
-        if let Some(column) = &self.expires {
-            definition.expires = Some(definition.position(column).map_err(wrong)?);
-        }
+        definition.auto_increment = definition.position_of(self.auto_increment.as_deref()).map_err(wrong)?;
+        definition.expires = definition.position_of(self.expires.as_deref()).map_err(wrong)?;
         for (name, index) in &self.indexes {
             let index = index.define(name, &definition).map_err(|reason| wrong(format!("index {name}: {reason}")))?;
             definition.indexes.push(index);
@@ -334,6 +330,14 @@ impl TableDefinition {
     /// There is no such column.
     pub fn position(&self, column: &str) -> std::result::Result<usize, String> {
         self.columns.iter().position(|c| c.name == column).ok_or_else(|| format!("there is no column {column}"))
+    }
+
+    /// Position of the column, if one is named.
+    ///
+    /// # Errors
+    /// There is no such column.
+    pub(crate) fn position_of(&self, column: Option<&str>) -> std::result::Result<Option<usize>, String> {
+        column.map(|column| self.position(column)).transpose()
     }
 
     /// Columns of a key in words, as they are declared: `name(40), born desc`.

@@ -1,11 +1,11 @@
 //! Rows that expire: for a transaction they do not exist from their moment on.
 //!
 //! Rules
-//! 1. A transaction judges all rows by one time: that of its first call of a table whose rows expire. So a row does not
-//!    go while a transaction reads, whatever its level.
+//! 1. A transaction compares all moments with one time: that of its first call of a table whose rows expire. So
+//!    a row does not go while a transaction reads, at any level.
 //! 2. A row is expired when that time is its moment or later: it is read by nobody, an update or a deletion finds
 //!    nothing, and an insertion that meets it, by its key or by a unique index, deletes it first.
-//! 3. Rollback, purge and builds of indexes judge no row: they keep trees and undo whole. Only transactions of users
+//! 3. Rollback, purge and builds of indexes check no moment: they keep trees and undo whole. Only transactions of users
 //!    do.
 //!
 //! A row of a table without an expiry costs one branch.
@@ -18,31 +18,31 @@ use super::table_trees::TableTrees;
 use super::transaction::Txn;
 use crate::error::Result;
 
-/// By which time a transaction judges rows.
+/// The time by which rows are expired for a transaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Judged {
-    /// By none: no row is expired (rule 3).
+pub(crate) enum ExpiryTime {
+    /// No row is expired (rule 3).
     #[default]
-    Never,
-    /// By that of its first call that needs one.
-    NotYet,
+    NotChecked,
+    /// That of its first call that needs one, which has not come yet.
+    NotTaken,
     /// Microseconds since 1970.
     At(i64),
 }
 
 impl Txn {
     /// Expired rows do not exist for it from now on.
-    pub(crate) fn judge_expiry(&mut self) {
-        self.judged = Judged::NotYet;
+    pub(crate) fn hide_expired(&mut self) {
+        self.expiry_time = ExpiryTime::NotTaken;
     }
 
-    /// It judges rows by the same time as `other`.
-    pub(crate) fn judge_as(&mut self, other: &mut Txn, system: &TxnSystem) {
+    /// Rows are expired for it as for `other`.
+    pub(crate) fn take_expiry_time_of(&mut self, other: &mut Txn, system: &TxnSystem) {
         other.take_time(system);
-        self.judged = other.judged;
+        self.expiry_time = other.expiry_time;
     }
 
-    /// Before rows of a table are read or changed: the time by which they are judged, if they can be expired.
+    /// Before rows of a table are read or changed: the time with which their moments are compared, if they have any.
     #[inline]
     pub(super) fn time_for(&mut self, system: &TxnSystem, table: &dyn TableTrees) -> Option<i64> {
         if !table.has_expiry() {
@@ -53,16 +53,16 @@ impl Txn {
     }
 
     fn take_time(&mut self, system: &TxnSystem) {
-        if self.judged == Judged::NotYet {
-            self.judged = Judged::At(system.ctx.unix_us() as i64);
+        if self.expiry_time == ExpiryTime::NotTaken {
+            self.expiry_time = ExpiryTime::At(system.ctx.unix_us() as i64);
         }
     }
 
     /// As [`time_for`](Self::time_for), behind it.
     #[inline]
     pub(super) fn time_of(&self, table: &dyn TableTrees) -> Option<i64> {
-        match self.judged {
-            Judged::At(now) if table.has_expiry() => Some(now),
+        match self.expiry_time {
+            ExpiryTime::At(now) if table.has_expiry() => Some(now),
             _ => None,
         }
     }

@@ -14,7 +14,7 @@
 //! 3. A transaction whose rollback fails stays active, its rows locked, until the database is opened again. So does one
 //!    that is dropped without [`TxnSystem::commit`] or [`TxnSystem::rollback`]; its owner (`db`) ends every one.
 
-use super::expiry::Judged;
+use super::expiry::ExpiryTime;
 use super::lock::{Holder, LockMode, LockWait};
 use super::options::{Access, Isolation, TxnOptions};
 use super::read::ViewHandle;
@@ -51,7 +51,7 @@ pub struct Txn {
     pub(crate) state: TxnState,
     pub(crate) isolation: Isolation,
     access: Access,
-    pub(super) judged: Judged,
+    pub(super) expiry_time: ExpiryTime,
     pub(crate) first_committer_wins: bool,
     /// Whether one of its calls has met a write conflict.
     met_conflict: bool,
@@ -132,7 +132,7 @@ impl TxnSystem {
         txn.savepoints.clear();
         txn.isolation = options.isolation;
         txn.access = access;
-        txn.judged = Judged::Never;
+        txn.expiry_time = ExpiryTime::NotChecked;
         txn.met_conflict = false;
         txn.logs_changes = false;
         txn.first_committer_wins = options.first_committer_wins && options.isolation == Isolation::RepeatableRead;

@@ -301,8 +301,9 @@ fn no_more_readers_than_the_option_says() {
     assert!(refused.contains("2 processes or snapshots read already") && refused.contains("max_readers"), "{refused}");
     drop(snapshots);
     wait_until(|| reader.snapshot().is_ok());
-    let stats = db.stats();
-    assert!(stats.readers_served >= 4 && stats.readers <= 1, "{stats:?}");
+    // The server notices in its time that they have left.
+    wait_until(|| db.stats().readers == 0);
+    assert!(db.stats().readers_served >= 4, "{:?}", db.stats());
 }
 
 #[test]

@@ -133,11 +133,12 @@ pub const MUTANTS: &[Mutant] = &[
     ),
     of_engine(
         "expiry-by-the-present-time",
-        "a transaction judges rows by the time of each call",
+        "rows expire by the time of each call, not by that of the transaction",
         &[edit(
             EXPIRY,
-            "        if self.judged == Judged::NotYet {\n",
-            "        if self.judged == Judged::NotYet || MUTANT && self.judged != Judged::Never {\n",
+            "        if self.expiry_time == ExpiryTime::NotTaken {\n",
+            "        if self.expiry_time == ExpiryTime::NotTaken\n\
+             || MUTANT && self.expiry_time != ExpiryTime::NotChecked\n        {\n",
         )],
         &["expiry::tests::a_transaction_judges"],
     ),
@@ -153,12 +154,12 @@ pub const MUTANTS: &[Mutant] = &[
     ),
     of_engine(
         "removal-finds-no-expired-row",
-        "the removal judges rows, so that it finds none",
+        "expired rows are hidden from their removal, which finds nothing",
         &[edit(
             "crates/engine/src/db/expiry.rs",
             "        let mut txn = WriteTxn::begin(&OpenGuard::new(&self.inner), &options, Access::ReadWrite)?;\n",
             "        let mut txn = WriteTxn::begin(&OpenGuard::new(&self.inner), &options, Access::ReadWrite)?;\n\
-             if MUTANT {\n            txn.judge_expiry();\n        }\n",
+             if MUTANT {\n            txn.hide_expired();\n        }\n",
         )],
         &["expiry::tests::steps_remove"],
     ),

@@ -128,7 +128,7 @@ impl<'a> Reader<'a> {
 
 fn name_of(bytes: &[u8]) -> Result<&str> {
     let name = std::str::from_utf8(bytes).ok().filter(|name| name.len() <= MAX_TABLE_NAME_BYTES);
-    name.ok_or_else(|| corrupt("a table's name is none"))
+    name.ok_or_else(|| corrupt("the name of a table is too long or not UTF-8"))
 }
 
 /// The number in a key of the table.

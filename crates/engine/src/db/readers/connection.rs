@@ -2,7 +2,8 @@
 //!
 //! Rules
 //! 1. An error of the engine is an answer, and the connection goes on. An error of the connection ends it.
-//! 2. A number of a table or a column that the reader was not told, or a message that is none, ends the connection.
+//! 2. A number of a table or a column that the reader was not told ends the connection, and so does a message that
+//!    does not decode.
 //! 3. Between two batches of rows, and every [`ROWS_BETWEEN_LOOKS`] rows of a count, the thread notices that the
 //!    reader has gone or that the server stops.
 
@@ -180,7 +181,7 @@ impl Connection {
                 self.send_result(answer.map(Answer::Table))
             }
             Request::Get { table, key, columns } => {
-                let key = to_values(&key).ok_or_else(|| invalid("a key that is none"))?;
+                let key = to_values(&key).ok_or_else(|| invalid("a key with a value that no type has"))?;
                 self.get(table, &key, columns.as_deref())
             }
             Request::Scan { table, scan } => self.scan(table, &scan),
@@ -250,7 +251,7 @@ impl Connection {
     }
 
     fn scan(&mut self, table: u32, form: &ScanForm<'_>) -> IoResult<()> {
-        let ends = Ends::of(form).ok_or_else(|| invalid("a bound that is none"))?;
+        let ends = Ends::of(form).ok_or_else(|| invalid("a bound with a value that no type has"))?;
         let stream = self.stream.try_clone()?;
         let (read, held) = self.used(table)?;
         let (definition, scan) = (held.definition.clone(), describe(read, &held.table, form, &ends));

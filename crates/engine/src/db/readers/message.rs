@@ -215,7 +215,7 @@ pub(super) fn put_row(row: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(row);
 }
 
-/// The first row of `rows`, and what follows it. `None` if there is none, which is an error unless `rows` is empty.
+/// The first row of `rows`, and what follows it. `None` if there is no whole row: an error unless `rows` is empty.
 pub(super) fn first_row(rows: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut reader = VarintReader::new(rows);
     let len = usize::try_from(reader.number()?).ok()?;
@@ -264,12 +264,12 @@ pub(super) fn read_frame(from: &mut impl Read, frame: &mut Vec<u8>, max_bytes: u
 /// The message of a frame.
 ///
 /// # Errors
-/// In words, if it is none.
+/// In words: it does not decode.
 pub(super) fn message<'f, T: Deserialize<'f>>(frame: &'f [u8]) -> std::result::Result<T, String> {
     match postcard::take_from_bytes(frame) {
         Ok((message, [])) => Ok(message),
         Ok(_) => Err("a message with bytes behind it".to_string()),
-        Err(error) => Err(format!("a message that is none: {error}")),
+        Err(error) => Err(format!("a message that does not decode: {error}")),
     }
 }
 

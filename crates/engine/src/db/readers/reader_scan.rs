@@ -204,7 +204,9 @@ impl ReaderRows<'_> {
             }
         }
         let rest = &self.batch[self.read..];
-        let Some((row, behind)) = first_row(rest) else { return Err(self.link.fail("a row that is none")) };
+        let Some((row, behind)) = first_row(rest) else {
+            return Err(self.link.fail("a row that ends behind its frame"));
+        };
         self.read = self.batch.len() - behind.len();
         Ok(Some(Row::of_bytes(&self.layout, row.to_vec())))
     }

@@ -140,7 +140,7 @@ fn a_reader_believes_no_wrong_answer() {
     server.join().unwrap();
 }
 
-/// Bytes of a row that are none decode as something, as those of a page do.
+/// Any bytes of a row decode as something, as those of a page do.
 #[test]
 fn rows_of_any_bytes_are_read_without_a_panic() {
     let columns = ["i64", "text(20)?", "decimal(20, 3)", "binary(2000)", "uuid", "time"];

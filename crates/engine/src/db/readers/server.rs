@@ -3,14 +3,14 @@
 //! Rules
 //! 1. One thread waits for readers, and each reader has a thread. They hold the database open, and end when the server
 //!    does: at a closing, or when the last handle of the program is dropped.
-//! 2. The end is waited for, except inside a closure of the engine, whose latch a reader may wait for, and in a forked
-//!    process, which has none of the threads: there nothing is touched.
+//! 2. The end of all of them is waited for, or not, as `db/handle_thread.rs` says.
 //! 3. The socket's file is removed only by the server that made it: no other database is opened in the folder as long
 //!    as this one holds its lock.
 
 use super::connection::Connection;
 use super::message::{Answer, Failure, put_message};
 use crate::db::database::Database;
+use crate::db::handle_thread::HandleThread;
 use crate::db::interrupt::InterruptHandle;
 use crate::stats::Stats;
 use crate::sync::Mutex;
@@ -18,7 +18,6 @@ use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::event::event;
 use crate::sync::thread::{Builder, JoinHandle, sleep};
 use crate::txn::check_outside_closures;
-use highwater_storage::Owner;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{ErrorKind, Result as IoResult, Write};
@@ -73,13 +72,12 @@ struct Shared {
 
 /// Serves readers until it is dropped.
 pub(in crate::db) struct ReaderServer {
-    owner: Owner,
     /// Of the database's folder, not through `/proc`.
     socket: PathBuf,
     /// The socket once more: to end the thread that waits for readers.
     waker: UnixStream,
     shared: Arc<Shared>,
-    waiting: Mutex<Option<JoinHandle<()>>>,
+    waiting: HandleThread,
 }
 
 impl ReaderServer {
@@ -117,25 +115,21 @@ impl ReaderServer {
         let shared = Arc::new(Shared { stops: AtomicBool::new(false), served: Mutex::default(), max_readers, stats });
         let (db, thread_shared) = (db.clone(), Arc::clone(&shared));
         let wait = move || thread_shared.wait(&db, &listener);
-        let waiting = Builder::new().name("hw-readers".to_string()).spawn(wait)?;
-        let (owner, socket) = (Owner::this_process(), folder.join(SOCKET));
-        Ok(ReaderServer { owner, socket, waker, shared, waiting: Mutex::new(Some(waiting)) })
+        let waiting = HandleThread::new(Builder::new().name("hw-readers".to_string()).spawn(wait)?);
+        Ok(ReaderServer { socket: folder.join(SOCKET), waker, shared, waiting })
     }
 
     /// Ends every connection and waits for the threads (rule 2).
     pub(in crate::db) fn stop(&self) {
-        if !self.owner.is_this_process() || self.shared.stops.swap(true, Ordering::AcqRel) {
+        if !self.waiting.is_here() || self.shared.stops.swap(true, Ordering::AcqRel) {
             return;
         }
         let _ = self.waker.shutdown(Shutdown::Both);
         let _ = std::fs::remove_file(&self.socket);
-        let waits = check_outside_closures().is_ok();
-        if let (Some(thread), true) = (self.waiting.lock().take(), waits) {
-            let _ = thread.join();
-        }
+        self.waiting.join();
         let served: Vec<Served> = self.shared.served.lock().drain().map(|(_, served)| served).collect();
         served.iter().for_each(Served::end);
-        if waits {
+        if check_outside_closures().is_ok() {
             served.into_iter().filter_map(|served| served.thread).for_each(|thread| drop(thread.join()));
         }
     }
@@ -143,11 +137,7 @@ impl ReaderServer {
 
 impl Drop for ReaderServer {
     fn drop(&mut self) {
-        match self.owner.is_this_process() {
-            true => self.stop(),
-            // The thread is the parent's.
-            false => std::mem::forget(self.waiting.get_mut().take()),
-        }
+        self.stop();
     }
 }
 

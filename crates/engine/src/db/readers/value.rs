@@ -64,7 +64,7 @@ pub(super) fn to_fields<'a>(values: &[ValueRef<'a>]) -> Vec<Field<'a>> {
     values.iter().map(|value| Field::from(*value)).collect()
 }
 
-/// The fields as values; `None` if one of them is none.
+/// The fields as values; `None` if no type has one of the values.
 pub(super) fn to_values<'a>(fields: &[Field<'a>]) -> Option<Vec<ValueRef<'a>>> {
     fields.iter().map(|field| field.value()).collect()
 }

@@ -70,7 +70,7 @@ pub struct RowCursor {
     lock_wait: Option<LockWait>,
     one_by_one: bool,
     txn_serial: u64,
-    /// The time by which its rows are judged; `None`: they do not expire.
+    /// The time by which its rows are expired; `None`: they do not expire.
     pub(super) now: Option<i64>,
     /// Of a snapshot scan under READ COMMITTED.
     pub(super) view: Option<ViewHandle>,

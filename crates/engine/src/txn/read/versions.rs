@@ -47,7 +47,7 @@ pub(crate) struct StoredRow<'a> {
     pub(crate) wanted: Wanted<'a>,
     /// The way to its leaf, if that was looked for ahead.
     pub(crate) way: Option<LeafPosition>,
-    /// The time by which it is judged (`txn/expiry.rs`); `None`: it does not expire.
+    /// The time by which it is expired (`txn/expiry.rs`); `None`: it does not expire.
     pub(crate) now: Option<i64>,
 }
 
