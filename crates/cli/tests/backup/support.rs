@@ -84,6 +84,13 @@ impl Mount {
         assert!(std::env::var_os("HIGHWATER_TEST_MOUNTS").is_none(), "no right to mount");
         None
     }
+
+    /// Gives the file system another size.
+    pub fn resize(&self, size: &str) {
+        let size = format!("remount,size={size}");
+        let status = Command::new("mount").args(["-o", &size, &self.0]).status();
+        assert!(status.is_ok_and(|status| status.success()), "{} cannot be mounted again", self.0);
+    }
 }
 
 impl Drop for Mount {
