@@ -20,6 +20,7 @@ pub mod power_cuts;
 pub mod report;
 pub mod result;
 pub mod run;
+pub mod shrink;
 pub mod simulation;
 pub mod store;
 pub mod summary;

@@ -13,7 +13,9 @@
 //!    closed. A second signal ends the process at once.
 //! 5. A violated consistency condition is exit status 1.
 
+use crate::bench_shrink::{self, ShrinkArgs};
 use crate::concurrent_backup::ConcurrentBackup;
+use crate::concurrent_readers::ConcurrentReaders;
 use crate::device::target::TargetOptions;
 use crate::engine_options::EngineOptions;
 use crate::failure::Failure;
@@ -63,12 +65,18 @@ Examples:
 const YCSB_EXAMPLES: &str = "\
 Examples:
   highwater bench ycsb a --records 1M --threads 8 --seconds 60 --dir /tmp/ycsb
-  highwater bench ycsb e --records 1M --threads 4 --seconds 30 --dir /tmp/ycsb --json -";
+  highwater bench ycsb e --records 1M --threads 4 --seconds 30 --dir /tmp/ycsb --json -
+  highwater bench ycsb a --records 1M --seconds 30 --dir /tmp/ycsb --reader-processes 4";
 
 const USER_TABLE_EXAMPLES: &str = "\
 Examples:
   highwater bench user-table --bytes 500M --dir /tmp/user
   highwater bench user-table --bytes 2G --rows-per-transaction 100 --threads 4 --dir /tmp/user --fresh --json -";
+
+const SHRINK_EXAMPLES: &str = "\
+Examples:
+  highwater bench shrink --bytes 2G --threads 2 --dir /tmp/shrink
+  highwater bench shrink --percent 50 --page-store out-of-place --dir /tmp/shrink --fresh --json -";
 
 /// Run a workload
 #[derive(Args, Debug)]
@@ -112,6 +120,9 @@ enum BenchWorkload {
         #[command(flatten)]
         common: Common,
     },
+    /// Deletes most rows of the `user` table beside clients that update the rest: what the files take then
+    #[command(after_help = SHRINK_EXAMPLES)]
+    Shrink(ShrinkArgs),
 }
 
 /// Options of every workload.
@@ -165,10 +176,16 @@ struct Common {
     #[command(flatten)]
     backup: ConcurrentBackup,
     #[command(flatten)]
+    readers: ConcurrentReaders,
+    #[command(flatten)]
     engine: EngineOptions,
 }
 
-fn seconds(text: &str) -> Result<f64, String> {
+/// A number of seconds on the command line.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn seconds(text: &str) -> Result<f64, String> {
     let value: f64 = text.parse().map_err(|_| format!("{text:?} is not a number of seconds"))?;
     if (0.0..=1e7).contains(&value) { Ok(value) } else { Err(format!("{text} is not between 0 and 10000000")) }
 }
@@ -249,6 +266,7 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
         BenchWorkload::UserTable { workload, common } => {
             bench(&Load::UserTable(workload.config(common.seed)), common, true)
         }
+        BenchWorkload::Shrink(args) => bench_shrink::run(args),
     }
 }
 
@@ -306,7 +324,9 @@ fn measure(
     };
     let client = store.clone().with_transactions(common.transaction.options());
     let run = || Ok(drive(&client, workload, &common.run_options(workload.is_bounded()), &mut interval)?);
-    let mut result = common.backup.run_beside(store.database(), lines, run)?;
+    let (database, readers) = (store.database(), &common.readers);
+    let mut result = readers
+        .run_beside(database, common.dir.as_deref(), lines, || common.backup.run_beside(database, lines, run))?;
     result.load_s = load_s;
     describe(&mut result, store.database(), common);
     let checked = conditions && !interrupt::is_requested();
@@ -393,6 +413,7 @@ fn describe(result: &mut RunResult, database: &Database, common: &Common) {
     result.config.extend(engine);
     result.config.extend(common.place());
     result.config.extend(common.transaction.describe());
+    result.config.insert("reader_processes".into(), common.readers.processes().to_string());
     if let Some(probe) = database.probe() {
         result.config.extend([
             ("flush_neighbors_chosen".into(), probe.choice.flush_neighbors.show()),

@@ -18,10 +18,12 @@ macro_rules! tell {
 mod at_rest;
 mod backup;
 mod bench;
+mod bench_shrink;
 mod changes;
 mod check;
 mod compact;
 mod concurrent_backup;
+mod concurrent_readers;
 mod csv_field;
 mod device;
 mod dump;

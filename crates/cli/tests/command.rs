@@ -412,3 +412,25 @@ fn manual_pages_are_printed() {
     assert_eq!(status(&output), 2);
     assert!(stderr(&output).contains("there is no command \"everything\" of highwater"), "{}", stderr(&output));
 }
+
+/// What `bench` measures beside the clients: processes that export, and a deletion of most rows.
+#[test]
+fn other_processes_read_and_most_rows_are_deleted_beside_clients() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (db, shrink) = (folder.path().join("db"), folder.path().join("shrink"));
+    let [db, shrink] = [&db, &shrink].map(|path| path.to_str().expect("a readable path"));
+    let line = ["bench", "ycsb", "a", "--records", "300", "--seconds", "3", "--dir", db, "--reader-processes", "2"];
+    let read = highwater(&line);
+    assert_eq!(status(&read), 0, "{}", stderr(&read));
+    let said = String::from_utf8_lossy(&read.stdout).into_owned();
+    assert!(said.contains("2 reader processes exported") && !said.contains("exported 0 tables"), "{said}");
+    let line = ["bench", "shrink", "--bytes", "2M", "--seconds", "0.1", "--dir", shrink, "--json", "-"];
+    let shrunk = highwater(&line);
+    assert_eq!(status(&shrunk), 0, "{}", stderr(&shrunk));
+    let result: Value = serde_json::from_slice(&shrunk.stdout).expect("JSON and nothing else");
+    assert!(result["rows_after"].as_u64().expect("a number") * 9 < result["rows_before"].as_u64().expect("a number"));
+    assert_eq!(result["clients"][3]["while"], "compacting");
+    assert!(std::fs::read_dir(folder.path()).expect("a folder").count() == 2, "the backups are removed");
+    let again = highwater(&line);
+    assert!(status(&again) == 2 && stderr(&again).contains("name a new one"), "{}", stderr(&again));
+}

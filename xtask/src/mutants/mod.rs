@@ -26,6 +26,8 @@ use std::time::{Duration, Instant};
 const CHOSEN: &str = "HIGHWATER_MUTANT";
 /// How long the tests of one bug may take.
 const TIMEOUT: Duration = Duration::from_secs(240);
+/// How long the tests of all bugs may take without a bug.
+const ALL_TIMEOUT: Duration = Duration::from_secs(1200);
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Programs of tests, and where they run: in the copy, so that what tests keep of a failure is not written into the
@@ -138,7 +140,7 @@ fn build<'c>(copy: &'c Path, target: &Path, package: &str) -> Result<Tests<'c>, 
 fn without_bugs(tests: &Tests<'_>, mutants: &[&Mutant]) -> Result<(), String> {
     let filters: BTreeSet<&str> = mutants.iter().flat_map(|mutant| mutant.tests).copied().collect();
     let since = Instant::now();
-    match run_tests(tests, "", &filters.into_iter().collect::<Vec<_>>())? {
+    match run_tests(tests, "", &filters.into_iter().collect::<Vec<_>>(), ALL_TIMEOUT)? {
         Outcome::Passed => {
             println!("without a bug: the tests pass, {:.0} s", since.elapsed().as_secs_f64());
             Ok(())
@@ -151,7 +153,7 @@ fn without_bugs(tests: &Tests<'_>, mutants: &[&Mutant]) -> Result<(), String> {
 /// Rule 4; prints the verdict.
 fn is_caught(tests: &Tests<'_>, mutant: &Mutant) -> bool {
     let since = Instant::now();
-    let (is_caught, verdict) = match run_tests(tests, mutant.name, mutant.tests) {
+    let (is_caught, verdict) = match run_tests(tests, mutant.name, mutant.tests, TIMEOUT) {
         Ok(Outcome::Failed(failed)) => (true, format!("caught by {}", failed.join(", "))),
         Ok(Outcome::TookTooLong) => (true, "caught: the tests do not end".to_string()),
         Ok(Outcome::Passed) => (false, format!("MISSED ({})", mutant.breaks)),
@@ -161,11 +163,12 @@ fn is_caught(tests: &Tests<'_>, mutant: &Mutant) -> bool {
     is_caught
 }
 
-/// Runs the tests whose names contain one of `filters`, with a bug in force, up to the first program with a failure.
-fn run_tests(tests: &Tests<'_>, mutant: &str, filters: &[&str]) -> Result<Outcome, String> {
+/// Runs the tests whose names contain one of `filters`, with a bug in force, up to the first program with a failure;
+/// none may take longer than `timeout`.
+fn run_tests(tests: &Tests<'_>, mutant: &str, filters: &[&str], timeout: Duration) -> Result<Outcome, String> {
     let mut passed = false;
     for program in &tests.programs {
-        match run_program(program, tests.copy, mutant, filters)? {
+        match run_program(program, tests.copy, mutant, filters, timeout)? {
             Some(Outcome::Passed) => passed = true,
             Some(outcome) => return Ok(outcome),
             None => {}
@@ -175,7 +178,13 @@ fn run_tests(tests: &Tests<'_>, mutant: &str, filters: &[&str]) -> Result<Outcom
 }
 
 /// The same of one program; `None` if it has no such test.
-fn run_program(program: &Path, copy: &Path, mutant: &str, filters: &[&str]) -> Result<Option<Outcome>, String> {
+fn run_program(
+    program: &Path,
+    copy: &Path,
+    mutant: &str,
+    filters: &[&str],
+    timeout: Duration,
+) -> Result<Option<Outcome>, String> {
     let text = |error: std::io::Error| format!("{}: {error}", program.display());
     let kept = program.with_extension("mutants");
     let output = std::fs::File::create(&kept).map_err(text)?;
@@ -186,7 +195,7 @@ fn run_program(program: &Path, copy: &Path, mutant: &str, filters: &[&str]) -> R
     let ended: Option<ExitStatus> = loop {
         match child.try_wait().map_err(text)? {
             Some(status) => break Some(status),
-            None if since.elapsed() > TIMEOUT => break None,
+            None if since.elapsed() > timeout => break None,
             None => std::thread::sleep(PAUSE),
         }
     };

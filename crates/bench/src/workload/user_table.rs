@@ -20,7 +20,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-const TABLE: &str = "user";
+/// Its name.
+pub(crate) const TABLE: &str = "user";
 const VARCHAR: Type = Type::Text(256);
 
 const COLUMNS: &[Column] = &[

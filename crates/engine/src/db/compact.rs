@@ -182,7 +182,7 @@ impl Database {
     /// Cuts the end off, once a checkpoint has passed what is logged of it.
     fn release_end(&self) -> Result<()> {
         let ctx = &self.inner.ctx;
-        ctx.pool.flush_all()?;
+        ctx.pool.flush_before(ctx.log.end_lsn())?;
         checkpoint(&ctx.pool, &ctx.log, checkpoint_target(&ctx.pool, &ctx.log))?;
         for _ in 0..MAX_CUTS {
             if !self.inner.dropping.cut_step(Cut::Thorough)? {

@@ -221,6 +221,19 @@ fn a_page_latched_over_and_over_does_not_hold_the_checkpoint_back() {
     });
 }
 
+/// A flush up to an LSN ends although others change pages: what is changed behind it stays dirty.
+#[test]
+fn a_flush_up_to_an_lsn_leaves_what_was_changed_behind_it() {
+    let core = small_parts();
+    let ctx = &core.ctx;
+    let older: Vec<_> = (0..40).map(|_| new_page(ctx, &core.space)).collect();
+    let lsn = ctx.log.end_lsn();
+    let newer = new_page(ctx, &core.space);
+    ctx.pool.flush_before(lsn).unwrap();
+    assert!(ctx.pool.oldest_dirty_lsn().unwrap() >= lsn);
+    assert!(ctx.pool.is_dirty(newer) && older.iter().all(|page| !ctx.pool.is_dirty(*page)));
+}
+
 /// The log's header says the durable LSN once nothing has been appended for a while.
 #[test]
 fn the_cleaner_marks_an_idle_log_once() {

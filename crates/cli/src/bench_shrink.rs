@@ -1,0 +1,117 @@
+//! `highwater bench shrink`: what the files of a database take after most rows of a table were deleted beside clients.
+
+use crate::engine_options::EngineOptions;
+use crate::failure::Failure;
+use crate::fresh::remove_benchmark;
+use crate::output::{Json, Lines, json_must_be_writable, must_be_empty, write_json};
+use crate::signals;
+use clap::Args;
+use highwater::Database;
+use highwater_bench::shrink::{Config, Footprint, Phase, Shrunk, measure};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// Options.
+#[derive(Args, Clone, Debug)]
+pub struct ShrinkArgs {
+    /// Folder of the database: new, empty, or with a benchmark's database and --fresh
+    #[arg(long, value_name = "DIR")]
+    dir: PathBuf,
+    /// Folder for the backups that are measured and removed; new or empty [default: DIR.backup]
+    #[arg(long, value_name = "DEST")]
+    backup_to: Option<PathBuf>,
+    /// Bytes of column values to load
+    #[arg(long, default_value = "500M", value_parser = crate::engine_options::size)]
+    bytes: u64,
+    /// Percent of the rows to delete, spread evenly
+    #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u64).range(1..=99))]
+    percent: u64,
+    /// Client threads that update the other rows meanwhile
+    #[arg(long, short = 't', default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    threads: u64,
+    /// Seconds that the clients run before the deletion, for comparison
+    #[arg(long, default_value_t = 10.0, value_parser = crate::bench::seconds)]
+    seconds: f64,
+    /// Seed of the random numbers
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Remove the benchmark database that is in the folder first
+    #[arg(long)]
+    fresh: bool,
+    /// Write the result as JSON to FILE; with -, write only the JSON to stdout
+    #[arg(long, value_name = "FILE")]
+    json: Option<Json>,
+    #[command(flatten)]
+    engine: EngineOptions,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// That of the engine, of a file, or [`Failure::Usage`].
+pub fn run(args: &ShrinkArgs) -> Result<(), Failure> {
+    json_must_be_writable(args.json.as_ref())?;
+    let options = args.engine.options(&[])?;
+    let mut beside = args.dir.clone().into_os_string();
+    beside.push(".backup");
+    let backup_to = args.backup_to.clone().unwrap_or_else(|| beside.into());
+    must_be_empty(&backup_to)?;
+    signals::stop(None)?;
+    if args.fresh {
+        remove_benchmark(&args.dir, options.log_dir.as_deref())?;
+    }
+    let config = Config {
+        bytes: args.bytes,
+        percent: args.percent,
+        threads: args.threads as usize,
+        seconds: args.seconds,
+        dir: args.dir.clone(),
+        backup_to,
+        seed: args.seed,
+    };
+    let database = Database::open(&args.dir, options)?;
+    let measured = measure(&database, &config, &mut |phase| tell!("{phase} ..."));
+    let closed = database.close();
+    let shrunk = measured?;
+    closed?;
+    let lines = Lines { stdout_taken: args.json == Some(Json::Stdout) };
+    lines.write(&table(&shrunk));
+    args.json.as_ref().map_or(Ok(()), |json| write_json(json, &format!("{:#}", as_json(&shrunk))))
+}
+
+fn table(shrunk: &Shrunk) -> String {
+    let mib = |bytes: u64| bytes as f64 / 1048576.0;
+    let mut text = format!("rows: {}, then {}\n\n", shrunk.rows[0], shrunk.rows[1]);
+    text += &format!("{:<22}{:>14}{:>14}\n", "", "files, MiB", "backup, MiB");
+    for (what, Footprint { allocated_bytes, backup_bytes }) in footprints(shrunk) {
+        text += &format!("{what:<22}{:>14.1}{:>14.1}\n", mib(allocated_bytes), mib(backup_bytes));
+    }
+    text += &format!("\n{:<22}{:>14}{:>14}{:>14}\n", "clients", "updates/s", "longest, ms", "seconds");
+    for (what, Phase { tps, max_ms, seconds }) in phases(shrunk) {
+        text += &format!("{what:<22}{tps:>14.0}{max_ms:>14.1}{seconds:>14.1}\n");
+    }
+    text
+}
+
+fn footprints(shrunk: &Shrunk) -> [(&'static str, Footprint); 3] {
+    [("loaded", shrunk.loaded), ("deleted", shrunk.deleted), ("compacted", shrunk.compacted)]
+}
+
+fn phases(shrunk: &Shrunk) -> [(&'static str, Phase); 4] {
+    [
+        ("alone", shrunk.alone),
+        ("deleting", shrunk.deleting),
+        ("returning space", shrunk.returning),
+        ("compacting", shrunk.compacting),
+    ]
+}
+
+fn as_json(shrunk: &Shrunk) -> Value {
+    let files = footprints(shrunk).map(|(what, Footprint { allocated_bytes, backup_bytes })| {
+        json!({"after": what, "allocated_bytes": allocated_bytes, "backup_bytes": backup_bytes})
+    });
+    let clients = phases(shrunk).map(|(what, Phase { tps, max_ms, seconds })| {
+        json!({"while": what, "updates_per_s": tps, "max_ms": max_ms, "seconds": seconds})
+    });
+    json!({"rows_before": shrunk.rows[0], "rows_after": shrunk.rows[1], "files": files, "clients": clients})
+}
