@@ -82,9 +82,10 @@ pub fn run(args: &ShrinkArgs) -> Result<(), Failure> {
 fn table(shrunk: &Shrunk) -> String {
     let mib = |bytes: u64| bytes as f64 / 1048576.0;
     let mut text = format!("rows: {}, then {}\n\n", shrunk.rows[0], shrunk.rows[1]);
-    text += &format!("{:<22}{:>14}{:>14}\n", "", "files, MiB", "backup, MiB");
-    for (what, Footprint { allocated_bytes, backup_bytes }) in footprints(shrunk) {
-        text += &format!("{what:<22}{:>14.1}{:>14.1}\n", mib(allocated_bytes), mib(backup_bytes));
+    text += &format!("{:<22}{:>14}{:>14}{:>14}\n", "MiB", "data file", "all files", "backup");
+    for (what, Footprint { data_bytes, allocated_bytes, backup_bytes }) in footprints(shrunk) {
+        let [data, all, backup] = [data_bytes, allocated_bytes, backup_bytes].map(mib);
+        text += &format!("{what:<22}{data:>14.1}{all:>14.1}{backup:>14.1}\n");
     }
     text += &format!("\n{:<22}{:>14}{:>14}{:>14}\n", "clients", "updates/s", "longest, ms", "seconds");
     for (what, Phase { tps, max_ms, seconds }) in phases(shrunk) {
@@ -107,8 +108,13 @@ fn phases(shrunk: &Shrunk) -> [(&'static str, Phase); 4] {
 }
 
 fn as_json(shrunk: &Shrunk) -> Value {
-    let files = footprints(shrunk).map(|(what, Footprint { allocated_bytes, backup_bytes })| {
-        json!({"after": what, "allocated_bytes": allocated_bytes, "backup_bytes": backup_bytes})
+    let files = footprints(shrunk).map(|(what, Footprint { data_bytes, allocated_bytes, backup_bytes })| {
+        json!({
+            "after": what,
+            "data_bytes": data_bytes,
+            "allocated_bytes": allocated_bytes,
+            "backup_bytes": backup_bytes,
+        })
     });
     let clients = phases(shrunk).map(|(what, Phase { tps, max_ms, seconds })| {
         json!({"while": what, "updates_per_s": tps, "max_ms": max_ms, "seconds": seconds})

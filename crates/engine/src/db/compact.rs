@@ -6,8 +6,10 @@
 //! 2. Schema changes are kept from the table whose page is moved, for that move.
 //! 3. What cannot be moved stays, and what lies before it: roots of trees, undo, pages of long columns, the catalog,
 //!    the tree of the change buffer, damaged pages, trees that are being built.
-//! 4. A page that was taken meanwhile behind the others may need another round; there are few of them, so that a
-//!    compaction beside writers ends.
+//! 4. A page that was taken meanwhile behind the others may need another round, and so may one that finds room only
+//!    where another tree has made it; there are few rounds, so that a compaction beside writers ends.
+//! 5. Pages of a tree move to free pages in lower extents of the tree first: extents that deletes left nearly empty
+//!    become few full ones.
 
 use super::database::Database;
 use crate::btree::{NodePlace, Relocation};
@@ -18,12 +20,12 @@ use crate::space::Cut;
 use crate::space::reserve::{self, SpacePriority};
 use crate::table::handle::TableShared;
 use crate::types::{IndexId, PageNo};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// Rounds over the end of the file (rule 4).
-const MAX_ROUNDS: u32 = 3;
+const MAX_ROUNDS: u32 = 6;
 /// Steps in which the store releases room, at most: others may fill it meanwhile.
 const MAX_CUTS: u32 = 1 << 16;
 
@@ -105,13 +107,20 @@ impl Database {
         let _entitled = reserve::entitle(SpacePriority::Cleaning);
         let (space, mut owners) = (&self.inner.space, Owners::new());
         let (goal, mut end) = (space.packed_extents(), u32::MAX);
+        // The further down, the less room: a segment that found none finds none in this round.
+        let mut without_room = HashSet::new();
         report.fixed_pages = 0;
         while let Some((extent, pages)) = space.last_used_below(end).filter(|(extent, _)| *extent >= goal) {
             for page in pages {
+                let Some(segment) = space.owner(page).filter(|segment| !without_room.contains(segment)) else {
+                    continue;
+                };
                 match self.move_page(page, extent, &mut owners)? {
                     Some(Relocation::Done) => report.moved_pages += 1,
                     Some(Relocation::NotHere) => {}
-                    Some(Relocation::NoRoom) => return Ok(ControlFlow::Continue(())),
+                    Some(Relocation::NoRoom) => {
+                        without_room.insert(segment);
+                    }
                     None => report.fixed_pages += 1,
                 }
             }
@@ -179,9 +188,11 @@ impl Database {
         owners
     }
 
-    /// Cuts the end off, once a checkpoint has passed what is logged of it.
+    /// Cuts the end off, once a checkpoint has passed what is logged of it. Changes that wait for leaves hold the
+    /// checkpoint back as dirty pages do.
     fn release_end(&self) -> Result<()> {
         let ctx = &self.inner.ctx;
+        self.inner.txns.changes.merge_all_sound()?;
         ctx.pool.flush_before(ctx.log.end_lsn())?;
         checkpoint(&ctx.pool, &ctx.log, checkpoint_target(&ctx.pool, &ctx.log))?;
         for _ in 0..MAX_CUTS {

@@ -86,6 +86,66 @@ fn what_is_left_of_a_database_takes_its_share_of_the_disk() {
     }
 }
 
+/// Deletes that are spread over two tables leave every extent with some pages.
+#[test]
+fn extents_that_deletes_left_nearly_empty_become_few_full_ones() {
+    for options in stores() {
+        let storage = StorageSet::memory();
+        let stepped = deterministic(&storage, &options).unwrap();
+        let (db, text) = (stepped.database(), "x".repeat(1200));
+        let columns = || Schema::new().column("id", Type::U64).column("k", Type::U64).column("x", Type::Text(2000));
+        let schema = || columns().primary_key(&["id"]).index("by_k", &["k"]);
+        let tables = ["t", "u"].map(|name| db.create_table(name, schema()).unwrap());
+        let is_kept = |id: u64| id.is_multiple_of(GONE / ROWS);
+        let kept = (0..GONE).filter(|id| is_kept(*id)).take(ROWS as usize).last().unwrap();
+        for first in (0..GONE).step_by(100) {
+            for table in &tables {
+                let insert = |txn: &mut crate::WriteTxn| {
+                    (first..first + 100)
+                        .try_for_each(|id| txn.insert(table, &values![id, id % 97, text.as_str()]).map(drop))
+                };
+                db.transact(insert).unwrap();
+            }
+            stepped.step(BackgroundStep::Cleaner).unwrap();
+        }
+        for first in (0..GONE).step_by(100) {
+            for table in &tables {
+                let gone = |id: &u64| !is_kept(*id) || *id > kept;
+                let delete = |txn: &mut crate::WriteTxn| {
+                    (first..first + 100).filter(gone).try_for_each(|id| txn.delete(table, &values![id]).map(drop))
+                };
+                db.transact(delete).unwrap();
+            }
+            (0..4).for_each(|_| stepped.step(BackgroundStep::Purge).unwrap());
+            stepped.step(BackgroundStep::Cleaner).unwrap();
+        }
+        (0..200).for_each(|_| stepped.step(BackgroundStep::Purge).unwrap());
+        let case = format!("{:?}", options.page_store);
+        let report = db.compact(&mut |_| ControlFlow::Continue(())).unwrap();
+        let left = db.space().segments().iter().map(|(_, pages)| pages).sum::<u32>();
+        assert!(db.space().page_count() < left + 12 * 64, "{case}: {report:?}, {left} of {}", db.space().page_count());
+        expect_rows(db, &case);
+        stepped.close().unwrap();
+        expect_rows(deterministic(&storage, &options).unwrap().database(), &case);
+    }
+}
+
+/// Changes that wait for leaves which are not in memory hold the checkpoint back that a cut waits for.
+#[test]
+fn changes_that_wait_for_leaves_do_not_keep_the_end_of_the_file() {
+    let options = small_options();
+    let stepped = deterministic(&behind_a_gap(&options), &options).unwrap();
+    let db = stepped.database();
+    let table = db.table("t").unwrap();
+    for id in 0..20u64 {
+        db.transact(|txn| txn.update(&table, &values![id * 29], &[(1, (GONE + id).into())]).map(drop)).unwrap();
+    }
+    assert!(db.stats().change_buffer_ops_buffered > 0);
+    let report = db.compact(&mut |_| ControlFlow::Continue(())).unwrap();
+    assert!(report.moved_pages > 50 && report.bytes_after < report.bytes_before / 2, "{report:?}");
+    expect_rows(db, "changes that waited");
+}
+
 #[test]
 fn a_compaction_that_is_ended_leaves_what_it_moved() {
     let options = small_options();

@@ -10,15 +10,15 @@ use crate::types::PageNo;
 const RESERVE_EXTENTS: usize = 16;
 
 impl Space {
-    /// How many extents the file would have if it had no gaps.
+    /// How many extents the file would have if the used pages of each segment lay side by side.
     pub fn packed_extents(&self) -> u32 {
-        self.state.lock().packed_extents(&self.layout, kept_extents)
+        self.state.lock().packed_extents(&self.layout)
     }
 
-    /// Whether the file would be much shorter if it had no gaps.
+    /// Whether the file would be much shorter if it had no gaps between chunks with an owner.
     pub fn has_gaps(&self) -> bool {
         let state = self.state.lock();
-        Cut::InUse.is_worth(state.extents(), state.packed_extents(&self.layout, kept_extents))
+        Cut::InUse.is_worth(state.extents(), state.gapless_extents(&self.layout, kept_extents))
     }
 
     /// The used pages of the last extent below `end` that has some, and its number.

@@ -5,6 +5,9 @@ use super::{Mutant, edit, of_engine as mutant};
 const TRUNCATION: &str = "crates/engine/src/space/truncation.rs";
 const GROWTH: &str = "crates/engine/src/space/growth.rs";
 const STATE: &str = "crates/engine/src/space/state/mod.rs";
+const STATE_CUT: &str = "crates/engine/src/space/state/cut.rs";
+const COMPACT: &str = "crates/engine/src/db/compact.rs";
+const OLDEST: &str = "crates/engine/src/pool/flush/oldest.rs";
 const OPEN_PARTS: &str = "crates/engine/src/db/open_parts.rs";
 const CHECK_ROWS: &str = "crates/engine/src/check/rows.rs";
 const SHRINK: &str = "crates/engine/src/store/out_of_place/shrink.rs";
@@ -22,6 +25,47 @@ pub const MUTANTS: &[Mutant] = &[
              && read_entry(map, index as usize) != Extent::default() {",
         )],
         &["state::tests::an_idle_owner_behind_the_end"],
+    ),
+    mutant(
+        "unused-chunks-keep-an-extent",
+        "an extent that a segment took whole and used in part is not free when those pages are freed",
+        &[edit(
+            STATE,
+            "if used & chunk_mask(owned) == 0 { owned }",
+            "if !MUTANT && used & chunk_mask(owned) == 0 { owned }",
+        )],
+        &["state::tests::chunks_that_were_never_used"],
+    ),
+    mutant(
+        "compaction-counts-idle-pages",
+        "a compaction leaves extents that have a few used pages each as they are",
+        &[edit(
+            STATE_CUT,
+            "let chunks = of_users.map(|(_, segment)| match segment.pages {",
+            "let chunks = of_users.map(|(_, segment)| match if MUTANT { segment.extents.len() as u32 * EXTENT_PAGES } \
+             else { segment.pages } {",
+        )],
+        &["compact::tests::extents_that_deletes_left"],
+    ),
+    mutant(
+        "compaction-leaves-changes-pending",
+        "changes that wait for leaves hold back the checkpoint that has to pass before the end is cut off",
+        &[edit(
+            COMPACT,
+            "self.inner.txns.changes.merge_all_sound()?;",
+            "if !MUTANT { self.inner.txns.changes.merge_all_sound()?; }",
+        )],
+        &["compact::tests::changes_that_wait"],
+    ),
+    mutant(
+        "flush-before-flushes-all",
+        "a compaction flushes what others change meanwhile, too, and does not end beside them",
+        &[edit(
+            OLDEST,
+            "self.flush_some_before(before)?;",
+            "self.flush_some_before(if MUTANT { Lsn(u64::MAX) } else { before })?;",
+        )],
+        &["flushing::a_flush_up_to_an_lsn"],
     ),
     mutant(
         "stale-pointer-behind-the-end-is-a-finding",

@@ -1,8 +1,8 @@
 //! How much of the file's end is not needed, and doing without it.
 
 use super::super::SEGMENT_SYSTEM;
-use super::super::layout::{CHUNKS, EXTENT_PAGES, SpaceLayout};
-use super::SpaceState;
+use super::super::layout::{CHUNK_PAGES, CHUNKS, EXTENT_PAGES, SpaceLayout};
+use super::{SMALL_SEGMENT_PAGES, SpaceState};
 use crate::types::{Lsn, PageNo};
 
 impl SpaceState {
@@ -33,10 +33,25 @@ impl SpaceState {
 
     /// How many extents the file would have if all chunks with an owner lay side by side, and `keep` free ones behind
     /// them.
-    pub fn packed_extents(&self, layout: &SpaceLayout, keep: impl Fn(u32) -> u32) -> u32 {
+    pub fn gapless_extents(&self, layout: &SpaceLayout, keep: impl Fn(u32) -> u32) -> u32 {
         let unowned = self.unowned_chunks + self.untouched.len() as u32 * CHUNKS;
         let maps = layout.groups(self.extents());
-        let owned = (self.extents() * CHUNKS).saturating_sub(unowned + maps).div_ceil(CHUNKS);
+        self.extents_for((self.extents() * CHUNKS).saturating_sub(unowned + maps), layout, keep)
+    }
+
+    /// The same if the used pages of each segment lay side by side, in whole extents unless the segment is small, and
+    /// no free extents behind them.
+    pub fn packed_extents(&self, layout: &SpaceLayout) -> u32 {
+        let of_users = self.segments.iter().filter(|(owner, _)| **owner != SEGMENT_SYSTEM.0);
+        let chunks = of_users.map(|(_, segment)| match segment.pages {
+            pages @ ..=SMALL_SEGMENT_PAGES => pages.div_ceil(CHUNK_PAGES),
+            pages => pages.div_ceil(EXTENT_PAGES) * CHUNKS,
+        });
+        self.extents_for(chunks.sum(), layout, |_| 0)
+    }
+
+    fn extents_for(&self, chunks: u32, layout: &SpaceLayout, keep: impl Fn(u32) -> u32) -> u32 {
+        let owned = chunks.div_ceil(CHUNKS);
         let end = (owned + keep(owned)).min(self.extents());
         end + layout.groups(end)
     }

@@ -11,6 +11,7 @@
 //!    end of the log when the last page of it was freed, or its map was formatted: nothing logged of the extent lies
 //!    behind that. An extent of which a chunk is taken leaves `freed_extents`.
 //! 5. A chunk whose last used page is freed has no owner: its owner on disk counts only while a page of it is used.
+//!    With the last used page of a segment in an extent, chunks of the extent that it never used have none either.
 
 use super::extent_map::{Extent, read_entry};
 use super::freed_extents::FreedExtents;
@@ -354,7 +355,7 @@ impl SpaceState {
         }
     }
 
-    /// The page is free again, and its chunk too if no page of it is used; true if the extent is now empty.
+    /// The page is free again, and its chunk too if no page of it is used (rule 5); true if the extent is now empty.
     pub fn clear(&mut self, page: PageNo) -> bool {
         let number = page.0 / EXTENT_PAGES;
         let Some(owner) = self.owner(page) else { return false };
@@ -364,7 +365,11 @@ impl SpaceState {
         segment.pages -= 1;
         segment.partial.insert(number);
         let chunk = 1 << (page.0 % EXTENT_PAGES / CHUNK_PAGES);
-        extent.used & chunk_mask(chunk) == 0 && self.release_chunks(number, chunk)
+        let (used, owned) = (extent.used, extent.chunks_of(owner.0));
+        if used & chunk_mask(chunk) != 0 {
+            return false;
+        }
+        self.release_chunks(number, if used & chunk_mask(owned) == 0 { owned } else { chunk })
     }
 
     /// Owner of a used page.

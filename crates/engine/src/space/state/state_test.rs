@@ -40,6 +40,21 @@ fn an_emptied_chunk_goes_to_another_segment_and_the_last_chunks_are_kept() {
     assert_eq!((state.unowned_chunks(), state.segments().len()), (15, 1));
 }
 
+/// An extent that a large segment took whole is empty once the pages are freed that were used of it.
+#[test]
+fn chunks_that_were_never_used_do_not_keep_an_extent() {
+    let mut state = state(8);
+    let pages: Vec<_> = (0..SMALL_SEGMENT_PAGES + 3).map(|_| state.take(SegmentId(30), None, 0).unwrap()).collect();
+    let last = pages[pages.len() - 1].0 / EXTENT_PAGES;
+    let of_last: Vec<_> = pages.iter().filter(|page| page.0 / EXTENT_PAGES == last).collect();
+    assert_eq!((of_last.len(), state.extents_of(SegmentId(30), 8).last()), (3, Some(&(last, 0xff))));
+    let emptied: Vec<_> = of_last.iter().map(|page| state.clear(**page)).collect();
+    assert_eq!(emptied, [false, false, true]);
+    assert!(
+        state.is_empty_extent(last) && state.unowned_chunks() == 8 * CHUNKS - 1 - SMALL_SEGMENT_PAGES / CHUNK_PAGES
+    );
+}
+
 #[test]
 fn discarded_extents_are_taken_only_once_they_are_reserved() {
     let mut state = state(6);
