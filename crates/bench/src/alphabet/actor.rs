@@ -11,10 +11,11 @@ use super::choices::Choices;
 use super::content::{Content, ONE_C, PRIMARY, Rows, content, id_key};
 use super::oracle::{Change, Changes, Model, Oracle};
 use super::played::{Played, call};
+use super::random_writes::random_content;
 use super::reads::{Query, Reader};
 use super::scan::{IDS, Wait};
 use super::statements;
-use super::writes::{Changed, Judge, Statement, random_content};
+use super::writes::{Changed, Judge, Statement};
 use crate::error::{Error, Result};
 use highwater::config::FlushLog;
 use highwater::{

@@ -59,15 +59,23 @@ const EXEMPT: &[(&str, &str)] = &[
     ("Xid::*", "names, without a database"),
     ("Session::prepare", "as WriteTxn::prepare"),
     (
-        "RawTable::*",
-        "the raw door; the fuzzing target `raw` (internals/raw_calls.rs) and crates/engine/tests/public/raw.rs play it",
+        "RawTable::create",
+        "Database::create_table; the fuzzing target `raw` (internals/raw_calls.rs) and \
+         crates/engine/tests/public/raw.rs play all of the raw door",
     ),
-    ("RawCursor::*", "as RawTable"),
+    ("RawTable::open", "Database::table"),
+    ("RawTable::open_by_create_id", "as RawTable::create"),
+    ("RawTable::table", "what it was made of"),
+    ("RawTable::create_id", "as RawTable::create"),
+    ("RawTable::definition", "Table::definition"),
+    ("RawTable::approximate_entries", "an estimate; as RawTable::create"),
+    ("RawTable::unlock", "as RawTable::create"),
+    ("RawTable::duplicate_of", "as RawTable::create"),
+    ("RawCursor::set_range", "as RawTable::create"),
     ("WriteTxn::watch", "what other threads see; crates/engine/tests/public/lock_list.rs"),
     ("TxnWatch::*", "as WriteTxn::watch"),
     ("Database::row_locks", "as WriteTxn::watch"),
     ("Database::lock_waiters", "as WriteTxn::watch"),
-    ("RawRow::*", "as RawTable"),
 ];
 
 /// Options that are not drawn, and why.
@@ -82,7 +90,7 @@ const EXEMPT_OPTIONS: &[(&str, &str)] = &[
 ];
 
 /// Databases whose lives together play every letter.
-const DATABASES: u64 = 30;
+const DATABASES: u64 = 36;
 const LIVES: u32 = 6;
 
 fn engine() -> PathBuf {
@@ -172,7 +180,7 @@ fn fits(pattern: &str, call: &str) -> bool {
     pattern == call || pattern.strip_suffix('*').is_some_and(|start| call.starts_with(start))
 }
 
-/// What 30 databases play. A new public call needs a letter that plays it, or an exemption with a reason.
+/// What these databases play. A new public call needs a letter that plays it, or an exemption with a reason.
 #[test]
 fn every_public_call_is_played_or_exempt() {
     let calls = public_calls();

@@ -22,6 +22,7 @@
 //! | `consumer` | a consumer of the change log |
 //! | `prepared` | transactions that are prepared, and their ends |
 //! | `reads`, `scan`, `walk`, `writes` | their statements, and the right answers |
+//! | `raw`, `random_writes` | the same by the raw door; which statement is next |
 //! | `statements` | statements of several calls, sessions, numbers |
 //! | `schema` | tables and indexes |
 //! | `whole` | calls on the database as a whole |
@@ -40,6 +41,8 @@ pub mod oracle;
 pub mod played;
 pub mod player;
 mod prepared;
+mod random_writes;
+mod raw;
 mod reads;
 mod scan;
 mod schema;

@@ -7,6 +7,7 @@ use super::content::{
 };
 use super::oracle::Model;
 use super::played::{Played, call};
+use super::raw;
 use super::scan::{IDS, Lock, Look, Wait};
 use super::walk::walk;
 use crate::error::{Error, Result};
@@ -47,6 +48,10 @@ pub enum Query {
     Scan(Look),
     /// By a cursor over this index.
     Walk(&'static str),
+    /// By the raw door.
+    RawGet(u64),
+    /// By a cursor of the raw door: the index, the id of a row whose key is the range, whether odd ids are passed.
+    RawWalk(&'static str, Option<u64>, bool),
 }
 
 fn random_ids(model: &Model, rng: &mut Choices) -> Vec<u64> {
@@ -86,7 +91,14 @@ impl Query {
                 let key = key_of(index, id, &content);
                 Query::GetBy(index, key[..rng.usize(1..=columns_of(index).len())].to_vec())
             }
-            11 => Query::Walk(rng.choice(model.indexes.iter()).copied().unwrap_or(PRIMARY)),
+            11 if rng.bool() => Query::RawGet(random_id(model, rng)),
+            11 => {
+                let index = rng.choice(model.indexes.iter()).copied().unwrap_or(PRIMARY);
+                match rng.u32(..3) {
+                    0 => Query::Walk(index),
+                    whole => Query::RawWalk(index, (whole == 1).then(|| random_id(model, rng)), rng.bool()),
+                }
+            }
             _ => Query::Scan(Look::random(model, may_lock, rng)),
         }
     }
@@ -174,6 +186,10 @@ impl Query {
             Query::Walk(index) => {
                 let scan = call_either!(played, reader, scan(table)).index(index);
                 walk(call!(played, Scan::cursor(scan))?, reader, (index, rows), played)
+            }
+            Query::RawGet(id) => expect(raw::get(table, *id, reader, played)?, right(id)),
+            Query::RawWalk(index, prefix_of, is_filtered) => {
+                raw::walk(table, (index, *prefix_of, *is_filtered), (reader, rows), played)
             }
             Query::Scan(look) => {
                 let scan = call_either!(played, reader, scan(table));

@@ -72,7 +72,7 @@ impl Player {
             }
             10 => Ok(call!(self.played, Database::finish_drops(db))?),
             11 => self.change_options(db, rng),
-            12 if rng.u32(..4) == 0 => dumped(db, &self.oracle, &self.played, rng),
+            12 if rng.bool() => dumped(db, &self.oracle, &self.played, rng),
             13 => {
                 let compacted = call!(self.played, Database::compact(db, &mut |_| ControlFlow::Continue(())));
                 unless_refused(compacted).map(drop)

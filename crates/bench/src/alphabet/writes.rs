@@ -5,14 +5,12 @@ use super::content::{
     A, B, BODY, C, Content, NOTE, Rows as Contents, content, id_key, number_of, row_of, text, values_of,
 };
 use super::played::{Played, call};
-use super::scan::{FIRST_TEXT_VALUES, IDS, SOME};
+use super::raw::RawAnswer;
+use super::scan::FIRST_TEXT_VALUES;
 use highwater::{
     Changes, Inserted, Insertion, LockMode, Rows, Scan, Table, Upserted, Value, ValueRef, WriteTxn, values,
 };
 use std::collections::BTreeMap;
-
-/// Rows of a table from which on statements delete more than they insert.
-const MANY: usize = 360;
 
 /// A statement.
 #[derive(Clone, Debug)]
@@ -36,11 +34,9 @@ pub enum Statement {
     Delete(u64),
     /// Deletes the rows of these ids, all or those with an even number in the first text.
     DeleteRange(u64, u64, bool),
+    /// By the raw door.
+    Raw(Box<Statement>),
 }
-
-/// Columns that an update sets.
-const SETS: [&[usize]; 8] =
-    [&[A, B, C, BODY, NOTE], &[A, B, C, BODY], &[A], &[B], &[C], &[BODY], &[NOTE], &[A, BODY, NOTE]];
 
 /// What a statement said.
 #[derive(Debug)]
@@ -74,21 +70,6 @@ enum Effect {
     Duplicate,
 }
 
-pub fn random_content(rng: &mut Choices) -> Content {
-    let body_bytes = if rng.u32(..12) == 0 { rng.u32(1000..9000) } else { rng.u32(..60) };
-    // Rows with two long columns are as frequent as rows with one.
-    let note_bytes = if rng.u32(..24) < if body_bytes > 60 { 12 } else { 1 } { rng.u32(300..5000) } else { 0 };
-    let note = Content::with_body(note_bytes, rng);
-    Content {
-        note_bytes,
-        note_letter: note.letter,
-        a: rng.u32(..FIRST_TEXT_VALUES),
-        b: rng.u32(..),
-        c: rng.bool().then(|| rng.u32(..SOME)),
-        ..Content::with_body(body_bytes, rng)
-    }
-}
-
 impl Content {
     /// Another body of this length; the texts are of no use.
     pub fn with_body(body_bytes: u32, rng: &mut Choices) -> Content {
@@ -97,62 +78,11 @@ impl Content {
     }
 }
 
-/// An id of a row, if there is one from a random place on.
-fn id_of_row(rows: &Contents, rng: &mut Choices) -> u64 {
-    let id = if rng.u32(..4) == 0 { IDS } else { rng.u64(..IDS) };
-    rows.range(id..).next().map_or(id, |(id, _)| *id)
-}
-
 impl Statement {
-    /// Any statement on a table with these rows.
-    pub fn random(rows: &Contents, rng: &mut Choices) -> Statement {
-        if rows.len() > MANY && rng.bool() {
-            return Statement::Delete(id_of_row(rows, rng));
-        }
-        match rng.u32(..32) {
-            0..=6 => Statement::put(rows, rng.u64(..IDS), random_content(rng)),
-            7 => {
-                let lock = [LockMode::None, LockMode::Shared, LockMode::Exclusive][rng.usize(..3)];
-                Statement::InsertOrGet(rng.u64(..IDS), random_content(rng), lock)
-            }
-            8..=9 => Statement::Upsert(rng.u64(..IDS), random_content(rng), SETS[rng.usize(..SETS.len())]),
-            10 => Statement::Replace(rng.u64(..IDS), random_content(rng)),
-            11..=13 => Statement::Insert(Some(rng.u64(..IDS)), random_content(rng)),
-            14 => Statement::Insert(None, random_content(rng)),
-            15 => {
-                let (first, count, is_long) = (rng.u64(..IDS), rng.u64(1..12), rng.u32(..4) == 0);
-                let content = |rng: &mut Choices| match is_long {
-                    true => {
-                        Content { a: rng.u32(..FIRST_TEXT_VALUES), b: rng.u32(..), ..Content::with_body(9000, rng) }
-                    }
-                    false => random_content(rng),
-                };
-                Statement::InsertMany((first..first + count).map(|id| (id, content(rng))).collect())
-            }
-            16 => {
-                let rows = (0..rng.u32(1..7)).map(|_| (rng.bool().then(|| rng.u64(..IDS)), random_content(rng)));
-                let mut rows: Vec<_> = rows.collect();
-                // So that no id that the table gives is asked for afterwards.
-                rows.sort_by_key(|(id, _)| id.is_none());
-                Statement::InsertManyWith(rows)
-            }
-            17 => {
-                let first = rng.u64(..IDS);
-                Statement::DeleteRange(first, first + rng.u64(..20), rng.bool())
-            }
-            18..=19 => Statement::Delete(rng.u64(..IDS)),
-            20..=23 => Statement::Delete(id_of_row(rows, rng)),
-            24..=26 => Statement::Update(id_of_row(rows, rng), random_content(rng), SETS[rng.usize(..SETS.len())]),
-            27 => Statement::Update(rng.u64(..IDS), random_content(rng), SETS[0]),
-            28..=30 => Statement::Modify(id_of_row(rows, rng)),
-            _ => Statement::Move(id_of_row(rows, rng), rng.u64(..IDS)),
-        }
-    }
-
     /// Inserts a row, or sets all of it if it is there.
     pub fn put(rows: &Contents, id: u64, content: Content) -> Statement {
         match rows.contains_key(&id) {
-            true => Statement::Update(id, content, SETS[0]),
+            true => Statement::Update(id, content, super::random_writes::SETS[0]),
             false => Statement::Insert(Some(id), content),
         }
     }
@@ -168,6 +98,12 @@ impl Statement {
             Answer { found: true, inserted, given, duplicates: Duplicates::Unsaid }
         };
         match self {
+            Statement::Raw(statement) => Ok(match statement.run_raw(txn, table, played)? {
+                Some(RawAnswer::Inserted(done)) => inserted(None, vec![done]),
+                Some(RawAnswer::InsertedMany(count)) => inserted(Some(count), Vec::new()),
+                Some(RawAnswer::Found(is_found)) => found(is_found),
+                None => return statement.run(txn, table, played),
+            }),
             Statement::Insert(id, content) => {
                 let done = call!(played, WriteTxn::insert(txn, table, &refs(&row_of(table, *id, content))))?;
                 Ok(inserted(None, vec![done]))
@@ -296,6 +232,9 @@ impl Statement {
 
     /// What it does on these rows; an id that the table gives is one of `given`, in order.
     fn effect(&self, rows: &Contents, is_unique: bool, given: &[u64]) -> Effect {
+        if let Statement::Raw(statement) = self {
+            return statement.effect(rows, is_unique, given);
+        }
         let mut given = given.iter().copied();
         // Those that are not known are greater than all others.
         let unknown = std::cell::Cell::new(u64::MAX);
@@ -332,6 +271,7 @@ impl Statement {
                 after.changed.extend(chosen.map(|(id, _)| (*id, None)));
                 true
             }
+            Statement::Raw(_) => true,
         };
         if done { Effect::Changed(after.changed) } else { Effect::Duplicate }
     }
