@@ -215,6 +215,7 @@ pub fn title_of(subject: &str) -> &str {
         (SubjectKind::Mysql, "MySQL 5.6"),
         (SubjectKind::Mariadb, "MariaDB 10.11"),
         (SubjectKind::Myrocks, "MyRocks"),
+        (SubjectKind::MariadbHighwater, "Highwater in MariaDB"),
         (SubjectKind::Rocksdb, "RocksDB"),
         (SubjectKind::Wiredtiger, "WiredTiger"),
         (SubjectKind::Lmdb, "LMDB"),

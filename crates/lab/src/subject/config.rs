@@ -64,6 +64,7 @@ pub(super) fn options(kind: SubjectKind, place: &ServerPaths, settings: &Setting
     options.extend(match kind {
         SubjectKind::Mysql => [innodb(place, settings), mysql(place, settings)].concat(),
         SubjectKind::Myrocks => myrocks(settings),
+        SubjectKind::MariadbHighwater => highwater(place, settings),
         _ => [innodb(place, settings), mariadb(place, settings)].concat(),
     });
     for (name, value) in &settings.extra {
@@ -169,6 +170,31 @@ fn mariadb(place: &ServerPaths, settings: &Settings) -> Options {
     ])
 }
 
+/// The options that the engine has in this process too, under the names that the plugin gives them.
+fn highwater(place: &ServerPaths, settings: &Settings) -> Options {
+    let mut options = pairs([
+        ("plugin_load_add", "ha_highwater".into()),
+        ("plugin_maturity", "experimental".into()),
+        ("innodb", "OFF".into()),
+        ("default_storage_engine", "HIGHWATER".into()),
+        ("default_tmp_storage_engine", "Aria".into()),
+        ("highwater_buffer_pool_size", settings.buffer_pool_bytes.to_string()),
+        ("highwater_page_size", settings.page_bytes.to_string()),
+        ("highwater_log_file_size", settings.log_bytes.to_string()),
+        ("highwater_flush_method", settings.flush_method.show()),
+        ("highwater_flush_neighbors", settings.flush_neighbors.clone()),
+        ("highwater_doublewrite", on(settings.doublewrite).to_lowercase()),
+        ("highwater_flush_log_at_trx_commit", settings.flush_log_at_trx_commit.to_string()),
+        ("highwater_lru_scan_depth", settings.lru_scan_depth.to_string()),
+        ("highwater_max_dirty_pages_pct", settings.max_dirty_pages_pct.to_string()),
+        ("highwater_io_capacity", settings.io_capacity.to_string()),
+    ]);
+    if place.log != place.data {
+        options.push(("highwater_log_dir".into(), place.log.display().to_string()));
+    }
+    options
+}
+
 fn myrocks(settings: &Settings) -> Options {
     let memtables = settings.buffer_pool_bytes / 4;
     let jobs = std::thread::available_parallelism().map_or(2, |n| n.get().max(2));
@@ -253,6 +279,22 @@ mod tests {
         assert_eq!((bytes("rocksdb_block_cache_size"), bytes("rocksdb_db_write_buffer_size")), (48, 16));
         assert_eq!((options["rocksdb_flush_log_at_trx_commit"].as_str(), options["innodb"].as_str()), ("2", "OFF"));
         assert!(options.keys().all(|name| !name.starts_with("innodb_")), "{options:?}");
+    }
+
+    #[test]
+    fn highwaters_plugin_has_the_settings_of_the_engine_in_this_process() {
+        let settings = Settings { buffer_pool_bytes: 64 << 20, flush_log_at_trx_commit: 2, ..Settings::default() };
+        let options = written(SubjectKind::MariadbHighwater, &settings);
+        assert_eq!(options["default_storage_engine"], "HIGHWATER");
+        assert_eq!((options["innodb"].as_str(), options["highwater_log_dir"].as_str()), ("OFF", "/l"));
+        assert!(options.keys().all(|name| !name.starts_with("innodb_")), "{options:?}");
+        let mut engine = settings.options(None).unwrap();
+        for (name, value) in options.iter().filter_map(|(name, value)| Some((name.strip_prefix("highwater_")?, value)))
+        {
+            engine.set(name, value).unwrap();
+        }
+        let with_log = settings.options(Some(Path::new("/l"))).unwrap();
+        assert_eq!(engine.values(), with_log.values());
     }
 
     #[test]

@@ -3,6 +3,9 @@
 //! Rules
 //! 1. MySQL 5.6 lies in the folder that HIGHWATER_SERVERS names, or in `~/.cache/highwater/servers`; all other programs
 //!    are searched for in PATH and in the folders of system commands.
+//!    MariaDB with Highwater's plugin is in the folder that HIGHWATER_MARIADB names, or in `target/mariadb`, where
+//!    `scripts/build-mariadb-plugin --with-server` puts it. With HIGHWATER_MARIADB set that server runs InnoDB and
+//!    MyRocks too: three engines in the same server.
 //! 2. The only program started for the search is the server with `--version`.
 
 use super::{SubjectKind, peer};
@@ -28,6 +31,31 @@ pub(super) struct Programs {
     pub(super) sysbench: PathBuf,
     /// MariaDB's program that makes a data folder; MySQL 5.6 brings a folder to copy.
     pub(super) install_db: Option<PathBuf>,
+    /// A MariaDB that is not installed in the system.
+    pub(super) unpacked: Option<Unpacked>,
+}
+
+/// A MariaDB whose files are all in one folder.
+#[derive(Clone, Debug)]
+pub(super) struct Unpacked {
+    /// What `/usr` is for an installed one.
+    pub(super) root: PathBuf,
+    /// Folder of the plugins.
+    pub(super) plugins: PathBuf,
+}
+
+impl Unpacked {
+    /// Where the server finds its files, as arguments.
+    pub(super) fn arguments(&self) -> Vec<String> {
+        let share = self.root.join("share/mysql");
+        let at = |name: &str, path: &Path| format!("--{name}={}", path.display());
+        vec![
+            at("basedir", &self.root),
+            at("lc-messages-dir", &share),
+            at("character-sets-dir", &share.join("charsets")),
+            at("plugin-dir", &self.plugins),
+        ]
+    }
 }
 
 impl Programs {
@@ -48,8 +76,12 @@ pub struct Missing {
 
 impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.kind.is_server() {
-            true => write!(f, "{} is not installed ({}); run scripts/install-servers", self.kind, self.what),
+        let (kind, what) = (self.kind, &self.what);
+        match kind.is_server() {
+            true if kind == SubjectKind::MariadbHighwater => {
+                write!(f, "{kind} is not installed ({what}); run scripts/build-mariadb-plugin --with-server")
+            }
+            true => write!(f, "{kind} is not installed ({what}); run scripts/install-servers"),
             false => write!(f, "{} cannot be measured ({}); run cargo xtask compare-build", self.kind, self.what),
         }
     }
@@ -64,6 +96,8 @@ const SYSTEM_FOLDERS: [&str; 6] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sb
 struct Search {
     path: OsString,
     servers: PathBuf,
+    /// The folder of HIGHWATER_MARIADB.
+    mariadb: Option<PathBuf>,
 }
 
 impl Search {
@@ -74,6 +108,7 @@ impl Search {
         Search {
             path: variable("PATH").unwrap_or_default(),
             servers: variable("HIGHWATER_SERVERS").map_or_else(|| cache.join("highwater/servers"), PathBuf::from),
+            mariadb: variable("HIGHWATER_MARIADB").map(PathBuf::from),
         }
     }
 
@@ -83,7 +118,36 @@ impl Search {
         found.ok_or_else(|| Missing { kind, what: format!("no {name} in PATH") })
     }
 
+    /// The folder of a MariaDB that is not installed in the system, for kinds that it runs.
+    fn unpacked(&self, kind: SubjectKind) -> Option<PathBuf> {
+        match kind {
+            SubjectKind::MariadbHighwater => Some(self.mariadb.clone().unwrap_or_else(|| "target/mariadb".into())),
+            SubjectKind::Mariadb | SubjectKind::Myrocks => self.mariadb.clone(),
+            _ => None,
+        }
+    }
+
+    fn unpacked_programs(&self, kind: SubjectKind, folder: &Path) -> Result<Programs, Missing> {
+        let missing = |path: &Path| Missing { kind, what: format!("no {}", path.display()) };
+        let folder = std::path::absolute(folder).map_err(|_| missing(folder))?;
+        let root = folder.join("server/usr");
+        let (plugins, plugin) = match kind {
+            SubjectKind::MariadbHighwater => (folder.join("plugin"), HIGHWATER),
+            _ => (plugins_of(&root), MYROCKS),
+        };
+        let (server, install_db) = (root.join("sbin/mariadbd"), root.join("bin/mariadb-install-db"));
+        let needed = [server.clone(), install_db.clone(), plugins.join(plugin)];
+        if let Some(path) = needed.iter().find(|path| !path.is_file()) {
+            return Err(missing(path));
+        }
+        let unpacked = Some(Unpacked { root, plugins });
+        Ok(Programs { server, install_db: Some(install_db), sysbench: self.command(kind, "sysbench")?, unpacked })
+    }
+
     fn programs(&self, kind: SubjectKind) -> Result<Programs, Missing> {
+        if let Some(folder) = self.unpacked(kind) {
+            return self.unpacked_programs(kind, &folder);
+        }
         let (server, install_db) = match kind {
             SubjectKind::Mariadb | SubjectKind::Myrocks => {
                 (self.command(kind, "mariadbd")?, Some(self.command(kind, "mariadb-install-db")?))
@@ -97,18 +161,25 @@ impl Search {
             let what = format!("no {MYROCKS} among the plugins of {}", server.display());
             return Err(Missing { kind, what });
         }
-        Ok(Programs { server, install_db, sysbench: self.command(kind, "sysbench")? })
+        Ok(Programs { server, install_db, sysbench: self.command(kind, "sysbench")?, unpacked: None })
     }
 }
 
 /// The plugin that is MyRocks.
 const MYROCKS: &str = "ha_rocksdb.so";
+/// The plugin that is Highwater.
+const HIGHWATER: &str = "ha_highwater.so";
 
 /// Whether MariaDB has a plugin: in a folder `plugin` below `lib`, beside the folder of its programs.
 fn has_plugin(server: &Path, name: &str) -> bool {
     let root = server.ancestors().nth(2).unwrap_or(Path::new("/"));
     let folders = ["lib/mysql", "lib64/mysql", "lib/mariadb", "lib64/mariadb"];
     folders.iter().any(|folder| root.join(folder).join("plugin").join(name).is_file())
+}
+
+/// The folder of the plugins of an unpacked MariaDB.
+fn plugins_of(root: &Path) -> PathBuf {
+    root.join("lib/mysql/plugin")
 }
 
 /// Looks for a subject.
@@ -142,7 +213,7 @@ mod tests {
     #[test]
     fn what_is_missing_is_one_line_that_names_the_script() {
         let empty = tempfile::tempdir().unwrap();
-        let search = Search { path: OsString::new(), servers: empty.path().into() };
+        let search = Search { path: OsString::new(), servers: empty.path().into(), mariadb: None };
         let missing = search.programs(SubjectKind::Mysql).unwrap_err().to_string();
         assert!(missing.starts_with("mysql is not installed (no ") && missing.ends_with("run scripts/install-servers"));
         assert!(missing.contains("mysql-5.6/server/mysqld") && !missing.contains('\n'), "{missing}");
@@ -158,7 +229,7 @@ mod tests {
         for name in ["mariadbd", "mariadb-install-db", "sysbench"] {
             std::fs::write(programs.join(name), "").unwrap();
         }
-        let search = Search { path: programs.into_os_string(), servers: root.path().into() };
+        let search = Search { path: programs.into_os_string(), servers: root.path().into(), mariadb: None };
         assert!(search.programs(SubjectKind::Mariadb).is_ok());
         let missing = search.programs(SubjectKind::Myrocks).unwrap_err().to_string();
         assert!(missing.starts_with("myrocks is not installed (no ha_rocksdb.so among the plugins of "), "{missing}");
@@ -168,13 +239,45 @@ mod tests {
     }
 
     #[test]
+    fn the_server_of_highwaters_plugin_runs_the_other_engines_too() {
+        let root = tempfile::tempdir().unwrap();
+        let [usr, plugins, path] = ["server/usr", "plugin", "bin"].map(|folder| root.path().join(folder));
+        let of_system = plugins_of(&usr);
+        for file in [
+            usr.join("sbin/mariadbd"),
+            usr.join("bin/mariadb-install-db"),
+            of_system.join(MYROCKS),
+            path.join("sysbench"),
+        ] {
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(file, "").unwrap();
+        }
+        let search =
+            Search { path: path.into_os_string(), servers: root.path().into(), mariadb: Some(root.path().into()) };
+        let missing = search.programs(SubjectKind::MariadbHighwater).unwrap_err().to_string();
+        assert!(missing.contains("plugin/ha_highwater.so") && missing.contains("build-mariadb-plugin"), "{missing}");
+        std::fs::create_dir(&plugins).unwrap();
+        std::fs::write(plugins.join(HIGHWATER), "").unwrap();
+        for (kind, expected) in [
+            (SubjectKind::MariadbHighwater, &plugins),
+            (SubjectKind::Mariadb, &of_system),
+            (SubjectKind::Myrocks, &of_system),
+        ] {
+            let unpacked = search.programs(kind).unwrap().unpacked.unwrap();
+            assert_eq!((&unpacked.root, &unpacked.plugins), (&usr, expected), "{kind}");
+            assert!(unpacked.arguments()[3].ends_with(&format!("{}", expected.display())));
+        }
+    }
+
+    #[test]
     fn a_program_that_says_no_version_is_missing() {
         let folder = tempfile::tempdir().unwrap();
         let server = folder.path().join("mysqld");
         for (script, wanted) in [("echo mysqld  Ver 5.6.24 for Linux", Some("5.6.24")), ("exit 1", None)] {
             std::fs::write(&server, format!("#!/bin/sh\n{script}\n")).unwrap();
             std::fs::set_permissions(&server, std::fs::Permissions::from_mode(0o755)).unwrap();
-            let programs = Programs { server: server.clone(), sysbench: PathBuf::new(), install_db: None };
+            let programs =
+                Programs { server: server.clone(), sysbench: PathBuf::new(), install_db: None, unpacked: None };
             assert_eq!(version(SubjectKind::Mysql, &programs).ok().as_deref(), wanted);
         }
     }

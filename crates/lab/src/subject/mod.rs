@@ -1,5 +1,5 @@
-//! What is measured: Highwater, MySQL 5.6, MariaDB 10.11 with InnoDB or MyRocks, all with the same interface; and the
-//! engines that Highwater is compared with, which a program of its own measures.
+//! What is measured: Highwater, MySQL 5.6, MariaDB 10.11 with InnoDB, MyRocks or Highwater, all with the same
+//! interface; and the engines that Highwater is compared with, which a program of its own measures.
 //!
 //! Rules
 //! 1. [`Settings`] mean the same for every subject; what a subject cannot do is an error, never silently left out.
@@ -46,6 +46,9 @@ pub enum SubjectKind {
     Mariadb,
     /// MariaDB 10.11 with MyRocks, a server.
     Myrocks,
+    /// MariaDB 10.11 with Highwater's plugin, a server.
+    #[serde(rename = "mariadb-highwater")]
+    MariadbHighwater,
     /// RocksDB.
     Rocksdb,
     /// WiredTiger.
@@ -65,6 +68,7 @@ highwater_storage::names!(SubjectKind {
     Mysql => "mysql",
     Mariadb => "mariadb",
     Myrocks => "myrocks",
+    MariadbHighwater => "mariadb-highwater",
     Rocksdb => "rocksdb",
     Wiredtiger => "wiredtiger",
     Lmdb => "lmdb",
@@ -76,6 +80,9 @@ highwater_storage::names!(SubjectKind {
 impl SubjectKind {
     /// Those of the source documents' experiments, which the laboratory itself starts.
     pub const OF_LAB: [SubjectKind; 3] = [SubjectKind::Highwater, SubjectKind::Mysql, SubjectKind::Mariadb];
+    /// With Highwater in the server of MariaDB, on request: under the same SQL.
+    pub const WITH_PLUGIN: [SubjectKind; 4] =
+        [SubjectKind::Highwater, SubjectKind::Mysql, SubjectKind::Mariadb, SubjectKind::MariadbHighwater];
     /// Those that the program `highwater-compare` measures.
     pub const OF_COMPARE: [SubjectKind; 7] = [
         SubjectKind::Highwater,
@@ -87,7 +94,8 @@ impl SubjectKind {
         SubjectKind::Fjall,
     ];
     /// Servers.
-    pub const SERVERS: [SubjectKind; 3] = [SubjectKind::Mysql, SubjectKind::Mariadb, SubjectKind::Myrocks];
+    pub const SERVERS: [SubjectKind; 4] =
+        [SubjectKind::Mysql, SubjectKind::Mariadb, SubjectKind::Myrocks, SubjectKind::MariadbHighwater];
 
     /// Whether it is a server, with a process of its own.
     pub fn is_server(self) -> bool {

@@ -11,7 +11,7 @@
 
 use super::config::{self, Options, ServerPaths};
 use super::copy::{copy_file, copy_folder};
-use super::install::Programs;
+use super::install::{Programs, Unpacked};
 use super::{Files, Installed, MemoryGroup, Settings, SubjectKind};
 use highwater_bench::interrupt;
 use highwater_bench::store::mysql::{Flavor, MysqlStore};
@@ -215,6 +215,7 @@ fn flavor(kind: SubjectKind) -> Flavor {
     match kind {
         SubjectKind::Mariadb => Flavor::Mariadb,
         SubjectKind::Myrocks => Flavor::Myrocks,
+        SubjectKind::MariadbHighwater => Flavor::Highwater,
         _ => Flavor::Mysql,
     }
 }
@@ -245,6 +246,7 @@ fn spawn(
     std::fs::write(&file, config::file(options)).map_err(|e| Error::file(&file, e))?;
     let mut command = guard.command(&programs.server, group.map(MemoryGroup::path)).map_err(no_guard)?;
     command.arg(format!("--defaults-file={}", file.display()));
+    command.args(programs.unpacked.iter().flat_map(Unpacked::arguments));
     as_this_user(&mut command);
     let log = OpenOptions::new().create(true).append(true).open(&place.error_log);
     let log = log.map_err(|e| Error::file(&place.error_log, e))?;
@@ -282,7 +284,7 @@ fn create(
         refuse_other_log(log)?;
     }
     match &programs.install_db {
-        Some(install_db) => install(kind, install_db, &new, &place.run, settings)?,
+        Some(install_db) => install(kind, (install_db, programs.unpacked.as_ref()), &new, &place.run, settings)?,
         None => copy_folder(&programs.base().join("data"), &new)?,
     }
     std::fs::rename(&new, &place.data).map_err(|e| Error::file(&place.data, e))?;
@@ -312,16 +314,27 @@ fn move_log(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-fn install(kind: SubjectKind, install_db: &Path, folder: &Path, run: &Path, settings: &Settings) -> Result<()> {
+fn install(
+    kind: SubjectKind,
+    (install_db, unpacked): (&Path, Option<&Unpacked>),
+    folder: &Path,
+    run: &Path,
+    settings: &Settings,
+) -> Result<()> {
     let mut command = Command::new(install_db);
     command.arg("--no-defaults").arg(format!("--datadir={}", folder.display()));
     // A server that starts removes all temporary tables in this folder, those of others too.
     command.arg(format!("--tmpdir={}", run.display()));
     command.args(["--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve"]);
     match kind {
-        SubjectKind::Myrocks => command.args(["--skip-innodb", "--default-storage-engine=Aria"]),
+        SubjectKind::Myrocks | SubjectKind::MariadbHighwater => {
+            command.args(["--skip-innodb", "--default-storage-engine=Aria"])
+        }
         _ => command.arg(format!("--innodb-page-size={}", settings.page_bytes)),
     };
+    if let Some(Unpacked { root, .. }) = unpacked {
+        command.arg(format!("--basedir={}", root.display())).arg("--force");
+    }
     as_this_user(&mut command);
     let output = command.stdin(Stdio::null()).output().map_err(|e| Error::file(install_db, e))?;
     if output.status.success() {

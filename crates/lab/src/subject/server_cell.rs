@@ -81,10 +81,12 @@ fn settings(kind: SubjectKind, request: &Request) -> Settings {
             ("rocksdb_merge_buf_size", sort_buffer.as_str()),
             ("rocksdb_merge_combine_read_size", sort_buffer.as_str()),
         ]),
-        SubjectKind::Mariadb => extra.push(("aria_pagecache_buffer_size", OTHER_CACHES)),
+        SubjectKind::Mariadb | SubjectKind::MariadbHighwater => {
+            extra.push(("aria_pagecache_buffer_size", OTHER_CACHES))
+        }
         _ => extra.push(("innodb_checksum_algorithm", "crc32")),
     }
-    if kind != SubjectKind::Myrocks {
+    if matches!(kind, SubjectKind::Mysql | SubjectKind::Mariadb) {
         // Counting costs; of the counters only few are looked at here.
         extra.extend([("innodb_monitor_enable", "module_log"), ("innodb_sort_buffer_size", sort_buffer.as_str())]);
     }
@@ -136,5 +138,7 @@ mod tests {
         assert_eq!(large.extra["innodb_sort_buffer_size"], (64 * MIB).to_string());
         let rocks = settings(SubjectKind::Myrocks, &request(32 * MIB, true));
         assert!(rocks.extra.keys().all(|name| !name.starts_with("innodb")), "{:?}", rocks.extra);
+        let plugin = settings(SubjectKind::MariadbHighwater, &request(32 * MIB, true));
+        assert!(plugin.extra.keys().all(|name| !name.starts_with("innodb")), "{:?}", plugin.extra);
     }
 }

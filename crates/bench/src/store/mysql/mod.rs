@@ -43,6 +43,15 @@ pub enum Flavor {
     Mariadb,
     /// MariaDB 10.11 with MyRocks and without InnoDB.
     Myrocks,
+    /// MariaDB 10.11 with Highwater and without InnoDB.
+    Highwater,
+}
+
+impl Flavor {
+    /// Whether it has InnoDB, and its metrics.
+    fn has_innodb(self) -> bool {
+        matches!(self, Flavor::Mysql | Flavor::Mariadb)
+    }
 }
 
 /// A running server as a store.
@@ -99,7 +108,7 @@ impl MysqlStore {
         let mut control = Conn::new(base.clone()).map_err(error)?;
         control.query_drop(format!("CREATE DATABASE IF NOT EXISTS {DATABASE}")).map_err(error)?;
         control.query_drop(format!("USE {DATABASE}")).map_err(error)?;
-        if flavor != Flavor::Myrocks {
+        if flavor.has_innodb() {
             // In 5.6 `all` in the configuration leaves the counters of written page types off.
             control.query_drop("SET GLOBAL innodb_monitor_enable = 'module_buffer_page'").map_err(error)?;
         }
@@ -151,7 +160,7 @@ type Said = (Vec<(String, String)>, Vec<(String, i64)>);
 /// The server's status variables and InnoDB's metrics, where there is InnoDB.
 fn said(flavor: Flavor, control: &mut Conn) -> Result<Said> {
     let status = control.query("SHOW GLOBAL STATUS").map_err(error)?;
-    if flavor == Flavor::Myrocks {
+    if !flavor.has_innodb() {
         return Ok((status, Vec::new()));
     }
     let metrics = control.query("SELECT NAME, COUNT FROM information_schema.INNODB_METRICS").map_err(error)?;

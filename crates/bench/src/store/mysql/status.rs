@@ -14,7 +14,7 @@
 
 use super::Flavor;
 use crate::counter;
-use crate::store::StoreStats;
+use crate::store::{StatsSnapshot, StoreStats};
 use std::collections::HashMap;
 
 /// Rows of SHOW GLOBAL STATUS: name and value, not all of them numbers.
@@ -78,7 +78,7 @@ struct Flushed {
 fn flushed(flavor: Flavor, counters: &Counters) -> Flushed {
     let lru = match flavor {
         Flavor::Mysql => counters.metric("buffer_lru_batch_total_pages"),
-        Flavor::Mariadb | Flavor::Myrocks => {
+        Flavor::Mariadb | Flavor::Myrocks | Flavor::Highwater => {
             counters.either("buffer_pool_pages_lru_flushed", "buffer_lru_batch_flush_total_pages")
         }
     };
@@ -102,8 +102,23 @@ macro_rules! stats {
     ($($name:ident: $value:expr,)*) => { [$((counter!($name), $value)),*].into_iter().collect::<StoreStats>() };
 }
 
+/// Highwater's own counters: a status variable is named as its counter, behind the name of the engine.
+fn of_highwater(status: &Status) -> StoreStats {
+    let named = |name: &str| status.iter().find(|(variable, _)| is_counter(variable, name));
+    let value = |name: &str| named(name).and_then(|(_, value)| value.parse().ok());
+    StatsSnapshot::default().table().into_iter().map(|row| (row.name, value(row.name))).collect()
+}
+
+fn is_counter(variable: &str, name: &str) -> bool {
+    let of_engine = variable.split_at_checked("Highwater_".len());
+    of_engine.is_some_and(|(engine, rest)| engine.eq_ignore_ascii_case("Highwater_") && rest == name)
+}
+
 /// The counters that the server has.
 pub(super) fn stats(flavor: Flavor, status: Status, metrics: Metrics) -> StoreStats {
+    if flavor == Flavor::Highwater {
+        return of_highwater(&status);
+    }
     let c = Counters::new(status, metrics);
     let flushed = flushed(flavor, &c);
     let log_syncs = c.status("os_log_fsyncs");

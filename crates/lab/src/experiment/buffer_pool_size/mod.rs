@@ -34,7 +34,7 @@ const ABOUT: About = About {
     summary: "Flushing from the LRU list and from the flush list, and requests to data and log, with pools of 15 to \
               75 % of a TPC-C database",
     source: "Ahn, Lee",
-    subjects: &SubjectKind::OF_LAB,
+    subjects: &SubjectKind::WITH_PLUGIN,
     devices: &["samsung-960-pro-512gb", "samsung-850-pro-256gb", "datacenter-nvme", "local"],
     repetitions: [1, 1, 2, 1],
     server_repetitions: Some([1; 4]),
@@ -62,6 +62,10 @@ const COLUMNS: &Columns<'_> = &[
 impl Experiment for BufferPoolSize {
     fn about(&self) -> &About {
         &ABOUT
+    }
+
+    fn default_subjects(&self) -> &'static [SubjectKind] {
+        &SubjectKind::OF_LAB
     }
 
     fn cells(&self, plan: &Plan) -> Vec<Cell> {

@@ -34,7 +34,7 @@ const ABOUT: About = About {
     summary: "Loading the user table with flush methods fsync (fdatasync), O_DIRECT and O_DSYNC, with pools of a \
               thirtieth to half of the data",
     source: "blog, 2010",
-    subjects: &SubjectKind::OF_LAB,
+    subjects: &SubjectKind::WITH_PLUGIN,
     devices: &["local", "sata-7200rpm-500gb", "wd10ezex-1tb", "samsung-850-pro-256gb"],
     repetitions: [1, 3, 3, 1],
     server_repetitions: Some([1; 4]),
@@ -44,6 +44,10 @@ const ABOUT: About = About {
 impl Experiment for FlushMethods {
     fn about(&self) -> &About {
         &ABOUT
+    }
+
+    fn default_subjects(&self) -> &'static [SubjectKind] {
+        &SubjectKind::OF_LAB
     }
 
     fn mounts(&self, plan: &Plan) -> bool {

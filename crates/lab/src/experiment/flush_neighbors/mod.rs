@@ -39,7 +39,7 @@ const ABOUT: About = About {
     name: "flush-neighbors",
     summary: "Pages flushed and transactions per second with flush_neighbors 0, 1 and 2 at five database sizes",
     source: "Shin, Park, Lee, KIISE 2017",
-    subjects: &SubjectKind::OF_LAB,
+    subjects: &SubjectKind::WITH_PLUGIN,
     devices: &["local", "samsung-850-pro-256gb", "samsung-960-pro-512gb", "datacenter-nvme", "wd10ezex-1tb"],
     repetitions: [1, 3, 3, 3],
     server_repetitions: Some([1, 1, 1, 3]),
@@ -49,6 +49,10 @@ const ABOUT: About = About {
 impl Experiment for FlushNeighbors {
     fn about(&self) -> &About {
         &ABOUT
+    }
+
+    fn default_subjects(&self) -> &'static [SubjectKind] {
+        &SubjectKind::OF_LAB
     }
 
     fn cells(&self, plan: &Plan) -> Vec<Cell> {

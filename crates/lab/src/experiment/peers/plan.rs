@@ -89,7 +89,7 @@ fn own_cache_mib(scale: Scale, workload: PeerWorkload, subject: SubjectKind) -> 
 fn server_mib(subject: SubjectKind) -> u64 {
     match subject {
         SubjectKind::Mysql => 64,
-        SubjectKind::Mariadb => 112,
+        SubjectKind::Mariadb | SubjectKind::MariadbHighwater => 112,
         SubjectKind::Myrocks => 64,
         _ => 0,
     }
@@ -97,7 +97,8 @@ fn server_mib(subject: SubjectKind) -> u64 {
 
 /// Whether it reads and writes past the page cache.
 fn is_direct(subject: SubjectKind) -> bool {
-    matches!(subject, SubjectKind::Highwater | SubjectKind::Mysql | SubjectKind::Mariadb)
+    use SubjectKind::{Highwater, Mariadb, MariadbHighwater, Mysql};
+    matches!(subject, Highwater | MariadbHighwater | Mysql | Mariadb)
 }
 
 /// Most memory of a process, page cache included.

@@ -32,7 +32,7 @@ const ABOUT: About = About {
     name: "stall",
     summary: "Throughput of every second of a write-only load whose redo log is an eighth of the dirty volume",
     source: "stalls reported by InnoDB users (no source document)",
-    subjects: &SubjectKind::OF_LAB,
+    subjects: &SubjectKind::WITH_PLUGIN,
     devices: &["local", "samsung-850-pro-256gb", "samsung-960-pro-512gb", "datacenter-nvme"],
     repetitions: [1; 4],
     server_repetitions: None,
@@ -42,6 +42,10 @@ const ABOUT: About = About {
 impl Experiment for Stall {
     fn about(&self) -> &About {
         &ABOUT
+    }
+
+    fn default_subjects(&self) -> &'static [SubjectKind] {
+        &SubjectKind::OF_LAB
     }
 
     fn cells(&self, plan: &Plan) -> Vec<Cell> {
