@@ -81,8 +81,8 @@ const EXEMPT: &[(&str, &str)] = &[
 /// Options that are not drawn, and why.
 const EXEMPT_OPTIONS: &[(&str, &str)] = &[
     ("max_readers", "as Database::open_reader"),
-    ("log_dir", "a place of files; crates/cli/tests/log_device.rs and the tests of the storage's sets"),
-    ("key_file", "a file; the simulation encrypts sets in memory (`Setting::over`); crates/cli/tests/encryption.rs"),
+    ("log_dir", "a place of files; crates/cli/tests/program/log_device.rs and the tests of the storage's sets"),
+    ("key_file", "a file; `Setting::over` encrypts sets in memory; crates/cli/tests/program/encryption.rs"),
     (
         "redo_archive",
         "a place of files; restores to any moment are tested in crates/engine/tests/public/point_in_time.rs",

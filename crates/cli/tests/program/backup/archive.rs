@@ -1,6 +1,6 @@
 //! The archive of redo, and restores to moments behind a backup.
 
-use crate::support::{Mount, Place, Running, command, fine, highwater, refused, small, tpcc};
+use super::support::{Mount, Place, Running, command, fine, highwater, refused, small, tpcc};
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};

@@ -254,7 +254,7 @@ fn a_killed_mount_leaves_nothing_behind() {
     std::fs::write(place.join("f"), vec![1; 1_000_000]).expect("a file");
     mounted.signal("KILL");
     mounted.child.wait().expect("it ends");
-    for _ in 0..200 {
+    for _ in 0..1200 {
         if mounted.is_gone(&place) {
             return;
         }

@@ -1,7 +1,7 @@
 //! Power cuts under a backup's folder and under a restored database: an emulated SSD with a volatile write cache,
 //! mounted with ext4. Needs root and FUSE, which must be there where `HIGHWATER_TEST_MOUNTS` is set.
 
-use crate::support::{Place, Running, command, fine, highwater, refused, small};
+use super::support::{Place, Running, command, fine, highwater, refused, small};
 use highwater_device::disk::DiskOptions;
 use highwater_device::mount::{FileSystemKind, JournalMode, Mount, MountOptions};
 use highwater_device::preset;
