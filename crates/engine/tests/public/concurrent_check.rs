@@ -2,6 +2,8 @@
 
 use crate::support::*;
 use highwater::{Database, Error, Isolation, Options, Schema, Table, TxnOptions, Type, values};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -90,12 +92,13 @@ fn a_check_lets_a_transaction_that_others_wait_for_write() {
 fn a_check_gets_its_turn_among_transactions() {
     let db = patient();
     let [a, _] = tables(&db);
+    let is_checked = Arc::new(AtomicBool::new(false));
     let busy: Vec<_> = (1..=2u64)
         .map(|id| {
-            let (db, a) = (db.clone(), a.clone());
+            let (db, a, is_checked) = (db.clone(), a.clone(), is_checked.clone());
             thread::spawn(move || {
                 let begin = Instant::now();
-                while begin.elapsed() < Duration::from_secs(3) {
+                while !is_checked.load(Relaxed) && begin.elapsed() < TIMEOUT {
                     let mut txn = db.begin().unwrap();
                     txn.get_for_update(&a, &values![id]).unwrap();
                     txn.update(&a, &values![id], &[(1, 9u64.into())]).unwrap();
@@ -106,7 +109,8 @@ fn a_check_gets_its_turn_among_transactions() {
         })
         .collect();
     let ((), waited) = beside(&db, is_sound).join().unwrap();
-    assert!(waited < Duration::from_secs(2), "{waited:?}");
+    is_checked.store(true, Relaxed);
+    assert!(waited < TIMEOUT / 2, "{waited:?}");
     busy.into_iter().for_each(|thread| thread.join().unwrap());
 }
 
