@@ -107,6 +107,19 @@ fn what_must_not_be_is_a_failure() {
     assert!(tally.failures[0].to_string().contains("wrong rows"), "{:?}", tally.failures);
 }
 
+/// The parts together have every block, and each has the headers.
+#[test]
+fn parts_make_up_the_whole() {
+    let at = |block: u64| {
+        let damage = Damage { file: File::Data, offset: block * 4096 + 17, bytes: vec![1] };
+        Case::of_byte("a byte", vec![damage], ByteRole::Unused)
+    };
+    for block in 0..40 {
+        let parts = (0..10).filter(|part| at(block).is_of_part(*part, 10)).count();
+        assert_eq!(parts, if block < 2 { 10 } else { 1 }, "block {block}");
+    }
+}
+
 /// Which cases are put together changes the time, not the outcome.
 #[test]
 fn together_each_flip_becomes_what_it_becomes_alone() {

@@ -2,9 +2,9 @@
 //!
 //! Rules
 //! 1. A slice is a function of the commit's hash alone: the same commit tries the same things, another commit others.
-//! 2. Lists of tests, of mutants and of steps are cut into [`MAX_PARTS`] parts, so ten commits try each part with a
-//!    probability of 94 %. What is drawn at random has other seeds in each commit, and of the bytes of files a slice
-//!    damages a small part: all of them are the matter of a soak.
+//! 2. Lists of tests and of steps are cut into [`MAX_PARTS`] parts, so ten commits try each part with a probability of
+//!    94 %. What is drawn at random has other seeds in each commit; of the mutants, and of the bytes of files that are
+//!    damaged, a slice has a smaller part: all of them are the matter of a soak.
 //! 3. Tests that go through a long list of cases (every write of a run, every short history) try one part of
 //!    [`TEST_PARTS`] in a slice; the variable [`PART`] names it. Without the variable they try all cases.
 

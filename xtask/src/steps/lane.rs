@@ -39,6 +39,12 @@ pub struct Run<'s> {
     is_built: &'s AtomicBool,
 }
 
+/// How a command ended, and what it printed.
+pub struct Printed {
+    pub text: String,
+    pub result: Result<(), Failure>,
+}
+
 /// Runs the lanes; each is named by the folder below `target` in which it builds, the program in that of `builder`.
 ///
 /// # Errors
@@ -147,21 +153,35 @@ impl Run<'_> {
     /// Runs a command to its end; what it prints goes to the log.
     pub fn finish(&self, command: &mut Command) -> Result<(), Failure> {
         let output = self.log()?;
-        self.wait(command.stdout(output)).map(drop)
+        self.wait(command.stdout(output), self.log()?).map(drop)
     }
 
     /// The same, and gives what it prints to stdout.
     pub fn output(&self, command: &mut Command) -> Result<Vec<u8>, Failure> {
         let kept = self.log.with_extension("out");
         let text = |error: std::io::Error| format!("{}: {error}", kept.display());
-        self.wait(command.stdout(File::create(&kept).map_err(text)?))?;
+        self.wait(command.stdout(File::create(&kept).map_err(text)?), self.log()?)?;
         std::fs::read(&kept).map_err(text)
+    }
+
+    /// The same of a command that runs concurrently with others of its step: what it prints is kept apart from theirs.
+    pub fn apart(&self, name: &str, command: &mut Command) -> Printed {
+        let kept = self.log.with_extension(name);
+        let text = |error: std::io::Error| format!("{}: {error}", kept.display());
+        let both = File::create(&kept).and_then(|output| Ok((output.try_clone()?, output)));
+        let result =
+            both.map_err(text).and_then(|(output, errors)| self.wait(command.stdout(output), errors).map(drop));
+        let text = std::fs::read(&kept).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        Printed { text: text.unwrap_or_default(), result }
     }
 
     /// Where cargo builds for the commands of this lane. Incremental files would be written for no one, and so would
     /// debug information, which takes a fifth of a build: the message of a panic has its line without.
-    fn wait(&self, command: &mut Command) -> Result<ExitStatus, Failure> {
-        command.current_dir(&self.root).stdin(Stdio::null()).stderr(self.log()?);
+    fn wait(&self, command: &mut Command, errors: File) -> Result<ExitStatus, Failure> {
+        if command.get_current_dir().is_none() {
+            command.current_dir(&self.root);
+        }
+        command.stdin(Stdio::null()).stderr(errors);
         command.env("CARGO_TARGET_DIR", &self.target).env("CARGO_INCREMENTAL", "0");
         command.env("CARGO_PROFILE_DEV_DEBUG", "false");
         let child = command.spawn().map_err(|error| format!("{command:?}: {error}"))?;

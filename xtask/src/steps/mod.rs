@@ -15,6 +15,7 @@
 mod checks;
 mod extent;
 mod lane;
+mod programs;
 mod torture;
 
 use extent::{Extent, MAX_PARTS};
@@ -37,13 +38,6 @@ const STATIC: &[Step] = &[
     Step { name: "damaged files", run: torture::damage },
     Step { name: "simulation", run: torture::simulation },
     Step { name: "growth", run: torture::growth },
-];
-
-const DYNAMIC: &[Step] = &[
-    Step { name: "tools", run: |run| crate::tools::ensure(tests_mount()).and_then(|()| run.say("all there")) },
-    Step { name: "servers to compare with", run: checks::servers },
-    Step { name: "build of the tests", run: |run| checks::build(run).map(|()| run.note_built()) },
-    Step { name: "tests", run: checks::tests },
     Step { name: "TPC-C, checked", run: torture::tpcc },
     Step { name: "sysbench, checked", run: torture::sysbench },
     Step { name: "kill -9 under load", run: torture::crash },
@@ -51,6 +45,15 @@ const DYNAMIC: &[Step] = &[
     Step { name: "isolation, beside MariaDB", run: torture::isolation },
 ];
 
+const DYNAMIC: &[Step] = &[
+    Step { name: "tools", run: |run| crate::tools::ensure(tests_mount()).and_then(|()| run.say("all there")) },
+    Step { name: "servers to compare with", run: checks::servers },
+    Step { name: "build of the tests", run: |run| programs::build(run).map(|()| run.note_built()) },
+    Step { name: "tests", run: checks::tests },
+];
+
+/// Parts of the list of mutants, whose tests run once for each.
+const MUTANT_PARTS: u64 = 2 * MAX_PARTS;
 /// Cores for which contended cache lines are counted.
 const COUNTED: [&str; 2] = ["--cores", "16"];
 
@@ -81,29 +84,46 @@ fn run(root: &Path, extent: Extent) -> Result<(), Failure> {
     lane::run(root, &target, &scratch, extent, "dynamic", &[("static", STATIC), ("dynamic", DYNAMIC)])
 }
 
-/// Do the tests notice a bug, do inputs that no test has break something, do threads meet in an order that does? In a
-/// slice one of the four steps, since each builds the engine in a way of its own.
+/// A step of which a slice has one, since each builds the engine in a way of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TestOfTests {
+    /// Do threads take contended cache lines from each other?
+    CacheLines,
+    /// Do inputs that no test has break something?
+    Fuzzing,
+    /// Do the tests notice a bug?
+    Mutants,
+    /// Do threads meet in an order that breaks something? Test programs like the others: [`programs`].
+    Models,
+}
+
+impl TestOfTests {
+    /// In the order of their parts.
+    const ALL: [TestOfTests; MAX_PARTS as usize] =
+        [TestOfTests::CacheLines, TestOfTests::Fuzzing, TestOfTests::Mutants, TestOfTests::Models];
+
+    fn is_tried(self, extent: Extent) -> bool {
+        let part = extent.part("tests of the tests", MAX_PARTS);
+        part.is_none_or(|part| TestOfTests::ALL[part as usize] == self)
+    }
+}
+
 fn tests_of_tests(run: &Run<'_>) -> Result<(), Failure> {
     let (seconds, seed) = (run.extent.choose(5, 60), run.extent.seed("fuzzing"));
-    let itself = |arguments: &[&str]| {
-        let program = std::env::current_exe().map_err(|error| error.to_string())?;
-        run.finish(Command::new(program).args(arguments))
-    };
-    match run.extent.part("tests of the tests", MAX_PARTS) {
-        Some(0) => itself(&["cache-lines", COUNTED[0], COUNTED[1]]),
-        Some(1) => itself(&["fuzz", "--seconds", &seconds, "--seed", &seed]),
-        Some(2) => {
-            let part = run.extent.part("mutants", MAX_PARTS).unwrap_or(0);
-            itself(&["mutants", "--part", &format!("{part}/{MAX_PARTS}")])
-        }
-        Some(_) => run.cargo(&["test", "--package", checks::MODELS]),
-        None => {
-            run.cargo(&["test", "--package", checks::MODELS])?;
-            itself(&["cache-lines"])?;
-            itself(&["fuzz", "--seconds", &seconds, "--seed", &seed])?;
-            itself(&["mutants"])
-        }
+    let part = run.extent.part("mutants", MUTANT_PARTS).map(|part| format!("{part}/{MUTANT_PARTS}"));
+    let (mut cache_lines, mut mutants) = (vec!["cache-lines"], vec!["mutants"]);
+    if let Some(part) = &part {
+        cache_lines.extend(COUNTED);
+        mutants.extend(["--part", part]);
     }
+    let steps = [
+        (TestOfTests::CacheLines, cache_lines),
+        (TestOfTests::Fuzzing, vec!["fuzz", "--seconds", &seconds, "--seed", &seed]),
+        (TestOfTests::Mutants, mutants),
+    ];
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let mut tried = steps.into_iter().filter(|(step, _)| step.is_tried(run.extent));
+    tried.try_for_each(|(_, arguments)| run.finish(Command::new(&program).args(arguments)))
 }
 
 /// Whether file systems can be mounted here: this process is root, and the kernel has FUSE and loop devices. Then tests
@@ -111,4 +131,22 @@ fn tests_of_tests(run: &Run<'_>) -> Result<(), Failure> {
 fn tests_mount() -> bool {
     let is_root = std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
     is_root && ["/dev/fuse", "/dev/loop-control"].iter().all(|node| Path::new(node).exists())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slice_has_one_test_of_the_tests_and_everything_has_all() {
+        let tried = |extent| TestOfTests::ALL.into_iter().filter(|step| step.is_tried(extent)).collect::<Vec<_>>();
+        assert_eq!(tried(Extent::Everything(1)), TestOfTests::ALL);
+        let mut seen = Vec::new();
+        for hash in 0..100 {
+            let of_slice = tried(Extent::Slice(hash << 40));
+            assert_eq!(of_slice.len(), 1);
+            seen.extend(of_slice);
+        }
+        assert!(TestOfTests::ALL.iter().all(|step| seen.contains(step)));
+    }
 }

@@ -13,8 +13,10 @@ use std::process::Command;
 /// Pages small enough for many extent-map groups, and the size at which the disk is full: a little more than the load
 /// needs.
 const FULL: [&str; 6] = ["--max-run-ms", "700", "--page-size", "4K", "--data-limit", "160M"];
-/// Besides the headers, one byte of this many is damaged in a slice.
-const DAMAGED_ONE_IN: u64 = 240;
+/// In a slice one block of this many is damaged besides the headers of the files,
+const DAMAGED_BLOCKS_ONE_IN: u64 = 10;
+/// and in each of them one byte of this many besides its header.
+const DAMAGED_BYTES_ONE_IN: u64 = 240;
 
 pub fn tpcc(run: &Run<'_>) -> Result<(), Failure> {
     let result = bench(run, &["tpcc", "--warehouses", "1", "--threads", "2", "--seconds", "4"], "tpcc")?;
@@ -43,7 +45,7 @@ pub fn crash(run: &Run<'_>) -> Result<(), Failure> {
     let settings: [(&str, &[&str]); 4] =
         [("crash", &[]), ("crash-out-of-place", &out_of_place), ("crash-journal", &journal), ("crash-full", &FULL)];
     settings.into_iter().try_for_each(|(name, options)| {
-        let (kills, seed) = (run.extent.choose(4, 100), run.extent.seed(name));
+        let (kills, seed) = (run.extent.choose(2, 100), run.extent.seed(name));
         let fixed = ["torture", "crash", "--runs", &kills, "--seed", &seed, "--dir", &folder(run, name)];
         highwater(run, &[&fixed[..], options].concat())
     })
@@ -56,7 +58,7 @@ fn write_key(path: &str) -> std::io::Result<()> {
 }
 
 pub fn power_cuts(run: &Run<'_>) -> Result<(), Failure> {
-    let (cuts, seed) = (run.extent.choose(300, 10_000), run.extent.seed("power"));
+    let (cuts, seed) = (run.extent.choose(150, 10_000), run.extent.seed("power"));
     highwater(run, &["torture", "power", "--cuts", &cuts, "--seed", &seed])?;
     if !tests_mount() {
         return run.say("the power of a mounted disk is not cut: that needs root, FUSE and loop devices");
@@ -67,9 +69,11 @@ pub fn power_cuts(run: &Run<'_>) -> Result<(), Failure> {
 }
 
 pub fn damage(run: &Run<'_>) -> Result<(), Failure> {
-    let every = run.extent.choose(DAMAGED_ONE_IN, 1);
-    let first = run.extent.part("damage", DAMAGED_ONE_IN).unwrap_or(0).to_string();
-    highwater(run, &["torture", "corrupt", "--every", &every, "--first", &first])?;
+    let every = run.extent.choose(DAMAGED_BYTES_ONE_IN, 1);
+    let first = run.extent.part("damaged bytes", DAMAGED_BYTES_ONE_IN).unwrap_or(0).to_string();
+    let part = run.extent.part("damaged blocks", DAMAGED_BLOCKS_ONE_IN).map(|n| format!("{n}/{DAMAGED_BLOCKS_ONE_IN}"));
+    let part = part.as_deref().unwrap_or("0/1");
+    highwater(run, &["torture", "corrupt", "--every", &every, "--first", &first, "--part", part])?;
     let (lives, seed) = (run.extent.choose(24, 2_000), run.extent.seed("damage beside a load"));
     highwater(run, &["torture", "corrupt", "--beside", &lives, "--seed", &seed])
 }
@@ -88,8 +92,8 @@ pub fn isolation(run: &Run<'_>) -> Result<(), Failure> {
 pub fn simulation(run: &Run<'_>) -> Result<(), Failure> {
     let seed = run.extent.seed("simulation");
     let simulate = |more: &[&str]| highwater(run, &[&["torture", "simulate", "--seed", &seed], more].concat());
-    simulate(&["--cuts", &run.extent.choose(2_000, 1_000_000)])?;
-    simulate(&["--databases", &run.extent.choose(100, 1000), "--lives", "3", "--twice"])?;
+    simulate(&["--cuts", &run.extent.choose(600, 1_000_000)])?;
+    simulate(&["--databases", &run.extent.choose(25, 1000), "--lives", "3", "--twice"])?;
     simulate(&["--every-failure", "--databases", &run.extent.choose(3, 20), "--steps", "250"])
 }
 

@@ -6,6 +6,9 @@ use super::places::{BLOCK, ByteRole, Places};
 use super::sweep::is_blank;
 use crate::error::Result;
 
+/// Blocks at the beginning of each file that every part of the cases has: headers.
+const HEADER_BLOCKS: u64 = 2;
+
 /// A way of damaging the files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Case {
@@ -23,6 +26,13 @@ impl Case {
     /// Damage of bytes that are for this.
     pub fn of_byte(what: &str, damages: Vec<Damage>, place: ByteRole) -> Case {
         Case { what: what.to_string(), damages, place: Some(place), may_be_seen_by_check_only: false }
+    }
+
+    /// Whether it belongs to the part `number`, from 0, of `parts`: so says the first block that it damages. The first
+    /// blocks of each file belong to every part.
+    pub fn is_of_part(&self, number: u64, parts: u64) -> bool {
+        let block = self.damages.first().map_or(0, |damage| damage.offset / BLOCK);
+        block < HEADER_BLOCKS || block % parts == number
     }
 }
 

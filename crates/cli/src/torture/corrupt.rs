@@ -15,6 +15,7 @@ pub const EXAMPLES: &str = "\
 Examples:
   highwater torture corrupt
   highwater torture corrupt --every 101 --together 1
+  highwater torture corrupt --every 101 --part 3/10
   highwater torture corrupt --keep /tmp/damaged
   highwater torture corrupt --beside 100 --seed 7
 
@@ -43,6 +44,9 @@ pub struct CorruptOptions {
     /// With --every N: begin with this byte of each N
     #[arg(long, default_value_t = 0, value_name = "BYTE")]
     first: u64,
+    /// Damage the headers, and of the other blocks each Nth from the Kth on; K counts from 0
+    #[arg(long, value_name = "K/N", value_parser = part)]
+    part: Option<(u64, u64)>,
     /// Flip this many bytes at once, each in another page; where the outcome does not say what became of each, they are
     /// tried one by one
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=1000))]
@@ -51,7 +55,7 @@ pub struct CorruptOptions {
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1000))]
     threads: Option<u64>,
     /// Instead damage a page beside a load, this many times
-    #[arg(long, value_name = "LIVES", conflicts_with_all = ["every", "together", "threads", "keep"],
+    #[arg(long, value_name = "LIVES", conflicts_with_all = ["every", "part", "together", "threads", "keep"],
           value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     beside: Option<u64>,
     /// Seed of the first of these lives; the next ones follow
@@ -80,6 +84,9 @@ pub fn run(options: &CorruptOptions) -> Result<(), Failure> {
         let mut to_try = flips(&small, options.every, options.first % options.every)?;
         for kind in Kind::ALL {
             to_try.extend(cases(&small, kind, if options.every == 1 { 1 } else { 41 })?);
+        }
+        if let Some((number, parts)) = options.part {
+            to_try.retain(|case| case.is_of_part(number, parts));
         }
         let mut progress = Progress::new("damaging", to_try.len() as u64).counting("places");
         let groups = grouped(&small, to_try, options.together as usize);
@@ -130,6 +137,12 @@ fn beside(count: u64, seed: u64, lines: Lines) -> Result<(), Failure> {
     if lived.failures.is_empty() { Ok(()) } else { Err(Failure::NotFine) }
 }
 
+/// `K/N`, with K below N.
+fn part(text: &str) -> Result<(u64, u64), String> {
+    let numbers = text.split_once('/').and_then(|(number, parts)| Some((number.parse().ok()?, parts.parse().ok()?)));
+    numbers.filter(|(number, parts)| number < parts).ok_or_else(|| "it is K/N with K below N".to_string())
+}
+
 fn name(left: Left) -> &'static str {
     match left {
         Left::Closed => "closed",
@@ -150,4 +163,17 @@ fn keep(dir: &Path, small: &Small, damages: &[Damage]) -> Result<(), Failure> {
         std::fs::write(&path, bytes).map_err(|error| failed(&path, error))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_is_below_its_number_of_parts() {
+        assert_eq!((part("0/1"), part("9/10")), (Ok((0, 1)), Ok((9, 10))));
+        for wrong in ["", "1", "1/", "/2", "2/2", "0/0", "-1/2", "1/2/3"] {
+            assert!(part(wrong).is_err(), "{wrong}");
+        }
+    }
 }
