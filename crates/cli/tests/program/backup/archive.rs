@@ -22,7 +22,7 @@ fn archived_redo_beside_kills_restores_to_a_consistent_database() {
             || std::fs::read_dir(&redo).map_or(0, |segments| segments.flatten().map(|entry| size_of(&entry)).sum());
         let (before, since) = (len(), Instant::now());
         while len() < before + (1 << 20) * (round + 1) {
-            assert!(since.elapsed() < Duration::from_secs(60), "the archive does not grow");
+            assert!(since.elapsed() < Duration::from_secs(300), "the archive does not grow");
             std::thread::sleep(Duration::from_millis(10));
         }
         drop(running);
@@ -120,14 +120,15 @@ fn a_full_disk_under_the_archive_stops_no_thread_and_is_told() {
     let redo = place.at("small/redo");
     fine(&tpcc(&db, &["--load-only"]));
     fine(&["backup", &db, &full]);
-    let (_, said) = highwater(&tpcc(&db, &["--events", "6000", "--redo-archive", &redo]));
-    assert!(said.contains("Warning: the archive") && said.contains("No space left"), "{said}");
-    assert_eq!(said.matches(" holds ").count(), 12, "{said}");
+    let (_, first) = highwater(&tpcc(&db, &["--events", "6000", "--redo-archive", &redo]));
+    assert!(first.contains("Warning: the archive") && first.contains("No space left"), "{first}");
+    assert_eq!(first.matches(" holds ").count(), 12, "{first}");
     fine(&["check", &db]);
     fine(&["restore", &full, "--to", &place.at("copy")]);
-    // With room again it goes on, behind the gap: the ring no longer has all that was left out.
+    // With room again it goes on, behind the gap, which began before if the disk still took the head of a segment: the
+    // ring no longer has all that was left out.
     mount.resize("64M");
     let (_, said) = highwater(&tpcc(&db, &["--events", "50", "--redo-archive", &redo]));
-    assert!(said.contains("has a gap"), "{said}");
+    assert!(said.contains("has a gap") || first.contains("redo_archive_gaps:"), "{first}\n{said}");
     refused(&["restore", &full, "--redo", &redo, "--verify"], "lacks the redo from LSN");
 }
