@@ -1,24 +1,34 @@
 //! `highwater changes`: the change log of a database, as JSON lines.
 //!
-//! Rule: the database is only read; one that was not closed is recovered in memory.
+//! Rules
+//! 1. The database is only read; one that was not closed is recovered in memory. If another process has it open, that
+//!    process reads its log.
+//! 2. What is followed is a database that another process has open: the command ends when that process closes it.
 
 use crate::engine_options::EngineOptions;
 use crate::failure::Failure;
 use crate::shell::printer::{json_text, json_value};
+use crate::source::Source;
 use clap::Args;
-use highwater::{Change, ChangeKind, Database, Row, Table};
+use highwater::{Change, ChangeKind, Error, Row, ValueRef};
 use std::io::{BufWriter, ErrorKind, Write};
 use std::path::PathBuf;
+use std::time::Duration;
+
+/// The longest wait for further changes, of one request.
+const FOLLOW_WAIT: Duration = Duration::from_secs(3600);
 
 const EXAMPLES: &str = "\
 Examples:
   highwater changes /srv/shop
   highwater changes /srv/shop --since 4711
+  highwater changes /srv/shop --since 4711 --follow
 
-Each line is a change of a row in a table that logs its changes (Schema::log_changes): number of the transaction,
-table, kind (insert, update, delete, table_changed), primary key, the row as it was then. The last change of a
-transaction has \"last\": true; its number is the position to go on from. A program that has the database open follows
-it with Database::changes.";
+Each line is a change of a row in a table that logs its changes (Schema::log_changes): number of the transaction, its
+time, table, kind (insert, update, delete, table_changed), primary key, the row as it was then. The last change of a
+transaction has \"last\": true; its number is the position to go on from. If another process has the database open,
+the log is read through it; --follow goes on with the changes to come, until that process closes the database. A
+program follows with Database::changes, or from another process with Reader::changes.";
 
 /// Print the changes that are in the change log
 #[derive(Args, Debug)]
@@ -29,6 +39,9 @@ pub struct ChangesArgs {
     /// Only changes of the transactions behind this number
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     since: u64,
+    /// Wait for further changes, of a database that another process has open, until that process closes it
+    #[arg(long)]
+    follow: bool,
     #[command(flatten)]
     engine: EngineOptions,
 }
@@ -36,18 +49,38 @@ pub struct ChangesArgs {
 /// Runs `changes`.
 ///
 /// # Errors
-/// [`Failure::Usage`] if there is no such database; those of [`Database::changes`] and the output.
+/// [`Failure::Usage`] if there is no such database, or none that can be followed; those of
+/// [`Reader::changes`](highwater::Reader::changes) and the output.
 pub fn run(args: &ChangesArgs) -> Result<(), Failure> {
-    let db = args.engine.open_read_only(&args.dir)?;
     let mut out = BufWriter::new(std::io::stdout().lock());
-    for change in db.changes(args.since)? {
-        let written = writeln!(out, "{}", line(&db, &change?));
-        if ends(written)? {
-            return Ok(());
+    match Source::of(&args.dir, args.engine.open_read_only(&args.dir))? {
+        Source::Own(_) if args.follow => {
+            let reason = "no process has the database open: there is nothing to follow";
+            Err(Failure::Usage(format!("{}: {reason}", args.dir.display())))
+        }
+        Source::Own(db) => {
+            print(db.changes(args.since)?, &mut out)?;
+            Ok(db.close()?)
+        }
+        Source::Served { reader, .. } => {
+            let mut changes = reader.changes(args.since)?;
+            while print(&mut changes, &mut out)? && args.follow {
+                changes.wait(FOLLOW_WAIT)?;
+            }
+            Ok(())
         }
     }
-    ends(out.flush())?;
-    Ok(db.close()?)
+}
+
+/// Prints the changes that there are; false if nobody reads them any more.
+fn print(changes: impl Iterator<Item = Result<Change, Error>>, out: &mut impl Write) -> Result<bool, Failure> {
+    for change in changes {
+        let change = change?;
+        if ends(writeln!(out, "{}", line(&change)))? {
+            return Ok(false);
+        }
+    }
+    Ok(!ends(out.flush())?)
 }
 
 /// Whether nobody reads the output any more.
@@ -59,7 +92,7 @@ fn ends(written: std::io::Result<()>) -> Result<bool, Failure> {
     }
 }
 
-fn line(db: &Database, change: &Change) -> String {
+fn line(change: &Change) -> String {
     let kind = match change.kind {
         ChangeKind::Insert => "insert",
         ChangeKind::Update => "update",
@@ -68,28 +101,23 @@ fn line(db: &Database, change: &Change) -> String {
     };
     let mut field = String::new();
     let key: Vec<String> = change.key.iter().map(|value| json_value(value.as_ref(), &mut field)).collect();
+    let time = json_value(change.time.into(), &mut field);
     let mut line = format!(
-        "{{\"sequence\": {}, \"table\": {}, \"kind\": \"{kind}\", \"key\": [{}]",
+        "{{\"sequence\": {}, \"time\": {time}, \"table\": {}, \"kind\": \"{kind}\", \"key\": [{}]",
         change.sequence,
         json_text(&change.table),
         key.join(", ")
     );
     if let Some(row) = &change.row {
-        line += &format!(", \"row\": {}", row_in_json(db.table(&change.table).ok().as_ref(), row));
+        line += &format!(", \"row\": {}", row_in_json(row));
     }
     line + &format!(", \"last\": {}}}", change.ends_transaction)
 }
 
-/// The row as an object, or as an array if no table has the name any more.
-fn row_in_json(table: Option<&Table>, row: &Row) -> String {
+fn row_in_json(row: &Row) -> String {
     let mut field = String::new();
-    let values: Vec<String> = row.values().map(|value| json_value(value, &mut field)).collect();
-    match table.filter(|table| table.columns().len() == values.len()) {
-        Some(table) => {
-            let names = table.columns().iter().map(|column| json_text(&column.name));
-            let members: Vec<String> = names.zip(&values).map(|(name, value)| format!("{name}: {value}")).collect();
-            format!("{{{}}}", members.join(", "))
-        }
-        None => format!("[{}]", values.join(", ")),
-    }
+    let member =
+        |(name, value): (&str, ValueRef<'_>)| format!("{}: {}", json_text(name), json_value(value, &mut field));
+    let members: Vec<String> = row.names().zip(row.values()).map(member).collect();
+    format!("{{{}}}", members.join(", "))
 }

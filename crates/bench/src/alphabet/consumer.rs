@@ -4,14 +4,16 @@
 //! Rules
 //! 1. The position moves when all changes of a transaction are applied. One that is applied again changes nothing more.
 //! 2. A table that has changed is copied again from a snapshot. Its commits are made durable before they are kept.
-//! 3. The copy is compared when nothing is prepared: what comes behind a prepared transaction is not shown.
+//! 3. A consumer that comes too late, where the log is bounded by age, begins again with copies of all tables.
+//! 4. The copy is compared when nothing is prepared: what comes behind a prepared transaction is not shown.
 
 use super::choices::Choices;
 use super::content::{Content, content};
+use super::expiring::{Briefs, EXPIRING, brief, differs, read_rows};
 use super::found::{PREFIX, difference};
 use super::played::{Played, call};
 use crate::error::{Error, Result};
-use highwater::{Change, ChangeKind, ChangeStream, Database, Schema, Value};
+use highwater::{Change, ChangeKind, ChangeStream, Database, Error as Engine, Schema, Value};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -23,6 +25,8 @@ const CHANGES: usize = 60;
 pub(super) struct Consumer {
     position: u64,
     tables: BTreeMap<String, BTreeMap<u64, Content>>,
+    /// The rows of the table in which they expire; expired ones until they are removed.
+    expiring: Briefs,
 }
 
 /// Every other table logs its changes.
@@ -37,7 +41,12 @@ impl Consumer {
     /// The engine's; [`Error::Data`] for a copy that differs.
     pub(super) fn consume(&mut self, db: &Database, played: &Played, rng: &mut Choices) -> Result<()> {
         let takes_all = rng.u32(..4) > 0;
-        self.take(db, played, if takes_all { usize::MAX } else { rng.usize(..CHANGES) })?;
+        match self.take(db, played, if takes_all { usize::MAX } else { rng.usize(..CHANGES) }) {
+            Err(Error::Engine(Engine::ChangesTrimmed { .. })) if db.options().change_log_expire_seconds > 0 => {
+                return self.begin_again(db);
+            }
+            taken => taken?,
+        }
         if takes_all && db.prepared().is_empty() {
             self.compare(db)?;
         }
@@ -80,6 +89,13 @@ impl Consumer {
         let [Value::UInt(id)] = change.key[..] else {
             return Err(Error::Data(format!("a change has the key {:?}", change.key)));
         };
+        if change.table == EXPIRING {
+            match change.row.as_ref().map(brief) {
+                Some((id, row)) => drop(self.expiring.insert(id, row)),
+                None => drop(self.expiring.remove(&id)),
+            }
+            return Ok(());
+        }
         let rows = self.tables.entry(change.table.clone()).or_default();
         match &change.row {
             Some(row) => {
@@ -94,6 +110,19 @@ impl Consumer {
         Ok(())
     }
 
+    /// Rule 3.
+    fn begin_again(&mut self, db: &Database) -> Result<()> {
+        *self = Consumer { position: db.last_change()?, ..Consumer::default() };
+        for table in db.tables() {
+            match table.name() {
+                EXPIRING => self.expiring = read_rows(db, &mut db.snapshot()?, &table)?.0.into_iter().collect(),
+                name if name.starts_with(PREFIX) && table.definition().log_changes => self.copy_again(db, name)?,
+                _ => {}
+            }
+        }
+        Ok(db.flush_log()?)
+    }
+
     /// Rule 2.
     fn copy_again(&mut self, db: &Database, name: &str) -> Result<()> {
         self.tables.remove(name);
@@ -106,7 +135,7 @@ impl Consumer {
         Ok(())
     }
 
-    /// Rule 3.
+    /// Rule 4.
     fn compare(&self, db: &Database) -> Result<()> {
         let mut read = db.snapshot()?;
         for table in db.tables() {
@@ -120,6 +149,13 @@ impl Consumer {
                 return Err(Error::Data(format!("the change log of {} up to {}: {text}", table.name(), self.position)));
             }
         }
-        Ok(())
+        if !db.has_table(EXPIRING) {
+            return Ok(());
+        }
+        let (rows, between) = read_rows(db, &mut read, &db.table(EXPIRING)?)?;
+        match differs(&rows, &self.expiring, between) {
+            Some(text) => Err(Error::Data(format!("the change log of {EXPIRING} up to {}: {text}", self.position))),
+            None => Ok(()),
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! What a database holds, read once, to be compared with what it may hold.
 
 use super::content::{self, Content, Key, PRIMARY, Rows, content};
+use super::expiring::{Between, Brief, EXPIRING, differs, read_rows};
 use super::oracle::Oracle;
 use crate::error::Result;
 use highwater::{Database, ReadTxn, Xid};
@@ -19,6 +20,8 @@ struct FoundTable {
 /// Every table of a player, and the names of the prepared transactions.
 pub struct Found {
     tables: BTreeMap<String, FoundTable>,
+    /// The rows that have not expired, if there is that table.
+    expiring: Option<(Vec<(u64, Brief)>, Between)>,
     prepared: BTreeSet<String>,
 }
 
@@ -31,7 +34,12 @@ impl Found {
         let mut read = db.snapshot()?;
         let tables = db.tables().into_iter().filter(|table| table.name().starts_with(PREFIX));
         let found = tables.map(|table| Ok((table.name().to_string(), FoundTable::read(&mut read, &table)?)));
-        Ok(Found { tables: found.collect::<Result<_>>()?, prepared: prepared(db) })
+        let tables = found.collect::<Result<_>>()?;
+        let expiring = match db.has_table(EXPIRING) {
+            true => Some(read_rows(db, &mut read, &db.table(EXPIRING)?)?),
+            false => None,
+        };
+        Ok(Found { tables, expiring, prepared: prepared(db) })
     }
 
     /// The first difference, in words.
@@ -44,9 +52,14 @@ impl Found {
             let (found, right) = (self.tables.keys(), oracle.tables.keys());
             return Some(format!("the tables are {found:?}, {right:?} are right"));
         }
-        self.tables.iter().zip(oracle.tables.values()).find_map(|((name, table), model)| {
+        let differing = self.tables.iter().zip(oracle.tables.values()).find_map(|((name, table), model)| {
             let text = table.differs(&model.at(oracle.commits), &model.indexes)?;
             Some(format!("table {name}: {text}"))
+        });
+        differing.or_else(|| match (&self.expiring, &oracle.expiring) {
+            (Some((found, between)), Some(rows)) => differs(found, rows, *between),
+            (None, None) => None,
+            (found, _) => Some(format!("whether there is a table whose rows expire: {}", found.is_some())),
         })
     }
 }

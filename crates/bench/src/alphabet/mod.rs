@@ -20,6 +20,7 @@
 //! | `oracle`, `found` | what the database must hold; what it holds |
 //! | `actor` | open transactions and snapshots |
 //! | `consumer` | a consumer of the change log |
+//! | `expiring` | a table whose rows expire |
 //! | `prepared` | transactions that are prepared, and their ends |
 //! | `reads`, `scan`, `walk`, `writes` | their statements, and the right answers |
 //! | `raw`, `random_writes` | the same by the raw door; which statement is next |
@@ -35,6 +36,7 @@ pub mod choices;
 mod consumer;
 pub mod content;
 pub mod copies;
+mod expiring;
 pub mod found;
 pub mod options;
 pub mod oracle;

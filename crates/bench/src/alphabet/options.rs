@@ -48,6 +48,7 @@ pub const OPTIONS: &[Drawn] = &[
     free("segment_fill_pct", &["75", "75", "20", "90"]),
     free("buffer_pool_size", &["2M", "2M", "2M", "3M"]),
     free("buffer_pool_size_max", &["0", "0", "4M"]),
+    free("change_log_expire_seconds", &["0", "0", "0", "1", "2"]),
     free("log_file_size", &["4M", "4M", "4M", "8M", "8M", "12M"]),
     free("log_buffer_size", &["1M", "1M", "2M"]),
     free("flush_log_at_trx_commit", &["1", "1", "1", "1", "0", "2"]),

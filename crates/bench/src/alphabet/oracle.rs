@@ -5,6 +5,7 @@
 //! 2. Of the changes that were acknowledged but need not be durable a crash may lose some: the last ones.
 
 use super::content::{Content, INDEXES, Rows};
+use super::expiring::{BriefChanges, Briefs};
 use super::found::Found;
 use crate::error::{Error, Result};
 use highwater::Database;
@@ -74,12 +75,18 @@ pub enum Change {
     TruncateTable(String),
     CreateIndex(String, &'static str),
     DropIndex(String, &'static str),
+    /// The table whose rows expire is made.
+    CreateExpiring,
+    /// A transaction of that table.
+    Expiring(BriefChanges),
 }
 
 /// All tables.
 #[derive(Clone, Debug, Default)]
 pub struct Oracle {
     pub tables: BTreeMap<String, Model>,
+    /// The rows of the table in which they expire, also those that have; `None`: there is no such table.
+    pub expiring: Option<Briefs>,
     /// Transactions that were acknowledged.
     pub commits: u64,
     /// The prepared transactions, by name, and what each has changed.
@@ -152,6 +159,16 @@ impl Oracle {
             }
             Change::DropIndex(table, index) => {
                 self.tables.get_mut(table).map(|model| model.indexes.remove(index));
+            }
+            Change::CreateExpiring => self.expiring = Some(Briefs::new()),
+            Change::Expiring(changes) => {
+                let rows = self.expiring.get_or_insert_default();
+                for (id, row) in changes {
+                    match row {
+                        Some(row) => drop(rows.insert(*id, *row)),
+                        None => drop(rows.remove(id)),
+                    }
+                }
             }
         }
     }

@@ -5,7 +5,8 @@ use super::actor::{Actor, Session, Snapshot, random_options};
 use super::choices::Choices;
 use super::consumer::Consumer;
 use super::copies::Backups;
-use super::oracle::{Changes, Oracle};
+use super::expiring::{self, Held};
+use super::oracle::{Change, Changes, Oracle};
 use super::played::{Played, call};
 use super::prepared::PreparedHere;
 use super::statements::session;
@@ -33,14 +34,15 @@ enum Letter {
     DropSnapshot,
     ChangeSchema,
     Consume,
+    Expiring,
     Whole,
     Background,
 }
 
 /// How often each is played, of a thousand.
-const LETTERS: [(Letter, u32); 13] = [
+const LETTERS: [(Letter, u32); 14] = [
     (Letter::Begin, 80),
-    (Letter::Act, 543),
+    (Letter::Act, 518),
     (Letter::End, 73),
     (Letter::Prepare, 18),
     (Letter::EndPrepared, 14),
@@ -50,6 +52,7 @@ const LETTERS: [(Letter, u32); 13] = [
     (Letter::DropSnapshot, 12),
     (Letter::ChangeSchema, 30),
     (Letter::Consume, 12),
+    (Letter::Expiring, 25),
     (Letter::Whole, 10),
     (Letter::Background, 150),
 ];
@@ -85,6 +88,7 @@ pub struct Scene {
     actors: Vec<Actor>,
     prepared: PreparedHere,
     snapshots: Vec<Snapshot>,
+    expiring: Vec<Held>,
     /// Backups that are taken; `None` if none are to be.
     pub backups: Option<Backups>,
 }
@@ -124,7 +128,7 @@ impl Player {
     /// # Errors
     /// The engine's; [`Error::Data`] for a wrong answer.
     pub fn play(&mut self, stage: &Stage<'_>, scene: &mut Scene, rng: &mut Choices) -> Result<()> {
-        let Scene { actors, prepared, snapshots, backups } = scene;
+        let Scene { actors, prepared, snapshots, expiring, backups } = scene;
         match Letter::random(rng) {
             Letter::Begin if actors.len() < ACTORS => {
                 actors.push(self.with_world(stage, &[], |_, world| Actor::begin(world, rng))?);
@@ -174,6 +178,13 @@ impl Player {
             Letter::DropSnapshot if !snapshots.is_empty() => drop(snapshots.swap_remove(0)),
             Letter::ChangeSchema => self.change_schema(stage.db, rng)?,
             Letter::Consume => self.consumer.consume(stage.db, &self.played, rng)?,
+            Letter::Expiring if self.oracle.expiring.is_none() => {
+                let created = expiring::create(stage.db, &self.played);
+                self.changed(Change::CreateExpiring, created)?;
+            }
+            Letter::Expiring => {
+                self.with_world(stage, actors, |oracle, world| expiring::play(oracle, world, expiring, rng))?;
+            }
             Letter::Whole => self.call_whole(stage.db, backups.as_mut(), rng)?,
             Letter::Background
             | Letter::Begin

@@ -203,7 +203,7 @@ impl Player {
         }
     }
 
-    fn changed(&mut self, change: Change, done: highwater::Result<()>) -> Result<()> {
+    pub(super) fn changed(&mut self, change: Change, done: highwater::Result<()>) -> Result<()> {
         match done {
             Ok(()) => {
                 self.oracle.acknowledged(change);

@@ -44,6 +44,8 @@ const EXCEPTIONS: &[Exception] = &[
     not_drawn("doublewrite"),
     not_drawn("change_buffering"),
     not_drawn("create_if_missing"),
+    // A consumer follows however long it was away.
+    not_drawn("change_log_expire_seconds"),
     // How long a client waits is a matter of the load.
     not_drawn("lock_wait_timeout_ms"),
     Exception { name: "change_buffer_merge_at_close", at_kill: &["on", "off", "auto"], at_power_cut: &[] },

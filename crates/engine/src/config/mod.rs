@@ -306,6 +306,9 @@ options! {
     max_purge_lag: u64 = 0, "0", "0 to 4294967295", |v| *v <= 0xffff_ffff, dynamic;
     /// Longest delay of a change because of max_purge_lag, in microseconds.
     max_purge_lag_delay: u64 = 1_000_000, "1000000", "0 to 10000000", |v| *v <= 10_000_000, dynamic;
+    /// Seconds after which the change log (`Schema::log_changes`) keeps changes no longer, whether consumers have taken
+    /// them or not; 0 = until `Database::trim_changes`. A consumer that comes later has to make its copy again.
+    change_log_expire_seconds: u64 = 0, "0", "0 to 4294967295", |v| *v <= 0xffff_ffff, dynamic;
     /// Snapshots that readers in other processes (`Database::open_reader`) may have at a time, through the socket
     /// `readers` in the database's folder; 0 = there is no socket.
     max_readers: u64 = 64, "64", "0 to 1024", |v| *v <= 1024;

@@ -38,17 +38,20 @@ pub enum BackgroundStep {
     Purge,
     /// Frees what dropped tables and indexes have left, and the end of the file.
     Drops,
+    /// Of the removal of expired rows.
+    Expiry,
 }
 
 impl BackgroundStep {
     /// Every step.
-    pub const ALL: [BackgroundStep; 6] = [
+    pub const ALL: [BackgroundStep; 7] = [
         BackgroundStep::Cleaner,
         BackgroundStep::LruFlusher,
         BackgroundStep::ChangeBuffer,
         BackgroundStep::Log,
         BackgroundStep::Purge,
         BackgroundStep::Drops,
+        BackgroundStep::Expiry,
     ];
 }
 
@@ -139,6 +142,10 @@ impl DeterministicDb {
                 Err(error) if ctx.poison.is_set() => return Err(error),
                 _ => Ok(()),
             },
+            BackgroundStep::Expiry => {
+                self.database.expire_step();
+                Ok(())
+            }
         };
         done.inspect_err(|error| ctx.poison.set(&error.to_string()))
     }

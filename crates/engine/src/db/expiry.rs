@@ -1,4 +1,4 @@
-//! The removal of expired rows (`txn/expiry.rs` says what they are).
+//! The removal of expired rows (`txn/expiry.rs` says what they are), and of old changes of the change log.
 //!
 //! Rules
 //! 1. A thread deletes them in transactions of at most [`ROWS`] rows, each as any deletion: logged, undone by a crash
@@ -6,19 +6,21 @@
 //!    leaves a table alone that has none.
 //! 2. It waits for no lock: a row that is locked is left for the next time, and so is a table that is being changed, or
 //!    whatever cannot be deleted. Nothing that goes wrong stops the database.
-//! 3. Between two transactions it pauses: [`BUSY_PAUSE`] while there are more rows, else [`IDLE_PAUSE`].
+//! 3. Between two transactions it pauses: [`BUSY_PAUSE`] while there are more rows, else [`IDLE_PAUSE`]. While no table
+//!    has rows that it can find, and the change log has no bound, it sleeps until a schema change has ended or an
+//!    option was changed.
 //! 4. The thread holds the database open, and ends when the program's last handle is dropped, or at a closing; as that
 //!    of the readers (`handle_thread.rs`).
 
 use super::database::{Database, OpenGuard};
+use super::gate::Gate;
 use super::handle_thread::HandleThread;
 use super::write_txn::WriteTxn;
 use crate::error::Result;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::event::event;
-use crate::sync::notify::Notify;
 use crate::sync::thread::Builder;
-use crate::table::{DateTime, Table};
+use crate::table::{DateTime, IndexDefinition, Table, TableDefinition};
 use crate::txn::{Access, Isolation, TxnOptions};
 use crate::values;
 use std::sync::Arc;
@@ -31,9 +33,32 @@ const BUSY_PAUSE: Duration = Duration::from_millis(10);
 /// The pause while no row is expired.
 const IDLE_PAUSE: Duration = Duration::from_secs(1);
 
+/// What a step has found, in all tables and in the change log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Expired {
+    /// No table has rows that expire and an index that finds them, and no change is too old.
+    NoTable,
+    /// Some rows at most, which are gone.
+    FewRows,
+    /// There may be more.
+    MoreRows,
+}
+
+impl Expired {
+    /// Rule 3; `None`: until it is woken.
+    fn pause(self) -> Option<Duration> {
+        match self {
+            Expired::NoTable => None,
+            Expired::FewRows => Some(IDLE_PAUSE),
+            Expired::MoreRows => Some(BUSY_PAUSE),
+        }
+    }
+}
+
 /// Removes expired rows until it is dropped.
 pub(super) struct ExpiryThread {
-    stops: Arc<(AtomicBool, Notify)>,
+    stops: Arc<AtomicBool>,
+    gate: Arc<Gate>,
     thread: HandleThread,
 }
 
@@ -41,16 +66,15 @@ impl ExpiryThread {
     /// Starts it; `None` if the system has no thread for it, or nothing is to be written.
     pub(super) fn start(db: &Database) -> Option<Arc<ExpiryThread>> {
         db.check_writes_wanted().ok()?;
-        let stops = Arc::new((AtomicBool::new(false), Notify::default()));
+        let (stops, gate) = (Arc::new(AtomicBool::new(false)), Arc::clone(&db.inner.gate));
         let (db, stop) = (Database { readers: None, ..db.clone() }, Arc::clone(&stops));
         let run = move || {
-            while !stop.0.load(Ordering::Acquire) && db.inner.check_running().is_ok() {
-                let pause = if db.expire_step() { BUSY_PAUSE } else { IDLE_PAUSE };
-                stop.1.wait(pause);
+            while !stop.load(Ordering::Acquire) && db.inner.check_running().is_ok() {
+                db.inner.gate.expiry_wake().wait_for(db.expire_step().pause());
             }
         };
         match Builder::new().name("hw-expiry".to_string()).spawn(run) {
-            Ok(thread) => Some(Arc::new(ExpiryThread { stops, thread: HandleThread::new(thread) })),
+            Ok(thread) => Some(Arc::new(ExpiryThread { stops, gate, thread: HandleThread::new(thread) })),
             Err(error) => {
                 event!(WARN, error = error, "expired rows are not removed");
                 None
@@ -61,8 +85,8 @@ impl ExpiryThread {
     /// Ends the thread, and waits for it where that can be.
     pub(super) fn stop(&self) {
         if self.thread.is_here() {
-            self.stops.0.store(true, Ordering::Release);
-            self.stops.1.wake();
+            self.stops.store(true, Ordering::Release);
+            self.gate.expiry_wake().wake();
             self.thread.join();
         }
     }
@@ -74,25 +98,48 @@ impl Drop for ExpiryThread {
     }
 }
 
+/// The time by which rows of a database expire now, in microseconds since 1970.
+pub fn clock_us(db: &Database) -> i64 {
+    db.inner.ctx.unix_us() as i64
+}
+
 impl Database {
-    /// Deletes some expired rows of each table. Returns whether there may be more.
-    pub(super) fn expire_step(&self) -> bool {
-        let mut are_more = false;
+    /// Deletes some expired rows of each table, and some old changes.
+    pub(super) fn expire_step(&self) -> Expired {
+        let mut found = Expired::NoTable;
         for table in self.tables() {
-            match self.expire_rows(&table) {
+            let definition = table.definition();
+            let Some(index) = definition.expiry_index() else { continue };
+            found = found.max(Expired::FewRows);
+            match self.expire_rows(&table, &definition, index) {
                 Ok(deleted) => {
                     self.inner.ctx.stats.rows_expired.add(deleted);
-                    are_more |= deleted >= ROWS as u64;
+                    found = if deleted >= ROWS as u64 { Expired::MoreRows } else { found };
                 }
                 Err(error) => event!(WARN, table = table.name(), error = error, "expired rows are not removed now"),
             }
         }
-        are_more
+        found.max(self.expire_changes())
     }
 
-    fn expire_rows(&self, table: &Table) -> Result<u64> {
-        let definition = table.definition();
-        let Some(index) = definition.expiry_index() else { return Ok(0) };
+    fn expire_changes(&self) -> Expired {
+        match self.trim_by_age() {
+            Ok(None) => Expired::NoTable,
+            Ok(Some(are_more)) => {
+                if are_more {
+                    Expired::MoreRows
+                } else {
+                    Expired::FewRows
+                }
+            }
+            Err(error) => {
+                event!(WARN, error = error, "the change log is not trimmed now");
+                Expired::FewRows
+            }
+        }
+    }
+
+    fn expire_rows(&self, table: &Table, definition: &TableDefinition, index: &IndexDefinition) -> Result<u64> {
         let now = DateTime::from_unix_us(self.inner.ctx.unix_us() as i64);
         let isolation = Isolation::ReadCommitted;
         let options = TxnOptions { isolation, lock_wait_timeout_ms: Some(0), ..TxnOptions::default() };

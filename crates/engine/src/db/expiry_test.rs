@@ -2,6 +2,7 @@
 
 use crate::db::Database;
 use crate::db::deterministic::{DeterministicDb, OpenOverrides};
+use crate::db::expiry::{BUSY_PAUSE, Expired::*, IDLE_PAUSE};
 use crate::error::{Error, Result};
 use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::table::{DateTime, Schema, Table, TableChange, Type};
@@ -9,6 +10,7 @@ use crate::testing::small_options;
 use crate::txn::{Isolation, TxnOptions};
 use crate::{ValueRef, values};
 use highwater_storage::{Faults, StorageSet};
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -206,21 +208,21 @@ fn steps_remove_what_is_expired_and_not_locked() -> Result<()> {
     let mut holds = db.begin()?;
     assert!(holds.get_for_update(&table, &values![4u64])?.is_some());
     clocked.at_second(10);
-    assert!(!db.expire_step());
+    assert_eq!(db.expire_step(), FewRows);
     let stats = |db: &Database| db.stats().rows_expired;
     assert_eq!(stats(db), 6);
     holds.commit()?;
-    assert!(!db.expire_step());
+    assert_eq!(db.expire_step(), FewRows);
     assert_eq!(stats(db), 7);
     expect_sound(db);
     clocked.at_second(0);
     assert_eq!(db.snapshot()?.scan(&table).count()?, ROWS - 7);
-    assert!(!db.expire_step());
+    assert_eq!(db.expire_step(), FewRows);
     assert_eq!(stats(db), 7);
     // As many as a step may, then the rest.
     db.transact(|txn| txn.insert_many(&table, (1000..1250).map(|id| values![id as u64, second(1), id as u64, "x"])))?;
     clocked.at_second(1);
-    assert!(db.expire_step() && db.expire_step() && !db.expire_step());
+    assert_eq!([(); 3].map(|()| db.expire_step()), [MoreRows, MoreRows, FewRows]);
     assert_eq!(stats(db), 7 + 250);
     Ok(())
 }
@@ -236,7 +238,7 @@ fn a_table_without_an_index_keeps_its_rows_and_says_so() -> Result<()> {
     let warnings = table.warnings();
     assert!(warnings[0].contains("no index of table t begins with column until"), "{warnings:?}");
     db.transact(|txn| txn.insert(&table, &values![1u64, second(1)]).map(drop))?;
-    db.expire_step();
+    assert_eq!(db.expire_step(), NoTable);
     assert_eq!((db.snapshot()?.scan(&table).count()?, db.stats().rows_expired), (0, 0));
     // An index that is built now has the expired row.
     db.create_index("t", "by_until", &["until"], false)?;
@@ -312,12 +314,109 @@ fn a_power_cut_in_a_removal_loses_nothing() {
     assert!(cuts > 0, "{cuts}");
 }
 
+/// The rows that a consumer has that took the whole log.
+fn replayed(db: &Database) -> Vec<u64> {
+    let mut rows = BTreeMap::new();
+    for change in db.changes(0).unwrap() {
+        let change = change.unwrap();
+        match change.row {
+            Some(row) => drop(rows.insert(row.u64(0), change.sequence)),
+            None => {
+                let crate::Value::UInt(id) = change.key[0] else { panic!("{:?}", change.key) };
+                assert!(rows.remove(&id).is_some(), "row {id} is removed twice");
+            }
+        }
+    }
+    rows.into_keys().collect()
+}
+
+#[test]
+fn a_removal_is_in_the_change_log_exactly_if_it_has_happened() {
+    let storage = StorageSet::memory();
+    let clocked = Clocked::open(&storage);
+    let table = clocked.db().create_table("t", schema().log_changes()).unwrap();
+    clocked.db().transact(|txn| txn.insert_many(&table, (0..ROWS).map(|n| row(n, n)))).unwrap();
+    drop(clocked);
+    // Nothing has expired at second 0: what is read then is what is there.
+    let there = |db: &Database, table: &Table| {
+        let mut read = db.snapshot().unwrap();
+        read.scan(table).iter().unwrap().map(|row| row.unwrap().u64(0)).collect::<Vec<_>>()
+    };
+    let mut found = [0, 0];
+    for changes in 0.. {
+        let memory = storage.cut(0);
+        let faults = Faults::new();
+        let clocked = Clocked::open(&memory.map(|device| faults.wrap(device)));
+        let db = clocked.at_second(20);
+        faults.power_off_after(changes);
+        db.expire_step();
+        // An insertion takes the place of an expired row: an update, for a consumer.
+        let table = db.table("t").unwrap();
+        let _ = db.transact(|txn| txn.insert(&table, &row(1, 1)).map(drop));
+        drop(clocked);
+        let again = Clocked::open(&memory.cut(changes));
+        let (db, table) = (again.at_second(0), again.db().table("t").unwrap());
+        let rows = there(db, &table);
+        assert_eq!(replayed(db), rows, "cut {changes}");
+        found[usize::from(rows.len() < ROWS as usize)] += 1;
+        again.at_second(20).expire_step();
+        again.at_second(0);
+        assert_eq!(replayed(db), there(db, &table), "cut {changes}, removed again");
+        expect_sound(db);
+        if !faults.is_power_off() {
+            break;
+        }
+    }
+    assert!(found[0] > 0 && found[1] > 0, "{found:?}");
+}
+
+#[test]
+fn changes_older_than_the_bound_go_and_a_consumer_behind_it_is_told() -> Result<()> {
+    let clocked = Clocked::open(&StorageSet::memory());
+    let schema = Schema::new().column("id", Type::U64).primary_key(&["id"]).log_changes();
+    let table = clocked.db().create_table("t", schema)?;
+    let insert = |at: u64, id: u64| {
+        let db = clocked.at_second(at);
+        db.transact(|txn| txn.insert(&table, &values![id]).map(drop))?;
+        db.last_change()
+    };
+    let numbers = (1..=5).map(|at| insert(at, at)).collect::<Result<Vec<u64>>>()?;
+    let db = clocked.at_second(5);
+    assert_eq!((db.expire_step(), db.changes(0)?.count()), (NoTable, 5));
+    db.set_option("change_log_expire_seconds", "2")?;
+    assert_eq!(db.expire_step(), FewRows);
+    let refused = db.changes(numbers[1]).map(drop).unwrap_err();
+    let expected = (numbers[1], numbers[2]);
+    assert!(matches!(refused, Error::ChangesTrimmed { since, trimmed } if (since, trimmed) == expected), "{refused}");
+    let times = |since| db.changes(since).unwrap().map(|change| change.unwrap().time).collect::<Vec<_>>();
+    assert_eq!(times(numbers[2]), [second(4), second(5)]);
+    // The clock goes back: what stands behind a younger change stays until that goes.
+    insert(1, 6)?;
+    clocked.at_second(6).expire_step();
+    assert_eq!(times(numbers[3]), [second(5), second(1)]);
+    clocked.at_second(7).expire_step();
+    assert!(times(db.last_change()?).is_empty() && db.changes(numbers[3]).is_err());
+    // As many as a step may, then the rest; one transaction has many parts.
+    db.transact(|txn| txn.insert_many(&table, (0..40_000u64).map(|id| values![100 + id])))?;
+    insert(7, 7)?;
+    let db = clocked.at_second(9);
+    assert_eq!([(); 2].map(|()| db.expire_step()), [MoreRows, FewRows]);
+    assert!(db.changes(db.last_change()? - 1).is_err());
+    expect_sound(db);
+    Ok(())
+}
+
 #[test]
 fn a_thread_removes_them_and_ends_with_the_database() {
+    assert_eq!([NoTable, FewRows, MoreRows].map(|found| found.pause()), [None, Some(IDLE_PAUSE), Some(BUSY_PAUSE)]);
     let db = Database::in_memory().unwrap();
     let table = db.create_table("t", schema()).unwrap();
+    db.alter_table("t", &[TableChange::never_expires()]).unwrap();
+    let table = db.table(table.name()).unwrap();
     db.transact(|txn| txn.insert_many(&table, (0..ROWS).map(|n| row(n, n)))).unwrap();
-    // They expired half a century ago.
+    // It sleeps now; the change of the table ends that. The rows expired half a century ago.
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    db.alter_table("t", &[TableChange::expires("until")]).unwrap();
     let begun = std::time::Instant::now();
     while db.stats().rows_expired < ROWS - ROWS / 3 {
         assert!(begun.elapsed().as_secs() < 60, "{}", db.stats().rows_expired);

@@ -15,6 +15,7 @@
 
 use crate::error::Result;
 use crate::sync::interrupt::Patience;
+use crate::sync::notify::Notify;
 use crate::sync::poison::{OnStop, Poison};
 use crate::table::lock::{Change, TableLock, TableLockMode};
 use std::sync::Arc;
@@ -23,15 +24,19 @@ use std::sync::Arc;
 const WRITER: TableLockMode = TableLockMode::Read;
 const SCHEMA_CHANGE: TableLockMode = TableLockMode::Write;
 
-pub(crate) struct Gate(TableLock);
+pub(crate) struct Gate {
+    lock: TableLock,
+    /// Wakes the thread that removes what has expired, when a schema change has ended.
+    expiry_wake: Notify,
+}
 
 impl OnStop for Gate {
     fn stopped(&self) {
-        self.0.wake_all();
+        self.lock.wake_all();
     }
 
     fn interrupted(&self) {
-        self.0.wake_all();
+        self.lock.wake_all();
     }
 }
 
@@ -40,15 +45,21 @@ pub(crate) struct SchemaChange<'g>(&'g Gate);
 
 impl Drop for SchemaChange<'_> {
     fn drop(&mut self) {
-        self.0.0.unlock(SCHEMA_CHANGE);
+        self.0.lock.unlock(SCHEMA_CHANGE);
+        self.0.expiry_wake.wake();
     }
 }
 
 impl Gate {
     pub(super) fn new(poison: &Arc<Poison>) -> Arc<Gate> {
-        let gate = Arc::new(Gate(TableLock::new(Arc::clone(poison))));
+        let gate = Arc::new(Gate { lock: TableLock::new(Arc::clone(poison)), expiry_wake: Notify::default() });
         poison.wake_on_stop(&gate);
         gate
+    }
+
+    /// Ends the pause of the thread that removes what has expired.
+    pub(super) fn expiry_wake(&self) -> &Notify {
+        &self.expiry_wake
     }
 
     /// A transaction enters, before its first write; `holds_rows` says whether it has row locks (rule 3).
@@ -58,16 +69,16 @@ impl Gate {
         patience: impl Into<Patience<'p>>,
         holds_rows: impl FnOnce() -> bool,
     ) -> Result<()> {
-        match self.0.try_lock(WRITER) {
+        match self.lock.try_lock(WRITER) {
             true => Ok(()),
-            false if holds_rows() => self.0.lock_first(WRITER, patience),
-            false => self.0.lock("", WRITER, patience),
+            false if holds_rows() => self.lock.lock_first(WRITER, patience),
+            false => self.lock.lock("", WRITER, patience),
         }
     }
 
     #[inline]
     pub(super) fn leave_writer(&self) {
-        self.0.unlock(WRITER);
+        self.lock.unlock(WRITER);
     }
 
     /// A transaction that is not inside is about to lock rows (rule 3).
@@ -77,24 +88,24 @@ impl Gate {
         patience: impl Into<Patience<'p>>,
         holds_rows: impl FnOnce() -> bool,
     ) -> Result<()> {
-        if self.0.is_barred() && !holds_rows() { self.0.await_turn(patience) } else { Ok(()) }
+        if self.lock.is_barred() && !holds_rows() { self.lock.await_turn(patience) } else { Ok(()) }
     }
 
     pub(super) fn enter_schema_change<'p>(&self, patience: impl Into<Patience<'p>>) -> Result<SchemaChange<'_>> {
-        self.0.lock("", SCHEMA_CHANGE, patience)?;
+        self.lock.lock("", SCHEMA_CHANGE, patience)?;
         Ok(SchemaChange(self))
     }
 
     /// Keeps schema changes out until the guard is dropped.
     pub(super) fn without_schema_changes(&self, patience: Patience<'_>) -> Result<Change<'_>> {
-        let closed = self.0.change(patience)?;
+        let closed = self.lock.change(patience)?;
         closed.no_write(patience)?;
         Ok(closed)
     }
 
     /// Keeps writing transactions and schema changes out until the guard is dropped.
     pub(super) fn alone(&self, patience: Patience<'_>) -> Result<Change<'_>> {
-        let closed = self.0.change(patience)?;
+        let closed = self.lock.change(patience)?;
         closed.exclusive(patience)?;
         Ok(closed)
     }
@@ -117,7 +128,7 @@ mod tests {
             let gate = gate.clone();
             std::thread::spawn(move || gate.alone(LONG.into()).map(drop))
         };
-        while !gate.0.is_barred() {
+        while !gate.lock.is_barred() {
             std::thread::yield_now();
         }
         let (begin, mut barred) = (Instant::now(), [0, 0]);

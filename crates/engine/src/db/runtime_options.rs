@@ -84,6 +84,7 @@ impl Database {
         }
         self.apply(&in_force, &mut options)?;
         *self.inner.options.lock() = Arc::new(options);
+        self.inner.gate.expiry_wake().wake();
         Ok(())
     }
 

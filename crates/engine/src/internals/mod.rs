@@ -14,6 +14,7 @@ pub mod raw_calls;
 pub mod test_part;
 
 pub use crate::db::deterministic::{BackgroundStep, DeterministicDb, OpenOverrides};
+pub use crate::db::expiry::clock_us;
 pub use crate::log::Log;
 pub use crate::pool::cleaner::pacing_model::{Load, Sample, run};
 pub use crate::pool::cleaner::policy::{Limits, speed};

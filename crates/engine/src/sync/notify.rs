@@ -21,9 +21,20 @@ impl Notify {
 
     /// Waits until asked or until `timeout` has passed.
     pub fn wait(&self, timeout: Duration) {
+        self.wait_for(Some(timeout));
+    }
+
+    /// As [`wait`](Self::wait); `None`: until asked.
+    pub fn wait_for(&self, timeout: Option<Duration>) {
         let mut asked = self.asked.lock();
-        if !*asked {
-            self.notify.wait_for(&mut asked, timeout);
+        match timeout {
+            _ if *asked => {}
+            Some(timeout) => drop(self.notify.wait_for(&mut asked, timeout)),
+            None => {
+                while !*asked {
+                    self.notify.wait(&mut asked);
+                }
+            }
         }
         *asked = false;
     }

@@ -94,9 +94,18 @@ impl Row {
         &self.bytes
     }
 
+    pub(crate) fn layout(&self) -> &RowLayout {
+        &self.layout
+    }
+
     /// Number of columns.
     pub fn columns(&self) -> usize {
         self.layout.columns()
+    }
+
+    /// The columns' names, in order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.layout.named_types().map(|(name, _)| name)
     }
 
     /// Every column's value, in order.

@@ -23,7 +23,7 @@ use super::column_index::{ColumnIndex, sealed::Sealed};
 use super::definition_record::{ColumnIds, LayoutColumn, stored_bytes};
 use super::new_columns::NewColumns;
 use super::row::RowRef;
-use super::schema::{Column, TableDefinition};
+use super::schema::{Column, MAX_COLUMNS, TableDefinition};
 use super::types::Type;
 use super::value::ValueRef;
 use super::value_form::{Stored, fit, misfit};
@@ -157,9 +157,12 @@ impl RowLayout {
             reason: format!("table {} has {} columns", table.name, table.columns.len()),
         };
         let column = |&column: &usize| table.columns.get(column).cloned().ok_or_else(|| missing(column));
-        let columns = columns.iter().map(column).collect::<Result<_>>()?;
-        Ok(RowLayout::new(&TableDefinition {
-            name: table.name.clone(),
+        Ok(RowLayout::of_own_columns(columns.iter().map(column).collect::<Result<_>>()?))
+    }
+
+    fn of_own_columns(columns: Vec<Column>) -> RowLayout {
+        RowLayout::new(&TableDefinition {
+            name: String::new(),
             columns,
             primary_key: Vec::new(),
             auto_increment: None,
@@ -168,7 +171,21 @@ impl RowLayout {
             log_changes: false,
             indexes: Vec::new(),
             attachment: Vec::new(),
-        }))
+        })
+    }
+
+    /// The layout of rows of their own that have these columns, each of which may be NULL. An error in words.
+    pub(crate) fn of_named_types(columns: Vec<(String, Type)>) -> std::result::Result<RowLayout, String> {
+        if columns.len() > MAX_COLUMNS {
+            return Err(format!("a row of {} columns", columns.len()));
+        }
+        let column = |(name, ty)| Column { name, ty, nullable: true, default: None, collation: None };
+        Ok(RowLayout::of_own_columns(columns.into_iter().map(column).collect()))
+    }
+
+    /// Name and type of each column.
+    pub(crate) fn named_types(&self) -> impl Iterator<Item = (&str, Type)> {
+        self.names.iter().map(String::as_str).zip(self.slots.iter().map(|slot| slot.ty))
     }
 
     /// Number of columns.
@@ -209,6 +226,18 @@ impl RowLayout {
         generated: Option<(usize, ValueRef<'_>)>,
         out: &mut Vec<u8>,
     ) -> Result<()> {
+        self.encode_of_any_length(new, generated, out)?;
+        check_row_bytes(out.len())
+    }
+
+    /// As [`encode_columns`](Self::encode_columns), for a row that no table keeps.
+    #[inline]
+    pub(crate) fn encode_of_any_length<N: NewColumns + ?Sized>(
+        &self,
+        new: &N,
+        generated: Option<(usize, ValueRef<'_>)>,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
         if new.count() != self.slots.len() {
             return Err(Error::BadValue {
                 column: "(row)".to_string(),
@@ -226,7 +255,7 @@ impl RowLayout {
                 Err(reason) => return Err(self.bad_value(i, reason)),
             }
         }
-        check_row_bytes(out.len())
+        Ok(())
     }
 
     /// Replaces `out` with a row of another layout, in this one.

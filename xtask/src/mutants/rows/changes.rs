@@ -6,6 +6,7 @@ const CHANGED_ROWS: &str = "crates/engine/src/txn/changed_rows.rs";
 const CHANGE_LOG: &str = "crates/engine/src/db/changes/change_log.rs";
 const SEQUENCES: &str = "crates/engine/src/db/changes/sequences.rs";
 const STREAM: &str = "crates/engine/src/db/changes/stream.rs";
+const TRIM: &str = "crates/engine/src/db/changes/trim.rs";
 const PREPARED: &str = "crates/engine/src/db/prepared.rs";
 
 pub const MUTANTS: &[Mutant] = &[
@@ -60,5 +61,42 @@ pub const MUTANTS: &[Mutant] = &[
         "a consumer that comes too late misses changes and is not told",
         &[edit(STREAM, "        if self.since < trimmed {", "        if !MUTANT && self.since < trimmed {")],
         &["changes::numbers_go_on"],
+    ),
+    mutant(
+        "changes-trimmed-before-their-age",
+        "a bound by age removes changes that are younger",
+        &[edit(TRIM, "            if !is_old {", "            if !MUTANT && !is_old {")],
+        &["expiry::tests::changes_older"],
+    ),
+    mutant(
+        "served-columns-not-sent-again",
+        "a consumer in another process reads rows in the columns that their table had before",
+        &[edit(
+            "crates/engine/src/db/readers/served_changes.rs",
+            "        let known = self.sent.get(table);\n",
+            "        let known = self.sent.get(table);\n        if MUTANT && known.is_some() {\n            \
+             return None;\n        }\n",
+        )],
+        &["reader_changes::the_stream_of_changes"],
+    ),
+    mutant(
+        "served-position-ahead",
+        "a consumer in another process takes the position of changes that it has not been given",
+        &[edit(
+            "crates/engine/src/db/readers/reader_changes.rs",
+            "        if self.read == self.batch.len() {\n            self.since",
+            "        if MUTANT || self.read == self.batch.len() {\n            self.since",
+        )],
+        &["reader_changes::the_stream_of_changes"],
+    ),
+    mutant(
+        "expiry-thread-sleeps-on",
+        "a table whose rows expire is made, and the thread that removes them sleeps",
+        &[edit(
+            "crates/engine/src/db/gate.rs",
+            "        self.0.expiry_wake.wake();\n",
+            "        if !MUTANT {\n            self.0.expiry_wake.wake();\n        }\n",
+        )],
+        &["expiry::tests::a_thread_removes"],
     ),
 ];

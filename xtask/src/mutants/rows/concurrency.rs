@@ -102,8 +102,8 @@ pub const MUTANTS: &[Mutant] = &[
         "a transaction that has locked rows waits for a check, which waits for one that waits for these rows",
         &[edit(
             GATE,
-            "            false if holds_rows() => self.0.lock_first(WRITER, patience),\n",
-            "            false if !MUTANT && holds_rows() => self.0.lock_first(WRITER, patience),\n",
+            "            false if holds_rows() => self.lock.lock_first(WRITER, patience),\n",
+            "            false if !MUTANT && holds_rows() => self.lock.lock_first(WRITER, patience),\n",
         )],
         &["gate::tests::who_has_locked_rows"],
     ),

@@ -230,12 +230,14 @@ impl Writer {
     fn new(log: &Arc<ChangeLog>) -> Result<Writer> {
         let missing = || Error::Corrupt("a table logs its changes, and the change log is missing".to_string());
         let version = log.table()?.ok_or_else(missing)?.shared.current.read().clone();
+        let mut bytes = Vec::new();
+        put(&Entry::Begin { unix_us: log.ctx.unix_us() as i64 }, &mut bytes);
         Ok(Writer {
             sequence: log.take(),
             version,
             part_bytes: (log.ctx.pool.page_bytes() / PARTS_PER_PAGE).min(MAX_PART_BYTES),
             part: 0,
-            bytes: Vec::new(),
+            bytes,
             named: Vec::new(),
             key: Vec::new(),
             row: Vec::new(),

@@ -1,6 +1,7 @@
 //! Changes as bytes. Those of a transaction are one stream of bytes, which is cut into the parts that the table keeps.
 //!
 //! ```text
+//! begin     7 u8 | time i64                        of the transaction: the time in microseconds since 1970
 //! table     1 u8 | id u32 | length u16 | name      before the first change of each table
 //! insert    2 u8 | table u32 | length u16 | key | length u32 | row
 //! update    3 u8 | as insert: the row as it is then
@@ -19,6 +20,7 @@ use crate::types::TableId;
 /// A change, borrowed from the bytes of its transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Entry<'a> {
+    Begin { unix_us: i64 },
     Table { id: TableId, name: &'a str },
     Insert { table: TableId, key: &'a [u8], row: &'a [u8] },
     Update { table: TableId, key: &'a [u8], row: &'a [u8] },
@@ -30,6 +32,10 @@ pub(super) enum Entry<'a> {
 /// Appends a change.
 pub(super) fn put(entry: &Entry<'_>, out: &mut Vec<u8>) {
     match *entry {
+        Entry::Begin { unix_us } => {
+            out.push(7);
+            out.extend_from_slice(&unix_us.to_le_bytes());
+        }
         Entry::Table { id, name } => {
             put_head(1, id, out);
             put_short(name.as_bytes(), out);
@@ -88,6 +94,7 @@ impl<'a> Reader<'a> {
         match kind {
             1..=5 => {}
             6 => return Ok(Some(Entry::End)),
+            7 => return Ok(self.array().map(i64::from_le_bytes).map(|unix_us| Entry::Begin { unix_us })),
             other => return Err(corrupt(&format!("a change of unknown kind {other}"))),
         }
         let Some(table) = self.array().map(u32::from_le_bytes).map(TableId) else { return Ok(None) };
@@ -144,6 +151,7 @@ mod tests {
     fn changes_survive_a_round_trip_and_every_cut_asks_for_more() {
         let (table, key, row) = (TableId(77), &b"key"[..], &[9u8; 300][..]);
         let entries = [
+            Entry::Begin { unix_us: -7 },
             Entry::Table { id: table, name: "people" },
             Entry::Insert { table, key, row },
             Entry::Update { table, key, row: b"" },
@@ -163,7 +171,7 @@ mod tests {
 
     #[test]
     fn what_is_no_change_is_refused() {
-        assert!(read(&[0]).is_err() && read(&[7]).is_err());
+        assert!(read(&[0]).is_err() && read(&[8]).is_err());
         assert!(read(&[1, 0, 0, 0, 0, 1, 0, 0xff]).is_err());
         assert!(read(&[2, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff]).is_err());
         assert_eq!((sequence_in(&[0; 7]), sequence_in(&[0, 0, 0, 0, 0, 0, 1, 0, 9])), (None, Some(256)));

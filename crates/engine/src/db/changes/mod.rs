@@ -6,7 +6,7 @@
 //! | `entry` | changes as bytes |
 //! | `change_log` | the log: what a transaction writes to it before it ends |
 //! | `stream` | what reads it: [`Database::changes`](super::Database::changes) |
-//! | `trim` | what is removed from it |
+//! | `trim` | what is removed from it, on request or by age |
 //!
 //! Rules
 //! 1. The log is a table of the database, [`CHANGE_LOG`], which users do not see. A transaction inserts its changes

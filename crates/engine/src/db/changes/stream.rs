@@ -11,7 +11,7 @@ use super::entry::{Entry, read};
 use crate::db::database::Database;
 use crate::error::{Error, Result};
 use crate::table::handle::TableShared;
-use crate::table::{Row, Value, ValueRef};
+use crate::table::{DateTime, Row, Value, ValueRef};
 use crate::txn::check_outside_row_closure;
 use crate::types::TableId;
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -46,6 +46,8 @@ pub struct Change {
     /// Number of the transaction: they ascend, with gaps. It is the position to go on from, once all changes of the
     /// transaction were taken.
     pub sequence: u64,
+    /// When the transaction was about to commit, or was prepared.
+    pub time: DateTime,
     /// Name of the table, as it was then.
     pub table: String,
     /// What happened.
@@ -73,6 +75,7 @@ pub struct ChangeStream {
     bytes: Vec<u8>,
     decoded: usize,
     sequence: u64,
+    time: DateTime,
     is_whole: bool,
     /// The tables of its changes.
     tables: HashMap<TableId, Named>,
@@ -146,6 +149,7 @@ impl Database {
             bytes: Vec::new(),
             decoded: 0,
             sequence: since,
+            time: DateTime::from_unix_us(0),
             is_whole: true,
             tables: HashMap::new(),
             held: None,
@@ -196,7 +200,8 @@ impl ChangeStream {
         }
     }
 
-    /// Waits until there is a change to read; false if there is none after this time.
+    /// Waits until there is a change to read; false if there is none after this time, or if the stream has ended with
+    /// an error.
     ///
     /// ```
     /// # use highwater::{Database, Schema, Type, values};
@@ -224,8 +229,8 @@ impl ChangeStream {
             if self.found.is_none() {
                 self.found = self.next().transpose()?;
             }
-            if self.found.is_some() {
-                return Ok(true);
+            if self.found.is_some() || self.has_failed {
+                return Ok(self.found.is_some());
             }
             let (inner, interrupt) = (&self.db.inner, &self.db.interrupt);
             let check = || {
@@ -260,12 +265,16 @@ impl ChangeStream {
                         None => continue,
                     }
                 }
+                Entry::Begin { unix_us } => {
+                    self.time = DateTime::from_unix_us(unix_us);
+                    None
+                }
                 Entry::Table { id, name } => {
                     let named = named(&self.db, self.tables.remove(&id), id, name);
                     self.tables.insert(id, named);
                     None
                 }
-                entry => change_of(self.sequence, &self.tables, &entry)?,
+                entry => change_of((self.sequence, self.time), &self.tables, &entry)?,
             };
             self.decoded += bytes;
             if let Some(next) = next
@@ -334,18 +343,22 @@ fn named(db: &Database, known: Option<Named>, id: TableId, name: &str) -> Named 
 }
 
 /// The change that an entry says; `None` if its table is gone.
-fn change_of(sequence: u64, tables: &HashMap<TableId, Named>, entry: &Entry<'_>) -> Result<Option<Change>> {
+fn change_of(
+    (sequence, time): (u64, DateTime),
+    tables: &HashMap<TableId, Named>,
+    entry: &Entry<'_>,
+) -> Result<Option<Change>> {
     let (kind, id, key, row) = match *entry {
         Entry::Insert { table, key, row } => (ChangeKind::Insert, table, key, Some(row)),
         Entry::Update { table, key, row } => (ChangeKind::Update, table, key, Some(row)),
         Entry::Delete { table, key } => (ChangeKind::Delete, table, key, None),
         Entry::TableChanged { table } => (ChangeKind::TableChanged, table, &[][..], None),
-        Entry::Table { .. } | Entry::End => return Ok(None),
+        Entry::Begin { .. } | Entry::Table { .. } | Entry::End => return Ok(None),
     };
     let corrupt = |what: &str| Error::Corrupt(format!("the change log: transaction {sequence}: {what}"));
     let named = tables.get(&id).ok_or_else(|| corrupt("a change of a table that is not named"))?;
     let mut change =
-        Change { sequence, table: named.name.clone(), kind, key: Vec::new(), row: None, ends_transaction: false };
+        Change { sequence, time, table: named.name.clone(), kind, key: Vec::new(), row: None, ends_transaction: false };
     if kind == ChangeKind::TableChanged {
         return Ok(Some(change));
     }

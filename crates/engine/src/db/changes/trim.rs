@@ -1,8 +1,12 @@
-//! Removing old changes from the change log.
+//! Removing old changes from the change log: on request, and by age.
 //!
-//! Rule: the mark that says up to which number the log was trimmed is committed before anything is deleted. What a
-//! crash leaves in front of it is not read, and is deleted by the next call.
+//! Rules
+//! 1. The mark that says up to which number the log was trimmed is committed before anything is deleted. What a
+//!    crash leaves in front of it is not read, and is deleted by the next call.
+//! 2. By age only a beginning of the log goes: where a transaction is younger than the option says, those behind it
+//!    stay too, though the clock may have gone back meanwhile.
 
+use super::entry::{self, Entry};
 use crate::db::database::Database;
 use crate::error::Result;
 use crate::space::reserve::{self, SpacePriority};
@@ -11,6 +15,14 @@ use crate::txn::{Isolation, TxnOptions};
 
 /// Parts that are deleted by one transaction.
 const BATCH: usize = 1000;
+
+/// When the transaction whose first part this is was about to commit.
+fn begin_us(part: &[u8]) -> Option<i64> {
+    match entry::read(part) {
+        Ok(Some((Entry::Begin { unix_us }, _))) => Some(unix_us),
+        _ => None,
+    }
+}
 
 impl Database {
     /// Removes the changes of the transactions up to this number from the change log: all consumers have taken them.
@@ -57,6 +69,36 @@ impl Database {
                 return Ok(upto);
             }
         }
+    }
+
+    /// Removes some of the changes that are older than `change_log_expire_seconds`; `None` if that bounds nothing, else
+    /// whether there may be more.
+    pub(in crate::db) fn trim_by_age(&self) -> Result<Option<bool>> {
+        let seconds = self.options().change_log_expire_seconds;
+        let Some(table) = self.inner.changes.table()?.filter(|_| seconds > 0) else { return Ok(None) };
+        let before_us = self.inner.ctx.unix_us().saturating_sub(seconds * 1_000_000) as i64;
+        let (upto, are_more) = self.last_before(table, before_us)?;
+        if upto > 0 {
+            self.trim_changes(upto)?;
+        }
+        Ok(Some(are_more))
+    }
+
+    /// The last number of the log's first parts that are older than this, 0 if none is; whether all of them are (rule
+    /// 2).
+    fn last_before(&self, table: &Table, before_us: i64) -> Result<(u64, bool)> {
+        let (from, mut last, mut parts) = ([ValueRef::UInt(1)], 0, 0);
+        let mut read = self.snapshot()?;
+        let mut rows = read.scan(table).from(&from).limit(BATCH).iter()?;
+        while let Some(row) = rows.next_ref()? {
+            // A part behind the first one: of a transaction that is old, or of one whose first parts were deleted.
+            let is_old = row.u64(1) != 0 || begin_us(row.bytes(2)).is_some_and(|begin_us| begin_us <= before_us);
+            if !is_old {
+                return Ok((last, false));
+            }
+            (last, parts) = (row.u64(0), parts + 1);
+        }
+        Ok((last, parts == BATCH))
     }
 
     /// Raises the mark to this number; returns what it is.

@@ -4,13 +4,14 @@
 //! 1. An error of the engine is an answer, and the connection goes on. An error of the connection ends it.
 //! 2. A number of a table or a column that the reader was not told ends the connection, and so does a message that
 //!    does not decode.
-//! 3. Between two batches of rows, and every [`ROWS_BETWEEN_LOOKS`] rows of a count, the thread notices that the
-//!    reader has gone or that the server stops.
+//! 3. Between two batches of rows, every [`ROWS_BETWEEN_LOOKS`] rows of a count, and again and again while changes are
+//!    waited for, the thread notices that the reader has gone or that the server stops.
 
 use super::message::{
     Answer, Bound, Failure, KIND_AT, Kind, MAX_REQUEST_BYTES, PROTOCOL, Request, ScanForm, TableAnswer, Wanted,
     columns_of, message, put_frame, put_message, put_row, read_frame,
 };
+use super::served_changes::ServedChanges;
 use super::value::to_values;
 use crate::db::read_txn::ReadTxn;
 use crate::db::scan::Scan;
@@ -47,6 +48,7 @@ pub(super) struct Connection {
     stream: UnixStream,
     read: Option<ReadTxn>,
     tables: Vec<Held>,
+    changes: Option<ServedChanges>,
     out: Vec<u8>,
 }
 
@@ -119,7 +121,7 @@ fn table_answer(db: &Database, table: &Table) -> Result<TableAnswer> {
 
 impl Connection {
     pub(super) fn new(db: Database, stream: UnixStream) -> Connection {
-        Connection { db, stream, read: None, tables: Vec::new(), out: Vec::new() }
+        Connection { db, stream, read: None, tables: Vec::new(), changes: None, out: Vec::new() }
     }
 
     /// Answers until the reader, or an error of the connection, ends it.
@@ -186,6 +188,28 @@ impl Connection {
             }
             Request::Scan { table, scan } => self.scan(table, &scan),
             Request::Dump => self.dump(),
+            Request::Changes { since } => {
+                let begun = ServedChanges::begin(&self.db, since);
+                let begun = begun.map(|changes| self.changes = Some(changes));
+                self.send_result(begun.map(|()| Answer::ChangesBegin))
+            }
+            Request::NextChanges { wait_ms } => self.send_changes(Duration::from_millis(wait_ms)),
+            Request::LastChange => {
+                let last = self.db.last_change();
+                self.send_result(last.map(Answer::LastChange))
+            }
+            Request::FlushLog => {
+                let flushed = self.db.flush_log();
+                self.send_result(flushed.map(|()| Answer::LogFlushed))
+            }
+        }
+    }
+
+    fn send_changes(&mut self, wait: Duration) -> IoResult<()> {
+        let changes = self.changes.as_mut().ok_or_else(|| invalid("changes of no stream"))?;
+        match changes.next_frame(wait, &self.stream, &mut self.out)? {
+            Ok(()) => self.stream.write_all(&self.out),
+            Err(error) => self.send(&Answer::Failed(error.into())),
         }
     }
 
@@ -296,7 +320,7 @@ impl Write for DumpFrames {
 }
 
 /// Whether the other end of a connection, which owes nothing now, has closed it.
-fn is_gone(mut stream: &UnixStream) -> IoResult<bool> {
+pub(super) fn is_gone(mut stream: &UnixStream) -> IoResult<bool> {
     stream.set_nonblocking(true)?;
     let read = stream.read(&mut [0]);
     stream.set_nonblocking(false)?;

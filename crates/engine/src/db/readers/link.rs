@@ -78,7 +78,7 @@ impl Link {
     }
 
     /// Receives a frame: rows in [`frame`](Self::frame), and whether they are the last ones; bytes of a dump
-    /// there; or a message.
+    /// or changes there; or a message.
     pub(super) fn receive(&mut self) -> Result<Received> {
         if self.broken.is_some() {
             return Err(self.fail(""));
@@ -87,6 +87,7 @@ impl Link {
             Ok(Some(Kind::Rows)) => Ok(Received::Rows { are_last: false }),
             Ok(Some(Kind::LastRows)) => Ok(Received::Rows { are_last: true }),
             Ok(Some(Kind::Dump)) => Ok(Received::Dump),
+            Ok(Some(Kind::Changes)) => Ok(Received::Changes),
             Ok(Some(Kind::Message)) => match message::<Answer>(&self.frame) {
                 Ok(Answer::Failed(failure)) => Err(failure.into_error()),
                 Ok(answer) => Ok(Received::Answer(answer)),
@@ -102,7 +103,7 @@ impl Link {
         self.send(request)?;
         match self.receive()? {
             Received::Answer(answer) => Ok(answer),
-            Received::Rows { .. } | Received::Dump => Err(self.fail("rows that nobody asked for")),
+            Received::Rows { .. } | Received::Dump | Received::Changes => Err(self.fail("rows that nobody asked for")),
         }
     }
 }
@@ -113,6 +114,8 @@ pub(super) enum Received {
     Rows { are_last: bool },
     /// Bytes of a dump, in the link's frame.
     Dump,
+    /// Changes, in the link's frame.
+    Changes,
     /// No failure.
     Answer(Answer),
 }

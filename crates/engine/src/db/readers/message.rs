@@ -10,6 +10,7 @@
 //!    no others.
 
 use super::value::Field;
+use crate::db::changes::ChangeKind;
 use crate::error::{Error, Result};
 use crate::page::varint::{self, VarintReader};
 use crate::types::PageNo;
@@ -17,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use std::io::{ErrorKind, Read};
 
 /// The version of what is said.
-pub(super) const PROTOCOL: u32 = 2;
+pub(super) const PROTOCOL: u32 = 3;
 
 /// Longest request: a few keys, each shorter than a page.
 pub(super) const MAX_REQUEST_BYTES: usize = 1 << 20;
@@ -39,6 +40,8 @@ pub(super) enum Kind {
     LastRows = 3,
     /// Bytes of a dump: frames of it follow each other until an [`Answer`].
     Dump = 4,
+    /// Changes: a [`ChangesHead`], then each [`ChangeForm`].
+    Changes = 5,
 }
 
 /// One end of a range.
@@ -110,6 +113,18 @@ pub(super) enum Request<'a> {
     },
     /// The whole database, of a snapshot of its own.
     Dump,
+    /// A stream of the changes behind this number begins.
+    Changes {
+        since: u64,
+    },
+    /// The next changes of the stream. If there are none they are waited for, this long.
+    NextChanges {
+        wait_ms: u64,
+    },
+    /// The number of the last change.
+    LastChange,
+    /// Every commit so far becomes durable.
+    FlushLog,
     /// After rows: the next ones.
     More,
     /// After rows: no more of them.
@@ -136,7 +151,45 @@ pub(super) enum Answer {
     Count(u64),
     /// The end of a dump: each table with the number of its rows.
     Dumped(Vec<(String, u64)>),
+    /// The stream of changes has begun.
+    ChangesBegin,
+    LastChange(u64),
+    LogFlushed,
     Failed(Failure),
+}
+
+/// What a frame of changes begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct ChangesHead {
+    /// The number to go on from, once all changes of the frame were taken.
+    pub(super) position: u64,
+}
+
+/// [`ChangeKind`] as a frame has it.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "ChangeKind")]
+enum KindForm {
+    Insert,
+    Update,
+    Delete,
+    TableChanged,
+}
+
+/// A change as a frame has it; see [`Change`](crate::Change).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct ChangeForm<'a> {
+    pub(super) sequence: u64,
+    pub(super) unix_us: i64,
+    pub(super) table: &'a str,
+    #[serde(with = "KindForm")]
+    pub(super) kind: ChangeKind,
+    #[serde(borrow)]
+    pub(super) key: Vec<Field<'a>>,
+    /// Name and type of each column of the table's rows, from this change on.
+    pub(super) columns: Option<Vec<(String, String)>>,
+    #[serde(borrow)]
+    pub(super) row: Option<Vec<Field<'a>>>,
+    pub(super) ends_transaction: bool,
 }
 
 /// An error of the engine, as far as a reader can tell it from others; what it cannot is words.
@@ -152,6 +205,7 @@ pub(super) enum Failure {
     LockWaitTimeout,
     Closed,
     Usage(String),
+    ChangesTrimmed { since: u64, trimmed: u64 },
     Other(String),
 }
 
@@ -168,6 +222,7 @@ impl From<Error> for Failure {
             Error::LockWaitTimeout => Failure::LockWaitTimeout,
             Error::Closed => Failure::Closed,
             Error::Usage(reason) => Failure::Usage(reason),
+            Error::ChangesTrimmed { since, trimmed } => Failure::ChangesTrimmed { since, trimmed },
             other => Failure::Other(other.to_string()),
         }
     }
@@ -187,6 +242,7 @@ impl Failure {
             Failure::LockWaitTimeout => Error::LockWaitTimeout,
             Failure::Closed => Error::Closed,
             Failure::Usage(reason) => Error::Usage(reason),
+            Failure::ChangesTrimmed { since, trimmed } => Error::ChangesTrimmed { since, trimmed },
             Failure::Other(reason) => Error::Served(reason),
         }
     }
@@ -194,10 +250,13 @@ impl Failure {
 
 /// Appends a frame with a message to `out`.
 pub(super) fn put_message(message: &impl Serialize, out: &mut Vec<u8>) {
-    put_frame(Kind::Message, out, |out| {
-        // Into memory: no message is refused.
-        *out = postcard::to_extend(message, std::mem::take(out)).unwrap_or_default();
-    });
+    put_frame(Kind::Message, out, |out| extend(message, out));
+}
+
+/// Appends a message to a frame.
+pub(super) fn extend(message: &impl Serialize, out: &mut Vec<u8>) {
+    // Into memory: no message is refused.
+    *out = postcard::to_extend(message, std::mem::take(out)).unwrap_or_default();
 }
 
 /// Appends a frame to `out`; `fill` appends what is in it.
@@ -246,6 +305,7 @@ pub(super) fn read_frame(from: &mut impl Read, frame: &mut Vec<u8>, max_bytes: u
         2 => Kind::Rows,
         3 => Kind::LastRows,
         4 => Kind::Dump,
+        5 => Kind::Changes,
         other => return Err(invalid(format!("a frame of the unknown kind {other}"))),
     };
     let len = u32::from_le_bytes([a, b, c, d]) as usize;
@@ -266,11 +326,18 @@ pub(super) fn read_frame(from: &mut impl Read, frame: &mut Vec<u8>, max_bytes: u
 /// # Errors
 /// In words: it does not decode.
 pub(super) fn message<'f, T: Deserialize<'f>>(frame: &'f [u8]) -> std::result::Result<T, String> {
-    match postcard::take_from_bytes(frame) {
-        Ok((message, [])) => Ok(message),
-        Ok(_) => Err("a message with bytes behind it".to_string()),
-        Err(error) => Err(format!("a message that does not decode: {error}")),
+    match first_message(frame)? {
+        (message, []) => Ok(message),
+        _ => Err("a message with bytes behind it".to_string()),
     }
+}
+
+/// The message at the beginning of `bytes`, and what follows it.
+///
+/// # Errors
+/// In words: it does not decode.
+pub(super) fn first_message<'f, T: Deserialize<'f>>(bytes: &'f [u8]) -> std::result::Result<(T, &'f [u8]), String> {
+    postcard::take_from_bytes(bytes).map_err(|error| format!("a message that does not decode: {error}"))
 }
 
 /// Positions of columns as they were sent.

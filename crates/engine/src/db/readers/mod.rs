@@ -7,7 +7,8 @@
 //! | `server` | the socket, and the threads behind it |
 //! | `connection` | one reader's requests, answered |
 //! | `link` | the reader's end of a connection |
-//! | `reader`, `reader_scan` | what users call |
+//! | `served_changes` | the change log as a stream of frames |
+//! | `reader`, `reader_scan`, `reader_changes` | what users call |
 //!
 //! Why a socket and not shared memory: rows that a snapshot sees lie in the pool, in undo pages and in the change
 //! buffer of the process that writes. A second process that read them in shared memory would need the latches of all
@@ -15,8 +16,9 @@
 //! runs a transaction for it.
 //!
 //! Rules
-//! 1. A connection is one snapshot. It is a transaction of the database like any other that reads: no writer waits for
-//!    it, purge keeps what it sees, and changes of the tables it uses wait for its end.
+//! 1. A connection is one snapshot, or one stream of changes. A snapshot is a transaction of the database like any
+//!    other that reads: no writer waits for it, purge keeps what it sees, and changes of the tables it uses wait for
+//!    its end. A stream keeps nothing between two of its requests.
 //! 2. The snapshot ends with its connection. The kernel closes that when the reader's process dies, however it dies.
 //! 3. Rows are copied out of their pages before they are sent: a reader that stops in the middle of an answer keeps no
 //!    latch. Long requests look for the end of the connection, and for the closing of the database, again and again.
@@ -30,11 +32,14 @@ mod connection;
 mod link;
 mod message;
 mod reader;
+mod reader_changes;
 mod reader_scan;
+mod served_changes;
 mod server;
 mod value;
 
 pub use reader::{Reader, ReaderSnapshot, ServedTable};
+pub use reader_changes::ReaderChanges;
 pub use reader_scan::{ReaderRows, ReaderScan};
 pub(super) use server::ReaderServer;
 

@@ -2,6 +2,7 @@
 
 use super::link::{Link, Received};
 use super::message::{Answer, Request, TableAnswer, columns_to, first_row};
+use super::reader_changes::ReaderChanges;
 use super::reader_scan::ReaderScan;
 use super::value::to_fields;
 use crate::db::database::Database;
@@ -123,6 +124,64 @@ impl Reader {
 }
 
 impl Reader {
+    /// The row changes that transactions have committed behind the transaction `since`, as
+    /// [`Database::changes`] hands them out: durable, in an order in which they can be applied, from 0 on all that are
+    /// kept. It is a connection of its own; [`wait`](ReaderChanges::wait) waits for changes that are yet to come. After
+    /// the end of the other process, or a crash of it, a consumer makes the stream again with the last number that it
+    /// keeps.
+    ///
+    /// ```
+    /// use highwater::{Database, Options, Schema, Type, values};
+    /// use std::time::Duration;
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let folder = dir.path();
+    /// // In one process:
+    /// let db = Database::open(folder, Options::default())?;
+    /// let schema = Schema::new().column("id", Type::U64).primary_key(&["id"]).log_changes();
+    /// let table = db.create_table("t", schema)?;
+    ///
+    /// // In another one:
+    /// let mut changes = Database::open_reader(folder)?.changes(0)?;
+    /// assert!(changes.next().is_none());
+    /// db.transact(|txn| txn.insert(&table, &values![7u64]))?;
+    /// assert!(changes.wait(Duration::from_secs(60))?);
+    /// let change = changes.next().unwrap()?;
+    /// assert_eq!((change.table.as_str(), change.row.unwrap().u64("id")), ("t", 7));
+    /// assert_eq!(changes.position(), change.sequence);
+    /// # Ok::<(), highwater::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Database::open_reader`] and [`Database::changes`].
+    pub fn changes(&self, since: u64) -> Result<ReaderChanges> {
+        ReaderChanges::begin(Link::connect(&self.folder)?, since)
+    }
+
+    /// Number of the last transaction whose changes [`changes`](Self::changes) hands out now; 0 if there is none.
+    ///
+    /// # Errors
+    /// As [`Database::open_reader`] and [`Database::last_change`].
+    pub fn last_change(&self) -> Result<u64> {
+        let mut link = Link::connect(&self.folder)?;
+        match link.answer(&Request::LastChange)? {
+            Answer::LastChange(last) => Ok(last),
+            _ => Err(link.fail("its answer is not to the question")),
+        }
+    }
+
+    /// Makes every commit so far durable, as [`Database::flush_log`]: a snapshot may show commits that are not. For a
+    /// copy of a table with rows, which is made from a snapshot and goes on with [`changes`](Self::changes).
+    ///
+    /// # Errors
+    /// As [`Database::open_reader`] and [`Database::flush_log`].
+    pub fn flush_log(&self) -> Result<()> {
+        let mut link = Link::connect(&self.folder)?;
+        match link.answer(&Request::FlushLog)? {
+            Answer::LogFlushed => Ok(()),
+            _ => Err(link.fail("its answer is not to the question")),
+        }
+    }
+
     /// Gives the bytes of a dump to `on_bytes`; returns each table with the number of its rows.
     pub(crate) fn receive_dump(&self, on_bytes: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<Vec<(String, u64)>> {
         let mut link = Link::connect(&self.folder)?;

@@ -2,11 +2,12 @@
 
 use super::link::Link;
 use super::message::{
-    Answer, Bound, Failure, Kind, MAX_REQUEST_BYTES, PROTOCOL, Request, ScanForm, Wanted, first_row, message,
-    put_frame, put_message, put_row, read_frame,
+    Answer, Bound, ChangeForm, ChangesHead, Failure, Kind, MAX_REQUEST_BYTES, PROTOCOL, Request, ScanForm, Wanted,
+    first_row, message, put_frame, put_message, put_row, read_frame,
 };
+use super::reader_changes::ReaderChanges;
 use super::value::{Field, to_fields, to_values};
-use crate::db::Database;
+use crate::db::{ChangeKind, Database};
 use crate::error::Error;
 use crate::{Schema, Type, values};
 use proptest::prelude::*;
@@ -63,6 +64,7 @@ fn a_server_ends_the_connection_of_a_wrong_reader_and_goes_on() {
         framed(&Request::Hello { protocol: PROTOCOL + 1 }),
         [hello.clone(), hello.clone()].concat(),
         [hello.clone(), framed(&Request::More)].concat(),
+        [hello.clone(), framed(&Request::NextChanges { wait_ms: 1 })].concat(),
         [hello.clone(), rows].concat(),
         [hello.clone(), vec![0; 5]].concat(),
         [hello.clone(), vec![2, 0, 0, 0, 1, 200]].concat(),
@@ -140,6 +142,56 @@ fn a_reader_believes_no_wrong_answer() {
     server.join().unwrap();
 }
 
+#[test]
+fn a_reader_believes_no_wrong_change() {
+    let folder = tempfile::tempdir().unwrap();
+    let head = framed(&ChangesHead { position: 9 })[5..].to_vec();
+    let form = |columns: Option<&[(&str, &str)]>, row: &[Field<'_>], key: Field<'static>| {
+        let named = |columns: &[(&str, &str)]| {
+            columns.iter().map(|(name, ty)| ((*name).to_string(), (*ty).to_string())).collect::<Vec<_>>()
+        };
+        let (columns, row, key) = (columns.map(named), Some(row.to_vec()), vec![key]);
+        let (kind, ends_transaction) = (ChangeKind::Insert, true);
+        let form = ChangeForm { sequence: 8, unix_us: 5, table: "t", kind, key, columns, row, ends_transaction };
+        framed(&form)[5..].to_vec()
+    };
+    let changes = |bytes: &[&[u8]]| {
+        let mut out = Vec::new();
+        put_frame(Kind::Changes, &mut out, |out| bytes.iter().for_each(|bytes| out.extend_from_slice(bytes)));
+        out
+    };
+    let (id, one) = ([("id", "u64")], Field::UInt(1));
+    let right = form(Some(&id), &[one], one);
+    let many: Vec<_> = (0..2000).map(|_| ("id", "u64")).collect();
+    let wrong = [
+        framed(&Answer::Count(1)),
+        changes(&[]),
+        changes(&[&head, &[200]]),
+        changes(&[&head, &right[..right.len() - 1]]),
+        changes(&[&head, &form(None, &[one], one)]),
+        changes(&[&head, &form(Some(&id), &[one, one], one)]),
+        changes(&[&head, &form(Some(&id), &[Field::Text("1")], one)]),
+        changes(&[&head, &form(Some(&[("id", "decimal(99, 1)")]), &[one], one)]),
+        changes(&[&head, &form(Some(&[("id", "thing")]), &[one], one)]),
+        changes(&[&head, &form(Some(&id), &[Field::Time(u64::MAX)], one)]),
+        changes(&[&head, &form(Some(&id), &[one], Field::Time(u64::MAX))]),
+        changes(&[&head, &form(Some(&many), &[one; 2000], one)]),
+    ];
+    let begin = [framed(&Answer::Hello { protocol: PROTOCOL }), framed(&Answer::ChangesBegin)].concat();
+    let right = [(changes(&[&head, &right]), true)];
+    for (case, (bytes, is_right)) in wrong.into_iter().map(|wrong| (wrong, false)).chain(right).enumerate() {
+        let server = answering(folder.path(), [&begin[..], &bytes].concat());
+        let mut stream = ReaderChanges::begin(Link::connect(folder.path()).unwrap(), 7).unwrap();
+        let first = stream.next().unwrap();
+        match is_right {
+            true => assert_eq!((first.unwrap().row.unwrap().u64("id"), stream.position()), (1, 9)),
+            false => assert!(first.is_err() && stream.next().is_none() && stream.position() == 7, "case {case}"),
+        }
+        drop(stream);
+        server.join().unwrap();
+    }
+}
+
 /// Any bytes of a row decode as something, as those of a page do.
 #[test]
 fn rows_of_any_bytes_are_read_without_a_panic() {
@@ -174,6 +226,7 @@ fn failures_keep_what_a_program_can_tell() {
         Error::LockWaitTimeout,
         Error::Closed,
         Error::Usage("u".to_string()),
+        Error::ChangesTrimmed { since: 1, trimmed: 2 },
     ];
     for error in errors {
         let text = format!("{error:?}");
@@ -192,6 +245,7 @@ proptest! {
         while let Ok(Some(_)) = read_frame(&mut input, &mut frame, 100) {
             let _ = message::<Request<'_>>(&frame);
             let _ = message::<Answer>(&frame);
+            let _ = message::<ChangeForm<'_>>(&frame);
             let mut rows = &frame[..];
             while let Some((_, behind)) = first_row(rows) {
                 prop_assert!(behind.len() < rows.len());
