@@ -64,6 +64,9 @@ enum Torture {
     /// The process that is killed
     #[command(hide = true)]
     Child(Box<CrashOptions>),
+    /// The process that follows its change log
+    #[command(hide = true)]
+    Follower(Box<CrashOptions>),
 }
 
 /// Runs the command.
@@ -80,5 +83,6 @@ pub fn run(args: &TortureArgs) -> Result<(), Failure> {
         Torture::Isolation(options) => isolation::run(options),
         Torture::Simulate(options) => simulate::run(options),
         Torture::Child(options) => crash::child(options),
+        Torture::Follower(options) => crash::follow(options),
     }
 }

@@ -4,7 +4,9 @@
 //! Threads: `WRITERS` that read a table, wait a little, then write it; one whose every transaction changes all rows of
 //! another table; `WIDE_WRITERS` that change rows of a table whose indexes do not fit the pool; one that creates and
 //! drops indexes on the first two, and whole tables; those of `table_stress`, which rename a table and
-//! change its columns beside a writer, and compact the data file.
+//! change its columns beside a writer, and compact the data file; `EXPIRING_WRITERS` that change a table whose rows
+//! expire and its twin, whose rows do not (`expiring_stress`). Both log their changes, and a consumer follows them
+//! (`change_copy`).
 //!
 //! Rules
 //! 1. Those that write commit through an `Acknowledger`, as TPC-C's clients do; their numbers follow the clients'.
@@ -14,7 +16,7 @@
 //!    ends the run.
 
 use super::acknowledge::Acknowledger;
-use super::{table_stress, wide_index_stress};
+use super::{expiring_stress, table_stress, wide_index_stress};
 use crate::error::{Error, Result};
 use crate::store::Store;
 use crate::store::embedded::Embedded;
@@ -30,8 +32,10 @@ use std::time::Duration;
 const WRITERS: u64 = 3;
 /// Threads that change rows all over large indexes.
 const WIDE_WRITERS: u64 = 2;
+/// Threads that change the table whose rows expire.
+const EXPIRING_WRITERS: u64 = 2;
 /// How many clients of the record of acknowledged commits it takes.
-pub const CLIENTS: u64 = WRITERS + 1 + WIDE_WRITERS;
+pub const CLIENTS: u64 = WRITERS + 1 + WIDE_WRITERS + EXPIRING_WRITERS;
 
 /// The writers' table: id, a, b. Half of its ids have no row.
 const SIDE: &str = "torture_side";
@@ -58,6 +62,7 @@ pub struct DdlStress {
 /// The store's.
 pub fn prepare(store: &Embedded) -> Result<()> {
     wide_index_stress::prepare(store)?;
+    expiring_stress::prepare(store)?;
     if store.table(LARGE)?.is_some() {
         return Ok(());
     }
@@ -88,6 +93,7 @@ pub fn verify(store: &Embedded) -> Result<Vec<String>> {
     let mut read = store.database().snapshot()?;
     let generations = read.scan(&large).iter()?.map(|row| Ok(row?.u64(1))).collect::<Result<Vec<_>>>()?;
     let mut problems = table_stress::verify(store.database())?;
+    problems.extend(expiring_stress::verify(store.database())?);
     if generations.len() as u64 != LARGE_ROWS {
         problems.push(format!("table {LARGE} has {} rows, not {LARGE_ROWS}", generations.len()));
     }
@@ -116,13 +122,14 @@ impl DdlStress {
     pub fn run(&self, store: &Embedded) -> Result<()> {
         let db = store.database();
         let failure = Mutex::new(None);
-        let writers = (0..WRITERS)
-            .map(|n| Acknowledger::open(store, &self.acknowledgements, self.first_client + n))
-            .collect::<Result<Vec<_>>>()?;
+        let others = |first, clients| {
+            let open = |n| Acknowledger::open(store, &self.acknowledgements, self.first_client + first + n);
+            (0..clients).map(open).collect::<Result<Vec<_>>>()
+        };
+        let writers = others(0, WRITERS)?;
         let large = Acknowledger::open(store, &self.acknowledgements, self.first_client + WRITERS)?;
-        let wide = (0..WIDE_WRITERS)
-            .map(|n| Acknowledger::open(store, &self.acknowledgements, self.first_client + WRITERS + 1 + n))
-            .collect::<Result<Vec<_>>>()?;
+        let wide = others(WRITERS + 1, WIDE_WRITERS)?;
+        let expiring = others(WRITERS + 1 + WIDE_WRITERS, EXPIRING_WRITERS)?;
         let tables = [open_table(store, SIDE)?, open_table(store, LARGE)?, open_table(store, wide_index_stress::WIDE)?];
         std::thread::scope(|scope| {
             for (n, mut ack) in (0..).zip(writers) {
@@ -133,6 +140,10 @@ impl DdlStress {
                 let (table, mut random) = (&tables[2], rng(self.seed, 4 << 40 | n));
                 scope
                     .spawn(until_failed(&failure, move || wide_index_stress::change(db, table, &mut ack, &mut random)));
+            }
+            for (n, mut ack) in (0..).zip(expiring) {
+                let mut random = rng(self.seed, 6 << 40 | n);
+                scope.spawn(until_failed(&failure, move || expiring_stress::change(db, &mut ack, &mut random)));
             }
             let (table, mut ack, mut random) = (&tables[1], large, rng(self.seed, 2 << 40));
             scope.spawn(until_failed(&failure, move || change_all(db, table, &mut ack, &mut random)));
@@ -162,7 +173,7 @@ fn until_failed(failure: &Mutex<Option<Error>>, mut work: impl FnMut() -> Result
     }
 }
 
-fn begin(db: &Database, random: &mut Rng) -> Result<WriteTxn> {
+pub(super) fn begin(db: &Database, random: &mut Rng) -> Result<WriteTxn> {
     let isolation = Isolation::ALL[random.usize(..Isolation::ALL.len())];
     Ok(db.begin_with(TxnOptions { isolation, ..TxnOptions::default() })?)
 }
@@ -225,7 +236,7 @@ fn change_all(db: &Database, table: &Table, ack: &mut Acknowledger<Table>, rando
 
 /// One schema change. What a crash left half way, an index or a table that is there already, is dropped by a later one.
 fn change_schemas(db: &Database, random: &mut Rng) -> Result<()> {
-    match random.u32(..6) {
+    match random.u32(..7) {
         0 => db.create_index(SIDE, "by_a", &["a", "id"], random.bool())?,
         1 => db.drop_index(SIDE, "by_a")?,
         2 => db.create_index(LARGE, "by_generation", &["generation"], false)?,
@@ -240,7 +251,8 @@ fn change_schemas(db: &Database, random: &mut Rng) -> Result<()> {
             }
             txn.commit()?;
         }
-        _ => db.drop_table("torture_brief")?,
+        5 => db.drop_table("torture_brief")?,
+        _ => expiring_stress::change_table(db, random)?,
     }
     std::thread::sleep(Duration::from_millis(random.u64(..10)));
     Ok(())

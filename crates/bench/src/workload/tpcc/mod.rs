@@ -10,8 +10,10 @@
 //! 4. After a run the twelve consistency conditions (3.3.2) are checked on the whole database.
 
 mod acknowledge;
+mod change_copy;
 mod consistency;
 pub mod ddl_stress;
+mod expiring_stress;
 mod load;
 mod new_order;
 mod other;
@@ -24,6 +26,7 @@ mod terminal;
 mod wide_index_stress;
 
 pub use acknowledge::{Acknowledged, forget, verify};
+pub use change_copy::ChangeCopy;
 pub use reading::read_snapshots;
 pub use terminal::{Kind, Mix};
 

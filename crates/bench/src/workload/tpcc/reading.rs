@@ -2,12 +2,13 @@
 //!
 //! Rules
 //! 1. Each snapshot is one moment: the sums of condition 1 agree, and all rows of the table that is changed as a whole
-//!    have one generation.
+//!    have one generation. No row has expired, and none is gone that has not.
 //! 2. The kill ends a snapshot, and a change of a table may keep it from that table. Where the disk loses its power,
 //!    the process says that its database has stopped, and the folder goes away. Every other error is a finding.
 //! 3. Nothing waits for the process that is gone: each call ends.
 
 use super::ddl_stress::LARGE;
+use super::expiring_stress;
 use crate::error::{Error, Result};
 use highwater::{Database, Error as Engine, ReaderSnapshot};
 use std::path::Path;
@@ -69,6 +70,9 @@ fn read_one(snapshot: &mut ReaderSnapshot, has_stress: bool) -> Result<()> {
                 return Err(Error::Data(format!("a reader's snapshot is not one moment: {what}")));
             }
         }
+        if let Some(problem) = expiring_stress::verify_snapshot(snapshot)?.first() {
+            return Err(Error::Data(format!("a reader's snapshot: {problem}")));
+        }
     }
     Ok(())
 }
@@ -76,6 +80,7 @@ fn read_one(snapshot: &mut ReaderSnapshot, has_stress: bool) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::embedded::Embedded;
     use highwater::{Options, Schema, Type, values};
 
     #[test]
@@ -90,6 +95,7 @@ mod tests {
         let large = Schema::new().column("id", Type::U64).column("generation", Type::U64).primary_key(&["id"]);
         let large = db.create_table(LARGE, large)?;
         let ytd = |cents| highwater::Decimal::new(cents, 2);
+        expiring_stress::prepare(&Embedded::new(db.clone()))?;
         db.transact(|txn| {
             txn.insert(&warehouse, &values![1, ytd(500)])?;
             txn.insert(&district, &values![1, ytd(200), 1])?;

@@ -1,6 +1,6 @@
 //! What a kill left, and what a backup and the archive of redo make of it.
 
-use super::{CrashOptions, file_failure};
+use super::{CrashOptions, file_failure, follower};
 use crate::failure::Failure;
 use highwater::{BackupOptions, Database, Options, RestoreOptions};
 use highwater_bench::store::embedded::Embedded;
@@ -23,6 +23,9 @@ pub(super) fn verify(options: &CrashOptions) -> Result<Found, Failure> {
     let recovery_s = started.elapsed().as_secs_f64();
     let stats = store.database().stats();
     let (redo_bytes, pages_read) = (stats.recovery_redo_bytes, stats.recovery_pages_read);
+    if !options.tpcc_only {
+        follower::verify(options, store.database())?;
+    }
     let acknowledged = verify_open(options, &store)?;
     Ok(Found { recovery_s, redo_mib: redo_bytes as f64 / f64::from(1 << 20), pages_read, acknowledged })
 }

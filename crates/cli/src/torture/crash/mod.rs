@@ -7,10 +7,12 @@
 //!    changes is asked for, the runs take turns.
 //! 2. The parent kills it with SIGKILL after a random time. In a quarter of the runs a second child is started and
 //!    killed within a fraction of a second: in the middle of recovery. Until then a thread of the parent reads
-//!    snapshots of the child's database: each must be one moment.
+//!    snapshots of the child's database: each must be one moment. Another process follows the change log and keeps a
+//!    copy; it is killed too, at other moments ([`follower`]).
 //! 3. The parent opens the database (which recovers it) and checks: every acknowledged commit is there and at most one
-//!    more of each client, TPC-C's twelve conditions hold, no large transaction is there by half, and the whole
-//!    database verifies: every entry of every index has its row, and every row its entries.
+//!    more of each client, TPC-C's twelve conditions hold, no large transaction is there by half, no row has expired
+//!    that is read, none is gone that has not, the copy by the change log equals its tables, and the whole database
+//!    verifies: every entry of every index has its row, and every row its entries.
 //! 4. With an archive of redo (`--redo-archive`) the database is backed up before the first kill. After the last one
 //!    the backup and the archive are restored to the end, and the copy is checked in the same way ([`left`]).
 //! 5. The first thing found wrong ends the command; the folder stays as it is, for `highwater check` and `inspect`.
@@ -27,6 +29,7 @@
 //!    error. Power cuts at chosen writes are tested on simulated disks (`crates/bench/tests/device_power_cut.rs`,
 //!    `highwater torture power`).
 
+mod follower;
 mod left;
 
 use super::disk::CutDisk;
@@ -37,6 +40,7 @@ use crate::failure::Failure;
 use crate::output::Lines;
 use clap::Args;
 use fastrand::Rng;
+use follower::Follower;
 use highwater::config::FlushLog;
 use highwater::{Database, Error};
 use highwater_bench::run::{RunOptions, run as drive};
@@ -121,6 +125,15 @@ impl CrashOptions {
     /// The backup from which the archive of redo goes on.
     fn backup(&self) -> PathBuf {
         self.dir.join("backup")
+    }
+
+    /// The copy of the tables that log their changes.
+    fn copy(&self) -> PathBuf {
+        self.dir.join("copy")
+    }
+
+    fn ends(&self) -> End {
+        if self.cut_power { End::PowerCut } else { End::Kill }
     }
 
     fn acknowledgements(&self) -> PathBuf {
@@ -245,6 +258,7 @@ fn prepare(options: &CrashOptions) -> Result<(), Failure> {
         // Records and a backup of a database that was removed since.
         tpcc::forget(&acknowledgements)?;
         left::forget_backup(options)?;
+        follower::forget(options)?;
     }
     Tpcc::new(options.config(0)).prepare_acknowledgements(&store, options.recorders() as usize)?;
     if !options.tpcc_only {
@@ -259,24 +273,26 @@ fn prepare(options: &CrashOptions) -> Result<(), Failure> {
 fn kill_once(options: &CrashOptions, run: u64, rng: &mut Rng, disk: &mut Option<CutDisk>) -> Result<String, Failure> {
     let seed = rng.u64(..);
     let buffering = options.engine.rotated_buffering(run);
-    let ends = if options.cut_power { End::PowerCut } else { End::Kill };
-    let drawn = drawn::draw(&options.engine, ends, seed);
+    let drawn = drawn::draw(&options.engine, options.ends(), seed);
     let with = format!("change buffering {buffering}, {}", drawn::described(&drawn));
     let drawn = drawn::arguments(&drawn);
     let named = |error: Failure| Failure::Failed(format!("{error}; {with}"));
     let mut child = spawn(options, seed, buffering, &drawn)?;
-    let reading = Reading::begin(options);
+    let (reading, mut follower) = (Reading::begin(options), Follower::start(options)?);
     let outcome = wait_until_ready(&mut child).and_then(|()| {
         let pause_ms = rng.u64(1..=options.max_run_ms);
-        std::thread::sleep(Duration::from_millis(pause_ms));
+        follower.sleep_and_kill(pause_ms, rng)?;
         still_running(&mut child).map(|()| pause_ms)
     });
     let outcome = outcome.and_then(|pause_ms| end(&mut child, rng, disk).map(|()| pause_ms));
     kill(&mut child)?;
     let (pause_ms, snapshots) = (outcome.map_err(named)?, reading.end()?);
     let how = if disk.is_some() { "power cut" } else { "killed" };
-    let with = format!("{snapshots} snapshots read by another process, {with}");
     if rng.u32(..4) > 0 {
+        let with = format!(
+            "{snapshots} snapshots read by another process, follower killed {} times, {with}",
+            follower.kill()?
+        );
         return Ok(format!("{how} after {pause_ms} ms, {with}"));
     }
     let mut child = spawn(options, seed ^ 1, buffering, &drawn)?;
@@ -285,6 +301,8 @@ fn kill_once(options: &CrashOptions, run: u64, rng: &mut Rng, disk: &mut Option<
     let ended = end(&mut child, rng, disk);
     kill(&mut child)?;
     ended?;
+    let with =
+        format!("{snapshots} snapshots read by another process, follower killed {} times, {with}", follower.kill()?);
     Ok(format!("{how} after {pause_ms} ms, and {second_ms} ms into the next start, {with}"))
 }
 
@@ -318,10 +336,23 @@ fn end(child: &mut Child, rng: &mut Rng, disk: &mut Option<CutDisk>) -> Result<(
     disk.power_on()
 }
 
-fn spawn(options: &CrashOptions, seed: u64, buffering: &str, drawn: &[String]) -> Result<Child, Failure> {
+/// A process of this program, to be killed.
+fn spawn_process(kind: &str, options: &CrashOptions) -> Result<Command, Failure> {
     let program = std::env::current_exe().map_err(|e| Failure::Failed(format!("this program's own path: {e}")))?;
     let mut command = Command::new(program);
-    command.args(["torture", "child", "--dir"]).arg(&options.dir);
+    command.args(["torture", kind, "--dir"]).arg(&options.dir);
+    if options.cut_power {
+        command.arg("--cut-power");
+    }
+    Ok(command)
+}
+
+fn not_started(error: std::io::Error) -> Failure {
+    Failure::Failed(format!("cannot start the process to be killed: {error}"))
+}
+
+fn spawn(options: &CrashOptions, seed: u64, buffering: &str, drawn: &[String]) -> Result<Child, Failure> {
+    let mut command = spawn_process("child", options)?;
     for (name, value) in [("--seed", seed), ("--warehouses", options.warehouses), ("--threads", options.threads)] {
         command.arg(name).arg(value.to_string());
     }
@@ -333,13 +364,13 @@ fn spawn(options: &CrashOptions, seed: u64, buffering: &str, drawn: &[String]) -
     }
     if options.cut_power {
         // Its message about the disk that failed is what is expected.
-        command.arg("--cut-power").stderr(Stdio::null());
+        command.stderr(Stdio::null());
     }
     if !options.engine.has("change_buffering") {
         command.args(["--change-buffering", buffering]);
     }
     command.args(drawn).args(options.engine.as_arguments()).stdin(Stdio::piped()).stdout(Stdio::piped());
-    command.spawn().map_err(|e| Failure::Failed(format!("cannot start the process to be killed: {e}")))
+    command.spawn().map_err(not_started)
 }
 
 fn wait_until_ready(child: &mut Child) -> Result<(), Failure> {
@@ -372,13 +403,21 @@ fn kill(child: &mut Child) -> Result<(), Failure> {
     gone.map(drop).map_err(|e| Failure::Failed(format!("the process to be killed: {e}")))
 }
 
-/// The process that is killed: runs until then.
-pub fn child(options: &CrashOptions) -> Result<(), Failure> {
+/// Ends this process with its parent.
+fn end_with_parent() {
     std::thread::spawn(|| {
         // The end of stdin is the end of the parent.
         let _ = std::io::stdin().read(&mut [0]);
         std::process::exit(0);
     });
+}
+
+/// The process that follows the change log.
+pub use follower::run as follow;
+
+/// The process that is killed: runs until then.
+pub fn child(options: &CrashOptions) -> Result<(), Failure> {
+    end_with_parent();
     let store = options.open()?;
     let run_options = RunOptions { threads: options.threads as usize, seconds: 0.0, ..RunOptions::default() };
     println!("ready");

@@ -73,10 +73,11 @@ impl ServedChanges {
         loop {
             let left = wait.saturating_sub(begin.elapsed());
             match self.stream.wait(left.min(BETWEEN_LOOKS)) {
-                Ok(false) if left > BETWEEN_LOOKS => match is_gone(reader)? {
-                    true => return Err(ErrorKind::BrokenPipe.into()),
-                    false => {}
-                },
+                Ok(false) if left > BETWEEN_LOOKS => {
+                    if is_gone(reader)? {
+                        return Err(ErrorKind::BrokenPipe.into());
+                    }
+                }
                 Ok(_) => return Ok(Ok(())),
                 // The server stops.
                 Err(Error::Interrupted | Error::Closed) => return Err(ErrorKind::BrokenPipe.into()),
