@@ -154,7 +154,8 @@ pub struct RestoreArgs {
 pub fn restore(args: &RestoreArgs) -> Result<(), Failure> {
     let (started, lines) = (Instant::now(), Lines { stdout_taken: false });
     let Some(to) = args.to.as_ref().filter(|_| !args.verify) else {
-        let report = Database::verify_backup(&args.backups, args.redo.as_deref(), &mut progress())?;
+        let key = args.engine.options(&[])?.read_key()?;
+        let report = Database::verify_backup(&args.backups, args.redo.as_deref(), key.as_ref(), &mut progress())?;
         let elapsed_s = started.elapsed().as_secs_f64();
         lines.write(&format!("sound, up to {} ({elapsed_s:.1} s)", reached(&report)));
         return Ok(());

@@ -15,14 +15,15 @@ Examples:
 
 This takes a moment, whatever the size of the database. If it is killed, or the power fails, one of the two keys opens
 the database, and the same command can be repeated. A program that has the database open calls Database::rotate_key.
-Copies of the files that were made before need the old key.
+A backup, or an archive that no database writes, has its key changed in the same way: name its folder. Other copies
+that were made before need the old key.
 Exit status: 0 done; 1 an error; 2 the command line is wrong, or a key does not fit.";
 
 /// Give an encrypted database another key
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct RotateKeyArgs {
-    /// Folder of the database
+    /// Folder of the database, or of a backup or an archive of redo
     dir: PathBuf,
     /// File with the key that opens it now
     #[arg(long, value_name = "FILE")]

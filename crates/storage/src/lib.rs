@@ -29,7 +29,8 @@ mod set;
 pub use aligned::{ALIGNMENT_BYTES, AlignedBuf};
 pub use counted::{Counted, Counts};
 pub use encryption::{
-    DataKeys, EncryptedDevice, EncryptionError, EncryptionKey, SetFile, is_encrypted, rotate_key, unlock,
+    CopyKey, CopyKeys, CopyReader, DataKeys, EncryptedDevice, EncryptionError, EncryptionKey, KeyTable,
+    SEALED_RECORD_BYTES, Sealer, SetFile, is_encrypted, plain_bytes, rotate_key, sealed_bytes, unlock,
 };
 pub use error::{Holder, OpenError, Result, StorageError, UNUSED_ZEROS_BYTES};
 pub use fault::{FaultKind, Faults, Operation};

@@ -18,6 +18,9 @@ pub const DOUBLEWRITE_AT: usize = 8;
 /// Of the table of data keys of an encrypted database, at its start.
 pub const KEYS: [u8; 8] = *b"HWKEYS\r\n";
 
+/// Of an encrypted copy: a file of a backup, or a segment of archived redo behind its head.
+pub const SEALED: [u8; 8] = *b"HWSEAL\r\n";
+
 /// Whether a file that begins so is one of a database.
 pub fn is_of_a_database(start: &[u8; LENGTH]) -> bool {
     let is_at = |at: usize, mark: &[u8; 8]| start[at..at + 8] == *mark;

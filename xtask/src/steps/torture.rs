@@ -34,13 +34,14 @@ pub fn sysbench(run: &Run<'_>) -> Result<(), Failure> {
     highwater(run, &["check", &folder(run, "sysbench")])
 }
 
-/// With each page store, one of them encrypted; with an archive of redo, from which a copy is restored at the end; on a
-/// disk that fills up.
+/// With each page store, one of them encrypted; with an archive of redo, encrypted too, from which a copy is restored at
+/// the end; on a disk that fills up.
 pub fn crash(run: &Run<'_>) -> Result<(), Failure> {
-    let [key, redo, log] = ["crash-key", "crash-redo", "crash-log"].map(|name| folder(run, name));
+    let [key, redo, log, hidden] =
+        ["crash-key", "crash-redo", "crash-log", "crash-redo-encrypted"].map(|name| folder(run, name));
     write_key(&key).map_err(|error| format!("{key}: {error}"))?;
     let out_of_place = ["--page-store", "out-of-place", "--page-compression", "lz4", "--segment-size", "512K"];
-    let out_of_place = [&out_of_place[..], &["--key-file", &key]].concat();
+    let out_of_place = [&out_of_place[..], &["--key-file", &key, "--redo-archive", &hidden]].concat();
     let journal = ["--doublewrite", "journal", "--journal-size", "8M", "--redo-archive", &redo, "--log-dir", &log];
     let settings: [(&str, &[&str]); 4] =
         [("crash", &[]), ("crash-out-of-place", &out_of_place), ("crash-journal", &journal), ("crash-full", &FULL)];

@@ -87,7 +87,10 @@ impl Backups {
     /// Restores the chain up to one of its backups.
     fn restore(&self, oracle: &Oracle, played: &Played, rng: &mut Choices) -> Result<()> {
         let folders: Vec<PathBuf> = self.chain.iter().map(|taken| taken.folder.clone()).collect();
-        let report = call!(played, Database::verify_backup(&folders, None, &mut |_| Continue(())))?;
+        let report = call!(
+            played,
+            Database::verify_backup(&folders, None, self.options.encryption_key.as_ref(), &mut |_| Continue(()))
+        )?;
         let wanted = &self.chain[rng.usize(..self.chain.len())];
         if report.backups != folders.len() {
             return Err(Error::Data(format!("of {} backups: {report:?}", folders.len())));

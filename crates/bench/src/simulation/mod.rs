@@ -131,8 +131,8 @@ impl Simulation {
     fn choosing(seed: u64, mut rng: Choices, max_steps: u32) -> Simulation {
         let setting = Setting::random(seed, &mut rng).expect("every value of an option is accepted");
         let (storage, has_small_disks) = setting.disks(&mut rng);
-        let has_backups = !setting.grows && rng.u32(..4) == 0 && !setting.is_encrypted();
-        let backups = has_backups.then(|| Backups::new(setting.elsewhere()));
+        let has_backups = !setting.grows && rng.u32(..4) == 0;
+        let backups = has_backups.then(|| Backups::new(setting.restored()));
         Simulation {
             storage,
             has_small_disks,

@@ -8,7 +8,7 @@ use fastrand::Rng;
 use highwater::Options;
 use highwater::config::{Doublewrite, FlushMethod};
 use highwater::internals::OpenOverrides;
-use highwater_storage::{DataKeys, MemoryDevice, Placement, StorageSet};
+use highwater_storage::{DataKeys, EncryptionKey, MemoryDevice, Placement, StorageSet};
 use std::sync::Arc;
 
 /// Extents in a group where groups are to be small: those of a new file.
@@ -89,6 +89,11 @@ impl Setting {
         Options { doublewrite: Doublewrite::On, flush_method: FlushMethod::Fsync, ..self.options.clone() }
     }
 
+    /// The options of a copy in a folder, which is encrypted if the disks are.
+    pub fn restored(&self) -> Options {
+        Options { encryption_key: self.is_encrypted().then(user_key), ..self.elsewhere() }
+    }
+
     /// The options of one opening.
     ///
     /// # Errors
@@ -101,5 +106,11 @@ impl Setting {
 /// Keys that the same seed makes again.
 fn keys_of(seed: u64) -> Arc<DataKeys> {
     let mut rng = Rng::with_seed(seed);
-    Arc::new(DataKeys::of(std::array::from_fn(|_| std::array::from_fn(|_| rng.u8(..)))))
+    let keys = DataKeys::of(std::array::from_fn(|_| std::array::from_fn(|_| rng.u8(..))));
+    Arc::new(keys.with_table(&user_key()))
+}
+
+/// The key that opens backups.
+fn user_key() -> EncryptionKey {
+    EncryptionKey::new([0x5A; 32])
 }

@@ -122,7 +122,16 @@ fn a_key_is_changed_and_a_plain_database_has_none() {
     fine(&["backup", &plain, &backup]);
     fine(&["restore", &backup, "--to", &copy, "--key-file", &old]);
     assert!(fine(&["check", &copy, "--key-file", &old]).contains("sound"));
-    let backed_up = highwater(&["backup", &copy, &place.path("refused"), "--key-file", &old]);
-    assert!(String::from_utf8_lossy(&backed_up.stderr).contains("the database is encrypted"));
-    assert!(!Path::new(&place.path("refused")).exists());
+    // And a backup of that is encrypted.
+    let (hidden, again) = (place.path("hidden"), place.path("again"));
+    fine(&["backup", &copy, &hidden, "--key-file", &old]);
+    let is_hidden = |bytes: &[u8]| !bytes.windows(SECRET.len()).any(|part| part == SECRET.as_bytes());
+    assert!(files(&hidden).len() == 4 && files(&hidden).iter().all(|(_, bytes)| is_hidden(bytes)));
+    refused(&["restore", &hidden, "--to", &again], "is encrypted: its key is needed (--key-file)");
+    refused(&["restore", &hidden, "--verify"], "is encrypted: its key is needed (--key-file)");
+    refused(&["restore", &hidden, "--to", &again, "--key-file", &third], "is encrypted with another key");
+    fine(&["restore", &hidden, "--verify", "--key-file", &old]);
+    fine(&["rotate-key", &hidden, "--key-file", &old, "--new-key-file", &third]);
+    fine(&["restore", &hidden, "--to", &again, "--key-file", &third]);
+    assert!(fine(&["export", &again, "city", "--key-file", &third]).contains(SECRET));
 }

@@ -14,6 +14,7 @@ use crate::log::StreamGroups;
 use crate::page::header;
 use crate::space::layout::SpaceLayout;
 use crate::types::{Lsn, PageNo};
+use highwater_storage::{CopyKey, CopyKeys};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -22,16 +23,21 @@ use std::path::{Path, PathBuf};
 pub struct BackupLink {
     pub dir: PathBuf,
     pub manifest: BackupManifest,
+    /// With which its files are encrypted, if they are.
+    pub key: Option<CopyKey>,
 }
 
-/// Reads the manifests and compares them.
+/// Reads the manifests, finds the keys and compares the backups.
 ///
 /// # Errors
-/// [`Error::Incompatible`] says which backup does not follow on which; as [`BackupManifest::read`].
-pub fn open(dirs: &[PathBuf]) -> Result<Vec<BackupLink>> {
+/// [`Error::Incompatible`] says which backup does not follow on which; as [`BackupManifest::read`] and
+/// [`CopyKeys::get`].
+pub fn open(dirs: &[PathBuf], keys: &CopyKeys) -> Result<Vec<BackupLink>> {
     let mut links: Vec<BackupLink> = Vec::with_capacity(dirs.len());
     for dir in dirs {
-        let link = BackupLink { dir: dir.clone(), manifest: BackupManifest::read(dir)? };
+        let manifest = BackupManifest::read(dir)?;
+        let key = keys.get(manifest.key_number(), dir)?.cloned();
+        let link = BackupLink { dir: dir.clone(), manifest, key };
         check_follows(links.last(), &link)?;
         links.push(link);
     }
@@ -87,7 +93,7 @@ impl BackupLink {
     /// [`Error::Corrupt`] names the file, an I/O error, that of `take`.
     pub fn pages(&self, mut take: impl FnMut(PageNo, &mut [u8]) -> Result<()>) -> Result<()> {
         let manifest = &self.manifest;
-        let mut file = SummedFile::open(&self.dir, &manifest.files[0])?;
+        let mut file = SummedFile::open(&self.dir, &manifest.files[0], self.key.as_ref())?;
         let mut record = vec![0; 4 + manifest.page_bytes as usize];
         let mut next = 0;
         for _ in 0..manifest.pages_copied {
@@ -148,7 +154,7 @@ impl BackupLink {
 
     /// Its redo, from the start LSN on.
     pub fn redo(&self) -> Result<SummedFile> {
-        SummedFile::open(&self.dir, &self.manifest.files[1])
+        SummedFile::open(&self.dir, &self.manifest.files[1], self.key.as_ref())
     }
 }
 

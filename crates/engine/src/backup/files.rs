@@ -1,9 +1,12 @@
 //! Files of a backup: their length and checksum are taken while they are written, and compared while they are read.
-//! They do not stay in the page cache, which others need ([`SequentialFile`]).
+//! They do not stay in the page cache, which others need ([`SequentialFile`]). Those of an encrypted database are
+//! encrypted; length and checksum are of the plain bytes.
 
 use super::manifest::FileSum;
 use crate::error::{Error, Result};
-use highwater_storage::{SequentialFile, StorageError, forget_cached};
+use highwater_storage::{
+    CopyKey, CopyReader, SEALED_RECORD_BYTES, Sealer, SequentialFile, StorageError, forget_cached, sealed_bytes,
+};
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read};
 use std::path::{Path, PathBuf};
@@ -23,25 +26,73 @@ pub(super) struct NewFile {
     name: &'static str,
     bytes: u64,
     crc: u32,
+    sealing: Option<Sealing>,
+}
+
+/// How a file is encrypted, a record after the other.
+struct Sealing {
+    sealer: Sealer,
+    /// The begin of the next record.
+    plain: Vec<u8>,
+    sealed: Vec<u8>,
 }
 
 impl NewFile {
-    /// Makes the file, which must not exist.
-    pub fn create(dir: &Path, name: &'static str) -> Result<NewFile> {
+    /// Makes the file, which must not exist; encrypted if there is a key.
+    pub fn create(dir: &Path, name: &'static str, key: Option<&CopyKey>) -> Result<NewFile> {
         let path = dir.join(name);
         let file = SequentialFile::create(&path).map_err(|error| failed("create", &path, error))?;
-        Ok(NewFile { file, path, name, bytes: 0, crc: 0 })
+        let mut new = NewFile { file, path, name, bytes: 0, crc: 0, sealing: None };
+        if let Some(key) = key {
+            let (sealer, head) = key.new_file()?;
+            new.put(&head)?;
+            let plain = Vec::with_capacity(SEALED_RECORD_BYTES);
+            new.sealing = Some(Sealing { sealer, plain, sealed: Vec::new() });
+        }
+        Ok(new)
     }
 
     pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        self.file.write(bytes).map_err(|error| failed("write", &self.path, error))?;
         self.crc = crc32c::crc32c_append(self.crc, bytes);
         self.bytes += bytes.len() as u64;
+        match &mut self.sealing {
+            None => self.put(bytes),
+            Some(_) => self.seal(bytes),
+        }
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> Result<()> {
+        self.file.write(bytes).map_err(|error| failed("write", &self.path, error))
+    }
+
+    /// Fills the next record, and writes those that are full.
+    fn seal(&mut self, mut bytes: &[u8]) -> Result<()> {
+        while let (Some(Sealing { plain, .. }), false) = (&mut self.sealing, bytes.is_empty()) {
+            let (now, later) = bytes.split_at(bytes.len().min(SEALED_RECORD_BYTES - plain.len()));
+            plain.extend_from_slice(now);
+            bytes = later;
+            if plain.len() == SEALED_RECORD_BYTES {
+                self.put_record()?;
+            }
+        }
         Ok(())
     }
 
+    /// Writes what the next record has, if it has anything.
+    fn put_record(&mut self) -> Result<()> {
+        let Some(Sealing { sealer, plain, sealed }) = &mut self.sealing else { return Ok(()) };
+        if plain.is_empty() {
+            return Ok(());
+        }
+        sealed.clear();
+        sealer.seal(plain, sealed);
+        plain.clear();
+        self.file.write(sealed).map_err(|error| failed("write", &self.path, error))
+    }
+
     /// Makes the file durable (its folder's entry is not yet).
-    pub fn finish(self) -> Result<FileSum> {
+    pub fn finish(mut self) -> Result<FileSum> {
+        self.put_record()?;
         self.file.finish().map_err(|error| failed("sync", &self.path, error))?;
         Ok(FileSum { name: self.name.into(), bytes: self.bytes, crc32c: format!("{:08x}", self.crc) })
     }
@@ -49,26 +100,28 @@ impl NewFile {
 
 /// A file being read from its begin to its end.
 pub(super) struct SummedFile {
-    file: BufReader<File>,
+    file: CopyReader<BufReader<File>>,
     path: PathBuf,
     crc: u32,
     wanted: FileSum,
 }
 
 impl SummedFile {
-    /// Opens the file, which has its length.
-    pub fn open(dir: &Path, wanted: &FileSum) -> Result<SummedFile> {
+    /// Opens the file, which has its length and is encrypted if there is a key.
+    pub fn open(dir: &Path, wanted: &FileSum, key: Option<&CopyKey>) -> Result<SummedFile> {
         let path = dir.join(&wanted.name);
         let file = File::open(&path).map_err(|error| match error.kind() {
             ErrorKind::NotFound => Error::Corrupt(format!("{} is missing", path.display())),
             _ => failed("open", &path, error),
         })?;
         let len = file.metadata().map_err(|error| failed("look at", &path, error))?.len();
-        if len != wanted.bytes {
-            let what = format!("{} has {len} bytes; its backup was made with {}", path.display(), wanted.bytes);
+        let made = if key.is_some() { sealed_bytes(wanted.bytes) } else { wanted.bytes };
+        if len != made {
+            let what = format!("{} has {len} bytes; its backup was made with {made}", path.display());
             return Err(Error::Corrupt(what));
         }
-        Ok(SummedFile { file: BufReader::with_capacity(READ_BYTES, file), path, crc: 0, wanted: wanted.clone() })
+        let file = open_copy(BufReader::with_capacity(READ_BYTES, file), len, key, &path)?;
+        Ok(SummedFile { file, path, crc: 0, wanted: wanted.clone() })
     }
 
     /// An error that names the file.
@@ -78,12 +131,12 @@ impl SummedFile {
 
     /// Fills `bytes`.
     pub fn read_all(&mut self, bytes: &mut [u8]) -> Result<()> {
-        self.read_exact(bytes).map_err(|error| failed("read", &self.path, error))
+        self.read_exact(bytes).map_err(|error| read_failed(&self.path, error))
     }
 
     /// Compares the checksum, once everything was read.
     pub fn finish(self) -> Result<()> {
-        forget_cached(self.file.get_ref());
+        forget_cached(self.file.get_ref().get_ref());
         let crc32c = format!("{:08x}", self.crc);
         match crc32c == self.wanted.crc32c {
             true => Ok(()),
@@ -97,6 +150,19 @@ impl Read for SummedFile {
         let read = self.file.read(bytes)?;
         self.crc = crc32c::crc32c_append(self.crc, &bytes[..read]);
         Ok(read)
+    }
+}
+
+/// Reads the plain bytes of a copy of `len` bytes.
+pub(super) fn open_copy<R: Read>(from: R, len: u64, key: Option<&CopyKey>, path: &Path) -> Result<CopyReader<R>> {
+    CopyReader::new(from, len, key).map_err(|error| read_failed(path, error))
+}
+
+/// The error of a read of a copy: of the operating system, or what is wrong with encrypted bytes.
+pub(super) fn read_failed(path: &Path, error: std::io::Error) -> Error {
+    match error.kind() {
+        ErrorKind::InvalidData => Error::Corrupt(format!("{} is damaged: {error}", path.display())),
+        _ => failed("read", path, error),
     }
 }
 

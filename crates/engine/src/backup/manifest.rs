@@ -12,8 +12,10 @@ pub(super) const MANIFEST: &str = "backup.json";
 pub(super) const PAGES: &str = "pages";
 /// Name of the file of redo: groups with their frames, one behind the other (see `log::format`).
 pub(super) const REDO: &str = "redo-groups";
+/// Name of the table of keys, of an encrypted backup.
+pub(super) const KEYS: &str = "keys";
 /// Version of a backup's format.
-pub(super) const FORMAT: u32 = 2;
+pub(super) const FORMAT: u32 = 3;
 
 /// What a backup is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,6 +52,9 @@ pub struct BackupManifest {
     pub damaged_pages: Vec<u32>,
     /// When it was finished: seconds since 1970.
     pub finished_unix_s: u64,
+    /// Of an encrypted backup: the id, in hexadecimal, of the key that its files are encrypted with. The file `keys`
+    /// beside them has that key, under the key that the database was opened with.
+    pub key_id: Option<String>,
     /// Pages, and redo.
     pub files: [FileSum; 2],
 }
@@ -68,7 +73,7 @@ pub struct Base {
 pub struct FileSum {
     /// Its name in the folder.
     pub name: String,
-    /// Its length.
+    /// Its length, before it was encrypted.
     pub bytes: u64,
     /// Its CRC-32C, in hexadecimal.
     pub crc32c: String,
@@ -82,7 +87,12 @@ struct ManifestFile {
 }
 
 impl BackupManifest {
-    /// Bytes of all files.
+    /// Whether its files are encrypted.
+    pub fn is_encrypted(&self) -> bool {
+        self.key_id.is_some()
+    }
+
+    /// Bytes of all files, before they were encrypted.
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes).sum()
     }
@@ -143,7 +153,8 @@ impl BackupManifest {
             && (self.segment_bytes == 0 || self.segment_bytes.is_power_of_two())
             && Some(self.files[0].bytes) == self.pages_copied.checked_mul(4 + self.page_bytes)
             && self.files[1].bytes == self.end_lsn.saturating_sub(self.start_lsn)
-            && self.id().is_some();
+            && self.id().is_some()
+            && self.key_id.as_ref().is_none_or(|id| u64::from_str_radix(id, 16).is_ok_and(|id| id > 0));
         let are_names_right = self.files[0].name == PAGES && self.files[1].name == REDO;
         match are_lsns_in_order && are_numbers_possible && are_names_right {
             true => Ok(()),
@@ -154,6 +165,11 @@ impl BackupManifest {
     /// The database's id as a number.
     pub(super) fn id(&self) -> Option<u64> {
         u64::from_str_radix(&self.database_id, 16).ok()
+    }
+
+    /// The id of the key that the files are encrypted with, 0 for none.
+    pub(super) fn key_number(&self) -> u64 {
+        self.key_id.as_ref().and_then(|id| u64::from_str_radix(id, 16).ok()).unwrap_or(0)
     }
 }
 

@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::space::layout::EXTENT_PAGES;
 use crate::table::DateTime;
 use crate::types::Lsn;
+use highwater_storage::CopyKey;
 use std::cell::Cell;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -48,11 +49,14 @@ pub struct ReplaySpan {
     pub pieces: Vec<RedoPiece>,
 }
 
-/// Bytes of a file.
+/// Redo in a segment of the archive.
 #[derive(Clone, Debug)]
 pub struct RedoPiece {
     pub file: PathBuf,
-    pub offset: u64,
+    /// With which it is encrypted, if it is.
+    pub key: Option<CopyKey>,
+    /// Bytes of redo before it in the segment.
+    pub skipped_bytes: u64,
     pub bytes: u64,
 }
 
@@ -88,7 +92,12 @@ impl RestorePlan {
         span.page_count = span.page_count.max(pages.next_multiple_of(EXTENT_PAGES));
         match span.pieces.last_mut().filter(|piece| piece.file == group.file) {
             Some(piece) => piece.bytes += bytes,
-            None => span.pieces.push(RedoPiece { file: group.file.to_path_buf(), offset: group.offset, bytes }),
+            None => span.pieces.push(RedoPiece {
+                file: group.file.to_path_buf(),
+                key: group.key.cloned(),
+                skipped_bytes: group.skipped_bytes,
+                bytes,
+            }),
         }
     }
 }

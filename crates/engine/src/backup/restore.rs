@@ -1,6 +1,6 @@
 //! Making a database of a chain of backups. The rules are those of [`super`].
 
-use super::archive::Archive;
+use super::archive::{self, Archive};
 use super::chain::{self, BackupLink};
 use super::plan::{self, RedoPiece, ReplaySpan};
 use super::{BackupProgress, OnBackupProgress, RestoreOptions, RestoreReport, files};
@@ -17,9 +17,11 @@ use crate::stats::Stats;
 use crate::store::{self, BATCH_PAGES, FlushLane, PageBatch, PageStore, Protection, Settings, bootstrap};
 use crate::sync::poison::Poison;
 use crate::types::{Lsn, PageNo, random_id};
-use highwater_storage::{AlignedBuf, EncryptionKey, FolderLock, SetOptions, StorageSet, lock_alone};
+use highwater_storage::{
+    AlignedBuf, CopyKeys, CopyReader, EncryptionKey, FolderLock, SetOptions, StorageSet, lock_alone,
+};
 use std::fs::File;
-use std::io::{BufReader, ErrorKind, Read, Seek, SeekFrom, Take};
+use std::io::{BufReader, ErrorKind, Read, Take};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,9 +32,6 @@ const WORK: &str = "restoring";
 const MARKER: &str = "made-by-highwater-restore";
 /// In the order in which they are moved up.
 const FILES: [&str; 4] = ["keys", "doublewrite", "redo", "data"];
-/// Bytes of archived redo that are read at once.
-const READ_BYTES: usize = 1 << 20;
-
 /// A restored database that waits for its plain opening.
 pub struct Restored {
     target: PathBuf,
@@ -50,16 +49,27 @@ pub struct Restored {
 ///
 /// # Errors
 /// As [`restore`].
-pub fn verify(dirs: &[PathBuf], archive: Option<&Path>, tell: &mut OnBackupProgress<'_>) -> Result<RestoreReport> {
-    let links = chain::open(dirs)?;
-    let archive = open_archive(&links, archive)?;
+pub fn verify(
+    dirs: &[PathBuf],
+    archive: Option<&Path>,
+    key: Option<&EncryptionKey>,
+    tell: &mut OnBackupProgress<'_>,
+) -> Result<RestoreReport> {
+    let keys = keys_of(dirs, archive, key);
+    let links = chain::open(dirs, &keys)?;
+    let archive = open_archive(&links, archive, &keys)?;
     chain::verify(&links, tell)?;
     Ok(plan::plan(&links, archive.as_ref(), None, tell)?.report())
 }
 
-fn open_archive(links: &[BackupLink], dir: Option<&Path>) -> Result<Option<Archive>> {
+/// The keys of the copies: of one database, but perhaps under several keys of the user's, of which one is enough.
+fn keys_of(dirs: &[PathBuf], archive: Option<&Path>, key: Option<&EncryptionKey>) -> CopyKeys {
+    CopyKeys::of(dirs.iter().map(PathBuf::as_path).chain(archive), key)
+}
+
+fn open_archive(links: &[BackupLink], dir: Option<&Path>, keys: &CopyKeys) -> Result<Option<Archive>> {
     let id = links[0].manifest.id().unwrap_or_default();
-    dir.map(|dir| Archive::open(dir, id)).transpose()
+    dir.map(|dir| Archive::open(dir, id, keys)).transpose()
 }
 
 /// Makes a database of the chain in `target`; it is as a crash at the moment asked for would leave it.
@@ -67,8 +77,8 @@ fn open_archive(links: &[BackupLink], dir: Option<&Path>) -> Result<Option<Archi
 /// # Errors
 /// [`Error::Usage`] if the target is not empty, or for a moment that cannot be reached;
 /// [`InUse`](highwater_storage::OpenError::InUse) if another restore makes a database there;
-/// [`Error::Incompatible`] for backups that do not follow each other, [`Error::Corrupt`] for damaged ones: nothing was
-/// written then. An I/O error.
+/// [`Error::Incompatible`] for backups that do not follow each other, [`Error::Corrupt`] for damaged ones,
+/// [`Error::Open`] for encrypted ones that the options' key does not open: nothing was written then. An I/O error.
 pub fn restore(
     dirs: &[PathBuf],
     target: &Path,
@@ -76,9 +86,10 @@ pub fn restore(
     tell: &mut OnBackupProgress<'_>,
 ) -> Result<Restored> {
     let key = options.database.read_key()?;
-    let links = chain::open(dirs)?;
+    let keys = keys_of(dirs, options.redo.as_deref(), key.as_ref());
+    let links = chain::open(dirs, &keys)?;
     chain::check_apart(&links, target)?;
-    let archive = open_archive(&links, options.redo.as_deref())?;
+    let archive = open_archive(&links, options.redo.as_deref(), &keys)?;
     let plan = plan::plan(&links, archive.as_ref(), options.until, tell)?;
     let links = &links[..plan.links];
     let page_counts = chain::verify(links, tell)?;
@@ -360,7 +371,7 @@ impl RestoreTarget<'_> {
 /// The bytes of a leg, out of its files.
 struct RedoPieces<'l> {
     left: std::slice::Iter<'l, RedoPiece>,
-    open: Option<(BufReader<Take<File>>, &'l RedoPiece)>,
+    open: Option<(Take<CopyReader<BufReader<File>>>, &'l RedoPiece)>,
 }
 
 impl RedoPieces<'_> {
@@ -369,15 +380,11 @@ impl RedoPieces<'_> {
             let Some((file, piece)) = &mut self.open else {
                 let piece =
                     self.left.next().ok_or_else(|| Error::Corrupt("a leg has less redo than planned".into()))?;
-                let open = || {
-                    let mut file = File::open(&piece.file)?;
-                    file.seek(SeekFrom::Start(piece.offset))?;
-                    Ok(BufReader::with_capacity(READ_BYTES, file.take(piece.bytes)))
-                };
-                self.open = Some((open().map_err(|error| files::failed("open", &piece.file, error))?, piece));
+                let redo = archive::redo_of(&piece.file, piece.skipped_bytes, piece.key.as_ref())?;
+                self.open = Some((redo.take(piece.bytes), piece));
                 continue;
             };
-            match file.read(bytes).map_err(|error| files::failed("read", &piece.file, error))? {
+            match file.read(bytes).map_err(|error| files::read_failed(&piece.file, error))? {
                 0 => self.open = None,
                 read => bytes = &mut bytes[read..],
             }

@@ -15,7 +15,7 @@ use crate::space::layout::EXTENT_PAGES;
 use crate::store::{self, FileHeader, StoreKind};
 use crate::sync::atomic::{AtomicU8, Ordering::SeqCst};
 use crate::types::{Lsn, PageNo, unix_us};
-use highwater_storage::StorageSet;
+use highwater_storage::{CopyKey, StorageSet};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -58,7 +58,8 @@ enum Order {
 ///
 /// # Errors
 /// [`Error::Usage`] for a folder that cannot be one, a base that does not fit: [`Error::Incompatible`], a damaged page:
-/// [`Error::CorruptPage`]. An I/O error. The database goes on whatever happens to the backup.
+/// [`Error::CorruptPage`]. An I/O error; [`Error::Open`] if there is no table of an encrypted database's keys. The
+/// database goes on whatever happens to the backup.
 pub fn take(
     source: &Source<'_>,
     dest: &Path,
@@ -66,6 +67,7 @@ pub fn take(
     tell: &mut OnBackupProgress<'_>,
 ) -> Result<BackupManifest> {
     let file = store::file_header(&source.ctx.pool.fix_s(PageNo(0))?)?;
+    let key = source.storage.copy_key()?;
     if options.base.is_some() && options.skip_damaged {
         let what = "a backup that adds to another one leaves no damaged page out: a restore would bring that page as \
                     it was in the other backup; take a full backup";
@@ -76,10 +78,13 @@ pub fn take(
     // One backup at a time: what is in `dest` after an error is its own.
     let kept = Log::keep(&*source.ctx.log, RedoReader::Backup)?;
     let made = files::make_empty(dest)?;
-    let taken = check_outside(source, dest).and_then(|()| fill(source, &file, base, kept, dest, options, tell));
+    let taken = check_outside(source, dest).and_then(|()| {
+        key.iter().try_for_each(|(_, table)| table.put_into(dest))?;
+        fill(source, &file, base, kept, (dest, key.map(|(key, _)| key)), options, tell)
+    });
     if taken.is_err() {
         // No thread wants a part of a backup; if this fails too, it has no manifest.
-        for name in [manifest::PAGES, manifest::REDO] {
+        for name in [manifest::PAGES, manifest::REDO, manifest::KEYS] {
             let _ = std::fs::remove_file(dest.join(name));
         }
         if made {
@@ -133,13 +138,14 @@ fn fill(
     file: &FileHeader,
     base: Option<Base>,
     kept: KeptRedo<&Log>,
-    dest: &Path,
+    (dest, key): (&Path, Option<CopyKey>),
     options: &BackupOptions,
     tell: &mut OnBackupProgress<'_>,
 ) -> Result<BackupManifest> {
     let (start_lsn, generation) = (kept.at(), source.ctx.log.generation());
     let since = base.as_ref().map(|base| Lsn(base.end_lsn));
-    let new_files = (NewFile::create(dest, manifest::PAGES)?, NewFile::create(dest, manifest::REDO)?);
+    let create = |name| NewFile::create(dest, name, key.as_ref());
+    let new_files = (create(manifest::PAGES)?, create(manifest::REDO)?);
     let (copied, redo, end_lsn) = copy(source, kept, new_files, since, options, tell)?;
     let manifest = BackupManifest {
         format: manifest::FORMAT,
@@ -161,11 +167,12 @@ fn fill(
         pages_copied: copied.count,
         damaged_pages: copied.damaged,
         finished_unix_s: unix_us() / 1_000_000,
+        key_id: key.as_ref().map(|key| format!("{:016x}", key.id())),
         files: [copied.pages, redo],
     };
     files::sync_folder(dest)?;
     // What the log released is not verified before: a backup that cannot be restored is not a backup.
-    let link = BackupLink { dir: dest.to_path_buf(), manifest };
+    let link = BackupLink { dir: dest.to_path_buf(), manifest, key };
     link.follow_redo(&mut Target::new(None))?;
     link.manifest.write(dest)?;
     Ok(link.manifest)

@@ -9,6 +9,7 @@ use crate::log::{Log, RecoveryScan};
 use crate::stats::Stats;
 use crate::sync::Mutex;
 use crate::sync::notify::Notify;
+use highwater_storage::{KeyTable, StorageSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,9 +37,10 @@ impl Archiving {
         scan: &RecoveryScan,
         id: u64,
         stats: &Stats,
+        storage: &StorageSet,
     ) -> Result<Option<Archiving>> {
         let Some(dir) = &options.redo_archive else { return Ok(None) };
-        let mut archiver = Archiver::open(dir, id)?;
+        let mut archiver = Archiver::open(dir, id, storage.copy_key()?)?;
         archiver.catch_up(log, scan, stats)?;
         let (generation, lsn) = log.next_generation(scan.end_lsn);
         archiver.begin(ArchivePosition { generation, lsn })?;
@@ -49,6 +51,14 @@ impl Archiving {
     /// Follows the log, which has just been started.
     pub fn follow(&self, log: &Arc<Log>, stats: &Arc<Stats>) -> Result<()> {
         self.archiver.lock().follow(log.clone(), stats.clone())
+    }
+
+    /// The archive's folder gets this table of keys.
+    ///
+    /// # Errors
+    /// An I/O error.
+    pub fn put_keys(&self, table: &KeyTable) -> Result<()> {
+        self.archiver.lock().put_keys(table)
     }
 
     /// The latest time that the archive has.

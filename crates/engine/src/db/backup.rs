@@ -4,11 +4,15 @@ use super::database::{Database, DatabaseInner};
 use crate::backup::{self, BackupManifest, BackupOptions, OnBackupProgress, RestoreOptions, RestoreReport};
 use crate::config::Options;
 use crate::error::{Error, Result};
+
+use highwater_storage::EncryptionKey;
 use std::path::{Path, PathBuf};
 
 impl Database {
     /// Takes a backup into `dest`, a new or empty folder, while transactions and schema changes go on. What was
     /// committed before the backup's end LSN is in it, nothing else. `tell` is called with the progress and may end it.
+    ///
+    /// That of an encrypted database is encrypted, and the key that opens the database at that time opens it.
     ///
     /// The thread that calls this copies the pages, a second one the redo. Meanwhile emptied space is not released to
     /// the device, and writers wait if `dest` takes their redo more slowly than they make it by a whole redo log.
@@ -29,10 +33,10 @@ impl Database {
     ///
     /// # Errors
     /// [`Error::Usage`] if `dest` is not empty or lies in the database's folder, if another backup is running, if
-    /// `tell` ended it, if the database is encrypted (a backup is not), or if the database was opened to be read only
-    /// and had to be recovered. [`Error::Incompatible`] for a base that is no backup of this database.
-    /// [`Error::CorruptPage`] names a damaged page. An I/O error, a full disk for example. There is nothing in `dest`
-    /// then, and the database goes on.
+    /// `tell` ended it, or if the database was opened to be read only and had to be recovered.
+    /// [`Error::Incompatible`] for a base that is no backup of this database. [`Error::CorruptPage`] names a damaged
+    /// page. [`Error::Open`] if the keys of an encrypted database are in no file. An I/O error, a full disk for
+    /// example. There is nothing in `dest` then, and the database goes on.
     pub fn backup(
         &self,
         dest: impl AsRef<Path>,
@@ -45,10 +49,6 @@ impl Database {
             return Err(Error::Usage(what.into()));
         }
         let DatabaseInner { ctx, space, storage, .. } = &*self.inner;
-        if storage.is_encrypted() {
-            let what = "the database is encrypted, and a backup is not: close it and copy its files";
-            return Err(Error::Usage(what.into()));
-        }
         let source = backup::take::Source { ctx, space, storage };
         backup::take::take(&source, dest.as_ref(), options, tell)
     }
@@ -65,6 +65,9 @@ impl Database {
     /// order, and of the archived redo that follows, up to the moment that the options say. Everything is verified
     /// before anything is written. The database has a new id; it is closed. What a restore that was cut short has left
     /// in `dir` is taken away. `tell` is called with the progress and may end the work.
+    ///
+    /// Encrypted backups and archives are opened by the key in `options.database`, which becomes the new database's. If
+    /// the key was changed between them, it is enough that it opens one of their folders.
     ///
     /// # Errors
     /// [`Error::Usage`] if `dir` is not empty, or for a moment that cannot be reached; [`Error::Open`] if another
@@ -95,16 +98,17 @@ impl Database {
     }
 
     /// Verifies backups, and the archive of redo `redo`, as [`restore`](Database::restore) does, and makes nothing;
-    /// says up to where they reach.
+    /// says up to where they reach. `key` opens encrypted ones.
     ///
     /// # Errors
     /// As [`restore`](Database::restore).
     pub fn verify_backup(
         chain: &[PathBuf],
         redo: Option<&Path>,
+        key: Option<&EncryptionKey>,
         tell: &mut OnBackupProgress<'_>,
     ) -> Result<RestoreReport> {
-        backup::restore::verify(chain, redo, tell)
+        backup::restore::verify(chain, redo, key, tell)
     }
 
     /// The present end of the log: what was committed before this call lies before it. [`Until::Lsn`] restores to it.

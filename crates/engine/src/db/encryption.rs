@@ -2,8 +2,7 @@
 //! with which key one is opened.
 //!
 //! Rules
-//! 1. Nothing of an encrypted database is written past its set. What would be (an archive of redo, a backup) is
-//!    refused.
+//! 1. Nothing of an encrypted database is written past its set but backups and archived redo, which are encrypted too.
 //! 2. A key is read once, at the opening, and not kept.
 
 use super::database::Database;
@@ -44,7 +43,8 @@ impl Database {
     }
 
     /// Makes `new` the key of this database, which is encrypted and open, as [`rotate_key`] does for one that is
-    /// closed: transactions go on, and the next opening needs `new`.
+    /// closed: transactions go on, and the next opening needs `new`. So does the archive of its redo, if it is open
+    /// with one.
     ///
     /// # Errors
     /// [`Error::Usage`] if the database is only read; [`Error::Open`]: it is not encrypted, or with another key than
@@ -52,17 +52,13 @@ impl Database {
     pub fn rotate_key(&self, old: &EncryptionKey, new: &EncryptionKey) -> Result<()> {
         self.check_writable()?;
         let _one_at_a_time = self.inner.options_change.lock();
-        Ok(self.inner.storage.rotate_key(old, new)?)
+        let storage = &self.inner.storage;
+        storage.rotate_key(old, new)?;
+        match (&self.inner.archiving, storage.copy_key()?) {
+            (Some(archiving), Some((_, table))) => archiving.put_keys(&table),
+            _ => Ok(()),
+        }
     }
-}
-
-/// The key with which a folder is opened to be written, if one was given.
-///
-/// # Errors
-/// As [`Options::read_key`], and [`Error::BadOption`] for an archive of redo.
-pub(super) fn key(options: &Options) -> Result<Option<EncryptionKey>> {
-    let key = options.read_key()?;
-    check_archive(options, key.is_some()).map(|()| key)
 }
 
 /// The options without the key, which is not needed any more (rule 2), if they suit the set: a key that would have no
@@ -75,15 +71,5 @@ pub(super) fn without_secret(options: Options, storage: &StorageSet) -> Result<O
         let reason = "devices are encrypted by StorageSet::encrypted, and memory is not encrypted".to_string();
         return Err(Error::BadOption { option: "key-file".into(), reason });
     }
-    check_archive(&options, storage.is_encrypted() && !storage.is_read_only())?;
     Ok(Options { encryption_key: None, ..options })
-}
-
-/// The redo of an encrypted database is not archived (rule 1).
-fn check_archive(options: &Options, is_encrypted: bool) -> Result<()> {
-    if !is_encrypted || options.redo_archive.is_none() {
-        return Ok(());
-    }
-    let reason = "the database is encrypted, and an archive of redo is not".to_string();
-    Err(Error::BadOption { option: "redo-archive".into(), reason })
 }

@@ -112,7 +112,7 @@ impl OpenParts {
             flush_method: options.flush_method,
             cached_redo: options.flush_log_at_trx_commit != FlushLog::Sync,
             create: options.create_if_missing,
-            encryption_key: encryption::key(&options)?,
+            encryption_key: options.read_key()?,
         };
         OpenParts::open(StorageSet::open(dir, &set)?, options)
     }
@@ -187,7 +187,7 @@ impl OpenParts {
         let replayed = recovery::replay(&pool, &log, &scan, overrides.recovery_threads, losses)?;
         let archiving = match storage.is_read_only() {
             true => None,
-            false => Archiving::open(&options, &log, &scan, file.database_id, &stats)?,
+            false => Archiving::open(&options, &log, &scan, file.database_id, &stats, &storage)?,
         };
         stats.recovery_redo_bytes.set(replayed.redo_bytes);
         stats.recovery_pages_read.set(stats.pages_read.get());

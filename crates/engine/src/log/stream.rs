@@ -42,6 +42,8 @@ impl<R: Read> StreamGroups<R> {
         let failed_read = &mut self.failed_read;
         let mut cut = |error: std::io::Error| match error.kind() {
             ErrorKind::UnexpectedEof => format!("it ends within the redo at LSN {at}"),
+            // Of an encrypted copy.
+            ErrorKind::InvalidData => format!("the redo at LSN {at} does not verify: {error}"),
             _ => failed_read.insert(error).to_string(),
         };
         let mut frame = [0; FRAME_BYTES];
@@ -68,6 +70,11 @@ impl<R: Read> StreamGroups<R> {
     /// Where the next group begins.
     pub fn at(&self) -> Lsn {
         self.at
+    }
+
+    /// Bytes from there to the end of the stream.
+    pub fn left_bytes(&self) -> u64 {
+        self.end.0 - self.at.0
     }
 
     /// The frame of the last group: its length and checksum, which depends on its place and generation too.

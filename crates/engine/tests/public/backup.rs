@@ -265,7 +265,7 @@ fn a_damaged_backup_is_noticed() {
     put(&db, &accounts(&db, "only"), &mut random, 5);
     let dest = folder.path().join("full");
     back_up(&db, &dest, None).unwrap();
-    let verify = || Database::verify_backup(std::slice::from_ref(&dest), None, &mut |_| Continue(())).map(drop);
+    let verify = || Database::verify_backup(std::slice::from_ref(&dest), None, None, &mut |_| Continue(())).map(drop);
     verify().unwrap();
     for name in ["backup.json", "pages", "redo-groups"] {
         let path = dest.join(name);

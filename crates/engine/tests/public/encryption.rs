@@ -3,12 +3,13 @@
 use crate::support::{all, options, people};
 use highwater::config::{ChangeBuffering, Doublewrite, PageStoreKind};
 use highwater::{
-    BackupOptions, Database, EncryptionKey, Error, Options, RestoreOptions, Table, Value, rotate_key, values,
+    BackupOptions, BackupProgress, Database, EncryptionKey, Error, Options, RestoreOptions, Table, Value, rotate_key,
+    values,
 };
 use highwater_storage::{DataKeys, EncryptionError, OpenError, StorageSet};
 use std::collections::BTreeMap;
 use std::io::BufRead;
-use std::ops::ControlFlow::Continue;
+use std::ops::ControlFlow::{Break, Continue};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -199,19 +200,146 @@ fn a_key_is_changed_beside_transactions_and_without_them() {
     assert!(matches!(rotate_key("/nowhere", &key(1), &key(2)), Err(Error::Open(OpenError::NotFound(_)))));
 }
 
+/// A database, its archive, a full backup and an incremental one; the key was changed between the two.
+struct Copies {
+    folder: tempfile::TempDir,
+    /// Rows in the full backup, in both, and with the archive.
+    rows: [u64; 3],
+}
+
+impl Copies {
+    fn new(page_store: PageStoreKind) -> Copies {
+        let copies = Copies { folder: tempfile::tempdir().unwrap(), rows: [200, 260, 300] };
+        let options = Options { page_store, redo_archive: Some(copies.path("archive")), ..with_key(1) };
+        let db = Database::open(copies.path("db"), options).unwrap();
+        let table = people(&db);
+        let insert = |from, to| (from..=to).for_each(|n| insert(&db, &table, n));
+        insert(1, 200);
+        let full = BackupOptions { max_bytes_per_s: 0, ..BackupOptions::default() };
+        db.backup(copies.path("full"), &full, &mut |_| Continue(())).unwrap();
+        insert(201, 260);
+        db.rotate_key(&key(1), &key(2)).unwrap();
+        let added = BackupOptions { base: Some(copies.path("full")), ..full };
+        let manifest = db.backup(copies.path("added"), &added, &mut |_| Continue(())).unwrap();
+        assert!(manifest.is_encrypted());
+        insert(261, 300);
+        db.close().unwrap();
+        copies
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn chain(&self) -> [PathBuf; 2] {
+        [self.path("full"), self.path("added")]
+    }
+
+    fn restore(&self, chain: &[PathBuf], archive: bool, database: Options, to: &str) -> Result<u64, Error> {
+        let redo = archive.then(|| self.path("archive"));
+        Database::verify_backup(chain, redo.as_deref(), database.encryption_key.as_ref(), &mut |_| Continue(()))?;
+        let options = RestoreOptions { database: database.clone(), redo, check: true, ..RestoreOptions::default() };
+        Database::restore(chain, self.path(to), &options, &mut |_| Continue(()))?;
+        let db = Database::open(self.path(to), database)?;
+        let rows = all(&db, &db.table("people")?, "PRIMARY").len() as u64;
+        db.close().map(|()| rows)
+    }
+}
+
+fn files_below(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let (mut found, mut folders) = (BTreeMap::new(), vec![dir.to_path_buf()]);
+    while let Some(dir) = folders.pop() {
+        for entry in std::fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => folders.push(path),
+                false => drop(found.insert(path.clone(), std::fs::read(path).unwrap())),
+            }
+        }
+    }
+    found
+}
+
+fn assert_hidden(dir: &Path) {
+    for (path, bytes) in files_below(dir) {
+        assert!(!holds_secret(&bytes), "{}", path.display());
+    }
+}
+
 #[test]
 fn nothing_leaves_an_encrypted_database_in_plain_text() {
-    let folder = tempfile::tempdir().unwrap();
-    let [dir, dest, archive] = ["db", "backup", "archive"].map(|name| folder.path().join(name));
-    create(&dir, with_key(1));
-    let db = Database::open(&dir, with_key(1)).unwrap();
-    let error = db.backup(&dest, &BackupOptions::default(), &mut |_| Continue(())).unwrap_err();
-    assert!(matches!(error, Error::Usage(_)), "{error}");
-    db.close().unwrap();
-    let archived = Options { redo_archive: Some(archive.clone()), ..with_key(1) };
-    let error = Database::open(&dir, archived).err().unwrap();
-    assert!(matches!(&error, Error::BadOption { option, .. } if option == "redo-archive"), "{error}");
-    assert!(!dest.exists() && !archive.exists());
+    for store in [PageStoreKind::InPlace, PageStoreKind::OutOfPlace] {
+        let copies = Copies::new(store);
+        // One that is cut short.
+        let restore = RestoreOptions { database: with_key(2), ..RestoreOptions::default() };
+        let mut stop = |at: BackupProgress| match at.step == "restoring" && at.pages > 20 {
+            true => Break(()),
+            false => Continue(()),
+        };
+        assert!(Database::restore(&copies.chain(), copies.path("short"), &restore, &mut stop).is_err());
+        assert!(files_below(&copies.path("short/restoring")).len() > 3);
+        assert_hidden(copies.folder.path());
+        let [full, both, all] = copies.rows;
+        assert_eq!(copies.restore(&copies.chain(), false, with_key(2), "short").unwrap(), both);
+        assert_eq!(copies.restore(&copies.chain(), true, with_key(2), "end").unwrap(), all);
+        // What one of the folders opens with is the key of all.
+        assert_eq!(copies.restore(&copies.chain(), true, with_key(1), "old").unwrap(), all);
+        assert_eq!(copies.restore(&copies.chain()[..1], false, with_key(1), "first").unwrap(), full);
+        assert_eq!(files(&copies.path("end")).len(), 4);
+        assert_hidden(copies.folder.path());
+        // The key of a backup and of an archive is changed as that of a database.
+        let error = copies.restore(&copies.chain()[..1], false, with_key(2), "no").unwrap_err();
+        assert!(matches!(refusal(Err(error)), EncryptionError::WrongKey(_)));
+        rotate_key(copies.path("full"), &key(1), &key(2)).unwrap();
+        assert_eq!(copies.restore(&copies.chain()[..1], false, with_key(2), "changed").unwrap(), full);
+        // The database went on with the archive: its key is the archive's.
+        assert!(rotate_key(copies.path("archive"), &key(1), &key(3)).is_err());
+        rotate_key(copies.path("archive"), &key(2), &key(3)).unwrap();
+    }
+}
+
+#[test]
+fn copies_without_their_key_are_refused_and_nothing_is_written() {
+    let copies = Copies::new(PageStoreKind::InPlace);
+    let error = |database, archive| copies.restore(&copies.chain(), archive, database, "to").unwrap_err();
+    for archive in [false, true] {
+        assert!(matches!(refusal(Err(error(options(), archive))), EncryptionError::NeedsKey(_)));
+        assert!(matches!(refusal(Err(error(with_key(5), archive))), EncryptionError::WrongKey(_)));
+    }
+    // One table is missing: that of another folder opens it; then all are.
+    std::fs::remove_file(copies.path("added/keys")).unwrap();
+    assert_eq!(copies.restore(&copies.chain(), false, with_key(1), "with the other").unwrap(), copies.rows[1]);
+    std::fs::remove_file(copies.path("full/keys")).unwrap();
+    let missing = refusal(Err(error(with_key(1), false)));
+    assert!(matches!(&missing, EncryptionError::Table { path, .. } if *path == copies.path("full/keys")), "{missing}");
+    assert_eq!(copies.restore(&copies.chain(), true, with_key(2), "with the archive's").unwrap(), copies.rows[2]);
+    assert!(!copies.path("to").exists());
+    // An archive is not followed with another key, or without one.
+    let archived = |database| Options { redo_archive: Some(copies.path("archive")), ..database };
+    Database::open(copies.path("db"), archived(with_key(2))).unwrap().close().unwrap();
+    let (plain, archive) = (copies.path("plain"), files(&copies.path("archive")));
+    assert!(matches!(Database::open(&plain, archived(options())).err(), Some(Error::Incompatible(_))));
+    assert!(files(&copies.path("archive")) == archive);
+}
+
+#[test]
+fn a_changed_byte_of_an_encrypted_copy_is_found() {
+    let copies = Copies::new(PageStoreKind::InPlace);
+    let last = files(&copies.path("archive")).into_keys().rfind(|path| !path.ends_with("keys")).unwrap();
+    for path in [copies.path("full/pages"), copies.path("added/redo-groups"), last] {
+        let sound = std::fs::read(&path).unwrap();
+        for at in (0..sound.len()).step_by(sound.len() / 40 + 1) {
+            let mut changed = sound.clone();
+            changed[at] ^= 0x10;
+            std::fs::write(&path, &changed).unwrap();
+            let error = copies.restore(&copies.chain(), true, with_key(2), "to").unwrap_err();
+            let is_named = error.to_string().contains(path.to_str().unwrap());
+            assert!(matches!(error, Error::Corrupt(_)) && is_named, "byte {at}: {error}");
+        }
+        std::fs::write(&path, &sound).unwrap();
+    }
+    assert!(!copies.path("to").exists());
+    assert_eq!(copies.restore(&copies.chain(), true, with_key(2), "to").unwrap(), copies.rows[2]);
 }
 
 #[test]

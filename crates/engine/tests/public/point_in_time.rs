@@ -295,7 +295,7 @@ fn a_damaged_archive_is_named() {
         bank.db.close().unwrap();
     }
     let redo = place.at("redo");
-    let verify = || Database::verify_backup(std::slice::from_ref(&full), Some(&redo), &mut |_| Continue(()));
+    let verify = || Database::verify_backup(std::slice::from_ref(&full), Some(&redo), None, &mut |_| Continue(()));
     let sound = verify().unwrap();
     let (segments, mut random) = (place.segments(), fastrand::Rng::with_seed(5));
     assert_eq!(segments.len(), 3);

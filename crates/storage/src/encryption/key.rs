@@ -125,6 +125,9 @@ pub enum EncryptionError {
         /// What is wrong with it.
         reason: String,
     },
+    /// The keys of devices that are not files are in no table that copies could take along.
+    #[error("{0} is encrypted with keys that are in no file: a backup or an archive of it could not be read again")]
+    NoTable(String),
 }
 
 impl From<EncryptionError> for OpenError {

@@ -20,6 +20,7 @@
 
 use super::device::EncryptedDevice;
 use super::key::{EncryptionError, EncryptionKey};
+use super::sealed::CopyKey;
 use super::xts::{FILE_KEY_BYTES, FileKey, random_key};
 use crate::mark;
 use crate::os::folder::{self, Access, failed};
@@ -55,7 +56,7 @@ pub enum SetFile {
     Redo,
     /// `doublewrite`.
     Doublewrite,
-    /// Backups and archived redo.
+    /// Backups and archived redo: their files have keys of their own, which this one wraps ([`CopyKey`]).
     Copies,
 }
 
@@ -66,6 +67,36 @@ pub struct DataKeys {
     /// How many times the user's key was changed.
     changes: u64,
     keys: [FileKey; KEYS],
+    /// For devices that are not files: what would be in the file.
+    table: Option<KeyTable>,
+}
+
+/// The table itself: a folder of copies takes it along, so that the user's key opens them.
+#[derive(Clone, PartialEq, Eq)]
+pub struct KeyTable([u8; TABLE_BYTES]);
+
+impl KeyTable {
+    /// That of the folder `dir`, if it is encrypted.
+    pub(crate) fn of(dir: &Path) -> Result<Option<KeyTable>, OpenError> {
+        Ok(read(dir)?.map(KeyTable))
+    }
+
+    /// Makes it the table of the folder `dir`, durably, which holds copies of files with these keys.
+    ///
+    /// # Errors
+    /// An I/O error.
+    pub fn put_into(&self, dir: &Path) -> Result<(), OpenError> {
+        match read(dir) {
+            Ok(Some(table)) if table == self.0 => Ok(()),
+            _ => replace(dir, &self.0),
+        }
+    }
+}
+
+impl std::fmt::Debug for KeyTable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "KeyTable(..)")
+    }
 }
 
 impl DataKeys {
@@ -74,13 +105,30 @@ impl DataKeys {
     /// # Errors
     /// The operating system has no random bytes.
     pub fn random() -> Result<DataKeys, StorageError> {
-        Ok(DataKeys { changes: 0, keys: [random_key()?, random_key()?, random_key()?, random_key()?] })
+        let keys = [random_key()?, random_key()?, random_key()?, random_key()?];
+        Ok(DataKeys { changes: 0, keys, table: None })
     }
 
     /// The keys of these bytes, in the order of [`SetFile`]: for a program that keeps the data keys itself. They must
     /// be random, and not be used for anything else.
     pub fn of(keys: [[u8; FILE_KEY_BYTES]; KEYS]) -> DataKeys {
-        DataKeys { changes: 0, keys: keys.map(Zeroizing::new) }
+        DataKeys { changes: 0, keys: keys.map(Zeroizing::new), table: None }
+    }
+
+    /// These keys with a table in memory, which `key` opens: without one, devices that are not files have no copies.
+    pub fn with_table(mut self, key: &EncryptionKey) -> DataKeys {
+        self.table = Some(KeyTable(self.encode(key)));
+        self
+    }
+
+    /// The table in memory.
+    pub(crate) fn table(&self) -> Option<&KeyTable> {
+        self.table.as_ref()
+    }
+
+    /// That of copies.
+    pub fn copy_key(&self) -> CopyKey {
+        CopyKey::new(&self.keys[SetFile::Copies as usize])
     }
 
     /// The device that encrypts what is written to `device`, which stands for `file`.
@@ -115,7 +163,7 @@ impl DataKeys {
         let (changes, keys) = plain.split_first_chunk()?;
         let mut keys = keys.chunks_exact(FILE_KEY_BYTES).map(|key| Zeroizing::new(key.try_into().expect("whole keys")));
         let keys = std::array::from_fn(|_| keys.next().expect("as many keys as files"));
-        Some(DataKeys { changes: u64::from_le_bytes(*changes), keys })
+        Some(DataKeys { changes: u64::from_le_bytes(*changes), keys, table: None })
     }
 }
 
@@ -188,7 +236,7 @@ pub fn rotate_key(dir: &Path, old: &EncryptionKey, new: &EncryptionKey) -> Resul
 pub(crate) fn rotate_key_of_locked(dir: &Path, old: &EncryptionKey, new: &EncryptionKey) -> Result<(), OpenError> {
     let table = read(dir)?.ok_or_else(|| EncryptionError::NotEncrypted(dir.to_path_buf()))?;
     match DataKeys::decode(&table, old) {
-        Some(DataKeys { changes, keys }) => replace(dir, &DataKeys { changes: changes + 1, keys }.encode(new)),
+        Some(keys) => replace(dir, &DataKeys { changes: keys.changes + 1, ..keys }.encode(new)),
         // An earlier call may have been cut short behind its last step but one.
         None if DataKeys::decode(&table, new).is_some() => folder::sync(dir),
         None => Err(EncryptionError::WrongKey(dir.to_path_buf()).into()),

@@ -5,8 +5,8 @@ use super::redo::{create_log_dir, is_block_device, redo_path, sync_log_dir};
 use crate::encryption::{Opening, keys_for, rotate_key_of_locked};
 use crate::os::folder::{self, Access, FolderLock, failed};
 use crate::{
-    DataKeys, Device, EncryptedDevice, EncryptionError, EncryptionKey, FileDevice, FileRole, FlushMethod, Holder,
-    MemoryDevice, OpenError, Overlay, SetFile, StorageError,
+    CopyKey, DataKeys, Device, EncryptedDevice, EncryptionError, EncryptionKey, FileDevice, FileRole, FlushMethod,
+    Holder, KeyTable, MemoryDevice, OpenError, Overlay, SetFile, StorageError,
 };
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -181,6 +181,20 @@ impl StorageSet {
             Origin::Folder(locked) => rotate_key_of_locked(&locked.dir, old, new),
             Origin::Memory(_) | Origin::Devices => Err(EncryptionError::NotEncrypted(self.data.name().into()).into()),
         }
+    }
+
+    /// With which copies of an encrypted set are encrypted, and the table that goes with them.
+    ///
+    /// # Errors
+    /// [`EncryptionError::NoTable`]; the table cannot be read.
+    pub fn copy_key(&self) -> Result<Option<(CopyKey, KeyTable)>, OpenError> {
+        let Some(keys) = &self.keys else { return Ok(None) };
+        let table = match &*self.origin {
+            Origin::Folder(locked) => KeyTable::of(&locked.dir)?,
+            Origin::Memory(_) | Origin::Devices => keys.table().cloned(),
+        };
+        let table = table.ok_or_else(|| EncryptionError::NoTable(self.data.name().into()))?;
+        Ok(Some((keys.copy_key(), table)))
     }
 
     /// Whether everything that is written into this set is encrypted.

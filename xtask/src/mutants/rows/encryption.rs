@@ -5,7 +5,10 @@ use super::{Edit, Mutant, edit, of_engine};
 const XTS: &str = "crates/storage/src/encryption/xts.rs";
 const TABLE: &str = "crates/storage/src/encryption/table.rs";
 const SET: &str = "crates/storage/src/set/storage_set.rs";
-const BACKUP: &str = "crates/engine/src/db/backup.rs";
+const SEALED: &str = "crates/storage/src/encryption/sealed.rs";
+const TAKE: &str = "crates/engine/src/backup/take.rs";
+const WRITER: &str = "crates/engine/src/backup/archive/writer.rs";
+const KEYS: &str = "crates/engine/src/db/encryption.rs";
 
 const TESTS: &[&str] = &["encryption::"];
 
@@ -42,10 +45,31 @@ pub const MUTANTS: &[Mutant] = &[
         "temporary files of an encrypted database are not encrypted",
         &[edit(SET, "if self.is_encrypted() { EncryptedDevice", "if self.is_encrypted() && !MUTANT { EncryptedDevice")],
     ),
+    mutant(
+        "encryption-records-in-any-order",
+        "records of an encrypted copy open in another order than they were written",
+        &[edit(SEALED, "number.to_le_bytes()", "if MUTANT { 0 } else { number }.to_le_bytes()")],
+    ),
     of_engine(
         "encryption-plain-backup",
         "a backup of an encrypted database holds its pages as they are",
-        &[edit(BACKUP, "if storage.is_encrypted() {", "if storage.is_encrypted() && !MUTANT {")],
+        &[edit(
+            TAKE,
+            "|name| NewFile::create(dest, name, key.as_ref())",
+            "|name| NewFile::create(dest, name, key.as_ref().filter(|_| !MUTANT))",
+        )],
+        &["encryption::nothing_leaves"],
+    ),
+    of_engine(
+        "encryption-plain-archive",
+        "the redo of an encrypted database is archived as it is",
+        &[edit(WRITER, "Some(sealer) if !groups.is_empty()", "Some(sealer) if !MUTANT && !groups.is_empty()")],
+        &["encryption::nothing_leaves"],
+    ),
+    of_engine(
+        "encryption-archive-keeps-the-old-key",
+        "after a change of the key the archive of redo needs the old one",
+        &[edit(KEYS, "(Some(archiving), Some((_, table))) =>", "(Some(archiving), Some((_, table))) if !MUTANT =>")],
         &["encryption::nothing_leaves"],
     ),
 ];

@@ -7,8 +7,9 @@ use crate::db::Database;
 use crate::table::{Schema, Type, ValueRef};
 use crate::testing::{is_tried, small_options};
 use crate::types::{Lsn, unix_us};
-use highwater_storage::{Faults, StorageSet};
+use highwater_storage::{CopyKeys, DataKeys, EncryptionKey, Faults, StorageSet};
 use std::path::Path;
+use std::sync::Arc;
 
 fn options(archive: &Path) -> Options {
     Options { redo_archive: Some(archive.to_path_buf()), ..small_options() }
@@ -33,9 +34,19 @@ fn copied(from: &Path, to: &Path) {
     }
 }
 
+/// A key that opens archives of encrypted databases.
+fn user_key() -> EncryptionKey {
+    EncryptionKey::new([7; 32])
+}
+
+/// The key of an archive.
+fn keys(archive: &Path) -> CopyKeys {
+    CopyKeys::of([archive], Some(&user_key()))
+}
+
 /// The archive has every group from its begin on to `end`; the times that they note.
 fn assert_whole(archive: &Path, id: u64, end: u64, what: &str) -> Vec<u64> {
-    let archive = Archive::open(archive, id).unwrap();
+    let archive = Archive::open(archive, id, &keys(archive)).unwrap();
     let position = ArchivePosition { generation: 2, lsn: Lsn(4080) };
     let mut groups = archive.groups(Begin { position, frame: None }).unwrap();
     let (mut last, mut times) = (position.lsn, Vec::new());
@@ -48,8 +59,8 @@ fn assert_whole(archive: &Path, id: u64, end: u64, what: &str) -> Vec<u64> {
 }
 
 /// A database with an archive that a power cut ended while it worked.
-fn cut_off(archive: &Path) -> (StorageSet, u64) {
-    let (storage, faults) = (StorageSet::memory(), Faults::new());
+fn cut_off(storage: &StorageSet, archive: &Path) -> (StorageSet, u64) {
+    let faults = Faults::new();
     let db = Database::open_storage(storage.map(|device| faults.wrap(device)), options(archive)).unwrap();
     fill(&db, 0).unwrap();
     let end = db.lsn();
@@ -62,9 +73,19 @@ fn cut_off(archive: &Path) -> (StorageSet, u64) {
 /// durable is missing in the archive, and no opening finds a gap.
 #[test]
 fn a_cut_at_any_write_leaves_no_gap() {
+    cut_at_any_write(&StorageSet::memory(), |writes| is_tried(writes));
+}
+
+#[test]
+fn a_cut_at_any_write_leaves_no_gap_in_an_encrypted_archive() {
+    let keys = DataKeys::random().unwrap().with_table(&user_key());
+    cut_at_any_write(&StorageSet::memory().encrypted(Arc::new(keys)), |writes| writes % 3 == 0 && is_tried(writes / 3));
+}
+
+fn cut_at_any_write(storage: &StorageSet, is_tried: impl Fn(u64) -> bool) {
     let folder = tempfile::tempdir().unwrap();
     let first = folder.path().join("first");
-    let (image, end) = cut_off(&first);
+    let (image, end) = cut_off(storage, &first);
     let mut is_through = false;
     for writes in (0..).filter(|writes| is_tried(*writes)) {
         let (storage, faults) = (image.cut(writes), Faults::new());

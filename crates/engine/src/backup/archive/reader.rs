@@ -7,13 +7,12 @@
 //!    to stop before them says so.
 //! 3. Where archive and backup both have redo, it is the same: the last group of the backup's redo is compared.
 
-use super::segment::{self, ArchiveFile, ArchivePosition};
+use super::segment::{self, ArchiveFile, ArchivePosition, SegmentGroups};
 use super::writer::check_owner;
 use crate::error::{Error, Result};
-use crate::log::{StreamGroups, format};
+use crate::log::format;
 use crate::types::Lsn;
-use std::fs::File;
-use std::io::BufReader;
+use highwater_storage::{CopyKey, CopyKeys};
 use std::path::{Path, PathBuf};
 
 /// Where the reading begins: the end of a backup.
@@ -38,9 +37,10 @@ pub struct RedoGroup<'g> {
     pub start: Lsn,
     pub end: Lsn,
     pub payload: &'g [u8],
-    /// The file it is in, and where there its frame is.
+    /// The segment it is in, with its key, and the bytes of redo before it there.
     pub file: &'g Path,
-    pub offset: u64,
+    pub key: Option<&'g CopyKey>,
+    pub skipped_bytes: u64,
 }
 
 /// Groups, one after the other.
@@ -49,7 +49,7 @@ pub struct RedoGroups<'a> {
     begin: Begin,
     /// Number of the segment that is read.
     number: usize,
-    stream: StreamGroups<BufReader<File>>,
+    stream: SegmentGroups,
     /// The begin lies at the end of a group, or of all.
     has_begun: bool,
 }
@@ -58,13 +58,15 @@ impl Archive {
     /// Opens the archive of a database.
     ///
     /// # Errors
-    /// [`Error::Incompatible`] if it is another database's or there is none; [`Error::Corrupt`] for a damaged segment.
-    pub fn open(dir: &Path, database_id: u64) -> Result<Archive> {
-        let segments = segment::list(dir)?;
+    /// [`Error::Incompatible`] if it is another database's or there is none; [`Error::Corrupt`] for a damaged segment;
+    /// [`Error::Open`] if none of `keys` is that of an encrypted one.
+    pub fn open(dir: &Path, database_id: u64, keys: &CopyKeys) -> Result<Archive> {
+        let mut segments = segment::list(dir)?;
         if segments.is_empty() {
             return Err(Error::Incompatible(format!("{} has no redo: it is no archive, or empty", dir.display())));
         }
         check_owner(dir, &segments, database_id)?;
+        segment::find_keys(&mut segments, keys, dir)?;
         Ok(Archive { dir: dir.to_path_buf(), segments })
     }
 
@@ -121,7 +123,8 @@ impl RedoGroups<'_> {
                 end: found,
                 payload: self.stream.payload(),
                 file: &segment.path,
-                offset: segment::HEAD_BYTES + start.0 - segment.head.start.0,
+                key: segment.key.as_ref(),
+                skipped_bytes: start.0 - segment.head.start.0,
             }));
         }
     }
@@ -184,7 +187,7 @@ impl RedoGroups<'_> {
             return match wrong {
                 None => Ok(false),
                 Some(what) => {
-                    let left = this.lsns().end.0 - at.0;
+                    let left = self.stream.left_bytes();
                     damaged(&format!("{what}, {left} bytes before its end; what is before LSN {at} can be restored"))
                 }
             };

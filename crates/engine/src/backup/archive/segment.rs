@@ -2,24 +2,26 @@
 //!
 //! Head, 64 bytes, little-endian: magic `HWARCHIV` @0, version u32 @8, CRC-32C of the other bytes @12, database id u64
 //! @16, generation u64 @24, LSN of the first group u64 @32, the position that it follows: generation u64 @40 (0: none),
-//! LSN u64 @48; zeros. Then groups with their frames (see `log::format`). The name is the LSN in 20 digits, `.redo`.
+//! LSN u64 @48; id of the key u64 @56 (0: not encrypted). Then groups with their frames (see `log::format`), of an
+//! encrypted database as an encrypted copy ([`Sealer`]). The name is the LSN in 20 digits, `.redo`.
 
 use super::super::files;
 use crate::error::{Error, Result};
 use crate::log::StreamGroups;
 use crate::page::PageOp;
 use crate::types::Lsn;
-use highwater_storage::forget_cached;
+use highwater_storage::{CopyKey, CopyKeys, CopyReader, Sealer, forget_cached, plain_bytes};
 use std::fs::{File, OpenOptions};
-use std::io::{BufReader, ErrorKind, Read, Write};
-use std::ops::Range;
+use std::io::{BufReader, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 pub const HEAD_BYTES: u64 = 64;
 const MAGIC: [u8; 8] = *b"HWARCHIV";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const SUFFIX: &str = ".redo";
 const NEW: &str = "new-segment";
+/// The table of keys of an encrypted archive, and the next one.
+const KEYS: [&str; 2] = ["keys", "keys.new"];
 const READ_BYTES: usize = 1 << 20;
 
 /// A place in the redo of a database's history.
@@ -35,6 +37,8 @@ pub struct Head {
     pub generation: u64,
     pub start: Lsn,
     pub follows: Option<ArchivePosition>,
+    /// The id of the key that its redo is encrypted with, 0 for none.
+    pub key_id: u64,
 }
 
 /// A segment of a folder.
@@ -42,9 +46,24 @@ pub struct Head {
 pub struct ArchiveFile {
     pub path: PathBuf,
     pub head: Head,
+    /// With which its redo is encrypted, if it is, once that was [found](find_keys).
+    pub key: Option<CopyKey>,
     /// Bytes behind the head.
-    pub redo_bytes: u64,
+    pub stored_bytes: u64,
 }
+
+/// Where the sound redo of a segment ends.
+#[derive(Clone, Copy, Debug)]
+pub struct ArchiveEnd {
+    pub lsn: Lsn,
+    /// The latest time in it, 0 for none.
+    pub noted_us: u64,
+    /// Bytes behind the head that it takes.
+    pub stored_bytes: u64,
+}
+
+/// Groups of a segment.
+pub type SegmentGroups = StreamGroups<CopyReader<BufReader<File>>>;
 
 impl Head {
     fn encode(&self) -> [u8; HEAD_BYTES as usize] {
@@ -52,7 +71,7 @@ impl Head {
         bytes[..8].copy_from_slice(&MAGIC);
         bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
         let (generation, lsn) = self.follows.map_or((0, 0), |position| (position.generation, position.lsn.0));
-        let numbers = [self.database_id, self.generation, self.start.0, generation, lsn];
+        let numbers = [self.database_id, self.generation, self.start.0, generation, lsn, self.key_id];
         for (place, number) in bytes[16..].chunks_exact_mut(8).zip(numbers) {
             place.copy_from_slice(&number.to_le_bytes());
         }
@@ -72,18 +91,27 @@ impl Head {
         }
         let follows = ArchivePosition { generation: u64_at(40), lsn: Lsn(u64_at(48)) };
         let follows = (follows.generation > 0).then_some(follows);
-        Ok(Head { database_id: u64_at(16), generation: u64_at(24), start: Lsn(u64_at(32)), follows })
+        let (database_id, generation, start) = (u64_at(16), u64_at(24), Lsn(u64_at(32)));
+        Ok(Head { database_id, generation, start, follows, key_id: u64_at(56) })
     }
 
-    /// Makes the segment, in place of an empty one of the same LSN; the file is ready to be appended to.
-    pub fn create(&self, dir: &Path) -> Result<File> {
+    /// Makes the segment, in place of an empty one of the same LSN; the file is ready to be appended to, through the
+    /// sealer if there is a key.
+    pub fn create(&self, dir: &Path, key: Option<&CopyKey>) -> Result<(File, Option<Sealer>)> {
+        debug_assert_eq!(self.key_id, key.map_or(0, CopyKey::id));
         let (new, path) = (dir.join(NEW), dir.join(name(self.start)));
+        let (mut bytes, mut sealer) = (self.encode().to_vec(), None);
+        if let Some(key) = key {
+            let (records, head) = key.new_file()?;
+            bytes.extend_from_slice(&head);
+            sealer = Some(records);
+        }
         let mut file = File::create(&new).map_err(|error| files::failed("create", &new, error))?;
-        let written = file.write_all(&self.encode()).and_then(|()| file.sync_all());
+        let written = file.write_all(&bytes).and_then(|()| file.sync_all());
         written.map_err(|error| files::failed("write", &new, error))?;
         std::fs::rename(&new, &path).map_err(|error| files::failed("rename", &new, error))?;
         files::sync_folder(dir)?;
-        Ok(file)
+        Ok((file, sealer))
     }
 }
 
@@ -106,26 +134,25 @@ impl ArchiveFile {
             _ => files::failed("read", &path, error),
         })?;
         let head = Head::decode(&head).map_err(damaged)?;
-        let redo_bytes = len - HEAD_BYTES;
-        let is_possible = head.start.0.checked_add(redo_bytes).is_some_and(|end| end < 1 << 62);
+        let stored_bytes = len - HEAD_BYTES;
+        let is_possible = head.start.0.checked_add(stored_bytes).is_some_and(|end| end < 1 << 62);
         if path.file_name().is_none_or(|found| *found != *name(head.start)) || !is_possible {
             return Err(damaged(format!("it is the segment of LSN {}", head.start)));
         }
-        Ok(ArchiveFile { path, head, redo_bytes })
+        Ok(ArchiveFile { path, head, key: None, stored_bytes })
     }
 
-    /// LSNs, if all of it is sound.
-    pub fn lsns(&self) -> Range<Lsn> {
-        self.head.start..Lsn(self.head.start.0 + self.redo_bytes)
-    }
-
-    /// Its groups.
-    pub fn groups(&self) -> Result<StreamGroups<BufReader<File>>> {
-        let mut file = File::open(&self.path).map_err(|error| files::failed("open", &self.path, error))?;
-        let mut head = [0; HEAD_BYTES as usize];
-        file.read_exact(&mut head).map_err(|error| files::failed("read", &self.path, error))?;
-        let file = BufReader::with_capacity(READ_BYTES, file);
-        Ok(StreamGroups::new(file, self.lsns(), self.head.generation))
+    /// Its groups; the stream's end is that of the file, if all of it is sound.
+    pub fn groups(&self) -> Result<SegmentGroups> {
+        let redo_bytes = match &self.key {
+            None => self.stored_bytes,
+            Some(_) => open_behind_head(&self.path)
+                .and_then(|mut file| plain_bytes(&mut file, self.stored_bytes))
+                .map_err(|error| files::failed("read", &self.path, error))?,
+        };
+        let start = self.head.start;
+        let redo = redo_of(&self.path, 0, self.key.as_ref())?;
+        Ok(StreamGroups::new(redo, start..Lsn(start.0 + redo_bytes), self.head.generation))
     }
 
     /// Makes it durable, and forgets what the page cache has of it, so that it is read as the device has it.
@@ -139,28 +166,61 @@ impl ArchiveFile {
         sync_all().map_err(|error| files::failed("sync", &self.path, error))
     }
 
-    /// Where the groups that verify end, and the latest time that they note, 0 for none.
-    pub fn end(&self) -> Result<(Lsn, u64)> {
+    /// Where the groups that verify end.
+    pub fn end(&self) -> Result<ArchiveEnd> {
         let (mut groups, mut noted_us) = (self.groups()?, 0);
         while let Ok(Some(_)) = groups.next() {
             noted_us = noted_us.max(time_noted_in(groups.payload()));
         }
         // What could not be read may be there.
         match groups.take_failed_read() {
-            Some(error) => Err(files::failed("read", &self.path, error)),
-            None => Ok((groups.at(), noted_us)),
+            Some(error) => return Err(files::failed("read", &self.path, error)),
+            None => {}
         }
+        let (lsn, redo) = (groups.at(), groups.into_inner());
+        // A record has whole groups.
+        let stored_bytes = match redo.left_behind_records() {
+            Some(left) => self.stored_bytes.saturating_sub(left),
+            None => lsn.0 - self.head.start.0,
+        };
+        Ok(ArchiveEnd { lsn, noted_us, stored_bytes })
     }
 
     /// Cuts off what lies behind `end`, durably.
-    pub fn cut(&self, end: Lsn) -> Result<()> {
+    pub fn cut(&self, end: &ArchiveEnd) -> Result<()> {
         let cut = || {
             let file = OpenOptions::new().write(true).open(&self.path)?;
-            file.set_len(HEAD_BYTES + end.0 - self.head.start.0)?;
+            file.set_len(HEAD_BYTES + end.stored_bytes)?;
             file.sync_all()
         };
         cut().map_err(|error| files::failed("cut", &self.path, error))
     }
+}
+
+/// The redo of a segment, without its first `skipped` bytes.
+///
+/// # Errors
+/// [`Error::Corrupt`] for an encrypted one with a damaged head, an I/O error.
+pub fn redo_of(path: &Path, skipped: u64, key: Option<&CopyKey>) -> Result<CopyReader<BufReader<File>>> {
+    let open = || {
+        let mut file = open_behind_head(path)?;
+        let left = file.get_ref().metadata()?.len().saturating_sub(HEAD_BYTES);
+        if key.is_none() {
+            file.seek_relative(skipped as i64)?;
+        }
+        let mut redo = CopyReader::new(file, left, key)?;
+        if key.is_some() {
+            std::io::copy(&mut redo.by_ref().take(skipped), &mut std::io::sink())?;
+        }
+        Ok(redo)
+    };
+    open().map_err(|error| files::read_failed(path, error))
+}
+
+fn open_behind_head(path: &Path) -> std::io::Result<BufReader<File>> {
+    let mut file = File::open(path)?;
+    file.seek(SeekFrom::Start(HEAD_BYTES))?;
+    Ok(BufReader::with_capacity(READ_BYTES, file))
 }
 
 /// The latest time that a group's operations note, 0 for none.
@@ -175,6 +235,17 @@ pub fn time_noted_in(mut payload: &[u8]) -> u64 {
     noted_us
 }
 
+/// Finds the key of each segment in `dir`.
+///
+/// # Errors
+/// As [`CopyKeys::get`].
+pub fn find_keys(segments: &mut [ArchiveFile], keys: &CopyKeys, dir: &Path) -> Result<()> {
+    for segment in segments {
+        segment.key = keys.get(segment.head.key_id, dir)?.cloned();
+    }
+    Ok(())
+}
+
 /// The segments of a folder, by LSN.
 ///
 /// # Errors
@@ -186,7 +257,7 @@ pub fn list(dir: &Path) -> Result<Vec<ArchiveFile>> {
         let path = entry.map_err(failed)?.path();
         match path.file_name().and_then(|name| name.to_str()) {
             Some(name) if name.ends_with(SUFFIX) => segments.push(ArchiveFile::open(path)?),
-            Some(NEW) => {}
+            Some(name) if name == NEW || KEYS.contains(&name) => {}
             _ => others += 1,
         }
     }

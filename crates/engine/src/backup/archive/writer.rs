@@ -7,7 +7,7 @@ use crate::log::format::FRAME_BYTES;
 use crate::log::{KeptRedo, Log, RecoveryScan, RedoReader, whole_groups};
 use crate::stats::Stats;
 use crate::types::Lsn;
-use highwater_storage::{FolderLock, OpenError, forget_cached, lock_alone};
+use highwater_storage::{CopyKey, CopyKeys, FolderLock, KeyTable, OpenError, Sealer, forget_cached, lock_alone};
 use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -33,6 +33,8 @@ pub struct Archiver {
     problem: Option<String>,
     /// The latest time in the archive.
     noted_us: u64,
+    /// With which segments are encrypted, if they are.
+    key: Option<CopyKey>,
     _lock: Option<FolderLock>,
 }
 
@@ -41,6 +43,9 @@ struct Open {
     file: File,
     path: PathBuf,
     redo_bytes: u64,
+    sealer: Option<Sealer>,
+    /// The last record.
+    record: Vec<u8>,
 }
 
 /// The log that is followed.
@@ -55,12 +60,13 @@ struct Following {
 }
 
 impl Archiver {
-    /// Opens the archive in `dir`, or makes it. What a crash left unfinished at its end is cut off.
+    /// Opens the archive in `dir`, or makes it; with a key it is encrypted. What a crash left unfinished at its end is
+    /// cut off.
     ///
     /// # Errors
     /// [`Error::Usage`] for a folder with other files, [`Error::Incompatible`] for the archive of another database,
     /// [`OpenError::InUse`] if a copy of this one writes it, [`Error::Corrupt`] for a damaged one, an I/O error.
-    pub fn open(dir: &Path, database_id: u64) -> Result<Archiver> {
+    pub fn open(dir: &Path, database_id: u64, key: Option<(CopyKey, KeyTable)>) -> Result<Archiver> {
         match std::fs::create_dir_all(dir) {
             Ok(()) => files::sync_parent(dir)?,
             Err(error) if matches!(error.kind(), ErrorKind::AlreadyExists | ErrorKind::NotADirectory) => {
@@ -68,6 +74,8 @@ impl Archiver {
             }
             Err(error) => return Err(files::failed("create", dir, error)),
         }
+        let (key, table) = key.unzip();
+        let keys = CopyKeys::one(key.clone());
         let mut archiver = Archiver {
             dir: dir.to_path_buf(),
             database_id,
@@ -77,21 +85,32 @@ impl Archiver {
             kept: None,
             problem: None,
             noted_us: 0,
+            key,
             _lock: lock(dir)?,
         };
-        let segments = segment::list(dir)?;
+        let mut segments = segment::list(dir)?;
         check_owner(dir, &segments, database_id)?;
+        segment::find_keys(&mut segments, &keys, dir)?;
+        table.iter().try_for_each(|table| archiver.put_keys(table))?;
         let Some(last) = segments.last() else { return Ok(archiver) };
         last.sync_all()?;
         files::sync_folder(dir)?;
-        let (end, noted_us) = last.end()?;
-        archiver.noted_us = latest_time(noted_us, &segments)?;
-        if end < last.lsns().end {
-            last.cut(end)?;
+        let end = last.end()?;
+        archiver.noted_us = latest_time(end.noted_us, &segments)?;
+        if end.stored_bytes < last.stored_bytes {
+            last.cut(&end)?;
         }
-        archiver.end = Some(ArchivePosition { generation: last.head.generation, lsn: end });
-        archiver.empty_follows = (end == last.head.start).then_some(last.head.follows);
+        archiver.end = Some(ArchivePosition { generation: last.head.generation, lsn: end.lsn });
+        archiver.empty_follows = (end.lsn == last.head.start).then_some(last.head.follows);
         Ok(archiver)
+    }
+
+    /// Makes this the folder's table of keys (rule 9).
+    ///
+    /// # Errors
+    /// An I/O error.
+    pub fn put_keys(&self, table: &KeyTable) -> Result<()> {
+        Ok(table.put_into(&self.dir)?)
     }
 
     /// Archives what the log still has of the redo before this opening (rule 3). The log was opened and not started.
@@ -280,18 +299,33 @@ impl Archiver {
             Some(follows) if replaces_empty => follows,
             _ => self.end,
         };
-        let head = Head { database_id: self.database_id, generation: start.generation, start: start.lsn, follows };
-        let file = head.create(&self.dir)?;
+        let head = Head {
+            database_id: self.database_id,
+            generation: start.generation,
+            start: start.lsn,
+            follows,
+            key_id: self.key.as_ref().map_or(0, CopyKey::id),
+        };
+        let (file, sealer) = head.create(&self.dir, self.key.as_ref())?;
         let path = self.dir.join(segment::name(start.lsn));
-        self.open = Some(Open { file, path, redo_bytes: 0 });
+        self.open = Some(Open { file, path, redo_bytes: 0, sealer, record: Vec::new() });
         (self.end, self.empty_follows) = (Some(start), Some(follows));
         Ok(())
     }
 
     fn write(&mut self, groups: &[u8]) -> Result<()> {
-        let open = self.open.as_mut().expect("a segment is begun before it is written");
-        open.file.write_all(groups).map_err(|error| files::failed("write", &open.path, error))?;
-        open.redo_bytes += groups.len() as u64;
+        let Open { file, path, redo_bytes, sealer, record } =
+            self.open.as_mut().expect("a segment is begun before it is written");
+        let bytes = match sealer {
+            Some(sealer) if !groups.is_empty() => {
+                record.clear();
+                sealer.seal(groups, record);
+                &*record
+            }
+            _ => groups,
+        };
+        file.write_all(bytes).map_err(|error| files::failed("write", path, error))?;
+        *redo_bytes += groups.len() as u64;
         Ok(())
     }
 
@@ -306,7 +340,7 @@ fn latest_time(last_us: u64, segments: &[ArchiveFile]) -> Result<u64> {
     let mut before = segments.iter().rev().skip(1);
     let mut noted_us = last_us;
     while let (0, Some(segment)) = (noted_us, before.next()) {
-        noted_us = segment.end()?.1;
+        noted_us = segment.end()?.noted_us;
     }
     Ok(noted_us)
 }
@@ -336,6 +370,7 @@ mod tests {
     use super::*;
     use crate::db::open_parts::OpenParts;
     use crate::testing::small_parts;
+    use highwater_storage::{DataKeys, EncryptionKey, StorageSet};
 
     /// Commits are held up only until the gap begins, however long the archive cannot be written; then it goes on.
     #[test]
@@ -364,9 +399,13 @@ mod tests {
 
     /// Followed from its end on; what is appended is durable.
     fn followed(parts: &OpenParts, dir: &Path) -> Archiver {
+        followed_with(parts, dir, None)
+    }
+
+    fn followed_with(parts: &OpenParts, dir: &Path, key: Option<(CopyKey, KeyTable)>) -> Archiver {
         let log = &parts.ctx.log;
         log.flush_to(log.end_lsn()).unwrap();
-        let mut archiver = Archiver::open(dir, 7).unwrap();
+        let mut archiver = Archiver::open(dir, 7, key).unwrap();
         archiver.begin(ArchivePosition { generation: log.generation(), lsn: log.end_lsn() }).unwrap();
         archiver.follow(log.clone(), parts.ctx.stats.clone()).unwrap();
         archiver
@@ -399,7 +438,7 @@ mod tests {
         archiver.step();
         let last = append(log, 400);
         archiver.step();
-        let archive = super::super::Archive::open(&dir, 7).unwrap();
+        let archive = super::super::Archive::open(&dir, 7, &CopyKeys::default()).unwrap();
         let mut groups = archive.groups(super::super::Begin { position: start, frame: None }).unwrap();
         let mut end = start.lsn;
         while let Some(group) = groups.next().unwrap() {
@@ -409,14 +448,41 @@ mod tests {
         assert_eq!(end, last);
     }
 
+    /// A crash within the write of a record: what was durable before it stays, and is all there is.
+    #[test]
+    fn a_torn_record_of_an_encrypted_segment_is_cut_off() {
+        let (parts, folder) = (small_parts(), tempfile::tempdir().unwrap());
+        let (log, dir) = (&parts.ctx.log, folder.path().join("archive"));
+        let keys = DataKeys::random().unwrap().with_table(&EncryptionKey::new([1; 32]));
+        let key = StorageSet::memory().encrypted(Arc::new(keys)).copy_key().unwrap();
+        let mut archiver = followed_with(&parts, &dir, key.clone());
+        let path = archiver.open.as_ref().unwrap().path.clone();
+        let len = || std::fs::metadata(&path).unwrap().len();
+        let first = append(log, 100);
+        archiver.step();
+        let sound = len();
+        let second = append(log, 100);
+        archiver.step();
+        drop(archiver);
+        let whole = std::fs::read(&path).unwrap();
+        for torn in sound..=whole.len() as u64 {
+            std::fs::write(&path, &whole[..torn as usize]).unwrap();
+            let archiver = Archiver::open(&dir, 7, key.clone()).unwrap();
+            let (end, left) = if torn < whole.len() as u64 { (first, sound) } else { (second, torn) };
+            assert_eq!((archiver.end.unwrap().lsn, len()), (end, left), "{torn} bytes");
+        }
+        // Another key, and none.
+        assert!(matches!(Archiver::open(&dir, 7, None).err(), Some(Error::Open(OpenError::Encryption(_)))));
+    }
+
     /// Two copies of a database have the same id.
     #[test]
     fn one_database_at_a_time_writes_an_archive() {
         let folder = tempfile::tempdir().unwrap();
-        let first = Archiver::open(folder.path(), 7).unwrap();
-        let refused = Archiver::open(folder.path(), 7).err().map(|error| error.to_string());
+        let first = Archiver::open(folder.path(), 7, None).unwrap();
+        let refused = Archiver::open(folder.path(), 7, None).err().map(|error| error.to_string());
         assert!(refused.is_some_and(|error| error.contains("in use")));
         drop(first);
-        Archiver::open(folder.path(), 7).unwrap();
+        Archiver::open(folder.path(), 7, None).unwrap();
     }
 }
