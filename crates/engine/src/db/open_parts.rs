@@ -259,7 +259,7 @@ impl OpenParts {
         let keep_bytes = creation::log_bytes_at_rest(self.storage.data.len_bytes()?);
         let ended = file_generations::finish(&self.ctx.pool, &self.ctx.log, keep_bytes)?;
         if let Some(end) = ended.filter(|_| self.space.is_small()) {
-            self.space.release_at_rest();
+            self.space.release_at_rest()?;
             self.ctx.log.release_ring(end);
         }
         self.archiving.as_ref().map_or(Ok(()), |archiving| archiving.finish())

@@ -4,7 +4,8 @@
 //! 1. A database is small if its used pages take [`SMALL_BYTES`] at most. A closing does not change the extent maps
 //!    after it has judged, so the next opening judges alike.
 //! 2. A closing that has ended the log releases the places of all free pages, those of the reserve too, of the copies
-//!    in the doublewrite file, and of the ring of the log. A closing that failed releases nothing.
+//!    in the doublewrite file, and of the ring of the log. A closing that failed releases nothing. A store out of place
+//!    releases what its segments do not need, whatever pages are free.
 //! 3. An opening that may write reserves what a closing may have released, durably, before a page is taken and before
 //!    redo is appended: pages of extents with an owner here, other extents when they are taken (rule 6 of [`super`]).
 //!    On a full disk the database does not open; nothing is lost.
@@ -28,12 +29,15 @@ impl Space {
     }
 
     /// Releases the places of all free pages (rule 2).
-    pub fn release_at_rest(&self) {
+    ///
+    /// # Errors
+    /// An I/O error.
+    pub fn release_at_rest(&self) -> Result<()> {
         if self.is_held() {
-            return;
+            return Ok(());
         }
         let free = free_pages(&self.state.lock());
-        self.store.release_at_rest(&free);
+        self.store.release_at_rest(&free)
     }
 
     /// Reserves the places of all pages of extents with an owner (rule 3).

@@ -253,8 +253,13 @@ pub trait PageStore: PageSource + Send + Sync {
     }
 
     /// The database has been closed: the places of these pages, which hold nothing, and of copies of pages are not
-    /// needed until they are reserved again. This is advice.
-    fn release_at_rest(&self, _free: &[Range<u32>]) {}
+    /// needed until they are reserved again. That they are released is not promised.
+    ///
+    /// # Errors
+    /// An I/O error; what the store holds is as durable as before.
+    fn release_at_rest(&self, _free: &[Range<u32>]) -> Result<()> {
+        Ok(())
+    }
 
     /// Reserves the places of these pages, which [`release_at_rest`](PageStore::release_at_rest) may have released.
     /// Durable after the next [`sync`](PageStore::sync).

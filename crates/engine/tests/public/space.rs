@@ -139,13 +139,17 @@ fn allocated_bytes(folder: &Path) -> u64 {
 /// An empty database takes 256 KiB at most when it is closed; its files are as long as before.
 #[test]
 fn a_small_database_that_is_closed_takes_little_room() {
-    for page_size in [PageSize::Bytes(4096), PageSize::Bytes(16384)] {
+    let stores = [PageStoreKind::InPlace, PageStoreKind::OutOfPlace].into_iter();
+    let sizes = [PageSize::Bytes(4096), PageSize::Bytes(16384)];
+    for (page_store, page_size) in stores.flat_map(|store| sizes.map(|size| (store, size))) {
         let folder = tempfile::tempdir().unwrap();
-        let options = Options { page_size, buffer_pool_size: 8 << 20, ..Options::default() };
+        let options = Options { page_size, page_store, buffer_pool_size: 8 << 20, ..Options::default() };
         let open = || Database::open(folder.path(), options.clone()).unwrap();
-        open().close().unwrap();
-        let allocated = allocated_bytes(folder.path());
-        assert!(allocated <= 256 << 10, "{allocated} bytes: {page_size:?}");
+        for _ in 0..3 {
+            open().close().unwrap();
+            let allocated = allocated_bytes(folder.path());
+            assert!(allocated <= 256 << 10, "{allocated} bytes: {page_store:?}, {page_size:?}");
+        }
         let db = open();
         let table = table(&db);
         insert(&db, &table, 0..10);
@@ -160,17 +164,60 @@ fn a_small_database_that_is_closed_takes_little_room() {
     }
 }
 
+/// A small database out of place grows while it is written, and is small again once it is closed, whether its rows
+/// were updated or deleted; what it has is there.
+#[test]
+fn a_small_database_out_of_place_grows_and_shrinks() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options { page_store: PageStoreKind::OutOfPlace, buffer_pool_size: 2 << 20, ..Options::default() };
+    let open = || Database::open(folder.path(), options.clone()).unwrap();
+    let db = open();
+    let rows = table(&db);
+    (0..ROWS).step_by(1000).for_each(|first| insert(&db, &rows, first..first + 1000));
+    db.close().unwrap();
+    let full = allocated_bytes(folder.path());
+    let db = open();
+    let rows = db.table("t").unwrap();
+    for first in (0..ROWS).step_by(1000) {
+        let gone = || (first..first + 1000).filter(|id| *id >= 100);
+        db.transact(|txn| gone().try_for_each(|id| txn.delete(&rows, &values![id]).map(drop))).unwrap();
+    }
+    await_purge(&db);
+    db.compact(&mut |_| ControlFlow::Continue(())).unwrap();
+    for _ in 0..3 {
+        for id in 0..100u64 {
+            db.transact(|txn| txn.update(&rows, &values![id], &[("x", "again".into())]).map(drop)).unwrap();
+        }
+    }
+    sound(&db);
+    db.close().unwrap();
+    let small = allocated_bytes(folder.path());
+    assert!(full > 4 << 20 && small < 1 << 20, "{full} bytes, then {small}");
+    let db = open();
+    sound(&db);
+    assert_eq!(db.snapshot().unwrap().scan(&db.table("t").unwrap()).iter().unwrap().count(), 100);
+    let rows = db.table("t").unwrap();
+    (ROWS..2 * ROWS).step_by(1000).for_each(|first| insert(&db, &rows, first..first + 1000));
+    sound(&db);
+    db.close().unwrap();
+    assert!(allocated_bytes(folder.path()) > 4 << 20);
+}
+
 /// It needs room to be opened, and on a full disk it is as it was.
 #[test]
 fn a_small_database_opens_once_there_is_room() {
-    for at in 0..3 {
+    for (at, page_store) in
+        [(0, PageStoreKind::OutOfPlace)].into_iter().chain((0..3).map(|at| (at, PageStoreKind::InPlace)))
+    {
         let devices = [0; 3].map(|_| MemoryDevice::limited(16 << 20));
         let storage = StorageSet::of_memory(devices.clone());
+        let options = Options { page_store, segment_size: 256 << 10, ..Options::default() };
+        let open = |storage: &StorageSet| Database::open_storage(storage.clone(), options.clone()).unwrap();
         let db = open(&storage);
         insert(&db, &table(&db), 0..10);
         db.close().unwrap();
         devices[at].fill_up();
-        let error = Database::open_storage(storage.clone(), Options::default()).err().unwrap();
+        let error = Database::open_storage(storage.clone(), options.clone()).err().unwrap();
         assert!(matches!(&error, highwater::Error::DiskFull { .. }), "{at}: {error}");
         devices[at].others_leave();
         let db = open(&storage);
@@ -185,8 +232,19 @@ fn a_small_database_opens_once_there_is_room() {
 /// The power is cut at every change of an opening, a commit and a closing of a small database.
 #[test]
 fn a_power_cut_beside_the_rest_of_a_small_database_loses_nothing() {
+    for page_store in [PageStoreKind::InPlace, PageStoreKind::OutOfPlace] {
+        cut_beside_the_rest(&Options {
+            flush_log_at_trx_commit: FlushLog::Sync,
+            buffer_pool_size: 4 << 20,
+            page_store,
+            segment_size: 256 << 10,
+            ..Options::default()
+        });
+    }
+}
+
+fn cut_beside_the_rest(options: &Options) {
     let storage = StorageSet::memory();
-    let options = Options { flush_log_at_trx_commit: FlushLog::Sync, buffer_pool_size: 4 << 20, ..Options::default() };
     let open = |storage: StorageSet| Database::open_storage_idle(storage, options.clone());
     let db = Database::open_storage(storage.clone(), options.clone()).unwrap();
     insert(&db, &table(&db), 0..10);

@@ -12,6 +12,7 @@ const TORN: &str = "crates/engine/src/store/out_of_place/torn.rs";
 const READ: &str = "crates/engine/src/store/out_of_place/read.rs";
 const FORMAT: &str = "crates/engine/src/store/out_of_place/format.rs";
 const STORE: &str = "crates/engine/src/store/out_of_place/mod.rs";
+const REST: &str = "crates/engine/src/store/out_of_place/rest.rs";
 const SLOT: &str = "crates/engine/src/store/out_of_place/slot.rs";
 const FLUSH: &str = "crates/engine/src/pool/flush/write.rs";
 
@@ -366,6 +367,18 @@ pub const MUTANTS: &[Mutant] = &[
         "a damaged header of a segment that is not sealed makes durable pages disappear, though others name its batch",
         &[edit(SCAN, "newest_of(**segment) < **newest)", "!MUTANT && newest_of(**segment) < **newest)")],
         &["out_of_place_test::damage::an_open_segment"],
+    ),
+    mutant(
+        "batches-released-at-rest",
+        "a closing releases the place of batches with the place of free segments",
+        &[edit(REST, "(start + used_bytes)", "(start + if MUTANT { 0 } else { used_bytes })")],
+        &["space::a_small_database"],
+    ),
+    mutant(
+        "segments-not-reserved-after-rest",
+        "a small database opens on a full disk and fails at its next flush",
+        &[edit(STORE, "        self.wake()\n", "        if MUTANT { Ok(()) } else { self.wake() }\n")],
+        &["space::a_small_database_opens"],
     ),
     mutant(
         "checkpoints-batch-not-missed",

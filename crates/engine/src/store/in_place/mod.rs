@@ -247,11 +247,12 @@ impl PageStore for InPlace {
         let _ = self.device().discard(from, to - from);
     }
 
-    fn release_at_rest(&self, free: &[Range<u32>]) {
+    fn release_at_rest(&self, free: &[Range<u32>]) -> Result<()> {
         free.iter().for_each(|pages| self.discard(pages.clone()));
         if let TornWriteProtection::Areas(doublewrite) = &self.through {
             doublewrite.release_copies(self.page_bytes);
         }
+        Ok(())
     }
 
     fn reserve_after_rest(&self, pages: Range<u32>) -> highwater_storage::Result<()> {

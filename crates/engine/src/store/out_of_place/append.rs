@@ -255,7 +255,7 @@ impl OutOfPlace {
             open.life = sequence;
         }
         (open.sequences, open.durable) = ([open.sequences[1], sequence], durable);
-        self.segments.begin(open.segment, open.life, sequence);
+        self.segments.begin(open.segment, open.life, sequence, (open.at + bytes) as u64);
         let entries: Vec<ImageEntry> = images.iter().map(|image| image.entry(source)).collect();
         let header = BatchHeader { life: open.life, sequence, durable, bytes, group: group as u8, tails };
         if buffer.len() < bytes {
@@ -307,12 +307,30 @@ impl OutOfPlace {
     /// headers are read.
     fn seal(&self, full: &Open) -> Result<()> {
         let mut rest = AlignedBuf::zeroed(self.geometry.segment_bytes as usize - full.at);
-        let tails = self.appender.sequences.lock().tails;
-        let footer = format::footer_of(full.life, full.sequences, full.durable, tails, &full.summary);
-        format::put_end(&mut rest, self.geometry.identity(full.segment), &footer, &full.summary);
+        self.put_footer(full, &mut rest);
         self.write_to(full, &rest)?;
         self.segments.seal(full.segment);
         Ok(())
+    }
+
+    /// Ends the group's open segment, and leaves the rest of it as it is.
+    pub(super) fn seal_short(&self, group: usize) -> Result<()> {
+        let mut held = self.appender.groups[group].lock();
+        let Some(open) = held.open.take_if(|open| open.life > 0) else { return Ok(()) };
+        let mut end = AlignedBuf::zeroed(format::end_bytes(open.summary.len()));
+        let at = self.geometry.segment_bytes - end.len() as u64;
+        self.put_footer(&open, &mut end);
+        let written = self.data.device().write_at(self.geometry.start_of(open.segment) + at, &end, open.placement);
+        written.map_err(Error::from).inspect_err(|error| self.data.stop(error))?;
+        self.segments.seal(open.segment);
+        Ok(())
+    }
+
+    /// Writes the end of an open segment, of which `end` are the last bytes.
+    fn put_footer(&self, full: &Open, end: &mut [u8]) {
+        let tails = self.appender.sequences.lock().tails;
+        let footer = format::footer_of(full.life, full.sequences, full.durable, tails, &full.summary);
+        format::put_end(end, self.geometry.identity(full.segment), &footer, &full.summary);
     }
 
     /// Ends the group's open segment if it lies behind the first `least`.

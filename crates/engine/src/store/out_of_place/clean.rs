@@ -48,7 +48,7 @@ impl OutOfPlace {
         self.clean_with(&mut self.cleaning.lock())
     }
 
-    fn clean_with(&self, buffer: &mut AlignedBuf) -> Result<bool> {
+    pub(super) fn clean_with(&self, buffer: &mut AlignedBuf) -> Result<bool> {
         let mut done = Appended::default();
         self.copy_victims(buffer, &mut done, 1)?;
         if done.victims.is_empty() {

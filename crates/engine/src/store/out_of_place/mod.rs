@@ -31,6 +31,7 @@
 //! | `capacity`, `lifetime`, `victim` | pure functions: how large, which group, which segment |
 //! | `scan`, `read`, `newest_copies`, `slot`, `torn` | deriving the map |
 //! | `read_many` | reading many pages at once |
+//! | `rest` | what a small store that is closed does without |
 //! | `creation` | creating a store on a block device |
 //! | `synthetic` | a large store without its pages, to time that |
 //!
@@ -51,6 +52,7 @@ mod newest_copies;
 mod out_of_place_test;
 mod read;
 mod read_many;
+mod rest;
 mod scan;
 mod segments;
 mod shrink;
@@ -359,6 +361,16 @@ impl PageStore for OutOfPlace {
     fn discard_unused(&self, pages: Range<u32>) -> bool {
         self.discard(pages);
         true
+    }
+
+    fn release_at_rest(&self, _free: &[Range<u32>]) -> Result<()> {
+        self.data.check()?;
+        self.rest().inspect_err(|error| self.data.stop(error))
+    }
+
+    /// What a page may need is not told by its number: all is reserved.
+    fn reserve_after_rest(&self, _pages: Range<u32>) -> highwater_storage::Result<()> {
+        self.wake()
     }
 
     #[cfg(test)]

@@ -46,6 +46,8 @@ enum SegmentPhase {
 struct StoreSegmentState {
     state: SegmentPhase,
     live_bytes: u64,
+    /// Bytes that its batches take.
+    used_bytes: u64,
     /// Batches in it that are not yet published.
     unpublished: u32,
     life: u64,
@@ -58,6 +60,7 @@ struct StoreSegmentState {
 const FREE: StoreSegmentState = StoreSegmentState {
     state: SegmentPhase::Free,
     live_bytes: 0,
+    used_bytes: 0,
     unpublished: 0,
     life: 0,
     newest: 0,
@@ -140,8 +143,8 @@ impl Segments {
         inner.grow(count);
         for found in remains {
             let segment = &mut inner.table[found.segment as usize];
-            *segment =
-                StoreSegmentState { state: SegmentPhase::Sealed, life: found.life, newest: found.newest, ..FREE };
+            let (life, newest, used_bytes) = (found.life, found.newest, found.bytes);
+            *segment = StoreSegmentState { state: SegmentPhase::Sealed, life, newest, used_bytes, ..FREE };
             inner.free.remove(&found.segment);
         }
         map.each(|_, location| inner.add_live(location));
@@ -164,10 +167,11 @@ impl Segments {
         Some(number)
     }
 
-    /// Before a batch is written to an open segment (rule 1); `life` is the sequence of its first one.
-    pub fn begin(&self, number: u32, life: u64, sequence: u64) {
+    /// Before a batch is written to an open segment (rule 1), where it ends at `end`; `life` is the sequence of its
+    /// first one.
+    pub fn begin(&self, number: u32, life: u64, sequence: u64, end: u64) {
         let segment = &mut self.inner.lock().table[number as usize];
-        (segment.life, segment.newest) = (life, sequence);
+        (segment.life, segment.newest, segment.used_bytes) = (life, sequence, end);
         segment.unpublished += 1;
     }
 
@@ -306,6 +310,13 @@ impl Segments {
     pub fn live_bytes(&self, number: u32, life: u64) -> u64 {
         let segment = self.inner.lock().table[number as usize];
         if segment.state == SegmentPhase::Sealed && segment.life == life { segment.live_bytes } else { 0 }
+    }
+
+    /// Bytes that the batches of each segment take, 0 of a free one; region 0 is not there.
+    pub fn used_bytes(&self) -> Vec<(u32, u64)> {
+        let inner = self.inner.lock();
+        let numbered = (0..).zip(&inner.table).skip(FIRST_SEGMENT as usize);
+        numbered.map(|(number, segment)| (number, segment.used_bytes)).collect()
     }
 
     pub fn usage(&self) -> Usage {

@@ -26,7 +26,7 @@ fn a_cleaners_copy_takes_the_place_only_of_the_image_that_was_copied() {
     let [old, new, copies] = [(); 3].map(|()| segments.take(0).unwrap());
     let first = location(old, 1, 1);
     for (n, segment) in [(1, old), (2, copies), (3, new)] {
-        segments.begin(segment, n, n);
+        segments.begin(segment, n, n, 4096);
     }
     for page in [5, 6, 7] {
         segments.map.set(PageNo(page), None);
@@ -35,13 +35,13 @@ fn a_cleaners_copy_takes_the_place_only_of_the_image_that_was_copied() {
     // While the cleaner copies page 5, it is written again; page 6 is forgotten, page 7 is not.
     let newer = location(new, 1, 3);
     publish_one(&segments, new, 5, newer, None);
-    segments.begin(copies, 2, 4);
+    segments.begin(copies, 2, 4, 4096);
     let copy = location(copies, 1, 2);
     publish_one(&segments, copies, 5, copy, Some(first));
     assert_eq!(segments.map.get(PageNo(5)), Some(newer), "the copy is of an older version");
     publish_one(&segments, copies, 6, copy, Some(first));
     assert_eq!(segments.map.get(PageNo(6)), None, "the page was forgotten");
-    segments.begin(copies, 2, 5);
+    segments.begin(copies, 2, 5, 4096);
     publish_one(&segments, copies, 5, location(copies, 2, 2), Some(newer));
     assert_eq!(segments.map.get(PageNo(5)), Some(location(copies, 2, 2)), "the image that was copied");
     assert_eq!(segments.problems(256 << 10), Vec::<String>::new());
@@ -51,8 +51,8 @@ fn a_cleaners_copy_takes_the_place_only_of_the_image_that_was_copied() {
 fn a_segment_is_not_cleaned_or_emptied_while_a_batch_in_it_is_unpublished() {
     let segments = new_segments();
     let segment = segments.take(0).unwrap();
-    segments.begin(segment, 1, 1);
-    segments.begin(segment, 1, 2);
+    segments.begin(segment, 1, 1, 4096);
+    segments.begin(segment, 1, 2, 4096);
     segments.seal(segment);
     let sizes = Sizes { page_bytes: 4096, segment_room: 256 << 10, lifetime_streams: 1 };
     let victim = |segments: &Segments| segments.take_victim(9, sizes).map(|victim| victim.segment);

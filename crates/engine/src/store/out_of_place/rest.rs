@@ -1,0 +1,86 @@
+//! What a small store that is closed does without ([`crate::space`], at rest).
+//!
+//! Rules
+//! 1. Not needed are free segments, what others have between their batches and their end, and what region 0 has behind
+//!    its pages and slots. The last block of a segment stays: its footer counts also when it is free ([`super::scan`],
+//!    rules 6 and 7). What a hole reads as does not matter: it is no header of the segment's life (rule 4 there).
+//! 2. Before that every segment gets its end, durably: the next opening writes none into a hole before [`wake`] has
+//!    reserved all of it.
+//! 3. If [`WORTH_BYTES`] are dead, segments are cleaned, as far as free ones leave room for it: a small store that was
+//!    written much lies in few segments, and what a large one has left goes.
+//! 4. A device of fixed length keeps all.
+//!
+//! [`wake`]: OutOfPlace::wake
+
+use super::OutOfPlace;
+use super::format::{self, BLOCK_BYTES, SLOTS_AT};
+use crate::error::Result;
+use highwater_storage::AlignedBuf;
+use std::ops::Range;
+
+/// Dead bytes that are worth two syncs.
+const WORTH_BYTES: u64 = 64 << 10;
+
+impl OutOfPlace {
+    /// Releases what is not needed at rest. No thread writes any more.
+    pub(super) fn rest(&self) -> Result<()> {
+        if self.device().has_fixed_len() {
+            return Ok(());
+        }
+        let seal = || (0..self.groups()).try_for_each(|group| self.seal_short(group));
+        seal()?;
+        self.gather()?;
+        seal()?;
+        self.free_cleared()?;
+        self.stats.data_syncs.add(u64::from(self.data.sync()?));
+        for range in self.idle_ranges()? {
+            // Advice: a file system that does not take it keeps the room.
+            let _ = self.device().discard(range.start, range.end - range.start);
+        }
+        Ok(())
+    }
+
+    /// Reserves what [`rest`](OutOfPlace::rest) has released. Durable with the next sync.
+    pub(super) fn wake(&self) -> highwater_storage::Result<()> {
+        if self.device().has_fixed_len() {
+            return Ok(());
+        }
+        let ranges = self.idle_ranges()?;
+        ranges.iter().try_for_each(|range| self.device().reserve(range.start, range.end - range.start))
+    }
+
+    /// Cleans segments (rule 3).
+    fn gather(&self) -> Result<()> {
+        let mut buffer = self.cleaning.lock();
+        for _ in 0..self.segments.usage().segments {
+            let used: u64 = self.segments.used_bytes().iter().map(|(_, bytes)| bytes).sum();
+            let usage = self.segments.usage();
+            let is_worth_it = used.saturating_sub(usage.live_bytes) >= WORTH_BYTES;
+            let has_room = usage.free as usize > self.groups();
+            if !is_worth_it || !has_room || !self.clean_with(&mut buffer)? {
+                break;
+            }
+            self.free_cleared()?;
+        }
+        Ok(())
+    }
+
+    /// Where nothing counts (rule 1).
+    fn idle_ranges(&self) -> highwater_storage::Result<Vec<Range<u64>>> {
+        let (geometry, block) = (self.geometry, BLOCK_BYTES as u64);
+        let mut ranges = vec![SLOTS_AT[1] + block..geometry.segment_bytes];
+        for (segment, used_bytes) in self.segments.used_bytes() {
+            let (start, end) = (geometry.start_of(segment), geometry.start_of(segment + 1));
+            let mut end_bytes = block;
+            if used_bytes > 0 {
+                let mut last = AlignedBuf::zeroed(BLOCK_BYTES);
+                self.device().read_at(end - block, &mut last)?;
+                let footer = format::parse_footer(&last, geometry.identity(segment));
+                end_bytes = footer.map_or(block, |footer| footer.end_bytes() as u64);
+            }
+            ranges.push((start + used_bytes).next_multiple_of(block)..end.saturating_sub(end_bytes));
+        }
+        ranges.retain(|range| range.start < range.end);
+        Ok(ranges)
+    }
+}
