@@ -138,6 +138,36 @@ fn a_snapshot_stays_and_the_next_one_is_newer() {
     assert_eq!(reader.snapshot().unwrap().scan("people").count().unwrap(), ROWS + 1 - 100);
 }
 
+/// Of one moment, on several threads, whichever ends first; and a snapshot that was offered ends with its connection.
+#[test]
+fn connections_share_a_snapshot() {
+    let (folder, db, people) = filled();
+    let reader = reader(&folder);
+    let mut first = reader.snapshot().unwrap();
+    let mut second = first.same_snapshot().unwrap();
+    db.transact(|txn| txn.insert(&people, &values![null, "later", "row", 1]).map(drop)).unwrap();
+    let mut third = second.same_snapshot().unwrap();
+    assert_eq!(reader.snapshot().unwrap().scan("people").count().unwrap(), ROWS + 1);
+    let counts = std::thread::scope(|scope| {
+        let counts = [&mut first, &mut second, &mut third]
+            .map(|snapshot| scope.spawn(|| snapshot.scan("people").count().unwrap()));
+        counts.map(|count| count.join().unwrap())
+    });
+    assert_eq!(counts, [ROWS; 3]);
+    // A scan of one while another looks rows up; the first may go.
+    let mut rows = first.scan("people").limit(10).iter().unwrap();
+    let row = rows.next().unwrap().unwrap();
+    assert!(second.get("people", &values![row.u64("id")]).unwrap().is_some());
+    drop(rows);
+    drop(first);
+    drop(second);
+    wait_until(|| db.stats().readers == 1);
+    assert_eq!(third.scan("people").count().unwrap(), ROWS);
+    assert_eq!(third.same_snapshot().unwrap().scan("people").count().unwrap(), ROWS);
+    db.close().unwrap();
+    assert!(matches!(third.same_snapshot().err(), Some(Error::ReaderDisconnected { .. })));
+}
+
 #[test]
 fn an_iterator_that_is_left_keeps_nobody_waiting() {
     let (folder, db, people) = filled();

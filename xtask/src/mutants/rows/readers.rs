@@ -9,6 +9,16 @@ const SERVER: &str = "crates/engine/src/db/readers/server.rs";
 
 pub const MUTANTS: &[Mutant] = &[
     of_engine(
+        "shared-snapshot-of-a-reader-is-new",
+        "a connection that joins a snapshot of another one sees what has committed since",
+        &[edit(
+            CONNECTION,
+            "self.read().and_then(ReadTxn::same_snapshot);",
+            "if MUTANT { self.db.snapshot() } else { self.read().and_then(ReadTxn::same_snapshot) };",
+        )],
+        &["readers::connections_share"],
+    ),
+    of_engine(
         "snapshot-for-each-table-of-a-reader",
         "a reader sees each table as of its first use",
         &[edit(CONNECTION, "        if self.read.is_none() {\n", "        if MUTANT || self.read.is_none() {\n")],

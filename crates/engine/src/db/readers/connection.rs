@@ -11,12 +11,13 @@ use super::message::{
     Answer, Bound, Failure, KIND_AT, Kind, MAX_REQUEST_BYTES, PROTOCOL, Request, ScanForm, TableAnswer, Wanted,
     columns_of, message, put_frame, put_message, put_row, read_frame,
 };
+use super::offers::OwnOffer;
 use super::served_changes::ServedChanges;
 use super::value::to_values;
 use crate::db::read_txn::ReadTxn;
 use crate::db::scan::Scan;
 use crate::db::{ColumnIter, Database};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::stats::MetricsFormat;
 use crate::table::definition_form::{TableForm, to_json};
 use crate::table::{RowLayout, Table, TableDefinition, ValueRef};
@@ -47,6 +48,7 @@ pub(super) struct Connection {
     db: Database,
     stream: UnixStream,
     read: Option<ReadTxn>,
+    offer: OwnOffer,
     tables: Vec<Held>,
     changes: Option<ServedChanges>,
     out: Vec<u8>,
@@ -120,8 +122,8 @@ fn table_answer(db: &Database, table: &Table) -> Result<TableAnswer> {
 }
 
 impl Connection {
-    pub(super) fn new(db: Database, stream: UnixStream) -> Connection {
-        Connection { db, stream, read: None, tables: Vec::new(), changes: None, out: Vec::new() }
+    pub(super) fn new(db: Database, stream: UnixStream, offer: OwnOffer) -> Connection {
+        Connection { db, stream, read: None, offer, tables: Vec::new(), changes: None, out: Vec::new() }
     }
 
     /// Answers until the reader, or an error of the connection, ends it.
@@ -187,6 +189,18 @@ impl Connection {
                 self.get(table, &key, columns.as_deref())
             }
             Request::Scan { table, scan } => self.scan(table, &scan),
+            Request::Share => {
+                let other = self.read().and_then(ReadTxn::same_snapshot);
+                let answer = other.map(|other| Answer::Shared { offer: self.offer.put(other) });
+                self.send_result(answer)
+            }
+            Request::Join { .. } if self.read.is_some() => Err(invalid("a snapshot to join behind a read")),
+            Request::Join { offer } => {
+                let taken = self.offer.all().take(offer);
+                self.read = taken.map(|read| ReadTxn::new(self.db.interruptible(read.txn)));
+                let joined = self.read.as_ref().map(|_| Answer::Joined);
+                self.send_result(joined.ok_or_else(|| Error::Usage("the snapshot to join has ended".into())))
+            }
             Request::Dump => self.dump(),
             Request::Changes { since } => {
                 let begun = ServedChanges::begin(&self.db, since);

@@ -61,6 +61,11 @@ impl Link {
         }
     }
 
+    /// The folder of the database.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// The connection is not used any more.
     pub(super) fn fail(&mut self, reason: &str) -> Error {
         let reason = self.broken.get_or_insert_with(|| reason.to_string()).clone();

@@ -111,6 +111,12 @@ pub(super) enum Request<'a> {
         #[serde(borrow)]
         scan: ScanForm<'a>,
     },
+    /// Offers the snapshot to another connection.
+    Share,
+    /// Before any read: takes the snapshot that another connection has offered.
+    Join {
+        offer: u64,
+    },
     /// The whole database, of a snapshot of its own.
     Dump,
     /// A stream of the changes behind this number begins.
@@ -149,6 +155,11 @@ pub(super) enum Answer {
     Metrics(String),
     Table(TableAnswer),
     Count(u64),
+    /// The number by which the snapshot is taken.
+    Shared {
+        offer: u64,
+    },
+    Joined,
     /// The end of a dump: each table with the number of its rows.
     Dumped(Vec<(String, u64)>),
     /// The stream of changes has begun.

@@ -227,6 +227,38 @@ impl ReaderSnapshot {
         ReaderSnapshot { link, tables: HashMap::new() }
     }
 
+    /// Another snapshot of the same moment, by a connection of its own: to read it on several threads, or to look up
+    /// rows while a scan of this one runs. The moment is now, if this one has read nothing yet. Each of the two may be
+    /// dropped before the other.
+    ///
+    /// ```
+    /// # use highwater::{Database, Options, Schema, Type, values};
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let folder = dir.path();
+    /// # let db = Database::open(folder, Options::default())?;
+    /// # let numbers = db.create_table("numbers", Schema::new().column("n", Type::U64).primary_key(&["n"]))?;
+    /// # db.transact(|txn| (0..10u64).try_for_each(|n| txn.insert(&numbers, &values![n]).map(drop)))?;
+    /// let mut low = Database::open_reader(folder)?.snapshot()?;
+    /// let mut high = low.same_snapshot()?;
+    /// let counted = std::thread::spawn(move || high.scan("numbers").from(&values![5u64]).count());
+    /// let below = low.scan("numbers").to_exclusive(&values![5u64]).count()?;
+    /// assert_eq!(below + counted.join().unwrap()?, 10);
+    /// # Ok::<(), highwater::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Database::open_reader`]; [`Error::ReaderDisconnected`].
+    pub fn same_snapshot(&mut self) -> Result<ReaderSnapshot> {
+        let Answer::Shared { offer } = self.link.answer(&Request::Share)? else {
+            return Err(self.link.fail("its answer is not to the question"));
+        };
+        let mut link = Link::connect(self.link.folder())?;
+        match link.answer(&Request::Join { offer })? {
+            Answer::Joined => Ok(ReaderSnapshot::of_link(link)),
+            _ => Err(link.fail("its answer is not to the question")),
+        }
+    }
+
     /// A table, as the snapshot sees it.
     ///
     /// # Errors

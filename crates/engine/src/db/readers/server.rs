@@ -9,6 +9,7 @@
 
 use super::connection::Connection;
 use super::message::{Answer, Failure, put_message};
+use super::offers::{Offers, OwnOffer};
 use crate::db::database::Database;
 use crate::db::handle_thread::HandleThread;
 use crate::db::interrupt::InterruptHandle;
@@ -66,6 +67,7 @@ impl Served {
 struct Shared {
     stops: AtomicBool,
     served: Mutex<HashMap<u64, Served>>,
+    offers: Arc<Offers>,
     max_readers: usize,
     stats: Arc<Stats>,
 }
@@ -112,7 +114,8 @@ impl ReaderServer {
         };
         let waker = UnixStream::from(OwnedFd::from(listener.try_clone()?));
         let stats = Arc::clone(&db.inner.ctx.stats);
-        let shared = Arc::new(Shared { stops: AtomicBool::new(false), served: Mutex::default(), max_readers, stats });
+        let (stops, served, offers) = (AtomicBool::new(false), Mutex::default(), Arc::default());
+        let shared = Arc::new(Shared { stops, served, offers, max_readers, stats });
         let (db, thread_shared) = (db.clone(), Arc::clone(&shared));
         let wait = move || thread_shared.wait(&db, &listener);
         let waiting = HandleThread::new(Builder::new().name("hw-readers".to_string()).spawn(wait)?);
@@ -168,7 +171,8 @@ impl Shared {
             return stream.write_all(&refusal);
         }
         let interrupt = db.interrupt_handle();
-        let connection = Connection::new(db.with_interrupt(&interrupt), stream.try_clone()?);
+        let offer = OwnOffer::new(Arc::clone(&self.offers));
+        let connection = Connection::new(db.with_interrupt(&interrupt), stream.try_clone()?, offer);
         let shared = Arc::clone(&self);
         let serve = move || {
             // A panic is the end of this reader alone: it has changed nothing.
