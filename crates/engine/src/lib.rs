@@ -115,3 +115,8 @@ pub use types::PageNo;
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// The example of an async program runs.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/async.md")]
+struct Async;
