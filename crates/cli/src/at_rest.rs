@@ -32,7 +32,10 @@ impl AtRest {
     /// # Errors
     /// [`Failure::Usage`] if there is no database, it is in use or may not be read, or the key does not fit.
     pub fn lock(dir: &Path, log_dir: Option<&Path>, key: Option<&EncryptionKey>) -> Result<AtRest, Failure> {
-        let refuse = |error: OpenError| Failure::Usage(error.to_string());
+        let refuse = |error: OpenError| match error {
+            in_use @ OpenError::InUse { .. } => Error::Open(in_use).into(),
+            error => Failure::Usage(error.to_string()),
+        };
         let own = lock_shared(dir).map_err(refuse)?;
         let data = dir.join("data");
         match std::fs::metadata(&data) {

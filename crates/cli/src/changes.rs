@@ -7,11 +7,12 @@
 
 use crate::engine_options::EngineOptions;
 use crate::failure::Failure;
+use crate::output::while_read;
 use crate::shell::printer::{json_text, json_value};
 use crate::source::Source;
 use clap::Args;
 use highwater::{Change, ChangeKind, Error, Row, ValueRef};
-use std::io::{BufWriter, ErrorKind, Write};
+use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -76,20 +77,15 @@ pub fn run(args: &ChangesArgs) -> Result<(), Failure> {
 fn print(changes: impl Iterator<Item = Result<Change, Error>>, out: &mut impl Write) -> Result<bool, Failure> {
     for change in changes {
         let change = change?;
-        if ends(writeln!(out, "{}", line(&change)))? {
+        if while_read(writeln!(out, "{}", line(&change))).map_err(failed)?.is_none() {
             return Ok(false);
         }
     }
-    Ok(!ends(out.flush())?)
+    Ok(while_read(out.flush()).map_err(failed)?.is_some())
 }
 
-/// Whether nobody reads the output any more.
-fn ends(written: std::io::Result<()>) -> Result<bool, Failure> {
-    match written {
-        Ok(()) => Ok(false),
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(true),
-        Err(error) => Err(Failure::Failed(format!("stdout: {error}"))),
-    }
+fn failed(error: std::io::Error) -> Failure {
+    Failure::Failed(format!("stdout: {error}"))
 }
 
 fn line(change: &Change) -> String {

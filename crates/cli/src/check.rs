@@ -16,7 +16,7 @@ use crate::progress::Progress;
 use crate::salvage;
 use clap::Args;
 use highwater::{CheckReport, Error, RepairReport};
-use highwater_storage::SetFile;
+use highwater_storage::{OpenError, SetFile};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -108,6 +108,7 @@ fn check(args: &CheckArgs) -> Result<Checked, Failure> {
     match checked {
         Ok(checked) => Ok(checked),
         Err(error) if is_damage(&error) => scan(args, &error),
+        Err(in_use @ Error::Open(OpenError::InUse { .. })) => Err(in_use.into()),
         Err(error) => Err(Failure::Usage(error.to_string())),
     }
 }

@@ -11,11 +11,12 @@
 use crate::csv_field::write_field;
 use crate::engine_options::EngineOptions;
 use crate::import::CsvError;
+use crate::output::while_read;
 use crate::progress::Progress;
 use crate::source::{Range, Source};
 use highwater_bench::interrupt;
 use highwater_storage::OutputFile;
-use std::io::{BufWriter, ErrorKind, Write};
+use std::io::{BufWriter, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -47,11 +48,9 @@ pub fn run(args: &ExportArgs) -> Result<u64, CsvError> {
     let mut rows = 0;
     let written = match &args.file {
         Some(file) => write_file(args, &source, file, &mut rows),
-        None => match write_rows(args, &source, std::io::stdout().lock(), &mut rows) {
-            // The reader has closed the pipe.
-            Err(WriteError::Output(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-            other => other.map_err(|error| error.at(Path::new("stdout"))),
-        },
+        None => whole(write_rows(args, &source, std::io::stdout().lock(), &mut rows))
+            .map(drop)
+            .map_err(|error| error.at(Path::new("stdout"))),
     };
     let closed = source.close();
     written?;
@@ -62,11 +61,18 @@ pub fn run(args: &ExportArgs) -> Result<u64, CsvError> {
 fn write_file(args: &ExportArgs, source: &Source, file: &Path, rows: &mut u64) -> Result<(), CsvError> {
     let failed = |source| CsvError::File { path: file.to_path_buf(), source };
     let mut out = OutputFile::create(file).map_err(failed)?;
-    match write_rows(args, source, &mut out, rows) {
-        Err(WriteError::Output(error)) if error.kind() == ErrorKind::BrokenPipe => return Ok(()),
-        written => written.map_err(|error| error.at(file))?,
+    match whole(write_rows(args, source, &mut out, rows)).map_err(|error| error.at(file))? {
+        true => out.finish().map_err(failed),
+        false => Ok(()),
     }
-    out.finish().map_err(failed)
+}
+
+/// Whether all rows were written; false if nobody reads them any more.
+fn whole(written: Result<(), WriteError>) -> Result<bool, WriteError> {
+    match written {
+        Err(WriteError::Output(error)) => while_read::<()>(Err(error)).map(|_| false).map_err(WriteError::Output),
+        written => written.map(|()| true),
+    }
 }
 
 /// A failure while rows are written.

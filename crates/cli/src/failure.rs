@@ -11,6 +11,9 @@ pub enum Failure {
     /// Wrong use: exit status 2.
     #[error("{0}")]
     Usage(String),
+    /// Another process has the database open: exit status 2.
+    #[error("{0}")]
+    InUse(String),
     /// Something went wrong: exit status 1.
     #[error("{0}")]
     Failed(String),
@@ -23,8 +26,16 @@ impl Failure {
     /// The exit status.
     pub fn status(&self) -> u8 {
         match self {
-            Failure::Usage(_) => 2,
+            Failure::Usage(_) | Failure::InUse(_) => 2,
             Failure::Failed(_) | Failure::NotFine => 1,
+        }
+    }
+
+    /// With what to do `instead` while another process has the database open.
+    pub fn with_instead(self, instead: &str) -> Failure {
+        match self {
+            Failure::InUse(reason) => Failure::InUse(format!("{reason}: {instead}")),
+            other => other,
         }
     }
 
@@ -42,8 +53,8 @@ impl From<EngineError> for Failure {
         use OpenError::{Encryption, InUse, NotAFolder, NotFound};
         match error {
             EngineError::Open(Encryption(EncryptionError::Table { .. })) => Failure::Failed(error.to_string()),
-            EngineError::BadOption { .. }
-            | EngineError::Open(InUse { .. } | NotAFolder(_) | NotFound(_) | Encryption(_)) => {
+            EngineError::Open(InUse { .. }) => Failure::InUse(error.to_string()),
+            EngineError::BadOption { .. } | EngineError::Open(NotAFolder(_) | NotFound(_) | Encryption(_)) => {
                 Failure::Usage(error.to_string())
             }
             error => Failure::Failed(error.to_string()),

@@ -135,7 +135,37 @@ enum Command {
     Man(manual::ManArgs),
 }
 
+impl Command {
+    /// What to do instead, for a command that does not work while another process has the database open.
+    fn while_in_use(&self) -> &'static str {
+        match self {
+            Command::Check(_) => "let that process call Database::check or Database::repair_indexes, or end it first",
+            Command::Backup(_) => "that process takes a backup meanwhile, with Database::backup; or end it first",
+            Command::Compact(_) => "let that process call Database::compact, or end it first",
+            Command::RotateKey(_) => "let that process call Database::rotate_key, or end it first",
+            Command::Prepared(_) => {
+                "let that process call Database::prepared and Database::finish_prepared, or end it first"
+            }
+            Command::Inspect(_) => "end it first; highwater shell and highwater top work meanwhile",
+            Command::Shell(_)
+            | Command::Export(_)
+            | Command::Dump(_)
+            | Command::Changes(_)
+            | Command::Top(_) => {
+                "it serves no readers (max_readers is 0): end it first"
+            }
+            Command::Bench(_) => "end it first, or name another folder",
+            _ => "end it first",
+        }
+    }
+}
+
 fn run(command: Command) -> Result<(), Failure> {
+    let while_in_use = command.while_in_use();
+    run_alone(command).map_err(|failure| failure.with_instead(while_in_use))
+}
+
+fn run_alone(command: Command) -> Result<(), Failure> {
     match command {
         Command::Bench(args) => bench::run(&args),
         Command::Check(args) => check::run(&args),

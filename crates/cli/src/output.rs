@@ -56,12 +56,21 @@ impl Lines {
 
 fn write_stdout(text: &str) {
     let mut out = std::io::stdout().lock();
-    match writeln!(out, "{text}").and_then(|()| out.flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            // Only the first is reported.
-            let _ = FAILED.set(error.to_string());
-        }
-        _ => {}
+    if let Err(error) = while_read(writeln!(out, "{text}").and_then(|()| out.flush())) {
+        // Only the first is reported.
+        let _ = FAILED.set(error.to_string());
+    }
+}
+
+/// What a write to an output has given; `None` if nobody reads it any more (rule 1).
+///
+/// # Errors
+/// Every other error of the write.
+pub fn while_read<T>(written: std::io::Result<T>) -> std::io::Result<Option<T>> {
+    match written {
+        Ok(written) => Ok(Some(written)),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

@@ -10,7 +10,7 @@ use super::parsed;
 use super::target::device_config;
 use crate::engine_options::size;
 use crate::failure::Failure;
-use crate::output::{Json, Lines};
+use crate::output::{Json, Lines, while_read};
 use crate::progress::Progress;
 use crate::signals::{self, Asked};
 use clap::{Args, ValueEnum};
@@ -309,12 +309,7 @@ impl View {
         if let (Some(sample), false) = (&self.last, self.redraws) {
             self.lines.write(&format!("\n{}", report::mount_table(sample).trim_end()));
         }
-        match self.failed {
-            // A reader that went away is not an error.
-            Some(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-                Err(Failure::Failed(format!("writing samples: {error}")))
-            }
-            _ => Ok(()),
-        }
+        let written = while_read(self.failed.map_or(Ok(()), Err));
+        written.map(drop).map_err(|error| Failure::Failed(format!("writing samples: {error}")))
     }
 }

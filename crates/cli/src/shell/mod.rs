@@ -35,7 +35,7 @@ use rustyline::history::DefaultHistory;
 use rustyline::{CompletionType, Config, Editor};
 use session::{Session, Stop};
 use signal_hook::consts::SIGINT;
-use std::io::{BufRead, BufWriter, ErrorKind, IsTerminal, Write};
+use std::io::{BufRead, BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -204,11 +204,13 @@ impl Shell<'_> {
         match done.and(flushed) {
             Ok(()) => Ok(()),
             Err(Stop::Exit) => Err(End::Exit),
-            Err(Stop::Output(error)) if error.kind() == ErrorKind::BrokenPipe => Err(End::Closed),
-            Err(Stop::Output(error)) => {
-                tell!("error: stdout: {error}");
-                Err(End::Failed)
-            }
+            Err(Stop::Output(error)) => match while_read::<()>(Err(error)) {
+                Ok(_) => Err(End::Closed),
+                Err(error) => {
+                    tell!("error: stdout: {error}");
+                    Err(End::Failed)
+                }
+            },
             Err(Stop::Wrong(reason)) => {
                 tell!("error: {place}{}", reason.replace('\n', " "));
                 Err(End::Failed)

@@ -133,7 +133,10 @@ fn a_full_disk_is_told_wherever_the_output_goes() {
 #[test]
 fn a_reader_that_leaves_is_no_error() {
     let (_folder, db) = imported();
-    for arguments in [vec!["check", &db], vec!["inspect", &db, "tables"], vec!["export", &db, "user"]] {
+    let shell = vec!["shell", &db, "-c", "scan user", "-c", "tables"];
+    for arguments in
+        [vec!["check", &db], vec!["inspect", &db, "tables"], vec!["export", &db, "user"], vec!["changes", &db], shell]
+    {
         let mut child =
             highwater(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the command starts");
         drop(child.stdout.take());

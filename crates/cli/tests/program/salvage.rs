@@ -4,6 +4,7 @@ use highwater::config::PageSize;
 use highwater::inspect::RawFile;
 use highwater::{Database, Options, Schema, Type, values};
 use highwater_storage::FileDevice;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -167,7 +168,8 @@ fn what_is_read_without_redo_is_said() {
     }
 }
 
-/// The files of an open database change while they are read: nothing is said about them but who has them open.
+/// Commands that do not work while another process has the database open name that process and say what to do; all
+/// others read through it. The files of an open database change while they are read: nothing else is said of them.
 #[test]
 fn a_database_in_use_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
@@ -175,25 +177,50 @@ fn a_database_in_use_is_left_alone() {
     create(&dir);
     let db = Database::open(&dir, Options::default()).unwrap();
     let (dir, out) = (dir.to_str().unwrap(), out.to_str().unwrap());
+    let [csv, dump, key, next] = ["rows.csv", "rows.hwdump", "key", "next"].map(|name| folder.path().join(name));
+    std::fs::write(&csv, "id\n1\n").unwrap();
+    for key in [&key, &next] {
+        std::fs::write(key, [7; 32]).unwrap();
+        std::fs::set_permissions(key, std::fs::Permissions::from_mode(0o600)).unwrap();
+    }
+    let [csv, dump, key, next] = [&csv, &dump, &key, &next].map(|path| path.to_str().unwrap());
     for arguments in [
-        &["check", "--salvage", out, dir][..],
-        &["check", dir],
-        &["check", "--repair", dir],
-        &["inspect", dir],
-        &["inspect", dir, "tables"],
-        &["inspect", dir, "page", "1"],
-        &["inspect", dir, "log"],
-        &["inspect", dir, "lists"],
-        &["inspect", dir, "segments"],
-        &["backup", dir, out],
-        &["compact", dir],
-        &["prepared", dir],
+        &["top", dir, "--once", "--interval", "0.1"][..],
+        &["shell", dir, "-c", "tables"],
+        &["export", dir, "person"],
+        &["dump", dir, dump],
+        &["changes", dir],
+    ] {
+        let (status, said) = highwater(arguments);
+        assert_eq!(status, Some(0), "{arguments:?}: {said}");
+    }
+    for (arguments, instead) in [
+        (&["check", "--salvage", out, dir][..], "end it first"),
+        (&["check", dir], "Database::check"),
+        (&["check", "--repair", dir], "Database::repair_indexes"),
+        (&["inspect", dir], "highwater top"),
+        (&["inspect", dir, "tables"], "highwater shell"),
+        (&["inspect", dir, "page", "1"], "end it first"),
+        (&["inspect", dir, "log"], "end it first"),
+        (&["inspect", dir, "lists"], "end it first"),
+        (&["inspect", dir, "segments"], "end it first"),
+        (&["backup", dir, out], "Database::backup"),
+        (&["compact", dir], "Database::compact"),
+        (&["rotate-key", dir, "--key-file", key, "--new-key-file", next], "Database::rotate_key"),
+        (&["prepared", dir], "Database::prepared"),
+        (&["prepared", dir, "--commit", "1"], "Database::finish_prepared"),
+        (&["import", dir, "rows", csv, "--primary-key", "id"], "end it first"),
+        (&["load", dump, dir], "end it first"),
+        (&["bench", "tpcc", "--dir", dir, "--seconds", "1"], "another folder"),
     ] {
         let (status, said) = highwater(arguments);
         assert_eq!(status, Some(2), "{arguments:?}: {said}");
         let process = format!("is in use: process {} (", std::process::id());
-        assert!(said.contains(&process) && said.lines().count() == 1, "{arguments:?}: {said}");
+        assert!(said.contains(&process) && said.contains(instead), "{arguments:?}: {said}");
+        assert_eq!(said.lines().count(), 1, "{arguments:?}: {said}");
         assert!(!Path::new(out).exists(), "{arguments:?}");
     }
+    let (status, said) = highwater(&["restore", out, "--to", dir]);
+    assert!(status == Some(1) && said.contains("no complete backup"), "{said}");
     db.close().unwrap();
 }

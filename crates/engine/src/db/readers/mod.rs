@@ -17,9 +17,9 @@
 //! runs a transaction for it.
 //!
 //! Rules
-//! 1. A connection is one snapshot, which it may share with others of the reader's, or one stream of changes. A snapshot
-//!    is a transaction of the database like any other that reads: no writer waits for it, purge keeps what it sees, and
-//!    changes of the tables it uses wait for its end. A stream keeps nothing between two of its requests.
+//! 1. A connection is one snapshot, which it may share with others of the reader's, or one stream of changes. A
+//!    snapshot is a transaction of the database like any other that reads: no writer waits for it, purge keeps what it
+//!    sees, and changes of the tables it uses wait for its end. A stream keeps nothing between two of its requests.
 //! 2. The snapshot ends with its connection. The kernel closes that when the reader's process dies, however it dies.
 //! 3. Rows are copied out of their pages before they are sent: a reader that stops in the middle of an answer keeps no
 //!    latch. Long requests look for the end of the connection, and for the closing of the database, again and again.
