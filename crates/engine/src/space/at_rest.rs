@@ -8,6 +8,7 @@
 //!    releases what its segments do not need, whatever pages are free.
 //! 3. An opening that may write reserves what a closing may have released, durably, before a page is taken and before
 //!    redo is appended: pages of extents with an owner here, other extents when they are taken (rule 6 of [`super`]).
+//!    A store out of place has done it when it was opened.
 //!    On a full disk the database does not open; nothing is lost.
 //! 4. What holds discards ([`Space::hold_discards`]) holds this.
 

@@ -193,7 +193,7 @@ impl StorageSet {
             Origin::Folder(locked) => KeyTable::of(&locked.dir)?,
             Origin::Memory(_) | Origin::Devices => keys.table().cloned(),
         };
-        let table = table.ok_or_else(|| EncryptionError::NoTable(self.data.name().into()))?;
+        let table = table.ok_or_else(|| EncryptionError::NoTable(self.data.name()))?;
         Ok(Some((keys.copy_key(), table)))
     }
 

@@ -377,7 +377,7 @@ pub const MUTANTS: &[Mutant] = &[
     mutant(
         "segments-not-reserved-after-rest",
         "a small database opens on a full disk and fails at its next flush",
-        &[edit(STORE, "        self.wake()\n", "        if MUTANT { Ok(()) } else { self.wake() }\n")],
+        &[edit(STORE, "            store.wake()", "            if MUTANT { Ok(()) } else { store.wake() }")],
         &["space::a_small_database_opens"],
     ),
     mutant(

@@ -173,9 +173,8 @@ impl ArchiveFile {
             noted_us = noted_us.max(time_noted_in(groups.payload()));
         }
         // What could not be read may be there.
-        match groups.take_failed_read() {
-            Some(error) => return Err(files::failed("read", &self.path, error)),
-            None => {}
+        if let Some(error) = groups.take_failed_read() {
+            return Err(files::failed("read", &self.path, error));
         }
         let (lsn, redo) = (groups.at(), groups.into_inner());
         // A record has whole groups.

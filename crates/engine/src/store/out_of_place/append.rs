@@ -22,7 +22,6 @@ use super::format::{
 };
 use super::lifetime::GROUPS;
 use super::map::Location;
-use super::read::read_blocks;
 use super::scan::{OpenEnd, located};
 use super::segments::{Move, SegmentSummary, Victim};
 use crate::error::{Error, Result};
@@ -141,7 +140,7 @@ impl Appender {
         self.sequences.lock().next - 1
     }
 
-    fn newest_and_tails(&self) -> (u64, GroupTails) {
+    pub(super) fn newest_and_tails(&self) -> (u64, GroupTails) {
         let sequences = self.sequences.lock();
         (sequences.next - 1, sequences.tails)
     }
@@ -353,18 +352,6 @@ impl OutOfPlace {
         let footer = format::footer_of(life, [before, newest], found.durable, found.tails, &summary);
         format::put_end(&mut end, self.geometry.identity(segment), &footer, &summary);
         Ok(self.data.device().write_at(self.geometry.start_of(segment) + at, &end, Placement::Other)?)
-    }
-
-    /// Makes the footer of an emptied segment say so. The end of its summary, before the footer, stays as it is: a torn
-    /// write leaves the one footer or the other, and what belongs to it.
-    pub(super) fn clear(&self, segment: u32) -> Result<()> {
-        let at = self.geometry.start_of(segment + 1) - BLOCK_BYTES as u64;
-        let block = read_blocks(self.data.device(), at, BLOCK_BYTES);
-        let mut block = block.unwrap_or_else(|_| AlignedBuf::zeroed(BLOCK_BYTES));
-        let (newest, tails) = self.appender.newest_and_tails();
-        let footer = format::free_footer(self.segments.life(segment), newest, tails);
-        format::put_end(&mut block, self.geometry.identity(segment), &footer, &[]);
-        Ok(self.data.device().write_at(at, &block, Placement::Other)?)
     }
 
     /// Makes what was appended durable, then findable; frees emptied segments.

@@ -19,12 +19,13 @@ use super::append::{AppendSource, Appended, PageImage};
 use super::capacity::{self, reserve_segments};
 use super::format::{self, BLOCK_BYTES, ImageEntry, Listed};
 use super::map::{Location, MAX_SEGMENTS};
+use super::read::read_blocks;
 use super::scan::located;
 use super::segments::Victim;
 use crate::error::{Error, Result};
 use crate::sync::MutexGuard;
 use crate::sync::atomic::Ordering::Relaxed;
-use highwater_storage::{AlignedBuf, StorageError};
+use highwater_storage::{AlignedBuf, Placement, StorageError};
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
@@ -274,6 +275,18 @@ impl OutOfPlace {
         emptied.iter().try_for_each(|segment| self.clear(*segment))?;
         self.segments.note_cleared(&emptied);
         Ok(())
+    }
+
+    /// Makes the footer of an emptied segment say so. The end of its summary, before the footer, stays as it is: a torn
+    /// write leaves the one footer or the other, and what belongs to it.
+    fn clear(&self, segment: u32) -> Result<()> {
+        let at = self.geometry.start_of(segment + 1) - BLOCK_BYTES as u64;
+        let block = read_blocks(self.data.device(), at, BLOCK_BYTES);
+        let mut block = block.unwrap_or_else(|_| AlignedBuf::zeroed(BLOCK_BYTES));
+        let (newest, tails) = self.appender.newest_and_tails();
+        let footer = format::free_footer(self.segments.life(segment), newest, tails);
+        format::put_end(&mut block, self.geometry.identity(segment), &footer, &[]);
+        Ok(self.data.device().write_at(at, &block, Placement::Other)?)
     }
 
     /// Discards segments whose cleared footers are durable, all but the footers, and makes them free.

@@ -158,6 +158,7 @@ impl OutOfPlace {
         if !settings.is_read_only {
             // A database that was killed may have left copies that are not durable yet.
             store.data.sync()?;
+            store.wake().map_err(Error::of_room)?;
             ends.iter().try_for_each(|found| store.put_end_of(found))?;
             store.sync()?;
             // A file that an older version filled has no room for batches on their way.
@@ -363,14 +364,10 @@ impl PageStore for OutOfPlace {
         true
     }
 
-    fn release_at_rest(&self, _free: &[Range<u32>]) -> Result<()> {
+    fn release_at_rest(&self, free: &[Range<u32>]) -> Result<()> {
         self.data.check()?;
+        free.iter().for_each(|pages| self.discard(pages.clone()));
         self.rest().inspect_err(|error| self.data.stop(error))
-    }
-
-    /// What a page may need is not told by its number: all is reserved.
-    fn reserve_after_rest(&self, _pages: Range<u32>) -> highwater_storage::Result<()> {
-        self.wake()
     }
 
     #[cfg(test)]

@@ -4,8 +4,9 @@
 //! 1. Not needed are free segments, what others have between their batches and their end, and what region 0 has behind
 //!    its pages and slots. The last block of a segment stays: its footer counts also when it is free ([`super::scan`],
 //!    rules 6 and 7). What a hole reads as does not matter: it is no header of the segment's life (rule 4 there).
-//! 2. Before that every segment gets its end, durably: the next opening writes none into a hole before [`wake`] has
-//!    reserved all of it.
+//! 2. An opening reserves all of it before it writes anything ([`wake`]). It is for stores whose batches take
+//!    [`SMALL_BYTES`] at most, which an opening finds as the closing has left it. Before the rest every segment gets its
+//!    end, durably.
 //! 3. If [`WORTH_BYTES`] are dead, segments are cleaned, as far as free ones leave room for it: a small store that was
 //!    written much lies in few segments, and what a large one has left goes.
 //! 4. A device of fixed length keeps all.
@@ -18,6 +19,8 @@ use crate::error::Result;
 use highwater_storage::AlignedBuf;
 use std::ops::Range;
 
+/// Rule 2: pages of a small database, beside other batches in which they lie.
+const SMALL_BYTES: u64 = 4 << 20;
 /// Dead bytes that are worth two syncs.
 const WORTH_BYTES: u64 = 64 << 10;
 
@@ -32,30 +35,41 @@ impl OutOfPlace {
         self.gather()?;
         seal()?;
         self.free_cleared()?;
+        if !self.is_small() {
+            return Ok(());
+        }
         self.stats.data_syncs.add(u64::from(self.data.sync()?));
-        for range in self.idle_ranges()? {
+        for range in self.idle_ranges() {
             // Advice: a file system that does not take it keeps the room.
             let _ = self.device().discard(range.start, range.end - range.start);
         }
         Ok(())
     }
 
-    /// Reserves what [`rest`](OutOfPlace::rest) has released. Durable with the next sync.
+    /// Reserves what [`rest`](OutOfPlace::rest) may have released. Durable with the next sync.
     pub(super) fn wake(&self) -> highwater_storage::Result<()> {
-        if self.device().has_fixed_len() {
+        if self.device().has_fixed_len() || !self.is_small() {
             return Ok(());
         }
-        let ranges = self.idle_ranges()?;
+        let ranges = self.idle_ranges();
         ranges.iter().try_for_each(|range| self.device().reserve(range.start, range.end - range.start))
+    }
+
+    /// Bytes that all batches take.
+    fn batch_bytes(&self) -> u64 {
+        self.segments.used_bytes().iter().map(|(_, bytes)| bytes).sum()
+    }
+
+    fn is_small(&self) -> bool {
+        self.batch_bytes() <= SMALL_BYTES
     }
 
     /// Cleans segments (rule 3).
     fn gather(&self) -> Result<()> {
         let mut buffer = self.cleaning.lock();
         for _ in 0..self.segments.usage().segments {
-            let used: u64 = self.segments.used_bytes().iter().map(|(_, bytes)| bytes).sum();
             let usage = self.segments.usage();
-            let is_worth_it = used.saturating_sub(usage.live_bytes) >= WORTH_BYTES;
+            let is_worth_it = self.batch_bytes().saturating_sub(usage.live_bytes) >= WORTH_BYTES;
             let has_room = usage.free as usize > self.groups();
             if !is_worth_it || !has_room || !self.clean_with(&mut buffer)? {
                 break;
@@ -65,22 +79,24 @@ impl OutOfPlace {
         Ok(())
     }
 
-    /// Where nothing counts (rule 1).
-    fn idle_ranges(&self) -> highwater_storage::Result<Vec<Range<u64>>> {
+    /// Where nothing counts (rule 1). Of a segment whose end cannot be read nothing is known.
+    fn idle_ranges(&self) -> Vec<Range<u64>> {
         let (geometry, block) = (self.geometry, BLOCK_BYTES as u64);
-        let mut ranges = vec![SLOTS_AT[1] + block..geometry.segment_bytes];
+        let mut ranges = Vec::from([Range { start: SLOTS_AT[1] + block, end: geometry.segment_bytes }]);
         for (segment, used_bytes) in self.segments.used_bytes() {
             let (start, end) = (geometry.start_of(segment), geometry.start_of(segment + 1));
             let mut end_bytes = block;
             if used_bytes > 0 {
                 let mut last = AlignedBuf::zeroed(BLOCK_BYTES);
-                self.device().read_at(end - block, &mut last)?;
+                if self.device().read_at(end - block, &mut last).is_err() {
+                    continue;
+                }
                 let footer = format::parse_footer(&last, geometry.identity(segment));
                 end_bytes = footer.map_or(block, |footer| footer.end_bytes() as u64);
             }
             ranges.push((start + used_bytes).next_multiple_of(block)..end.saturating_sub(end_bytes));
         }
         ranges.retain(|range| range.start < range.end);
-        Ok(ranges)
+        ranges
     }
 }
