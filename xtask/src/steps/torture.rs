@@ -34,8 +34,8 @@ pub fn sysbench(run: &Run<'_>) -> Result<(), Failure> {
     highwater(run, &["check", &folder(run, "sysbench")])
 }
 
-/// With each page store, one of them encrypted; with an archive of redo, encrypted too, from which a copy is restored at
-/// the end; on a disk that fills up.
+/// With each page store, one of them encrypted; with an archive of redo, encrypted too, from which a copy is restored
+/// at the end; on a disk that fills up.
 pub fn crash(run: &Run<'_>) -> Result<(), Failure> {
     let [key, redo, log, hidden] =
         ["crash-key", "crash-redo", "crash-log", "crash-redo-encrypted"].map(|name| folder(run, name));

@@ -62,6 +62,7 @@ impl Backups {
         if call!(played, BackupManifest::read(&folder))? != manifest
             || call!(played, BackupManifest::is_full(&manifest)) != self.chain.is_empty()
             || call!(played, BackupManifest::bytes(&manifest)) == 0
+            || call!(played, BackupManifest::is_encrypted(&manifest)) != self.options.encryption_key.is_some()
         {
             return Err(Error::Data(format!("the manifest of a backup: {manifest:?}")));
         }
@@ -87,10 +88,8 @@ impl Backups {
     /// Restores the chain up to one of its backups.
     fn restore(&self, oracle: &Oracle, played: &Played, rng: &mut Choices) -> Result<()> {
         let folders: Vec<PathBuf> = self.chain.iter().map(|taken| taken.folder.clone()).collect();
-        let report = call!(
-            played,
-            Database::verify_backup(&folders, None, self.options.encryption_key.as_ref(), &mut |_| Continue(()))
-        )?;
+        let key = self.options.encryption_key.as_ref();
+        let report = call!(played, Database::verify_backup(&folders, None, key, &mut |_| Continue(())))?;
         let wanted = &self.chain[rng.usize(..self.chain.len())];
         if report.backups != folders.len() {
             return Err(Error::Data(format!("of {} backups: {report:?}", folders.len())));

@@ -26,6 +26,7 @@ mod words;
 
 use crate::engine_options::EngineOptions;
 use crate::failure::Failure;
+use crate::output::while_read;
 use crate::source::Source;
 use clap::Args;
 use complete::Completion;

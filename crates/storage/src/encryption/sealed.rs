@@ -9,12 +9,12 @@
 //! | 60 | CRC-32C of all before | 4 |
 //! | 64 | records |
 //!
-//! A record is the number of bytes in it, u32, the bytes in AES-256-GCM, and the tag, 16 bytes. The nonce of a record is
-//! its number in the file, u64, and 4 zeros.
+//! A record is the number of bytes in it, u32, the bytes in AES-256-GCM, and the tag, 16 bytes. The nonce of a record
+//! is its number in the file, u64, and 4 zeros.
 //!
 //! Rules
-//! 1. A file has a random key of its own, is written once, and by one [`Sealer`], which numbers the records: no nonce is
-//!    used twice with a key, also when a write failed, or a tail was cut off.
+//! 1. A file has a random key of its own, is written once, and by one [`Sealer`], which numbers the records: no nonce
+//!    is used twice with a key, also when a write failed, or a tail was cut off.
 //! 2. A record opens whole, as it was written and where it was written, or not at all: [`ErrorKind::InvalidData`]. So a
 //!    torn tail is told from what was written. That records are missing at the end is for the caller to see.
 //! 3. The id of a key shows nothing of it: it is what the key makes of zeros. All copies of a database have the same,
@@ -294,8 +294,8 @@ impl<R: Read> Read for CopyReader<R> {
     }
 }
 
-/// Plain bytes of the records behind a head, by their lengths alone: `left` bytes of the file, from its head on. What is
-/// torn at its end counts as far as it goes.
+/// Plain bytes of the records behind a head, by their lengths alone: `left` bytes of the file, from its head on. What
+/// is torn at its end counts as far as it goes.
 ///
 /// # Errors
 /// That of `from`.

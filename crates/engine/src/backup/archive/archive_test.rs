@@ -73,7 +73,7 @@ fn cut_off(storage: &StorageSet, archive: &Path) -> (StorageSet, u64) {
 /// durable is missing in the archive, and no opening finds a gap.
 #[test]
 fn a_cut_at_any_write_leaves_no_gap() {
-    cut_at_any_write(&StorageSet::memory(), |writes| is_tried(writes));
+    cut_at_any_write(&StorageSet::memory(), is_tried);
 }
 
 #[test]

@@ -5,8 +5,8 @@
 //!    its pages and slots. The last block of a segment stays: its footer counts also when it is free ([`super::scan`],
 //!    rules 6 and 7). What a hole reads as does not matter: it is no header of the segment's life (rule 4 there).
 //! 2. An opening reserves all of it before it writes anything ([`wake`]). It is for stores whose batches take
-//!    [`SMALL_BYTES`] at most, which an opening finds as the closing has left it. Before the rest every segment gets its
-//!    end, durably.
+//!    [`SMALL_BYTES`] at most, which an opening finds as the closing has left it. Before the rest every segment gets
+//!    its end, durably.
 //! 3. If [`WORTH_BYTES`] are dead, segments are cleaned, as far as free ones leave room for it: a small store that was
 //!    written much lies in few segments, and what a large one has left goes.
 //! 4. A device of fixed length keeps all.
