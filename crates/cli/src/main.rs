@@ -147,11 +147,7 @@ impl Command {
                 "let that process call Database::prepared and Database::finish_prepared, or end it first"
             }
             Command::Inspect(_) => "end it first; highwater shell and highwater top work meanwhile",
-            Command::Shell(_)
-            | Command::Export(_)
-            | Command::Dump(_)
-            | Command::Changes(_)
-            | Command::Top(_) => {
+            Command::Shell(_) | Command::Export(_) | Command::Dump(_) | Command::Changes(_) | Command::Top(_) => {
                 "it serves no readers (max_readers is 0): end it first"
             }
             Command::Bench(_) => "end it first, or name another folder",
