@@ -21,7 +21,7 @@ use std::sync::Arc;
 /// Unit in which writes and reads go astray.
 const BLOCK_BYTES: u64 = 4096;
 /// Operations of which one is a lie.
-const OPERATIONS: u64 = 80;
+pub(super) const OPERATIONS: u64 = 80;
 /// Steps of a life with a lie.
 const STEPS: u32 = 60;
 /// The number of the device that hears none (rule 1).
@@ -29,7 +29,7 @@ const REDO: u64 = 2;
 
 /// What is not as it was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum SilentFault {
+pub(super) enum SilentFault {
     /// A bit is wrong in what is read, this time.
     FlippedRead,
     /// A bit is wrong in what is written.
@@ -180,8 +180,13 @@ impl Simulation {
     /// # Errors
     /// [`Error::Data`] for a wrong answer that nothing reports; any error if no lie was told.
     pub(super) fn live_with_a_lie(&mut self) -> Result<()> {
-        let fault = SILENT_FAULTS[self.rng.usize(..SILENT_FAULTS.len())];
-        let plan = Plan { fault, left: self.rng.u64(..OPERATIONS), is_told: false, rng: self.rng.fork() };
+        let (fault, left) = (SILENT_FAULTS[self.rng.usize(..SILENT_FAULTS.len())], self.rng.u64(..OPERATIONS));
+        self.live_with(fault, left)
+    }
+
+    /// The same with this lie, behind `left` operations of its kind.
+    pub(super) fn live_with(&mut self, fault: SilentFault, left: u64) -> Result<()> {
+        let plan = Plan { fault, left, is_told: false, rng: self.rng.fork() };
         let plan = Arc::new(Mutex::new(plan));
         let mut copy = self.copied();
         let lied = copy.look(STEPS, |number, inner| match number {
