@@ -10,6 +10,7 @@ use super::found::Found;
 use crate::error::{Error, Result};
 use highwater::Database;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 
 /// What a transaction changed: `None` = deleted.
 pub type Changes = BTreeMap<(String, u64), Option<Content>>;
@@ -113,6 +114,11 @@ impl Oracle {
         (self.durable, self.has_unasked_commit) = (self.log.len(), false);
     }
 
+    /// How many changes no crash can lose.
+    pub fn durable(&self) -> usize {
+        self.durable
+    }
+
     /// How many changes were acknowledged.
     pub fn acknowledgements(&self) -> usize {
         self.log.len()
@@ -179,19 +185,35 @@ impl Oracle {
     /// # Errors
     /// [`Error::Data`] names the first difference.
     pub fn compare(&mut self, db: &Database) -> Result<()> {
+        self.compare_within(db, 0..=usize::MAX)
+    }
+
+    /// As [`compare`](Self::compare), where so many changes must be there: more would have come behind something that
+    /// is lost, fewer before something that is not.
+    ///
+    /// # Errors
+    /// [`Error::Data`] names the first difference.
+    pub fn compare_within(&mut self, db: &Database, survived: RangeInclusive<usize>) -> Result<()> {
         let found = Found::read(db)?;
+        let all = self.log.len();
         // An error in between decides nothing: the change is still in doubt at the next opening.
-        let Some(mut text) = found.differs(self) else {
-            self.in_doubt = None;
-            self.is_durable();
-            return Ok(());
+        let mut text = match found.differs(self) {
+            None if survived.contains(&all) => {
+                self.in_doubt = None;
+                self.is_durable();
+                return Ok(());
+            }
+            None => format!("all of {all} changes are there, {survived:?} are right"),
+            Some(text) => text,
         };
-        let with_it = self.in_doubt.clone().map(|change| {
+        let in_doubt = self.in_doubt.clone().filter(|_| survived.contains(&(all + 1)));
+        let with_it = in_doubt.map(|change| {
             let mut done = Oracle { in_doubt: None, ..self.clone() };
             done.acknowledged(change);
             done
         });
-        let mut others = with_it.into_iter().chain((self.durable..self.log.len()).rev().map(|count| self.after(count)));
+        let fewer = (self.durable.max(*survived.start())..all.min(survived.end().saturating_add(1))).rev();
+        let mut others = with_it.into_iter().chain(fewer.map(|count| self.after(count)));
         let right = others.find_map(|mut other| match found.differs(&other) {
             None => {
                 other.is_durable();

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 
 /// The transactions that were prepared in this life: the owner, if there is one, and what its end does with its redo.
 #[derive(Default)]
-pub struct PreparedHere(BTreeMap<String, (Option<PreparedTxn>, FlushLog)>);
+pub struct PreparedHere(BTreeMap<String, (Option<PreparedTxn>, Option<FlushLog>)>);
 
 fn xid(name: &str) -> Result<Xid> {
     Ok(Xid::new(name.len() as i32, name.as_bytes(), &name.as_bytes()[1..])?)
@@ -65,7 +65,7 @@ impl PreparedHere {
         if owner.is_none() {
             world.played.note("PreparedTxn::detach");
         }
-        let flush_log = session.options.flush_log_at_trx_commit.unwrap_or(world.flush_log);
+        let flush_log = session.options.flush_log_at_trx_commit;
         self.0.insert(name, (owner, flush_log));
         expect_list(oracle, world)
     }
@@ -77,7 +77,8 @@ impl PreparedHere {
     pub fn end_one(&mut self, oracle: &mut Oracle, world: &World<'_>, rng: &mut Choices) -> Result<()> {
         let Some(name) = rng.choice(oracle.prepared.keys()).cloned() else { return Ok(()) };
         let (commit, db) = (rng.u32(..3) > 0, world.db);
-        let (owner, flush_log) = self.0.remove(&name).unwrap_or((None, world.flush_log));
+        let (owner, flush_log) = self.0.remove(&name).unwrap_or((None, None));
+        let flush_log = flush_log.unwrap_or(world.flush_log);
         let change = Change::EndPrepared { name: name.clone(), commit };
         let owner = match owner {
             Some(owner) if rng.u32(..4) == 0 => {

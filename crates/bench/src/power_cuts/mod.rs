@@ -11,7 +11,9 @@
 //!    nothing. The next life goes on from there.
 //!
 //! Rules
-//! 1. A transaction whose commit was not acknowledged may be there or not, but not by half.
+//! 1. A transaction whose commit was not acknowledged may be there or not, but not by half. Of those that were
+//!    acknowledged and need not be durable (`flush_log_at_trx_commit` 0 and 2) the last ones may be lost, the rows' and
+//!    the player's up to one moment.
 //! 2. All that is random comes from the seed. (Background threads do not: a seed repeats the choices, not the states.)
 //! 3. Nothing is taken for granted about how changes are buffered: the same trial holds for every mode.
 
@@ -141,15 +143,23 @@ impl Trial {
         match db.close() {
             // Where the power was cut, closing fails.
             Err(error) if !faults.is_power_off() => return Err(self.explain(moment, 0, error.into())),
-            _ => self.tally.cuts += 1,
+            Ok(()) => self.is_closed(),
+            Err(_) => {}
         }
+        self.tally.cuts += 1;
         self.storage = self.storage.cut(self.rng.u64(..));
         let recoveries = if self.rng.bool() { self.rng.u32(1..=MAX_RECOVERIES) } else { 0 };
         (0..recoveries).for_each(|_| self.cut_recovery());
         let db = Database::open_storage(self.storage.clone(), self.options())?;
-        let compared = self.rows.compare(&db).and_then(|()| self.player.oracle.compare(&db));
+        let compared = self.rows.compare(&db);
+        let compared = compared.and_then(|survived| self.player.oracle.compare_within(&db, survived));
         compared.map_err(|error| self.explain(moment, recoveries, error))?;
         Ok(db.close()?)
+    }
+
+    fn is_closed(&mut self) {
+        self.rows.are_durable();
+        self.player.oracle.is_durable();
     }
 
     fn options(&mut self) -> Options {
@@ -169,7 +179,7 @@ impl Trial {
         }
         let transactions = if moment == Moment::Close { self.rng.u32(1..60) } else { MAX_TRANSACTIONS };
         for _ in 0..transactions {
-            let done = self.rows.transact(db, &mut self.rng);
+            let done = self.rows.transact(db, self.player.oracle.acknowledgements(), &mut self.rng);
             match done.and_then(|()| self.play(db, &mut scene, &mut choices)) {
                 Err(error @ Error::Data(_)) => return Err(error),
                 _ if faults.is_power_off() => return Ok(()),
@@ -186,7 +196,13 @@ impl Trial {
 
     fn play(&mut self, db: &Database, scene: &mut Scene, choices: &mut Choices) -> Result<()> {
         let stage = Stage { db, stepped: None, fills: false, is_sound: false };
-        (0..LETTERS).try_for_each(|_| self.player.play(&stage, scene, choices))
+        let durable = self.player.oracle.durable();
+        (0..LETTERS).try_for_each(|_| self.player.play(&stage, scene, choices))?;
+        // What made those changes durable did the same for all before.
+        if self.player.oracle.durable() > durable {
+            self.rows.are_durable();
+        }
+        Ok(())
     }
 
     fn cut_recovery(&mut self) {

@@ -1,12 +1,18 @@
 //! The rows that should be there, the transactions that change them, and the comparison.
 //!
+//! Rules
+//! 1. Where a mode may lose acknowledged commits, a prefix of them must be there, no shorter than what is durable.
+//! 2. Each commit says how much others had acknowledged before it ([`Rows::survived`]).
+//!
 //! Tables: `t` with an id and two columns, each with an index that is not unique: one of nearly unique texts, one of
 //! few. `filler`: texts that are replaced to write much redo.
 
 use crate::error::{Error, Result};
 use fastrand::Rng;
+use highwater::config::FlushLog;
 use highwater::{Database, Schema, Table, Type, WriteTxn, values};
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 /// Rows of `filler`, and the bytes of their texts.
 const FILLERS: u64 = 60;
@@ -25,9 +31,17 @@ struct Contents {
     fillers: Vec<u8>,
 }
 
+/// What a commit left.
+struct Commit {
+    contents: Contents,
+    /// How much others had acknowledged when it was acknowledged.
+    others: usize,
+}
+
 /// What should be there.
 pub(super) struct Rows {
-    committed: Contents,
+    /// The last durable commit, and those behind it.
+    commits: Vec<Commit>,
     /// As the transaction that was committing when the power went off leaves them.
     in_doubt: Option<Contents>,
 }
@@ -63,13 +77,23 @@ impl Rows {
             }
         }
         txn.commit()?;
-        Ok(Rows { committed, in_doubt: None })
+        Ok(Rows { commits: vec![Commit { contents: committed, others: 0 }], in_doubt: None })
     }
 
-    /// One random transaction: committed, rolled back, or rolled back to a savepoint and committed.
-    pub(super) fn transact(&mut self, db: &Database, rng: &mut Rng) -> Result<()> {
+    fn newest(&self) -> &Contents {
+        &self.commits[self.commits.len() - 1].contents
+    }
+
+    /// No crash can lose what was committed so far.
+    pub(super) fn are_durable(&mut self) {
+        self.commits.drain(..self.commits.len() - 1);
+    }
+
+    /// One random transaction: committed, rolled back, or rolled back to a savepoint and committed. Others have
+    /// acknowledged so much.
+    pub(super) fn transact(&mut self, db: &Database, others: usize, rng: &mut Rng) -> Result<()> {
         let mut txn = db.begin()?;
-        let (table, mut changed) = (db.table("t")?, self.committed.clone());
+        let (table, mut changed) = (db.table("t")?, self.newest().clone());
         let (writes_redo, changes) = [(true, 0), (true, 5), (false, 20)][rng.usize(..3)];
         if writes_redo {
             write_redo(&mut txn, db, &mut changed.fillers, rng)?;
@@ -89,23 +113,27 @@ impl Rows {
             return Ok(txn.rollback()?);
         }
         self.in_doubt = Some(kept.clone());
+        // One that has changed nothing syncs nothing.
+        let is_durable = db.options().flush_log_at_trx_commit == FlushLog::Sync && kept != *self.newest();
         txn.commit()?;
-        (self.committed, self.in_doubt) = (kept, None);
+        self.in_doubt = None;
+        self.commits.push(Commit { contents: kept, others });
+        if is_durable {
+            self.are_durable();
+        }
         Ok(())
     }
 
-    /// Compares the database with the rows, and each of its indexes with its rows.
+    /// Compares the database with the rows, and each of its indexes with its rows. Returns how much of what others
+    /// have acknowledged must be there, and may be.
     ///
     /// # Errors
     /// [`Error::Data`] names the first difference.
-    pub(super) fn compare(&mut self, db: &Database) -> Result<()> {
+    pub(super) fn compare(&mut self, db: &Database) -> Result<RangeInclusive<usize>> {
         let rows = in_order_of(db, "PRIMARY")?.into_iter().map(|(id, a, b)| (id, (a, b))).collect();
         let found = Contents { rows, fillers: fillers_of(db)? };
-        if self.in_doubt.take_if(|contents| *contents == found).is_some() {
-            self.committed = found.clone();
-        }
-        self.in_doubt = None;
-        let Contents { rows, fillers } = &self.committed;
+        let survived = self.survived(&found);
+        let Contents { rows, fillers } = self.newest();
         let expected = rows.iter().map(|(id, (a, b))| (*id, *a, *b)).collect();
         expect_equal("PRIMARY", in_order_of(db, "PRIMARY")?, expected)?;
         if let Some(id) = (0..fillers.len()).find(|id| found.fillers.get(*id) != fillers.get(*id)) {
@@ -118,8 +146,50 @@ impl Rows {
         }
         match db.check()?.findings.first() {
             Some(finding) => Err(Error::Data(format!("the check found: {finding}"))),
-            None => Ok(()),
+            None => Ok(survived),
         }
+    }
+
+    /// Goes on from the commit that was found; how much of what others have acknowledged is there then: what came
+    /// before it, and nothing that came behind the next one. If no commit left what was found, nothing changes.
+    fn survived(&mut self, found: &Contents) -> RangeInclusive<usize> {
+        let is_in_doubt = self.in_doubt.take().is_some_and(|contents| contents == *found);
+        let equals: Vec<usize> = (0..self.commits.len()).filter(|at| self.commits[*at].contents == *found).collect();
+        let newest = self.commits.len() - 1;
+        let least = equals.first().map_or(if is_in_doubt { newest } else { 0 }, |first| *first);
+        let next = equals.last().filter(|_| !is_in_doubt).and_then(|last| self.commits.get(last + 1));
+        let (least, most) = (self.commits[least].others, next.map_or(usize::MAX, |next| next.others));
+        if is_in_doubt || !equals.is_empty() {
+            self.commits = vec![Commit { contents: found.clone(), others: 0 }];
+        }
+        least..=most
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn contents(letter: u8) -> Contents {
+        Contents { rows: Map::new(), fillers: vec![letter] }
+    }
+
+    /// Three commits, of which the first is durable.
+    fn rows(in_doubt: Option<u8>) -> Rows {
+        let commits =
+            [(b'a', 3), (b'b', 5), (b'c', 9)].map(|(letter, others)| Commit { contents: contents(letter), others });
+        Rows { commits: commits.into(), in_doubt: in_doubt.map(contents) }
+    }
+
+    #[test]
+    fn what_others_have_acknowledged_survives_up_to_the_same_moment() {
+        assert_eq!(rows(None).survived(&contents(b'b')), 5..=9);
+        assert_eq!(rows(None).survived(&contents(b'c')), 9..=usize::MAX);
+        assert_eq!(rows(Some(b'd')).survived(&contents(b'd')), 9..=usize::MAX);
+        assert_eq!(rows(Some(b'd')).survived(&contents(b'a')), 3..=5);
+        let mut durable = rows(None);
+        durable.are_durable();
+        assert_eq!((durable.survived(&contents(b'a')), durable.newest()), (9..=usize::MAX, &contents(b'c')));
     }
 }
 
