@@ -5,9 +5,8 @@ use highwater_bench::corruption::{DECLARED, Whole, costs_what_is_declared, table
 /// Pages of a kind that are tried.
 const TRIED: usize = 3;
 
-#[test]
-fn a_damaged_page_of_every_owner_and_type_costs_what_is_declared() {
-    let whole = Whole::new(&[("change_buffering", "disk"), ("page_store", "in-place")]).unwrap();
+fn compare_costs(store: &str) {
+    let whole = Whole::new(&[("change_buffering", "disk"), ("page_store", store)]).unwrap();
     let pages = whole.pages().unwrap();
     let mut wrong = Vec::new();
     for row in DECLARED {
@@ -20,6 +19,16 @@ fn a_damaged_page_of_every_owner_and_type_costs_what_is_declared() {
         println!("{}: {} pages", row.page, of_kind.len());
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_damaged_page_of_every_owner_and_type_costs_what_is_declared() {
+    compare_costs("in-place");
+}
+
+#[test]
+fn so_does_a_damaged_image_out_of_place() {
+    compare_costs("out-of-place");
 }
 
 #[test]

@@ -1,13 +1,13 @@
 //! One damaged page of a database at rest: whether it costs what the table declares.
 
 use super::declared::{Loss, PageKind, declared};
-use super::whole::{INDEXES, PAGE_BYTES, TABLES, Whole, data, reads_right};
+use super::whole::{INDEXES, TABLES, Whole, data, place_of, reads_right};
 use crate::error::Result;
 use highwater::{Database, PageNo, salvage};
 use highwater_storage::StorageSet;
 
-/// Bytes from the start of a page to the one that is flipped.
-const FLIPPED_AT: u64 = 77;
+/// Bytes from the start of a page, or of its image out of place, to the one that is flipped.
+const FLIPPED_AT: usize = 77;
 
 /// Flips a byte of a page of this kind, opens the database and reads everything; what is not as declared.
 ///
@@ -15,13 +15,15 @@ const FLIPPED_AT: u64 = 77;
 /// The engine's, of the files as they are.
 pub fn costs_what_is_declared(whole: &Whole, kind: PageKind, page: PageNo) -> Result<Vec<String>> {
     let storage = whole.storage.cut(0);
-    let at = (u64::from(page.0) * PAGE_BYTES + FLIPPED_AT) as usize;
-    data(&storage)?.damage(|bytes| bytes[at] ^= 4);
+    let Some(place) = place_of(&storage, page)? else { return Ok(vec![format!("page {page} lies nowhere")]) };
+    data(&storage)?.damage(|bytes| bytes[place.start + FLIPPED_AT.min(place.len() - 1)] ^= 4);
     let row = declared(kind);
     let wrong = match Database::open_storage_idle(storage.clone(), whole.options.clone()) {
         Ok(_) if !row.opens() => vec!["it opens".to_string()],
         Ok(db) => reads(whole, &db, row.loss)?,
         Err(error) if row.opens() => vec![format!("it does not open: {error}")],
+        // Where the pages are is not known.
+        Err(_) if kind == PageKind::FileHeader && whole.is_out_of_place() => Vec::new(),
         Err(_) => salvaged(whole, &storage)?,
     };
     Ok(wrong.into_iter().map(|what| format!("page {page}, {}: {what}", row.page)).collect())

@@ -4,10 +4,12 @@
 
 use super::declared::{PageKind, kind_of};
 use crate::error::{Error, Result};
+use highwater::config::PageStoreKind;
 use highwater::inspect::RawFile;
 use highwater::{Database, Options, PageNo, RowRef, Schema, Table, Type, WriteTxn, values};
 use highwater_storage::{MemoryDevice, StorageSet};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 /// The tables.
 pub(super) const TABLES: [&str; 2] = ["one", "two"];
@@ -15,9 +17,6 @@ pub(super) const TABLES: [&str; 2] = ["one", "two"];
 pub(super) const INDEXES: [&str; 3] = ["PRIMARY", "by_name", "by_code"];
 /// Rows of a table at the beginning.
 pub(super) const ROWS: u64 = 5000;
-
-/// Bytes of a page.
-pub(super) const PAGE_BYTES: u64 = 4096;
 
 const OPTIONS: [(&str, &str); 7] = [
     ("page_size", "4K"),
@@ -87,6 +86,11 @@ impl Whole {
         Ok(Whole { options, storage: storage.cut(0), models })
     }
 
+    /// Whether a page is written to another place each time.
+    pub fn is_out_of_place(&self) -> bool {
+        self.options.page_store == PageStoreKind::OutOfPlace
+    }
+
     /// Its pages by what they are for.
     ///
     /// # Errors
@@ -113,6 +117,13 @@ pub(super) fn pages(storage: &StorageSet) -> Result<BTreeMap<PageKind, Vec<PageN
         }
     }
     Ok(pages)
+}
+
+/// The bytes of the data file of a set in memory in which a page lies; `None` behind the end.
+pub(super) fn place_of(storage: &StorageSet, page: PageNo) -> Result<Option<Range<usize>>> {
+    let device = MemoryDevice::holding(data(storage)?.image());
+    let place = RawFile::open(&device)?.place(page)?;
+    Ok(place.map(|place| place.offset as usize..(place.offset + place.bytes) as usize))
 }
 
 fn schema() -> Schema {

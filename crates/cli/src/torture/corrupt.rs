@@ -28,11 +28,13 @@ Exit status: 0 each damage was reported or is harmless; 1 one was not: the files
 const SHOWN: usize = 20;
 
 /// Options of the databases that are damaged beside a load.
-const BESIDE: [&[(&str, &str)]; 4] = [
-    &[("change_buffering", "disk")],
-    &[("change_buffering", "memory")],
-    &[("change_buffering", "off")],
-    &[("change_buffering", "disk"), ("doublewrite", "journal")],
+const BESIDE: [&[(&str, &str)]; 6] = [
+    &[("page_store", "in-place"), ("change_buffering", "disk")],
+    &[("page_store", "in-place"), ("change_buffering", "memory")],
+    &[("page_store", "in-place"), ("change_buffering", "off")],
+    &[("page_store", "in-place"), ("change_buffering", "disk"), ("doublewrite", "journal")],
+    &[("page_store", "out-of-place"), ("change_buffering", "disk")],
+    &[("page_store", "out-of-place"), ("change_buffering", "memory"), ("page_compression", "lz4")],
 ];
 
 /// What is damaged.

@@ -8,7 +8,8 @@
 //!
 //! Rules
 //! 1. A life that does not end within [`MAX`] hangs: a failure, and so is a panic.
-//! 2. A call answers right or names damage. Only of a lost write rows of the page's own table may be old.
+//! 2. A call answers right or names damage. Only of a lost write in place rows of the page's own table may be old: out of
+//!    place nothing older lies where the page is, and an image that was not written does not verify.
 //! 3. A table of which no page is damaged has every acknowledged commit, whatever the act was.
 //! 4. The declared table says whether the database opens. After a crash it need not either if recovery had to change
 //!    the damaged page, which the error names.
@@ -18,7 +19,7 @@ mod bad_blocks;
 mod load;
 
 use super::declared::{DECLARED, Declared, Loss, PageKind, kind_of, stream_has_ended};
-use super::whole::{INDEXES, PAGE_BYTES, TABLES, Whole, data, pages};
+use super::whole::{INDEXES, TABLES, Whole, data, pages, place_of};
 use crate::error::Result;
 use acts::{Act, Ended};
 use bad_blocks::BadBlocks;
@@ -132,6 +133,7 @@ struct Hurt {
     harm: Harm,
     /// The table whose rows or indexes it holds.
     table: Option<usize>,
+    is_out_of_place: bool,
 }
 
 impl Hurt {
@@ -163,7 +165,7 @@ impl Hurt {
 
     /// Whether a table may be without the newest changes.
     fn may_be_old(&self, table: usize) -> bool {
-        self.harm == Harm::LostWrite && self.table.is_none_or(|own| own == table)
+        self.harm == Harm::LostWrite && !self.is_out_of_place && self.table.is_none_or(|own| own == table)
     }
 }
 
@@ -198,7 +200,8 @@ fn live(whole: &Whole, mut plan: Plan) -> Result<Lives> {
     let (stop, mut known) = (AtomicBool::new(false), Known::default());
     let first = Known { models: whole.models.clone(), ..Known::default() };
     let (parts, hurt, acted) = std::thread::scope(|scope| {
-        let (seed, loses_writes) = (plan.random.u64(..), plan.harm == Harm::LostWrite);
+        let loses_writes = plan.harm == Harm::LostWrite && !whole.is_out_of_place();
+        let seed = plan.random.u64(..);
         let writers: Vec<_> = (0..WRITERS)
             .map(|writer| {
                 let (db, stop, part) = (&db, &stop, first.part(writer));
@@ -239,18 +242,17 @@ fn harm(whole: &Whole, memory: &StorageSet, bad: &Mutex<Range<u64>>, plan: &mut 
     let page = of_kind[plan.random.usize(..of_kind.len())];
     let device = MemoryDevice::holding(data(memory)?.image());
     let table = table_of(&RawFile::open(&device)?, page)?;
-    let at = u64::from(page.0) * PAGE_BYTES;
-    let (from, to) = (at as usize, (at + PAGE_BYTES) as usize);
+    let Some(place) = place_of(memory, page)? else { return Ok(None) };
     match plan.harm {
-        Harm::Flip => data(memory)?.damage(|bytes| bytes[from + plan.random.usize(..PAGE_BYTES as usize)] ^= 4),
-        Harm::FailedReads => *bad.lock() = at..at + PAGE_BYTES,
+        Harm::Flip => data(memory)?.damage(|bytes| bytes[plan.random.usize(place)] ^= 4),
+        Harm::FailedReads => *bad.lock() = place.start as u64..place.end as u64,
         Harm::LostWrite => {
             let old = data(&whole.storage)?.image();
-            let Some(old) = old.get(from..to) else { return Ok(None) };
-            data(memory)?.damage(|bytes| bytes[from..to].copy_from_slice(old));
+            let Some(old) = old.get(place.clone()) else { return Ok(None) };
+            data(memory)?.damage(|bytes| bytes[place].copy_from_slice(old));
         }
     }
-    Ok(Some(Hurt { page, row: plan.row, harm: plan.harm, table }))
+    Ok(Some(Hurt { page, row: plan.row, harm: plan.harm, table, is_out_of_place: whole.is_out_of_place() }))
 }
 
 /// Whose rows or index entries a page holds.
