@@ -23,6 +23,8 @@ pub const OPERATIONS: &[Growing] = &[
     Growing { name: "bulk-recovery", of: "rows inserted, cut off by a crash", size: 8000, run: bulk_recovery },
     Growing { name: "create-tables", of: "tables created", size: 300, run: create_tables },
     Growing { name: "drop-tables", of: "tables dropped", size: 300, run: drop_tables },
+    Growing { name: "rename-table", of: "renamings of one table", size: 300, run: rename_table },
+    Growing { name: "index-build", of: "rows of which an index is built", size: 8000, run: index_build },
     Growing { name: "open-tables", of: "tables at an opening", size: 2000, run: open_tables },
     Growing { name: "backup-chain", of: "incremental backups, restored", size: 4, run: backup_chain },
     Growing { name: "waiting", of: "sessions that wait for one row", size: 100, run: waiting },
@@ -192,6 +194,23 @@ fn drop_tables(n: usize) -> Result<Duration> {
     let db = open(StorageSet::memory())?;
     create(db.database(), n)?;
     timed(|| (0..n).try_for_each(|n| Ok(db.database().drop_table(&format!("table_{n}"))?)))
+}
+
+fn rename_table(n: usize) -> Result<Duration> {
+    let (db, _) = one_row()?;
+    let name = |number: usize| if number == 0 { "growing".to_string() } else { format!("growing_{number}") };
+    timed(|| {
+        (0..n).try_for_each(|number| Ok(db.database().rename_table(&*name(number), &name(number + 1)).map(drop)?))
+    })
+}
+
+fn index_build(n: usize) -> Result<Duration> {
+    let db = open(StorageSet::memory())?;
+    let table = table(db.database())?;
+    db.database().transact(|txn| {
+        (0..n as u64).try_for_each(|id| txn.insert(&table, &values![id, id, format!("name {id}").as_str()]).map(drop))
+    })?;
+    timed(|| Ok(db.database().create_index("growing", "by_both", &["name", "number"], true)?))
 }
 
 fn open_tables(n: usize) -> Result<Duration> {

@@ -1,8 +1,9 @@
 //! The calls.
 
 use crate::world::{ROWS, Shared, World};
-use highwater::{BackupOptions, Database, ReadTxn, RestoreOptions, Result, WriteTxn, values};
+use highwater::{BackupOptions, Database, Isolation, ReadTxn, RestoreOptions, Result, TxnOptions, WriteTxn, values};
 use std::ops::ControlFlow::Continue;
+use std::path::PathBuf;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -53,11 +54,15 @@ pub const CALLS: &[Call] = &[
     Call { name: "check", run: check, keeps_writers_out: true, ..PLAIN },
     Call { name: "repair", run: repair, keeps_writers_out: true, ..PLAIN },
     Call { name: "backup", run: backup, ..PLAIN },
+    Call { name: "incremental backup", run: incremental_backup, ..PLAIN },
+    Call { name: "dump", run: |the| the.db.dump(std::io::sink()).map(drop), ..PLAIN },
     Call { name: "restore", run: restore, uses_database: false, ..PLAIN },
     Call { name: "index build", run: |the| the.db.create_index("rows", "by_text", &["text", "n"], false), ..PLAIN },
     Call { name: "rebuild", run: rebuild, ..PLAIN },
     Call { name: "scan", run: scan, ..PLAIN },
     Call { name: "visit", run: visit, ..PLAIN },
+    Call { name: "deletion of many rows", run: delete_many, ..PLAIN },
+    Call { name: "wait of an insert for a range", hold: a_range, run: insert, ..WAIT },
     Call { name: "wait for a row", hold: a_writer, run: update, ..WAIT },
     Call { name: "wait of a schema change for a reader", hold: a_reader, run: drop_index, ..WAIT },
     Call { name: "wait of an index build for a writer", hold: a_writer, run: create_index, ..WAIT },
@@ -90,8 +95,17 @@ fn repair(the: &Shared) -> Result<()> {
 }
 
 fn backup(the: &Shared) -> Result<()> {
-    let dest = the.folder.join("backup");
-    let taken = the.db.backup(&dest, &BackupOptions::default(), &mut |_| Continue(()));
+    take_backup(the, "backup", None)
+}
+
+fn incremental_backup(the: &Shared) -> Result<()> {
+    take_backup(the, "incremental", Some(the.backup.clone()))
+}
+
+fn take_backup(the: &Shared, name: &str, base: Option<PathBuf>) -> Result<()> {
+    let dest = the.folder.join(name);
+    let options = BackupOptions { base, ..BackupOptions::default() };
+    let taken = the.db.backup(&dest, &options, &mut |_| Continue(()));
     assert_eq!(dest.join("backup.json").exists(), taken.is_ok());
     taken.map(drop)
 }
@@ -130,6 +144,19 @@ fn update(the: &Shared) -> Result<()> {
     txn.rollback()
 }
 
+/// They are all there again afterwards.
+fn delete_many(the: &Shared) -> Result<()> {
+    let mut txn = the.db.begin()?;
+    assert_eq!(txn.scan(&the.rows).delete()?, ROWS);
+    txn.rollback()
+}
+
+fn insert(the: &Shared) -> Result<()> {
+    let mut txn = the.db.begin()?;
+    txn.insert(&the.rows, &values![ROWS + 7, 1u64, "x"])?;
+    txn.rollback()
+}
+
 fn drop_index(the: &Shared) -> Result<()> {
     the.db.drop_index("rows", "by_n")
 }
@@ -141,6 +168,14 @@ fn create_index(the: &Shared) -> Result<()> {
 fn a_writer(world: &World) -> Vec<Held> {
     let mut txn = world.shared().db.begin().unwrap();
     txn.update(&world.shared().rows, &values![1u64], &[(1, 9u64.into())]).unwrap();
+    vec![Held::Writes(txn)]
+}
+
+/// A transaction into whose range nothing can be inserted.
+fn a_range(world: &World) -> Vec<Held> {
+    let options = TxnOptions { isolation: Isolation::Serializable, ..TxnOptions::default() };
+    let mut txn = world.shared().db.begin_with(options).unwrap();
+    assert!(txn.get(&world.shared().rows, &values![ROWS + 7]).unwrap().is_none());
     vec![Held::Writes(txn)]
 }
 
