@@ -36,19 +36,25 @@ impl Space {
         if is_settled(&self.state.lock()) {
             return Ok(());
         }
-        let _one_at_a_time = self.growing.lock();
-        while !is_settled(&self.state.lock()) {
-            let made = self.make_ready(ctx);
+        let mut tries = self.reserve_tries();
+        loop {
+            // Again for each batch of tries: other threads that need room are not kept until all are done.
+            let _one_at_a_time = self.growing.lock();
+            if is_settled(&self.state.lock()) {
+                return Ok(());
+            }
+            let made = self.make_ready(ctx, &mut tries);
             let full_since = (Instant::now(), reserve::purpose());
             match made {
+                Err(Error::DiskFull { .. }) if !tries.is_empty() => continue,
                 Err(Error::DiskFull { source, .. }) => self.state.lock().note_full(full_since, &source),
                 made => {
                     self.state.lock().full_since = None;
                     made?;
                 }
             }
+            tries = self.reserve_tries();
         }
-        Ok(())
     }
 
     /// A map of a group that was cut off meanwhile is not loaded: the allocation takes another page.
@@ -83,23 +89,34 @@ impl Space {
         reserve::kept_chunks(reserve::purpose(), state.extents())
     }
 
-    /// Reserves extents that may have been freed or, when there are none, grows the file.
-    fn make_ready(&self, ctx: &Context) -> Result<()> {
-        let max = ((GROW_LIMIT_BYTES / self.layout.extent_bytes()) as u32).max(1);
-        let tries = match reserve::purpose() {
+    /// How many extents whose place may have been discarded are tried before the disk counts as full.
+    fn reserve_tries(&self) -> Range<usize> {
+        match reserve::purpose() {
             // The reserve may lie behind any number of holes and must be found: every extent is tried once.
-            SpacePriority::Cleaning => self.state.lock().untouched_extents().max(RESERVE_TRIES),
-            SpacePriority::Users | SpacePriority::Undo | SpacePriority::Deletes => RESERVE_TRIES,
-        };
+            SpacePriority::Cleaning => 0..self.state.lock().untouched_extents().max(RESERVE_TRIES),
+            SpacePriority::Users | SpacePriority::Undo | SpacePriority::Deletes => 0..RESERVE_TRIES,
+        }
+    }
+
+    /// Reserves extents that may have been freed or, when there are none, grows the file. A few of the `tries` that are
+    /// left are made.
+    ///
+    /// # Errors
+    /// [`Error::DiskFull`]; while tries are left, other extents may still have their place.
+    pub(super) fn make_ready(&self, ctx: &Context, tries: &mut Range<usize>) -> Result<()> {
+        let max = ((GROW_LIMIT_BYTES / self.layout.extent_bytes()) as u32).max(1);
         let mut refused = None;
-        for attempt in 0..tries {
+        for attempt in tries.by_ref().take(RESERVE_TRIES) {
             // After some refusals, one extent at a time: a longer run is asked for several times, each time half as
             // long.
             let max = if attempt < RESERVE_TRIES { max } else { 1 };
             match self.reserve_bare(ctx, max) {
                 Ok(true) => return Ok(()),
-                Ok(false) => return self.grow(ctx),
-                // Other extents may still have their place: what an earlier process discarded is not known.
+                Ok(false) => {
+                    tries.start = tries.end;
+                    return self.grow(ctx);
+                }
+                // What an earlier process discarded is not known.
                 Err(error @ Error::DiskFull { .. }) => refused = Some(error),
                 Err(error) => return Err(error),
             }

@@ -353,6 +353,25 @@ fn who_cleans_up_finds_the_reserve_behind_any_number_of_holes() {
     }
 }
 
+/// The thread that tries them lets others that need room go on in between.
+#[test]
+fn holes_are_tried_a_few_at_a_time() {
+    let (data, mut parts) = on_a_limited_disk(70);
+    let storage = parts.storage().clone();
+    close_uncut(&mut parts);
+    let bytes = parts.space.layout().extent_bytes();
+    drop(parts);
+    data.discard(bytes, 50 * bytes).unwrap();
+    data.fill_up();
+    let parts = open(storage, small_options());
+    let _entitled = reserve::entitle(SpacePriority::Cleaning);
+    let mut tries = 0..30;
+    for left in [14, 0] {
+        assert!(matches!(parts.space.make_ready(&parts.ctx, &mut tries), Err(Error::DiskFull { .. })));
+        assert_eq!(tries.len(), left);
+    }
+}
+
 #[test]
 fn a_disk_that_was_full_long_ago_is_not_called_full() {
     let (_, mut parts) = on_a_limited_disk(8);
