@@ -1,4 +1,4 @@
-//! Bugs of cutting the end of the data file off.
+//! Bugs of cutting the end of the data file off, and of growth.
 
 use super::{Mutant, edit, of_engine as mutant};
 
@@ -134,6 +134,12 @@ pub const MUTANTS: &[Mutant] = &[
         "what stays after a cut is a reserve without a place on the device",
         &[edit(TRUNCATION, "if lacking.is_empty() {", "if MUTANT || lacking.is_empty() {")],
         &["truncation_test::the_reserve_has_its_place"],
+    ),
+    mutant(
+        "all-holes-at-once",
+        "a thread that looks for the reserve on a full disk keeps others from the file until it has tried every hole",
+        &[edit(GROWTH, "take(RESERVE_TRIES)", "take(if MUTANT { usize::MAX } else { RESERVE_TRIES })")],
+        &["space_test::holes_are_tried"],
     ),
     mutant(
         "cut-segments-not-noted",
