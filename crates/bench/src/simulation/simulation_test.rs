@@ -40,15 +40,15 @@ fn the_same_seed_gives_the_same_history() {
 }
 
 /// The pages of a transaction that is active at a power cut are in their places, so the next opening reads them first
-/// when it rolls the transaction back. Each read of that opening is made to read another page, in turn: some of them set
-/// the rollback aside, and each time that is reported.
+/// when it rolls the transaction back. Each read of that opening is made to read another page, in turn: with some of
+/// them the rollback is skipped, and each time that is reported.
 #[test]
 fn a_rollback_that_was_skipped_is_a_report() {
     let mut simulation = Simulation::new(0, MAX_STEPS);
     cut_off_a_transaction(&mut simulation).unwrap();
     let reads: Vec<Tally> = (0..OPERATIONS).map(|read| misdirected(&mut simulation, read)).collect();
     let skipped: Vec<_> = reads.iter().filter(|tally| tally.rollbacks_skipped > 0).collect();
-    assert!(!skipped.is_empty(), "no rollback was set aside");
+    assert!(!skipped.is_empty(), "no rollback was skipped");
     assert!(skipped.iter().all(|tally| tally.silent_faults_reported == 1), "{skipped:?}");
     // Some reads are repeated, or come behind the rollback.
     assert!(skipped.len() < reads.iter().filter(|tally| tally.silent_faults == 1).count());
