@@ -7,6 +7,7 @@
 //! 3. The same number draws the same options: it comes from the seed, which a failure names.
 //! 4. A mode that may lose acknowledged commits at the end of a run is not drawn: the record of acknowledged commits
 //!    must be there whole. So `flush_log_at_trx_commit` is 2 only where a process is killed, and never 0.
+//!    `torture power` draws it by itself: its record knows what may be lost.
 //! 5. A value that stands twice is drawn twice as often.
 
 use crate::engine_options::EngineOptions;
