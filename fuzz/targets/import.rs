@@ -32,6 +32,17 @@ use import::{CsvError, Format, ImportArgs, OnError};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+/// What stands for the command line's outputs: here they are files.
+mod output {
+    /// What a write has given.
+    ///
+    /// # Errors
+    /// That of the write.
+    pub fn while_read<T>(written: std::io::Result<T>) -> std::io::Result<Option<T>> {
+        written.map(Some)
+    }
+}
+
 /// What stands for the options of a database on the command line: here it is open already.
 mod engine_options {
     use highwater::{Database, Error, Options};

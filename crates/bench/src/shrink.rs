@@ -5,7 +5,7 @@
 //!    merged. Which rows they are depends on the id alone.
 //! 2. Clients run from before the deletion until the space has come back. Each transaction updates one row that stays.
 //! 3. Space counts as returned when purge has nothing left and the folder's allocated bytes have not fallen for
-//!    [`STEADY_FOR`]; [`MAX_WAIT`] ends the wait in any case.
+//!    `STEADY_FOR`; `MAX_WAIT` ends the wait in any case.
 //! 4. The rows that must be left are counted at the end, and a check must be sound.
 
 use crate::error::{Error, Result};

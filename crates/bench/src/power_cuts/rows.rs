@@ -166,33 +166,6 @@ impl Rows {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn contents(letter: u8) -> Contents {
-        Contents { rows: Map::new(), fillers: vec![letter] }
-    }
-
-    /// Three commits, of which the first is durable.
-    fn rows(in_doubt: Option<u8>) -> Rows {
-        let commits =
-            [(b'a', 3), (b'b', 5), (b'c', 9)].map(|(letter, others)| Commit { contents: contents(letter), others });
-        Rows { commits: commits.into(), in_doubt: in_doubt.map(contents) }
-    }
-
-    #[test]
-    fn what_others_have_acknowledged_survives_up_to_the_same_moment() {
-        assert_eq!(rows(None).survived(&contents(b'b')), 5..=9);
-        assert_eq!(rows(None).survived(&contents(b'c')), 9..=usize::MAX);
-        assert_eq!(rows(Some(b'd')).survived(&contents(b'd')), 9..=usize::MAX);
-        assert_eq!(rows(Some(b'd')).survived(&contents(b'a')), 3..=5);
-        let mut durable = rows(None);
-        durable.are_durable();
-        assert_eq!((durable.survived(&contents(b'a')), durable.newest()), (9..=usize::MAX, &contents(b'c')));
-    }
-}
-
 fn write_redo(txn: &mut WriteTxn, db: &Database, fillers: &mut [u8], rng: &mut Rng) -> Result<()> {
     let filler = db.table("filler")?;
     for (id, letter) in (0u64..).zip(fillers) {
@@ -268,4 +241,31 @@ fn expect_equal(index: &str, found: Vec<(u64, u32, u32)>, expected: Vec<(u64, u3
     Err(Error::Data(format!(
         "{index} has {count} rows, {right} are right; at place {at} it has {has:?}, {should:?} is right"
     )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn contents(letter: u8) -> Contents {
+        Contents { rows: Map::new(), fillers: vec![letter] }
+    }
+
+    /// Three commits, of which the first is durable.
+    fn rows(in_doubt: Option<u8>) -> Rows {
+        let commits =
+            [(b'a', 3), (b'b', 5), (b'c', 9)].map(|(letter, others)| Commit { contents: contents(letter), others });
+        Rows { commits: commits.into(), in_doubt: in_doubt.map(contents) }
+    }
+
+    #[test]
+    fn what_others_have_acknowledged_survives_up_to_the_same_moment() {
+        assert_eq!(rows(None).survived(&contents(b'b')), 5..=9);
+        assert_eq!(rows(None).survived(&contents(b'c')), 9..=usize::MAX);
+        assert_eq!(rows(Some(b'd')).survived(&contents(b'd')), 9..=usize::MAX);
+        assert_eq!(rows(Some(b'd')).survived(&contents(b'a')), 3..=5);
+        let mut durable = rows(None);
+        durable.are_durable();
+        assert_eq!((durable.survived(&contents(b'a')), durable.newest()), (9..=usize::MAX, &contents(b'c')));
+    }
 }
