@@ -36,6 +36,11 @@ impl EngineOptions {
         self.given.iter().any(|(one, _)| *one == name)
     }
 
+    /// Those that were given.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> + '_ {
+        self.given.iter().map(|(name, _)| *name)
+    }
+
     /// The way of buffering changes that was asked for, or that of the `number`th run: they take turns.
     pub fn rotated_buffering(&self, number: u64) -> &str {
         self.given("change_buffering").unwrap_or(["memory", "disk", "memory", "off"][number as usize % 4])

@@ -20,8 +20,6 @@ const ENGINE_DEFAULTS: &[(&str, &str)] = &[
     ("segment_size", "256K"),
     ("journal_size", "8M"),
 ];
-/// Values of `flush_log_at_trx_commit`: with 0 and 2 the last commits may be lost, the others are a prefix.
-const FLUSH_LOG: [&str; 4] = ["1", "1", "0", "2"];
 /// Lives of one database, before the next one is made.
 const LIVES: u64 = 20;
 
@@ -73,12 +71,7 @@ pub fn run(options: &PowerOptions) -> Result<(), Failure> {
         for (name, value) in chosen.iter().chain(&drawn) {
             engine.set(name, value)?;
         }
-        let flush_log = FLUSH_LOG[(trial_seed % FLUSH_LOG.len() as u64) as usize];
-        if !options.engine.has("flush_log_at_trx_commit") {
-            engine.set("flush_log_at_trx_commit", flush_log)?;
-        }
-        let drawn =
-            format!("--flush-log-at-trx-commit={} {}", engine.flush_log_at_trx_commit, drawn::described(&drawn));
+        let drawn = drawn::described(&drawn);
         let tally = trial(engine, trial_seed, options.cuts - all.all_cuts())
             .map_err(|error| Failure::Failed(format!("database {number} with seed {seed}, {drawn}: {error}")))?;
         all.add(&tally);

@@ -6,8 +6,10 @@
 //!    file.
 //! 2. Then after any crash: every number in the file is at most the row's (an acknowledged commit is there), and the
 //!    row's is at most one more than the file's last (at most one commit was under way).
-//! 3. A record is 16 bytes: client and number, little-endian. A torn last record is ignored: the process died while
-//!    writing it.
+//! 3. A record is four numbers of 8 bytes, little-endian: client, number, and two moments of one clock ([`tick`]),
+//!    before the commit was called and after it returned. A torn last record is ignored: the process died while it
+//!    wrote it.
+//! 4. Where a mode of the engine may lose the last commits, rule 2 holds for those that remain ([`super::losses`]).
 
 use crate::error::{Error, Result};
 use crate::store::{Column, Read, RowChanges, RowView, Session, Store, TableSpec, Transaction, column};
@@ -17,24 +19,102 @@ use highwater::values;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 const TABLE: &str = "torture_client";
 const COLUMNS: &[Column] = &[column("client", Type::U64), column("sequence", Type::U64)];
 const SEQUENCE: usize = 1;
-const RECORD_BYTES: usize = 16;
 const EXTENSION: &str = "ack";
+
+/// The clock of all records of a folder: it goes on where the newest one ended.
+static NOW: AtomicU64 = AtomicU64::new(1);
+
+/// The next moment: later than all that were taken before.
+pub(super) fn tick() -> u64 {
+    NOW.fetch_add(1, SeqCst)
+}
+
+/// What is recorded of a commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Record {
+    pub client: u64,
+    pub number: u64,
+    /// A moment before the commit was called.
+    pub began: u64,
+    /// A moment after it returned.
+    pub ended: u64,
+}
+
+impl Record {
+    pub(super) const BYTES: usize = 32;
+
+    fn encode(&self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        let numbers = [self.client, self.number, self.began, self.ended];
+        for (to, number) in bytes.chunks_exact_mut(8).zip(numbers) {
+            to.copy_from_slice(&number.to_le_bytes());
+        }
+        bytes
+    }
+
+    fn decode(bytes: &[u8]) -> Record {
+        let number = |at: usize| bytes[at * 8..][..8].try_into().map_or(0, u64::from_le_bytes);
+        Record { client: number(0), number: number(1), began: number(2), ended: number(3) }
+    }
+}
+
+/// Appends to the record of a client.
+#[derive(Debug)]
+pub(super) struct RecordFile {
+    file: File,
+    path: PathBuf,
+}
+
+impl RecordFile {
+    pub(super) fn append_to(path: PathBuf) -> Result<RecordFile> {
+        if let Some(last) = records(&path)?.last() {
+            NOW.fetch_max(last.ended + 1, SeqCst);
+        }
+        let file = OpenOptions::new().create(true).append(true).open(&path).map_err(|e| Error::file(&path, e))?;
+        Ok(RecordFile { file, path })
+    }
+
+    pub(super) fn append(&mut self, record: Record) -> Result<()> {
+        self.file.write_all(&record.encode()).map_err(|e| Error::file(&self.path, e))
+    }
+}
+
+/// The whole records of a file, oldest first. Cuts off a torn one, so that the next one takes its place.
+pub(super) fn records(path: &Path) -> Result<Vec<Record>> {
+    let bytes = match std::fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(Error::file(path, error)),
+    };
+    let whole = bytes.len() / Record::BYTES * Record::BYTES;
+    if whole < bytes.len() {
+        cut_to(path, whole as u64)?;
+    }
+    Ok(bytes[..whole].chunks_exact(Record::BYTES).map(Record::decode).collect())
+}
+
+pub(super) fn cut_to(path: &Path, bytes: u64) -> Result<()> {
+    let file = OpenOptions::new().write(true).open(path).map_err(|e| Error::file(path, e))?;
+    file.set_len(bytes).map_err(|e| Error::file(path, e))
+}
 
 #[derive(Debug)]
 pub(crate) struct Acknowledger<T> {
     table: T,
     client: u64,
     sequence: u64,
-    file: File,
-    path: PathBuf,
+    /// When the commit under way began.
+    began: u64,
+    file: RecordFile,
 }
 
 /// The file of client `client` under `folder`.
-fn file_path(folder: &Path, client: u64) -> PathBuf {
+pub(super) fn file_path(folder: &Path, client: u64) -> PathBuf {
     folder.join(format!("client-{client}.{EXTENSION}"))
 }
 
@@ -81,7 +161,7 @@ pub fn forget(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-fn stored_sequence<S: Store>(store: &S, client: u64) -> Result<u64> {
+pub(super) fn stored_sequence<S: Store>(store: &S, client: u64) -> Result<u64> {
     let table = open_table(store, TABLE)?;
     let mut session = store.session()?;
     let mut read = session.snapshot()?;
@@ -102,9 +182,8 @@ impl<T: Clone + Send + Sync + 'static> Acknowledger<T> {
         if let Some(problem) = contradiction(client, recorded, stored) {
             return Err(Error::Data(problem));
         }
-        let file = OpenOptions::new().create(true).append(true).open(&path).map_err(|e| Error::file(&path, e))?;
-        let table = open_table(store, TABLE)?;
-        let mut acknowledger = Acknowledger { table, client, sequence: recorded, file, path };
+        let (table, file) = (open_table(store, TABLE)?, RecordFile::append_to(path)?);
+        let mut acknowledger = Acknowledger { table, client, sequence: recorded, began: tick(), file };
         if stored > recorded {
             acknowledger.acknowledged()?;
         }
@@ -113,7 +192,8 @@ impl<T: Clone + Send + Sync + 'static> Acknowledger<T> {
 
     /// Raises the number within the transaction. It must be that of the last commit that returned: one that was lost
     /// while the process ran shows here.
-    pub(crate) fn mark<X: Transaction<Table = T>>(&self, txn: &mut X) -> Result<()> {
+    pub(crate) fn mark<X: Transaction<Table = T>>(&mut self, txn: &mut X) -> Result<()> {
+        self.began = tick();
         let mut stored = None;
         txn.modify(&self.table, &key1(self.client), |row, set| {
             stored = Some(row.u64(SEQUENCE));
@@ -132,31 +212,20 @@ impl<T: Clone + Send + Sync + 'static> Acknowledger<T> {
     /// Records that the commit has returned.
     pub(crate) fn acknowledged(&mut self) -> Result<()> {
         self.sequence += 1;
-        let mut record = [0; RECORD_BYTES];
-        record[..8].copy_from_slice(&self.client.to_le_bytes());
-        record[8..].copy_from_slice(&self.sequence.to_le_bytes());
-        self.file.write_all(&record).map_err(|e| Error::file(&self.path, e))
+        let Acknowledger { client, sequence: number, began, .. } = *self;
+        self.file.append(Record { client, number, began, ended: tick() })
     }
 }
 
-/// The last whole record of a file; 0 when there is none. Cuts off a torn record, so that the next one takes its place.
+/// The number of the last whole record of a file; 0 when there is none.
 fn last_acknowledged(path: &Path, client: u64) -> Result<u64> {
-    let bytes = match std::fs::read(path) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(0),
-        Err(error) => return Err(Error::file(path, error)),
-    };
-    let whole = bytes.len() / RECORD_BYTES * RECORD_BYTES;
-    if whole < bytes.len() {
-        let file = OpenOptions::new().write(true).open(path).map_err(|e| Error::file(path, e))?;
-        file.set_len(whole as u64).map_err(|e| Error::file(path, e))?;
+    let last = records(path)?.last().copied();
+    match last {
+        Some(record) if record.client != client => {
+            Err(Error::Data(format!("{} is the record of another client", path.display())))
+        }
+        last => Ok(last.map_or(0, |record| record.number)),
     }
-    let number = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_le_bytes);
-    let Some(record) = bytes[..whole].chunks_exact(RECORD_BYTES).last() else { return Ok(0) };
-    if number(&record[..8]) != client {
-        return Err(Error::Data(format!("{} is the record of another client", path.display())));
-    }
-    Ok(number(&record[8..]))
 }
 
 /// What the record says after a crash.
@@ -164,6 +233,8 @@ fn last_acknowledged(path: &Path, client: u64) -> Result<u64> {
 pub struct Acknowledged {
     /// Commits acknowledged since the database was loaded, all clients.
     pub commits: u64,
+    /// Commits that were acknowledged and lost, as a mode of the engine allows.
+    pub lost: u64,
     /// What is wrong, one line each; empty when every acknowledged commit is there.
     pub problems: Vec<String>,
 }
@@ -184,7 +255,7 @@ pub fn verify<S: Store>(store: &S, folder: &Path, clients: u64) -> Result<Acknow
 }
 
 /// What is wrong when a client's last recorded number and its row's are these.
-fn contradiction(client: u64, recorded: u64, stored: u64) -> Option<String> {
+pub(super) fn contradiction(client: u64, recorded: u64, stored: u64) -> Option<String> {
     if stored < recorded {
         Some(format!("client {client}: commit {recorded} was acknowledged, the database has only {stored}"))
     } else if stored > recorded + 1 {
@@ -244,7 +315,7 @@ mod tests {
         let mut ack = Acknowledger::open(&store, folder.path(), 0).unwrap();
         commit(&store, &mut ack, true);
         prepare(&store, 2).unwrap();
-        assert_eq!(verify(&store, folder.path(), 2).unwrap(), Acknowledged { commits: 1, problems: vec![] });
+        assert_eq!(verify(&store, folder.path(), 2).unwrap(), Acknowledged { commits: 1, ..Acknowledged::default() });
         let store = Model::default();
         prepare(&store, 2).unwrap();
         assert_eq!(verify(&store, folder.path(), 2).unwrap().problems.len(), 1);
@@ -259,9 +330,9 @@ mod tests {
         prepare(&store, 1).unwrap();
         let mut ack = Acknowledger::open(&store, folder.path(), 0).unwrap();
         commit(&store, &mut ack, true);
-        ack.file.write_all(&[7; 5]).unwrap();
-        assert_eq!(verify(&store, folder.path(), 1).unwrap(), Acknowledged { commits: 1, problems: vec![] });
+        ack.file.file.write_all(&[7; 5]).unwrap();
+        assert_eq!(verify(&store, folder.path(), 1).unwrap(), Acknowledged { commits: 1, ..Acknowledged::default() });
         commit(&store, &mut ack, true);
-        assert_eq!(verify(&store, folder.path(), 1).unwrap(), Acknowledged { commits: 2, problems: vec![] });
+        assert_eq!(verify(&store, folder.path(), 1).unwrap(), Acknowledged { commits: 2, ..Acknowledged::default() });
     }
 }

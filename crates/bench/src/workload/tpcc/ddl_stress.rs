@@ -3,19 +3,23 @@
 //!
 //! Threads: `WRITERS` that read a table, wait a little, then write it; one whose every transaction changes all rows of
 //! another table; `WIDE_WRITERS` that change rows of a table whose indexes do not fit the pool; one that creates and
-//! drops indexes on the first two, and whole tables; those of `table_stress`, which rename a table and
-//! change its columns beside a writer, and compact the data file; `EXPIRING_WRITERS` that change a table whose rows
-//! expire and its twin, whose rows do not (`expiring_stress`). Both log their changes, and a consumer follows them
-//! (`change_copy`).
+//! drops indexes on the first two, and whole tables; one that flushes the log; one that changes options
+//! (`option_stress`); those of `table_stress`, which rename a table and change its columns beside a writer, and compact
+//! the data file; `EXPIRING_WRITERS` that change a table whose rows expire and its twin, whose rows do not
+//! (`expiring_stress`). Both log their changes, and a consumer follows them (`change_copy`).
 //!
 //! Rules
 //! 1. Those that write commit through an `Acknowledger`, as TPC-C's clients do; their numbers follow the clients'.
 //! 2. Every transaction of the large one gives all rows one generation. So after any crash all have the same.
 //! 3. Transactions have any level of isolation.
-//! 4. Work that fails because of another transaction, a schema change or a full disk is tried again; any other error
+//! 4. What makes everything durable, flushes of the log and schema changes, is recorded (`DurableCalls`).
+//! 5. Work that fails because of another transaction, a schema change or a full disk is tried again; any other error
 //!    ends the run.
 
 use super::acknowledge::Acknowledger;
+use super::losses::DurableCalls;
+use super::option_stress::change_option;
+use super::table_stress::TableChanger;
 use super::{expiring_stress, table_stress, wide_index_stress};
 use crate::error::{Error, Result};
 use crate::store::Store;
@@ -25,7 +29,7 @@ use crate::workload::random::rng;
 use fastrand::Rng;
 use highwater::{Database, Isolation, Schema, Table, TxnOptions, Type, WriteTxn, values};
 use parking_lot::Mutex;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Threads that read, then write.
@@ -54,6 +58,8 @@ pub struct DdlStress {
     pub first_client: u64,
     /// Seed of the random numbers.
     pub seed: u64,
+    /// Options that are not changed, since they were given.
+    pub given_options: Vec<String>,
 }
 
 /// Makes the tables unless they are there.
@@ -84,16 +90,32 @@ pub fn prepare(store: &Embedded) -> Result<()> {
     Ok(txn.commit()?)
 }
 
-/// What is wrong with the tables after a crash, one line each.
+/// What is wrong with the tables after a crash, one line each; `folder` has the record.
 ///
 /// # Errors
 /// The store's.
-pub fn verify(store: &Embedded) -> Result<Vec<String>> {
+pub fn verify(store: &Embedded, folder: &Path) -> Result<Vec<String>> {
+    Ok([of_large(store)?, table_stress::verify(store.database(), folder, false)?].concat())
+}
+
+/// The same after a crash that may have taken the last commits. If nothing is wrong, the record goes on from what is
+/// there.
+///
+/// # Errors
+/// The store's, or a record that cannot be written.
+pub fn accept_losses(store: &Embedded, folder: &Path) -> Result<Vec<String>> {
+    let problems = table_stress::verify(store.database(), folder, true)?;
+    if problems.is_empty() {
+        TableChanger::open(store.database(), folder)?;
+    }
+    Ok(problems)
+}
+
+fn of_large(store: &Embedded) -> Result<Vec<String>> {
     let large = open_table(store, LARGE)?;
     let mut read = store.database().snapshot()?;
     let generations = read.scan(&large).iter()?.map(|row| Ok(row?.u64(1))).collect::<Result<Vec<_>>>()?;
-    let mut problems = table_stress::verify(store.database())?;
-    problems.extend(expiring_stress::verify(store.database())?);
+    let mut problems = expiring_stress::verify(store.database())?;
     if generations.len() as u64 != LARGE_ROWS {
         problems.push(format!("table {LARGE} has {} rows, not {LARGE_ROWS}", generations.len()));
     }
@@ -130,6 +152,8 @@ impl DdlStress {
         let large = Acknowledger::open(store, &self.acknowledgements, self.first_client + WRITERS)?;
         let wide = others(WRITERS + 1, WIDE_WRITERS)?;
         let expiring = others(WRITERS + 1 + WIDE_WRITERS, EXPIRING_WRITERS)?;
+        let durable = DurableCalls::open(&self.acknowledgements)?;
+        let mut changer = TableChanger::open(db, &self.acknowledgements)?;
         let tables = [open_table(store, SIDE)?, open_table(store, LARGE)?, open_table(store, wide_index_stress::WIDE)?];
         std::thread::scope(|scope| {
             for (n, mut ack) in (0..).zip(writers) {
@@ -147,9 +171,16 @@ impl DdlStress {
             }
             let (table, mut ack, mut random) = (&tables[1], large, rng(self.seed, 2 << 40));
             scope.spawn(until_failed(&failure, move || change_all(db, table, &mut ack, &mut random)));
-            let mut random = rng(self.seed, 3 << 40);
-            scope.spawn(until_failed(&failure, move || change_schemas(db, &mut random)));
-            for (n, work) in (0..).zip([table_stress::change_table, table_stress::write, table_stress::compact]) {
+            let durable = &durable;
+            for (n, work) in (0..).zip([change_schemas, flush]) {
+                let mut random = rng(self.seed, 3 << 40 | n);
+                scope.spawn(until_failed(&failure, move || work(db, durable, &mut random)));
+            }
+            let mut random = rng(self.seed, 6 << 40);
+            scope.spawn(until_failed(&failure, move || changer.change(db, durable, &mut random)));
+            let (given, mut random) = (&self.given_options, rng(self.seed, 7 << 40));
+            scope.spawn(until_failed(&failure, move || change_option(db, given, &mut random)));
+            for (n, work) in (0..).zip([table_stress::write, table_stress::compact]) {
                 let mut random = rng(self.seed, 5 << 40 | n);
                 scope.spawn(until_failed(&failure, move || work(db, &mut random)));
             }
@@ -235,15 +266,16 @@ fn change_all(db: &Database, table: &Table, ack: &mut Acknowledger<Table>, rando
 }
 
 /// One schema change. What a crash left half way, an index or a table that is there already, is dropped by a later one.
-fn change_schemas(db: &Database, random: &mut Rng) -> Result<()> {
+fn change_schemas(db: &Database, durable: &DurableCalls, random: &mut Rng) -> Result<()> {
     match random.u32(..7) {
-        0 => db.create_index(SIDE, "by_a", &["a", "id"], random.bool())?,
-        1 => db.drop_index(SIDE, "by_a")?,
-        2 => db.create_index(LARGE, "by_generation", &["generation"], false)?,
-        3 => db.drop_index(LARGE, "by_generation")?,
+        0 => durable.call(|| db.create_index(SIDE, "by_a", &["a", "id"], random.bool()))?,
+        1 => durable.call(|| db.drop_index(SIDE, "by_a"))?,
+        2 => durable.call(|| db.create_index(LARGE, "by_generation", &["generation"], false))?,
+        3 => durable.call(|| db.drop_index(LARGE, "by_generation"))?,
         4 => {
             let schema = Schema::new().column("id", Type::U64).column("x", Type::Text(1000));
-            let table = db.create_table("torture_brief", schema.primary_key(&["id"]).index("by_x", &["x"]))?;
+            let schema = schema.primary_key(&["id"]).index("by_x", &["x"]);
+            let table = durable.call(|| db.create_table("torture_brief", schema))?;
             let mut txn = db.begin()?;
             let text = "y".repeat(300);
             for id in 0..random.u64(..2000) {
@@ -251,9 +283,15 @@ fn change_schemas(db: &Database, random: &mut Rng) -> Result<()> {
             }
             txn.commit()?;
         }
-        5 => db.drop_table("torture_brief")?,
+        5 => durable.call(|| db.drop_table("torture_brief"))?,
         _ => expiring_stress::change_table(db, random)?,
     }
     std::thread::sleep(Duration::from_millis(random.u64(..10)));
     Ok(())
+}
+
+/// Makes everything durable, now and then: so seldom that there is something to lose.
+fn flush(db: &Database, durable: &DurableCalls, random: &mut Rng) -> Result<()> {
+    std::thread::sleep(Duration::from_millis(random.u64(..400)));
+    durable.call(|| db.flush_log())
 }

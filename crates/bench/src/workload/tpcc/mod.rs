@@ -15,18 +15,22 @@ mod consistency;
 pub mod ddl_stress;
 mod expiring_stress;
 mod load;
+mod losses;
 mod new_order;
+mod option_stress;
 mod other;
 mod payment;
 mod random;
 mod reading;
 mod schema;
+mod table_shape;
 mod table_stress;
 mod terminal;
 mod wide_index_stress;
 
 pub use acknowledge::{Acknowledged, forget, verify};
 pub use change_copy::ChangeCopy;
+pub use losses::{accept_losses, verify_prefix};
 pub use reading::read_snapshots;
 pub use terminal::{Kind, Mix};
 

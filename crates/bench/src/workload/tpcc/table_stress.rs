@@ -1,62 +1,114 @@
-//! Part of the crash test: a table is renamed, gets columns and loses them, is dropped and created, beside a writer;
-//! the data file is compacted meanwhile.
+//! Part of the crash test: a table is renamed, gets columns, wider ones, an index, and loses them, is emptied, dropped
+//! and created, beside a writer; the data file is compacted meanwhile.
 //!
 //! Rules
-//! 1. One thread changes the table, so that at any moment it has at most one of its [`NAMES`].
+//! 1. One thread changes the table, so that at any moment it has at most one of its names. What it does is recorded
+//!    outside the database ([`super::table_shape`]).
 //! 2. All rows are inserted by one transaction, and each transaction gives all of them one generation.
 //! 3. The added column has its default in each row: nobody changes it.
 
-use crate::error::Result;
+use super::losses::DurableCalls;
+use super::table_shape::{
+    ADDED, ADDED_AT, ADDED_TYPES, GENERATION, INDEX, NAMES, ROWS, Shape, ShapeRecord, WIDTHS, filler_type, find,
+    problem,
+};
+use crate::error::{Error, Result};
 use fastrand::Rng;
-use highwater::{Database, Error as Engine, Schema, Table, TableChange, Type, values};
+use highwater::{Database, Schema, Table, TableChange, Type, ValueRef, values};
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::time::Duration;
 
-/// The table's names in turn. Its columns: id, generation, filler; now and then one more.
-const NAMES: [&str; 2] = ["torture_changed", "torture_renamed"];
-const ROWS: u64 = 300;
-const GENERATION: [&str; 2] = ["generation", "version"];
-const ADDED: &str = "added";
-const ADDED_AT: usize = 3;
 const DEFAULT: u64 = 7;
 
-/// The table and which name it has.
-fn find(db: &Database) -> Result<Vec<(usize, Table)>> {
-    let mut found = Vec::new();
-    for (at, name) in NAMES.iter().enumerate() {
-        match db.table(name) {
-            Ok(table) => found.push((at, table)),
-            Err(Engine::NoSuchTable { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(found)
+/// Changes the table.
+pub(super) struct TableChanger {
+    shape: Shape,
+    record: ShapeRecord,
 }
 
-/// One change of the table; creates it if it is not there.
-pub(super) fn change_table(db: &Database, random: &mut Rng) -> Result<()> {
-    std::thread::sleep(Duration::from_millis(random.u64(..10)));
-    let Some((at, table)) = find(db)?.pop() else { return create(db) };
-    let has = |name: &str| table.columns().iter().any(|column| column.name == name);
-    match random.u32(..12) {
-        0 => db.drop_table(NAMES[at])?,
-        1..=4 => drop(db.rename_table(NAMES[at], NAMES[1 - at])?),
-        5..=7 => {
-            let (from, to) = if has(GENERATION[0]) { (0, 1) } else { (1, 0) };
-            db.alter_table(NAMES[at], &[TableChange::rename_column(GENERATION[from], GENERATION[to])])?;
-        }
-        _ if has(ADDED) => drop(db.alter_table(NAMES[at], &[TableChange::drop_column(ADDED)])?),
-        _ => drop(db.alter_table(NAMES[at], &[TableChange::add_column(ADDED, Type::U64, DEFAULT)])?),
+impl TableChanger {
+    /// Goes on with the table as it is.
+    pub(super) fn open(db: &Database, folder: &Path) -> Result<TableChanger> {
+        let mut changer = TableChanger { shape: Shape::of(db)?, record: ShapeRecord::open(folder)? };
+        changer.record.present(changer.shape)?;
+        Ok(changer)
     }
-    Ok(())
+
+    /// One change of the table; creates it if it is not there.
+    pub(super) fn change(&mut self, db: &Database, durable: &DurableCalls, random: &mut Rng) -> Result<()> {
+        std::thread::sleep(Duration::from_millis(random.u64(..10)));
+        let wanted = self.next(random);
+        self.record.wanted(wanted)?;
+        let done = if wanted.is_filled && !self.shape.is_filled {
+            fill(db, NAMES[usize::from(wanted.name)])
+        } else {
+            durable.call(|| make(db, self.shape, wanted))
+        };
+        if done.is_ok() {
+            self.shape = wanted;
+        }
+        self.record.present(self.shape)?;
+        done?;
+        match Shape::of(db)? {
+            found if found == self.shape => Ok(()),
+            found => Err(Error::Data(format!("the table that changes is {found:?}, {:?} is right", self.shape))),
+        }
+    }
+
+    fn next(&self, random: &mut Rng) -> Shape {
+        let now = self.shape;
+        if !now.is_there {
+            return Shape { is_there: true, ..Shape::default() };
+        }
+        if !now.is_filled {
+            return Shape { is_filled: true, ..now };
+        }
+        match random.u32(..20) {
+            0 => Shape::default(),
+            1 => Shape { is_filled: false, ..now },
+            2..=5 => Shape { name: 1 - now.name, ..now },
+            6..=8 => Shape { generation: 1 - now.generation, ..now },
+            9..=11 => Shape { has_index: !now.has_index, ..now },
+            12 | 13 if now.width < WIDTHS => Shape { width: now.width + 1, ..now },
+            14..=16 if (1..ADDED_TYPES.len() as u8).contains(&now.added) => Shape { added: now.added + 1, ..now },
+            _ => Shape { added: u8::from(now.added == 0), ..now },
+        }
+    }
 }
 
-fn create(db: &Database) -> Result<()> {
-    let schema = Schema::new().column("id", Type::U64).column(GENERATION[0], Type::U64);
-    let table = db.create_table(NAMES[0], schema.column("filler", Type::Text(1000)).primary_key(&["id"]))?;
+/// Makes one shape of another that differs in one thing.
+fn make(db: &Database, from: Shape, to: Shape) -> highwater::Result<()> {
+    let name = NAMES[usize::from(from.name)];
+    let alter = |change| db.alter_table(name, &[change]).map(drop);
+    let generation = |shape: Shape| GENERATION[usize::from(shape.generation)];
+    match to {
+        _ if !from.is_there => {
+            let schema = Schema::new().column("id", Type::U64).column(GENERATION[0], Type::U64);
+            db.create_table(name, schema.column("filler", filler_type(0)).primary_key(&["id"])).map(drop)
+        }
+        _ if !to.is_there => db.drop_table(name),
+        _ if to.name != from.name => db.rename_table(name, NAMES[usize::from(to.name)]).map(drop),
+        _ if to.generation != from.generation => alter(TableChange::rename_column(generation(from), generation(to))),
+        _ if to.width != from.width => alter(TableChange::widen_column("filler", filler_type(to.width))),
+        _ if to.has_index && !from.has_index => db.create_index(name, INDEX, &[generation(to)], false),
+        _ if !to.has_index && from.has_index => db.drop_index(name, INDEX),
+        _ if from.added == 0 && to.added == 1 => alter(TableChange::add_column(ADDED, ADDED_TYPES[0], DEFAULT)),
+        _ if from.added > 0 && to.added == 0 => alter(TableChange::drop_column(ADDED)),
+        _ if to.added > from.added => alter(TableChange::widen_column(ADDED, ADDED_TYPES[usize::from(from.added)])),
+        _ => db.truncate_table(name).map(drop),
+    }
+}
+
+/// Inserts all rows.
+fn fill(db: &Database, name: &str) -> Result<()> {
+    let table = db.table(name)?;
     let (mut txn, filler) = (db.begin()?, "z".repeat(500));
+    let row = [0.into(), 0.into(), filler.as_str().into(), DEFAULT.into()];
     for id in 0..ROWS {
-        txn.insert(&table, &values![id, 0, filler.as_str()])?;
+        let mut row: Vec<ValueRef<'_>> = row[..table.columns().len()].to_vec();
+        row[0] = id.into();
+        txn.insert(&table, &row)?;
     }
     Ok(txn.commit()?)
 }
@@ -85,54 +137,61 @@ pub(super) fn compact(db: &Database, random: &mut Rng) -> Result<()> {
 }
 
 /// What is wrong with the table after a crash, one line each.
-pub(super) fn verify(db: &Database) -> Result<Vec<String>> {
-    let found = find(db)?;
-    let mut problems = Vec::new();
-    if found.len() > 1 {
-        problems.push(format!("half of a renaming: {} and {} are there", NAMES[0], NAMES[1]));
-    }
-    for (at, table) in found {
-        let (name, columns) = (NAMES[at], table.columns());
-        let is_added = columns.get(ADDED_AT).is_some_and(|column| column.name == ADDED);
-        if columns.len() != ADDED_AT + usize::from(is_added) || !GENERATION.contains(&columns[1].name.as_str()) {
-            problems.push(format!("half of a change: table {name} has the columns {columns:?}"));
-            continue;
-        }
-        let mut read = db.snapshot()?;
-        let row = |row: highwater::Row| (row.u64(1), if is_added { row.u64(ADDED_AT) } else { DEFAULT });
-        let rows = read.scan(&table).iter()?.map(|one| Ok(row(one?))).collect::<Result<Vec<_>>>()?;
-        if ![0, ROWS].contains(&(rows.len() as u64)) {
-            problems.push(format!("table {name} has {} rows, neither none nor {ROWS}", rows.len()));
-        }
-        let wrong = rows.iter().find(|(generation, added)| *generation != rows[0].0 || *added != DEFAULT);
-        problems.extend(wrong.map(|row| format!("table {name}: a row has {row:?}, the first one {:?}", rows[0])));
+pub(super) fn verify(db: &Database, folder: &Path, may_lose_commits: bool) -> Result<Vec<String>> {
+    let mut problems: Vec<String> = problem(db, folder, may_lose_commits)?.into_iter().collect();
+    for (at, table) in find(db)? {
+        problems.extend(of_rows(db, NAMES[at], &table)?);
     }
     Ok(problems)
+}
+
+fn of_rows(db: &Database, name: &str, table: &Table) -> Result<Option<String>> {
+    let is_added = table.columns().len() > ADDED_AT;
+    let mut read = db.snapshot()?;
+    let row = |row: highwater::Row| (row.u64(1), if is_added { row.u64(ADDED_AT) } else { DEFAULT });
+    let rows = read.scan(table).iter()?.map(|one| Ok(row(one?))).collect::<Result<Vec<_>>>()?;
+    let wrong = rows.iter().find(|(generation, added)| *generation != rows[0].0 || *added != DEFAULT);
+    Ok(wrong.map(|row| format!("table {name}: a row has {row:?}, the first one {:?}", rows[0])))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn count(db: &Database, folder: &Path) -> usize {
+        verify(db, folder, false).unwrap().len()
+    }
+
     #[test]
-    fn what_is_half_done_is_found() -> Result<()> {
-        let db = Database::in_memory()?;
-        let mut random = Rng::with_seed(1);
-        for _ in 0..60 {
-            change_table(&db, &mut random)?;
+    fn what_is_half_done_or_lost_is_found() -> Result<()> {
+        let (db, folder) = (Database::in_memory()?, tempfile::tempdir().unwrap());
+        let folder = folder.path();
+        let (mut random, durable) = (Rng::with_seed(1), DurableCalls::open(folder)?);
+        let mut changer = TableChanger::open(&db, folder)?;
+        let mut shapes = Vec::new();
+        for _ in 0..200 {
+            changer.change(&db, &durable, &mut random)?;
             write(&db, &mut random)?;
-            assert_eq!(verify(&db)?, Vec::<String>::new());
+            assert_eq!(verify(&db, folder, false)?, Vec::<String>::new());
+            shapes.push(changer.shape);
         }
-        if find(&db)?.is_empty() {
-            create(&db)?;
+        assert!(shapes.iter().any(|shape| shape.added == 3) && shapes.iter().any(|shape| shape.width > 1));
+        while !changer.shape.is_filled {
+            changer.change(&db, &durable, &mut random)?;
         }
         let (at, table) = find(&db)?.remove(0);
         db.transact(|txn| txn.update(&table, &values![3], &[(1, 1_000_000.into())]).map(drop))?;
-        assert_eq!(verify(&db)?.len(), 1, "a generation");
+        assert_eq!(count(&db, folder), 1, "a generation");
         db.transact(|txn| txn.delete(&table, &values![3]).map(drop))?;
-        assert_eq!(verify(&db)?.len(), 1, "a row");
-        db.create_table(NAMES[1 - at], Schema::new().column("id", Type::U64).primary_key(&["id"]))?;
-        assert_eq!(verify(&db)?.len(), 3, "a name and its columns");
+        assert_eq!(count(&db, folder), 1, "a row");
+        let table = db.truncate_table(&table)?;
+        assert_eq!((count(&db, folder), verify(&db, folder, true)?.len()), (1, 0), "a commit");
+        fill(&db, NAMES[at])?;
+        assert_eq!(count(&db, folder), 0);
+        db.rename_table(&table, NAMES[1 - at])?;
+        assert_eq!((count(&db, folder), verify(&db, folder, true)?.len()), (1, 1), "an acknowledged name");
+        db.create_table(NAMES[at], Schema::new().column("id", Type::U64).primary_key(&["id"]))?;
+        assert_eq!(count(&db, folder), 1, "two names");
         Ok(())
     }
 }

@@ -16,8 +16,8 @@ pub(super) struct Found {
     pub(super) acknowledged: Acknowledged,
 }
 
-/// Recovers the database and checks all of it.
-pub(super) fn verify(options: &CrashOptions) -> Result<Found, Failure> {
+/// Recovers the database and checks all of it. If commits may be lost, those that are leave the record.
+pub(super) fn verify(options: &CrashOptions, may_lose_commits: bool) -> Result<Found, Failure> {
     let started = Instant::now();
     let store = options.open()?;
     let recovery_s = started.elapsed().as_secs_f64();
@@ -26,15 +26,29 @@ pub(super) fn verify(options: &CrashOptions) -> Result<Found, Failure> {
     if !options.tpcc_only {
         follower::verify(options, store.database())?;
     }
-    let acknowledged = verify_open(options, &store)?;
+    let lost = if may_lose_commits { accept_losses(options, &store)? } else { 0 };
+    let acknowledged = Acknowledged { lost, ..verify_open(options, &store)? };
     Ok(Found { recovery_s, redo_mib: redo_bytes as f64 / f64::from(1 << 20), pages_read, acknowledged })
+}
+
+/// Takes commits that were acknowledged and lost out of the record, if that is right; how many.
+pub(super) fn accept_losses(options: &CrashOptions, store: &Embedded) -> Result<u64, Failure> {
+    let (folder, clients) = (options.acknowledgements(), options.recorders());
+    let mut found = tpcc::verify_prefix(store, &folder, clients)?;
+    if !options.tpcc_only {
+        found.problems.extend(ddl_stress::accept_losses(store, &folder)?);
+    }
+    match found.problems.first() {
+        Some(problem) => Err(Failure::Failed(problem.clone())),
+        None => tpcc::accept_losses(store, &folder, clients).map(|()| found.lost).map_err(Failure::from),
+    }
 }
 
 /// Checks all of an open database, and closes it.
 fn verify_open(options: &CrashOptions, store: &Embedded) -> Result<Acknowledged, Failure> {
     let mut acknowledged = tpcc::verify(store, &options.acknowledgements(), options.recorders())?;
     if !options.tpcc_only {
-        acknowledged.problems.extend(ddl_stress::verify(store)?);
+        acknowledged.problems.extend(ddl_stress::verify(store, &options.acknowledgements())?);
     }
     if let Some(problem) = acknowledged.problems.first() {
         return Err(Failure::Failed(problem.clone()));
