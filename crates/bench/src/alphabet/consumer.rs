@@ -4,7 +4,7 @@
 //! Rules
 //! 1. The position moves when all changes of a transaction are applied. One that is applied again changes nothing more.
 //! 2. A table that has changed is copied again from a snapshot. Its commits are made durable before they are kept.
-//! 3. A consumer that comes too late, where the log is bounded by age, begins again with copies of all tables.
+//! 3. A consumer that comes too late, where the log was bounded by age, begins again with copies of all tables.
 //! 4. The copy is compared when nothing is prepared: what comes behind a prepared transaction is not shown.
 
 use super::choices::Choices;
@@ -27,6 +27,8 @@ pub(super) struct Consumer {
     tables: BTreeMap<String, BTreeMap<u64, Content>>,
     /// The rows of the table in which they expire; expired ones until they are removed.
     expiring: Briefs,
+    /// Whether the log has ever been bounded by age.
+    was_bounded: bool,
 }
 
 /// Every other table logs its changes.
@@ -35,6 +37,11 @@ pub(super) fn with_log(played: &Played, schema: Schema, indexes: usize) -> Schem
 }
 
 impl Consumer {
+    /// Notes whether the log is bounded by age now: what it loses may be missed much later.
+    pub(super) fn note_bound(&mut self, db: &Database) {
+        self.was_bounded |= db.options().change_log_expire_seconds > 0;
+    }
+
     /// Takes some changes or all, compares, trims the log.
     ///
     /// # Errors
@@ -42,7 +49,7 @@ impl Consumer {
     pub(super) fn consume(&mut self, db: &Database, played: &Played, rng: &mut Choices) -> Result<()> {
         let takes_all = rng.u32(..4) > 0;
         match self.take(db, played, if takes_all { usize::MAX } else { rng.usize(..CHANGES) }) {
-            Err(Error::Engine(Engine::ChangesTrimmed { .. })) if db.options().change_log_expire_seconds > 0 => {
+            Err(Error::Engine(Engine::ChangesTrimmed { .. })) if self.was_bounded => {
                 return self.begin_again(db);
             }
             taken => taken?,
@@ -112,7 +119,7 @@ impl Consumer {
 
     /// Rule 3.
     fn begin_again(&mut self, db: &Database) -> Result<()> {
-        *self = Consumer { position: db.last_change()?, ..Consumer::default() };
+        *self = Consumer { position: db.last_change()?, was_bounded: true, ..Consumer::default() };
         for table in db.tables() {
             match table.name() {
                 EXPIRING => self.expiring = read_rows(db, &mut db.snapshot()?, &table)?.0.into_iter().collect(),

@@ -129,6 +129,7 @@ impl Player {
     /// The engine's; [`Error::Data`] for a wrong answer.
     pub fn play(&mut self, stage: &Stage<'_>, scene: &mut Scene, rng: &mut Choices) -> Result<()> {
         let Scene { actors, prepared, snapshots, expiring, backups } = scene;
+        self.consumer.note_bound(stage.db);
         match Letter::random(rng) {
             Letter::Begin if actors.len() < ACTORS => {
                 actors.push(self.with_world(stage, &[], |_, world| Actor::begin(world, rng))?);

@@ -46,7 +46,7 @@ fn the_same_seed_gives_the_same_history() {
 fn a_rollback_that_was_skipped_is_a_report() {
     let mut simulation = Simulation::new(0, MAX_STEPS);
     cut_off_a_transaction(&mut simulation).unwrap();
-    let reads: Vec<Tally> = (0..OPERATIONS).map(|read| misdirected(&mut simulation, read)).collect();
+    let reads: Vec<Tally> = (0..4 * OPERATIONS).map(|read| misdirected(&mut simulation, read)).collect();
     let skipped: Vec<_> = reads.iter().filter(|tally| tally.rollbacks_skipped > 0).collect();
     assert!(!skipped.is_empty(), "no rollback was skipped");
     assert!(skipped.iter().all(|tally| tally.silent_faults_reported == 1), "{skipped:?}");
