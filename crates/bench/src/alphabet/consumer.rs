@@ -117,17 +117,19 @@ impl Consumer {
         Ok(())
     }
 
-    /// Rule 3.
+    /// Rule 3. A beginning that fails changes nothing.
     fn begin_again(&mut self, db: &Database) -> Result<()> {
-        *self = Consumer { position: db.last_change()?, was_bounded: true, ..Consumer::default() };
+        let mut new = Consumer { position: db.last_change()?, was_bounded: true, ..Consumer::default() };
         for table in db.tables() {
             match table.name() {
-                EXPIRING => self.expiring = read_rows(db, &mut db.snapshot()?, &table)?.0.into_iter().collect(),
-                name if name.starts_with(PREFIX) && table.definition().log_changes => self.copy_again(db, name)?,
+                EXPIRING => new.expiring = read_rows(db, &mut db.snapshot()?, &table)?.0.into_iter().collect(),
+                name if name.starts_with(PREFIX) && table.definition().log_changes => new.copy_again(db, name)?,
                 _ => {}
             }
         }
-        Ok(db.flush_log()?)
+        db.flush_log()?;
+        *self = new;
+        Ok(())
     }
 
     /// Rule 2.
