@@ -92,3 +92,15 @@ fn a_stream_waits_for_changes_and_ends_with_the_database() {
     assert!(matches!(error, Error::ReaderDisconnected { .. }), "{error}");
     assert!(!after.unwrap() && is_at_end);
 }
+
+/// Also where the next request meets a connection that has ended already.
+#[test]
+fn a_stream_of_a_database_that_was_closed_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Database::open(dir.path(), options()).unwrap();
+    let mut changes = Database::open_reader(dir.path()).unwrap().changes(0).unwrap();
+    assert!(changes.next().is_none());
+    db.close().unwrap();
+    let error = changes.wait(Duration::ZERO).unwrap_err();
+    assert!(error.to_string().ends_with("it has closed the database, or has ended"), "{error}");
+}

@@ -60,9 +60,9 @@ pub const MUTANTS: &[Mutant] = &[
         "a reader asks over a connection that has failed, and believes what it receives",
         &[edit(
             LINK,
-            "            Ok(None) => Err(self.fail(\"it has closed the database, or has ended\")),\n",
+            "            Ok(None) => Err(self.fail(ENDED)),\n",
             "            Ok(None) if MUTANT => Ok(Received::Rows { are_last: true }),\n            \
-             Ok(None) => Err(self.fail(\"it has closed the database, or has ended\")),\n",
+             Ok(None) => Err(self.fail(ENDED)),\n",
         )],
         &["readers::a_closing_ends_snapshots", "readers_test::a_reader_believes"],
     ),

@@ -14,6 +14,8 @@ use std::time::Duration;
 
 /// The process that has the database open says hello within this time.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
+/// Why a connection is broken whose other end is gone.
+const ENDED: &str = "it has closed the database, or has ended";
 
 /// A connection to the process that has a database open.
 pub(super) struct Link {
@@ -72,6 +74,14 @@ impl Link {
         Error::ReaderDisconnected { folder: self.folder.clone(), reason }
     }
 
+    /// The other end is gone, as a write to it tells or the end of what it has sent; or the connection has failed.
+    fn fail_io(&mut self, error: &std::io::Error) -> Error {
+        match error.kind() {
+            ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => self.fail(ENDED),
+            _ => self.fail(&error.to_string()),
+        }
+    }
+
     /// Sends a request.
     pub(super) fn send(&mut self, request: &Request<'_>) -> Result<()> {
         if self.broken.is_some() {
@@ -79,7 +89,12 @@ impl Link {
         }
         self.out.clear();
         put_message(request, &mut self.out);
-        self.stream.write_all(&self.out).map_err(|error| self.fail(&error.to_string()))
+        self.stream.write_all(&self.out).map_err(|error| self.fail_io(&error))
+    }
+
+    /// The answer is of another kind than the request asks for: the connection is not used any more.
+    pub(super) fn unexpected(&mut self) -> Error {
+        self.fail("its answer is not to the question")
     }
 
     /// Receives a frame: rows in [`frame`](Self::frame), and whether they are the last ones; bytes of a dump
@@ -98,8 +113,8 @@ impl Link {
                 Ok(answer) => Ok(Received::Answer(answer)),
                 Err(reason) => Err(self.fail(&reason)),
             },
-            Ok(None) => Err(self.fail("it has closed the database, or has ended")),
-            Err(error) => Err(self.fail(&error.to_string())),
+            Ok(None) => Err(self.fail(ENDED)),
+            Err(error) => Err(self.fail_io(&error)),
         }
     }
 

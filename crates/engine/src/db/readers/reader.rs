@@ -106,7 +106,7 @@ impl Reader {
         let mut link = Link::connect(&self.folder)?;
         match link.answer(&Request::Tables)? {
             Answer::Tables(tables) => tables.into_iter().map(ServedTable::of).collect(),
-            _ => Err(link.fail("its answer is not to the question")),
+            _ => Err(link.unexpected()),
         }
     }
 
@@ -118,7 +118,7 @@ impl Reader {
         let mut link = Link::connect(&self.folder)?;
         match link.answer(&Request::Metrics { is_openmetrics: format == MetricsFormat::OpenMetrics })? {
             Answer::Metrics(text) => Ok(text),
-            _ => Err(link.fail("its answer is not to the question")),
+            _ => Err(link.unexpected()),
         }
     }
 }
@@ -165,7 +165,7 @@ impl Reader {
         let mut link = Link::connect(&self.folder)?;
         match link.answer(&Request::LastChange)? {
             Answer::LastChange(last) => Ok(last),
-            _ => Err(link.fail("its answer is not to the question")),
+            _ => Err(link.unexpected()),
         }
     }
 
@@ -178,7 +178,7 @@ impl Reader {
         let mut link = Link::connect(&self.folder)?;
         match link.answer(&Request::FlushLog)? {
             Answer::LogFlushed => Ok(()),
-            _ => Err(link.fail("its answer is not to the question")),
+            _ => Err(link.unexpected()),
         }
     }
 
@@ -190,7 +190,7 @@ impl Reader {
             match link.receive()? {
                 Received::Dump => on_bytes(&link.frame)?,
                 Received::Answer(Answer::Dumped(tables)) => return Ok(tables),
-                _ => return Err(link.fail("its answer is not to the question")),
+                _ => return Err(link.unexpected()),
             }
         }
     }
@@ -250,12 +250,12 @@ impl ReaderSnapshot {
     /// As [`Database::open_reader`]; [`Error::ReaderDisconnected`].
     pub fn same_snapshot(&mut self) -> Result<ReaderSnapshot> {
         let Answer::Shared { offer } = self.link.answer(&Request::Share)? else {
-            return Err(self.link.fail("its answer is not to the question"));
+            return Err(self.link.unexpected());
         };
         let mut link = Link::connect(self.link.folder())?;
         match link.answer(&Request::Join { offer })? {
             Answer::Joined => Ok(ReaderSnapshot::of_link(link)),
-            _ => Err(link.fail("its answer is not to the question")),
+            _ => Err(link.unexpected()),
         }
     }
 
@@ -273,7 +273,7 @@ impl ReaderSnapshot {
             return Ok(Arc::clone(used));
         }
         let Answer::Table(answer) = self.link.answer(&Request::Table { name })? else {
-            return Err(self.link.fail("its answer is not to the question"));
+            return Err(self.link.unexpected());
         };
         let (number, described) = (self.tables.len() as u32, ServedTable::of(answer)?);
         let columns: Vec<usize> = (0..described.definition.columns.len()).collect();
@@ -314,7 +314,7 @@ impl ReaderSnapshot {
         self.link.send(&Request::Get { table: used.number, key: to_fields(key), columns })?;
         match self.link.receive()? {
             Received::Rows { are_last: true } => {}
-            _ => return Err(self.link.fail("its answer is not to the question")),
+            _ => return Err(self.link.unexpected()),
         }
         match first_row(&self.link.frame) {
             Some((row, [])) => Ok(Some(Row::of_bytes(layout, row.to_vec()))),

@@ -31,7 +31,7 @@ impl ReaderChanges {
     pub(super) fn begin(mut link: Link, since: u64) -> Result<ReaderChanges> {
         match link.answer(&Request::Changes { since })? {
             Answer::ChangesBegin => {}
-            _ => return Err(link.fail("its answer is not to the question")),
+            _ => return Err(link.unexpected()),
         }
         let (batch, layouts) = (Vec::new(), HashMap::new());
         Ok(ReaderChanges { link, since, batch, read: 0, position_behind: since, layouts, has_failed: false })
@@ -62,7 +62,7 @@ impl ReaderChanges {
         (self.read, self.batch) = (0, Vec::new());
         self.link.send(&Request::NextChanges { wait_ms: wait.as_millis().try_into().unwrap_or(u64::MAX) })?;
         let Received::Changes = self.link.receive()? else {
-            return Err(self.link.fail("its answer is not to the question"));
+            return Err(self.link.unexpected());
         };
         let (ChangesHead { position }, changes) = match first_message(&self.link.frame) {
             Ok(first) => first,

@@ -140,7 +140,7 @@ impl<'s, 'v> ReaderScan<'s, 'v> {
         let (link, scan) = self.form(wanted);
         match link.answer(&Request::Scan { table, scan })? {
             Answer::Count(count) => Ok(count),
-            _ => Err(link.fail("its answer is not to the question")),
+            _ => Err(link.unexpected()),
         }
     }
 
@@ -186,7 +186,7 @@ impl ReaderRows<'_> {
         self.read = 0;
         self.batch.clear();
         let Received::Rows { are_last } = self.link.receive()? else {
-            return Err(self.link.fail("its answer is not to the question"));
+            return Err(self.link.unexpected());
         };
         std::mem::swap(&mut self.batch, &mut self.link.frame);
         if !are_last {
