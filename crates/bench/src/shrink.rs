@@ -10,6 +10,7 @@
 
 use crate::error::{Error, Result};
 use crate::interrupt;
+use crate::peers::space_bytes;
 use crate::run::{RunOptions, run};
 use crate::store::embedded::Embedded;
 use crate::workload::user_table::{self, UserTable};
@@ -19,7 +20,7 @@ use highwater::{BackupOptions, Database, Table, values};
 use parking_lot::Mutex;
 use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -111,14 +112,14 @@ pub fn measure(db: &Database, config: &Config, tell: &mut dyn FnMut(&str)) -> Re
             let (clients, rng) = (&clients, Rng::with_seed(config.seed.wrapping_add(number as u64)));
             scope.spawn(move || clients.update(db, &updates, rng));
         }
-        let phases = Phases { db, table: &table, config, clients: &clients }.run(before.last, tell);
+        let phases = Phases { db, table: &table, config, clients: &clients }.run(&before, loaded, tell);
         clients.stop.store(true, Relaxed);
         phases
     });
     if let Some(error) = clients.failure.lock().take() {
         return Err(error);
     }
-    let mut shrunk = phases?;
+    let shrunk = phases?;
     let left = ids(db, &table, config.percent)?;
     if (left.rows, left.kept) != (before.kept, before.kept) {
         return Err(Error::Data(format!("{} rows are left, not {}", left.rows, before.kept)));
@@ -127,7 +128,6 @@ pub fn measure(db: &Database, config: &Config, tell: &mut dyn FnMut(&str)) -> Re
     if !report.is_sound() {
         return Err(Error::Data(format!("the check has {} findings", report.findings.len())));
     }
-    (shrunk.loaded, shrunk.rows) = (loaded, [before.rows, left.rows]);
     Ok(shrunk)
 }
 
@@ -174,18 +174,7 @@ fn footprint(db: &Database, config: &Config) -> Result<Footprint> {
     let backup = db.backup(&config.backup_to, &options, &mut |_| ControlFlow::Continue(()))?;
     std::fs::remove_dir_all(&config.backup_to).map_err(|error| Error::file(&config.backup_to, error))?;
     let data_bytes = std::fs::metadata(config.dir.join("data")).map_or(0, |file| file.blocks() * 512);
-    Ok(Footprint { data_bytes, allocated_bytes: allocated_bytes(&config.dir)?, backup_bytes: backup.bytes() })
-}
-
-/// Bytes that the file system has allocated for the files of a folder.
-fn allocated_bytes(dir: &Path) -> Result<u64> {
-    let failed = |error| Error::file(dir, error);
-    let mut bytes = 0;
-    for entry in std::fs::read_dir(dir).map_err(failed)? {
-        // A file may be removed meanwhile.
-        bytes += entry.map_err(failed)?.metadata().map_or(0, |file| file.blocks() * 512);
-    }
-    Ok(bytes)
+    Ok(Footprint { data_bytes, allocated_bytes: space_bytes(&config.dir), backup_bytes: backup.bytes() })
 }
 
 /// The client threads (rule 2).
@@ -243,11 +232,11 @@ struct Phases<'a> {
 }
 
 impl Phases<'_> {
-    fn run(&self, last: u64, tell: &mut dyn FnMut(&str)) -> Result<Shrunk> {
+    fn run(&self, before: &Ids, loaded: Footprint, tell: &mut dyn FnMut(&str)) -> Result<Shrunk> {
         tell("Updating without a deletion");
         let alone = self.clients.during(|| self.pause(self.config.seconds))?;
         tell(&format!("Deleting {} % of the rows", self.config.percent));
-        let deleting = self.clients.during(|| self.delete(last))?;
+        let deleting = self.clients.during(|| self.delete(before.last))?;
         tell("Waiting until purge has ended and the space has come back");
         let returning = self.clients.during(|| self.wait_for_space())?;
         let deleted = footprint(self.db, self.config)?;
@@ -260,7 +249,7 @@ impl Phases<'_> {
             interrupt::check()
         })?;
         let compacted = footprint(self.db, self.config)?;
-        let (rows, loaded) = ([0; 2], deleted);
+        let rows = [before.rows, before.kept];
         Ok(Shrunk { rows, loaded, deleted, compacted, alone, deleting, returning, compacting })
     }
 
@@ -303,7 +292,7 @@ impl Phases<'_> {
         let (mut least, mut since) = (u64::MAX, Instant::now());
         while Instant::now() < end && since.elapsed() < STEADY_FOR {
             self.pause(0.2)?;
-            let bytes = allocated_bytes(&self.config.dir)?;
+            let bytes = space_bytes(&self.config.dir);
             if bytes < least || self.db.purge_state().history_list_length > MAX_HISTORY {
                 (least, since) = (bytes.min(least), Instant::now());
             }

@@ -7,12 +7,13 @@
 
 use crate::failure::Failure;
 use crate::output::Lines;
+use crate::this_program;
 use clap::Args;
 use highwater::Database;
 use highwater_bench::interrupt;
 use std::io::Read;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -65,10 +66,9 @@ impl ConcurrentReaders {
 
 /// Exports one table after the other, beginning with the `number`th; returns how many exports finished.
 fn export_in_turns(dir: &Path, tables: &[String], number: usize, stop: &AtomicBool) -> Result<u64, Failure> {
-    let program = std::env::current_exe().map_err(|error| Failure::Failed(format!("this program's path: {error}")))?;
     let mut finished = 0;
     for table in tables.iter().cycle().skip(number % tables.len().max(1)) {
-        let child = Command::new(&program)
+        let child = this_program::command()?
             .arg("export")
             .args([dir.as_os_str(), table.as_ref()])
             .stdout(Stdio::null())

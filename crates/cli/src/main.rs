@@ -46,6 +46,7 @@ mod shell;
 mod signals;
 mod source;
 mod table_commands;
+mod this_program;
 mod top;
 mod torture;
 mod transaction_options;

@@ -13,9 +13,9 @@ use std::process::Command;
 /// Pages small enough for many extent-map groups, and the size at which the disk is full: a little more than the load
 /// needs.
 const FULL: [&str; 6] = ["--max-run-ms", "700", "--page-size", "4K", "--data-limit", "160M"];
-/// In a slice one block of this many is damaged besides the headers of the files,
+/// In a slice one block of this many is damaged, besides the headers of the files.
 const DAMAGED_BLOCKS_ONE_IN: u64 = 10;
-/// and in each of them one byte of this many besides its header.
+/// In each of those blocks one byte of this many is damaged, besides its header.
 const DAMAGED_BYTES_ONE_IN: u64 = 240;
 
 pub fn tpcc(run: &Run<'_>) -> Result<(), Failure> {

@@ -8,8 +8,8 @@
 
 use super::choices::Choices;
 use crate::error::Result;
-use highwater::Options;
-use highwater::config::{Doublewrite, PageStoreKind};
+use highwater::config::{Doublewrite, OPTION_TABLE, PageStoreKind};
+use highwater::{Error as Engine, Options};
 
 /// When an option is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +29,23 @@ pub struct Drawn {
     pub when: When,
     /// The values, each as likely as the others.
     pub values: &'static [&'static str],
+}
+
+impl Drawn {
+    /// Whether it can be changed while the database is open.
+    pub fn is_dynamic(&self) -> bool {
+        OPTION_TABLE.iter().any(|option| option.name == self.name && option.is_dynamic)
+    }
+}
+
+/// Whether a change of an option is refused for the pool's size: larger than it may become, or smaller than it can
+/// become now.
+pub fn is_refused_pool_size(error: &Engine) -> bool {
+    match error {
+        Engine::BadOption { option, .. } => option == "buffer-pool-size",
+        Engine::PoolExhausted { .. } => true,
+        _ => false,
+    }
 }
 
 const fn fixed(name: &'static str, values: &'static [&'static str]) -> Drawn {

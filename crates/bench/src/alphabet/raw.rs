@@ -1,6 +1,8 @@
 //! Statements and reads by the raw door: they must do and say what the same ones by the typed door do.
 
-use super::content::{Content, PRIMARY, Rows, columns_of, compare, content_of, key_of, row_of, value_of, values_of};
+use super::content::{
+    BODY, Content, PRIMARY, Rows, columns_of, compare, content_of, key_of, row_of, value_of, values_of,
+};
 use super::played::{Played, call};
 use super::reads::Reader;
 use super::writes::Statement;
@@ -110,9 +112,9 @@ pub fn get(table: &Table, id: u64, reader: &mut Reader<'_>, played: &Played) -> 
 fn read_row(row: &RawRow, played: &Played) -> Result<(u64, Content)> {
     let typed = call!(played, RawRow::typed(row));
     let (id, content) = content_of(typed.ok_or_else(|| Error::Data("a row that was read has no values".into()))?)?;
-    let body = values_of(Some(id), &content)[super::content::BODY].clone();
+    let body = values_of(Some(id), &content)[BODY].clone();
     let right = [Some(id.to_le_bytes().to_vec()), bytes_of(&body, Type::Text(0))];
-    let found = [0, super::content::BODY].map(|column| call!(played, RawRow::column(row, column)));
+    let found = [0, BODY].map(|column| call!(played, RawRow::column(row, column)));
     match found == [right[0].as_deref(), right[1].as_deref()] && call!(played, RawRow::columns(row)) > found.len() {
         true => Ok((id, content)),
         false => Err(Error::Data(format!("row {id} has the columns {found:?}, {right:?} are right"))),

@@ -2,11 +2,11 @@
 
 use super::choices::Choices;
 use super::copies::{Backups, dumped};
-use super::options::OPTIONS;
+use super::options::{Drawn, OPTIONS, is_refused_pool_size};
 use super::played::call;
 use super::player::Player;
 use crate::error::{Error, Result};
-use highwater::config::{ChangeBuffering, OPTION_TABLE};
+use highwater::config::ChangeBuffering;
 use highwater::{CheckReport, Database, Error as Engine, LatencySnapshot, MetricsFormat, PurgeWatch, Scan, Table};
 use std::ops::ControlFlow;
 
@@ -78,16 +78,13 @@ impl Player {
 
     /// Changes an option while the database is open, to a value that it can be opened with too.
     fn change_options(&self, db: &Database, rng: &mut Choices) -> Result<()> {
-        let is_changed = |name: &str| OPTION_TABLE.iter().any(|option| option.name == name && option.is_dynamic);
-        let is_changed = |name: &str| is_changed(name) && !NOT_CHANGED.contains(&name);
-        let drawn: Vec<_> = OPTIONS.iter().filter(|option| is_changed(option.name)).collect();
+        let is_changed = |option: &&Drawn| option.is_dynamic() && !NOT_CHANGED.contains(&option.name);
+        let drawn: Vec<_> = OPTIONS.iter().filter(is_changed).collect();
         let drawn = drawn[rng.usize(..drawn.len())];
         let value = drawn.values[rng.usize(..drawn.values.len())];
         match rng.bool() {
             true => match call!(self.played, Database::set_option(db, drawn.name, value)) {
-                // A pool larger than it may become, or one that cannot become smaller now.
-                Err(Engine::BadOption { option, .. }) if option == "buffer-pool-size" => {}
-                Err(Engine::PoolExhausted { .. }) => {}
+                Err(error) if is_refused_pool_size(&error) => {}
                 done => done?,
             },
             false => {

@@ -5,6 +5,7 @@ use super::content::{
     A, B, BODY, C, Content, NOTE, Rows as Contents, content, id_key, number_of, row_of, text, values_of,
 };
 use super::played::{Played, call};
+use super::random_writes::SETS;
 use super::raw::RawAnswer;
 use super::scan::FIRST_TEXT_VALUES;
 use highwater::{
@@ -82,7 +83,7 @@ impl Statement {
     /// Inserts a row, or sets all of it if it is there.
     pub fn put(rows: &Contents, id: u64, content: Content) -> Statement {
         match rows.contains_key(&id) {
-            true => Statement::Update(id, content, super::random_writes::SETS[0]),
+            true => Statement::Update(id, content, SETS[0]),
             false => Statement::Insert(Some(id), content),
         }
     }

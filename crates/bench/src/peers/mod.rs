@@ -14,6 +14,7 @@ mod redb_benchmark;
 mod verify;
 
 pub use cell::{Database, measure};
+pub(crate) use process::space_bytes;
 pub use process::sync_folder;
 pub use verify::contents;
 

@@ -32,6 +32,7 @@ const WORK: &str = "restoring";
 const MARKER: &str = "made-by-highwater-restore";
 /// In the order in which they are moved up.
 const FILES: [&str; 4] = ["keys", "doublewrite", "redo", "data"];
+
 /// A restored database that waits for its plain opening.
 pub struct Restored {
     target: PathBuf,

@@ -4,7 +4,6 @@ use super::database::{Database, DatabaseInner};
 use crate::backup::{self, BackupManifest, BackupOptions, OnBackupProgress, RestoreOptions, RestoreReport};
 use crate::config::Options;
 use crate::error::{Error, Result};
-
 use highwater_storage::EncryptionKey;
 use std::path::{Path, PathBuf};
 

@@ -125,13 +125,8 @@ impl Database {
     fn expire_changes(&self) -> Expired {
         match self.trim_by_age() {
             Ok(None) => Expired::NoTable,
-            Ok(Some(are_more)) => {
-                if are_more {
-                    Expired::MoreRows
-                } else {
-                    Expired::FewRows
-                }
-            }
+            Ok(Some(true)) => Expired::MoreRows,
+            Ok(Some(false)) => Expired::FewRows,
             Err(error) => {
                 event!(WARN, error = error, "the change log is not trimmed now");
                 Expired::FewRows

@@ -335,8 +335,8 @@ fn without_a_reserve_an_opening_discards_nothing() {
     assert_eq!(data.discarded_bytes(), discarded_bytes);
 }
 
-#[test]
-fn who_cleans_up_finds_the_reserve_behind_any_number_of_holes() {
+/// A database on a disk that is full, with fifty extents that have no place there.
+fn on_a_full_disk_with_holes() -> OpenParts {
     let (data, mut parts) = on_a_limited_disk(70);
     let storage = parts.storage().clone();
     close_uncut(&mut parts);
@@ -345,7 +345,12 @@ fn who_cleans_up_finds_the_reserve_behind_any_number_of_holes() {
     // The second map lies behind the holes.
     data.discard(bytes, 50 * bytes).unwrap();
     data.fill_up();
-    let parts = open(storage, small_options());
+    open(storage, small_options())
+}
+
+#[test]
+fn who_cleans_up_finds_the_reserve_behind_any_number_of_holes() {
+    let parts = on_a_full_disk_with_holes();
     assert!(matches!(new_page(&parts), Err(Error::DiskFull { .. })));
     let _entitled = reserve::entitle(SpacePriority::Cleaning);
     for _ in 0..8 * EXTENT_PAGES {
@@ -356,14 +361,7 @@ fn who_cleans_up_finds_the_reserve_behind_any_number_of_holes() {
 /// The thread that tries them lets others that need room go on in between.
 #[test]
 fn holes_are_tried_a_few_at_a_time() {
-    let (data, mut parts) = on_a_limited_disk(70);
-    let storage = parts.storage().clone();
-    close_uncut(&mut parts);
-    let bytes = parts.space.layout().extent_bytes();
-    drop(parts);
-    data.discard(bytes, 50 * bytes).unwrap();
-    data.fill_up();
-    let parts = open(storage, small_options());
+    let parts = on_a_full_disk_with_holes();
     let _entitled = reserve::entitle(SpacePriority::Cleaning);
     let mut tries = 0..30;
     for left in [14, 0] {

@@ -62,8 +62,9 @@ pub const MUTANTS: &[Mutant] = &[
         "a compaction flushes what others change meanwhile, too, and does not end beside them",
         &[edit(
             OLDEST,
-            "self.flush_some_before(before)?;",
-            "self.flush_some_before(if MUTANT { Lsn(u64::MAX) } else { before })?;",
+            "if self.flush_oldest(before, BATCH_PAGES, FlushReason::Shutdown)? == 0 {",
+            "let before = if MUTANT { Lsn(u64::MAX) } else { before };\n            \
+             if self.flush_oldest(before, BATCH_PAGES, FlushReason::Shutdown)? == 0 {",
         )],
         &["flushing::a_flush_up_to_an_lsn"],
     ),

@@ -9,6 +9,7 @@
 //! 3. A row of the copy is the row in words, and until when it lives.
 
 use super::expiring_stress::{EXPIRING, UNTIL, now};
+use super::reading::is_passing;
 use crate::error::{Error, Result};
 use highwater::{
     Change, ChangeKind, Database, DateTime, Error as Engine, Options, Reader, Row, Schema, Table, Type, Value,
@@ -218,15 +219,6 @@ impl ChangeCopy {
             problems.push("no table logs its changes".to_string());
         }
         Ok(problems)
-    }
-}
-
-fn is_passing(error: &Engine, loses_power: bool) -> bool {
-    match error {
-        Engine::NotServed { .. } | Engine::ReaderDisconnected { .. } | Engine::Open(_) => true,
-        Engine::TableChanged { .. } | Engine::TableDropped { .. } | Engine::LockWaitTimeout => true,
-        Engine::Served(_) => loses_power,
-        _ => false,
     }
 }
 

@@ -176,7 +176,7 @@ impl DdlStress {
                 let mut random = rng(self.seed, 3 << 40 | n);
                 scope.spawn(until_failed(&failure, move || work(db, durable, &mut random)));
             }
-            let mut random = rng(self.seed, 6 << 40);
+            let mut random = rng(self.seed, 8 << 40);
             scope.spawn(until_failed(&failure, move || changer.change(db, durable, &mut random)));
             let (given, mut random) = (&self.given_options, rng(self.seed, 7 << 40));
             scope.spawn(until_failed(&failure, move || change_option(db, given, &mut random)));

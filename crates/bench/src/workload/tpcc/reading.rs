@@ -36,7 +36,9 @@ pub fn read_snapshots(folder: &Path, has_stress: bool, loses_power: bool, ends: 
     Ok(snapshots)
 }
 
-fn is_passing(error: &Engine, loses_power: bool) -> bool {
+/// Whether the end of the process that writes explains this error of a reader, or a table that is changed;
+/// `loses_power`: its disk does.
+pub(super) fn is_passing(error: &Engine, loses_power: bool) -> bool {
     match error {
         Engine::NotServed { .. } | Engine::ReaderDisconnected { .. } | Engine::Open(_) => true,
         Engine::TableChanged { .. } | Engine::TableDropped { .. } | Engine::LockWaitTimeout => true,

@@ -2,6 +2,7 @@
 
 use super::{CrashOptions, left};
 use crate::failure::Failure;
+use crate::this_program;
 use crate::torture::disk::CutDisk;
 use fastrand::Rng;
 use highwater::Error;
@@ -24,8 +25,7 @@ pub(super) fn end(child: &mut Child, rng: &mut Rng, disk: &mut Option<CutDisk>) 
 
 /// A process of this program, to be killed.
 pub(super) fn spawn_process(kind: &str, options: &CrashOptions) -> Result<Command, Failure> {
-    let program = std::env::current_exe().map_err(|e| Failure::Failed(format!("this program's own path: {e}")))?;
-    let mut command = Command::new(program);
+    let mut command = this_program::command()?;
     command.args(["torture", kind, "--dir"]).arg(&options.dir);
     if options.cut_power {
         command.arg("--cut-power");

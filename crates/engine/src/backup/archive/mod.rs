@@ -27,7 +27,6 @@
 //!    in the page cache that are nowhere else.
 //! 8. Times in the archive never go back, whatever the clock does: an opening looks for the latest one, and the
 //!    database notes none before it.
-//!
 //! 9. The archive of an encrypted database is encrypted: what is written at once is one record, of whole groups, and
 //!    the head names the key. The folder has the database's table of keys, that of the last opening or change of the
 //!    user's key; it is durable before the first segment is.

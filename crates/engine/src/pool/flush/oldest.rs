@@ -81,7 +81,7 @@ impl Pool {
         if helpers > 0 {
             self.flush_side_by_side(helpers)?;
         }
-        self.flush_until_clean()
+        self.flush_before(Lsn(u64::MAX))
     }
 
     /// Flushes the pages that are dirty now in the order of their numbers, so that a batch is few and long writes. A
@@ -110,28 +110,16 @@ impl Pool {
         })
     }
 
-    fn flush_until_clean(&self) -> Result<()> {
-        while self.dirty_count() > 0 {
-            self.flush_some_before(Lsn(u64::MAX))?;
-        }
-        Ok(())
-    }
-
     /// Flushes every page whose first change is before `before`. It ends however many pages others change meanwhile.
     ///
     /// # Errors
     /// An I/O or poison error.
     pub fn flush_before(&self, before: Lsn) -> Result<()> {
         while self.oldest_dirty_lsn().is_some_and(|oldest| oldest < before) {
-            self.flush_some_before(before)?;
-        }
-        Ok(())
-    }
-
-    fn flush_some_before(&self, before: Lsn) -> Result<()> {
-        if self.flush_oldest(before, BATCH_PAGES, FlushReason::Shutdown)? == 0 {
-            crate::sync::thread::yield_now();
-            self.poison.check()?;
+            if self.flush_oldest(before, BATCH_PAGES, FlushReason::Shutdown)? == 0 {
+                crate::sync::thread::yield_now();
+                self.poison.check()?;
+            }
         }
         Ok(())
     }
