@@ -20,6 +20,8 @@ const CRATES: &[(&str, &[&str])] = &[
         &["highwater", "highwater-bench", "highwater-device", "highwater-lab", "highwater-report", "highwater-storage"],
     ),
     ("crates/mariadb", &["highwater"]),
+    ("crates/capi", &["highwater"]),
+    ("python", &["highwater"]),
     ("fuzz", &["highwater", "highwater-bench", "highwater-device", "highwater-storage"]),
     ("xtask", &[]),
 ];

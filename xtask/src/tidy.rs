@@ -19,7 +19,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// Where source lives.
-const FOLDERS: [&str; 3] = ["crates", "fuzz", "xtask"];
+const FOLDERS: [&str; 4] = ["crates", "fuzz", "python", "xtask"];
 
 const ENGINE: &str = "crates/engine/src/";
 

@@ -6,7 +6,13 @@
 use std::process::{Command, Stdio};
 
 /// Program, the arguments that show it runs, Debian's package.
-const TOOLS: &[(&str, &str, &str)] = &[("strace", "-V", "strace")];
+const TOOLS: &[(&str, &str, &str)] = &[
+    ("strace", "-V", "strace"),
+    // Of programs in C and C++ that use the library.
+    ("pkg-config", "--version", "pkgconf"),
+    ("c++", "--version", "g++"),
+    ("readelf", "--version", "binutils"),
+];
 /// The same for the tests that mount.
 const MOUNT_TOOLS: &[(&str, &str, &str)] =
     &[("mkfs.xfs", "-V", "xfsprogs"), ("mkfs.btrfs", "--version", "btrfs-progs")];

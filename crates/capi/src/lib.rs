@@ -1,0 +1,29 @@
+//! The C API: the engine's typed door as functions of C, declared by `include/highwater.h`.
+//!
+//! Rules
+//! 1. What C sees has the name that C sees: functions, structures and constants are called `highwater_...` here too,
+//!    and the header is made of them (`tests/header.rs`).
+//! 2. Every function that can fail is `guarded` (`failure.rs`): its error becomes a code and an object of the
+//!    caller, and so does a panic.
+//! 3. Pointers of C become references in `handle.rs` and `value.rs` and nowhere else. What can be seen to be wrong is
+//!    refused; that the rest lives, and is not changed meanwhile, is the header's rule for its caller.
+//! 4. A handle keeps alive what it needs: none dangles because another one was freed. After the database was closed its
+//!    calls fail.
+//! 5. What one thread at a time may use is behind a mutex that is tried, and not waited for: a second thread gets an
+//!    error.
+//! 6. All is private: this is no library for Rust, which has the engine itself.
+
+#![allow(non_camel_case_types, reason = "rule 1")]
+
+mod changes;
+mod cursor;
+mod database;
+mod failure;
+mod handle;
+mod query;
+mod rows;
+mod schema;
+mod table;
+mod transaction;
+mod upkeep;
+mod value;
