@@ -9,7 +9,7 @@ use highwater_report::{Bars, Chart, Line, Table};
 /// A figure of the report.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Figure {
-    /// Lines over categories or numbers.
+    /// Lines over numbers, or bars over categories.
     Chart(Chart),
     /// Bars of one or more parts.
     Bars(Bars),

@@ -1,14 +1,18 @@
-//! Lines, areas and stacks.
+//! Lines, areas and stacks over numbers; over categories, between which there is nothing, bars.
 
 use super::axis::{Axes, Scale, place};
 use super::{colour, head};
 use crate::numbers::short;
 use maud::{Markup, html};
 
+/// Width of the bars of a category, where the next category is 1 away.
+const GROUP: f64 = 0.8;
+
 /// Lines of more points than these are drawn without dots.
 const MAX_DOTS: usize = 40;
 
-/// Lines over categories or numbers.
+/// Lines over numbers, or groups of bars over categories: then each line is one bar of every group, or with
+/// [`Kind::Stack`] one part of it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Chart {
     /// Heading.
@@ -23,7 +27,7 @@ pub struct Chart {
     pub categories: Vec<String>,
     /// An axis of numbers goes at least to here.
     pub x_to: f64,
-    /// The vertical axis begins here; none: at 0.
+    /// The vertical axis begins here; none, and below bars: at 0.
     pub y_from: Option<f64>,
     /// A value that the lines stay below, and its name; drawn once they come near it.
     pub limit: Option<(f64, String)>,
@@ -129,7 +133,12 @@ impl Chart {
             0 => [0.0, widest.max(1e-9)],
             n => [-0.5, n as f64 - 0.5],
         };
-        Axes::new(x, [self.y_from.unwrap_or(0.0), highest.max(limit)], Scale::Linear)
+        let y_from = self.y_from.filter(|_| !self.has_bars()).unwrap_or(0.0);
+        Axes::new(x, [y_from, highest.max(limit)], Scale::Linear)
+    }
+
+    fn has_bars(&self) -> bool {
+        !self.categories.is_empty()
     }
 
     fn limit_to_draw(&self, highest: f64) -> Option<&(f64, String)> {
@@ -143,7 +152,9 @@ impl Chart {
         };
         let highest = drawn.iter().flat_map(Drawn::tops).map(|p| p[1]).fold(f64::MIN, f64::max);
         let inner = html! {
-            @for line in drawn { (self.line(line, axes)) }
+            @for (n, line) in drawn.iter().enumerate() {
+                @if self.has_bars() { (self.bars(line, [n, drawn.len()], axes)) } @else { (self.line(line, axes)) }
+            }
             @if let Some((value, name)) = self.limit_to_draw(highest) { (axes.limit(*value, name)) }
             (axes.cursor())
         };
@@ -170,6 +181,26 @@ impl Chart {
                         }
                     }
                     circle.mark r="4" {}
+                }
+            }
+        }
+    }
+
+    /// The bars of a line, the `n`th of this many in each group.
+    fn bars(&self, line: &Drawn<'_>, [n, lines]: [usize; 2], axes: &Axes) -> Markup {
+        let [n, lines] = if self.kind == Kind::Stack { [0, 1] } else { [n, lines] };
+        let width = GROUP / lines as f64;
+        let from = n as f64 * width - GROUP / 2.0;
+        let title = line.line.title();
+        html! {
+            g class=(line.colour) data-points=(self.readings(line, axes)) {
+                @for (top, base) in line.tops().zip(&line.base) {
+                    @let [left, right] = [from, from + width].map(|x| axes.x(top[0] + x));
+                    @let [upper, lower] = [top[1], *base].map(|y| axes.y(y));
+                    rect.bar.paper[line.line.paper]
+                        x=(place(left)) width=(place(right - left)) y=(place(upper)) height=(place(lower - upper)) {
+                        title { (title) ": " (short(top[1] - base)) }
+                    }
                 }
             }
         }
@@ -203,7 +234,37 @@ mod tests {
         let line = Line { name: "a<b".into(), points: vec![[0.0, 1.0], [1.0, f64::NAN], [2.0, 3.0]], paper: false };
         let paper = Line { paper: true, ..line.clone() };
         let none = Line { name: "none".into(), points: vec![[0.0, 0.0], [2.0, 0.0]], paper: false };
-        Chart { kind, categories: vec!["x".into(); 3], lines: vec![line, paper, none], ..Chart::default() }
+        Chart { kind, lines: vec![line, paper, none], ..Chart::default() }
+    }
+
+    fn with_categories(kind: Kind) -> Chart {
+        Chart { categories: vec!["x".into(), "y".into(), "z".into()], y_from: Some(0.9), ..chart(kind) }
+    }
+
+    /// The number behind `name="` in each bar.
+    fn of_bars(text: &str, name: &str) -> Vec<f64> {
+        let bars = text.split("<rect").skip(1);
+        bars.map(|bar| bar.split(&format!("{name}=\"")).nth(1).and_then(|n| n.split('"').next()?.parse().ok()).unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn over_categories_lines_are_bars_beside_each_other() {
+        let text = with_categories(Kind::Lines).card().into_string();
+        assert_eq!((text.matches("<rect").count(), text.matches("bar paper").count()), (6, 2), "{text}");
+        assert!(!text.contains("<path") && !text.contains("<circle") && !text.contains("NaN"), "{text}");
+        let (left, width, height) = (of_bars(&text, " x"), of_bars(&text, " width"), of_bars(&text, " height"));
+        assert!((left[2] - left[0] - width[0]).abs() < 0.2, "ours and the paper's touch: {left:?} {width:?}");
+        assert!((height[1] - 3.0 * height[0]).abs() < 0.3, "bars begin at 0: {height:?}");
+        assert!(text.contains("\tz\t3"), "the script's texts name the category: {text}");
+    }
+
+    #[test]
+    fn over_categories_a_stack_is_bars_on_each_other() {
+        let text = with_categories(Kind::Stack).card().into_string();
+        let (left, top, height) = (of_bars(&text, " x"), of_bars(&text, " y"), of_bars(&text, " height"));
+        assert_eq!((left.len(), left[0]), (4, left[2]));
+        assert!((top[2] + height[2] - top[0]).abs() < 0.2, "{top:?} {height:?}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Charts as SVG: lines, areas and stacks over numbers or categories ([`Chart`]), bars ([`Bars`]).
+//! Charts as SVG: lines, areas and stacks over numbers, groups of bars over categories ([`Chart`]), bars ([`Bars`]).
 //!
 //! Rules
 //! 1. Ticks are round numbers; the vertical axis begins at 0 unless the chart says otherwise.
