@@ -12,7 +12,7 @@ pub enum DeviceError {
     #[error("bad device configuration: {0}")]
     Config(String),
     /// No preset of that name.
-    #[error("no device preset named \"{name}\"; there are: {known}")]
+    #[error("no device preset named \"{name}\"; there are: {known}; or name a file that describes a device")]
     UnknownPreset {
         /// What was asked for.
         name: String,
@@ -47,7 +47,11 @@ pub enum DeviceError {
         lba: u64,
     },
     /// A file that is no trace at all.
-    #[error("{path} is neither a CSV trace (time_us,op,lba,blocks a line) nor blktrace output", path = path.display())]
+    #[error(
+        "{path} is no trace: neither CSV (time_us,op,lba,blocks a line), nor blktrace's output, fio's iolog or MSR \
+         Cambridge's CSV",
+        path = path.display()
+    )]
     NotATrace {
         /// The file.
         path: PathBuf,

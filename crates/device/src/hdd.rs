@@ -25,6 +25,7 @@ use std::collections::BTreeSet;
 
 /// A hard disk as a value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct HddConfig {
     /// Name in reports.
     pub name: String,
@@ -71,9 +72,16 @@ impl HddConfig {
             let what = format!("hard disk {}: capacity, rpm and speeds must be positive, seeks must grow", self.name);
             return Err(DeviceError::Config(what));
         }
+        if self.full_seek_ns.max(self.command_ns) > MAX_NS {
+            let what = format!("hard disk {}: a seek or a command takes more than a minute", self.name);
+            return Err(DeviceError::Config(what));
+        }
         Ok(())
     }
 }
+
+/// The longest time of a configuration: sums of longer ones would overflow in a long replay.
+const MAX_NS: u64 = 60_000_000_000;
 
 /// Western Digital WD10EZEX, 1 TB: the hard disk of the `insert-buffer` document.
 pub fn wd10ezex() -> HddConfig {

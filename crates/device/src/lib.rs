@@ -11,7 +11,7 @@
 //! | [`error`], [`promises`], [`clock`] | errors, what a device promises, virtual and real time |
 //! | [`model`] | the interface of an emulated device: requests in, completion times and counters out |
 //! | [`ssd`], [`hdd`] | the two models |
-//! | [`preset`] | devices by name |
+//! | [`preset`], [`preset_file`] | devices by name; devices that a file describes |
 //! | [`labels`], [`age`] | what each block is; what was written before |
 //! | [`store`], [`image`] | bytes, bytes at a moment |
 //! | [`crash`], [`disk`] | power cuts; all of it together: a disk with data |
@@ -39,6 +39,7 @@ pub mod model;
 #[cfg(target_os = "linux")]
 pub mod mount;
 pub mod preset;
+pub mod preset_file;
 pub mod promises;
 pub mod replay;
 pub mod report;

@@ -85,7 +85,8 @@ impl DeviceConfig {
         enough * MIB_BLOCKS
     }
 
-    fn validate(&self) -> Result<()> {
+    /// Whether its values make a working device.
+    pub fn validate(&self) -> Result<()> {
         match self {
             DeviceConfig::Ssd(config) => config.validate(),
             DeviceConfig::Hdd(config) => config.validate(),

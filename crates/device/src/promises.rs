@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 /// What a device guarantees and what it gets wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct Promises {
     /// An aligned piece of this size (a power of two, 512 or more) that one write request covers survives whole or not
     /// at all. Smaller pieces tear at 512-byte sectors.
@@ -42,7 +42,7 @@ impl Default for Promises {
 
 /// Switches for what a device gets wrong at a power cut. All off by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct Faults {
     /// A 4 KiB block of an unflushed write is left with its first 3/8 or 7/8 new and the rest old, whatever the atomic
     /// unit.

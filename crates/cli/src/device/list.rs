@@ -1,4 +1,5 @@
-//! `highwater device list`: the presets, their main figures, and where each parameter comes from.
+//! `highwater device list`: the presets, their main figures, and where each parameter comes from; a preset as a file
+//! that `--device` reads.
 
 use crate::failure::Failure;
 use crate::output::{Json, Lines, json_must_be_writable, write_json};
@@ -14,6 +15,7 @@ Examples:
   highwater device list
   highwater device list samsung-pm953-960gb
   highwater device list --verbose
+  highwater device list wd10ezex-1tb --config > mine.json
   highwater device list --json -";
 
 /// List the presets and the source of each figure
@@ -25,6 +27,9 @@ pub struct ListOptions {
     /// Show every parameter of every preset with its source
     #[arg(long, short)]
     verbose: bool,
+    /// Print the preset as a file to change: --device of bench, replay and mount reads it. Its name must be changed too
+    #[arg(long, requires = "preset", conflicts_with_all = ["verbose", "json"])]
+    config: bool,
     /// Write every preset as JSON to FILE; with -, write only the JSON to stdout
     #[arg(long, value_name = "FILE")]
     json: Option<Json>,
@@ -39,6 +44,11 @@ pub fn run(options: &ListOptions) -> Result<(), Failure> {
         Some(name) => vec![preset::find(name)?],
         None => PRESETS.iter().collect(),
     };
+    if let ([preset], true) = (shown.as_slice(), options.config) {
+        let text = serde_json::to_string_pretty(&preset.config()).map_err(|e| Failure::Failed(e.to_string()))?;
+        Lines { stdout_taken: false }.write(&text);
+        return Ok(());
+    }
     json_must_be_writable(options.json.as_ref())?;
     let lines = Lines { stdout_taken: options.json == Some(Json::Stdout) };
     let detailed = options.verbose || options.preset.is_some();

@@ -62,8 +62,9 @@ pub struct MountArgs {
     /// Where to mount the file system; a folder that does not exist is created and removed at the end. Not allowed with
     /// --fs none
     mountpoint: Option<PathBuf>,
-    /// The preset of the device; `highwater device list` shows all
-    #[arg(long, default_value = "samsung-pm953-960gb", value_name = "PRESET")]
+    /// The preset of the device (`highwater device list`), or a file as `highwater device list PRESET --config`
+    /// prints it
+    #[arg(long, default_value = "samsung-pm953-960gb", value_name = "PRESET|FILE")]
     device: String,
     /// Scale the device to this capacity, with the same ratios [default: the preset's capacity, at most 4G]
     #[arg(long, value_name = "SIZE", value_parser = size)]

@@ -21,10 +21,13 @@ Examples:
   highwater device replay tpcc.csv.zst --stream 1=journal --passes 2 --report tpcc.html
   highwater device replay tpcc.csv.zst --device samsung-pm953-960gb --capacity 2G --age random:1 --rules rules.txt
   highwater device replay sda.blktrace.0 --device datacenter-nvme --capacity 64G --pace as-recorded --json -
+  highwater device replay src1_0.csv --device mine.json --capacity 32G --pace as-recorded
 
-TRACE is CSV (time_us,op,lba,blocks a line, in blocks of 4 KiB; op R, W, D or F) or blktrace's binary \
-output (NAME.blktrace.0 stands for
-the files of all processors); either may be compressed with zstd. NAME.files.csv beside NAME.csv.zst names files
+TRACE is CSV (time_us,op,lba,blocks a line, in blocks of 4 KiB; op R, W, D or F), blktrace's binary output \
+(NAME.blktrace.0 stands for
+the files of all processors), fio's iolog of version 2 or 3 (several files lie one after the other, each at a multiple \
+of 1 MiB) or a
+trace of MSR Cambridge; each may be compressed with zstd. NAME.files.csv beside NAME.csv.zst names files
 (first_lba,blocks,file,first_block_in_file). A stream rule is STREAM=WHAT; WHAT is journal, doublewrite, a file name \
 or pattern
 (tpcc/*.ibd), FIRST-LAST or FIRST+COUNT in blocks. A rules file has one rule a line; # begins a comment; later rules \
@@ -39,8 +42,9 @@ device does not have.";
 pub struct ReplayArgs {
     /// The trace file; its formats are described below
     trace: PathBuf,
-    /// The preset of the device; `highwater device list` shows all
-    #[arg(long, default_value = "simple-2gb", value_name = "PRESET")]
+    /// The preset of the device (`highwater device list`), or a file as `highwater device list PRESET --config`
+    /// prints it
+    #[arg(long, default_value = "simple-2gb", value_name = "PRESET|FILE")]
     device: String,
     /// Scale the device to this capacity, with the same ratios [default: the preset's capacity, at most 4G]
     #[arg(long, value_name = "SIZE", value_parser = size)]

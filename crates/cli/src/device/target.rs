@@ -1,4 +1,4 @@
-//! `bench --device PRESET`: a database on an emulated disk in this process.
+//! `bench --device PRESET|FILE`: a database on an emulated disk in this process.
 //!
 //! Rules
 //! 1. The disk is new, aged, and removed afterwards: its data lie in memory.
@@ -14,17 +14,19 @@ use highwater_bench::store::embedded::Embedded;
 use highwater_device::adapter::{EngineDisk, EngineDiskOptions, PlacementStreams};
 use highwater_device::age::Age;
 use highwater_device::disk::{DiskOptions, TimeMode};
-use highwater_device::preset::{self, DeviceConfig};
+use highwater_device::preset::DeviceConfig;
+use highwater_device::preset_file;
 use highwater_device::replay::options::blocks_of;
 
 /// The largest default: memory holds what is written.
 pub const DEFAULT_CAPACITY_BYTES: u64 = 4 << 30;
-/// The preset of that name at the capacity asked for, by default its own up to [`DEFAULT_CAPACITY_BYTES`].
+/// The preset of that name, or the device of that file, at the capacity asked for, by default its own up to
+/// [`DEFAULT_CAPACITY_BYTES`].
 ///
 /// # Errors
-/// [`Failure::Usage`] for a preset that there is not, and a capacity too small for it.
+/// [`Failure::Usage`] for a preset that there is not, a file that describes no device, and a capacity too small for it.
 pub fn device_config(name: &str, capacity_bytes: Option<u64>) -> Result<DeviceConfig, Failure> {
-    let native = preset::find(name)?.config();
+    let native = preset_file::named(name)?;
     let native_bytes = u64::from(native.capacity_blocks()) * 4096;
     let blocks = blocks_of(capacity_bytes.unwrap_or_else(|| native_bytes.min(DEFAULT_CAPACITY_BYTES)), "the capacity")?;
     Ok(if blocks == native.capacity_blocks() { native } else { native.at_capacity(blocks)? })
@@ -44,8 +46,9 @@ enum Clock {
 /// The emulated disk of a benchmark.
 #[derive(Args, Clone, Debug)]
 pub struct TargetOptions {
-    /// Run on a new emulated device in memory instead of --dir; `highwater device list` shows the presets
-    #[arg(long, value_name = "PRESET", conflicts_with_all = ["dir", "fresh"])]
+    /// Run on a new emulated device in memory instead of --dir: a preset (`highwater device list`), or a file as
+    /// `highwater device list PRESET --config` prints it
+    #[arg(long, value_name = "PRESET|FILE", conflicts_with_all = ["dir", "fresh"])]
     pub device: Option<String>,
     /// Scale the device to this capacity, with the same ratios [default: the preset's capacity, at most 4G]
     #[arg(long, value_name = "SIZE", conflicts_with = "dir", value_parser = size)]

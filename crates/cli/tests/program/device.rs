@@ -88,6 +88,32 @@ fn replay_reports_in_every_form() {
     assert!(timed["timing"]["device_s"].as_f64().is_some_and(|s| s > 0.0));
 }
 
+/// A preset is printed, changed and read back; traces of other programs are recognized by their content.
+#[test]
+fn a_device_of_a_file_replays_traces_of_other_programs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).to_str().expect("a readable path").to_string();
+    let printed = device(&["list", "simple-2gb", "--config"]);
+    let text = String::from_utf8(printed.stdout).expect("text");
+    assert!(text.contains("\"reserve_units\": 1,"), "{text}");
+    std::fs::write(path("mine.json"), text.replace("simple-2gb", "mine").replace(": 1,", ": 3,")).expect("a file");
+    let fio = "fio version 3 iolog\n0 f add\n0 f open\n5 f write 0 8192\n9 f read 4096 4096\n12 f close\n";
+    std::fs::write(path("fio.log"), fio).expect("a file");
+    std::fs::write(path("msr_0.csv"), "128166372003061629,msr,0,Write,4096,8192,41286\n").expect("a file");
+    for trace in ["fio.log", "msr_0.csv"] {
+        let small = ["--device", &path("mine.json"), "--capacity", "128M", "--json", "-"];
+        let result = json(&device(&[&["replay", &path(trace)], &small[..]].concat()));
+        assert_eq!(result["totals"]["host_written_bytes"], 8192, "{trace}");
+        assert_eq!(
+            (&result["device"]["ssd"]["name"], &result["device"]["ssd"]["reserve_units"]),
+            (&"mine".into(), &3.into())
+        );
+    }
+    std::fs::write(path("bad.json"), text.replace("\"streams\"", "\"stream\"")).expect("a file");
+    refused(&["replay", &path("fio.log"), "--device", &path("bad.json")], 2, "bad.json: unknown field `stream`");
+    refused(&["replay", &path("fio.log"), "--device", &path("none.json")], 2, "none.json");
+}
+
 #[test]
 fn replay_refuses_bad_input() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -110,7 +136,7 @@ fn replay_refuses_bad_input() {
     }
     refused(&[&["replay", &path("cut.csv.zst")], &small[..]].concat(), 1, "truncated");
     for name in ["picture.png", "empty.csv"] {
-        refused(&["replay", &path(name)], 2, "neither a CSV trace");
+        refused(&["replay", &path(name)], 2, "is no trace: neither CSV");
     }
     refused(&["replay", &path("missing.csv")], 2, "missing.csv");
     refused(&["replay", &trace, "--capacity", "64M"], 2, "goes beyond the device's 16384 blocks");

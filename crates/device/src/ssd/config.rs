@@ -31,6 +31,7 @@ impl std::str::FromStr for CopyBack {
 
 /// An emulated SSD as a value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SsdConfig {
     /// Name in reports.
     pub name: String,
@@ -127,6 +128,10 @@ impl SsdConfig {
         }
         if self.capacity_blocks == 0 || self.reserve_units == 0 {
             return Err(DeviceError::Config("capacity_blocks and reserve_units must not be 0".into()));
+        }
+        if self.timing.channel_mb_per_s == 0 || self.timing.link_mb_per_s == 0 {
+            let what = "timing.channel_mb_per_s and timing.link_mb_per_s must not be 0";
+            return Err(DeviceError::Config(what.into()));
         }
         if self.write_buffer_blocks > self.capacity_blocks {
             let (buffer, capacity) = (self.write_buffer_blocks, self.capacity_blocks);

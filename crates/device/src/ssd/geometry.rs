@@ -21,6 +21,7 @@ pub const BLOCK_BYTES: u32 = 4096;
 
 /// The shape of the flash.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Geometry {
     /// Buses between the controller and the dies.
     pub channels: u32,
@@ -119,6 +120,7 @@ impl Geometry {
     }
 
     fn validate_units(&self) -> Result<()> {
+        self.validate_products()?;
         if !self.dies().is_multiple_of(self.dies_per_unit) {
             let (dies, per_unit) = (self.dies(), self.dies_per_unit);
             return Err(DeviceError::Config(format!("dies_per_unit {per_unit} does not divide the {dies} dies")));
@@ -137,6 +139,23 @@ impl Geometry {
         if self.slots() >= u64::from(u32::MAX) {
             return Err(DeviceError::Config(format!("{} slots are more than 32 bits address", self.slots())));
         }
+        Ok(())
+    }
+
+    /// Refuses numbers with which the arithmetic above would leave its 32 bits; each product is 64 bits wide at most.
+    fn validate_products(&self) -> Result<()> {
+        let product = |name: &str, one: u32, other: u64| {
+            let product = u64::from(one) * other;
+            let what = || format!("{name} are {product}, and more than 32 bits number");
+            u32::try_from(product).map_err(|_| DeviceError::Config(what()))
+        };
+        product("channels times dies_per_channel", self.channels, self.dies_per_channel.into())?;
+        let program = u64::from(self.page_bytes / BLOCK_BYTES);
+        let program = product("the slots of a program, in planes_per_die pages,", self.planes_per_die, program)?;
+        let unit = product("dies_per_unit times pages_per_block", self.dies_per_unit, self.pages_per_block.into())?;
+        product("the slots of an erase unit", unit, program.into())?;
+        let groups = self.dies() / self.dies_per_unit;
+        product("the erase units, blocks_per_plane for each group of dies,", self.blocks_per_plane, groups.into())?;
         Ok(())
     }
 }
@@ -185,5 +204,14 @@ mod tests {
         assert!(bad(|g| g.dies_per_unit = 3).contains("divide"));
         assert!(bad(|g| (g.pages_per_block, g.page_bytes) = (3, 4096)).contains("multiple of 64"));
         assert!(bad(|g| g.blocks_per_plane = 1 << 29).contains("32 bits"));
+        for change in [
+            (|g| (g.channels, g.dies_per_channel) = (u32::MAX, 2)) as fn(&mut Geometry),
+            |g| (g.planes_per_die, g.page_bytes) = (u32::MAX, 1 << 20),
+            |g| (g.dies_per_unit, g.pages_per_block) = (2, u32::MAX),
+            |g| (g.pages_per_block, g.planes_per_die) = (1 << 20, 1 << 20),
+            |g| (g.channels, g.blocks_per_plane) = (1 << 20, 1 << 20),
+        ] {
+            assert!(bad(change).contains("more than 32 bits number"), "{}", bad(change));
+        }
     }
 }

@@ -25,6 +25,7 @@ use std::collections::VecDeque;
 
 /// Times of flash, buses and interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SsdTiming {
     /// Reading a page of every plane into the die's registers.
     pub read_ns: u32,

@@ -1,69 +1,22 @@
 //! The CSV trace format: `time_us,op,lba,blocks`. The first line may be a heading: it begins with a letter and has four
 //! fields or more.
 
-use super::{Event, read_error};
+use super::Event;
+use super::text::{Lines, number};
 use crate::error::{DeviceError, Result};
 use crate::model::Op;
-use std::io::{BufRead, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// Longest line: four numbers, or a heading.
-const LINE_BYTES: u64 = 4096;
+/// The lines of such a trace.
+pub struct CsvTrace;
 
-/// Reads events from CSV text.
-pub struct CsvEvents {
-    reader: Box<dyn BufRead>,
-    path: PathBuf,
-    line: Vec<u8>,
-    number: u64,
-    failed: bool,
-}
-
-impl CsvEvents {
-    /// Reads from `reader`; `path` is for messages.
-    pub fn new(reader: Box<dyn BufRead>, path: PathBuf) -> CsvEvents {
-        CsvEvents { reader, path, line: Vec::with_capacity(64), number: 0, failed: false }
+impl Lines for CsvTrace {
+    fn event(&mut self, line: &[u8], number_of_line: u64) -> std::result::Result<Option<Event>, String> {
+        if number_of_line == 1 && is_heading(line) { Ok(None) } else { parse(line).map(Some) }
     }
 
-    fn next_line(&mut self) -> Result<Option<Event>> {
-        loop {
-            self.line.clear();
-            let mut limited = self.reader.as_mut().take(LINE_BYTES);
-            let read = limited.read_until(b'\n', &mut self.line).map_err(|e| read_error(&self.path, e))?;
-            self.number += 1;
-            if read as u64 == LINE_BYTES {
-                return Err(self.error(format!("a line of {LINE_BYTES} bytes or more")));
-            }
-            if read == 0 {
-                return Ok(None);
-            }
-            let text = self.line.trim_ascii();
-            if text.is_empty() || self.number == 1 && is_heading(text) {
-                continue;
-            }
-            return match parse(text) {
-                Ok(event) if self.line.ends_with(b"\n") || event.op == Op::Flush => Ok(Some(event)),
-                Ok(_) => Err(self.error("the last line does not end: the trace is truncated".into())),
-                Err(what) => Err(self.error(what)),
-            };
-        }
-    }
-
-    fn error(&self, what: String) -> DeviceError {
-        DeviceError::Trace { path: self.path.clone(), at: self.number, what }
-    }
-}
-
-impl Iterator for CsvEvents {
-    type Item = Result<Event>;
-
-    fn next(&mut self) -> Option<Result<Event>> {
-        if self.failed {
-            return None;
-        }
-        let next = self.next_line().transpose();
-        self.failed = matches!(next, Some(Err(_)));
-        next
+    fn is_whole_without_end(&self, event: &Event) -> bool {
+        event.op == Op::Flush
     }
 }
 
@@ -120,21 +73,14 @@ fn operation(field: &[u8]) -> std::result::Result<Op, String> {
     }
 }
 
-fn number(field: &[u8], name: &str) -> std::result::Result<u64, String> {
-    let digits = !field.is_empty() && field.len() <= 18 && field.iter().all(u8::is_ascii_digit);
-    if !digits {
-        return Err(format!("{name} \"{}\" is not a number", field.escape_ascii()));
-    }
-    Ok(field.iter().fold(0, |n, digit| n * 10 + u64::from(digit - b'0')))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trace::text::TextEvents;
     use std::io::Cursor;
 
     fn read(text: &'static str) -> Result<Vec<Event>> {
-        CsvEvents::new(Box::new(Cursor::new(text)), "t.csv".into()).collect()
+        TextEvents::new(Box::new(Cursor::new(text)), "t.csv".into(), CsvTrace).collect()
     }
 
     /// Such a line can be a few bytes of a compressed file.
@@ -176,7 +122,7 @@ mod tests {
         start(b"time_us,op,lba,blocks\n").unwrap();
         start(b"Time,Operation,LBA,Blocks,Process\n").unwrap();
         for foreign in [&b"<html><body>"[..], b"\x7fELF\x02\x01", b"", b"\x89PNG,,,,", b"garbage"] {
-            assert!(start(foreign).unwrap_err().contains("neither a CSV trace"), "{foreign:?}");
+            assert!(start(foreign).unwrap_err().contains("is no trace: neither CSV"), "{foreign:?}");
         }
         assert!(start(b"1,X,2,3\n").unwrap_err().contains("line or record 1: op \"X\""));
         assert!(start(b"\n1,R,2\n").unwrap_err().contains("line or record 2: no field \"blocks\""));

@@ -4,8 +4,10 @@
 //! - CSV: `time_us,op,lba,blocks` a line, lba and blocks in units of 4 KiB; op is R, W, D (discard) or F (flush). A
 //!   first line that starts with a letter is a heading. See [`csv`].
 //! - blktrace's binary output, per processor or merged. See [`blktrace`].
+//! - fio's iolog, versions 2 and 3. See [`fio`].
+//! - The CSV of the MSR Cambridge traces. See [`msr`].
 //!
-//! Either may be compressed with zstd.
+//! Each may be compressed with zstd. All but blktrace's are read line by line.
 //!
 //! Rules
 //! 1. A line or record that is not what it should be is an error that names the file, the place and what was found.
@@ -13,8 +15,11 @@
 
 pub mod blktrace;
 pub mod csv;
+pub mod fio;
+pub mod msr;
 pub mod ranges;
 pub mod record;
+mod text;
 
 use crate::error::{DeviceError, Result};
 use crate::model::Op;
@@ -44,6 +49,10 @@ pub enum Format {
     Csv,
     /// blktrace's binary records.
     Blktrace,
+    /// fio's iolog.
+    FioLog,
+    /// The CSV of the MSR Cambridge traces.
+    MsrCambridge,
 }
 
 /// A trace on disk whose format is known.
@@ -98,10 +107,12 @@ impl Trace {
                 start = first_bytes(&other)?;
             }
         }
-        let format = if blktrace::is_magic(&start) { Format::Blktrace } else { Format::Csv };
-        if format == Format::Csv {
-            csv::check_start(&start, &path)?;
-        }
+        let format = match &*start {
+            start if blktrace::is_magic(start) => Format::Blktrace,
+            start if fio::is_start(start) => Format::FioLog,
+            start if msr::is_start(start) => Format::MsrCambridge,
+            start => csv::check_start(start, &path).map(|()| Format::Csv)?,
+        };
         Ok(Trace { path, format })
     }
 
@@ -118,7 +129,9 @@ impl Trace {
     /// Reads from the start.
     pub fn events(&self) -> Result<Events> {
         match self.format {
-            Format::Csv => self.csv_events(),
+            Format::Csv => self.text_events(csv::CsvTrace),
+            Format::FioLog => self.text_events(fio::FioLog::look(&self.path)?),
+            Format::MsrCambridge => self.text_events(msr::MsrTrace::default()),
             Format::Blktrace => {
                 let events = blktrace::read_all(&self.path)?;
                 Ok(Events { extent: Extent::Events(events.len()), inner: Box::new(events.into_iter().map(Ok)) })
@@ -126,12 +139,12 @@ impl Trace {
         }
     }
 
-    fn csv_events(&self) -> Result<Events> {
+    fn text_events(&self, lines: impl text::Lines + 'static) -> Result<Events> {
         let file = open(&self.path)?;
         let all = file.metadata().map_err(|e| read_error(&self.path, e))?.len();
         let read = Arc::new(AtomicU64::new(0));
         let reader = decompressed(Counted { file, read: read.clone() }, &self.path)?;
-        let inner = Box::new(csv::CsvEvents::new(reader, self.path.clone()));
+        let inner = Box::new(text::TextEvents::new(reader, self.path.clone(), lines));
         Ok(Events { inner, extent: Extent::Bytes(read, all) })
     }
 }
