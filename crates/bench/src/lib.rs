@@ -11,6 +11,7 @@ mod alphabet;
 mod backoff;
 pub mod corruption;
 pub mod cpu;
+pub mod environment;
 mod error;
 pub mod growth;
 pub mod interrupt;

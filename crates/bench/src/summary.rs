@@ -35,30 +35,39 @@ fn mean_and_deviation(values: &[f64]) -> (f64, f64) {
     (mean, variance.sqrt())
 }
 
+/// Whether counters that are 0 are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Zeros {
+    /// Not at all.
+    Hidden,
+    /// As all others.
+    Shown,
+}
+
 /// The whole summary.
-pub fn summary(result: &RunResult) -> String {
+pub fn summary(result: &RunResult, zeros: Zeros) -> String {
     let mut out = String::new();
     // Writing to a String cannot fail.
-    let _ = sysbench_part(&mut out, result).and_then(|()| our_part(&mut out, result));
+    let _ = sysbench_part(&mut out, result).and_then(|()| our_part(&mut out, result, zeros));
     out
 }
 
 /// The summary of a load of `rows` rows.
-pub fn load_summary(result: &RunResult, rows: u64) -> String {
+pub fn load_summary(result: &RunResult, rows: u64, zeros: Zeros) -> String {
     let mut out = String::new();
     // Writing to a String cannot fail.
-    let _ = load_part(&mut out, result, rows);
+    let _ = load_part(&mut out, result, rows, zeros);
     out
 }
 
-fn load_part(out: &mut String, r: &RunResult, rows: u64) -> std::fmt::Result {
+fn load_part(out: &mut String, r: &RunResult, rows: u64, zeros: Zeros) -> std::fmt::Result {
     writeln!(out, "Load:")?;
     writeln!(out, "    rows:                                {rows}")?;
     writeln!(out, "    total time:                          {:.4}s", r.elapsed_s)?;
     writeln!(out, "    rows per second:                     {:.0}\n", rows as f64 / r.elapsed_s)?;
     pages_part(out, r)?;
     device_part(out, r)?;
-    counters_part(out, r)
+    counters_part(out, r, zeros)
 }
 
 fn sysbench_part(out: &mut String, r: &RunResult) -> std::fmt::Result {
@@ -95,7 +104,7 @@ fn sysbench_part(out: &mut String, r: &RunResult) -> std::fmt::Result {
     writeln!(out, "    execution time (avg/stddev):   {:.4}/{:.2}\n", times.0, times.1)
 }
 
-fn our_part(out: &mut String, r: &RunResult) -> std::fmt::Result {
+fn our_part(out: &mut String, r: &RunResult, zeros: Zeros) -> std::fmt::Result {
     if r.kinds.len() > 1 {
         writeln!(out, "Transactions (latency in ms):")?;
         writeln!(
@@ -124,7 +133,7 @@ fn our_part(out: &mut String, r: &RunResult) -> std::fmt::Result {
     }
     pages_part(out, r)?;
     device_part(out, r)?;
-    counters_part(out, r)?;
+    counters_part(out, r, zeros)?;
     consistency_part(out, r)
 }
 
@@ -181,18 +190,16 @@ fn device_part(out: &mut String, r: &RunResult) -> std::fmt::Result {
     Ok(())
 }
 
-/// Every counter of the engine's table (gauges: their last value), but those that are 0.
-fn counters_part(out: &mut String, r: &RunResult) -> std::fmt::Result {
-    let (some, none): (Vec<_>, Vec<_>) = r.counters.iter().partition(|(_, value)| **value > 0);
-    if some.is_empty() {
+/// The counters of the engine's table (gauges: their last value).
+fn counters_part(out: &mut String, r: &RunResult, zeros: Zeros) -> std::fmt::Result {
+    let shown = || r.counters.iter().filter(|(_, value)| zeros == Zeros::Shown || **value > 0);
+    if shown().next().is_none() {
         return Ok(());
     }
-    writeln!(out, "\nCounters:")?;
-    for (name, value) in some {
-        writeln!(out, "    {:<37}{value}", format!("{name}:"))?;
-    }
-    let zero: Vec<&str> = none.iter().map(|(name, _)| name.as_str()).collect();
-    if zero.is_empty() { Ok(()) } else { writeln!(out, "    0: {}", zero.join(", ")) }
+    let hidden = r.counters.len() - shown().count();
+    let rest = if hidden > 0 { format!(" (without {hidden} that are 0)") } else { String::new() };
+    writeln!(out, "\nCounters{rest}:")?;
+    shown().try_for_each(|(name, value)| writeln!(out, "    {:<37}{value}", format!("{name}:")))
 }
 
 fn consistency_part(out: &mut String, r: &RunResult) -> std::fmt::Result {
@@ -235,7 +242,7 @@ mod tests {
             Condition { condition: "3.3.2.1".into(), text: "W_YTD".into(), holds: false, detail: "warehouse 1".into() };
         let result =
             RunResult { elapsed_s: 2.0, transactions: 100, consistency: Some(vec![broken]), ..RunResult::default() };
-        let text = summary(&result);
+        let text = summary(&result, Zeros::Hidden);
         for line in [
             "    transactions:                        100    (50.00 per sec.)",
             "    total time:                          2.0000s",
@@ -245,5 +252,16 @@ mod tests {
         ] {
             assert!(text.lines().any(|l| l == line), "{line:?} not in\n{text}");
         }
+    }
+
+    #[test]
+    fn counters_that_are_0_are_hidden_unless_they_are_asked_for() {
+        let counters = [("checkpoints".to_string(), 7), ("drops_postponed".to_string(), 0)].into();
+        let result = RunResult { counters, elapsed_s: 1.0, ..RunResult::default() };
+        let (short, whole) = (summary(&result, Zeros::Hidden), summary(&result, Zeros::Shown));
+        assert!(
+            short.contains("Counters (without 1 that are 0):\n    checkpoints: ") && !short.contains("drops_postponed")
+        );
+        assert!(whole.contains("Counters:\n    checkpoints: ") && whole.contains("    drops_postponed: "), "{whole}");
     }
 }

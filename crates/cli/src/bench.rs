@@ -4,8 +4,8 @@
 //! 1. The folder stays. When it holds the data that the options ask for, they are used as they are; other data are
 //!    refused, unless `--fresh`, which removes a benchmark's database (and nothing else) first.
 //! 2. The configuration in the result has every option of the workload, the driver and the engine as it was in force,
-//!    and says what was durable. An option fixed when the database was created is refused when it is otherwise.
-//!    One line at the opening says what `flush_neighbors` is and on what evidence.
+//!    and says what was durable ([`crate::bench_setting`]). An option fixed when the database was created is refused
+//!    when it is otherwise.
 //! 3. With `--device` the database lies on an emulated disk in this process ([`crate::device::target`]) and is gone
 //!    afterwards.
 //! 4. SIGINT and SIGTERM end the measurement under way: its summary is written and the database closed; the consistency
@@ -13,11 +13,12 @@
 //!    closed. A second signal ends the process at once.
 //! 5. A violated consistency condition is exit status 1.
 
+use crate::bench_setting;
 use crate::bench_shrink::{self, ShrinkArgs};
 use crate::concurrent_backup::ConcurrentBackup;
 use crate::concurrent_readers::ConcurrentReaders;
 use crate::device::target::TargetOptions;
-use crate::engine_options::EngineOptions;
+use crate::engine_options::{EngineOptions, tell_recovery};
 use crate::failure::Failure;
 use crate::fresh::remove_benchmark;
 use crate::metrics::{self, MetricsServer};
@@ -27,14 +28,14 @@ use crate::signals;
 use crate::transaction_options::TransactionOptions;
 use crate::workload_options::{SysbenchOptions, TpccOptions, UserTableOptions, YcsbOptions};
 use clap::{Args, Subcommand};
-use highwater::config::{FlushLog, FlushNeighbors, OptionValue};
 use highwater::{Database, Options, PurgeWatch};
 use highwater_bench::interrupt;
+use highwater_bench::report;
 use highwater_bench::result::RunResult;
 use highwater_bench::run::{RunOptions, load as load_run, run as drive};
 use highwater_bench::store::embedded::Embedded;
+use highwater_bench::summary::{self, Zeros};
 use highwater_bench::workload::{self, Load, Workload, load_or_reuse, loaded_identity};
-use highwater_bench::{report, summary};
 use parking_lot::Mutex;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -167,6 +168,9 @@ struct Common {
     /// Write a report with charts to FILE: one HTML page that needs no network
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
+    /// Show counters that are 0 too
+    #[arg(long)]
+    all_counters: bool,
     /// Serve the engine's counters to Prometheus at http://ADDRESS:PORT/metrics during the run; port 0 selects a free
     /// port
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = metrics::address)]
@@ -198,6 +202,18 @@ fn interval(text: &str) -> Result<f64, String> {
 impl Common {
     fn lines(&self) -> Lines {
         Lines { stdout_taken: self.json == Some(Json::Stdout) }
+    }
+
+    fn zeros(&self) -> Zeros {
+        if self.all_counters { Zeros::Shown } else { Zeros::Hidden }
+    }
+
+    /// Puts what the driver cannot know into the configuration.
+    fn describe(&self, result: &mut RunResult, database: &Database) {
+        bench_setting::describe(result, database, self.dir.as_deref());
+        result.config.extend(self.place());
+        result.config.extend(self.transaction.describe());
+        result.config.insert("reader_processes".into(), self.readers.processes().to_string());
     }
 
     /// The database: in its folder, or on an emulated disk.
@@ -284,15 +300,16 @@ fn bench(load: &Load, common: &Common, conditions: bool) -> Result<(), Failure> 
     signals::stop(None)?;
     let store = common.open(options)?;
     common.engine.must_agree_with(store.database())?;
-    tell!("{}", neighbors_line(store.database()));
+    tell_recovery(store.database());
+    tell!("{}", bench_setting::flushing(store.database()));
     let metrics = common.serve_metrics(store.database())?;
     let result = measure(&store, &*load.embedded(), common, conditions);
     drop(metrics);
     let closed = store.database().clone().close();
     let result = result?;
     let text = match common.load_only {
-        true => summary::load_summary(&result, load.units()),
-        false => summary::summary(&result),
+        true => summary::load_summary(&result, load.units(), common.zeros()),
+        false => summary::summary(&result, common.zeros()),
     };
     write_results(&result, &text, common).and(closed.map_err(Failure::from))
 }
@@ -308,7 +325,7 @@ fn measure(
         no_other_tables(store)?;
         let progress = LoadProgress::new(workload.load_units());
         let mut result = load_run(store, workload, common.load_threads(), &progress)?;
-        describe(&mut result, store.database(), common);
+        common.describe(&mut result, store.database());
         return Ok(result);
     }
     let load_s = load(store, workload, common.load_threads())?;
@@ -328,7 +345,7 @@ fn measure(
     let mut result = readers
         .run_beside(database, common.dir.as_deref(), lines, || common.backup.run_beside(database, lines, run))?;
     result.load_s = load_s;
-    describe(&mut result, store.database(), common);
+    common.describe(&mut result, store.database());
     let checked = conditions && !interrupt::is_requested();
     let found = if checked { workload.conditions(store) } else { Ok(Vec::new()) };
     match found {
@@ -403,48 +420,5 @@ impl workload::Progress for LoadProgress {
         shown.1 += units;
         let rows = shown.1;
         shown.0.at(rows, rows);
-    }
-}
-
-/// Puts what the lab cannot know into the configuration.
-fn describe(result: &mut RunResult, database: &Database, common: &Common) {
-    let options = database.options();
-    let engine = options.values().into_iter().map(|(name, value)| (name.to_string(), value));
-    result.config.extend(engine);
-    result.config.extend(common.place());
-    result.config.extend(common.transaction.describe());
-    result.config.insert("reader_processes".into(), common.readers.processes().to_string());
-    if let Some(probe) = database.probe() {
-        result.config.extend([
-            ("flush_neighbors_chosen".into(), probe.choice.flush_neighbors.show()),
-            ("write_depth_chosen".into(), probe.choice.write_depth.to_string()),
-            ("probe".into(), probe.to_string()),
-        ]);
-    }
-    result.config.extend([
-        ("subject".into(), format!("highwater {}", env!("CARGO_PKG_VERSION"))),
-        ("durability".into(), durability(&options).into()),
-        ("data".into(), if result.load_s.is_some() { "freshly loaded" } else { "loaded by an earlier run" }.into()),
-    ]);
-}
-
-/// How neighbors are flushed, and why.
-fn neighbors_line(database: &Database) -> String {
-    let asked = database.options().flush_neighbors;
-    match (asked, database.probe()) {
-        (FlushNeighbors::Auto, Some(probe)) => {
-            format!("auto selected {probe} (--probe-again on measures again)")
-        }
-        (FlushNeighbors::Auto, None) => "auto selected flush_neighbors 0: this device cannot be measured".into(),
-        (asked, _) => format!("flush_neighbors {}, as given: the device is not measured", asked.show()),
-    }
-}
-
-/// What was durable when a commit returned.
-fn durability(options: &Options) -> &'static str {
-    match options.flush_log_at_trx_commit {
-        FlushLog::Sync => "every commit was written and synced to the redo log before it returned",
-        FlushLog::Write => "every commit was written to the redo log before it returned; synced once a second",
-        FlushLog::EverySecond => "commits were written and synced once a second",
     }
 }

@@ -1,15 +1,16 @@
 //! `highwater bench shrink`: what the files of a database take after most rows of a table were deleted beside clients.
 
-use crate::engine_options::EngineOptions;
+use crate::engine_options::{EngineOptions, tell_recovery};
 use crate::failure::Failure;
 use crate::fresh::remove_benchmark;
 use crate::output::{Json, Lines, json_must_be_writable, must_be_empty, write_json};
 use crate::signals;
 use clap::Args;
 use highwater::Database;
+use highwater_bench::environment::environment;
 use highwater_bench::shrink::{Config, Footprint, Phase, Shrunk, measure};
-use serde_json::{Value, json};
-use std::path::PathBuf;
+use serde_json::{Map, Value, json};
+use std::path::{Path, PathBuf};
 
 /// Options.
 #[derive(Args, Clone, Debug)]
@@ -70,13 +71,14 @@ pub fn run(args: &ShrinkArgs) -> Result<(), Failure> {
         seed: args.seed,
     };
     let database = Database::open(&args.dir, options)?;
+    tell_recovery(&database);
     let measured = measure(&database, &config, &mut |phase| tell!("{phase} ..."));
     let closed = database.close();
     let shrunk = measured?;
     closed?;
     let lines = Lines { stdout_taken: args.json == Some(Json::Stdout) };
     lines.write(&table(&shrunk));
-    args.json.as_ref().map_or(Ok(()), |json| write_json(json, &format!("{:#}", as_json(&shrunk))))
+    args.json.as_ref().map_or(Ok(()), |json| write_json(json, &format!("{:#}", as_json(&shrunk, &args.dir))))
 }
 
 fn table(shrunk: &Shrunk) -> String {
@@ -107,7 +109,7 @@ fn phases(shrunk: &Shrunk) -> [(&'static str, Phase); 4] {
     ]
 }
 
-fn as_json(shrunk: &Shrunk) -> Value {
+fn as_json(shrunk: &Shrunk, dir: &Path) -> Value {
     let files = footprints(shrunk).map(|(what, Footprint { data_bytes, allocated_bytes, backup_bytes })| {
         json!({
             "after": what,
@@ -119,5 +121,13 @@ fn as_json(shrunk: &Shrunk) -> Value {
     let clients = phases(shrunk).map(|(what, Phase { tps, max_ms, seconds })| {
         json!({"while": what, "updates_per_s": tps, "max_ms": max_ms, "seconds": seconds})
     });
-    json!({"rows_before": shrunk.rows[0], "rows_after": shrunk.rows[1], "files": files, "clients": clients})
+    let environment: Map<String, Value> =
+        environment(Some(dir)).into_iter().map(|(name, value)| (name, value.into())).collect();
+    json!({
+        "rows_before": shrunk.rows[0],
+        "rows_after": shrunk.rows[1],
+        "files": files,
+        "clients": clients,
+        "environment": environment,
+    })
 }

@@ -1,8 +1,9 @@
-//! The engine's options on the command line, made from the engine's own table: each option lives there, once.
+//! The engine's options on the command line, made from the engine's own table: each option lives there, once. InnoDB's
+//! names are understood and not shown.
 
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
-use highwater::config::{OPTION_TABLE, OptionInfo};
+use highwater::config::{InnodbName, OPTION_TABLE, OptionInfo};
 use highwater::{Database, Error, Options};
 use std::path::Path;
 
@@ -108,7 +109,10 @@ impl EngineOptions {
 
     fn agreeing(&self, database: Database) -> Result<Database, Error> {
         match self.must_agree_with(&database) {
-            Ok(()) => Ok(database),
+            Ok(()) => {
+                tell_recovery(&database);
+                Ok(database)
+            }
             Err(error) => database.close().and(Err(error)),
         }
     }
@@ -116,6 +120,14 @@ impl EngineOptions {
     /// What was given, as arguments for another process.
     pub fn as_arguments(&self) -> impl Iterator<Item = String> + '_ {
         self.given.iter().map(|(name, value)| format!("--{}={value}", name.replace('_', "-")))
+    }
+}
+
+/// A line about what the opening recovered, if it did.
+pub fn tell_recovery(database: &Database) {
+    let place = if database.storage().is_read_only() { "; in memory, the files stay as they are" } else { "" };
+    if let Some(report) = database.recovery_report() {
+        tell!("The database had not been closed: {report}{place}");
     }
 }
 
@@ -135,18 +147,38 @@ fn argument(option: &'static OptionInfo) -> Arg {
     let default = if option.default.is_empty() { String::new() } else { format!(" [default: {}]", option.default) };
     let dynamic = if option.is_dynamic { " [can be changed while the database is open]" } else { "" };
     let doc = option.doc.trim_end_matches('.').replace("\n ", " ");
+    let innodb = option.innodb_names().flat_map(|name| [name.replace('_', "-"), name]);
     Arg::new(option.name)
         .long(option.name.replace('_', "-"))
         .alias(option.name)
+        .aliases(innodb)
         .value_name("VALUE")
         .value_parser(NonEmptyStringValueParser::new())
         .help(format!("{doc}{default} [accepts: {}]{dynamic}", option.accepts))
         .help_heading("Engine options (sizes may be written 128M or 1GiB)")
 }
 
+/// InnoDB's names of an option whose values are in another unit, which an alias cannot turn into ours.
+fn in_other_units(option: &'static OptionInfo) -> impl Iterator<Item = (String, &'static InnodbName)> {
+    option.innodb.iter().filter(|name| name.unit != 1).map(|name| (format!("innodb_{}", name.name), name))
+}
+
+fn hidden_argument(option: &'static OptionInfo, id: String, name: &'static InnodbName) -> Arg {
+    Arg::new(id.clone())
+        .long(id.replace('_', "-"))
+        .alias(id)
+        .value_name("VALUE")
+        .value_parser(move |text: &str| name.in_our_unit(text))
+        .conflicts_with(option.name)
+        .hide(true)
+}
+
 impl Args for EngineOptions {
     fn augment_args(command: Command) -> Command {
-        engine_options().fold(command, |command, option| command.arg(argument(option)))
+        engine_options().fold(command, |command, option| {
+            let hidden = in_other_units(option).map(|(id, name)| hidden_argument(option, id, name));
+            command.arg(argument(option)).args(hidden)
+        })
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -156,7 +188,10 @@ impl Args for EngineOptions {
 
 impl FromArgMatches for EngineOptions {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let value = |option: &OptionInfo| matches.get_one::<String>(option.name).cloned();
+        let given = |id: &str| matches.get_one::<String>(id).cloned();
+        let value = |option: &'static OptionInfo| {
+            given(option.name).or_else(|| in_other_units(option).find_map(|(id, _)| given(&id)))
+        };
         Ok(EngineOptions { given: engine_options().filter_map(|option| Some((option.name, value(option)?))).collect() })
     }
 
@@ -172,4 +207,28 @@ impl FromArgMatches for EngineOptions {
 /// What is wrong with the text.
 pub fn size(text: &str) -> Result<u64, String> {
     highwater::config::parse_size(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn given(line: &str) -> Result<EngineOptions, String> {
+        let command = EngineOptions::augment_args(Command::new("x").no_binary_name(true));
+        let matches = command.try_get_matches_from(line.split_whitespace()).map_err(|error| error.to_string())?;
+        EngineOptions::from_arg_matches(&matches).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn names_of_innodb_are_understood_and_not_shown() {
+        let line = "--innodb-buffer-pool-size 64M --innodb_redo_log_capacity=32M --innodb-lock-wait-timeout 50";
+        let options = given(line).and_then(|given| given.options(&[]).map_err(|error| error.to_string())).unwrap();
+        assert_eq!((options.buffer_pool_size, options.log_file_size), (64 << 20, 32 << 20));
+        assert_eq!(options.lock_wait_timeout_ms, 50_000);
+        let both = given("--innodb_lock_wait_timeout 5 --lock-wait-timeout-ms 5").unwrap_err();
+        assert!(both.contains("cannot be used with"), "{both}");
+        assert!(given("--innodb_lock_wait_timeout soon").unwrap_err().contains("is not a number"));
+        let help = EngineOptions::augment_args(Command::new("x")).render_long_help().to_string();
+        assert!(help.contains("--buffer-pool-size") && !help.contains("--innodb"), "{help}");
+    }
 }

@@ -80,6 +80,7 @@ fn promised_command_lines_parse() {
          --change-buffering memory",
         "highwater bench ycsb F --records 1M --dir D --report r.html",
         "highwater bench user-table --bytes 500M --dir D --flush_log_at_trx_commit 2",
+        "highwater bench user-table --bytes 500M --dir D --innodb-buffer-pool-size 64M --innodb_lock_wait_timeout 5",
         "highwater import D t f.csv --primary-key a,b --index i=a --no-header --delimiter tab",
         "highwater export D t - --null NULL",
         "highwater bench tpcc --device samsung-pm953-960gb --capacity 2G --clock virtual \

@@ -95,8 +95,9 @@ pub use db::raw;
 pub use db::{
     BuildProgress, Change, ChangeKind, ChangeStream, ColumnIter, CompactionProgress, CompactionReport, Cursor,
     CursorTxn, Database, Inserted, Insertion, InterruptHandle, Migration, OnCompactionProgress, PreparedInfo,
-    PreparedTxn, ReadTxn, Reader, ReaderChanges, ReaderRows, ReaderScan, ReaderSnapshot, RepairReport, Replaced,
-    RowLockInfo, Rows, Scan, ScanIter, Seek, ServedTable, Session, TableRef, TxnWatch, Upserted, WriteTxn, rotate_key,
+    PreparedTxn, ReadTxn, Reader, ReaderChanges, ReaderRows, ReaderScan, ReaderSnapshot, RecoveryReport, RepairReport,
+    Replaced, RowLockInfo, Rows, Scan, ScanIter, Seek, ServedTable, Session, TableRef, TxnWatch, Upserted, WriteTxn,
+    rotate_key,
 };
 pub use dump::{Dump, DumpReport, DumpedTable, UNFINISHED as UNFINISHED_LOAD};
 pub use error::{Error, Result};

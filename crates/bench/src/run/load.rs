@@ -42,7 +42,7 @@ pub fn load<S: Store>(
 mod tests {
     use super::*;
     use crate::store::model::Model;
-    use crate::summary::load_summary;
+    use crate::summary::{Zeros, load_summary};
     use crate::workload::Silent;
     use crate::workload::sysbench::{Config, Sysbench};
 
@@ -53,7 +53,7 @@ mod tests {
         let result = load(&store, &workload, 1, &Silent).unwrap();
         assert_eq!((result.workload.as_str(), result.transactions), ("sysbench oltp_read_write, load", 0));
         assert!(result.load_s == Some(result.elapsed_s) && result.counters["trx_commits"] >= 3, "{result:?}");
-        let text = load_summary(&RunResult { elapsed_s: 0.5, ..result }, 1300);
+        let text = load_summary(&RunResult { elapsed_s: 0.5, ..result }, 1300, Zeros::Hidden);
         assert!(text.contains("rows per second:                     2600\n"), "{text}");
         let again = load(&store, &workload, 1, &Silent).unwrap_err().to_string();
         assert!(again.contains("--fresh"), "{again}");

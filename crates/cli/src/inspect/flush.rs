@@ -58,5 +58,7 @@ fn probe_json(record: &ProbeRecord) -> Value {
         "contiguous_us": evidence.contiguous_us,
         "scattered_us": evidence.scattered_us,
         "at_depth_us": evidence.at_depth_us,
+        "measurements": record.measurements,
+        "settled": record.is_settled(),
     })
 }

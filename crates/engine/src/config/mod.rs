@@ -2,6 +2,7 @@
 
 mod choices;
 mod collations;
+mod innodb;
 
 pub use choices::{
     ChangeBuffering, Doublewrite, FlushLog, FlushNeighbors, MergeAtClose, PageCompression, PageSize, PageStoreKind,
@@ -9,6 +10,7 @@ pub use choices::{
 };
 pub use collations::{ASCII_CI, Collation, Collations};
 pub use highwater_storage::{EncryptionKey, FlushMethod};
+pub use innodb::InnodbName;
 
 use crate::error::{Error, Result};
 use highwater_storage::OpenError;
@@ -25,6 +27,8 @@ pub struct OptionInfo {
     pub default: &'static str,
     /// Accepted values, as text.
     pub accepts: &'static str,
+    /// InnoDB's names where they are not this name behind `innodb_`, which is understood too.
+    pub innodb: &'static [InnodbName],
     /// Whether it can be changed while the database is open
     /// ([`Database::set_option`](crate::Database::set_option)).
     pub is_dynamic: bool,
@@ -63,7 +67,7 @@ impl OptionValue for f32 {
 
 impl OptionValue for bool {
     fn parse(text: &str) -> std::result::Result<Self, String> {
-        match text {
+        match text.to_ascii_lowercase().as_str() {
             "1" | "on" | "true" | "yes" => Ok(true),
             "0" | "off" | "false" | "no" => Ok(false),
             _ => Err(format!("{text:?} is neither on nor off")),
@@ -113,7 +117,8 @@ fn option_name(name: &str) -> String {
 macro_rules! options {
     ($(
         $(#[doc = $doc:literal])+
-        $name:ident: $type:ty = $default:expr, $text:literal, $accepts:literal, |$v:ident| $valid:expr
+        $name:ident$(($innodb:ident $(* $unit:literal)?))?: $type:ty = $default:expr,
+        $text:literal, $accepts:literal, |$v:ident| $valid:expr
         $(, $dynamic:ident)?;
     )*) => {
         /// Every option of a database. `Options::default()` is durable and needs no tuning.
@@ -140,21 +145,34 @@ macro_rules! options {
             doc: concat!($($doc),+).trim_ascii(),
             default: $text,
             accepts: $accepts,
+            innodb: &[$(InnodbName { name: stringify!($innodb), unit: 1 $(* $unit)? })?],
             is_dynamic: !concat!($(stringify!($dynamic))?).is_empty(),
         },)*];
 
         impl Options {
-            /// Sets an option by its name; dashes and underscores are the same.
+            /// Sets an option by its name; dashes and underscores are the same. InnoDB's name with its prefix is
+            /// understood too, and its value in InnoDB's unit: `innodb_lock_wait_timeout` is in seconds.
+            ///
+            /// ```
+            /// # use highwater::Options;
+            /// let mut options = Options::default();
+            /// options.set("io-capacity", "500")?;
+            /// options.set("innodb_buffer_pool_size", "64M")?;
+            /// options.set("innodb_lock_wait_timeout", "50")?;
+            /// assert_eq!((options.buffer_pool_size, options.lock_wait_timeout_ms), (64 << 20, 50_000));
+            /// # Ok::<(), highwater::Error>(())
+            /// ```
             ///
             /// # Errors
             /// [`Error::BadOption`] for an unknown name or a value that is not accepted.
             pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
                 let key = name.trim_start_matches('-').replace('-', "_");
+                let (key, value) = innodb::in_our_terms(&key, value)?;
                 let mut changed = self.clone();
-                match key.as_str() {
+                match &*key {
                     $(stringify!($name) => {
-                        changed.$name = <$type>::parse(value)
-                            .map_err(|reason| Error::BadOption { option: option_name(name), reason })?;
+                        changed.$name = <$type>::parse(&value)
+                            .map_err(|reason| Error::BadOption { option: option_name(&key), reason })?;
                     })*
                     _ => return Err(Error::BadOption {
                         option: option_name(name),
@@ -239,7 +257,8 @@ options! {
     /// shrinks to it when the database is opened. A database that is closed keeps a quarter of the data's size of it
     /// (4 MiB at least), if the rest is half of it or more. On a block device it has this size from the beginning, and
     /// keeps it.
-    log_file_size: u64 = 256 << 20, "256MiB", "4MiB to 64GiB", |v| (4 << 20..=64 << 30).contains(v), dynamic;
+    log_file_size(redo_log_capacity): u64 = 256 << 20, "256MiB", "4MiB to 64GiB",
+        |v| (4 << 20..=64 << 30).contains(v), dynamic;
     /// Bytes of the in-memory log buffer.
     log_buffer_size: u64 = 16 << 20, "16MiB", "1MiB to 1GiB", |v| (1 << 20..=1 << 30).contains(v);
     /// What a commit does with its redo: 1 = write and sync it before it returns, 2 = write it before it returns (it is
@@ -290,12 +309,12 @@ options! {
     io_capacity: u64 = 2000, "2000", "16 and more", |v| *v >= 16, dynamic;
     /// Milliseconds after which another access makes a page of the old part of the LRU list young; it does so earlier
     /// when half of the old part has come in since.
-    old_blocks_time_ms: u64 = 1000, "1000", "any", |_v| true, dynamic;
+    old_blocks_time_ms(old_blocks_time): u64 = 1000, "1000", "any", |_v| true, dynamic;
     /// Size of the old part of the LRU list, in percent of the list.
     old_blocks_pct: u64 = 37, "37", "5 to 95", |v| (5..=95).contains(v);
     /// Longest time a transaction waits for a lock, in milliseconds. (InnoDB's default of 50 s is for sessions of
     /// people; in a program so long a wait is mostly one of a thread for a transaction that it has open itself.)
-    lock_wait_timeout_ms: u64 = 10_000, "10000", "1 and more", |v| *v >= 1, dynamic;
+    lock_wait_timeout_ms(lock_wait_timeout * 1000): u64 = 10_000, "10000", "1 and more", |v| *v >= 1, dynamic;
     /// Threads that read pages ahead, along scans and for several rows that are looked up or inserted; 0 = nothing is
     /// read ahead.
     read_io_threads: u64 = 16, "16", "0 to 64", |v| *v <= 64;
@@ -313,7 +332,7 @@ options! {
     /// `readers` in the database's folder; 0 = there is no socket.
     max_readers: u64 = 64, "64", "0 to 1024", |v| *v <= 1024;
     /// Folder of the redo log, or a block device that holds it; empty = the folder of the database.
-    log_dir: Option<PathBuf> = None, "", "a folder or a block device", |_v| true;
+    log_dir(log_group_home_dir): Option<PathBuf> = None, "", "a folder or a block device", |_v| true;
     /// Folder of the archive of redo, new or this database's: all redo is copied there, so that a backup can be
     /// restored to any moment after it; empty = none. To be given at every opening: redo made without it is missing.
     /// One database writes it at a time.

@@ -1,7 +1,7 @@
 //! The archive of redo of an open database: at opening, meanwhile, at closing.
 
-use super::background::ShutdownPhase;
 use super::open_parts::OpenParts;
+use super::threads::ShutdownPhase;
 use crate::backup::archive::{ArchivePosition, Archiver};
 use crate::config::Options;
 use crate::error::{Error, Result};

@@ -1,24 +1,22 @@
-//! The background threads of a database: cleaner, LRU flusher, change buffer, archive, readers, log, purge, drops.
+//! The background threads of a database: cleaner, LRU flusher, change buffer, archive, readers, log, purge, drops. How
+//! they run and end: `threads.rs`.
 //!
 //! Rules
 //! 1. No logic here: a step does a bounded amount of work. Then its thread pauses, for a fixed time or until it is
 //!    woken ([`Notify`]); a step that must run again at once wakes its own thread.
-//! 2. A step that fails stops the database (fail-stop) and its thread; so does a step that panics.
-//! 3. Threads end in the order of [`ShutdownPhase`]: one that waits for redo space or a frame gets it while those run
-//!    that make some. All of them at once would leave it waiting for ever, and the closing for it.
+//! 2. Of the threads that read ahead and of those that purge one is started at the opening, the others when they are
+//!    needed ([`ThreadGroup`]): an idle database has a thread for each kind of work.
 
 use super::dropping::Dropping;
 use super::open_parts::OpenParts;
+use super::threads::{ShutdownPhase, ThreadGroup};
 use crate::context::Context;
 use crate::error::Result;
 use crate::pool::ReadBuffer;
 use crate::pool::cleaner::{Cleaner, LruFlusher, checkpoint, checkpoint_target};
 use crate::space::Space;
-use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::notify::Notify;
-use crate::sync::thread::JoinHandle;
 use crate::txn::{TxnSystem, yield_cpu};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -57,85 +55,6 @@ impl DiscardCheckpoints {
 
 /// The pause of the thread that frees what was dropped, when nothing is.
 const DROPPING_PAUSE: Duration = Duration::from_secs(1);
-
-/// When a thread ends, at the closing (rule 3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ShutdownPhase {
-    /// Purge, drops, and those that read ahead: they wait for redo space and frames.
-    First,
-    /// The change buffer's: what is pending holds the checkpoint back.
-    Second,
-    /// Those that make room: cleaner, LRU flusher, archive, log.
-    Last,
-}
-
-impl ShutdownPhase {
-    const ALL: [ShutdownPhase; 3] = [ShutdownPhase::First, ShutdownPhase::Second, ShutdownPhase::Last];
-}
-
-/// A thread, and how its pause is ended.
-struct Running {
-    phase: ShutdownPhase,
-    thread: JoinHandle<()>,
-    wake: Box<dyn Fn() + Send + Sync>,
-}
-
-/// The threads of one database. Dropping it stops and joins them.
-#[derive(Default)]
-pub struct Background {
-    stop: [Arc<AtomicBool>; ShutdownPhase::ALL.len()],
-    threads: Vec<Running>,
-}
-
-impl Background {
-    /// Starts a thread that runs `step` then `pause`, over and over. `notify` ends a pause early.
-    ///
-    /// # Errors
-    /// [`crate::Error::Usage`] if the system cannot start a thread.
-    pub fn spawn(
-        &mut self,
-        name: &str,
-        phase: ShutdownPhase,
-        ctx: Arc<Context>,
-        mut step: impl FnMut() -> Result<()> + Send + 'static,
-        pause: impl Fn() + Send + 'static,
-        wake: impl Fn() + Send + Sync + 'static,
-    ) -> Result<()> {
-        let stop = self.stop[phase as usize].clone();
-        let run = move || {
-            while !stop.load(Ordering::Acquire) && !ctx.poison.is_set() {
-                match catch_unwind(AssertUnwindSafe(&mut step)) {
-                    Ok(Ok(())) => pause(),
-                    Ok(Err(error)) => ctx.poison.set(&error.to_string()),
-                    Err(_) => ctx.poison.set("a background thread panicked"),
-                }
-            }
-        };
-        let thread = crate::sync::thread::Builder::new().name(format!("hw-{name}")).spawn(run);
-        let thread = thread.map_err(|e| crate::error::Error::Usage(format!("cannot start thread {name}: {e}")))?;
-        self.threads.push(Running { phase, thread, wake: Box::new(wake) });
-        Ok(())
-    }
-
-    /// Stops and joins the threads whose turn it is.
-    pub fn stop(&mut self, phase: ShutdownPhase) {
-        self.stop[phase as usize].store(true, Ordering::Release);
-        let (ending, going_on): (Vec<Running>, Vec<Running>) =
-            self.threads.drain(..).partition(|running| running.phase == phase);
-        self.threads = going_on;
-        ending.iter().for_each(|running| (running.wake)());
-        for running in ending {
-            // The thread has already stopped the database after a panic.
-            let _ = running.thread.join();
-        }
-    }
-}
-
-impl Drop for Background {
-    fn drop(&mut self) {
-        ShutdownPhase::ALL.into_iter().for_each(|phase| self.stop(phase));
-    }
-}
 
 impl OpenParts {
     /// Starts the threads of cleaner, LRU flusher, change buffer, archive and log, and those that read ahead.
@@ -211,20 +130,23 @@ impl OpenParts {
     }
 
     fn start_readers(&mut self) -> Result<()> {
-        if self.options.read_io_threads > 0 {
-            self.ctx.pool.start_readers();
+        if self.options.read_io_threads == 0 {
+            return Ok(());
         }
-        for n in 0..self.options.read_io_threads {
-            let (ctx, pauser, waker) = (self.ctx.clone(), self.ctx.clone(), self.ctx.clone());
+        self.ctx.pool.start_readers();
+        let ctx = self.ctx.clone();
+        let start = move |group: &Arc<ThreadGroup>, n: usize| {
+            let (group, step_ctx, pauser, waker) = (group.clone(), ctx.clone(), ctx.clone(), ctx.clone());
             let mut buffer = ReadBuffer::default();
+            let threads = group.threads();
             let step = move || {
-                ctx.pool.read_ahead_step(&mut buffer);
+                step_ctx.pool.read_ahead_step(&mut buffer, || group.grow());
                 Ok(())
             };
             let (pause, wake) = (move || pauser.pool.await_request(READERS_PAUSE), move || waker.pool.stop_readers());
-            self.background.spawn(&format!("read-{n}"), ShutdownPhase::First, self.ctx.clone(), step, pause, wake)?;
-        }
-        Ok(())
+            threads.spawn(&format!("read-{n}"), ShutdownPhase::First, ctx.clone(), step, pause, wake)
+        };
+        self.background.begin_group(self.options.read_io_threads as usize, Box::new(start))
     }
 
     fn start_log(&mut self) -> Result<()> {
@@ -243,15 +165,21 @@ impl OpenParts {
     }
 }
 
-/// Starts the purge threads. Each pauses when a step finds nothing to do; all but the first also pause while too few
-/// streams wait. A step that fails is repeated later: purge alone never stops the database.
+/// Starts the first purge thread, which starts the others: one more while more streams wait than there are threads.
+/// Each pauses when a step finds nothing to do; all but the first also pause while too few streams wait. A step that
+/// fails is repeated later: purge alone never stops the database.
 pub(super) fn start_purge(parts: &mut OpenParts, txns: &Arc<TxnSystem>) -> Result<()> {
-    for others in 0..parts.options.purge_threads as usize {
-        let (system, ctx, notify) = (txns.clone(), parts.ctx.clone(), Arc::new(Notify::default()));
-        let (again, waker) = (notify.clone(), notify.clone());
+    let (ctx, txns) = (parts.ctx.clone(), txns.clone());
+    let start = move |group: &Arc<ThreadGroup>, others: usize| {
+        let notify = Arc::new(Notify::default());
+        let (again, waker, threads) = (notify.clone(), notify.clone(), group.threads());
+        let (group, system, step_ctx) = (group.clone(), txns.clone(), ctx.clone());
         let step = move || {
             if others > 0 && !system.purge_needs(others) {
                 return Ok(());
+            }
+            if group.has_started(others + 1) && system.purge_needs(others + 1) {
+                group.grow();
             }
             match system.purge_round(PURGE_BATCH, others == 0) {
                 Ok(0) => {}
@@ -259,22 +187,15 @@ pub(super) fn start_purge(parts: &mut OpenParts, txns: &Arc<TxnSystem>) -> Resul
                     yield_cpu();
                     again.wake();
                 }
-                Err(error) if ctx.poison.is_set() => return Err(error),
-                Err(_) => ctx.stats.purge_retries.inc(),
+                Err(error) if step_ctx.poison.is_set() => return Err(error),
+                Err(_) => step_ctx.stats.purge_retries.inc(),
             }
             Ok(())
         };
-        let name = format!("purge-{others}");
-        parts.background.spawn(
-            &name,
-            ShutdownPhase::First,
-            parts.ctx.clone(),
-            step,
-            move || notify.wait(PURGE_PAUSE),
-            move || waker.wake(),
-        )?;
-    }
-    Ok(())
+        let (pause, wake) = (move || notify.wait(PURGE_PAUSE), move || waker.wake());
+        threads.spawn(&format!("purge-{others}"), ShutdownPhase::First, ctx.clone(), step, pause, wake)
+    };
+    parts.background.begin_group(parts.options.purge_threads as usize, Box::new(start))
 }
 
 /// Starts the thread that frees what dropped tables and indexes have left, and the end of the file. A removal that
@@ -298,42 +219,4 @@ pub(super) fn start_dropping(parts: &mut OpenParts, dropping: &Arc<Dropping>) ->
     };
     let pause = move || pauser.notify().wait(DROPPING_PAUSE);
     parts.background.spawn("drop", ShutdownPhase::First, parts.ctx.clone(), step, pause, move || waker.notify().wake())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::small_parts;
-    use std::sync::atomic::AtomicU64;
-
-    /// A thread that waits for what another one does ends, whichever was started first.
-    #[test]
-    fn who_waits_for_others_ends_before_them() {
-        let parts = small_parts();
-        let (mut background, done) = (Background::default(), Arc::new(AtomicU64::new(0)));
-        for (phase, name) in
-            [(ShutdownPhase::Last, "makes"), (ShutdownPhase::Second, "waits"), (ShutdownPhase::First, "waits-too")]
-        {
-            let done = done.clone();
-            let step = move || {
-                let before = done.load(Ordering::SeqCst);
-                match phase {
-                    ShutdownPhase::Last => drop(done.fetch_add(1, Ordering::SeqCst)),
-                    _ => {
-                        while done.load(Ordering::SeqCst) < before + 20 {
-                            std::thread::yield_now();
-                        }
-                    }
-                }
-                Ok(())
-            };
-            background
-                .spawn(name, phase, parts.ctx.clone(), step, || std::thread::sleep(Duration::from_millis(1)), || {})
-                .unwrap();
-        }
-        while done.load(Ordering::SeqCst) < 10 {
-            std::thread::yield_now();
-        }
-        drop(background);
-    }
 }

@@ -18,6 +18,7 @@ use super::open_parts::OpenParts;
 use super::prepared::PreparedTxns;
 use super::read_txn::ReadTxn;
 use super::readers::ReaderServer;
+use super::recovery_report::RecoveryReport;
 use super::write_txn::{TxnScratch, WriteTxn};
 use crate::config::Options;
 use crate::context::Context;
@@ -95,6 +96,8 @@ pub(crate) struct DatabaseInner {
     pub(super) options: Mutex<Arc<Options>>,
     /// What `auto` means on this device.
     pub(super) probe: Option<ProbeRecord>,
+    /// What the opening recovered.
+    pub(super) recovered: Option<RecoveryReport>,
     /// Set when closing begins: every call of a transaction is an error from then on.
     pub(super) closed: AtomicBool,
     /// The archive of its redo, if one is kept.

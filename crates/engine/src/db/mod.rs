@@ -4,7 +4,8 @@
 //! |---|---|
 //! | `database` | the handle; closing |
 //! | `opening`, `parts`, `creation`, `file_generations`, `probe` | the steps of an opening |
-//! | `background` | the threads |
+//! | `recovery_report` | what an opening did after a crash |
+//! | `background`, `threads` | the threads; how they run, when they are started, how they end |
 //! | `backup`, `archiving` | backups; the archive of redo |
 //! | `write_txn`, `read_txn`, `locked_tables` | the calls of a transaction, and the tables it uses |
 //! | `row_calls`, `row_change` | what both doors do to a row; what a closure makes of one |
@@ -72,6 +73,7 @@ pub mod raw;
 mod read_txn;
 mod readers;
 mod rebuild;
+mod recovery_report;
 mod row_calls;
 mod row_change;
 mod runtime_options;
@@ -85,6 +87,7 @@ mod statistics;
 mod struct_calls;
 mod table_change;
 mod table_ref;
+mod threads;
 mod transact;
 mod upsert;
 mod visit;
@@ -106,6 +109,7 @@ pub use prepared::{PreparedInfo, PreparedTxn};
 pub use read_txn::ReadTxn;
 pub use readers::{Reader, ReaderChanges, ReaderRows, ReaderScan, ReaderSnapshot, ServedTable};
 pub use rebuild::RepairReport;
+pub use recovery_report::RecoveryReport;
 pub use scan::{Scan, ScanIter};
 pub use session::Session;
 pub use table_ref::TableRef;

@@ -20,7 +20,7 @@
 //! leaves files that count as not created (see `creation`) and are created again.
 
 use super::archiving::Archiving;
-use super::background::{Background, ShutdownPhase};
+use super::threads::{Background, ShutdownPhase};
 use super::{archiving, creation, encryption, file_generations};
 use crate::backup::restore;
 use crate::change_buffer::ChangeBuffer;
@@ -80,10 +80,8 @@ pub struct OpenParts {
     /// The options it is open with; see `in_force`.
     pub options: Options,
     /// What recovery did at opening.
-    #[cfg_attr(not(test), expect(dead_code, reason = "tests compare it"))]
     pub replayed: Replayed,
     /// Torn pages repaired at opening.
-    #[cfg_attr(not(test), expect(dead_code, reason = "tests compare it"))]
     pub repaired: Vec<PageNo>,
     /// The probe of the device, if an option is `auto` and there is something to measure.
     pub probe: Option<ProbeRecord>,

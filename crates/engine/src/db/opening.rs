@@ -12,9 +12,11 @@ use super::gate::Gate;
 use super::open_parts::OpenParts;
 use super::prepared::PreparedTxns;
 use super::readers::ReaderServer;
+use super::recovery_report::RecoveryReport;
 use super::write_txn::MAX_TXN_SCRATCHES;
 use crate::change_buffer::IndexPlace;
 use crate::config::{Doublewrite, FlushLog, Options};
+use crate::context::Context;
 use crate::error::Result;
 use crate::mtr::MTR_REDO_BYTES;
 use crate::space::ROOT_UNDO;
@@ -32,7 +34,7 @@ use highwater_storage::StorageSet;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 impl Database {
     /// Opens the database in the folder `dir`, creating both if need be (unless `options.create_if_missing` is off),
@@ -146,9 +148,11 @@ impl Database {
         catalog.trees().make_missing()?;
         parts.changes.finish_opening(&indexes, parts.storage().is_read_only())?;
         let tables: Arc<dyn Tables> = registry.clone();
-        txns.recover(&tables)?;
+        let mut recovered = RecoveryReport::of_parts(&parts);
+        roll_back(&txns, &tables, &ctx, &mut recovered)?;
         let changes = ChangeLog::open(&ctx, &registry);
         let prepared = PreparedTxns::recovered(&txns, &registry, &changes)?;
+        recovered.prepared = prepared.count() as u64;
         let dropping = Dropping::new(&ctx, &space, &catalog, &parts.changes);
         for leftover in leftovers {
             match leftover {
@@ -168,6 +172,7 @@ impl Database {
             options: Mutex::new(Arc::new(parts.options.clone())),
             options_change: Mutex::new(()),
             probe: parts.probe.clone(),
+            recovered: recovered.filter(),
             archiving: parts.archiving.clone(),
             storage: parts.storage().clone(),
             _freed: FreedMemory { pool_bytes: parts.options.buffer_pool_size },
@@ -197,6 +202,18 @@ impl Database {
 fn place_of(index: &IndexRecord) -> IndexPlace {
     let TreeRecord { segment, root, .. } = index.tree;
     IndexPlace { segment, root, is_buffered: !index.definition.unique }
+}
+
+/// Rolls back what a crash interrupted.
+fn roll_back(txns: &TxnSystem, tables: &Arc<dyn Tables>, ctx: &Context, report: &mut RecoveryReport) -> Result<()> {
+    let started = Instant::now();
+    let active = txns.recover(tables)? as u64;
+    report.rollbacks_postponed = ctx.stats.rollbacks_skipped.get();
+    report.rolled_back = active.saturating_sub(report.rollbacks_postponed);
+    if active > 0 {
+        report.rollback_time = started.elapsed();
+    }
+    Ok(())
 }
 
 /// The transaction system; in a new database it is created first.

@@ -102,6 +102,10 @@ impl PreparedTxns {
         Ok(PreparedTxns(Mutex::new(list)))
     }
 
+    pub(super) fn count(&self) -> usize {
+        self.0.lock().len()
+    }
+
     /// Takes a name for a transaction that is about to be prepared.
     fn enter(&self, xid: &Xid) -> Result<()> {
         match self.0.lock().entry(xid.clone()) {

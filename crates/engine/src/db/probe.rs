@@ -1,5 +1,5 @@
-//! `auto` at opening: the kept probe of this device, or a new one (always with `probe_again`); what it chose goes to
-//! the pool and the device. And `auto` of a database that is about to be created.
+//! `auto` at opening: the kept probe of this device, or a new one (always with `probe_again`, and while none is
+//! settled); what it chose goes to the pool and the device. And `auto` of a database that is about to be created.
 //!
 //! Rules
 //! 1. At opening: comes after recovery, when the scratch space that the store lends protects nothing, and before
@@ -31,16 +31,22 @@ pub(super) fn choose_for_device(ctx: &Context, options: &Options) -> Result<Opti
     let (store, page_bytes) = (&**ctx.pool.store(), ctx.pool.page_bytes());
     let Some(device) = store.identity() else { return Ok(None) };
     let kept = kept(ctx)?.filter(|record| record.is_about(&device, options.flush_method, page_bytes));
+    let is_wanted = |record: &ProbeRecord| options.probe_again || !record.is_settled();
     let record = match (kept, store.scratch()) {
-        (Some(record), scratch) if !options.probe_again || scratch.is_none() => record,
+        (Some(record), scratch) if !is_wanted(&record) || scratch.is_none() => record,
         (_, None) => return Ok(None),
-        (_, Some(scratch)) => {
+        (kept, Some(scratch)) => {
             // From here on what the scratch space held is gone.
             store.make_standalone()?;
             ctx.log.note_store_mark(store.mark());
             ctx.log.mark_durable()?;
             let evidence = take(scratch, options.flush_method, page_bytes)?;
-            let record = ProbeRecord::new(&device, options.flush_method, evidence);
+            let taken = ProbeRecord::new(&device, options.flush_method, evidence);
+            let earlier = kept.filter(|_| !options.probe_again);
+            let record = match &earlier {
+                Some(earlier) => taken.with_earlier(earlier),
+                None => taken,
+            };
             keep(ctx, &record)?;
             record
         }

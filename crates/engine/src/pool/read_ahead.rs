@@ -11,12 +11,13 @@
 //! 4. Pages whose numbers follow each other, named one after the other, are one read ([`run_of`]) where they lie
 //!    concurrently in the store. Else each is a wish of its own.
 //! 5. Where the store reads many at once, one thread takes as many wishes as there are, up to its buffer. Else each is
-//!    taken by a thread of its own, which is woken for it.
+//!    taken by a thread of its own, which is woken for it. A thread that leaves some behind, while no other one waits
+//!    for any, asks for one more thread.
 //! 6. A thread that names rows before they are needed asks first whether pages are missing at all ([`Pool::misses`]):
 //!    while none is read, all that is used is there, and to look for it would cost as much as to use it.
 
 use super::Pool;
-use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use crate::sync::sharded::Sharded;
 use crate::sync::{Condvar, Mutex};
 use crate::types::PageNo;
@@ -37,6 +38,8 @@ const FRAMES_OF_A_THREAD: usize = 64;
 pub(super) struct ReadAhead {
     has_threads: AtomicBool,
     wanted: Mutex<VecDeque<PageNo>>,
+    /// Threads that wait for a wish; changed under the lock of `wanted`.
+    waiting: AtomicUsize,
     notify: Condvar,
     /// What the threads of each place know of rule 6.
     asked: Sharded<AtomicU64>,
@@ -155,8 +158,8 @@ impl Pool {
         now & ROWS != 0 && self.reads_ahead()
     }
 
-    /// Reads the first pages that are wanted, if there are any (rules 4 and 5).
-    pub(crate) fn read_ahead_step(&self, buffer: &mut ReadBuffer) {
+    /// Reads the first pages that are wanted, if there are any (rules 4 and 5). `one_more` is to start another thread.
+    pub(crate) fn read_ahead_step(&self, buffer: &mut ReadBuffer, one_more: impl FnOnce()) {
         let page_bytes = self.frames.page_bytes();
         let share = self.share();
         let mut wanted = self.read_ahead.wanted.lock();
@@ -165,7 +168,11 @@ impl Pool {
         if share.pages > 1 && !wanted.is_empty() {
             self.read_ahead.notify.notify_one();
         }
+        let are_few = !wanted.is_empty() && self.read_ahead.waiting.load(Relaxed) == 0;
         drop(wanted);
+        if are_few {
+            one_more();
+        }
         let read = match runs.iter().map(Range::len).sum() {
             0 => return,
             1 if self.is_resident(PageNo(runs[0].start)) => return,
@@ -191,7 +198,9 @@ impl Pool {
     pub(crate) fn await_request(&self, timeout: Duration) {
         let mut wanted = self.read_ahead.wanted.lock();
         if wanted.is_empty() && self.reads_ahead() {
+            self.read_ahead.waiting.fetch_add(1, Relaxed);
             self.read_ahead.notify.wait_for(&mut wanted, timeout);
+            self.read_ahead.waiting.fetch_sub(1, Relaxed);
         }
     }
 

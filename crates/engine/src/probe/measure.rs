@@ -8,7 +8,7 @@
 //!    [`ENOUGH`] no new round of them begins but the first.
 //! 3. Contents are pseudo-random: a device that compresses or deduplicates shows its true speed.
 
-use super::{DEPTHS, Evidence, PROBE_PAGES, choose};
+use super::{DEPTHS, Evidence, PROBE_PAGES, agree, choose};
 use crate::config::FlushNeighbors;
 use crate::error::Result;
 use highwater_storage::{AlignedBuf, Device, Placement, Write};
@@ -145,6 +145,7 @@ pub fn measure(region: &Region<'_>, page_bytes: usize) -> Result<Evidence> {
         ]);
         [found.contiguous_us, found.scattered_us, found.sync_us] = shortest(&rounds);
     }
+    found.is_steady = (0..2).all(|column| two_shortest_agree(rounds.iter().map(|round| round[column])));
     if !shows_arm(&found) {
         let mut rounds = Vec::with_capacity(DEPTH_ROUNDS);
         while rounds.is_empty() || (rounds.len() < DEPTH_ROUNDS && start.elapsed() < 2 * ENOUGH) {
@@ -163,6 +164,12 @@ fn shows_arm(found: &Evidence) -> bool {
 /// The least of each column; there is at least one round.
 fn shortest(rounds: &[[u32; 3]]) -> [u32; 3] {
     rounds.iter().fold([u32::MAX; 3], |least, round| std::array::from_fn(|column| least[column].min(round[column])))
+}
+
+fn two_shortest_agree(times: impl Iterator<Item = u32>) -> bool {
+    let [mut first, mut second] = [u32::MAX; 2];
+    times.for_each(|time| (first, second) = (first.min(time), second.min(first.max(time))));
+    agree(first, second)
 }
 
 fn noise(len: usize) -> AlignedBuf {

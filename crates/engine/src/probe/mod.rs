@@ -10,7 +10,11 @@
 //! 2. A probe ends early: after about 150 ms on flash, 2 s on a disk; and three to five rounds on whatever is slower.
 //! 3. What was found is kept in page 0 with its time and device ([`ProbeRecord`]), so only the first opening on a
 //!    device pays. Another device, page size or flush method measures again, and so does `probe_again`.
-//! 4. A device that cannot say what it is ([`Device::identity`](highwater_storage::Device::identity)) is memory: not
+//! 4. A measurement whose rounds contradict each other ([`agree`]) was taken while others used the disk. It holds for
+//!    its opening; the next one measures once more, and keeps the shorter time of each, since a busy disk only makes
+//!    times longer. That ends when a measurement is steady or finds the times of the one before again, and after
+//!    [`MAX_MEASUREMENTS`] in any case: a disk that is always busy is what it is.
+//! 5. A device that cannot say what it is ([`Device::identity`](highwater_storage::Device::identity)) is memory: not
 //!    measured, nothing to gain from neighbors.
 
 mod choice;
@@ -31,6 +35,17 @@ pub const DEPTHS: [u32; 3] = [1, 8, 32];
 /// Pages written for each time.
 pub const PROBE_PAGES: u32 = 32;
 
+/// Measurements that are taken until one is kept for good.
+pub const MAX_MEASUREMENTS: u32 = 3;
+
+/// Times that differ by less decide nothing: a seek costs half a millisecond for each of the pages.
+const DIFFERENCE_US: u32 = 1000;
+
+/// Whether two times may be of the same device at rest: the longer one is at most twice the other, or they are short.
+fn agree(one: u32, other: u32) -> bool {
+    one.abs_diff(other) <= one.min(other).max(DIFFERENCE_US)
+}
+
 /// What was measured; each time is the shortest of its rounds, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Evidence {
@@ -46,12 +61,29 @@ pub struct Evidence {
     pub scattered_us: u32,
     /// The same pages far apart, at most [`DEPTHS`] of them in flight; 0 = not measured (a disk: the answer is known).
     pub at_depth_us: [u32; DEPTHS.len()],
+    /// Whether the two shortest rounds of side by side, and of far apart, agree.
+    pub is_steady: bool,
 }
 
 impl Evidence {
     /// What a page costs more because it lies in a place of its own, in microseconds.
     pub fn place_us(&self) -> f64 {
         f64::from(self.scattered_us.saturating_sub(self.contiguous_us)) / f64::from(self.pages.max(1))
+    }
+
+    /// The shorter times of two measurements.
+    fn best_of(self, other: Evidence) -> Evidence {
+        let measured = |one: u32, other: u32| if one == 0 || other == 0 { one.max(other) } else { one.min(other) };
+        let depth = |n: usize| measured(self.at_depth_us[n], other.at_depth_us[n]);
+        let is_same = agree(self.contiguous_us, other.contiguous_us) && agree(self.scattered_us, other.scattered_us);
+        Evidence {
+            sync_us: self.sync_us.min(other.sync_us),
+            contiguous_us: self.contiguous_us.min(other.contiguous_us),
+            scattered_us: self.scattered_us.min(other.scattered_us),
+            at_depth_us: std::array::from_fn(depth),
+            is_steady: self.is_steady || other.is_steady || is_same,
+            ..self
+        }
     }
 
     /// How many times faster the pages are written side by side.

@@ -12,6 +12,7 @@ fn flash(write_us: u32, lz4_us: f64, zstd_us: f64) -> KnownDevice {
         contiguous_us: all,
         scattered_us: all,
         at_depth_us: [8 * all, 2 * all, all],
+        is_steady: true,
     };
     KnownDevice { evidence: Some(evidence), lz4_us, zstd_us }
 }
@@ -24,6 +25,7 @@ fn disk() -> KnownDevice {
         contiguous_us: 11_000,
         scattered_us: 270_000,
         at_depth_us: [0; 3],
+        is_steady: true,
     };
     KnownDevice { evidence: Some(evidence), lz4_us: 4.0, zstd_us: 25.0 }
 }

@@ -1,13 +1,16 @@
 //! The choice on made-up evidence; records; measuring on a device that answers at given speeds.
 
 use super::*;
-use crate::config::{FlushMethod, FlushNeighbors};
-use highwater_storage::{AlignedBuf, Device, MemoryDevice, Placement, Write};
+use crate::config::{FlushMethod, FlushNeighbors, Options};
+use crate::testing::{open, small_options};
+use highwater_storage::{AlignedBuf, Device, MemoryDevice, Placement, StorageSet, Write};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
 fn evidence(contiguous_us: u32, scattered_us: u32, at_depth_us: [u32; 3]) -> Evidence {
-    Evidence { pages: 32, page_bytes: 16384, sync_us: 300, contiguous_us, scattered_us, at_depth_us }
+    let is_steady = true;
+    Evidence { pages: 32, page_bytes: 16384, sync_us: 300, contiguous_us, scattered_us, at_depth_us, is_steady }
 }
 
 #[test]
@@ -123,6 +126,10 @@ impl Device for Paced {
     fn alignment_bytes(&self) -> usize {
         1
     }
+
+    fn identity(&self) -> Option<String> {
+        Some("the paced device".into())
+    }
 }
 
 #[test]
@@ -156,6 +163,48 @@ fn busy_rounds_do_not_decide() {
         region.end().unwrap();
         assert_eq!(choose(&found).flush_neighbors, FlushNeighbors::Off, "{busy_rounds} busy rounds: {found}");
         assert!(found.at_depth_us.iter().all(|us| *us > 0), "{found}");
+    }
+}
+
+/// Two slow rounds before a fast one: the next opening looks again, finds the device at rest, and that is kept.
+#[test]
+fn a_measurement_of_a_busy_disk_is_not_kept_for_good() {
+    let devices = [(); 3].map(|()| Arc::new(Paced::new(MemoryDevice::new(), 4, 0)));
+    let [data, redo, doublewrite] = devices.clone().map(|device| device as Arc<dyn Device>);
+    let set = StorageSet::of_devices(data, redo, doublewrite);
+    let opened = |flush_neighbors, slow_writes| {
+        devices[2].slow_writes.store(slow_writes, Relaxed);
+        let mut parts = open(set.clone(), Options { flush_neighbors, ..small_options() });
+        devices[2].slow_writes.store(0, Relaxed);
+        parts.close().unwrap();
+        parts.probe.clone()
+    };
+    assert_eq!(opened(FlushNeighbors::Off, 0), None);
+    let busy = opened(FlushNeighbors::Auto, 2 * (PROBE_PAGES + 2)).unwrap();
+    assert_eq!((busy.is_settled(), busy.measurements), (false, 1), "{busy}");
+    assert!(busy.to_string().ends_with("; others used the disk: the next opening measures again"), "{busy}");
+    let quiet = opened(FlushNeighbors::Auto, 0).unwrap();
+    assert_eq!((quiet.is_settled(), quiet.measurements), (true, 2), "{quiet}");
+    assert!(quiet.evidence.scattered_us <= busy.evidence.scattered_us, "{quiet}");
+    assert_eq!(opened(FlushNeighbors::Auto, u32::MAX), Some(quiet), "a settled one is not measured again");
+}
+
+#[test]
+fn measurements_end_when_they_agree_or_after_some() {
+    let taken = |scattered_us| {
+        let evidence = Evidence { is_steady: false, ..evidence(9000, scattered_us, [0, 0, 7]) };
+        ProbeRecord::new("a disk", FlushMethod::Direct, evidence)
+    };
+    let first = taken(300_000);
+    let second = taken(40_000).with_earlier(&first);
+    assert_eq!((second.is_settled(), second.evidence.scattered_us), (false, 40_000));
+    let third = taken(900_000).with_earlier(&second);
+    assert_eq!((third.is_settled(), third.evidence.scattered_us, third.evidence.is_steady), (true, 40_000, false));
+    assert!(taken(70_000).with_earlier(&second).evidence.is_steady, "it is what the one before found");
+    let deeper = Evidence { at_depth_us: [9, 0, 5], ..taken(1).evidence };
+    assert_eq!(deeper.best_of(taken(1).evidence).at_depth_us, [9, 0, 5], "what one of them did not measure");
+    for (one, other, same) in [(700, 1600, true), (11_000, 22_000, true), (11_000, 22_001, false), (0, 1001, false)] {
+        assert_eq!((agree(one, other), agree(other, one)), (same, same), "{one} and {other}");
     }
 }
 

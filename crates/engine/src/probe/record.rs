@@ -1,18 +1,19 @@
 //! The record of a probe in page 0: time, device, measured times, choice.
 //!
 //! Layout, little-endian: checksum u32 of the rest, version u16, neighbors u8, flush method u8, then u32 each: depth,
-//! pages, page bytes, sync, contiguous, scattered, three times at depths; time u64 (seconds since 1970); device: length
-//! u16, 64 bytes. A record that does not verify is ignored: the device is measured again.
+//! pages, page bytes, sync, contiguous, scattered, three times at depths, measurements, steady (0 or 1); time u64
+//! (seconds since 1970); device: length u16, 64 bytes. A record that does not verify is ignored: the device is measured
+//! again.
 
-use super::{Choice, DEPTHS, Evidence};
+use super::{Choice, DEPTHS, Evidence, MAX_MEASUREMENTS};
 use crate::config::{FlushMethod, FlushNeighbors};
 
 /// Place of the record in page 0, behind the root slots.
 pub const RECORD_AT: usize = 1024;
 pub const RECORD_BYTES: usize = 8 + 4 * NUMBERS + 8 + 2 + DEVICE_BYTES;
-const NUMBERS: usize = 6 + DEPTHS.len();
+const NUMBERS: usize = 8 + DEPTHS.len();
 const DEVICE_BYTES: usize = 64;
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 
 /// A probe and its outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,8 +24,10 @@ pub struct ProbeRecord {
     pub device: String,
     /// How files were written.
     pub flush_method: FlushMethod,
-    /// What was measured.
+    /// What was measured, the shortest times of all measurements.
     pub evidence: Evidence,
+    /// How many measurements that was.
+    pub measurements: u32,
     /// What follows.
     pub choice: Choice,
 }
@@ -38,8 +41,21 @@ impl ProbeRecord {
             device: shortened(device).to_string(),
             flush_method,
             evidence,
+            measurements: 1,
             choice: super::choose(&evidence),
         }
+    }
+
+    /// With what an earlier measurement of the same device found.
+    pub fn with_earlier(self, earlier: &ProbeRecord) -> ProbeRecord {
+        let evidence = self.evidence.best_of(earlier.evidence);
+        let measurements = earlier.measurements.saturating_add(1);
+        ProbeRecord { evidence, measurements, choice: super::choose(&evidence), ..self }
+    }
+
+    /// Whether it is kept for good: the next opening measures again if not.
+    pub fn is_settled(&self) -> bool {
+        self.evidence.is_steady || self.measurements >= MAX_MEASUREMENTS
     }
 
     /// Whether it is about this device and flush method.
@@ -64,7 +80,7 @@ impl ProbeRecord {
         bytes[7] = method_code(self.flush_method);
         let [first, second, third] = e.at_depth_us;
         let numbers = [self.choice.write_depth, e.pages, e.page_bytes, e.sync_us, e.contiguous_us, e.scattered_us];
-        let numbers = numbers.into_iter().chain([first, second, third]);
+        let numbers = numbers.into_iter().chain([first, second, third, self.measurements, e.is_steady.into()]);
         for (slot, number) in bytes[8..].chunks_exact_mut(4).zip(numbers) {
             slot.copy_from_slice(&number.to_le_bytes());
         }
@@ -100,7 +116,9 @@ impl ProbeRecord {
                 contiguous_us: number(4)?,
                 scattered_us: number(5)?,
                 at_depth_us: [number(6)?, number(7)?, number(8)?],
+                is_steady: number(10)? != 0,
             },
+            measurements: number(9)?,
             choice: Choice {
                 flush_neighbors: NEIGHBORS.get(usize::from(bytes[6])).copied()?,
                 write_depth: number(0)?.max(1),
@@ -119,7 +137,8 @@ impl std::fmt::Display for ProbeRecord {
             self.date(),
             self.device,
             self.evidence
-        )
+        )?;
+        if self.is_settled() { Ok(()) } else { f.write_str("; others used the disk: the next opening measures again") }
     }
 }
 

@@ -44,6 +44,8 @@ mod statements;
 mod statistics;
 mod support;
 mod table_change;
+#[cfg(target_os = "linux")]
+mod threads;
 mod transact;
 mod transactions;
 mod visit;

@@ -30,6 +30,28 @@ fn mistakes_are_errors_that_say_so() {
     assert!(nested.unwrap());
 }
 
+/// A crash leaves redo and an open transaction; a closing leaves nothing to say.
+#[test]
+fn an_opening_says_what_it_recovered() {
+    let storage = StorageSet::memory();
+    let db = open(&storage);
+    assert_eq!(db.recovery_report(), None, "a new database");
+    let table = people(&db);
+    let mut never_committed = db.begin().unwrap();
+    never_committed.insert(&table, &values![null, "a", "b", null]).unwrap();
+    // Its sync makes the redo of the other one durable.
+    add(&db, &table, "c", "d", None);
+    let killed = storage.cut(0);
+    let again = open(&killed);
+    let report = again.recovery_report().expect("the database was not closed");
+    assert!(report.redo_bytes > 0 && report.redo_operations > report.redo_pages && report.redo_pages > 0, "{report:?}");
+    assert_eq!((report.rolled_back, report.repaired_pages, report.lost_pages, report.prepared), (1, 0, 0, 0));
+    assert!(report.total_time() >= report.redo_time && !report.redo_time.is_zero(), "{report:?}");
+    assert!(report.to_string().ends_with(", 1 transaction rolled back"), "{report}");
+    again.close().unwrap();
+    assert_eq!(open(&killed).recovery_report(), None, "it was closed");
+}
+
 /// Pages that are freed one by one, and a table that is dropped behind that, leave no owner in the extent maps that
 /// it is not known.
 #[test]

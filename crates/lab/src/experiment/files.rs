@@ -15,6 +15,7 @@
 //!    ([`Experiment::programs`]).
 
 use super::{Cell, CellResult, Experiment, Metric, Outcome, Plan, report};
+use highwater_bench::environment::build;
 use highwater_bench::{Error, Result};
 use highwater_storage::OutputFile;
 use serde::{Deserialize, Serialize};
@@ -56,17 +57,6 @@ pub enum Resume {
     SameBuild,
     /// Continue, whichever build measured the rest.
     AnyBuild,
-}
-
-/// The version, and the checksums of this program's file and of the others that measure.
-fn build(others: Vec<PathBuf>) -> String {
-    let checksum = |path: std::io::Result<PathBuf>| {
-        let bytes = path.and_then(std::fs::read);
-        bytes.map_or("unknown".into(), |bytes| format!("{:08x}", crc32c::crc32c(&bytes)))
-    };
-    let own = checksum(std::env::current_exe());
-    let sums: Vec<String> = [own].into_iter().chain(others.into_iter().map(|path| checksum(Ok(path)))).collect();
-    format!("{}-{}", env!("CARGO_PKG_VERSION"), sums.join("-"))
 }
 
 /// `NAME=VALUE` of each.
@@ -148,7 +138,7 @@ impl Folder {
     /// [`Error::Usage`] for every other folder.
     pub(super) fn look(experiment: &dyn Experiment, plan: &Plan, resume: Resume) -> Result<Folder> {
         let (root, required) = (plan.out_dir.clone(), experiment.about().required);
-        let mut folder = Folder { root, new: None, required, build: build(experiment.programs()) };
+        let mut folder = Folder { root, new: None, required, build: build(&experiment.programs()) };
         let wanted = Identity::of(experiment, plan);
         match read_json::<Identity>(&folder.root.join("plan.json")).map_err(usage)? {
             None if folder.is_empty().map_err(usage)? => folder.new = Some(wanted),

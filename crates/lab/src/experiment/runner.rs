@@ -10,6 +10,7 @@
 use super::files::{Folder, Kept, Resume, usage, write_outcome};
 use super::{Cell, CellResult, Experiment, Outcome, Plan, Workspace, aggregate};
 use crate::measure::Watch;
+use highwater_bench::environment::environment;
 use highwater_bench::interrupt;
 use highwater_bench::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
@@ -60,7 +61,6 @@ fn outcome(experiment: &dyn Experiment, plan: &Plan, builds: &BTreeSet<String>, 
 
 fn config(plan: &Plan, builds: String) -> BTreeMap<String, String> {
     let subjects = plan.subjects.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
-    let processors = std::thread::available_parallelism().map_or(0, |n| n.get());
     let pairs = [
         ("seed", plan.seed.to_string()),
         ("repetitions", plan.repetitions.to_string()),
@@ -69,9 +69,9 @@ fn config(plan: &Plan, builds: String) -> BTreeMap<String, String> {
         ("subjects", subjects),
         ("builds", builds),
         ("highwater_version", env!("CARGO_PKG_VERSION").to_string()),
-        ("processors", processors.to_string()),
     ];
-    pairs.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
+    let chosen = pairs.into_iter().map(|(name, value)| (name.to_string(), value));
+    chosen.chain(environment(Some(&plan.work_dir))).collect()
 }
 
 fn measure_all(

@@ -93,3 +93,22 @@ fn many_runs_arrive_at_once_and_what_fails_fails_alone() {
     assert_eq!(there, [0, 1, 4, 5, 7, 9, 10, 11]);
     assert!(there.iter().all(|n| get(&core.ctx, pages[*n]) == u64::from(pages[*n].0)));
 }
+
+/// No thread waits for a wish: one that leaves some behind asks for one more.
+#[test]
+fn a_thread_that_leaves_pages_behind_asks_for_another_one() {
+    let (core, pages) = evicted();
+    let pool = &core.ctx.pool;
+    pool.start_readers();
+    pool.request(&pages);
+    let (mut buffer, mut asked) = (ReadBuffer::default(), Vec::new());
+    while pages.iter().any(|page| !pool.is_resident(*page)) {
+        let mut asks = false;
+        pool.read_ahead_step(&mut buffer, || asks = true);
+        asked.push(asks);
+    }
+    pool.read_ahead_step(&mut buffer, || panic!("nothing is left"));
+    pool.stop_readers();
+    let last = asked.pop();
+    assert!(last == Some(false) && !asked.is_empty() && asked.iter().all(|asks| *asks), "{asked:?}, then {last:?}");
+}

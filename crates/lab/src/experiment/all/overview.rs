@@ -5,6 +5,7 @@
 
 use crate::experiment::{Experiment, Outcome, Request, Scale};
 use highwater_bench::Result;
+use highwater_bench::environment::environment;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -54,14 +55,14 @@ pub struct Part {
 impl Overview {
     pub(super) fn new(request: &Request) -> Overview {
         let subjects = request.subjects.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(",");
-        let processors = std::thread::available_parallelism().map_or(0, |n| n.get());
         let config = [
             ("subjects", if subjects.is_empty() { "all that are installed".into() } else { subjects }),
             ("device", request.device.clone().unwrap_or("each experiment's default".into())),
             ("seed", request.seed.to_string()),
-            ("processors", processors.to_string()),
         ];
-        let config = config.into_iter().map(|(name, value)| (name.to_string(), value)).collect();
+        let chosen = config.into_iter().map(|(name, value)| (name.to_string(), value));
+        let work_dir = request.work_dir.as_ref().unwrap_or(&request.out_dir);
+        let config = chosen.chain(environment(Some(work_dir))).collect();
         Overview { scale: request.scale, config, experiments: Vec::new() }
     }
 
