@@ -1,6 +1,6 @@
 //! `cargo xtask`: checks of the source tree itself (`tidy`), the tables of measured results (`results`), checks of the
 //! tests (`mutants`, `miri`, `tsan`), fuzzing (`fuzz`), everything that must hold at once (`test`), and the comparison
-//! with other engines, which is not part of it (`compare-build`, `compare-test`).
+//! with other engines, which is not part of it (`compare-build`, `compare-test`); the files of a release (`release`).
 //!
 //! Rules
 //! 1. It prints one line for each thing found and exits with status 1 if there was one, 2 for wrong use.
@@ -16,6 +16,7 @@ mod look;
 mod mutants;
 mod primitives;
 mod quick;
+mod release;
 mod results;
 mod rooms;
 mod sanitizers;
@@ -36,6 +37,9 @@ const USAGE: &str = "usage: cargo xtask tidy    check layers, dependencies, file
                            under load, power cuts, damage, simulation; of each long list the part that the commit's
                            hash selects
        cargo xtask soak    the same with each list as a whole, Miri and ThreadSanitizer: many hours
+       cargo xtask release [--untagged]
+                           make every file of a release in target/release-files: crates, archive and Debian package of
+                           the program, checksums; tag, version and CHANGELOG must agree (--untagged: but the tag)
        cargo xtask mutants [NAME]... | --part K/N
                            build known bugs (those whose names contain NAME) into a copy of the source, one at a time,
                            and see that a test catches each of them; --part takes each Nth one from the Kth on
@@ -66,6 +70,7 @@ fn main() -> ExitCode {
         ["soak"] => report(steps::soak(&root)),
         ["quick"] => report(quick::run(&root)),
         ["results"] => report(results::write(&root)),
+        ["release", ref arguments @ ..] => report(release::run(&root, arguments)),
         ["miri"] => report(sanitizers::miri(&root)),
         ["tsan"] => report(sanitizers::tsan(&root)),
         ["compare-build"] => report(compare::build(&root)),

@@ -34,6 +34,11 @@ pub fn ensure_valgrind() -> Result<(), String> {
     tools.iter().try_for_each(|(program, package)| ensure_one(program, "--version", package))
 }
 
+/// Whether Debian's packages can be made here.
+pub fn packages_for_debian() -> bool {
+    ["dpkg-deb", "dpkg-shlibdeps"].iter().all(|program| runs(program, &["--version"]))
+}
+
 fn ensure_one(program: &str, argument: &str, package: &str) -> Result<(), String> {
     if runs(program, &[argument]) || (install(package) && runs(program, &[argument])) {
         return Ok(());

@@ -1,13 +1,15 @@
-//! `highwater completions SHELL` and `highwater man [COMMAND...]`: what a package installs beside the program.
+//! `highwater completions SHELL`, `highwater man [COMMAND...]` and `highwater man --all-to DIR`: what a package
+//! installs beside the program.
 //!
 //! Rule: both are made of the definition of the command line, so they never differ from it.
 
 use crate::CommandLine;
 use crate::failure::Failure;
-use crate::output::Lines;
+use crate::output::{Lines, write_file};
 use clap::{Args, Command, CommandFactory};
 use clap_complete::Shell;
 use clap_mangen::Man;
+use std::path::PathBuf;
 
 const NAME: &str = "highwater";
 
@@ -20,7 +22,8 @@ Examples:
 const MAN_EXAMPLES: &str = "\
 Examples:
   highwater man > /usr/local/share/man/man1/highwater.1
-  highwater man inspect page | man -l -";
+  highwater man inspect page | man -l -
+  highwater man --all-to /usr/local/share/man/man1";
 
 /// Print a script with which a command shell completes commands and options
 #[derive(Args, Debug)]
@@ -37,6 +40,9 @@ pub struct CompletionsArgs {
 pub struct ManArgs {
     /// A command, as it is typed; without one the page of the whole program
     command: Vec<String>,
+    /// Write the pages of the program and of every command into this folder, which is there
+    #[arg(long, value_name = "DIR", conflicts_with = "command")]
+    all_to: Option<PathBuf>,
 }
 
 /// Runs `completions`.
@@ -53,11 +59,35 @@ pub fn completions(args: &CompletionsArgs) -> Result<(), Failure> {
 /// Runs `man`.
 ///
 /// # Errors
-/// [`Failure::Usage`]: there is no such command.
+/// [`Failure::Usage`]: there is no such command. [`Failure::Failed`]: a file cannot be written.
 pub fn man(args: &ManArgs) -> Result<(), Failure> {
+    if let Some(dir) = &args.all_to {
+        return pages().into_iter().try_for_each(|path| {
+            let file = dir.join(format!("{}.1", title(&path)));
+            write_file(&file, &String::from_utf8_lossy(&page(&path).map_err(Failure::Usage)?))
+        });
+    }
     let page = page(&args.command).map_err(Failure::Usage)?;
     print(&page);
     Ok(())
+}
+
+/// The name of a page.
+fn title(path: &[String]) -> String {
+    [&[NAME.to_string()][..], path].concat().join("-")
+}
+
+/// Every command, as it is typed, and first the program, which is typed without one.
+fn pages() -> Vec<Vec<String>> {
+    fn add(command: &Command, path: &[String], pages: &mut Vec<Vec<String>>) {
+        pages.push(path.to_vec());
+        let shown = command.get_subcommands().filter(|below| below.get_name() != "help" && !below.is_hide_set());
+        shown.for_each(|below| add(below, &[path, &[below.get_name().to_string()]].concat(), pages));
+    }
+    let (mut command, mut pages) = (CommandLine::command(), Vec::new());
+    command.build();
+    add(&command, &[], &mut pages);
+    pages
 }
 
 /// The manual page of a command of the program, or of the program.
@@ -85,24 +115,16 @@ fn print(text: &[u8]) {
 mod tests {
     use super::*;
 
-    /// Every command has a page, which names it.
+    /// Each page names its command.
     #[test]
     fn each_command_has_a_page() {
-        fn check(command: &Command, path: &mut Vec<String>) -> usize {
-            let page = String::from_utf8(page(path).unwrap()).unwrap();
-            let title = [&[NAME.to_string()][..], path].concat().join("-");
+        let pages = pages();
+        for path in &pages {
+            let (page, title) = (String::from_utf8(page(path).unwrap()).unwrap(), title(path));
             assert!(page.contains(&format!(".TH {title} 1")), "{title}: {page}");
             assert!(page.contains(".SH SYNOPSIS"), "{title}");
-            let mut pages = 1;
-            for below in command.get_subcommands().filter(|below| below.get_name() != "help") {
-                path.push(below.get_name().to_string());
-                pages += check(below, path);
-                path.pop();
-            }
-            pages
         }
-        let pages = check(&CommandLine::command(), &mut Vec::new());
-        assert!(pages > 20, "{pages} pages");
+        assert!(pages.len() > 20 && pages.contains(&vec!["bench".to_string(), "tpcc".to_string()]), "{pages:?}");
         let missing = page(&["inspect".to_string(), "everything".to_string()]).unwrap_err();
         assert_eq!(missing, "there is no command \"everything\" of highwater inspect");
     }

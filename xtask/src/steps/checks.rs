@@ -26,6 +26,14 @@ pub fn docs(run: &Run<'_>) -> Result<(), Failure> {
     run.finish(command.args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))
 }
 
+/// Debian's package of the program, where its tools are.
+pub fn package(run: &Run<'_>) -> Result<(), Failure> {
+    if !crate::tools::packages_for_debian() {
+        return run.say("left out: no dpkg-shlibdeps (package dpkg-dev)");
+    }
+    crate::release::try_package(&run.root, &run.program, &run.scratch.join("package"))
+}
+
 /// Installs the servers that tests start, unless they are there; each is started once.
 pub fn servers(run: &Run<'_>) -> Result<(), Failure> {
     run.finish(&mut Command::new(run.root.join("scripts/install-servers")))

@@ -35,6 +35,7 @@ const STATIC: &[Step] = &[
     Step { name: "docs", run: checks::docs },
     Step { name: "tests of the tests", run: tests_of_tests },
     Step { name: "the program", run: |run| run.await_built() },
+    Step { name: "Debian package", run: checks::package },
     Step { name: "damaged files", run: torture::damage },
     Step { name: "simulation", run: torture::simulation },
     Step { name: "growth", run: torture::growth },

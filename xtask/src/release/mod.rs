@@ -1,0 +1,161 @@
+//! `cargo xtask release`: every file of a release, in `target/release-files`: the crates as cargo publishes them, an
+//! archive of the program with its manual and completions, Debian's package of the same, and the checksums of all.
+//!
+//! Rules
+//! 1. A release is made from a clean checkout of the commit that has its tag: tag, version and CHANGELOG agree, or
+//!    nothing is made. `--untagged` leaves out the tag and the clean checkout, for a try.
+//! 2. What the program knows of itself (version, pages, completions) it is asked for.
+//! 3. Dates in the files are the commit's, names and owners are the same everywhere: who makes the release again on the
+//!    same system gets the same archive.
+
+mod debian;
+mod source;
+mod version;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// How a part failed.
+type Failure = String;
+
+/// Page and completion files of the program, relative to where a package is installed.
+const MANUAL: &str = "share/man/man1";
+const COMPLETIONS: [(&str, &str); 3] = [
+    ("bash", "share/bash-completion/completions/highwater"),
+    ("zsh", "share/zsh/vendor-completions/_highwater"),
+    ("fish", "share/fish/vendor_completions.d/highwater.fish"),
+];
+
+/// What a release is made of.
+struct Release<'r> {
+    root: &'r Path,
+    version: String,
+    /// Seconds since 1970 of the commit.
+    date: u64,
+    program: PathBuf,
+    out: PathBuf,
+}
+
+/// Makes every file.
+///
+/// # Errors
+/// In words: what does not agree, or the command that failed.
+pub fn run(root: &Path, arguments: &[&str]) -> Result<(), Failure> {
+    let is_tagged = match arguments {
+        [] => true,
+        ["--untagged"] => false,
+        _ => return Err("cargo xtask release takes nothing, or --untagged".to_string()),
+    };
+    let version = version::of_workspace(root)?;
+    version::must_agree(root, &version, is_tagged)?;
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    let target = std::path::absolute(target).map_err(|error| error.to_string())?;
+    let out = target.join("release-files");
+    empty(&out)?;
+    finish(Command::new("cargo").args(["build", "--release", "--locked", "-p", "highwater-cli"]).current_dir(root))?;
+    let program = target.join("release/highwater");
+    let release = Release { root, version, date: version::date(root)?, program, out };
+    source::crates(&release, &target.join("package"))?;
+    archive(&release)?;
+    debian::package(&release)?;
+    checksums(&release.out)
+}
+
+/// Debian's package of a program that is built, as [`run`] makes it; what is in it is checked.
+///
+/// # Errors
+/// In words.
+pub fn try_package(root: &Path, program: &Path, out: &Path) -> Result<(), Failure> {
+    empty(out)?;
+    let (version, date) = (version::of_workspace(root)?, version::date(root)?);
+    let release = Release { root, version, date, program: program.into(), out: out.into() };
+    let file = debian::package(&release)?;
+    debian::check(&file)
+}
+
+/// A folder with nothing in it.
+fn empty(folder: &Path) -> Result<(), Failure> {
+    let text = |error: std::io::Error| format!("{}: {error}", folder.display());
+    match std::fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(text(error)),
+        _ => std::fs::create_dir_all(folder).map_err(text),
+    }
+}
+
+/// The program, its pages and completions below a folder, as both the archive and Debian's package have them.
+fn install(release: &Release<'_>, prefix: &Path) -> Result<(), Failure> {
+    let program = prefix.join("bin/highwater");
+    copy(&release.program, &program)?;
+    finish(Command::new("strip").arg("--strip-unneeded").arg(&program))?;
+    let pages = prefix.join(MANUAL);
+    std::fs::create_dir_all(&pages).map_err(|error| format!("{}: {error}", pages.display()))?;
+    finish(Command::new(&release.program).arg("man").arg("--all-to").arg(&pages))?;
+    for (shell, file) in COMPLETIONS {
+        write(&prefix.join(file), &output(Command::new(&release.program).args(["completions", shell]))?)?;
+    }
+    Ok(())
+}
+
+/// `highwater-VERSION-SYSTEM.tar.gz`: the program, its pages and completions, licences and README.
+fn archive(release: &Release<'_>) -> Result<(), Failure> {
+    let name = format!("highwater-{}-{}", release.version, system()?);
+    let folder = release.out.join(&name);
+    install(release, &folder)?;
+    for file in ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"] {
+        copy(&release.root.join(file), &folder.join(file))?;
+    }
+    write(&folder.join("THIRD-PARTY"), source::licences(release.root)?.as_bytes())?;
+    let (date, file) = (format!("--mtime=@{}", release.date), release.out.join(format!("{name}.tar.gz")));
+    let mut tar = Command::new("tar");
+    tar.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner", &date, "--use-compress-program", "gzip -9n"]);
+    finish(tar.arg("-cf").arg(file).arg(&name).current_dir(&release.out))?;
+    std::fs::remove_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))
+}
+
+/// The system that the compiler builds for, such as `x86_64-unknown-linux-gnu`.
+fn system() -> Result<String, Failure> {
+    let text = output(Command::new("rustc").arg("-vV"))?;
+    let text = String::from_utf8_lossy(&text);
+    let host = text.lines().find_map(|line| line.strip_prefix("host: "));
+    host.map(String::from).ok_or_else(|| "rustc -vV names no host".to_string())
+}
+
+/// `SHA256SUMS` of all files, by name.
+fn checksums(out: &Path) -> Result<(), Failure> {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(out).map_err(|error| format!("{}: {error}", out.display()))? {
+        names.push(entry.map_err(|error| error.to_string())?.file_name());
+    }
+    names.sort();
+    let sums = output(Command::new("sha256sum").args(&names).current_dir(out))?;
+    write(&out.join("SHA256SUMS"), &sums)?;
+    print!("{}", String::from_utf8_lossy(&sums));
+    println!("in {}", out.display());
+    Ok(())
+}
+
+fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
+    let text = |error: std::io::Error| format!("{} to {}: {error}", from.display(), to.display());
+    to.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| std::fs::copy(from, to)).map(drop).map_err(text)
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+    made.and_then(|()| std::fs::write(path, bytes)).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+fn finish(command: &mut Command) -> Result<(), Failure> {
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("{command:?}: {status}")),
+        Err(error) => Err(format!("{command:?}: {error}")),
+    }
+}
+
+fn output(command: &mut Command) -> Result<Vec<u8>, Failure> {
+    let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
+    match output.status.success() {
+        true => Ok(output.stdout),
+        false => Err(format!("{command:?}: {}: {}", output.status, String::from_utf8_lossy(&output.stderr).trim_end())),
+    }
+}
