@@ -15,6 +15,7 @@ mod links;
 mod look;
 mod mutants;
 mod primitives;
+mod python;
 mod quick;
 mod release;
 mod results;
@@ -49,6 +50,7 @@ const USAGE: &str = "usage: cargo xtask tidy    check layers, dependencies, file
                            build the program that measures other storage engines (highwater lab run peers)
        cargo xtask compare-test
                            check its format and lints, and run the tests that each of those engines must pass
+       cargo xtask python  build the wheel for Python, install it in a fresh virtual environment and run its tests
        cargo xtask cache-lines [--cores N]... [WORKLOAD]...
                            count the cache lines that 16 and 64 cores (or N) would take from each other in each
                            transaction, and what that admits; workloads: read, update, insert, mixed
@@ -75,6 +77,7 @@ fn main() -> ExitCode {
         ["tsan"] => report(sanitizers::tsan(&root)),
         ["compare-build"] => report(compare::build(&root)),
         ["compare-test"] => report(compare::test(&root)),
+        ["python"] => report(python::test(&root)),
         ["fuzz", "lints"] => report(fuzz::lints(&root)),
         ["fuzz", ref arguments @ ..] => match fuzz::Wanted::parse(arguments) {
             Ok(wanted) => report(fuzz::run(&root, &wanted)),

@@ -39,6 +39,16 @@ pub fn packages_for_debian() -> bool {
     ["dpkg-deb", "dpkg-shlibdeps"].iter().all(|program| runs(program, &["--version"]))
 }
 
+/// Makes sure Python is there, and can make virtual environments with pip in them.
+pub fn ensure_python() -> Result<(), String> {
+    let works = || runs("python3", &["-c", "import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 9))"]);
+    if works() || (install("python3-venv") && works()) {
+        return Ok(());
+    }
+    Err("there is no Python 3.9 or later that makes virtual environments; get it with: apt-get install python3-venv"
+        .to_string())
+}
+
 fn ensure_one(program: &str, argument: &str, package: &str) -> Result<(), String> {
     if runs(program, &[argument]) || (install(package) && runs(program, &[argument])) {
         return Ok(());

@@ -96,15 +96,17 @@ enum TestOfTests {
     Mutants,
     /// Do threads meet in an order that breaks something? Test programs like the others: [`programs`].
     Models,
+    /// Does the wheel for Python hold what it says?
+    Wheel,
 }
 
 impl TestOfTests {
     /// In the order of their parts.
-    const ALL: [TestOfTests; MAX_PARTS as usize] =
-        [TestOfTests::CacheLines, TestOfTests::Fuzzing, TestOfTests::Mutants, TestOfTests::Models];
+    const ALL: [TestOfTests; 5] =
+        [TestOfTests::CacheLines, TestOfTests::Fuzzing, TestOfTests::Mutants, TestOfTests::Models, TestOfTests::Wheel];
 
     fn is_tried(self, extent: Extent) -> bool {
-        let part = extent.part("tests of the tests", MAX_PARTS);
+        let part = extent.part("tests of the tests", TestOfTests::ALL.len() as u64);
         part.is_none_or(|part| TestOfTests::ALL[part as usize] == self)
     }
 }
@@ -121,6 +123,7 @@ fn tests_of_tests(run: &Run<'_>) -> Result<(), Failure> {
         (TestOfTests::CacheLines, cache_lines),
         (TestOfTests::Fuzzing, vec!["fuzz", "--seconds", &seconds, "--seed", &seed]),
         (TestOfTests::Mutants, mutants),
+        (TestOfTests::Wheel, vec!["python"]),
     ];
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut tried = steps.into_iter().filter(|(step, _)| step.is_tried(run.extent));

@@ -1,0 +1,82 @@
+//! `cargo xtask python`: the wheel for Python, built, installed in a fresh virtual environment and tested there.
+//!
+//! Rules
+//! 1. The crate is no member of the workspace and has its own lock file: a build of the project needs no Python. The
+//!    workspace's format and lints do not reach it: its tests begin with its own.
+//! 2. What is tested is the wheel that was built, not the folder of its source: tests run in another folder, with an
+//!    environment that has nothing else of the project.
+//! 3. All that is made is below `target/python`.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Builds the wheel and runs its tests.
+///
+/// # Errors
+/// The first failure.
+pub fn test(root: &Path) -> Result<(), String> {
+    crate::tools::ensure_python()?;
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    let target = std::path::absolute(target.join("python")).map_err(|error| error.to_string())?;
+    let source = root.join("python").canonicalize().map_err(|error| format!("python: {error}"))?;
+    let (environment, wheels) = (target.join("environment"), target.join("wheels"));
+    for made in [&environment, &wheels] {
+        // Not there is as good as removed; what cannot be removed is met again below.
+        let _ = std::fs::remove_dir_all(made);
+    }
+    let cargo = |arguments: &[&str]| {
+        let mut command = Command::new("cargo");
+        finish(command.args(arguments).current_dir(&source).env("CARGO_TARGET_DIR", target.join("cargo")))
+    };
+    cargo(&["fmt", "--check"])?;
+    cargo(&["clippy", "--locked", "--all-targets", "--", "-D", "warnings"])?;
+    finish(Command::new("python3").args(["-m", "venv"]).arg(&environment))?;
+    let python = environment.join("bin/python");
+    let pip = |arguments: &[&Path]| {
+        let mut command = Command::new(&python);
+        command.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(arguments);
+        finish(&mut command)
+    };
+    pip(&[Path::new("--requirement"), &source.join("tests/requirements.txt")])?;
+    let mut build = Command::new(environment.join("bin/maturin"));
+    build.args(["build", "--locked", "--profile", "dev", "--out"]).arg(&wheels);
+    finish(build.current_dir(&source).env("CARGO_TARGET_DIR", target.join("cargo")))?;
+    pip(&[&the_wheel(&wheels)?])?;
+    let mut tests = Command::new(&python);
+    // No caches in the source.
+    tests.args(["-B", "-m", "pytest", "-p", "no:cacheprovider"]).arg(source.join("tests"));
+    finish(tests.current_dir(&target))
+}
+
+/// The one file of a folder.
+fn the_wheel(folder: &Path) -> Result<PathBuf, String> {
+    let text = |error: std::io::Error| format!("{}: {error}", folder.display());
+    let entries = std::fs::read_dir(folder).map_err(text)?.collect::<Result<Vec<_>, _>>().map_err(text)?;
+    match &entries[..] {
+        [wheel] => Ok(wheel.path()),
+        others => Err(format!("{}: {} files, not one wheel", folder.display(), others.len())),
+    }
+}
+
+fn finish(command: &mut Command) -> Result<(), String> {
+    match command.stdin(Stdio::null()).status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("{command:?}: {status}")),
+        Err(error) => Err(format!("{command:?}: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_wheel_is_the_one_file_that_was_made() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(the_wheel(folder.path()).unwrap_err().ends_with("0 files, not one wheel"));
+        std::fs::write(folder.path().join("a.whl"), "").unwrap();
+        assert_eq!(the_wheel(folder.path()), Ok(folder.path().join("a.whl")));
+        std::fs::write(folder.path().join("b.whl"), "").unwrap();
+        assert!(the_wheel(folder.path()).is_err());
+    }
+}
