@@ -2,7 +2,7 @@
 //!
 //! Rules
 //! 1. A relative link of a document names a file or folder that exists, and behind `#` a heading of the document there.
-//!    A link to an item of the API (`crate::`, `super::`) is rustdoc's to check.
+//!    A link to an item of the API (`crate::`) is rustdoc's to check.
 //! 2. A path between backticks that begins with one of [`ROOTS`] exists; so does a `layer/file.rs` of ARCHITECTURE.md
 //!    below the engine's source. A name with a space, `*` or an upper-case placeholder is an example and is not looked
 //!    for.
@@ -58,18 +58,13 @@ fn check_document(root: &Path, path: &str, text: &str) -> Vec<String> {
     let document = root.join(path);
     let mut findings = Vec::new();
     for (n, line) in outside_code_blocks(text) {
-        let links = between(line, "](", ")").filter(|link| !link.contains("://") && !is_item(link));
+        let links = between(line, "](", ")").filter(|link| !link.contains("://") && !link.starts_with("crate::"));
         let missing_links = links.filter(|link| !leads_somewhere(&document, link));
         findings.extend(missing_links.map(|link| format!("{path}:{n}: the link {link} leads nowhere")));
         let named = between(line, "`", "`").filter(|name| !exists(root, path, name));
         findings.extend(named.map(|name| format!("{path}:{n}: there is no {name}")));
     }
     findings
-}
-
-/// A link of a document that is a part of the API's documentation.
-fn is_item(link: &str) -> bool {
-    ["crate::", "super::"].iter().any(|start| link.starts_with(start))
 }
 
 /// Rule 1.

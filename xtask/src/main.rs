@@ -38,9 +38,10 @@ const USAGE: &str = "usage: cargo xtask tidy    check layers, dependencies, file
                            under load, power cuts, damage, simulation; of each long list the part that the commit's
                            hash selects
        cargo xtask soak    the same with each list as a whole, Miri and ThreadSanitizer: many hours
-       cargo xtask release [--untagged]
+       cargo xtask release [--untagged | --package PROGRAM]
                            make every file of a release in target/release-files: crates, archive and Debian package of
-                           the program, checksums; tag, version and CHANGELOG must agree (--untagged: but the tag)
+                           the program, checksums; tag, version and CHANGELOG must agree (--untagged: but the tag);
+                           --package makes the Debian package of a program that is built, and nothing else
        cargo xtask mutants [NAME]... | --part K/N
                            build known bugs (those whose names contain NAME) into a copy of the source, one at a time,
                            and see that a test catches each of them; --part takes each Nth one from the Kth on

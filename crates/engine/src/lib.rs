@@ -3,6 +3,9 @@
 //! Typed tables with secondary indexes in a folder of three files; transactions with row locks and snapshots; a buffer
 //! pool, redo log and B+trees of InnoDB's architecture below.
 //!
+//! The [`guide`] explains tables, transactions, scans, options and memory, durability, backup and operating, with an
+//! example each.
+//!
 //! What is public: the types re-exported here, [`config`] (every option), [`stats`] (every counter), [`conversions`]
 //! (types of other crates in columns), [`inspect`] (looking at the files of a database), and [`raw`] (rows and keys as
 //! bytes, for front ends).
@@ -54,6 +57,31 @@
 #![cfg_attr(test, allow(clippy::duplicate_mod, reason = "models load the files they check once more, for loom"))]
 
 pub mod config;
+/// The guide: what a program needs to know, one chapter after the other.
+pub mod guide {
+    #![doc = include_str!("../docs/guide/README.md")]
+
+    #[doc = include_str!("../docs/guide/tables.md")]
+    pub mod tables {}
+
+    #[doc = include_str!("../docs/guide/transactions.md")]
+    pub mod transactions {}
+
+    #[doc = include_str!("../docs/guide/scans.md")]
+    pub mod scans {}
+
+    #[doc = include_str!("../docs/guide/options.md")]
+    pub mod options {}
+
+    #[doc = include_str!("../docs/guide/durability.md")]
+    pub mod durability {}
+
+    #[doc = include_str!("../docs/guide/backup.md")]
+    pub mod backup {}
+
+    #[doc = include_str!("../docs/guide/operating.md")]
+    pub mod operating {}
+}
 pub mod inspect;
 #[doc(hidden)]
 pub mod internals;
@@ -89,8 +117,11 @@ pub use backup::{
     BackupManifest, BackupOptions, BackupProgress, Base, Commit, FileSum, OnBackupProgress, RestoreOptions,
     RestoreReport, Until,
 };
-pub use check::{CheckCounts, CheckReport, Finding, NotCompared};
-pub use config::{ASCII_CI, Collations, EncryptionKey, Options};
+pub use check::{CheckCounts, CheckReport, Finding, NotCompared, OnProgress};
+pub use config::{
+    ASCII_CI, ChangeBuffering, Collation, Collations, Doublewrite, EncryptionKey, FlushLog, FlushMethod,
+    FlushNeighbors, MergeAtClose, Options, PageCompression, PageSize, PageStoreKind, VictimPolicy,
+};
 pub use db::raw;
 pub use db::{
     BuildProgress, Change, ChangeKind, ChangeStream, ColumnIter, CompactionProgress, CompactionReport, Cursor,
@@ -101,6 +132,8 @@ pub use db::{
 };
 pub use dump::{Dump, DumpReport, DumpedTable, UNFINISHED as UNFINISHED_LOAD};
 pub use error::{Error, Result};
+pub use highwater_storage::{Device, StorageSet};
+pub use inspect::{ListLengths, ProbeRecord};
 pub use salvage::{SalvageReport, SalvagedTable, salvage};
 pub use stats::{LatencySnapshot, MetricsFormat, StatsSnapshot};
 pub use table::conversions;

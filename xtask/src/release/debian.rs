@@ -39,7 +39,7 @@ pub fn package(release: &Release<'_>) -> Result<PathBuf, Failure> {
     finish(Command::new("chmod").args(["-R", "u=rwX,go=rX"]).arg(&tree))?;
     let file = release.out.join(format!("highwater_{}_{architecture}.deb", release.version));
     let mut build = Command::new("dpkg-deb");
-    build.args(["--root-owner-group", "-Zxz", "--build"]).arg(&tree).arg(&file);
+    build.arg("--root-owner-group").args(release.compression).arg("--build").arg(&tree).arg(&file);
     finish(build.env("SOURCE_DATE_EPOCH", release.date.to_string()))?;
     std::fs::remove_dir_all(&tree).map_err(|error| format!("{}: {error}", tree.display()))?;
     Ok(file)

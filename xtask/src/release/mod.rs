@@ -34,6 +34,8 @@ struct Release<'r> {
     date: u64,
     program: PathBuf,
     out: PathBuf,
+    /// How `dpkg-deb` compresses.
+    compression: &'static [&'static str],
 }
 
 /// Makes every file.
@@ -41,34 +43,37 @@ struct Release<'r> {
 /// # Errors
 /// In words: what does not agree, or the command that failed.
 pub fn run(root: &Path, arguments: &[&str]) -> Result<(), Failure> {
-    let is_tagged = match arguments {
-        [] => true,
-        ["--untagged"] => false,
-        _ => return Err("cargo xtask release takes nothing, or --untagged".to_string()),
-    };
-    let version = version::of_workspace(root)?;
-    version::must_agree(root, &version, is_tagged)?;
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
     let target = std::path::absolute(target).map_err(|error| error.to_string())?;
     let out = target.join("release-files");
+    let is_tagged = match arguments {
+        [] => true,
+        ["--untagged"] => false,
+        ["--package", program] => return try_package(root, Path::new(program), &out),
+        _ => return Err("cargo xtask release takes nothing, --untagged, or --package PROGRAM".to_string()),
+    };
+    let version = version::of_workspace(root)?;
+    version::must_agree(root, &version, is_tagged)?;
     empty(&out)?;
     finish(Command::new("cargo").args(["build", "--release", "--locked", "-p", "highwater-cli"]).current_dir(root))?;
     let program = target.join("release/highwater");
-    let release = Release { root, version, date: version::date(root)?, program, out };
+    let date = version::date(root)?;
+    let release = Release { root, version, date, program, out, compression: &["-Zxz"] };
     source::crates(&release, &target.join("package"))?;
     archive(&release)?;
     debian::package(&release)?;
     checksums(&release.out)
 }
 
-/// Debian's package of a program that is built, as [`run`] makes it; what is in it is checked.
+/// Debian's package of a program that is built, as [`run`] makes it but less compressed; what is in it is checked.
 ///
 /// # Errors
 /// In words.
 pub fn try_package(root: &Path, program: &Path, out: &Path) -> Result<(), Failure> {
+    let program = std::path::absolute(program).map_err(|error| error.to_string())?;
     empty(out)?;
     let (version, date) = (version::of_workspace(root)?, version::date(root)?);
-    let release = Release { root, version, date, program: program.into(), out: out.into() };
+    let release = Release { root, version, date, program, out: out.into(), compression: &["-Zgzip", "-z1"] };
     let file = debian::package(&release)?;
     debian::check(&file)
 }

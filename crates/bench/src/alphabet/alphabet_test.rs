@@ -5,7 +5,7 @@ use crate::simulation::{MAX_STEPS, Simulation};
 use highwater::config::OPTION_TABLE;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use syn::{ImplItem, Item, Type, UseTree, Visibility};
+use syn::{GenericArgument, ImplItem, Item, PathArguments, ReturnType, Type, UseTree, Visibility};
 
 /// Methods (`Type::method`, or `Type::*` for all of a type) that are exempt, each with a reason.
 const EXEMPT: &[(&str, &str)] = &[
@@ -21,7 +21,11 @@ const EXEMPT: &[(&str, &str)] = &[
     ("Uuid::*", "as Value"),
     ("TableChange::*", "what is to be changed, without a database"),
     ("TableDefinition::*", "what a table is, without a database"),
+    ("PageSize::*", "a value of an option, without a database"),
+    ("MergeAtClose::*", "as PageSize"),
+    ("ProbeRecord::*", "what was measured of a device, without a database"),
     ("Collations::*", "what a program gives when it opens a database; crates/engine/tests/public/collations.rs"),
+    ("Collation::*", "as Collations"),
     ("Index::of", "how an index that is there would be written, without a database; salvage calls it"),
     ("Schema::of", "as Index::of"),
     (
@@ -146,16 +150,17 @@ fn is_for_tests(attributes: &[syn::Attribute]) -> bool {
     })
 }
 
-/// Every public method of an exported type as `Type::method`, and every exported function.
-fn public_calls() -> BTreeSet<String> {
-    let (exported, mut paths, mut calls) = (exported(), Vec::new(), BTreeSet::new());
+/// Every public method of an exported type as `Type::method`, and every exported function, with its signature.
+fn public_signatures() -> Vec<(String, syn::Signature)> {
+    let (exported, mut paths, mut calls) = (exported(), Vec::new(), Vec::new());
     sources(&engine(), &mut paths);
-    for path in &paths {
+    // Nothing of the layer `store` is public; a type of its own has an option's name.
+    for path in paths.iter().filter(|path| !path.starts_with(engine().join("store"))) {
         for item in parsed(path).items {
             match item {
                 Item::Fn(function) if matches!(function.vis, Visibility::Public(_)) => {
                     let name = function.sig.ident.to_string();
-                    calls.extend(exported.contains(&name).then_some(name));
+                    calls.extend(exported.contains(&name).then_some((name, function.sig)));
                 }
                 Item::Impl(item) if item.trait_.is_none() => {
                     let Type::Path(path) = &*item.self_ty else { continue };
@@ -163,19 +168,23 @@ fn public_calls() -> BTreeSet<String> {
                     if !exported.contains(&of) {
                         continue;
                     }
-                    let public = item.items.iter().filter_map(|item| match item {
+                    let public = item.items.into_iter().filter_map(|item| match item {
                         ImplItem::Fn(method) => Some(method),
                         _ => None,
                     });
                     let public = public.filter(|method| matches!(method.vis, Visibility::Public(_)));
                     let public = public.filter(|method| !is_for_tests(&method.attrs));
-                    calls.extend(public.map(|method| format!("{of}::{}", method.sig.ident)));
+                    calls.extend(public.map(|method| (format!("{of}::{}", method.sig.ident), method.sig)));
                 }
                 _ => {}
             }
         }
     }
     calls
+}
+
+fn public_calls() -> BTreeSet<String> {
+    public_signatures().into_iter().map(|(name, _)| name).collect()
 }
 
 fn fits(pattern: &str, call: &str) -> bool {
@@ -209,4 +218,142 @@ fn every_option_is_drawn_or_exempt() {
     let known: BTreeSet<&str> = OPTION_TABLE.iter().map(|option| option.name).collect();
     assert_eq!(drawn.clone().count(), known.len(), "an option stands twice, or is missing");
     assert_eq!(drawn.collect::<BTreeSet<_>>(), known);
+}
+
+/// Types of the standard library, and names that a signature declares itself.
+const STD: &[&str] = &[
+    "Self",
+    "Option",
+    "Result",
+    "Vec",
+    "String",
+    "str",
+    "bool",
+    "u8",
+    "u16",
+    "u32",
+    "u64",
+    "u128",
+    "usize",
+    "i32",
+    "i64",
+    "i128",
+    "f64",
+    "Path",
+    "PathBuf",
+    "Duration",
+    "Arc",
+    "Into",
+    "AsRef",
+    "From",
+    "Iterator",
+    "IntoIterator",
+    "Item",
+    "FnMut",
+    "FnOnce",
+    "Fn",
+    "ControlFlow",
+    "Range",
+    "Read",
+    "Write",
+    "Send",
+    "Sync",
+    "Error",
+    "Display",
+    "Sized",
+    "Serialize",
+    "Deserialize",
+];
+
+/// The names in a type, with those of its parameters.
+fn names_in(ty: &Type, into: &mut BTreeSet<String>) {
+    match ty {
+        Type::Path(path) => names_in_path(&path.path, into),
+        Type::Reference(one) => names_in(&one.elem, into),
+        Type::Slice(one) => names_in(&one.elem, into),
+        Type::Array(one) => names_in(&one.elem, into),
+        Type::Paren(one) => names_in(&one.elem, into),
+        Type::Tuple(all) => all.elems.iter().for_each(|one| names_in(one, into)),
+        Type::ImplTrait(one) => names_in_bounds(one.bounds.iter(), into),
+        Type::TraitObject(one) => names_in_bounds(one.bounds.iter(), into),
+        _ => {}
+    }
+}
+
+fn names_in_bounds<'t>(bounds: impl Iterator<Item = &'t syn::TypeParamBound>, into: &mut BTreeSet<String>) {
+    for bound in bounds {
+        if let syn::TypeParamBound::Trait(bound) = bound {
+            names_in_path(&bound.path, into);
+        }
+    }
+}
+
+fn names_in_path(path: &syn::Path, into: &mut BTreeSet<String>) {
+    let last = path.segments.last().unwrap();
+    into.insert(last.ident.to_string());
+    match &last.arguments {
+        PathArguments::None => {}
+        PathArguments::AngleBracketed(all) => all.args.iter().for_each(|one| match one {
+            GenericArgument::Type(ty) => names_in(ty, into),
+            GenericArgument::AssocType(bound) => names_in(&bound.ty, into),
+            _ => {}
+        }),
+        PathArguments::Parenthesized(call) => {
+            call.inputs.iter().for_each(|one| names_in(one, into));
+            names_in_output(&call.output, into);
+        }
+    }
+}
+
+fn names_in_output(output: &ReturnType, into: &mut BTreeSet<String>) {
+    if let ReturnType::Type(_, ty) = output {
+        names_in(ty, into);
+    }
+}
+
+/// What a program has to name when it keeps what a call returns, or makes what it takes.
+fn names_of_call(signature: &syn::Signature) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for input in &signature.inputs {
+        if let syn::FnArg::Typed(input) = input {
+            names_in(&input.ty, &mut names);
+        }
+    }
+    names_in_output(&signature.output, &mut names);
+    for parameter in signature.generics.type_params() {
+        names_in_bounds(parameter.bounds.iter(), &mut names);
+    }
+    for parameter in signature.generics.type_params() {
+        names.remove(&parameter.ident.to_string());
+    }
+    names
+}
+
+/// A program can write down what a call takes and returns, and every value of an option, with names of the root.
+#[test]
+fn every_type_that_a_program_needs_is_at_the_root() {
+    let exported = exported();
+    // Parameters of types have one letter. What a probe measured is in the module `inspect`.
+    let is_named = |name: &String| {
+        exported.contains(name) || STD.contains(&name.as_str()) || name.len() == 1 || name == "Evidence"
+    };
+    let mut missing = Vec::new();
+    for (call, signature) in public_signatures() {
+        let names = names_of_call(&signature);
+        missing.extend(names.into_iter().filter(|name| !is_named(name)).map(|name| format!("{call}: {name}")));
+    }
+    let config = std::fs::read_to_string(engine().join("config/mod.rs")).unwrap();
+    let table = config.split("\noptions! {").nth(1).and_then(|table| table.split("\n}\n").next()).unwrap();
+    let is_option = |line: &&str| line.starts_with(|c: char| c.is_ascii_lowercase());
+    let fields = table.lines().filter_map(|line| line.strip_prefix("    ")).filter(is_option);
+    let types =
+        fields.filter_map(|line| line.split_once("): ").or_else(|| line.split_once(": "))?.1.split(" = ").next());
+    let bare = |ty: &str| ty.trim_start_matches("Option<").trim_end_matches('>').to_string();
+    let types: Vec<String> = types.map(bare).collect();
+    assert!(types.len() == OPTION_TABLE.len(), "{types:?}");
+    let is_plain = |name: &String| ["f32", "PathBuf"].contains(&name.as_str());
+    missing.extend(
+        types.into_iter().filter(|name| !is_named(name) && !is_plain(name)).map(|name| format!("Options: {name}")),
+    );
+    assert!(missing.is_empty(), "not at the root: {missing:#?}");
 }

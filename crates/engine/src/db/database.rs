@@ -10,16 +10,15 @@
 //!    parent's may have held; what is dropped there is forgotten (rule 5 of `sync/poison.rs`).
 
 use super::archiving::Archiving;
-use super::changes::{CHANGE_LOG, ChangeLog};
+use super::changes::ChangeLog;
 use super::dropping::Dropping;
 use super::expiry::ExpiryThread;
 use super::gate::{Gate, SchemaChange};
 use super::open_parts::OpenParts;
 use super::prepared::PreparedTxns;
-use super::read_txn::ReadTxn;
 use super::readers::ReaderServer;
 use super::recovery_report::RecoveryReport;
-use super::write_txn::{TxnScratch, WriteTxn};
+use super::write_txn::TxnScratch;
 use crate::config::Options;
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -32,10 +31,9 @@ use crate::sync::event::event;
 use crate::sync::interrupt::{Interrupt, Patience};
 use crate::sync::poison::CLOSED;
 use crate::sync::sharded::{CachePadded, ObjectPool, Sharded};
-use crate::table::Table;
 use crate::table::catalog::Catalog;
 use crate::table::handle::{Registry, TableShared};
-use crate::txn::{Access, TxnOptions, TxnSystem, check_outside_closures, check_outside_row_closure};
+use crate::txn::{TxnOptions, TxnSystem, check_outside_closures, check_outside_row_closure};
 use highwater_storage::StorageSet;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -212,22 +210,6 @@ impl Drop for DatabaseInner {
 }
 
 impl Database {
-    /// The devices.
-    pub fn storage(&self) -> &StorageSet {
-        &self.inner.storage
-    }
-
-    /// The options in force: those it was opened with, but page and log have the size they were created with, the pool
-    /// that of its whole pages, and `lru_scan_depth` is limited for a small pool.
-    pub fn options(&self) -> Arc<Options> {
-        self.inner.options.lock().clone()
-    }
-
-    /// The probe of the data device and what it chose; `None` if no option is `auto` or the device is memory.
-    pub fn probe(&self) -> Option<&ProbeRecord> {
-        self.inner.probe.as_ref()
-    }
-
     #[cfg(test)]
     pub(crate) fn context(&self) -> &Arc<Context> {
         &self.inner.ctx
@@ -246,78 +228,6 @@ impl Database {
     #[cfg(test)]
     pub(crate) fn transactions(&self) -> &Arc<TxnSystem> {
         &self.inner.txns
-    }
-
-    /// Whether there is a table of this name.
-    pub fn has_table(&self, name: &str) -> bool {
-        self.inner.table_named(name).is_ok()
-    }
-
-    /// The table of a name.
-    ///
-    /// # Errors
-    /// [`Error::NoSuchTable`].
-    pub fn table(&self, name: &str) -> Result<Table> {
-        self.inner.check_not_closed()?;
-        Ok(Table { shared: self.inner.table_named(name)? })
-    }
-
-    /// Every table, by name.
-    pub fn tables(&self) -> Vec<Table> {
-        let tables = self.inner.registry.all().into_iter().filter(|shared| shared.name != CHANGE_LOG);
-        tables.map(|shared| Table { shared }).collect()
-    }
-
-    /// This database, by a handle whose calls wait this long for a lock, instead of as the option
-    /// `lock_wait_timeout_ms` says: schema changes, checks and repairs (each of their waits), and the transactions that
-    /// are begun on it, if [`TxnOptions`] does not say otherwise.
-    ///
-    /// ```
-    /// # use highwater::{Database, Error, Options, Schema, Type};
-    /// # use std::time::Duration;
-    /// # let dir = tempfile::tempdir().unwrap();
-    /// let db = Database::open(dir.path(), Options::default())?;
-    /// let table = db.create_table("log", Schema::new().column("id", Type::U64).primary_key(&["id"]))?;
-    /// let mut reader = db.snapshot()?;
-    /// reader.scan(&table).count()?;
-    /// let impatient = db.with_lock_wait_timeout(Duration::from_millis(50));
-    /// assert!(matches!(impatient.drop_table("log"), Err(Error::LockWaitTimeout)));
-    /// # Ok::<(), highwater::Error>(())
-    /// ```
-    #[must_use]
-    pub fn with_lock_wait_timeout(&self, timeout: Duration) -> Database {
-        Database { lock_wait_timeout: Some(timeout), ..self.clone() }
-    }
-
-    /// Begins a transaction under REPEATABLE READ.
-    ///
-    /// # Errors
-    /// The database is closed or has stopped after a failure.
-    pub fn begin(&self) -> Result<WriteTxn> {
-        self.begin_with(TxnOptions::default())
-    }
-
-    /// Begins a transaction.
-    ///
-    /// # Errors
-    /// As [`begin`](Database::begin); [`Error::Usage`] if the database was opened to be read only.
-    pub fn begin_with(&self, options: TxnOptions) -> Result<WriteTxn> {
-        self.check_writes_wanted()?;
-        let mut txn = WriteTxn::begin(self.open.local(), &self.with_own_timeout(options), Access::ReadWrite)?;
-        txn.hide_expired();
-        Ok(self.interruptible(txn))
-    }
-
-    /// Begins a transaction that reads one snapshot: what had committed at its first read. It takes no row locks.
-    /// Among SERIALIZABLE transactions it is serializable too.
-    ///
-    /// # Errors
-    /// As [`begin`](Database::begin).
-    pub fn snapshot(&self) -> Result<ReadTxn> {
-        let options = self.with_own_timeout(TxnOptions::default());
-        let mut txn = WriteTxn::begin(self.open.local(), &options, Access::ReadOnly)?;
-        txn.hide_expired();
-        Ok(ReadTxn::new(self.interruptible(txn)))
     }
 
     #[cfg(test)]

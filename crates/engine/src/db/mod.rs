@@ -36,59 +36,84 @@
 //! | `statistics` | numbers for a planner |
 //! | `observe` | counters, latencies, the check |
 
+// In the order in which a program uses them, which is that of the documentation of `Database`; blank lines keep it.
+mod opening;
+
+mod schema_change;
+
+mod table_change;
+
+mod migration;
+
+mod index_build;
+
+mod transact;
+
+mod session;
+
+mod prepared;
+
+mod interrupt;
+
+pub mod expiry;
+
+mod changes;
+
+mod readers;
+
+mod backup;
+
+mod compact;
+
+mod dropping;
+
+mod rebuild;
+
+mod encryption;
+
+mod runtime_options;
+
+mod recovery_report;
+
+mod observe;
+
+mod statistics;
+
+mod lock_list;
+
+mod database;
+
+// Without calls of `Database`.
 mod archiving;
 mod background;
-mod backup;
-mod changes;
 mod column_iter;
 mod columns;
-mod compact;
 mod creation;
 mod cursor;
-mod database;
 mod deferred_end;
 mod delete_many;
 pub mod deterministic;
-mod dropping;
-mod encryption;
-pub mod expiry;
 mod file_generations;
 mod gate;
 mod get_many;
 mod handle_thread;
-mod index_build;
 mod insert_many;
-mod interrupt;
-mod lock_list;
 mod lock_wait;
 mod locked_tables;
-mod migration;
 mod numbers;
-mod observe;
 pub mod open_parts;
-mod opening;
-mod prepared;
 mod probe;
 pub mod raw;
 mod read_txn;
-mod readers;
-mod rebuild;
-mod recovery_report;
 mod row_calls;
 mod row_change;
-mod runtime_options;
 mod scan;
 mod scan_steps;
-mod schema_change;
-mod session;
 mod statement;
-mod statistics;
 #[cfg(feature = "serde")]
 mod struct_calls;
-mod table_change;
 mod table_ref;
 mod threads;
-mod transact;
 mod upsert;
 mod visit;
 mod write_txn;

@@ -5,10 +5,22 @@ use crate::check::{self, CheckReport, OnProgress, Subject};
 use crate::config::ChangeBuffering;
 use crate::error::Result;
 use crate::inspect::ListLengths;
+use crate::probe::ProbeRecord;
 use crate::stats::{LatencySnapshot, MetricsFormat, MetricsText, StatsSnapshot};
 use crate::txn::{PurgeState, telling};
+use highwater_storage::StorageSet;
 
 impl Database {
+    /// The devices.
+    pub fn storage(&self) -> &StorageSet {
+        &self.inner.storage
+    }
+
+    /// The probe of the data device and what it chose; `None` if no option is `auto` or the device is memory.
+    pub fn probe(&self) -> Option<&ProbeRecord> {
+        self.inner.probe.as_ref()
+    }
+
     /// The counters.
     pub fn stats(&self) -> StatsSnapshot {
         let _sets_gauges = self.purge_state();

@@ -14,6 +14,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 impl Database {
+    /// The options in force: those it was opened with, but page and log have the size they were created with, the pool
+    /// that of its whole pages, and `lru_scan_depth` is limited for a small pool.
+    pub fn options(&self) -> Arc<Options> {
+        self.inner.options.lock().clone()
+    }
+
     /// Changes an option, by its name, while the database is open; dashes and underscores are the same. The table of
     /// options ([`OPTION_TABLE`](crate::config::OPTION_TABLE)) says which can be changed.
     ///

@@ -10,7 +10,7 @@
 //! 4. An index is used by transactions that began after it became current. So the version that they compare is drawn
 //!    then, under the schema mutex, not when the index is begun.
 
-use super::changes::check_not_change_log;
+use super::changes::{CHANGE_LOG, check_not_change_log};
 use super::database::{Database, OpenGuard};
 use super::index_build;
 use super::table_ref::TableRef;
@@ -31,6 +31,26 @@ use crate::types::TableId;
 use std::sync::Arc;
 
 impl Database {
+    /// Whether there is a table of this name.
+    pub fn has_table(&self, name: &str) -> bool {
+        self.inner.table_named(name).is_ok()
+    }
+
+    /// The table of a name.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchTable`].
+    pub fn table(&self, name: &str) -> Result<Table> {
+        self.inner.check_not_closed()?;
+        Ok(Table { shared: self.inner.table_named(name)? })
+    }
+
+    /// Every table, by name.
+    pub fn tables(&self) -> Vec<Table> {
+        let tables = self.inner.registry.all().into_iter().filter(|shared| shared.name != CHANGE_LOG);
+        tables.map(|shared| Table { shared }).collect()
+    }
+
     /// Creates a table, atomically and durably.
     ///
     /// # Errors

@@ -11,10 +11,11 @@
 //! 4. A transaction that was rolled back to end a deadlock never counts as done, even if its closure says so.
 
 use super::database::Database;
+use super::read_txn::ReadTxn;
 use super::write_txn::WriteTxn;
 use crate::error::{Error, Result};
 use crate::sync::thread;
-use crate::txn::TxnOptions;
+use crate::txn::{Access, TxnOptions};
 use std::time::Duration;
 
 /// How often a transaction is run at most.
@@ -24,6 +25,58 @@ const PAUSE: Duration = Duration::from_micros(100);
 const MAX_PAUSE: Duration = Duration::from_millis(50);
 
 impl Database {
+    /// Begins a transaction under REPEATABLE READ.
+    ///
+    /// # Errors
+    /// The database is closed or has stopped after a failure.
+    pub fn begin(&self) -> Result<WriteTxn> {
+        self.begin_with(TxnOptions::default())
+    }
+
+    /// Begins a transaction.
+    ///
+    /// # Errors
+    /// As [`begin`](Database::begin); [`Error::Usage`] if the database was opened to be read only.
+    pub fn begin_with(&self, options: TxnOptions) -> Result<WriteTxn> {
+        self.check_writes_wanted()?;
+        let mut txn = WriteTxn::begin(self.open.local(), &self.with_own_timeout(options), Access::ReadWrite)?;
+        txn.hide_expired();
+        Ok(self.interruptible(txn))
+    }
+
+    /// Begins a transaction that reads one snapshot: what had committed at its first read. It takes no row locks.
+    /// Among SERIALIZABLE transactions it is serializable too.
+    ///
+    /// # Errors
+    /// As [`begin`](Database::begin).
+    pub fn snapshot(&self) -> Result<ReadTxn> {
+        let options = self.with_own_timeout(TxnOptions::default());
+        let mut txn = WriteTxn::begin(self.open.local(), &options, Access::ReadOnly)?;
+        txn.hide_expired();
+        Ok(ReadTxn::new(self.interruptible(txn)))
+    }
+
+    /// This database, by a handle whose calls wait this long for a lock, instead of as the option
+    /// `lock_wait_timeout_ms` says: schema changes, checks and repairs (each of their waits), and the transactions that
+    /// are begun on it, if [`TxnOptions`] does not say otherwise.
+    ///
+    /// ```
+    /// # use highwater::{Database, Error, Options, Schema, Type};
+    /// # use std::time::Duration;
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let db = Database::open(dir.path(), Options::default())?;
+    /// let table = db.create_table("log", Schema::new().column("id", Type::U64).primary_key(&["id"]))?;
+    /// let mut reader = db.snapshot()?;
+    /// reader.scan(&table).count()?;
+    /// let impatient = db.with_lock_wait_timeout(Duration::from_millis(50));
+    /// assert!(matches!(impatient.drop_table("log"), Err(Error::LockWaitTimeout)));
+    /// # Ok::<(), highwater::Error>(())
+    /// ```
+    #[must_use]
+    pub fn with_lock_wait_timeout(&self, timeout: Duration) -> Database {
+        Database { lock_wait_timeout: Some(timeout), ..self.clone() }
+    }
+
     /// Runs `work` in a transaction and commits it. If `work` returns an error the transaction is rolled back; after a
     /// deadlock or a write conflict, which another attempt may not meet, `work` is run again, up to 100 times
     /// ([`WriteTxn::attempt`] says which run it is). (After a lock wait that timed out it is not: the caller has waited
