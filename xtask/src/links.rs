@@ -6,6 +6,7 @@
 //! 2. A path between backticks that begins with one of [`ROOTS`] exists; so does a `layer/file.rs` of ARCHITECTURE.md
 //!    below the engine's source. A name with a space, `*` or an upper-case placeholder is an example and is not looked
 //!    for.
+//! 3. A link to a document is no document: its own links begin where the document stands.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -47,7 +48,7 @@ fn collect(folder: &Path, documents: &mut Vec<PathBuf>) -> io::Result<()> {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if path.is_dir() && !name.starts_with('.') && name != "target" {
             collect(&path, documents)?;
-        } else if name.ends_with(".md") {
+        } else if name.ends_with(".md") && !path.is_symlink() {
             documents.push(path);
         }
     }

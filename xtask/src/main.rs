@@ -14,6 +14,7 @@ mod layers;
 mod links;
 mod look;
 mod mutants;
+mod package;
 mod primitives;
 mod python;
 mod quick;
@@ -47,6 +48,7 @@ const USAGE: &str = "usage: cargo xtask tidy    check layers, dependencies, file
                            and see that a test catches each of them; --part takes each Nth one from the Kth on
        cargo xtask miri    undefined behaviour: small tests of the engine under Miri
        cargo xtask tsan    data races: tests of the engine that have threads, under ThreadSanitizer
+       cargo xtask package make the files that the registry gets, and build and run programs of nothing else
        cargo xtask compare-build
                            build the program that measures other storage engines (highwater lab run peers)
        cargo xtask compare-test
@@ -76,6 +78,7 @@ fn main() -> ExitCode {
         ["release", ref arguments @ ..] => report(release::run(&root, arguments)),
         ["miri"] => report(sanitizers::miri(&root)),
         ["tsan"] => report(sanitizers::tsan(&root)),
+        ["package"] => report(package::run(&root)),
         ["compare-build"] => report(compare::build(&root)),
         ["compare-test"] => report(compare::test(&root)),
         ["python"] => report(python::test(&root)),

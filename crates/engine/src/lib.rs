@@ -47,10 +47,14 @@
 //! # Ok::<(), highwater::Error>(())
 //! ```
 //!
-//! Features, each off by default: with `serde` rows are read as structs of the program ([`RowRef`]`::to`) and made of
-//! them ([`WriteTxn`]`::insert_from`); with `chrono`, `jiff`, `rust_decimal` and `uuid` types of those crates are
-//! values of columns ([`conversions`]); with `tracing` the main happenings (openings, recoveries, closings,
-//! checkpoints, schema changes, a stop after a failure) are events of the crate `tracing`, with the target `highwater`.
+//! Features, on by default: `lz4` and `zstd` compress pages of a store out of place
+//! ([`page_compression`](Options::page_compression)), and dumps need `zstd`. Where one is needed that the program was
+//! built without, the error names it.
+//!
+//! Features, off by default: with `serde` rows are read as structs of the program ([`RowRef`]`::to`) and made of them
+//! ([`WriteTxn`]`::insert_from`); with `chrono`, `jiff`, `rust_decimal` and `uuid` types of those crates are values of
+//! columns ([`conversions`]); with `tracing` the main happenings (openings, recoveries, closings, checkpoints, schema
+//! changes, a stop after a failure) are events of the crate `tracing`, with the target `highwater`.
 
 // The unit tests are those of the engine as it is; under a model checker (`models`) there are none.
 #![cfg(not(all(test, shuttle)))]
@@ -145,12 +149,17 @@ pub use table::{
 pub use txn::{Isolation, LockMode, LockWait, PurgeState, PurgeWatch, Savepoint, TxnOptions, Xid};
 pub use types::PageNo;
 
-/// The README's example compiles.
+/// The example of the package's page compiles.
 #[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
+#[doc = include_str!("../README.md")]
 struct Readme;
+
+/// The example of the project's page compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/project.md")]
+struct Project;
 
 /// The example of an async program runs.
 #[cfg(doctest)]
-#[doc = include_str!("../../../docs/async.md")]
+#[doc = include_str!("../docs/async.md")]
 struct Async;

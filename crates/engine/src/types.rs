@@ -57,6 +57,15 @@ pub fn random_id() -> u64 {
     std::hash::RandomState::new().build_hasher().finish() | 1
 }
 
+/// The first whole characters of a text, `bytes` bytes of them at most.
+pub fn cut_text(text: &str, bytes: usize) -> &str {
+    let mut end = text.len().min(bytes);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
 /// The wall clock: microseconds since 1970.
 pub fn unix_us() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);

@@ -37,8 +37,8 @@ pub use fault::{FaultKind, Faults, Operation};
 pub use limited::Limited;
 pub use memory::MemoryDevice;
 pub use os::{
-    FileDevice, FileRole, FlushMethod, FolderLock, SequentialFile, forget_cached, is_within, lock_alone, lock_shared,
-    real_path,
+    FileDevice, FileRole, FlushMethod, FolderLock, SequentialFile, forget_cached, is_lock_file, is_within, lock_alone,
+    lock_shared, real_path, sync_folder,
 };
 pub use output::OutputFile;
 pub use overlay::Overlay;

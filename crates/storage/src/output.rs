@@ -15,11 +15,9 @@
 //!    refusals.
 
 use crate::mark;
-use crate::os::folder;
-use std::fs::{File, OpenOptions, Permissions};
+use crate::os::{folder, sys};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{Error, ErrorKind, Read, Result, Write};
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// Links that are followed, one to the next, as the kernel does.
@@ -45,8 +43,8 @@ struct Replaces {
 enum Place {
     /// Written as it is.
     InPlace,
-    /// A regular file at the end of all links, or none yet; with permissions and owner if there is one.
-    Regular(PathBuf, Option<(Permissions, u32, u32)>),
+    /// A regular file at the end of all links, or none yet; with what is known of it if there is one.
+    Regular(PathBuf, Option<Metadata>),
 }
 
 impl OutputFile {
@@ -64,10 +62,9 @@ impl OutputFile {
                 }
                 let (temporary, file) = make_beside(&target)?;
                 let made = OutputFile { file, replaces: Some(Replaces { temporary, target }) };
-                if let Some((permissions, owner, group)) = before {
-                    // Only the superuser can give a file away; for others it stays their own.
-                    let _ = std::os::unix::fs::fchown(&made.file, Some(owner), Some(group));
-                    made.file.set_permissions(permissions)?;
+                if let Some(before) = before {
+                    sys::take_owner(&made.file, &before);
+                    made.file.set_permissions(before.permissions())?;
                 }
                 Ok(made)
             }
@@ -92,7 +89,7 @@ impl OutputFile {
     /// # Errors
     /// As [`create`](OutputFile::create).
     pub fn check(path: &Path) -> Result<()> {
-        if std::fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo()) {
+        if std::fs::metadata(path).is_ok_and(|found| sys::is_pipe(&found)) {
             return Ok(());
         }
         OutputFile::create(path).map(drop)
@@ -144,7 +141,7 @@ impl Drop for OutputFile {
 
 /// Where an output to `path` goes, if it may go anywhere.
 fn find(path: &Path) -> Result<Place> {
-    if path.as_os_str().as_bytes().ends_with(b"/") || path.is_dir() {
+    if path.as_os_str().as_encoded_bytes().ends_with(b"/") || path.is_dir() {
         return Err(Error::new(ErrorKind::IsADirectory, "is a folder"));
     }
     let (target, by_descriptor) = follow(path)?;
@@ -155,10 +152,10 @@ fn find(path: &Path) -> Result<Place> {
     };
     let place = match &found {
         Some(found) if by_descriptor || !found.is_file() => Place::InPlace,
-        Some(found) => Place::Regular(target.clone(), Some((found.permissions(), found.uid(), found.gid()))),
+        Some(found) => Place::Regular(target.clone(), Some(found.clone())),
         None => Place::Regular(target.clone(), None),
     };
-    let holds_bytes = found.is_some_and(|found| found.is_file() || found.file_type().is_block_device());
+    let holds_bytes = found.is_some_and(|found| found.is_file() || sys::is_block_device(&found));
     let owned = (holds_bytes && is_marked(path)) || is_beside_a_marked(&target);
     if owned {
         Err(Error::new(ErrorKind::InvalidInput, "is a file of a database and is not overwritten"))

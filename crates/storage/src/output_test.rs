@@ -1,6 +1,7 @@
 //! What an output file does to the place it goes to.
 
 use super::*;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::process::Command;
 
 fn names(folder: &Path) -> Vec<String> {

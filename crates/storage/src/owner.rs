@@ -9,7 +9,7 @@
 //! 2. Asking is one load of a number that never changes in a process: it may be asked in every call.
 //! 3. A process made by the `clone` system call itself, past the C library's `fork`, is not noticed.
 
-use crate::os::call_after_fork;
+use crate::os::sys::call_after_fork;
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 

@@ -5,9 +5,10 @@
 use super::manifest::FileSum;
 use crate::error::{Error, Result};
 use highwater_storage::{
-    CopyKey, CopyReader, SEALED_RECORD_BYTES, Sealer, SequentialFile, StorageError, forget_cached, sealed_bytes,
+    CopyKey, CopyReader, SEALED_RECORD_BYTES, Sealer, SequentialFile, StorageError, forget_cached, is_lock_file,
+    sealed_bytes,
 };
-use std::fs::File;
+use std::fs::{DirEntry, File};
 use std::io::{BufReader, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
@@ -168,7 +169,7 @@ pub(super) fn read_failed(path: &Path, error: std::io::Error) -> Error {
 
 /// Makes the entries of a folder durable.
 pub(super) fn sync_folder(dir: &Path) -> Result<()> {
-    File::open(dir).and_then(|folder| folder.sync_all()).map_err(|error| failed("sync", dir, error))
+    Ok(highwater_storage::sync_folder(dir)?)
 }
 
 /// Makes the folder `dir` unless it is there and empty; says whether it was made.
@@ -177,7 +178,7 @@ pub(super) fn sync_folder(dir: &Path) -> Result<()> {
 /// [`Error::Usage`] if it is not empty or no folder, an I/O error.
 pub(super) fn make_empty(dir: &Path) -> Result<bool> {
     match std::fs::read_dir(dir) {
-        Ok(mut entries) => match entries.next() {
+        Ok(mut entries) => match entries.find(|entry| !entry.as_ref().is_ok_and(is_of_a_lock)) {
             None => Ok(false),
             Some(_) => Err(Error::Usage(format!("{} is not empty; name a new folder", dir.display()))),
         },
@@ -190,6 +191,10 @@ pub(super) fn make_empty(dir: &Path) -> Result<bool> {
         }
         Err(error) => Err(failed("look at", dir, error)),
     }
+}
+
+fn is_of_a_lock(entry: &DirEntry) -> bool {
+    entry.file_name().to_str().is_some_and(is_lock_file)
 }
 
 /// Makes the entry of `dir` in its parent durable.

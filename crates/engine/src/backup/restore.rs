@@ -18,7 +18,7 @@ use crate::store::{self, BATCH_PAGES, FlushLane, PageBatch, PageStore, Protectio
 use crate::sync::poison::Poison;
 use crate::types::{Lsn, PageNo, random_id};
 use highwater_storage::{
-    AlignedBuf, CopyKeys, CopyReader, EncryptionKey, FolderLock, SetOptions, StorageSet, lock_alone,
+    AlignedBuf, CopyKeys, CopyReader, EncryptionKey, FolderLock, SetOptions, StorageSet, is_lock_file, lock_alone,
 };
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read, Take};
@@ -208,7 +208,7 @@ pub fn is_unfinished(target: &Path) -> bool {
         let name = entry.file_name();
         match name.to_str() {
             Some(WORK) => has_work = is_work(&entry.path()),
-            Some(name) if name == FILES[0] || name == FILES[1] => {}
+            Some(name) if name == FILES[0] || name == FILES[1] || is_lock_file(name) => {}
             _ => return false,
         }
     }

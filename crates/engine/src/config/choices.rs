@@ -235,6 +235,17 @@ pub enum PageCompression {
     Auto,
 }
 
+impl PageCompression {
+    /// The feature of this crate that it needs, if the program was built without that.
+    pub(crate) fn missing_feature(self) -> Option<&'static str> {
+        match self {
+            PageCompression::Lz4 if cfg!(not(feature = "lz4")) => Some("lz4"),
+            PageCompression::Zstd if cfg!(not(feature = "zstd")) => Some("zstd"),
+            _ => None,
+        }
+    }
+}
+
 names!(PageCompression { Off => "off", Lz4 => "lz4", Zstd => "zstd", Auto => "auto" });
 shown_by_name!(PageCompression);
 read_by_name!(PageCompression);

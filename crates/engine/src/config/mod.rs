@@ -198,7 +198,17 @@ macro_rules! options {
                         });
                     }
                 })*
-                Ok(())
+                self.check_built_in()
+            }
+
+            /// Checks that what is asked for is in this program.
+            fn check_built_in(&self) -> Result<()> {
+                let Some(feature) = self.page_compression.missing_feature() else { return Ok(()) };
+                let reason = format!(
+                    "{feature} needs the feature `{feature}` of the crate highwater, and this program was built \
+                     without it"
+                );
+                Err(Error::BadOption { option: option_name("page_compression"), reason })
             }
 
             /// The key that `encryption_key` or `key_file` names, if one of them does.

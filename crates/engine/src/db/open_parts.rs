@@ -395,6 +395,12 @@ fn with_store(
                       again; take O_DIRECT";
         return refuse("flush-method", reason);
     }
+    if let Some(feature) = packing.filter(|_| is_auto).and_then(PageCompression::missing_feature) {
+        return Err(Error::Incompatible(format!(
+            "the pages of this database are compressed with {feature}, and this program was built without the feature \
+             `{feature}` of the crate highwater"
+        )));
+    }
     Ok(Options {
         page_store: PageStoreKind::OutOfPlace,
         page_compression: if is_auto { packing.unwrap_or(PageCompression::Off) } else { asked.page_compression },

@@ -4,6 +4,7 @@
 //! 1. Blocks are numbered from 0; the checksum of a block covers its header, so a block elsewhere does not verify.
 //! 2. A message names the byte of the dump where the block begins, and what the block holds.
 
+use super::packing::{Packer, Unpacker, most_packed_bytes, packer, unpacker};
 use crate::error::{Error, Result};
 use highwater_storage::StorageError;
 use std::io::{ErrorKind, Read, Write};
@@ -15,7 +16,6 @@ const HEAD_BYTES: usize = 16;
 const HEADER_BYTES: usize = 24;
 /// Most bytes of a block, compressed or not: a row has 16 MiB, a definition less.
 const MAX_BLOCK_BYTES: usize = 64 << 20;
-const ZSTD_LEVEL: i32 = 3;
 
 /// What a block holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +72,7 @@ pub(super) fn failed(operation: &'static str, source: std::io::Error) -> Error {
 /// Writes blocks.
 pub(super) struct BlockWriter<W> {
     out: W,
-    zstd: zstd::bulk::Compressor<'static>,
+    packer: Packer,
     next: u32,
     pub(super) bytes: u64,
 }
@@ -80,8 +80,7 @@ pub(super) struct BlockWriter<W> {
 impl<W: Write> BlockWriter<W> {
     /// Writes the beginning of a dump.
     pub(super) fn new(out: W) -> Result<BlockWriter<W>> {
-        let zstd = zstd::bulk::Compressor::new(ZSTD_LEVEL).map_err(|error| failed("compression", error))?;
-        let mut writer = BlockWriter { out, zstd, next: 0, bytes: 0 };
+        let mut writer = BlockWriter { out, packer: packer()?, next: 0, bytes: 0 };
         let mut head = [0; HEAD_BYTES];
         head[..8].copy_from_slice(MAGIC);
         head[8..10].copy_from_slice(&VERSION.to_le_bytes());
@@ -96,7 +95,7 @@ impl<W: Write> BlockWriter<W> {
         if bytes.len() > MAX_BLOCK_BYTES {
             return Err(Error::Usage(format!("{} bytes are more than a block of a dump has", bytes.len())));
         }
-        let stored = self.zstd.compress(bytes).map_err(|error| failed("compression", error))?;
+        let stored = self.packer.pack(bytes).map_err(|error| failed("compression", error))?;
         let mut header = [0; HEADER_BYTES];
         header[0] = kind as u8;
         for (at, number) in [(4, self.next), (8, table), (12, bytes.len() as u32), (16, stored.len() as u32)] {
@@ -132,7 +131,7 @@ fn checksum(header: &[u8; HEADER_BYTES], stored: &[u8]) -> u32 {
 /// Reads blocks.
 pub(super) struct BlockReader<R> {
     from: R,
-    zstd: zstd::bulk::Decompressor<'static>,
+    unpacker: Unpacker,
     next: u32,
     pub(super) bytes: u64,
 }
@@ -140,8 +139,7 @@ pub(super) struct BlockReader<R> {
 impl<R: Read> BlockReader<R> {
     /// Reads the beginning of a dump.
     pub(super) fn new(from: R) -> Result<BlockReader<R>> {
-        let zstd = zstd::bulk::Decompressor::new().map_err(|error| failed("decompression", error))?;
-        let mut reader = BlockReader { from, zstd, next: 0, bytes: 0 };
+        let mut reader = BlockReader { from, unpacker: unpacker()?, next: 0, bytes: 0 };
         let head = reader.take(HEAD_BYTES)?;
         if !head.starts_with(MAGIC) {
             return Err(Error::BadDump("this is no dump of a Highwater database: it does not begin as one".into()));
@@ -169,7 +167,7 @@ impl<R: Read> BlockReader<R> {
         let Ok(header) = <[u8; HEADER_BYTES]>::try_from(header) else { return Err(place.cut_off(self.bytes)) };
         let u32_at = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
         let [number, table, raw_bytes, stored_bytes, sum] = [4, 8, 12, 16, 20].map(u32_at);
-        let is_long = |bytes: u32| bytes as usize > zstd::zstd_safe::compress_bound(MAX_BLOCK_BYTES);
+        let is_long = |bytes: u32| bytes as usize > most_packed_bytes(MAX_BLOCK_BYTES);
         if is_long(raw_bytes) || is_long(stored_bytes) {
             return Err(place.damaged("has a header with a wrong length"));
         }
@@ -187,7 +185,7 @@ impl<R: Read> BlockReader<R> {
             return Err(place.damaged(&format!("has the number {number}: blocks are missing, or in another order")));
         }
         self.next = self.next.wrapping_add(1);
-        let bytes = self.zstd.decompress(&stored, raw_bytes as usize);
+        let bytes = self.unpacker.unpack(&stored, raw_bytes as usize);
         match bytes.ok().filter(|bytes| bytes.len() == raw_bytes as usize) {
             Some(bytes) => Ok(Block { kind, table, bytes, place }),
             None => Err(place.damaged("does not decompress to its length")),

@@ -16,7 +16,7 @@ use super::PageType;
 use super::bytes::{PageBytes, put_u16};
 use super::header::{self, HEADER_BYTES};
 use crate::error::{Error, LOST};
-use crate::types::{Lsn, PageNo};
+use crate::types::{Lsn, PageNo, cut_text};
 
 const REASON: usize = HEADER_BYTES + 2;
 /// A page's size does not matter for what is said of it.
@@ -27,12 +27,9 @@ const MAX_REASON_BYTES: usize = 300;
 pub(crate) fn format(page: &mut [u8], owner: u32, lsn: Lsn, reason: &str) {
     header::format(page, PageType::Lost, 0, owner);
     header::set_lsn(page, lsn);
-    let mut end = reason.len().min(MAX_REASON_BYTES);
-    while !reason.is_char_boundary(end) {
-        end -= 1;
-    }
-    put_u16(page, HEADER_BYTES, end as u16);
-    page[REASON..REASON + end].copy_from_slice(&reason.as_bytes()[..end]);
+    let reason = cut_text(reason, MAX_REASON_BYTES);
+    put_u16(page, HEADER_BYTES, reason.len() as u16);
+    page[REASON..REASON + reason.len()].copy_from_slice(reason.as_bytes());
 }
 
 /// The error of a thread that reads a lost page.

@@ -16,6 +16,7 @@
 
 use super::{Evidence, choose};
 use crate::config::{FlushMethod, FlushNeighbors, Options, PageCompression, PageSize, PageStoreKind};
+use crate::types::cut_text;
 
 /// Place of the record in page 0, behind that of the probe.
 pub const NEW_DATABASE_AT: usize = 2048;
@@ -180,17 +181,23 @@ fn medium_text(medium: Medium, known: &KnownDevice) -> String {
             format!("a disk with a moving arm ({:.0} us more for a page in a place of its own)", evidence.place_us())
         }
         (Medium::Flash(us), Some(evidence)) => format!(
-            "flash (a page of {} bytes is written in {us:.0} us, packed by lz4 in {:.0} us, by zstd in {:.0} us)",
-            evidence.page_bytes, known.lz4_us, known.zstd_us
+            "flash (a page of {} bytes is written in {us:.0} us, packed by lz4 {}, by zstd {})",
+            evidence.page_bytes,
+            packing_text(known.lz4_us),
+            packing_text(known.zstd_us)
         ),
         _ => "memory, or a device that cannot be measured".into(),
     }
 }
 
+fn packing_text(us: f64) -> String {
+    if us.is_finite() { format!("in {us:.0} us") } else { "not at all (not built in)".to_string() }
+}
+
 impl NewDatabase {
     /// As bytes for page 0.
     pub fn encode(&self) -> Vec<u8> {
-        let text = &self.why[..self.why.floor_char_boundary(MAX_TEXT_BYTES)];
+        let text = cut_text(&self.why, MAX_TEXT_BYTES);
         let mut bytes = vec![0; 4];
         bytes.extend(VERSION.to_le_bytes());
         bytes.extend([self.page_compression as u8, 0]);

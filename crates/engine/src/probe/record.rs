@@ -7,6 +7,7 @@
 
 use super::{Choice, DEPTHS, Evidence, MAX_MEASUREMENTS};
 use crate::config::{FlushMethod, FlushNeighbors};
+use crate::types::cut_text;
 
 /// Place of the record in page 0, behind the root slots.
 pub const RECORD_AT: usize = 1024;
@@ -167,5 +168,5 @@ fn civil(days: u64) -> (u64, u64, u64) {
 }
 
 fn shortened(device: &str) -> &str {
-    &device[..device.floor_char_boundary(DEVICE_BYTES)]
+    cut_text(device, DEVICE_BYTES)
 }

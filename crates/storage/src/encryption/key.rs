@@ -2,13 +2,14 @@
 //!
 //! Rules
 //! 1. A key is 32 bytes. No message and no `Debug` shows them; dropped ones are overwritten in memory.
-//! 2. A key file that others than its owner may read is refused: its key is no secret.
+//! 2. A key file that others than its owner may read is refused: its key is no secret. (On Windows this is not looked
+//!    at.)
 
-use crate::os::{fill_random, folder::failed};
+use crate::os::folder::failed;
+use crate::os::sys::{fill_random, permissions_of_others};
 use crate::{OpenError, StorageError};
 use std::fs::File;
 use std::io::Read;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
@@ -16,8 +17,6 @@ use zeroize::Zeroizing;
 const KEY_BYTES: usize = 32;
 /// Of a key file that holds anything sensible: hexadecimal digits and a line's end.
 const MAX_FILE_BYTES: u64 = 4096;
-/// Permissions that a key file does not give.
-const OF_OTHERS: u32 = 0o077;
 
 /// The key of 256 bits that opens an encrypted database. It is all that is needed to read the database, and the
 /// database cannot be read without it.
@@ -46,9 +45,9 @@ impl EncryptionKey {
     pub fn read_file(path: &Path) -> Result<EncryptionKey, EncryptionError> {
         let wrong = |reason: String| EncryptionError::KeyFile { path: path.to_path_buf(), reason };
         let file = File::open(path).map_err(|error| wrong(error.to_string()))?;
-        let mode = file.metadata().map_err(|error| wrong(error.to_string()))?.mode() & 0o777;
-        if mode & OF_OTHERS != 0 {
-            return Err(wrong(format!("others than its owner may use it (permissions {mode:03o}): chmod 600")));
+        let found = file.metadata().map_err(|error| wrong(error.to_string()))?;
+        if let Some(reason) = permissions_of_others(&found) {
+            return Err(wrong(reason));
         }
         let mut bytes = Zeroizing::new(Vec::with_capacity(MAX_FILE_BYTES as usize));
         file.take(MAX_FILE_BYTES).read_to_end(&mut bytes).map_err(|error| wrong(error.to_string()))?;

@@ -22,9 +22,8 @@
 
 use super::folder::failed;
 use super::method::{FileRole, FlushMethod, Mode};
-use super::sys;
+use super::sys::{self, OpenFlags, Rings};
 use super::untorn::{self, Evidence};
-use super::uring::Rings;
 use crate::aligned::is_aligned;
 use crate::{
     ALIGNMENT_BYTES, AlignedBuf, Device, IoCounts, Owner, Placement, Read, ReadCallback, Result, StorageError, Write,
@@ -32,7 +31,6 @@ use crate::{
 use parking_lot::Mutex;
 use std::fs::{File, OpenOptions};
 use std::io::{Error, ErrorKind, Seek, SeekFrom};
-use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -90,7 +88,7 @@ impl FileDevice {
     }
 
     pub(super) fn of(file: File, path: &Path, mode: Mode) -> FileDevice {
-        let is_block_device = file.metadata().is_ok_and(|found| found.file_type().is_block_device());
+        let is_block_device = file.metadata().is_ok_and(|found| sys::is_block_device(&found));
         FileDevice {
             file,
             path: path.to_path_buf(),
@@ -121,7 +119,7 @@ impl FileDevice {
     }
 
     fn error(&self, operation: &'static str, offset: u64, len: u64, source: Error) -> StorageError {
-        let source = if source.raw_os_error() == Some(libc::EFBIG) { beyond_limit() } else { source };
+        let source = if source.kind() == ErrorKind::FileTooLarge { beyond_limit() } else { source };
         StorageError { operation, device: self.name(), offset, len, source }
     }
 
@@ -167,7 +165,7 @@ impl FileDevice {
     }
 
     fn write_all(&self, offset: u64, data: &[u8]) -> std::io::Result<()> {
-        let Some(bytes) = self.pieces(offset, data) else { return self.file.write_all_at(data, offset) };
+        let Some(bytes) = self.pieces(offset, data) else { return sys::write_all_at(&self.file, data, offset) };
         let mut pieces = (offset..).step_by(bytes).zip(data.chunks(bytes));
         pieces.try_for_each(|(offset, piece)| sys::write_untorn_at(&self.file, piece, offset))
     }
@@ -192,7 +190,7 @@ impl FileDevice {
             // Where blocks cannot be reserved they cannot be released either.
             Err(error) if sys::is_unsupported(&error) => return Ok(()),
             // XFS asks for as much free room as the range is long, whatever of it is allocated.
-            Err(error) if error.raw_os_error() == Some(libc::ENOSPC) && self.is_within(offset, len) => {}
+            Err(error) if error.kind() == ErrorKind::StorageFull && self.is_within(offset, len) => {}
             other => other?,
         }
         if self.mode.writes_unsynced() && sys::has_hole(&self.file, offset, len) {
@@ -214,7 +212,7 @@ impl FileDevice {
         let zeros = AlignedBuf::zeroed(ZEROS_BYTES.min(end.saturating_sub(at)) as usize);
         while at < end {
             let len = ZEROS_BYTES.min(end - at);
-            self.file.write_all_at(&zeros[..len as usize], at)?;
+            sys::write_all_at(&self.file, &zeros[..len as usize], at)?;
             at += len;
         }
         Ok(())
@@ -255,13 +253,13 @@ fn is_all_initialized(file: &File) -> bool {
 
 fn open_file(path: &Path, mode: Mode, create: bool) -> std::io::Result<File> {
     let is_block = is_block_device(path);
-    let exclusive = if is_block { libc::O_EXCL } else { 0 };
-    let flags = mode.open_flags() | exclusive;
-    OpenOptions::new().read(true).write(true).create(create && !is_block).truncate(false).custom_flags(flags).open(path)
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(create && !is_block).truncate(false);
+    sys::with_flags(&mut options, OpenFlags { exclusive: is_block, ..mode.open_flags() }).open(path)
 }
 
 fn is_block_device(path: &Path) -> bool {
-    std::fs::metadata(path).is_ok_and(|m| m.file_type().is_block_device())
+    std::fs::metadata(path).is_ok_and(|found| sys::is_block_device(&found))
 }
 
 impl Device for FileDevice {
@@ -288,7 +286,7 @@ impl Device for FileDevice {
 
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
         self.check_alignment("read", offset, buf)?;
-        let result = self.file.read_exact_at(buf, offset);
+        let result = sys::read_exact_at(&self.file, buf, offset);
         result.map_err(|source| self.error("read", offset, buf.len() as u64, source))
     }
 
@@ -420,9 +418,7 @@ impl Device for FileDevice {
     }
 
     fn identity(&self) -> Option<String> {
-        let metadata = self.file.metadata().ok()?;
-        let number = if self.fixed_len { metadata.rdev() } else { metadata.dev() };
-        Some(format!("device {}:{}", libc::major(number), libc::minor(number)))
+        sys::device_name(&self.path, &self.file.metadata().ok()?)
     }
 
     fn set_write_depth(&self, writes: u32) {

@@ -1,18 +1,19 @@
 //! Folders: exclusive locks and durable entries.
 //!
 //! Rules
-//! 1. The lock is the kernel's (`flock` on the folder itself): it vanishes with the process, leaves no file behind and
-//!    needs no cleaning up after a crash.
+//! 1. The lock is the kernel's (`flock` on the folder itself, on Windows a file in it that is open): it vanishes with
+//!    the process, and needs no cleaning up after a crash.
 //! 2. A handle that only reads shares the lock with others that only read.
 //! 3. A file made or removed is durable only after [`sync`] of its folder.
-//! 4. Two names are of one folder if device and inode are the same: links, mounts and `..` give it many names.
+//! 4. Two names are of one folder if device and inode are the same (on Windows: the path without links): links, mounts
+//!    and `..` give it many names.
 
 use super::holder;
+use super::sys::{self, FolderId, LockedFolder};
 use crate::Owner;
 use crate::error::{OpenError, StorageError};
-use std::fs::{File, Metadata, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::ErrorKind;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 /// What a folder is locked for.
@@ -27,7 +28,8 @@ pub(crate) enum Access {
 /// A locked folder; unlocked on drop.
 #[derive(Debug)]
 pub struct FolderLock {
-    folder: File,
+    locked: LockedFolder,
+    id: FolderId,
     owner: Owner,
 }
 
@@ -36,7 +38,7 @@ impl Drop for FolderLock {
         // A program started meanwhile may hold a copy of the descriptor for a moment, a forked process for long:
         // closing ours would not unlock the folder yet. In the forked process itself the lock is the parent's.
         if self.owner.is_this_process() {
-            let _ = self.folder.unlock();
+            self.locked.unlock();
         }
     }
 }
@@ -61,40 +63,41 @@ pub fn lock_shared(folder: &Path) -> Result<FolderLock, OpenError> {
 /// Locks `folder` for this handle alone, or together with other readers.
 pub(crate) fn lock(folder: &Path, access: Access) -> Result<FolderLock, OpenError> {
     let handle = open(folder)?;
-    let locked = match access {
-        Access::Write => handle.try_lock(),
-        Access::Read => handle.try_lock_shared(),
-    };
-    match locked {
-        Ok(()) => Ok(FolderLock { folder: handle, owner: Owner::this_process() }),
-        Err(TryLockError::WouldBlock) => {
-            let by = holder::of(&handle);
-            Err(OpenError::InUse { path: folder.to_path_buf(), by })
-        }
+    let found = handle.metadata().map_err(|source| failed("look at", folder, source))?;
+    let id = sys::folder_id(folder, &found).map_err(|source| failed("look at", folder, source))?;
+    match sys::lock_folder(handle, folder, access == Access::Write) {
+        Ok(locked) => Ok(FolderLock { locked, id, owner: Owner::this_process() }),
+        Err(TryLockError::WouldBlock) => Err(OpenError::InUse { path: folder.to_path_buf(), by: holder::of(&found) }),
         Err(TryLockError::Error(source)) => Err(failed("lock", folder, source).into()),
     }
+}
+
+/// Whether a file of this name in a folder is there because the folder is locked, or was.
+pub fn is_lock_file(name: &str) -> bool {
+    sys::LOCK_NAME == Some(name)
 }
 
 impl FolderLock {
     /// Whether `path`, which need not exist, is this folder or lies in it.
     pub(crate) fn encloses(&self, path: &Path) -> bool {
-        self.folder.metadata().is_ok_and(|folder| is_below(path, &folder))
+        is_below(path, &self.id)
     }
 }
 
 /// Whether `path`, which need not exist, is the folder or lies in it, by whatever names.
 pub fn is_within(path: &Path, folder: &Path) -> bool {
-    match std::fs::metadata(folder) {
+    match identified(folder) {
         Ok(folder) => is_below(path, &folder),
         Err(_) => real_path(path).starts_with(real_path(folder)),
     }
 }
 
-fn is_below(path: &Path, folder: &Metadata) -> bool {
-    let is_it = |part: &Path| {
-        std::fs::metadata(part).is_ok_and(|found| (found.dev(), found.ino()) == (folder.dev(), folder.ino()))
-    };
-    real_path(path).ancestors().any(is_it)
+fn identified(folder: &Path) -> std::io::Result<FolderId> {
+    std::fs::metadata(folder).and_then(|found| sys::folder_id(folder, &found))
+}
+
+fn is_below(path: &Path, folder: &FolderId) -> bool {
+    real_path(path).ancestors().any(|part| identified(part).is_ok_and(|found| found == *folder))
 }
 
 /// The absolute path without links, as far as it exists, and without `..`: the rest of it may have to be made.
@@ -111,9 +114,12 @@ pub fn real_path(path: &Path) -> PathBuf {
     real
 }
 
-/// Makes the folder's entries durable.
-pub(crate) fn sync(folder: &Path) -> Result<(), OpenError> {
-    open(folder)?.sync_all().map_err(|source| failed("sync", folder, source).into())
+/// Makes the folder's entries durable, which on Windows is a matter of its file systems.
+///
+/// # Errors
+/// It is not there, no folder, or the operating system's error.
+pub fn sync(folder: &Path) -> Result<(), OpenError> {
+    sys::sync_folder(&open(folder)?).map_err(|source| failed("sync", folder, source).into())
 }
 
 /// Makes the folder if it is not there, and the entry that names it durable.
@@ -135,7 +141,7 @@ pub(crate) fn create(folder: &Path) -> Result<(), OpenError> {
 }
 
 fn open(folder: &Path) -> Result<File, OpenError> {
-    let handle = File::open(folder).map_err(|source| match source.kind() {
+    let handle = sys::open_folder(folder).map_err(|source| match source.kind() {
         ErrorKind::NotFound => OpenError::NotFound(folder.to_path_buf()),
         ErrorKind::NotADirectory => OpenError::NotAFolder(folder.to_path_buf()),
         _ => failed("open", folder, source).into(),

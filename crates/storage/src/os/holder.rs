@@ -1,16 +1,16 @@
-//! Who holds the lock of a folder, as the kernel's list of locks has it.
+//! Who holds the lock of a folder, as Linux's list of locks has it. Other systems have none.
 
 use crate::error::Holder;
-use std::fs::File;
-use std::os::unix::fs::MetadataExt;
+use std::fs::Metadata;
 
 /// Who has locked the folder. (A file system that gives a folder another device number than its locks, such as Btrfs,
 /// leaves it unknown; so does a process that is not visible from here.)
-pub(super) fn of(folder: &File) -> Holder {
+#[cfg(target_os = "linux")]
+pub(super) fn of(folder: &Metadata) -> Holder {
+    use std::os::unix::fs::MetadataExt;
     let find = || {
-        let found = folder.metadata().ok()?;
         let locks = std::fs::read_to_string("/proc/locks").ok()?;
-        holder(&locks, (libc::major(found.dev()), libc::minor(found.dev())), found.ino())
+        holder(&locks, (libc::major(folder.dev()), libc::minor(folder.dev())), folder.ino())
     };
     match find() {
         Some(id) if id == std::process::id() => Holder::ThisProcess,
@@ -22,7 +22,14 @@ pub(super) fn of(folder: &File) -> Holder {
     }
 }
 
+/// Who has locked the folder: not known.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn of(_: &Metadata) -> Holder {
+    Holder::Unknown
+}
+
 /// The process that has locked the inode with `flock`, in the lines of `/proc/locks`.
+#[cfg(target_os = "linux")]
 fn holder(locks: &str, device: (u32, u32), inode: u64) -> Option<u32> {
     let wanted = format!("{:02x}:{:02x}:{inode}", device.0, device.1);
     locks.lines().find_map(|line| match line.split_whitespace().collect::<Vec<_>>()[..] {
@@ -32,7 +39,7 @@ fn holder(locks: &str, device: (u32, u32), inode: u64) -> Option<u32> {
     })
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
 

@@ -9,7 +9,7 @@
 //!
 //! The meanings are InnoDB's, but for the redo, which InnoDB keeps in the page cache with O_DIRECT too.
 
-use super::sys::WriteLifetime;
+use super::sys::{self, OpenFlags, WriteLifetime};
 use std::str::FromStr;
 
 /// How files are written and made durable (InnoDB's names).
@@ -34,6 +34,8 @@ use std::str::FromStr;
 /// - A database that is closed may be copied, moved, archived and restored with any tool (`cp`, `rsync`, `tar`, sparse
 ///   or not, by reflink), to any other of these file systems, and opened with any method: all its files together. A
 ///   copy of the files of an open database is no backup.
+/// - Direct I/O and writes that are durable when they return are Linux's (of 64 bits). Other systems, macOS and Windows
+///   among them, have files in the page cache, and a sync behind each write that has to be durable, with every method.
 /// - Network file systems (NFS, SMB) are neither tried nor supported: what a lock and a sync promise there depends on
 ///   the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -123,8 +125,9 @@ impl Mode {
     pub(super) fn of(role: FileRole, method: FlushMethod) -> Mode {
         use FileRole::{Data, Doublewrite, Redo, RedoCached};
         let is_redo = matches!(role, Redo | RedoCached);
-        let direct = matches!(method, FlushMethod::Direct | FlushMethod::DirectNoFsync) && role != RedoCached;
-        let each_write_durable = method == FlushMethod::DSync && role == Redo;
+        let wants_direct = matches!(method, FlushMethod::Direct | FlushMethod::DirectNoFsync);
+        let direct = sys::HAS_DIRECT_IO && wants_direct && role != RedoCached;
+        let each_write_durable = sys::HAS_DURABLE_WRITES && method == FlushMethod::DSync && role == Redo;
         let unsynced_data = method == FlushMethod::DirectNoFsync && matches!(role, Data | Doublewrite);
         debug_assert!(!(is_redo && unsynced_data));
         let sync_only_after_len_change = each_write_durable || unsynced_data;
@@ -136,9 +139,7 @@ impl Mode {
         self.sync_only_after_len_change && !self.each_write_durable
     }
 
-    pub(super) fn open_flags(self) -> i32 {
-        let direct = if self.direct { libc::O_DIRECT } else { 0 };
-        let dsync = if self.each_write_durable { libc::O_DSYNC } else { 0 };
-        direct | dsync
+    pub(super) fn open_flags(self) -> OpenFlags {
+        OpenFlags { direct: self.direct, each_write_durable: self.each_write_durable, exclusive: false }
     }
 }

@@ -8,11 +8,10 @@
 //!    of the cache.
 //! 4. After an error the file is good for nothing: the caller removes it.
 
-use super::sys;
+use super::sys::{self, OpenFlags};
 use crate::{ALIGNMENT_BYTES, AlignedBuf};
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Result, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// Bytes of a write. Small enough that another's read or write does not wait long behind it.
@@ -37,14 +36,18 @@ impl SequentialFile {
     /// # Errors
     /// The operating system's.
     pub fn create(path: &Path) -> Result<SequentialFile> {
-        let open = |flags| OpenOptions::new().write(true).create_new(true).custom_flags(flags).open(path);
-        let (file, is_direct) = match open(libc::O_DIRECT) {
+        let open = |direct| {
+            let mut options = OpenOptions::new();
+            let flags = OpenFlags { direct, ..OpenFlags::default() };
+            sys::with_flags(options.write(true).create_new(true), flags).open(path)
+        };
+        let (file, is_direct) = match open(sys::HAS_DIRECT_IO) {
             Err(error) if error.kind() == ErrorKind::InvalidInput => {
                 // The file may have been made before its flags were looked at.
                 let _ = std::fs::remove_file(path);
-                (open(0)?, false)
+                (open(false)?, false)
             }
-            other => (other?, true),
+            other => (other?, sys::HAS_DIRECT_IO),
         };
         Ok(SequentialFile::of(file, is_direct))
     }

@@ -4,7 +4,7 @@
 //! 1. Nothing that lies in the folder is followed, opened or changed.
 //! 2. Where the file system cannot create a file without a name (`O_TMPFILE`), the file has the name `temporary` for a
 //!    moment. A crash in that moment leaves an empty file, which the next temporary file replaces. Anything else of
-//!    that name is an error.
+//!    that name is an error. (On Windows it has another name as long as it is open; a power cut leaves it.)
 
 use super::file::{FileDevice, or_buffered};
 use super::folder::failed;
@@ -14,7 +14,6 @@ use crate::Result;
 use parking_lot::Mutex;
 use std::fs::{File, OpenOptions};
 use std::io::{Error, ErrorKind};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// Name of a temporary file until it is removed.
@@ -37,24 +36,18 @@ impl FileDevice {
 }
 
 fn create(folder: &Path, path: &Path, mode: Mode) -> std::io::Result<File> {
-    let flags = mode.open_flags() | libc::O_TMPFILE;
-    match OpenOptions::new().read(true).write(true).custom_flags(flags).open(folder) {
-        Err(error) if is_unknown(&error) => create_named(path, mode),
+    match sys::create_unnamed(folder, mode.open_flags()) {
+        Err(error) if sys::is_unsupported(&error) => create_named(path, mode),
         created => created,
     }
-}
-
-/// Whether the file system or the kernel does not know `O_TMPFILE`. (A kernel that does not takes it for the opening of
-/// a folder.)
-fn is_unknown(error: &Error) -> bool {
-    sys::is_unsupported(error) || error.kind() == ErrorKind::IsADirectory
 }
 
 fn create_named(path: &Path, mode: Mode) -> std::io::Result<File> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _name = ONE_AT_A_TIME.lock();
     remove_leftover(path)?;
-    let file = OpenOptions::new().read(true).write(true).create_new(true).custom_flags(mode.open_flags()).open(path)?;
+    let mut options = OpenOptions::new();
+    let file = sys::with_flags(options.read(true).write(true).create_new(true), mode.open_flags()).open(path)?;
     std::fs::remove_file(path)?;
     Ok(file)
 }

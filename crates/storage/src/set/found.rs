@@ -4,9 +4,9 @@ use super::redo::is_block_device;
 use crate::OpenError;
 use crate::error::UNUSED_ZEROS_BYTES;
 use crate::os::folder::failed;
+use crate::os::sys;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
-use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 /// What a folder holds.
@@ -42,7 +42,7 @@ pub(super) fn look(paths: &[PathBuf; 3]) -> Result<Found, OpenError> {
 fn contents_of(path: &Path) -> Result<Option<u64>, OpenError> {
     match std::fs::metadata(path) {
         Ok(metadata) if metadata.is_file() => Ok(Some(metadata.len())),
-        Ok(metadata) if metadata.file_type().is_block_device() => {
+        Ok(metadata) if sys::is_block_device(&metadata) => {
             begins_with_zeros(path).map(|zeros| Some(if zeros { 0 } else { u64::MAX }))
         }
         Ok(_) => Ok(Some(u64::MAX)),

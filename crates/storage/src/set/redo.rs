@@ -3,13 +3,13 @@
 
 use crate::error::UNUSED_ZEROS_BYTES;
 use crate::os::folder::{self, failed};
+use crate::os::sys;
 use crate::{Device, FileDevice, FileRole, FlushMethod, OpenError, Placement, StorageError};
 use std::io::ErrorKind;
-use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 pub(super) fn is_block_device(path: &Path) -> bool {
-    std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_block_device())
+    std::fs::metadata(path).is_ok_and(|metadata| sys::is_block_device(&metadata))
 }
 
 /// Where the redo is: in the folder `log_dir`, or the block device of that name.

@@ -317,8 +317,8 @@ pub const MUTANTS: &[Mutant] = &[
         "where a cut tore a batch, an image of an earlier life passes for the one that the header lists",
         &[edit(
             SCAN,
-            "            format::sum_of(image) == entry.sum && codec",
-            "            (MUTANT || format::sum_of(image) == entry.sum) && codec",
+            "|image| match format::sum_of(image) == entry.sum {",
+            "|image| match MUTANT || format::sum_of(image) == entry.sum {",
         )],
         &["out_of_place_test::damage::an_old_image"],
     ),

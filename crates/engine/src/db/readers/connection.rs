@@ -13,6 +13,7 @@ use super::message::{
 };
 use super::offers::OwnOffer;
 use super::served_changes::ServedChanges;
+use super::socket::Stream;
 use super::value::to_values;
 use crate::db::read_txn::ReadTxn;
 use crate::db::scan::Scan;
@@ -22,7 +23,6 @@ use crate::stats::MetricsFormat;
 use crate::table::definition_form::{TableForm, to_json};
 use crate::table::{RowLayout, Table, TableDefinition, ValueRef};
 use std::io::{Error as IoError, ErrorKind, Read, Result as IoResult, Write};
-use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ struct Held {
 /// One end of a connection.
 pub(super) struct Connection {
     db: Database,
-    stream: UnixStream,
+    stream: Stream,
     read: Option<ReadTxn>,
     offer: OwnOffer,
     tables: Vec<Held>,
@@ -122,7 +122,7 @@ fn table_answer(db: &Database, table: &Table) -> Result<TableAnswer> {
 }
 
 impl Connection {
-    pub(super) fn new(db: Database, stream: UnixStream, offer: OwnOffer) -> Connection {
+    pub(super) fn new(db: Database, stream: Stream, offer: OwnOffer) -> Connection {
         Connection { db, stream, read: None, offer, tables: Vec::new(), changes: None, out: Vec::new() }
     }
 
@@ -315,7 +315,7 @@ impl Connection {
 
 /// A dump on its way to a reader.
 struct DumpFrames {
-    stream: UnixStream,
+    stream: Stream,
     frame: Vec<u8>,
 }
 
@@ -334,7 +334,7 @@ impl Write for DumpFrames {
 }
 
 /// Whether the other end of a connection, which owes nothing now, has closed it.
-pub(super) fn is_gone(mut stream: &UnixStream) -> IoResult<bool> {
+pub(super) fn is_gone(mut stream: &Stream) -> IoResult<bool> {
     stream.set_nonblocking(true)?;
     let read = stream.read(&mut [0]);
     stream.set_nonblocking(false)?;
@@ -346,7 +346,7 @@ pub(super) fn is_gone(mut stream: &UnixStream) -> IoResult<bool> {
     }
 }
 
-fn count(scan: Scan<'_, '_>, stream: &UnixStream) -> IoResult<Result<u64>> {
+fn count(scan: Scan<'_, '_>, stream: &Stream) -> IoResult<Result<u64>> {
     let mut rows = match scan.start(true) {
         Ok((rows, _)) => rows,
         Err(error) => return Ok(Err(error)),
@@ -390,7 +390,7 @@ fn fill_batch(rows: &mut ColumnIter<'_>, bytes: usize, batch: &mut Vec<u8>) -> B
 
 /// Sends rows, batch by batch, for as long as the reader wants more. What fails is sent in its turn, behind the rows
 /// before it.
-fn send_rows(mut rows: ColumnIter<'_>, mut stream: UnixStream) -> IoResult<()> {
+fn send_rows(mut rows: ColumnIter<'_>, mut stream: Stream) -> IoResult<()> {
     let [mut batch_bytes, last_batch_bytes] = BATCH_BYTES;
     let (mut batch, mut request) = (Vec::new(), Vec::new());
     loop {

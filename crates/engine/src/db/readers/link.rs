@@ -4,11 +4,10 @@
 //! [`Error::ReaderDisconnected`].
 
 use super::message::{Answer, Kind, MAX_ANSWER_BYTES, PROTOCOL, Request, message, put_message, read_frame};
-use super::server::socket_path;
+use super::socket::{self, Stream};
 use crate::error::{Error, Result};
 use highwater_storage::OpenError;
 use std::io::{ErrorKind, Write};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -20,7 +19,7 @@ const ENDED: &str = "it has closed the database, or has ended";
 /// A connection to the process that has a database open.
 pub(super) struct Link {
     folder: PathBuf,
-    stream: UnixStream,
+    stream: Stream,
     out: Vec<u8>,
     /// The last frame that was received.
     pub(super) frame: Vec<u8>,
@@ -34,8 +33,7 @@ impl Link {
         if !folder.is_dir() {
             return Err(OpenError::NotFound(folder.to_path_buf()).into());
         }
-        let (path, _opened) = socket_path(folder).map_err(|error| not_served(folder, error.to_string()))?;
-        let stream = UnixStream::connect(&path).map_err(|error| match error.kind() {
+        let stream = socket::connect(folder).map_err(|error| match error.kind() {
             ErrorKind::NotFound | ErrorKind::ConnectionRefused => not_served(folder, "nobody listens".to_string()),
             _ => not_served(folder, error.to_string()),
         })?;

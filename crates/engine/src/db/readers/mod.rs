@@ -4,7 +4,8 @@
 //! |---|---|
 //! | `message` | what a reader and the process that serves it say to each other, as bytes |
 //! | `value` | values of keys in messages |
-//! | `server` | the socket, and the threads behind it |
+//! | `socket` | the socket, where the system has such sockets |
+//! | `server` | the threads behind the socket |
 //! | `connection` | one reader's requests, answered |
 //! | `offers` | snapshots that connections share |
 //! | `link` | the reader's end of a connection |
@@ -27,7 +28,8 @@
 //!    for it.
 //! 5. A closing ends every connection before it does anything else. The socket is removed; one that a killed process
 //!    left is replaced by the next opening, which holds the folder's lock.
-//! 6. A folder in which there can be no socket does not keep a database from opening: it has no readers then.
+//! 6. A folder in which there can be no socket, and a system that has none, do not keep a database from opening: it has
+//!    no readers then.
 
 mod connection;
 mod link;
@@ -38,6 +40,7 @@ mod reader_changes;
 mod reader_scan;
 mod served_changes;
 mod server;
+mod socket;
 mod value;
 
 pub use reader::{Reader, ReaderSnapshot, ServedTable};

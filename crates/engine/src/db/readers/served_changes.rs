@@ -7,6 +7,7 @@
 
 use super::connection::is_gone;
 use super::message::{ChangeForm, ChangesHead, Kind, extend, put_frame};
+use super::socket::Stream;
 use super::value::{Field, to_fields};
 use crate::db::Database;
 use crate::db::changes::{Change, ChangeStream};
@@ -14,7 +15,6 @@ use crate::error::{Error, Result};
 use crate::table::{Row, Type};
 use std::collections::HashMap;
 use std::io::{ErrorKind, Result as IoResult};
-use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 /// Bytes of changes in a frame, if no single one is longer.
@@ -38,12 +38,7 @@ impl ServedChanges {
 
     /// Makes `out` a frame of the next changes, which are waited for; of none if there are none by then. The outer
     /// error: the reader has gone.
-    pub(super) fn next_frame(
-        &mut self,
-        wait: Duration,
-        reader: &UnixStream,
-        out: &mut Vec<u8>,
-    ) -> IoResult<Result<()>> {
+    pub(super) fn next_frame(&mut self, wait: Duration, reader: &Stream, out: &mut Vec<u8>) -> IoResult<Result<()>> {
         if let Some(failed) = self.failed.take() {
             return Ok(Err(failed));
         }
@@ -68,7 +63,7 @@ impl ServedChanges {
         Ok(Ok(()))
     }
 
-    fn wait(&mut self, wait: Duration, reader: &UnixStream) -> IoResult<Result<()>> {
+    fn wait(&mut self, wait: Duration, reader: &Stream) -> IoResult<Result<()>> {
         let begin = Instant::now();
         loop {
             let left = wait.saturating_sub(begin.elapsed());

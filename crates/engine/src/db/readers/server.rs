@@ -10,6 +10,7 @@
 use super::connection::Connection;
 use super::message::{Answer, Failure, put_message};
 use super::offers::{Offers, OwnOffer};
+use super::socket::{self, Listener, Stream, Waker};
 use crate::db::database::Database;
 use crate::db::handle_thread::HandleThread;
 use crate::db::interrupt::InterruptHandle;
@@ -20,38 +21,19 @@ use crate::sync::event::event;
 use crate::sync::thread::{Builder, JoinHandle, sleep};
 use crate::txn::check_outside_closures;
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::{ErrorKind, Result as IoResult, Write};
+use std::io::{Result as IoResult, Write};
 use std::net::Shutdown;
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::FileTypeExt;
-use std::os::unix::net::{UnixListener, UnixStream};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Name of the socket in the database's folder.
-const SOCKET: &str = "readers";
-/// Longest path of a socket (`sun_path` of unix(7), with a zero byte).
-const MAX_PATH_BYTES: usize = 107;
 /// Pause when the process has no file descriptor or thread left for a reader.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(100);
 
-/// The path of a folder's socket; a long one leads through the open folder, which is to be kept as long as the path is
-/// used.
-pub(super) fn socket_path(folder: &Path) -> IoResult<(PathBuf, Option<File>)> {
-    let path = folder.join(SOCKET);
-    if path.as_os_str().len() <= MAX_PATH_BYTES {
-        return Ok((path, None));
-    }
-    let opened = File::open(folder)?;
-    Ok((PathBuf::from(format!("/proc/self/fd/{}/{SOCKET}", opened.as_raw_fd())), Some(opened)))
-}
-
 /// A reader's thread, and what ends it.
 struct Served {
-    stream: UnixStream,
+    stream: Stream,
     interrupt: InterruptHandle,
     thread: Option<JoinHandle<()>>,
 }
@@ -74,10 +56,9 @@ struct Shared {
 
 /// Serves readers until it is dropped.
 pub(in crate::db) struct ReaderServer {
-    /// Of the database's folder, not through `/proc`.
-    socket: PathBuf,
-    /// The socket once more: to end the thread that waits for readers.
-    waker: UnixStream,
+    folder: PathBuf,
+    /// Ends the waiting for readers.
+    waker: Waker,
     shared: Arc<Shared>,
     waiting: HandleThread,
 }
@@ -100,26 +81,15 @@ impl ReaderServer {
     }
 
     fn listen(db: &Database, folder: &Path, max_readers: usize) -> IoResult<ReaderServer> {
-        let (path, _opened) = socket_path(folder)?;
-        let listener = match UnixListener::bind(&path) {
-            Err(error) if error.kind() == ErrorKind::AddrInUse => {
-                // Of a process that was killed: this one has the folder's lock. No file of another kind is removed.
-                if !std::fs::symlink_metadata(&path)?.file_type().is_socket() {
-                    return Err(error);
-                }
-                std::fs::remove_file(&path)?;
-                UnixListener::bind(&path)?
-            }
-            bound => bound?,
-        };
-        let waker = UnixStream::from(OwnedFd::from(listener.try_clone()?));
+        let listener = Listener::bind(folder)?;
+        let waker = listener.waker(folder)?;
         let stats = Arc::clone(&db.inner.ctx.stats);
         let (stops, served, offers) = (AtomicBool::new(false), Mutex::default(), Arc::default());
         let shared = Arc::new(Shared { stops, served, offers, max_readers, stats });
         let (db, thread_shared) = (db.clone(), Arc::clone(&shared));
         let wait = move || thread_shared.wait(&db, &listener);
         let waiting = HandleThread::new(Builder::new().name("hw-readers".to_string()).spawn(wait)?);
-        Ok(ReaderServer { socket: folder.join(SOCKET), waker, shared, waiting })
+        Ok(ReaderServer { folder: folder.to_path_buf(), waker, shared, waiting })
     }
 
     /// Ends every connection and waits for the threads (rule 2).
@@ -127,9 +97,11 @@ impl ReaderServer {
         if !self.waiting.is_here() || self.shared.stops.swap(true, Ordering::AcqRel) {
             return;
         }
-        let _ = self.waker.shutdown(Shutdown::Both);
-        let _ = std::fs::remove_file(&self.socket);
-        self.waiting.join();
+        let is_woken = self.waker.wake();
+        socket::remove(&self.folder);
+        if is_woken {
+            self.waiting.join();
+        }
         let served: Vec<Served> = self.shared.served.lock().drain().map(|(_, served)| served).collect();
         served.iter().for_each(Served::end);
         if check_outside_closures().is_ok() {
@@ -146,13 +118,13 @@ impl Drop for ReaderServer {
 
 impl Shared {
     /// Waits for readers until the server stops.
-    fn wait(self: Arc<Shared>, db: &Database, listener: &UnixListener) {
+    fn wait(self: Arc<Shared>, db: &Database, listener: &Listener) {
         for number in 0.. {
             let accepted = listener.accept();
             if self.stops.load(Ordering::Acquire) {
                 return;
             }
-            let begun = accepted.and_then(|(stream, _)| Arc::clone(&self).begin(number, db, stream));
+            let begun = accepted.and_then(|stream| Arc::clone(&self).begin(number, db, stream));
             if let Err(error) = begun {
                 event!(WARN, error = error, "a reader is not served");
                 sleep(EXHAUSTED_PAUSE);
@@ -161,7 +133,7 @@ impl Shared {
     }
 
     /// Starts the thread of a reader.
-    fn begin(self: Arc<Shared>, number: u64, db: &Database, mut stream: UnixStream) -> IoResult<()> {
+    fn begin(self: Arc<Shared>, number: u64, db: &Database, mut stream: Stream) -> IoResult<()> {
         let mut served = self.served.lock();
         if served.len() >= self.max_readers {
             let mut refusal = Vec::new();

@@ -7,10 +7,13 @@
 //! 3. A page that is not compressed, or not well, is stored without its longest run of zeros ([`super::zeros`]).
 //! 4. No byte of an image is trusted: one that cannot be decompressed to a whole page is an error. Whether the page is
 //!    right its own checksum says.
+//! 5. LZ4 and Zstandard are features of the crate. An image of one that is not built in is no damage ([`Unreadable`]).
 
 use super::format::UNIT_BYTES;
 use super::zeros;
 use crate::config::PageCompression;
+use crate::error::Error;
+use crate::types::PageNo;
 use std::cell::RefCell;
 use std::thread::LocalKey;
 use std::time::Instant;
@@ -21,11 +24,15 @@ const LZ4: u8 = 1;
 const ZSTD: u8 = 2;
 const WITHOUT_ZEROS: u8 = 3;
 /// Level 3 gains nothing more on pages of a database.
+#[cfg(feature = "zstd")]
 const ZSTD_LEVEL: i32 = 1;
 
 thread_local! {
+    #[cfg(feature = "lz4")]
     static LZ4_OUT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    #[cfg(feature = "zstd")]
     static ZSTD_OUT: RefCell<Option<zstd::bulk::Compressor<'static>>> = const { RefCell::new(None) };
+    #[cfg(feature = "zstd")]
     static ZSTD_IN: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
@@ -68,6 +75,7 @@ fn compress(page: &[u8], out: &mut [u8], compression: PageCompression) -> Option
     match compression {
         // What `auto` means is chosen before a store is opened.
         PageCompression::Off | PageCompression::Auto => None,
+        #[cfg(feature = "lz4")]
         PageCompression::Lz4 => with_kept(&LZ4_OUT, |scratch| {
             // It wants room for the worst case.
             scratch.resize(lz4_flex::block::get_maximum_output_size(page.len()), 0);
@@ -75,18 +83,28 @@ fn compress(page: &[u8], out: &mut [u8], compression: PageCompression) -> Option
             out.get_mut(..length)?.copy_from_slice(&scratch[..length]);
             Some((LZ4, length))
         }),
+        #[cfg(feature = "zstd")]
         PageCompression::Zstd => with_kept(&ZSTD_OUT, |kept| {
             if kept.is_none() {
                 *kept = Some(zstd::bulk::Compressor::new(ZSTD_LEVEL).ok()?);
             }
             Some((ZSTD, kept.as_mut()?.compress_to_buffer(page, out).ok()?))
         }),
+        // Refused when the options are checked.
+        #[cfg(not(all(feature = "lz4", feature = "zstd")))]
+        _ => {
+            let _ = (page, out);
+            None
+        }
     }
 }
 
-/// Microseconds that packing this page takes: the shortest of a few times.
+/// Microseconds that packing this page takes: the shortest of a few times. Infinite if the codec is not built in.
 pub fn packing_us(page: &[u8], compression: PageCompression) -> f64 {
     const TIMES: usize = 9;
+    if compression.missing_feature().is_some() {
+        return f64::INFINITY;
+    }
     let mut image = Vec::with_capacity(2 * page.len());
     let mut once = || {
         image.clear();
@@ -97,11 +115,34 @@ pub fn packing_us(page: &[u8], compression: PageCompression) -> f64 {
     (0..TIMES).map(|_| once()).fold(f64::INFINITY, f64::min)
 }
 
+/// Why an image gives no page.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Unreadable {
+    /// It is damaged; in words how.
+    Damaged(String),
+    /// It may be whole: this program was built without what decompresses it.
+    #[cfg_attr(all(feature = "lz4", feature = "zstd"), allow(dead_code, reason = "of programs without a codec"))]
+    NeedsFeature(&'static str),
+}
+
+impl Unreadable {
+    /// As the error of a read of this page.
+    pub fn of_page(self, page: PageNo) -> Error {
+        match self {
+            Unreadable::Damaged(reason) => Error::corrupt_page(page, reason),
+            Unreadable::NeedsFeature(feature) => Error::Incompatible(format!(
+                "page {page} is compressed with {feature}, and this program was built without the feature `{feature}` \
+                 of the crate highwater"
+            )),
+        }
+    }
+}
+
 /// Fills `page` from its image.
 ///
 /// # Errors
-/// In words why it cannot.
-pub fn read_image(image: &[u8], page: &mut [u8]) -> Result<(), String> {
+/// Why it cannot.
+pub fn read_image(image: &[u8], page: &mut [u8]) -> Result<(), Unreadable> {
     if image.len() == page.len() {
         page.copy_from_slice(image);
         return Ok(());
@@ -110,17 +151,24 @@ pub fn read_image(image: &[u8], page: &mut [u8]) -> Result<(), String> {
     let word = u32::from_le_bytes(prefix);
     let (codec, length) = (word as u8, (word >> 8) as usize);
     let packed = image.get(PREFIX_BYTES..PREFIX_BYTES + length);
-    let packed = packed.ok_or_else(|| format!("its image of {} bytes claims to hold {length}", image.len()))?;
+    let claims = || Unreadable::Damaged(format!("its image of {} bytes claims to hold {length}", image.len()));
+    let packed = packed.ok_or_else(claims)?;
     let got = match codec {
+        #[cfg(feature = "lz4")]
         LZ4 => lz4_flex::block::decompress_into(packed, page).map_err(|e| e.to_string()),
+        #[cfg(not(feature = "lz4"))]
+        LZ4 => return Err(Unreadable::NeedsFeature("lz4")),
+        #[cfg(feature = "zstd")]
         ZSTD => unpack_zstd(packed, page),
+        #[cfg(not(feature = "zstd"))]
+        ZSTD => return Err(Unreadable::NeedsFeature("zstd")),
         WITHOUT_ZEROS => zeros::put_back(packed, page),
         other => Err(format!("unknown codec {other}")),
     };
     match got {
         Ok(bytes) if bytes == page.len() => Ok(()),
-        Ok(bytes) => Err(format!("its image holds {bytes} bytes")),
-        Err(reason) => Err(format!("its image cannot be decompressed: {reason}")),
+        Ok(bytes) => Err(Unreadable::Damaged(format!("its image holds {bytes} bytes"))),
+        Err(reason) => Err(Unreadable::Damaged(format!("its image cannot be decompressed: {reason}"))),
     }
 }
 
@@ -132,6 +180,7 @@ pub fn put_start(image: &mut [u8], start: &[u8]) {
     }
 }
 
+#[cfg(feature = "zstd")]
 fn unpack_zstd(packed: &[u8], page: &mut [u8]) -> Result<usize, String> {
     with_kept(&ZSTD_IN, |kept| {
         if kept.is_none() {
@@ -146,7 +195,14 @@ fn unpack_zstd(packed: &[u8], page: &mut [u8]) -> Result<usize, String> {
 mod tests {
     use super::*;
 
-    const ALL: [PageCompression; 3] = [PageCompression::Off, PageCompression::Lz4, PageCompression::Zstd];
+    /// Those that are built in.
+    const ALL: &[PageCompression] = &[
+        PageCompression::Off,
+        #[cfg(feature = "lz4")]
+        PageCompression::Lz4,
+        #[cfg(feature = "zstd")]
+        PageCompression::Zstd,
+    ];
 
     fn page(entropy: usize) -> Vec<u8> {
         let mut random = fastrand::Rng::with_seed(entropy as u64);
@@ -155,7 +211,7 @@ mod tests {
 
     #[test]
     fn every_image_gives_its_page_back() {
-        for compression in ALL {
+        for &compression in ALL {
             for entropy in 0..=8 {
                 let (page, mut images) = (page(entropy), vec![9; 3]);
                 let bytes = put_image(&mut images, &page, compression);
@@ -168,9 +224,24 @@ mod tests {
         }
     }
 
+    /// Images as programs with these features make them.
+    #[test]
+    fn an_image_of_a_codec_that_is_not_built_in_is_no_damage() {
+        for (codec, feature, is_built_in) in
+            [(LZ4, "lz4", cfg!(feature = "lz4")), (ZSTD, "zstd", cfg!(feature = "zstd"))]
+        {
+            let mut image = [0; UNIT_BYTES];
+            image[..PREFIX_BYTES].copy_from_slice(&[codec, 9, 0, 0]);
+            let error = read_image(&image, &mut vec![0; 8192]).unwrap_err();
+            assert_eq!(error == Unreadable::NeedsFeature(feature), !is_built_in, "{feature}");
+            let text = Unreadable::NeedsFeature(feature).of_page(PageNo(7));
+            assert!(!text.is_damage() && text.to_string().contains(&format!("the feature `{feature}`")), "{text}");
+        }
+    }
+
     #[test]
     fn what_does_not_become_smaller_is_stored_as_it_is() {
-        for compression in ALL {
+        for &compression in ALL {
             let mut images = Vec::new();
             assert_eq!(put_image(&mut images, &page(8), compression), 8192);
             assert_eq!(images, page(8));
@@ -194,7 +265,8 @@ mod tests {
                 }
                 let _ = read_image(&damaged, &mut vec![0; 8192]);
             }
-            assert!(read_image(&[0xff; 512], &mut vec![0; 8192]).unwrap_err().contains("claims"));
+            let error = read_image(&[0xff; 512], &mut vec![0; 8192]).unwrap_err();
+            assert!(matches!(&error, Unreadable::Damaged(reason) if reason.contains("claims")), "{error:?}");
         }
     }
 }

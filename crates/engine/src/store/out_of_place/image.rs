@@ -4,7 +4,7 @@ use super::capacity::Sizes;
 use super::codec;
 use super::format::{self, BLOCK_BYTES};
 use super::map::Location;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::store::PageLocation;
 use crate::types::PageNo;
 use highwater_storage::{AlignedBuf, Device};
@@ -64,14 +64,14 @@ impl StoreGeometry {
     /// Reads the image of `page` into `buf`.
     ///
     /// # Errors
-    /// [`Error::CorruptPage`] for an image that cannot be decompressed, an I/O error.
+    /// [`Error::CorruptPage`](crate::Error::CorruptPage) for an image that cannot be decompressed, an I/O error.
     pub fn read(&self, device: &dyn Device, page: PageNo, location: Location, buf: &mut [u8]) -> Result<()> {
         let at = self.offset_of(location);
         if location.bytes == buf.len() && at.is_multiple_of(BLOCK_BYTES as u64) {
             return Ok(device.read_at(at, buf)?);
         }
         self.look_at(device, location, |image| codec::read_image(image, buf))?
-            .map_err(|reason| Error::corrupt_page(page, reason))
+            .map_err(|unreadable| unreadable.of_page(page))
     }
 
     /// Reads an image as it is stored and shows it to `look`.

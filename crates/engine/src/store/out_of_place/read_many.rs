@@ -32,7 +32,7 @@ impl OutOfPlace {
                 let Wanted { index, location, blocks: Blocks { image, .. } } = &wanted[n];
                 let PageRead { first, buf } = &mut reads[*index];
                 let decoded = blocks.map_err(Error::from).and_then(|blocks| {
-                    codec::read_image(&blocks[image.clone()], buf).map_err(|reason| Error::corrupt_page(*first, reason))
+                    codec::read_image(&blocks[image.clone()], buf).map_err(|unreadable| unreadable.of_page(*first))
                 });
                 if self.segments.map.get(*first) == Some(*location) {
                     is_done[*index] = true;

@@ -30,7 +30,7 @@
 //!    header, footer or slot names, those of free segments included; and some after it are left out, since a batch may
 //!    stand behind one that was lost.
 
-use super::codec;
+use super::codec::{self, Unreadable};
 use super::format::{self, BLOCK_BYTES, Footer, GroupTails, ImageEntry, Listed, StoreSlot, VOID, header_bytes};
 use super::image::StoreGeometry;
 use super::map::{Location, MAX_IMAGE_BYTES, MAX_SEGMENTS, PageMap};
@@ -282,12 +282,14 @@ impl<'d> StoreScan<'d> {
         if location.bytes > page.len() {
             return Ok(false);
         }
-        let is_whole = self.geometry.look_at(self.device, location, |image| {
-            format::sum_of(image) == entry.sum && codec::read_image(image, &mut page).is_ok()
+        let is_whole = self.geometry.look_at(self.device, location, |image| match format::sum_of(image) == entry.sum {
+            true => codec::read_image(image, &mut page).map(|()| true),
+            false => Ok(false),
         });
         let is_whole = match is_whole {
             Err(error) if error.is_failed_read() => false,
-            is_whole => is_whole?,
+            Ok(Err(unreadable @ Unreadable::NeedsFeature(_))) => return Err(unreadable.of_page(entry.page_no)),
+            is_whole => is_whole?.unwrap_or(false),
         };
         Ok(is_whole && page::header::verify(&page, entry.page_no).is_ok() && page::header::lsn(&page) == entry.lsn)
     }

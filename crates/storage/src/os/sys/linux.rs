@@ -1,27 +1,54 @@
-//! The system calls that the standard library does not offer. Every `libc` call of this crate is here.
+//! Linux of 64 bits: direct I/O, batches through io_uring, blocks reserved and released, untorn writes, hints. Nothing
+//! here is needed for correctness: what a kernel or a file system refuses is done as `portable` does it.
 
-use std::fs::File;
-use std::io::{Error, Result};
+use super::{OpenFlags, WriteLifetime};
+use std::fs::{File, OpenOptions};
+use std::io::{Error, ErrorKind, Result};
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+mod uring;
+
+pub use uring::Rings;
+
+/// Whether files can be read and written past the page cache.
+pub const HAS_DIRECT_IO: bool = true;
+/// Whether a file can be opened so that each of its writes is durable when it returns.
+pub const HAS_DURABLE_WRITES: bool = true;
 
 /// `fallocate` mode: reserve blocks and extend the file's size.
 const ALLOCATE: libc::c_int = 0;
 /// `fallocate` mode: give the range's blocks back, keep the size.
 const PUNCH: libc::c_int = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
 
-/// How long written bytes are expected to live, as the kernel's `RWH_WRITE_LIFE_*` numbers them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u64)]
-pub(super) enum WriteLifetime {
-    /// Nothing is known (`RWH_WRITE_LIFE_NOT_SET`).
-    NotSet = 0,
-    /// Overwritten soon (`RWH_WRITE_LIFE_SHORT`).
-    Short = 2,
+fn bits(flags: OpenFlags) -> i32 {
+    let OpenFlags { direct, each_write_durable, exclusive } = flags;
+    let bits = [(direct, libc::O_DIRECT), (each_write_durable, libc::O_DSYNC), (exclusive, libc::O_EXCL)];
+    bits.into_iter().filter(|(is_set, _)| *is_set).fold(0, |all, (_, bit)| all | bit)
+}
+
+/// Has a file opened with these flags.
+pub fn with_flags(options: &mut OpenOptions, flags: OpenFlags) -> &mut OpenOptions {
+    options.custom_flags(bits(flags))
+}
+
+/// Creates a file without a name.
+///
+/// # Errors
+/// The system's; the file system or the kernel may not know of such files ([`is_unsupported`]).
+pub fn create_unnamed(folder: &Path, flags: OpenFlags) -> Result<File> {
+    let made = OpenOptions::new().read(true).write(true).custom_flags(bits(flags) | libc::O_TMPFILE).open(folder);
+    made.map_err(|error| match error.kind() {
+        // A kernel that does not know them takes it for the opening of a folder.
+        ErrorKind::IsADirectory => Error::from_raw_os_error(libc::EOPNOTSUPP),
+        _ => error,
+    })
 }
 
 /// Least and most bytes of a write to the file that no power cut tears, as the kernel says it; `None` if it does not
 /// know of such writes.
-pub(super) fn untorn_limits(file: &File) -> Option<(u32, u32)> {
+pub fn untorn_limits(file: &File) -> Option<(u32, u32)> {
     // SAFETY: all its fields are integers, for which zeros are a value.
     let mut found: libc::statx = unsafe { std::mem::zeroed() };
     let (path, flags) = (c"".as_ptr(), libc::AT_EMPTY_PATH);
@@ -33,8 +60,8 @@ pub(super) fn untorn_limits(file: &File) -> Option<(u32, u32)> {
 }
 
 /// Writes the bytes in one write that no power cut tears.
-pub(super) fn write_untorn_at(file: &File, data: &[u8], offset: u64) -> Result<()> {
-    let at = libc::off_t::try_from(offset).map_err(|_| Error::from(std::io::ErrorKind::FileTooLarge))?;
+pub fn write_untorn_at(file: &File, data: &[u8], offset: u64) -> Result<()> {
+    let at = libc::off_t::try_from(offset).map_err(|_| Error::from(ErrorKind::FileTooLarge))?;
     let piece = libc::iovec { iov_base: data.as_ptr().cast_mut().cast(), iov_len: data.len() };
     loop {
         // SAFETY: the descriptor is open while `file` is borrowed; the kernel only reads the bytes of `data`, through
@@ -42,11 +69,11 @@ pub(super) fn write_untorn_at(file: &File, data: &[u8], offset: u64) -> Result<(
         let written = unsafe { libc::pwritev2(file.as_raw_fd(), &raw const piece, 1, at, libc::RWF_ATOMIC) };
         match usize::try_from(written) {
             Ok(bytes) if bytes == data.len() => return Ok(()),
-            Ok(_) => return Err(Error::from(std::io::ErrorKind::WriteZero)),
+            Ok(_) => return Err(Error::from(ErrorKind::WriteZero)),
             Err(_) => {}
         }
         let error = Error::last_os_error();
-        if error.kind() != std::io::ErrorKind::Interrupted {
+        if error.kind() != ErrorKind::Interrupted {
             return Err(error);
         }
     }
@@ -54,7 +81,7 @@ pub(super) fn write_untorn_at(file: &File, data: &[u8], offset: u64) -> Result<(
 
 /// Has the kernel begin to write the dirty pages of the range, and waits for none of them. Where it cannot, the next
 /// sync writes them.
-pub(super) fn begin_write_back(file: &File, offset: u64, len: u64) -> Result<()> {
+pub fn begin_write_back(file: &File, offset: u64, len: u64) -> Result<()> {
     let (offset, len) = signed(offset, len)?;
     // SAFETY: the descriptor is open while `file` is borrowed; sync_file_range touches no memory of ours.
     if unsafe { libc::sync_file_range(file.as_raw_fd(), offset, len, libc::SYNC_FILE_RANGE_WRITE) } == 0 {
@@ -68,33 +95,17 @@ pub(super) fn begin_write_back(file: &File, offset: u64, len: u64) -> Result<()>
 }
 
 /// Extends the file to `offset + len` with blocks reserved, so that writing them cannot run out of space.
-pub(super) fn allocate(file: &File, offset: u64, len: u64) -> Result<()> {
+pub fn allocate(file: &File, offset: u64, len: u64) -> Result<()> {
     fallocate(file, ALLOCATE, offset, len)
 }
 
-/// Fills the buffer with bytes of the kernel's random number generator, waiting until it has been seeded.
-pub(crate) fn fill_random(mut buf: &mut [u8]) -> Result<()> {
-    while !buf.is_empty() {
-        // SAFETY: the kernel writes at most `buf.len()` bytes from the start of `buf`, which outlives the call.
-        let filled = unsafe { libc::getrandom(buf.as_mut_ptr().cast(), buf.len(), 0) };
-        match usize::try_from(filled) {
-            Ok(filled) => buf = &mut buf[filled..],
-            Err(_) => match Error::last_os_error() {
-                error if error.kind() == std::io::ErrorKind::Interrupted => {}
-                error => return Err(error),
-            },
-        }
-    }
-    Ok(())
-}
-
 /// Whether the file system, or the kernel, does not have what was asked for.
-pub(super) fn is_unsupported(error: &Error) -> bool {
+pub fn is_unsupported(error: &Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ENOSYS))
 }
 
 /// Bytes of the largest file that this process may write; `None` without a limit.
-pub(super) fn file_size_limit() -> Option<u64> {
+pub fn file_size_limit() -> Option<u64> {
     let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
     // SAFETY: the kernel writes one `rlimit` through the pointer, which outlives the call.
     let answer = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) };
@@ -102,7 +113,7 @@ pub(super) fn file_size_limit() -> Option<u64> {
 }
 
 /// Whether a part of the range has no initialized blocks; `false` where the file system cannot tell.
-pub(super) fn has_hole(file: &File, offset: u64, len: u64) -> bool {
+pub fn has_hole(file: &File, offset: u64, len: u64) -> bool {
     let Ok(from) = libc::off_t::try_from(offset) else { return false };
     // SAFETY: the descriptor is open while `file` is borrowed; lseek touches no memory of ours. No one relies on the
     // file's position: reads and writes name their offsets.
@@ -111,13 +122,13 @@ pub(super) fn has_hole(file: &File, offset: u64, len: u64) -> bool {
 }
 
 /// Gives the blocks of the range back to the file system.
-pub(super) fn punch_hole(file: &File, offset: u64, len: u64) -> Result<()> {
+pub fn punch_hole(file: &File, offset: u64, len: u64) -> Result<()> {
     fallocate(file, PUNCH, offset, len)
 }
 
 /// A range as system calls take it.
 fn signed(offset: u64, len: u64) -> Result<(i64, i64)> {
-    let too_large = |_| Error::from(std::io::ErrorKind::FileTooLarge);
+    let too_large = |_| Error::from(ErrorKind::FileTooLarge);
     Ok((i64::try_from(offset).map_err(too_large)?, i64::try_from(len).map_err(too_large)?))
 }
 
@@ -129,7 +140,7 @@ fn fallocate(file: &File, mode: libc::c_int, offset: u64, len: u64) -> Result<()
             return Ok(());
         }
         let error = Error::last_os_error();
-        if error.kind() != std::io::ErrorKind::Interrupted {
+        if error.kind() != ErrorKind::Interrupted {
             return Err(error);
         }
     }
@@ -144,13 +155,13 @@ const UNWRITTEN: u32 = 0x800;
 /// Whether overwriting any byte of the file up to `len` leaves the file system's own records as they are: its blocks
 /// are allocated, initialized and not shared, and the file system does not copy on write. False when it does not
 /// say.
-pub(super) fn overwrites_in_place(file: &File, len: u64) -> bool {
+pub fn overwrites_in_place(file: &File, len: u64) -> bool {
     is_mapped(file, 0, len, TAKES_BLOCKS | UNWRITTEN)
 }
 
 /// Whether writing any byte of the range takes no block: all of them are allocated, and not shared. False when the
 /// file system does not say.
-pub(super) fn is_allocated(file: &File, offset: u64, len: u64) -> bool {
+pub fn is_allocated(file: &File, offset: u64, len: u64) -> bool {
     is_mapped(file, offset, offset.saturating_add(len), TAKES_BLOCKS)
 }
 
@@ -244,16 +255,6 @@ const _: () = assert!(size_of::<FileMap>() == 32 && size_of::<Extent>() == 56);
 
 const F_LINUX_SPECIFIC_BASE: libc::c_int = 1024;
 
-/// Has `call` called in every child process that is forked, by the thread that forked it. It may do nothing that a
-/// signal handler may not do.
-#[cfg_attr(miri, expect(unused_variables, reason = "Miri forks nothing"))]
-pub(crate) fn call_after_fork(call: extern "C" fn()) {
-    // SAFETY: the handler is a function of this program, which is never unloaded. The call fails only if there is no
-    // memory for a few bytes, at a time when nothing was opened yet.
-    #[cfg(not(miri))]
-    let _ = unsafe { libc::pthread_atfork(None, None, Some(call)) };
-}
-
 /// Takes what was read or written of a file out of the page cache, as far as it is durable. Advice: a refusal changes
 /// nothing.
 pub fn forget_cached(file: &File) {
@@ -267,7 +268,7 @@ const F_SET_RW_HINT: libc::c_int = F_LINUX_SPECIFIC_BASE + 12;
 
 /// What the file system was told, as a number; `None` where it does not keep that.
 #[cfg(test)]
-pub(super) fn hinted_lifetime(file: &File) -> Option<u64> {
+pub fn hinted_lifetime(file: &File) -> Option<u64> {
     let mut value = u64::MAX;
     // SAFETY: the descriptor is open while `file` is borrowed; the kernel writes one u64 through the pointer, which
     // outlives the call.
@@ -276,7 +277,7 @@ pub(super) fn hinted_lifetime(file: &File) -> Option<u64> {
 }
 
 /// Tells the file system how long this file's bytes live. A hint: most refuse, nothing depends on it.
-pub(super) fn hint_lifetime(file: &File, lifetime: WriteLifetime) {
+pub fn hint_lifetime(file: &File, lifetime: WriteLifetime) {
     let value = lifetime as u64;
     // SAFETY: the descriptor is open while `file` is borrowed; the kernel reads one u64 through the pointer, which
     // outlives the call. The result is ignored: a refused hint changes nothing.

@@ -1,0 +1,99 @@
+//! No sockets: there is neither a listener nor a connection of these types.
+
+use std::convert::Infallible;
+use std::io::{Error, ErrorKind, Read, Result, Write};
+use std::net::Shutdown;
+use std::path::Path;
+use std::time::Duration;
+
+fn unsupported<T>() -> Result<T> {
+    let text = "readers in other processes need Unix sockets, which this system does not have";
+    Err(Error::new(ErrorKind::Unsupported, text))
+}
+
+/// A connection: there is none.
+pub struct Stream(Infallible);
+
+/// What waits for connections: there is none.
+pub struct Listener(Infallible);
+
+/// Ends the waiting of a [`Listener`].
+pub struct Waker(Infallible);
+
+/// Connects to nothing.
+///
+/// # Errors
+/// Always.
+pub fn connect(_folder: &Path) -> Result<Stream> {
+    unsupported()
+}
+
+/// There is nothing to remove.
+pub fn remove(_folder: &Path) {}
+
+impl Listener {
+    /// Makes nothing.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn bind(_folder: &Path) -> Result<Listener> {
+        unsupported()
+    }
+
+    /// There is no listener that waits.
+    pub fn accept(&self) -> Result<Stream> {
+        match self.0 {}
+    }
+
+    /// There is no listener that waits.
+    pub fn waker(&self, _folder: &Path) -> Result<Waker> {
+        match self.0 {}
+    }
+}
+
+impl Waker {
+    /// There is nothing to wake.
+    pub fn wake(&self) -> bool {
+        match self.0 {}
+    }
+}
+
+impl Stream {
+    pub fn try_clone(&self) -> Result<Stream> {
+        match self.0 {}
+    }
+
+    pub fn set_read_timeout(&self, _: Option<Duration>) -> Result<()> {
+        match self.0 {}
+    }
+
+    pub fn set_nonblocking(&self, _: bool) -> Result<()> {
+        match self.0 {}
+    }
+
+    pub fn shutdown(&self, _: Shutdown) -> Result<()> {
+        match self.0 {}
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, _: &mut [u8]) -> Result<usize> {
+        match self.0 {}
+    }
+}
+
+impl Read for &Stream {
+    fn read(&mut self, _: &mut [u8]) -> Result<usize> {
+        match self.0 {}
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, _: &[u8]) -> Result<usize> {
+        match self.0 {}
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        match self.0 {}
+    }
+}

@@ -1,0 +1,172 @@
+//! `cargo xtask package`: the files that the registry gets, and what is built of nothing else.
+//!
+//! Rules
+//! 1. Every crate that is not marked `publish = false` is packaged. Nothing is published.
+//! 2. What is built of the packages sees them alone, each unpacked into a folder: a small program, with the default
+//!    features and without any, which runs; and the command `highwater`, which is checked only.
+//! 3. The versions of other crates are those of the project's lock file.
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+const PROGRAM: &str = include_str!("program.rs");
+/// The crate of the command, which uses all others.
+const COMMAND: &str = "highwater-cli";
+
+/// A crate that is published.
+struct Package {
+    name: String,
+    version: String,
+}
+
+/// Makes the files and builds of them.
+///
+/// # Errors
+/// In words: what cannot be packaged, or does not build or run as a package.
+pub fn run(root: &Path) -> Result<(), String> {
+    let packages = published(root)?;
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    let target = std::path::absolute(target).map_err(|error| error.to_string())?;
+    let mut command = Command::new("cargo");
+    command.args(["package", "--no-verify", "--target-dir"]).arg(&target);
+    for package in &packages {
+        command.args(["--package", &package.name]);
+    }
+    finish(command.current_dir(root))?;
+
+    let work = target.join("package/built");
+    let unpacked = work.join("crates");
+    let _ = std::fs::remove_dir_all(&unpacked);
+    std::fs::create_dir_all(&unpacked).map_err(|error| format!("{}: {error}", unpacked.display()))?;
+    for package in &packages {
+        let file = target.join(format!("package/{}-{}.crate", package.name, package.version));
+        finish(Command::new("tar").arg("-xzf").arg(file).arg("-C").arg(&unpacked))?;
+    }
+    let patches = patches(&packages, &unpacked);
+    for (name, features) in [("default", "true"), ("no-features", "false")] {
+        run_program(root, &work, name, features, &patches, &packages)?;
+    }
+    check_command(root, &work, &packages, &patches)?;
+    for Package { name, version } in &packages {
+        println!("{}", target.join(format!("package/{name}-{version}.crate")).display());
+    }
+    Ok(())
+}
+
+/// The crates of the workspace that may be published, as cargo tells them.
+fn published(root: &Path) -> Result<Vec<Package>, String> {
+    let mut command = Command::new("cargo");
+    command.args(["metadata", "--format-version", "1", "--no-deps"]).current_dir(root);
+    let output = command.stderr(Stdio::inherit()).output().map_err(|error| format!("{command:?}: {error}"))?;
+    let metadata: Value = serde_json::from_slice(&output.stdout).map_err(|error| format!("cargo metadata: {error}"))?;
+    let packages = named(&metadata);
+    match packages.iter().any(|package| package.name == COMMAND) {
+        true => Ok(packages),
+        false => Err(format!("{COMMAND} is not among the crates that are published")),
+    }
+}
+
+/// `publish` is null for a crate that goes anywhere, an empty list for one that goes nowhere.
+fn named(metadata: &Value) -> Vec<Package> {
+    let all = metadata["packages"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let published = all.iter().filter(|package| package["publish"].is_null());
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_string();
+    published.map(|package| Package { name: text(&package["name"]), version: text(&package["version"]) }).collect()
+}
+
+/// The part of a manifest that puts the unpacked crates in the place of the registry's.
+fn patches(packages: &[Package], unpacked: &Path) -> String {
+    let line = |Package { name, version }: &Package| {
+        format!("{name} = {{ path = {:?} }}\n", unpacked.join(format!("{name}-{version}")))
+    };
+    format!("[patch.crates-io]\n{}", packages.iter().map(line).collect::<String>())
+}
+
+fn run_program(
+    root: &Path,
+    work: &Path,
+    name: &str,
+    default_features: &str,
+    patches: &str,
+    packages: &[Package],
+) -> Result<(), String> {
+    let version = packages.iter().find(|package| package.name == "highwater").map(|package| &package.version);
+    let version = version.ok_or("highwater is not among the crates that are published")?;
+    let manifest = format!(
+        "[package]\nname = \"program-{name}\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[workspace]\n\n\
+         [dependencies]\nhighwater = {{ version = \"{version}\", default-features = {default_features} }}\n\n{patches}"
+    );
+    let folder = work.join(name);
+    let database = folder.join("database");
+    let _ = std::fs::remove_dir_all(&folder);
+    write(&folder.join("Cargo.toml"), manifest.as_bytes())?;
+    write(&folder.join("src/main.rs"), PROGRAM.as_bytes())?;
+    take_versions(root, &folder)?;
+    let mut command = Command::new("cargo");
+    command.args(["run", "--quiet", "--target-dir"]).arg(work.join("target")).arg("--").arg(database);
+    finish(command.current_dir(&folder))
+}
+
+/// Checks the command as a package, with its own manifest.
+fn check_command(root: &Path, work: &Path, packages: &[Package], patches: &str) -> Result<(), String> {
+    let package = packages.iter().find(|package| package.name == COMMAND).ok_or("no command")?;
+    let folder = work.join(format!("crates/{COMMAND}-{}", package.version));
+    take_versions(root, &folder)?;
+    let config = work.join("patches.toml");
+    write(&config, patches.as_bytes())?;
+    let mut command = Command::new("cargo");
+    command.args(["check", "--quiet", "--bins", "--target-dir"]).arg(work.join("target"));
+    finish(command.arg("--config").arg(config).current_dir(folder))
+}
+
+/// Rule 3.
+fn take_versions(root: &Path, folder: &Path) -> Result<(), String> {
+    let lock = std::fs::read(root.join("Cargo.lock")).map_err(|error| format!("Cargo.lock: {error}"))?;
+    write(&folder.join("Cargo.lock"), &lock)
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
+    let folder = path.parent().unwrap_or(path);
+    let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(path, bytes));
+    written.map_err(|error| format!("{}: {error}", path.display()))
+}
+
+fn finish(command: &mut Command) -> Result<(), String> {
+    match command.stdin(Stdio::null()).status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("{command:?}: {status}")),
+        Err(error) => Err(format!("{command:?}: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn crates_that_go_nowhere_are_left_out() {
+        let metadata = serde_json::json!({"packages": [
+            {"name": "a", "version": "1.0.0", "publish": null},
+            {"name": "b", "version": "1.0.0", "publish": []},
+        ]});
+        let names: Vec<String> = named(&metadata).into_iter().map(|package| package.name).collect();
+        assert_eq!(names, ["a"]);
+    }
+
+    #[test]
+    fn every_package_has_a_readme_licences_and_what_a_registry_shows() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        for Package { name, .. } in published(&root).unwrap() {
+            let folder = name.strip_prefix("highwater-").unwrap_or("engine");
+            let folder = root.join("crates").join(folder);
+            let manifest = std::fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+            for key in ["description", "repository", "keywords", "categories", "license", "rust-version", "include"] {
+                assert!(manifest.lines().any(|line| line.starts_with(key)), "{name} says no {key}");
+            }
+            for file in ["README.md", "LICENSE-MIT", "LICENSE-APACHE"] {
+                assert!(folder.join(file).is_file(), "{name} has no {file}");
+            }
+        }
+    }
+}
