@@ -5,6 +5,7 @@
 
 use crate::definition::{Described, Index, index_of, secondary_index};
 use crate::failure::{Failure, Result, class};
+use crate::reader::Reader;
 use crate::reading::{PATIENCE, Shared, Txns};
 use crate::scan::duration;
 use crate::table::{Opened, Table, TableOrName};
@@ -116,6 +117,12 @@ impl Database {
     fn in_memory(py: Python<'_>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Database> {
         let options = options_of(options)?;
         Ok(Database::open_with(py, || highwater::Database::in_memory_with(options))?)
+    }
+
+    /// Reads a database that another process has open, or this one, without keeping its writers waiting.
+    #[staticmethod]
+    fn open_reader(py: Python<'_>, path: PathBuf) -> PyResult<Reader> {
+        Ok(Reader(py.detach(|| highwater::Database::open_reader(path)).map_err(Failure::from)?))
     }
 
     /// Makes a database, in a new or empty folder, of a full backup and the incremental ones that follow it, in order.

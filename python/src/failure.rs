@@ -57,6 +57,8 @@ fn class_of(error: &Error) -> &'static str {
         Error::Poisoned(_) => "Stopped",
         Error::Closed => "Closed",
         Error::Forked => "Forked",
+        Error::NotServed { .. } => "NotServed",
+        Error::ReaderDisconnected { .. } => "ReaderDisconnected",
         Error::Usage(_) => "UsageError",
         _ => "Error",
     }

@@ -11,6 +11,7 @@ mod arrow_out;
 mod database;
 mod definition;
 mod failure;
+mod reader;
 mod reading;
 mod scan;
 mod table;
@@ -25,6 +26,9 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<database::Database>()?;
     module.add_class::<definition::Index>()?;
+    module.add_class::<reader::Reader>()?;
+    module.add_class::<reader::ReaderRows>()?;
+    module.add_class::<reader::ReaderSnapshot>()?;
     module.add_class::<scan::Rows>()?;
     module.add_class::<scan::Scan>()?;
     module.add_class::<table::Table>()?;

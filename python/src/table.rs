@@ -5,7 +5,7 @@
 
 use crate::failure::{Failure, Result};
 use crate::values::{to_python, to_value};
-use highwater::{Database, Type, Value, ValueRef};
+use highwater::{Column, Database, TableDefinition, Type, Value, ValueRef};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use std::collections::HashMap;
@@ -53,6 +53,27 @@ impl TableOrName<'_> {
     }
 }
 
+/// Names and types of the columns of a key: of an index, or of the rows.
+///
+/// # Errors
+/// There is no such index.
+pub fn key_columns<'c>(
+    definition: &TableDefinition,
+    columns: &'c [Column],
+    index: Option<&str>,
+) -> Result<Vec<(&'c str, Type)>> {
+    let parts = match index {
+        None | Some("PRIMARY") => &definition.primary_key,
+        Some(name) => {
+            let table = definition.name.clone();
+            let missing = || highwater::Error::NoSuchIndex { table, index: name.to_string() };
+            &definition.indexes[definition.index_position(name).ok_or_else(missing)?].columns
+        }
+    };
+    let column = |at: usize| columns.get(at).map(|column| (column.name.as_str(), column.ty));
+    Ok(parts.iter().filter_map(|part| column(part.column)).collect())
+}
+
 impl Opened {
     /// Of the engine's.
     pub fn new(table: highwater::Table) -> Arc<Opened> {
@@ -76,18 +97,7 @@ impl Opened {
     /// # Errors
     /// There is no such index.
     pub fn key_columns(&self, index: Option<&str>) -> Result<Vec<(&str, Type)>> {
-        let definition = self.table.definition();
-        let parts = match index {
-            None | Some("PRIMARY") => &definition.primary_key,
-            Some(name) => {
-                let missing =
-                    || highwater::Error::NoSuchIndex { table: self.table.name().to_string(), index: name.to_string() };
-                &definition.indexes[definition.index_position(name).ok_or_else(missing)?].columns
-            }
-        };
-        let columns = self.table.columns();
-        let column = |at: usize| columns.get(at).map(|column| (column.name.as_str(), column.ty));
-        Ok(parts.iter().filter_map(|part| column(part.column)).collect())
+        key_columns(&self.table.definition(), self.table.columns(), index)
     }
 
     /// The values of a row.
@@ -116,8 +126,7 @@ impl Opened {
             let (name, found) = (self.table.name(), items.len());
             return Err(Failure::Value(format!("a row of table {name} has {} values, not {found}", columns.len())));
         }
-        let value =
-            |(item, column): (&Bound<'_, PyAny>, &highwater::Column)| to_value(item, &column.name, Some(column.ty));
+        let value = |(item, column): (&Bound<'_, PyAny>, &Column)| to_value(item, &column.name, Some(column.ty));
         items.iter().zip(columns).map(value).collect()
     }
 

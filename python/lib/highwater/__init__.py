@@ -1,6 +1,19 @@
 """Highwater: a transactional storage engine for flash."""
 
-from ._engine import Database, Index, Rows, Savepoint, Scan, Snapshot, Table, Transaction, __version__
+from ._engine import (
+    Database,
+    Index,
+    Reader,
+    ReaderRows,
+    ReaderSnapshot,
+    Rows,
+    Savepoint,
+    Scan,
+    Snapshot,
+    Table,
+    Transaction,
+    __version__,
+)
 from ._errors import (
     BadOption,
     BadValue,
@@ -18,7 +31,9 @@ from ._errors import (
     NoSuchColumn,
     NoSuchIndex,
     NoSuchTable,
+    NotServed,
     OpenError,
+    ReaderDisconnected,
     RowTooLarge,
     SchemaError,
     Stopped,
@@ -48,7 +63,12 @@ __all__ = [
     "NoSuchColumn",
     "NoSuchIndex",
     "NoSuchTable",
+    "NotServed",
     "OpenError",
+    "Reader",
+    "ReaderDisconnected",
+    "ReaderRows",
+    "ReaderSnapshot",
     "RowTooLarge",
     "Rows",
     "Savepoint",

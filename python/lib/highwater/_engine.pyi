@@ -21,6 +21,9 @@ __all__ = [
     "__version__",
     "Database",
     "Index",
+    "Reader",
+    "ReaderRows",
+    "ReaderSnapshot",
     "Rows",
     "Savepoint",
     "Scan",
@@ -169,10 +172,53 @@ class Snapshot:
     ) -> bool: ...
 
 @final
+class ReaderRows(Iterator[Any]):
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> Any: ...
+
+@final
+class ReaderSnapshot:
+    def get(self, table: str, key: _Key) -> dict[str, Any] | None: ...
+    def get_by(self, table: str, index: str, key: _Key) -> dict[str, Any] | None: ...
+    def scan(
+        self,
+        table: str,
+        index: str | None = None,
+        *,
+        ge: _Key = None,
+        gt: _Key = None,
+        le: _Key = None,
+        lt: _Key = None,
+        prefix: _Key = None,
+        starts_with: _Key = None,
+        columns: Sequence[str] | None = None,
+        reverse: bool = False,
+        limit: int | None = None,
+    ) -> ReaderRows: ...
+    def count(self, table: str) -> int: ...
+    def same_snapshot(self) -> ReaderSnapshot: ...
+    def close(self) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool: ...
+
+@final
+class Reader:
+    def snapshot(self) -> ReaderSnapshot: ...
+    def tables(self) -> list[str]: ...
+    def metrics(self, *, openmetrics: bool = False) -> str: ...
+
+@final
 class Database:
     def __new__(cls, path: _Path, *, read_only: bool = False, **options: _Option) -> Self: ...
     @staticmethod
     def in_memory(**options: _Option) -> Database: ...
+    @staticmethod
+    def open_reader(path: _Path) -> Reader: ...
     @staticmethod
     def restore(backups: Sequence[_Path], path: _Path, **options: _Option) -> None: ...
     def close(self) -> None: ...

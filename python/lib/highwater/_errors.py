@@ -117,5 +117,13 @@ class Forked(Error):
     """The database was opened before this process was forked: open it after the fork."""
 
 
+class NotServed(Error):
+    """No process that serves readers has the database open."""
+
+
+class ReaderDisconnected(Error):
+    """The connection to the process that has the database open has ended: take another snapshot."""
+
+
 class UsageError(Error):
     """A call that is not possible in the present state of the transaction or database."""
