@@ -70,10 +70,9 @@ fn changed(root: &Path) -> Result<Vec<String>, Failure> {
 /// The folders of the changed packages, each with the filters of its tests (none: all of them).
 fn selected(changed: &[String]) -> BTreeMap<String, BTreeSet<String>> {
     let mut selected: BTreeMap<String, Option<BTreeSet<String>>> = BTreeMap::new();
-    for path in changed.iter().filter(|path| path.ends_with(".rs") && !path.starts_with("fuzz/")) {
-        let Some((folder, within)) = path.split_once("/src/").filter(|(folder, _)| *folder != "crates/compare") else {
-            continue;
-        };
+    for path in changed.iter().filter(|path| path.ends_with(".rs")) {
+        let of_workspace = |(folder, _): &(&str, &str)| !["crates/compare", "fuzz", "python"].contains(folder);
+        let Some((folder, within)) = path.split_once("/src/").filter(of_workspace) else { continue };
         let modules = selected.entry(folder.to_string()).or_insert_with(|| Some(BTreeSet::new()));
         match (within.split_once('/'), modules.as_mut()) {
             (Some((module, _)), Some(modules)) => drop(modules.insert(format!("{module}::"))),
@@ -104,6 +103,8 @@ mod tests {
             "crates/lab/src/lib.rs",
             "crates/lab/src/subject/mod.rs",
             "crates/compare/src/main.rs",
+            "fuzz/src/lib.rs",
+            "python/src/scan.rs",
             "README.md",
         ];
         let selected = selected(&changed.map(str::to_string));

@@ -244,3 +244,41 @@ pub extern "C" fn highwater_error_is_retryable(error: *const highwater_error) ->
 pub extern "C" fn highwater_error_free(error: *mut highwater_error) {
     handle::free(error);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::CStr;
+
+    fn failed(call: impl FnOnce() -> Result<highwater_code>) -> (highwater_code, String) {
+        let mut error = std::ptr::null_mut();
+        let code = guarded(&mut error, call);
+        assert_eq!(code, highwater_error_code(error));
+        // SAFETY: a message ends with a NUL and lives as long as its error.
+        let message = unsafe { CStr::from_ptr(highwater_error_message(error)) }.to_string_lossy().into_owned();
+        highwater_error_free(error);
+        (code, message)
+    }
+
+    #[test]
+    fn a_panic_becomes_an_error() {
+        let said = |message| (HIGHWATER_PANIC, format!("a mistake in the library: {message}"));
+        assert_eq!(failed(|| panic!("one and {}", 1)), said("one and 1"));
+        assert_eq!(failed(|| panic!("plain")), said("plain"));
+        assert_eq!(failed(|| std::panic::panic_any(7)), said("no message"));
+        assert_eq!(guarded(std::ptr::null_mut(), || panic!("nobody asks")), HIGHWATER_PANIC);
+    }
+
+    #[test]
+    fn what_succeeds_clears_the_place_of_its_error() {
+        let mut error = std::ptr::dangling_mut();
+        assert_eq!(guarded(&mut error, || Ok(HIGHWATER_NOT_FOUND)), HIGHWATER_NOT_FOUND);
+        assert!(error.is_null() && highwater_error_code(error) == HIGHWATER_OK);
+    }
+
+    #[test]
+    fn a_message_is_cut_by_no_nul() {
+        let (code, message) = failed(|| Err(Failure::Usage("a\0b".to_string())));
+        assert_eq!((code, message.as_str()), (HIGHWATER_USAGE, "a b"));
+    }
+}
