@@ -41,7 +41,8 @@ const USAGE: &str = "usage: cargo xtask tidy    check layers, dependencies, file
        cargo xtask soak    the same with each list as a whole, Miri and ThreadSanitizer: many hours
        cargo xtask release [--untagged | --package PROGRAM]
                            make every file of a release in target/release-files: crates, archive and Debian package of
-                           the program, checksums; tag, version and CHANGELOG must agree (--untagged: but the tag);
+                           the program, wheel, checksums; tag, version and CHANGELOG must agree (--untagged: but the
+                           tag);
                            --package makes the Debian package of a program that is built, and nothing else
        cargo xtask mutants [NAME]... | --part K/N
                            build known bugs (those whose names contain NAME) into a copy of the source, one at a time,

@@ -1,4 +1,5 @@
-//! `cargo xtask python`: the wheel for Python, built, installed in a fresh virtual environment and tested there.
+//! `cargo xtask python`: the wheel for Python, built, installed in a fresh virtual environment and tested there. And
+//! the wheel of a release, optimized, which is not tested again.
 //!
 //! Rules
 //! 1. The crate is no member of the workspace and has its own lock file: a build of the project needs no Python. The
@@ -46,6 +47,27 @@ pub fn test(root: &Path) -> Result<(), String> {
     // No caches in the source.
     tests.args(["-B", "-m", "pytest", "-p", "no:cacheprovider"]).arg(source.join("tests"));
     finish(tests.current_dir(&target))
+}
+
+/// Builds the wheel of a release into the folder `out`.
+///
+/// # Errors
+/// The first failure.
+pub fn release_wheel(root: &Path, out: &Path) -> Result<(), String> {
+    crate::tools::ensure_python()?;
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    let target = std::path::absolute(target.join("python")).map_err(|error| error.to_string())?;
+    let environment = target.join("release-environment");
+    finish(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&environment))?;
+    let requirements = root.join("python/tests/requirements.txt");
+    let list =
+        std::fs::read_to_string(&requirements).map_err(|error| format!("{}: {error}", requirements.display()))?;
+    let maturin = list.lines().find(|line| line.starts_with("maturin")).unwrap_or("maturin");
+    let mut install = Command::new(environment.join("bin/python"));
+    finish(install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", maturin]))?;
+    let mut build = Command::new(environment.join("bin/maturin"));
+    build.args(["build", "--locked", "--release", "--strip", "--out"]).arg(out).current_dir(root.join("python"));
+    finish(build.env("CARGO_TARGET_DIR", target.join("cargo")))
 }
 
 /// The one file of a folder.

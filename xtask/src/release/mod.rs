@@ -1,5 +1,6 @@
 //! `cargo xtask release`: every file of a release, in `target/release-files`: the crates as cargo publishes them, an
-//! archive of the program with its manual and completions, Debian's package of the same, and the checksums of all.
+//! archive of the program with its manual and completions, Debian's package of the same, the wheel for Python, and the
+//! checksums of all.
 //!
 //! Rules
 //! 1. A release is made from a clean checkout of the commit that has its tag: tag, version and CHANGELOG agree, or
@@ -62,6 +63,7 @@ pub fn run(root: &Path, arguments: &[&str]) -> Result<(), Failure> {
     source::crates(&release, &target.join("package"))?;
     archive(&release)?;
     debian::package(&release)?;
+    crate::python::release_wheel(root, &release.out)?;
     checksums(&release.out)
 }
 
