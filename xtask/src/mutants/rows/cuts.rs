@@ -37,6 +37,16 @@ pub const MUTANTS: &[Mutant] = &[
         &["state::tests::chunks_that_were_never_used"],
     ),
     mutant(
+        "only-the-last-segments-are-cleaned",
+        "a store whose segments each hold a few live pages is not cut, since none is free for the last ones",
+        &[edit(
+            SHRINK,
+            "else { self.take_emptiest(least) };",
+            "else { self.take_emptiest(least).filter(|_| !MUTANT) };",
+        )],
+        &["slots::segments_with_few_live_pages"],
+    ),
+    mutant(
         "compaction-counts-idle-pages",
         "a compaction leaves extents that have a few used pages each as they are",
         &[edit(

@@ -243,6 +243,18 @@ impl Segments {
         Some(Victim { segment: number as u32, life: segment.life })
     }
 
+    /// Holds that of the first `least` segments with the fewest live bytes, if it has `most_live_bytes` at most.
+    pub fn take_emptiest(&self, least: u32, most_live_bytes: u64) -> Option<Victim> {
+        let mut inner = self.inner.lock();
+        let cleanable = inner.table.iter_mut().enumerate().take(least as usize).filter(|(_, s)| s.is_cleanable());
+        let (number, segment) = cleanable.min_by_key(|(_, s)| s.live_bytes)?;
+        if segment.live_bytes > most_live_bytes {
+            return None;
+        }
+        segment.unpublished = 1;
+        Some(Victim { segment: number as u32, life: segment.life })
+    }
+
     /// Segments that are emptied; the caller clears their footers and [notes](Self::note_cleared) it.
     pub fn take_emptied(&self) -> Vec<u32> {
         let mut inner = self.inner.lock();

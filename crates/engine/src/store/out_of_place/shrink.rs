@@ -13,6 +13,9 @@
 //! 2. While the store is used, segments are cleaned for it only while the file is more than twice as long as it needs
 //!    to be: then they are half empty on average. And the file is cut only by a part that is worth it.
 //! 3. A device of fixed length keeps its segments.
+//! 4. Where pages died evenly, each segment holds a few that are live and none is free: then the emptiest segment that
+//!    stays is cleaned, until the last ones have where to go. What stays is on average as full as the user wants it, so
+//!    there is one that is no fuller, and each such cleaning gains room.
 //!
 //! The caller keeps [`reserve`](crate::store::PageStore::reserve) from being called meanwhile.
 
@@ -20,6 +23,7 @@ use super::OutOfPlace;
 use super::append::Appended;
 use super::capacity;
 use super::map::MAX_SEGMENTS;
+use super::segments::Victim;
 use crate::error::Result;
 
 /// Which part of the file is worth a cut while it is used.
@@ -69,16 +73,23 @@ impl OutOfPlace {
         Ok(())
     }
 
-    /// Cleans the last segment behind the first `least` that holds something; false if there is none that can be.
+    /// Cleans the last segment behind the first `least` that holds something, or one that makes room for that (rule 4);
+    /// false if there is none that can be.
     fn clean_last(&self, least: u32) -> Result<bool> {
         let mut buffer = self.cleaning.lock();
         let has_room = self.segments.free_below(least) > capacity::reserve_segments(self.groups());
-        let Some(victim) = self.segments.take_last(least).filter(|_| has_room) else { return Ok(false) };
+        let victim = if has_room { self.segments.take_last(least) } else { self.take_emptiest(least) };
+        let Some(victim) = victim else { return Ok(false) };
         let mut done = Appended::default();
         if self.copy_live(victim, &mut buffer, &mut done)? {
             self.finish(&done)?;
             self.free_cleared()?;
         }
         Ok(true)
+    }
+
+    fn take_emptiest(&self, least: u32) -> Option<Victim> {
+        let most_live_bytes = self.geometry.segment_room() * self.fill_pct / 100;
+        self.segments.take_emptiest(least, most_live_bytes)
     }
 }

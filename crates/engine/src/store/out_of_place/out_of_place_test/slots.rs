@@ -61,6 +61,30 @@ fn segments_that_were_cut_off_are_not_missed() {
     assert_holds(&*store, HIGH - 1, 2, "used again");
 }
 
+/// Most pages of each segment are given up, so that none is free: the file is cut all the same.
+#[test]
+fn segments_with_few_live_pages_each_are_brought_together() {
+    const PAGES: u32 = 6000;
+    const STAY: u32 = PAGES / 10;
+    let storage = new_store();
+    let store = open_after(&storage, 0, PageCompression::Off).unwrap();
+    store.reserve(0..PAGES).unwrap();
+    store.sync().unwrap();
+    let evenly: Vec<u32> =
+        (2..STAY).flat_map(|page| std::iter::once(page).chain(STAY + 9 * page..STAY + 9 * page + 9)).collect();
+    evenly.iter().filter(|page| **page < PAGES).copied().collect::<Vec<_>>().chunks(100).for_each(|some| {
+        write(&*store, some, 1, FlushLane::FlushList).unwrap();
+    });
+    let full = storage.data.len_bytes().unwrap();
+    store.truncate(STAY).unwrap();
+    while store.shrink_step(true).unwrap() {}
+    let cut = storage.data.len_bytes().unwrap();
+    assert!(cut < full / 4, "{cut} of {full} bytes");
+    (2..STAY).for_each(|page| assert_holds(&*store, page, 1, "after the cut"));
+    let again = open(&storage.cut(3));
+    (2..STAY).for_each(|page| assert_holds(&*again, page, 1, "opened after a power cut"));
+}
+
 /// What a sync that makes the store `pages` long writes, found out on a copy.
 fn unsynced_of_a_sync(storage: &StorageSet, pages: u32) -> Vec<Range<u64>> {
     let (copy, faults) = (storage.cut(0), Faults::new());
