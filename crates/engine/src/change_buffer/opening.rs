@@ -8,6 +8,8 @@
 //!    between the drop of an index and the end of [`ChangeBuffer::discard`].
 //! 3. A database that is opened in another mode than `disk` has everything merged before it is used; one that is only
 //!    read merges what it reads.
+//! 4. A disk that is full does not keep a database from being opened: without a page for a tree of operations nothing
+//!    is buffered until the mode is set again.
 
 use super::buffer::Buffer;
 use super::damaged_tree::{Finding, IndexPlace, Lost};
@@ -16,7 +18,7 @@ use super::tree::OperationTree;
 use super::{ChangeBuffer, policy};
 use crate::config::{ChangeBuffering, Options};
 use crate::context::Context;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::space::Space;
 use crate::sync::Mutex;
 use crate::sync::atomic::AtomicU8;
@@ -29,7 +31,7 @@ impl ChangeBuffer {
     /// That of a database that is recovered; the pool asks it from now on.
     ///
     /// # Errors
-    /// A full disk, an I/O error.
+    /// An I/O error.
     pub fn open(
         ctx: &Arc<Context>,
         space: &Arc<Space>,
@@ -52,13 +54,22 @@ impl ChangeBuffer {
             sweep_from: Mutex::new(0),
             wake: Notify::default(),
         };
-        match OperationTree::open(ctx, space) {
-            Some(tree) => changes.find_waiting(tree)?,
-            None if options.change_buffering == ChangeBuffering::Disk && !is_read_only => changes.provide_tree()?,
-            None => {}
-        }
-        changes.store_mode(options.change_buffering);
+        let mode = match OperationTree::open(ctx, space) {
+            Some(tree) => changes.find_waiting(tree).map(|()| options.change_buffering),
+            None if options.change_buffering == ChangeBuffering::Disk && !is_read_only => changes.begin_disk_mode(),
+            None => Ok(options.change_buffering),
+        }?;
+        changes.store_mode(mode);
         Ok(Arc::new(changes))
+    }
+
+    /// The mode of a database for `disk` that has no tree yet (rule 4).
+    fn begin_disk_mode(&self) -> Result<ChangeBuffering> {
+        match self.provide_tree() {
+            Ok(()) => Ok(ChangeBuffering::Disk),
+            Err(Error::DiskFull { .. }) => Ok(ChangeBuffering::Off),
+            Err(error) => Err(error),
+        }
     }
 
     fn find_waiting(&self, tree: OperationTree) -> Result<()> {

@@ -4,6 +4,7 @@
 //! wrong code and the right one, and run `cargo xtask mutants NAME`. If it is missed, write the test that catches it.
 
 mod backup;
+mod change_buffer;
 mod changes;
 mod concurrency;
 mod cuts;
@@ -68,7 +69,8 @@ const fn edit(file: &'static str, find: &'static str, replace: &'static str) -> 
 
 /// All of them.
 pub fn all() -> impl Iterator<Item = &'static Mutant> {
-    let engine = durability::MUTANTS.iter().chain(structures::MUTANTS).chain(cuts::MUTANTS);
+    let engine =
+        durability::MUTANTS.iter().chain(structures::MUTANTS).chain(change_buffer::MUTANTS).chain(cuts::MUTANTS);
     let engine = store::MUTANTS.iter().chain(journal::MUTANTS).chain(engine);
     let engine = engine.chain(tables::MUTANTS).chain(isolation::MUTANTS);
     engine

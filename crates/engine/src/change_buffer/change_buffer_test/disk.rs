@@ -3,11 +3,12 @@
 use super::super::buffer::WaitingLeaf;
 use super::super::tree::{key_of, value_of};
 use super::*;
+use crate::error::Error;
 use crate::page::Node;
 use crate::page::node::LeafChange;
 use crate::space::SEGMENT_CHANGE_BUFFER;
 use crate::types::{IndexId, PageNo, TxnId};
-use highwater_storage::AlignedBuf;
+use highwater_storage::{AlignedBuf, MemoryDevice};
 use std::time::{Duration, Instant};
 
 pub(super) fn disk() -> Options {
@@ -127,6 +128,31 @@ fn everything_is_merged_at_the_close_if_asked() {
     let db = Database::open_storage_idle(storage.cut(0), options).unwrap();
     assert_empty(&db, "opened");
     assert_same(&db, &rows, "opened");
+}
+
+/// The tree needs a page that the disk does not have; once rows are deleted the mode can be set.
+#[test]
+fn a_database_on_a_full_disk_opens_and_buffers_nothing() {
+    let device = MemoryDevice::limited(3 << 20);
+    let storage = StorageSet::of_memory([device, MemoryDevice::new(), MemoryDevice::new()]);
+    let off = Options { change_buffering: ChangeBuffering::Off, ..options() };
+    let db = Database::open_storage(storage.clone(), off).unwrap();
+    let schema = Schema::new().column("id", Type::U64).column("text", Type::Text(900)).primary_key(&["id"]);
+    let table = db.create_table("filling", schema).unwrap();
+    let text = "full ".repeat(160);
+    let insert = |id: u64| db.transact(|txn| txn.insert(&table, &values![id, text.as_str()]).map(drop));
+    let refused = (0..100_000).map(insert).find_map(Result::err).unwrap();
+    assert!(matches!(refused, Error::DiskFull { .. }), "{refused}");
+    drop(table);
+    db.close().unwrap();
+    let db = Database::open_storage_idle(storage, disk()).unwrap();
+    let changes = &db.transactions().changes;
+    assert_eq!((changes.mode(), tree_pages(&db)), (ChangeBuffering::Off, 0));
+    assert!(matches!(db.set_change_buffering(ChangeBuffering::Disk), Err(Error::DiskFull { .. })));
+    db.drop_table("filling").unwrap();
+    db.finish_drops().unwrap();
+    db.set_change_buffering(ChangeBuffering::Disk).unwrap();
+    assert_eq!((changes.mode(), tree_pages(&db)), (ChangeBuffering::Disk, 1));
 }
 
 #[test]
