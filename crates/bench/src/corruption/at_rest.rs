@@ -15,7 +15,7 @@ const FLIPPED_AT: usize = 77;
 /// The engine's, of the files as they are.
 pub fn costs_what_is_declared(whole: &Whole, kind: PageKind, page: PageNo) -> Result<Vec<String>> {
     let storage = whole.storage.cut(0);
-    let Some(place) = place_of(&storage, page)? else { return Ok(vec![format!("page {page} lies nowhere")]) };
+    let Some(place) = place_of(data(&storage)?, page)? else { return Ok(vec![format!("page {page} lies nowhere")]) };
     data(&storage)?.damage(|bytes| bytes[place.start + FLIPPED_AT.min(place.len() - 1)] ^= 4);
     let row = declared(kind);
     let wrong = match Database::open_storage_idle(storage.clone(), whole.options.clone()) {

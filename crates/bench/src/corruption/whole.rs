@@ -96,7 +96,7 @@ impl Whole {
     /// # Errors
     /// The engine's.
     pub fn pages(&self) -> Result<BTreeMap<PageKind, Vec<PageNo>>> {
-        pages(&self.storage)
+        pages(data(&self.storage)?)
     }
 }
 
@@ -106,10 +106,9 @@ pub(super) fn data(storage: &StorageSet) -> Result<&MemoryDevice> {
     devices.map(|devices| &devices[0]).ok_or_else(|| Error::Usage("the devices are no memory".to_string()))
 }
 
-/// The pages of a set in memory, as they lie there, by what they are for.
-pub(super) fn pages(storage: &StorageSet) -> Result<BTreeMap<PageKind, Vec<PageNo>>> {
-    let device = MemoryDevice::holding(data(storage)?.image());
-    let file = RawFile::open(&device)?;
+/// The pages of a data file, by what they are for.
+pub(super) fn pages(data: &MemoryDevice) -> Result<BTreeMap<PageKind, Vec<PageNo>>> {
+    let file = RawFile::open(data)?;
     let mut pages = BTreeMap::<_, Vec<PageNo>>::new();
     for page in (0..file.page_count() as u32).map(PageNo) {
         if let Some(kind) = kind_of(&file, page)? {
@@ -119,10 +118,9 @@ pub(super) fn pages(storage: &StorageSet) -> Result<BTreeMap<PageKind, Vec<PageN
     Ok(pages)
 }
 
-/// The bytes of the data file of a set in memory in which a page lies; `None` behind the end.
-pub(super) fn place_of(storage: &StorageSet, page: PageNo) -> Result<Option<Range<usize>>> {
-    let device = MemoryDevice::holding(data(storage)?.image());
-    let place = RawFile::open(&device)?.place(page)?;
+/// The bytes of a data file in which a page is stored; `None` behind the end.
+pub(super) fn place_of(data: &MemoryDevice, page: PageNo) -> Result<Option<Range<usize>>> {
+    let place = RawFile::open(data)?.place(page)?;
     Ok(place.map(|place| place.offset as usize..(place.offset + place.bytes) as usize))
 }
 

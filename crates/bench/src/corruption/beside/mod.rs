@@ -235,21 +235,28 @@ fn live(whole: &Whole, mut plan: Plan) -> Result<Lives> {
     Ok(lives)
 }
 
-/// Damages a page on the device; which one, or `None` if the file has no such page now.
+/// Damages a page on the device; which one, or `None` if the file has no such page now. The device stands still
+/// meanwhile: pages of undo and of the change buffer come and go, and out of place a page moves with each write.
 fn harm(whole: &Whole, memory: &StorageSet, bad: &Mutex<Range<u64>>, plan: &mut Plan) -> Result<Option<Hurt>> {
-    // What lies there now: pages of undo and of the change buffer come and go.
-    let Some(of_kind) = pages(memory)?.remove(&plan.row.kind) else { return Ok(None) };
+    let (mut bad, mut hurt) = (bad.lock(), Ok(None));
+    data(memory)?.damage(|bytes| hurt = harm_image(whole, bytes, &mut bad, plan));
+    hurt
+}
+
+/// As [`harm`], of the device's bytes.
+fn harm_image(whole: &Whole, bytes: &mut [u8], bad: &mut Range<u64>, plan: &mut Plan) -> Result<Option<Hurt>> {
+    let device = MemoryDevice::holding(bytes.to_vec());
+    let Some(of_kind) = pages(&device)?.remove(&plan.row.kind) else { return Ok(None) };
     let page = of_kind[plan.random.usize(..of_kind.len())];
-    let device = MemoryDevice::holding(data(memory)?.image());
     let table = table_of(&RawFile::open(&device)?, page)?;
-    let Some(place) = place_of(memory, page)? else { return Ok(None) };
+    let Some(place) = place_of(&device, page)? else { return Ok(None) };
     match plan.harm {
-        Harm::Flip => data(memory)?.damage(|bytes| bytes[plan.random.usize(place)] ^= 4),
-        Harm::FailedReads => *bad.lock() = place.start as u64..place.end as u64,
+        Harm::Flip => bytes[plan.random.usize(place)] ^= 4,
+        Harm::FailedReads => *bad = place.start as u64..place.end as u64,
         Harm::LostWrite => {
             let old = data(&whole.storage)?.image();
             let Some(old) = old.get(place.clone()) else { return Ok(None) };
-            data(memory)?.damage(|bytes| bytes[place].copy_from_slice(old));
+            bytes[place].copy_from_slice(old);
         }
     }
     Ok(Some(Hurt { page, row: plan.row, harm: plan.harm, table, is_out_of_place: whole.is_out_of_place() }))
