@@ -33,8 +33,26 @@ const RUNS: &str = "crates/engine/src/db/index_build/runs.rs";
 const ENTRY_LOG: &str = "crates/engine/src/txn/entry_log.rs";
 const CATCH_UP: &str = "crates/engine/src/db/index_build/catch_up.rs";
 const OPENING: &str = "crates/engine/src/db/opening.rs";
+const THREADS: &str = "crates/engine/src/db/threads.rs";
+const PROBE: &str = "crates/engine/src/db/probe.rs";
 
 pub const MUTANTS: &[Mutant] = &[
+    of_engine(
+        "late-thread-outlives-the-closing",
+        "a thread that is started while the others end is not joined, and works on a closed database",
+        &[edit(
+            THREADS,
+            "        if stop.load(Ordering::Acquire) {\n",
+            "        if !MUTANT && stop.load(Ordering::Acquire) {\n",
+        )],
+        &["threads::tests::a_group_grows"],
+    ),
+    of_engine(
+        "probe-of-a-busy-disk-kept",
+        "what was measured while others used the disk decides for good how pages are flushed",
+        &[edit(PROBE, "|| !record.is_settled();", "|| !MUTANT && !record.is_settled();")],
+        &["probe_test::a_measurement_of_a_busy_disk"],
+    ),
     of_engine(
         "change-beside-an-index-build-lost",
         "what a rollback takes away while an index is being built stays in the index",
