@@ -24,6 +24,7 @@ mod rooms;
 mod sanitizers;
 mod source;
 mod steps;
+mod targets;
 mod tidy;
 mod tools;
 mod words;
@@ -50,6 +51,7 @@ const USAGE: &str = "usage: cargo xtask tidy    check layers, dependencies, file
        cargo xtask miri    undefined behaviour: small tests of the engine under Miri
        cargo xtask tsan    data races: tests of the engine that have threads, under ThreadSanitizer
        cargo xtask package make the files that the registry gets, and build and run programs of nothing else
+       cargo xtask targets check the library for other systems, and run tests where this machine can run them
        cargo xtask compare-build
                            build the program that measures other storage engines (highwater lab run peers)
        cargo xtask compare-test
@@ -79,6 +81,7 @@ fn main() -> ExitCode {
         ["release", ref arguments @ ..] => report(release::run(&root, arguments)),
         ["miri"] => report(sanitizers::miri(&root)),
         ["tsan"] => report(sanitizers::tsan(&root)),
+        ["targets"] => report(targets::run(&root)),
         ["package"] => report(package::run(&root)),
         ["compare-build"] => report(compare::build(&root)),
         ["compare-test"] => report(compare::test(&root)),

@@ -28,6 +28,11 @@ pub fn ensure_cxx() -> Result<(), String> {
     ensure_one("c++", "--version", "g++")
 }
 
+/// Makes sure a program of a Debian package is there.
+pub fn ensure_program(program: &str, package: &str) -> Result<(), String> {
+    ensure_one(program, "--version", package)
+}
+
 /// Makes sure valgrind is there, and what finds the source of an instruction.
 pub fn ensure_valgrind() -> Result<(), String> {
     let tools = [("valgrind", "valgrind"), ("addr2line", "binutils"), ("nm", "binutils")];

@@ -7,6 +7,12 @@
 //! 3. Nothing here prints to standard output; callers hand in where lines go.
 //! 4. Nothing here knows of experiments, or how a server is set up and started.
 
+#[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
+compile_error!(
+    "benchmarks, the laboratory and the command highwater are for Linux of 64 bits; elsewhere use the library, the \
+     crate highwater"
+);
+
 mod alphabet;
 mod backoff;
 pub mod corruption;

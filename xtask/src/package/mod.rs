@@ -3,14 +3,18 @@
 //! Rules
 //! 1. Every crate that is not marked `publish = false` is packaged. Nothing is published.
 //! 2. What is built of the packages sees them alone, each unpacked into a folder: a small program, with the default
-//!    features and without any, which runs; and the command `highwater`, which is checked only.
+//!    features and without any, which runs, and meets then what the first has made; and the command `highwater`, which
+//!    is checked only.
 //! 3. The versions of other crates are those of the project's lock file.
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-const PROGRAM: &str = include_str!("program.rs");
+/// A program that makes databases and looks at them; see its head.
+pub const PROGRAM: &str = include_str!("program.rs");
+/// The program with the default features, which runs first.
+const FIRST: &str = "default";
 /// The crate of the command, which uses all others.
 const COMMAND: &str = "highwater-cli";
 
@@ -44,7 +48,7 @@ pub fn run(root: &Path) -> Result<(), String> {
         finish(Command::new("tar").arg("-xzf").arg(file).arg("-C").arg(&unpacked))?;
     }
     let patches = patches(&packages, &unpacked);
-    for (name, features) in [("default", "true"), ("no-features", "false")] {
+    for (name, features) in [(FIRST, "true"), ("no-features", "false")] {
         run_program(root, &work, name, features, &patches, &packages)?;
     }
     check_command(root, &work, &packages, &patches)?;
@@ -99,12 +103,15 @@ fn run_program(
     );
     let folder = work.join(name);
     let database = folder.join("database");
-    let _ = std::fs::remove_dir_all(&folder);
+    let packed = work.join("packed");
+    for stale in [&folder, &packed].into_iter().take(if name == FIRST { 2 } else { 1 }) {
+        let _ = std::fs::remove_dir_all(stale);
+    }
     write(&folder.join("Cargo.toml"), manifest.as_bytes())?;
     write(&folder.join("src/main.rs"), PROGRAM.as_bytes())?;
     take_versions(root, &folder)?;
     let mut command = Command::new("cargo");
-    command.args(["run", "--quiet", "--target-dir"]).arg(work.join("target")).arg("--").arg(database);
+    command.args(["run", "--quiet", "--target-dir"]).arg(work.join("target")).arg("--").arg(database).arg(packed);
     finish(command.current_dir(&folder))
 }
 
@@ -120,13 +127,20 @@ fn check_command(root: &Path, work: &Path, packages: &[Package], patches: &str) 
     finish(command.arg("--config").arg(config).current_dir(folder))
 }
 
-/// Rule 3.
-fn take_versions(root: &Path, folder: &Path) -> Result<(), String> {
+/// Gives a package in `folder` the versions of rule 3.
+///
+/// # Errors
+/// In words.
+pub fn take_versions(root: &Path, folder: &Path) -> Result<(), String> {
     let lock = std::fs::read(root.join("Cargo.lock")).map_err(|error| format!("Cargo.lock: {error}"))?;
     write(&folder.join("Cargo.lock"), &lock)
 }
 
-fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
+/// Writes a file, and makes its folder.
+///
+/// # Errors
+/// In words.
+pub fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
     let folder = path.parent().unwrap_or(path);
     let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(path, bytes));
     written.map_err(|error| format!("{}: {error}", path.display()))

@@ -98,12 +98,23 @@ enum TestOfTests {
     Models,
     /// Does the wheel for Python hold what it says?
     Wheel,
+    /// Are the packages for the registry all that a program needs?
+    Packages,
+    /// Does the library work on other systems?
+    Targets,
 }
 
 impl TestOfTests {
     /// In the order of their parts.
-    const ALL: [TestOfTests; 5] =
-        [TestOfTests::CacheLines, TestOfTests::Fuzzing, TestOfTests::Mutants, TestOfTests::Models, TestOfTests::Wheel];
+    const ALL: [TestOfTests; 7] = [
+        TestOfTests::CacheLines,
+        TestOfTests::Fuzzing,
+        TestOfTests::Mutants,
+        TestOfTests::Models,
+        TestOfTests::Wheel,
+        TestOfTests::Packages,
+        TestOfTests::Targets,
+    ];
 
     fn is_tried(self, extent: Extent) -> bool {
         let part = extent.part("tests of the tests", TestOfTests::ALL.len() as u64);
@@ -124,6 +135,8 @@ fn tests_of_tests(run: &Run<'_>) -> Result<(), Failure> {
         (TestOfTests::Fuzzing, vec!["fuzz", "--seconds", &seconds, "--seed", &seed]),
         (TestOfTests::Mutants, mutants),
         (TestOfTests::Wheel, vec!["python"]),
+        (TestOfTests::Packages, vec!["package"]),
+        (TestOfTests::Targets, vec!["targets"]),
     ];
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut tried = steps.into_iter().filter(|(step, _)| step.is_tried(run.extent));

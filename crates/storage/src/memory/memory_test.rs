@@ -64,8 +64,10 @@ fn an_unsynced_length_may_be_lost_with_the_bytes_beyond_it() {
 fn a_cut_is_repeatable_and_leaves_the_device_alone() {
     let device = device_of(4096);
     device.write_at(100, &[3; 2000], Placement::Other).unwrap();
-    let first = device.cut(5);
-    assert_eq!(first.image(), device.power_cut(5));
+    // One that loses something: what a seed chooses is not the same on processors of 32 bits.
+    let seed = SEEDS.into_iter().find(|seed| device.power_cut(*seed) != device.image()).unwrap();
+    let first = device.cut(seed);
+    assert_eq!(first.image(), device.power_cut(seed));
     assert_eq!(first.unsynced_changes(), 0);
     assert_eq!(device.image()[100..2100], [3; 2000]);
     device.sync().unwrap();
