@@ -33,7 +33,7 @@ pub fn run(root: &Path) -> Result<(), String> {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
     let target = std::path::absolute(target).map_err(|error| error.to_string())?;
     let mut command = Command::new("cargo");
-    command.args(["package", "--no-verify", "--target-dir"]).arg(&target);
+    command.args(["package", "--no-verify", "--allow-dirty", "--target-dir"]).arg(&target);
     for package in &packages {
         command.args(["--package", &package.name]);
     }
