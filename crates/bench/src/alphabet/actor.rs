@@ -295,7 +295,9 @@ impl Session {
         if matches!(query, Query::Prefetch(_)) {
             self.sees = saw;
         }
+        let is_dirty = self.options.isolation == Isolation::ReadUncommitted && !query.locks();
         match query.compare(&mut Reader::Txn(txn), table, (&rows, may_miss), world.played) {
+            Err(Error::Data(_)) if is_dirty && !world.is_sound => Ok(()),
             // The index is younger than the transaction, or a row or a range is locked.
             Err(Error::Engine(Engine::Usage(_))) => Ok(()),
             Err(Error::Engine(error)) if is_refusal(&error) => Ok(()),

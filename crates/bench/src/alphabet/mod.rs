@@ -65,6 +65,9 @@ pub struct World<'a> {
     pub played: &'a Played,
     /// What the others have changed and not committed.
     pub others: &'a Changes,
+    /// Whether nothing has failed. A rollback that met a failure leaves its changes, which dirty reads see, to the next
+    /// opening.
+    pub is_sound: bool,
     /// Whether many long rows are written at once, so that the file grows.
     pub fills: bool,
     /// Whether no other transaction is open: nothing is locked.

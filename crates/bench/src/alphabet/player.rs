@@ -223,6 +223,7 @@ impl Player {
             db: stage.db,
             played: &self.played,
             others: &changes,
+            is_sound: stage.is_sound,
             fills: stage.fills,
             is_alone: others.is_empty() && self.oracle.prepared.is_empty() && stage.is_sound,
             flush_log: stage.db.options().flush_log_at_trx_commit,
