@@ -7,8 +7,9 @@
 //!    together. Where they are not installed they are left out, and a line says so.
 //! 3. The workspace's format and lints do not reach the crate: its tests begin with its own.
 
+use crate::process::finish;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 /// Feature of the crate, a file that shows that its library is there, Debian's packages.
 const LIBRARIES: &[(&str, &str, &str)] = &[
@@ -49,17 +50,9 @@ fn tell_what_is_left_out() {
 
 fn cargo(root: &Path, verb: &[&str], last: &[&str]) -> Result<(), String> {
     let features: Vec<&str> = LIBRARIES.iter().filter(is_there).map(|(name, ..)| *name).collect();
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    let target = crate::process::target(root)?;
     let mut command = Command::new("cargo");
     command.args(verb).args(["--no-default-features", "--features", &features.join(",")]);
     command.arg("--target-dir").arg(target.join("compare")).args(last);
     finish(command.current_dir(folder(root)))
-}
-
-fn finish(command: &mut Command) -> Result<(), String> {
-    match command.stdin(Stdio::null()).status() {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("{command:?}: {status}")),
-        Err(error) => Err(format!("{command:?}: {error}")),
-    }
 }

@@ -16,6 +16,7 @@ mod look;
 mod mutants;
 mod package;
 mod primitives;
+mod process;
 mod python;
 mod quick;
 mod release;

@@ -8,8 +8,9 @@
 //!    environment that has nothing else of the project.
 //! 3. All that is made is below `target/python`.
 
+use crate::process::{self, finish};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 /// Builds the wheel and runs its tests.
 ///
@@ -17,8 +18,7 @@ use std::process::{Command, Stdio};
 /// The first failure.
 pub fn test(root: &Path) -> Result<(), String> {
     crate::tools::ensure_python()?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    let target = std::path::absolute(target.join("python")).map_err(|error| error.to_string())?;
+    let target = process::target(root)?.join("python");
     let source = root.join("python").canonicalize().map_err(|error| format!("python: {error}"))?;
     let (environment, wheels) = (target.join("environment"), target.join("wheels"));
     for made in [&environment, &wheels] {
@@ -55,8 +55,7 @@ pub fn test(root: &Path) -> Result<(), String> {
 /// The first failure.
 pub fn release_wheel(root: &Path, out: &Path) -> Result<(), String> {
     crate::tools::ensure_python()?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    let target = std::path::absolute(target.join("python")).map_err(|error| error.to_string())?;
+    let target = process::target(root)?.join("python");
     let environment = target.join("release-environment");
     finish(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&environment))?;
     let requirements = root.join("python/tests/requirements.txt");
@@ -77,14 +76,6 @@ fn the_wheel(folder: &Path) -> Result<PathBuf, String> {
     match &entries[..] {
         [wheel] => Ok(wheel.path()),
         others => Err(format!("{}: {} files, not one wheel", folder.display(), others.len())),
-    }
-}
-
-fn finish(command: &mut Command) -> Result<(), String> {
-    match command.stdin(Stdio::null()).status() {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("{command:?}: {status}")),
-        Err(error) => Err(format!("{command:?}: {error}")),
     }
 }
 

@@ -6,7 +6,7 @@
 //! 2. Tests of a changed file are those of its module's folder: `crates/engine/src/pool/lru/mod.rs` selects the tests
 //!    of `pool::`. A file at the root of a crate selects them all.
 
-use crate::sanitizers::finish;
+use crate::process::finish;
 use crate::steps::Failure;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -7,6 +7,7 @@
 //! 2. Each builds into a folder of its own within the target folder, and leaves other builds alone.
 //! 3. What a tool cannot run is left out here, with the reason, not in the tests.
 
+use crate::process::finish;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -116,18 +117,6 @@ fn cargo(root: &Path, tool: &str) -> Command {
     command.arg("+nightly").env_remove("RUSTC").env_remove("RUSTDOC").env_remove("CARGO");
     command.current_dir(root).env("CARGO_TARGET_DIR", target(root, tool)).stdin(Stdio::null());
     command
-}
-
-/// Runs a command to its end.
-///
-/// # Errors
-/// What did not start, or how it failed.
-pub fn finish(command: &mut Command) -> Result<(), String> {
-    match command.stdin(Stdio::null()).status() {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("{command:?}: {status}")),
-        Err(error) => Err(format!("{command:?}: {error}")),
-    }
 }
 
 #[cfg(test)]

@@ -18,9 +18,9 @@ mod symbols;
 mod table;
 mod trace;
 
-use crate::sanitizers::finish;
+use crate::process::finish;
 use std::io::BufReader;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use trace::Trace;
 
@@ -81,7 +81,7 @@ fn cores(number: Option<&&str>) -> Result<u8, String> {
 /// In words: a tool is missing or fails, or there are more contended lines than allowed.
 pub fn run(root: &Path, wanted: &Wanted) -> Result<(), String> {
     crate::tools::ensure_valgrind()?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    let target = crate::process::target(root)?;
     finish(Command::new("cargo").args(BUILD).current_dir(root))?;
     let program = target.join("profiling/examples/turns");
     let functions = symbols::Functions::of(&program)?;

@@ -15,6 +15,7 @@
 mod copy;
 mod rows;
 
+use crate::process;
 use rows::{ENGINE, Mutant, all};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -81,8 +82,7 @@ fn parsed_part(part: &str) -> Option<(usize, usize)> {
 
 /// Plants these bugs, one after the other, and runs their tests.
 fn mutate(root: &Path, chosen: &[&Mutant]) -> Result<(), String> {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    let target = std::path::absolute(target).map_err(|error| error.to_string())?;
+    let target = process::target(root)?;
     let source = target.join("mutants");
     // Not that of the source: cargo gives the same names to what it builds of both.
     let target = source.join("target");

@@ -1,12 +1,14 @@
 //! `cargo xtask package`: the files that the registry gets, and what is built of nothing else.
 //!
 //! Rules
-//! 1. Every crate that is not marked `publish = false` is packaged. Nothing is published.
+//! 1. Every crate that is not marked `publish = false` is packaged. Nothing is published. A release has the same files
+//!    ([`make`]).
 //! 2. What is built of the packages sees them alone, each unpacked into a folder: a small program, with the default
 //!    features and without any, which runs, and meets then what the first has made; and the command `highwater`, which
 //!    is checked only.
 //! 3. The versions of other crates are those of the project's lock file.
 
+use crate::process::{self, finish, write};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -19,9 +21,16 @@ const FIRST: &str = "default";
 const COMMAND: &str = "highwater-cli";
 
 /// A crate that is published.
-struct Package {
+pub struct Package {
     name: String,
     version: String,
+}
+
+impl Package {
+    /// Its file, once [`make`] has made it.
+    pub fn file(&self, target: &Path) -> PathBuf {
+        target.join(format!("package/{}-{}.crate", self.name, self.version))
+    }
 }
 
 /// Makes the files and builds of them.
@@ -29,42 +38,46 @@ struct Package {
 /// # Errors
 /// In words: what cannot be packaged, or does not build or run as a package.
 pub fn run(root: &Path) -> Result<(), String> {
-    let packages = published(root)?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    let target = std::path::absolute(target).map_err(|error| error.to_string())?;
-    let mut command = Command::new("cargo");
-    command.args(["package", "--no-verify", "--allow-dirty", "--target-dir"]).arg(&target);
-    for package in &packages {
-        command.args(["--package", &package.name]);
-    }
-    finish(command.current_dir(root))?;
-
+    let target = process::target(root)?;
+    let packages = make(root, &target)?;
     let work = target.join("package/built");
     let unpacked = work.join("crates");
     let _ = std::fs::remove_dir_all(&unpacked);
     std::fs::create_dir_all(&unpacked).map_err(|error| format!("{}: {error}", unpacked.display()))?;
     for package in &packages {
-        let file = target.join(format!("package/{}-{}.crate", package.name, package.version));
-        finish(Command::new("tar").arg("-xzf").arg(file).arg("-C").arg(&unpacked))?;
+        finish(Command::new("tar").arg("-xzf").arg(package.file(&target)).arg("-C").arg(&unpacked))?;
     }
     let patches = patches(&packages, &unpacked);
     for (name, features) in [(FIRST, "true"), ("no-features", "false")] {
         run_program(root, &work, name, features, &patches, &packages)?;
     }
     check_command(root, &work, &packages, &patches)?;
-    for Package { name, version } in &packages {
-        println!("{}", target.join(format!("package/{name}-{version}.crate")).display());
-    }
+    packages.iter().for_each(|package| println!("{}", package.file(&target).display()));
     Ok(())
+}
+
+/// Makes the file of each crate that is published.
+///
+/// # Errors
+/// In words: what cannot be packaged.
+pub fn make(root: &Path, target: &Path) -> Result<Vec<Package>, String> {
+    let packages = published(root)?;
+    let mut command = Command::new("cargo");
+    command.args(["package", "--no-verify", "--allow-dirty", "--locked", "--target-dir"]).arg(target);
+    for package in &packages {
+        command.args(["--package", &package.name]);
+    }
+    finish(command.current_dir(root))?;
+    Ok(packages)
 }
 
 /// The crates of the workspace that may be published, as cargo tells them.
 fn published(root: &Path) -> Result<Vec<Package>, String> {
     let mut command = Command::new("cargo");
-    command.args(["metadata", "--format-version", "1", "--no-deps"]).current_dir(root);
+    command.args(["metadata", "--format-version", "1", "--no-deps", "--locked"]).current_dir(root);
     let output = command.stderr(Stdio::inherit()).output().map_err(|error| format!("{command:?}: {error}"))?;
     let metadata: Value = serde_json::from_slice(&output.stdout).map_err(|error| format!("cargo metadata: {error}"))?;
-    let packages = named(&metadata);
+    let packages = named(&metadata)?;
     match packages.iter().any(|package| package.name == COMMAND) {
         true => Ok(packages),
         false => Err(format!("{COMMAND} is not among the crates that are published")),
@@ -72,11 +85,11 @@ fn published(root: &Path) -> Result<Vec<Package>, String> {
 }
 
 /// `publish` is null for a crate that goes anywhere, an empty list for one that goes nowhere.
-fn named(metadata: &Value) -> Vec<Package> {
-    let all = metadata["packages"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let published = all.iter().filter(|package| package["publish"].is_null());
+fn named(metadata: &Value) -> Result<Vec<Package>, String> {
+    let all = metadata["packages"].as_array().ok_or("cargo metadata names no packages")?;
+    let published = all.iter().filter(|package| package["publish"] != Value::Array(Vec::new()));
     let text = |value: &Value| value.as_str().unwrap_or_default().to_string();
-    published.map(|package| Package { name: text(&package["name"]), version: text(&package["version"]) }).collect()
+    Ok(published.map(|package| Package { name: text(&package["name"]), version: text(&package["version"]) }).collect())
 }
 
 /// The part of a manifest that puts the unpacked crates in the place of the registry's.
@@ -136,24 +149,6 @@ pub fn take_versions(root: &Path, folder: &Path) -> Result<(), String> {
     write(&folder.join("Cargo.lock"), &lock)
 }
 
-/// Writes a file, and makes its folder.
-///
-/// # Errors
-/// In words.
-pub fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
-    let folder = path.parent().unwrap_or(path);
-    let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(path, bytes));
-    written.map_err(|error| format!("{}: {error}", path.display()))
-}
-
-fn finish(command: &mut Command) -> Result<(), String> {
-    match command.stdin(Stdio::null()).status() {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("{command:?}: {status}")),
-        Err(error) => Err(format!("{command:?}: {error}")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -163,9 +158,11 @@ mod tests {
         let metadata = serde_json::json!({"packages": [
             {"name": "a", "version": "1.0.0", "publish": null},
             {"name": "b", "version": "1.0.0", "publish": []},
+            {"name": "c", "version": "1.0.0", "publish": ["crates-io"]},
         ]});
-        let names: Vec<String> = named(&metadata).into_iter().map(|package| package.name).collect();
-        assert_eq!(names, ["a"]);
+        let names: Vec<String> = named(&metadata).unwrap().into_iter().map(|package| package.name).collect();
+        assert_eq!(names, ["a", "c"]);
+        assert!(named(&Value::Null).is_err());
     }
 
     #[test]

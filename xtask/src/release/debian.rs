@@ -2,7 +2,8 @@
 //!
 //! Rule: what it depends on is computed from the libraries that the program names (`dpkg-shlibdeps`).
 
-use super::{COMPLETIONS, Failure, MANUAL, Release, copy, empty, finish, install, output, source, write};
+use super::{COMPLETIONS, Failure, MANUAL, Release, copy, empty, install, source};
+use crate::process::{finish, output, write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

@@ -13,6 +13,7 @@ mod debian;
 mod source;
 mod version;
 
+use crate::process::{self, finish, output, write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -44,8 +45,7 @@ struct Release<'r> {
 /// # Errors
 /// In words: what does not agree, or the command that failed.
 pub fn run(root: &Path, arguments: &[&str]) -> Result<(), Failure> {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    let target = std::path::absolute(target).map_err(|error| error.to_string())?;
+    let target = process::target(root)?;
     let out = target.join("release-files");
     let is_tagged = match arguments {
         [] => true,
@@ -60,7 +60,7 @@ pub fn run(root: &Path, arguments: &[&str]) -> Result<(), Failure> {
     let program = target.join("release/highwater");
     let date = version::date(root)?;
     let release = Release { root, version, date, program, out, compression: &["-Zxz"] };
-    source::crates(&release, &target.join("package"))?;
+    source::crates(&release, &target)?;
     archive(&release)?;
     debian::package(&release)?;
     crate::python::release_wheel(root, &release.out)?;
@@ -144,25 +144,4 @@ fn checksums(out: &Path) -> Result<(), Failure> {
 fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
     let text = |error: std::io::Error| format!("{} to {}: {error}", from.display(), to.display());
     to.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| std::fs::copy(from, to)).map(drop).map_err(text)
-}
-
-fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
-    made.and_then(|()| std::fs::write(path, bytes)).map_err(|error| format!("{}: {error}", path.display()))
-}
-
-fn finish(command: &mut Command) -> Result<(), Failure> {
-    match command.status() {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("{command:?}: {status}")),
-        Err(error) => Err(format!("{command:?}: {error}")),
-    }
-}
-
-fn output(command: &mut Command) -> Result<Vec<u8>, Failure> {
-    let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
-    match output.status.success() {
-        true => Ok(output.stdout),
-        false => Err(format!("{command:?}: {}: {}", output.status, String::from_utf8_lossy(&output.stderr).trim_end())),
-    }
 }

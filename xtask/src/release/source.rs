@@ -1,41 +1,23 @@
 //! The crates as cargo publishes them, and the licences of what is linked into the program.
 
-use super::{Failure, Release, copy, finish, output};
-use serde_json::Value;
+use super::{Failure, Release, copy};
+use crate::package;
+use crate::process::output;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-/// Packages every crate that may be published.
+/// The file of every crate that may be published.
 ///
 /// # Errors
 /// In words.
-pub fn crates(release: &Release<'_>, packages: &Path) -> Result<(), Failure> {
-    let names = published(&metadata(release.root, &["--no-deps"])?)?;
-    let mut cargo = Command::new("cargo");
-    cargo.args(["package", "--no-verify", "--allow-dirty", "--locked"]).current_dir(release.root);
-    for name in &names {
-        cargo.args(["-p", name]);
-    }
-    finish(&mut cargo)?;
-    for name in names {
-        let file = format!("{name}-{}.crate", release.version);
-        copy(&packages.join(&file), &release.out.join(&file))?;
+pub fn crates(release: &Release<'_>, target: &Path) -> Result<(), Failure> {
+    for package in package::make(release.root, target)? {
+        let file = package.file(target);
+        let name = file.file_name().ok_or("a crate's file has no name")?;
+        copy(&file, &release.out.join(name))?;
     }
     Ok(())
-}
-
-fn metadata(root: &Path, more: &[&str]) -> Result<Value, Failure> {
-    let mut cargo = Command::new("cargo");
-    let text = output(cargo.args(["metadata", "--format-version", "1", "--locked"]).args(more).current_dir(root))?;
-    serde_json::from_slice(&text).map_err(|error| format!("cargo metadata: {error}"))
-}
-
-/// Members that are not kept from being published.
-fn published(metadata: &Value) -> Result<BTreeSet<String>, Failure> {
-    let packages = metadata["packages"].as_array().ok_or("cargo metadata names no packages")?;
-    let published = packages.iter().filter(|package| package["publish"] != Value::Array(Vec::new()));
-    Ok(published.filter_map(|package| package["name"].as_str().map(String::from)).collect())
 }
 
 /// Name, version and licence of each crate that is linked into the program.
@@ -63,15 +45,6 @@ fn of_others(line: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_is_kept_from_being_published_is_left_out() {
-        let metadata = serde_json::json!({"packages": [
-            {"name": "b", "publish": null}, {"name": "a", "publish": ["crates-io"]}, {"name": "x", "publish": []},
-        ]});
-        assert_eq!(published(&metadata).unwrap().into_iter().collect::<Vec<_>>(), ["a", "b"]);
-        assert!(published(&Value::Null).is_err());
-    }
 
     #[test]
     fn crates_of_others_have_their_licence() {

@@ -1,6 +1,7 @@
 //! Whether what says which version this is agrees: the workspace, the CHANGELOG, the commit's tag.
 
-use super::{Failure, output};
+use super::Failure;
+use crate::process::output;
 use std::path::Path;
 use std::process::Command;
 

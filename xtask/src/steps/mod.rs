@@ -21,7 +21,7 @@ mod torture;
 use extent::{Extent, MAX_PARTS};
 use lane::{Run, Step};
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 /// How a step failed.
@@ -79,8 +79,7 @@ pub fn soak(root: &Path) -> Result<(), Failure> {
 
 fn run(root: &Path, extent: Extent) -> Result<(), Failure> {
     let scratch = std::env::temp_dir().join(format!("highwater-test-{}", std::process::id()));
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    let target = std::path::absolute(target).map_err(|error| error.to_string())?.join("test");
+    let target = crate::process::target(root)?.join("test");
     println!("trying {extent}");
     lane::run(root, &target, &scratch, extent, "dynamic", &[("static", STATIC), ("dynamic", DYNAMIC)])
 }

@@ -10,10 +10,11 @@
 
 mod toolchain;
 
-use crate::package::{PROGRAM, take_versions, write};
+use crate::package::{PROGRAM, take_versions};
+use crate::process::{self, finish, write};
 use crate::tools;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::Command;
 
 /// What is done for a target besides the check of the library.
 struct Target {
@@ -74,8 +75,7 @@ const OF_FILES: [&str; 3] = ["--package", "highwater-storage", "--lib"];
 /// # Errors
 /// In words: the command that failed.
 pub fn run(root: &Path) -> Result<(), String> {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    let folder = std::path::absolute(target).map_err(|error| error.to_string())?.join("targets");
+    let folder = process::target(root)?.join("targets");
     portable(root, &folder)?;
     if !toolchain::can_be_made() {
         println!("left out: other targets, whose standard libraries come from Debian's packages for x86_64");
@@ -163,14 +163,6 @@ fn cargo(root: &Path, target: &Path) -> Command {
     // The versions in the lock file are those of every target.
     command.current_dir(root).env("CARGO_TARGET_DIR", target).env("HIGHWATER_TEST_PART", "0/4");
     command
-}
-
-fn finish(command: &mut Command) -> Result<(), String> {
-    match command.stdin(Stdio::null()).status() {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("{command:?}: {status}")),
-        Err(error) => Err(format!("{command:?}: {error}")),
-    }
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 //!    compiler that is too old. apt has a configuration of its own for that, in the same folder.
 //! 3. A folder is used once it is whole, and unpacked again when [`MARK`] says something else.
 
+use crate::process::{output, write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -92,7 +93,7 @@ impl Apt {
         let known = String::from_utf8_lossy(&known).into_owned();
         let from =
             known.lines().find_map(|line| line.strip_prefix("Debian ")).ok_or("apt has no source of Debian's")?;
-        write(&apt.join("sources.list"), &format!("deb [signed-by={KEYS} arch={MACHINES}] {from} {SUITE} main\n"))?;
+        write(&apt.join("sources.list"), format!("deb [signed-by={KEYS} arch={MACHINES}] {from} {SUITE} main\n"))?;
         let option = |name: &str, value: &Path| format!("{name}={}", value.display());
         let options = vec![
             option("Dir::Etc::sourcelist", &apt.join("sources.list")),
@@ -125,21 +126,9 @@ fn write_program(program: &Path, root: &Path) -> Result<(), String> {
         "#!/bin/sh\nexec {usr}/lib64/ld-linux-x86-64.so.2 --library-path {usr}/lib/x86_64-linux-gnu {usr}/bin/rustc \
          \"$@\"\n"
     );
-    write(program, &text)?;
+    write(program, text.as_bytes())?;
     let set = std::fs::set_permissions(program, PermissionsExt::from_mode(0o755));
     set.map_err(|error| format!("{}: {error}", program.display()))
-}
-
-fn write(path: &Path, text: &str) -> Result<(), String> {
-    std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
-}
-
-fn output(command: &mut Command) -> Result<Vec<u8>, String> {
-    let output = command.stdin(Stdio::null()).output().map_err(|error| format!("{command:?}: {error}"))?;
-    match output.status.success() {
-        true => Ok(output.stdout),
-        false => Err(format!("{command:?}: {}\n{}", output.status, String::from_utf8_lossy(&output.stderr))),
-    }
 }
 
 #[cfg(test)]
