@@ -128,16 +128,17 @@ fn run_program(
     finish(command.current_dir(&folder))
 }
 
-/// Checks the command as a package, with its own manifest.
+/// Checks the command as a package. The workspace around it is one of its own: cargo would otherwise look for one in
+/// the folders above, and find the project's.
 fn check_command(root: &Path, work: &Path, packages: &[Package], patches: &str) -> Result<(), String> {
     let package = packages.iter().find(|package| package.name == COMMAND).ok_or("no command")?;
-    let folder = work.join(format!("crates/{COMMAND}-{}", package.version));
-    take_versions(root, &folder)?;
-    let config = work.join("patches.toml");
-    write(&config, patches.as_bytes())?;
+    let manifest =
+        format!("[workspace]\nresolver = \"3\"\nmembers = [\"crates/{COMMAND}-{}\"]\n\n{patches}", package.version);
+    write(&work.join("Cargo.toml"), manifest.as_bytes())?;
+    take_versions(root, work)?;
     let mut command = Command::new("cargo");
-    command.args(["check", "--quiet", "--bins", "--target-dir"]).arg(work.join("target"));
-    finish(command.arg("--config").arg(config).current_dir(folder))
+    command.args(["check", "--quiet", "--package", COMMAND, "--bins", "--target-dir"]).arg(work.join("target"));
+    finish(command.current_dir(work))
 }
 
 /// Gives a package in `folder` the versions of rule 3.
