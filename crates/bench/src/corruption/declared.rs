@@ -91,7 +91,7 @@ pub const DECLARED: [Declared; 12] = [
         kind: PageKind::ExtentMap,
         page: "extent map",
         loss: Loss::Opening,
-        lost: "nothing in a salvage: which pages are free is not known",
+        lost: "nothing in a salvage; the free pages are unknown",
         repair: RESTORE,
     },
     Declared {
@@ -105,42 +105,42 @@ pub const DECLARED: [Declared; 12] = [
         kind: PageKind::UndoDirectory,
         page: "undo: directory",
         loss: Loss::Opening,
-        lost: "nothing in a salvage but what a transaction was changing",
+        lost: "nothing in a salvage but the changes of a transaction",
         repair: RESTORE,
     },
     Declared {
         kind: PageKind::EndedUndoEnd,
         page: "undo: last page of a stream whose transactions have ended, as its directory says",
         loss: Loss::Undo,
-        lost: "as of any other page of undo",
-        repair: "nothing has to be",
+        lost: "the same as for any other undo page",
+        repair: "no repair needed",
     },
     Declared {
         kind: PageKind::UndoEnd,
         page: "undo: last page of another stream",
         loss: Loss::Opening,
-        lost: "nothing in a salvage but what a transaction was changing: that one has to be rolled back is not known",
+        lost: "nothing in a salvage but the changes of a transaction: whether it must be rolled back is unknown",
         repair: RESTORE,
     },
     Declared {
         kind: PageKind::Undo,
         page: "undo: any other page",
         loss: Loss::Undo,
-        lost: "versions of rows before that; purge and rollback go around it and say so",
-        repair: "nothing has to be",
+        lost: "older versions of rows; purge and rollback skip the page and report it",
+        repair: "no repair needed",
     },
     Declared {
         kind: PageKind::ChangeBuffer,
         page: "change buffer (`disk`): root, inner page, leaf",
         loss: Loss::Indexes,
-        lost: "indexes of which changes may have waited there: reads and changes through them are errors",
+        lost: "indexes that may have pending changes there: reads and changes through them are errors",
         repair: REPAIR,
     },
     Declared {
         kind: PageKind::ClusteredInner,
         page: "rows: root or inner page",
         loss: Loss::Rows,
-        lost: "the rows below it are not found; none in a salvage",
+        lost: "the rows below it; none in a salvage",
         repair: RESTORE,
     },
     Declared { kind: PageKind::ClusteredLeaf, page: "rows: leaf", loss: Loss::Rows, lost: "its rows", repair: RESTORE },
@@ -163,7 +163,7 @@ pub const DECLARED: [Declared; 12] = [
 /// The table as it stands in docs/design/damage.md.
 pub fn table() -> String {
     let row = |row: &Declared| {
-        let opens = if row.opens() { "opens" } else { "does not" };
+        let opens = if row.opens() { "opens" } else { "does not open" };
         format!("| {} | {opens} | {} | {} |\n", row.page, row.lost, row.repair)
     };
     let head = "| page | the database | lost | what repairs it |\n|---|---|---|---|\n";
