@@ -1,10 +1,10 @@
 //! Building a tree from sorted records, page by page, from the leaves up.
 //!
 //! Rules
-//! 1. The tree is empty and no other thread uses it until `finish` has returned. Each page is a mini-transaction of its
-//!    own; the root, formatted last, makes them a tree. After a crash, or if a builder is dropped, the pages are
-//!    garbage of the tree's segment, which its owner drops.
-//! 2. Pages are filled up to the fill factor; a page always ends where it fits with the fences it gets.
+//! 1. The tree is empty and no other thread uses it until `finish` has returned. Each page is a separate
+//!    mini-transaction; the root, formatted last, makes them a tree. After a crash, or if a builder is dropped, the
+//!    pages are garbage in the tree's segment, which its owner drops.
+//! 2. Pages are filled up to the fill factor; a page always ends at a record where its records and fences fit.
 //! 3. Nothing is latched between two records.
 
 use super::BTree;

@@ -1,12 +1,12 @@
 //! Verifying a whole tree.
 //!
 //! Rules
-//! 1. Every page is verified by itself (`node::check`), then against what its parent says: owner, level, fences; and
-//!    against the room that the extent map says it has.
+//! 1. Every page is verified by itself (`node::check`), then against its parent: owner, level, fences; and against its
+//!    free class in the extent map.
 //! 2. Damage is reported and skipped; no page is visited twice, so damaged links cannot make the walk loop.
 //! 3. Structure changes are kept out during the walk. Pages are copied under their latch and looked at without it, so a
 //!    visitor may read other pages. Rows may change meanwhile.
-//! 4. Memory is bounded by the tree's height; what is kept about the pages is up to the visitor.
+//! 4. Memory is bounded by the tree's height, apart from the visitor's own.
 //! 5. The next pages of the walk are read ahead ([`Ahead`]).
 
 use super::read_ahead::max_leaves_ahead;

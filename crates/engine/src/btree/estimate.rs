@@ -1,10 +1,10 @@
-//! About how many records lie between two keys, from two descents; leaves picked by chance, for samples.
+//! An estimate of the number of records between two keys, from two descents; random leaves, for samples.
 //!
 //! Rules
-//! 1. An estimate reads one page of each level for each end. Pages are latched one after the other, so they may be of
-//!    different moments: a page that is no longer what its parent said ends the way there, and the estimate is coarser.
-//! 2. Where both ends lie in one leaf the number is exact; beyond that, subtrees between the ends count with the mean
-//!    of what a few more ways between the ends meet on each level. (The last page of a level is often less full.)
+//! 1. An estimate reads one page of each level for each end. Pages are latched one after another, so they may be of
+//!    different moments: at a page that no longer matches its parent the descent ends, and the estimate is coarser.
+//! 2. If both ends are in one leaf, the number is exact. Otherwise the subtrees between the ends count with the mean of
+//!    a few more descents between the ends, for each level. (The last page of a level is often less full.)
 //! 3. Delete-marked records count.
 
 use super::BTree;

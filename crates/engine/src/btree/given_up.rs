@@ -1,11 +1,11 @@
-//! A tree whose records are not known any more, and making it an empty one.
+//! A tree whose records are unknown after damage, and making it an empty one.
 //!
 //! Rules
-//! 1. A tree is *given up* by its root alone, which becomes a free page that still names the index. Every descent
-//!    begins there and ends with an error, so neither a row operation nor a check takes what is below it for the
-//!    tree's records. The index is built again from the rows, as one with a damaged root is.
+//! 1. To *give up* a tree changes only its root, which becomes a free page that still names the index. Every descent
+//!    begins there and ends with an error, so neither a row operation nor a check uses the pages below. The index is
+//!    rebuilt from the rows, like one with a damaged root.
 //! 2. Neither giving up nor emptying reads a page of the tree.
-//! 3. Emptying frees the pages one by one and the root comes last: until then the tree is what it was, damaged.
+//! 3. Emptying frees the pages one by one, the root last: until then the tree is still damaged.
 
 use super::BTree;
 use crate::context::Context;

@@ -1,17 +1,17 @@
 //! Leaf hints: the leaf of a tree that this thread used last.
 //!
-//! Transactions often use the leaf they have just used: a row is read and then changed, lines of an order are
-//! inserted one after the other. A hint saves them the descent.
+//! Transactions often use the same leaf again: a row is read and then changed, lines of an order are inserted one after
+//! another. A hint saves the descent.
 //!
 //! Rules
-//! 1. A hint is a page number and nothing else. It is used only if the page, read without a latch, is a leaf
-//!    of the tree whose fences cover the key, if it was compared with its parent since it was read in, and if it is
-//!    unchanged when it is latched. The leaves of a tree divide all keys among them and a freed page is formatted
-//!    as free, so such a page is the leaf sought.
-//! 2. Hints belong to one opened tree (`id_generator`), so that no page of a dropped tree or of another database is
-//!    ever looked at. Which trees share a slot does not depend on other databases of the process: what a database does
-//!    on one thread is the same each time.
-//! 3. A thread whose hints do not help uses none for a while: a wrong hint costs a seventh of a descent.
+//! 1. A hint is a page number and nothing else. It is used only if the page, read without a latch, is a leaf of the
+//!    tree whose fences cover the key, if it was compared with its parent since it was read in, and if it is unchanged
+//!    when it is latched. Each key belongs to one leaf of a tree, and a freed page is formatted as free, so such a page
+//!    is the right leaf.
+//! 2. Hints belong to one opened tree (`id_generator`), so a hint never leads to a page of a dropped tree or another
+//!    database. The slot of a tree does not depend on other databases of the process, so a single-threaded run of a
+//!    database is deterministic.
+//! 3. A thread with wrong hints uses none for a while: a wrong hint costs a seventh of a descent.
 //!
 //! Differs from InnoDB: no shared adaptive hash index, so nothing to latch or to invalidate.
 

@@ -2,8 +2,8 @@
 //!
 //! Rules
 //! 1. A `Leaf` holds its latch until dropped; a `LeafMut` names a latch its mini-transaction holds until it ends.
-//! 2. Slots are positions at this moment: every insertion or removal moves those behind it.
-//! 3. `insert` and `splice` do not split; the caller has asked `fits` or `fits_growth` under the same latch.
+//! 2. Slots are current positions: every insertion or removal moves the following ones.
+//! 3. `insert` and `splice` do not split; the caller has called `fits` or `fits_growth` under the same latch.
 
 use crate::context::Context;
 use crate::mtr::{Mtr, PageHandle};

@@ -5,11 +5,11 @@
 //!    (an empty page: whenever it fits), so that a merge is not followed by a split.
 //! 2. A parent that became underfull is merged in turn, and then the leaf is checked again with its new neighbours;
 //!    a root with one child takes the child's records.
-//! 3. A node below three eighths is underfull: two of them fit by rule 1, so after deletions that are spread over the
-//!    tree no two neighbours are below it. A merge is tried when a change makes a leaf underfull, again whenever the
-//!    leaf has lost another thirty-second of the page, and when it is empty: by bytes, whatever the size of its
-//!    records, and a bounded number of times for a leaf whose neighbours are full.
-//! 4. A merge only saves room: if one is not possible, the row operation before it is complete nevertheless.
+//! 3. A node below three eighths is underfull: two of them fit by rule 1, so after scattered deletions no two
+//!    neighbours are underfull. A merge is tried when a change makes a leaf underfull, whenever the leaf has lost
+//!    another thirty-second of the page, and when it is empty. So records of any size cause a bounded number of
+//!    attempts for a leaf with full neighbours.
+//! 4. A merge only saves space: if it is not possible, the preceding row operation is complete nevertheless.
 
 use super::BTree;
 use super::structure::{Missing, NodeBounds, NodeContents, Repeats, StepResult, pack};

@@ -11,19 +11,18 @@
 //! 1. Row operations latch one leaf and change nothing else. Structure changes latch a parent and the children
 //!    concerned; those of different parents run in parallel (`structure`).
 //! 2. A descent reads inner pages without latches; it trusts a child number once the page it came from has validated.
-//! 3. A latched leaf is the one sought if the parent still validates, or if its type, owner and fences say so;
-//!    otherwise the descent starts again. A freed page is formatted as free in the mtr that frees it, so that a descent
-//!    that comes late recognizes it as freed.
-//! 4. Levels fall by one at every step and every page carries the index number, so no damage can make a descent loop:
-//!    what does not match while nothing has changed is [`crate::error::Error::CorruptPage`].
-//! 5. The root never moves: it grows by giving its records to two new children and collapses by taking those of its
-//!    only child.
+//! 3. A latched leaf is the right one if the parent still validates, or if its type, owner and fences match; otherwise
+//!    the descent starts again. A freed page is formatted as free in the mtr that frees it, so a late descent
+//!    recognizes it.
+//! 4. Levels fall by one at every step and every page carries the index number, so no damage can make a descent loop. A
+//!    mismatch between unchanged pages is [`crate::error::Error::CorruptPage`].
+//! 5. The root never moves: it grows by moving its records to two new children and collapses by taking the records of
+//!    its only child.
 //!
-//! Latch order within a tree: top-down, then left to right. Nothing is held across I/O or a wait for frames or log
-//! space, but for the lock that keeps structure changes out while the whole tree is walked (`check`); it comes before
-//! every latch.
+//! Latch order within a tree: top-down, then left to right. No latch is held across I/O or a wait for frames or log
+//! space. Only `check` holds, during its walk, the lock that excludes structure changes; it precedes every latch.
 //!
-//! Crash: every mini-transaction leaves a whole tree, so any prefix of the log does.
+//! Crash: the tree is consistent after every mini-transaction, so it is after any prefix of the log.
 
 mod build;
 pub mod check;

@@ -1,8 +1,8 @@
-//! Leaves that a change is for and that are not in the pool.
+//! Leaves that are not in the pool and to which a change belongs.
 //!
-//! Rule: an [`NonResidentLeaf`] is the leaf for the key that led to it as long as its parent is unchanged
-//! ([`NonResidentLeaf::is_current`]) and it stays out of the pool: a leaf is split, merged or freed only while it and
-//! its parent are latched. A tree of one page has no absent leaf.
+//! Rule: an [`NonResidentLeaf`] is the leaf of the descent's key while its parent is unchanged
+//! ([`NonResidentLeaf::is_current`]) and it is not in the pool: a leaf is split, merged or freed only while it and its
+//! parent are latched. A tree of one page has no non-resident leaf.
 
 use super::search::{FoundLeaf, Restarts};
 use super::{BTree, LeafMut, Seek};

@@ -3,9 +3,9 @@
 //! Rules
 //! 1. The separators left and right of a child are its fences. So an older version of a page, whose checksum is right,
 //!    does not hide rows that belong to another leaf.
-//! 2. A root has no fences. So, by rule 1, the leaf that a descent leads to covers the key that was sought.
+//! 2. A root has no fences. So, by rule 1, the leaf at the end of a descent covers the key.
 //! 3. Both pages are validated after the comparison, and mini-transactions that change both hold both latches until
-//!    they commit: what differs is damage.
+//!    they commit. So a difference is damage.
 //! 4. It is done once for a child and its parent: the pool remembers it (`pool/frames/parent_check.rs`).
 
 use super::BTree;

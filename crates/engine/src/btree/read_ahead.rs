@@ -1,7 +1,7 @@
-//! Leaves that will be needed soon: the pool is told which they are, and reads them ahead.
+//! Read-ahead of leaves: requests to the pool for leaves that will be needed soon.
 //!
-//! Rule: what is found here is a hint. Pages may change meanwhile, and errors are left to the descent that needs the
-//! leaf. Nothing is read or waited for here.
+//! Rule: a request is a hint. Pages may change meanwhile, and errors are ignored: the descent that needs the leaf gets
+//! them. This code reads no page and waits for none.
 
 use super::search::{FoundLeaf, child_slot};
 use super::{BTree, Seek};

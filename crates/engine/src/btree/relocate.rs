@@ -2,8 +2,8 @@
 //!
 //! Rules
 //! 1. A move is a structure change: parent and node are latched, the new page gets the node's records, the parent names
-//!    it, and the old page is freed, all in one mini-transaction. A reader that comes late to the old page finds it
-//!    freed, as after a merge.
+//!    it, and the old page is freed, all in one mini-transaction. A late reader finds the old page freed, as after a
+//!    merge.
 //! 2. The root stays where it is: the catalog names its page.
 
 use super::BTree;

@@ -2,10 +2,10 @@
 //!
 //! Rules
 //! 1. No latch is held on the way down; the only latch taken is the leaf's, and it is taken last.
-//! 2. `None` from a step means "something changed or had to be read: start again". A step that finds nothing changed
-//!    makes progress or fails.
+//! 2. `None` from a step means that a page changed or had to be read: the caller starts again. A step on unchanged
+//!    pages makes progress or fails.
 //! 3. Before a descent the leaf that this thread used last is checked (see `hint`).
-//! 4. A page read in is compared with its parent before anything on it counts ([`super::parent_check`]).
+//! 4. A page that was just read is compared with its parent before its contents are used ([`super::parent_check`]).
 //! 5. An error met while reading a child counts only if the parent still names that child.
 
 use super::leaf::{Leaf, LeafMut};

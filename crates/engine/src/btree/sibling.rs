@@ -1,11 +1,11 @@
-//! Back to a leaf, or to the one beside it, through their parent, without another descent.
+//! Access to the same leaf again, or to its sibling, through their parent, without another descent.
 //!
 //! Rules
-//! 1. A [`LeafPosition`] says which child of which version of its parent a leaf is. While the parent is unchanged, the
-//!    child beside it begins where the leaf ends: separators change with their parent.
-//! 2. The leaf is the one sought if the parent is still unchanged when that leaf is latched (rule 1 of
-//!    [`super::search`] holds: nothing else is latched).
-//! 3. Whatever is not so, missing or not compared with its parent is left to a descent by key.
+//! 1. A [`LeafPosition`] names the leaf's position in a version of its parent. While the parent is unchanged, the next
+//!    child begins where the leaf ends, because separators are in the parent.
+//! 2. The leaf is the right one if the parent is still unchanged when the leaf is latched. Rule 1 of [`super::search`]
+//!    holds: no other page is latched.
+//! 3. If the parent has changed, or the leaf is not resident or not compared with its parent, a descent by key follows.
 
 use super::search::{FoundLeaf, is_leaf_of};
 use super::{BTree, Leaf, Seek};

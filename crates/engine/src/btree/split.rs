@@ -1,19 +1,18 @@
 //! Making room: splits and growth of the root.
 //!
 //! Rules
-//! 1. A page is split only when its parent has room for the separator; a full parent is split first, in a
-//!    mini-transaction of its own. So each one changes one parent, one page and one new page, or the root and two new
-//!    pages.
-//! 2. That a page has no room is decided while it is latched for the split, so that two threads that found it full
-//!    split it once.
-//! 3. Ascending insertions (`Node::ascent_at`) split where the insertion goes, so that pages filled in key order stay
-//!    full: at the very end the right page starts empty; in the middle (keys that ascend within a prefix, such as the
-//!    lines of an order) what lies behind is first moved to another page. Where insertions come late (an order's lines
-//!    in another order than theirs), the page is cut among the last records, by the shortest separator: there an order
-//!    begins, and what comes late belongs to the right page. All others split in the middle, by bytes, those of what is
-//!    inserted included: on pages of few large records it decides what the middle is.
+//! 1. A page is split only when its parent has room for the separator; a full parent is split first, in a separate
+//!    mini-transaction. So each split changes one parent, one page and one new page, or the root and two new pages.
+//! 2. The split checks again under its latch that the page has no room, so two threads that found it full split it
+//!    once.
+//! 3. Ascending insertions (`Node::ascent_at`) split at the insertion point, so pages filled in key order stay full. At
+//!    the end of the page the right page starts empty. In the middle (keys that ascend within a prefix, such as the
+//!    lines of an order) the following records are first moved to another page. If insertions come late (the lines of
+//!    an order in another order), the page is split among the last records, at the shortest separator: there an order
+//!    begins, and late insertions belong to the right page. All other splits are in the middle by bytes, the inserted
+//!    record included, which matters on pages with few large records.
 //! 4. Separators between leaves are as short as a window around the split point allows. A separator is a fence of both
-//!    halves, and may be as long as a key: where a half would not fit its page with it, the leaf is cut elsewhere.
+//!    halves, and may be as long as a key: if a half would not fit its page with it, the leaf is split elsewhere.
 
 use super::BTree;
 use super::search::MAX_LEVEL;

@@ -1,22 +1,22 @@
 //! What splits and merges have in common: latching the pages of a change, verifying them, moving records.
 //!
 //! Rules
-//! 1. Any number of threads change a tree at once. Only page latches keep them apart, taken top-down, then
-//!    left to right: a thread that creates a page, frees it or changes its fences holds it *and its parent* exclusively
+//! 1. Any number of threads change a tree concurrently. Only page latches synchronize them, taken top-down, then left
+//!    to right: a thread that creates a page, frees it or changes its fences holds it *and its parent* exclusively
 //!    until the change is in the log. So a latched page whose header names this tree is a node of it; its parent, level
-//!    and fences stay as they are while it is latched; and the child that it names for a key is the one for that key.
-//! 2. A step is: find the way down without latches; set frames and redo space aside; latch the parent and verify that
-//!    it is (still) the one for the key; latch children that it names; verify; change; commit. What it finds changed or
-//!    missing ends the step ([`Missing`]): everything is released, [`Repeats::provide`] gets what was lacking, and the
-//!    step is repeated from the root.
-//! 3. Nothing is held across I/O or across a wait for frames or redo space: no latch, no frame, no place in the log.
-//! 4. Before a page is waited for under its parent's latch its level is checked, so damaged links cannot make a
-//!    thread wait for a page further up.
-//! 5. Every page of a structure change is known to be sound (the pool checked it when it was read, operations keep it
-//!    so), so an operation that does not fit is never recorded. That it is the expected page is checked here; a
-//!    page that is not what its latched parent says is damage.
-//! 6. A walk over the whole tree keeps structure changes out; each is admitted after it has reserved what it needs,
-//!    and releases that instead of waiting.
+//!    and fences do not change while it is latched; and the child that it names for a key is the right one.
+//! 2. A step is: descend without latches; reserve frames and redo space; latch the parent and verify that it is (still)
+//!    the right one for the key; latch its children; verify; change; commit. If a page has changed or a resource is
+//!    missing, the step ends ([`Missing`]): it releases everything, [`Repeats::provide`] gets the missing resource, and
+//!    the step is repeated from the root.
+//! 3. No latch, frame or reserved redo space is held across I/O or across a wait for frames or redo space.
+//! 4. Before a thread waits for a page under its parent's latch, it checks the page's level, so damaged links cannot
+//!    make it wait for a page further up.
+//! 5. Every page of a structure change is valid (the pool checked it when it was read, and operations preserve that),
+//!    so an operation that does not fit is never logged. This file checks that it is the expected page; a page that
+//!    does not match its latched parent is damage.
+//! 6. A walk over the whole tree excludes structure changes. A structure change is admitted after it has reserved its
+//!    resources; if it is not admitted at once, it releases them before it waits.
 
 use super::BTree;
 use super::search::Restarts;

@@ -1,9 +1,10 @@
 //! Appending: one mini-transaction becomes one group.
 //!
 //! Rules
-//! 1. The checksum over the payload is made before the buffer mutex is taken; under it only the place is mixed in.
-//! 2. After the database has stopped the log still gives out LSNs, so that a mini-transaction in its last step can end;
-//!    its bytes are not kept, and no page that carries such an LSN can ever be written (`flush_to` fails).
+//! 1. The checksum of the payload is computed before the buffer mutex is taken; under the mutex only the LSN,
+//!    generation and length are mixed in.
+//! 2. After the database has stopped, the log still assigns LSNs, so that a mini-transaction in its last step can end.
+//!    Its bytes are dropped, and no page with such an LSN can be written (`flush_to` fails).
 
 use super::buffer::Active;
 use super::format::{self, FRAME_BYTES};

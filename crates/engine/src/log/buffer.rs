@@ -1,10 +1,10 @@
 //! The log buffer: two of equal size, one appended to, one being written.
 //!
 //! Rules
-//! 1. The active buffer begins at a block boundary of the LSN and is laid out in blocks, as the device is: bytes
-//!    `[base, end)` are the log's, the mark of a block is written together with the block.
-//! 2. A write takes the whole active buffer and puts the spare one in its place, with a copy of the last, partly filled
-//!    block. So appends go on while the taken buffer is written to the device, and the two share no byte.
+//! 1. The active buffer begins at a block boundary of the LSN and has the blocks of the device: bytes `[base, end)` are
+//!    redo, and the mark of a block is written together with the block.
+//! 2. A write takes the whole active buffer and replaces it by the spare one, with a copy of the last, partly filled
+//!    block. So appends continue while the taken buffer is written to the device, and the two share no byte.
 //! 3. `end` becomes visible to others after `in_order` ran (the checkpointer relies on it: a change below the visible
 //!    end is on the flush list).
 

@@ -1,16 +1,17 @@
 //! Headers: creating a log, finding its last checkpoint, starting a generation, moving the checkpoint.
 //!
 //! Rules
-//! 1. A header is written to the slot the newest one is not in, and synced before anything relies on it. A torn write
-//!    of it leaves the newest one, which is still valid: what it needs is overwritten only after the sync.
-//! 2. A checkpoint is never ahead of what is durable in the log, never goes back, and lies at the start of a group (or
-//!    at the end of the log).
-//! 3. Each header says what was durable when it was written.
-//! 4. A device that wants discards is told which blocks of the ring neither of the two headers needs, nor a reader
-//!    (`keep`). All writes of the ring are made under the I/O mutex, and so is this: a block is discarded before it is
-//!    written again, or not at all.
-//! 5. A generation begins at a block boundary: no block holds groups of two generations that both count. The one that a
-//!    clean closing begins has no groups.
+//! 1. A header is written to the slot that does not have the newest header, and synced before anything relies on it.
+//!    After a torn write the newest header is still valid, because the redo that it needs is overwritten only after the
+//!    sync.
+//! 2. A checkpoint is never above the durable LSN, never decreases, and is at the start of a group (or at the end of
+//!    the log).
+//! 3. Each header has the LSN that was durable when the header was written.
+//! 4. On a device that prefers discards, the blocks of the ring that neither header nor a reader (`keep`) needs are
+//!    discarded. Discards, like all writes of the ring, hold the I/O mutex: a block is discarded before it is written
+//!    again, or not at all.
+//! 5. A generation begins at a block boundary, so no block has valid groups of two generations. The generation that a
+//!    clean close begins has no groups.
 
 use super::format::{self, BLOCK_BYTES, DATA_BYTES, FIRST_LSN, LogHeader, RING_START};
 use super::{Io, Log};

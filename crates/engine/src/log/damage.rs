@@ -1,20 +1,21 @@
-//! How a damaged log is told from one that ends.
+//! How the scan distinguishes a damaged log from the end of the log.
 //!
-//! What a power cut leaves behind the end may be anything that was written since the last sync: blocks of it, in any
-//! order, groups in them that verify. So something valid behind the end proves nothing. But each block's
-//! mark, and each header, says up to where the log was synced when it was written, and what was synced stays. A mark
-//! that says more than the end found therefore proves that bytes in front of it were damaged since.
+//! After a power cut, the blocks after the end may have any part of the writes since the last sync, in any order, with
+//! groups that verify. So a valid group after the end proves nothing. But each block's mark, and each header, has the
+//! LSN up to which the log was synced when it was written, and synced redo survives. So a mark above the end proves
+//! that earlier bytes were damaged.
 //!
-//! What is caught: any damage between the checkpoint and the newest mark that can still be read. That mark says the
-//! LSN that was durable when the last write began, or when the log had been idle for a while
-//! ([`super::Log::mark_durable`]), or at the last checkpoint. Damage behind it, in the redo of the last sync before a
-//! crash, looks like a torn write; it is noticed if a page or a doublewrite copy newer than the log's end was flushed.
+//! Detected: any damage between the checkpoint and the newest readable mark. That mark has the LSN that was durable
+//! when the last write began, or when the log had been idle for a while ([`super::Log::mark_durable`]), or at the last
+//! checkpoint. Later damage, in the redo of the last sync before a crash, looks like a torn write; it is detected if a
+//! page or a doublewrite copy newer than the log's end was flushed.
 //!
 //! Rules
-//! 1. Marks are looked for from the block of the end on, until [`GAP_BLOCKS`] blocks in a row carry none: everything up
-//!    to what was synced carries marks, so only damage of that length hides them. They are looked for in the whole ring
-//!    if the newest header may be damaged, since then the older header's part of the ring may have been overwritten.
-//! 2. A mark of the next generation proves that the header which began it is lost.
+//! 1. The search for marks begins at the block of the end and stops after [`GAP_BLOCKS`] blocks in a row without a
+//!    mark: every synced block has a mark, so only damage of that length hides the marks. If the newest header may be
+//!    damaged, the search covers the whole ring, because the ring may have overwritten redo that the older header
+//!    needs.
+//! 2. A mark of the next generation proves that the header of that generation is lost.
 
 use super::format::{self, BLOCK_BYTES, DATA_BYTES, LogGeometry, LogHeader};
 use crate::error::{Error, Result};

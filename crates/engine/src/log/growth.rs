@@ -1,16 +1,17 @@
-//! Growth of the ring: a log begins small and grows as its redo needs room, up to the size that the option says.
+//! Growth of the ring: a log begins small and grows with its redo, up to the size in the option.
 //!
 //! Rules
-//! 1. It grows by [`FACTOR`] when the redo between the oldest byte needed and the end, reservations and what is spare
-//!    counted, takes more than a part of the ring ([`FULL_PART`]).
-//! 2. Blocks keep their places: it grows only while what is needed lies in one lap, and the ring's base is then the
-//!    start of that lap. Otherwise the next step tries again.
-//! 3. Crash order: the file gets the new part, which reads as zeros, and is synced; then both headers say the new size,
-//!    one after the other; then blocks may lie there. A crash before leaves the old ring, in a longer file.
-//! 4. A full disk is no error: the ring stays as it is, and the device is asked again after a while ([`REFUSED_FOR`]).
-//! 5. Where commits wait for syncs the new part is written as zeros, so that no sync has to wait for the file system's
-//!    own records. Else no thread waits for that, and the zeros would cost as much as the redo. They are written a
-//!    piece a step ([`PIECE_BYTES`]): the thread has dirty pages to flush and checkpoints to move meanwhile.
+//! 1. It grows by [`FACTOR`] when the needed redo, with reservations and spare space, takes more than a part of the
+//!    ring ([`FULL_PART`]).
+//! 2. Blocks keep their places: the ring grows only while all needed redo is in one lap, and its base is then the start
+//!    of that lap. Otherwise the next step tries again.
+//! 3. Crash order: the file gets the new part, which reads as zeros, and is synced; then both headers get the new size,
+//!    one after another; then blocks may be written there. A crash before the headers leaves the old ring in a longer
+//!    file.
+//! 4. A full disk is no error: the ring keeps its size, and growth is tried again later ([`REFUSED_FOR`]).
+//! 5. If commits wait for syncs, zeros are written to the new part, so that no sync waits for the file system's
+//!    metadata. Otherwise no thread waits for it, and the zeros would cost as much as the redo. Each step writes one
+//!    piece ([`PIECE_BYTES`]), because the thread also flushes dirty pages and advances the checkpoint.
 
 use super::Log;
 use super::checkpoint::write_zeros;

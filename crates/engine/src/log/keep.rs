@@ -1,11 +1,11 @@
 //! Keeping redo for readers that follow the log (a backup, the archive), and reading it.
 //!
 //! Rules
-//! 1. While there is a [`KeptRedo`], room in the ring is given out up to the oldest of the checkpoint and what is kept,
-//!    so that nothing a reader still needs is overwritten or discarded. Checkpoints move on meanwhile.
-//! 2. A reader releases what it has copied. So writers wait for it only if it is slower than they are by a whole
-//!    ring. It takes no lock that a writer holds while it waits.
-//! 3. Only durable redo is read. A block that is written again while it is read has the same bytes there.
+//! 1. While a [`KeptRedo`] exists, reservations are limited by the older of the checkpoint and the kept LSN, so the
+//!    redo that a reader needs is not overwritten or discarded. Checkpoints continue meanwhile.
+//! 2. A reader releases the redo that it has copied. So writers wait for it only if it is a whole ring behind. It takes
+//!    no lock that a writer holds while it waits.
+//! 3. Only durable redo is read. If a block is rewritten meanwhile, its durable bytes do not change.
 
 use super::Log;
 use super::format::{self, BLOCK_BYTES, DATA_BYTES, MARK_BYTES};

@@ -1,15 +1,15 @@
-//! Redo log: a ring on a device of its own, group commit, checkpoints, and the scan that recovery starts from.
-//! It handles bytes and LSNs, never pages.
+//! Redo log: a ring in its own file or device, group commit, checkpoints, and the scan from which recovery starts. It
+//! handles bytes and LSNs, never pages.
 //!
-//! Terms: a *group* is the redo of one mini-transaction. An *LSN* counts the bytes of groups (with their frames) ever
-//! appended; a group's end LSN is the next one's start. The *checkpoint* is the LSN recovery starts from. A
-//! *generation* is one life of the log, from `start` to the next one. *Written* bytes were given to the device,
-//! *durable* ones synced.
+//! Terms: a *group* is the redo of one mini-transaction. An *LSN* counts all appended bytes of groups (with their
+//! heads); a group's end LSN is the next one's start. The *checkpoint* is the LSN at which recovery starts. A
+//! *generation* is the log from one `start` to the next. *Written* bytes were passed to the device, *durable* bytes are
+//! synced.
 //!
 //! Rules
 //! 1. `checkpoint <= durable <= written <= end <= reserved end <= checkpoint + capacity`, always. While readers (a
-//!    backup, the archive) follow the log, what they have not copied takes the checkpoint's place at the end of this,
-//!    if that is older (`keep`).
+//!    backup, the archive) follow the log, the oldest LSN that they have not copied replaces the last `checkpoint` if
+//!    it is older (`keep`).
 //! 2. Room in the ring is reserved before a mini-transaction latches anything, so `append` never waits for a
 //!    checkpoint.
 //! 3. Appending is a mutex around: take the LSN, copy into the log buffer, `in_order`. The device is never touched
@@ -18,10 +18,10 @@
 //! 4. One thread at a time, the owner of the I/O mutex, writes and syncs; it takes everything appended so far.
 //! 5. The last, partly filled block is written again as it fills. Its older bytes do not change, so a torn write of it
 //!    loses nothing that was durable.
-//! 6. Each block that is written says up to where the log was durable then, and so does each header. A log that ends
+//! 6. Each written block and each header has the LSN up to which the log was durable at that time. A log that ends
 //!    below such a mark is damaged, not torn (`damage`).
-//! 7. The first failed write or sync stops the database: nothing is written after it, every call and every waiter gets
-//!    [`Error::Poisoned`](crate::Error::Poisoned).
+//! 7. The first failed write or sync stops the database: nothing is written afterwards, and every call and every waiter
+//!    gets [`Error::Poisoned`](crate::Error::Poisoned).
 //!
 //! Lock order: `turn` < I/O mutex < buffer mutex; the queue mutexes of `space` and `group` are leaves.
 //!

@@ -1,11 +1,11 @@
 //! Reading the log back: where it ends, then its groups in windows of bounded size.
 //!
 //! Rules
-//! 1. The log ends at the first group that does not verify: zeros, another lap's or generation's bytes, a torn or lost
-//!    write. What is found is a prefix of what was appended.
+//! 1. The log ends at the first group that does not verify: zeros, bytes of another lap or generation, a torn or lost
+//!    write. So the scan finds a prefix of the appended redo.
 //! 2. Memory is one chunk, and in a window the window's bytes: a length is used only after its group has verified.
 //! 3. The device is read front to back, [`CHUNK_BYTES`] at a time, at most once around.
-//! 4. An end below what was synced is damage, not an end ([`super::damage`]).
+//! 4. An end below the synced LSN is damage ([`super::damage`]).
 
 use super::Log;
 use super::damage::{self, LogDamage};

@@ -1,17 +1,17 @@
-//! Shrinking: a log that is larger than it may be, or than the data of a closed database are worth, becomes smaller
-//! when a generation begins, and its file as short.
+//! Shrinking: a log that is larger than its option, or than a quarter of the data of a closed database, gets a smaller
+//! ring and file when a generation begins.
 //!
 //! Rules
-//! 1. Only at the start of a generation: nothing that the ring holds is needed then, so blocks may change their places.
-//!    The ring's base is the block of the generation's first LSN.
-//! 2. Crash order: both headers say the new size, one after the other; then the file is cut; then blocks may lie in
-//!    their new places. A crash before the first header is durable leaves the old generation in the old ring; one
-//!    before the second leaves the new generation, which is empty. A crash before the cut leaves a file that is longer
-//!    than its log: every start cuts such a file.
-//! 3. What the smaller ring holds of older generations does not verify, wherever it lies.
+//! 1. Only at the start of a generation: no redo in the ring is needed then, so blocks may change their places. The
+//!    ring's base is the block of the generation's first LSN.
+//! 2. Crash order: both headers get the new size, one after another; then the file is truncated; then blocks may be
+//!    written to their new places. A crash before the first header is durable leaves the old generation in the old
+//!    ring; a crash before the second leaves the new generation, which is empty. A crash before the truncation leaves a
+//!    file that is longer than its log: every start truncates such a file.
+//! 3. Groups of older generations in the smaller ring do not verify at any place.
 //! 4. A device of fixed length keeps the size of its log.
-//! 5. A closed log of a small database does without the place of its ring, but for the block of its end
-//!    ([`Log::release_ring`]); the next start reserves it before anything is appended ([`Log::reserve_ring`]).
+//! 5. The closed log of a small database releases the space of its ring, except the block of its end
+//!    ([`Log::release_ring`]); the next start reserves the space before any append ([`Log::reserve_ring`]).
 //!
 //! A reader that needs the redo of earlier generations, such as the archive, copies it before the start.
 

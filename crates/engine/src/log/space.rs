@@ -1,20 +1,20 @@
 //! Room in the ring: reservations against the last checkpoint.
 //!
 //! Rules
-//! 1. `reserved_end` = end of the log + all outstanding reservations + what is spare at the places of threads. It is
-//!    never above `limit_end` = the oldest of the checkpoint and what is kept for readers (`keep`), + capacity.
+//! 1. `reserved_end` = end of the log + all outstanding reservations + the spare space in the threads' shards. It is
+//!    never above `limit_end` = the older of the checkpoint and the LSN kept for readers (`keep`), + capacity.
 //! 2. `limit_end` is 0 while nothing may be reserved: before the start, and after the database has stopped. The common
-//!    case takes what is spare at the thread's place: one atomic operation there, where it meets no other thread, and
-//!    two loads of words that rarely change. A thread that finds no room counts the spare of all shards as room.
+//!    case takes spare space of the thread's shard: one uncontended atomic operation, and two loads of words that
+//!    rarely change. A thread that finds no room first gathers the spare space of all shards.
 //! 3. Waiting threads queue for `turn`; only the first of them waits for room, and while a thread is in the queue no
 //!    other passes it. So a large reservation is not starved by small ones.
-//! 4. A thread that makes room (checkpoint, a reservation released) checks for waiters afterwards, and leaves nothing
-//!    spare then; a waiter counts itself as waiting before it checks for room. Both orders are sequentially consistent,
-//!    so no wake-up is lost.
-//! 5. What is kept for the ends of prepared transactions is reserved from their prepare on, over any time and threads:
-//!    an end never waits for room. Together they have a sixteenth of the ring at most; those beyond that wait.
-//! 6. The last checkpoint is read under `state` when the limit moves: of two concurrent checkpoints the newer one
-//!    counts, in whichever order they arrive.
+//! 4. A thread that makes room (a checkpoint, a released reservation) checks for waiters afterwards, and leaves no
+//!    spare space if there are any. A waiter registers before it checks for room. Both orders are sequentially
+//!    consistent, so no wake-up is lost.
+//! 5. Room for the end of a prepared transaction is reserved from its prepare on, for any time and thread, so an end
+//!    never waits for room. Together these reservations take at most a sixteenth of the ring; further prepares wait.
+//! 6. The last checkpoint is read under `state` when the limit moves, so of two concurrent checkpoints the newer one
+//!    counts, in either order of arrival.
 
 use super::Log;
 use super::format::FRAME_BYTES;

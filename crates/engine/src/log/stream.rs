@@ -1,5 +1,5 @@
-//! Redo as a stream of bytes outside a ring: one group behind the other, without blocks and marks. A backup keeps redo
-//! like that; for a restore it becomes a ring again.
+//! Redo as a stream of bytes outside a ring: consecutive groups without blocks and marks. A backup stores redo in this
+//! form; a restore makes a ring of it.
 
 use super::format::{self, BLOCK_BYTES, DATA_BYTES, FRAME_BYTES, LogGeometry, LogHeader, RING_START};
 use super::{Log, checkpoint};

@@ -1,14 +1,13 @@
 //! Writing and syncing: group commit.
 //!
 //! Rules
-//! 1. The leader takes everything appended up to the moment it starts; a thread that appended later waits for the next
-//!    leader. There is no delay option: a leader starts at once when the device is free.
-//! 2. All syncs of the device are made under the I/O mutex, and the database is stopped before it is released if one
-//!    fails: an operating system reports a lost write to one sync only, so no other sync may be taken for a success
-//!    meanwhile.
+//! 1. The leader takes all redo appended before it starts; a thread that appended later waits for the next leader.
+//!    There is no delay option: a leader starts as soon as the device is free.
+//! 2. All syncs of the device hold the I/O mutex, and a failed sync stops the database before the mutex is released: an
+//!    operating system reports a lost write to one sync only, so the next sync could succeed wrongly.
 //! 3. `durable` is stored before the threads that wait for it are woken.
-//! 4. What commits leave in the page cache, which do not wait for a sync, goes to the device soon: the sync that comes
-//!    once a second holds the I/O mutex, and commits wait for that.
+//! 4. Commits that do not wait for a sync leave redo in the page cache. It is written to the device soon, because the
+//!    sync that runs once a second holds the I/O mutex, for which commits wait.
 
 use super::format::{BLOCK_BYTES, RING_START, block_floor, blocks_of};
 use super::group::Durable;

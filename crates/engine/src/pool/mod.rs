@@ -4,18 +4,19 @@
 //! are not in the store.
 //!
 //! Rules
-//! 1. A thread that waits for I/O or for a free frame holds no latch, and one that loads a page no redo space: `load`
-//!    may merge operations that wait for the page, which takes redo space. With latches held only `try_*` calls are
-//!    made, to which a page that another thread is reading in, or that is not merged, is as good as missing; on a miss
-//!    everything is released, `load` called, and the work starts again.
-//! 2. A latched page stays, and so does a page that is pinned (an extent map that a mini-transaction will change at its
-//!    commit). Any other is found again by number, or, unchanged, by the frame it was in and that frame's version.
-//! 3. A page is written only after the redo up to its LSN is durable, from a copy, so its latch is not held meanwhile.
+//! 1. A thread that waits for I/O or for a free frame holds no latch. A thread that loads a page holds no redo space,
+//!    because `load` may merge buffered operations of the page, which takes redo space. A thread with latches makes
+//!    only `try_*` calls. To these a page that another thread is reading, or that is unmerged, is missing. On a miss
+//!    the thread releases everything, calls `load`, and starts again.
+//! 2. A latched page stays in its frame, and so does a pinned page (an extent map that a mini-transaction will change
+//!    at its commit). Any other page must be looked up again by its number, or by its frame and that frame's version if
+//!    it has not changed.
+//! 3. A page is written only after the redo up to its LSN is durable. The write uses a copy, so it holds no latch.
 //! 4. A page that does not verify never becomes resident.
-//! 5. An error while pages are written stops the database: what reached the store is not known.
+//! 5. An error while pages are written stops the database, because the state of the store is unknown.
 //!
-//! Lock order: set-aside mutex < LRU mutex; page latches (tree order) < log mutex < flush-list mutex; LRU mutex <
-//! try-latch < page-table shard; the free-list mutex is last and alone.
+//! Lock order: mutex of deferred victims < LRU mutex; page latches (tree order) < log mutex < flush-list mutex; LRU
+//! mutex < try-latch < page-table shard; the free-list mutex is last and alone.
 //!
 //! Differs from InnoDB: no buf_fix_count, no instances, no SX latch (pages are written from copies), inner tree pages
 //! are read without latching at all.
@@ -26,7 +27,7 @@
 //! | `lru` | LRU list, eviction, victim policies |
 //! | `flush` | dirty marks, flush list, writing batches |
 //! | `cleaner` | page cleaner, LRU flusher, pacing |
-//! | `resize` | setting frames aside, and taking them back |
+//! | `resize` | withdrawing frames, and returning them |
 //! | `pending` | changes of pages that are not resident: the change buffer, as the pool sees it |
 
 pub mod cleaner;

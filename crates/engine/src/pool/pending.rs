@@ -1,20 +1,19 @@
-//! Changes of pages that are not resident, as the pool sees them. Those that are *pending* are in the log, and are
-//! applied when the page is read. *Operations* of a page *wait* in the change buffer's tree; merging them is a
-//! mini-transaction.
+//! Changes of pages that are not resident, as the pool sees them. *Pending* changes (mode `memory`) are in the log, and
+//! are applied when the page is read. *Waiting operations* (mode `disk`) are in the change buffer's tree; a
+//! mini-transaction merges them into the page.
 //!
 //! Rules
 //! 1. A change becomes pending, an operation begins to wait, only while its page is not in the page table, under a lock
 //!    that [`PendingChanges::merge`] takes too. A page that is read enters the page table first and merges then, so it
 //!    misses none.
-//! 2. A pending change holds the checkpoint back, as a dirty page does. When it is merged the page is dirty since the
-//!    start of its redo before it stops being pending: a thread that asks for the oldest pending change first and for
-//!    the oldest dirty page then misses neither.
-//! 3. A pending change that was logged again lets the checkpoint pass its first redo. The second is nowhere but in the
-//!    log, so it is durable before such a checkpoint is written ([`PendingChanges::carried_lsn`]).
-//! 4. A leaf for which operations wait is *unmerged* from its arrival, before anybody sees it, until they are merged.
-//!    It counts as resident, so no more operations begin to wait, but no thread can latch or see it: every way to a
-//!    page treats it as missing. [`Pool::load`] merges it, or waits while another thread does. It may be evicted
-//!    meanwhile.
+//! 2. A pending change holds the checkpoint back, as a dirty page does. A merge first marks the page as dirty since the
+//!    start of the change's redo and then removes the pending change. So a thread that reads the oldest pending change
+//!    first and the oldest dirty page afterwards misses neither.
+//! 3. A pending change that was logged again lets the checkpoint pass its first redo. Then only the log has it, so the
+//!    second redo is durable before such a checkpoint is written ([`PendingChanges::carried_lsn`]).
+//! 4. A leaf with waiting operations is *unmerged* from its arrival until they are merged. It is resident, so no
+//!    further operations are buffered for it, but every lookup treats it as missing, so no thread latches or sees it.
+//!    [`Pool::load`] merges it, or waits while another thread does. It may be evicted meanwhile.
 
 use super::frames::Content;
 use super::{FrameNo, Pool};

@@ -1,20 +1,19 @@
-//! Reading ahead: a thread that knows which pages will be needed names them, and threads of their own read them
-//! concurrently, while the one that will need them works on. A disk answers many reads in little more than the time of
-//! one.
+//! Read-ahead: a thread requests the pages that it will need, and the read threads read them concurrently while it
+//! works on. A disk answers many reads in little more than the time of one.
 //!
 //! Rules
-//! 1. A name is a wish. What does not fit the queue is forgotten; an error is left to the thread that needs the page,
-//!    which meets it itself.
-//! 2. A page that was freed meanwhile is read as it is: a thread that recreates it takes its frame over, as after any
-//!    descent that is late ([`Pool::install`](super::Pool)).
-//! 3. Without threads nothing is read ahead, nor after [`Pool::stop_readers`].
-//! 4. Pages whose numbers follow each other, named one after the other, are one read ([`run_of`]) where they lie
-//!    concurrently in the store. Else each is a wish of its own.
-//! 5. Where the store reads many at once, one thread takes as many wishes as there are, up to its buffer. Else each is
-//!    taken by a thread of its own, which is woken for it. A thread that leaves some behind, while no other one waits
-//!    for any, asks for one more thread.
-//! 6. A thread that names rows before they are needed asks first whether pages are missing at all ([`Pool::misses`]):
-//!    while none is read, all that is used is there, and to look for it would cost as much as to use it.
+//! 1. A request is a hint. A request that does not fit the queue is dropped. An error is ignored here: the thread that
+//!    needs the page reads it again and gets the error.
+//! 2. A page that was freed meanwhile is read all the same: a thread that recreates it takes over its frame, as after
+//!    any late descent ([`Pool::install`](super::Pool)).
+//! 3. Without read threads, and after [`Pool::stop_readers`], nothing is read ahead.
+//! 4. Consecutive page numbers, requested in this order, are one read ([`run_of`]) if they are contiguous in the store.
+//!    Otherwise each is a separate request.
+//! 5. If the store supports batch reads, one thread takes all queued requests, up to its buffer. Otherwise a separate
+//!    thread is woken for each. A thread that leaves requests in the queue while no other read thread is idle asks for
+//!    one more thread.
+//! 6. A thread that prefetches rows first checks whether the pool misses pages at all ([`Pool::misses`]): while no page
+//!    is read, all used pages are resident, and a lookup would cost as much as the use.
 
 use super::Pool;
 use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};

@@ -1,12 +1,10 @@
 //! Changing how many frames are in use while threads use the pool.
 //!
 //! Rules
-//! 1. The pool is made with as many frames as it can ever have. Those that are not in use are taken from the free list,
-//!    as if a page were to be read into them, and their memory goes back to the system: no page is in them, so nothing
-//!    is lost.
-//! 2. A shrinking pool withdraws frames a few at a time. It gets them as each reader of a page does: pages are evicted
-//!    and flushed for them. If too few become free, the frames of this change return to the pool, and the call is an
-//!    error.
+//! 1. The pool is created with its maximum number of frames. Unused frames are taken from the free list, as for a page
+//!    read, and their memory is returned to the system. No page is in them, so nothing is lost.
+//! 2. A shrinking pool withdraws a few frames at a time. It takes them like a reader of a page: pages are evicted and
+//!    flushed for them. If too few become free, the frames of this change return to the pool, and the call is an error.
 
 use super::{MIN_FRAMES, Pool};
 use crate::config::Options;

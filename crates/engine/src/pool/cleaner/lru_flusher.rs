@@ -1,4 +1,4 @@
-//! LRU flusher: keeps frames free ahead of demand, in a thread of its own beside the page cleaner.
+//! LRU flusher: keeps frames free ahead of demand, in a thread separate from the page cleaner.
 //!
 //! One [`LruFlusher::step`] does a bounded amount of work. A thread calls it in production; tests and simulators call
 //! it directly. The victim policy decides how many frames are kept free and which pages are written for that

@@ -4,7 +4,7 @@
 //! have filled unless writers are slowed, flush a batch, move the checkpoint, mark an idle log, set the pace of
 //! users. A thread calls it in production; tests and simulators call it directly.
 //!
-//! Rule: the checkpoint never passes the oldest change that is not in the store, be it of a dirty page or pending.
+//! Rule: the checkpoint never passes the oldest change that is not in the store, whether of a dirty page or pending.
 
 use super::policy::{AdaptiveFlusher, FlushPlan, Limits, Snapshot};
 use crate::config::Options;

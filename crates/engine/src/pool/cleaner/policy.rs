@@ -4,17 +4,17 @@
 //! [`AdaptiveFlusher`] for the one that works on the flush list.
 //!
 //! The flush list. With `x` = checkpoint age / log capacity:
-//! - below `adaptive_flushing_lwm` nothing is flushed for the log (pages change again; writing them early is a waste);
+//! - below `adaptive_flushing_lwm` nothing is flushed for the log, because a page that is written early often changes
+//!   again;
 //! - above it the flush list's tail moves with the redo rate times a square: as fast as the redo at [`EVEN_PCT`],
 //!   slower below, faster above;
-//! - above the async watermark everything old goes as fast as the device allows, and users may write redo at a
+//! - above the async watermark old pages are flushed as fast as the device allows, and users may write redo at a
 //!   multiple of the speed at which the tail moves: 4 times at the async watermark, once halfway, a quarter at the sync
-//!   watermark. So the load settles smoothly at the device's speed somewhere between, and the end of the log is
-//!   never reached;
-//! - above the sync watermark it is the same work, counted as sync flush.
+//!   watermark. So the load converges to the device's speed between the two, and never fills the log;
+//! - above the sync watermark the same flushing counts as sync flush.
 //!
-//! Besides, the share of dirty pages is held between its two marks, and pages that are dirty while nothing is changed
-//! are written slowly.
+//! In addition, the share of dirty pages is kept between its two marks, and dirty pages of an idle database are written
+//! slowly.
 
 use crate::config::Options;
 use crate::pool::FlushReason;

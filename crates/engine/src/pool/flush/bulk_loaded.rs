@@ -3,9 +3,9 @@
 //! Rules
 //! 1. A name is a hint. Its page may have changed since, been written or left the pool, and its number may be that of
 //!    another page: only a page that was recreated since it was last in the store is written.
-//! 2. They are written [`UNIT`] at a time: the redo of the newest must be durable first, and commits wait for that
-//!    sync. What fills less waits as other dirty pages do.
-//! 3. A name that finds no room is dropped: the page is written when it is old, as all are.
+//! 2. They are written [`UNIT`] at a time, because each write first makes the redo of its newest page durable, and
+//!    commits wait for that sync. Fewer pages wait like other dirty pages.
+//! 3. A name that finds no room is dropped: the page is written when it is old, like every page.
 //!
 //! The mutex is a leaf in the lock order: no other lock is taken under it.
 //!

@@ -11,8 +11,8 @@
 //!    no write can end any more, and *oldest* does not change until the latch is released.
 //! 3. A write that ends clears *flushing* last. A thread that sees it cleared also sees the new *oldest*.
 //! 4. *recreated by redo* is set under the latch, once the change that formats the page is noted, and cleared by each
-//!    write that ends. So where it is set *oldest* has not moved beyond that change; a mark that is cleared too early
-//!    only costs a copy of the page.
+//!    write that ends. So while it is set, *oldest* is at or before that change. A mark that is cleared too early only
+//!    costs a copy of the page.
 //!
 //! `pool_test/dirty_model.rs` checks these rules for every order of the threads' steps; that is why the
 //! atomics come from the parent.

@@ -1,7 +1,7 @@
 //! Flushing the oldest pages, which hold the checkpoint back.
 //!
-//! A page whose latch cannot be had at once is passed by. If that is the oldest one, and it was passed by [`MISSES`]
-//! times, its latch is waited for, with nothing else held: the holder of the latch never waits for this thread.
+//! A page whose latch is not available at once is skipped. If the oldest page was skipped [`MISSES`] times, this thread
+//! waits for its latch and holds nothing else: the holder of the latch never waits for this thread.
 
 use super::FlushReason;
 use super::select::FlushTarget;

@@ -2,11 +2,11 @@
 //!
 //! Order of one batch (each step needs the one before)
 //! 1. Per page, under its shared latch: mark as being written, copy, stamp the copy, note whether redo recreates it.
-//! 2. Make the redo durable up to the newest page LSN in the batch (log before data).
+//! 2. Make the redo durable up to the newest page LSN of the batch (log before data).
 //! 3. Write the copies to the store; durable and findable when this returns.
 //! 4. Take the pages off the flush list, or move them up if they changed meanwhile.
 //!
-//! An error in 2 or 3 stops the database: what reached the disk is not known.
+//! An error in 2 or 3 stops the database, because the state of the disk is unknown.
 
 use super::FlushReason;
 use super::select::FlushTarget;

@@ -2,16 +2,17 @@
 //!
 //! Rules
 //! 1. A frame's bytes are read under its latch (shared or exclusive) and written under the exclusive latch, or read
-//!    optimistically: by volatile loads that mean nothing until the latch's version is confirmed.
-//! 2. `page_no` changes only under the exclusive latch, and raises its version: a frame and a version stand for one
-//!    page, unchanged, in one stay in the pool, for all time. A free frame has `PageNo::MAX` and is latched exclusively
-//!    by the free list (or the thread that took it from there), so no other thread can latch it; a thread that waits
-//!    for the latch of a page's frame waits only while the frame holds that page.
+//!    optimistically: by volatile loads whose values are used only after the latch's version is confirmed.
+//! 2. `page_no` changes only under the exclusive latch, and the change raises its version: a frame and a version
+//!    identify one page, unchanged, during one stay in the pool, for ever. A free frame has `PageNo::MAX` and is
+//!    latched exclusively by the free list (or the thread that took it from there), so no other thread can latch it; a
+//!    thread that waits for the latch of a page's frame waits only while the frame holds that page.
 //! 3. The dirty marks change under the flush-list mutex ([`crate::pool::flush::dirty`]). `oldest_lsn` is set iff the
 //!    frame is on the flush list (the frame is *dirty*).
 //! 4. `arrival` numbers the page's arrivals in the pool; it changes under the exclusive latch. `known_child_of` says
 //!    whether a tree page was compared with its parent since it was read in ([`super::parent_check`]).
-//! 5. Frame memory lives as long as the pool; a reader with an old view reads other bytes, never unmapped ones.
+//! 5. Frame memory is mapped as long as the pool exists; a reader with an old view may read other bytes, never unmapped
+//!    memory.
 //! 6. A frame's state is one cache line and shares it with no other frame: writing the latch or the marks of
 //!    one page does not slow users of other pages, and finding, latching and touching a page loads one line.
 

@@ -1,8 +1,8 @@
 //! Free list: frames that hold no page, each latched exclusively by the list.
 //!
 //! Rules
-//! 1. A caller gets all the frames it asked for or none, so that two threads with half of theirs never wait for each
-//!    other.
+//! 1. A caller gets all requested frames or none, so two threads that each have half of their frames never wait for
+//!    each other.
 //! 2. Waiters hold no latch.
 
 use super::frame::FrameNo;

@@ -2,13 +2,13 @@
 //!
 //! Rules
 //! 1. The reader enters the page in the page table with its frame latched exclusively and marked as being read, then
-//!    reads. A thread that finds the page meanwhile waits on the latch, in `load`, so a page is read once; a thread
-//!    that may not wait for I/O sees by the mark that it would.
+//!    reads. A thread that finds the page meanwhile waits for the latch in `load`, so a page is read once. A thread
+//!    that must not wait for I/O checks the mark instead.
 //! 2. A tree page that verifies is also checked as a tree page, whole, so that later users can rely on its bytes.
 //! 3. A page newer than the log is an error: the log has lost its end, and with it changes of other pages.
-//! 4. Pending changes of a page are applied before anybody sees it; a leaf with waiting operations is marked as
-//!    unmerged before anybody sees it, and merged before `load` returns ([`crate::pool::pending`]).
-//! 5. A page that does not verify leaves the table before the latch is released; each waiter then tries for itself and
+//! 4. Before another thread sees the page, its pending changes are applied, or a leaf with buffered operations is
+//!    marked as unmerged; it is merged before `load` returns ([`crate::pool::pending`]).
+//! 5. A page that does not verify leaves the table before the latch is released; each waiter then reads it itself and
 //!    gets the error.
 
 use super::frame::Content;

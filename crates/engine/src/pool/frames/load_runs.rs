@@ -5,11 +5,11 @@
 //! Rules
 //! 1. Those of [`super::load`]: every page is entered in the page table, in a frame latched exclusively, before the
 //!    store is read. So no thread changes a page between the read and its arrival.
-//! 2. All frames are taken before the first page is entered. From then on this thread waits for nothing but the store.
-//! 3. The pages of a run are tree pages, since only those are named: a thread that holds what a page needs on its
-//!    arrival (a shard lock of the change buffer) waits for the latch of an extent map at most.
-//! 4. Pages that are resident by then are read beside the others of their run, and what was read of them is not used.
-//! 5. A page arrives as soon as its run is read. What waits for pages is merged when all of them have arrived.
+//! 2. All frames are taken before the first page is entered. After that this thread waits only for the store.
+//! 3. The pages of a run are tree pages, since only those are requested. So a thread that holds a lock which the
+//!    arrival of a page needs (a shard lock of the change buffer) waits at most for the latch of an extent map.
+//! 4. Pages of a run that are already resident are read with the others, and their bytes are discarded.
+//! 5. A page becomes resident as soon as its run is read. Buffered operations are merged when all pages are resident.
 
 use super::FrameNo;
 use super::frame::Content;

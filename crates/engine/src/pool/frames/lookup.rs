@@ -1,10 +1,10 @@
 //! From a page's number to its frame, and out of the page table again.
 //!
 //! Rules
-//! 1. A frame that the table names is a guess: a thread that reaches it latches it, or notes its version, and compares
-//!    the page number *afterwards*. Only then the page cannot leave, or cannot leave unnoticed.
-//! 2. A thread waits for the latch of a frame only while the frame has its page. What ends that wakes it: the frame's
-//!    latch is released, or nudged where it stays latched ([`PageTable::forget`]).
+//! 1. A frame from the table is a guess: the thread latches it, or notes its version, and compares the page number
+//!    *afterwards*. Only then the page cannot leave, or cannot leave unnoticed.
+//! 2. A thread waits for the latch of a frame only while the frame has its page. A thread that takes the page out of
+//!    the frame wakes it: it releases the latch, or nudges it if the frame stays latched ([`PageTable::forget`]).
 //! 3. Nothing here waits for I/O, except that a view waits while a page is read in.
 //!
 //! `pool_test/lookup_model.rs` checks them for every order of the threads' steps (loom).

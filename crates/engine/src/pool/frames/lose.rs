@@ -1,8 +1,8 @@
 //! Overwriting a page that cannot be read with a lost page ([`crate::page::lost`]).
 //!
 //! Rules
-//! 1. It is written while the page is in the page table as being read: no thread sees it, and nothing becomes pending
-//!    for it. It is not in the pool afterwards, so each reader reads it and gets the error.
+//! 1. It is written while the page is in the page table as being read, so no thread sees it and no change becomes
+//!    pending for it. Afterwards it is not in the pool, so each reader reads it and gets the error.
 //! 2. Its redo is durable first, and a failed write stops the database, as with every page.
 
 use super::{Content, FrameNo};

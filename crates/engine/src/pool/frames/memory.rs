@@ -1,12 +1,12 @@
 //! The pool's memory: mapped by the system in large pieces where it can.
 //!
 //! Rules
-//! 1. Nearly every look at another page of the database reads three places that lie anywhere: the page table, the state
-//!    of a frame, the page. In pieces of 4 KiB each of them would wait for the processor's own page tables too, and
-//!    each frame's first use for the system.
-//! 2. To ask for large pieces is advice: a refusal changes nothing.
-//! 3. Memory is zeroed and page-aligned (enough for direct I/O), and resident only once touched. What is released is
-//!    so again ([`release`]). Only Linux promises that; elsewhere nothing is released.
+//! 1. Nearly every access to another page of the database reads three unrelated places: the page table, the state of a
+//!    frame, the page. With memory pages of 4 KiB each access would also miss the TLB, and each frame's first use would
+//!    be a page fault.
+//! 2. Large pieces are a hint to the system: a refusal changes nothing.
+//! 3. Memory is zeroed and page-aligned (enough for direct I/O), and resident only after its first use. Released memory
+//!    is in the same state ([`release`]). Only Linux promises that; on other systems no memory is released.
 
 use memmap2::MmapMut;
 use std::io;

@@ -1,12 +1,11 @@
 //! Latch-free views of pages. Latched and latch-free bytes are searched by the same code (`PageBytes`).
 //!
 //! Rules
-//! 1. Bytes read through [`OptimisticPage`] may be torn or belong to another page; they mean nothing until
-//!    [`OptimisticPage::validate`] has said `true` after the reads.
+//! 1. Bytes read through [`OptimisticPage`] may be torn or belong to another page; they are used only if
+//!    [`OptimisticPage::validate`] returns `true` after the reads.
 //! 2. Reads are volatile, so the compiler loads each value once and cannot use a second, different load after a check.
-//! 3. An offset beyond the page wraps around: what is read means nothing, but it is the pool's memory. A read that
-//!    begins at the page's end may reach up to 7 bytes beyond its frame, into the next one or the slack behind the
-//!    last.
+//! 3. An offset beyond the page wraps around: the bytes read are wrong, but in the pool's memory. A read that begins at
+//!    the page's end may reach up to 7 bytes beyond its frame, into the next frame or the slack after the last one.
 
 use super::PageVersion;
 use super::frame::{Frame, FrameNo, Frames, READ_SLACK_BYTES};

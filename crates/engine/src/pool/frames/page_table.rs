@@ -2,11 +2,11 @@
 //!
 //! Rules
 //! 1. Chains are linked through `Frame::hash_next`. They change only under the bucket's shard mutex.
-//! 2. `peek` takes no mutex. The frame it has reached may leave its chain and enter another, which it then follows:
-//!    so it may miss a page that is there (a false `None`), and it may return a frame that holds another page by now.
-//! 3. `find` looks up without a latch first; it says that a page is *not* here only after a search under the shard
-//!    mutex, when the chain does not change. So its `None` is true, and its frame is a guess: the caller latches it and
-//!    compares `page_no`.
+//! 2. `peek` takes no mutex. The frame that it has reached may leave its chain and enter another, which it then
+//!    follows. So it may miss a resident page (a false `None`), and may return a frame that now holds another page.
+//! 3. `find` first searches without a latch; it returns `None` only after a search under the shard mutex, while the
+//!    chain does not change. So its `None` is true, and its frame is a guess: the caller latches it and compares
+//!    `page_no`.
 //! 4. The shard mutexes are last in the lock order: no other lock is taken under one, and one may be taken under any
 //!    latch.
 

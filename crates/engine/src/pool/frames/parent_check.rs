@@ -1,18 +1,18 @@
 //! Which tree pages have been compared with their parents since they were read in.
 //!
 //! A page on disk may be an older version of itself (a write that the device lost, a restored block): its checksum is
-//! right, but its fences need not be what its parent says. So a descent compares each page with its parent, once. A
-//! number in the frame says whether that has been done.
+//! right, but its fences may differ from the separators of its parent. So a descent compares each page with its parent,
+//! once. A number in the frame records the comparison.
 //!
 //! Rules
-//! 1. A page that was read in was compared with no parent. A page made in memory needs no comparison; its parent is not
-//!    noted yet.
-//! 2. The number is made of the arrivals of both pages: after a parent was evicted and read again, all its children are
-//!    compared again. Before a comparison it is made of the child's arrival. The result of a comparison is computed
-//!    before both pages are validated, and replaces only the number found then: a page that came into a frame since is
-//!    not taken for compared.
-//! 3. The number says that the comparison was made, not that it holds now: pages in memory change together, by
-//!    mini-transactions that latch both.
+//! 1. A page that was just read is not compared. A page created in memory needs no comparison; its parent is not
+//!    recorded yet.
+//! 2. The number is computed from the arrivals of both pages: after a parent was evicted and read again, all its
+//!    children are compared again. Before a comparison it is computed from the child's arrival. The result of a
+//!    comparison is computed before both pages are validated, and replaces only the number that was found then: a page
+//!    that entered the frame later does not count as compared.
+//! 3. The number records that the comparison was made once. It stays true, because a mini-transaction that changes
+//!    fences or separators latches both pages.
 
 use super::frame::{Frame, FrameNo};
 use crate::pool::{OptimisticPage, Pool};

@@ -2,14 +2,14 @@
 //!
 //! Rules
 //! 1. Called with no latch held (pool rule 1).
-//! 2. In steady load the LRU flusher keeps the free list filled; a thread that comes here is the exception and is
+//! 2. In steady load the LRU flusher keeps the free list filled; a thread that evicts itself is the exception and is
 //!    counted. (With `raw` and `war` it is normal, as in InnoDB.)
 //! 3. The wait is bounded: after `FREE_FRAME_TIMEOUT_MS` the caller gets an error.
-//! 4. A thread that goes on finding nothing searches the whole list, as InnoDB does: `lru-clean` looks for victims in
-//!    the old part, which may have none that can be evicted while the young part has many.
-//! 5. Where no threads run, no other thread writes the dirty pages at the tail. So after [`CLEAN_IN_A_ROW`] searches a
-//!    thread writes one. The clean ones could be too few: a mini-transaction that needs two pages would find one or
-//!    the other, for ever.
+//! 4. A thread that repeatedly finds no victim searches the whole list, as InnoDB does: `lru-clean` searches the old
+//!    part, which may have no evictable page while the young part has many.
+//! 5. If the engine's threads do not run, no other thread writes the dirty pages at the tail. So after
+//!    [`CLEAN_IN_A_ROW`] searches the searching thread writes one. Otherwise the clean pages could be too few: a
+//!    mini-transaction that needs two pages would evict one for the other, for ever.
 
 use super::list::LruList;
 use crate::error::{Error, Result};

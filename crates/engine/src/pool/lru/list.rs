@@ -6,8 +6,8 @@
 //!    page stays for that time). So one scan passes through the old part and leaves the young part alone.
 //! 2. The old part is `old_pct` per cent of the list, give or take `TOLERANCE`, once the list has `MIN_FOR_OLD` frames.
 //! 3. `young_stamp` of a frame is 0 iff it is in the old part.
-//! 4. The cursor: frames nearer the tail than it held no clean page when it passed them. It follows the frame it points
-//!    at and goes back when a page enters nearer the tail; when pages become clean, it starts at the tail again.
+//! 4. The cursor: the frames between the tail and the cursor held no clean page when it passed them. It moves with its
+//!    frame, and moves back when a page enters nearer the tail. When pages become clean, it starts at the tail again.
 //! 5. A young frame moves to the head only when a quarter of the pool has passed it (the mutex is not taken for a page
 //!    that is near the head anyway).
 

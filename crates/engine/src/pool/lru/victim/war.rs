@@ -5,8 +5,8 @@
 //! reserve. When the page is written and was not changed meanwhile, its frame joins the reserve.
 //!
 //! Rules
-//! 1. A deferred page stays in the page table and on the flush list: a thread that looks for it finds its newest
-//!    bytes, and the checkpoint waits for it. It is flushed like every other page, so its redo is durable first.
+//! 1. A deferred page stays in the page table and on the flush list: a lookup finds its newest bytes, and the
+//!    checkpoint waits for it. It is flushed like every other page, so its redo is durable first.
 //! 2. Deferred pages plus frames in reserve are never more than `limit`. When the reserve is used up, threads wait
 //!    for the flusher.
 //! 3. A page that was changed or is latched after its write goes back to the LRU list.
