@@ -3,7 +3,7 @@
 //! Rules
 //! 1. A table has one cursor. It outlives statements and transactions: it is opened again where it is needed.
 //! 2. In another transaction than that of its last move it goes on from the entry where it stood.
-//! 3. After an exact seek the moves stay within the key, and lock nothing outside; the moves beyond begin anew behind
+//! 3. After an exact seek the moves stay within the key, and lock nothing outside; the moves beyond start again behind
 //!    the current entry.
 
 use crate::abi::{Bytes, Columns, ColumnsOut, Judge, Read};

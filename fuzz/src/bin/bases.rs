@@ -1,4 +1,4 @@
-//! Makes the files in `bases/` anew: small databases of every kind, and backups of them.
+//! Recreates the files in `bases/`: small databases of every kind, and backups of them.
 
 use highwater::inspect;
 use highwater::internals::{BackgroundStep, DeterministicDb, OpenOverrides};

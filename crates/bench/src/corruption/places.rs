@@ -18,7 +18,7 @@ const MARK_BYTES: u64 = 16;
 /// What a byte is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ByteRole {
-    /// A page in use (its number) that recovery does not write anew: damage must be reported with this number.
+    /// A page in use (its number) that recovery does not rewrite: damage must be reported with this number.
     Page(u32),
     /// Redo between the checkpoint and the log's end: damage must be reported, or cost the last commits (rule 3 of the
     /// module). The LSN.
@@ -27,7 +27,7 @@ pub enum ByteRole {
     Compressed(u32),
     /// A page that is not in use, or was never written; the zeros behind a compressed image.
     Unused,
-    /// A page (its number) that recovery repairs, writes anew, or can make from an older copy and the redo.
+    /// A page (its number) that recovery repairs, rewrites, or can make from an older copy and the redo.
     Recovered(u32),
     /// One of the log's two headers: the other one leads to the same redo, or shows that this one is missing.
     LogHeader,
@@ -59,7 +59,7 @@ impl ByteRole {
             ByteRole::Redo(_) => "redo since the checkpoint",
             ByteRole::Compressed(_) => "compressed page in use",
             ByteRole::Unused => "page not in use",
-            ByteRole::Recovered(_) => "page that recovery writes anew",
+            ByteRole::Recovered(_) => "page that recovery rewrites",
             ByteRole::LogHeader => "one of two log headers",
             ByteRole::LogMark => "mark of a log block",
             ByteRole::LogRemains => "redo not needed",

@@ -89,5 +89,5 @@ fn the_probe_is_kept_and_shown_by_inspect() {
     let text = String::from_utf8_lossy(&text.stdout).into_owned();
     let line = text.lines().find(|line| line.contains("flush_method O_DIRECT,")).expect("the defaults");
     assert!(line.starts_with("default flush options") && line.contains("are not stored"), "{line}");
-    assert_ne!(other, first, "another flush method is measured anew");
+    assert_ne!(other, first, "another flush method is measured again");
 }

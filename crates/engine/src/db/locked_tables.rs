@@ -3,7 +3,7 @@
 //! Rules
 //! 1. A table's lock is taken at its first use and released after the transaction has ended, never before.
 //! 2. A transaction writes a table with its newest version (set of indexes): an index may be added while it has only
-//!    read, so it takes the version anew when its lock becomes one for writing; from then on none can be dropped,
+//!    read, so it takes the version again when its lock becomes one for writing; from then on none can be dropped,
 //!    and one that is added meanwhile is in the version already, as one that is being built. While it only reads no
 //!    index can be dropped: its version is the newest or lacks the youngest indexes, and is taken again when an index
 //!    is named that it lacks. The layout of rows is the same in all versions, and an open cursor keeps the one it began

@@ -25,7 +25,7 @@ use std::sync::Arc;
 impl Database {
     /// Changes a table: its columns and names of its own, all together, atomically and durably. It takes a moment,
     /// however many rows there are: none is rewritten. Rows that are there read as the table is then, and are laid out
-    /// anew when they are changed.
+    /// again when they are changed.
     ///
     /// It waits for transactions as [`drop_table`](Self::drop_table) does. Handles of the table that were made before
     /// are errors afterwards ([`Error::TableChanged`]); the one that is returned knows the new columns. Snapshots that

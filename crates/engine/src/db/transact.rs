@@ -80,7 +80,7 @@ impl Database {
     /// Runs `work` in a transaction and commits it. If `work` returns an error the transaction is rolled back; after a
     /// deadlock or a write conflict, which another attempt may not meet, `work` is run again, up to 100 times
     /// ([`WriteTxn::attempt`] says which run it is). (After a lock wait that timed out it is not: the caller has waited
-    /// as long as `lock_wait_timeout_ms` says.) So `work` changes nothing but the database, or what it sets anew at
+    /// as long as `lock_wait_timeout_ms` says.) So `work` changes nothing but the database, or what it resets at
     /// each run.
     ///
     /// [`try_transact`](Self::try_transact) is the same for closures with errors of their own.

@@ -22,7 +22,7 @@
 //!    bytes that can be read later must not be taken for the page. The redo of a page that is lost already is skipped.
 //! 5. Bytes that make no sense are an error that names the page, or lose it as in rule 4; nothing is guessed. A page
 //!    that was changed is checked as one that is read: later users rely on its bytes.
-//! 6. No redo changes what page 0 says of the file itself (its magic number, sizes, id), nor makes page 0 anew.
+//! 6. No redo changes what page 0 says of the file itself (its magic number, sizes, id), nor recreates page 0.
 
 mod replay;
 

@@ -11,7 +11,7 @@
 //! Rules
 //! 1. Which columns go to chains is said by the table ([`TableTrees::overflow_columns`]), and only for columns that a
 //!    change writes. The reference of a column that a change leaves alone goes from the old version to the new one: its
-//!    chain is neither read nor written, and belongs to both. REST is written anew by each change.
+//!    chain is neither read nor written, and belongs to both. Each change rewrites REST.
 //! 2. The undo record of a change names the chains that the new version no longer has; that of a deletion names all.
 //!    Purge frees these, when no snapshot sees the version before. Rollback frees those that the transaction has
 //!    written.

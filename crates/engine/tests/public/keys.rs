@@ -143,7 +143,7 @@ pub fn open_slow(storage: &StorageSet, read_io_threads: u64, time: Duration) -> 
     Database::open_storage(slow, Options { read_io_threads, ..options() }).unwrap()
 }
 
-/// Opens the database anew, with nothing in the pool; what `look` finds and how many pages were read ahead.
+/// Reopens the database, with nothing in the pool; what `look` finds and how many pages were read ahead.
 fn cold<R>(storage: &StorageSet, read_io_threads: u64, look: impl FnOnce(&mut ReadTxn, &Table) -> R) -> (R, u64) {
     let db = open_slow(storage, read_io_threads, Duration::from_micros(100));
     let people = db.table("people").unwrap();

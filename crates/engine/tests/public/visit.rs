@@ -25,7 +25,7 @@ fn put(txn: &mut WriteTxn, table: &Table, id: u64, group: u32, bytes: usize) {
     }
 }
 
-/// Changes rows at random: of many sizes, some anew, some away.
+/// Changes rows at random: of many sizes, some inserted, some deleted.
 fn change(txn: &mut WriteTxn, table: &Table, random: &mut fastrand::Rng, rows: u32) {
     for _ in 0..rows {
         let id = random.u64(..400);

@@ -126,7 +126,7 @@ impl Purge<'_> {
 
     /// Makes the removal of an entry pending if its leaf is not in the pool; false if the leaf has to be looked at.
     /// Nothing may happen to the leaf from before the versions are looked at until then: a transaction that makes the
-    /// entry anew changes its row first. An entry that no version needs is delete-marked, or not there.
+    /// entry again changes its row first. An entry that no version needs is delete-marked, or not there.
     fn remove_unread(&mut self, i: usize, entry: &[u8]) -> Result<bool> {
         let (ctx, changes, tree) = (self.row.ctx, &self.system.changes, self.row.table.index(i));
         let Some(watch) = tree.non_resident_leaf(ctx, entry)?.and_then(|leaf| changes.watch(&leaf)) else {

@@ -30,7 +30,7 @@ pub(crate) struct RowPrefetcher {
 }
 
 impl RowPrefetcher {
-    /// The batch was filled anew.
+    /// The batch was refilled.
     pub(crate) fn begin_batch(&mut self) {
         self.until = 0;
     }
