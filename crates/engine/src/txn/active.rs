@@ -1,31 +1,34 @@
-//! The active set: ids and numbers, who is active, and the cut that a view is made by.
+//! The active set: transaction ids, commit numbers, the active transactions, and the cut from which a view is made.
 //!
-//! Terms. The *clock* is even after a cut and odd once a transaction has left since: so transactions seldom write it.
-//! The *tick* of a transaction is what the clock shows when it leaves, odd; that of a cut is even. A cut of tick C sees
-//! the transactions with a tick before C, no others. An *allotment* is what a shard has taken of `next` and not given.
-//! A shard is *marked* when it may have changed since a cut last came to it.
+//! Terms. A *cut* is one consistent reading of the active set. The *clock* is even after a cut and odd once a
+//! transaction has left afterwards, so transactions seldom write it. The *tick* of a transaction is the value of the
+//! clock when it leaves, an odd number; that of a cut is even. A cut of tick C sees exactly the transactions with a
+//! tick before C. An *allotment* is the range of numbers that a shard has taken from `next` and not yet assigned. A
+//! shard is *marked* when it may have changed since the last cut that visited it.
 //!
 //! Rules
 //! 1. A transaction is in one shard. Its id, its number and its tick are taken with that shard's mutex held. So a
-//!    thread that reads `next` or the clock first and locks the shard afterwards finds all that was given before.
-//! 2. No id and no number is given from the durable limit on; numbers by which `next` passes the limit are lost. So is
-//!    the rest of an allotment when a cut comes to its shard: what is given there afterwards is above what the cut has
-//!    read of `next`. A shard takes at once as many as it gave since a cut last came to it, or between the two before
-//!    that did: about as many are lost.
-//! 3. No transaction builds on another's rows before the other has its tick (a transaction leaves `holders` later). So
-//!    if T2 built on T1, T1 has the earlier tick, and a cut that sees T2 sees T1.
-//! 4. A transaction that leaves while a cut is being made stays in `left` until the cut has passed: it is active for
-//!    that cut.
-//! 5. A transaction has its number before it looks at the clock, a cut has its tick before it reads `next`, and a fence
-//!    is between the two in both: either the transaction is not seen, or its id and number are below what the cut read.
-//! 6. A cut comes to the marked shards only. Between cuts one without a mark has no allotment and no thread in `left`,
-//!    and its active transactions are those in `known`. So a cut costs what has changed, however many shards there are.
-//! 7. A thread marks a shard before it changes it, with the mutex held, unless it is marked; a cut takes the marks
-//!    after it has read `next`, and locks the shards afterwards: it finds the changes of threads that saw a mark that
-//!    was being taken. A change that a cut does not come to began after it had its tick and had read `next`: a
-//!    transaction that enters or ends there has an id and a number above, and one that leaves there is active for the
-//!    cut.
-//! 8. One cut is made at a time: it holds `known`. Within that, shards are locked one at a time, and nothing inside.
+//!    thread that reads `next` or the clock first and locks the shard afterwards finds every id, number and tick
+//!    assigned before.
+//! 2. Ids and numbers are below the durable limit; numbers by which `next` passes the limit are lost. A cut that visits
+//!    a shard also discards the rest of its allotment, so numbers assigned there afterwards are above the cut's reading
+//!    of `next`. The size of an allotment is the number of assignments since the last cut that visited the shard, or
+//!    between the two before it; about as many numbers are lost.
+//! 3. No transaction uses another's changed rows before the other has its tick (a transaction leaves `holders` later).
+//!    So if T2 depends on T1, T1 has the earlier tick, and a cut that sees T2 sees T1.
+//! 4. A transaction that leaves during a cut stays in `left` until the cut is done: it is active for that cut.
+//! 5. A transaction takes its number before it reads the clock, a cut takes its tick before it reads `next`, and both
+//!    have a fence between the two. So either the cut does not see the transaction, or the transaction's id and number
+//!    are below the `next` that the cut read.
+//! 6. A cut visits only marked shards. Between cuts a shard without a mark has no allotment and no transaction in
+//!    `left`, and its active transactions are those in `known`. So the cost of a cut depends on the changes, not on the
+//!    number of shards.
+//! 7. A thread marks an unmarked shard before it changes it, with the mutex held. A cut clears the marks after it has
+//!    read `next`, and locks the shards afterwards, so it also finds the changes of threads that saw a mark just before
+//!    it was cleared. A change in a shard that the cut does not visit began after the cut had taken its tick and read
+//!    `next`. So a transaction that enters or ends there has a higher id or number, and one that leaves there is active
+//!    for the cut.
+//! 8. One cut is made at a time: it holds `known`. Meanwhile it locks one shard at a time, and no other lock under it.
 //!
 //! `txn_test/active_model.rs` checks rules 1 to 7 for every order of two threads' steps; atomics and mutex are the
 //! parent's.

@@ -1,12 +1,12 @@
-//! The rows that a transaction has changed in tables that log their changes, as it leaves them.
+//! The rows that a transaction has changed in tables that log their changes, in their final state.
 //!
 //! Rules
-//! 1. The undo log says which rows these are: nothing is noted while rows are changed. Records that a rollback of a
-//!    part has undone are dead, and are passed over.
-//! 2. A row is shown once, at the record that its newest version leads back to, however often it was changed. Whether
-//!    the transaction found it there is what the version before its own says. A row that it has inserted and deleted
-//!    again is not shown.
-//! 3. The transaction has not ended: its rows are locked, and its undo records are there. Records that are appended
+//! 1. The undo log has these rows; changes of rows record nothing else. Records that a partial rollback has undone are
+//!    dead, and are skipped.
+//! 2. A row that was changed several times appears once, at the undo record to which its newest version points. The
+//!    version before the transaction's own says whether the row existed before. A row that the transaction has inserted
+//!    and deleted does not appear.
+//! 3. The transaction has not ended, so its rows are locked, and its undo records exist. Records that are appended
 //!    meanwhile are not read.
 //! 4. One page of records is in memory at a time.
 

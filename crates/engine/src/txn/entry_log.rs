@@ -1,20 +1,21 @@
-//! Changes of the entries of an index that is being built beside writers.
+//! Changes of the entries of an index during its online build.
 //!
-//! While the builder fills the tree, no other thread touches it: a writer notes here what it would have done to an
-//! entry. The builder takes what was noted, in pieces, and applies it to the filled tree.
+//! While the builder fills the tree, no other thread uses it: writers log their entry changes here. The builder takes
+//! the logged changes in pieces and applies them to the filled tree.
 //!
 //! Rules
-//! 1. A change is a state: the entry is there with this value, delete-marked, or gone. So the last change of an entry
-//!    decides, whatever the tree had; an entry without a change is as the builder's view of the rows has it.
-//! 2. Changes of one entry are noted in their order: its row is locked by the transaction that makes them.
-//! 3. Every transaction that writes the table notes its changes, from before the builder's view is opened: no change is
-//!    lost between the view and the log.
-//! 4. Purge leaves such an index alone. The builder's view stays open until changes go to the tree, so no undo record
-//!    of a noted change is purged before; and what a change from before the view has left, the tree never had.
-//! 5. Nobody searches for duplicates here: the builder does, before the index is used.
-//! 6. [`EntryLog::finish`] applies the last changes and lets the following ones go to the tree, under the mutex: no
+//! 1. A change is a state: the entry exists with this value, is delete-marked, or does not exist. So the last change of
+//!    an entry decides, for any state of the tree; an entry without a change is as in the builder's view of the rows.
+//! 2. Changes of one entry are logged in their order, because the transaction that makes them has the row locked.
+//! 3. Every transaction that writes the table logs its changes, beginning before the builder's view is opened, so no
+//!    change is lost between the view and the log.
+//! 4. Purge ignores such an index. The builder's view is open until writers change the tree, so no undo record of a
+//!    logged change is purged before; and the tree never had the entries that changes before the view left.
+//! 5. Writers do not search for duplicates in such an index; the builder does, before the index is used.
+//! 6. [`EntryLog::finish`] applies the last changes and directs the following ones to the tree, under the mutex, so no
 //!    change overtakes another.
-//! 7. A writer that notes holds no latch, so it can be slowed: while the builder falls behind, or memory fills up.
+//! 7. A writer that logs a change holds no latch, so it can be slowed while the builder falls behind, or memory fills
+//!    up.
 
 use super::row_format::EntryValue;
 use crate::error::{Error, Result};

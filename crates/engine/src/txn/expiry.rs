@@ -1,12 +1,11 @@
 //! Rows that expire: for a transaction they do not exist from their moment on.
 //!
 //! Rules
-//! 1. A transaction compares all moments with one time: that of its first call of a table whose rows expire. So
-//!    a row does not go while a transaction reads, at any level.
-//! 2. A row is expired when that time is its moment or later: it is read by nobody, an update or a deletion finds
-//!    nothing, and an insertion that meets it, by its key or by a unique index, deletes it first.
-//! 3. Rollback, purge and builds of indexes check no moment: they keep trees and undo whole. Only transactions of users
-//!    do.
+//! 1. A transaction compares all moments with one time: that of its first call on a table whose rows expire. So no row
+//!    expires during a transaction, at any level.
+//! 2. A row is expired when that time is its moment or later. Reads, updates and deletions do not find it, and an
+//!    insertion that meets it, by its key or by a unique index, deletes it first.
+//! 3. Only transactions of users check the moment; rollback, purge and index builds treat expired rows like all rows.
 //!
 //! A row of a table without an expiry costs one branch.
 

@@ -2,9 +2,9 @@
 //!
 //! Rules
 //! 1. A transaction is entered before it writes its first row, and removed after it has left the active set and before
-//!    its explicit locks are released. So a row whose id is not here is locked by no transaction's id, and the
-//!    transaction of that id has its tick.
-//! 2. Shards by id; a shard's mutex is taken under page latches and around nothing.
+//!    its explicit locks are released. So if the id of a row is not here, the row has no implicit lock, and the
+//!    transaction with that id has its tick.
+//! 2. Shards by id; a shard's mutex is taken under page latches, and no other lock is taken under it.
 
 use super::lock::Holder;
 use crate::sync::Mutex;

@@ -1,8 +1,8 @@
 //! Transactions over byte strings: isolation, undo, locks, purge.
 //!
-//! A row is a `(key, payload)` pair in the clustered tree of a table, its secondary entries are keys in trees of their
-//! own; the table layer says which ([`TableTrees`]). This layer makes several changes one transaction: others see all
-//! of it or nothing, a rollback leaves no trace, snapshots read without waiting.
+//! A row is a `(key, payload)` pair in the clustered tree of a table, its secondary entries are keys in other trees;
+//! the table layer derives them ([`TableTrees`]). This layer combines several changes to one transaction: others see
+//! all of it or nothing, a rollback leaves no trace, snapshots read without waiting.
 //!
 //! | file or room | concept |
 //! |---|---|
@@ -24,9 +24,9 @@
 //! | `undo/`, `rollback.rs`, `purge/` | older versions: kept, put back, taken away |
 //!
 //! Latch order: leaf, undo page, undo directory page; then the mutexes. None of them is held around I/O except the
-//! stripes of unique checks, the purge view and the mutex that makes new streams come one at a time. Their order:
-//! stripe, purge view, then a shard of locks, the waits (`lock/`), holders, a list of views, the newest view, what the
-//! last cut knew, a shard of the active set.
+//! stripes of unique checks, the purge view and the mutex that serializes the creation of undo streams. Their order:
+//! stripe, purge view, then a shard of locks, the waits (`lock/`), holders, a list of views, the newest view, the state
+//! of the last cut (`known`), a shard of the active set.
 
 /// What `active.rs` and `read/views.rs` work with; their models in `txn_test` give them loom's.
 mod atomic {

@@ -16,8 +16,8 @@
 //! 4. Every page carries the stamp of its chain, which each reference to the chain has too, and its position in the
 //!    chain. A page with another stamp or position belongs to another chain or is an older version of itself: it is
 //!    corrupt, and its link is not followed.
-//! 5. Readers of a chain read a version that cannot be purged meanwhile, or check afterwards that the row is still the
-//!    same.
+//! 5. A reader of a chain reads a version that cannot be purged meanwhile, or checks afterwards that the row is
+//!    unchanged.
 
 use super::row_format::{OVERFLOW_REF_FIRST_AT, OverflowRef};
 use super::system::TxnSystem;

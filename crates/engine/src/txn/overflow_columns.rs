@@ -1,24 +1,24 @@
-//! Rows of which columns are on overflow pages: the references behind them, and how they are read.
+//! Rows with columns on overflow pages: their references, and how these columns are read.
 //!
 //! ```text
 //! payload with OVERFLOW   row | references | number of references u8
 //! reference               number of a variable-length column u16, or REST | OverflowRef   (numbers ascend)
 //! ```
-//! The row is one of its layout in which each column that is named is empty; the chain has its bytes. (A reader
-//! appends the bytes of the chain to those that the row has.) With [`REST`], which is the last, there is no row in the
-//! leaf: the chain of that reference has it. So the references are found without knowing the layout of rows.
+//! In the row each column with a reference is empty; the chain has its bytes. (A reader appends the bytes of the chain
+//! to those in the row.) With [`REST`], the last reference, the leaf has no row: the chain of that reference has it. So
+//! the references can be decoded without the layout of rows.
 //!
 //! Rules
-//! 1. Which columns go to chains is said by the table ([`TableTrees::overflow_columns`]), and only for columns that a
-//!    change writes. The reference of a column that a change leaves alone goes from the old version to the new one: its
-//!    chain is neither read nor written, and belongs to both. Each change rewrites REST.
+//! 1. The table selects the columns for chains ([`TableTrees::overflow_columns`]), among the columns that a change
+//!    writes. The reference of an unchanged column is copied from the old version to the new one: its chain is neither
+//!    read nor written, and belongs to both. Each change rewrites REST.
 //! 2. The undo record of a change names the chains that the new version no longer has; that of a deletion names all.
-//!    Purge frees these, when no snapshot sees the version before. Rollback frees those that the transaction has
+//!    Purge frees these when no snapshot sees the previous version. Rollback frees the chains that the transaction has
 //!    written.
-//! 3. A column that is in an index younger than the row is not left alone: the next change of the row stores it
-//!    again, by rule 1 in reach of its entries. So the chains that the moved entries of a change follow from are named
-//!    by its own undo record, and no other record frees them before.
-//! 4. Nothing here is called under a latch but what looks at references.
+//! 3. If an index that is younger than the row has an overflowed column, the next change of the row rewrites that
+//!    column into the row. So the undo record of a change names the chains from which its moved entries are derived,
+//!    and no other record frees them before.
+//! 4. Only the functions that decode references may be called under a latch.
 
 use super::overflow;
 use super::row_format::{OVERFLOW_REF_BYTES, OverflowRef};

@@ -1,14 +1,14 @@
-//! Two phases: a transaction is prepared, then it is committed or rolled back.
+//! Two-phase commit: a transaction is prepared, then committed or rolled back.
 //!
 //! Rules
 //! 1. Prepared means: its changes, its name and the state PREPARED are durable. No crash ends such a transaction;
 //!    recovery leaves it active, with its rows locked by its id.
 //! 2. It reads and writes nothing more. Its view is closed, so it holds no version for itself; its explicit locks stay
 //!    until it ends, and are lost with a crash, as in InnoDB.
-//! 3. Its commit writes to one page, its header's, in redo space that is kept from its prepare on: it waits for no
-//!    checkpoint and is not paced. Its rollback takes no room in the data file but what every rollback may take. So its
-//!    end fails only if the database stops, or a page that it needs cannot be read. A commit that fails leaves it
-//!    prepared.
+//! 3. Its commit writes to one page, that of its header, in redo space that is reserved from its prepare on: it waits
+//!    for no checkpoint and is not throttled. Its rollback takes only the space in the data file that every rollback
+//!    may take. So its end fails only if the database stops, or a page that it needs cannot be read. After a failed
+//!    commit it is still prepared.
 //! 4. Before the first change is undone its header says that it is active: a crash during its rollback never leaves a
 //!    prepared transaction that lacks changes.
 //! 5. Its end has the order of every end (`system.rs`, rule 4).

@@ -5,19 +5,20 @@
 //!    marked dead in one mini-transaction. A crash in between repeats the record, and repeating any step changes
 //!    nothing.
 //! 2. Rows stay locked by their transaction id until their oldest version is back; rollback never waits for a lock.
-//! 3. The purge view is held while it is decided what older snapshots need, and until the decision is carried out.
+//! 3. The purge view is held from the check of what older snapshots need until the removal.
 //! 4. Rollback may take the space that is reserved (`space::reserve`): it works on a full disk.
-//! 5. A rollback of a part leaves the transaction what it has learned. Where reads lock ranges, a row that goes back
-//!    stays locked, explicitly; so does the absence of one that goes, and that of its unique columns. (InnoDB makes
-//!    implicit locks explicit at the same levels.)
-//! 6. What a rollback of a part has undone is not read again by a later one: a transaction that goes back to the same
-//!    savepoint again and again would else read all of it each time.
+//! 5. A partial rollback keeps the locks that protect what the transaction has read. At levels where reads lock ranges,
+//!    a restored row stays locked, explicitly; so does the absence of a removed row, and of its unique columns. (InnoDB
+//!    makes implicit locks explicit at the same levels.)
+//! 6. A rollback does not read again the records that an earlier partial rollback has undone: repeated rollbacks to the
+//!    same savepoint would otherwise read all of them each time.
 //! 7. If the version to restore is a deletion that every snapshot sees, the row is removed instead: purge may have
 //!    passed that deletion while the row was in use, and does not return to it.
-//! 8. A rollback costs what it undoes, however often the transaction has changed one row: of the transaction's own
-//!    versions below the one that goes only a few are asked whether they need its entries (`read::entry_visibility`).
-//!    If more are left, an entry goes though one of them may have it; it comes back with that version. Until the
-//!    transaction ends, no other thread takes the unique columns of such an entry.
+//! 8. The cost of a rollback is proportional to its undo records, even if the transaction has changed one row many
+//!    times: of the transaction's own versions below the removed one only a few are checked for its entries
+//!    (`read::entry_visibility`). If there are more, an entry is removed although one of them may have it; the
+//!    restoration of that version inserts it again. Until the transaction ends, no other thread takes the unique
+//!    columns of such an entry.
 
 use super::lock::{Holder, RowName};
 use super::overflow::{self, OwnedChain};

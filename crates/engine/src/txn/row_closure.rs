@@ -1,13 +1,13 @@
-//! Closures of the caller's that the engine runs while it holds something: row closures, which make the new row of an
-//! update or look at the rows of a scan, and those that get the progress of a check or an index build, or
-//! change options.
+//! Closures of the caller that the engine runs while it holds a latch or a lock: row closures, which make the new row
+//! of an update or read the rows of a scan, and closures that get the progress of a check or an index build, or change
+//! options.
 //!
 //! Rules
 //! 1. Row closures run under a page latch, so a thread must not call into the engine from one. It gets an error if it
 //!    does.
-//! 2. While a check runs, writers, schema changes and purge stand still: a thread that is called with its progress may
-//!    read, but not close the database, change tables or options, or check again. It gets an error if it does. It is
-//!    the same while an index is built and while options are changed.
+//! 2. While a check runs, writers, schema changes and purge wait: its progress closure may read, but not close the
+//!    database, change tables or options, or start another check; it gets an error if it does. The same holds for
+//!    closures of an index build and of a change of options.
 
 use super::overflow_columns::Outside;
 use crate::error::{Error, Result};

@@ -7,9 +7,9 @@
 //! secondary value   flags u8 | length of the index-column part of the key u16 | covered bytes
 //! ```
 //! Integers are little-endian. `trx_id` is the transaction that wrote this version; `roll_ptr` the undo record that
-//! leads to the version before it. Covered bytes are what the table keeps of the row beside the entry's key; they are
-//! those of the row's visible version where the entry is surely that version's ([`crate::txn::read`]), and mean nothing
-//! in a delete-marked entry.
+//! leads to the version before it. Covered bytes are columns of the row that the entry has in addition to its key. They
+//! are those of the row's visible version if the entry certainly belongs to that version ([`crate::txn::read`]), and
+//! undefined in a delete-marked entry.
 
 use crate::error::{Error, Result};
 use crate::page::PageBytes;

@@ -1,6 +1,6 @@
 //! A row operation: what it works on, how it begins and how it fails.
 //!
-//! Rule: a row operation is a statement. If it fails, what it changed is undone before the error is returned.
+//! Rule: a row operation is a statement. If it fails, its changes are undone before the error is returned.
 
 use super::lock::{LockMode, RowName};
 use super::row_closure::RowChange;

@@ -1,10 +1,11 @@
-//! Statements: what they do about locks of others; those of several calls: what they read by, how they are undone.
+//! Statements: how they wait for locks of other transactions; for statements of several calls, their view and their
+//! undo.
 //!
 //! Rules
-//! 1. Under READ COMMITTED all plain reads of a statement see one moment: that of its first read. A call without a
-//!    statement is one by itself.
+//! 1. Under READ COMMITTED all plain reads of a statement see one moment: that of its first read. A call outside a
+//!    statement is its own statement.
 //! 2. Each statement ends before the next one begins, and before the transaction ends (an end ends it too).
-//! 3. A statement that is undone leaves the transaction as it was before it, but for its locks.
+//! 3. Undoing a statement restores the state of the transaction before it, except its locks.
 
 use super::lock::{LockMode, LockWait};
 use super::options::Isolation;

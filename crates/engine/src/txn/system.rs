@@ -1,25 +1,27 @@
 //! The transaction system: ids, the active set, read views, and the parts every transaction works with.
 //!
 //! Terms. A transaction gets its *id* at its first write and its *number* when it ends, both from one counter. It is
-//! active from the one until it has ended: a row with its id is locked by it, snapshots made meanwhile do not see it.
+//! active from its first write until it has ended: its id in a row is a lock, and snapshots made meanwhile do not see
+//! it.
 //!
 //! Rules
 //! 1. No mutex is common to all transactions that write: `active` (ids, numbers, which are active) and `holders` (the
 //!    transaction of an id) have shards, and there are several lists of views. Order: list of views, the newest view,
 //!    then a shard of the active set; a shard of the holders under page latches if need be; none of them around I/O.
-//! 2. `min_active` is at most the smallest active id: a row whose id is below it is not locked by its id; to know that
-//!    takes no mutex. Purge's views move it, and others once it is behind by as many ids as the active set has shards:
-//!    all who change rows read it, so its cache line must not go to each who makes a view.
-//! 3. Ids and numbers are below a durable limit. At the limit none is given before the limit is raised, in big steps
-//!    and with no latch held. It is raised early, when half a step is left. After a crash counting goes on from the
-//!    limit, which is raised before the first id or number is given, also for the rollbacks of recovery.
+//! 2. `min_active` is at most the smallest active id, so a row with a lower id has no implicit lock; this check takes
+//!    no mutex. Purge's views advance it, and other views only when it is behind by as many ids as the active set has
+//!    shards: every thread that changes rows reads it, so its cache line must not be written for each view.
+//! 3. Ids and numbers are below a durable limit. At the limit no id or number is assigned before the limit is raised,
+//!    in big steps and with no latch held. It is raised early, when half a step is left. After a crash, numbering
+//!    continues at the limit, which is raised before the first id or number is assigned, also for the rollbacks of
+//!    recovery.
 //! 4. End of a transaction, in this order: number given; state and number written to its undo header (the commit
-//!    point); stream released; out of the active set; out of the holders; locks released; then the caller waits for
-//!    the log. If the transaction left the set before the header is written, others could build on changes that a crash
-//!    undoes. If it left the holders before the set, a view could see what was built on a change and not the change
-//!    itself.
+//!    point); stream released; out of the active set; out of the holders; locks released; then the caller waits for the
+//!    log. If the transaction left the set before the header is written, others could depend on changes that a crash
+//!    undoes. If it left the holders before the set, a view could see a dependent change and not the change itself.
 //! 5. A reader may see changes whose commit is in the log but not yet durable (as in InnoDB). The commit of a
-//!    transaction that writes never returns before the commits it built on are durable: the log is one sequence.
+//!    transaction that writes never returns before the commits on which it depends are durable, because the log is one
+//!    sequence.
 
 use super::active::{ActiveSet, MAX_SHARDS};
 use super::holders::Holders;

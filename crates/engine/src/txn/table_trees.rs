@@ -1,8 +1,8 @@
-//! What the transaction layer needs from the layer above: a table as bytes.
+//! The interface that the table layer implements for the transaction layer: a table as bytes.
 //!
 //! The transaction layer has no schema. It stores `(key, payload)` pairs in a clustered tree and asks the table for the
-//! keys of its secondary entries, for what they keep of the row beside the key, and for the columns that can go to
-//! overflow pages. All of it but the trees only looks at the bytes it is given: it may run under a leaf latch.
+//! keys of its secondary entries, for their covered bytes, and for the columns that can move to overflow pages. All of
+//! this, except the trees, reads only the given bytes, so it may run under a leaf latch.
 
 use super::entry_log::EntryLog;
 use crate::btree::BTree;

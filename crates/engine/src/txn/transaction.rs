@@ -8,9 +8,9 @@
 //!   \--failed rollback--> Broken --rollback-> ended if the rollback succeeds now
 //! ```
 //! Rules
-//! 1. Each row operation is a statement: if it fails, what it changed is undone before the error is returned. A
-//!    deadlock rolls the whole transaction back.
-//! 2. A transaction without a write has no id, no undo and nothing in the log; committing it costs nothing.
+//! 1. Each row operation is a statement: if it fails, its changes are undone before the error is returned. A deadlock
+//!    rolls the whole transaction back.
+//! 2. A transaction without a write has no id, no undo and no redo; its commit costs nothing.
 //! 3. A transaction whose rollback fails stays active, its rows locked, until the database is opened again. So does one
 //!    that is dropped without [`TxnSystem::commit`] or [`TxnSystem::rollback`]; its owner (`db`) ends every one.
 

@@ -1,7 +1,7 @@
-//! Names of transactions of two phases.
+//! Names of transactions in two-phase commit (XIDs).
 //!
-//! Text form: `FORMAT:GLOBAL:BRANCH`. Letters, digits, `-`, `_` and `.` stand for themselves, every other byte is `%`
-//! and two hexadecimal digits. So a shell takes it as one word, and each name has one text.
+//! Text form: `FORMAT:GLOBAL:BRANCH`. Letters, digits, `-`, `_` and `.` are unchanged, every other byte is `%` and two
+//! hexadecimal digits. So the text is one word for a shell, and each name has one text.
 
 use crate::error::{Error, Result};
 use std::fmt;

@@ -1,17 +1,16 @@
-//! Yielding the CPU between transactions: where more threads run than there are processors, the system takes the
-//! processor from a thread when its slice is over, in the middle of a transaction, and all who need its rows, its
-//! latches or its mutexes wait until it runs again; the others wait for as many slices as there are threads before
-//! them. Threads that offer their processor between two transactions take short turns instead.
+//! Yielding the CPU between transactions. With more threads than processors the system preempts a thread at the end of
+//! its slice, in the middle of a transaction, and all threads that need its rows, latches or mutexes wait until it runs
+//! again. Threads that yield between two transactions take short turns instead.
 //!
 //! Rules
-//! 1. A client yields the CPU after a commit, a purge thread after a step, when they hold nothing. If no thread waits
-//!    for the processor, they go on at once.
-//! 2. Commits that are synced wait for the device: a thread that makes them gives its processor up anyway.
-//! 3. Only among threads that yield the CPU too is it worth it. Others take it as a gift: Linux counts a thread that
-//!    yields the CPU as one that has used its slice, so threads of the application that only compute would leave the
-//!    database a fraction of its share. So a thread that was away for longer than short turns take yields the CPU eight
-//!    times less often, then eight times again, at last once a second, until it comes back in time.
-//! 4. A checker repeats schedules: what its threads do depends on no clock, so there no thread yields the CPU.
+//! 1. A client yields the CPU after a commit, a purge thread after a step, when it holds no lock. If no thread waits
+//!    for the processor, it continues at once.
+//! 2. A thread with synced commits does not yield: it waits for the device anyway.
+//! 3. Yielding helps only among threads that yield. Linux treats a thread that yields as one that has used its slice,
+//!    so computing threads of the application would leave the database a fraction of its share. So a thread that does
+//!    not get the processor back within short turns yields eight times less often, then eight times less often again,
+//!    at last once a second, until it gets the processor back in time.
+//! 4. Under a model checker no thread yields: schedules must be repeatable, so they cannot depend on a clock.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};

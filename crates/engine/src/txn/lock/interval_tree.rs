@@ -1,11 +1,11 @@
 //! An interval tree: intervals of keys with their owners, found by a key they cover.
 //!
 //! Rules
-//! 1. A treap: ordered by where intervals begin (then by owner), a heap by random priority; so its depth is logarithmic
-//!    whatever order intervals come in.
-//! 2. Each node knows how far the intervals below it reach. A search leaves out what ends before its key or begins
-//!    behind it.
-//! 3. A node is one allocation, released when its interval goes.
+//! 1. A treap: ordered by the begin of intervals (then by owner), a heap by random priority; so its depth is
+//!    logarithmic for any order of insertions.
+//! 2. Each node has the highest end of the intervals below it. A search skips subtrees that end before its key or begin
+//!    after it.
+//! 3. A node is one allocation, released with its interval.
 
 use super::holder::OwnerId;
 use super::range_locks::KeyBound;

@@ -11,9 +11,9 @@
 //! | `deadlock.rs` | cycles in the wait-for graph |
 //!
 //! Terms. A *row lock* (shared or exclusive) is on a clustered row, named by index and key. A row's own transaction id
-//! is its *implicit* exclusive lock while that transaction is active; it becomes an object here only when another
-//! transaction has to wait for it, or does already. A *range lock* is on an interval of keys of one index and keeps
-//! other transactions from inserting there; range locks never conflict with each other.
+//! is its *implicit* exclusive lock while that transaction is active; it becomes a lock object here only when another
+//! transaction waits for the row. A *range lock* is on an interval of keys of one index and keeps other transactions
+//! from inserting there; range locks never conflict with each other.
 //!
 //! In InnoDB's terms: a row lock is S or X with `LOCK_REC_NOT_GAP`; a range lock is `LOCK_GAP`, on the interval that
 //! was read; what a locking scan takes of a row and the range before it is a next-key lock (`LOCK_ORDINARY`); an insert
@@ -30,8 +30,8 @@
 //! 2. A transaction that locks a row for reading enters the lock while it has the row's leaf latched; one that changes
 //!    a row checks for locks while it has the leaf latched exclusively. So neither misses the other. The same holds for
 //!    ranges and inserts.
-//! 3. That an explicit lock was granted after a wait does not mean that there is no implicit lock: after a wait the row
-//!    is looked at again.
+//! 3. After a wait, the granted explicit lock does not prove that the row has no implicit lock, so the row is read
+//!    again.
 //! 4. Requests on a row queue first in, first out. A holder that asks for a stronger mode goes ahead of the queue. A
 //!    thread that runs may take a free row while the front of its queue wakes, a limited number of times (`queue.rs`).
 //!    A transaction that takes a row past waiters takes it explicitly, so that its end wakes them.
@@ -39,10 +39,10 @@
 //!    searched for a cycle through the new waiter, and through the one whose implicit lock became explicit for it; the
 //!    victim is the member with the fewest undo records.
 //! 6. Locks are kept until the transaction ends, and released in batches, so that no mutex is held for long. Only the
-//!    lock of a row that was read last, and not held before, is released earlier, where the caller does not want the
-//!    row and no range is locked (`unlock_row`).
-//! 7. When the database stops, every waiter is woken and gets the error that says so. One that is interrupted is woken,
-//!    unless its lock was granted before: then the interruption ends its next wait.
+//!    lock of the row read last may be released earlier: if the transaction did not hold it before, the caller does not
+//!    want the row, and no range is locked (`unlock_row`).
+//! 7. When the database stops, every waiter is woken and gets an error. An interrupted waiter is woken, unless its lock
+//!    was already granted; then the interruption ends its next wait.
 //!
 //! Differs from InnoDB: range locks by key instead of gap locks by record (nothing to inherit when records move or are
 //! purged), one queue per row instead of bitmaps per page, insert intentions are not locks (an insert that found no

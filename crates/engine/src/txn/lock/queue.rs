@@ -1,17 +1,17 @@
-//! The holders of a row and those who wait for it.
+//! The holders of a row and its waiters.
 //!
 //! Rules
-//! 1. Waiters are served from the front, one after the other: each waiter waits for those ahead of it, whatever the
-//!    modes. So a new request waits if there is a waiter (but see 4), and the front waits for the holders only.
-//! 2. A holder that asks for a stronger mode goes to the front: it waits for other holders, not for those who wait for
-//!    it.
+//! 1. Waiters are served from the front, one after another: each waits for all waiters ahead of it, in any modes. So a
+//!    new request waits if there is a waiter (but see 4), and the front waits for the holders only.
+//! 2. A holder that requests a stronger mode goes to the front: it waits for other holders, not for the waiters that
+//!    wait for it.
 //! 3. A place in the queue is a ticket, so that a waiter leaves the middle of the queue without a search.
-//! 4. A row that is not locked any more is not handed over to a front that wants it alone: that thread sleeps, and
-//!    until it runs the row would be locked for nothing. The front is woken, and takes the row when it runs. Until then
-//!    requests of running threads pass it, at most [`MAX_PASSES`] of them; then the row is handed over. Each front may
-//!    be passed as often, so the third in a queue may see three times as many go first.
-//! 5. No thread passes while the row is held. So who passes does not wait, and a front comes to wait for one that waits
-//!    only if that one's implicit lock is made explicit, after which a deadlock is searched for.
+//! 4. When a row becomes free, it is not granted at once to a front that requests it exclusively: that thread sleeps,
+//!    and the row would be locked without use until it runs. Instead the front is woken, and takes the row when it
+//!    runs. Until then at most [`MAX_PASSES`] requests of running threads pass it; then the row is granted to it. This
+//!    holds for each front, so up to three times as many requests may pass the third waiter of a queue.
+//! 5. No thread passes while the row is held. So a passing transaction does not wait, and a front begins to wait for a
+//!    waiting transaction only when that one's implicit lock becomes explicit; then a deadlock search follows.
 
 use super::holder::{LockMode, OwnerId};
 use std::collections::{BTreeMap, BTreeSet};

@@ -3,10 +3,9 @@
 //! Rules
 //! 1. The intervals of one owner are disjoint and do not touch: an interval that touches others is joined with them
 //!    when it is added.
-//! 2. All intervals are in one interval tree, so that those over a key are found in logarithmic time, however many
-//!    owners and intervals there are; those of one owner are also in a map of their own, in which the neighbours to be
-//!    joined are found.
-//! 3. Bounds are *cuts*: places between keys. So "up to k" and "from k on" differ when they are compared.
+//! 2. All intervals are in one interval tree, so the intervals over a key are found in logarithmic time for any number
+//!    of owners and intervals. The intervals of one owner are also in a separate map, to find the neighbours to join.
+//! 3. Bounds are *cuts*: positions between keys. So the cut before k and the cut after k differ.
 
 use super::holder::OwnerId;
 use super::interval_tree::IntervalTree;

@@ -1,11 +1,11 @@
-//! One shard of the row locks: a hash table of rows with their holders, and for each holder the rows it has here.
+//! One shard of the row locks: a hash table of rows with their holders, and for each holder its rows in this shard.
 //!
 //! Rules
-//! 1. A row is here while it has a holder or a waiter. While it has waiters, its holders are in a queue among the waits
-//!    ([`super::waits`]), and return here when there is no waiter any more.
-//! 2. A lock costs little: rows lie without gaps in one vector, short keys within them, a single holder too; a holder's
-//!    list has 4 bytes for each row: the row's hash. Memory is released as rows go.
-//! 3. Everything a shard does takes at most time proportional to the number of holders, or is done in batches.
+//! 1. A row is here while it has a holder or a waiter. While it has waiters, its holders are in a queue in
+//!    [`super::waits`]; they return here after the last waiter has left.
+//! 2. A lock needs little memory: the rows are in one vector without gaps, with short keys and a single holder inline;
+//!    a holder's list has 4 bytes for each row, the row's hash. Memory is released with the rows.
+//! 3. Every operation of a shard takes at most time proportional to the number of holders, or works in batches.
 
 use super::counters::LockCounters;
 use super::holder::{Holder, LockMode, OwnerId, RowLock, RowName};

@@ -1,4 +1,4 @@
-//! The lock system: what it keeps, and its fast paths. The rules are at the head of the folder.
+//! The lock system: its state and its fast paths. The rules are at the head of the folder's `mod.rs`.
 
 use super::counters::LockCounters;
 use super::holder::{Holder, LockMode, OwnerId, RowLock, RowName};

@@ -4,20 +4,20 @@
 //! Rules
 //! 1. A waiter waits for all ahead of it in its queue and for every holder that excludes its mode: these are its edges
 //!    in the wait-for graph, exactly what keeps it from being granted. The front of a free row has none: it runs soon.
-//! 2. The search does not walk a queue. Those ahead wait in the same queue, so they lead only to its holders: the one
-//!    edge to the predecessor, which stands for all of them, is taken together with its way on
-//!    (`RowQueue::mode_up_to`). What remains are edges to holders, and the question whether the one searched for is
-//!    itself ahead in the queue.
-//! 3. A cycle closes when a transaction that is waited for begins to wait, or when one that waits comes to hold a lock
-//!    that others wait for already (its implicit lock is made explicit). After either a cycle is searched for through
-//!    that transaction: every new cycle goes through it. A transaction that none waits for needs no search.
+//! 2. The search does not walk a queue. The waiters ahead are in the same queue, so their edges lead only to its
+//!    holders. One edge to the predecessor represents all of them and is followed together with its continuation
+//!    (`RowQueue::mode_up_to`). So the search follows edges to holders, and checks whether the transaction searched for
+//!    is itself ahead in the queue.
+//! 3. A cycle closes when a transaction with waiters begins to wait, or when a waiting transaction gets a lock for
+//!    which others already wait (its implicit lock becomes explicit). After either, a search looks for a cycle through
+//!    that transaction: every new cycle contains it. A transaction without waiters needs no search.
 //! 4. A victim is removed from its queue at once, by the thread that found the cycle: its edges are gone before the
 //!    next search.
-//! 5. An insert waits for those whose ranges cover its key when it begins to wait. Ranges that come later are found
-//!    when it looks again.
-//! 6. A waiter whose lock is granted is woken, with one wake-up; a front that may take its row, whenever it may. The
-//!    call of the operating system that wakes it is made when the mutex of the waits is released. Where locks or waits
-//!    end, no shard's mutex is held at that moment any more ([`WaitsGuard`]).
+//! 5. An insert waits for the owners of the ranges that cover its key when it begins to wait. It finds later ranges
+//!    when it checks again.
+//! 6. A waiter whose lock is granted is woken once; a front is woken each time it may take its row. The system call
+//!    that wakes it is made after the mutex of the waits is released. Where locks or waits end, no shard's mutex is
+//!    held any more at that time ([`WaitsGuard`]).
 
 use super::deadlock;
 use super::holder::{Holder, LockMode, OwnerId};

@@ -1,9 +1,9 @@
-//! Undo streams in which transactions have ended that are not purged: what purge chooses from.
+//! Undo streams with ended transactions that are not purged: the candidates for purge.
 //!
 //! Rules
-//! 1. A stream is here at most once; a thread that takes it out works on it alone.
-//! 2. A transaction that ends puts its stream down at the place of its thread, where it meets no other. Purge gathers
-//!    what lies there before it chooses, once a step.
+//! 1. A stream is here at most once; the thread that takes it out is the only one that purges it.
+//! 2. A transaction that ends puts its stream into its thread's shard, without contention. Purge gathers the streams of
+//!    all shards once a step, before it chooses.
 
 use crate::sync::Mutex;
 use crate::sync::sharded::Sharded;

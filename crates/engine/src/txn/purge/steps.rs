@@ -1,4 +1,4 @@
-//! The steps of purge: which streams and records come next, and what becomes of damaged ones.
+//! The steps of purge: the choice of streams and records, and the treatment of damaged ones.
 
 use super::record::Purge;
 use crate::error::{Error, Result};

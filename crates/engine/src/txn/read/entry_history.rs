@@ -1,14 +1,15 @@
-//! What rows with many versions have as entries, remembered from one question to the next (`entry_visibility.rs`).
+//! Cached entries of rows with many versions, for repeated checks of their visibility (`entry_visibility.rs`).
 //!
 //! Rules
-//! 1. The history of a row in an index has the entry of every version from the newest that was asked from down to the
-//!    oldest that the view leaves visible. It is valid under that view only: [`Histories::under`] clears the others.
-//!    When the row has newer versions, the next walk ends where the history begins.
-//! 2. A history may also have entries of versions that were rolled back since. The rollback has removed such an entry
-//!    itself, or a version that is left has it: rollback decides under the same view.
-//! 3. Memory is bounded: [`MAX_ENTRIES`] for each thread that purges and each transaction that rolls back. A row with
-//!    more versions than that is walked for each question.
-//! 4. An entry is its hash, keyed by chance. If two collide, an entry that nothing needs may stay, delete-marked.
+//! 1. The history of a row in an index has the entry of every version from the newest one at which a check began down
+//!    to the oldest one that is visible under the view. It is valid for that view only: [`Histories::under`] clears the
+//!    others. If the row has newer versions, the next walk ends where the history begins.
+//! 2. A history may also have entries of versions that were rolled back later. Either the rollback has removed such an
+//!    entry, or a remaining version has it: rollback decides with the same view.
+//! 3. Memory is bounded: [`MAX_ENTRIES`] for each thread that purges and each transaction that rolls back. The versions
+//!    of a row with more than that are walked for each check.
+//! 4. An entry is represented by its hash with a random key. If two collide, an unneeded entry may remain,
+//!    delete-marked.
 
 use super::view::ReadView;
 use crate::txn::row_format::RowHeader;

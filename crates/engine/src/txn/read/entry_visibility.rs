@@ -1,11 +1,10 @@
-//! Which entries the versions of a row still need.
+//! Whether a version of a row that may still be read has an entry.
 //!
 //! Rules
-//! 1. A question walks from a version of the row to the oldest that may be seen. A walk of more than [`SHORT_WALK`]
-//!    versions is remembered, so that many questions about one row walk its versions once (`entry_history.rs`).
-//! 2. No thread reads a version of an active transaction that is not the row's newest. So rollback walks those of its
-//!    own transaction only while they are few, and asks about the versions below them: it finds the newest of these
-//!    once.
+//! 1. A check walks from a version of the row to the oldest visible one. A walk of more than [`SHORT_WALK`] versions is
+//!    cached, so that many checks of one row walk its versions once (`entry_history.rs`).
+//! 2. No thread reads a version of an active transaction that is not the row's newest. So rollback walks the versions
+//!    of its own transaction only while they are few, and checks the versions below them, whose newest it finds once.
 
 use super::entry_history::{Histories, MAX_ENTRIES};
 use super::versions::{StoredRow, step_back};

@@ -1,10 +1,11 @@
-//! The rows of the next entries of a scan by an index: their leaves are looked for before they are needed, so that the
-//! processor fetches several from memory at once. Each lies anywhere: one after the other, the scan would wait for all.
+//! Prefetching for a scan by an index: the leaves of the next rows are looked up in advance, so that the processor
+//! fetches several from memory concurrently. The leaves are scattered, so without this the scan would wait for each
+//! one.
 //!
 //! Rules
-//! 1. What was found is a hint: the way to a leaf that may have changed since, and then leads nowhere.
-//! 2. Rows that follow each other on one leaf are found faster by the leaf that the thread used last: a scan that meets
-//!    such rows looks for none ahead for a while.
+//! 1. A found position is a hint: if the leaf has changed, it is not used.
+//! 2. Consecutive rows on one leaf are found faster by the leaf hint: a scan that meets such rows does not prefetch for
+//!    a while.
 
 use super::scan_batch::RowBatch;
 use crate::btree::{BTree, LeafPosition};

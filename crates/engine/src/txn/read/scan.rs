@@ -8,14 +8,14 @@
 //!    that has moved in the index is delivered once; a dirty scan can meet it twice, or miss it.
 //! 3. A snapshot scan under READ COMMITTED has a view of its own, or its statement's; under REPEATABLE READ it uses the
 //!    transaction's.
-//! 4. A cursor that delivers keys only does not look for the row of an entry that is surely that of its visible
-//!    version: no change of its leaf is newer than the view. Then, and only then, it has what the entry has beside its
-//!    key ([`RowCursor::covered`]).
+//! 4. A cursor that delivers only keys does not look up the row if the entry certainly belongs to the visible version:
+//!    no change of its leaf is newer than the view. Then, and only then, it also delivers the covered columns
+//!    ([`RowCursor::covered`]).
 //! 5. Pages are read ahead (`scan_read_ahead.rs`).
-//! 6. The leaves of the next few rows of a batch of entries are looked for before the rows are ([`RowPrefetcher`]).
-//! 7. Batches start small and grow to a leaf. Those of locking scans stay small: their rows are locked before they are
-//!    asked for. One by one, no row is locked that is not asked for.
-//! 8. An entry that the caller's filter refuses delivers nothing: its row is neither looked for nor locked. The filter
+//! 6. The leaves of the next few rows of a batch of entries are prefetched ([`RowPrefetcher`]).
+//! 7. Batches start small and grow to a leaf. Those of locking scans stay small, because their rows are locked before
+//!    the caller requests them. With `one_by_one` a scan locks only requested rows.
+//! 8. An entry that the caller's filter rejects delivers nothing: its row is neither looked up nor locked. The filter
 //!    sees the key of the entry, which is the same in every version of the row that has the entry.
 
 use super::row_prefetcher::RowPrefetcher;

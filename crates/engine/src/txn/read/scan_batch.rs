@@ -1,12 +1,12 @@
 //! Batches of a scan: a few records copied from one leaf under its latch.
 //!
 //! Rules
-//! 1. The position of a scan is a bound (`from`): everything on the far side of it has been delivered. It stays valid
-//!    whatever happens to the pages meanwhile.
-//! 2. If the leaf is unchanged since the last batch, the scan goes on at the remembered slot; otherwise by key.
-//! 3. A leaf of which everything is delivered is followed by the one beside it, found through their parent.
-//! 4. A locking scan locks the rows of a batch, and the range of keys the batch covers, while the leaf is latched. One
-//!    that skips locked rows passes them, and locks no range where only SERIALIZABLE needs it.
+//! 1. The position of a scan is a bound (`from`): everything on the far side of it has been delivered. No change of
+//!    pages makes it invalid.
+//! 2. If the leaf is unchanged since the last batch, the scan continues at the remembered slot; otherwise by key.
+//! 3. After the last record of a leaf the scan continues with the sibling, found through their parent.
+//! 4. A locking scan locks the rows of a batch, and the range of keys the batch covers, while the leaf is latched. With
+//!    SKIP LOCKED it skips locked rows, and locks ranges under SERIALIZABLE only.
 
 use super::get::lock_latched_row;
 use super::scan::ReadMode;

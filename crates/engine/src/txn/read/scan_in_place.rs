@@ -1,10 +1,10 @@
-//! Scans whose rows are looked at where they lie, under the latch of their leaf, instead of being copied.
+//! Scans that pass rows to a closure in their leaf, under its latch, without a copy.
 //!
 //! Rules
-//! 1. The closure that looks runs with the engine closed to its thread ([`closed`]): it holds a latch.
-//! 2. Rows lie in place only in the clustered tree, and only for scans that lock nothing. A row whose visible version
-//!    is not the stored one, or of which wanted bytes are on overflow pages, is copied; then the scan goes on in place.
-//!    While no row lies in place, more and more are copied at once, as by [`RowCursor::next`].
+//! 1. During the closure its thread cannot call the engine ([`closed`]), because it holds a latch.
+//! 2. Only scans of the clustered tree without locks work in place. A row is copied if its visible version is not the
+//!    stored one, or if wanted bytes are on overflow pages; then the scan continues in place. While all rows have to be
+//!    copied, batches grow as in [`RowCursor::next`].
 //! 3. Rows come in the same order, and are the same, as those of [`RowCursor::next`].
 
 use super::scan::{ReadMode, RowCursor, visibility, wanted};

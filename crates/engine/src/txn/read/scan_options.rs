@@ -1,4 +1,4 @@
-//! What a scan is asked for.
+//! The options of a scan.
 
 use crate::txn::lock::{LockMode, LockWait};
 use std::ops::Bound;

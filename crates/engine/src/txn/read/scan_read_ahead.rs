@@ -1,9 +1,10 @@
 //! Pages that a scan has read ahead.
 //!
 //! Rules
-//! 1. While pages are missing from the pool, the rows of a batch of entries, and the next leaves of a scan, are read
-//!    ahead: as many as its limit lets expect, else more and more.
-//! 2. A scan with a limit names its leaves before it reads the first: by what other scans of the tree have met.
+//! 1. While pages are missing from the pool, the scan requests the rows of a batch of entries, and its next leaves:
+//!    with a limit as many as it will need, otherwise an increasing number.
+//! 2. A scan with a limit requests its leaves before it reads the first one; earlier scans of the tree give their
+//!    number.
 
 use super::scan::RowCursor;
 use super::scan_batch::{Item, ItemKind};

@@ -1,4 +1,4 @@
-//! The versions of a row: the newest, and the way back to the visible one.
+//! The versions of a row: the newest one, and the walk back to the visible one.
 //!
 //! Rules
 //! 1. A row is copied under its leaf's latch; undo pages and overflow pages are read after the latch is released.

@@ -3,13 +3,13 @@
 //! Terms (InnoDB's): `up_limit_id` is the smallest id active when the view was made, everything below is visible;
 //! `low_limit_id` the next id to be given, everything from there on is invisible; `ids` the active ones between.
 //! `low_limit_no`: every transaction whose commit number is below it had ended when the view was made, so purge may
-//! drop what only older views needed.
+//! remove versions that only older views needed.
 //!
 //! Rules
 //! 1. A view never changes. The newest of a list is shared by all that ask the list for one until a transaction leaves
 //!    the active set.
-//! 2. A view is open while it has a holder besides the list. Handles of it are made under the list's mutex, of the
-//!    newest only, or copied from one that is held: a view that is found closed under the mutex, and is not the newest,
+//! 2. A view is open while it has a holder besides the list. A handle is made of the newest view, under the list's
+//!    mutex, or copied from an existing handle. So a view that is closed and not the newest, as seen under the mutex,
 //!    stays closed.
 //!
 //! Which views are made, and which list a transaction asks: `views.rs`.

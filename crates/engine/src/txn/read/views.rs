@@ -1,11 +1,11 @@
-//! All views: several lists, so that threads that begin to read do not meet, and the newest view, which they copy.
+//! All views: several lists, so that threads that begin to read do not contend, and the newest view, which they copy.
 //!
 //! Rules
-//! 1. Views are made of the active set one at a time, under the mutex of the newest. What an older view sees, a newer
-//!    one sees too. A list gets a copy of the newest when its own is too old. A transaction that only writes takes no
-//!    mutex of views.
-//! 2. A list asks the clock under its own mutex. So after [`Views::copy_oldest`] has made its view and then looked at a
-//!    list, no view older than that one is opened there: either it was seen, or it is too old for the clock.
+//! 1. Views are made from the active set one at a time, under the mutex of the newest. A newer view sees everything
+//!    that an older view sees. A list gets a copy of the newest when its own is too old. A transaction that only writes
+//!    takes no mutex of views.
+//! 2. A list reads the clock under its own mutex. So after [`Views::copy_oldest`] has made its view and then read a
+//!    list, no older view is opened there: either `copy_oldest` saw it, or it is too old for the clock.
 //! 3. Order: a list, the newest; then the mutexes of the active set.
 //!
 //! `txn_test/views_model.rs` checks rule 2 for every order of the threads' steps (loom).

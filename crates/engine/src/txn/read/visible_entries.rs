@@ -1,15 +1,14 @@
-//! What an index scan remembers of rows with many versions.
+//! The cache of an index scan for rows with many versions.
 //!
-//! A row that was changed often while a snapshot is open has an entry for each of its versions, and for each of them
-//! the scan would walk the whole chain of versions to learn that the entry is not that of the visible one. Instead it
-//! remembers the entry of the visible version, once a walk was long.
+//! A row that is changed often while a snapshot is open has an entry for each of its versions, and for each entry the
+//! scan would walk the whole chain of versions to find that it does not belong to the visible one. Instead, after a
+//! long walk, the scan caches the entry of the visible version.
 //!
 //! Rules
-//! 1. A scan's view never changes, so neither does what it sees of a row, but for its own transaction's changes. A
-//!    version of the own transaction is the newest of its row: no walk to it is long, so none is remembered. All that
-//!    is remembered is dropped when the transaction has written since.
-//! 2. What is remembered only rules entries out. An entry that is not ruled out is looked at as if nothing were
-//!    remembered.
+//! 1. A scan's view never changes, so its visible version of a row changes only by its own transaction. A version of
+//!    the own transaction is the newest of its row, so the walk to it is short and is not cached. After a write of the
+//!    transaction the cache is dropped.
+//! 2. The cache only excludes entries. An entry that is not excluded is processed as without the cache.
 //! 3. Memory is bounded: when it is full, the scan drops all and begins again.
 
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! Appending to a stream: what a transaction that writes holds.
+//! Appending to a stream: the undo state of a writing transaction.
 
 use super::new_record::{put_header, put_xid};
 use super::page::UndoPlace;

@@ -1,20 +1,20 @@
-//! What the directory says of streams whose transactions have all ended: where their records end.
+//! Notes in the directory on streams whose transactions have all ended: the end of their records.
 //!
-//! The last page of a stream is the only one that says whether a transaction of it is active or prepared. With this
-//! note in the directory an opening does without that page: it skips the stream if the page is damaged, or is an
-//! old version of itself.
+//! Only the last page of a stream says whether one of its transactions is active or prepared. With this note in the
+//! directory an opening does not need that page: it skips the stream if the page is damaged, or is an old version of
+//! itself.
 //!
 //! Rules
-//! 1. A note is written while no transaction has the stream, and removed before one binds it. Both are in the log,
-//!    where the removal comes before the header of the transaction: no crash leaves a note on a stream with a
-//!    transaction that has not ended.
-//! 2. Of the streams that can be bound only those of the list of free ones have notes, so that a transaction which
-//!    binds the stream of its thread asks nothing. A stream that is skipped keeps its note.
-//! 3. A closing writes the notes. One that cannot be written is missing, no more.
+//! 1. A note is written while no transaction has the stream, and removed before a transaction binds it. Both are
+//!    logged, the removal before the header of the transaction: so after a crash a stream with an unended transaction
+//!    has no note.
+//! 2. Of the streams that can be bound, only those in the free list have notes, so a transaction that binds its
+//!    thread's stream need not check. A skipped stream keeps its note.
+//! 3. A close writes the notes. A note that cannot be written is missing; that is harmless.
 //! 4. The directory's mutex is never taken under the latch of one of its pages: a new stream takes them in this order.
 //!
-//! Which of two pages that contradict each other is the old one: the note is newer than the records in front of it, and
-//! older than those behind it. So the page with the smaller LSN is.
+//! If note and last page contradict each other, the page with the smaller LSN is the old one: the note is newer than
+//! the records before it, and older than those after it.
 
 use super::append::write;
 use super::page::{StreamEntry, stream_ended_at, streams_per_page};

@@ -1,4 +1,4 @@
-//! Freeing pages of the undo log: those that purge has passed, and streams that are not needed.
+//! Freeing pages of the undo log: purged pages, and idle streams.
 
 use super::append::write;
 use super::page::{StreamEntry, stream_entry_at};

@@ -8,9 +8,9 @@
 //! | `record.rs`, `new_record.rs` | records as bytes: read, written |
 //! | `page.rs`, `read.rs` | pages as bytes; records read in place |
 //!
-//! Terms. A *stream* is a chain of undo pages to which transactions append one after the other. A transaction *binds* a
-//! free stream at its first write and releases it at its end; its part of the stream starts with a header record that
-//! holds its outcome. The *directory* names each stream's first and last page.
+//! Terms. A *stream* is a chain of undo pages to which transactions append one after another. A transaction *binds* a
+//! free stream at its first write and releases it at its end; its part of the stream starts with a header record, which
+//! has its outcome. The *directory* names each stream's first and last page.
 //!
 //! Rules
 //! 1. Streams are append-only. Rolling a record back marks it dead in place, in the mini-transaction that restores the
@@ -18,8 +18,8 @@
 //! 2. A record and the row change it undoes are one mini-transaction; a header record and the first record after it as
 //!    well.
 //! 3. In a stream, commit numbers ascend: a transaction gets its number before it releases the stream.
-//! 4. Pages leave a stream at its front, after every transaction that has records on them has been purged. The last
-//!    page stays until the stream is freed: free and purged, and not needed for a while.
+//! 4. Pages are removed at the front of a stream, after every transaction with records on them has been purged. The
+//!    last page stays until the stream is freed, which happens when it is free, purged and idle for a while.
 //! 5. Latch order: tree leaf, undo page, directory page, extent maps (at commit).
 //! 6. The last record of a prepared transaction is the one with its name. It is in the log before the header says that
 //!    the transaction is prepared, or in the same mini-transaction: no crash leaves a prepared one without a name. Then

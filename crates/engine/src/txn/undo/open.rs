@@ -1,4 +1,4 @@
-//! Opening the undo log: where each stream begins and ends, and which transaction a crash cut off in it.
+//! Opening the undo log: begin and end of each stream, and the transaction in it that a crash interrupted.
 
 use super::ended_streams::{check_note, is_ended};
 use super::page::{RECORDS_AT, StreamEntry, UndoFields, UndoPlace, read_directory};

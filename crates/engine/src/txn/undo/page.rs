@@ -10,13 +10,13 @@
 //! 48 transactions begun before this page u64     transactions purged u48 | ended at u16
 //! 64 records
 //! ```
-//! An entry of zeros is vacant: its stream was freed. "Ended at" is where the records on the last page end, if every
-//! transaction of the stream has ended, and zero if that is not known; see `ended_streams.rs`.
+//! An entry of zeros is vacant: its stream was freed. "Ended at" is the end of the records on the last page if every
+//! transaction of the stream has ended, and zero if that is unknown; see `ended_streams.rs`.
 //!
 //! "In force": the transaction whose records may continue on this page, begun on an earlier one; page 0 when the page
 //! was added before the transaction wrote its header. All these fields are written once, when the page is added, except
-//! `next`. Transactions of a stream are numbered from 1 in the order they begin; those up to `transactions purged` are
-//! purged, their pages may be gone.
+//! `next`. Transactions of a stream are numbered from 1 in the order in which they begin; those up to
+//! `transactions purged` are purged, and their pages may be freed.
 
 use super::record::UndoRecord;
 use crate::error::{Error, Result};

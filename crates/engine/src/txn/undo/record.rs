@@ -19,9 +19,9 @@
 //! kind byte carries two bits that are set later, in place: [`DEAD`] once the record has been rolled back, [`FREEING`]
 //! once the overflow chains that the record names belong to it alone and are being freed.
 //!
-//! Purge needs no other version to find the pages and entries an old version left behind: the record names the overflow
-//! chains that the new version no longer has (a deletion: all of the row's), and a change that moves secondary entries
-//! stores the index columns of those it moved, or the old payload whole where that is no longer.
+//! Purge finds the pages and entries of an old version without another version: the record names the overflow chains
+//! that the new version no longer has (a deletion: all chains of the row), and a change that moves secondary entries
+//! stores their index columns, or the whole old payload if that is not longer.
 
 use crate::error::{Error, Result};
 use crate::txn::row_format::{DELETE_MARKED, OVERFLOW, OVERFLOW_REF_BYTES, OverflowRef, RowHeader, get_u48};

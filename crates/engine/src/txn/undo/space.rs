@@ -1,4 +1,4 @@
-//! The directory of undo streams: which are free, which are bound; adding streams and pages.
+//! The directory of undo streams: free and bound streams, and the addition of streams and pages.
 
 use super::append::write;
 use super::page::{

@@ -1,10 +1,11 @@
-//! One attempt at changing a leaf: latch, look, and either change it or say what is missing.
+//! One attempt at changing a leaf: latch, check, and either change it or report what is missing.
 //!
 //! Rules
-//! 1. An attempt changes nothing before it has found that everything it needs is at hand: the row is free, the undo
-//!    page is latched and has room, the leaf has room.
-//! 2. What is missing is provided with no latch held ([`unblock`]), and the attempt starts again from the root.
-//! 3. A transaction that has written nothing leaves an undo stream whose last page cannot be read, and binds another.
+//! 1. An attempt changes nothing before it has checked all conditions: the row is free, the undo page is latched and
+//!    has room, the leaf has room.
+//! 2. A missing condition is resolved with no latch held ([`unblock`]), and the attempt starts again from the root.
+//! 3. If the last page of its undo stream cannot be read, a transaction without writes releases the stream and binds
+//!    another.
 
 use crate::btree::BTree;
 use crate::context::Context;

@@ -1,4 +1,4 @@
-//! Deletion of a row: it and its entries are marked; purge removes them.
+//! Deletion of a row: the row and its entries are delete-marked; purge removes them.
 
 use super::attempt::{Attempt, latch_undo};
 use super::diff::DiffRange;

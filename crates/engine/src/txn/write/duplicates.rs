@@ -1,15 +1,15 @@
 //! The search for other rows with the columns of a unique index.
 //!
 //! Rules
-//! 1. The search and the insertion behind it are one step under the stripe of the columns. A row that is being changed
-//!    by another transaction is waited for, whatever its entry looks like.
+//! 1. The search and the following insertion are one step under the stripe of the columns. The search waits for a row
+//!    that another transaction is changing, in any state of its entry.
 //! 2. An entry that an ended transaction has delete-marked stays so until purge removes it or its row is inserted with
-//!    it again. So each stripe remembers, of the columns that were searched for last, up to which entry all are of that
-//!    kind ([`Searched`]), and the next search for them begins there: beside an old snapshot a value that is taken and
-//!    released again and again has ever more such entries.
-//! 3. A search passes no leaf that an active transaction has changed (its largest transaction id says so). So what that
-//!    transaction, or its rollback, makes again is not passed; and an insertion, which has the stripe, moves the place
-//!    back to its entry.
+//!    it again. So each stripe remembers, for the columns that were searched last, the entry up to which all entries
+//!    are of that kind ([`Searched`]), and the next search for them begins there. Otherwise, while an old snapshot is
+//!    open, a value that is repeatedly inserted and deleted would make each search longer.
+//! 3. The remembered position does not pass a leaf that an active transaction has changed (its largest transaction id
+//!    shows that), so it does not pass an entry that this transaction or its rollback inserts again. An insertion,
+//!    which holds the stripe, moves the position back to its entry.
 
 use super::attempt::{Attempt, Blocked};
 use super::entry::EntryOp;

@@ -1,14 +1,14 @@
 //! Secondary entries: insert, delete-mark, remove.
 //!
 //! Rules
-//! 1. Each change of an entry is a mini-transaction of its own, made while its row is locked by the transaction that
-//!    makes it. It raises the leaf's max_trx_id to that transaction's id.
+//! 1. Each change of an entry is a separate mini-transaction, made while the transaction has the row locked. It raises
+//!    the leaf's max_trx_id to that transaction's id.
 //! 2. An entry is only delete-marked by deletes and updates. It is removed by purge, or by the rollback of the change
 //!    that made it, when no version of the row that may still be seen has it.
 //!    A change of an entry whose leaf is not in the pool may become pending (`crate::change_buffer`).
 //!    A change of an entry of an index that is being built is noted for its builder (`entry_log.rs`).
-//! 3. What an entry has beside its key is that of the row's newest version, unless it is delete-marked. So an entry
-//!    that is found again, delete-marked or not, gets its whole value, and rollback puts the old value back.
+//! 3. The value of an entry that is not delete-marked is that of the row's newest version. So an existing entry,
+//!    delete-marked or not, gets its whole new value, and rollback restores the old value.
 //! 4. Unique: "no other row has these columns" and the insert of the entry are one step under a striped mutex
 //!    (`duplicates.rs`).
 

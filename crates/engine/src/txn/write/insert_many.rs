@@ -1,14 +1,12 @@
 //! Insertion of many rows by one statement.
 //!
 //! Rules
-//! 1. Rows that follow each other and belong to one leaf are inserted under one latch of it and in one
-//!    mini-transaction, with their undo records, as long as nothing is in the way: a row that has the key, a lock, a
-//!    page without room. That row is the first of the next mini-transaction, which does what a single insertion does
-//!    about it.
-//! 2. Each row has an undo record of its own: readers, rollback and purge find what single insertions leave.
-//! 3. A leaf that the rows have filled, one behind the other, is named to the pool ([`Filling`]).
-//! 4. The entries of the rows of a mini-transaction follow after it. Until then the rows are locked as all are that an
-//!    active transaction has inserted.
+//! 1. Consecutive rows for one leaf are inserted under one latch and in one mini-transaction, with their undo records,
+//!    up to the first obstacle: an existing row with the key, a lock, a page without room. The row with the obstacle is
+//!    the first of the next mini-transaction, which resolves it like a single insertion.
+//! 2. Each row has its own undo record, so readers, rollback and purge see the same as after single insertions.
+//! 3. A leaf that consecutive rows have filled is reported to the pool ([`Filling`]).
+//! 4. The entries of these rows follow after the mini-transaction. Meanwhile the rows have implicit locks.
 
 use super::attempt::{Attempt, Blocked, check_gap_lockable, latch_undo, unblock};
 use crate::btree::LeafMut;

@@ -17,7 +17,7 @@
 //!    snapshots find the row by them.
 //!
 //! Invariant: while a row's newest version is of an ended transaction, the entries of that row that are not
-//! delete-marked are exactly those of that version. Rollback restores entries before it restores the row, to keep it.
+//! delete-marked are exactly those of that version. To keep it, rollback restores entries before it restores the row.
 
 mod attempt;
 mod delete;
