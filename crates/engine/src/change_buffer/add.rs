@@ -1,11 +1,11 @@
 //! Making a change pending.
 //!
 //! Rules
-//! 1. Under the shard lock, in this order: the leaf is not in the pool; its parent is unchanged; it has room; the
-//!    caller allows the change. Then the change is logged, with the leaf's lower free class, and noted. So a thread
-//!    that reads the leaf afterwards sees it, and a thread that asks for the oldest pending change waits until it is
-//!    noted.
-//! 2. What is missing is provided with no latch, no redo space and no shard lock held
+//! 1. Under the shard lock it is checked, in this order, that the leaf is not in the pool, its parent is unchanged, it
+//!    has room, and the caller allows the change. Then the change is logged, with the leaf's lower free class, and
+//!    added to the buffer. So a thread that reads the leaf afterwards finds the change, and a thread that reads the
+//!    oldest pending change waits until it is added.
+//! 2. A missing condition is resolved with no latch, no redo space and no shard lock held
 //!    ([`ChangeBuffer::make_room_for_added`]).
 
 use super::ChangeBuffer;

@@ -2,13 +2,13 @@
 //!
 //! Rules
 //! 1. A leaf is here iff it has pending changes. `order` has, for each leaf, an entry with the start of its oldest
-//!    redo; entries that name another LSN than the leaf does are out of date and skipped. `order` is sorted: it grows
-//!    under the shard lock, at the log's end.
+//!    redo; entries whose LSN differs from the leaf's are obsolete and skipped. `order` is sorted, because entries are
+//!    appended under the shard lock with the end of the log.
 //! 2. Neighboring leaves share a shard ([`RANGE_PAGES`]), so that a sweep finds them in the order of their numbers.
-//! 3. A watch is broken by every change that becomes pending or waits, and by every read of its leaf.
-//! 4. A leaf has pending changes, or operations that wait in the tree, or neither. Of those that wait only numbers are
-//!    here: a leaf is in `waiting` iff operations for it are in the tree, once the mini-transactions that add or remove
-//!    them have ended.
+//! 3. Every change of its leaf that becomes pending or waiting, and every read of the leaf, ends a watch.
+//! 4. A leaf has pending changes, or waiting operations in the tree, or neither. Of waiting operations only the numbers
+//!    are here: a leaf is in `waiting` iff the tree has operations for it, after the mini-transactions that add or
+//!    remove them have ended.
 
 use super::tree::OperationTree;
 use crate::error::{Error, Result};

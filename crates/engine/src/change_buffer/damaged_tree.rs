@@ -1,15 +1,14 @@
-//! What a damaged page of the tree of operations takes with it, found and settled at the opening.
+//! The consequences of a damaged page in the tree of operations, detected and handled at the opening.
 //!
 //! Rules
-//! 1. What the sound leaves of the tree list waits as ever. The keys that no sound leaf covers are *lost*: changes of
-//!    every index leaf in those ranges of page numbers may have been there.
-//! 2. An index whose changes may be buffered, and that owns a page in a lost range, is given up
-//!    ([`BTree::give_up`]), durably, before anybody uses it. So no read takes a leaf that lacks its changes for a whole
-//!    one, and a rebuild makes the index again.
-//! 3. Everything else that waits is merged, and the tree is made empty. An index of which a leaf cannot be read then is
-//!    given up too: what waits for the leaf goes with the tree.
-//! 4. The tree stays as it is until then, so an opening that is cut short is repeated as a whole.
-//! 5. In a database that is only read indexes are given up, in memory, and the tree stays.
+//! 1. Operations in the undamaged leaves of the tree wait as usual. The keys that no undamaged leaf covers are *lost*:
+//!    changes of every index leaf in those ranges of page numbers may have been there.
+//! 2. An index whose changes may be buffered, and that owns a page in a lost range, is given up ([`BTree::give_up`]),
+//!    durably, before its first use. So no read uses a leaf that lacks its changes, and a rebuild recreates the index.
+//! 3. All other waiting operations are merged, and the tree is emptied. An index with a leaf that cannot be read then
+//!    is given up too, because the leaf's operations are removed with the tree.
+//! 4. The tree does not change before that, so an interrupted opening is repeated completely.
+//! 5. In a read-only database indexes are given up in memory only, and the tree is not emptied.
 
 use super::ChangeBuffer;
 use super::buffer::Buffer;

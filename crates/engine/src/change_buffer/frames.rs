@@ -1,5 +1,5 @@
-//! Room for the buffer: frames of the pool are reserved, so that pages and changes together stay within its size. The
-//! changes lie in memory of their own; the system has that of the frames meanwhile.
+//! Memory for the buffer: frames of the pool are reserved, so that pages and changes together do not exceed its size.
+//! The changes are in separate memory; the memory of the frames is released to the system meanwhile.
 
 use crate::error::Result;
 use crate::pool::{FrameNo, MIN_FRAMES, Pool};

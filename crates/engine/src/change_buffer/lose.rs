@@ -2,13 +2,13 @@
 //! them forward.
 //!
 //! Rules
-//! 1. Such a leaf becomes a lost page ([`crate::page::lost`]), with the LSN of its last pending change: that is the
-//!    merge of a leaf that cannot be read. It needs no redo, so the checkpoint moves however full the log is.
-//! 2. The lost page is durable before its changes are forgotten. A crash before that finds their redo, and recovery
-//!    loses the leaf in the same way ([`crate::recovery`], rule 4).
-//! 3. Nothing becomes pending meanwhile: the leaf is in the page table while it is being read and written.
-//! 4. The leaf is read once more before it is lost, since a read that failed may succeed. What is readable is merged.
-//! 5. Changes of a page that is lost already are forgotten when that is noticed.
+//! 1. Such a leaf becomes a lost page ([`crate::page::lost`]), with the LSN of its last pending change. This replaces
+//!    the merge. It needs no redo, so the checkpoint advances even when the log is full.
+//! 2. The lost page is durable before its changes are dropped. After a crash before that, recovery finds their redo and
+//!    makes the leaf a lost page in the same way ([`crate::recovery`], rule 4).
+//! 3. No change becomes pending meanwhile, because the leaf is in the page table while it is being read and written.
+//! 4. The leaf is read once more before that, because a failed read may succeed now. A readable leaf is merged.
+//! 5. Changes of a page that is already lost are dropped when that is detected.
 
 use super::ChangeBuffer;
 use super::buffer::Buffer;

@@ -2,13 +2,15 @@
 //!
 //! Rules
 //! 1. A merge is one or more ordinary mini-transactions. Each latches a leaf of the tree, then the unmerged leaf;
-//!    applies the operations found, in the order of their sequence numbers; and removes them. So an operation either
-//!    waits or is applied, at every point of the log.
-//! 2. The last one, which finds the end of the leaf's operations, notes the room that the leaf has, and ends its mark
-//!    and its entry before it releases the latches: no operation of the leaf waits then, and none begins to wait, since
-//!    the leaf is in the pool. The others leave the free class alone: it counts with what waits.
+//!    applies the operations found, in the order of their sequence numbers; and removes them. So at every point of the
+//!    log an operation is either waiting or applied.
+//! 2. The last mini-transaction, which reaches the end of the leaf's operations, sets the leaf's free class, and
+//!    removes its mark and its entry before it releases the latches: then no operation of the leaf waits, and none is
+//!    added, because the leaf is in the pool. The others do not change the free class, which includes the waiting
+//!    operations.
 //! 3. An operation of another index than the leaf's is dropped: the leaf was freed and is used again.
-//! 4. Everything is known to fit before anything is changed; what does not fit is damage, and the leaf stays unmerged.
+//! 4. A merge checks that all operations fit before it changes anything; an operation that does not fit is damage, and
+//!    the leaf stays unmerged.
 
 use super::buffer::Buffer;
 use super::tree::{self, OperationTree, key_of, run_of};

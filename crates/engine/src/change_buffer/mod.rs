@@ -1,40 +1,40 @@
 //! Change buffer: changes of non-unique secondary indexes whose leaves are not in the pool.
 //!
 //! Terms
-//! - *pending change*: one that is in the log and not in its leaf. *Merging* applies a leaf's pending changes when the
-//!   leaf is read; they are *carried forward* when they are logged again, so that a checkpoint can pass their first
+//! - *pending change*: a change that is in the log and not in its leaf. *Merging* applies a leaf's pending changes when
+//!   the leaf is read; they are *carried forward* when they are logged again, so that a checkpoint can pass their first
 //!   redo.
 //! - *waiting operation*: a change in the tree of mode `disk` and not in its leaf.
-//! - *watch*: tells purge whether anything happened to a leaf since it looked.
+//! - *watch*: tells purge whether a leaf was changed or read since the watch began.
 //!
 //! Why it is correct (mode `memory`). The redo of a pending change is a page operation of its leaf like any other, but
 //! one that names its record by key, so that it can be logged without the leaf. The buffer holds operations that are
-//! logged and not applied yet, and merging applies them; it logs nothing. So recovery knows nothing of the buffer: it
-//! applies each operation to each page whose LSN says that it lacks it. What has to hold is:
+//! logged and not applied yet, and merging applies them; it logs nothing. So recovery does not know the buffer: it
+//! applies each operation to its page if the page's LSN is lower. This needs the following rules.
 //!
 //! Rules
 //! 1. Operations of a leaf are logged in the order in which they are applied. A change becomes pending, and is logged,
 //!    under the leaf's shard lock while the leaf is not in the pool and its parent is unchanged; a leaf that is read
-//!    enters the page table and then merges, under the same lock, before anybody sees it ([`crate::pool::pending`]).
-//!    So no other operation of the leaf lies between the first pending change and the merge.
+//!    enters the page table and is then merged, under the same lock, before another thread sees it
+//!    ([`crate::pool::pending`]). So the log has no other operation of the leaf between the first pending change and
+//!    the merge.
 //! 2. The log keeps the redo of a pending change: it holds the checkpoint back, then the dirty leaf does.
-//! 3. Carrying forward logs the leaf's pending changes again, all of them, as one operation. A page that recovery gives
-//!    both copies, or the second copy and a part of the first, is the same as one that got one
-//!    ([`crate::page::node::LeafChange`], rule 2). The second copy is durable before a checkpoint passes the first.
-//! 4. A leaf takes its pending changes without a split: the extent map says what it has free at least
-//!    ([`crate::space`]'s free classes), and each change lowers that by what it needs, in its own mini-transaction.
+//! 3. Carrying forward logs all pending changes of the leaf again, as one operation. Recovery may apply both copies, or
+//!    the second copy and a part of the first, with the same result ([`crate::page::node::LeafChange`], rule 2). The
+//!    second copy is durable before a checkpoint passes the first.
+//! 4. A leaf takes its pending changes without a split: the extent map has a lower bound of its free space
+//!    ([`crate::space`]'s free classes), which each change lowers by its size, in its own mini-transaction.
 //! 5. Unique indexes are not buffered: an insertion must see its neighbours.
 //! 6. When an index is dropped its pending changes are discarded, after the drop is durable and before a page of it is
-//!    freed ([`ChangeBuffer::discard`]). Pages are freed one by one only while they are in the pool, so
-//!    without pending changes. A merge also compares the index.
+//!    freed ([`ChangeBuffer::discard`]). A single page is freed only while it is in the pool, so it has no pending
+//!    changes. A merge also compares the index.
 //!
-//! Mode `disk` is InnoDB's design: operations wait in a B+tree whose pages lie in the pool ([`tree`]). They are moved
-//! from there to their leaf by mini-transactions ([`merge`]), before anybody sees the leaf in the pool
-//! ([`crate::pool::pending`]). So recovery needs no rule for them, and nothing of them holds the checkpoint back. Rules
-//! 4 to 6 hold for them too. Both kinds are never there for one leaf: a change of the one mode reads a leaf that has
-//! changes of the other.
+//! Mode `disk` is InnoDB's design: operations wait in a B+tree in the pool ([`tree`]). Mini-transactions move them from
+//! there to their leaf ([`merge`]), before another thread sees the leaf in the pool ([`crate::pool::pending`]). So
+//! recovery needs no rule for them, and they do not hold the checkpoint back. Rules 4 to 6 hold for them too. A leaf
+//! never has both kinds: a change in one mode reads a leaf that has changes of the other.
 //!
-//! Memory: a share of the pool (`change_buffer_max_size`), for which frames are taken from it. A thread that finds the
+//! Memory: a share of the pool (`change_buffer_max_size`), whose frames are reserved for it. A thread that finds the
 //! buffer full merges some leaves itself.
 //!
 //! Lock order: page latches of other pages (of the tree of operations, then of an unmerged leaf) and the parent's

@@ -1,15 +1,15 @@
-//! What a database is opened with: the tree of operations, what waits in it, and what is left of dropped indexes.
+//! The change buffer at the opening: the tree of operations, the waiting operations, and those of dropped indexes.
 //!
 //! Rules
-//! 1. After recovery nothing is pending. What waits is found by one walk of the tree, before anybody uses the pool; a
-//!    leaf that recovery left in the pool is marked as unmerged then. A damaged page of the tree does not end the
-//!    opening ([`super::damaged_tree`]).
-//! 2. What waits for indexes that the catalog does not have is removed before a page is freed: a crash came
+//! 1. After recovery no change is pending. One walk of the tree finds the waiting operations, before users use the
+//!    pool; a leaf that recovery left in the pool is then marked as unmerged. A damaged page of the tree does not end
+//!    the opening ([`super::damaged_tree`]).
+//! 2. Waiting operations of indexes that are not in the catalog are removed before a page is freed: a crash came
 //!    between the drop of an index and the end of [`ChangeBuffer::discard`].
-//! 3. A database that is opened in another mode than `disk` has everything merged before it is used; one that is only
-//!    read merges what it reads.
-//! 4. A disk that is full does not keep a database from being opened: without a page for a tree of operations nothing
-//!    is buffered until the mode is set again.
+//! 3. An opening in another mode than `disk` merges everything before the database is used; a read-only database merges
+//!    the leaves that it reads.
+//! 4. A full disk does not prevent an opening: without a page for a tree of operations nothing is buffered until the
+//!    mode is set again.
 
 use super::buffer::Buffer;
 use super::damaged_tree::{Finding, IndexPlace, Lost};

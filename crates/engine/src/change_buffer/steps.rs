@@ -1,20 +1,21 @@
 //! Merging and carrying forward, a bounded step at a time.
 //!
 //! Rules
-//! 1. What is due for the checkpoint comes before what only takes room.
-//! 2. Nothing waits for redo space while changes are pending: others get it only when the checkpoint moves. Carrying
-//!    needs some: without it the leaf is merged, which needs none. So the checkpoint moves even when the log is full.
-//!    Merging operations of the tree may wait for it, and a step does that only with `disk`: no change is pending then.
-//! 3. A leaf is merged by reading it. Then its free class is raised to what it has, if there is redo space: only so may
-//!    changes become pending again.
-//! 4. Leaves that are merged together are named to those who read ahead, and so read side by side.
-//! 5. A leaf that cannot be read keeps its changes while the log has room to carry them, and holds up no other thread:
-//!    a thread that cannot make room changes its leaf in the pool. Where the log has none, the leaf is lost
+//! 1. Changes that hold the checkpoint back come before changes that only take room.
+//! 2. A step does not wait for redo space while changes are pending, because space becomes free only when the
+//!    checkpoint advances. If there is no redo space to carry a leaf's changes, the leaf is merged, which needs none.
+//!    So the checkpoint advances even when the log is full. Merging operations of the tree may wait for redo space; a
+//!    step does that only with `disk`, when no change is pending.
+//! 3. A leaf is merged by reading it. Then its free class is raised to its free space, if there is redo space; only
+//!    then can changes become pending again.
+//! 4. Leaves that are merged together are requested from the read threads, which read them concurrently.
+//! 5. A leaf that cannot be read keeps its changes while the log has room to carry them, and delays no other thread: a
+//!    thread that cannot make room changes its leaf in the pool. When the log has no room, the leaf becomes a lost page
 //!    ([`super::lose`]).
 //! 6. A read that another thread began may end without a merge: that read fails, or the leaf is evicted before it is
-//!    merged. So who has to have everything merged reads a leaf until nothing is buffered for it.
-//! 7. A resident page that is whole has no pending changes. If it has some all the same, a damaged extent map has given
-//!    the leaf's page away: the changes are dropped with an error that names the page, since no leaf takes them.
+//!    merged. So a thread that must merge everything reads a leaf until nothing is buffered for it.
+//! 7. A resident, merged page has no pending changes. If it has some nevertheless, a damaged extent map has allocated
+//!    the leaf's page again: the changes are dropped with an error that names the page.
 
 use super::buffer::{BufferShard, LeafBuffer, WaitingLeaf};
 use super::{ChangeBuffer, policy};

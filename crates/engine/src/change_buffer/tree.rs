@@ -1,4 +1,4 @@
-//! The operations of mode `disk`: a B+tree whose pages lie in the pool and are read and written like any other.
+//! The operations of mode `disk`: a B+tree whose pages are read and written like those of any other tree.
 //!
 //! ```text
 //! key   = leaf's page number u32, sequence number u32 (big-endian)
@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Rules
-//! 1. The sequence numbers of a leaf's operations ascend in the order in which they are to be applied. The first of
-//!    them are merged first, so what waits after a crash is what is left to apply.
+//! 1. The sequence numbers of a leaf's operations ascend in the order in which they must be applied. The first are
+//!    merged first, so exactly the remaining ones wait after a crash.
 //! 2. A walk that removes operations visits leaf after leaf of the tree; the next begins at the upper fence of the
 //!    last. Operations only move within the part that is still to be visited, or to the leaf that is visited next.
 //! 3. While `structure` is held the tree's pages stay as they are: merges leave sparse pages alone.

@@ -4,9 +4,9 @@
 //! 1. The leaf of the tree that takes the operation is latched first, in the mini-transaction; then the leaf's shard is
 //!    locked, and rule 1 of [`super::add`] applies. The mini-transaction is committed under the shard lock, so a thread
 //!    that reads the leaf afterwards finds the operation in the tree.
-//! 2. The sequence number is known only under the shard lock. The descent is for the one that was next a moment ago; if
-//!    the latched leaf of the tree does not cover the one chosen, all starts again.
-//! 3. The tree grows to its limit, and no further: then leaves are read.
+//! 2. The sequence number is known only under the shard lock. The descent uses the number that was next before; if the
+//!    latched leaf of the tree does not cover the final number, the thread starts again.
+//! 3. The tree grows up to its limit; at the limit leaves are read instead.
 
 use super::add::{Added, LeafTarget, PendingChange};
 use super::buffer::BufferShard;

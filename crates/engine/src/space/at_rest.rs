@@ -1,16 +1,16 @@
-//! A small database that is closed does without the places of what it does not hold.
+//! A small closed database releases the space on the device that it does not use.
 //!
 //! Rules
-//! 1. A database is small if its used pages take [`SMALL_BYTES`] at most. A closing does not change the extent maps
-//!    after it has judged, so the next opening judges alike.
-//! 2. A closing that has ended the log releases the places of all free pages, those of the reserve too, of the copies
-//!    in the doublewrite file, and of the ring of the log. A closing that failed releases nothing. A store out of place
-//!    releases what its segments do not need, whatever pages are free.
-//! 3. An opening that may write reserves what a closing may have released, durably, before a page is taken and before
-//!    redo is appended: pages of extents with an owner here, other extents when they are taken (rule 6 of [`super`]).
-//!    A store out of place has done it when it was opened.
-//!    On a full disk the database does not open; nothing is lost.
-//! 4. What holds discards ([`Space::hold_discards`]) holds this.
+//! 1. A database is small if its used pages take at most [`SMALL_BYTES`]. A close does not change the extent maps after
+//!    this decision, so the next opening decides the same.
+//! 2. After it has ended the log, a close releases the space of all free pages, including the reserve, of the copies in
+//!    the doublewrite file, and of the ring of the log. A failed close releases nothing. A store out of place releases
+//!    the unused parts of its segments, independent of free pages.
+//! 3. An opening that may write durably reserves the space that a close may have released, before a page is taken and
+//!    before redo is appended: here for extents with an owner, for other extents when they are taken (rule 6 of
+//!    [`super`]). A store out of place does it when it is opened. On a full disk the database does not open; nothing is
+//!    lost.
+//! 4. A hold on discards ([`Space::hold_discards`]) also prevents this.
 
 use super::Space;
 use super::growth::pages_of;

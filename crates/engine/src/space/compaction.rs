@@ -1,4 +1,4 @@
-//! What moves pages to the front of the file needs to know: where to, and which.
+//! Compaction: the target and the choice of pages that move to the front of the file.
 
 use super::Space;
 use super::truncation::{Cut, kept_extents};

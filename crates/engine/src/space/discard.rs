@@ -1,4 +1,4 @@
-//! Giving whole extents back: those of a dropped segment, and, to the device, those that are not needed.
+//! Freeing whole extents of a dropped segment, and discarding unused extents on the device.
 
 use super::Space;
 use super::growth::pages_of;

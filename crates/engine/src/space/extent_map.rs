@@ -1,4 +1,4 @@
-//! Extent maps: what they say of an extent, and how a page becomes one. The arithmetic is in [`super::layout`].
+//! Extent maps: their entries, and how a page becomes one. The arithmetic is in [`super::layout`].
 
 use super::SEGMENT_SYSTEM;
 use super::layout::{CHUNKS, ENTRIES_AT, ENTRY_BYTES, OWNERS_AT, chunk_mask};

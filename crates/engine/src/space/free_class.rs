@@ -1,11 +1,11 @@
-//! Free classes: how much room the leaves of non-unique secondary indexes have, known without reading them.
+//! Free classes: a bound of the free space in the leaves of non-unique secondary indexes, known without reading them.
 //!
 //! Terms: class `c` of a page says that at least `c` times a [`CLASSES`]th of half of the page is free; 0 says nothing.
 //!
 //! Rules
-//! 1. At every point of the log, a leaf with everything applied that is logged of it has at least the bytes free that
-//!    its class says. So a change that takes room lowers the class in the same mini-transaction; a change that gives
-//!    room may raise it, or leave it.
+//! 1. At every point of the log, a leaf to which all its logged changes are applied has at least the free bytes of its
+//!    class. So a change that takes room lowers the class in the same mini-transaction; a change that frees room may
+//!    raise it or not.
 //! 2. The class of a page changes only under the page's exclusive latch or, while the page is not in the pool, by the
 //!    change buffer, which keeps it from being read in meanwhile.
 //! 3. A free page has class 0.

@@ -1,4 +1,4 @@
-//! Empty extents of which something is logged, in the order in which they may be discarded.
+//! Empty extents with logged changes, in the order in which they may be discarded.
 
 use crate::types::Lsn;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,4 @@
-//! Making room: reserving what was discarded, growing the file.
+//! Making room: reserving discarded extents, growing the file.
 
 use super::extent_map::format_map_ops;
 use super::layout::{CHUNKS, EXTENT_PAGES, MAX_EXTENTS};

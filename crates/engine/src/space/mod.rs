@@ -7,34 +7,33 @@
 //! - *group*: the extents described by one extent map, the second page of the group.
 //!
 //! Rules
-//! 1. The extent maps are the only truth on disk: per extent a use bit per page and an owner per chunk. Everything else
-//!    (free extents, partly used extents of a segment) is derived from them when the database is opened.
+//! 1. On disk only the extent maps describe the use of space: per extent a use bit per page and an owner per chunk. All
+//!    other data (free extents, partly used extents of a segment) is derived from them when the database is opened.
 //! 2. A page is used iff its bit is set; its owner is the chunk's. Both change in the mtr that formats or frees the
-//!    page. The owner of a chunk of which no page is used means nothing.
-//! 3. In memory a page is taken at once, and free again only when the mtr that freed it has committed.
+//!    page. The owner of a chunk without used pages is ignored.
+//! 3. In memory a page is allocated at once, and free again only after the mtr that freed it has committed.
 //! 4. Page 0 says how many extents there are; the file is at least that long. Growing takes three steps: the new
 //!    length, durable; then one mini-transaction that formats the maps of new groups and raises the number; then the
-//!    extents are free. What lies behind the number is a growth that never finished: it may hold anything, is never
-//!    read, and the next growth uses it again. A map of a counted group was formatted through redo, so one that does
+//!    extents are free. The part of the file behind the number is from an unfinished growth: it may have any contents,
+//!    is never read, and the next growth uses it. A map of a counted group was formatted through redo, so one that does
 //!    not verify is damage. A shorter file was truncated.
-//! 5. An extent is discarded on the device when no chunk of it has an owner and a checkpoint has passed everything
-//!    logged of its pages: until then recovery may need to read it, and pages of it may still be written. What counts
-//!    is the end of the log when its last page was freed (`SpaceState::note_freed`), not the end of the mtr that did
-//!    it: another thread may have logged more for other pages of it. A backup holds discards: it needs the pages that
-//!    its own redo changes. The last checkpoint of a closing passes all that was emptied. What was emptied by a process
-//!    that did not come to discard it is found at the next opening: every free extent is discarded then, once, but for
-//!    the reserve (`discard_found_step`).
-//! 6. Every page that can be taken has its place on the device: growth and [`PageStore::reserve`] are durable before
-//!    the first page of an extent is taken, so a full disk shows in [`Space::prepare`] and never at a write. A
-//!    discarded extent is reserved again before it is taken; at opening it is not known what was discarded, so no
+//! 5. An extent is discarded on the device when no chunk of it has an owner and a checkpoint has passed all logged
+//!    changes of its pages: until then recovery may need to read it, and its pages may still be written. The limit is
+//!    the end of the log when its last page was freed (`SpaceState::note_freed`), not the end of the mtr that freed it:
+//!    another thread may have logged later changes of its other pages. A backup holds discards, because it needs the
+//!    pages that its redo changes. The last checkpoint of a close passes all emptied extents. After a crash before a
+//!    discard, the next opening discards every free extent once, except the reserve (`discard_found_step`).
+//! 6. Every page that can be allocated has space on the device: growth and [`PageStore::reserve`] are durable before
+//!    the first page of an extent is allocated, so a full disk is an error of [`Space::prepare`] and never of a write.
+//!    A discarded extent is reserved again before its use. An opening does not know which extents are discarded, so no
 //!    free extent counts as reserved.
-//! 7. On a full disk what is free in the file is used to the end, except what [`reserve`] keeps for work that
-//!    frees room.
+//! 7. On a full disk the free pages of the file are used up, except those that [`reserve`] keeps for work that frees
+//!    space.
 //!
-//! Lock order: the growing mutex is held across I/O and while redo space is waited for; no thread waits for it with a
-//! latch held, and the thread that moves the checkpoint never waits for it; the state mutex is a leaf;
-//! extent-map pages are latched at mtr commit, last. They are ordinary pages that can be evicted: an mtr that will
-//! change one pins it before it changes anything ([`Space::allocate`], [`Space::keep_map`]).
+//! Lock order: the growing mutex is held across I/O and waits for redo space; no thread waits for it with a latch held,
+//! and the thread that advances the checkpoint never waits for it; the state mutex is a leaf; extent-map pages are
+//! latched at mtr commit, last. They are ordinary pages that can be evicted: an mtr that will change one pins it before
+//! it changes anything ([`Space::allocate`], [`Space::keep_map`]).
 //!
 //! Differs from InnoDB: one file, no lists linked through the maps, no inode pages, fragment pages come in chunks of 8.
 //!

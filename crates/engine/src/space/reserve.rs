@@ -1,11 +1,11 @@
-//! Who may take the last free room. Pure functions, except for a mark on each thread that says what it works for.
+//! The reserve of a full disk, and the work that may use it. Pure functions, except for a mark on each thread with its
+//! kind of work.
 //!
 //! Rules
-//! 1. Users leave a reserve of free room. Undo for their work may take half of it, undo of deletes half of the rest: so
-//!    rows can be deleted though no row can be inserted, and though updates have filled their half (a snapshot keeps
-//!    purge from freeing it). Rollback, purge, recovery and drops may take all of it: they free room, and must not
-//!    fail.
-//! 2. The reserve grows with the file and is filled again when room is freed or the file grows next.
+//! 1. Users cannot use the reserve. Undo for their work may take half of it, undo of deletes half of the rest: so rows
+//!    can be deleted when no row can be inserted, even if updates have filled their half (while a snapshot keeps purge
+//!    from freeing it). Rollback, purge, recovery and drops may take all of it: they free space, and must not fail.
+//! 2. The reserve grows with the file and is refilled when space is freed or the file grows.
 //!
 //! Differs from InnoDB: a sixteenth (at most 256 extents) instead of a hundredth, because extents are small.
 

@@ -1,16 +1,17 @@
-//! Cutting the end of the file off, when nothing is there any more.
+//! Truncation of the file when its end is empty.
 //!
 //! Rules
-//! 1. Extents at the end are cut when no chunk of them has an owner, and a checkpoint has passed everything logged of
-//!    their pages; a group goes with its map, of which the same is true. So recovery finds no redo of a page behind the
-//!    end, unless it was formatted after the file had grown again.
-//! 2. Order: no thread takes the extents any more; page 0 has the lower number, durable in the log; the store ends
-//!    there. A crash in between leaves a file that is longer than counted (rule 4 of [`super`]).
-//! 3. What stays has the reserve, and its place: bare extents are reserved for it before others are cut.
-//! 4. While the database is used, an eighth of the file is cut at once, and at least as much as it grows by: a load
-//!    that grows and shrinks does not cut and grow with each turn.
-//! 5. What holds discards ([`Space::hold_discards`]) holds cuts: both are decided under the state's mutex, and a hold
-//!    that is taken waits for a cut under way.
+//! 1. Extents at the end are cut off when no chunk of them has an owner, and a checkpoint has passed all logged changes
+//!    of their pages; the same holds for the map of a group. So recovery finds no redo of a page behind the end, unless
+//!    it was formatted after the file had grown again.
+//! 2. Order: the extents are no longer allocated; page 0 gets the lower number, durable in the log; the store is
+//!    truncated. A crash in between leaves a file that is longer than page 0 says (rule 4 of [`super`]).
+//! 3. The remaining file keeps the reserve with its space on the device: bare extents are reserved for it before others
+//!    are cut off.
+//! 4. While the database is in use, a truncation removes at least an eighth of the file, and at least one step of
+//!    growth, so that a load that grows and shrinks does not truncate and grow each time.
+//! 5. A hold on discards ([`Space::hold_discards`]) also prevents truncations: both are decided under the state's
+//!    mutex, and a new hold waits for a running truncation.
 
 use super::growth::{READY_EXTENTS, pages_of};
 use super::state::SpaceState;

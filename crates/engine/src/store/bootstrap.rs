@@ -1,17 +1,17 @@
-//! A store before it is open: whether there is one, its page size, creation, repair, and looking at its pages.
+//! A store before it is open: detection, page size, creation, repair, and reading its pages.
 //!
-//! What has to be known before a page can be read (page size, database id, kind of store) stands at the start of page 0
-//! ([`super::header`]), and page 0, as it was created, begins at the first byte of the data file, whatever the kind of
-//! store. This file is the only one that chooses between the kinds.
+//! The facts that are needed to read a page (page size, database id, kind of store) are at the start of page 0
+//! ([`super::header`]), and page 0, as it was created, begins at the first byte of the data file in every kind of
+//! store. Only this file chooses between the kinds.
 //!
 //! Rules
-//! 1. Creation: the file of copies, then page 1 and zeros for all others, durable; then page 0, durable. A crash before
-//!    that leaves what counts as not created ([`is_uncreated`]), and can be created again.
+//! 1. Creation: the file of copies, then page 1 and zeros for all others, durable; then page 0, durable. After a crash
+//!    before that, the store counts as not created ([`is_uncreated`]), and can be created again.
 //! 2. Finding changes nothing. [`FoundStore::repair`] changes nothing if it refuses, and may be repeated.
 //! 3. A store is opened only after it was repaired ([`FoundStore::expect`] before that), and by one caller: its files
 //!    belong to it from then on.
-//! 4. Looking relies on nothing but pages that verify: without a readable header the page size is the one under which
-//!    most pages verify.
+//! 4. Reading pages without opening relies only on pages that verify: without a readable header the page size is the
+//!    one under which most pages verify.
 
 use super::in_place::{self, InPlace, Mark, RawInPlace};
 pub use super::out_of_place::READERS;

@@ -1,5 +1,5 @@
-//! The fixed fields at the start of page 0: what the data file is, and what has to be known before any page can be
-//! read. They are written once, when the database is created. What lies behind them belongs to `space`.
+//! The fixed fields at the start of page 0: the identity of the data file, and the facts that are needed to read any
+//! page. They are written once, when the database is created. The following fields belong to `space`.
 //!
 //! Behind the page header: magic, format version u16, segment size u8 (its logarithm; 0 = in place), zero u8, page size
 //! u32, database id u64.

@@ -1,31 +1,31 @@
-//! Page store: keeps pages by number and finds them again. Everything above reads and writes pages through
-//! [`PageStore`] and does not know where a page is.
+//! Page store: stores pages by number. The layers above read and write pages through [`PageStore`] and do not know
+//! where a page is.
 //!
 //! Who may call what
 //! - `db` finds the store, repairs it and opens it, or creates it ([`bootstrap`]); `inspect` and a check of a database
 //!   that cannot be opened read pages of a store that is not open ([`bootstrap::look`]).
 //! - The pool reads single pages and writes batches. `check` reads runs of pages of an open, quiet database.
-//! - `space` reserves room for pages, makes that durable, and forgets pages.
-//! - `db::probe` measures in the room that the store lends.
+//! - `space` reserves space for pages, durably, and discards pages.
+//! - `db::probe` measures in a part of the file that the store lends.
 //!
 //! Rules (crash order)
 //! 1. The caller has made the redo durable up to the LSN of every page in a batch before it writes the batch.
-//! 2. A page of a batch is durable *and findable* when [`PageStore::write`] returns: whatever happens then, the next
-//!    opening reads this copy or a newer one. So the caller may take the page's changes out of the log.
+//! 2. A page of a batch is durable *and findable* when [`PageStore::write`] returns: after any crash the next opening
+//!    reads this copy or a newer one. So the caller may remove the page's changes from the log.
 //! 3. Until then a crash may leave the older copy, the new one, or a torn page, which [`bootstrap::FoundStore::repair`]
 //!    repairs, or which redo recreates ([`PageBatch::last_is_recreated_by_redo`]). A torn page never reaches a reader
 //!    of an open store.
 //! 4. A page is in one unfinished batch at most, and the checkpoint does not pass its oldest change before that batch
 //!    is finished. Batches of different pages may be written at once.
-//! 5. After creation all pages but the first two read as zeros. A page that was reserved or forgotten and not written
-//!    since may read as anything.
-//! 6. Every page that is written was reserved before, durably, and not forgotten since: so a full disk shows in
-//!    [`PageStore::reserve`] and never at a write.
-//! 7. Pages are forgotten only when the checkpoint has passed everything logged of them.
+//! 5. After creation all pages but the first two read as zeros. A reserved or discarded page has undefined contents
+//!    until it is written.
+//! 6. Every page was durably reserved before it is written, and not discarded since. So a full disk is an error of
+//!    [`PageStore::reserve`] and never of a write.
+//! 7. Pages are discarded only when the checkpoint has passed all their logged changes.
 //! 8. A failed write or sync is never retried: no later batch is written, and the caller stops the database.
 //!
-//! Pages whose numbers follow each other need not lie side by side. The writer of a batch puts its pages in
-//! the order of their numbers; whether a run of pages becomes one write is up to the store.
+//! Consecutive page numbers need not be contiguous on the device. The writer of a batch orders its pages by number; the
+//! store decides whether a run of pages becomes one write.
 //!
 //! | file | what |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! How much of the file's end is not needed, and doing without it.
+//! Truncation in memory: how much of the file's end is unused, and its removal from the state.
 
 use super::super::SEGMENT_SYSTEM;
 use super::super::layout::{CHUNK_PAGES, CHUNKS, EXTENT_PAGES, SpaceLayout};

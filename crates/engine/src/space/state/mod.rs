@@ -1,17 +1,17 @@
 //! Free space and owners, in memory; derived from the extent maps.
 //!
 //! Rules
-//! 1. `free` and `untouched` hold exactly the extents without owner; `untouched` those whose place on the device may
-//!    have been freed, which are not taken. `shared` holds those with both an owned and an unowned chunk.
+//! 1. `free` and `untouched` hold exactly the extents without owner; `untouched` those whose space on the device may
+//!    have been released, which are not allocated. `shared` holds those with both an owned and an unowned chunk.
 //!    `unowned_chunks` counts the unowned chunks of `free` and `shared`.
 //! 2. `partial[segment]` holds exactly the extents in which the segment owns a chunk with a free page.
 //! 3. Allocation prefers: the page after `near`, then the segment's own free pages, then a chunk of a shared extent
 //!    (small segments), then a whole extent; a chunk again if a whole extent would be more than may be taken.
-//! 4. `freed_extents` holds extents of which no chunk is owned, but for that of a map, and something is logged, and the
-//!    end of the log when the last page of it was freed, or its map was formatted: nothing logged of the extent lies
-//!    behind that. An extent of which a chunk is taken leaves `freed_extents`.
-//! 5. A chunk whose last used page is freed has no owner: its owner on disk counts only while a page of it is used.
-//!    With the last used page of a segment in an extent, chunks of the extent that it never used have none either.
+//! 4. `freed_extents` holds extents with logged changes in which no chunk is owned, except that of a map. For each it
+//!    has the end of the log when its last page was freed, or its map was formatted: no logged change of the extent is
+//!    later. When a chunk of an extent is allocated, the extent leaves `freed_extents`.
+//! 5. A chunk whose last used page is freed has no owner: its owner on disk is valid only while a page of it is used.
+//!    When a segment frees its last used page in an extent, its unused chunks of the extent lose their owner too.
 
 use super::extent_map::{Extent, read_entry};
 use super::freed_extents::FreedExtents;

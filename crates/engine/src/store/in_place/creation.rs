@@ -1,4 +1,4 @@
-//! Creating the two files of a store, and knowing a creation that was cut short.
+//! Creating the two files of a store, and detecting an interrupted creation.
 //!
 //! Order: the doublewrite file, zeros; the data file with its length, page 1 and what of page 0 lies behind its first
 //! sector, durable; then page 0, durable. Until then the first sector is zeros, and so is everything behind page 1. A

@@ -1,9 +1,9 @@
 //! The doublewrite file: copies of pages that are about to be written to their places.
 //!
 //! A batch is first written, with a directory in front, to an area of the doublewrite file and synced; then to its
-//! places in the data file and synced. Pages that redo recreates need no copy: the directory lists them all the same.
-//! Each area holds one batch: its last. Batches of different areas do not wait for each other, so LRU-list, flush-list
-//! and single-page flushes go on at once; their syncs are shared.
+//! places in the data file and synced. Pages that redo recreates need no copy, but the directory lists them. Each area
+//! holds its last batch. Batches of different areas do not wait for each other, so LRU-list, flush-list and single-page
+//! flushes run concurrently; they share syncs.
 //!
 //! | area | at | pages |
 //! |---|---|---|
@@ -13,18 +13,18 @@
 //!
 //! Rules (crash order)
 //! 1. Directory and copies are durable before the first page is written to its place.
-//! 2. The data file is synced before the next batch overwrites the area: the writer keeps the area for all four steps.
-//!    If one of them fails, no area is written any more ([`super`], rule 5): the copies are all that can repair a page
-//!    torn in its place. A batch of which redo recreates every page releases the area at once: no copy is lost, but
-//!    the directory's LSNs give way to the next batch's, which may be lower and prove less (rule 4).
+//! 2. The data file is synced before the next batch overwrites the area: the writer holds the area for all four steps.
+//!    If one of them fails, no area is written any more ([`super`], rule 5), because only the copies can repair a torn
+//!    page. A batch whose pages redo recreates completely releases the area at once: no copy is lost, but the next
+//!    batch overwrites the directory's LSNs, possibly with lower ones, which prove less (rule 4).
 //! 3. A page is in one unfinished batch at most (the pool marks it as being written), and the checkpoint does not pass
 //!    the page's oldest change before its batch has finished. So a page can be torn by a crash only if its copy in some
 //!    area is newer than the last checkpoint ([`super::repair`] relies on it), or if it has none because redo from the
 //!    checkpoint on formats it: recovery then recreates it, and does not need what is in its place.
-//! 4. A device that wants discards is told of the copies once their pages are durable in their places. Else the tail
-//!    of an area, which small batches do not reach, is copied by garbage collection again and again. The directory
-//!    stays: its LSNs show whether the log lost its end. So it is in the file of a small database that is closed; an
-//!    opening reserves the whole file.
+//! 4. On a device that prefers discards, copies are discarded once their pages are durable in their places. Otherwise
+//!    the device's garbage collection would repeatedly copy the tail of an area, which small batches do not reach. The
+//!    directory is kept, also in a small closed database: its LSNs show whether the log lost its end. An opening
+//!    reserves the whole file.
 //!
 //! Differs from InnoDB: a directory in each area; areas by reason rather than one buffer with one mutex.
 

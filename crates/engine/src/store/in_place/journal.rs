@@ -1,29 +1,27 @@
 //! The journal: images of pages that are about to be written to their places, in a ring that is written from front to
-//! back. It is the data journaling of a file system, inside the engine, and takes the place of the doublewrite areas.
+//! back. It is the data journaling of a file system, inside the engine, and replaces the doublewrite areas.
 //!
-//! A batch is appended to the ring in one write and synced; then its pages are written to their places, and are not
-//! synced: until they are known to be durable there the ring keeps their images. So a batch costs one sync instead of
-//! two. When the ring has been written once around, one sync of the data file makes everything durable in its place,
-//! and all of the ring is free again.
+//! A batch is appended to the ring in one write and synced; then its pages are written to their places without a sync.
+//! The ring keeps their images until the places are durable. So a batch costs one sync instead of two. After each lap
+//! of the ring one sync of the data file makes everything durable in its place, and the whole ring is free again.
 //!
 //! Rules (crash order)
 //! 1. A batch is durable in the ring before its first page is written to its place.
-//! 2. Batches are written to the ring one after the other, in the order of their numbers; only their syncs are shared.
-//!    So when a batch is durable, all batches before it are, and they are found by following them
-//!    ([`super::journal_scan`]).
+//! 2. Batches are written to the ring one after another, in the order of their numbers; only their syncs are shared. So
+//!    when a batch is durable, all earlier batches are, and the scan follows them in order ([`super::journal_scan`]).
 //! 3. A segment is overwritten only if every batch in it is durable in its place. For that a thread waits until no
 //!    batch is on its way ([`InFlight`]), syncs the data file, and may then enter all segments but the present one (a
-//!    *turn*). If a batch failed the turn fails, so the images that repair what it tore are never overwritten. The
-//!    present segment holds the newest batch that is durable, and stays until others are: what is found always reaches
-//!    as far as the log's header says. After a turn, or an opening, a second segment is entered only when a batch in
-//!    the first one is durable: it says that what is overwritten is retired. Until then only the oldest segment may be
-//!    torn.
-//! 4. [`PageJournal::mark`] goes into the log's header with each checkpoint. So a journal that was lost, or belongs to
-//!    another time, is noticed: without it pages in place may be old though they verify.
-//! 5. A device that wants discards is told after a turn which segments hold nothing that is needed, once a batch that
-//!    says so is durable.
+//!    *turn*). If a batch failed, the turn fails, so the images that repair its torn pages are never overwritten. The
+//!    present segment holds the newest durable batch, and is kept until newer ones are durable: the scan always reaches
+//!    the batch in the log's header. After a turn, or an opening, a second segment is entered only when a batch in the
+//!    first one is durable, because that batch records that the overwritten batches are retired. Until then only the
+//!    oldest segment may be torn.
+//! 4. [`PageJournal::mark`] goes into the log's header with each checkpoint. So a journal that was lost, or is of
+//!    another time, is detected: without it pages in place may be old although they verify.
+//! 5. On a device that prefers discards, unneeded segments are discarded after a turn, once a durable batch records
+//!    that they are unneeded.
 //!
-//! Lock order: a batch on its way (or the right to be alone), the position, a sync.
+//! Lock order: a batch in flight (or the exclusive right), the position, a sync.
 
 use super::doublewrite;
 use super::journal_scan::{self, JournalDirectory, JournalLayout, Mark, ScannedJournal};

@@ -1,9 +1,9 @@
-//! The journal on the device: where it lies, what a batch in it looks like, and finding the batches again.
+//! The journal on the device: its place, the layout of a batch, and the scan for batches.
 //!
-//! The journal lies in the doublewrite file, behind the areas. It is divided into *segments* of the size of the largest
-//! batch. A batch is a directory of one block and the images of its pages; it lies in one segment. Batches follow each
-//! other in a segment without gaps, segments follow each other in the order of the file, and after the last one comes
-//! the first. Where segments lie depends on the page size alone, so a journal can be made larger or smaller.
+//! The journal is in the doublewrite file, after the areas. It is divided into *segments* of the size of the largest
+//! batch. A batch is a directory of one block and the images of its pages, within one segment. Batches fill a segment
+//! without gaps, segments are used in the order of the file, and after the last one the first. The places of segments
+//! depend on the page size alone, so the size of a journal can change.
 //!
 //! Directory: checksum u32 (CRC-32C of the other bytes of the block), count u32, magic @8, database id u64 @16, number
 //! of the batch u64 @24, *retired* u64 @32 (all batches up to this number were durable in their places when this one
@@ -11,20 +11,20 @@
 //!
 //! Rules
 //! 1. Numbers grow by one, except at an opening, when everything before is retired. A batch counts if it begins a
-//!    segment, or follows a batch that counts in the same segment and has the next number. So bytes that an earlier lap
-//!    left are never taken for a batch of this one.
-//! 2. What a directory lists may be torn: an image counts if it verifies and has the LSN and the checksum that are
-//!    listed. An earlier lap may have left another version of the page there, whole and of the same LSN: page 0 changes
-//!    at openings and closings without redo.
+//!    segment, or follows a batch that counts in the same segment and has the next number. So bytes of an earlier lap
+//!    never count as a batch of this one.
+//! 2. Images of a listed batch may be torn: an image counts if it verifies and has the listed LSN and checksum. The
+//!    checksum is needed because an earlier lap may have left a whole page with the same LSN there: openings and closes
+//!    change page 0 without redo.
 //! 3. Batches up to the highest *retired*, or up to the one that the log's header says is not needed any more, are
 //!    dead. The image of a page with the highest number among the others is the newest version of the page that was
 //!    ever written to its place, or is newer: while the journal is in use every page goes through it, and what is
 //!    overwritten in it first is oldest. So it may replace any page in place that is older, or damaged.
-//! 4. If the log's header says that a batch is needed, and the newest one here is older, pages in place may be old
-//!    though they verify. Then nothing is opened. Nor if a batch is missing between those that were found, or an image
-//!    of a batch that is needed is damaged and its place is older. (A place without a page was discarded since, or is
-//!    new: then the reader of the page finds none.) (The oldest segment may have been overwritten by a
-//!    batch that a crash tore: what was in it is durable in its places.)
+//! 4. If the newest batch here is older than the one that the log's header needs, pages in place may be old although
+//!    they verify, and the opening is refused. It is also refused if a batch is missing between the found ones, or if
+//!    an image of a needed batch is damaged and its place is older. (A place without a page was discarded later, or is
+//!    new: the reader of the page gets the error. The oldest segment may have been overwritten by a batch that a crash
+//!    tore: its images are durable in their places.)
 
 use crate::error::{Error, Result};
 use crate::page;

@@ -1,19 +1,18 @@
-//! The store in place: a page lies in the data file at its number times the page size. A write over an older copy can
-//! be torn by a crash, so a batch goes through the doublewrite file first: through one of its areas, or through the
-//! journal that lies behind them.
+//! The store in place: a page is in the data file at its number times the page size. A crash can tear a write over an
+//! older copy, so a batch first goes to the doublewrite file: to one of its areas, or to the journal.
 //!
 //! Rules
 //! 1. A batch is durable in an area or in the journal before its first page is written to its place (in an area without
 //!    the pages that redo recreates), and durable in its places before that room is used again ([`doublewrite`],
 //!    [`journal`]). A batch with an area syncs its places itself, one in the journal does not. Without either, torn
-//!    pages stay torn. A batch of which an area has no copy frees it before its places are written.
-//! 2. Pages whose numbers follow each other, and of one placement, are one write.
-//! 3. A reader asks for the length of the data file only behind the last known one. `len_bytes`, `reserve` and
-//!    `make_standalone` always ask. Only `truncate` makes the file shorter, and no thread asks meanwhile.
+//!    pages are not repaired. A batch without copies in its area frees the area before its places are written.
+//! 2. Consecutive pages of one placement are one write.
+//! 3. A reader queries the length of the data file only for a page behind the last known length. `len_bytes`, `reserve`
+//!    and `make_standalone` always query it. Only `truncate` shortens the file, and no thread queries meanwhile.
 //! 4. The doublewrite file protects nothing while no batch is being written, once every page is durable in place: then
 //!    it can be lent to the probe.
-//! 5. A batch that fails stops the store before it releases its area, and a batch looks whether the store is stopped
-//!    once it has its area. So the copies that repair what a failed batch tore are never overwritten.
+//! 5. A failed batch stops the store before it releases its area, and each batch checks after it got its area whether
+//!    the store is stopped. So the copies that repair a failed batch are never overwritten.
 //!
 //! | file | what |
 //! |---|---|

@@ -1,5 +1,5 @@
-//! Reading pages of a data file that is not open as a store: nothing is written. Images of the journal are read in the
-//! place of pages that they will replace.
+//! Reading pages of a data file that is not open as a store; nothing is written. Where the journal has a newer image of
+//! a page, that image is read.
 
 use super::journal_scan::{self, ScannedJournal};
 use super::{beyond_the_end, offset_of};

@@ -1,18 +1,18 @@
-//! Repairing pages that a crash tore, from their copies in the doublewrite file, and pages that it left old, from their
-//! images in the journal.
+//! Repair after a crash: of torn pages from their copies in the doublewrite file, and of old pages from their images in
+//! the journal.
 //!
 //! Rules
 //! 1. Without the journal a page can be torn by a crash only if its copy is newer than the last checkpoint, or redo
-//!    recreates it ([`super::doublewrite`], rule 3). So only copies newer than the checkpoint are looked at, and each
-//!    is put back whose page in place does not verify or is older. If several areas hold the page, the newest copy
-//!    wins. A copy that was not the page's last is harmless: redo from the checkpoint brings the page on. A copy from
-//!    before the checkpoint never replaces a page that was damaged later; the reader of that page reports it.
+//!    recreates it ([`super::doublewrite`], rule 3). So only copies newer than the checkpoint are used, and each
+//!    replaces its page in place if that does not verify or is older. If several areas hold the page, the newest copy
+//!    wins. A copy that is not the page's last version is harmless: redo from the checkpoint has the later changes. A
+//!    copy from before the checkpoint never replaces a page that was damaged later; the reader of that page reports it.
 //! 2. The log is durable up to a page's LSN before its copy is written. So a copy newer than the log's end proves that
-//!    the log lost its end: then nothing is changed, and the error says so.
-//! 3. With the journal a page may be torn or old in its place whatever the checkpoint. Its newest whole image is put
-//!    back ([`super::journal_scan`], rule 3), after the copies of the areas.
-//! 4. What a process that was killed wrote may not be durable yet. So the doublewrite file is synced before a place is
-//!    written, and the data file in any case: from now on copies may be overwritten, or the checkpoint passes them.
+//!    the log lost its end: that is an error, and nothing is changed.
+//! 3. With the journal a page may be torn or old in its place, independent of the checkpoint. Its newest whole image
+//!    replaces it ([`super::journal_scan`], rule 3), after the copies of the areas.
+//! 4. Writes of a killed process may not be durable yet. So the doublewrite file is synced before a place is written,
+//!    and the data file in any case, because afterwards copies may be overwritten, or the checkpoint passes them.
 
 use super::doublewrite::{Copy, listed_copies};
 use super::journal_scan::{self, ScannedJournal};

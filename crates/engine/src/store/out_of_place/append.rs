@@ -2,16 +2,16 @@
 //!
 //! Rules
 //! 1. Each group has at most one open segment, and one batch at a time is written to it: so the batches in a segment
-//!    leave no gap, whatever a power cut keeps ([`super::scan`], rule 4). Without streams there is one group.
-//! 2. Sequences are given under the group's mutex, so they grow within a segment.
-//! 3. A header calls durable only what was synced: all batches below the lowest sequence that is not.
-//!    It names the tails of that moment, with which [`super::scan`] misses what is damaged (rule 5 there).
-//! 4. A flush leaves the cleaner's reserve alone, and gains room first if nothing else is free. The room of a
-//!    segment that the cleaner took from it is part of it: a flush appends nothing while the reserve lacks segments.
-//!    A thread that waits for room holds no group's mutex: the cleaner appends to the same groups.
-//! 5. What was appended is not findable before [`OutOfPlace::finish`] has synced it.
-//! 6. A write to an open segment that fails stops the store before the group's mutex is released: behind the gap that
-//!    it may have left no opening finds a batch.
+//!    have no gap after a power cut ([`super::scan`], rule 4). Without streams there is one group.
+//! 2. Sequences are assigned under the group's mutex, so they grow within a segment.
+//! 3. A header calls only synced batches durable: all batches below the lowest sequence that is not synced. It names
+//!    the current tails, with which [`super::scan`] detects missing batches (rule 5 there).
+//! 4. A flush does not use the cleaner's reserve; if nothing else is free, it first makes room. A segment that the
+//!    cleaner has taken from the reserve still belongs to it: a flush appends nothing while the reserve lacks segments.
+//!    A thread that waits for room holds no group's mutex, because the cleaner appends to the same groups.
+//! 5. Appended images are not findable before [`OutOfPlace::finish`] has synced them.
+//! 6. A failed write to an open segment stops the store before the group's mutex is released, because an opening would
+//!    find no batch behind the gap that it may have left.
 //!
 //! Lock order: the cleaner's mutex, a group's, then those of sequences and [`super::segments`].
 

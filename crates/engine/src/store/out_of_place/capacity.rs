@@ -1,15 +1,15 @@
 //! How large a store is, pure functions.
 //!
 //! Rules
-//! 1. Every page that was reserved can be written, whatever it compresses to: its segments, when as full as
-//!    [`FULLEST_PCT`], hold all pages uncompressed, beside the segments that are open, the cleaner's reserve, and a
-//!    batch of each lane on its way: until it is published its pages take room twice, and its segments are not cleaned.
-//!    So cleaning always finds a segment that gains room.
-//! 2. Beyond that the file grows while the segments are fuller than the user's `segment_fill_pct`: the emptier they
-//!    are, the less is copied when they are cleaned.
-//! 3. A store has as many groups as the device keeps lifetimes apart: on a device that does not, what is written at the
-//!    same time lies in the same erase units, so one segment at a time is written. A small store has fewer groups,
-//!    since each keeps a segment open.
+//! 1. Every reserved page can be written at any compressed size: the segments, filled to [`FULLEST_PCT`], hold all
+//!    pages uncompressed, in addition to the open segments, the cleaner's reserve, and a batch of each lane in flight.
+//!    (Until a batch is published, its pages take room twice, and its segments are not cleaned.) So cleaning always
+//!    finds a segment that gains room.
+//! 2. In addition the file grows while the segments are fuller than the user's `segment_fill_pct`: cleaning emptier
+//!    segments copies less.
+//! 3. A store has as many groups as the device has streams for lifetimes. On a device without streams, concurrent
+//!    writes go to the same erase units, so one segment at a time is written. A small store has fewer groups, because
+//!    each keeps a segment open.
 
 use super::format::{BLOCK_BYTES, MAX_IMAGES, batch_bytes};
 use super::lifetime::GROUPS;

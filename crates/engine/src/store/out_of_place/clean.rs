@@ -1,18 +1,19 @@
-//! Cleaning: copying what is live out of segments, so that they can be used again; and room by growth.
+//! Cleaning: copying the live images out of segments, so that they can be reused; and room by growth.
 //!
 //! Order of a step (each needs the one before)
 //! 1. Choose sealed segments without unpublished batches ([`super::victim`]), and hold them.
-//! 2. Append their live images, byte for byte, to the groups that their pages belong to by now.
-//! 3. Sync. Only then the map points at the copies, at each of them only if it still points at the image copied.
+//! 2. Append their live images, byte for byte, to the present groups of their pages.
+//! 3. Sync. Only then the map points at the copies; it is changed only for pages whose location is still the copied
+//!    image.
 //! 4. The segments are emptied: their footers say so, the next sync makes that durable, and then they are discarded and
 //!    free ([`super::segments`], rule 3).
 //!
 //! Rules
-//! 1. A batch that leaves few free segments cleans as many as it takes before its own sync, which makes the copies
-//!    durable too: cleaning needs no syncs of its own.
-//! 2. A flush that finds no free segment beside the reserve runs a step itself: there is no other thread to wait for.
-//! 3. One thread cleans at a time, until its copies are durable. A second victim is taken only if free segments hold
-//!    whatever it may need: so copies find room, also after a crash.
+//! 1. A batch that leaves few free segments first cleans enough of them; its own sync makes the copies durable too, so
+//!    cleaning needs no separate syncs.
+//! 2. A flush that finds no free segment outside the reserve runs a step itself, because no other thread cleans.
+//! 3. One thread cleans at a time, until its copies are durable. A second victim is taken only if the free segments
+//!    have room for all its images, so copies find room, also after a crash.
 
 use super::OutOfPlace;
 use super::append::{AppendSource, Appended, PageImage};

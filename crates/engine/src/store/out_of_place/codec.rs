@@ -5,9 +5,10 @@
 //!    length of an image says whether it is the page itself.
 //! 2. Any other image names its codec, so the setting may change between two openings.
 //! 3. A page that is not compressed, or not well, is stored without its longest run of zeros ([`super::zeros`]).
-//! 4. No byte of an image is trusted: one that cannot be decompressed to a whole page is an error. Whether the page is
-//!    right its own checksum says.
-//! 5. LZ4 and Zstandard are features of the crate. An image of one that is not built in is no damage ([`Unreadable`]).
+//! 4. No byte of an image is trusted: an image that cannot be decompressed to a whole page is an error. The page's own
+//!    checksum verifies the result.
+//! 5. LZ4 and Zstandard are features of the crate. An image of a codec that is not built in is not damage
+//!    ([`Unreadable`]).
 
 use super::format::UNIT_BYTES;
 use super::zeros;

@@ -1,13 +1,13 @@
-//! Creating a store on a device whose length is fixed: a block device. It holds what was there before.
+//! Creating a store on a device of fixed length, a block device, which may have old contents.
 //!
 //! Order (each needs the one before)
 //! 1. The first block is zeros, durably: until it is not, the store counts as not created.
 //! 2. Region 0 is zeros; a slot with the number of pages, and page 1, durably.
 //! 3. Page 0, durably.
 //!
-//! What lies behind region 0 is left: headers and footers of another database have another number. A creation begins
-//! only on a device whose first bytes are zeros ([`StorageSet`](highwater_storage::StorageSet)), and nothing that it
-//! writes before page 0 lies behind the slots: bytes there, without a page 0, are somebody else's.
+//! The bytes behind region 0 are not overwritten: headers and footers of another database have another id. A creation
+//! begins only on a device whose first bytes are zeros ([`StorageSet`](highwater_storage::StorageSet)), and writes
+//! nothing behind the slots before page 0: bytes there, without a page 0, are foreign.
 
 use super::format::{self, BLOCK_BYTES, SLOTS_AT, StoreSlot};
 use super::image::StoreGeometry;

@@ -1,4 +1,4 @@
-//! The file as a store out of place divides it, and reading one image of it.
+//! The division of the file into segments, and reading one image.
 
 use super::capacity::Sizes;
 use super::codec;

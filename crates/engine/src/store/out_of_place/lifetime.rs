@@ -1,8 +1,8 @@
-//! How long the image of a page will live, a pure function of how often the page was written; and so the group of
-//! segments that it is written to.
+//! The expected lifetime of a page's image, a pure function of the intervals between its writes, and the group of
+//! segments for it.
 //!
-//! Pages with like lifetimes share a segment: its images die together, and there is less to copy when it is cleaned.
-//! Time is counted in bytes appended to the store, since it is they that fill segments.
+//! Pages with similar lifetimes share a segment: its images die together, and cleaning it copies less. Time is counted
+//! in bytes appended to the store, because these fill segments.
 //!
 //! | group | the page is written again within |
 //! |---|---|
@@ -11,8 +11,8 @@
 //! | ... | half of the time of the group before |
 //! | [`GROUPS`] - 1 | any shorter time |
 //!
-//! The estimate is the mean of the logarithms of the last intervals, the newest with a weight of a half. A page that
-//! the cleaner finds alive has at least the age that it has.
+//! The estimate is the mean of the logarithms of the last intervals, the newest with a weight of a half. For a page
+//! that the cleaner finds alive, its age is a lower bound.
 
 use highwater_storage::Placement;
 

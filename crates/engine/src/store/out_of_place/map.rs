@@ -3,9 +3,9 @@
 //! Rules
 //! 1. A location changes only while the mutex of [`super::segments`] is held, together with the live bytes of the
 //!    segments concerned. Readers take no mutex.
-//! 2. A reader that has read an image looks at the map again: if the location changed meanwhile, what it read may be
-//!    of another page, and it reads again. A segment that is used again has another life, which the location names, so
-//!    the same location never stands for two images.
+//! 2. After a reader has read an image, it checks the map again: if the location has changed, the bytes may be of
+//!    another page, and it reads again. A location includes the life of its segment, which changes with each reuse, so
+//!    one location never refers to two images.
 
 use super::format::UNIT_BYTES;
 use crate::sync::RwLock;

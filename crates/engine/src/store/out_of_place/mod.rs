@@ -1,25 +1,25 @@
-//! The store out of place: no byte of a page is overwritten. Pages are appended to segments, compressed if wanted, and
-//! a map in memory says where the newest copy of each is. A torn write never hits a page that counts, so nothing is
-//! written twice.
+//! The store out of place: no byte of a page is overwritten. Pages are appended to segments, optionally compressed, and
+//! a map in memory has the place of the newest copy of each. A torn write damages no valid image, so nothing is written
+//! twice.
 //!
 //! Terms
-//! - *segment*: a stretch of the file that is written from front to back and used again as a whole. *Live* is what the
-//!   map points at.
+//! - *segment*: a part of the file that is written from front to back and reused as a whole. An image is *live* if the
+//!   map points at it.
 //! - *image*: a page as it is stored. *Batch*: a header and the images of several pages, one write.
 //! - *cleaning*: copying the live images out of a segment, so that it can be used again.
-//! - *group*: pages with like lifetimes; each group has segments of its own.
+//! - *group*: pages with similar lifetimes; each group has its own segments.
 //!
 //! Rules (crash order)
 //! 1. A batch is durable before the map points at its images; only then are the older images dead.
 //! 2. A segment is used again, or discarded, only when the map points at none of its images: so the newer copies of all
 //!    pages in it are durable.
 //! 3. The map is not written: at the next opening it is derived from the headers of the batches ([`scan`]).
-//! 4. What a page is cannot be told from its place. A page's own number, LSN and checksum are those of its bytes, and
-//!    the cleaner copies images without changing them.
-//! 5. Page 0 and page 1 as they were created stay at the start of the file: so a file says what it is as one in place
-//!    does, and creation is the same. They count until a newer copy is written.
+//! 4. The place of an image does not identify its page: the page's own number, LSN and checksum do, and the cleaner
+//!    copies images unchanged.
+//! 5. Page 0 and page 1 as they were created stay at the start of the file, so identification and creation of the file
+//!    are the same as in place. They are valid until a newer copy is written.
 //! 6. A page that has no image reads as zeros.
-//! 7. The number of pages stands in two slots that are written in turn, durable before a page beyond the old end is
+//! 7. The number of pages is in two slots that are written alternately, durable before a page beyond the old end is
 //!    written.
 //! 8. A batch that fails stops the store.
 //!

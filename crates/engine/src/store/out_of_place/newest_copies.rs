@@ -1,4 +1,4 @@
-//! Which copy of each page counts, while segments are being read (rule 1 of [`super::scan`]).
+//! The choice of the newest copy of each page, while segments are being read (rule 1 of [`super::scan`]).
 //!
 //! Rules
 //! 1. The copy with the highest LSN counts; of those with one LSN the one in the segment with the newest last batch,

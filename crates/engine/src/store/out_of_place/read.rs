@@ -1,12 +1,13 @@
-//! Reading segments, when the store is opened: what each holds, as its summary lists it or as its headers do.
+//! Reading segments when the store is opened: the batches of each, from its summary or from its headers.
 //!
 //! Rules
 //! 1. Rules 4 to 6 of [`super::scan`].
 //! 2. Segments are read by many threads, since an opening waits for the device more than for the processor, and given
 //!    on in any order, some at a time: this bounds the memory.
-//! 3. A footer and its summary are read at once, as far as one can tell beforehand how large that is.
-//! 4. An end that cannot be read is as one that is damaged: a bad block there costs nothing, since the headers say the
-//!    same. A header that cannot be read, where one has to be, is an error: what it lists is not known.
+//! 3. A footer and its summary are read in one request, whose size is an estimate.
+//! 4. A summary or footer that cannot be read counts as damaged: a bad block there costs nothing, because the headers
+//!    have the same information. A required header that cannot be read is an error, because the images in its batch are
+//!    unknown.
 
 use super::format::{self, BLOCK_BYTES, Footer, GroupTails, Listed, Tail};
 use super::image::StoreGeometry;

@@ -1,9 +1,9 @@
-//! Reading many pages at once: the blocks of all their images are in flight together, wherever they lie.
+//! Reading many pages concurrently: the blocks of all their images are in flight together.
 //!
 //! Rules
-//! 1. Rule 2 of [`super::map`]: what was read counts if the map still points there. A page that was moved meanwhile is
-//!    read again, by itself.
-//! 2. Pages beside each other do not lie so in the store: a read of several is made page by page.
+//! 1. Rule 2 of [`super::map`]: the bytes are used if the map still points there. A page that has moved is read again,
+//!    alone.
+//! 2. Consecutive pages are not contiguous in the store, so a read of several is made page by page.
 
 use super::OutOfPlace;
 use super::codec;

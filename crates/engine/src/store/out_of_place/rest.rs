@@ -1,15 +1,15 @@
-//! What a small store that is closed does without ([`crate::space`], at rest).
+//! The space that a small closed store releases ([`crate::space`], at rest).
 //!
 //! Rules
-//! 1. Not needed are free segments, what others have between their batches and their end, and what region 0 has behind
-//!    its pages and slots. The last block of a segment stays: its footer counts also when it is free ([`super::scan`],
-//!    rules 6 and 7). What a hole reads as does not matter: it is no header of the segment's life (rule 4 there).
+//! 1. Unneeded are free segments, the space between the batches and the end of other segments, and region 0 behind its
+//!    pages and slots. The last block of a segment is kept: its footer is needed also when it is free ([`super::scan`],
+//!    rules 6 and 7). A hole may read as any bytes: they are no header of the segment's life (rule 4 there).
 //! 2. An opening reserves all of it before it writes anything ([`wake`]). It is for stores whose batches take
 //!    [`SMALL_BYTES`] at most, which an opening finds as the closing has left it. Before the rest every segment gets
 //!    its end, durably.
-//! 3. If [`WORTH_BYTES`] are dead, segments are cleaned, as far as free ones leave room for it: a small store that was
-//!    written much lies in few segments, and what a large one has left goes.
-//! 4. A device of fixed length keeps all.
+//! 3. If [`WORTH_BYTES`] are dead, segments are cleaned, as far as free segments have room: so the live images of the
+//!    store are in few segments, also after it was large.
+//! 4. On a device of fixed length nothing is released.
 //!
 //! [`wake`]: OutOfPlace::wake
 

@@ -1,10 +1,9 @@
-//! Finding out where the pages are, when the store is opened: from what is on the device.
+//! Deriving the page map when the store is opened, from the contents of the device.
 //!
 //! Rules
-//! 1. Of the copies of a page the one with the highest LSN counts, and of those the one written last: the cleaner
-//!    copies a page without changing it, maybe while a newer copy is being written ([`super::newest_copies`]). Of the
-//!    copies of page 0 with that LSN the one with the most changes without redo counts
-//!    ([`page::header::unlogged_changes`]).
+//! 1. The copy of a page with the highest LSN wins, and of equal ones the copy written last: the cleaner copies a page
+//!    unchanged, possibly while a newer copy is being written ([`super::newest_copies`]). Of the copies of page 0 with
+//!    that LSN the one with the most changes without redo wins ([`page::header::unlogged_changes`]).
 //! 2. A batch that some header or footer calls durable is believed. Of the others (those that were being written when
 //!    the database stopped, and the last ones before) every image is read, and counts only if it is the one listed and
 //!    its page verifies: what is torn was never acknowledged.
@@ -12,9 +11,9 @@
 //!    their segment's summary ([`ScannedStore::ends`]), durably.
 //! 3. Except a torn image that the log proves durable: this is damage ([`super::torn`]). The page is then mapped to it,
 //!    and its reader finds the damage ([`ScannedStore::check_complete`]).
-//! 4. Of a sealed segment the summary is read (the footer says where it is); of others the headers.
-//!    Batches follow each other without a gap, since each is begun after the one before was written. The first block
-//!    that is no header of the segment's life ends them.
+//! 4. For a sealed segment the summary is read (the footer has its place), for other segments the headers. Batches
+//!    follow each other without a gap, since each is begun after the one before was written. The first block that is no
+//!    header of the segment's life ends them.
 //! 5. A header or a summary that is damaged must not make pages disappear. A damaged summary: the headers are read, and
 //!    must lead to the batch that the footer calls the last. A damaged header of a segment that was not sealed: a
 //!    durable batch behind the end shows it, or a header or footer elsewhere that names a later batch of the segment

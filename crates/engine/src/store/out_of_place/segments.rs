@@ -1,5 +1,5 @@
-//! Segments in use: which are free, which are open, how much of each is live. All changes of the page map go through
-//! here, since they change what is live.
+//! The segments: free and open ones, and the live bytes of each. All changes of the page map go through here, because
+//! they change the live bytes.
 //!
 //! States
 //!
@@ -11,17 +11,17 @@
 //! 1. A batch counts as unpublished from before it is written until the map points at its images. Only a sealed
 //!    segment without unpublished batches is cleaned, or emptied: what the map does not point at is dead only then. A
 //!    segment that is being cleaned is held as if it had one: no other thread cleans it, or uses it again.
-//! 2. A segment is emptied when the map points at none of its images. The newer copies that took their place are
-//!    durable: the map changes only after the sync of the batch they are in. So the segment may be used again at once.
+//! 2. A segment is emptied when the map points at none of its images. The newer copies are durable, because the map
+//!    changes only after the sync of their batch. So the segment may be reused at once.
 //! 3. The footer of an emptied segment is made to say so first, and that is synced: so a segment whose footer lists
 //!    more than its headers is damaged ([`super::scan`], rule 5), not one that is being used again. Then it is
 //!    discarded on the device; then it is free: a later discard would hit what the next owner has written.
 //! 4. A copy that the cleaner made takes a page's place only if the map still points at the image that was copied. So
 //!    it never hides a newer one, and never brings back a page that was forgotten.
-//! 5. A segment that cannot be read is not cleaned until the next opening: its pages stay where they are, and those of
-//!    them that can be read are. A bad block costs room, it does not stop the store: the file grows by a segment.
+//! 5. A segment that cannot be read is not cleaned until the next opening: its pages stay there, and the readable ones
+//!    are read. A bad block costs space and does not stop the store: the file grows by a segment.
 //!
-//! The mutex is a leaf: nothing is waited for and nothing is read or written while it is held.
+//! The mutex is a leaf: a thread that holds it neither waits nor does I/O.
 
 use super::capacity::{FIRST_SEGMENT, Sizes};
 use super::map::{Location, PageMap};

@@ -1,23 +1,23 @@
-//! Making the file shorter: free segments at its end are cut off; before that the last ones are cleaned.
+//! Truncation of the file: the last segments are cleaned, and free segments at the end are cut off.
 //!
 //! Order (each needs the one before)
-//! 1. Segments are free: nothing on the device refers to an image in them that counts ([`super::segments`], rule 3).
-//! 2. They leave the table, so that no thread takes them.
-//! 3. A slot says, durably, from which segment on batches may be gone, and up to which sequence: what a header
-//!    elsewhere says of them is true no longer ([`super::scan`], rule 5).
-//! 4. The file ends there. A crash before leaves free segments.
+//! 1. The segments are free: nothing on the device refers to a valid image in them ([`super::segments`], rule 3).
+//! 2. They are removed from the table, so no thread uses them.
+//! 3. A slot durably records the first removed segment and the highest sequence of its batches: references to them in
+//!    headers elsewhere are then no longer valid ([`super::scan`], rule 5).
+//! 4. The file is truncated. A crash before leaves free segments.
 //!
 //! Rules
-//! 1. What stays holds all pages that are reserved, and is as empty as the user wants it
-//!    ([`super::capacity`], rules 1 and 2).
-//! 2. While the store is used, segments are cleaned for it only while the file is more than twice as long as it needs
-//!    to be: then they are half empty on average. And the file is cut only by a part that is worth it.
+//! 1. The remaining segments have room for all reserved pages, with the fill of the option ([`super::capacity`], rules
+//!    1 and 2).
+//! 2. While the store is in use, segments are cleaned for a truncation only while the file is more than twice as long
+//!    as needed: then they are half empty on average. The file is truncated only by a worthwhile part.
 //! 3. A device of fixed length keeps its segments.
-//! 4. Where pages died evenly, each segment holds a few that are live and none is free: then the emptiest segment that
-//!    stays is cleaned, until the last ones have where to go. What stays is on average as full as the user wants it, so
-//!    there is one that is no fuller, and each such cleaning gains room.
+//! 4. If live pages are spread evenly, no segment is free: then the emptiest of the remaining segments is cleaned,
+//!    until there is room for the pages of the last ones. The remaining segments have on average the fill of the
+//!    option, so one of them is at most as full, and each such cleaning gains room.
 //!
-//! The caller keeps [`reserve`](crate::store::PageStore::reserve) from being called meanwhile.
+//! The caller prevents calls of [`reserve`](crate::store::PageStore::reserve) meanwhile.
 
 use super::OutOfPlace;
 use super::append::Appended;

@@ -1,4 +1,4 @@
-//! The two slots, which say how many pages the store has, and which segments were cut off (rule 7 of [`super`]).
+//! The two slots: the number of pages in the store, and the segments that were cut off (rule 7 of [`super`]).
 
 use super::OutOfPlace;
 use super::format::{self, BLOCK_BYTES, SLOTS_AT, StoreSlot, Tail};

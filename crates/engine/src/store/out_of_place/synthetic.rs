@@ -1,5 +1,5 @@
-//! A large store without the bytes of its pages, to find out how long deriving its map takes: every segment is sealed
-//! and has a valid summary; where its batches would be there are holes.
+//! A large store without the bytes of its pages, to measure how long deriving its map takes: every segment is sealed
+//! and has a valid summary; holes replace its batches.
 
 use super::format::{
     self, BLOCK_BYTES, GroupTails, ImageEntry, Listed, SLOTS_AT, StoreSlot, batch_bytes, end_bytes, summary_bytes,

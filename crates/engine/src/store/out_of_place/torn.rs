@@ -3,14 +3,14 @@
 //! Rules
 //! 1. An image of a batch that was durable is damage. The log proves two kinds durable: batches up to the store's mark
 //!    in the log's header, and images whose changes all lie before the log's checkpoint.
-//! 2. Damage is not replaced by an older image without a word: the page is mapped to the damaged image, and its reader
-//!    finds that. Unless the older image has all changes up to the checkpoint: then the redo has all later ones, and
-//!    recovery makes the page whole.
-//! 3. What is torn was never acknowledged: the older image counts, and the redo has all later changes. That holds
-//!    since the mark is read after the checkpoint was chosen ([`crate::pool::cleaner::checkpoint`]): a page whose batch
-//!    is above the mark still holds the checkpoint back. On a device with streams one batch may be durable and above
-//!    the mark: one that was synced before an older one of another group.
-//! 4. An image that cannot be read is as one that does not verify.
+//! 2. An older image does not silently replace a damaged one: the page is mapped to the damaged image, and its reader
+//!    gets the error. The exception is an older image with all changes up to the checkpoint: then the redo has all
+//!    later changes, and recovery rebuilds the page.
+//! 3. A torn image was never acknowledged: the older image is used, and the redo has all later changes. That holds
+//!    because the mark is read after the checkpoint was chosen ([`crate::pool::cleaner::checkpoint`]): a page whose
+//!    batch is above the mark still holds the checkpoint back. On a device with streams one batch may be durable and
+//!    above the mark: one that was synced before an older one of another group.
+//! 4. An image that cannot be read counts as one that does not verify.
 
 use super::map::Location;
 use crate::types::{Lsn, PageNo};

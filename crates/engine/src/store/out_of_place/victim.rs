@@ -1,10 +1,10 @@
-//! Which segment is cleaned next, a pure function.
+//! The choice of the next segment to clean, a pure function.
 //!
 //! Cost-benefit of Rosenblum and Ousterhout's log-structured file system (1992): cleaning a segment of which the share
 //! `u` is live reads it and writes `u` of it, and gains `1 - u`, for as long as its cold pages leave it alone:
-//! `benefit / cost = (1 - u) * age / (1 + u)`. Here the square root of the age counts: segments hold pages with like
-//! lifetimes, so their age says less. `highwater lab run page-store`, which runs TPC-C, then wrote 1.18 bytes for each
-//! flushed byte at a fill of 0.5, and 1.20 with the age itself.
+//! `benefit / cost = (1 - u) * age / (1 + u)`. Here the square root of the age is used: segments hold pages with
+//! similar lifetimes, so their age matters less. `highwater lab run page-store`, which runs TPC-C, then writes 1.18
+//! bytes for each flushed byte at a fill of 0.5, and 1.20 with the age itself.
 
 use super::capacity::{self, Sizes};
 

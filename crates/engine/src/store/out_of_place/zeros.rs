@@ -1,7 +1,7 @@
 //! A page without its longest run of zeros: the cheapest way to make it smaller.
 //!
-//! A page of a tree keeps room for rows to come, and that room is zeros until it is used. Copying around it costs
-//! nothing beside a write, and in a store that is nearly full each percent of room saves several of cleaning.
+//! The free space of a tree page is zeros until it is used. Leaving it out costs nothing compared with a write, and in
+//! a store that is nearly full each saved percent of space saves several percent of cleaning.
 //!
 //! ```text
 //! packed   where the zeros begin u32; the bytes before them; the bytes behind them
