@@ -1,30 +1,26 @@
 //! Rebuilding a secondary index from the rows.
 //!
 //! Rules
-//! 1. The index keeps its name and its columns; it gets a new tree. One mini-transaction writes both catalog records,
-//!    so after any crash the table has the old tree or the new one, and the next opening removes the other.
-//! 2. Nothing of the old tree is read: its pages may be damaged.
-//! 3. Nothing is written to the table from when its rows are read until the new tree is in use.
+//! 1. The index keeps its name and its columns; it gets a new tree, which is built beside writers as that of a new
+//!    index is (`index_build/online.rs`). One mini-transaction writes both catalog records, so after any crash the
+//!    table has the old tree or the new one, and the next opening removes the other.
+//! 2. The build reads nothing of the old tree: its pages may be damaged. Transactions use it until the new one is in
+//!    use, with the errors that its damage costs them before too. An error of a writer does the new tree no harm: it
+//!    has what was noted for it, and what the statement's rollback notes.
+//! 3. The new tree takes its place while no transaction uses the table: from the last noted change until the table's
+//!    version has the new tree alone. So no thread uses the old one when it is freed.
 //! 4. The rows of tables with other damage are not touched: an index is rebuilt only from rows that are all readable.
 
 use super::database::Database;
+use super::index_build::{BuildProgress, Built};
 use super::table_ref::TableRef;
-use crate::btree::BTree;
 use crate::check::{CheckReport, Finding};
 use crate::error::{Error, Result};
 use crate::inspect::OnProgress;
 use crate::table::TableDefinition;
-use crate::table::catalog_entry::Leftover;
-use crate::table::handle::TableShared;
-use crate::table::lock::Change;
-use crate::table::record::{IndexRecord, ObjectState};
 use crate::table::schema::PRIMARY;
-use crate::table::version::Secondary;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-
-/// Times that an index is built before it is given up, since transactions write the table each time.
-const MAX_BUILDS: usize = 3;
 
 /// What a repair did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -68,17 +64,29 @@ impl Database {
         Ok(RepairReport { found, ..report })
     }
 
-    /// Makes an index again from the rows of its table, once no transaction uses the table any more. A crash before it
-    /// is complete leaves the index as it was.
+    /// Makes an index again from the rows of its table, beside transactions that read and write the table, as
+    /// [`create_index`](Self::create_index) makes a new one. At its end it waits until no transaction uses the table,
+    /// and those that come meanwhile wait for it, less than half a second at a stretch. Until then they use the index
+    /// as it was. A crash before it is complete leaves it as it was. A snapshot that is older than the rebuilt index
+    /// cannot use it.
     ///
     /// # Errors
     /// [`Error::NoSuchTable`], [`Error::NoSuchIndex`]; [`Error::Schema`] if it is the primary key;
-    /// [`Error::DuplicateKey`] if it is unique and two rows are equal; [`Error::LockWaitTimeout`] if transactions use
-    /// the table for longer than that; a damaged row; an I/O error. The index is as it was then.
+    /// [`Error::DuplicateKey`] if it is unique and two rows are equal when the rebuild begins or at its end;
+    /// [`Error::LockWaitTimeout`] if a transaction uses the table for longer than that; a damaged row; an I/O error.
+    /// The index is as it was then.
     pub fn rebuild_index<'t>(&self, table: impl Into<TableRef<'t>>, name: &str) -> Result<()> {
-        let inner = &self.inner;
+        self.rebuild(table.into(), name, &mut |_| Ok(()))
+    }
+
+    fn rebuild(
+        &self,
+        table: TableRef<'_>,
+        name: &str,
+        on_progress: &mut (dyn FnMut(BuildProgress) -> Result<()> + '_),
+    ) -> Result<()> {
         let _gate = self.enter_schema_change()?;
-        let shared = inner.table_of(table.into())?;
+        let shared = self.inner.table_of(table)?;
         let change = self.change(&shared)?;
         let before = shared.current.read().clone();
         let Some(at) = before.index_position(name)? else {
@@ -87,53 +95,10 @@ impl Database {
                 shared.name
             )));
         };
+        // The new tree is one of an index of the same name, the last one, until it takes the place of the old tree.
         let mut definition: TableDefinition = (*before.definition).clone();
-        let moved = definition.indexes.remove(at);
-        definition.indexes.push(moved);
-        let definition = Arc::new(definition);
-        let mut others = before.indexes.clone();
-        others.remove(at);
-        let (mut record, tree) = self.rebuilt(&change, &shared, &others, &definition)?;
-        let _schema = inner.schema.lock();
-        let mut entry = shared.entry.lock();
-        if let Err(error) = inner.catalog.swap_index(before.id, &mut entry.indexes[at], &mut record) {
-            drop(entry);
-            self.discard_index(before.id, &record);
-            return Err(error);
-        }
-        let old = entry.indexes.remove(at);
-        entry.indexes.push(record);
-        entry.definition = (*definition).clone();
-        drop(entry);
-        let birth = inner.txn_system().open_view(0).view.as_ref().clone();
-        self.make_current(&shared, &others, definition, tree, birth);
-        debug_assert_eq!(old.state, ObjectState::Dropping);
-        inner.dropping.add(Leftover::Index(before.id, old));
-        Ok(())
-    }
-
-    /// The new tree, once no thread uses the table any more: readers may still use the old one. A transaction that had
-    /// read may write before that, and then it is built again.
-    fn rebuilt(
-        &self,
-        change: &Change<'_>,
-        table: &Arc<TableShared>,
-        others: &[Arc<Secondary>],
-        definition: &Arc<TableDefinition>,
-    ) -> Result<(IndexRecord, Arc<BTree>)> {
-        let patience = self.patience();
-        for _ in 0..MAX_BUILDS {
-            change.no_write(patience)?;
-            let (record, tree) = self.build_index(table, others, definition)?;
-            let was_written = change.exclusive(patience);
-            if let Ok(false) = was_written {
-                return Ok((record, tree));
-            }
-            change.open();
-            self.discard_index(table.current.read().id, &record);
-            was_written?;
-        }
-        Err(Error::LockWaitTimeout)
+        definition.indexes.push(definition.indexes[at].clone());
+        self.build_index(&shared, &change, Arc::new(definition), Built::Again(at), on_progress)
     }
 }
 

@@ -1,14 +1,15 @@
-//! Indexes with damaged pages or wrong entries are rebuilt; nothing else is touched; any crash leaves the old index or
-//! the new one.
+//! Indexes with damaged pages or wrong entries are rebuilt, beside writers; nothing else is touched; any crash leaves
+//! the old index or the new one.
 
 use super::*;
-use crate::Row;
-use crate::check::check_test::{closed, find_page, forget_doublewrite, index_id, is_leaf_of, page};
+use crate::check::check_test::{closed, find_page, forget_doublewrite, index_id, is_leaf_of, name, page};
 use crate::page::{Node, PageOp, header};
 use crate::testing::small_options;
-use crate::types::PageNo;
-use crate::values;
+use crate::types::{IndexId, PageNo};
+use crate::{Row, Table, WriteTxn, values};
 use highwater_storage::{Faults, StorageSet};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
 const PAGE_BYTES: usize = 4096;
 
@@ -180,6 +181,222 @@ fn every_crash_of_a_repair_leaves_what_can_be_repaired() {
         assert_same_rows(&db);
         assert_eq!(db.table("person").unwrap().definition().indexes.len(), 2, "step {step}");
         if done && !is_off {
+            break;
+        }
+        crashes += 1;
+        step += 1 + step / 8;
+    }
+    assert!(crashes > 8, "{crashes}");
+}
+
+/// The tree that an index has.
+fn tree_of(db: &Database, index: &str) -> IndexId {
+    let version = db.table("person").unwrap().shared.current.read().clone();
+    version.indexes[version.index_position(index).unwrap().unwrap()].tree.id()
+}
+
+/// Nothing is missing or left, and purge leaves nothing behind.
+fn clean(db: &Database) {
+    assert_same_rows(db);
+    while db.purge_state().history_list_length > 0 {
+        std::thread::yield_now();
+    }
+    let report = db.check().unwrap();
+    assert_eq!((report.findings, report.counts.entries_delete_marked), (vec![], 0));
+    assert_same_rows(db);
+}
+
+/// Every kind of change, of rows from `id` on; no row has the code `n` or the two behind it.
+fn change(txn: &mut WriteTxn, table: &Table, id: u64, n: i32) -> Result<()> {
+    let name = format!("beside {n}");
+    txn.update(table, &values![id], &[(1, name.as_str().into()), (2, n.into())])?;
+    if let Some(row) = txn.get(table, &values![id + 1])? {
+        txn.update(table, &values![id + 1], &[(1, "for a moment".into())])?;
+        txn.update(table, &values![id + 1], &[(1, row.str(1).into())])?;
+    }
+    txn.delete(table, &values![id + 2])?;
+    txn.insert(table, &values![id + 2, name.as_str(), n + 1, null])?;
+    txn.insert(table, &values![null, name.as_str(), n + 2, "new"])?;
+    txn.delete(table, &values![id + 3]).map(drop)
+}
+
+/// A transaction that commits, one that is rolled back, and one that is rolled back in part.
+fn write_beside(db: &Database, table: &Table, step: u64) -> Result<()> {
+    let (id, n) = (1 + 40 * step, 1_000_000 + 100 * step as i32);
+    db.transact(|txn| change(txn, table, id, n))?;
+    let mut undone = db.begin()?;
+    change(&mut undone, table, id + 10, n + 20)?;
+    undone.rollback()?;
+    let mut partly = db.begin()?;
+    change(&mut partly, table, id + 20, n + 40)?;
+    let savepoint = partly.savepoint();
+    change(&mut partly, table, id + 30, n + 60)?;
+    partly.rollback_to(savepoint)?;
+    partly.commit()
+}
+
+/// The thread that rebuilds writes itself, so nothing waits.
+#[test]
+fn writers_go_on_in_each_part_of_a_rebuild() {
+    for index in ["by_name", "by_code"] {
+        let db = open(&closed(1500));
+        let (table, before, mut calls, mut at) = (db.table("person").unwrap(), tree_of(&db, index), 0, [0, 0, 0]);
+        let rebuilt = db.rebuild("person".into(), index, &mut |progress| {
+            calls += 1;
+            assert_eq!((table.definition().indexes.len(), tree_of(&db, index)), (2, before));
+            at[if progress.entries == 0 { 0 } else { 1 + usize::from(progress.changes_left > 0) }] += 1;
+            if calls < 14 { write_beside(&db, &table, calls) } else { Ok(()) }
+        });
+        rebuilt.unwrap();
+        assert!(at.iter().all(|calls| *calls > 0), "{at:?}");
+        assert_ne!(tree_of(&db, index), before);
+        clean(&db);
+        let twin = db.transact(|txn| txn.insert(&table, &values![null, "twin", 1_000_100i32, null]));
+        assert!(matches!(twin, Err(Error::DuplicateKey { .. })), "{twin:?}");
+    }
+}
+
+#[test]
+fn rebuilds_beside_busy_writers_and_readers() {
+    let db = open(&closed(1500));
+    let table = db.table("person").unwrap();
+    let (stop, [step, reads, longest_us]) = (AtomicBool::new(false), [const { AtomicU64::new(0) }; 3]);
+    let write = || {
+        while !stop.load(Relaxed) {
+            let begin = Instant::now();
+            let number = step.fetch_add(1, Relaxed);
+            let written =
+                db.transact(|txn| change(txn, &table, 1 + 5 * (number % 300), 1_000_000 + 10 * number as i32));
+            longest_us.fetch_max(begin.elapsed().as_micros() as u64, Relaxed);
+            written.unwrap();
+        }
+    };
+    let read = || {
+        while !stop.load(Relaxed) {
+            let mut read = db.snapshot().unwrap();
+            match read.scan(&table).index("by_name").count() {
+                Ok(count) => {
+                    assert_eq!(read.scan(&table).count().unwrap(), count);
+                    reads.fetch_add(1, Relaxed);
+                }
+                // It began before the swap.
+                Err(error) => assert!(matches!(error, Error::Usage(_)), "{error}"),
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        let others = [scope.spawn(write), scope.spawn(write), scope.spawn(read)];
+        let rebuilt = ["by_name", "by_code", "by_name", "by_code"].map(|index| {
+            let (written, seen) = (step.load(Relaxed), reads.load(Relaxed));
+            let rebuilt = db.rebuild_index("person", index);
+            let none_has_failed = || others.iter().all(|other| !other.is_finished());
+            while (step.load(Relaxed) < written + 10 || reads.load(Relaxed) == seen) && none_has_failed() {
+                std::thread::yield_now();
+            }
+            rebuilt
+        });
+        stop.store(true, Relaxed);
+        rebuilt.into_iter().for_each(Result::unwrap);
+    });
+    println!("{step:?} transactions, the longest took {longest_us:?} us");
+    clean(&db);
+}
+
+/// The old tree is in use until then: a rebuild that does not get the table leaves it.
+#[test]
+fn a_rebuild_ends_when_no_transaction_uses_the_table() {
+    let db = open(&closed(600)).with_lock_wait_timeout(Duration::from_millis(250));
+    let (table, before) = (db.table("person").unwrap(), tree_of(&db, "by_name"));
+    let mut older = db.snapshot().unwrap();
+    let mut read = db.snapshot().unwrap();
+    let count = |read: &mut crate::ReadTxn, index: &str| read.scan(&table).index(index).count();
+    let all = count(&mut read, "by_name").unwrap();
+    let refused = db.rebuild_index("person", "by_name");
+    assert!(matches!(refused, Err(Error::LockWaitTimeout)), "{refused:?}");
+    assert_eq!((count(&mut read, "by_name").unwrap(), tree_of(&db, "by_name")), (all, before));
+    drop(read);
+    db.finish_drops().unwrap();
+    write_beside(&db, &table, 1).unwrap();
+    db.rebuild_index("person", "by_name").unwrap();
+    // A snapshot from before it reads the rows.
+    let error = count(&mut older, "by_name").unwrap_err();
+    assert!(matches!(error, Error::Usage(_)), "{error}");
+    assert_eq!(count(&mut older, "by_code").unwrap(), count(&mut older, PRIMARY).unwrap());
+    drop(older);
+    clean(&db);
+}
+
+#[test]
+fn a_rebuild_that_is_stopped_leaves_the_index() {
+    let db = open(&closed(1500));
+    let (table, before) = (db.table("person").unwrap(), tree_of(&db, "by_code"));
+    for stop_at in [1, 6, 12] {
+        let mut calls = 0;
+        let stopped = db.rebuild("person".into(), "by_code", &mut |_| {
+            calls += 1;
+            write_beside(&db, &table, 10 * stop_at + calls)?;
+            if calls == stop_at { Err(Error::Usage("enough".to_string())) } else { Ok(()) }
+        });
+        assert!(matches!(stopped, Err(Error::Usage(_))), "{stopped:?}");
+        assert_eq!(tree_of(&db, "by_code"), before);
+    }
+    clean(&db);
+}
+
+/// Writers meet the damage of the old tree, as before the rebuild; what they do elsewhere is in the new one.
+#[test]
+fn writers_beside_the_rebuild_of_a_damaged_index() {
+    let storage = closed(1500);
+    let broken = leaf(&storage, 1);
+    damage(&storage, broken, |page| page[100] ^= 1);
+    let db = open(&storage);
+    let table = db.table("person").unwrap();
+    let (mut calls, mut written, mut refused) = (0, 0, 0);
+    let rebuilt = db.rebuild("person".into(), "by_name", &mut |_| {
+        calls += 1;
+        for id in (100 * calls..100 * calls + 100).filter(|_| calls < 13) {
+            let name = name(id + 3000);
+            match db.transact(|txn| txn.update(&table, &values![id], &[(1, name.as_str().into())])) {
+                Ok(_) => written += 1,
+                Err(error) => {
+                    assert!(error.is_damage() && error.to_string().contains(&broken.to_string()), "{error}");
+                    refused += 1;
+                }
+            }
+        }
+        Ok(())
+    });
+    rebuilt.unwrap();
+    assert!(written > 500 && refused > 0, "{written} written, {refused} refused");
+    db.close().unwrap();
+    drop(table);
+    let db = open(&storage);
+    assert_same_rows(&db);
+    assert_eq!(db.check().unwrap().findings, []);
+}
+
+#[test]
+fn every_crash_of_a_rebuild_beside_writers_leaves_one_whole_index() {
+    let intact = closed(600);
+    let (mut step, mut crashes) = (0, 0);
+    loop {
+        let storage = intact.cut(0);
+        let faults = Faults::new();
+        let db = Database::open_storage(storage.map(|device| faults.wrap(device)), small_options()).unwrap();
+        let (table, before, mut calls) = (db.table("person").unwrap(), tree_of(&db, "by_name"), 0);
+        faults.power_off_after(step);
+        let rebuilt = db.rebuild("person".into(), "by_name", &mut |_| {
+            calls += 1;
+            if calls < 8 { write_beside(&db, &table, calls) } else { Ok(()) }
+        });
+        let is_off = faults.is_power_off();
+        let after = storage.cut(step);
+        drop((table, db));
+        let db = open(&after);
+        assert!(rebuilt.is_err() || tree_of(&db, "by_name") != before, "step {step}");
+        assert_eq!(db.table("person").unwrap().definition().indexes.len(), 2, "step {step}");
+        clean(&db);
+        if rebuilt.is_ok() && !is_off {
             break;
         }
         crashes += 1;

@@ -11,10 +11,8 @@
 //!    then, under the schema mutex, not when the index is begun.
 
 use super::changes::{CHANGE_LOG, check_not_change_log};
-use super::database::{Database, OpenGuard};
-use super::index_build;
+use super::database::Database;
 use super::table_ref::TableRef;
-use super::write_txn::WriteTxn;
 use crate::btree::BTree;
 use crate::config::Collations;
 use crate::error::{Error, Result};
@@ -26,7 +24,7 @@ use crate::table::lock::Change;
 use crate::table::record::{IndexRecord, ObjectState};
 use crate::table::version::{Secondary, TableVersion};
 use crate::table::{Schema, Table, TableDefinition};
-use crate::txn::{Access, EntryLog, ReadView, TxnOptions};
+use crate::txn::{EntryLog, ReadView};
 use crate::types::TableId;
 use std::sync::Arc;
 
@@ -177,39 +175,6 @@ impl Database {
         table.lock.check(&table.name)?;
         self.inner.prepared.refuse_change(table)?;
         Ok(alone)
-    }
-
-    /// Makes the last index of `definition`, of which `others` are the others, and fills it from the rows of the table,
-    /// whose writers are kept out. It is not in use yet. On an error nothing is left of it but what the next opening
-    /// removes.
-    pub(super) fn build_index(
-        &self,
-        table: &Arc<TableShared>,
-        others: &[Arc<Secondary>],
-        definition: &Arc<TableDefinition>,
-    ) -> Result<(IndexRecord, Arc<BTree>)> {
-        let inner = &self.inner;
-        let before = table.current.read().clone();
-        let added = &definition.indexes[definition.indexes.len() - 1];
-        let record = {
-            let _schema = inner.schema.lock();
-            inner.catalog.create_index(&table.entry.lock(), definition, added)?
-        };
-        let tree = inner.catalog.open_index_tree(&record);
-        let never = (u64::MAX, ReadView::default());
-        let collations = inner.catalog.collations();
-        let version = with_new_tree(collations, &before, others, definition.clone(), tree.clone(), never, None);
-        let built =
-            WriteTxn::begin(&OpenGuard::new(inner), &TxnOptions::default(), Access::ReadWrite).and_then(|txn| {
-                let txn = self.interruptible(txn);
-                let (handle, batch_bytes) = (Table { shared: table.clone() }, index_build::batch_bytes(&inner.ctx));
-                index_build::build(&inner.ctx, &inner.storage, txn, &handle, &version, batch_bytes)
-            });
-        if let Err(error) = built {
-            self.discard_index(before.id, &record);
-            return Err(error);
-        }
-        Ok((record, tree))
     }
 
     /// Removes an index that never was in use, in the background.

@@ -1,8 +1,8 @@
 //! The table lock: keeps schema changes and transactions apart. In memory only.
 //!
 //! Modes: *read* and *write* are held by transactions from their first use of a table to their end; *no-write* by the
-//! begin and the end of an index build, and by a rebuild (readers go on, writers wait); *exclusive* by a removal (all
-//! others wait).
+//! begin and the end of an index build (readers go on, writers wait); *exclusive* by a removal and by the end of a
+//! rebuild (all others wait).
 //!
 //! Rules
 //! 1. A transaction that has read may write later without releasing its read lock ([`TableLock::upgrade`]). An index
@@ -21,9 +21,7 @@
 //!    so one of them sees the other. Only the sum of the shards counts: a transaction may end on another thread. A
 //!    transaction that enters while its mode is barred holds the mutex. So no shard is read before this transaction is
 //!    counted in, and another shard after the transaction that it knows of is counted out.
-//! 6. From no-write to exclusive there is no moment without either ([`Change::exclusive`]). But a transaction that
-//!    has read and now writes goes first, since the removal waits for it: then what was built meanwhile lacks its
-//!    writes, and the guard says so.
+//! 6. A transaction that has read and now writes goes before a removal that waits, which waits for it.
 //! 7. When the database stops, every waiter is woken and gets the error that says so; so does one that is interrupted.
 
 use super::turns::Turns;
@@ -90,8 +88,6 @@ struct LockState {
     removal_waits: bool,
     /// What became of the table, if it is not used under this lock any more.
     gone: Option<Gone>,
-    /// A transaction became a writer since exclusive was asked for.
-    was_written: bool,
 }
 
 /// What a transaction does with a table.
@@ -204,9 +200,8 @@ impl TableLock {
     pub(crate) fn upgrade<'p>(&self, patience: impl Into<Patience<'p>>) -> Result<()> {
         if !self.enter(TableLockMode::Write) {
             let mut state = self.state.lock();
-            // A removal that waits also waits for our read lock: we must not wait for it.
-            self.wait(&mut state, patience.into(), |s| !s.no_write || s.removal_waits)?;
-            state.was_written = true;
+            // Rule 6: it waits for a build only.
+            self.wait(&mut state, patience.into(), |s| !s.no_write)?;
             self.users.local().writers.fetch_add(1, SeqCst);
         }
         self.leave(TableLockMode::Read);
@@ -354,17 +349,24 @@ impl Change<'_> {
         lock.wait_in_turns(&mut state, patience, turns, |s, bars| s.no_write = bars, unwritten)
     }
 
-    /// Keeps all others out from now on. Says whether a transaction wrote the table since this was asked for (rule 6).
-    pub(crate) fn exclusive<'p>(&self, patience: impl Into<Patience<'p>>) -> Result<bool> {
+    /// Keeps all others out from now on.
+    pub(crate) fn exclusive<'p>(&self, patience: impl Into<Patience<'p>>) -> Result<()> {
+        self.exclusive_in(Turns::default(), patience.into())
+    }
+
+    /// As [`exclusive`](Self::exclusive); no transaction waits for longer than half a second meanwhile.
+    pub(crate) fn exclusive_briefly(&self, patience: Patience<'_>) -> Result<()> {
+        self.exclusive_in(Turns::short(), patience)
+    }
+
+    fn exclusive_in(&self, turns: Turns, patience: Patience<'_>) -> Result<()> {
         let lock = self.0;
         let mut state = lock.state.lock();
-        state.was_written = false;
         state.removal_waits = true;
         let nobody = || lock.is_unused(TableLockMode::Write) && lock.is_unused(TableLockMode::Read);
-        let waited =
-            lock.wait_in_turns(&mut state, patience.into(), Turns::default(), |s, bars| s.exclusive = bars, nobody);
+        let waited = lock.wait_in_turns(&mut state, patience, turns, |s, bars| s.exclusive = bars, nobody);
         state.removal_waits = false;
-        waited.map(|()| state.was_written)
+        waited
     }
 
     /// Lets all others in again.

@@ -90,28 +90,26 @@ fn a_removal_waits_for_readers_and_bars_new_ones() {
     assert!(matches!(lock.lock("t", TableLockMode::Read, SHORT), Err(Error::TableDropped { .. })));
 }
 
-/// Between a build and the removal that follows it no transaction begins to write; one that has read goes first,
-/// and the removal learns of it.
+/// Rule 6.
 #[test]
-fn no_write_becomes_exclusive_without_a_gap() {
+fn one_that_has_read_writes_before_a_removal_that_waits() {
     let lock = Arc::new(TableLock::default());
-    let build = no_write(&lock, LONG).unwrap();
-    assert!(!build.exclusive(LONG).unwrap());
-    assert!(matches!(lock.lock("t", TableLockMode::Write, SHORT), Err(Error::LockWaitTimeout)));
-    drop(build);
-
     lock.lock("t", TableLockMode::Read, LONG).unwrap();
-    let build = no_write(&lock, LONG).unwrap();
-    let reader = {
+    let remover = {
         let lock = lock.clone();
         std::thread::spawn(move || {
-            lock.upgrade(LONG).unwrap();
-            lock.unlock(TableLockMode::Write);
+            let removal = exclusive(&lock, LONG).unwrap();
+            assert!(matches!(lock.lock("t", TableLockMode::Write, SHORT), Err(Error::LockWaitTimeout)));
+            drop(removal);
         })
     };
-    assert!(build.exclusive(LONG).unwrap());
-    reader.join().unwrap();
-    drop(build);
+    while !lock.state.lock().exclusive {
+        std::thread::yield_now();
+    }
+    await_bar(&lock);
+    lock.upgrade(LONG).unwrap();
+    lock.unlock(TableLockMode::Write);
+    remover.join().unwrap();
     lock.lock("t", TableLockMode::Write, SHORT).unwrap();
 }
 

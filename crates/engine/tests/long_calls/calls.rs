@@ -67,7 +67,7 @@ pub const CALLS: &[Call] = &[
     Call { name: "wait of a schema change for a reader", hold: a_reader, run: drop_index, ..WAIT },
     Call { name: "wait of an index build for a writer", hold: a_writer, run: create_index, ..WAIT },
     Call { name: "wait of a check for a writer", hold: a_writer, run: check, ..WAIT },
-    Call { name: "wait of a writer for a rebuild", hold: a_rebuild, run: update, ..PLAIN },
+    Call { name: "wait of a check for a rebuild", hold: a_rebuild, run: check, keeps_writers_out: true, ..PLAIN },
     Call { name: "wait of a writer for a check", hold: a_check, run: update, keeps_writers_out: true, ..PLAIN },
     Call {
         name: "wait of a schema change for a check",

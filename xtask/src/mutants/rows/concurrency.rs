@@ -26,7 +26,7 @@ const TABLE_LOCK: &str = "crates/engine/src/table/lock.rs";
 const GATE: &str = "crates/engine/src/db/gate.rs";
 const OBSERVE: &str = "crates/engine/src/db/observe.rs";
 const POISON: &str = "crates/engine/src/sync/poison.rs";
-const REBUILD: &str = "crates/engine/src/db/rebuild.rs";
+const ONLINE: &str = "crates/engine/src/db/index_build/online.rs";
 const LOAD_RUNS: &str = "crates/engine/src/pool/frames/load_runs.rs";
 const RUNS: &str = "crates/engine/src/db/index_build/runs.rs";
 
@@ -86,14 +86,26 @@ pub const MUTANTS: &[Mutant] = &[
         &["dropping::tests::a_drop_returns"],
     ),
     of_engine(
-        "write-beside-a-rebuild-lost",
-        "a rebuilt index is put in use although a transaction wrote the table since its rows were read",
+        "old-tree-freed-beside-readers",
+        "a rebuilt index takes the place of the old one while a transaction reads that one",
         &[edit(
-            REBUILD,
-            "            if let Ok(false) = was_written {\n",
-            "            if was_written.as_ref().is_ok_and(|was_written| MUTANT || !was_written) {\n",
+            ONLINE,
+            "            (Some(_), _) => KeptOut::All,\n",
+            "            (Some(_), _) => if MUTANT { KeptOut::Writers } else { KeptOut::All },\n",
         )],
-        &["rebuild::tests::a_write_between"],
+        &["rebuild::tests::a_rebuild_ends_when"],
+    ),
+    of_engine(
+        "rebuilt-index-in-use-beside-the-old-one",
+        "after a crash a table has both trees of an index that was rebuilt",
+        &[edit(
+            ONLINE,
+            "                Some(old) => inner.catalog.swap_index(self.table, old, self.record),\n",
+            "                Some(_) if MUTANT => {\n                    \
+             inner.catalog.set_index_state(self.table, self.record, ObjectState::Ready)\n                }\n\
+             Some(old) => inner.catalog.swap_index(self.table, old, self.record),\n",
+        )],
+        &["rebuild::tests::every_crash_of_a_rebuild"],
     ),
     of_engine(
         "change-of-a-table-not-alone",

@@ -9,6 +9,7 @@ use crate::table::version::Secondary;
 use crate::table::{IndexColumn, IndexDefinition, Schema, TableDefinition, Type};
 use crate::testing::{assert_free_classes, small_options};
 use crate::txn::ReadView;
+use crate::txn::row_format::ENTRY_VALUE_BYTES;
 use crate::values;
 use highwater_storage::{Device, FaultKind, Faults, MemoryDevice, Operation, Placement, StorageSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -27,14 +28,20 @@ fn filled(rows: u32) -> (Database, Table) {
     (db, table)
 }
 
-/// Builds an index on `columns` that is not used; returns its keys.
-fn built(db: &Database, table: &Table, columns: &[usize], unique: bool, batch_bytes: usize) -> Result<Vec<Vec<u8>>> {
+/// Builds an index on `columns` that is not used and covers column 2; returns its keys and values.
+fn built(
+    db: &Database,
+    table: &Table,
+    columns: &[usize],
+    unique: bool,
+    batch_bytes: usize,
+) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
     let catalog: &Arc<Catalog> = db.catalog();
     let before = table.shared.current.read().clone();
     let added = IndexDefinition {
         name: "i".to_string(),
         columns: columns.iter().map(|column| IndexColumn::from(*column)).collect(),
-        covered: Vec::new(),
+        covered: if columns.contains(&2) { Vec::new() } else { vec![2] },
         unique,
     };
     let definition = Arc::new(TableDefinition { indexes: vec![added.clone()], ..(*before.definition).clone() });
@@ -43,19 +50,21 @@ fn built(db: &Database, table: &Table, columns: &[usize], unique: bool, batch_by
     let always = (0, ReadView::default());
     let index = Secondary::new(&definition, &added, catalog.collations(), tree.clone(), always, None);
     let rows = before.with_indexes(definition, vec![Arc::new(index)]);
-    build(db.context(), db.storage(), db.begin().unwrap(), table, &rows, batch_bytes)?;
+    let (ctx, runs) = (db.context(), Runs::new(db.storage(), &db.context().stats));
+    let mut filling = Filling { ctx, version: &rows, batch_bytes, runs, between: &mut |_| Ok(()) };
+    filling.fill(&mut db.begin().unwrap(), table)?;
     assert_free_classes(db.context(), db.space(), &tree);
-    let (mut keys, mut next) = (Vec::new(), None::<Vec<u8>>);
+    let (mut entries, mut next) = (Vec::new(), None::<Vec<u8>>);
     loop {
         let leaf = tree.leaf(db.context(), next.as_deref().map_or(Seek::First, Seek::Covers))?;
         for slot in 0..leaf.len() {
             let mut key = Vec::new();
             leaf.key_into(slot, &mut key);
-            keys.push(key);
+            entries.push((key, leaf.value(slot).to_vec()));
         }
         match leaf.upper() {
             Some(upper) => next = Some(upper.to_vec()),
-            None => return Ok(keys),
+            None => return Ok(entries),
         }
     }
 }
@@ -65,6 +74,8 @@ fn batches_make_no_difference() {
     let (db, table) = filled(3000);
     let whole = built(&db, &table, &[1], true, MAX_BATCH_BYTES).unwrap();
     assert!(whole.len() == 3000 && whole.is_sorted());
+    let covers = |least: usize| whole.iter().filter(|(_, value)| value.len() > ENTRY_VALUE_BYTES + least).count();
+    assert_eq!((covers(0), covers(1)), (3000, 998), "a byte for NULL and for 0, more for each other number");
     for batch_bytes in [2000, 20_000, 60_000, 200_000] {
         assert!(built(&db, &table, &[1], true, batch_bytes).unwrap() == whole, "{batch_bytes}");
     }

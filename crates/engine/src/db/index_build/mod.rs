@@ -1,5 +1,5 @@
-//! Building an index: filling a new tree from the rows of its table, in bounded memory, by an external merge sort.
-//! Writers go on meanwhile (`online`), or the table's lock keeps them out (a rebuild).
+//! Building an index, a new one or one again: filling a new tree from the rows of its table, in bounded memory, by an
+//! external merge sort. Writers go on meanwhile (`online`).
 //!
 //! The rows are read in the order of the primary key; their entries are gathered and sorted. If all of them fit
 //! [`batch_bytes`], the tree is made of them. Otherwise batch after batch becomes a sorted run in a temporary file, and
@@ -7,8 +7,8 @@
 //! written once.
 //!
 //! Rules
-//! 1. Only the builder uses the tree: the table's lock keeps writers out, or they note what they change. So nothing
-//!    here is undone or locked: on an error the caller drops the whole tree.
+//! 1. Only the builder uses the tree: writers note what they change. So nothing here is undone or locked: on an error
+//!    the caller drops the whole tree.
 //! 2. Every row that the builder's view sees gets its entry. Older versions get none: snapshots from before the build
 //!    do not use the index.
 //! 3. Uniqueness is checked on neighbours, on their way into the tree.
@@ -32,6 +32,7 @@ mod online;
 mod runs;
 
 pub use online::BuildProgress;
+pub(super) use online::Built;
 
 use super::scan::Range;
 use super::write_txn::{HAS_NOT_ENDED, WriteTxn};
@@ -44,7 +45,6 @@ use crate::table::version::TableVersion;
 use crate::txn::TableTrees;
 use crate::txn::row_format::entry_header;
 use batch::{BuildEntry, EntryBatch};
-use highwater_storage::StorageSet;
 use runs::Runs;
 
 /// Bytes of entries held in memory at once, at least and at most.
@@ -61,22 +61,6 @@ const OFTEN: u64 = 256;
 pub(super) fn batch_bytes(ctx: &Context) -> usize {
     let pool_bytes = ctx.pool.frame_count() * ctx.pool.page_bytes();
     (pool_bytes / POOL_PART).clamp(MIN_BATCH_BYTES, MAX_BATCH_BYTES)
-}
-
-/// Fills the last index of `version` from the rows of `table`, whose writers are kept out, with up to `batch_bytes` of
-/// entries in memory and the others in a temporary file of `storage`.
-pub(crate) fn build(
-    ctx: &Context,
-    storage: &StorageSet,
-    mut txn: WriteTxn,
-    table: &Table,
-    version: &TableVersion,
-    batch_bytes: usize,
-) -> Result<()> {
-    let mut filling =
-        Filling { ctx, version, batch_bytes, runs: Runs::new(storage, &ctx.stats), between: &mut |_| Ok(()) };
-    filling.fill(&mut txn, table)?;
-    txn.rollback()
 }
 
 /// Filling the last index of a table.

@@ -1,4 +1,4 @@
-//! Building an index beside writers.
+//! Building an index beside writers: a new one, or one again.
 //!
 //! ```text
 //! begin     catalog: the index is being built | no writer is in the table: view, the table's version with a log
@@ -22,6 +22,11 @@
 //! 5. The view is open until the index is in use: purge keeps what was changed meanwhile.
 //! 6. A build that fails or is stopped: changes are noted no longer, the table gets its version without the index, and
 //!    the tree is dropped. No writer has touched the tree.
+//! 7. An index that is built again has two trees meanwhile: the old one at its place, which all use, and the new one as
+//!    that of the last index, which has the same name. The end waits in short turns until no transaction uses the
+//!    table. One mini-transaction of the catalog puts the new tree in the place of the old one, and nobody is let in
+//!    before the table's version has it: so no change goes to one of them alone, and no thread uses the old one when
+//!    it is freed.
 
 use super::catch_up::{CatchUp, LAST_CHANGES};
 use super::change_queue::ChangeQueue;
@@ -33,6 +38,7 @@ use crate::db::schema_change::with_new_tree;
 use crate::db::table_ref::TableRef;
 use crate::db::write_txn::WriteTxn;
 use crate::error::{Error, Result};
+use crate::table::catalog_entry::Leftover;
 use crate::table::handle::TableShared;
 use crate::table::lock::Change;
 use crate::table::record::{IndexRecord, ObjectState};
@@ -53,8 +59,17 @@ pub struct BuildProgress {
     pub changes_left: u64,
 }
 
-/// Times that the end of the build of a unique index finds too many changes left, before it applies them all the same.
+/// Times that an end that keeps others out finds too many changes left, before it applies them all the same.
 const MAX_ENDS: usize = 5;
+
+/// What is built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::db) enum Built {
+    /// An index that there was not.
+    New,
+    /// The index at this position (rule 7).
+    Again(usize),
+}
 
 impl Database {
     /// Adds an index to a table and fills it from the rows there are, beside transactions that read and write the
@@ -152,7 +167,19 @@ impl Database {
         let shared = self.inner.table_of(table)?;
         let change = self.change(&shared)?;
         let definition = with_index(&shared.current.read().definition, name, index)?;
-        let mut build = OnlineBuild::begin(self, &shared, &change, Arc::new(definition))?;
+        self.build_index(&shared, &change, Arc::new(definition), Built::New, on_progress)
+    }
+
+    /// Builds the last index of `definition`, beside writers, and puts it in use.
+    pub(in crate::db) fn build_index(
+        &self,
+        table: &Arc<TableShared>,
+        change: &Change<'_>,
+        definition: Arc<TableDefinition>,
+        built: Built,
+        on_progress: &mut (dyn FnMut(BuildProgress) -> Result<()> + '_),
+    ) -> Result<()> {
+        let mut build = OnlineBuild::begin(self, table, change, definition, built)?;
         // A panic of the callback must not leave writers noting changes for ever.
         let run = || build.run(&mut |progress| telling(|| on_progress(progress)));
         match catch_unwind(AssertUnwindSafe(run)) {
@@ -180,6 +207,8 @@ pub(super) struct OnlineBuild<'d> {
     change: &'d Change<'d>,
     before: Arc<TableVersion>,
     record: IndexRecord,
+    /// Where the index is that is built again, and its record.
+    replaced: Option<(usize, IndexRecord)>,
     tree: Arc<BTree>,
     pub(super) log: Arc<EntryLog>,
     /// The table as writers use it meanwhile.
@@ -196,13 +225,19 @@ impl<'d> OnlineBuild<'d> {
         table: &'d Arc<TableShared>,
         change: &'d Change<'d>,
         definition: Arc<TableDefinition>,
+        built: Built,
     ) -> Result<OnlineBuild<'d>> {
         let inner = &db.inner;
         let before = table.current.read().clone();
         let added = &definition.indexes[definition.indexes.len() - 1];
-        let record = {
+        let (record, replaced) = {
             let _schema = inner.schema.lock();
-            inner.catalog.create_index(&table.entry.lock(), &definition, added)?
+            let entry = table.entry.lock();
+            let replaced = match built {
+                Built::New => None,
+                Built::Again(at) => Some((at, entry.indexes[at].clone())),
+            };
+            (inner.catalog.create_index(&entry, &definition, added)?, replaced)
         };
         let tree = inner.catalog.open_index_tree(&record);
         let log = Arc::new(EntryLog::default());
@@ -220,7 +255,7 @@ impl<'d> OnlineBuild<'d> {
         change.open();
         match begun {
             Ok((txn, birth, version)) => {
-                Ok(OnlineBuild { db, table, change, before, record, tree, log, version, txn, birth })
+                Ok(OnlineBuild { db, table, change, before, record, replaced, tree, log, version, txn, birth })
             }
             Err(error) => {
                 db.discard_index(before.id, &record);
@@ -249,6 +284,8 @@ impl<'d> OnlineBuild<'d> {
         let (ctx, version, batch_bytes) = (&inner.ctx, &self.version, batch_bytes(&inner.ctx));
         let handle = Table { shared: self.table.clone() };
         Filling { ctx, version, batch_bytes, runs, between: &mut between }.fill(&mut self.txn, &handle)?;
+        // The view stays, and the table is this build's: an end that waits for its users does not wait for it.
+        self.txn.scratch.iter_mut().for_each(|scratch| scratch.tables.release_read());
         let db = self.db;
         let mut all_applied = |catch_up: &mut CatchUp<'_>| loop {
             db.patience().check()?;
@@ -258,22 +295,40 @@ impl<'d> OnlineBuild<'d> {
                 return Ok(());
             }
         };
-        let end = End { db: self.db, change: self.change, table: self.before.id, record: &mut self.record };
-        match self.version.definition.indexes.last().is_some_and(|index| index.unique) {
-            true => end.without_writers(&mut catch_up, &mut all_applied),
-            false => end.beside_writers(&mut catch_up, &mut all_applied),
+        let is_unique = self.version.definition.indexes.last().is_some_and(|index| index.unique);
+        let old = self.replaced.as_mut().map(|(_, record)| record);
+        let kept_out = match (&old, is_unique) {
+            (Some(_), _) => KeptOut::All,
+            (None, true) => KeptOut::Writers,
+            (None, false) => KeptOut::None,
+        };
+        let end = End { db: self.db, change: self.change, table: self.before.id, record: &mut self.record, old };
+        match kept_out {
+            KeptOut::None => end.beside_writers(&mut catch_up, &mut all_applied),
+            _ => end.without(kept_out, &mut catch_up, &mut all_applied),
         }
     }
 
     /// The index is in use from now on.
     pub(super) fn publish(self) {
-        let OnlineBuild { db, table, record, tree, version, birth, before, .. } = self;
+        let OnlineBuild { db, table, record, replaced, tree, version, birth, before, .. } = self;
+        let (mut definition, mut others) = ((*version.definition).clone(), before.indexes.clone());
         let _schema = db.inner.schema.lock();
         let mut entry = table.entry.lock();
-        entry.definition = (*version.definition).clone();
+        if let Some((at, _)) = &replaced {
+            definition.indexes.remove(*at);
+            others.remove(*at);
+            entry.indexes.remove(*at);
+        }
+        entry.definition = definition.clone();
         entry.indexes.push(record);
         drop(entry);
-        db.make_current(table, &before.indexes, version.definition.clone(), tree, birth);
+        db.make_current(table, &others, Arc::new(definition), tree, birth);
+        // Purge and rollback do not use it any more either.
+        if let Some((_, old)) = replaced {
+            debug_assert_eq!(old.state, ObjectState::Dropping);
+            db.inner.dropping.add(Leftover::Index(before.id, old));
+        }
     }
 
     /// Rule 6.
@@ -285,12 +340,24 @@ impl<'d> OnlineBuild<'d> {
     }
 }
 
+/// Whom the end of a build keeps out.
+#[derive(Clone, Copy)]
+enum KeptOut {
+    None,
+    /// Rule 4.
+    Writers,
+    /// Rule 7.
+    All,
+}
+
 /// The end of a build: the last changes, and the catalog.
 struct End<'e> {
     db: &'e Database,
     change: &'e Change<'e>,
     table: crate::types::TableId,
     record: &'e mut IndexRecord,
+    /// The index whose place it takes.
+    old: Option<&'e mut IndexRecord>,
 }
 
 type ApplyAll<'a> = dyn FnMut(&mut CatchUp<'_>) -> Result<()> + 'a;
@@ -305,17 +372,19 @@ impl End<'_> {
         }
     }
 
-    /// Rule 4.
-    fn without_writers(mut self, catch_up: &mut CatchUp<'_>, all_applied: &mut ApplyAll<'_>) -> Result<()> {
+    /// Those that are kept out wait until the change is over: when the table's version has the index.
+    fn without(mut self, who: KeptOut, catch_up: &mut CatchUp<'_>, all_applied: &mut ApplyAll<'_>) -> Result<()> {
         for end in 1..=MAX_ENDS {
             all_applied(catch_up)?;
-            self.change.no_write_briefly(self.db.patience())?;
+            match who {
+                KeptOut::All => self.change.exclusive_briefly(self.db.patience())?,
+                _ => self.change.no_write_briefly(self.db.patience())?,
+            }
             let max = if end == MAX_ENDS { usize::MAX } else { 100 * LAST_CHANGES };
-            let ended = self.try_end(catch_up, max);
-            self.change.open();
-            if ended? {
+            if self.try_end(catch_up, max)? {
                 break;
             }
+            self.change.open();
         }
         Ok(())
     }
@@ -328,7 +397,10 @@ impl End<'_> {
             catch_up.check_unique()?;
             let inner = &self.db.inner;
             let _schema = inner.schema.lock();
-            inner.catalog.set_index_state(self.table, self.record, ObjectState::Ready)
+            match &mut self.old {
+                Some(old) => inner.catalog.swap_index(self.table, old, self.record),
+                None => inner.catalog.set_index_state(self.table, self.record, ObjectState::Ready),
+            }
         })
     }
 }
