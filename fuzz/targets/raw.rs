@@ -1,4 +1,4 @@
-//! Calls of the raw door, with any bytes for columns and keys, against a model: see `raw_calls.rs`.
+//! Calls of the raw API, with any bytes for columns and keys, against a model: see `raw_calls.rs`.
 
 #![no_main]
 

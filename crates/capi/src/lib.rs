@@ -1,4 +1,4 @@
-//! The C API: the engine's typed door as functions of C, declared by `include/highwater.h`.
+//! The C API: the engine's typed API as functions of C, declared by `include/highwater.h`.
 //!
 //! Rules
 //! 1. What C sees has the name that C sees: functions, structures and constants are called `highwater_...` here too,

@@ -1,4 +1,4 @@
-//! An index over a case-insensitive collation, through the raw door: as a server's handler would keep a table of its
+//! An index over a case-insensitive collation, through the raw API: as a server's handler would keep a table of its
 //! own. Rows are the bytes of columns, keys are byte strings.
 //!
 //! ```text

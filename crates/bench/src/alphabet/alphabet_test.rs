@@ -67,7 +67,7 @@ const EXEMPT: &[(&str, &str)] = &[
     (
         "RawTable::create",
         "Database::create_table; the fuzzing target `raw` (internals/raw_calls.rs) and \
-         crates/engine/tests/public/raw.rs play all of the raw door",
+         crates/engine/tests/public/raw.rs play all of the raw API",
     ),
     ("RawTable::open", "Database::table"),
     ("RawTable::open_by_create_id", "as RawTable::create"),

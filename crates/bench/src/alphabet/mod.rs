@@ -23,7 +23,7 @@
 //! | `expiring` | a table whose rows expire |
 //! | `prepared` | transactions that are prepared, and their ends |
 //! | `reads`, `scan`, `walk`, `writes` | their statements, and the right answers |
-//! | `raw`, `random_writes` | the same by the raw door; which statement is next |
+//! | `raw`, `random_writes` | the same by the raw API; which statement is next |
 //! | `statements` | statements of several calls, sessions, numbers |
 //! | `schema` | tables and indexes |
 //! | `whole` | calls on the database as a whole |

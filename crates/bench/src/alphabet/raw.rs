@@ -1,4 +1,4 @@
-//! Statements and reads by the raw door: they must do and say what the same ones by the typed door do.
+//! Statements and reads by the raw API: they must do and say what the same ones by the typed API do.
 
 use super::content::{
     BODY, Content, PRIMARY, Rows, columns_of, compare, content_of, key_of, row_of, value_of, values_of,
@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use highwater::raw::{RawColumn, RawCursor, RawRead, RawRow, RawSeek, RawTable, RawVerdict};
 use highwater::{Inserted, Table, Type, Value, WriteTxn};
 
-/// What a statement by the raw door said.
+/// What a statement by the raw API said.
 pub enum RawAnswer {
     Inserted(Inserted),
     InsertedMany(u64),
@@ -51,13 +51,13 @@ fn row_key(raw: &RawTable, id: u64, played: &Played) -> highwater::Result<Vec<u8
 }
 
 impl Statement {
-    /// Whether the raw door has such a call.
+    /// Whether the raw API has such a call.
     pub fn has_raw_call(&self) -> bool {
         use Statement::{Delete, Insert, InsertMany, Move, Update};
         matches!(self, Insert(..) | InsertMany(..) | Update(..) | Move(..) | Delete(..))
     }
 
-    /// Runs it by the raw door; `None` if that has no such call.
+    /// Runs it by the raw API; `None` if that has no such call.
     ///
     /// # Errors
     /// The engine's.
@@ -94,7 +94,7 @@ impl Statement {
     }
 }
 
-/// The row of an id, by the raw door.
+/// The row of an id, by the raw API.
 ///
 /// # Errors
 /// [`Error::Data`] for columns that are no row of the oracle's; the engine's.
@@ -121,7 +121,7 @@ fn read_row(row: &RawRow, played: &Played) -> Result<(u64, Content)> {
     }
 }
 
-/// Walks an index by a cursor of the raw door, up and down, over all of it or the rows that begin with the key of one
+/// Walks an index by a cursor of the raw API, up and down, over all of it or the rows that begin with the key of one
 /// row; with `is_filtered` it passes ids that are odd before their rows are read. Compares with the rows that must be
 /// seen.
 ///

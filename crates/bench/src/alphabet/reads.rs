@@ -48,9 +48,9 @@ pub enum Query {
     Scan(Look),
     /// By a cursor over this index.
     Walk(&'static str),
-    /// By the raw door.
+    /// By the raw API.
     RawGet(u64),
-    /// By a cursor of the raw door: the index, the id of a row whose key is the range, whether odd ids are passed.
+    /// By a cursor of the raw API: the index, the id of a row whose key is the range, whether odd ids are passed.
     RawWalk(&'static str, Option<u64>, bool),
 }
 

@@ -35,7 +35,7 @@ pub enum Statement {
     Delete(u64),
     /// Deletes the rows of these ids, all or those with an even number in the first text.
     DeleteRange(u64, u64, bool),
-    /// By the raw door.
+    /// By the raw API.
     Raw(Box<Statement>),
 }
 

@@ -1,4 +1,4 @@
-//! The archive of redo of an open database: at opening, meanwhile, at closing.
+//! The redo archive of an open database: at opening, in use, at closing.
 
 use super::open_parts::OpenParts;
 use super::threads::ShutdownPhase;

@@ -1,7 +1,7 @@
-//! Scans of some columns: out of the entries of an index where these surely have them, else out of rows.
+//! Scans of some columns: from the entries of an index where these certainly have them, otherwise from rows.
 //!
-//! Rule: an entry that was delivered without its row is that of the row's visible version, and so is what it has beside
-//! its key (`txn/read`). Of any other entry only the row counts.
+//! Rule: an entry that was delivered without its row belongs to the row's visible version, covered columns included
+//! (`txn/read`). For any other entry only the row is used.
 
 use super::scan::{Scan, ScanIter};
 use crate::error::Result;

@@ -1,7 +1,7 @@
 //! Reads of some columns of rows.
 //!
-//! Rule: the columns that are named are the row's columns, in the order in which they are named, as those of a SELECT.
-//! So no value can be asked for that was not read. Of long columns, those that are not named are not read.
+//! Rule: the result has exactly the named columns in their named order, as in a SELECT. So no value can be accessed
+//! that was not read. Long columns that are not named are not read.
 
 use super::read_txn::ReadTxn;
 use super::scan::Scan;

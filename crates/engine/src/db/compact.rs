@@ -1,13 +1,13 @@
 //! Compaction: pages of trees are moved from the end of the data file to free pages at its front, while transactions
-//! run; then the end is cut off.
+//! run; then the file is truncated.
 //!
 //! Rules
-//! 1. Each page is moved by itself (`btree/relocate.rs`): an interruption or a crash leaves what was moved.
-//! 2. Schema changes are kept from the table whose page is moved, for that move.
-//! 3. What cannot be moved stays, and what lies before it: roots of trees, undo, pages of long columns, the catalog,
-//!    the tree of the change buffer, damaged pages, trees that are being built.
-//! 4. A page that was taken meanwhile behind the others may need another round, and so may one that finds room only
-//!    where another tree has made it; there are few rounds, so that a compaction beside writers ends.
+//! 1. Each page is moved separately (`btree/relocate.rs`): after an interruption or a crash the moved pages stay moved.
+//! 2. During a move, schema changes of its table wait.
+//! 3. These pages do not move, and the file cannot end before them: roots of trees, undo, pages of long columns, the
+//!    catalog, the tree of the change buffer, damaged pages, trees that are being built.
+//! 4. A page that was allocated meanwhile behind the others may need another round, and so may a page whose room
+//!    another tree has just freed. The number of rounds is small, so a compaction ends under concurrent writes.
 //! 5. Pages of a tree move to free pages in lower extents of the tree first: extents that deletes left nearly empty
 //!    become few full ones.
 

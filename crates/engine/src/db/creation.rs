@@ -1,8 +1,8 @@
-//! Creating a database, and whether files that hold none may become one.
+//! Creating a database, and the check whether existing files may become one.
 //!
-//! Creation writes redo and doublewrite before it writes the first page of `data`, and what it writes differs from what
-//! a database in use leaves: a redo log that was never started (generation 1), a doublewrite file of zeros. So a
-//! crash during creation can be done again, but a database that lost its `data` is never overwritten.
+//! Creation writes redo and doublewrite before the first page of `data`, in a state that no used database has: a redo
+//! log that was never started (generation 1), a doublewrite file of zeros. So an interrupted creation can be repeated,
+//! but a database that lost its `data` is never overwritten.
 
 use super::open_parts::OpenOverrides;
 use crate::config::{Options, PageStoreKind};

@@ -1,13 +1,13 @@
-//! Cursors: positions in a table or an index that live between calls and go both ways.
+//! Cursors: positions in a table or an index that persist between calls and move both ways.
 //!
 //! Rules
 //! 1. A cursor belongs to the transaction that opened it and borrows it only in a call. It holds no latch, and no page,
 //!    between calls; its position is a key.
 //! 2. It reads by a scan in the direction of the last move. A move the other way, and one after an error or after a
 //!    change by the own transaction, begins another scan at the current key, with the same view.
-//! 3. What it shows is what its level shows. Under READ COMMITTED an opening and each seek is a read: moves after it
-//!    see what it saw, so it holds back purge. Changes of the own transaction are seen at the next move.
-//! 4. A locking cursor locks a row when it comes to it.
+//! 3. It shows rows as its isolation level does. Under READ COMMITTED an opening and each seek are reads: later moves
+//!    use the same view, so the cursor holds purge back. The next move sees changes of the own transaction.
+//! 4. A locking cursor locks each row that it reaches.
 
 use super::read_txn::ReadTxn;
 use super::scan::{Range, Scan, decode_entry, edge};
@@ -138,7 +138,7 @@ impl Scan<'_, '_> {
     }
 }
 
-/// For the raw door.
+/// For the raw API.
 impl Cursor {
     /// A cursor over an index by its name, in a range of key bytes.
     pub(super) fn over(txn: &mut WriteTxn, table: &Table, index: &str, range: Range) -> Result<Cursor> {

@@ -1,13 +1,13 @@
 //! The database handle: tables, transactions, closing.
 //!
 //! Rules
-//! 1. Closing waits for no transaction: one that is still open finds the database closed in its next call, and is
-//!    rolled back at the next opening. The files stay locked until it is dropped too.
+//! 1. A close waits for no transaction: the next call of an open transaction fails, because the database is closed, and
+//!    the next opening rolls it back. The files stay locked until it is dropped too.
 //! 2. Fail-stop: once the redo cannot be made durable (or anything else has stopped the database) every call fails with
 //!    [`Error::Poisoned`], reads of snapshots that began before included: memory may show commits that returned an
 //!    error, and only the next opening decides whether they happened.
-//! 3. In a child process that was forked every call is [`Error::Forked`] before it takes a lock, which a thread of the
-//!    parent's may have held; what is dropped there is forgotten (rule 5 of `sync/poison.rs`).
+//! 3. In a forked child process every call is [`Error::Forked`] before it takes a lock, because a thread of the parent
+//!    may have held the lock; handles that are dropped there do nothing (rule 5 of `sync/poison.rs`).
 
 use super::archiving::Archiving;
 use super::changes::ChangeLog;

@@ -1,7 +1,7 @@
 //! Transactions that are committed, rolled back or dropped inside the closure of a `modify` or of a `visit`.
 //!
-//! That is a mistake: the closure runs while a page is latched, so nothing can be undone there. The transaction is
-//! deferred, as it is and with its locks, and rolled back as soon as the call that runs the closure is over.
+//! That is a mistake of the program: the closure runs while a page is latched, so nothing can be undone there. The
+//! transaction is kept with its locks, and rolled back as soon as the call that runs the closure returns.
 
 use super::write_txn::WriteTxn;
 use crate::txn::check_outside_row_closure;

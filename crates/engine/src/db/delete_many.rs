@@ -1,10 +1,11 @@
 //! Deleting the rows of a scan.
 //!
 //! Rules
-//! 1. The call is one statement: if it fails, or the caller's closure panics, no row of it is deleted, and the
-//!    transaction is as it was before, but for its locks.
-//! 2. It is a locking scan that deletes what it passes: so it deletes the newest committed rows, and under REPEATABLE
-//!    READ and SERIALIZABLE nobody inserts into its range until the transaction ends. It holds a few rows at a time.
+//! 1. The call is one statement: if it fails, or the caller's closure panics, it deletes no row, and the state of the
+//!    transaction is as before, except its locks.
+//! 2. It is a locking scan that deletes its rows: so it deletes the newest committed rows, and under REPEATABLE READ
+//!    and SERIALIZABLE no other transaction inserts into its range until the transaction ends. It keeps a few rows in
+//!    memory at a time.
 
 use super::scan::{Scan, ScanIter};
 use super::write_txn::WriteTxn;

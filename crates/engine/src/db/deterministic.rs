@@ -1,12 +1,12 @@
-//! A database without threads of its own: the caller runs the steps that they run, in an order of its choice. So one
-//! thread decides everything, and a simulator can repeat what it did.
+//! A database without its own threads: the caller runs their steps in an order of its choice. So one thread decides
+//! everything, and a simulator can repeat a run.
 //!
 //! Rules
 //! 1. A step that fails stops the database, as its thread would ([`super::background`], rule 2); purge alone does not.
-//! 2. A thread that finds no room in the redo log runs the cleaner and the change buffer itself: there is no other
-//!    thread to wait for. It holds no latch then.
-//! 3. Time is what the caller says; only pauses take real time, and change nothing. No thread waits for a lock, or for
-//!    the page cleaner: no other thread could go on meanwhile.
+//! 2. A thread that finds no room in the redo log runs the steps of cleaner and change buffer itself, because no other
+//!    thread does. It holds no latch then.
+//! 3. The caller sets the time; only pauses take real time, without effect. No thread waits for a lock, or for the page
+//!    cleaner, because no other thread would run meanwhile.
 
 use super::background::{DiscardCheckpoints, PURGE_BATCH};
 use super::database::Database;

@@ -1,15 +1,16 @@
-//! Freeing what dropped tables and indexes have left, in the background.
+//! Freeing the pages and records of dropped tables and indexes, in the background.
 //!
 //! Rules
-//! 1. What is given here is in the catalog as being built or dropped, durably, and no thread uses it any more. So a
-//!    crash or a closing loses nothing: the next opening finds it there and gives it here again.
-//! 2. Of each removal first the pending changes of its indexes go, then its pages, then its records: a record stands
-//!    until its segment owns nothing (rule 2 of `table/catalog.rs`).
-//! 3. A step frees a bounded number of extents. One runs at a time; no other lock is held meanwhile, so tables come and
-//!    go beside it. A check, and a switch of the change buffering, hold it up.
-//! 4. A removal that fails is tried again at the next opening; it stops nothing else.
-//! 5. A closing frees what still waits, unless a check holds it up. When nothing waits, the thread cuts the end of the
-//!    file off.
+//! 1. Each removal is durably in the catalog, as an object that is being built or dropped, and no thread uses the
+//!    object any more. So a crash or a close loses no removal: the next opening finds it in the catalog and queues it
+//!    again.
+//! 2. A removal first discards the pending changes of its indexes, then frees its pages, then removes its records: a
+//!    record exists until its segment owns nothing (rule 2 of `table/catalog.rs`).
+//! 3. A step frees a bounded number of extents. One runs at a time and holds no other lock, so tables are created and
+//!    dropped meanwhile. It waits for a check, and for a switch of the change buffering.
+//! 4. A failed removal is retried at the next opening; it stops no other work.
+//! 5. A close completes the waiting removals, unless a check is running. When no removal waits, the thread truncates
+//!    the file.
 
 use super::database::Database;
 use crate::change_buffer::ChangeBuffer;

@@ -1,8 +1,8 @@
-//! Keys of encrypted databases. What is encrypted, and how, is a matter of the storage's sets: the engine only says
-//! with which key one is opened.
+//! Keys of encrypted databases. The storage's file sets encrypt; the engine only passes the key with which a set is
+//! opened.
 //!
 //! Rules
-//! 1. Nothing of an encrypted database is written past its set but backups and archived redo, which are encrypted too.
+//! 1. Outside its file set an encrypted database writes only backups and archived redo, which are encrypted too.
 //! 2. A key is read once, at the opening, and not kept.
 
 use super::database::Database;

@@ -1,16 +1,16 @@
 //! The removal of expired rows (`txn/expiry.rs` says what they are), and of old changes of the change log.
 //!
 //! Rules
-//! 1. A thread deletes them in transactions of at most [`ROWS`] rows, each as any deletion: logged, undone by a crash
-//!    in its middle, seen by a stream of changes. It finds them by an index that begins with the expiry column, and
-//!    leaves a table alone that has none.
-//! 2. It waits for no lock: a row that is locked is left for the next time, and so is a table that is being changed, or
-//!    whatever cannot be deleted. Nothing that goes wrong stops the database.
+//! 1. A thread deletes them in transactions of at most [`ROWS`] rows by ordinary deletions: logged, rolled back after a
+//!    crash, visible in the stream of changes. It finds them by an index that begins with the expiry column, and skips
+//!    a table without one.
+//! 2. It waits for no lock: locked rows, tables with a running schema change, and rows that cannot be deleted are
+//!    skipped until the next time. Its errors do not stop the database.
 //! 3. Between two transactions it pauses: [`BUSY_PAUSE`] while there are more rows, else [`IDLE_PAUSE`]. While no table
-//!    has rows that it can find, and the change log has no bound, it sleeps until a schema change has ended or an
-//!    option was changed.
-//! 4. The thread holds the database open, and ends when the program's last handle is dropped, or at a closing; as that
-//!    of the readers (`handle_thread.rs`).
+//!    has such an index, and the change log has no age limit, it sleeps until a schema change has ended or an option
+//!    was changed.
+//! 4. Like the thread of the readers, the thread keeps the database open, and ends at a close or when the program's
+//!    last handle is dropped (`handle_thread.rs`).
 
 use super::database::{Database, OpenGuard};
 use super::gate::Gate;

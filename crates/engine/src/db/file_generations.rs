@@ -1,20 +1,21 @@
-//! Whether `data` and `redo` belong together. Page 0 carries a mark ([`LogMark`]) that says in which generation of the
-//! log the data file was last used, so that files of different backups are recognized at opening.
+//! The check whether `data` and `redo` belong together. Page 0 has a mark ([`LogMark`]) with the generation of the log
+//! that last used the data file, so an opening recognizes files of different ages.
 //!
-//! A generation of the log is a number that grows by one at each opening and at each clean closing, so that no two
-//! histories of the same files have the same number.
+//! A generation of the log is a number that grows by one at each opening and at each clean close, so no two histories
+//! of the same files have the same number.
 //!
 //! Rules (crash order)
 //! 1. Opening, after recovery has ended at LSN `e` of generation `g`: the mark *opening* `g + 1, e` is durable before
 //!    the log's header says `g + 1`; the mark *open* is durable before anything is appended.
 //! 2. Closing at LSN `e`, the end of the log, with nothing dirty: the mark *closed* `g + 1, e` is durable before the
-//!    log's header says `g + 1`. If a thread appended meanwhile, the log stays as it is and the next opening recovers.
-//! 3. So the data file is one generation ahead of the log after a crash within these steps and never otherwise, and
-//!    then it says at which LSN the log was to end. Any other difference means that one of the files is an older
-//!    version of itself.
+//!    log's header says `g + 1`. If a thread appended meanwhile, the log keeps its generation and the next opening
+//!    recovers.
+//! 3. So the data file is one generation ahead of the log exactly after a crash within these steps, and then its mark
+//!    has the LSN at which the log must end. Any other difference means that one of the files is an older version of
+//!    itself.
 //!
-//! 4. A mark is a change without redo, so the page keeps its LSN. It counts such changes, and the stores tell its
-//!    versions by that.
+//! 4. A mark is a change without redo, so page 0 keeps its LSN. The page counts such changes, and the stores
+//!    distinguish its versions by that count.
 //!
 //! Not recognized: two versions of a file from the same opening (a copy made while the database was open) before
 //! the database was closed. Copies made while a database is open are no backup.

@@ -1,16 +1,17 @@
-//! The gate of a database: who changes rows, who changes tables, and who must meet neither.
+//! The gate of a database: it separates writing transactions, schema changes and checks.
 //!
-//! A transaction is inside from its first write to its end, a schema change from its begin to its end. A check waits
-//! until both are out, a switch of the change buffering until schema changes are.
+//! A transaction is inside the gate from its first write to its end, a schema change from its begin to its end. A check
+//! waits until both have left, a switch of the change buffering until schema changes have left.
 //!
 //! Rules
-//! 1. It is one lock for all tables. One after the other, a check would keep writers out of one table while it waits
-//!    for another, and a transaction that writes both waits for the check, which waits for it.
-//! 2. A check that waits bars those who come, in turns (rule 2 of `table/lock.rs`). One that is inside is never barred.
-//! 3. A transaction that has locked rows enters before a check that waits: one that is inside may wait for it. So a
-//!    transaction that is not inside and holds no row waits for its turn before it locks its first one; else
-//!    transactions that lock and then write would keep a check out for ever.
-//! 4. While a check is inside, rows can be locked: it waits for no transaction.
+//! 1. It is one lock for all tables. With a lock for each table, a check would exclude writers from one table while it
+//!    waits for another: a transaction that writes both would wait for the check, and the check for it.
+//! 2. A waiting check bars new transactions and schema changes, in turns (rule 2 of `table/lock.rs`). A transaction
+//!    that is inside is never barred.
+//! 3. A transaction that has locked rows passes a waiting check, because a transaction inside may wait for those rows.
+//!    So a transaction that is outside and holds no row waits for its turn before it locks its first row; otherwise
+//!    transactions that lock and then write would delay a check for ever.
+//! 4. While a check is inside, transactions can lock rows, because the check waits for no transaction.
 //! 5. Every wait ends by a timeout, when the database stops, and when it is interrupted.
 
 use crate::error::Result;

@@ -1,9 +1,9 @@
-//! Looking up several rows at once, and naming rows that will be needed.
+//! Looking up several rows at once, and prefetching rows.
 //!
 //! Rules
-//! 1. The rows are read one after the other, as single look-ups read them; while pages are missing, those of the next
-//!    keys are read ahead. So the answers are those of single look-ups, and the disk has several reads to do.
-//! 2. A row that is named is not looked at: nothing is locked, and no answer depends on it.
+//! 1. The rows are read one after another, like single look-ups; while pages are missing, the pages of the next keys
+//!    are read ahead. So the answers are those of single look-ups, and the disk has several concurrent reads.
+//! 2. Prefetching does not read the row: it locks nothing, and no answer depends on it.
 
 use super::read_txn::ReadTxn;
 use super::write_txn::WriteTxn;

@@ -1,8 +1,9 @@
-//! A thread that works for the handles of a program, and ends when they are gone.
+//! A thread that works for the handles of a program, and ends when the last one is dropped.
 //!
 //! Rules
-//! 1. Its end is waited for, except inside a closure of the engine, whose latch it may wait for.
-//! 2. A forked process does not have the thread: there nothing is touched.
+//! 1. The last drop waits for its end, except inside a closure that the engine runs, because the thread may wait for
+//!    the latch held there.
+//! 2. A forked process does not have the thread: a drop there does nothing.
 
 use crate::sync::Mutex;
 use crate::sync::thread::JoinHandle;

@@ -1,12 +1,12 @@
 //! Inserting many rows by one call.
 //!
 //! Rules
-//! 1. The call is one statement: if it fails, no row of it is inserted, and the transaction is as it was before. The
-//!    same if the caller's code, which makes the rows, panics.
-//! 2. Rows are gathered and inserted in batches; a row can be the reason of an error that a later one gets. After an
-//!    error nothing more is inserted, whatever the caller does.
-//! 3. While pages are missing from the pool, the leaves of a batch's rows are read ahead, concurrently, as the rows
-//!    come in; not those of rows whose keys ascend, which share leaves.
+//! 1. The call is one statement: if it fails, or the caller's code that makes the rows panics, no row is inserted, and
+//!    the state of the transaction is as before.
+//! 2. Rows are collected and inserted in batches, so a row can cause an error that the call for a later row returns.
+//!    After an error no further row is inserted.
+//! 3. While pages are missing from the pool, the leaves of a batch's rows are read ahead concurrently as rows are
+//!    added, except for rows with ascending keys, which share leaves.
 
 use super::write_txn::{StatementContext, WriteTxn};
 use crate::error::{Error, Result};
@@ -69,7 +69,7 @@ impl Rows<'_> {
         self.push_columns(values)
     }
 
-    /// As [`push`](Self::push), for what either door takes.
+    /// As [`push`](Self::push), for what either API takes.
     pub(super) fn push_columns<N: NewColumns + ?Sized>(&mut self, new: &N) -> Result<Inserted> {
         check_outside_row_closure()?;
         self.check_not_failed()?;

@@ -1,10 +1,10 @@
-//! Who holds which rows, for those who look into a database in use.
+//! The list of row locks and their owners, for observers of a database in use.
 //!
 //! Rules
-//! 1. What is listed was so when it was looked at, one part after the other: a lock may be gone by the time that its
-//!    owner is shown.
-//! 2. A row that its owner has changed is locked by its transaction id; such a lock is listed only while another
-//!    transaction waits for it.
+//! 1. The list is collected part by part, so it is not of one moment: a lock may be released before its owner is
+//!    listed.
+//! 2. An implicit lock, that is a row which its owner has changed, is listed only while another transaction waits for
+//!    it.
 
 use super::database::Database;
 use super::write_txn::{HAS_NOT_ENDED, WriteTxn};
@@ -19,7 +19,7 @@ use std::sync::Arc;
 pub struct RowLockInfo {
     /// The row's table; empty if it was dropped meanwhile.
     pub table: String,
-    /// Bytes of the row's primary key, as the [raw door](crate::raw) has them.
+    /// Bytes of the row's primary key, as the [raw API](crate::raw) has them.
     pub key: Vec<u8>,
     /// Who holds or wants it: [`TxnWatch::owner`].
     pub owner: u64,

@@ -1,4 +1,4 @@
-//! What statements do about locks of other transactions.
+//! How statements wait for locks of other transactions.
 
 use super::scan::Scan;
 use super::write_txn::{HAS_NOT_ENDED, WriteTxn};

@@ -8,9 +8,9 @@
 //!    index can be dropped: its version is the newest or lacks the youngest indexes, and is taken again when an index
 //!    is named that it lacks. The layout of rows is the same in all versions, and an open cursor keeps the one it began
 //!    with.
-//! 3. What a transaction knows of its tables is kept for the next one that gets its memory, unlocked: to find a table
-//!    there writes no memory that other threads read. Once it is locked it is taken again if the table has another
-//!    version by now. Of a dropped table the description stays until then, nothing else.
+//! 3. The list of tables is kept, unlocked, for the next transaction that reuses the memory: a lookup there writes no
+//!    memory that other threads read. After the table is locked, its version is taken again if it has changed. Of a
+//!    dropped table only the description is kept until then.
 //! 4. Transactions that read one snapshot form a *snapshot group*. A table that one of them has locked the others lock
 //!    too, past a schema change that waits for it: else the schema change would wait for one of them, and they for the
 //!    schema change.

@@ -1,7 +1,7 @@
-//! Making a table what a schema says.
+//! Changing a table to match a schema.
 //!
-//! Rule: what is to be done is known, and what cannot be done is an error, before anything changes. No data are lost:
-//! columns and indexes that the schema does not have are not dropped.
+//! Rule: all changes are determined first, and an impossible change is an error before anything changes. No data are
+//! lost: columns and indexes that the schema does not have are not dropped.
 
 use super::database::Database;
 use crate::error::{Error, Result};

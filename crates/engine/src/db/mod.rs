@@ -8,9 +8,9 @@
 //! | `background`, `threads` | the threads; how they run, when they are started, how they end |
 //! | `backup`, `archiving` | backups; the archive of redo |
 //! | `write_txn`, `read_txn`, `locked_tables` | the calls of a transaction, and the tables it uses |
-//! | `row_calls`, `row_change` | what both doors do to a row; what a closure makes of one |
+//! | `row_calls`, `row_change` | what both APIs do to a row; what a closure makes of one |
 //! | `session`, `statement` | transactions of a connection; statements of several calls |
-//! | `raw/` | the raw door: rows and keys as bytes |
+//! | `raw/` | the raw API: rows and keys as bytes |
 //! | `insert_many`, `delete_many` | many rows inserted or deleted by one call |
 //! | `struct_calls` | rows of structs of the program, by serde |
 //! | `upsert` | insertions that find or change their duplicate |

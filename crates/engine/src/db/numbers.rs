@@ -1,7 +1,7 @@
-//! Numbers of auto-increment columns: reserved in ranges, looked at, set.
+//! Numbers of auto-increment columns: reserved in ranges, read, set.
 //!
-//! Rule: numbers are not part of a transaction. What was reserved is not given again, whatever becomes of the
-//! transaction; a crash leaves a gap and gives no number twice.
+//! Rule: numbers are not part of a transaction. A reserved number is not assigned again, even after a rollback; a crash
+//! leaves a gap and assigns no number twice.
 
 use super::write_txn::WriteTxn;
 use crate::error::{Error, Result};

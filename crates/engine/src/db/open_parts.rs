@@ -3,12 +3,12 @@
 //! Order of opening (each step needs those before)
 //! 0. Paths become absolute and lose their links; nothing resolves a path that a user gave after that.
 //! 1. Page 0's fixed fields: what the file is, its page size, the database id.
-//! 2. Log: find its checkpoint and its end. Store: repair the pages a crash tore since that checkpoint. Data and log
-//!    are of the same age (`file_generations`), or nothing is done.
-//! 3. Redo: bring the pages there and make them durable. The archive of redo gets what it lacks. Only then a new log
-//!    generation (`file_generations`).
-//! 4. Space: derive what is free from the extent maps. The change buffer: recovery has applied what was pending; what
-//!    waits in the tree of operations is found.
+//! 2. Log: find its checkpoint and its end. Check that data and log are of the same age (`file_generations`), otherwise
+//!    the opening fails. Store: repair the pages that a crash tore since that checkpoint.
+//! 3. Redo: apply it to the pages and make them durable. The archive gets the missing redo. Only then a new log
+//!    generation begins (`file_generations`).
+//! 4. Space: derive the free pages from the extent maps. The change buffer: find the waiting operations in its tree;
+//!    recovery has applied pending changes.
 //! 5. Probe: what `auto` means on this device.
 //! 6. Threads: cleaner, log.
 //!

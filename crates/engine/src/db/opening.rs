@@ -1,8 +1,8 @@
 //! Opening a database: the core, then catalog, tables and transactions.
 //!
 //! Order: core (files, recovery), catalog, tables, transactions, threads of the pool, the end of the change buffer's
-//! opening, rollback of what a crash interrupted (it needs the tables; prepared transactions stay), purge, removal of
-//! what dropped tables and interrupted schema changes left.
+//! opening, rollback of active transactions (it needs the tables; prepared transactions stay), purge, removal of
+//! dropped tables and of interrupted schema changes.
 
 use super::changes::ChangeLog;
 use super::database::{Database, DatabaseInner, FreedMemory, OpenGuard};

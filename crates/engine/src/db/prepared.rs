@@ -1,12 +1,13 @@
-//! Prepared transactions: what a coordinator does with them, and who has them.
+//! Prepared transactions: the calls of a coordinator, and their owners.
 //!
 //! Rules
-//! 1. A prepared transaction is in `PreparedTxns` from before it is written until after its end. Its owner is a
-//!    [`PreparedTxn`], or it is *detached*: it is held there, and has none.
+//! 1. A prepared transaction is in `PreparedTxns` from before its prepare is written until after its end. Its owner is
+//!    a [`PreparedTxn`], or it is *detached* and has no owner.
 //! 2. It holds the locks of the tables that it has changed, and its row locks. It is outside the gate: a check does not
 //!    wait for it. Its commit changes no row; its rollback enters the gate first.
-//! 3. A schema change of a table that a detached one has changed is refused at once: only a coordinator ends it, which
-//!    may be away for days. One that has an owner is waited for, as any other transaction.
+//! 3. A schema change of a table that a detached transaction has changed is refused at once, because only a coordinator
+//!    ends that transaction, perhaps after days. A schema change waits for a prepared transaction with an owner, as for
+//!    any other transaction.
 //! 4. A call that fails leaves it prepared and detached, except a rollback that has begun.
 
 use super::changes::{CHANGE_LOG, ChangeLog, OpenSequence};

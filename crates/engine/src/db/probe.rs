@@ -1,10 +1,10 @@
-//! `auto` at opening: the kept probe of this device, or a new one (always with `probe_again`, and while none is
-//! settled); what it chose goes to the pool and the device. And `auto` of a database that is about to be created.
+//! `auto` at opening: the stored probe of this device, or a new one (always with `probe_again`, and while no probe is
+//! final); the pool and the device get its choices. Also `auto` for a database that is about to be created.
 //!
 //! Rules
 //! 1. At opening: comes after recovery, when the scratch space that the store lends protects nothing, and before
 //!    threads start.
-//! 2. Options other than `auto` are used as they are; nothing is measured for them.
+//! 2. Options other than `auto` are used unchanged, without a measurement.
 //! 3. Before a creation the doublewrite file is measured behind the bytes that show whether it was used. A crash
 //!    meanwhile leaves files that count as not created.
 

@@ -1,7 +1,7 @@
-//! What an opening did because the database had not been closed.
+//! The recovery report of an opening after a crash.
 //!
 //! Rule: there is a report if redo was replayed, a page repaired or a transaction rolled back. Prepared transactions
-//! alone make none: they survive closings too.
+//! alone cause no report, because they also survive a clean close.
 
 use super::database::Database;
 use super::open_parts::OpenParts;

@@ -1,4 +1,4 @@
-//! The calls that change one row, as both doors make them: the key and the new columns come as values or as bytes.
+//! The calls that change one row, common to both APIs: the key and the new columns are values or bytes.
 
 use super::deferred_end::ClosureCall;
 use super::insert_many::Inserted;

@@ -1,7 +1,7 @@
-//! What a closure of `modify` makes of a row.
+//! The row in a closure of `modify`, and its changes.
 //!
-//! Rule: the closure gets a row of which columns may be on overflow pages. Those that it looks at are read then; those
-//! that it does not put stay where they are (`txn::overflow_columns`).
+//! Rule: columns of the closure's row may be on overflow pages. A column is read when the closure accesses it; a column
+//! that the closure does not set keeps its pages (`txn::overflow_columns`).
 
 use crate::error::Result;
 use crate::table::unread::UnreadColumns;

@@ -1,10 +1,9 @@
 //! Changing options while the database is open.
 //!
 //! Rules
-//! 1. Each layer keeps what it needs of the options where it looks at it anyway; a change is stored there, and works
-//!    from the next look on.
-//! 2. The table of options says which can be changed (`OptionInfo::is_dynamic`). All or nothing of a change is done:
-//!    what can be refused comes first.
+//! 1. Each layer keeps its options in its own state; a change is stored there, and takes effect at the next access.
+//! 2. The table of options says which can be changed (`OptionInfo::is_dynamic`). A change of several options is all or
+//!    nothing: the parts that can fail come first.
 
 use super::database::Database;
 use crate::config::Options;

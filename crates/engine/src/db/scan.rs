@@ -3,14 +3,14 @@
 //! Rules
 //! 1. Bounds are values of the first columns of the index. They become one half-open range of key bytes `[low, high)`:
 //!    an inclusive upper or exclusive lower bound covers every key that begins with its values. The order is that of
-//!    the index: what it has descending goes from great to small. Of a prefix only the beginning counts: a bound that
-//!    is cut is inclusive.
-//! 2. A plain scan shows rows as the transaction's level says; a locking one, and every one under SERIALIZABLE, reads
-//!    the newest committed rows and locks what it passes.
-//! 3. Keys, a count, and columns that the index has come from the index alone where its leaves were not changed
-//!    lately; else rows are looked up.
-//! 4. A row that an iterator delivers was copied out of its page. Only [`Scan::visit`] shows rows under a page's latch:
-//!    its closure runs to its end before the page can change, and the engine is closed to it.
+//!    the index: descending columns go from large to small. A prefix column compares only its first bytes: a truncated
+//!    bound is inclusive.
+//! 2. A plain scan shows rows as the transaction's level says; a locking scan, and every scan under SERIALIZABLE, reads
+//!    the newest committed rows and locks them.
+//! 3. Keys, a count, and columns of the index are read from the index alone where its leaves were not changed lately;
+//!    otherwise rows are looked up.
+//! 4. An iterator copies a row out of its page. Only [`Scan::visit`] shows rows under a page's latch: its closure ends
+//!    before the page can change, and cannot call the engine.
 
 use super::column_iter::ColumnIter;
 use super::write_txn::WriteTxn;

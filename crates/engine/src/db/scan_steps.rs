@@ -1,4 +1,4 @@
-//! The steps of a scan: its cursor is opened, moved, or shown what it passes.
+//! The steps of a scan: opening its cursor, moving it, and showing rows in place.
 
 use super::deferred_end::ClosureCall;
 use super::scan::Range;

@@ -1,14 +1,14 @@
 //! Creating and dropping tables and indexes.
 //!
 //! Rules
-//! 1. Changes of a table come one at a time (`table/lock.rs`). Those of different tables go on concurrently; they
-//!    hold the schema mutex while they change the catalog and the registry, and not while they wait for transactions or
-//!    fill an index.
-//! 2. Each is inside the gate (`gate.rs`) from its begin to its end. A check, which is alone there, meets no change.
-//! 3. Each is atomic and durable: the catalog says what is in use. What was dropped, or is left of a change that did
-//!    not end, is freed in the background (`dropping.rs`), after a crash behind the next opening.
-//! 4. An index is used by transactions that began after it became current. So the version that they compare is drawn
-//!    then, under the schema mutex, not when the index is begun.
+//! 1. Changes of a table run one at a time (`table/lock.rs`), those of different tables concurrently. They hold the
+//!    schema mutex while they change the catalog and the registry, and not while they wait for transactions or fill an
+//!    index.
+//! 2. Each is inside the gate (`gate.rs`) from its begin to its end, so no schema change runs during a check.
+//! 3. Each is atomic and durable: the catalog says what is in use. Dropped objects, and the remains of an interrupted
+//!    change, are freed in the background (`dropping.rs`), after a crash by the next opening.
+//! 4. Transactions that began after an index became current use it. So the version number that they compare is assigned
+//!    at that time, under the schema mutex, not at the begin of the build.
 
 use super::changes::{CHANGE_LOG, check_not_change_log};
 use super::database::Database;

@@ -1,9 +1,9 @@
-//! Sessions: transactions one after the other, begun when they are needed, as a connection of a server has them.
+//! Sessions: consecutive transactions, begun on demand, as in a connection of a server.
 //!
 //! Rules
-//! 1. A session is a [`WriteTxn`] that is begun again: between two transactions it has none, and holds no lock of a row
-//!    or a table, and no view.
-//! 2. What a session has set (options, what to do about locks, its interrupt handle) holds for all its transactions.
+//! 1. A session is a [`WriteTxn`] that is begun again: between two transactions it holds no lock of a row or a table,
+//!    and no view.
+//! 2. The settings of a session (options, lock waits, its interrupt handle) apply to all its transactions.
 
 use super::database::Database;
 use super::interrupt::InterruptHandle;

@@ -1,10 +1,10 @@
 //! Numbers for a planner: sizes and distinct values of a table, without reading all of it.
 //!
 //! Rules
-//! 1. Nothing is counted where rows are changed: rows come from the fan-out of the tree along two ways, bytes from the
-//!    extent maps, distinct values from leaves that are picked by chance. So nothing is wrong after a crash.
-//! 2. In a leaf of the sample a value counts where it differs from the one before: values with many entries, which go
-//!    over several leaves, are counted once for each leaf at most.
+//! 1. Changes of rows update no counter: the number of rows comes from the fan-out of the tree along two descents,
+//!    bytes from the extent maps, distinct values from random leaves. So a crash makes no number wrong.
+//! 2. In a sampled leaf a value counts where it differs from the previous one: a value with many entries in several
+//!    leaves counts at most once for each leaf.
 
 use super::database::Database;
 use super::table_ref::TableRef;

@@ -1,11 +1,11 @@
 //! Tables that change: names and columns, and truncation.
 //!
 //! Rules
-//! 1. A change waits until no transaction uses the table, writes the catalog, and puts a new `TableShared` in the place
-//!    of the one before. Handles of that one are errors from then on (`table/handle.rs`). No row is touched.
-//! 2. The table has the same trees before and after, and rows of each layout: rollback, purge and snapshots go on
-//!    with it. Only a truncated table has new ones, and another number, so that undo of the old rows finds no table.
-//! 3. A snapshot that is older than a truncation would see no rows where there were some. So it cannot read the table.
+//! 1. A change waits until no transaction uses the table, writes the catalog, and replaces the old `TableShared` by a
+//!    new one. Handles of the old one return errors from then on (`table/handle.rs`). No row is changed.
+//! 2. The table has the same trees before and after, and rows of each layout, so rollback, purge and snapshots continue
+//!    to work. Only a truncated table has new trees, and another number, so that undo of the old rows finds no table.
+//! 3. A snapshot that is older than a truncation would miss the old rows. So it cannot read the table.
 
 use super::changes::check_not_change_log;
 use super::database::Database;

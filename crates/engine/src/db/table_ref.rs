@@ -1,4 +1,4 @@
-//! Tables, named to the calls that change them.
+//! Tables as arguments of calls: by handle or by name.
 
 use super::changes::CHANGE_LOG;
 use super::database::DatabaseInner;

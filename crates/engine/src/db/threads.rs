@@ -2,12 +2,12 @@
 //!
 //! Rules
 //! 1. A step that fails stops the database (fail-stop) and its thread; so does a step that panics.
-//! 2. Threads end in the order of [`ShutdownPhase`]: one that waits for redo space or a frame gets it while those run
-//!    that make some. All of them at once would leave it waiting for ever, and the closing for it.
-//! 3. A thread that is started while those of its phase end is joined like them, or is not started: both happens under
-//!    the lock of the list.
-//! 4. Of a [`ThreadGroup`] one thread runs from the beginning. A thread that finds more work than those that run can do
-//!    starts the next one. What is started stays; a thread that the system does not give is done without.
+//! 2. Threads end in the order of [`ShutdownPhase`]: a thread that waits for redo space or a frame gets it while the
+//!    threads that free them still run. If all ended at once, it would wait for ever, and the close for it.
+//! 3. A thread that is started while its phase ends is either joined with that phase or not started; the lock of the
+//!    list decides.
+//! 4. Of a [`ThreadGroup`] one thread runs from the beginning. A thread that finds more work than the running threads
+//!    can do starts the next one, which then keeps running. If the system refuses a thread, the group works without it.
 
 use crate::context::Context;
 use crate::error::{Error, Result};

@@ -1,14 +1,14 @@
-//! Transactions that are run again when they met others.
+//! Transactions that are run again after a conflict.
 //!
 //! Rules
-//! 1. What failed is rolled back before it is run again, and nothing of it is seen by anybody.
-//! 2. Whether another attempt may succeed is the transaction's knowledge, whatever error the closure made of what it
-//!    met: one that met a deadlock or a write conflict is run again. A lock wait that timed out, or was refused, leads
-//!    to no other attempt: it has taken the time that a caller is ready to wait. After a commit began there is none,
-//!    since it may have happened.
-//! 3. The first new attempt follows at once, the others after a random pause that grows: two transactions that meet
-//!    each time would else go on doing so.
-//! 4. A transaction that was rolled back to end a deadlock never counts as done, even if its closure says so.
+//! 1. A failed attempt is rolled back before the next one, and no other transaction sees any part of it.
+//! 2. The transaction itself records whether another attempt may succeed, independent of the closure's error: after a
+//!    deadlock or a write conflict it is run again. After a lock wait that timed out or was refused it is not run
+//!    again, because the caller has waited as long as it wanted. After a begun commit it is not run again, because the
+//!    commit may have happened.
+//! 3. The first new attempt follows at once, the others after a growing random pause; otherwise two transactions could
+//!    conflict each time.
+//! 4. A deadlock victim never counts as successful, even if its closure returns success.
 
 use super::database::Database;
 use super::read_txn::ReadTxn;

@@ -1,9 +1,9 @@
 //! Insertions that return, change or replace their duplicate.
 //!
 //! Rules
-//! 1. The insertion locks the row that has its primary key or its key of a unique index when it finds the duplicate, in
-//!    the mode that is asked for from the beginning: of two that wait for one row, each would else get a shared lock
-//!    and wait for the other's end (a deadlock).
+//! 1. When the insertion finds a row with its primary key or its key of a unique index, it locks that row at once in
+//!    the final mode. Otherwise two insertions that wait for one row would both get a shared lock and wait for each
+//!    other (a deadlock).
 //! 2. Each call is a statement: it is done as a whole or not at all.
 
 use super::insert_many::Inserted;

@@ -1,4 +1,4 @@
-//! Scans whose rows are shown where they lie.
+//! Scans that show rows in their pages, without a copy.
 
 use super::scan::{Scan, ScanIter};
 use crate::error::{Error, Result};

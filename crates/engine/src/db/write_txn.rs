@@ -1,13 +1,12 @@
 //! Transactions that read and write tables.
 //!
 //! Rules
-//! 1. A failed call leaves the transaction as it was before the call, except [`Error::Deadlock`]: then all of it is
-//!    rolled back already, and only `rollback` or dropping it is left to do.
+//! 1. A failed call leaves the transaction in its state before the call. Only after [`Error::Deadlock`] all of it is
+//!    already rolled back, and only `rollback` or a drop may follow.
 //! 2. Dropping a transaction rolls it back; inside the closure of a `modify` or a `visit`, when that call is over
 //!    (`deferred_end`).
 //! 3. Once the database is closed every call is [`Error::Closed`], also a call that would need nothing of the database.
-//! 4. Keys and rows are built in buffers that go from one transaction to the next: no allocation per call but the row
-//!    that is returned.
+//! 4. Keys and rows are built in buffers that the next transaction reuses: a call allocates only the returned row.
 
 use super::database::{DatabaseInner, OpenGuard};
 use super::deferred_end::defer_end;

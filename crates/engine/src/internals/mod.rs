@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `checksum_fixer` | checksums of edited files made right again |
 //! | `fuzz_properties` | what must hold of any bytes that are decoded |
-//! | `raw_calls` | calls of the raw door that any bytes say, and what must hold of them |
+//! | `raw_calls` | calls of the raw API that any bytes say, and what must hold of them |
 //! | `test_part` | which cases of a long list a run of the tests tries |
 
 pub mod checksum_fixer;

@@ -1,10 +1,10 @@
-//! Calls of the raw door that any bytes say, compared with a model: the rows by their encoded keys.
+//! Calls of the raw API that any bytes say, compared with a model: the rows by their encoded keys.
 //!
 //! Laws
 //! 1. No bytes lead to a panic; a call that is refused changes nothing.
 //! 2. A row is refused iff a column of it has bytes that are no value of its type, or another row has its primary key
 //!    or its place in the unique index; then that row is found.
-//! 3. What is read is what was written, by both doors, in the order of the encoded keys, whichever way a cursor goes.
+//! 3. What is read is what was written, by both APIs, in the order of the encoded keys, whichever way a cursor goes.
 //! 4. An index has an entry for each row, and the database passes its check.
 
 use crate::config::PageSize;
@@ -226,7 +226,7 @@ impl Model<'_> {
         }
     }
 
-    /// Law 4, and each row by both doors.
+    /// Law 4, and each row by both APIs.
     fn compare(&self, txn: &mut WriteTxn) {
         for index in INDEXES {
             let mut cursor = self.table.cursor(index, RawRead::default());
@@ -248,7 +248,7 @@ impl Model<'_> {
         for (row, (_, expected)) in typed.zip(&self.rows) {
             let row = row.expect("a row is read");
             let long = expected[4].as_deref().unwrap_or(&[]);
-            assert!(row.bytes(4) == long && Some(row.bytes(0)) == expected[0].as_deref(), "law 3: the typed door");
+            assert!(row.bytes(4) == long && Some(row.bytes(0)) == expected[0].as_deref(), "law 3: the typed API");
         }
     }
 

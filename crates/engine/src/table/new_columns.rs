@@ -1,4 +1,4 @@
-//! What a row is made of, as the two doors take it: values, or the bytes that columns keep.
+//! What a row is made of, as the two APIs take it: values, or the bytes that columns keep.
 
 use super::types::Type;
 use super::value::ValueRef;

@@ -218,7 +218,7 @@ impl RowLayout {
         self.encode_columns(values, generated, out)
     }
 
-    /// As [`encode`](Self::encode), for what either door takes.
+    /// As [`encode`](Self::encode), for what either API takes.
     #[inline]
     pub(crate) fn encode_columns<N: NewColumns + ?Sized>(
         &self,

@@ -266,7 +266,7 @@ pub(crate) fn exactly(len: u8, bytes: &[u8]) -> &[u8] {
 }
 
 /// What a column of type `ty` keeps for bytes that a front end has in its form; `None` if they are no value of it
-/// ([`misfit_bytes`] says why). A float is made the one that the typed door keeps: see [`fit`].
+/// ([`misfit_bytes`] says why). A float is made the one that the typed API keeps: see [`fit`].
 #[inline]
 pub(crate) fn fit_stored(ty: Type, bytes: &[u8]) -> Option<Stored<'_>> {
     match ty {

@@ -1,4 +1,4 @@
-//! The raw door: columns and keys as bytes, beside the typed door.
+//! The raw API: columns and keys as bytes, beside the typed API.
 
 use crate::support::{await_purge, check_indexes, memory, open, sound};
 use highwater::raw::{RawColumn, RawDuplicate, RawRead, RawRow, RawSeek, RawTable};

@@ -1,4 +1,4 @@
-//! Cursors of the raw door that read entries alone, and those that judge them before they read rows.
+//! Cursors of the raw API that read entries alone, and those that judge them before they read rows.
 
 use crate::support::{memory, sound};
 use highwater::raw::{RawColumn, RawCursor, RawRead, RawRow, RawSeek, RawTable, RawVerdict};

@@ -1,4 +1,4 @@
-//! The raw door and the types of columns that it brings.
+//! The raw API and the types of columns that it brings.
 
 use super::{Mutant, edit, of_engine as mutant};
 

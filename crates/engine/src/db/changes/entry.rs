@@ -1,4 +1,5 @@
-//! Changes as bytes. Those of a transaction are one stream of bytes, which is cut into the parts that the table keeps.
+//! Changes as bytes. The changes of a transaction are one stream of bytes, which is divided into the parts in the
+//! table.
 //!
 //! ```text
 //! begin     7 u8 | time i64                        of the transaction: the time in microseconds since 1970

@@ -10,20 +10,21 @@
 //!
 //! Rules
 //! 1. The log is a table of the database, [`CHANGE_LOG`], which users do not see. A transaction inserts its changes
-//!    there as its last row operations, before its commit record or before it is prepared: they are there exactly if
-//!    it is committed. Undo says which rows it has changed (`txn/changed_rows.rs`).
-//! 2. A transaction takes its sequence number while it holds the locks of all rows that it has changed, and no change
-//!    follows. So of two transactions that changed one row, the one that built on the other has the higher number.
-//! 3. A number is open from when it is taken until its transaction has ended. A reader reads up to the number before
-//!    the smallest open one, no further, by a view that it opens after it has looked: no transaction ever appears
-//!    behind one that was read.
-//! 4. A reader makes the log of redo durable before it reads: what it hands out is there after any crash. So a number
-//!    that was handed out is never given again: after an opening numbers go on behind the last one in the table and the
-//!    one up to which it was trimmed.
+//!    there as its last row operations, before its commit record or before it is prepared: so they exist exactly if it
+//!    is committed. Undo has the rows that it has changed (`txn/changed_rows.rs`).
+//! 2. A transaction takes its sequence number while it holds the locks of all rows that it has changed, and changes
+//!    nothing afterwards. So of two transactions that changed one row, the later one has the higher number.
+//! 3. A number is open until its transaction has ended. A reader reads up to the number before the smallest open one,
+//!    with a view that it opens after it has read the open numbers. So no transaction appears later with a lower number
+//!    than one that was read.
+//! 4. A reader makes the redo log durable before it reads, so delivered changes survive any crash. So a delivered
+//!    number is never assigned again: after an opening numbers continue after the last one in the table and the trim
+//!    position.
 //! 5. Before a table is changed, truncated or dropped, while no transaction uses it, a change of the kind
-//!    `TableChanged` is committed. Row changes of a table that is no longer there are not shown: one follows.
-//! 6. The first row of the table, of number 0, has the number up to which the log was trimmed. It is written before
-//!    anything is deleted.
+//!    `TableChanged` is committed. Row changes of a table that no longer exists are left out, because such a change
+//!    follows.
+//! 6. The first row of the table, with number 0, has the number up to which the log was trimmed. It is written before
+//!    any deletion.
 
 mod change_log;
 mod entry;

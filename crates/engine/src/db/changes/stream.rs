@@ -1,10 +1,10 @@
 //! Reading the change log.
 //!
 //! Rules
-//! 1. A stream reads a few parts at a time, each time by a view of its own, which it closes at once: a consumer that is
-//!    slow holds no version of a row.
-//! 2. Everything that it reads is checked: parts that follow each other, changes that are whole, rows and keys of their
-//!    tables. What is not is [`Error::Corrupt`], and the stream does not go on.
+//! 1. A stream reads a few parts at a time, each time with a new view, which it closes at once: so a slow consumer does
+//!    not hold purge back.
+//! 2. A stream checks that parts are consecutive, changes complete, and rows and keys valid for their tables. Otherwise
+//!    it ends with [`Error::Corrupt`].
 
 use super::change_log::trimmed;
 use super::entry::{Entry, read};

@@ -1,10 +1,10 @@
 //! Removing old changes from the change log: on request, and by age.
 //!
 //! Rules
-//! 1. The mark that says up to which number the log was trimmed is committed before anything is deleted. What a
-//!    crash leaves in front of it is not read, and is deleted by the next call.
-//! 2. By age only a beginning of the log goes: where a transaction is younger than the option says, those behind it
-//!    stay too, though the clock may have gone back meanwhile.
+//! 1. The trim position is committed before any deletion. Rows before it that remain after a crash are not read, and
+//!    the next call deletes them.
+//! 2. Trimming by age removes a prefix of the log: the first transaction that is younger than the option and all later
+//!    ones stay, even if the clock has gone back meanwhile.
 
 use super::entry::{self, Entry};
 use crate::db::database::Database;

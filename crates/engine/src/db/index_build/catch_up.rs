@@ -1,15 +1,16 @@
-//! Applying to the filled tree what writers changed meanwhile.
+//! Applying the logged changes of writers to the filled tree.
 //!
 //! Rules
-//! 1. A piece of changes is applied in the order of its entries, which is the order of the tree; of the changes of one
-//!    entry the last one that says its value, and those behind it (rule 1 of `txn/entry_log.rs`).
-//! 2. Piece follows piece. While one is applied writers note the next one, which is smaller if the builder is faster
-//!    than they are; if it is not, they are slowed.
-//! 3. A leaf that is changed gets the largest transaction id there is as its own: who made a change is not noted.
-//! 4. Unique: an entry that is put beside another one with the same columns, whatever its state, makes these columns
-//!    *suspect*. At the end, when no transaction that writes is left, the rows decide. Every pair of equal rows is
-//!    suspect then: one of its entries was put later than the other. The rows that the tree was filled from are
-//!    compared while it is filled.
+//! 1. A piece of changes is applied in the order of its entries, which is the order of the tree. Of the changes of one
+//!    entry the last one with a value, and the later ones, are applied (rule 1 of `txn/entry_log.rs`).
+//! 2. While one piece is applied, writers log the next one. It is smaller if the builder is faster than the writers;
+//!    otherwise they are slowed.
+//! 3. A changed leaf gets the largest existing transaction id as its max_trx_id, because the log does not have the
+//!    transactions of the changes.
+//! 4. Unique: an entry that is inserted next to another one with the same columns, in any state, makes these columns
+//!    *suspect*. At the end, when no writing transaction is left, the rows are checked. Every pair of equal rows is
+//!    then suspect, because one of its entries was inserted after the other. Duplicates among the rows of the view are
+//!    detected while the tree is filled.
 
 use super::change_queue::ChangeQueue;
 use crate::btree::Seek;

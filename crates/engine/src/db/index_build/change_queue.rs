@@ -1,8 +1,8 @@
-//! Noted changes that wait until the tree is filled: in memory while they are few, else in a temporary file.
+//! Logged changes that wait until the tree is filled: in memory while they are few, otherwise in a temporary file.
 //!
 //! Rules
-//! 1. Pieces come out in the order in which they went in.
-//! 2. The file belongs to no database after a crash: nothing of it is synced. A damaged piece is an error.
+//! 1. The queue returns pieces in the order of their insertion.
+//! 2. The file is useless after a crash, so it is never synced. A damaged piece is an error.
 
 use crate::error::{Error, Result};
 use crate::stats::Stats;

@@ -1,6 +1,6 @@
 //! Merging runs.
 //!
-//! Rule: the runs are in a heap by their present entries, the least on top. Of equal entries either comes first.
+//! Rule: the runs are in a heap by their current entries, the smallest on top. Equal entries may be in either order.
 
 use super::batch::BuildEntry;
 use super::runs::{BLOCK_BYTES, RunReader, Runs};

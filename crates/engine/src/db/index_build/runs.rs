@@ -9,8 +9,8 @@
 //! | 8 | entries: length of the key, of the index columns, of the covered bytes (each `u16`), key, covered bytes |
 //!
 //! Rules
-//! 1. The file is made for the first run. It grows before a block is written behind its end, so a full disk is an
-//!    error in time.
+//! 1. The file is created for the first run. It grows before a block is written behind its end, so a full disk is an
+//!    error of the growth.
 //! 2. Blocks are never written twice. Those of runs that have been merged are discarded.
 
 use super::batch::{BuildEntry, EntryBatch, first_word};

@@ -1,4 +1,4 @@
-//! Cursors of the raw door.
+//! Cursors of the raw API.
 
 use super::entry::EntryColumns;
 use super::filter::RawFilter;

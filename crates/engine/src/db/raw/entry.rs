@@ -1,10 +1,9 @@
-//! Columns out of the entries of an index.
+//! Columns from the entries of an index.
 //!
 //! Rules
-//! 1. The key of an entry is the same in every version of the row that has the entry. What it has beside the key is
-//!    that of the row's visible version only where the entry was delivered without its row (`txn/read/scan.rs`,
-//!    rule 4).
-//! 2. What does not decode is damage.
+//! 1. The key of an entry is the same in every version of the row that has the entry. Its covered columns are those of
+//!    the row's visible version only if the entry was delivered without its row (`txn/read/scan.rs`, rule 4).
+//! 2. An entry that does not decode is damage.
 
 use super::{RawColumn, RawRow};
 use crate::error::{Error, Result};

@@ -1,7 +1,7 @@
-//! What a front end says of entries before their rows are looked for.
+//! Filters of a front end on entries, before their rows are looked up.
 //!
-//! Rule: a filter sees columns of an entry's key only. They are those of every version of the row that has the entry,
-//! so what is refused would be refused with the row at hand too.
+//! Rule: a filter sees only columns of an entry's key. They are the same in every version of the row that has the
+//! entry, so a rejected entry would also be rejected with its row.
 
 use super::RawRow;
 use super::entry::EntryColumns;

@@ -1,13 +1,13 @@
-//! The raw door, for front ends: a server's storage handler, a language binding. Applications use the typed door, which
+//! The raw API, for front ends: a server's storage handler, a language binding. Applications use the typed API, which
 //! is the rest of this crate.
 //!
 //! A front end has rows and keys as bytes of its own and does not want them as [`Value`](crate::Value)s. Here a row is
-//! a slice of columns, each the bytes that the column keeps, `None` for NULL; a key is a byte string that compares as
-//! its columns do. Both doors lead to the same tables: a [`RawTable`] is a [`Table`] with other calls, in the same
+//! a slice of columns, each in the bytes that the column stores, `None` for NULL; a key is a byte string that compares
+//! as its columns do. Both APIs use the same tables: a [`RawTable`] is a [`Table`] with other calls, in the same
 //! transactions ([`WriteTxn`](crate::WriteTxn)), with the same locks, indexes, backups, checks and repairs.
 //!
 //! # What is stable
-//! The bytes that a column keeps, by its type, and nothing else: no call takes or gives the layout of a row.
+//! Only the bytes that a column stores, by its type: no call takes or returns the layout of a row.
 //!
 //! | type | bytes | compare as |
 //! |---|---|---|
@@ -20,9 +20,9 @@
 //! | `Binary(max)` | any bytes, at most `max` | bytes |
 //!
 //! An encoded key is made by [`RawTable::append_key`] and comes from [`RawCursor::entry`], [`RawCursor::key`] and
-//! [`RawTable::duplicate_of`]. It stays valid as long as the table and the index are there, and can be kept (as a row's
-//! reference, as the end of a range). Any bytes may be handed in where a key is taken: those that are no key of a row
-//! find none. What is stored is always made by the engine, out of columns whose lengths and contents it has checked.
+//! [`RawTable::duplicate_of`]. It is valid as long as the table and the index exist, and can be kept (as a row's
+//! reference, as the end of a range). Any bytes may be passed as a key: bytes that are not the key of a row find no
+//! row. Stored keys and rows are always made by the engine, from columns whose lengths and contents it has checked.
 //!
 //! ```
 //! use highwater::raw::{RawRead, RawRow, RawSeek, RawTable};

@@ -1,4 +1,4 @@
-//! Rows as the raw door gives them.
+//! Rows of the raw API.
 
 use super::entry::EntryRow;
 use crate::error::Result;
@@ -35,7 +35,7 @@ impl RawRow {
         if self.is_of_entry { self.entry.columns() } else { self.row.as_ref().map_or(0, Row::columns) }
     }
 
-    /// The same row, as the typed door shows it; `None` before a row was read, and of one that was read from an entry.
+    /// The same row, as the typed API shows it; `None` before a row was read, and of one that was read from an entry.
     pub fn typed(&self) -> Option<RowRef<'_>> {
         self.row.as_ref().filter(|_| !self.is_of_entry).map(Row::as_ref)
     }

@@ -1,9 +1,9 @@
-//! Rows of the raw door, one at a time.
+//! Row operations of the raw API, one row at a time.
 //!
 //! Rules
-//! 1. What is stored is made of columns by the table's layouts (`row_layout.rs`, `key.rs`), which check them. Bytes of
-//!    a caller that are a key are only searched for.
-//! 2. Each call is the typed call of the same name, with bytes in the place of values: one statement.
+//! 1. Stored rows and keys are made from columns by the table's layouts (`row_layout.rs`, `key.rs`), which check them.
+//!    A key in the caller's bytes is only searched for.
+//! 2. Each call is the typed call of the same name, with bytes instead of values: one statement.
 
 use super::table::encode_key;
 use super::{RawColumn, RawRow, RawTable};

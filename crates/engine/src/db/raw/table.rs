@@ -1,4 +1,4 @@
-//! Tables of the raw door.
+//! Tables of the raw API.
 
 use super::entry::EntryColumns;
 use super::{RawColumn, RawCursor, RawRead};
@@ -48,7 +48,7 @@ impl RawTable {
         db.create_table(name, schema).map(RawTable::from)
     }
 
-    /// The same table, for the typed door.
+    /// The same table, for the typed API.
     pub fn table(&self) -> &Table {
         &self.table
     }

@@ -1,11 +1,11 @@
 //! One reader's requests, answered: a snapshot, and the tables that it uses.
 //!
 //! Rules
-//! 1. An error of the engine is an answer, and the connection goes on. An error of the connection ends it.
-//! 2. A number of a table or a column that the reader was not told ends the connection, and so does a message that
-//!    does not decode.
-//! 3. Between two batches of rows, every [`ROWS_BETWEEN_LOOKS`] rows of a count, and again and again while changes are
-//!    waited for, the thread notices that the reader has gone or that the server stops.
+//! 1. An error of the engine is an answer, and the connection continues. An error of the connection ends it.
+//! 2. An unknown number of a table or a column in a request ends the connection, and so does a message that does not
+//!    decode.
+//! 3. Between two batches of rows, every [`ROWS_BETWEEN_LOOKS`] rows of a count, and repeatedly during a wait for
+//!    changes, the thread checks whether the reader has disconnected or the server stops.
 
 use super::message::{
     Answer, Bound, Failure, KIND_AT, Kind, MAX_REQUEST_BYTES, PROTOCOL, Request, ScanForm, TableAnswer, Wanted,

@@ -1,7 +1,7 @@
 //! The reader's end of a connection.
 //!
-//! Rule: after an error of the connection, or an answer that cannot be, it is never used again: every later call is
-//! [`Error::ReaderDisconnected`].
+//! Rule: after an error of the connection, or an invalid answer, the connection is never used again: every later call
+//! is [`Error::ReaderDisconnected`].
 
 use super::message::{Answer, Kind, MAX_ANSWER_BYTES, PROTOCOL, Request, message, put_message, read_frame};
 use super::socket::{self, Stream};

@@ -1,13 +1,12 @@
-//! What a reader and the process that serves it say to each other.
+//! The messages between a reader and the process that serves it.
 //!
 //! Rules
-//! 1. A frame is its length (4 bytes, little-endian), a byte that says what it is ([`Kind`]), and that. A reader sends
-//!    requests only, and waits for the answer of each; the last answer of a request is neither
-//!    [`Kind::Rows`] nor [`Kind::Dump`].
-//! 2. The first request is [`Request::Hello`]. Both sides say [`PROTOCOL`], which changes with every change of what is
-//!    here or of the layout of rows: programs of two versions refuse each other instead of misreading.
-//! 3. Rows follow each other, each behind its length (a varint), in the layout of a row that has the wanted columns and
-//!    no others.
+//! 1. A frame is its length (4 bytes, little-endian), a byte with its kind ([`Kind`]), and its contents. A reader sends
+//!    only requests, and waits for the answer to each; the last answer of a request is neither [`Kind::Rows`] nor
+//!    [`Kind::Dump`].
+//! 2. The first request is [`Request::Hello`]. Both sides send [`PROTOCOL`], which changes with every change of the
+//!    messages or of the row layout: programs of different versions refuse each other.
+//! 3. Rows are consecutive, each after its length (a varint), in the row layout of exactly the requested columns.
 
 use super::value::Field;
 use crate::db::changes::ChangeKind;

@@ -12,24 +12,22 @@
 //! | `served_changes` | the change log as a stream of frames |
 //! | `reader`, `reader_scan`, `reader_changes` | what users call |
 //!
-//! Why a socket and not shared memory: rows that a snapshot sees lie in the pool, in undo pages and in the change
-//! buffer of the process that writes. A second process that read them in shared memory would need the latches of all
-//! three, and one that died would leave them held. Here a reader has no part in the engine: the process that writes
+//! Why a socket and not shared memory: the rows of a snapshot are in the pool, in undo pages and in the change buffer
+//! of the process that has the database open. A second process that read them in shared memory would need latches of
+//! all three, and would hold them after its death. With a socket the reader runs no engine code: the serving process
 //! runs a transaction for it.
 //!
 //! Rules
-//! 1. A connection is one snapshot, which it may share with others of the reader's, or one stream of changes. A
-//!    snapshot is a transaction of the database like any other that reads: no writer waits for it, purge keeps what it
-//!    sees, and changes of the tables it uses wait for its end. A stream keeps nothing between two of its requests.
-//! 2. The snapshot ends with its connection. The kernel closes that when the reader's process dies, however it dies.
-//! 3. Rows are copied out of their pages before they are sent: a reader that stops in the middle of an answer keeps no
-//!    latch. Long requests look for the end of the connection, and for the closing of the database, again and again.
-//! 4. Neither side believes the other: a length, a number or a text that cannot be is an error, before memory is taken
-//!    for it.
-//! 5. A closing ends every connection before it does anything else. The socket is removed; one that a killed process
-//!    left is replaced by the next opening, which holds the folder's lock.
-//! 6. A folder in which there can be no socket, and a system that has none, do not keep a database from opening: it has
-//!    no readers then.
+//! 1. A connection is one snapshot, which other connections of the reader may share, or one stream of changes. A
+//!    snapshot is an ordinary reading transaction: no writer waits for it, purge keeps its versions, and schema changes
+//!    of its tables wait for its end. A stream holds nothing between two requests.
+//! 2. The snapshot ends with its connection, which the kernel closes when the reader's process dies.
+//! 3. Rows are copied out of their pages before they are sent, so a reader that stops in the middle of an answer holds
+//!    no latch. Long requests repeatedly check for the end of the connection and the close of the database.
+//! 4. Neither side trusts the other: an invalid length, number or text is an error before memory is allocated for it.
+//! 5. A close first ends every connection and removes the socket. The next opening, which holds the folder's lock,
+//!    replaces the socket of a killed process.
+//! 6. If the file system or the operating system has no sockets, the database opens without readers.
 
 mod connection;
 mod link;

@@ -1,7 +1,7 @@
-//! Snapshots that connections offer to each other: a reader reads one on several threads.
+//! Snapshots that connections share, so that a reader reads one on several threads.
 //!
 //! Rules
-//! 1. An offer is a transaction of its own that reads the same snapshot. It is taken once, by its random number.
+//! 1. An offer is a separate transaction that reads the same snapshot. It is taken once, by its random number.
 //! 2. A connection has at most one offer that was not taken; it ends with the next one, and with the connection.
 
 use crate::db::read_txn::ReadTxn;

@@ -1,7 +1,7 @@
 //! Scans of a reader's snapshot, as [`Scan`](crate::Scan) has them.
 //!
-//! Rule: while the rows of a batch are read, the next batch is on its way. An iterator that is dropped before the last
-//! batch takes that one from the connection, and says that no more are wanted.
+//! Rule: while the reader reads a batch, the next batch is in flight. An iterator that is dropped before the last batch
+//! receives that batch, and tells the server to send no more.
 
 use super::link::{Link, Received};
 use super::message::{Answer, Bound, Request, ScanForm, Wanted, columns_to, first_row};

@@ -1,9 +1,8 @@
 //! The change log as a stream of frames, for a reader in another process.
 //!
 //! Rules
-//! 1. The columns of a table's rows are sent with the first row that has them: before a row of other columns, these are
-//!    sent.
-//! 2. An error comes behind the changes before it, as the answer of a request of its own.
+//! 1. The columns of a table are sent before its first row, and again before the first row with other columns.
+//! 2. An error is sent after the changes before it, as the answer to the next request.
 
 use super::connection::is_gone;
 use super::message::{ChangeForm, ChangesHead, Kind, extend, put_frame};

@@ -1,11 +1,11 @@
 //! The socket in the folder of an open database, and the threads behind it.
 //!
 //! Rules
-//! 1. One thread waits for readers, and each reader has a thread. They hold the database open, and end when the server
-//!    does: at a closing, or when the last handle of the program is dropped.
-//! 2. The end of all of them is waited for, or not, as `db/handle_thread.rs` says.
-//! 3. The socket's file is removed only by the server that made it: no other database is opened in the folder as long
-//!    as this one holds its lock.
+//! 1. One thread waits for readers, and each reader has a thread. They keep the database open, and end with the server:
+//!    at a close, or when the last handle of the program is dropped.
+//! 2. `db/handle_thread.rs` says when their end is awaited.
+//! 3. Only the server that created the socket's file removes it: no other database is opened in the folder while this
+//!    one holds its lock.
 
 use super::connection::Connection;
 use super::message::{Answer, Failure, put_message};

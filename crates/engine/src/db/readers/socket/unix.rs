@@ -2,9 +2,9 @@
 //!
 //! Rules
 //! 1. A path too long for the name of a socket leads through the open folder on Linux; elsewhere it is an error.
-//! 2. A socket that is there already is that of a process that was killed, since this one has the folder's lock: it is
-//!    replaced. No file of another kind is.
-//! 3. A shutdown of the socket ends the waiting for connections on Linux; elsewhere a connection does.
+//! 2. An existing socket belongs to a killed process, because this one has the folder's lock, and is replaced. A file
+//!    of another kind is not replaced.
+//! 3. To end the wait for connections, the socket is shut down on Linux; on other systems a connection is made.
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, Result};
