@@ -25,7 +25,7 @@ type Weights = dyn Fn(&str, &mut Vec<u8>) + Send + Sync;
 /// the same weights are equal, to a unique index too. The function must be pure, and must stay the same as long as a
 /// column has its name: an index is in the order of the weights that it was made with.
 ///
-/// A text is UTF-8, through both doors, so the function gets a `&str`. Text in another encoding is kept in a `Binary`
+/// A text is UTF-8, in both APIs, so the function gets a `&str`. Text in another encoding is kept in a `Binary`
 /// column, which has no collation; an index that is to compare it as text is made of a second `Binary` column, with the
 /// weights that the program makes. (The plugin for MariaDB does so with all collations of the server.)
 ///

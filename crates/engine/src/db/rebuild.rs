@@ -1,15 +1,15 @@
 //! Rebuilding a secondary index from the rows.
 //!
 //! Rules
-//! 1. The index keeps its name and its columns; it gets a new tree, which is built beside writers as that of a new
-//!    index is (`index_build/online.rs`). One mini-transaction writes both catalog records, so after any crash the
-//!    table has the old tree or the new one, and the next opening removes the other.
+//! 1. The index keeps its name and its columns; it gets a new tree, which is built online like that of a new index
+//!    (`index_build/online.rs`). One mini-transaction writes both catalog records, so after any crash the table has the
+//!    old tree or the new one, and the next opening removes the other.
 //! 2. The build reads nothing of the old tree: its pages may be damaged. Transactions use it until the new one is in
-//!    use, with the errors that its damage costs them before too. An error of a writer does the new tree no harm: it
-//!    has what was noted for it, and what the statement's rollback notes.
-//! 3. The new tree takes its place while no transaction uses the table: from the last noted change until the table's
-//!    version has the new tree alone. So no thread uses the old one when it is freed.
-//! 4. The rows of tables with other damage are not touched: an index is rebuilt only from rows that are all readable.
+//!    use, and its damage causes the same errors as before. An error of a writer does not affect the new tree: the log
+//!    has the changes of the failed statement and those of its rollback.
+//! 3. The new tree replaces the old one while no transaction uses the table: from the last logged change until the
+//!    table's version has only the new tree. So no thread uses the old one when it is freed.
+//! 4. An index is rebuilt only if all rows of the table are readable.
 
 use super::database::Database;
 use super::index_build::{BuildProgress, Built};

@@ -1,20 +1,20 @@
-//! Building an index, a new one or one again: filling a new tree from the rows of its table, in bounded memory, by an
-//! external merge sort. Writers go on meanwhile (`online`).
+//! Building or rebuilding an index: filling a new tree from the rows of its table, in bounded memory, by an external
+//! merge sort. Writers continue meanwhile (`online`).
 //!
-//! The rows are read in the order of the primary key; their entries are gathered and sorted. If all of them fit
-//! [`batch_bytes`], the tree is made of them. Otherwise batch after batch becomes a sorted run in a temporary file, and
-//! the tree is made of the merged runs. Either way it is built from its leaves up: no page of it is read, and each is
+//! The rows are read in the order of the primary key; their entries are collected and sorted. If all of them fit
+//! [`batch_bytes`], the tree is built from them. Otherwise each batch becomes a sorted run in a temporary file, and the
+//! tree is built from the merged runs. In both cases it is built from its leaves up: no page of it is read, and each is
 //! written once.
 //!
 //! Rules
-//! 1. Only the builder uses the tree: writers note what they change. So nothing here is undone or locked: on an error
+//! 1. Only the builder uses the tree: writers log their changes. So the builder needs no undo and no locks: on an error
 //!    the caller drops the whole tree.
 //! 2. Every row that the builder's view sees gets its entry. Older versions get none: snapshots from before the build
 //!    do not use the index.
-//! 3. Uniqueness is checked on neighbours, on their way into the tree.
-//! 4. Memory: a batch, or a block of each run that is merged, which is no more.
-//! 5. The temporary file belongs to no database after a crash, so nothing of it is ever synced. What is read from it is
-//!    checked: a damaged block is an error.
+//! 3. Uniqueness is checked on consecutive entries when they are added to the tree.
+//! 4. Memory: at most a batch, also for the blocks of the merged runs.
+//! 5. The temporary file is useless after a crash, so it is never synced. Its blocks are verified: a damaged block is
+//!    an error.
 //!
 //! | file | what |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! Building an index beside writers: a new one, or one again.
+//! Building or rebuilding an index online, concurrent with writers.
 //!
 //! ```text
 //! begin     catalog: the index is being built | no writer is in the table: view, the table's version with a log
@@ -8,25 +8,25 @@
 //!           the table's version without the log              | writers change entries in the tree
 //! ```
 //! Rules
-//! 1. At the begin the build waits, in short turns, until no transaction is left that has written the table: from then
-//!    on every writer knows the log, and the view sees all that was written without it. A transaction that has only
-//!    read takes the table's newest version before it writes (`db/locked_tables.rs`).
-//! 2. So of each row the view has the version without noted changes, and the log has what became of its entries since:
-//!    the tree has the entries of the rows after the last change is applied (rule 1 of `txn/entry_log.rs`).
-//! 3. At the end the catalog's record says that the index is in use, durably, before a change goes to the tree. A crash
-//!    before leaves an index that the next opening removes, one behind it a complete index.
+//! 1. At the begin the build waits, in short turns, until every transaction that has written the table has ended: from
+//!    then on every writer uses the log, and the view sees all earlier changes. A transaction that has only read takes
+//!    the table's newest version before it writes (`db/locked_tables.rs`).
+//! 2. So the view has each row without its logged changes, and the log has the later changes of its entries: after the
+//!    last change is applied, the tree has the entries of the rows (rule 1 of `txn/entry_log.rs`).
+//! 3. At the end the catalog's record durably says that the index is in use, before a writer changes the tree. A crash
+//!    before leaves an index that the next opening removes, a crash after leaves a complete index.
 //! 4. Unique: writers do not search for duplicates while the index is being built; their statements succeed, and the
-//!    build fails if two rows are equal when it begins, or at its end. Then it waits in short turns until no writer is
-//!    in the table: what a rollback may bring back is decided. (InnoDB fails as well when it meets duplicates in its
-//!    row log, also those that a transaction would have taken back; this build does not.)
-//! 5. The view is open until the index is in use: purge keeps what was changed meanwhile.
-//! 6. A build that fails or is stopped: changes are noted no longer, the table gets its version without the index, and
-//!    the tree is dropped. No writer has touched the tree.
-//! 7. An index that is built again has two trees meanwhile: the old one at its place, which all use, and the new one as
-//!    that of the last index, which has the same name. The end waits in short turns until no transaction uses the
-//!    table. One mini-transaction of the catalog puts the new tree in the place of the old one, and nobody is let in
-//!    before the table's version has it: so no change goes to one of them alone, and no thread uses the old one when
-//!    it is freed.
+//!    build fails if two rows are equal when it begins, or at its end. For this check it waits in short turns until no
+//!    writer is in the table, so that no rollback can restore a row. (InnoDB also fails when it meets duplicates in its
+//!    row log that a transaction would have rolled back; this build does not.)
+//! 5. The view is open until the index is in use, so purge keeps the undo of all changes meanwhile.
+//! 6. When a build fails or is stopped, logging ends, the table gets its version without the index, and the tree is
+//!    dropped. No writer has used the tree.
+//! 7. During a rebuild the index has two trees: the old one in its position, which all transactions use, and the new
+//!    one as the last index of the table, with the same name. The end waits in short turns until no transaction uses
+//!    the table. One mini-transaction of the catalog replaces the old tree by the new one, and no transaction enters
+//!    before the table's version has the new tree: so no change goes to only one of them, and no thread uses the old
+//!    one when it is freed.
 
 use super::catch_up::{CatchUp, LAST_CHANGES};
 use super::change_queue::ChangeQueue;
