@@ -13,6 +13,7 @@ mod fuzz;
 mod layers;
 mod links;
 mod look;
+mod mariadb;
 mod mutants;
 mod package;
 mod primitives;
@@ -58,6 +59,9 @@ const USAGE: &str = "usage: cargo xtask tidy    check layers, dependencies, file
        cargo xtask compare-test
                            check its format and lints, and run the tests that each of those engines must pass
        cargo xtask python  build the wheel for Python, install it in a fresh virtual environment and run its tests
+       cargo xtask mariadb [--kills N]
+                           build the plugin for MariaDB and a server, and try both: answers beside InnoDB's, tests of
+                           MariaDB's suites, N kills (1) under a binary log, XA, a replica
        cargo xtask cache-lines [--cores N]... [WORKLOAD]...
                            count the cache lines that 16 and 64 cores (or N) would take from each other in each
                            transaction, and what that admits; workloads: read, update, insert, mixed
@@ -86,6 +90,7 @@ fn main() -> ExitCode {
         ["package"] => report(package::run(&root)),
         ["compare-build"] => report(compare::build(&root)),
         ["compare-test"] => report(compare::test(&root)),
+        ["mariadb", ref arguments @ ..] => report(mariadb::test(&root, arguments)),
         ["python"] => report(python::test(&root)),
         ["fuzz", "lints"] => report(fuzz::lints(&root)),
         ["fuzz", ref arguments @ ..] => match fuzz::Wanted::parse(arguments) {

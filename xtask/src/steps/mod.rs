@@ -101,11 +101,13 @@ enum TestOfTests {
     Packages,
     /// Does the library work on other systems?
     Targets,
+    /// Does the plugin for MariaDB work in its server?
+    Mariadb,
 }
 
 impl TestOfTests {
     /// In the order of their parts.
-    const ALL: [TestOfTests; 7] = [
+    const ALL: [TestOfTests; 8] = [
         TestOfTests::CacheLines,
         TestOfTests::Fuzzing,
         TestOfTests::Mutants,
@@ -113,6 +115,7 @@ impl TestOfTests {
         TestOfTests::Wheel,
         TestOfTests::Packages,
         TestOfTests::Targets,
+        TestOfTests::Mariadb,
     ];
 
     fn is_tried(self, extent: Extent) -> bool {
@@ -123,6 +126,7 @@ impl TestOfTests {
 
 fn tests_of_tests(run: &Run<'_>) -> Result<(), Failure> {
     let (seconds, seed) = (run.extent.choose(5, 60), run.extent.seed("fuzzing"));
+    let kills = run.extent.choose(1, 200);
     let part = run.extent.part("mutants", MUTANT_PARTS).map(|part| format!("{part}/{MUTANT_PARTS}"));
     let (mut cache_lines, mut mutants) = (vec!["cache-lines"], vec!["mutants"]);
     if let Some(part) = &part {
@@ -136,6 +140,7 @@ fn tests_of_tests(run: &Run<'_>) -> Result<(), Failure> {
         (TestOfTests::Wheel, vec!["python"]),
         (TestOfTests::Packages, vec!["package"]),
         (TestOfTests::Targets, vec!["targets"]),
+        (TestOfTests::Mariadb, vec!["mariadb", "--kills", &kills]),
     ];
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut tried = steps.into_iter().filter(|(step, _)| step.is_tried(run.extent));

@@ -1,0 +1,75 @@
+//! `cargo xtask mariadb`: the plugin for MariaDB, built and tried in a server of its own.
+//!
+//! Rules
+//! 1. `scripts/build-mariadb-plugin` says which version of the server it is; documents that name one name that one.
+//! 2. All that is built or fetched is below `target/mariadb`; databases are below the system's temporary folder while
+//!    they are needed.
+//! 3. Server and headers are packages of Debian 12. Where there are none the plugin is left out, and a line says so.
+
+use crate::process::{self, finish};
+use crate::tools;
+use std::path::Path;
+use std::process::Command;
+
+const USAGE: &str = "wanted: cargo xtask mariadb [--kills N]";
+/// Debian's release that has the server.
+const RELEASE: &str = "bookworm";
+/// Of `scripts/test-mariadb-plugin`.
+const TESTS: [&str; 5] = ["smoke", "sample", "kill", "xa", "replica"];
+
+/// Builds plugin and server and runs the tests, with as many kills as the arguments say, or one.
+///
+/// # Errors
+/// The first failure; wrong arguments.
+pub fn test(root: &Path, arguments: &[&str]) -> Result<(), String> {
+    let kills = kills(arguments)?;
+    if !is_debian_12() {
+        println!("left out: no apt with packages of Debian 12 ({RELEASE}) for amd64");
+        return Ok(());
+    }
+    tools::ensure_cxx()?;
+    let target = process::target(root)?;
+    let mut command = Command::new(root.join("scripts/test-mariadb-plugin"));
+    command.arg("--dir").arg(target.join("mariadb")).args(["--kills", kills, "--pairs", "1"]).args(TESTS);
+    finish(command.env("CARGO_TARGET_DIR", target))
+}
+
+fn kills<'a>(arguments: &[&'a str]) -> Result<&'a str, String> {
+    match arguments {
+        [] => Ok("1"),
+        ["--kills", kills] if kills.parse::<u32>().is_ok() => Ok(kills),
+        _ => Err(USAGE.to_string()),
+    }
+}
+
+fn is_debian_12() -> bool {
+    let release = std::fs::read_to_string("/etc/os-release").unwrap_or_default();
+    cfg!(target_arch = "x86_64") && release.lines().any(|line| line == format!("VERSION_CODENAME={RELEASE}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn documents_name_the_version_that_the_script_builds_for() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let text = |path: &str| std::fs::read_to_string(root.join(path)).unwrap();
+        let script = text("scripts/build-mariadb-plugin");
+        let version = script.lines().find_map(|line| line.strip_prefix("VERSION=")).unwrap();
+        let named = regex::Regex::new(r"MariaDB (\d+\.\d+\.\d+)").unwrap();
+        for path in ["crates/mariadb/README.md", "CHANGELOG.md"] {
+            let document = text(path);
+            let mut versions = named.captures_iter(&document).map(|found| found[1].to_string()).peekable();
+            assert!(versions.peek().is_some(), "{path} names no version");
+            assert!(versions.all(|named| named == version), "{path} names another version than {version}");
+        }
+    }
+
+    #[test]
+    fn arguments_are_a_number_of_kills_or_none() {
+        assert_eq!((kills(&[]), kills(&["--kills", "200"])), (Ok("1"), Ok("200")));
+        assert_eq!(kills(&["--kills", "many"]), Err(USAGE.to_string()));
+        assert_eq!(kills(&["--kills"]), Err(USAGE.to_string()));
+    }
+}
