@@ -1,16 +1,16 @@
-//! Copying the rows that can still be read out of a damaged data file into another database.
+//! Copying the readable rows of a damaged data file into another database.
 //!
 //! Rules
-//! 1. Nothing is reached through trees: every page of the file is looked at, and each leaf that verifies and belongs to
-//!    a table's clustered tree gives its rows. So a damaged root costs nothing but itself.
-//! 2. A page that the extent map says is not in use is left out. Where the map cannot be read, pages that were
-//!    released may be found; a row of an older leaf is left out if a newer one covers its key.
-//! 3. Of each row the newest version is taken whose transaction is not known to be unfinished. What is known comes from
-//!    the undo pages that can be read.
+//! 1. No tree is descended: every page of the file is read, and each leaf that verifies and belongs to a table's
+//!    clustered tree gives its rows. So a damaged root loses no rows.
+//! 2. A page that is not in use by its extent map is left out. If the map cannot be read, freed pages may be found; a
+//!    row of an older leaf is left out if a newer leaf covers its key.
+//! 3. Of each row the newest version is taken whose transaction is not known to be unfinished, as far as the readable
+//!    undo pages show.
 //! 4. A row is copied whole or named as lost, also one that the other database refuses: its key can be too long for
-//!    smaller pages, or be there already. Ranges of keys that no leaf covers are named too. Only a failure of the other
+//!    smaller pages, or exist already. Ranges of keys that no leaf covers are named too. Only a failure of the other
 //!    database itself, a full disk for example, ends the salvage.
-//! 5. Secondary indexes are built from the rows that were copied. One that is refused is left out and named.
+//! 5. Secondary indexes are built from the copied rows. A refused index is left out and named.
 
 use crate::check::{Finding, show_key};
 use crate::db::{CHANGE_LOG, Database, WriteTxn};

@@ -1,8 +1,8 @@
-//! Backups that belong together: a full one and incremental ones, each on the one before.
+//! Backups that belong together: a full one and incremental ones, each based on the previous one.
 //!
 //! Rule: everything in the files is verified before a restore writes anything: order and identity by the manifests,
-//! each page by its checksum and number, each group of redo by its checksum and place, each file by its sum.
-//! How many pages a manifest claims is believed as far as the map of their group of extents is there.
+//! each page by its checksum and number, each group of redo by its checksum and place, each file by its sum. The number
+//! of pages in a manifest is accepted only as far as the extent maps of their groups exist.
 
 use super::files::SummedFile;
 use super::manifest::BackupManifest;

@@ -1,6 +1,6 @@
 //! Files of a backup: their length and checksum are taken while they are written, and compared while they are read.
-//! They do not stay in the page cache, which others need ([`SequentialFile`]). Those of an encrypted database are
-//! encrypted; length and checksum are of the plain bytes.
+//! They are dropped from the page cache ([`SequentialFile`]). Files of an encrypted database are encrypted; length and
+//! checksum are those of the plain bytes.
 
 use super::manifest::FileSum;
 use crate::error::{Error, Result};

@@ -1,4 +1,4 @@
-//! How far the maps of extents reach that a chain of backups has: a file has no page behind them.
+//! The number of pages that the extent maps in a chain of backups describe: the restored file has no page behind them.
 
 use crate::space::layout::SpaceLayout;
 use crate::types::PageNo;

@@ -1,33 +1,33 @@
-//! Backups: a copy of a database that is in use, whole or what changed since another one; and putting one back.
+//! Backups: a full or incremental copy of a database in use; and restores.
 //!
 //! Terms
 //! - A *full* backup has every page; an *incremental* one has the pages whose LSN is above the end LSN of its *base*,
-//!   another backup of the same database. A *chain* is a full backup and the incremental ones that follow, each on the
-//!   one before.
-//! - *start LSN*: the checkpoint when the backup began. *pages LSN*: how far the log was durable when the last page had
-//!   been copied. *end LSN*: where the backup's redo ends; what was committed before it is in the backup, nothing else.
+//!   another backup of the same database. A *chain* is a full backup and the incremental ones that follow, each based
+//!   on the previous one.
+//! - *start LSN*: the checkpoint when the backup began. *pages LSN*: the durable LSN of the log when the last page had
+//!   been copied. *end LSN*: the end of the backup's redo; the backup has exactly the commits before it.
 //!
-//! Taking one (`take`), in this order; nothing in the database's files is written
+//! Taking a backup (`take`), in this order; the database's files are not written
 //! 1. DEST is a new or empty folder outside of the database's.
 //! 2. No page is discarded until the end ([`Space::hold_discards`](crate::space::Space::hold_discards)), then the log
 //!    keeps its redo from the checkpoint on ([`crate::log::KeptRedo`]): the start LSN.
 //! 3. A thread copies redo, as soon as it is durable, to `redo`, and releases it in the ring.
 //! 4. Meanwhile the pages are read from the store, an extent at a time, not from the pool, and appended to `pages`.
 //!    Each is verified. One that does not verify may be being written: it is read again, or taken from the pool.
-//!    Transactions and schema changes go on; the copies are of different moments.
+//!    Transactions and schema changes continue; the copies are of different moments.
 //! 5. When the last page is copied, the end of the log is made durable: the end LSN. The redo is copied up to there.
 //! 6. Files and folder are synced, and the redo is read back and verified. Then the manifest `backup.json` is written,
 //!    last. A folder without one is no backup.
 //!
-//! Why it is complete: pages and redo are what a crash at the end LSN leaves, if the checkpoint had stayed at the start
-//! LSN and each page had been flushed last when it was copied. So recovery makes of them the database at the end LSN,
-//! whatever the store, the change buffer, schema changes and growth did. It needs each page that is in the redo without
-//! being formatted there. Such a page was in use at the start LSN or later, and was not discarded (2), so it verified.
-//! A page that does not verify, is not in use and not in the pool is left out; one in use is damaged, and the backup is
-//! refused, or the page is named in the manifest if that was asked for.
+//! Why it is complete: pages and redo are the state after a crash at the end LSN, if the checkpoint had stayed at the
+//! start LSN and each page had been flushed last when it was copied. So recovery makes the database at the end LSN from
+//! them, independent of the store, the change buffer, schema changes and growth. It needs each page that the redo
+//! changes without formatting it. Such a page was in use at the start LSN or later, and was not discarded (2), so it
+//! verified. A page that does not verify is left out if it is not in use and not in the pool. If it is in use, it is
+//! damaged, and the backup is refused, or the manifest names the page if the caller requested that.
 //!
-//! Why an incremental one is: a base with its redo applied has every page as it was at the base's end LSN, so only
-//! pages with a later LSN differ. Page 0 is always copied: it also changes without redo.
+//! Why an incremental backup is complete: a base with its redo applied has every page as of the base's end LSN, so only
+//! pages with a later LSN differ. Page 0 is always copied, because it also changes without redo.
 //!
 //! Restoring (`restore`)
 //! 1. The whole chain is verified before anything is written: manifests, their order, the checksum of every file, page
@@ -35,10 +35,11 @@
 //! 2. The database is made in the folder `restoring` inside the empty target. For each backup: its pages are written,
 //!    the log is rebuilt with its redo, and recovery brings every page to its end LSN. Transactions are rolled back
 //!    only at the end, by a plain opening (`db`).
-//! 3. It gets a new database id: its history parts from that of its source, so backups of the two never form a chain.
+//! 3. It gets a new database id, because its history differs from that of its source: backups of the two never form a
+//!    chain.
 //! 4. The files are synced and then moved up, `data` last. Before that the target is not taken for a database.
-//! 5. The target is locked until the end. `restoring` has a marker, made first and removed last: without it, and not
-//!    empty, the folder is the user's, and is not touched.
+//! 5. The target is locked until the end. `restoring` has a marker, created first and removed last: a folder that is
+//!    not empty and lacks the marker belongs to the user, and is not changed.
 //!
 //! | file | what |
 //! |---|---|

@@ -1,9 +1,10 @@
 //! Pages out of a store that is in use, each verified.
 //!
 //! Rules
-//! 1. Extents are read whole. A page that does not verify may be being written: it is read again, alone, until it does,
-//!    for as long as a write may take. One that is in the pool is taken from there then: the store may not have it yet.
-//!    A page that is being written is in the pool, so one that is not there is read again a few times only.
+//! 1. Extents are read whole. A page that does not verify may be in the middle of a write: it is read again, alone,
+//!    until it verifies, for at most the time of a write. If it is in the pool, it is then taken from there, because
+//!    the store may not have it yet. A page that is being written is in the pool, so a page that is not there is read
+//!    again only a few times.
 //! 2. A page that still does not verify, or is zeros, is damaged if it is in use. If it is free, and not in the pool,
 //!    it is left out: it was discarded, or never written, and no redo that the backup keeps changes it before a format.
 

@@ -1,10 +1,10 @@
-//! What a restore replays: which backups of a chain, and which archived redo behind them.
+//! The plan of a restore: the backups of a chain, and the archived redo after them.
 //!
 //! Rules
-//! 1. The last backup is taken whose pages are not of a later moment than the one asked for; what follows is redo: its
-//!    own, then the archive's.
-//! 2. Archived redo is replayed in *legs*: of one generation of the log each, as a ring holds only one, and bounded, as
-//!    it is written into a ring once more. Each leg is verified here, and when it is replayed.
+//! 1. The restore uses the last backup whose pages are not later than the requested moment; then its redo, then the
+//!    archive's.
+//! 2. Archived redo is replayed in *legs*: each has one generation of the log, because a ring holds only one, and a
+//!    bounded size, because it is written into a ring again. Each leg is verified here, and when it is replayed.
 
 use super::archive::{Archive, ArchivePosition, Begin, RedoGroup};
 use super::chain::BackupLink;

@@ -1,17 +1,16 @@
 //! The moment to which a database is restored: how far redo is replayed.
 //!
 //! Rules
-//! 1. Redo is replayed up to a group, and nothing behind it; never less than was asked for without an error, or (rule
-//!    4) without a word.
-//! 2. A time is reached before the first mini-transaction that notes a later one. A commit is noted after it was called
-//!    for and before it is acknowledged. So what was acknowledged before the time is there, and what was called for
-//!    after it is not. Schema changes note the time too.
-//!    If the clock goes back, the latest time is noted again until the clock has caught up: times never go back, and
-//!    what was committed meanwhile counts as committed then.
+//! 1. Redo is replayed up to exactly one group. If less than requested is replayed, that is an error, or (rule 4) noted
+//!    in the report.
+//! 2. The replay for a time ends before the first mini-transaction that logs a later one. A commit logs its time after
+//!    the call and before the acknowledgement. So the restore has every commit acknowledged before the time, and none
+//!    that was called after it. Schema changes log the time too. If the clock goes back, the latest time is logged
+//!    again until the clock has caught up: times never decrease, and commits meanwhile count as committed at that time.
 //! 3. Times are of the clock of the machine on which the database was used. Only redo that was made while it was
 //!    archived has them.
-//! 4. Behind the last commit of the archive nothing may have been committed, or nothing have been archived. So a time
-//!    there restores all redo, and the report says that the redo ends before it.
+//! 4. After the last archived commit, either no transaction committed or redo was not archived. So for a later time all
+//!    redo is restored, and the report says that the redo ends before it.
 
 use super::maps::Maps;
 use crate::error::{Error, Result};

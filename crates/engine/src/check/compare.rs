@@ -1,4 +1,4 @@
-//! Which rows and entries differ, when their digests do.
+//! The differing rows and entries of an index whose digests differ.
 //!
 //! Rules
 //! 1. Only rows and entries in the digest's differing buckets are looked up in the other tree.

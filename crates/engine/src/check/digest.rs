@@ -1,4 +1,4 @@
-//! The digest of an index: whether rows and entries are the same ones. See [`super`] for the term.
+//! The digest of an index: it shows whether the entries match the rows. See [`super`] for the term.
 
 use std::hash::Hasher;
 

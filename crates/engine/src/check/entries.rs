@@ -1,4 +1,4 @@
-//! The entries of a secondary index, each looked at.
+//! The check of each entry of a secondary index.
 
 use super::digest::Digest;
 use super::tables::{TreeWalk, show_key};

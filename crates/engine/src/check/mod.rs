@@ -11,16 +11,16 @@
 //! against the extent maps (`pages`).
 //!
 //! Rules
-//! 1. A check runs on a quiet database: the caller keeps writers, schema changes and purge out. So the newest version
-//!    of every row is committed, and the data file is what memory is once it is flushed.
-//! 2. Damage is a finding, and the check goes on with the rest. An error means that it cannot go on.
+//! 1. A check runs on a quiet database: the caller excludes writers, schema changes and purge. So the newest version of
+//!    every row is committed, and the data file equals memory after a flush.
+//! 2. Damage is a finding, and the check continues with the rest. An error means that it cannot continue.
 //! 3. Memory is bounded: two bits per page, the digests of one table, one row.
-//! 4. No latch is held while something else is read.
+//! 4. No latch is held during another read.
 //! 5. What cannot be reached because of a damaged page (pages below it, its rows) is reported once, not row by row.
-//! 6. The report is of a database that was open all the time. One that closes beside the check ends it with
+//! 6. The database must be open during the whole check. A concurrent close ends it with
 //!    [`Error::Closed`](crate::Error::Closed): transactions that end meanwhile are not rolled back, which would look
-//!    like damage. It is asked before each page, since closing waits for purge, and purge for the check; and at the
-//!    end.
+//!    like damage. The check tests this before each page, because a close waits for purge, and purge for the check; and
+//!    at the end.
 
 mod bitmap;
 mod checker;

@@ -1,10 +1,10 @@
 //! Pages in file order; the extent maps; claims against the maps.
 //!
 //! Rules
-//! 1. Used pages are read from the store, an extent at a time, not through the pool: what is on disk counts.
-//! 2. A free page may hold anything: it is not looked at.
-//! 3. A page may be written while it is read: readers merge what is buffered for a leaf, and the cleaner flushes what
-//!    was changed before. So a page that does not verify is read again, after a pause while it is dirty.
+//! 1. Used pages are read from the store, an extent at a time, not through the pool, to check the contents of the disk.
+//! 2. A free page may have any contents and is not checked.
+//! 3. A page may be written during its read: readers merge buffered changes of a leaf, and the cleaner flushes earlier
+//!    changes. So a page that does not verify is read again, after a pause while it is dirty.
 
 use super::checker::{Checker, FindingPlace, Owner, OwnerKind};
 use crate::error::Result;

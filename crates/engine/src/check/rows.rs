@@ -1,4 +1,4 @@
-//! The rows of a table, each looked at.
+//! The check of each row of a table.
 
 use super::checker::FindingPlace;
 use super::digest::Digest;

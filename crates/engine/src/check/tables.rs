@@ -2,7 +2,7 @@
 //!
 //! Rules
 //! 1. One walk per tree. The walk of the rows adds up a digest for each index, the walk of an index subtracts its
-//!    entries from it; what is left over differs.
+//!    entries from it; the remainder shows differences.
 //! 2. Delete-marked rows and entries are not counted (purge removes them); they only have to be well-formed.
 
 use super::checker::{Checker, FindingPlace};

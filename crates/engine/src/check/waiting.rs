@@ -1,9 +1,9 @@
-//! The change buffer's tree: what waits in it, for which leaves, and whether they have room for it.
+//! The change buffer's tree: the waiting operations of each leaf, and whether the leaf has room for them.
 //!
 //! Rules
 //! 1. Readers may merge leaves during a check. So a number is compared with the tree only if it is the same before and
-//!    after, and room is looked at only while the leaf is not in the pool.
-//! 2. The tree's pages stay as they are until the check ends ([`ChangeBuffer::freeze`]).
+//!    after, and room is checked only while the leaf is not in the pool.
+//! 2. The tree's pages do not change until the check ends ([`ChangeBuffer::freeze`]).
 
 use super::bitmap::Bitmap;
 use super::checker::{Checker, FindingPlace};

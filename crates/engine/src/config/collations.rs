@@ -1,11 +1,11 @@
-//! Collations: functions that say how texts of a column compare.
+//! Collations: functions that define how texts of a column compare.
 //!
 //! Rules
-//! 1. The engine knows a collation by its name, which the definition of a column has. Its function is given each time
-//!    the database is opened ([`Options::collations`](super::Options::collations)).
+//! 1. The definition of a column has the name of its collation. The program passes the function at each opening
+//!    ([`Options::collations`](super::Options::collations)).
 //! 2. The function is pure: the same text has the same weights at all times. It runs while a page is latched, and in
 //!    rollback and purge.
-//! 3. A panic in it is an error of the call that met it ([`Error::Collation`]), and stops nothing else.
+//! 3. A panic in the function is an error of the call ([`Error::Collation`]), with no other effect.
 
 use crate::error::{Error, Result};
 use std::collections::BTreeMap;

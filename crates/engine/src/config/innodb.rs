@@ -1,10 +1,10 @@
 //! InnoDB's names of options.
 //!
 //! Rules
-//! 1. An option's name behind `innodb_` is that option. Where InnoDB's name is another one, the table of options has
-//!    it, and it means the same.
-//! 2. Where InnoDB's unit is another one, a value under InnoDB's name is in InnoDB's unit.
-//! 3. A message has our name: there an option has one spelling.
+//! 1. `innodb_` and an option's name is that option. If InnoDB's name differs, the table of options has it as a
+//!    synonym.
+//! 2. If InnoDB's unit differs, a value under InnoDB's name is in InnoDB's unit.
+//! 3. Messages use Highwater's name only.
 
 use super::{OPTION_TABLE, OptionInfo, option_name, parse_size};
 use crate::error::{Error, Result};

@@ -1,5 +1,5 @@
-//! What a dump says in JSON beside the [definitions](crate::table::definition_form): what it was made of, how many rows
-//! there are. A member that this program does not know is an error.
+//! The JSON of a dump in addition to the [definitions](crate::table::definition_form): its origin and the numbers of
+//! rows. An unknown member is an error.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,9 +1,9 @@
 //! Reading a dump and loading it.
 //!
 //! Rules
-//! 1. The head and the definitions are read and judged, and compared with the tables that are there, before anything is
-//!    created.
-//! 2. Each block of rows is a transaction. Indexes are built when the end was read; then the tables get their names.
+//! 1. The head and the definitions are read, checked, and compared with the existing tables before anything is created.
+//! 2. Each block of rows is a transaction. Indexes are built after the end block is read; then the tables get their
+//!    names.
 //! 3. After a failure every table that the load created is dropped; one that cannot be dropped is named in the error.
 
 use super::head::{End, Head};

@@ -12,14 +12,14 @@
 //! Rules
 //! 1. A dump has the rows of one snapshot, and the definitions that its transaction holds until the last row is
 //!    written.
-//! 2. Format 1 is read by every later version. A definition names types as text, a row has the bytes that its columns
-//!    keep ([`raw`](crate::raw) says which): a new type of column changes nothing here. A later format has another
-//!    number, and a member that a reader does not know is an error, never left out.
+//! 2. Every later version reads format 1. A definition names types as text, a row has the bytes that its columns store
+//!    (see [`raw`](crate::raw)): a new column type changes nothing here. A later format has another number. An unknown
+//!    member is an error and is never ignored.
 //! 3. Every byte is covered by a checksum, every block has a number, and the end says how many rows each table has. So
-//!    a dump that is damaged, cut off, or lacks a block in the middle is an error that names the place.
+//!    a damaged or truncated dump, or one that lacks a block in the middle, is an error that names the place.
 //! 4. A load fills tables under the names [`UNFINISHED`]`N` and renames them after the end of the dump is read and all
-//!    indexes are built. If it fails it drops them. So no table of the dump is ever there in part.
-//! 5. Every length is checked before memory is taken for it.
+//!    indexes are built. If it fails, it drops them. So a table of the dump never appears in part.
+//! 5. Every length is checked before memory is allocated for it.
 
 mod head;
 mod load;

@@ -1,7 +1,7 @@
 //! Writing a dump.
 //!
-//! Rule: before the first byte is written the transaction has used every table and every index, so none of them can
-//! change or be dropped until the end; if one did in between, another snapshot is taken.
+//! Rule: before the first byte is written, the transaction has used every table and every index, so none of them can
+//! change or be dropped until the end. If one changed before that, another snapshot is taken.
 
 use super::head::{End, Head};
 use super::stream::{BlockWriter, Kind};

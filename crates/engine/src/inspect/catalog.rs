@@ -1,9 +1,9 @@
-//! The catalog of a data file that is not opened: its tables and their trees.
+//! The catalog of a data file without opening the database: its tables and their trees.
 //!
 //! Rules
 //! 1. It is read page by page from the root of one of its trees, without trusting links: a page of another tree is not
 //!    entered.
-//! 2. A program that saves what it can reads every page instead: no root has to lead there.
+//! 2. A salvage reads every page instead, independent of the roots.
 
 use super::file::RawFile;
 use crate::config::Collations;

@@ -1,8 +1,8 @@
-//! Looking at a data file without opening the database: its header, extents, tables, pages. Read-only.
+//! Inspecting a data file without opening the database: its header, extents, tables, pages. Read-only.
 //!
 //! Rules
-//! 1. Nothing is recovered: what lies in the redo log only is not seen.
-//! 2. What cannot be read is described in words, and the rest is shown.
+//! 1. Nothing is recovered: changes that are only in the redo log are not visible.
+//! 2. An unreadable part is described in words, and the rest is shown.
 
 use super::catalog::{RawTable, RawTree};
 use crate::error::{Error, Result};

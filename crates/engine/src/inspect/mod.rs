@@ -1,9 +1,9 @@
-//! Looking at the files of a database without opening it, and at what is kept in memory. For programs that show or
-//! check a database: the commands `check` and `inspect`, the laboratory.
+//! Inspecting the files of a database without opening it, and its state in memory. For programs that show or check a
+//! database: the commands `check` and `inspect`, the laboratory.
 //!
 //! Rules
 //! 1. Nothing is written.
-//! 2. Damage is no error: what cannot be read is described in words, and the rest is shown.
+//! 2. Damage is no error: an unreadable part is described in words, and the rest is shown.
 //!
 //! | file | what |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! One page, taken apart.
+//! One decoded page.
 
 use super::file::RawFile;
 use crate::check::show_key;

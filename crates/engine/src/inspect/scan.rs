@@ -1,4 +1,4 @@
-//! Scanning a data file that cannot be opened: each page's checksum and place, so that the damage is located.
+//! Scanning a data file that cannot be opened: each page's checksum and place, to locate the damage.
 //!
 //! Rules
 //! 1. Only pages that verify are used: without a readable file header the page size is the one under which

@@ -1,4 +1,4 @@
-//! How a mini-transaction ends: committed, given up, or dropped.
+//! The end of a mini-transaction: committed, abandoned, or dropped.
 
 use super::buffers::MtrBuffers;
 use super::mini_transaction::{Mtr, PageHandle};

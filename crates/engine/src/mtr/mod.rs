@@ -10,8 +10,8 @@
 //!    pages of deferred changes (file header, extent maps). Extent maps are pinned in the latch phase, so that the
 //!    commit finds them; the file header is always resident.
 //! 4. Redo space is reserved before the first latch, so a commit never waits for a checkpoint. It is released while a
-//!    page is loaded ([`Mtr::load`]): else threads that each hold some and wait for a merge, which needs some, could
-//!    keep the log full for ever.
+//!    page is loaded ([`Mtr::load`]): otherwise threads that hold redo space and wait for a merge, which also needs
+//!    some, could keep the log full for ever.
 //! 5. `commit` appends the redo, stamps page LSNs, marks pages dirty in log order, then releases every latch.
 //!
 //! Differs from InnoDB: no savepoints inside an mtr, no latch types but exclusive; allocation changes are applied last.

@@ -1,9 +1,9 @@
 //! Bounds-checked reads of integers and byte strings in a page.
 //!
 //! Rules
-//! 1. An offset beyond the page reads as 0 (`Less`, nothing) on a latched page and as anything on an optimistic one:
-//!    that caller may be looking at a page that changes under it and finds out afterwards, by validation, that what it
-//!    read is invalid. No read panics or leaves the pool's memory.
+//! 1. An offset beyond the page reads as 0 (`Less`, nothing) on a latched page and as any value on an optimistic view:
+//!    such a page may change during the read, and the caller detects that afterwards by validation. No read panics or
+//!    leaves the pool's memory.
 
 use std::cmp::Ordering;
 

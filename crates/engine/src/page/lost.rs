@@ -1,6 +1,5 @@
-//! Lost pages. A page that could not be read when changes of it had to be applied is overwritten with one that says so:
-//! the changes are gone from the redo log, so its old bytes must not be taken for its contents if they can be read
-//! again.
+//! Lost pages. A page that could not be read when its changes had to be applied is overwritten with a lost page: the
+//! redo of the changes is gone, so the old bytes must not count as the page's contents if they become readable again.
 //!
 //! ```text
 //! 32  bytes of the reason  u16
@@ -8,9 +7,9 @@
 //! ```
 //!
 //! Rules
-//! 1. A lost page verifies, and [`super::check_contents`] refuses it: it is an error for a thread that reads it, and no
-//!    reader finds it in the pool.
-//! 2. It stays lost until it is formatted. Redo before that is skipped.
+//! 1. A lost page verifies, and [`super::check_contents`] refuses it: each read of it is an error, and it never enters
+//!    the pool.
+//! 2. It stays lost until redo or a user formats it. Redo before that is skipped.
 
 use super::PageType;
 use super::bytes::{PageBytes, put_u16};

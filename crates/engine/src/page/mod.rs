@@ -3,7 +3,7 @@
 //! Rules
 //! 1. A page changes only through [`PageOp::apply`]; forward work and recovery run the same code, so that replaying the
 //!    encoded operations gives the identical page, byte for byte.
-//! 2. `apply` checks before it changes: an operation that does not fit returns an error and leaves the page as it was.
+//! 2. `apply` checks before it changes: an operation that does not fit returns an error and leaves the page unchanged.
 //! 3. Nothing here panics on any bytes, neither of a page nor of an encoded operation.
 
 mod bytes;

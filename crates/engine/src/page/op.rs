@@ -8,7 +8,7 @@
 //!
 //! Rules
 //! 1. `apply` depends on the page's bytes and the operation alone, and checks before it changes.
-//! 2. `decode` accepts any bytes: a record that is cut short or out of range is an error.
+//! 2. `decode` accepts any bytes: a truncated record or a value out of range is an error.
 //! 3. The first [`MAX_TRX_ID_OFFSET`] bytes of a page (checksum, place, LSN, type, level, owner) change only through
 //!    `Format`.
 

@@ -1,13 +1,11 @@
 //! From evidence to choice: pure functions.
 //!
 //! The physics
-//! - On flash every place costs the same: writing pages side by side saves a few microseconds of commands. A neighbor
-//!   that is flushed early is an additional write, so none is flushed.
-//! - On a disk with a moving arm a page in a place of its own costs milliseconds, the page beside it almost nothing. A
-//!   neighbor flushed now saves a seek later. Both conditions must hold, so that a busy machine is not taken for a
-//!   seek.
-//! - An extent (64 pages) is flushed as a whole if the gain is so large that writing it at once is cheaper than another
-//!   seek.
+//! - On flash every place costs the same: contiguous writes save only a few microseconds of commands. A neighbor that
+//!   is flushed early is an additional write, so no neighbor is flushed.
+//! - On a disk with a moving arm a separate page costs milliseconds, an adjacent page almost nothing. A neighbor
+//!   flushed now saves a seek later. Both conditions must hold, so that a busy machine is not mistaken for seeks.
+//! - An extent (64 pages) is flushed as a whole if writing it at once is cheaper than another seek.
 
 use super::{DEPTHS, Evidence};
 use crate::config::FlushNeighbors;

@@ -1,8 +1,8 @@
 //! The measurement: a few batches of writes with a sync after each.
 //!
 //! Rules
-//! 1. Times are the shortest of rounds, side by side and apart in turns: a busy machine or a throttled device only
-//!    makes them longer, and an arm has to move every time. A device that looks like a disk is measured in all
+//! 1. Times are the shortest of several rounds, contiguous and scattered writes in turns: a busy machine or a throttled
+//!    device only makes them longer, and an arm moves each time. A device that looks like a disk is measured in all
 //!    [`ROUNDS`], however long they take; for others no round after [`MIN_ROUNDS`] begins later than [`ENOUGH`].
 //! 2. Depths are timed only where no arm moves; they decide only how many writes are in flight, so after twice
 //!    [`ENOUGH`] no new round of them begins but the first.

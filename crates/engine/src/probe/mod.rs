@@ -1,21 +1,21 @@
-//! What the data device is like, measured at opening, and what follows from it: the meaning of `flush_neighbors =
-//! auto`; and before that, of a new database, what page size, page store and compression are ([`choose_new`]).
+//! The measurement of the data device at opening, and its consequences: the meaning of `flush_neighbors = auto`; and
+//! for a new database, page size, page store and compression ([`choose_new`]).
 //!
-//! Terms: the *evidence* is a few times of writing the same pages side by side and each in a place of its own; the
-//! *choice* (neighbor flushing, writes in flight) is a pure function of it ([`choose`]).
+//! Terms: the *evidence* is a few times of contiguous and of scattered writes of the same pages; the *choice* (neighbor
+//! flushing, writes in flight) is a pure function of it ([`choose`]).
 //!
 //! Rules
-//! 1. Nothing is measured over live pages: the store lends room that protects nothing at that moment. It is left as
+//! 1. No measurement overwrites live pages: the store lends space that is unused at that moment. Afterwards it contains
 //!    zeros.
-//! 2. A probe ends early: after about 150 ms on flash, 2 s on a disk; and three to five rounds on whatever is slower.
-//! 3. What was found is kept in page 0 with its time and device ([`ProbeRecord`]), so only the first opening on a
-//!    device pays. Another device, page size or flush method measures again, and so does `probe_again`.
-//! 4. A measurement whose rounds contradict each other ([`agree`]) was taken while others used the disk. It holds for
-//!    its opening; the next one measures once more, and keeps the shorter time of each, since a busy disk only makes
-//!    times longer. That ends when a measurement is steady or finds the times of the one before again, and after
-//!    [`MAX_MEASUREMENTS`] in any case: a disk that is always busy is what it is.
-//! 5. A device that cannot say what it is ([`Device::identity`](highwater_storage::Device::identity)) is memory: not
-//!    measured, nothing to gain from neighbors.
+//! 2. A probe ends early: after about 150 ms on flash, 2 s on a disk; and after three to five rounds on slower devices.
+//! 3. The result is stored in page 0 with its time and device ([`ProbeRecord`]), so only the first opening on a device
+//!    measures. Another device, page size or flush method requires a new measurement, and so does `probe_again`.
+//! 4. If the rounds of a measurement contradict each other ([`agree`]), other programs used the disk. The result is
+//!    used for this opening; the next one measures again, and keeps the shorter time of each, because a busy disk only
+//!    makes times longer. This ends when a measurement is steady or repeats the previous times, and after
+//!    [`MAX_MEASUREMENTS`] in any case.
+//! 5. A device without an identity ([`Device::identity`](highwater_storage::Device::identity)) is memory: it is not
+//!    measured, and neighbors gain nothing.
 
 mod choice;
 mod measure;

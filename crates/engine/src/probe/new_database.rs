@@ -1,14 +1,14 @@
-//! How a new database is made where an option is `auto`: page size, page store, compression. A pure function of what
-//! the device promises and what was measured, and a record of the choice with its reasons.
+//! The choice for a new database where an option is `auto`: page size, page store, compression. A pure function of the
+//! device's promises and the measurement, and a record of the choice with its reasons.
 //!
 //! The reasons, with the figures of `lab run page-store` (flash bytes of a TPC-C transaction, data ten times the pool)
-//! - A page is written for a few changed rows. On flash the cost of a write is its bytes, so small pages cost less: in
+//! - A page write contains a few changed rows. On flash the cost of a write is its bytes, so small pages cost less: in
 //!   place with doublewrite 58 KB at 4 KiB, 110 at 8, 203 at 16. On a disk with a moving arm the cost of a write is the
 //!   seek, so large pages cost less.
-//! - Compression saves flash bytes (zstd: 21 KB at 4 KiB, 37 at 8) if the processor packs a page about as fast as the
-//!   device writes one. It needs the store out of place, which keeps images of any length. A larger page packs better,
-//!   but not so much better that it is smaller for a changed row.
-//! - On a disk a store out of place spreads over the whole file what a scan reads in turn.
+//! - Compression saves flash bytes (zstd: 21 KB at 4 KiB, 37 at 8) if the processor compresses a page about as fast as
+//!   the device writes one. It needs the store out of place, which stores images of any length. A larger page
+//!   compresses better, but not enough to cost fewer bytes for a changed row.
+//! - On a disk a store out of place scatters consecutive pages over the whole file, which slows scans.
 //! - In memory there is nothing to save.
 //!
 //! Layout of the record, little-endian: checksum u32 of the rest, version u16, compression u8, zero u8, length of the

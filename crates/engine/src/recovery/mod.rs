@@ -10,18 +10,18 @@
 //! Rules
 //! 1. Within a window no page is read twice: a page's operations are applied together. Workers take disjoint page
 //!    ranges.
-//! 2. Memory is bounded: the window's bytes, 16 bytes for each operation in it, and the pool. What does not fit the
-//!    pool is flushed meanwhile; such a page is in a state that it once had, so after a crash the rest of the log still
-//!    applies to it.
+//! 2. Memory is bounded: the window's bytes, 16 bytes for each operation in it, and the pool. Pages that do not fit the
+//!    pool are flushed meanwhile; such a page is in an earlier state of itself, so after a crash the rest of the log
+//!    still applies to it.
 //! 3. Recovery writes no redo, so a crash during it starts it again from the same log: replay is idempotent by page
 //!    LSN.
-//! 4. A page that cannot be read is read once more. If that fails it is no error if the log recreates it further on:
-//!    its bytes are from before the page was freed. It is noted, its operations are skipped up to that `Format`. A page
-//!    that is left over at the end is the error, unless [`Losses`] allows to lose it. Then it becomes a lost page
-//!    ([`crate::page::lost`]), durable before the log starts a new generation: its redo is gone with the old one, so
-//!    bytes that can be read later must not be taken for the page. The redo of a page that is lost already is skipped.
-//! 5. Bytes that make no sense are an error that names the page, or lose it as in rule 4; nothing is guessed. A page
-//!    that was changed is checked as one that is read: later users rely on its bytes.
+//! 4. A page that cannot be read is read once more. If that fails and the log later recreates the page, it is no error,
+//!    because its bytes are from before the page was freed: its operations up to that `Format` are skipped. Otherwise
+//!    it is an error at the end, unless [`Losses`] allows the loss. Then it becomes a lost page
+//!    ([`crate::page::lost`]), durable before the log starts a new generation: its redo is discarded with the old
+//!    generation, so bytes that become readable later must not count as the page. The redo of a lost page is skipped.
+//! 5. Invalid bytes are an error that names the page, or lose it as in rule 4; recovery guesses nothing. A changed page
+//!    is checked like a page that is read, because later users rely on its bytes.
 //! 6. No redo changes what page 0 says of the file itself (its magic number, sizes, id), nor recreates page 0.
 
 mod replay;

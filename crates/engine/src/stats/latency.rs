@@ -1,9 +1,8 @@
-//! How long something took, as a small histogram that many threads add to without a lock.
+//! Durations as a small histogram to which many threads add without a lock.
 //!
 //! Rules
 //! 1. Buckets grow with the value: eight to each power of two, so a percentile is right within an eighth.
-//! 2. Adding touches the counter of one bucket and the sum; reading takes a copy, which may miss what is added
-//!    meanwhile.
+//! 2. Adding changes the counter of one bucket and the sum; reading takes a copy, which may miss concurrent additions.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;

@@ -1,12 +1,12 @@
-//! The primitives of a model checker behind the interface of the engine's own ([`super::native`]), so that the engine's
-//! code runs under it as it is: under shuttle the whole engine, under loom single files of it.
+//! The primitives of a model checker with the interface of the engine's own ([`super::native`]), so that the unchanged
+//! engine code runs under it: under shuttle the whole engine, under loom single files.
 //!
 //! Rules
 //! 1. A mutex is never poisoned: a panic ends the whole run.
-//! 2. Nothing takes time. A pause, and a wait shorter than [`SHORT`], ends at once. A wait that is at most [`LONG`]
-//!    times out or not, as the checker chooses; a longer one never does, so that a lost wake-up is a deadlock, which
-//!    the checker reports.
-//! 3. A thread whose wait times out takes no notification with it.
+//! 2. No time passes. A pause, and a wait shorter than [`SHORT`], ends at once. A wait of at most [`LONG`] times out or
+//!    not, as the checker chooses; a longer one never times out, so a lost wake-up is a deadlock, which the checker
+//!    reports.
+//! 3. A thread whose wait times out consumes no notification.
 
 use std::time::Duration;
 

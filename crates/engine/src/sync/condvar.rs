@@ -1,15 +1,16 @@
-//! A condition variable whose waiting threads are in no table of the process.
+//! A condition variable that works after a `fork`.
 //!
-//! `parking_lot` keeps the threads that wait in one table for the whole process. A forked child inherits the table with
-//! the parent's threads in it, which do not run there, and their memory is used again. A database that the child opens
-//! would meet them. So threads that wait for long, as idle background threads do, wait on a condition variable of
-//! `std`, which the kernel knows by its address alone.
+//! `parking_lot` keeps waiting threads in one table for the whole process. A forked child inherits the table with the
+//! parent's threads in it, which do not run there, and whose memory is reused. A database that the child opens would
+//! use these entries. So threads with long waits, such as idle background threads, wait on a condition variable of
+//! `std`, which the kernel identifies by its address alone.
 //!
 //! Rules
-//! 1. A thread counts itself in `waiting` and takes `signals` while it holds the caller's mutex, and releases the
-//!    caller's mutex behind that. So a notification that follows a change under the caller's mutex finds it.
-//! 2. A wait may end early, as that of any condition variable may.
-//! 3. A thread is woken while `signals` is held: one that begins to wait behind the notification does not take it.
+//! 1. A thread increments `waiting` and locks `signals` while it holds the caller's mutex, and releases the caller's
+//!    mutex afterwards. So a notification after a change under the caller's mutex finds the thread.
+//! 2. A wait may end early, as with any condition variable.
+//! 3. Threads are woken while `signals` is held: a thread that begins to wait after the notification does not consume
+//!    it.
 
 use parking_lot::MutexGuard;
 use std::sync::atomic::{AtomicU32, Ordering};

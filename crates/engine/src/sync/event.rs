@@ -1,9 +1,9 @@
-//! Events for a program's log: the main happenings of a database, for the crate `tracing`.
+//! Events for a program's log, through the crate `tracing`: openings, recoveries, checkpoints, failures.
 //!
 //! Rules
-//! 1. Without the feature `tracing` an event is nothing; its values are still computed, and must be at hand.
-//! 2. Events are rare: none is in the way of a row. Their target is `highwater`; what happens all the time is counted
-//!    instead (`stats`).
+//! 1. Without the feature `tracing` an event has no effect; its values are still computed, so they must be cheap.
+//! 2. Events are rare: no row operation emits one. Their target is `highwater`; frequent happenings are counted instead
+//!    (`stats`).
 
 /// Tells of a happening: a level of `tracing`, values by name (shown by `Display`), the words.
 #[cfg(feature = "tracing")]

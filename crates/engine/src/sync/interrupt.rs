@@ -1,7 +1,7 @@
 //! Interruption: one thread asks another to end a wait or a long call.
 //!
 //! Rules
-//! 1. An interruption stays until a wait or a step of a long call takes it ([`Interrupt::check`]): one that comes
+//! 1. An interruption is pending until a wait or a step of a long call takes it ([`Interrupt::check`]): an interruption
 //!    before the wait is not lost, and each ends one call.
 //! 2. A waiting thread checks it under the mutex of its condition variable; the thread that raises it takes that mutex
 //!    afterwards, and wakes.

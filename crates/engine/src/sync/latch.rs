@@ -11,8 +11,9 @@
 //! 2. `unlock_exclusive(changed = true)` raises the version before anyone else can take the latch.
 //! 3. A version read with `version()` and confirmed with `is_version()` brackets reads that saw no change.
 //! 4. While `waiters` is set, new threads queue behind the parked ones instead of overtaking them for ever.
-//! 5. A thread that needs the latch only while a condition holds passes it (`still`). A thread that ends the condition
-//!    while it holds the latch calls `nudge`: waiting threads then check their conditions and stop waiting.
+//! 5. A thread that needs the latch only while a condition holds passes that condition (`still`). A thread that makes
+//!    the condition false while it holds the latch calls `nudge`: waiting threads then check their conditions and stop
+//!    waiting.
 //!
 //! `sync_test/latch_model.rs` checks them for every order of the threads' steps (loom).
 

@@ -2,9 +2,9 @@
 //! background thread.
 //!
 //! Rules
-//! 1. The engine takes mutexes, condition variables, atomics, threads and their locals from here. So a model checker
-//!    can put its own in their place and run the engine's code as it is ([`checked`]). Left out are counters that
-//!    decide nothing (`stats`), and threads that are not waited for by engine code.
+//! 1. The engine takes mutexes, condition variables, atomics, threads and thread locals from here. So a model checker
+//!    can substitute its own and run the unchanged engine code ([`checked`]). Exceptions are counters that decide
+//!    nothing (`stats`), and threads for which engine code does not wait.
 //! 2. A file that loom checks by itself names its primitives through its parent (`super::`), which the model replaces.
 
 #[cfg(any(test, shuttle))]

@@ -1,4 +1,4 @@
-//! The primitives as they are when nothing checks them: those of `parking_lot` and `std`, and a condition variable.
+//! The primitives of a normal build: those of `parking_lot` and `std`, and a condition variable.
 
 pub use super::condvar::Condvar;
 pub use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};

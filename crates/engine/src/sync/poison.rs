@@ -1,4 +1,4 @@
-//! Fail-stop: after the first failure that could have hurt durability nothing more is written.
+//! Fail-stop: after the first failure that could affect durability nothing more is written.
 //!
 //! Rules
 //! 1. Once set, never cleared; the first reason stays.
@@ -7,9 +7,9 @@
 //!    commit, for a lock ([`OnStop`]). It wakes them after the switch is set: a thread that checks the switch and then
 //!    waits, both under the mutex that `stopped` takes, cannot miss it.
 //! 4. Closing a database stops it the same way; later calls find it closed, not failed ([`CLOSED`]).
-//! 5. In a child process that was forked the database has stopped from the begin ([`Error::Forked`]): memory and locks
-//!    are as they were in some moment of the parent's threads, and the files are the parent's. Nothing there is waited
-//!    for, written or closed.
+//! 5. In a forked child process the database is stopped from the begin ([`Error::Forked`]): memory and locks have the
+//!    state of a random moment of the parent's threads, and the files are the parent's. The child waits for nothing,
+//!    and writes and closes nothing.
 //! 6. The switch is set before the call that failed returns. So once a thread knows of a failed commit, no read
 //!    succeeds.
 

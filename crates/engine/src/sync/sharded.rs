@@ -1,7 +1,7 @@
-//! What all threads use all the time, spread over several shards, so that two threads seldom write the same memory.
+//! Frequently written state, distributed over several shards, so that two threads seldom write the same memory.
 //!
 //! Rules
-//! 1. Which shard a thread uses decides how fast it is, nothing else.
+//! 1. The shard of a thread affects only speed.
 //! 2. A thread keeps its shard. Threads that run at the same time mostly have different ones: there are more shards
 //!    than processors, up to 64.
 

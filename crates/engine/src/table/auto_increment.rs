@@ -1,13 +1,14 @@
 //! Auto-increment: numbers from memory, an upper bound in the catalog.
 //!
 //! Rules
-//! 1. No number at or above the bound in the catalog is ever given out: the bound is raised (logged) before. So after a
-//!    crash counting goes on at the bound, and what is lost is a gap, never a number given twice. A gap takes a 64th of
-//!    the numbers that are left at most, so that crashes do not use up a small type.
-//! 2. A clean close writes the bound down to the next number, so then there is no gap. A number that is taken
-//!    concurrently with it is below that bound, or a new bound is written for it.
-//! 3. An explicit value moves the counter past it, and lies below the bound before it is used: one that the counter has
-//!    passed as well, since the thread that moved it may not have written the bound yet, or have failed to.
+//! 1. No number at or above the bound in the catalog is assigned: the bound is raised (logged) before. So after a crash
+//!    numbering continues at the bound, which may leave a gap and never assigns a number twice. A gap takes at most a
+//!    64th of the remaining numbers, so crashes do not exhaust a small type.
+//! 2. A clean close lowers the bound to the next number, so it leaves no gap. A number that is taken concurrently is
+//!    below that bound, or a new bound is written for it.
+//! 3. An explicit value moves the counter past it, and is below the bound before it is used. This is also checked for a
+//!    value that the counter has already passed, because the thread that moved the counter may not have written the
+//!    bound yet, or may have failed.
 
 use crate::error::{Error, Result};
 use crate::sync::Mutex;

@@ -1,14 +1,14 @@
-//! The catalog: records that name every table, its columns and its trees. They stand in two trees ([`CatalogTrees`]).
+//! The catalog: records that name every table, its columns and its trees. They are stored in two trees
+//! ([`CatalogTrees`]).
 //!
 //! Rules
-//! 1. Each record is written by one mini-transaction, and those that change together by the same one. What takes
-//!    several (a new table, another definition, a removal) is made visible or invisible by the one that writes the
-//!    state record; what a crash leaves half made or half removed is removed at opening (`Catalog::load` returns it
-//!    apart).
-//! 2. A segment's number stands in the catalog, durable, before the segment owns a page, and stays there until it owns
-//!    none.
-//! 3. Table and index numbers are never given twice: old undo records may still name them. So are the ids of columns in
-//!    a table and the numbers of its layouts: old rows may still have them.
+//! 1. Each record is written by one mini-transaction, and records that change together by the same one. If a change
+//!    takes several (a new table, another definition, a removal), the one that writes the state record makes it
+//!    visible. The remains of an interrupted change are removed at opening (`Catalog::load` returns them separately).
+//! 2. A segment's number is durable in the catalog before the segment owns a page, and stays there until it owns no
+//!    page.
+//! 3. Table and index numbers are never reused, because old undo records may still name them. Nor are the ids of
+//!    columns in a table and the numbers of its layouts, because old rows may still have them.
 //! 4. Writers hold the catalog's mutex (schema changes, auto-increment bounds). Lock order: catalog mutex, then
 //!    latches.
 //!

@@ -1,9 +1,8 @@
 //! Changes of a table in the catalog.
 //!
-//! Rule: what is new is written first, where nothing refers to it: the other copy of the definition, the layout that
-//! is no longer the newest, the trees of a table without rows. One mini-transaction puts it in use, and what it
-//! replaces is removed behind it. A crash in between leaves the table as it was or as it is to be, and records that the
-//! next opening removes.
+//! Rule: new records and trees are written first, without references to them: the other copy of the definition, the
+//! previous layout, the trees of an empty table. One mini-transaction puts them in use; then the replaced ones are
+//! removed. So a crash leaves the table before or after the change, and records that the next opening removes.
 
 use super::catalog::Catalog;
 use super::catalog_entry::{FIRST_LAYOUT, TableEntry};

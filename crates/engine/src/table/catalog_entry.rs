@@ -1,9 +1,9 @@
 //! The tables that the catalog's records describe.
 //!
 //! Rules
-//! 1. A table is one that has a state record which says that it is in use; then each part of its definition, each of
-//!    its older layouts and each column of its indexes is there, or the table is damaged.
-//! 2. All other records are leftovers of a change that did not end.
+//! 1. A table exists if its state record says that it is in use; then each part of its definition, each of its older
+//!    layouts and each column of its indexes must exist, otherwise the table is damaged.
+//! 2. All other records are remains of an interrupted change.
 
 use super::definition_record::{
     ColumnIds, DefinitionRecord, LayoutColumn, decode_definition, decode_layout, encode_layout,

@@ -1,19 +1,19 @@
-//! The two trees of the catalog. They hold the same records, so a damaged page of one costs nothing.
+//! The two trees of the catalog. They have the same records, so a damaged page of one loses nothing.
 //!
 //! Rules
-//! 1. A tree whose root stands in page 0 holds every record. Each change is one mini-transaction of both trees.
-//! 2. Before something is changed that a tree with a damaged page does not take, its root is taken out of page 0: it is
-//!    *given up*. So is a tree that cannot be read at the opening, or differs from the other one where its leaves are
-//!    older: the device has lost a write. The leaf that misses a change is older than the one that has it, unless it
-//!    was changed again since; other leaves say nothing. Where that does not tell, or each tree misses something, the
-//!    database is not opened. One tree always stays.
-//! 3. A page beyond the end of the redo log is no such damage: a change was lost that may stand in neither tree.
-//! 4. A tree that is not there is made at the opening: its old pages are freed, a new tree is filled from the
-//!    other one, and then its root is set. That happens when the threads run, since it may take much redo. Where it
-//!    cannot be done, for lack of room, one tree has to do.
-//! 5. Nothing is given up or made in a database that is only looked at.
-//! 6. The changes of one call are one mini-transaction, whatever lengths the records have before and after. The bytes
-//!    that they add are no more than one record may have, so that splits make room for them on one leaf.
+//! 1. A tree whose root is in page 0 has every record. Each change is one mini-transaction of both trees.
+//! 2. If a change cannot be applied to a tree because of a damaged page, the tree's root is first removed from page 0:
+//!    the tree is *given up*. So is a tree that cannot be read at the opening, or that differs from the other one in
+//!    leaves that are older: the device has lost a write. (The leaf that misses a change is older than the one that has
+//!    it, unless it was changed again later; leaves without a difference do not count.) If the ages do not decide, or
+//!    each tree misses a change, the database is not opened. One tree always remains.
+//! 3. A page with an LSN beyond the end of the redo log is different damage: neither tree may have the lost change.
+//! 4. A missing tree is recreated at the opening: its old pages are freed, a new tree is filled from the other one, and
+//!    then its root is set. That happens after the threads have started, because it may take much redo. If there is no
+//!    space for it, the database works with one tree.
+//! 5. In a read-only database no tree is given up or recreated.
+//! 6. The changes of one call are one mini-transaction, for any lengths of the records before and after. They add at
+//!    most the bytes of one record, so splits can make room for them on one leaf.
 //!
 //! Lock order: latches in the first tree, then in the second.
 

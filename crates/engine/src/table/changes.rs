@@ -1,4 +1,4 @@
-//! New values for columns of a row, gathered before the row is rebuilt.
+//! New values for columns of a row, collected before the row is rebuilt.
 
 use super::column_index::ColumnIndex;
 use super::new_columns::stored_or_null;

@@ -1,12 +1,11 @@
-//! What an entry keeps of its row beside the key: whole values of some columns.
+//! The covered columns of an entry: whole values of some columns, in addition to the key.
 //!
-//! The columns follow each other, each a varint: 0 for NULL, else one more than the number of bytes that follow. They
-//! are those that the row keeps, of numbers but floats without the high ones that say nothing.
+//! The columns are consecutive. Each is a varint, 0 for NULL, otherwise one more than the number of the following
+//! bytes. These are the bytes of the row, for numbers except floats without high bytes that carry no information.
 //!
 //! Rules
-//! 1. The bytes are a function of the row's values, as the key is. A longer text or binary type leaves them as
-//!    they are.
-//! 2. Decoding checks every length; what does not decode is `Corrupt`.
+//! 1. The bytes are a function of the row's values, as the key is. A longer text or binary type does not change them.
+//! 2. Decoding checks every length; bytes that do not decode are `Corrupt`.
 
 use super::index::IndexDefinition;
 use super::row::RowRef;

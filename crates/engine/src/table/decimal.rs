@@ -1,8 +1,8 @@
-//! Exact decimal numbers: an integer and how many of its digits stand after the point.
+//! Exact decimal numbers: an integer and the number of its digits after the point.
 //!
 //! Rules
 //! 1. Value = unscaled / 10^scale. `1.0` and `1.00` are equal and print differently.
-//! 2. At most 38 digits. Nothing is rounded silently: what does not fit is an error or `None`.
+//! 2. At most 38 digits. Nothing is rounded silently: a number that does not fit is an error or `None`.
 
 use super::types::MAX_PRECISION;
 use std::cmp::Ordering;

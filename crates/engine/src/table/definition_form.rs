@@ -1,10 +1,10 @@
-//! The definition of a table in JSON: what a dump says of it, and what a reader in another process is told.
+//! The definition of a table in JSON, for dumps and for readers in other processes.
 //!
 //! Rules
 //! 1. Columns and indexes are named; a type is written as its text; bytes are hexadecimal digits.
-//! 2. A member with the usual value is left out. One that this program does not know is an error: it says something
-//!    that the loaded table would lack.
-//! 3. A definition is taken apart member by member, so one that gets a new member does not compile until it is here.
+//! 2. A member with the default value is left out. An unknown member is an error, because the loaded table would lack
+//!    it.
+//! 3. A definition is destructured member by member, so a new member does not compile until it is handled here.
 
 use super::definition_record::{stored_bytes, stored_value};
 use super::index::{IndexColumn, IndexDefinition};

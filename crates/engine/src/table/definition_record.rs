@@ -1,9 +1,9 @@
-//! A table's definition and the layouts of its rows as bytes, of which the catalog keeps the parts.
+//! A table's definition and its row layouts as bytes, which the catalog stores in parts.
 //!
 //! Rules
-//! 1. Columns have ids, which stay when other columns come and go, and none of which is given again.
-//! 2. A column's default is kept as a row keeps it.
-//! 3. What is decoded is encoded as the same bytes; what is not is `Corrupt`.
+//! 1. Columns have ids, which do not change when other columns are added or dropped, and are never reused.
+//! 2. A column's default is stored in row format.
+//! 3. A decoded record encodes to the same bytes; any other record is `Corrupt`.
 
 use super::index::{IndexColumn, IndexDefinition};
 use super::record::{DefinitionCopy, Reader, Writer, decode};

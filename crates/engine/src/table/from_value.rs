@@ -1,4 +1,4 @@
-//! Values of columns as types of the program's own.
+//! Values of columns as types of the program.
 //!
 //! Rule: nothing is rounded, cut off or wrapped. A value that the type cannot hold exactly is an error, and NULL is one
 //! for every type but `Option` and the two of values.

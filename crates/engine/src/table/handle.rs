@@ -2,11 +2,11 @@
 //!
 //! Rules
 //! 1. A table is in the registry iff its state in the catalog is Ready. Schema changes alone write the registry.
-//! 2. A handle is of one name and one set of columns: another one makes another `TableShared` with the same trees
-//!    ([`Registry::exchange`]), and the lock of the one before says that the table was changed.
+//! 2. A handle belongs to one name and one set of columns: a change of these creates another `TableShared` with the
+//!    same trees ([`Registry::exchange`]), and the lock of the old one says that the table was changed.
 //! 3. `current` and the registry's entry for rollback and purge change together, and the schema change waits until
-//!    rollback and purge no longer use the version before ([`Registry::replace`]). The table's lock keeps writers out
-//!    meanwhile, but at the end of an index build: the versions before and after it write the same then.
+//!    rollback and purge no longer use the old version ([`Registry::replace`]). The table's lock excludes writers
+//!    meanwhile, except at the end of an index build, when the old and the new version write the same.
 //! 4. Lock order: gate of the database, table lock, schema mutex, registry, `entry` mutex, catalog.
 
 use super::auto_increment::{AutoIncrement, NumberRange};

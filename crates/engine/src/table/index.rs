@@ -1,4 +1,4 @@
-//! Secondary indexes: what a user writes ([`Index`]) and what has been checked ([`IndexDefinition`]).
+//! Secondary indexes: the user's declaration ([`Index`]) and the checked definition ([`IndexDefinition`]).
 
 use super::schema::TableDefinition;
 use super::types::Type;

@@ -1,11 +1,11 @@
-//! JSON texts: what a `Json` column takes.
+//! JSON texts: the values of a `Json` column.
 //!
 //! Rules
-//! 1. A text is JSON as RFC 8259 has it: one value of any kind, with white space around it. What the grammar leaves
-//!    open is not checked: names of an object that stand twice, numbers beyond every type, escapes of half a character.
-//! 2. Lists and objects are nested at most [`MAX_DEPTH`] deep: readers that call themselves for each level, as nearly
-//!    all do, then need little stack. The check itself does not call itself.
-//! 3. A text is kept as it is given: white space, order of names and digits of numbers stay.
+//! 1. A text is JSON by RFC 8259: one value of any kind, with white space around it. What the grammar leaves open is
+//!    not checked: duplicate names in an object, numbers beyond every type, escapes of half a surrogate pair.
+//! 2. Lists and objects are nested at most [`MAX_DEPTH`] deep, so recursive readers need little stack. The check itself
+//!    is not recursive.
+//! 3. A text is stored unchanged, with its white space, order of names and digits of numbers.
 
 use serde::de::IgnoredAny;
 

@@ -1,18 +1,18 @@
 //! Keys as byte strings that compare (memcmp) as the values do.
 //!
 //! Rules
-//! 1. Columns are encoded one after the other; no encoding is a prefix of another of the same column, so a composite
-//!    key sorts by its first column, then its second, and so on, and all keys that begin with some columns' values are
-//!    one range of bytes.
+//! 1. Columns are encoded in sequence; no encoding is a prefix of another of the same column, so a composite key sorts
+//!    by its first column, then its second, and so on, and all keys that begin with some columns' values are one range
+//!    of bytes.
 //! 2. A nullable column starts with a marker: 0 = NULL (and nothing more), 1 = a value follows. NULL sorts first.
 //! 3. Integers, times and decimals: big-endian, sign bit flipped where there is one. Floats: big-endian bits, sign bit
 //!    flipped if positive, all bits if negative; the one NaN sorts last. Text and binary: bytes with 00 as `01 01` and
 //!    01 as `01 02`, then 00. `Fixed`: its bytes.
 //! 4. Equal stored bytes (see `value_form.rs`) encode equally, and the reverse if the column is whole and has no
 //!    collation: comparing stored bytes tells whether a key may change.
-//! 5. Of a prefix only the first bytes count. With a collation the text's weights stand for its bytes (the prefix is
-//!    then of the weights). Such a key does not have the value. Of a descending column all bytes are inverted,
-//!    marker and end included: NULL sorts last.
+//! 5. A prefix column has only its first bytes. With a collation the text's weights replace its bytes (the prefix is
+//!    then of the weights). Such a key does not contain the value. A descending column has all bytes inverted, marker
+//!    and end included: NULL sorts last.
 
 use super::index::IndexColumn;
 pub use super::key_part::KeyPart;

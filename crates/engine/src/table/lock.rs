@@ -1,28 +1,28 @@
 //! The table lock: keeps schema changes and transactions apart. In memory only.
 //!
 //! Modes: *read* and *write* are held by transactions from their first use of a table to their end; *no-write* by the
-//! begin and the end of an index build (readers go on, writers wait); *exclusive* by a removal and by the end of a
+//! begin and the end of an index build (readers continue, writers wait); *exclusive* by a removal and by the end of a
 //! rebuild (all others wait).
 //!
 //! Rules
 //! 1. A transaction that has read may write later without releasing its read lock ([`TableLock::upgrade`]). An index
 //!    build may have come in between, so it takes the table's newest version then.
-//! 2. Schema changes of a table come one at a time ([`TableLock::change`]). One that waits for transactions bars new
-//!    ones in turns ([`Turns`]), but for those that read the snapshot of one that holds the lock
-//!    ([`TableLock::lock_shared_with_waiter`]): a transaction that stays idle delays the others, it does not stop them,
-//!    and a cycle of waits through a waiting schema change lasts no longer than the bar.
+//! 2. Schema changes of a table run one at a time ([`TableLock::change`]). A schema change that waits for transactions
+//!    bars new ones in turns ([`Turns`]), except those that read the snapshot of a lock holder
+//!    ([`TableLock::lock_shared_with_waiter`]). So an idle transaction delays the others but does not stop them, and a
+//!    cycle of waits through a waiting schema change lasts no longer than the bar.
 //! 3. Every wait ends by a timeout, so a transaction that waits for its own lock gets an error and does not wait for
 //!    ever. A schema change has one timeout for all transactions together.
-//! 4. A lock taken on a table that was dropped, or that is used under another lock since it was changed, is an error
-//!    that says so.
-//! 5. Transactions count themselves in the shard of their thread and take no mutex, unless `barred` says that their
-//!    mode is: a removal that has come or waits bars all, an index build bars writers. A transaction that counts itself
-//!    looks at that afterwards, a schema change looks at the counts after it has set it (both sequentially consistent),
-//!    so one of them sees the other. Only the sum of the shards counts: a transaction may end on another thread. A
-//!    transaction that enters while its mode is barred holds the mutex. So no shard is read before this transaction is
-//!    counted in, and another shard after the transaction that it knows of is counted out.
-//! 6. A transaction that has read and now writes goes before a removal that waits, which waits for it.
-//! 7. When the database stops, every waiter is woken and gets the error that says so; so does one that is interrupted.
+//! 4. Locking a table that was dropped, or that a change has moved to another lock, is an error that says so.
+//! 5. Transactions increment the count in the shard of their thread and take no mutex, unless `barred` includes their
+//!    mode: an active or waiting removal bars all, an index build bars writers. A transaction reads `barred` after it
+//!    has incremented its count, a schema change reads the counts after it has set `barred` (both sequentially
+//!    consistent), so one of them sees the other. Only the sum of the shards is valid, because a transaction may end on
+//!    another thread. A transaction that enters while its mode is barred holds the mutex. Otherwise a schema change
+//!    could read one shard before this transaction is counted, and another shard after the end of the transaction whose
+//!    snapshot it shares, and miss both.
+//! 6. A transaction that has read and now writes passes a waiting removal, because the removal waits for it.
+//! 7. When the database stops, every waiter is woken and gets an error; so does an interrupted waiter.
 
 use super::turns::Turns;
 use crate::error::{Error, Result};

@@ -1,4 +1,4 @@
-//! What a row is made of, as the two APIs take it: values, or the bytes that columns keep.
+//! The columns of a new row in the two APIs: values, or the bytes that columns store.
 
 use super::types::Type;
 use super::value::ValueRef;

@@ -1,11 +1,11 @@
-//! Which columns of a row too long for its leaf go to overflow pages.
+//! The choice of columns that go to overflow pages when a row is too long for its leaf.
 //!
 //! Rules
 //! 1. Variable-length columns that no index has, the longest first, until the row fits. (InnoDB takes the longest first
 //!    too.) A column of an index stays: its entries are made of the row in the leaf.
-//! 2. A column goes only if it is long: more than an eighth of what the leaf takes. Each has pages of its own, and many
-//!    short ones would waste space. If the row does not fit without its long columns, all that is left of it goes to
-//!    one chain (`txn::overflow_columns`).
+//! 2. Only a long column moves: more than an eighth of the room in the leaf. Each has separate pages, so many short
+//!    ones would waste space. If the row does not fit without its long columns, the whole rest of it goes to one chain
+//!    (`txn::overflow_columns`).
 //! 3. A column that is on overflow pages stays there until it is changed, or gets an index.
 
 use super::changes::Changes;

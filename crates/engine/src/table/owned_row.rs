@@ -1,4 +1,4 @@
-//! Rows with bytes of their own.
+//! Rows that own their bytes.
 
 use super::column_index::ColumnIndex;
 use super::date::{Date, Time};

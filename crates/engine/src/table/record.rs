@@ -7,15 +7,15 @@
 //! Rules
 //! 1. Every value starts with its version, but for parts: those of a definition or a layout make one value together.
 //!    An unknown version is an error.
-//! 2. The table's state record says which of two copies of the definition counts, and the number of the layout that is
-//!    made of it. So a new definition of any length takes one record to come into use. Parts of the other copy, and
-//!    layouts that are not older than that number, are what a change has left that did not end.
+//! 2. The table's state record names the valid one of the two copies of the definition, and the number of its layout.
+//!    So one record puts a new definition of any length in use. Parts of the other copy, and layouts that are not older
+//!    than that number, are remains of an interrupted change.
 //! 3. State records of tables keep their length.
-//! 4. An index record names columns by their ids, which stay when columns before them are dropped; in memory
+//! 4. An index record names columns by their ids, which do not change when earlier columns are dropped; in memory
 //!    [`IndexDefinition`] has positions.
 //! 5. Texts are preceded by their length in two bytes. The longest record of each kind fits the catalog's trees at the
 //!    smallest page size.
-//! 6. Decoding checks every length; what does not decode is `Corrupt`.
+//! 6. Decoding checks every length; bytes that do not decode are `Corrupt`.
 
 use super::index::{IndexColumn, IndexDefinition};
 use crate::error::{Error, Result};

@@ -1,6 +1,6 @@
-//! Reading rows in place; `owned_row.rs` has rows with bytes of their own.
+//! Reading rows in place; `owned_row.rs` has rows that own their bytes.
 //!
-//! Rule: reading never panics because of the bytes and never goes beyond them: what is missing reads as zero or empty.
+//! Rule: reading never panics on any bytes and never goes beyond them: missing parts read as zero or empty.
 //! [`RowRef::verify`] tells whether bytes are a row.
 
 use super::column_index::ColumnIndex;

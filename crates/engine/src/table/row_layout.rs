@@ -9,13 +9,12 @@
 //!    most 65,535 bytes.
 //! 2. A NULL column keeps zero bytes (fixed) or an empty range (variable), so that equal rows of one layout are equal
 //!    bytes.
-//! 3. Reading never panics and never goes beyond the bytes, whatever they are: what is missing reads as zero or empty.
+//! 3. Reading never panics on any bytes and never goes beyond them: missing parts read as zero or empty.
 //!    [`RowRef::verify`] tells whether bytes are a row.
 //! 4. Integers are little-endian. `value_form.rs` defines how values are stored.
-//! 5. A layout is resolved for the columns that the table has now. A column that rows of the layout lack reads as its
-//!    default; one that they keep in a narrower type reads as the same value of the wider one; one that was dropped is
-//!    passed over. Rows are built in the table's present layout only (`row_layouts.rs`), where each column is there in
-//!    its own type.
+//! 5. A layout is resolved for the table's present columns. A column that rows of the layout lack reads as its default;
+//!    a narrower type as the same value of the wider one; a dropped column is skipped. Rows are built only in the
+//!    table's present layout (`row_layouts.rs`), which has each column in its own type.
 
 use super::catalog_entry::FIRST_LAYOUT;
 use super::changes::{Changes, Edit, NewValue};

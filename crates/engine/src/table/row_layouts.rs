@@ -3,8 +3,8 @@
 //! Rules
 //! 1. Rows are written in the present layout. Those that were written before a change of the table's columns keep their
 //!    layout until they are updated: then the whole row is written in the present one.
-//! 2. A row's first byte selects its layout. A number that the table has not is damage: reading such a row for a user
-//!    is an error; for an index entry, which has no way to fail, its columns read as zero, empty or NULL.
+//! 2. A row's first byte selects its layout. An unknown number is damage: reading such a row for a user is an error;
+//!    for an index entry, which cannot fail, its columns read as zero, empty or NULL.
 //! 3. Each layout of a table can be resolved for its present columns: no type became narrower, no column lost its NULL,
 //!    and a column that was added to rows has a default or may be NULL ([`check_resolvable`]).
 

@@ -1,4 +1,4 @@
-//! Table definitions: what a user writes ([`Schema`]) and what has been checked ([`TableDefinition`]).
+//! Table definitions: the user's declaration ([`Schema`]) and the checked definition ([`TableDefinition`]).
 //!
 //! Rules
 //! 1. A `TableDefinition` is valid (`schema_check.rs`). Only [`Schema::check`] and the catalog (which runs the same

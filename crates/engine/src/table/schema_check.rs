@@ -1,7 +1,7 @@
-//! What a definition of a table has to be.
+//! The validity of a table definition.
 //!
-//! Rule: names are unique, columns exist, primary key columns are not nullable, and what a column is declared to do its
-//! type can do.
+//! Rule: names are unique, columns exist, primary key columns are not nullable, and each declaration of a column is
+//! possible for its type.
 
 use super::definition_record::stored_bytes;
 use super::schema::{

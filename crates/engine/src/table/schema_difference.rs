@@ -1,4 +1,4 @@
-//! What of a table is not as a schema has it.
+//! The differences between a table and a schema.
 
 use super::index::{IndexColumn, IndexDefinition};
 use super::schema::{Column, TableDefinition};

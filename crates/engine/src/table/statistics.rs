@@ -1,4 +1,4 @@
-//! What a planner wants to know of a table, and as what the catalog keeps it.
+//! Statistics of a table for a planner, and their form in the catalog.
 
 use super::index::IndexDefinition;
 use super::record::{Writer, decode};

@@ -1,9 +1,9 @@
-//! Changes of a table: what each makes of its definition.
+//! Changes of a table: their effect on its definition.
 //!
 //! Rules
-//! 1. No row is touched: each change is one that rows which are there can be read through (`row_layouts.rs`), and that
-//!    leaves the keys of every index as they are.
-//! 2. Changes that are applied together are checked one after the other, each on what those before it have made.
+//! 1. No row is changed: after each change the existing rows can still be read (`row_layouts.rs`), and the keys of
+//!    every index stay valid.
+//! 2. Changes that are applied together are checked in sequence, each on the result of the previous ones.
 
 use super::definition_record::ColumnIds;
 use super::schema::{Column, TableDefinition};

@@ -1,12 +1,13 @@
-//! How long a schema change that waits for transactions bars new ones, and how long it lets them pass.
+//! The turns of a schema change that waits for transactions: how long it bars new ones, and how long it lets them pass.
 //!
 //! Rules
-//! 1. After the first bar, which is short, transactions are barred for two fifths of the wait at most, and for a fifth
-//!    of it at one stretch: a transaction that stays idle delays the others, and none of them reaches its own timeout
-//!    if that is the same.
-//! 2. Each bar is twice as long as the one before: a schema change comes to its end among transactions of any length
-//!    up to a tenth of its timeout, however many of them follow each other.
-//! 3. The first bar is short: transactions are, and a wait of one of them for another ends with it.
+//! 1. After the first, short bar, transactions are barred for at most two fifths of the wait, and for at most a fifth
+//!    of it at a time. So an idle transaction delays the others, but none of them reaches its own timeout if that has
+//!    the same length.
+//! 2. Each bar is twice as long as the previous one, so a schema change completes among any number of transactions with
+//!    a length of up to a tenth of its timeout.
+//! 3. The first bar is short, because most transactions are short, and because a transaction inside may wait for a
+//!    barred one until the bar ends.
 
 use std::time::Duration;
 

@@ -1,10 +1,10 @@
-//! Columns of a row on overflow pages that are read when they are looked at: what `modify` shows its closure.
+//! Columns of a row on overflow pages that are read on access, for the closure of `modify`.
 //!
 //! Rules
-//! 1. The row is locked by the transaction that changes it, and no latch is held: a column is read at once, and nothing
-//!    frees its pages meanwhile.
-//! 2. Looking cannot fail. A column that cannot be read looks empty, and the change fails afterwards
-//!    ([`UnreadColumns::check`]): nothing that was made of it is kept.
+//! 1. The transaction has the row locked, and no latch is held: a column is read at the access, and its pages are not
+//!    freed meanwhile.
+//! 2. An access cannot fail. A column that cannot be read appears empty, and the change fails afterwards
+//!    ([`UnreadColumns::check`]).
 
 use crate::error::{Error, Result};
 use crate::txn::Outside;

@@ -1,4 +1,4 @@
-//! UUIDs: 16 bytes, which compare as they are.
+//! UUIDs: 16 bytes, which compare bytewise.
 
 use std::fmt;
 use std::str::FromStr;

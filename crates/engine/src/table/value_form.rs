@@ -1,4 +1,4 @@
-//! The form in which a column keeps a value.
+//! The form in which a column stores a value.
 //!
 //! Rule: `fit` turns a value into the bytes a column keeps, or refuses it. It never changes a number except that floats
 //! are rounded to the column's width, `-0.0` becomes `0.0` and every NaN the same NaN; so equal stored bytes mean equal

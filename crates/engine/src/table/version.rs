@@ -1,14 +1,14 @@
 //! A table as the transaction layer sees it: trees, and the secondary entries of a row.
 //!
 //! Rules
-//! 1. `TableVersion` never changes. An index that comes or goes makes a new one (`db/locked_tables.rs` says which one a
-//!    transaction uses).
+//! 1. `TableVersion` never changes. Adding or dropping an index creates a new one (`db/locked_tables.rs` says which one
+//!    a transaction uses).
 //! 2. An index that is being built is the last one. Writers note its changes (`txn/entry_log.rs`), no reader finds it.
-//! 3. The clustered key, the entry keys and what entries have beside them are functions of the row's bytes alone, and
-//!    of the functions of collations.
-//! 4. An insertion or update makes the keys that can fail before it changes anything (`check_keys`): those that may be
-//!    too long, and those with weights; an update those that it changes. So what a collation's function does wrong is
-//!    an error that leaves no trace.
+//! 3. The clustered key, the entry keys and the covered columns of entries depend only on the row's bytes and the
+//!    collations.
+//! 4. Before it changes anything, an insertion or update computes the keys that can fail (`check_keys`): those that may
+//!    be too long, and those with weights; an update only those that it changes. So a failing collation function is an
+//!    error without effects.
 
 use super::catalog_entry::TableEntry;
 use super::covered::CoveredLayout;

@@ -1,35 +1,35 @@
-//! The archive of redo: a folder that gets all redo of a database while it is in use, so that a backup can be restored
-//! to any moment after it.
+//! The redo archive: a folder that receives all redo of a database in use, so that a backup can be restored to any
+//! later moment.
 //!
 //! Terms
-//! - A *segment* is a file of the archive: a head, then groups of redo of one generation of the log, one behind the
-//!   other (`segment`). Segments are read in the order of their LSNs.
-//! - A segment *follows* a position (generation, LSN): the end of the redo before it. One that follows nothing begins
-//!   the archive, or comes after a *gap*: redo that was not archived.
+//! - A *segment* is a file of the archive: a head, then consecutive redo groups of one generation of the log
+//!   (`segment`). Segments are read in the order of their LSNs.
+//! - A segment *follows* a position (generation, LSN): the end of the preceding redo. A segment that follows no
+//!   position begins the archive, or comes after a *gap*: redo that was not archived.
 //!
 //! Rules
-//! 1. Only durable redo is archived, in whole groups, each verified. So the archive is never ahead of the database, and
-//!    its contents are a prefix of what the log ever held, but for gaps.
+//! 1. Only durable redo is archived, in whole verified groups. So the archive is never ahead of the database, and its
+//!    contents are, except for gaps, a prefix of all redo of the database.
 //! 2. The log keeps redo until the archive has made it durable
 //!    ([`RedoReader::Archive`](crate::log::RedoReader::Archive)). Commits do not wait for the archive; writers wait if
-//!    it is slower than they are by a whole ring.
-//! 3. At an opening the end of the redo before, which a crash may have left out, is copied out of the ring before a new
-//!    generation may overwrite it. The new generation's first segment is durable before the generation begins, and says
-//!    what it follows. Closing archives all that is left.
-//! 4. If the archive cannot be written it is tried again, from what was last made durable on, in a new segment (a
-//!    failed sync is never retried). When the log is about to be full meanwhile, a gap begins: the database goes on.
-//!    What the new segment follows may lie within the one before: the rest of that one is not part of the archive.
-//! 5. An archive is of one database, by its id; a restored database has another id. One that is ahead of the database
-//!    is refused: the database is an older copy, whose new history must not be mixed with the archived one.
+//!    it is a whole ring behind.
+//! 3. An opening copies the end of the previous redo, which may be missing after a crash, from the ring before a new
+//!    generation may overwrite it. The new generation's first segment is durable before the generation begins, and
+//!    names the position that it follows. A close archives all remaining redo.
+//! 4. A failed write of the archive is repeated in a new segment, from the last durable position on (a failed sync is
+//!    never retried). When the log is nearly full meanwhile, a gap begins and the database continues. The position that
+//!    the new segment follows may be within the previous segment: the rest of that segment is not part of the archive.
+//! 5. An archive belongs to one database id; a restored database has another id. An archive that is ahead of the
+//!    database is refused: the database is an older copy, whose new history must not be mixed with the archived one.
 //! 6. A head is written to a file of another name, synced, and renamed: a segment has a whole head.
-//! 7. The archiver has the archive's folder locked: copies of one database have the same id. An opening believes the
-//!    end of the archive only after a sync, and as the device has it: a crash, or a failed sync, may have left bytes
-//!    in the page cache that are nowhere else.
-//! 8. Times in the archive never go back, whatever the clock does: an opening looks for the latest one, and the
-//!    database notes none before it.
-//! 9. The archive of an encrypted database is encrypted: what is written at once is one record, of whole groups, and
-//!    the head names the key. The folder has the database's table of keys, that of the last opening or change of the
-//!    user's key; it is durable before the first segment is.
+//! 7. The archiver locks the archive's folder, because copies of one database have the same id. An opening uses the end
+//!    of the archive only after a sync, as read from the device: a crash, or a failed sync, may have left bytes that
+//!    are only in the page cache.
+//! 8. Times in the archive never decrease, even if the clock does: an opening finds the latest one, and the database
+//!    logs no earlier time.
+//! 9. The archive of an encrypted database is encrypted: each write is one record of whole groups, and the head names
+//!    the key. The folder has the database's table of keys as of the last opening or change of the user's key; it is
+//!    durable before the first segment.
 //!
 //! | file | what |
 //! |---|---|

@@ -1,10 +1,10 @@
 //! Reading the archive from the end of a backup on.
 //!
 //! Rules
-//! 1. Groups are handed out without a gap from the begin on: a segment that does not follow the one before ends the
-//!    reading with an error that names what is missing. What is not asked for is not looked at.
-//! 2. Bytes behind the groups of the last segment that do not verify are an error too, not an end: a thread that wants
-//!    to stop before them says so.
+//! 1. Groups are returned without a gap from the begin on: a segment that does not follow the previous one is an error
+//!    that names the missing redo. Segments that are not requested are not read.
+//! 2. Bytes after the groups of the last segment that do not verify are an error, not an end; a caller that stops
+//!    before them says so.
 //! 3. Where archive and backup both have redo, it is the same: the last group of the backup's redo is compared.
 
 use super::segment::{self, ArchiveFile, ArchivePosition, SegmentGroups};

@@ -5,13 +5,12 @@
 //! ```
 //!
 //! Rules
-//! 1. A list of changes is applied in order; each names its record by key and depends on that record alone. What a list
-//!    makes of a record is decided by its last change of the key, and by whether the record was there at all.
-//! 2. So a list may be applied again to a leaf that has some or all of its changes: the records are the same as after
-//!    the first time. `canonical` then gives the page one form that depends on its records alone, so that what is
-//!    logged later fits in both cases.
-//! 3. A list needs no more room than [`LeafChange::max_bytes`] of its changes together, at no time while it is
-//!    applied.
+//! 1. A list of changes is applied in order; each names its record by key and depends on that record alone. The result
+//!    for a record depends only on the list's last change of the key, and on whether the record existed.
+//! 2. So a list may be applied again to a leaf that has some or all of its changes, with the same resulting records.
+//!    `canonical` then rewrites the page into the form that its records determine, so later logged operations fit in
+//!    both cases.
+//! 3. During its application a list never needs more room than the sum of [`LeafChange::max_bytes`] of its changes.
 
 use super::bulk::rebuild;
 use super::edit::*;

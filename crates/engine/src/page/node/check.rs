@@ -3,7 +3,7 @@
 //! Rules
 //! 1. A page that passes is safe to search and to change: no read leaves the page, no two records overlap,
 //!    a compaction finds as much room as the header says.
-//! 2. Never panics, whatever the bytes.
+//! 2. The check never panics on any bytes.
 
 use super::layout::*;
 use super::view::Node;

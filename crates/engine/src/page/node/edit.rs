@@ -1,8 +1,8 @@
 //! Changing a node, a record at a time; many at once is in `bulk`. Called by `PageOp::apply` only.
 //!
 //! Rules
-//! 1. Each function is a function of the page's bytes and its arguments and nothing else (recovery repeats it).
-//! 2. Everything is checked before the first byte changes; `Err` leaves the page as it was.
+//! 1. The result of each function depends only on the page's bytes and its arguments (recovery repeats it).
+//! 2. Everything is checked before the first byte changes; `Err` leaves the page unchanged.
 //! 3. New records go to the low end of the heap; removed bytes are counted as garbage; a compaction reclaims them when
 //!    (and only when) the space between slots and heap is too small.
 //! 4. `skip` falls when an insertion does not share the bytes skipped, and rises again at certain record counts and

@@ -1,4 +1,4 @@
-//! Node layout: how a tree page keeps its records, and reading them.
+//! Node layout: how a tree page stores its records, and reading them.
 //!
 //! ```text
 //! 32  count        u16   records
@@ -30,7 +30,7 @@
 //!   `>=` the separator before it.
 //!
 //! Rules
-//! 1. Reading never panics, whatever the bytes; a page that passed [`check`] gives the right answers.
+//! 1. Reading never panics on any bytes; a page that passed [`check`] gives the right answers.
 //! 2. A search runs on latched pages and on optimistic views alike ([`PageBytes`]).
 //! 3. Sizes are planned with `skip` 0, the smallest they can be; a higher `skip` uses room that is not needed
 //!    otherwise.

@@ -1,16 +1,15 @@
 //! Runs of insertions: whether a page is being filled in ascending order. `last_insert` and `run` of the header.
 //!
 //! Terms
-//! - Front: the highest slot that an insertion of the run went to; -1 of a run that has just lost it.
-//! - An insertion goes on with the run if it goes directly behind the front, or late: a few slots before it. So keys
-//!   that come nearly in order are a run too: the numbers that several threads draw, or the lines of an order that are
-//!   written in another order than theirs.
+//! - Front: the highest slot of an insertion of the run; -1 for a run that has just lost that record.
+//! - An insertion continues the run if it is directly after the front, or late: a few slots before it. So nearly
+//!   ordered keys are a run too: numbers drawn by several threads, or the lines of an order in another order.
 //!
 //! Rules
-//! 1. One insertion among records in no order may be late by chance, many in a row are not: how late one may be depends
-//!    on how many records the page will have when it is full, and a run with late ones counts from a length on that
-//!    chance does not reach. Full pages of few records know no late ones.
-//! 2. Only where a page is cut depends on this.
+//! 1. A single random insertion may look late by chance, many in a row do not. The allowed lateness depends on the
+//!    number of records of a full page, and a run with late insertions counts only from a length that random insertions
+//!    do not reach. On pages with few records no insertion counts as late.
+//! 2. This affects only the split point of a page.
 
 use super::layout::*;
 use crate::page::bytes::{PageBytes, put_u16};

@@ -1,4 +1,4 @@
-//! Reading a node: its records, fences, and how much fits.
+//! Reading a node: its records, its fences, and its free space.
 
 use super::layout::*;
 use super::run::{AscendingRun, Ascent};
