@@ -28,17 +28,26 @@ fn prefix() -> &'static Path {
     PREFIX
         .get_or_init(|| {
             let prefix = tempfile::tempdir().unwrap();
-            let built = std::env::current_exe().unwrap().parent().unwrap().to_path_buf();
-            let mut install = Command::new(here().join("../../scripts/install-capi"));
-            run(install.arg("--prefix").arg(prefix.path()).arg("--built").arg(built));
+            install("--prefix", prefix.path());
             prefix
         })
         .path()
 }
 
+/// Installs the library of this build, to `--prefix` or `--folder`.
+fn install(option: &str, folder: &Path) {
+    let built = std::env::current_exe().unwrap().parent().unwrap().to_path_buf();
+    let mut install = Command::new(here().join("../../scripts/install-capi"));
+    run(install.arg(option).arg(folder).arg("--built").arg(built));
+}
+
 fn pkg_config(arguments: &[&str]) -> Vec<String> {
+    pkg_config_of(prefix(), arguments)
+}
+
+fn pkg_config_of(prefix: &Path, arguments: &[&str]) -> Vec<String> {
     let mut command = Command::new("pkg-config");
-    command.args(arguments).arg("highwater").env("PKG_CONFIG_PATH", prefix().join("lib/pkgconfig"));
+    command.args(arguments).arg("highwater").env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig"));
     run(&mut command).split_whitespace().map(String::from).collect()
 }
 
@@ -109,6 +118,29 @@ fn the_header_is_one_of_cpp_too() {
     let mut command = Command::new(program);
     let version = run(command.env("LD_LIBRARY_PATH", prefix().join("lib")));
     assert_eq!(version.trim_end(), env!("CARGO_PKG_VERSION"));
+}
+
+#[test]
+fn the_files_of_an_archive_are_found_where_they_are_put() {
+    let folder = tempfile::tempdir().unwrap();
+    let (unpacked, moved) = (folder.path().join("archive"), folder.path().join("moved"));
+    install("--folder", &unpacked);
+    std::fs::rename(unpacked, &moved).unwrap();
+    let mut compiler = Command::new("cc");
+    compiler.args(STRICT).arg(here().join("tests/first.c")).args(["-o", "program"]);
+    compiler.args(pkg_config_of(&moved, &["--cflags", "--libs"])).current_dir(folder.path());
+    run(&mut compiler);
+    let mut program = Command::new(folder.path().join("program"));
+    program.current_dir(folder.path()).env("LD_LIBRARY_PATH", moved.join("lib"));
+    assert_eq!(run(&mut program), "1 Ada Lovelace\n");
+}
+
+#[test]
+fn a_folder_and_a_prefix_are_refused_together() {
+    let mut install = Command::new(here().join("../../scripts/install-capi"));
+    let output = install.args(["--folder", "a", "--prefix", "/b"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("neither --prefix nor --destdir"));
 }
 
 #[test]

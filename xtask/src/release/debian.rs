@@ -74,7 +74,7 @@ fn documents(release: &Release<'_>, tree: &Path) -> Result<(), Failure> {
     let mit =
         std::fs::read_to_string(release.root.join("LICENSE-MIT")).map_err(|error| format!("LICENSE-MIT: {error}"))?;
     write(&folder.join("copyright"), copyright(&mit).as_bytes())?;
-    write(&folder.join("THIRD-PARTY"), source::licences(release.root)?.as_bytes())?;
+    write(&folder.join("THIRD-PARTY"), source::licences(release.root, super::PROGRAM)?.as_bytes())?;
     copy(&release.root.join("CHANGELOG.md"), &folder.join("NEWS.md"))?;
     let date = output(Command::new("date").args(["-u", "-R", "-d", &format!("@{}", release.date)]))?;
     let (version, date) = (&release.version, String::from_utf8_lossy(&date));

@@ -1,6 +1,6 @@
 //! `cargo xtask release`: every file of a release, in `target/release-files`: the crates as cargo publishes them, an
-//! archive of the program with its manual and completions, Debian's package of the same, the wheel for Python, and the
-//! checksums of all.
+//! archive of the program with its manual and completions, Debian's package of the same, an archive of the C API, the
+//! wheel for Python, and the checksums of all.
 //!
 //! Rules
 //! 1. A release is made from a clean checkout of the commit that has its tag: tag, version and CHANGELOG agree, or
@@ -19,6 +19,10 @@ use std::process::Command;
 
 /// How a part failed.
 type Failure = String;
+
+/// The package of the program, and that of the C API.
+const PROGRAM: &str = "highwater-cli";
+const C_API: &str = "highwater-capi";
 
 /// Page and completion files of the program, relative to where a package is installed.
 const MANUAL: &str = "share/man/man1";
@@ -56,13 +60,15 @@ pub fn run(root: &Path, arguments: &[&str]) -> Result<(), Failure> {
     let version = version::of_workspace(root)?;
     version::must_agree(root, &version, is_tagged)?;
     empty(&out)?;
-    finish(Command::new("cargo").args(["build", "--release", "--locked", "-p", "highwater-cli"]).current_dir(root))?;
+    let mut build = Command::new("cargo");
+    finish(build.args(["build", "--release", "--locked", "-p", PROGRAM, "-p", C_API]).current_dir(root))?;
     let program = target.join("release/highwater");
     let date = version::date(root)?;
     let release = Release { root, version, date, program, out, compression: &["-Zxz"] };
     source::crates(&release, &target)?;
-    archive(&release)?;
+    program_archive(&release)?;
     debian::package(&release)?;
+    c_archive(&release)?;
     crate::python::release_wheel(root, &release.out)?;
     checksums(&release.out)
 }
@@ -104,14 +110,39 @@ fn install(release: &Release<'_>, prefix: &Path) -> Result<(), Failure> {
 }
 
 /// `highwater-VERSION-SYSTEM.tar.gz`: the program, its pages and completions, licences and README.
-fn archive(release: &Release<'_>) -> Result<(), Failure> {
-    let name = format!("highwater-{}-{}", release.version, system()?);
+fn program_archive(release: &Release<'_>) -> Result<(), Failure> {
+    archive(release, PROGRAM, "highwater", &["README.md", "CHANGELOG.md"], |folder| install(release, folder))
+}
+
+/// `highwater-c-VERSION-SYSTEM.tar.gz`: the C API's libraries, header and pkg-config file, licences and README.
+fn c_archive(release: &Release<'_>) -> Result<(), Failure> {
+    let built = release.program.parent().ok_or("the program is in no folder")?;
+    archive(release, C_API, "highwater-c", &["crates/capi/README.md"], |folder| {
+        let mut script = Command::new(release.root.join("scripts/install-capi"));
+        finish(script.arg("--folder").arg(folder).arg("--built").arg(built))?;
+        finish(
+            Command::new("strip")
+                .arg("--strip-debug")
+                .args(["libhighwater.so", "libhighwater.a"].map(|library| folder.join("lib").join(library))),
+        )
+    })
+}
+
+/// An archive of what `fill` puts into a folder, with `documents`, our licences and those of what `package` links.
+fn archive(
+    release: &Release<'_>,
+    package: &str,
+    name: &str,
+    documents: &[&str],
+    fill: impl FnOnce(&Path) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let name = format!("{name}-{}-{}", release.version, system()?);
     let folder = release.out.join(&name);
-    install(release, &folder)?;
-    for file in ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"] {
-        copy(&release.root.join(file), &folder.join(file))?;
+    fill(&folder)?;
+    for file in documents.iter().chain(&["LICENSE-MIT", "LICENSE-APACHE"]).map(Path::new) {
+        copy(&release.root.join(file), &folder.join(file.file_name().unwrap_or_default()))?;
     }
-    write(&folder.join("THIRD-PARTY"), source::licences(release.root)?.as_bytes())?;
+    write(&folder.join("THIRD-PARTY"), source::licences(release.root, package)?.as_bytes())?;
     let (date, file) = (format!("--mtime=@{}", release.date), release.out.join(format!("{name}.tar.gz")));
     let mut tar = Command::new("tar");
     tar.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner", &date, "--use-compress-program", "gzip -9n"]);

@@ -1,4 +1,4 @@
-//! The crates as cargo publishes them, and the licences of what is linked into the program.
+//! The crates as cargo publishes them, and the licences of what is linked in.
 
 use super::{Failure, Release, copy};
 use crate::package;
@@ -20,16 +20,16 @@ pub fn crates(release: &Release<'_>, target: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Name, version and licence of each crate that is linked into the program.
+/// Name, version and licence of each crate that is linked into what `package` makes.
 ///
 /// # Errors
 /// In words.
-pub fn licences(root: &Path) -> Result<String, Failure> {
+pub fn licences(root: &Path, package: &str) -> Result<String, Failure> {
     let mut cargo = Command::new("cargo");
-    cargo.args(["tree", "--locked", "-p", "highwater-cli", "--edges", "normal", "--prefix", "none"]);
+    cargo.args(["tree", "--locked", "-p", package, "--edges", "normal", "--prefix", "none"]);
     let text = output(cargo.args(["--format", "{p}\t{l}\t{r}"]).current_dir(root))?;
     let lines: BTreeSet<String> = String::from_utf8_lossy(&text).lines().filter_map(of_others).collect();
-    let head = "Crates of others that are linked into this program, with their licences and where their source is.\n\n";
+    let head = "Crates of others that are linked into these files, with their licences and where their source is.\n\n";
     Ok(head.to_string() + &lines.into_iter().map(|line| line + "\n").collect::<String>())
 }
 

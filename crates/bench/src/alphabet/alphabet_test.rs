@@ -299,7 +299,7 @@ fn names_in_path(path: &syn::Path, into: &mut BTreeSet<String>) {
             _ => {}
         }),
         PathArguments::Parenthesized(call) => {
-            call.inputs.iter().for_each(|one| names_in(one, into));
+            call.inputs.iter().for_each(|one| names_in(&one.ty, into));
             names_in_output(&call.output, into);
         }
     }
