@@ -42,7 +42,7 @@ pub enum Error {
     /// The database was closed, through this handle or another one.
     #[error("the database is closed; open it again")]
     Closed,
-    /// The database was opened by the process of which this one was forked. There it goes on; here every call is this
+    /// The database was opened by the process of which this one was forked. There it continues; here every call is this
     /// error, nothing is written, and a handle can only be dropped. (That forgets it: its memory and its open files
     /// stay until the process ends or runs another program.) Open databases after `fork`.
     #[error("the database was opened before this process was forked and belongs to the parent; open it after fork")]
@@ -101,14 +101,14 @@ pub enum Error {
         index: String,
     },
     /// Waited too long for a lock on a row, or for a table that others use. The statement was rolled back; the
-    /// transaction can go on.
+    /// transaction can continue.
     #[error(
         "lock wait timeout: another transaction, or an open one of this thread, uses the row or table; the statement \
          was rolled back, try again"
     )]
     LockWaitTimeout,
     /// Another transaction has locked a row, a range of keys or a table that a statement needs which does not wait
-    /// ([`LockWait::NoWait`](crate::LockWait)). The statement was rolled back; the transaction can go on.
+    /// ([`LockWait::NoWait`](crate::LockWait)). The statement was rolled back; the transaction can continue.
     #[error("{} is locked by another transaction, and the statement does not wait", lock_name(table, index.as_deref()))]
     LockNotAvailable {
         /// Table name.
@@ -120,7 +120,7 @@ pub enum Error {
     #[error("deadlock; the transaction was rolled back, try again")]
     Deadlock,
     /// Another thread interrupted the call ([`InterruptHandle`](crate::InterruptHandle)). The statement was rolled
-    /// back; the transaction can go on.
+    /// back; the transaction can continue.
     #[error("the call was interrupted; the statement was rolled back")]
     Interrupted,
     /// The row changed after this transaction's snapshot (only with first-committer-wins).

@@ -56,7 +56,7 @@ pub struct SalvageReport {
 }
 
 /// Copies every row of the data file that can be read into `into`, which has no tables. The file is that of a database
-/// at rest: what lies in its redo log only is not seen. If `into` has smaller pages, keys may be too long for it.
+/// at rest: what is in its redo log only is not seen. If `into` has smaller pages, keys may be too long for it.
 ///
 /// # Errors
 /// [`Error::Incompatible`] if the page size can neither be read nor guessed, [`Error::Corrupt`] if the catalog cannot

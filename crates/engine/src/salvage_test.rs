@@ -1,4 +1,4 @@
-//! Every row that lies on a page that verifies is copied; the others are named.
+//! Every row that is on a page that verifies is copied; the others are named.
 
 use super::*;
 use crate::Type;

@@ -101,7 +101,7 @@ impl ReadGate {
         }
     }
 
-    /// Lets all reads go on.
+    /// Lets all reads continue.
     pub fn let_go(&self) {
         self.held.0.lock().offset = None;
         self.held.1.notify_all();

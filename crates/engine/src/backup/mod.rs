@@ -90,12 +90,12 @@ impl Default for BackupOptions {
     }
 }
 
-/// How [`Database::restore`](crate::Database::restore) goes on.
+/// How [`Database::restore`](crate::Database::restore) continues.
 #[derive(Clone, Debug, Default)]
 pub struct RestoreOptions {
     /// Options of the database that is made; those that are fixed at its creation are the backup's.
     pub database: crate::config::Options,
-    /// The archive of the database's redo ([`Options::redo_archive`](crate::Options::redo_archive)), to go on behind
+    /// The archive of the database's redo ([`Options::redo_archive`](crate::Options::redo_archive)), to continue behind
     /// the last backup.
     pub redo: Option<PathBuf>,
     /// Restore the database as it was at this moment. Backups of later moments are left out. `None`: the end of all

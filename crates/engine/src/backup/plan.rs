@@ -125,7 +125,7 @@ pub fn plan(
             continue;
         }
         match plan_from(link, archive, until, count, &mut tell) {
-            // Its commit may lie before the pages of this backup, whatever is missing behind them.
+            // Its commit may be before the pages of this backup, whatever is missing behind them.
             Err(error) if matches!(until, Some(Until::Transaction(_))) && !is_interrupted.get() => {
                 missed = Some(more_telling(missed, error));
             }
@@ -143,7 +143,7 @@ fn more_telling(first: Option<Error>, second: Error) -> Error {
     }
 }
 
-/// Whether the moment lies before the one at which the backup's last page was copied.
+/// Whether the moment is before the one at which the backup's last page was copied.
 fn is_before(link: &BackupLink, until: Option<Until>) -> bool {
     match until {
         Some(Until::Lsn(lsn)) => lsn < link.manifest.pages_lsn,

@@ -37,7 +37,7 @@ const FILES: [&str; 4] = ["keys", "doublewrite", "redo", "data"];
 pub struct Restored {
     target: PathBuf,
     _lock: FolderLock,
-    /// The folder it lies in.
+    /// The folder it is in.
     pub work: PathBuf,
     key: Option<EncryptionKey>,
     database_id: u64,

@@ -59,7 +59,7 @@ enum Order {
 /// # Errors
 /// [`Error::Usage`] for a folder that cannot be one, a base that does not fit: [`Error::Incompatible`], a damaged page:
 /// [`Error::CorruptPage`]. An I/O error; [`Error::Open`] if there is no table of an encrypted database's keys. The
-/// database goes on whatever happens to the backup.
+/// database continues whatever happens to the backup.
 pub fn take(
     source: &Source<'_>,
     dest: &Path,

@@ -181,7 +181,7 @@ struct Ahead {
 }
 
 impl Ahead {
-    /// The walk goes on to a page; then come the last ones of `to_visit`.
+    /// The walk continues to a page; then come the last ones of `to_visit`.
     fn go_on(&mut self, ctx: &Context, to_visit: &[Expected]) {
         self.named = self.named.saturating_sub(1);
         if self.named * 2 < self.max {

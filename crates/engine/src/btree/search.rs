@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 /// Restarts before the thread yields.
 const PATIENT_RESTARTS: u32 = 8;
-/// How long a descent that has to restart again and again goes on.
+/// How long a descent that has to restart again and again continues.
 const GIVE_UP: Duration = Duration::from_secs(30);
 
 /// Greatest height of a tree; a higher one is damage.
@@ -259,7 +259,7 @@ impl BTree {
         }
         loop {
             let (child, slot) = next_child(&view, seek);
-            // Its frame's state and its own lines then arrive together, not one after the other.
+            // Its frame's state and its own lines then arrive together, not one after another.
             ctx.pool.prefetch(child);
             if !view.validate() {
                 return Ok(None);
@@ -364,7 +364,7 @@ pub(super) fn is_leaf_of(page: &[u8], tree: IndexId) -> bool {
     page.u64_at(TYPE) == identity(PageType::Leaf, 0, tree.0)
 }
 
-/// The child of an inner page to go on with, and where it is named.
+/// The child of an inner page to continue with, and where it is named.
 #[inline]
 fn next_child(view: &OptimisticPage<'_>, seek: Seek<'_>) -> (PageNo, usize) {
     let slot = child_slot(view, seek);

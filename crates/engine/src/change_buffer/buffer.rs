@@ -268,7 +268,7 @@ impl Buffer {
         self.shards.iter().find_map(|shard| shard.lock().oldest().filter(|(lsn, _)| *lsn < due)).map(|(_, page)| page)
     }
 
-    /// Up to `max` leaves that are `worth` it, from `from` on, and where to go on; `None` behind the last page. `of`
+    /// Up to `max` leaves that are `worth` it, from `from` on, and where to continue; `None` behind the last page. `of`
     /// says which leaves of a shard are meant.
     pub(super) fn sweep<L>(
         &self,

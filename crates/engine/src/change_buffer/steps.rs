@@ -133,8 +133,8 @@ impl ChangeBuffer {
         Ok(damage)
     }
 
-    /// Frees memory that is not needed; refreshes the gauges. While everything is merged frames return at the end:
-    /// what changes free lies in small pieces among others, and goes back to the system when nothing is left there.
+    /// Frees memory that is not needed; refreshes the gauges. While everything is merged frames return at the end: what
+    /// changes free is in small pieces among others, and goes back to the system when nothing is left there.
     fn publish(&self) {
         let bytes = self.buffer.bytes();
         if bytes == 0 || self.mode() != ChangeBuffering::Off {
@@ -143,7 +143,7 @@ impl ChangeBuffer {
         self.buffer.publish(self.tree_pages() * self.ctx.pool.page_bytes());
     }
 
-    /// Deals with the leaves whose oldest redo lies before `due`; says with how many.
+    /// Deals with the leaves whose oldest redo is before `due`; says with how many.
     fn advance(&self, due: Lsn) -> Result<usize> {
         for done in 0..CARRY_LEAVES {
             let Some(page) = self.buffer.next_due(due) else { return Ok(done) };

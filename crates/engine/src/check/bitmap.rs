@@ -12,7 +12,7 @@ impl Bitmap {
         Bitmap { words: vec![0; (pages as usize).div_ceil(64)] }
     }
 
-    /// Adds a page; false if it was there already, or lies beyond the file.
+    /// Adds a page; false if it was there already, or is beyond the file.
     pub(super) fn insert(&mut self, page: PageNo) -> bool {
         let Some(word) = self.words.get_mut(page.0 as usize / 64) else { return false };
         let bit = 1 << (page.0 % 64);

@@ -138,7 +138,7 @@ impl<'a> Checker<'a> {
     }
 
     /// A structure of `segment` leads to a page. False if the page cannot be entered: something led to it before, or it
-    /// lies beyond the file.
+    /// is beyond the file.
     pub fn claim(&mut self, page: PageNo, segment: SegmentId, place: &FindingPlace) -> bool {
         self.progress.advance(1);
         if page.0 >= self.subject.space.page_count() {

@@ -37,7 +37,7 @@ fn read_until_sound(pool: &Pool, page_no: PageNo, page: &mut [u8]) -> Result<()>
 }
 
 impl Checker<'_> {
-    /// Verifies every used page where it lies in the file, and the extent maps.
+    /// Verifies every used page where it is in the file, and the extent maps.
     pub(super) fn check_file(&mut self) -> Result<()> {
         let space = self.subject.space;
         let extents = space.page_count() / EXTENT_PAGES;
@@ -207,7 +207,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Notes a used page that nothing leads to; goes on with the range or begins another one.
+    /// Notes a used page that nothing leads to; continues with the range or begins another one.
     fn lose(&mut self, mut lost: Lost, owner: u32, page: PageNo) -> Lost {
         let kind = self.owners.get(&owner).map(|owner| owner.kind);
         // Reported already: unknown owners in `check_owners`, others with the damage.

@@ -8,7 +8,7 @@ use highwater_storage::EncryptionKey;
 use std::path::{Path, PathBuf};
 
 impl Database {
-    /// Takes a backup into `dest`, a new or empty folder, while transactions and schema changes go on. What was
+    /// Takes a backup into `dest`, a new or empty folder, while transactions and schema changes continue. What was
     /// committed before the backup's end LSN is in it, nothing else. `tell` is called with the progress and may end it.
     ///
     /// That of an encrypted database is encrypted, and the key that opens the database at that time opens it.
@@ -31,11 +31,11 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Usage`] if `dest` is not empty or lies in the database's folder, if another backup is running, if
-    /// `tell` ended it, or if the database was opened to be read only and had to be recovered.
-    /// [`Error::Incompatible`] for a base that is no backup of this database. [`Error::CorruptPage`] names a damaged
-    /// page. [`Error::Open`] if the keys of an encrypted database are in no file. An I/O error, a full disk for
-    /// example. There is nothing in `dest` then, and the database goes on.
+    /// [`Error::Usage`] if `dest` is not empty or is in the database's folder, if another backup is running, if `tell`
+    /// ended it, or if the database was opened to be read only and had to be recovered. [`Error::Incompatible`] for a
+    /// base that is no backup of this database. [`Error::CorruptPage`] names a damaged page. [`Error::Open`] if the
+    /// keys of an encrypted database are in no file. An I/O error, a full disk for example. There is nothing in `dest`
+    /// then, and the database continues.
     pub fn backup(
         &self,
         dest: impl AsRef<Path>,
@@ -110,7 +110,7 @@ impl Database {
         backup::restore::verify(chain, redo, key, tell)
     }
 
-    /// The present end of the log: what was committed before this call lies before it. [`Until::Lsn`] restores to it.
+    /// The present end of the log: what was committed before this call is before it. [`Until::Lsn`] restores to it.
     ///
     /// [`Until::Lsn`]: crate::Until::Lsn
     pub fn lsn(&self) -> u64 {
@@ -118,7 +118,7 @@ impl Database {
     }
 
     /// Why the archive of redo could not be written, or what it lacks: the last problem since the opening. The database
-    /// goes on; what is missing is archived later unless the text says that there is a gap.
+    /// continues; what is missing is archived later unless the text says that there is a gap.
     pub fn archive_problem(&self) -> Option<String> {
         self.inner.archiving.as_ref().and_then(|archiving| archiving.problem())
     }

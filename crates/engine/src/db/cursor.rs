@@ -288,7 +288,7 @@ impl Cursor {
         }
     }
 
-    /// The keys that lie before it in this direction, with its own if that is to be met; `None` if there are none.
+    /// The keys that are before it in this direction, with its own if that is to be met; `None` if there are none.
     fn range_from(&self, reverse: bool, with_key: bool) -> Option<Range> {
         let Range { mut low, mut high, .. } = self.range.clone();
         match (self.at, reverse) {

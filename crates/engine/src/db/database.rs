@@ -118,8 +118,8 @@ pub(crate) struct DatabaseInner {
     pub(super) _freed: FreedMemory,
 }
 
-/// Gives the system what the allocator keeps of a large database's memory: the process may go on without it, or open it
-/// again within the same limit.
+/// Gives the system what the allocator keeps of a large database's memory: the process may continue without it, or open
+/// it again within the same limit.
 pub(crate) struct FreedMemory {
     pub(super) pool_bytes: u64,
 }

@@ -26,7 +26,7 @@ pub(super) struct ClosureCall;
 
 impl Drop for ClosureCall {
     fn drop(&mut self) {
-        // A call inside a closure was refused; the closure goes on.
+        // A call inside a closure was refused; the closure continues.
         if check_outside_row_closure().is_err() {
             return;
         }

@@ -43,7 +43,7 @@ impl Database {
     }
 
     /// Makes `new` the key of this database, which is encrypted and open, as [`rotate_key`] does for one that is
-    /// closed: transactions go on, and the next opening needs `new`. So does the archive of its redo, if it is open
+    /// closed: transactions continue, and the next opening needs `new`. So does the archive of its redo, if it is open
     /// with one.
     ///
     /// # Errors

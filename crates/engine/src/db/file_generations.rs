@@ -109,7 +109,7 @@ pub(super) fn start(pool: &Pool, log: &Log, end: Lsn) -> Result<()> {
 }
 
 /// Ends the log (rule 2), and may leave only `keep_bytes` of it. Nothing is dirty, and the checkpoint is at the log's
-/// end, unless a thread goes on appending. Returns where the log has ended, if it has.
+/// end, unless a thread continues appending. Returns where the log has ended, if it has.
 ///
 /// # Errors
 /// An I/O error, or the database has stopped.

@@ -55,11 +55,11 @@ impl WriteTxn {
         self.inner.txn_system().ctx.stats.pages_read.get()
     }
 
-    /// Names rows by their primary keys that this transaction will read or change soon. Pages of theirs that are not
-    /// in the buffer pool are read concurrently while the transaction goes on; else each would be read, and waited for,
+    /// Names rows by their primary keys that this transaction will read or change soon. Pages of theirs that are not in
+    /// the buffer pool are read concurrently while the transaction continues; else each would be read, and waited for,
     /// when its row is reached. A few dozen rows at a time are enough.
     ///
-    /// A hint: nothing is locked, and no answer changes. While all pages that are used lie in the buffer pool it does
+    /// A hint: nothing is locked, and no answer changes. While all pages that are used are in the buffer pool it does
     /// nothing. Without `read_io_threads` it does nothing at all.
     ///
     /// ```

@@ -145,7 +145,7 @@ impl WriteTxn {
         self.insert_many_with(table, |into| rows.into_iter().try_for_each(|row| into.push(row.as_ref()).map(drop)))
     }
 
-    /// As [`insert_many`](Self::insert_many), for rows that `fill` makes one after the other, in memory of its own.
+    /// As [`insert_many`](Self::insert_many), for rows that `fill` makes one after another, in memory of its own.
     ///
     /// # Errors
     /// As [`insert`](Self::insert), and those of `fill`: then no row is inserted either.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// A call that waits (for a lock of a row, a range or a table, for its turn to change a table) ends at once with
 /// [`Error::Interrupted`](crate::Error::Interrupted); a scan, a count, an insertion of many rows or an index build ends
 /// at its next step. What the call changed is undone. The transaction keeps its locks, its earlier changes and its
-/// snapshot, and goes on: commit it or roll it back. A schema change that is interrupted leaves nothing.
+/// snapshot, and continues: commit it or roll it back. A schema change that is interrupted leaves nothing.
 ///
 /// An interruption is not lost: if no call waits or scans when it comes, it ends the next one that does, once.
 /// [`clear`](Self::clear) takes it back. A call that needs no wait, and a commit or a rollback, is never interrupted.

@@ -29,7 +29,7 @@ pub struct RowLockInfo {
     pub is_waiting: bool,
 }
 
-/// What other threads see of a transaction while it goes on ([`WriteTxn::watch`]).
+/// What other threads see of a transaction while it continues ([`WriteTxn::watch`]).
 #[derive(Clone, Debug)]
 pub struct TxnWatch(Arc<Holder>);
 

@@ -86,7 +86,7 @@ impl Database {
         Database::open_core(OpenParts::open(storage, options)?)
     }
 
-    /// Opens an existing database to read it only: not a byte of its files is written, so they may lie on a file system
+    /// Opens an existing database to read it only: not a byte of its files is written, so they may be on a file system
     /// mounted read-only. A database that was not closed is recovered beside its files, which stay as they are: what
     /// recovery and rollbacks change is kept in memory, and beyond 32 MiB for each file in a temporary file in the
     /// folder `TMPDIR`, or `/var/tmp`. Others may read it at the same time. There is no purge, so a damaged page is an

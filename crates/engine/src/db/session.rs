@@ -12,7 +12,7 @@ use super::write_txn::{HAS_NOT_ENDED, WriteTxn};
 use crate::error::{Error, Result};
 use crate::txn::{Access, LockWait, TxnOptions, Xid, check_outside_row_closure};
 
-/// A connection's life: any number of transactions, one after the other, each begun by the first call that needs it.
+/// A connection's life: any number of transactions, one after another, each begun by the first call that needs it.
 ///
 /// ```
 /// # use highwater::{Database, Options, Schema, Type, values};
@@ -84,7 +84,7 @@ impl Session {
         self.txn.as_ref().is_some_and(|txn| txn.txn.is_some())
     }
 
-    /// What the next transactions are begun with; the open one goes on as it began.
+    /// What the next transactions are begun with; the open one continues as it began.
     pub fn set_options(&mut self, options: TxnOptions) {
         self.options = options;
     }

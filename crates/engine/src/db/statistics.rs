@@ -43,7 +43,7 @@ impl Database {
         version.clustered.estimate_between(&self.inner.ctx, &[], None)
     }
 
-    /// About how many entries of an index lie in a range of key bytes.
+    /// About how many entries of an index are in a range of key bytes.
     pub(super) fn approximate_entries(
         &self,
         table: &Table,

@@ -318,7 +318,7 @@ impl WriteTxn {
         Ok(StatementContext { inner: &self.inner, system: self.inner.txn_system(), txn, version, key, row })
     }
 
-    /// Reads the row of a key; it stands in the transaction's buffer.
+    /// Reads the row of a key; it is in the transaction's buffer.
     #[inline]
     pub(super) fn read(
         &mut self,

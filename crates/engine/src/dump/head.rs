@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub(super) struct Head {
     /// Which program wrote it.
     pub(super) program: String,
-    /// Bytes of the pages that the tables lay on: keys fit pages of this size.
+    /// Bytes of the pages that the tables were on: keys fit pages of this size.
     pub(super) page_bytes: u32,
     /// Number of tables.
     pub(super) tables: u32,

@@ -72,7 +72,7 @@ impl<R: Read> Dump<R> {
         &self.definitions
     }
 
-    /// Size of the pages that the tables lay on. Keys that fit them fit pages of this size and larger ones.
+    /// Size of the pages that the tables were on. Keys that fit them fit pages of this size and larger ones.
     pub fn page_bytes(&self) -> u64 {
         self.head.page_bytes.into()
     }
@@ -285,7 +285,7 @@ fn last_of(table: &Described) -> u64 {
     range.map_or(0, |(_, last)| u64::try_from(last).unwrap_or(u64::MAX)).min(u64::MAX - 1)
 }
 
-/// The columns of rows, one after the other; `None` if the bytes are no columns.
+/// The columns of rows, one after another; `None` if the bytes are no columns.
 fn columns_of(bytes: &[u8]) -> Option<Vec<RawColumn<'_>>> {
     let (mut reader, mut columns) = (VarintReader::new(bytes), Vec::new());
     while !reader.is_at_end() {

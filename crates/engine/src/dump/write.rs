@@ -28,7 +28,7 @@ impl Database {
     /// its auto-increment column, and the rows of one snapshot. [`load`](Self::load) makes a database of it, of this
     /// version or any later one (docs/format.md), whatever the page size and the options.
     ///
-    /// Transactions go on meanwhile; changes of tables wait, as they do for any transaction that uses the table.
+    /// Transactions continue meanwhile; changes of tables wait, as they do for any transaction that uses the table.
     /// Changes of transactions that are prepared are not in the snapshot.
     ///
     /// ```

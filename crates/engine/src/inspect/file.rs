@@ -133,14 +133,14 @@ impl<'d> RawFile<'d> {
     /// A page's bytes, not verified.
     ///
     /// # Errors
-    /// The page lies beyond the end, or an I/O error.
+    /// The page is beyond the end, or an I/O error.
     pub fn page(&self, page_no: PageNo) -> Result<Vec<u8>> {
         let mut bytes = AlignedBuf::zeroed(self.page_bytes());
         self.pages.read(page_no, &mut bytes)?;
         Ok(bytes.to_vec())
     }
 
-    /// Where a page lies in the data file; `None` beyond its end.
+    /// Where a page is in the data file; `None` beyond its end.
     ///
     /// # Errors
     /// An I/O error.

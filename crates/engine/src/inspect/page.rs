@@ -127,7 +127,7 @@ impl RawFile<'_> {
     /// Reads a page and takes it apart.
     ///
     /// # Errors
-    /// It lies beyond the end, or an I/O error. Damage is described in the result.
+    /// It is beyond the end, or an I/O error. Damage is described in the result.
     pub fn look_at(&self, page_no: PageNo) -> Result<PageInfo> {
         let bytes = self.page(page_no)?;
         let problem = header::verify(&bytes, page_no).err().map(crate::Error::into_reason);

@@ -3,7 +3,7 @@
 //!
 //! Rules
 //! 1. Where checksums are is found once, in files that are whole. An edit moves nothing.
-//! 2. A checksum that lies within what another one covers is made first.
+//! 2. A checksum that is within what another one covers is made first.
 
 use crate::error::Result;
 use crate::inspect;

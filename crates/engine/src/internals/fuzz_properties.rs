@@ -178,7 +178,7 @@ pub fn undo(mut bytes: &[u8], payload: &[u8]) {
     }
 }
 
-/// Decodes what stands in front of a row, and what stands in its place.
+/// Decodes what is in front of a row, and what is in its place.
 pub fn stored(bytes: &[u8], key_bytes: usize) {
     if let Ok(header) = RowHeader::decode(bytes) {
         assert_eq!(RowHeader::decode(&header.encode()).ok(), Some(header), "law 2");

@@ -34,7 +34,7 @@ impl Log {
     /// there, and appending allowed. A log that is too large shrinks (`shrinking`).
     ///
     /// # Errors
-    /// [`Error::Usage`] if started already or `end_lsn` lies before the scan's end, or the I/O error that stops the
+    /// [`Error::Usage`] if started already or `end_lsn` is before the scan's end, or the I/O error that stops the
     /// database.
     pub fn start(&self, end_lsn: Lsn) -> Result<()> {
         let mut io = self.io.lock();
@@ -63,7 +63,7 @@ impl Log {
     }
 
     /// Makes `lsn` the place recovery starts from (all older changes are durable in the data file). `lsn` is the start
-    /// of a group or the end of the log. Frees room in the ring and wakes the threads that wait for it. One that lies
+    /// of a group or the end of the log. Frees room in the ring and wakes the threads that wait for it. One that is
     /// before the present checkpoint changes nothing.
     ///
     /// # Errors
@@ -163,7 +163,7 @@ impl Log {
         Ok(())
     }
 
-    /// Discards what lies in front of a checkpoint and has not been written again (rule 4).
+    /// Discards what is in front of a checkpoint and has not been written again (rule 4).
     fn discard_before(&self, io: &mut Io, checkpoint: Lsn) {
         // As LSNs of the next lap, which have the same places.
         let from = format::block_ceil(self.written.load(Ordering::Relaxed)).max(io.discarded);

@@ -36,7 +36,7 @@ pub struct LogDamage {
     pub lsn: Lsn,
     /// The log was durable at least up to there.
     pub durable_lsn: Lsn,
-    /// The log went on in a generation whose header is damaged.
+    /// The log continued in a generation whose header is damaged.
     pub header_lost: bool,
 }
 

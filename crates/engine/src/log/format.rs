@@ -14,7 +14,7 @@
 //!
 //! Block: a mark of 16 bytes, then 4080 bytes of groups (so LSNs do not count marks). Mark: durable LSN u64 @0, the LSN
 //! up to which the log was synced when this block was written; checksum u64 @8, over that, the LSN of the block's first
-//! byte, the generation and the database id. A mark lies within one sector, so a torn write cannot produce one.
+//! byte, the generation and the database id. A mark is within one sector, so a torn write cannot produce one.
 //!
 //! Group: payload length u32 (never 0), checksum u32, payload. Groups follow each other without gaps and run over block
 //! boundaries and the end of the ring. The checksum is the payload's CRC-32C, xor 32 bits mixed from start LSN,
@@ -62,7 +62,7 @@ pub fn blocks_of(bytes: u64) -> u64 {
     bytes.div_ceil(DATA_BYTES)
 }
 
-/// Where byte `at` of the groups lies in consecutive blocks.
+/// Where byte `at` of the groups is in consecutive blocks.
 #[inline]
 pub fn place_in_blocks(at: u64) -> usize {
     (at / DATA_BYTES * BLOCK_BYTES + MARK_BYTES + at % DATA_BYTES) as usize
@@ -72,7 +72,7 @@ pub fn place_in_blocks(at: u64) -> usize {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogGeometry {
     blocks: u64,
-    /// LSN of the first byte of a block that lies at the ring's start.
+    /// LSN of the first byte of a block that is at the ring's start.
     base: u64,
 }
 
@@ -107,13 +107,13 @@ impl LogGeometry {
         self.blocks * DATA_BYTES
     }
 
-    /// Redo that may lie between checkpoint and end. Less than the ring: the block of the end is written whole and must
+    /// Redo that may be between checkpoint and end. Less than the ring: the block of the end is written whole and must
     /// not reach the block of the checkpoint.
     pub fn capacity_bytes(self) -> u64 {
         (self.blocks - 2) * DATA_BYTES
     }
 
-    /// Where the block of an LSN lies, and how many bytes lie between its begin and the end of the ring. What was
+    /// Where the block of an LSN lies, and how many bytes are between its begin and the end of the ring. What was
     /// written before the base is not where this says, so what is read there does not verify.
     pub fn block_place(self, lsn: u64) -> (u64, u64) {
         let in_ring = lsn.wrapping_sub(self.base) / DATA_BYTES % self.blocks * BLOCK_BYTES;
@@ -154,7 +154,7 @@ pub struct LogHeader {
     pub durable_lsn: Lsn,
     /// What the page store needs to know of its own files at the next opening; zero if nothing.
     pub store_mark: u64,
-    /// LSN of a byte that lies at the start of the ring: zero until the ring has grown.
+    /// LSN of a byte that is at the start of the ring: zero until the ring has grown.
     pub ring_base: Lsn,
 }
 

@@ -49,7 +49,7 @@ impl<L: Deref<Target = Log>> KeptRedo<L> {
         self.at = lsn;
     }
 
-    /// What lies before `lsn` is not kept any more.
+    /// What is before `lsn` is not kept any more.
     pub fn release(&mut self, lsn: Lsn) {
         self.log.space.keep_from(self.reader, lsn, || self.log.checkpoint_lsn());
     }

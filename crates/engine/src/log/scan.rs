@@ -150,7 +150,7 @@ impl<'d> Windows<'d> {
     }
 }
 
-/// Mini-transactions one after the other.
+/// Mini-transactions one after another.
 struct Groups<'d> {
     ring: Ring<'d>,
     /// Start of the next one.

@@ -1,4 +1,4 @@
-//! A device at which threads take turns: the schedule may go on with another one before and after each request.
+//! A device at which threads take turns: the schedule may continue with another one before and after each request.
 
 use crate::sync::thread::yield_now;
 use highwater_storage::{Device, Placement, Result, pass_on};

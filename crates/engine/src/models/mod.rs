@@ -1,5 +1,5 @@
 //! Models: the engine's own code under a model checker, which decides after every step on shared memory which thread
-//! goes on (shuttle, random and PCT schedules). `crates/models` compiles the engine with the checker's primitives
+//! continues (shuttle, random and PCT schedules). `crates/models` compiles the engine with the checker's primitives
 //! ([`crate::sync`]) and calls these functions.
 //!
 //! Rules

@@ -12,7 +12,7 @@ use crate::types::{PageNo, SegmentId};
 use std::sync::Arc;
 
 const SEGMENT: SegmentId = SegmentId(99);
-/// A value stands at both places of a page, and its tag at the third: whose page it is.
+/// A value is at both places of a page, and its tag at the third: whose page it is.
 const PLACES: [u16; 2] = [64, 3000];
 const TAG: u16 = 1000;
 

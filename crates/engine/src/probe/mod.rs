@@ -66,7 +66,7 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    /// What a page costs more because it lies in a place of its own, in microseconds.
+    /// What a page costs more because it is in a place of its own, in microseconds.
     pub fn place_us(&self) -> f64 {
         f64::from(self.scattered_us.saturating_sub(self.contiguous_us)) / f64::from(self.pages.max(1))
     }

@@ -62,7 +62,7 @@ impl Space {
     }
 
     /// Nothing is discarded or cut while this lives; extents that are emptied meanwhile are discarded later. A discard
-    /// that is under way goes on: what is logged of its pages lies before the present checkpoint. A cut under way is
+    /// that is under way continues: what is logged of its pages is before the present checkpoint. A cut under way is
     /// waited for.
     pub fn hold_discards(&self) -> DiscardHold<'_> {
         {

@@ -150,7 +150,7 @@ counters! {
     pages_flushed_checkpoint_age = "buffer_flush_adaptive_total_pages",
     /// Pages flushed from the flush list while no transaction changed anything.
     pages_flushed_idle = "buffer_flush_background_total_pages",
-    /// Pages flushed from the flush list because a load had filled them, while it went on.
+    /// Pages flushed from the flush list because a load had filled them, while it continued.
     pages_flushed_bulk_load,
     /// Pages flushed from the flush list above the sync watermark of the checkpoint age.
     pages_flushed_sync = "buffer_flush_sync_total_pages",

@@ -39,7 +39,7 @@ pub struct FoundStore {
     header: FileHeader,
     /// Where the pages are, if they are out of place.
     scanned: Option<ScannedStore>,
-    /// Images of pages in place that may be newer than what lies in their places.
+    /// Images of pages in place that may be newer than what is in their places.
     journal: in_place::ScannedJournal,
 }
 
@@ -135,8 +135,8 @@ impl FoundStore {
         self.header
     }
 
-    /// Why what page 0 says may be wrong: it does not verify, as it lies at the start of the file. A crash may have
-    /// torn it, which leaves the fixed fields as they were.
+    /// Why what page 0 says may be wrong: it does not verify, as it is at the start of the file. A crash may have torn
+    /// it, which leaves the fixed fields as they were.
     pub fn doubt(&self) -> Option<String> {
         let mut first = AlignedBuf::zeroed(self.header.page_bytes);
         let read = self.data.read_at(0, &mut first).map_err(Error::from);

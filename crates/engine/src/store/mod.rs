@@ -284,14 +284,14 @@ pub trait PageStore: PageSource + Send + Sync {
         Vec::new()
     }
 
-    /// What the pages lie on: the same for as long as it is the same device. `None` for memory.
+    /// What the pages are on: the same for as long as it is the same device. `None` for memory.
     fn identity(&self) -> Option<String>;
 
     /// Room on the same device that protects nothing while no batch is being written, to be measured and left as zeros;
     /// `None` if there is none.
     fn scratch(&self) -> Option<&dyn Device>;
 
-    /// Makes every page durable where it is found without what lies in [`scratch`](PageStore::scratch); until
+    /// Makes every page durable where it is found without what is in [`scratch`](PageStore::scratch); until
     /// [`mark`](PageStore::mark) is durable, the next opening may still want it. No other call is made meanwhile.
     ///
     /// # Errors

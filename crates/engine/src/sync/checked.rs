@@ -224,7 +224,7 @@ pub mod loom_primitives {
     primitives!(loom, false);
 }
 
-/// Runs a model under loom, with at most `preemptions` switches away from a thread that could go on.
+/// Runs a model under loom, with at most `preemptions` switches away from a thread that could continue.
 #[cfg(all(test, not(shuttle)))]
 pub fn model(preemptions: usize, threads: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();

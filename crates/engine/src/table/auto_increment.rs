@@ -120,7 +120,7 @@ impl AutoIncrement {
         (next <= self.last && next < u64::MAX).then_some(next)
     }
 
-    /// Makes `next` the next number. If it is a smaller one, the bound stays: after a crash counting goes on there.
+    /// Makes `next` the next number. If it is a smaller one, the bound stays: after a crash counting continues there.
     ///
     /// # Errors
     /// `BadValue` if the column's type does not have it; what `persist` returns.

@@ -77,7 +77,7 @@ enum Found {
     Statistics(Option<IndexId>),
 }
 
-/// Records read one after the other, in any order.
+/// Records read one after another, in any order.
 #[derive(Default)]
 pub(crate) struct Gathered {
     pub(super) counters: Option<IdCounters>,

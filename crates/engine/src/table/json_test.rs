@@ -41,7 +41,7 @@ fn what_is_nested_deep_is_refused_without_a_deep_stack() {
         assert_eq!(refused, format!("lists and objects are nested more than 100 deep at byte {}", 100 * open.len()));
         assert!(check(&open.repeat(1 << 20)).is_err());
     }
-    // What stands in a text nests nothing.
+    // What is in a text nests nothing.
     assert_eq!(check(&format!("[\"{}\", \"\\\"{}\"]", "[".repeat(200), "{".repeat(200))), Ok(()));
     assert_eq!(check(&format!("[{}[]]", "[],".repeat(1000))), Ok(()));
 }

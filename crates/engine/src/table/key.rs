@@ -31,7 +31,7 @@ use crate::error::{Error, Result};
 pub(crate) enum EdgePlace {
     /// In front of them or behind them, as the end is inclusive or exclusive.
     AsAsked,
-    /// Behind them: its last value lies between two that the column can keep.
+    /// Behind them: its last value is between two that the column can keep.
     Behind,
     /// Among them: only the beginning of its last value counts.
     Among,
@@ -170,8 +170,8 @@ impl KeyLayout {
         self.encode_values(table, values, out)
     }
 
-    /// As [`encode_values`](Self::encode_values), for an end of a range: up to the first value that lies between two
-    /// that its column can keep (then the encoding ends with the one before it), or of which only the beginning counts.
+    /// As [`encode_values`](Self::encode_values), for an end of a range: up to the first value that is between two that
+    /// its column can keep (then the encoding ends with the one before it), or of which only the beginning counts.
     pub(crate) fn encode_edge(
         &self,
         table: &TableDefinition,

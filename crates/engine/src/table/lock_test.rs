@@ -1,4 +1,4 @@
-//! The table lock: who goes on, who waits, and for how long.
+//! The table lock: who continues, who waits, and for how long.
 
 use super::*;
 use std::sync::Arc;

@@ -113,7 +113,7 @@ pub(crate) enum ObjectState {
     Building = 1,
     /// In use.
     Ready = 2,
-    /// Being removed; when it is found at opening, the removal goes on.
+    /// Being removed; when it is found at opening, the removal continues.
     Dropping = 3,
 }
 

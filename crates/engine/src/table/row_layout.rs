@@ -202,8 +202,8 @@ impl RowLayout {
         Error::BadValue { column, reason: reason.into() }
     }
 
-    /// Replaces `out` with the row made of `values`, one for each column; `generated` (column, number) stands in for a
-    /// NULL there.
+    /// Replaces `out` with the row made of `values`, one for each column; `generated` (column, number) replaces a NULL
+    /// there.
     ///
     /// # Errors
     /// `BadValue` names the column whose value does not fit; `RowTooLarge`.

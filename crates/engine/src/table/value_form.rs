@@ -2,7 +2,7 @@
 //!
 //! Rule: `fit` turns a value into the bytes a column keeps, or refuses it. It never changes a number except that floats
 //! are rounded to the column's width, `-0.0` becomes `0.0` and every NaN the same NaN; so equal stored bytes mean equal
-//! values and the reverse. The bound of a range is not rounded: it lies between two values that the column can keep.
+//! values and the reverse. The bound of a range is not rounded: it is between two values that the column can keep.
 
 use super::date::{Date, Time};
 use super::datetime::DateTime;

@@ -85,7 +85,7 @@ impl RowOp<'_> {
     /// Deletes the row if it still is expired: an insertion needs its place.
     #[cold]
     pub(super) fn delete_expired(&mut self) -> Result<()> {
-        // An update that moves entries goes on with its old row.
+        // An update that moves entries continues with its old row.
         let old_row = std::mem::take(&mut self.txn.buffers.old_row);
         let deleted = self.delete_row_if(true);
         self.txn.buffers.old_row = old_row;

@@ -39,7 +39,7 @@ pub enum Isolation {
     RepeatableRead,
     /// Every plain read is a locking read in shared mode: it locks the rows it returns and the ranges it passed, also
     /// where it found nothing, on the rows and on the index it used. Cannot happen: any anomaly; the transactions are
-    /// as if they had run one after the other, in the order in which they committed. Cost: readers and writers wait for
+    /// as if they had run one after another, in the order in which they committed. Cost: readers and writers wait for
     /// each other, deadlocks are common and end in [`Error::Deadlock`](crate::Error::Deadlock): be ready to run a
     /// transaction again. Memory for each row read. A read that need not lock: [`Database::snapshot`] is serializable
     /// too, and waits for no transaction.

@@ -130,8 +130,8 @@ pub(crate) fn write(system: &TxnSystem, txn: &mut Txn, table: &dyn TableTrees, b
     Ok(OverflowRef { total_bytes: bytes.len() as u32, first: chain.first, stamp: chain.stamp })
 }
 
-/// A stamp that no other chain has had on the same page: chains of one transaction are written one after the other,
-/// each with redo.
+/// A stamp that no other chain has had on the same page: chains of one transaction are written one after another, each
+/// with redo.
 fn new_stamp(system: &TxnSystem, txn: &Txn) -> u64 {
     txn.id.0.rotate_left(24) ^ system.ctx.log.end_lsn().0
 }

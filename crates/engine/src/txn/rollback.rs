@@ -57,7 +57,7 @@ pub(crate) fn roll_back_all(system: &TxnSystem, txn: &mut Txn) -> Result<()> {
 #[derive(Clone, Copy)]
 struct Of<'a> {
     trx_id: TxnId,
-    /// The transaction, if it goes on.
+    /// The transaction, if it continues.
     goes_on: Option<&'a Holder>,
     /// Whether it keeps everything locked that it undoes (rule 5).
     keeps_all: bool,

@@ -30,7 +30,7 @@ impl Txn {
     /// Begins a statement.
     ///
     /// # Errors
-    /// [`Error::Usage`] in another one, or if the transaction cannot go on.
+    /// [`Error::Usage`] in another one, or if the transaction cannot continue.
     pub fn begin_statement(&mut self) -> Result<()> {
         self.check_active()?;
         if self.statement.is_some() {

@@ -43,14 +43,14 @@ pub struct RedoGroup<'g> {
     pub skipped_bytes: u64,
 }
 
-/// Groups, one after the other.
+/// Groups, one after another.
 pub struct RedoGroups<'a> {
     archive: &'a Archive,
     begin: Begin,
     /// Number of the segment that is read.
     number: usize,
     stream: SegmentGroups,
-    /// The begin lies at the end of a group, or of all.
+    /// The begin is at the end of a group, or of all.
     has_begun: bool,
 }
 
@@ -129,7 +129,7 @@ impl RedoGroups<'_> {
         }
     }
 
-    /// Whether the next segment goes on from here, wherever this one ends: a write into it may have failed (rule 4 of
+    /// Whether the next segment continues from here, wherever this one ends: a write into it may have failed (rule 4 of
     /// [`super`]).
     fn is_followed_here(&self) -> bool {
         let next = self.archive.segments.get(self.number + 1);

@@ -281,7 +281,7 @@ impl Archiver {
             }
             self.begin_gap(&following.stats, &format!("{error}; the redo from LSN {from} to {durable} is not in it"));
         }
-        // The archive goes on behind a gap, wherever it can be written again: until then it keeps nothing.
+        // The archive continues behind a gap, wherever it can be written again: until then it keeps nothing.
         following.kept.release(durable);
         following.kept.go_to(durable);
     }
@@ -345,7 +345,7 @@ fn latest_time(last_us: u64, segments: &[ArchiveFile]) -> Result<u64> {
     Ok(noted_us)
 }
 
-/// Rule 7. Not every file system that archives lie on can lock (NFS cannot lock folders): there only the ids protect.
+/// Rule 7. Not every file system that archives are on can lock (NFS cannot lock folders): there only the ids protect.
 fn lock(dir: &Path) -> Result<Option<FolderLock>> {
     match lock_alone(dir) {
         Err(error @ OpenError::InUse { .. }) => Err(error.into()),

@@ -5,7 +5,7 @@ use crate::db::open_parts::OpenParts;
 use crate::testing::small_parts;
 use highwater_storage::{DataKeys, EncryptionKey, StorageSet};
 
-/// Commits are held up only until the gap begins, however long the archive cannot be written; then it goes on.
+/// Commits are held up only until the gap begins, however long the archive cannot be written; then it continues.
 #[test]
 fn behind_a_gap_nothing_is_kept() {
     let (parts, folder) = (small_parts(), tempfile::tempdir().unwrap());

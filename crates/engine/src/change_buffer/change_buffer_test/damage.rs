@@ -1,4 +1,4 @@
-//! A leaf that cannot be read, with pending changes: the error names it, everything else goes on.
+//! A leaf that cannot be read, with pending changes: the error names it, everything else continues.
 
 use super::advance::Fixture;
 use super::{assert_same, filled, in_order_of, options, transact};

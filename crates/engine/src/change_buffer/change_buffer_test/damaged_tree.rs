@@ -80,7 +80,7 @@ fn a_damaged_page_of_the_operation_tree_costs_indexes_that_a_repair_makes_again(
     assert!(costs[1] > 0 && costs[2] > 0, "{costs:?}");
 }
 
-/// Changes go on to wait in the tree after it was emptied.
+/// Changes continue to wait in the tree after it was emptied.
 #[test]
 fn the_tree_is_used_again_after_it_was_damaged() {
     let (storage, mut rows) = closed_with_waiting(22);

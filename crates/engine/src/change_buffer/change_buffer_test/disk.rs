@@ -1,4 +1,4 @@
-//! Mode `disk`: operations wait in a tree whose pages lie in the pool.
+//! Mode `disk`: operations wait in a tree whose pages are in the pool.
 
 use super::super::buffer::WaitingLeaf;
 use super::super::tree::{key_of, value_of};

@@ -196,7 +196,7 @@ fn a_leaf_that_recovery_has_read_is_merged() {
     assert_eq!(first.value(1), b"w");
 }
 
-/// A merge takes several mini-transactions when the operations of a leaf lie on several leaves of the tree. A crash
+/// A merge takes several mini-transactions when the operations of a leaf are on several leaves of the tree. A crash
 /// comes between them.
 #[test]
 fn a_merge_that_was_interrupted_goes_on_after_a_crash() {

@@ -74,7 +74,7 @@ fn purge_goes_around_a_damaged_page() {
     }
 }
 
-/// A stream whose own pages are bad is given up; transactions go on in others, also after an opening that meets it.
+/// A stream whose own pages are bad is given up; transactions continue in others, also after an opening that meets it.
 #[test]
 fn purge_gives_up_a_damaged_stream() {
     let intact = unpurged();

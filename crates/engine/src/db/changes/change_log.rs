@@ -91,8 +91,8 @@ impl ChangeLog {
         Ok(Some(OpenSequence { log: self.clone(), number }))
     }
 
-    /// Has numbers go on behind those that the table has; the database is open. A table that cannot be read is an error
-    /// for those who use the log, not for the opening.
+    /// Has numbers continue behind those that the table has; the database is open. A table that cannot be read is an
+    /// error for those who use the log, not for the opening.
     pub(in crate::db) fn finish_opening(&self, open: &OpenGuard) -> Result<()> {
         match self.last_in_table(open) {
             Ok(last) => self.sequences.lock().go_on_behind(last),

@@ -9,7 +9,7 @@ pub(super) struct Sequences {
 }
 
 impl Sequences {
-    /// Numbers go on behind this one.
+    /// Numbers continue behind this one.
     pub(super) fn go_on_behind(&mut self, last: u64) {
         self.last = self.last.max(last);
     }

@@ -43,7 +43,7 @@ pub enum ChangeKind {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Change {
-    /// Number of the transaction: they ascend, with gaps. It is the position to go on from, once all changes of the
+    /// Number of the transaction: they ascend, with gaps. It is the position to continue from, once all changes of the
     /// transaction were taken.
     pub sequence: u64,
     /// When the transaction was about to commit, or was prepared.
@@ -61,7 +61,7 @@ pub struct Change {
 }
 
 /// A stream of changes; see [`Database::changes`]. It is an iterator that ends with the last change that was committed
-/// by now, and goes on when there are more. After an error it is at its end.
+/// by now, and continues when there are more. After an error it is at its end.
 pub struct ChangeStream {
     db: Database,
     /// All changes up to this number were handed out.
@@ -106,7 +106,7 @@ impl Database {
     /// out is durable.
     ///
     /// A consumer applies the changes of a transaction and keeps its number, both or neither. After a crash, of
-    /// whichever side, it goes on from that number. A row comes as it is after the transaction, so a change may be
+    /// whichever side, it continues from that number. A row comes as it is after the transaction, so a change may be
     /// applied twice. A copy of a table with rows begins with [`last_change`](Database::last_change), then takes the
     /// rows by a snapshot and calls [`flush_log`](Database::flush_log), then applies what follows that number.
     ///
@@ -192,7 +192,7 @@ impl Iterator for ChangeStream {
 }
 
 impl ChangeStream {
-    /// All changes up to the transaction of this number were handed out: the number to go on from.
+    /// All changes up to the transaction of this number were handed out: the number to continue from.
     pub fn position(&self) -> u64 {
         match &self.found {
             Some(found) if found.ends_transaction => self.since.min(found.sequence - 1),

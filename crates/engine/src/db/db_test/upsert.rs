@@ -113,7 +113,7 @@ fn a_duplicate_names_its_index_and_is_locked_as_asked() {
     }
 }
 
-/// Two wait for the row that a third one has inserted and not committed: each gets it exclusively, one after the other.
+/// Two wait for the row that a third one has inserted and not committed: each gets it exclusively, one after another.
 #[test]
 fn concurrent_upserts_of_one_key_all_count() {
     for isolation in Isolation::ALL {

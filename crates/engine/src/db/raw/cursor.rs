@@ -87,7 +87,7 @@ impl RawCursor {
         (self.low, self.high) = (low.to_vec(), high.map(<[u8]>::to_vec));
     }
 
-    /// Goes to a place; false if there is no such row: then it stands at that end of its range.
+    /// Goes to a place; false if there is no such row: then it is at that end of its range.
     ///
     /// # Errors
     /// Those of a scan: [`Error::NoSuchIndex`], a lock that is not granted, an interruption, I/O.

@@ -67,7 +67,7 @@ impl RawTable {
     /// Appends the key of an index that begins with these columns of it, in its order; `"PRIMARY"` is the rows' own.
     /// With fewer columns than the index has it is the beginning of keys, as cursors take it; [`get`](Self::get),
     /// [`update`](Self::update) and [`delete`](Self::delete) take whole primary keys. Texts and bytes may be longer
-    /// than the column allows: such a key lies between others.
+    /// than the column allows: such a key is between others.
     ///
     /// # Errors
     /// [`Error::NoSuchIndex`]; [`Error::BadValue`] names the column that does not fit; [`Error::Collation`].

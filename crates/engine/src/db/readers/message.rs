@@ -171,7 +171,7 @@ pub(super) enum Answer {
 /// What a frame of changes begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct ChangesHead {
-    /// The number to go on from, once all changes of the frame were taken.
+    /// The number to continue from, once all changes of the frame were taken.
     pub(super) position: u64,
 }
 

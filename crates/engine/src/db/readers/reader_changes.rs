@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A stream of changes from another process; see [`Reader::changes`](crate::Reader::changes). It is an iterator that
-/// ends with the last change that was committed by now, and goes on when there are more. After an error it is at its
+/// ends with the last change that was committed by now, and continues when there are more. After an error it is at its
 /// end. It counts as a reader (`max_readers`), and keeps nothing in the database.
 pub struct ReaderChanges {
     link: Link,
@@ -37,7 +37,7 @@ impl ReaderChanges {
         Ok(ReaderChanges { link, since, batch, read: 0, position_behind: since, layouts, has_failed: false })
     }
 
-    /// All changes up to the transaction of this number were handed out: the number to go on from.
+    /// All changes up to the transaction of this number were handed out: the number to continue from.
     pub fn position(&self) -> u64 {
         self.since
     }

@@ -217,7 +217,7 @@ impl<'a> Tails<'a> {
         tail.get(self.dropped..).map(|suffix| (suffix, value)).ok_or(NOT_IN_RANGE)
     }
 
-    /// That the record lies within the new fences, so that it begins with the new prefix. Of records in order it is
+    /// That the record is within the new fences, so that it begins with the new prefix. Of records in order it is
     /// enough to ask the first and the last.
     fn check_within(&self, slot: usize) -> Fit {
         let mut tail = self.before.to_vec();

@@ -106,7 +106,7 @@ fn check_records(page: &[u8]) -> Verdict {
 struct Taken([u64; MAX_PAGE_BYTES / 64]);
 
 impl Taken {
-    /// Takes `bytes`, which lie within the page; false if one of them is taken.
+    /// Takes `bytes`, which are within the page; false if one of them is taken.
     fn take(&mut self, bytes: Range<usize>) -> bool {
         let mut are_free = true;
         let mut at = bytes.start;

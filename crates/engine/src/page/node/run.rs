@@ -27,7 +27,7 @@ const ASCENDING_RUN: u16 = 16;
 const MIN: usize = 3;
 const MIN_LATE: usize = 16;
 
-/// A run that fills a page, as an insertion meets it that goes on with it.
+/// A run that fills a page, as an insertion meets it that continues with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ascent {
     /// The slot behind the front.
@@ -101,8 +101,8 @@ impl AscendingRun {
         }
     }
 
-    /// What an insertion at `slot` of a page that is full with `count` records goes on with, if the run is long enough
-    /// to count.
+    /// What an insertion at `slot` of a page that is full with `count` records continues with, if the run is long
+    /// enough to count.
     #[inline]
     pub fn ascent_at(self, slot: usize, count: usize) -> Option<Ascent> {
         let is_next = slot == self.end();

@@ -126,8 +126,8 @@ pub fn search<B: PageBytes + ?Sized>(page: &B, key: &[u8]) -> std::result::Resul
     search_suffix(page, key.get(prefix_len..).unwrap_or(&[]))
 }
 
-/// Position of the child of an inner page that covers `key`; the record count stands for the upper child.
-/// `key` lies within the page's fences.
+/// Position of the child of an inner page that covers `key`; the record count stands for the upper child. `key` is
+/// within the page's fences.
 #[inline]
 pub fn child_slot_covering<B: PageBytes + ?Sized>(page: &B, key: &[u8]) -> usize {
     let prefix_len = page.u16_at(PREFIX_LEN) as usize;

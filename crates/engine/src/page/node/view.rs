@@ -286,7 +286,7 @@ impl<'p> Node<'p> {
         self.free_bytes() >= bytes
     }
 
-    /// The run of insertions that fills the page, if an insertion at `slot` would go on with it.
+    /// The run of insertions that fills the page, if an insertion at `slot` would continue with it.
     pub fn ascent_at(self, slot: usize) -> Option<Ascent> {
         AscendingRun::of(self.page).ascent_at(slot, self.count())
     }

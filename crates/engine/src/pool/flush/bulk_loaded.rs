@@ -1,4 +1,4 @@
-//! Pages that a load has filled: they hardly change again soon, so they are written while the load goes on.
+//! Pages that a load has filled: they hardly change again soon, so they are written while the load continues.
 //!
 //! Rules
 //! 1. A name is a hint. Its page may have changed since, been written or left the pool, and its number may be that of

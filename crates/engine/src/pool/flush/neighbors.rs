@@ -17,7 +17,7 @@ pub fn add(mode: FlushNeighbors, page: PageNo, takes: impl Fn(PageNo) -> bool, o
     out.extend(range.map(PageNo).filter(|p| *p != page && takes(*p)));
 }
 
-/// Page numbers of the extent that `page` lies in.
+/// Page numbers of the extent that `page` is in.
 fn extent_of(page: PageNo) -> Range<u32> {
     let start = page.0 - page.0 % EXTENT_PAGES;
     start..start.saturating_add(EXTENT_PAGES)

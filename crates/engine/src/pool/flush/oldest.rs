@@ -85,7 +85,7 @@ impl Pool {
     }
 
     /// Flushes the pages that are dirty now in the order of their numbers, so that a batch is few and long writes. A
-    /// batch is mostly waits for the device, one after the other: those of several threads overlap.
+    /// batch is mostly waits for the device, one after another: those of several threads overlap.
     fn flush_side_by_side(&self, helpers: usize) -> Result<()> {
         let mut frames = self.flush.list.lock().oldest(&self.frames, Lsn(u64::MAX), usize::MAX);
         // A frame may get another page meanwhile: each is asked once.

@@ -262,7 +262,7 @@ impl Frames {
         }
     }
 
-    /// This many of the frames whose memory was released will be touched again: what lay in other memory meanwhile is
+    /// This many of the frames whose memory was released will be touched again: what was in other memory meanwhile is
     /// freed, and the system gets that first, now and then.
     pub fn note_returned(&self, frames: usize) {
         let bytes = frames * self.page_bytes;

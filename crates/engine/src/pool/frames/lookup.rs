@@ -113,7 +113,7 @@ impl PageTable {
         other
     }
 
-    /// Takes the page of a frame out of the table; the caller holds the frame exclusively, and goes on to.
+    /// Takes the page of a frame out of the table; the caller holds the frame exclusively, and continues to.
     pub fn unmap(&self, frames: &Frames, frame: FrameNo) {
         let state = frames.get(frame);
         let lock = self.lock(state.page_no());

@@ -42,7 +42,7 @@ pub unsafe fn release(mapping: &MmapMut, offset: usize, len: usize) {
     #[cfg(all(target_os = "linux", not(miri)))]
     if offset.is_multiple_of(system_page_bytes()) && len.is_multiple_of(system_page_bytes()) {
         // SAFETY: private memory without a file is zero when it is released and touched again, and whole pages of the
-        // system lie in the range, so no byte outside of it changes; the caller answers for those inside.
+        // system are in the range, so no byte outside of it changes; the caller answers for those inside.
         let _ = unsafe { mapping.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, offset, len) };
     }
     #[cfg(not(all(target_os = "linux", not(miri))))]
@@ -112,7 +112,7 @@ impl<T> Mapped<T> {
         let mut mapping = map(bytes)?;
         let start = NonNull::new(mapping.as_mut_ptr().cast::<T>()).ok_or(io::ErrorKind::OutOfMemory)?;
         for n in 0..len {
-            // SAFETY: item `n` lies inside the mapping, which is aligned to a page and no other thread has.
+            // SAFETY: item `n` is inside the mapping, which is aligned to a page and no other thread has.
             unsafe { start.add(n).write(item()) };
         }
         Ok(Mapped { start, len, _mapping: mapping, _items: PhantomData })

@@ -15,7 +15,7 @@ use crate::types::PageNo;
 use std::cmp::Ordering;
 
 const LINE_BYTES: usize = 64;
-/// Lines of a record that are fetched; the processor goes on by itself with those behind them.
+/// Lines of a record that are fetched; the processor continues by itself with those behind them.
 const PREFETCH_RECORD_LINES: usize = 4;
 /// Lines of a page that are fetched together: all of a page of 4 KiB. More would push each other out of the fetches
 /// that the processor has open.
@@ -102,7 +102,7 @@ impl<'p> OptimisticPage<'p> {
     #[inline(always)]
     fn load<T: Copy>(&self, offset: usize) -> T {
         const { assert!(size_of::<T>() <= READ_SLACK_BYTES) };
-        // SAFETY: the masked offset lies inside the frame and the read ends inside the slack behind it (`Frames::new`);
+        // SAFETY: the masked offset is inside the frame and the read ends inside the slack behind it (`Frames::new`);
         // that memory is always initialised and lives as long as `state`; the packed wrapper asks for no alignment; T
         // is a plain integer, so any bytes are a value. A concurrent writer makes the value meaningless, which
         // `validate` reveals (rules 1 and 2).

@@ -178,8 +178,8 @@ impl SpaceState {
         }
     }
 
-    /// The next extent whose last change lies before the checkpoint, reserved for discarding. The first `keep` free
-    /// ones are left out, now and until they are emptied again.
+    /// The next extent whose last change is before the checkpoint, reserved for discarding. The first `keep` free ones
+    /// are left out, now and until they are emptied again.
     pub fn next_to_discard(&mut self, checkpoint: Lsn, keep: usize) -> Option<u32> {
         loop {
             let extent = self.freed.next_due(checkpoint)?;

@@ -54,7 +54,7 @@ pub fn is_uncreated(data: &dyn Device, new_pages: u32) -> Result<bool> {
     if !zeros(&start[..SECTOR_BYTES]) {
         return Ok(false);
     }
-    // Page 1 lies between the smallest first page and the end of the largest second one.
+    // Page 1 is between the smallest first page and the end of the largest second one.
     let behind = len.min(2 * largest as u64);
     let mut bytes = AlignedBuf::zeroed((len - behind) as usize);
     data.read_at(behind, &mut bytes)?;

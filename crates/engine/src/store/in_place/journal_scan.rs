@@ -48,7 +48,7 @@ const MIN_SEGMENTS: u64 = 3;
 /// The greatest number of a batch: counting on never overflows.
 const MAX: u64 = 1 << 62;
 
-/// Where the journal lies in the file.
+/// Where the journal is in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JournalLayout {
     page_bytes: usize,
@@ -84,7 +84,7 @@ impl JournalLayout {
         self.start + segment * self.segment_bytes()
     }
 
-    /// Segments that lie in a file of this length.
+    /// Segments that are in a file of this length.
     fn segments_in(self, file_bytes: u64) -> u64 {
         file_bytes.saturating_sub(self.start) / self.segment_bytes()
     }
@@ -187,7 +187,7 @@ pub struct NewestImage {
 pub struct ScannedJournal {
     /// Number of the newest batch, 0 if there never was one.
     pub newest: u64,
-    /// The segment that it lies in.
+    /// The segment that it is in.
     pub segment: u64,
     /// Images of batches that are not dead, the newest of each page first.
     pub live: BTreeMap<PageNo, Vec<JournalImage>>,

@@ -182,7 +182,7 @@ impl Sequences {
 }
 
 impl OutOfPlace {
-    /// Appends images, whose bytes lie in `source`, to a group.
+    /// Appends images, whose bytes are in `source`, to a group.
     ///
     /// # Errors
     /// The disk is full, an I/O error.
@@ -302,7 +302,7 @@ impl OutOfPlace {
     }
 
     /// Writes the rest of the segment, zeros and its end, and lets it be cleaned. So a group writes whole segments,
-    /// which lie in erase units in the same way each time. The end needs no sync of its own: without it the segment's
+    /// which are in erase units in the same way each time. The end needs no sync of its own: without it the segment's
     /// headers are read.
     fn seal(&self, full: &Open) -> Result<()> {
         let mut rest = AlignedBuf::zeroed(self.geometry.segment_bytes as usize - full.at);

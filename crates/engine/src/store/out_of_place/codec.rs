@@ -173,7 +173,7 @@ pub fn read_image(image: &[u8], page: &mut [u8]) -> Result<(), Unreadable> {
     }
 }
 
-/// Replaces the first bytes of the page in an image, if they stand in it as they are.
+/// Replaces the first bytes of the page in an image, if they are in it as they are.
 pub fn put_start(image: &mut [u8], start: &[u8]) {
     if image[0] == WITHOUT_ZEROS {
         let at = PREFIX_BYTES + zeros::AT_BYTES;

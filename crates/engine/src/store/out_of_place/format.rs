@@ -1,4 +1,4 @@
-//! What stands in the data file of a store out of place, beside pages 0 and 1 as they were created.
+//! What is in the data file of a store out of place, beside pages 0 and 1 as they were created.
 //!
 //! ```text
 //! file     [ region 0 ][ segment 1 ][ segment 2 ] ...      all of segment_bytes
@@ -41,13 +41,13 @@ use highwater_storage::ALIGNMENT_BYTES;
 /// The grain of images.
 pub const UNIT_BYTES: usize = 128;
 const _: () = assert!(16384 / UNIT_BYTES <= u8::MAX as usize, "the units of the largest page fit a byte");
-/// The grain of batches; a header lies within it.
+/// The grain of batches; a header is within it.
 pub const BLOCK_BYTES: usize = ALIGNMENT_BYTES;
 /// Most images in a batch: those whose entries fit a header within [`BLOCK_BYTES`].
 pub const MAX_IMAGES: usize = (BLOCK_BYTES - FIXED_BYTES) / ENTRY_BYTES;
 /// In place of the page number: the image counts for no page, since a crash tore it.
 pub const VOID: PageNo = PageNo(u32::MAX);
-/// Where the slots begin; page 0 and 1 lie before them.
+/// Where the slots begin; page 0 and 1 are before them.
 pub const SLOTS_AT: [u64; 2] = [32 << 10, 36 << 10];
 
 const TAILS_AT: usize = 48;
@@ -323,7 +323,7 @@ impl Footer {
     }
 }
 
-/// A batch as it lies in a summary.
+/// A batch as it is in a summary.
 #[derive(Clone, Copy)]
 pub struct InSummary<'s> {
     pub at: usize,

@@ -2,7 +2,7 @@
 //!
 //! Rules
 //! 1. An image of a batch that was durable is damage. The log proves two kinds durable: batches up to the store's mark
-//!    in the log's header, and images whose changes all lie before the log's checkpoint.
+//!    in the log's header, and images whose changes all are before the log's checkpoint.
 //! 2. An older image does not silently replace a damaged one: the page is mapped to the damaged image, and its reader
 //!    gets the error. The exception is an older image with all changes up to the checkpoint: then the redo has all
 //!    later changes, and recovery rebuilds the page.

@@ -56,7 +56,7 @@ impl KeyBound {
         }
     }
 
-    /// Whether the cut lies before `key`.
+    /// Whether the cut is before `key`.
     pub(crate) fn is_before(&self, key: &[u8]) -> bool {
         self.order() <= (1, key, 0)
     }

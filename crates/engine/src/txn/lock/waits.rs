@@ -222,7 +222,7 @@ impl Waits {
         }
     }
 
-    /// The ranges of `owner` are gone: inserts that waited for no other owner go on.
+    /// The ranges of `owner` are gone: inserts that waited for no other owner continue.
     pub(crate) fn unblock_inserts(&mut self, owner: OwnerId) {
         for waiter in self.blocked_inserts.remove(&owner).unwrap_or_default() {
             if let Some(Waiter { request: Request::Insert { blockers }, .. }) = self.waiters.get_mut(&waiter)

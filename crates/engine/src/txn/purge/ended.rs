@@ -37,7 +37,7 @@ impl EndedTxns {
         self.gathered.lock().push(Reverse(entry));
     }
 
-    /// Makes what lies at the places something to choose from. Returns how many streams there are.
+    /// Makes what is at the places something to choose from. Returns how many streams there are.
     pub(crate) fn gather(&self) -> usize {
         let mut gathered = self.gathered.lock();
         self.put.iter().for_each(|put| gathered.extend(put.lock().drain(..).map(Reverse)));

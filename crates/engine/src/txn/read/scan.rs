@@ -203,7 +203,7 @@ impl RowCursor {
         Ok(found)
     }
 
-    /// The transaction goes on, and is the one that made the cursor.
+    /// The transaction continues, and is the one that made the cursor.
     pub(super) fn check(&self, txn: &Txn) -> Result<()> {
         txn.check_active()?;
         if txn.serial != self.txn_serial {

@@ -217,7 +217,7 @@ impl ScanPosition {
         }
     }
 
-    /// Copies the next records, from one leaf. The batch may stay empty: then go on, unless `done`. A conflict is
+    /// Copies the next records, from one leaf. The batch may stay empty: then continue, unless `done`. A conflict is
     /// reported when it comes first; otherwise the batch ends before it.
     pub(crate) fn fill(&mut self, batch: &mut RowBatch, fill: &Fill<'_>) -> std::result::Result<(), Blocked> {
         batch.clear();
@@ -243,7 +243,7 @@ impl ScanPosition {
         Ok(())
     }
 
-    /// The leaf to go on with and its slots in range (rules 2 and 3).
+    /// The leaf to continue with and its slots in range (rules 2 and 3).
     pub(super) fn reach<'c>(&mut self, fill: &Fill<'c>) -> Result<(Leaf<'c>, Option<LeafPosition>, Range<usize>)> {
         let (ctx, way) = (&fill.system.ctx, self.way.take());
         let beside = match self.leaf.take() {
@@ -319,19 +319,19 @@ impl ScanPosition {
         self.leaf = Some((leaf.version(), slots));
     }
 
-    /// `key` is delivered: go on behind it.
+    /// `key` is delivered: continue behind it.
     fn move_to_key(&mut self) {
         let side = if self.reverse { &mut self.upper } else { &mut self.lower };
         set_bound(side, &self.key, true);
     }
 
-    /// Everything before `key` is delivered: go on at it.
+    /// Everything before `key` is delivered: continue at it.
     fn move_before_key(&mut self) {
         let side = if self.reverse { &mut self.upper } else { &mut self.lower };
         set_bound(side, &self.key, false);
     }
 
-    /// Everything on the leaf is delivered: go on at the next one, if the scan reaches it.
+    /// Everything on the leaf is delivered: continue at the next one, if the scan reaches it.
     pub(super) fn leave(&mut self, leaf: &Leaf<'_>) {
         if self.reverse {
             match leaf.lower() {

@@ -53,7 +53,7 @@ fn purge_walks_the_versions_of_a_hot_row_once() {
             let before = steps(&db);
             let mut purged = 0;
             while db.system.purge_step(17).unwrap() > 0 {
-                // The row goes on being changed.
+                // The row continues being changed.
                 purged += 1;
                 commit(&db, |session| assert!(session.update("k", &updated(5000 + purged)).unwrap()));
             }

@@ -210,7 +210,7 @@ fn a_stream_whose_last_page_is_damaged_is_left() {
     }
 }
 
-/// A stream that purge has lost sight of is skipped, and purge goes on.
+/// A stream that purge has lost sight of is skipped, and purge continues.
 #[test]
 fn a_stream_unknown_to_purge_holds_up_no_thread() {
     let db = Db::new();

@@ -66,7 +66,7 @@ impl OpenedUndo {
         self.damage.push(error);
     }
 
-    /// Finds where purge has to go on in a stream. With damage there the stream is skipped.
+    /// Finds where purge has to continue in a stream. With damage there the stream is skipped.
     fn meet(
         &mut self,
         number: usize,

@@ -37,7 +37,7 @@ pub(crate) struct Stream {
     pub(crate) pending: Arc<CachePadded<AtomicU64>>,
 }
 
-/// Where purge stands in a stream.
+/// Where purge is in a stream.
 #[derive(Debug)]
 pub(crate) struct StreamFront {
     pub(crate) number: usize,
@@ -88,7 +88,7 @@ pub(crate) struct UndoSpace {
     pub(super) free: Mutex<FreeStreams>,
     /// Places in the directory whose streams were freed.
     pub(super) vacant: Mutex<Vec<usize>>,
-    /// Where purge stands in each stream. It takes the front out of the map while it works on it.
+    /// Where purge is in each stream. It takes the front out of the map while it works on it.
     pub(super) fronts: Mutex<HashMap<usize, StreamFront>>,
     /// Streams with damaged pages: never purged, never bound again. Their ends, if they are known.
     pub(super) aside: Mutex<HashMap<usize, Option<Stream>>>,

@@ -42,8 +42,8 @@ struct Filling {
 }
 
 impl Filling {
-    /// Notes bytes of rows for a leaf. Returns the leaf before, if this is another one and that one got at least half
-    /// a page of rows: rows in the order of their keys fill one leaf and go on to the next, others do not.
+    /// Notes bytes of rows for a leaf. Returns the leaf before, if this is another one and that one got at least half a
+    /// page of rows: rows in the order of their keys fill one leaf and continue to the next, others do not.
     fn add(&mut self, leaf: PageNo, bytes: usize, page_bytes: usize) -> Option<PageNo> {
         if leaf == self.leaf {
             self.bytes += bytes;

@@ -29,7 +29,7 @@ pub trait Victims: Send + Sync {
         INNODB_SEARCH_DEPTH.min(scan_depth)
     }
 
-    /// Whether the search goes on from the LRU list's cursor, within the old part and before the pages that came in
+    /// Whether the search continues from the LRU list's cursor, within the old part and before the pages that came in
     /// lately.
     fn by_cursor(&self) -> bool {
         false

@@ -61,7 +61,7 @@ fn a_damaged_header_makes_no_page_disappear() {
     }
 }
 
-/// A header that was written to the place of an earlier one hides what lies between the two.
+/// A header that was written to the place of an earlier one hides what is between the two.
 #[test]
 fn a_header_at_another_place_of_its_segment_does_not_count() {
     let (storage, store) = new_store_of(512);
@@ -204,7 +204,7 @@ fn the_last_batch_is_missed_if_its_header_is_damaged() {
     assert!(error.contains("batch 1 was durable"), "{error}");
 }
 
-/// The last batch may have been torn by a crash; but not if its changes lie before the log's checkpoint.
+/// The last batch may have been torn by a crash; but not if its changes are before the log's checkpoint.
 #[test]
 fn a_torn_image_counts_as_damage_if_it_had_been_durable() {
     for (checkpoint, is_damage) in [(6, false), (7, true)] {
@@ -312,7 +312,7 @@ fn of_two_versions_of_page_0_with_one_lsn_the_one_changed_more_often_counts() {
     assert_eq!([changes(&storage), changes(&storage.cut(1))], [3, 3]);
 }
 
-/// Segments that cannot be read are not cleaned: the store takes more room, and goes on.
+/// Segments that cannot be read are not cleaned: the store takes more room, and continues.
 #[test]
 fn a_segment_that_cannot_be_read_is_passed_over() {
     let (storage, faults, stats) = (StorageSet::memory(), Faults::new(), Arc::new(Stats::default()));

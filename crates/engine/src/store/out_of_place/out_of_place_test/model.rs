@@ -7,7 +7,7 @@
 //! written; its accounts must be right. It writes another batch, which calls durable what the cut left, and is opened
 //! again.
 //!
-//! Histories go on behind a cut too: [`Step::Lose`], [`Step::Keep`]. A step that changes nothing ends its history.
+//! Histories continue behind a cut too: [`Step::Lose`], [`Step::Keep`]. A step that changes nothing ends its history.
 
 use super::*;
 use crate::store::test_device::{Hooks, TestDevice};
@@ -263,7 +263,7 @@ impl Life {
     }
 }
 
-/// Tries the history, and all that go on from it for `more` steps.
+/// Tries the history, and all that continue from it for `more` steps.
 fn explore(beginning: &Beginning, history: &mut Vec<Step>, more: u32, counts: &Arc<Mutex<Counts>>) {
     let (last, before) = history.split_last().expect("a history has a step");
     let mut life = Life::begin(beginning.pages, beginning.lifetime_streams);

@@ -46,7 +46,7 @@ fn outcome(system: &LockSystem, of: &Holder) -> Option<WaitOutcome> {
     system.waits().take_turn(of.owner)
 }
 
-/// Only the row that was locked last, and was not held before, is unlocked; those who wait for it go on.
+/// Only the row that was locked last, and was not held before, is unlocked; those who wait for it continue.
 #[test]
 fn a_row_that_is_not_wanted_is_unlocked() {
     let system = system();
