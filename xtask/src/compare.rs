@@ -2,7 +2,7 @@
 //!
 //! Rules
 //! 1. The crate is no member of the workspace and has its own lock file: a build of the project never compiles another
-//!    engine. Its programs lie in `target/compare`, where the laboratory looks for them.
+//!    engine. Its programs are in `target/compare`, where the laboratory looks for them.
 //! 2. RocksDB and WiredTiger come from Debian's packages: a build of RocksDB takes longer than everything else
 //!    together. Where they are not installed they are left out, and a line says so.
 //! 3. The workspace's format and lints do not reach the crate: its tests begin with its own.

@@ -4,7 +4,7 @@
 //! 1. The stable toolchain is enough: the instruments are those of its compiler, the fuzzer is libFuzzer (of the crate
 //!    `libfuzzer-sys`, built with a C++ compiler). Only `--address` needs the nightly one.
 //! 2. An input that breaks a law is kept in `fuzz/found`; what it is and the command that replays it are printed.
-//! 3. What was found to reach new code lies in `target/fuzz/corpus` and is used again. `fuzz/corpus` is committed; only
+//! 3. What was found to reach new code is in `target/fuzz/corpus` and is used again. `fuzz/corpus` is committed; only
 //!    `--keep` changes it.
 
 use crate::steps::Failure;

@@ -110,7 +110,7 @@ fn outside_code_blocks(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Every text between `open` and the next `close`, one after the other.
+/// Every text between `open` and the next `close`, one after another.
 fn between<'a>(line: &'a str, open: &'static str, close: &'static str) -> impl Iterator<Item = &'a str> {
     let mut rest = line;
     std::iter::from_fn(move || {

@@ -2,7 +2,7 @@
 //!
 //! Rules
 //! 1. A module with a folder is `x/mod.rs`; no `x.rs` stands beside a folder `x`.
-//! 2. Tests stand at the foot of the file they test while they are shorter than the code above them. Longer ones are
+//! 2. Tests are at the foot of the file they test while they are shorter than the code above them. Longer ones are
 //!    `x_test.rs` beside `x.rs`. Tests of a whole folder `x` are `x/x_test.rs` or a folder `x/x_test/`. What tests
 //!    share is `testing.rs`.
 //! 3. Integration tests are in `tests` beside `src`, as cargo wants them.

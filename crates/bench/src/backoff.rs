@@ -2,8 +2,8 @@
 //!
 //! Rules
 //! 1. After the first conflict of a transaction it does not wait: the other one is often gone. From the second one on
-//!    it waits, twice as long each time up to [`MAX`]: a store that refuses at once, instead of letting a client
-//!    wait for a lock, would else be kept busy by those that cannot go on.
+//!    it waits, twice as long each time up to [`MAX`]: a store that refuses at once, instead of letting a client wait
+//!    for a lock, would else be kept busy by those that cannot continue.
 //! 2. A part of the wait is drawn, so that clients that met do not meet again. The same for every store.
 
 use std::time::Duration;

@@ -5,7 +5,7 @@
 //! 2. What was rolled back, or dropped, is not there. A snapshot does not see what was committed after it was taken.
 //! 3. What was committed is there after the database was closed and opened again; what was committed durably, also when
 //!    its process was killed.
-//! 4. Writers of the same row lose no update: a writer that cannot go on may try again.
+//! 4. Writers of the same row lose no update: a writer that cannot continue may try again.
 
 use crate::kv::KvStore;
 use crate::peer;
@@ -111,7 +111,7 @@ fn changes<P: Peer>(store: &P) {
     assert!(txn.delete(&table, &values![2, "a"]).unwrap() && !txn.delete(&table, &values![2, "a"]).unwrap());
     assert_eq!(names(&mut txn, &table, &by_n).unwrap(), ["1a", "300a", "2c", "1b"], "its own changes");
     for (for_update, reverse) in [(false, false), (false, true), (true, false), (true, true)] {
-        // Its own changes lie before and behind these.
+        // Its own changes are before and behind these.
         for (part, limit, expected) in [(2, 0, &["2c"][..]), (2, 1, &["2c"]), (300, 1, &["300a"]), (7, 1, &[])] {
             let prefix = values![part];
             let scan = Scan { limit, for_update, reverse, ..Scan::prefix(&prefix) };
@@ -226,7 +226,7 @@ fn whole<P: Peer>(folder: &Path, durable: bool) {
     store.close().unwrap();
     let store = P::open(folder, &settings(durable)).unwrap();
     assert_eq!(peers::contents(&store, &[spec()], Verify::Indexes).unwrap(), (kept, found), "after it was closed");
-    // An index of rows that are there, and an auto-increment column that goes on.
+    // An index of rows that are there, and an auto-increment column that continues.
     store.create_index("things", &IndexSpec { name: "by_note", columns: &["note", "n"] }).unwrap();
     assert_eq!(seen(&store, &Scan { index: Some("by_note"), limit: 3, ..Scan::all() }), ["1z", "2c", "1b"]);
     store.close().unwrap();

@@ -13,8 +13,8 @@
 //! Rules
 //! 1. The table fits a sector, so no power cut tears it. A length changes in the table when it is set and is durable
 //!    after the next sync.
-//! 2. Growth reads as zeros: both shortening and growing discard what lies between the two lengths. (A power cut may
-//!    have undone the discard of a shortening. It may undo that of a growth too, if no sync followed.)
+//! 2. Growth reads as zeros: both shortening and growing discard what is between the two lengths. (A power cut may have
+//!    undone the discard of a shortening. It may undo that of a growth too, if no sync followed.)
 //! 3. A write's placement chooses its stream ([`PlacementStreams`]).
 
 use crate::age;
@@ -273,7 +273,7 @@ impl File {
         self.error(operation, offset, len, IoError::new(kind, error))
     }
 
-    /// Where the range lies on the disk; an error if it is not within the file or not whole sectors.
+    /// Where the range is on the disk; an error if it is not within the file or not whole sectors.
     fn place(&self, operation: &'static str, offset: u64, len: u64) -> highwater_storage::Result<u64> {
         let length = self.table.length(self.index);
         if offset.checked_add(len).is_none_or(|end| end > length) {

@@ -6,7 +6,7 @@
 //! 2. Order of a write: checks; the model; what was there into the crash log; the bytes into the store; wait until the
 //!    model says it is done. So what reads see and what was logged never differ, and a request that fails changed no
 //!    bytes.
-//! 3. Lock order: crash log < damage < model; a write takes them one after the other, never two at once. Requests on
+//! 3. Lock order: crash log < damage < model; a write takes them one after another, never two at once. Requests on
 //!    overlapping ranges are ordered by the caller, as on any disk.
 //! 4. After a power cut every request fails until [`Disk::power_on`], also one that waits for its completion at that
 //!    moment: what it was to make durable is not, so it must not be acknowledged.

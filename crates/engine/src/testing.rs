@@ -42,7 +42,7 @@ pub fn small_parts() -> OpenParts {
     open(StorageSet::memory(), small_options())
 }
 
-/// Opens whatever the set holds.
+/// Opens a set in any state.
 pub fn open(storage: StorageSet, options: Options) -> OpenParts {
     OpenParts::open(storage, options).expect("a database in memory opens")
 }

@@ -104,7 +104,7 @@ impl Faults {
         plan.power_off_after.is_some_and(|limit| plan.changes >= limit)
     }
 
-    /// Forgets every fault; counts go on.
+    /// Forgets every fault; counts continue.
     pub fn clear(&self) {
         let mut plan = self.plan.lock();
         plan.faults.clear();

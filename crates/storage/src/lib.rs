@@ -229,7 +229,7 @@ pub trait Device: Send + Sync + 'static {
     }
     /// Offsets, lengths and buffer addresses must be multiples of this (1 = no constraint).
     fn alignment_bytes(&self) -> usize;
-    /// What the bytes lie on, the same for as long as it is the same device and different for another; `None` for
+    /// What the bytes are on, the same for as long as it is the same device and different for another; `None` for
     /// memory, where there is nothing to measure.
     fn identity(&self) -> Option<String> {
         None

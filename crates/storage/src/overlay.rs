@@ -84,7 +84,7 @@ impl Overlay {
         StorageError { operation, device: self.name(), offset, len: len as u64, source: Error::from(kind) }
     }
 
-    /// Reads what lies below; zeros where that does not count (any more).
+    /// Reads what is below; zeros where that does not count (any more).
     fn read_below(&self, changes: &Changes, offset: u64, buf: &mut [u8]) -> Result<()> {
         let there = changes.below_len.saturating_sub(offset).min(buf.len() as u64) as usize;
         let (old, new) = buf.split_at_mut(there);
@@ -160,7 +160,7 @@ impl Spill {
     }
 }
 
-/// The part of `offset..end` in the block `offset` lies in: the block, where the part starts in it, its length.
+/// The part of `offset..end` in the block `offset` is in: the block, where the part starts in it, its length.
 fn part(offset: u64, end: u64) -> (u64, usize, usize) {
     let (number, start) = (offset / BLOCK_BYTES, offset % BLOCK_BYTES);
     (number, start as usize, (BLOCK_BYTES - start).min(end - offset) as usize)

@@ -2,7 +2,7 @@
 //! at a time, and the tests that are to catch each of them are run.
 //!
 //! Rules
-//! 1. The source itself is never changed: the copy lies in the target folder, and has a target folder of its own
+//! 1. The source itself is never changed: the copy is in the target folder, and has a target folder of its own
 //!    ([`copy`]).
 //! 2. All bugs are built into the copy at once, and the environment variable [`CHOSEN`] says which one is in force. So
 //!    there is one build, however many bugs there are; and without the variable the copy behaves like the source.
@@ -80,7 +80,7 @@ fn parsed_part(part: &str) -> Option<(usize, usize)> {
     (first < one_in).then_some((first, one_in))
 }
 
-/// Plants these bugs, one after the other, and runs their tests.
+/// Plants these bugs, one after another, and runs their tests.
 fn mutate(root: &Path, chosen: &[&Mutant]) -> Result<(), String> {
     let target = process::target(root)?;
     let source = target.join("mutants");

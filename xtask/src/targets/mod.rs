@@ -6,7 +6,7 @@
 //!    and a small program over the library run, under an emulator if need be. A line for each says which.
 //! 3. The standard library of a target is a package of Debian's, or is built of its source ([`toolchain`]). Where there
 //!    is no apt the targets are left out, and a line says so.
-//! 4. What is built lies in folders of its own.
+//! 4. What is built is in folders of its own.
 
 mod toolchain;
 

@@ -48,7 +48,7 @@ struct Target<'a> {
     commits: u64,
 }
 
-/// An error that a transaction may meet and go on: the statement was undone.
+/// An error that a transaction may meet and continue: the statement was undone.
 pub fn is_refusal(error: &Engine) -> bool {
     error.is_retryable() && !matches!(error, Engine::Deadlock) || matches!(error, Engine::DuplicateKey { .. })
 }

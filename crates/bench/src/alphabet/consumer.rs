@@ -1,5 +1,5 @@
 //! A consumer of the change log: a copy of the tables that log their changes, and the position in the log up to which
-//! it goes. It goes on from there in every life of the database.
+//! it goes. It continues from there in every life of the database.
 //!
 //! Rules
 //! 1. The position moves when all changes of a transaction are applied. One that is applied again changes nothing more.

@@ -3,8 +3,8 @@
 //! Rules
 //! 1. A letter is a whole transaction of this table alone, or a read; only snapshots are held. So nothing of it is
 //!    locked, except by the removal of expired rows.
-//! 2. The time by which a transaction compares lies between two looks at the clock. Where the moment of a row lies
-//!    there too, either answer is right, and what the engine answers has happened.
+//! 2. The time by which a transaction compares is between two looks at the clock. Where the moment of a row lies there
+//!    too, either answer is right, and what the engine answers has happened.
 //! 3. A snapshot reads the same rows as long as it is held, whatever expires meanwhile and is removed.
 //! 4. The oracle keeps expired rows: no read finds them, an insertion takes their place.
 

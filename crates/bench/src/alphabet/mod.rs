@@ -8,7 +8,7 @@
 //! Rules
 //! 1. A letter calls the engine through [`call!`](played::call), which notes the name of what it calls. So what was
 //!    played is what was called.
-//! 2. Every public call and every option is played, or is exempt for a reason that stands in `alphabet_test.rs`, which
+//! 2. Every public call and every option is played, or is exempt for a reason that is in `alphabet_test.rs`, which
 //!    reads the engine's source and compares.
 //! 3. Every answer is compared with the oracle's.
 //!

@@ -180,7 +180,7 @@ impl Oracle {
     }
 
     /// Compares the database, just opened, with what must be there; what was in doubt may be there or not, and the last
-    /// changes need not be there unless they are durable. The oracle goes on with what is there.
+    /// changes need not be there unless they are durable. The oracle continues with what is there.
     ///
     /// # Errors
     /// [`Error::Data`] names the first difference.

@@ -94,7 +94,7 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// Nothing is open; if these are backups, they go on.
+    /// Nothing is open; if these are backups, they continue.
     pub fn with_backups(backups: Option<Backups>) -> Scene {
         Scene { backups, ..Scene::default() }
     }

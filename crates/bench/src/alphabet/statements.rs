@@ -54,7 +54,7 @@ pub fn reserve(
     Ok(())
 }
 
-/// Two transactions of a session, one after the other.
+/// Two transactions of a session, one after another.
 ///
 /// # Errors
 /// The engine's; [`Error::Data`] for a wrong answer.

@@ -5,7 +5,7 @@ use highwater_storage::{Device, Overlay, Placement, Result, StorageError, Storag
 use std::io::{Error, ErrorKind};
 use std::sync::Arc;
 
-/// Bytes that stand in a file in place of others.
+/// Bytes that are in a file in place of others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
     /// Which file.

@@ -160,7 +160,7 @@ pub const DECLARED: [Declared; 12] = [
     },
 ];
 
-/// The table as it stands in docs/design/damage.md.
+/// The table as it is in docs/design/damage.md.
 pub fn table() -> String {
     let row = |row: &Declared| {
         let opens = if row.opens() { "opens" } else { "does not open" };

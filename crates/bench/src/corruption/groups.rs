@@ -1,7 +1,7 @@
 //! Flips that are tried together: an opening for each of millions would take hours.
 //!
 //! Rules
-//! 1. The flips of a group lie in different blocks, so that each block has the same damage as if it were alone.
+//! 1. The flips of a group are in different blocks, so that each block has the same damage as if it were alone.
 //! 2. A group explains itself if nothing is reported and nothing had to be, or if the report names the page of each
 //!    flip. Any other group is taken apart: each of its flips is tried alone.
 //! 3. Blocks are tried together only if a flip in the middle of each of them explains itself, alone and together. So

@@ -1,4 +1,4 @@
-//! Every byte flipped, one after the other, on several threads.
+//! Every byte flipped, one after another, on several threads.
 
 use super::cases::Case;
 use super::damage::Damage;

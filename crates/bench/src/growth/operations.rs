@@ -245,7 +245,7 @@ fn backup_chain(n: usize) -> Result<Duration> {
     })
 }
 
-/// Sessions wait for one row, change it one after the other and commit.
+/// Sessions wait for one row, change it one after another and commit.
 fn waiting(n: usize) -> Result<Duration> {
     let db = Database::open_storage(StorageSet::memory(), options())?;
     let table = table(&db)?;

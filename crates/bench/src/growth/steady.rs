@@ -1,7 +1,7 @@
 //! Loads with skew, and whether what waits for purge comes back to its level.
 //!
 //! Rules
-//! 1. Purge has a step for every few transactions: the work that a thread of its own does while the load goes on. A
+//! 1. Purge has a step for every few transactions: the work that a thread of its own does while the load continues. A
 //!    load whose backlog, or whose cost, is larger at the end than at the beginning grows.
 //! 2. What is compared are two equal parts of one load: the second quarter, after which the level is reached, and the
 //!    last.

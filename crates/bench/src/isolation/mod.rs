@@ -6,7 +6,7 @@
 //! | `hermitage/` | the schedules of the literature, played on Highwater and through SQL on a server |
 //! | `histories/` | random transactions in threads; a checker that names the anomalies that occurred |
 //!
-//! What each level promises stands at [`highwater::Isolation`]; docs/design/isolation.md has the table.
+//! What each level promises is at [`highwater::Isolation`]; docs/design/isolation.md has the table.
 
 pub mod hermitage;
 pub mod histories;

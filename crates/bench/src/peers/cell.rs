@@ -9,7 +9,7 @@
 //!    during the measurement, and not every engine can be told to write it before. Bytes until the database is closed
 //!    are therefore those of warm-up and measurement, whose transactions are counted.
 //! 4. The counters are those of the process that the database is in. A server has ended when it is closed, so its own
-//!    end before that; the device's go on.
+//!    end before that; the device's continue.
 
 use super::expected::expected;
 use super::index_scan::IndexScans;

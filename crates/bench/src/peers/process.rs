@@ -79,7 +79,7 @@ pub struct Mark {
 }
 
 impl Mark {
-    /// Now; of a process and of the device that the folder lies on.
+    /// Now; of a process and of the device that the folder is on.
     pub fn now(pid: u32, instructions: &mut Instructions, folder: &Path) -> Mark {
         let own = std::process::id();
         let io = std::fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
@@ -127,7 +127,7 @@ fn device_written(folder: &Path) -> Option<u64> {
     text.split_whitespace().nth(6)?.parse::<u64>().ok().map(|sectors| sectors * 512)
 }
 
-/// Writes to the device what is dirty of the file system that a folder lies on.
+/// Writes to the device what is dirty of the file system that a folder is on.
 pub fn sync_folder(folder: &Path) {
     if let Ok(file) = File::open(folder) {
         // SAFETY: the descriptor is open.

@@ -8,7 +8,7 @@
 //! 2. What was not synced is kept, lost or torn at random. Often recovery is cut as well, up to three times in a row.
 //! 3. The database is opened. Every row must be what the last commit made it, each secondary index must have exactly
 //!    the rows' entries in their order, the player's tables must hold what its oracle says, and the check must find
-//!    nothing. The next life goes on from there.
+//!    nothing. The next life continues from there.
 //!
 //! Rules
 //! 1. A transaction whose commit was not acknowledged may be there or not, but not by half. Of those that were

@@ -7,11 +7,11 @@
 //!    transactions, reads by held snapshots, commits and rollbacks, schema changes, and the steps that background
 //!    threads do otherwise, until the fault shows. Every answer is compared with the oracle's.
 //! 3. What was not synced is kept, lost or torn as the seed says; often the next opening is cut as well, and the one
-//!    after it. The next life goes on from there. What else the same cut could have left is tried on copies of the
+//!    after it. The next life continues from there. What else the same cut could have left is tried on copies of the
 //!    disks: each is opened, after cuts of openings too, and compared with the oracle.
 //! 4. Now and then there is a life on a copy of the disks that lie once (`silent_faults.rs`).
 //!
-//! Beside that every operation of one short life is made to fail, one after the other ([`every_failure`]).
+//! Beside that every operation of one short life is made to fail, one after another ([`every_failure`]).
 //!
 //! Rules
 //! 1. A transaction, or a schema change, whose end was not acknowledged may be there or not, but not by half.
@@ -50,7 +50,7 @@ const MIN_STEPS: u32 = 20;
 const NEW_PAGES: u64 = 512;
 /// Most cuts of openings in a row.
 const MAX_RECOVERIES: u32 = 3;
-/// Most outcomes of a power cut that are tried beside the one that the database goes on from.
+/// Most outcomes of a power cut that are tried beside the one that the database continues from.
 const MAX_OTHERS: u32 = 2;
 
 /// What happened.

@@ -53,7 +53,7 @@ impl Setting {
             recovery_threads: 1,
             finding_threads: 1,
         };
-        // By the seed alone: the same seed goes on to choose what it chose before.
+        // By the seed alone: the same seed continues to choose what it chose before.
         let keys = (seed % ENCRYPTED_ONE_OF == ENCRYPTED_ONE_OF - 1).then(|| keys_of(seed));
         Ok(Setting { overrides, options, grows, untorn_bytes, lifetime_streams, disk, keys })
     }

@@ -1,7 +1,7 @@
 //! Disks that lie: once, a read or a write is not what was asked for, and no error says so.
 //!
 //! Rules
-//! 1. A silent fault happens on a copy of the disks; the database goes on without it. The redo log has no silent
+//! 1. A silent fault happens on a copy of the disks; the database continues without it. The redo log has no silent
 //!    faults: nothing can tell the loss of its last write from a power cut.
 //! 2. Whatever is answered must be right. An error is a report; after the first one the database is opened again,
 //!    without silent faults, and compared again.

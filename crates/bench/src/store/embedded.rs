@@ -21,7 +21,7 @@ impl Embedded {
         Embedded { db, disk: None, transactions: TxnOptions::default() }
     }
 
-    /// The store of this database, which lies on an emulated disk.
+    /// The store of this database, which is on an emulated disk.
     pub fn on_disk(db: Database, disk: Arc<Disk>) -> Embedded {
         Embedded { db, disk: Some(disk), transactions: TxnOptions::default() }
     }

@@ -90,7 +90,7 @@ pub trait Store: Clone + Send + Sync + 'static {
     fn session(&self) -> Result<Self::Session>;
     /// The counters that the store has, now.
     fn stats(&self) -> StoreStats;
-    /// The emulated disk the store lies on, if it does.
+    /// The emulated disk the store is on, if it does.
     fn disk(&self) -> Option<&Disk> {
         None
     }
@@ -120,7 +120,7 @@ pub trait Session: Send + 'static {
     fn snapshot(&mut self) -> Result<Self::Snapshot<'_>>;
 }
 
-/// Which keys a scan visits: those that begin with `prefix`, and whose next columns lie in `from..=to`.
+/// Which keys a scan visits: those that begin with `prefix`, and whose next columns are in `from..=to`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Scan<'a> {
     /// Index name; `None` is the primary key.

@@ -119,7 +119,7 @@ impl Mount {
         self.sampler = Sampler::new(&self.shared);
     }
 
-    /// After a power cut: unmounts what fails anyway, brings power back and mounts again. Counters go on.
+    /// After a power cut: unmounts what fails anyway, brings power back and mounts again. Counters continue.
     ///
     /// Everything that used the file system must have been stopped.
     pub fn power_cycle(&mut self) -> Result<()> {
@@ -157,7 +157,7 @@ impl Mount {
         image
     }
 
-    /// Puts an image on the disk and mounts the file system in it, whatever state the disk was in. Counters go on.
+    /// Puts an image on the disk and mounts the file system in it, whatever state the disk was in. Counters continue.
     pub fn restore(&mut self, image: &Image) -> Result<()> {
         self.stack.unmount_file_system()?;
         self.stack.detach()?;

@@ -1,7 +1,7 @@
 //! Recognises InnoDB pages by their content as they pass, whatever the file system does with them.
 //!
-//! A page of 16 KiB is recognised by its frame: the low half of its LSN stands in the header (bytes 20 to 24) and again
-//! in the trailer and is not 0, nor is the checksum, and its type (24 to 26) is a known one. Numbers are big-endian.
+//! A page of 16 KiB is recognised by its frame: the low half of its LSN is in the header (bytes 20 to 24) and again in
+//! the trailer and is not 0, nor is the checksum, and its type (24 to 26) is a known one. Numbers are big-endian.
 //!
 //! | frame | checksum | second half of the LSN |
 //! |---|---|---|
@@ -10,10 +10,10 @@
 //!
 //! The change buffer's tree is made of INDEX pages whose index id (66 to 74) is at or above 0xFFFFFFFF00000000.
 //!
-//! The doublewrite buffer holds copies of pages of any table. Where it lies stands in the transaction system page
-//! (type 7): its place on the device gives the place of page 0 of the system tablespace, its content the first pages of
-//! the buffer's two blocks. This holds while the file system keeps the first 200 pages of the system tablespace from
-//! that page on in one piece.
+//! The doublewrite buffer holds copies of pages of any table. Where it lies is in the transaction system page (type 7):
+//! its place on the device gives the place of page 0 of the system tablespace, its content the first pages of the
+//! buffer's two blocks. This holds while the file system keeps the first 200 pages of the system tablespace from that
+//! page on in one piece.
 
 use std::ops::Range;
 
@@ -86,12 +86,12 @@ pub fn recognise(page: &[u8]) -> Option<PageKind> {
 
 const TYPE_TRX_SYS: u16 = 7;
 const TRX_SYS_PAGE: u32 = 5;
-/// Where the doublewrite header lies in the transaction system page.
+/// Where the doublewrite header is in the transaction system page.
 const DOUBLEWRITE_AT: usize = PAGE_BYTES - 200;
 const DOUBLEWRITE_MAGIC: u32 = 536_853_855;
 const DOUBLEWRITE_BLOCK_PAGES: u64 = 64;
 
-/// Where the doublewrite buffer lies on the device, in 4 KiB blocks, if `page`, found at `lba`, is the page that holds
+/// Where the doublewrite buffer is on the device, in 4 KiB blocks, if `page`, found at `lba`, is the page that holds
 /// it.
 pub fn doublewrite_place(page: &[u8], lba: u64) -> Option<[Range<u64>; 2]> {
     let tells = u16::from_be_bytes([page[24], page[25]]) == TYPE_TRX_SYS

@@ -1,4 +1,4 @@
-//! Large tables that are hit at random: asked to lie on huge pages, which spares most of the address-translation misses
+//! Large tables that are hit at random: asked to be on huge pages, which spares most of the address-translation misses
 //! (on a 32 GiB device they were half of the time of a write).
 
 use crate::error::{DeviceError, Result};
@@ -36,8 +36,8 @@ fn advise_huge(address: usize, bytes: usize) {
     if bytes < 2 * HUGE || end <= first {
         return;
     }
-    // SAFETY: the range lies within one live allocation, and MADV_HUGEPAGE changes neither contents nor access rights.
-    // A refusal is harmless.
+    // SAFETY: the range is within one live allocation, and MADV_HUGEPAGE changes neither contents nor access rights. A
+    // refusal is harmless.
     unsafe { libc::madvise(first as *mut libc::c_void, end - first, libc::MADV_HUGEPAGE) };
 }
 

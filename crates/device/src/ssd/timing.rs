@@ -160,7 +160,7 @@ impl SsdTimer {
         now + u64::from(self.timing.command_ns)
     }
 
-    /// Blocks of one program are sensed together and cross the channel one after the other.
+    /// Blocks of one program are sensed together and cross the channel one after another.
     fn read_pages(&mut self, start: u64, (unit, program): (u32, u32), blocks: u32) -> u64 {
         let die_number = self.geometry.die_of(unit, program);
         self.work_off(die_number, start);

@@ -5,7 +5,7 @@
 //! Rules
 //! 1. read, write and trim are requests; sync and its kin are flushes; add, open, close and unlink are none.
 //! 2. In version 2 time passes with `wait` alone, whose offset is in microseconds.
-//! 3. Several files lie one after the other, in the order in which they are named, each at a multiple of 1 MiB: the log
+//! 3. Several files lie one after another, in the order in which they are named, each at a multiple of 1 MiB: the log
 //!    is read once to find how far each one goes.
 //! 4. Requests that do not begin or end at 4 KiB count as the blocks they touch.
 

@@ -1,4 +1,4 @@
-//! Traces: requests recorded elsewhere, read one after the other in order of arrival.
+//! Traces: requests recorded elsewhere, read one after another in order of arrival.
 //!
 //! Formats, recognized by content:
 //! - CSV: `time_us,op,lba,blocks` a line, lba and blocks in units of 4 KiB; op is R, W, D (discard) or F (flush). A

@@ -112,7 +112,7 @@ pub fn find_journal(trace: &Trace, files: &[NamedRange], capacity_blocks: u32) -
     for event in trace.events()? {
         let event = event?;
         let end = event.lba.saturating_add(event.blocks);
-        // The replay refuses what lies beyond the device.
+        // The replay refuses what is beyond the device.
         if event.op != Op::Write || end > u64::from(capacity_blocks) {
             continue;
         }

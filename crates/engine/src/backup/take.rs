@@ -59,7 +59,7 @@ enum Order {
 /// # Errors
 /// [`Error::Usage`] for a folder that cannot be one, a base that does not fit: [`Error::Incompatible`], a damaged page:
 /// [`Error::CorruptPage`]. An I/O error; [`Error::Open`] if there is no table of an encrypted database's keys. The
-/// database continues whatever happens to the backup.
+/// database continues even if the backup fails.
 pub fn take(
     source: &Source<'_>,
     dest: &Path,

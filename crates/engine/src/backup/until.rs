@@ -143,7 +143,7 @@ impl Target {
         Ok(true)
     }
 
-    /// Notes a group that is replayed whatever the moment is.
+    /// Notes a group that is replayed for any moment.
     ///
     /// # Errors
     /// As [`admits`](Self::admits).

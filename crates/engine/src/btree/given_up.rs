@@ -36,7 +36,7 @@ impl BTree {
         Ok(())
     }
 
-    /// Makes the tree an empty one, whatever its pages hold. No thread uses it.
+    /// Makes the tree an empty one, for any contents of its pages. No thread uses it.
     ///
     /// # Errors
     /// An I/O error.

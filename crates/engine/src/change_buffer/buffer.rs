@@ -28,7 +28,7 @@ const SHARDS: usize = 64;
 const RANGE_PAGES: u32 = 1024;
 /// Entries of `order` up to which those that are out of date may stay.
 const MIN_ORDER: usize = 64;
-/// Bytes that a leaf takes here beside its changes: the entry, its share of the map, its place in `order`.
+/// Bytes that a leaf takes here in addition to its changes: the entry, its share of the map, its place in `order`.
 const LEAF_BYTES: usize = 128;
 
 /// The pending changes of one leaf.

@@ -70,7 +70,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// Whether the leaf, as it is in the file, has room for what waits, beside what its free class promises.
+    /// Whether the leaf, as it is in the file, has room for what waits, in addition to what its free class promises.
     fn check_room(&mut self, leaf: &Waiting) -> Result<()> {
         let (ctx, page) = (self.subject.ctx, leaf.page);
         let mut bytes = AlignedBuf::zeroed(ctx.pool.page_bytes());

@@ -254,7 +254,7 @@ read_by_name!(PageCompression);
 mod tests {
     use super::*;
 
-    /// Each value is read as it is shown, whatever its letters; another word's error has all the words.
+    /// Each value is read as it is shown, in upper or lower case; the error of another word lists all words.
     fn leads_back<T: FromStr<Err = String> + fmt::Display + PartialEq + fmt::Debug + Copy>(values: &[T]) {
         for value in values {
             assert_eq!(value.to_string().parse(), Ok(*value));

@@ -245,18 +245,18 @@ macro_rules! options {
 options! {
     /// Size of the buffer pool: bytes of memory for page frames.
     buffer_pool_size: u64 = 128 << 20, "128MiB", "1MiB to 15TiB", |v| (1 << 20..=15 << 40).contains(v), dynamic;
-    /// Most that buffer_pool_size can be set to while the database is open; 0 = what it is at the opening. Each page's
-    /// worth of it takes about a hundredth of a page of memory.
+    /// Upper limit of buffer_pool_size while the database is open; 0 = its size at the opening. Each page of it takes
+    /// about a hundredth of a page of memory.
     buffer_pool_size_max: u64 = 0, "0", "0 to 15TiB", |v| *v <= 15 << 40;
-    /// Page size in bytes, fixed when the database is created; auto = what suits the device and the page store.
+    /// Page size in bytes, fixed when the database is created; auto = by the device and the page store.
     page_size: PageSize = PageSize::Auto, "auto", "4KiB, 8KiB, 16KiB or auto",
         |v| matches!(v.bytes(), None | Some(4096 | 8192 | 16384));
-    /// How pages are kept, fixed when the database is created: in-place = each over its older copy, protected by the
-    /// doublewrite file; out-of-place = appended to segments and found through a map, nothing is written twice; auto =
-    /// what suits the device.
+    /// Where pages are stored, fixed when the database is created: in-place = each over its older copy, protected by
+    /// the doublewrite file; out-of-place = appended to segments and found through a map, without double writes; auto =
+    /// by the device.
     page_store: PageStoreKind = PageStoreKind::InPlace, "in-place", "in-place, out-of-place or auto", |_v| true;
-    /// How pages are compressed before they are written; only out of place. auto = what suits device and processor,
-    /// chosen when the database is created.
+    /// How pages are compressed before they are written; only out of place. auto = by device and processor, decided
+    /// when the database is created.
     page_compression: PageCompression = PageCompression::Auto, "auto", "off, lz4, zstd or auto", |_v| true;
     /// Bytes of a segment of a page store out of place, fixed when the database is created.
     segment_size: u64 = 4 << 20, "4MiB", "a power of two from 256KiB to 32MiB",
@@ -264,9 +264,8 @@ options! {
     /// How full segments may be, in percent, before the data file grows instead of segments being cleaned.
     segment_fill_pct: u64 = 75, "75", "20 to 90", |v| (20..=90).contains(v);
     /// Size of the redo log (a ring) in bytes to which it grows: in a file it begins with 4 MiB. A log that is larger
-    /// shrinks to it when the database is opened. A database that is closed keeps a quarter of the data's size of it
-    /// (4 MiB at least), if the rest is half of it or more. On a block device it has this size from the beginning, and
-    /// keeps it.
+    /// shrinks to it when the database is opened. A close shrinks it to a quarter of the data's size (at least 4 MiB)
+    /// if that is at most half of its size. On a block device it always has this size.
     log_file_size(redo_log_capacity): u64 = 256 << 20, "256MiB", "4MiB to 64GiB",
         |v| (4 << 20..=64 << 30).contains(v), dynamic;
     /// Bytes of the in-memory log buffer.
@@ -277,10 +276,10 @@ options! {
     /// How files are written and made durable; O_DIRECT_NO_FSYNC only on devices whose cache survives a power cut.
     flush_method: FlushMethod = FlushMethod::Direct, "O_DIRECT",
         "fsync, O_DSYNC, O_DIRECT or O_DIRECT_NO_FSYNC", |_v| true;
-    /// How pages in place are protected from being torn by a crash: on = each is written to the doublewrite file first;
-    /// journal = each is written to a ring in that file first, and its place is made durable later, with half as many
-    /// syncs; off = not at all; atomic = the device promises that it tears no page (refused if it does not); auto =
-    /// atomic if the device promises that, else on.
+    /// Protection of pages in place from torn writes: on = each is written to the doublewrite file first; journal =
+    /// each is written to a ring in that file first, and its place is made durable later, with half as many syncs; off
+    /// = none; atomic = the device promises atomic page writes (refused if it does not); auto = atomic if the device
+    /// promises that, else on.
     doublewrite: Doublewrite = Doublewrite::On, "on", "on, journal, off, atomic or auto", |_v| true;
     /// Bytes of the journal, with doublewrite=journal: each time that much was written, the data file is synced.
     journal_size: u64 = 16 << 20, "16MiB", "8MiB to 1GiB", |v| (8 << 20..=1 << 30).contains(v);
@@ -288,21 +287,22 @@ options! {
     lru_scan_depth: u64 = 1024, "1024", "16 and more", |v| *v >= 16, dynamic;
     /// Percentage of dirty frames above which the page cleaner flushes even if the redo log has enough room.
     max_dirty_pages_pct: f32 = 75.0, "75", "0 to 99.99", |v| (0.0..=99.99).contains(v), dynamic;
-    /// What is flushed with a page: 0 = nothing else, 1 = the contiguous dirty pages around it in its extent, 2 = all
-    /// dirty pages of its extent, auto = what suits the device.
+    /// Neighbors that are flushed with a page: 0 = none, 1 = the contiguous dirty pages around it in its extent, 2 =
+    /// all dirty pages of its extent, auto = by the device.
     flush_neighbors: FlushNeighbors = FlushNeighbors::Auto, "auto", "0, 1, 2 or auto", |_v| true;
     /// Measure the device again at this opening to choose what auto means, even if an earlier measurement is stored.
     probe_again: bool = false, "off", "on or off", |_v| true;
-    /// What happens when a frame is needed and the page at the LRU tail is dirty: raw = write it, then read; war = set
-    /// it aside, read, write it later; lru-clean = evict the least recently used clean page.
+    /// What happens when a frame is needed and the page at the LRU tail is dirty: raw = write it, then read; war =
+    /// defer it, read, write it later; lru-clean = evict the least recently used clean page.
     victim_policy: VictimPolicy = VictimPolicy::LruClean, "lru-clean", "raw, war or lru-clean", |_v| true;
     /// What happens to a change of a non-unique secondary index whose leaf is not in the buffer pool: off = the leaf is
-    /// read; disk = the change is buffered in pages of its own; memory = it is buffered in memory and in the redo log.
+    /// read; disk = the change is buffered in pages of the change buffer; memory = it is buffered in memory and in the
+    /// redo log.
     change_buffering: ChangeBuffering = ChangeBuffering::Memory, "memory", "off, disk or memory", |_v| true;
     /// Largest size of the change buffer, in percent of the buffer pool; with memory at most an eighth of the redo log.
     change_buffer_max_size: u64 = 25, "25", "1 to 50", |v| (1..=50).contains(v);
-    /// Merge the change buffer when the database is closed. If not, the next opening finds what is buffered: with disk
-    /// it stays buffered, with memory the opening merges it. auto = with memory only.
+    /// Merge the change buffer when the database is closed. Otherwise, with disk the changes stay buffered, with memory
+    /// the next opening merges them. auto = with memory only.
     change_buffer_merge_at_close: MergeAtClose = MergeAtClose::Auto, "auto", "auto, on or off", |_v| true;
     /// Milliseconds between two rounds of the page cleaner, if nothing wakes it earlier.
     cleaner_interval_ms: u64 = 50, "50", "1 to 10000", |v| (1..=10_000).contains(v);
@@ -317,16 +317,15 @@ options! {
     checkpoint_age_sync_pct: u64 = 90, "90", "25 to 99", |v| (25..=99).contains(v), dynamic;
     /// Pages per second that the page cleaner may write when the redo log has enough room.
     io_capacity: u64 = 2000, "2000", "16 and more", |v| *v >= 16, dynamic;
-    /// Milliseconds after which another access makes a page of the old part of the LRU list young; it does so earlier
-    /// when half of the old part has come in since.
+    /// Milliseconds after which another access makes a page of the old part of the LRU list young; earlier if half of
+    /// the old part has been replaced since.
     old_blocks_time_ms(old_blocks_time): u64 = 1000, "1000", "any", |_v| true, dynamic;
     /// Size of the old part of the LRU list, in percent of the list.
     old_blocks_pct: u64 = 37, "37", "5 to 95", |v| (5..=95).contains(v);
-    /// Longest time a transaction waits for a lock, in milliseconds. (InnoDB's default of 50 s is for sessions of
-    /// people; in a program so long a wait is mostly one of a thread for a transaction that it has open itself.)
+    /// Longest time a transaction waits for a lock, in milliseconds. (InnoDB's default of 50 s is for interactive
+    /// sessions; in a program such a long wait is mostly a thread that waits for its own open transaction.)
     lock_wait_timeout_ms(lock_wait_timeout * 1000): u64 = 10_000, "10000", "1 and more", |v| *v >= 1, dynamic;
-    /// Threads that read pages ahead, along scans and for several rows that are looked up or inserted; 0 = nothing is
-    /// read ahead.
+    /// Read-ahead threads, for scans and for lookups and insertions of several rows; 0 = no read-ahead.
     read_io_threads: u64 = 16, "16", "0 to 64", |v| *v <= 64;
     /// Purge threads; more than one works only while several undo streams wait.
     purge_threads: u64 = 4, "4", "1 to 32", |v| (1..=32).contains(v);
@@ -335,17 +334,17 @@ options! {
     max_purge_lag: u64 = 0, "0", "0 to 4294967295", |v| *v <= 0xffff_ffff, dynamic;
     /// Longest delay of a change because of max_purge_lag, in microseconds.
     max_purge_lag_delay: u64 = 1_000_000, "1000000", "0 to 10000000", |v| *v <= 10_000_000, dynamic;
-    /// Seconds after which the change log (`Schema::log_changes`) keeps changes no longer, whether consumers have taken
-    /// them or not; 0 = until `Database::trim_changes`. A consumer that comes later has to make its copy again.
+    /// Seconds after which the change log (`Schema::log_changes`) drops changes, even if consumers have not read them;
+    /// 0 = only by `Database::trim_changes`. A later consumer has to copy its tables again.
     change_log_expire_seconds: u64 = 0, "0", "0 to 4294967295", |v| *v <= 0xffff_ffff, dynamic;
-    /// Snapshots that readers in other processes (`Database::open_reader`) may have at a time, through the socket
-    /// `readers` in the database's folder; 0 = there is no socket.
+    /// Maximum number of concurrent snapshots of readers in other processes (`Database::open_reader`), through the
+    /// socket `readers` in the database's folder; 0 = no socket.
     max_readers: u64 = 64, "64", "0 to 1024", |v| *v <= 1024;
     /// Folder of the redo log, or a block device that holds it; empty = the folder of the database.
     log_dir(log_group_home_dir): Option<PathBuf> = None, "", "a folder or a block device", |_v| true;
     /// Folder of the archive of redo, new or this database's: all redo is copied there, so that a backup can be
-    /// restored to any moment after it; empty = none. To be given at every opening: redo made without it is missing.
-    /// One database writes it at a time.
+    /// restored to any later moment; empty = none. Needed at every opening: redo made without it is missing. One
+    /// database writes it at a time.
     redo_archive: Option<PathBuf> = None, "", "a folder outside of the database's", |_v| true;
     /// File with the key of an encrypted database: 32 bytes, or 64 hexadecimal digits, for its owner alone. A database
     /// that is created with a key is encrypted, and needs it at every opening; empty = it is not encrypted.

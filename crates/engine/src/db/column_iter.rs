@@ -17,7 +17,7 @@ enum Place {
     Index(usize),
     /// Number of a column of the primary key.
     Row(usize),
-    /// Number of a column that it keeps beside its key.
+    /// Number of a column that it keeps in addition to its key.
     Covered(usize),
 }
 

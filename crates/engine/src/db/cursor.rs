@@ -164,7 +164,7 @@ impl Cursor {
         Some((scan.entry(), scan.key()))
     }
 
-    /// What the current entry has beside its key, if it was delivered without its row.
+    /// What the current entry has in addition to its key, if it was delivered without its row.
     pub(super) fn covered(&self) -> Option<&[u8]> {
         self.scan.as_ref().filter(|_| self.is_on_row).and_then(|(scan, _)| scan.covered())
     }

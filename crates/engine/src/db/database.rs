@@ -79,8 +79,8 @@ impl Deref for OpenGuard {
     }
 }
 
-/// What all handles and transactions of a database share. Aligned: they read it all the time, and what lies beside it
-/// may change as often.
+/// What all handles and transactions of a database share. Aligned: they read it all the time, and neighboring data may
+/// change as often.
 #[repr(align(128))]
 pub(crate) struct DatabaseInner {
     /// `None` once closed.
@@ -235,7 +235,7 @@ impl Database {
         &self.inner.space
     }
 
-    /// Makes every commit so far durable, whatever `flush_log_at_trx_commit` says.
+    /// Makes every commit so far durable, independent of `flush_log_at_trx_commit`.
     ///
     /// # Errors
     /// An I/O error; the database has stopped then. [`Error::Usage`] inside the closure of a

@@ -12,7 +12,7 @@ use highwater_storage::{EncryptionKey, StorageSet};
 use std::path::Path;
 
 /// Makes `new` the key of the encrypted database in the folder `dir`, which no process may have open; `old` does not
-/// open it any more. This takes a moment, whatever the size: `old` and `new` wrap the keys with which the files are
+/// open it any more. This takes a moment, for any size: `old` and `new` wrap the keys with which the files are
 /// encrypted, and those stay. After a crash or an error one of the two keys opens the database, and the same call may
 /// be repeated. [`Database::rotate_key`] does it while the database is open.
 ///

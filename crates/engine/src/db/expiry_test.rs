@@ -1,4 +1,4 @@
-//! Expired rows are read by nobody, take nobody's place, and are removed; also by a database whose power is cut.
+//! Expired rows are not read, do not block insertions, and are removed; also in a database whose power is cut.
 
 use crate::db::Database;
 use crate::db::deterministic::{DeterministicDb, OpenOverrides};
@@ -194,7 +194,7 @@ fn a_rollback_brings_back_the_row_whose_place_was_taken() -> Result<()> {
     txn.insert(&table, &[ValueRef::UInt(5), ValueRef::Null, ValueRef::UInt(5), ValueRef::Text("new")])?;
     txn.rollback()?;
     expect_sound(db);
-    // Nobody reads it now; it is there again when the table forgets its expiry.
+    // No transaction reads it now; it is visible again when the table forgets its expiry.
     assert_eq!(db.snapshot()?.scan(&table).count()?, alive(20).len() as u64);
     let table = db.alter_table("t", &[TableChange::never_expires()])?;
     assert_eq!(db.snapshot()?.scan(&table).count()?, ROWS);

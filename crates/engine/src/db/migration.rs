@@ -22,10 +22,10 @@ pub struct Migration {
 }
 
 impl Database {
-    /// Makes a table what a schema says, whatever the program before has left: creates it, or adds the columns that it
-    /// lacks, widens types, lets columns be NULL, lets rows expire or not, and then builds the indexes that are
-    /// missing. A program that calls this for each of its tables when it starts needs no other migrations, but for
-    /// columns that go or get another name ([`alter_table`](Self::alter_table)).
+    /// Makes a table what a schema says, from any earlier state: creates it, or adds the columns that it lacks, widens
+    /// types, lets columns be NULL, lets rows expire or not, and then builds the indexes that are missing. A program
+    /// that calls this for each of its tables when it starts needs no other migrations, but for columns that go or get
+    /// another name ([`alter_table`](Self::alter_table)).
     ///
     /// Columns are changed together, atomically; then indexes are built one by one. What a crash interrupts the next
     /// call completes. Indexes that the schema does not have stay.

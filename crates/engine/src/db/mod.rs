@@ -21,7 +21,7 @@
 //! | `numbers` | auto-increment numbers |
 //! | `readers/` | readers in other processes: served, and what they call |
 //! | `gate` | keeps transactions that write, schema changes and checks apart |
-//! | `schema_change`, `index_build` | tables and indexes are created, beside writers, and dropped |
+//! | `schema_change`, `index_build` | tables and indexes are created, online, and dropped |
 //! | `encryption` | keys of encrypted databases |
 //! | `dropping` | what dropped tables and indexes have left is freed in the background |
 //! | `expiry` | expired rows are removed in the background |

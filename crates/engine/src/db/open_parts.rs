@@ -45,7 +45,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// How a database is opened, beside its options: users' in the default manner, simulated ones in their own.
+/// How a database is opened, in addition to its options: users' in the default manner, simulated ones in their own.
 #[derive(Clone, Copy, Debug)]
 pub struct OpenOverrides {
     /// Id of a database that is created.

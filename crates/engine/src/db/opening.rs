@@ -49,7 +49,7 @@ impl Database {
 
     /// A new, empty database in memory, with the options' defaults: for tests, and for what is needed only as long as
     /// the program runs. It has all that a database in a folder has, but for durability: nothing of it survives its
-    /// last handle, and no other process can open it. Its pages are in memory beside the buffer pool's frames;
+    /// last handle, and no other process can open it. Its pages are in memory in addition to the buffer pool's frames;
     /// [`backup`](Database::backup) makes a copy on disk.
     ///
     /// ```
@@ -87,10 +87,10 @@ impl Database {
     }
 
     /// Opens an existing database to read it only: not a byte of its files is written, so they may be on a file system
-    /// mounted read-only. A database that was not closed is recovered beside its files, which stay as they are: what
-    /// recovery and rollbacks change is kept in memory, and beyond 32 MiB for each file in a temporary file in the
-    /// folder `TMPDIR`, or `/var/tmp`. Others may read it at the same time. There is no purge, so a damaged page is an
-    /// error only for a call that reads it.
+    /// mounted read-only. A database that was not closed is recovered without changes to its files: what recovery and
+    /// rollbacks change is kept in memory, and beyond 32 MiB for each file in a temporary file in the folder `TMPDIR`,
+    /// or `/var/tmp`. Others may read it at the same time. There is no purge, so a damaged page is an error only for a
+    /// call that reads it.
     ///
     /// # Errors
     /// As [`open`](Database::open).

@@ -162,10 +162,10 @@ impl PreparedTxns {
 }
 
 impl WriteTxn {
-    /// Prepares the transaction to be committed: the first phase of two. When it returns, every change is durable
-    /// under the name `xid`, whatever `flush_log_at_trx_commit` says, and the transaction survives any crash with its
-    /// rows locked, until it is committed or rolled back. Both succeed on a full disk too. Threads that prepare at the
-    /// same time share one sync.
+    /// Prepares the transaction to be committed: the first phase of two. When it returns, every change is durable under
+    /// the name `xid`, independent of `flush_log_at_trx_commit`, and the transaction survives any crash with its rows
+    /// locked, until it is committed or rolled back. Both succeed on a full disk too. Threads that prepare at the same
+    /// time share one sync.
     ///
     /// `None`: the transaction had changed nothing. It has ended, its locks are released, and there is no second phase
     /// for it.

@@ -64,7 +64,7 @@ impl Database {
         Ok(RepairReport { found, ..report })
     }
 
-    /// Makes an index again from the rows of its table, beside transactions that read and write the table, as
+    /// Makes an index again from the rows of its table, while transactions read and write the table, as
     /// [`create_index`](Self::create_index) makes a new one. At its end it waits until no transaction uses the table,
     /// and those that come meanwhile wait for it, less than half a second at a stretch. Until then they use the index
     /// as it was. A crash before it is complete leaves it as it was. A snapshot that is older than the rebuilt index

@@ -1,5 +1,5 @@
-//! Indexes with damaged pages or wrong entries are rebuilt, beside writers; nothing else is touched; any crash leaves
-//! the old index or the new one.
+//! Indexes with damaged pages or wrong entries are rebuilt, concurrently with writers; nothing else is touched; any
+//! crash leaves the old index or the new one.
 
 use super::*;
 use crate::check::check_test::{closed, find_page, forget_doublewrite, index_id, is_leaf_of, name, page};

@@ -217,8 +217,8 @@ impl<'s, 'v> Scan<'s, 'v> {
     }
 
     /// About how many rows the scan would deliver, without reading them: from two descents to the ends of its range,
-    /// whatever its length. Exact for a range within one page; beyond that usually within a third. Rows that were
-    /// deleted and are not purged count, and what others have not committed counts too.
+    /// for any length. Exact for a range within one page; beyond that usually within a third. Rows that were deleted
+    /// and are not purged count, and what others have not committed counts too.
     ///
     /// ```
     /// # use highwater::{Database, Options, Schema, Type, values};

@@ -121,7 +121,7 @@ impl Database {
 
     /// As [`transact`](Self::transact), for a closure with an error of its own: any type that an [`Error`] can be made
     /// into, by `?`. The closure returns it to roll the transaction back, and the caller gets it. A deadlock or a write
-    /// conflict that the transaction met leads to another run, whatever error the closure has made of it.
+    /// conflict that the transaction met leads to another run, independent of the error that the closure returns.
     ///
     /// ```
     /// # use highwater::{Database, Options, Schema, Type, values};

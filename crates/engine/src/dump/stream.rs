@@ -110,7 +110,7 @@ impl<W: Write> BlockWriter<W> {
         Ok(())
     }
 
-    /// The end of the dump: hands everything to the operating system, or to whatever the writer writes to.
+    /// The end of the dump: hands everything to the operating system, or to the destination of the writer.
     pub(super) fn finish(mut self) -> Result<u64> {
         self.out.flush().map_err(|error| failed("write", error))?;
         Ok(self.bytes)

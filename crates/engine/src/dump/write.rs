@@ -26,7 +26,7 @@ const PROGRESS_ROWS: u64 = 1024;
 impl Database {
     /// Writes the whole database as one stream: every table with its definition, its attachment and the next number of
     /// its auto-increment column, and the rows of one snapshot. [`load`](Self::load) makes a database of it, of this
-    /// version or any later one (docs/format.md), whatever the page size and the options.
+    /// version or any later one (docs/format.md), for any page size and options.
     ///
     /// Transactions continue meanwhile; changes of tables wait, as they do for any transaction that uses the table.
     /// Changes of transactions that are prepared are not in the snapshot.

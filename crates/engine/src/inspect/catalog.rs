@@ -34,7 +34,7 @@ pub struct RawTree {
     pub unique: bool,
     /// How its keys begin.
     pub key: KeyLayout,
-    /// What its entries have beside their keys.
+    /// What its entries have in addition to their keys.
     pub covered: CoveredLayout,
     /// Longest key that it takes.
     pub max_key_bytes: u16,

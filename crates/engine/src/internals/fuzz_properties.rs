@@ -1,7 +1,7 @@
 //! What must hold when any bytes are decoded: each function takes bytes from anywhere and panics if a law is broken.
 //!
 //! Laws
-//! 1. Nothing panics, whatever the bytes; what is no record is an error.
+//! 1. Nothing panics on any bytes; bytes that are not a record are an error.
 //! 2. What was decoded is encoded to something that decodes to the same.
 //! 3. A page operation either fits its page, and then changes the records as its name says, or leaves every byte of it.
 //! 4. A page that passes its check is in order: each key is found in its slot.

@@ -44,7 +44,7 @@ impl LogBuffer {
         LogBuffer { active: Mutex::new(active), end: AtomicU64::new(end.0) }
     }
 
-    /// Memory for one buffer: beside the longest group the partly filled block in front of it.
+    /// Memory for one buffer: in addition to the longest group the partly filled block in front of it.
     pub(super) fn memory(longest_group: usize) -> AlignedBuf {
         AlignedBuf::zeroed((format::blocks_of(longest_group as u64 + DATA_BYTES) * BLOCK_BYTES) as usize)
     }

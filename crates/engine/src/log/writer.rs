@@ -105,7 +105,7 @@ impl Log {
     /// # Errors
     /// As [`flush_to`](Log::flush_to).
     pub fn sync_step(&self) -> Result<()> {
-        // Commits read what lies beside it: it is written only if it has to be.
+        // Commits read neighboring data: it is written only if it has to be.
         let owes_sync = self.owes_sync.load(Ordering::Relaxed) && self.owes_sync.swap(false, Ordering::AcqRel);
         match owes_sync || self.flush_log_at_trx_commit() != FlushLog::Sync {
             true => self.flush_to(self.end_lsn()),

@@ -1,4 +1,4 @@
-//! Sessions on an open database beside its background steps.
+//! Sessions on an open database concurrently with its background steps.
 
 use super::device::Turns;
 use super::{explore, small_database};

@@ -19,7 +19,8 @@ const CONTIGUOUS_GAIN: f64 = 4.0;
 const EXTENT_GAIN: f64 = 12.0;
 /// Writes in flight where an arm moves: the disk sorts them (32 is what SATA queues).
 const DISK_DEPTH: u32 = 32;
-/// Writes in flight at least, whatever was measured: a measurement on a busy machine must not make flushing serial.
+/// Writes in flight at least, independent of the measurement: a measurement on a busy machine must not make flushing
+/// serial.
 const SHALLOWEST: u32 = 8;
 /// Writes in flight where more of them still help at the largest depth measured.
 const DEEPEST: u32 = 128;

@@ -14,7 +14,7 @@ use std::io::ErrorKind;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-/// Free extents `prepare` keeps ready beside the reserve.
+/// Free extents `prepare` keeps ready in addition to the reserve.
 pub(super) const READY_EXTENTS: u32 = 4;
 /// Discarded extents that are tried on a full disk before it counts as full for users.
 const RESERVE_TRIES: usize = 16;
@@ -79,7 +79,7 @@ impl Space {
         }
     }
 
-    /// Whether there is room for an mtr of this thread beside the reserve.
+    /// Whether there is room for an mtr of this thread in addition to the reserve.
     fn is_ready(&self, state: &SpaceState) -> bool {
         state.unowned_chunks() >= self.kept_chunks(state) + READY_EXTENTS * CHUNKS
     }

@@ -14,7 +14,7 @@ use std::cell::Cell;
 
 /// Free extents that even a small file reserves.
 const MIN_KEPT_EXTENTS: u32 = 2;
-/// The part of the file that is reserved beside those.
+/// The part of the file that is reserved in addition to those.
 const SHARE: u32 = 16;
 /// Most extents of that part.
 const MAX_KEPT_EXTENTS: u32 = 256;

@@ -270,7 +270,7 @@ fn an_extent_is_discarded_once_a_checkpoint_has_passed_the_last_change_of_its_pa
     assert!(data.discarded_bytes() > 4 * parts.space.layout().extent_bytes(), "{}", data.discarded_bytes());
 }
 
-/// Takes 32 extents and frees them again; returns the bytes of those beside the reserve.
+/// Takes 32 extents and frees them again; returns the bytes of those in addition to the reserve.
 fn empty_extents(parts: &OpenParts) -> u64 {
     for _ in 0..32 * EXTENT_PAGES {
         new_page(parts).unwrap();

@@ -31,7 +31,7 @@ pub enum Cut {
     InUse,
     /// As far as possible, without moving pages.
     AtClosing,
-    /// As far as possible, whatever it costs.
+    /// As far as possible, at any cost.
     Thorough,
 }
 

@@ -43,7 +43,7 @@ pub struct FoundStore {
     journal: in_place::ScannedJournal,
 }
 
-/// A store as it can be looked at, whatever its state.
+/// A store that can be inspected, in any state.
 pub struct InspectedStore<'d> {
     /// Its pages.
     pub pages: Box<dyn PageSource + 'd>,
@@ -143,7 +143,7 @@ impl FoundStore {
         read.and_then(|()| page::header::verify(&first, PageNo(0))).err().map(|error| error.to_string())
     }
 
-    /// Finds what belongs to the pages beside the data file, of which the store noted `mark` ([`PageStore::mark`]). To
+    /// Finds what belongs to the pages besides the data file, of which the store noted `mark` ([`PageStore::mark`]). To
     /// be called before all that follows.
     ///
     /// # Errors

@@ -236,7 +236,7 @@ pub trait PageStore: PageSource + Send + Sync {
     fn truncate(&self, pages: u32) -> Result<()>;
 
     /// Gives the file system room back that the pages do not need, a bounded amount at a time; says whether another
-    /// step may give more. `thoroughly`: as much as possible, whatever it costs; else what is worth it.
+    /// step may give more. `thoroughly`: as much as possible, at any cost; else what is worth it.
     /// [`reserve`](PageStore::reserve) is not called meanwhile.
     ///
     /// # Errors

@@ -65,7 +65,7 @@ impl Latch {
         self.0.load(Ordering::Relaxed) >> VERSION_SHIFT
     }
 
-    /// Raises the version within an exclusive hold, whatever its end will say.
+    /// Raises the version within an exclusive hold, independent of its end.
     #[inline]
     pub fn raise_version(&self) {
         let before = self.0.fetch_add(VERSION_ONE, Ordering::Relaxed);

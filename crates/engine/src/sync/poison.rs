@@ -35,7 +35,7 @@ pub const CLOSED: &str = "the database is closed";
 /// The fail-stop switch. Once it is set the database is poisoned: it has stopped and must be opened again. One per
 /// database, shared by pool, log and everything that waits; the devices of the page store have one each of their own.
 ///
-/// Aligned: every call reads it, and what lies beside it in memory may change as often.
+/// Aligned: every call reads it, and neighboring data in memory may change as often.
 #[derive(Default)]
 #[repr(align(128))]
 pub struct Poison {

@@ -19,13 +19,13 @@ pub fn shard_count() -> usize {
     (super::cpu_count() + 1).next_power_of_two().clamp(4, MAX_SHARDS)
 }
 
-/// As few as let threads differ from others that came before, whatever the machine.
+/// As few as let threads differ from others that came before, for any machine.
 #[cfg(shuttle)]
 pub fn shard_count() -> usize {
     2
 }
 
-/// A value on cache lines of its own: threads that only use what lies beside it do not pay for its changes.
+/// A value on cache lines of its own: threads that only use neighboring data do not pay for its changes.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct CachePadded<T>(pub T);

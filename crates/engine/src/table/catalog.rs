@@ -90,7 +90,7 @@ impl Catalog {
         gathered.finish()
     }
 
-    /// Every segment that a record names, whatever its state.
+    /// Every segment that a record names, in any state.
     pub(crate) fn segments(&self) -> Result<Vec<SegmentId>> {
         Ok(self.gathered()?.segments().collect())
     }

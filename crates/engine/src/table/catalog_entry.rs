@@ -30,7 +30,7 @@ pub(crate) struct TableEntry {
     pub(crate) indexes: Vec<IndexRecord>,
     /// Ids of the columns.
     pub(crate) columns: ColumnIds,
-    /// The layouts that rows may have beside the one of the definition, by number from [`FIRST_LAYOUT`].
+    /// The layouts that rows may have in addition to the one of the definition, by number from [`FIRST_LAYOUT`].
     pub(crate) older_layouts: Vec<Vec<LayoutColumn>>,
     /// What was found when the table was analyzed last.
     pub(crate) statistics: Option<StoredStatistics>,

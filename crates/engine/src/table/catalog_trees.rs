@@ -38,7 +38,7 @@ pub const CATALOG_TREES: [CatalogTree; 2] = [
 /// How full the pages of a tree that is made again are: the records of later tables go to its end.
 const FILL_PERCENT: usize = 100;
 
-/// More than a leaf takes for a record beside its key and value.
+/// More than a leaf takes for a record in addition to its key and value.
 const RECORD_OVERHEAD_BYTES: usize = 16;
 
 /// What never changes of one of the trees.

@@ -23,7 +23,7 @@ struct CoveredColumn {
     ty: Type,
 }
 
-/// The columns that the entries of an index keep beside the key, in order.
+/// The columns that the entries of an index keep in addition to the key, in order.
 #[derive(Clone, Debug, Default)]
 pub struct CoveredLayout(Vec<CoveredColumn>);
 

@@ -5,7 +5,7 @@ use super::types::Type;
 
 /// Most columns of an index.
 pub const MAX_INDEX_COLUMNS: usize = 16;
-/// Most columns that an index covers beside its own.
+/// Most columns that an index covers in addition to its own.
 pub const MAX_COVERED_COLUMNS: usize = 64;
 /// Longest beginning of a column that an index can have, in bytes.
 pub const MAX_PREFIX_BYTES: u16 = 3072;
@@ -35,7 +35,7 @@ pub struct IndexDefinition {
     pub name: String,
     /// Its columns, in order.
     pub columns: Vec<IndexColumn>,
-    /// Positions of the columns that its entries have beside the key; see [`Index::covering`].
+    /// Positions of the columns that its entries have in addition to the key; see [`Index::covering`].
     pub covered: Vec<usize>,
     /// Whether two rows may have the same (not NULL) values in its columns.
     pub unique: bool,
@@ -47,8 +47,8 @@ impl IndexDefinition {
         self.columns.iter().any(|part| part.column == column) || self.covered.contains(&column)
     }
 
-    /// The columns that its entries keep beside the key: those of which the key has the weights, and those that were
-    /// asked for.
+    /// The columns that its entries keep in addition to the key: those of which the key has the weights, and those that
+    /// were asked for.
     pub(crate) fn kept_columns(&self, table: &TableDefinition) -> Vec<usize> {
         let weighed = self.columns.iter().filter(|part| part.prefix_bytes.is_none()).map(|part| part.column);
         let weighed = weighed.filter(|column| table.columns[*column].collation.is_some());
@@ -117,7 +117,7 @@ impl Index {
         self
     }
 
-    /// Keeps these columns in the entries, beside its own and those of the primary key:
+    /// Keeps these columns in the entries, in addition to its own and those of the primary key:
     /// [`Scan::select`](crate::Scan::select) that names only such columns reads no rows, except where the index was
     /// changed lately. Each change of such a column changes the entry.
     #[must_use]
@@ -159,7 +159,7 @@ impl Index {
         }
     }
 
-    /// Whether it says nothing beside its columns.
+    /// Whether it says nothing in addition to its columns.
     pub(super) fn is_of_columns(&self) -> bool {
         self.covered.is_empty() && !self.unique
     }

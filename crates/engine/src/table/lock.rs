@@ -244,7 +244,7 @@ impl TableLock {
         Ok(Change(self))
     }
 
-    /// Waits until `is_free`; bars transactions meanwhile, in turns, and for good at the end. `bar` says whom.
+    /// Waits until `is_free`; bars transactions meanwhile, in turns, and for good at the end. `bar` says which.
     fn wait_in_turns(
         &self,
         state: &mut MutexGuard<'_, LockState>,

@@ -10,7 +10,7 @@
 //! | `overflow_columns.rs`, `unread.rs` | which columns go to overflow pages; columns that are read when looked at |
 //! | `json.rs` | what a `Json` column takes |
 //! | `key.rs`, `key_part.rs` | keys as bytes that compare as their values do |
-//! | `covered.rs` | what entries have beside their keys |
+//! | `covered.rs` | covered columns of entries |
 //! | `schema.rs`, `index.rs`, `table_change.rs` | definitions of tables and indexes, and what changes make of them |
 //! | `schema_check.rs` | what a definition has to be |
 //! | `schema_difference.rs` | what of a table is not as a schema has it |

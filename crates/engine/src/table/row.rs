@@ -272,7 +272,7 @@ impl<'a> RowRef<'a> {
     /// Value of an unsigned integer column; NULL reads as 0.
     ///
     /// # Panics
-    /// If the column does not exist or is of another type: a mistake in the program, whatever the row holds.
+    /// If the column does not exist or is of another type: a mistake in the program, independent of the row.
     #[inline]
     pub fn u64(self, column: impl ColumnIndex) -> u64 {
         let (column, slot) = self.slot(column);

@@ -36,7 +36,7 @@ pub(super) const NOT_NULLABLE: u16 = u16::MAX;
 /// In the place of a bit's number: the column is NULL in each row of the layout.
 pub(super) const ALWAYS_NULL: u16 = u16::MAX - 1;
 
-/// Forms beside 1, 2, 3, 4, 8 and 16, which are the bytes of a fixed-size column.
+/// Forms other than 1, 2, 3, 4, 8 and 16, which are the bytes of a fixed-size column.
 pub(super) const VARIABLE: u8 = 0;
 /// A column of a `Fixed` type.
 pub(super) const FIXED: u8 = u8::MAX - 2;

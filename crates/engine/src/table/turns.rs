@@ -36,8 +36,8 @@ impl Default for Turns {
 }
 
 impl Turns {
-    /// Turns of which none bars longer than four tenths of a second: for a change beside writers, which waits for the
-    /// end of short transactions only.
+    /// Turns of which none bars longer than four tenths of a second: for a change concurrently with writers, which
+    /// waits for the end of short transactions only.
     pub(super) fn short() -> Turns {
         Turns { longest_bar: 4 * FIRST_BAR, ..Turns::default() }
     }

@@ -37,7 +37,7 @@ pub(crate) struct Secondary {
     pub(crate) since: u64,
     /// What had been committed when its rows were read; nothing if that was before the database was opened.
     pub(crate) birth: ReadView,
-    /// Where changes of its entries go while it is being built beside writers. No reader finds it then.
+    /// Where changes of its entries go while it is being built concurrently with writers. No reader finds it then.
     pub(crate) log: Option<Arc<EntryLog>>,
 }
 

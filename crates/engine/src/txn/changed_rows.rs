@@ -90,7 +90,7 @@ impl ChangedRows {
         Ok(Some(ChangedRow { table: &**table, key: &record.key, existed, row }))
     }
 
-    /// The key of the first row of this table, whatever became of it.
+    /// The key of the first row of this table, in any state.
     ///
     /// # Errors
     /// As [`next`](Self::next).

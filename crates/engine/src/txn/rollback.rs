@@ -248,7 +248,7 @@ impl Undo<'_> {
                 new_entry.clear();
                 let made = self.row.table.entry(i, self.row.key, new_row, &mut new_entry)?;
                 if new_entry == old_entry && !old.header.is_delete_marked() {
-                    // It stays, with what it had beside its key.
+                    // It stays, with what it had in addition to its key.
                     if self.row.table.entry_changes(i, old_row, new_row) {
                         self.entry(i, &old_entry).restore(self.of.trx_id, &value)?;
                     }

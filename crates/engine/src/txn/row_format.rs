@@ -120,7 +120,7 @@ pub struct EntryValue<'a> {
     pub delete_marked: bool,
     /// Length of the index-column part of its key.
     pub prefix_bytes: usize,
-    /// What it has of its row beside the key.
+    /// What it has of its row in addition to the key.
     pub covered: &'a [u8],
 }
 

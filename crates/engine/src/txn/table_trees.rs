@@ -67,15 +67,15 @@ pub trait TableTrees: Send + Sync {
     /// # Errors
     /// `Collation`.
     fn entry(&self, i: usize, key: &[u8], row: &[u8], out: &mut Vec<u8>) -> Result<IndexEntry>;
-    /// Appends to `out` what the entry of index `i` for this row has beside its key.
+    /// Appends to `out` what the entry of index `i` for this row has in addition to its key.
     fn covered(&self, i: usize, row: &[u8], out: &mut Vec<u8>);
     /// Whether a change from `old_row` to `new_row` can change the entry of index `i`, its key or what it has beside
     /// it. May say true needlessly.
     fn entry_changes(&self, i: usize, old_row: &[u8], new_row: &[u8]) -> bool;
     /// Whether such a change can leave the key of the entry as it is.
     fn may_keep_key(&self, i: usize) -> bool;
-    /// Whether the entry of index `i`, what it has beside its key included, is made of more bytes of variable-length
-    /// column `number` than `row`, which may lack the end of the column, has.
+    /// Whether the entry of index `i`, what it has in addition to its key included, is made of more bytes of
+    /// variable-length column `number` than `row`, which may lack the end of the column, has.
     fn entry_needs(&self, i: usize, row: &[u8], number: u16) -> bool;
     /// Position in the table of variable-length column `number` of this row; `None` if the table has no such column.
     fn column_of(&self, row: &[u8], number: u16) -> Option<usize>;

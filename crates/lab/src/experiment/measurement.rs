@@ -56,7 +56,7 @@ pub(super) struct MeasurementSpec<'a> {
     pub virtual_time: bool,
     /// Whether pages of each type are counted, of a server by its mounted device.
     pub page_types: bool,
-    /// Whether a server's system tablespace lies in memory.
+    /// Whether a server's system tablespace is in memory.
     pub system_in_memory: bool,
     /// Options of the subject with which its data are loaded, and the database made.
     pub load_options: BTreeMap<String, String>,
@@ -86,7 +86,7 @@ pub(super) struct Measurement {
 }
 
 impl<'a> MeasurementSpec<'a> {
-    /// A trial of a load with the default settings, whose files all lie on the plan's device.
+    /// A trial of a load with the default settings, whose files all are on the plan's device.
     pub(super) fn of(plan: &'a Plan, cell: &'a Cell, load: Load) -> MeasurementSpec<'a> {
         MeasurementSpec {
             cell,

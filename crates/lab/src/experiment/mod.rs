@@ -5,7 +5,7 @@
 //!    was measured. Everything else (order, resuming, medians, files, the report) is the framework's.
 //! 2. A cell's id is unique and the same for the same plan, so that an interrupted run can continue.
 //! 3. Claims and figures see rows only, never a subject: the same rows give the same claims.
-//! 4. A figure of the paper never stands in a measured column.
+//! 4. A figure of the paper never is in a measured column.
 
 mod aggregate;
 mod all;

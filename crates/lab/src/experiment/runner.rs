@@ -158,7 +158,7 @@ impl Pace {
 
 const WORK_PREFIX: &str = "highwater-lab-";
 
-/// The folder databases lie in while an experiment runs.
+/// The folder databases are in while an experiment runs.
 struct WorkFolder {
     path: PathBuf,
 }

@@ -12,7 +12,7 @@
 //! 2. Emulated devices take real time. They keep their bytes in memory, or above [`IN_MEMORY_BYTES`] in a file of the
 //!    work folder.
 //! 3. The redo log may have a place of its own: another folder, or another emulated device.
-//! 4. A server's system tablespace (`ibdata1`: change buffer, doublewrite buffer, undo) may lie on a file system in
+//! 4. A server's system tablespace (`ibdata1`: change buffer, doublewrite buffer, undo) may be on a file system in
 //!    memory.
 //! 5. On the virtual clock requests to the emulated device, in process, take no time; the device adds the time up. With
 //!    one request at a time, as on a hard disk, that is the time that they would have taken.
@@ -63,7 +63,7 @@ pub struct PlaceSpec<'a> {
     pub virtual_time: bool,
     /// Whether a mounted device recognises the pages that pass.
     pub classify: bool,
-    /// Whether a server's system tablespace lies in memory.
+    /// Whether a server's system tablespace is in memory.
     pub system_in_memory: bool,
     /// Options of the subject with which its data are loaded, and the database made.
     pub load_options: &'a BTreeMap<String, String>,

@@ -1,11 +1,10 @@
 //! Finding the servers that `scripts/install-servers` installs, and the engines of `highwater-compare`.
 //!
 //! Rules
-//! 1. MySQL 5.6 lies in the folder that HIGHWATER_SERVERS names, or in `~/.cache/highwater/servers`; all other programs
-//!    are searched for in PATH and in the folders of system commands.
-//!    MariaDB with Highwater's plugin is in the folder that HIGHWATER_MARIADB names, or in `target/mariadb`, where
-//!    `scripts/build-mariadb-plugin --with-server` puts it. With HIGHWATER_MARIADB set that server runs InnoDB and
-//!    MyRocks too: three engines in the same server.
+//! 1. MySQL 5.6 is in the folder that HIGHWATER_SERVERS names, or in `~/.cache/highwater/servers`; all other programs
+//!    are searched for in PATH and in the folders of system commands. MariaDB with Highwater's plugin is in the folder
+//!    that HIGHWATER_MARIADB names, or in `target/mariadb`, where `scripts/build-mariadb-plugin --with-server` puts it.
+//!    With HIGHWATER_MARIADB set that server runs InnoDB and MyRocks too: three engines in the same server.
 //! 2. The only program started for the search is the server with `--version`.
 
 use super::{SubjectKind, peer};

@@ -1,4 +1,4 @@
-//! Encryption at rest: what lies on the disk is of no use without the user's key.
+//! Encryption at rest: what is on the disk is of no use without the user's key.
 //!
 //! `key` is the key of the user (the *master key*), `table` the file with the *data keys* (one for each file of a
 //! folder), which the master key wraps, `xts` the cipher of devices, `device` puts it between the engine and a device,

@@ -125,7 +125,7 @@ fn nonce(number: u64) -> Array<u8, aes::cipher::consts::U12> {
     nonce
 }
 
-/// The keys of copies that lie in some folders, and that one user's key opens.
+/// The keys of copies that are in some folders, and that one user's key opens.
 #[derive(Debug, Default)]
 pub struct CopyKeys {
     keys: Vec<CopyKey>,

@@ -96,7 +96,7 @@ fn add(blocks: &mut [Block], tweaks: &[u128; BLOCKS]) {
     }
 }
 
-/// The units of `data`, which lies at `offset`, with their numbers.
+/// The units of `data`, which is at `offset`, with their numbers.
 fn units(offset: u64, data: &mut [u8]) -> impl Iterator<Item = (u64, &mut [u8])> {
     debug_assert!(offset.is_multiple_of(UNIT_BYTES as u64) && data.len().is_multiple_of(UNIT_BYTES));
     (offset / UNIT_BYTES as u64..).zip(data.chunks_exact_mut(UNIT_BYTES))

@@ -70,8 +70,8 @@ impl MemoryDevice {
         Kind::default().holding(Bytes::durable(Image::of(&image)))
     }
 
-    /// What a power cut now could leave: a new device that holds one of the possible images, chosen by `seed`.
-    /// This device goes on as if nothing had happened.
+    /// What a power cut now could leave: a new device that holds one of the possible images, chosen by `seed`. This
+    /// device continues as if nothing had happened.
     pub fn cut(&self, seed: u64) -> MemoryDevice {
         let image = self.shared.bytes.lock().power_cut(self.shared.kind.untorn_bytes, seed);
         self.holding_now(image)

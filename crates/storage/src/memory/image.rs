@@ -59,7 +59,7 @@ impl Image {
         self.len = len;
     }
 
-    /// Fills `buf` from `offset` on; the range lies within.
+    /// Fills `buf` from `offset` on; the range is within.
     pub(super) fn read(&self, offset: usize, buf: &mut [u8]) {
         for part in parts(offset, buf.len()) {
             let into = &mut buf[part.from..part.from + part.len];
@@ -70,7 +70,7 @@ impl Image {
         }
     }
 
-    /// Puts `data` at `offset`; the range lies within.
+    /// Puts `data` at `offset`; the range is within.
     pub(super) fn write(&mut self, offset: usize, data: &[u8]) {
         for part in parts(offset, data.len()) {
             let data = &data[part.from..part.from + part.len];

@@ -205,7 +205,7 @@ impl FileDevice {
         self.file.metadata().is_ok_and(|file| end <= file.len()) && sys::is_allocated(&self.file, offset, len)
     }
 
-    /// Initializes the blocks of a grown range. What lies outside of whole blocks shares its block with older bytes.
+    /// Initializes the blocks of a grown range. What is outside of whole blocks shares its block with older bytes.
     fn write_zeros(&self, from: u64, to: u64) -> std::io::Result<()> {
         let unit = ALIGNMENT_BYTES as u64;
         let (mut at, end) = (from.next_multiple_of(unit), to / unit * unit);

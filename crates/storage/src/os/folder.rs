@@ -78,13 +78,13 @@ pub fn is_lock_file(name: &str) -> bool {
 }
 
 impl FolderLock {
-    /// Whether `path`, which need not exist, is this folder or lies in it.
+    /// Whether `path`, which need not exist, is this folder or is in it.
     pub(crate) fn encloses(&self, path: &Path) -> bool {
         is_below(path, &self.id)
     }
 }
 
-/// Whether `path`, which need not exist, is the folder or lies in it, by whatever names.
+/// Whether `path`, which need not exist, is the folder or is in it, by whatever names.
 pub fn is_within(path: &Path, folder: &Path) -> bool {
     match identified(folder) {
         Ok(folder) => is_below(path, &folder),

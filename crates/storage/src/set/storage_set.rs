@@ -216,7 +216,7 @@ impl StorageSet {
         }
     }
 
-    /// Whether `path`, which need not exist, is the folder of this set or lies in it, by whatever names.
+    /// Whether `path`, which need not exist, is the folder of this set or is in it, by whatever names.
     pub fn encloses(&self, path: &Path) -> bool {
         match &*self.origin {
             Origin::Folder(locked) => locked.own.encloses(path),
@@ -246,7 +246,7 @@ impl StorageSet {
         StorageSet { data, redo, doublewrite, origin, temporary, read_only: false, keys: None }
     }
 
-    /// What a power cut now could leave of a set in memory, chosen by `seed`; this set goes on untouched. The three
+    /// What a power cut now could leave of a set in memory, chosen by `seed`; this set continues untouched. The three
     /// devices lose their power at the same moment, also when threads are writing. An encrypted set stays encrypted.
     ///
     /// # Panics

@@ -1,4 +1,4 @@
-//! Bugs of what lies in the pages: file space, trees, undo and purge.
+//! Bugs of what is in the pages: file space, trees, undo and purge.
 
 use super::{Mutant, edit, of_engine as mutant};
 

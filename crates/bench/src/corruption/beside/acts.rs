@@ -52,7 +52,7 @@ pub(super) struct Ended<'w> {
     pub(super) memory: &'w StorageSet,
     pub(super) hurt: Hurt,
     pub(super) known: &'w Known,
-    /// The folder of backups, with one from before the damage if the act goes on from there.
+    /// The folder of backups, with one from before the damage if the act continues from there.
     pub(super) before: Option<Folder>,
 }
 

@@ -3,7 +3,7 @@
 //! How a life goes
 //! 1. A copy of [`Whole`] is opened. Writers change both of its tables ([`load`]).
 //! 2. Meanwhile one page of a kind of [`super::declared`] is damaged on the device ([`Harm`]).
-//! 3. The load goes on; then comes one of [`Act`] ([`acts`]).
+//! 3. The load continues; then comes one of [`Act`] ([`acts`]).
 //! 4. What the act leaves is opened, and everything is read.
 //!
 //! Rules

@@ -1,4 +1,4 @@
-//! Plays a schedule: a thread for each session, so that a step can wait for a lock while others go on.
+//! Plays a schedule: a thread for each session, so that a step can wait for a lock while others continue.
 //!
 //! Rules
 //! 1. A step is begun when every session with something to do waits for a lock ([`Subject::waiting`] says how many do).
@@ -13,7 +13,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Longest time for a schedule to go on.
+/// Longest time for a schedule to continue.
 const TIMEOUT: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -210,7 +210,7 @@ fn failed(error: Error) -> Result<Failed> {
 /// Plays a script.
 ///
 /// # Errors
-/// The subject's; a schedule that does not go on.
+/// The subject's; a schedule that does not continue.
 pub fn play<S: Subject>(subject: &mut S, script: &'static Script, setting: Setting) -> Result<Seen> {
     subject.prepare(script.indexed)?;
     let (subject, mut sessions) = (&*subject, BTreeMap::new());

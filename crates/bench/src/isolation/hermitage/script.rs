@@ -4,7 +4,7 @@
 //! Consistency*, 1999). Each begins with two rows, 1 => 10 and 2 => 20. Where a schedule differs from Hermitage's, it
 //! is so that each transaction writes a value of its own, or reads once more.
 //!
-//! Rule: a step of a session that still waits is done when the session goes on; steps of a session whose transaction
+//! Rule: a step of a session that still waits is done when the session continues; steps of a session whose transaction
 //! has failed are left out.
 
 use super::play::Seen;
@@ -18,7 +18,7 @@ pub enum Which {
     Value(i64),
     /// Those whose value this number divides.
     DivisibleBy(i64),
-    /// Those whose value lies between these, both included, found by the index on it.
+    /// Those whose value is between these, both included, found by the index on it.
     Between(i64, i64),
 }
 

@@ -20,7 +20,7 @@ pub enum Anomaly {
     G0,
     /// Aborted read: an element of a transaction that was rolled back, or an append that was taken back.
     G1a,
-    /// Intermediate read: a list that its writer went on to change.
+    /// Intermediate read: a list that its writer continued to change.
     G1b,
     /// Circular information flow: a cycle of overwritings and reads.
     G1c,
@@ -87,7 +87,7 @@ enum Unit {
     Transaction,
     /// Its plain reads together; its writes and locking reads together, not before.
     View,
-    /// Each plain read, one after the other; its writes and locking reads together.
+    /// Each plain read, one after another; its writes and locking reads together.
     Statement,
     /// Its writes and locking reads; its plain reads are nothing.
     Writes,

@@ -1,7 +1,7 @@
 //! Makes a history: threads that run random transactions on a few lists.
 //!
 //! Rules
-//! 1. A list is a row. The rows lie on several pages; the longer ones become overflow rows. They have an index on their
+//! 1. A list is a row. The rows are on several pages; the longer ones become overflow rows. They have an index on their
 //!    last element, so that each append moves an entry.
 //! 2. Appends take the newest list, locked: in one step (`modify`), or by a locking read and an update. Under the
 //!    settings that lose no updates some read the list plainly and write it back.

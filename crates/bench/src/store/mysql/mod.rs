@@ -184,7 +184,7 @@ impl Store for MysqlStore {
             sql::name(table),
             sql::names(index.columns.iter().copied())
         );
-        // Of its own: others go on meanwhile, and another index can be made beside it.
+        // Of its own: others continue meanwhile, and another index can be made beside it.
         self.connection()?.query_drop(statement).map_err(error)
     }
 

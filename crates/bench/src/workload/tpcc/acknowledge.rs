@@ -26,7 +26,7 @@ const COLUMNS: &[Column] = &[column("client", Type::U64), column("sequence", Typ
 const SEQUENCE: usize = 1;
 const EXTENSION: &str = "ack";
 
-/// The clock of all records of a folder: it goes on where the newest one ended.
+/// The clock of all records of a folder: it continues where the newest one ended.
 static NOW: AtomicU64 = AtomicU64::new(1);
 
 /// The next moment: later than all that were taken before.

@@ -100,7 +100,7 @@ impl ChangeCopy {
         Ok(position.map_or(0, |row| row.u64("number")))
     }
 
-    /// Follows a database that other processes open in a folder, one after the other. Returns with an error only.
+    /// Follows a database that other processes open in a folder, one after another. Returns with an error only.
     /// `loses_power`: the folder's disk does.
     ///
     /// # Errors

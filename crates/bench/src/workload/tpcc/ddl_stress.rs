@@ -98,7 +98,7 @@ pub fn verify(store: &Embedded, folder: &Path) -> Result<Vec<String>> {
     Ok([of_large(store)?, table_stress::verify(store.database(), folder, false)?].concat())
 }
 
-/// The same after a crash that may have taken the last commits. If nothing is wrong, the record goes on from what is
+/// The same after a crash that may have taken the last commits. If nothing is wrong, the record continues from what is
 /// there.
 ///
 /// # Errors

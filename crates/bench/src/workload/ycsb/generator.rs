@@ -57,8 +57,8 @@ impl Zipfian {
         }
     }
 
-    /// Popular records scattered over `0..key_space`, of which those from `records` on are drawn again: as inserts go
-    /// on the popular records stay the same.
+    /// Popular records scattered over `0..key_space`, of which those from `records` on are drawn again: as inserts
+    /// continue the popular records stay the same.
     pub(crate) fn scrambled(&self, rng: &mut Rng, records: u64, key_space: u64) -> u64 {
         loop {
             let record = fnv_hash(self.scrambled.next(rng)) % key_space;

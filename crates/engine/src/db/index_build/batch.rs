@@ -12,7 +12,7 @@ pub(super) struct BuildEntry<'e> {
     pub(super) key: &'e [u8],
     /// Bytes of the index columns.
     pub(super) columns_bytes: usize,
-    /// What it has beside its key.
+    /// What it has in addition to its key.
     pub(super) covered: &'e [u8],
 }
 

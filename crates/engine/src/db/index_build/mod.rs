@@ -20,7 +20,7 @@
 //! |---|---|
 //! | `batch` | entries in memory, and sorting them |
 //! | `runs` | the temporary file: writing and reading runs |
-//! | `online` | an index build beside writers, from its begin to its end |
+//! | `online` | an online index build, from its begin to its end |
 //! | `catch_up`, `change_queue` | what writers changed meanwhile is applied |
 //! | `merge` | merging runs, this many at a time as memory allows |
 
@@ -50,7 +50,7 @@ use runs::Runs;
 /// Bytes of entries held in memory at once, at least and at most.
 const MIN_BATCH_BYTES: usize = 1 << 20;
 pub(super) const MAX_BATCH_BYTES: usize = 64 << 20;
-/// The part of the buffer pool's size that they take beside the pool.
+/// The part of the buffer pool's size that they take in addition to the pool.
 const POOL_PART: usize = 8;
 /// How full the pages of a new tree are: some room for later insertions.
 const FILL_PERCENT: usize = 90;

@@ -72,13 +72,12 @@ pub(in crate::db) enum Built {
 }
 
 impl Database {
-    /// Adds an index to a table and fills it from the rows there are, beside transactions that read and write the
-    /// table. Writers wait at the begin of the build, and at its end if the index is unique, until those that have
-    /// written before have ended: less than half a second at a stretch. A crash before it is complete leaves no trace
-    /// of it.
+    /// Adds an index to a table and fills it from the rows there are, while transactions read and write the table.
+    /// Writers wait at the begin of the build, and at its end if the index is unique, until those that have written
+    /// before have ended: less than half a second at a stretch. A crash before it is complete leaves no trace of it.
     ///
-    /// While a unique index is being built nobody searches it for duplicates: statements succeed, and the build fails
-    /// if two rows are equal at its begin or at its end.
+    /// While a unique index is being built no statement searches it for duplicates: statements succeed, and the build
+    /// fails if two rows are equal at its begin or at its end.
     ///
     /// ```
     /// # use highwater::{Database, Options, Schema, Type};
@@ -170,7 +169,7 @@ impl Database {
         self.build_index(&shared, &change, Arc::new(definition), Built::New, on_progress)
     }
 
-    /// Builds the last index of `definition`, beside writers, and puts it in use.
+    /// Builds the last index of `definition`, concurrently with writers, and puts it in use.
     pub(in crate::db) fn build_index(
         &self,
         table: &Arc<TableShared>,
@@ -200,7 +199,7 @@ impl Database {
     }
 }
 
-/// An index that is being built beside writers.
+/// An index that is being built concurrently with writers.
 pub(super) struct OnlineBuild<'d> {
     db: &'d Database,
     table: &'d Arc<TableShared>,

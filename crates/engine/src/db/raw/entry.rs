@@ -38,12 +38,12 @@ pub(super) struct EntryColumns {
     index: usize,
     /// Parts of the entry's key, the first ones, that have to be looked at.
     parts: usize,
-    /// Whether one of the columns is beside the key.
+    /// Whether one of the columns is covered, outside of the key.
     has_covered: bool,
 }
 
 impl EntryColumns {
-    /// `None` if the entries have not all of these columns: in their keys, or beside them.
+    /// `None` if the entries have not all of these columns: in their keys, or covered.
     pub(super) fn new(version: &Arc<TableVersion>, index: usize, columns: &[usize]) -> Option<EntryColumns> {
         let parts =
             |column: usize| parts(version, index).position(|part| part.column == column && part.is_reversible());
@@ -64,7 +64,7 @@ impl EntryColumns {
         !self.has_covered
     }
 
-    /// Makes `row` the columns of an entry; `covered` is what it has beside its key.
+    /// Makes `row` the columns of an entry; `covered` is what it has in addition to its key.
     pub(super) fn read(&self, entry: &[u8], covered: &[u8], row: &mut RawRow) -> Result<()> {
         let columns = self.version.definition.columns.len();
         let EntryRow { bytes, columns: places } = row.entry_row();

@@ -30,7 +30,7 @@ impl RawTable {
         db.table(name).map(RawTable::from)
     }
 
-    /// The table of a [create id](Self::create_id), whatever it is called now. It looks through all tables.
+    /// The table of a [create id](Self::create_id), under its present name. It looks through all tables.
     ///
     /// # Errors
     /// [`Error::NoSuchTable`], with the number for the name.

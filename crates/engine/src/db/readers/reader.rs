@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Reads a database that another process has open, beside its writers: snapshots, tables and counters. See
+/// Reads a database that another process has open, concurrently with its writers: snapshots, tables and counters. See
 /// [`Database::open_reader`].
 #[derive(Clone, Debug)]
 pub struct Reader {

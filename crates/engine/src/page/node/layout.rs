@@ -42,8 +42,8 @@ pub const fn max_long_key_bytes(page_bytes: usize) -> usize {
 }
 
 /// Most bytes of key and value that a leaf takes as one record, in a tree whose keys have up to `max_key_bytes`: half
-/// the page less the longest key and 48 bytes. Two of them fit beside the longest fences, so that a split always makes
-/// room.
+/// the page less the longest key and 48 bytes. Two of them fit together with the longest fences, so that a split always
+/// makes room.
 pub const fn max_record_bytes(page_bytes: usize, max_key_bytes: usize) -> usize {
     page_bytes / 2 - max_key_bytes - 48
 }
@@ -76,7 +76,8 @@ impl TreeLimits {
     }
 }
 
-/// Whether two records fit a leaf and two separators an inner page, each beside two fences, in a tree of these limits.
+/// Whether two records fit a leaf and two separators an inner page, each in addition to two fences, in a tree of these
+/// limits.
 const fn limits_hold(page_bytes: usize, limits: TreeLimits) -> bool {
     let frame = SLOTS + 2 * limits.max_key_bytes;
     let separator = SLOT_BYTES + limits.max_key_bytes + CHILD_BYTES;

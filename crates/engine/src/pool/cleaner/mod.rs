@@ -72,8 +72,8 @@ impl Pool {
         }
     }
 
-    /// Sets the redo that users may write per second. Without threads there is no limit: nobody would move it on while
-    /// the caller waits.
+    /// Sets the redo that users may write per second. Without threads there is no limit: no thread would advance it
+    /// while the caller waits.
     fn set_pace(&self, bytes_per_s: Option<f64>) {
         let limit = bytes_per_s.filter(|_| self.cleaner.threads.load(Relaxed));
         self.cleaner.throttle.set(limit, self.log.end_lsn());

@@ -114,7 +114,7 @@ pub fn checkpoint(pool: &Pool, log: &Log, target: Lsn) -> Result<()> {
     log.checkpoint(target)
 }
 
-/// The newest LSN recovery may start from. (The log's end is read first: whatever is appended later is newer.)
+/// The newest LSN recovery may start from. (The log's end is read first: later redo is newer.)
 pub fn checkpoint_target(pool: &Pool, log: &Log) -> Lsn {
     let end = log.end_lsn();
     pool.oldest_lsn().unwrap_or(end).min(end)

@@ -26,7 +26,7 @@ pub const EVEN_PCT: f64 = 60.0;
 const IDLE_SHARE: f64 = 0.1;
 /// The log counts as idle after this many seconds without redo.
 const IDLE_AFTER_S: f64 = 1.0;
-/// Below the async watermark pages are flushed this many at a time: a batch costs two syncs, whatever its size.
+/// Below the async watermark pages are flushed this many at a time: a batch costs two syncs, for any size.
 const SMALL_BATCH: f64 = 32.0;
 
 /// The options that steer flushing.
@@ -184,7 +184,7 @@ impl AdaptiveFlusher {
         }
     }
 
-    /// Pages per second beside those the log asks for, and why.
+    /// Pages per second in addition to those the log asks for, and why.
     fn extra_rate(&self, now: &Snapshot) -> (f64, FlushReason) {
         let limits = &self.limits;
         let dirty_pct = now.dirty as f64 * 100.0 / now.frames.max(1) as f64;

@@ -2,7 +2,7 @@
 //!
 //! Terms: *oldest* is the start of the oldest change not in the store, *rewrite* that of the first change after the
 //! copy that is being written, *flushing* says that there is such a copy. A page is *recreated by redo* if a `Format`
-//! of it was logged at *oldest* or later: redo from *oldest* on makes it from nothing, whatever is in its place.
+//! of it was logged at *oldest* or later: redo from *oldest* on makes it from nothing, for any old contents.
 //!
 //! Rules
 //! 1. Marks change under the flush-list mutex. A change is noted, and a write begins, also under the frame's latch; a

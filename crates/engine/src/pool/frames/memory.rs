@@ -79,7 +79,7 @@ fn system_page_bytes() -> usize {
 #[inline(always)]
 pub fn fetch(at: *const u8) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: a prefetch reads nothing that the program sees and never faults, whatever the address.
+    // SAFETY: a prefetch reads nothing that the program sees and never faults, for any address.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T0>(at.cast());

@@ -203,7 +203,7 @@ impl OutOfPlace {
         Ok(!cleared.is_empty())
     }
 
-    /// Until a segment is free beside the reserve, as far as this thread can see.
+    /// Until a segment is free in addition to the reserve, as far as this thread can see.
     pub(super) fn wait_for_room(&self) -> Result<()> {
         let since = Instant::now();
         self.stats.store_clean_waits.inc();

@@ -18,7 +18,7 @@ impl Table {
     /// A `Decimal`, `DateTime`, `Date`, `Time` or `Uuid` column takes the type of that name, and what serde writes as
     /// its text; a point in time may have an offset, and what is finer than a microsecond is cut off. A binary column
     /// takes sequences of bytes, text variants of an enum without fields, and a JSON column the JSON that describes the
-    /// field, whatever that is.
+    /// field.
     ///
     /// ```
     /// # use highwater::{Database, Schema, Type, Value};

@@ -212,7 +212,7 @@ impl RowLockShard {
         asked != LockReply::MustWait
     }
 
-    /// Makes `owner` a holder of the row, beside the others; whether it is a new one.
+    /// Makes `owner` a holder of the row, in addition to the others; whether it is a new one.
     pub(crate) fn grant(&mut self, waits: &Mutex<Waits>, owner: &Holder, row: RowName<'_>, mode: LockMode) -> bool {
         let me = owner.owner;
         let new = match self.find(row) {

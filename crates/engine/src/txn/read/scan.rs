@@ -93,7 +93,7 @@ pub struct RowCursor {
     seen: VisibleEntryCache,
     rows_ahead: RowPrefetcher,
     key: Range<usize>,
-    /// What the current entry has beside its key, if it was delivered without its row.
+    /// What the current entry has in addition to its key, if it was delivered without its row.
     covered: Option<Range<usize>>,
     /// Start of the row's key in `key`.
     prefix_bytes: usize,
@@ -235,7 +235,7 @@ impl RowCursor {
         &self.batch.bytes[self.key.clone()]
     }
 
-    /// What the current entry has beside its key, if it was delivered without its row (rule 4).
+    /// What the current entry has in addition to its key, if it was delivered without its row (rule 4).
     pub fn covered(&self) -> Option<&[u8]> {
         self.covered.clone().map(|covered| &self.batch.bytes[covered])
     }

@@ -25,7 +25,7 @@ use std::ops::{Bound, Range};
 #[derive(Debug)]
 pub(crate) struct Item {
     pub(crate) key: Range<usize>,
-    /// Payload of a row; what an entry has beside its key, if keys are asked for.
+    /// Payload of a row; what an entry has in addition to its key, if keys are asked for.
     pub(crate) value: Range<usize>,
     pub(crate) kind: ItemKind,
 }
@@ -114,7 +114,7 @@ pub(crate) struct Fill<'a> {
     pub(crate) visibility: Option<Visibility<'a>>,
     /// Most records to copy.
     pub(crate) limit: usize,
-    /// Whether what entries have beside their keys is copied.
+    /// Whether what entries have in addition to their keys is copied.
     pub(crate) keys_only: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Made-up experiments, run one after the other.
+//! Made-up experiments, run one after another.
 
 use super::*;
 use crate::experiment::{About, Cell, CellResult, Claim, Figure, Row, Scale, SubjectKind, Verdict, Workspace};

@@ -1,4 +1,4 @@
-//! All experiments one after the other, and one page about them: `index.html`.
+//! All experiments one after another, and one page about them: `index.html`.
 //!
 //! Rules
 //! 1. Each experiment has a folder of its own below the output folder, with its name, and runs there as it does alone.

@@ -64,7 +64,7 @@ fn each_claim_can_be_lost() {
         change(&mut slow, "1 GB", "1", metric::TPS, 900.0);
         assert_eq!(FlushNeighbors.claims(&plan(), &slow)[0].verdict, verdict, "{subject}");
     }
-    // Two runs of option 1 lie on both sides of option 2's.
+    // Two runs of option 1 are on both sides of option 2's.
     let mut noisy = rows.clone();
     let row = noisy.iter_mut().find(|row| row.get(SIZE) == "1 GB" && row.get(OPTION) == "1").unwrap();
     row.runs.insert(metric::PAGES_FLUSHED.name().into(), vec![160_000.0, 190_000.0]);

@@ -4,7 +4,7 @@
 //! 850 Pro, 8 GB of RAM.
 //!
 //! Choices
-//! 1. The pool is not stated. TPS stay from 1 to 5 GB and fall from 10 GB on, so it lies between: half of the memory, 4
+//! 1. The pool is not stated. TPS stay from 1 to 5 GB and fall from 10 GB on, so it is between: half of the memory, 4
 //!    GB, is taken.
 //! 2. A cell is a number of transactions, as in the paper, not of seconds: so options are compared over the same work.
 //!    Pages are counted from the first to the last transaction, as `Innodb_buffer_pool_pages_flushed` was; the dirty

@@ -7,7 +7,7 @@
 //! 1. The settings have one name for all subjects. `off`: no buffering. `disk`: the buffer's pages are pages of the
 //!    database, `innodb_change_buffering=all`. `memory`: Highwater's buffer in memory, durable by the redo log; on a
 //!    server `all` with the system tablespace, which holds the buffer, on a file system in memory, as in the paper.
-//! 2. A server's doublewrite buffer lies in the system tablespace too. It is off in all three settings of a server, so
+//! 2. A server's doublewrite buffer is in the system tablespace too. It is off in all three settings of a server, so
 //!    that `memory` saves the buffer's I/O and no other. Highwater's doublewrite file lies apart and stays on.
 //! 3. Six secondary indexes with random keys instead of sysbench's one, so that the changes of a transaction reach
 //!    many leaves; row numbers and keys are uniform: the paper's 16 index pages read by 18 requests say that nearly

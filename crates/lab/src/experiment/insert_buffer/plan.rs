@@ -21,7 +21,7 @@ pub(super) const BUFFERINGS: [&str; 3] = [OFF, DISK, MEMORY];
 
 pub(super) const SSD_PRESET: &str = "samsung-850-pro-256gb";
 pub(super) const HDD_PRESET: &str = "wd10ezex-1tb";
-/// Both devices, one after the other.
+/// Both devices, one after another.
 pub(super) const BOTH: &str = "samsung-850-pro-256gb+wd10ezex-1tb";
 
 pub(super) const SECONDARY_INDEXES: usize = 6;

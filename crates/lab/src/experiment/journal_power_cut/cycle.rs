@@ -71,7 +71,7 @@ fn disk(device: &str, atomic_bytes: u32) -> Result<DiskOptions> {
     let mut config = preset::find(device)?.config().scaled_to((CAPACITY_BYTES / 4096) as u32);
     config.set_promises(Promises {
         atomic_write_bytes: atomic_bytes,
-        // A page need not lie at a multiple of its size on the device.
+        // A page need not be at a multiple of its size on the device.
         atomic_anywhere: atomic_bytes > 4096,
         ..Promises::default()
     });

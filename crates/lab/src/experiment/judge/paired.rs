@@ -4,7 +4,7 @@
 //! 1. The ratio is the geometric mean over all pairs; its spread is the half of that mean's interval of 95 % confidence
 //!    (Student's t: with few pairs it is much wider than two standard errors).
 //! 2. Ratios that differ from one by less than the spread, or less than [`TOLERANCE`], count as equal.
-//! 3. A ratio with a spread above [`UNDECIDED_ABOVE`] decides nothing, unless its interval lies on one side of one.
+//! 3. A ratio with a spread above [`UNDECIDED_ABOVE`] decides nothing, unless its interval is on one side of one.
 //! 4. A pair in which one of the two was not measured, or is 0, has no ratio: the option is not measured.
 
 use super::{Judgment, number};

@@ -3,7 +3,7 @@
 //!
 //! Source: Lee, Ziegler, Leis, "How to Write to SSDs" (PVLDB 19, 2026): LeanStore with out-of-place writes, pages
 //! compressed one by one, grouped by their estimated time of death. TPC-C with 15,000 warehouses: flash writes divided
-//! by 7.2, throughput times 2.45. The claims here are Highwater's own aims; published figures stand in their details.
+//! by 7.2, throughput times 2.45. The claims here are Highwater's own aims; published figures are in their details.
 //!
 //! Choices
 //! 1. One thing is varied at a time, from a base: pages of 8 KiB, fill 0.8, 15 % spare flash, streams. The store is

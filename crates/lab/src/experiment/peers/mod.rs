@@ -8,10 +8,10 @@
 //!    best. All have the same durability and the same workload code.
 //!    `docs/results/peers/settings.md` has a section on each engine: what is set, and what is not alike.
 //! 3. Subjects take turns within a setting, repetition after repetition; settings on the same data follow each other,
-//!    so that the loaded data of one kind and size lie on the disk at a time.
+//!    so that the loaded data of one kind and size are on the disk at a time.
 //! 4. The claims are Highwater's aim: no cell is lost. A claim compares Highwater with the peer that was fastest in
-//!    that cell, by runs that were taken one after the other; on an emulated SSD with the one of fewest bytes of flash.
-//! 5. An engine that its memory limit ends has no result in that cell, which the report says; the run goes on.
+//!    that cell, by runs that were taken one after another; on an emulated SSD with the one of fewest bytes of flash.
+//! 5. An engine that its memory limit ends has no result in that cell, which the report says; the run continues.
 //! 6. What an engine holds after a run is verified by reading it; loaded rows must be the same on every engine.
 //! 7. The device is this machine's disk, or an emulated SSD under ext4 ([`flash`]), whose bytes of flash are counted.
 

@@ -176,7 +176,7 @@ fn has_flash_bytes(workload: PeerWorkload) -> bool {
 }
 
 /// The cells: data of one kind and class after the other; within a workload repetition after repetition, and in each of
-/// its settings the subjects one after the other. redb's benchmark is not for servers: a statement for each pair would
+/// its settings the subjects one after another. redb's benchmark is not for servers: a statement for each pair would
 /// measure the socket.
 pub(super) fn cells(plan: &Plan) -> Vec<Cell> {
     let mut workloads: Vec<PeerWorkload> = PeerWorkload::ALL.to_vec();

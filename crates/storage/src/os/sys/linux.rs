@@ -165,7 +165,7 @@ pub fn is_allocated(file: &File, offset: u64, len: u64) -> bool {
     is_mapped(file, offset, offset.saturating_add(len), TAKES_BLOCKS)
 }
 
-/// Whether every byte from `from` to `end` lies in blocks that have none of the flags, on a file system that writes in
+/// Whether every byte from `from` to `end` is in blocks that have none of the flags, on a file system that writes in
 /// place.
 fn is_mapped(file: &File, from: u64, end: u64, refused: u32) -> bool {
     /// Extents asked for at once.
@@ -197,7 +197,7 @@ fn is_mapped(file: &File, from: u64, end: u64, refused: u32) -> bool {
     true
 }
 
-/// Whether the file lies on a file system that writes changed blocks to other places.
+/// Whether the file is on a file system that writes changed blocks to other places.
 fn copies_on_write(file: &File) -> bool {
     /// Btrfs, ZFS, bcachefs, as they number themselves.
     const NUMBERS: [u32; 3] = [0x9123_683E, 0x2FC1_2FC1, 0xCA45_1A4E];

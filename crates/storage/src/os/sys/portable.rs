@@ -29,7 +29,7 @@ pub fn create_unnamed(_: &std::path::Path, _: OpenFlags) -> Result<File> {
     unsupported()
 }
 
-/// No rings: a batch is written and read by its caller, one after the other.
+/// No rings: a batch is written and read by its caller, one after another.
 #[derive(Debug, Default)]
 pub struct Rings;
 

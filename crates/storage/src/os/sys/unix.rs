@@ -43,7 +43,7 @@ pub fn take_owner(file: &File, of: &Metadata) {
     let _ = fchown(file, Some(of.uid()), Some(of.gid()));
 }
 
-/// What the file lies on, or the block device itself, by its numbers.
+/// What the file is on, or the block device itself, by its numbers.
 pub fn device_name(_path: &Path, found: &Metadata) -> Option<String> {
     let number = if is_block_device(found) { found.rdev() } else { found.dev() };
     #[cfg(target_os = "linux")]

@@ -8,7 +8,7 @@
 //! 4. After a ring that cannot be made, or that fails to take requests, none is used again; the caller reads and writes
 //!    one by one.
 //! 5. After a write that failed no more of its batch are sent. Reads do not depend on each other: all are.
-//! 6. The completion callback of a request may panic: that goes on once nothing is in flight any more.
+//! 6. The completion callback of a request may panic: that continues once nothing is in flight any more.
 
 use crate::{Read, Write};
 use io_uring::{IoUring, Probe, opcode, squeue::Entry, types::Fd};

@@ -81,7 +81,7 @@ pub fn permissions_of_others(_: &Metadata) -> Option<String> {
 /// A new file has the owner that its folder gives it.
 pub fn take_owner(_: &File, _of: &Metadata) {}
 
-/// What the file lies on: the drive or the share that its path begins with.
+/// What the file is on: the drive or the share that its path begins with.
 pub fn device_name(path: &Path, _: &Metadata) -> Option<String> {
     match path.canonicalize().ok()?.components().next()? {
         Component::Prefix(prefix) => Some(format!("device {}", prefix.as_os_str().to_string_lossy())),

@@ -3,7 +3,7 @@
 //! | file | of which systems |
 //! |---|---|
 //! | `unix` | every Unix |
-//! | `none` | others, which have no such sockets: nobody listens, and who connects is told why not |
+//! | `none` | others, which have no such sockets: no thread listens, and a connection attempt gets the reason |
 
 #[cfg(not(unix))]
 mod none;

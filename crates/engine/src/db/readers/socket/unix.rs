@@ -40,7 +40,7 @@ fn path_of(folder: &Path) -> Result<(PathBuf, Option<File>)> {
 /// Connects to the socket of a folder.
 ///
 /// # Errors
-/// Nobody listens; the system's.
+/// No thread listens; the system's.
 pub fn connect(folder: &Path) -> Result<Stream> {
     let (path, _opened) = path_of(folder)?;
     UnixStream::connect(path)
