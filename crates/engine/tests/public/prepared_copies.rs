@@ -62,6 +62,38 @@ fn a_restore_names_the_transactions_that_were_prepared_then() {
     }
 }
 
+/// The record with the name is in the redo before the state: at each LSN the transaction is prepared under its name, or
+/// active and rolled back.
+#[test]
+fn at_every_moment_of_a_prepare_the_name_is_known() {
+    let folder = tempfile::tempdir().unwrap();
+    let redo = folder.path().join("redo");
+    let archived = Options { redo_archive: Some(redo.clone()), ..options() };
+    let db = Database::open_storage(StorageSet::memory(), archived).unwrap();
+    let people = filled(&db);
+    let full = folder.path().join("full");
+    back_up(&db, &full, None).unwrap();
+    // Its undo has several pages: the record is on another one than the state.
+    let mut txn = db.begin().unwrap();
+    (1..=300i64).for_each(|age| assert!(txn.update(&people, &values![1], &[(3, age.into())]).unwrap()));
+    let before = db.lsn();
+    let prepared = txn.prepare(xid("a")).unwrap().unwrap();
+    let after = db.lsn();
+    prepared.rollback().unwrap();
+    db.close().unwrap();
+    // Each of the two mini-transactions has more bytes than this.
+    let moments = (before..after).step_by(16).chain([after]);
+    let listed_at = |until: u64| {
+        let into = folder.path().join(until.to_string());
+        let (redo, until) = (Some(redo.clone()), Some(Until::Lsn(until)));
+        let how = RestoreOptions { redo, until, ..restore_options(&options()) };
+        Database::restore(std::slice::from_ref(&full), &into, &how, &mut |_| Continue(())).unwrap().prepared
+    };
+    let mut found: Vec<_> = moments.map(listed_at).collect();
+    found.dedup();
+    assert_eq!(found, [vec![], vec![xid("a")]]);
+}
+
 fn ages_after(is_committed: bool) -> [Option<i64>; 4] {
     if is_committed { [Some(5), Some(5), Some(0), Some(0)] } else { [Some(0); 4] }
 }

@@ -10,6 +10,7 @@ mod concurrency;
 mod cuts;
 mod durability;
 mod encryption;
+mod entries;
 mod isolation;
 mod journal;
 mod locks;
@@ -18,6 +19,7 @@ mod readers;
 mod store;
 mod structures;
 mod tables;
+mod two_phases;
 
 /// A bug.
 pub struct Mutant {
@@ -72,7 +74,8 @@ pub fn all() -> impl Iterator<Item = &'static Mutant> {
     let engine =
         durability::MUTANTS.iter().chain(structures::MUTANTS).chain(change_buffer::MUTANTS).chain(cuts::MUTANTS);
     let engine = store::MUTANTS.iter().chain(journal::MUTANTS).chain(engine);
-    let engine = engine.chain(tables::MUTANTS).chain(isolation::MUTANTS);
+    let engine =
+        engine.chain(tables::MUTANTS).chain(entries::MUTANTS).chain(two_phases::MUTANTS).chain(isolation::MUTANTS);
     engine
         .chain(concurrency::MUTANTS)
         .chain(locks::MUTANTS)
