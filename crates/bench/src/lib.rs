@@ -15,6 +15,7 @@ compile_error!(
 
 mod alphabet;
 mod backoff;
+pub mod beside;
 pub mod corruption;
 pub mod cpu;
 pub mod environment;
@@ -22,6 +23,7 @@ mod error;
 pub mod growth;
 pub mod interrupt;
 pub mod isolation;
+pub mod online_index;
 pub mod peers;
 pub mod power_cuts;
 pub mod report;

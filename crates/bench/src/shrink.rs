@@ -8,6 +8,7 @@
 //!    `STEADY_FOR`; `MAX_WAIT` ends the wait in any case.
 //! 4. The rows that must be left are counted at the end, and a check must be sound.
 
+use crate::beside::{Clients, Phase, beside};
 use crate::error::{Error, Result};
 use crate::interrupt;
 use crate::peers::space_bytes;
@@ -17,11 +18,9 @@ use crate::workload::user_table::{self, UserTable};
 use crate::workload::{Silent, load_or_reuse};
 use fastrand::Rng;
 use highwater::{BackupOptions, Database, Table, values};
-use parking_lot::Mutex;
 use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// Rule 3.
@@ -64,17 +63,6 @@ pub struct Footprint {
     pub backup_bytes: u64,
 }
 
-/// What the clients did during a phase.
-#[derive(Clone, Copy, Debug)]
-pub struct Phase {
-    /// Transactions in a second, of all clients.
-    pub tps: f64,
-    /// The longest transaction, in milliseconds.
-    pub max_ms: f64,
-    /// How long the phase was, in seconds.
-    pub seconds: f64,
-}
-
 /// The result.
 #[derive(Clone, Copy, Debug)]
 pub struct Shrunk {
@@ -105,21 +93,14 @@ pub fn measure(db: &Database, config: &Config, tell: &mut dyn FnMut(&str)) -> Re
     let table = load(db, config)?;
     let before = ids(db, &table, config.percent)?;
     let loaded = footprint(db, config)?;
-    let clients = Clients::default();
-    let phases = std::thread::scope(|scope| {
-        for number in 0..config.threads {
-            let updates = Updates { table: &table, percent: config.percent, last: before.last };
-            let (clients, rng) = (&clients, Rng::with_seed(config.seed.wrapping_add(number as u64)));
-            scope.spawn(move || clients.update(db, &updates, rng));
-        }
-        let phases = Phases { db, table: &table, config, clients: &clients }.run(&before, loaded, tell);
-        clients.stop.store(true, Relaxed);
-        phases
-    });
-    if let Some(error) = clients.failure.lock().take() {
-        return Err(error);
-    }
-    let shrunk = phases?;
+    let updates = Updates { table: &table, percent: config.percent, last: before.last };
+    let client = |number: usize| {
+        let (updates, mut rng) = (&updates, Rng::with_seed(config.seed.wrapping_add(number as u64)));
+        Ok(move || updates.update(db, &mut rng))
+    };
+    let shrunk = beside(config.threads, client, |clients| {
+        Phases { db, table: &table, config, clients }.run(&before, loaded, tell)
+    })?;
     let left = ids(db, &table, config.percent)?;
     if (left.rows, left.kept) != (before.kept, before.kept) {
         return Err(Error::Data(format!("{} rows are left, not {}", left.rows, before.kept)));
@@ -177,16 +158,6 @@ fn footprint(db: &Database, config: &Config) -> Result<Footprint> {
     Ok(Footprint { data_bytes, allocated_bytes: space_bytes(&config.dir), backup_bytes: backup.bytes() })
 }
 
-/// The client threads (rule 2).
-#[derive(Default)]
-struct Clients {
-    stop: AtomicBool,
-    transactions: AtomicU64,
-    /// The longest transaction of the phase.
-    max_us: AtomicU64,
-    failure: Mutex<Option<Error>>,
-}
-
 /// What a client updates.
 struct Updates<'a> {
     table: &'a Table,
@@ -194,33 +165,18 @@ struct Updates<'a> {
     last: u64,
 }
 
-impl Clients {
-    fn update(&self, db: &Database, updates: &Updates<'_>, mut rng: Rng) {
-        while !self.stop.load(Relaxed) {
-            let id = rng.u64(1..=updates.last);
-            if is_deleted(id, updates.percent) {
-                continue;
+impl Updates<'_> {
+    /// Rule 2.
+    fn update(&self, db: &Database, rng: &mut Rng) -> Result<()> {
+        let id = loop {
+            let id = rng.u64(1..=self.last);
+            if !is_deleted(id, self.percent) {
+                break id;
             }
-            let since = Instant::now();
-            let duty = format!("duty {}", rng.u32(..));
-            let updated = db.transact(|txn| txn.update(updates.table, &values![id], &[(DUTY, duty.as_str().into())]));
-            if let Err(error) = updated {
-                self.failure.lock().get_or_insert(error.into());
-                return;
-            }
-            self.max_us.fetch_max(since.elapsed().as_micros() as u64, Relaxed);
-            self.transactions.fetch_add(1, Relaxed);
-        }
-    }
-
-    /// Runs `phase` and says what the clients did meanwhile.
-    fn during(&self, phase: impl FnOnce() -> Result<()>) -> Result<Phase> {
-        let (since, before) = (Instant::now(), self.transactions.load(Relaxed));
-        self.max_us.store(0, Relaxed);
-        phase()?;
-        let seconds = since.elapsed().as_secs_f64();
-        let tps = (self.transactions.load(Relaxed) - before) as f64 / seconds;
-        Ok(Phase { seconds, tps, max_ms: self.max_us.load(Relaxed) as f64 / 1000.0 })
+        };
+        let duty = format!("duty {}", rng.u32(..));
+        db.transact(|txn| txn.update(self.table, &values![id], &[(DUTY, duty.as_str().into())]))?;
+        Ok(())
     }
 }
 
@@ -234,7 +190,7 @@ struct Phases<'a> {
 impl Phases<'_> {
     fn run(&self, before: &Ids, loaded: Footprint, tell: &mut dyn FnMut(&str)) -> Result<Shrunk> {
         tell("Updating without a deletion");
-        let alone = self.clients.during(|| self.pause(self.config.seconds))?;
+        let alone = self.clients.during(|| self.clients.pause(self.config.seconds))?;
         tell(&format!("Deleting {} % of the rows", self.config.percent));
         let deleting = self.clients.during(|| self.delete(before.last))?;
         tell("Waiting until purge has ended and the space has come back");
@@ -253,28 +209,10 @@ impl Phases<'_> {
         Ok(Shrunk { rows, loaded, deleted, compacted, alone, deleting, returning, compacting })
     }
 
-    fn pause(&self, seconds: f64) -> Result<()> {
-        let end = Instant::now() + Duration::from_secs_f64(seconds);
-        while Instant::now() < end {
-            self.may_go_on()?;
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        Ok(())
-    }
-
-    /// A request to stop, or a client's failure, ends the measurement.
-    fn may_go_on(&self) -> Result<()> {
-        interrupt::check()?;
-        match self.clients.failure.lock().take() {
-            Some(error) => Err(error),
-            None => Ok(()),
-        }
-    }
-
     fn delete(&self, last: u64) -> Result<()> {
         let mut from = 1;
         while from <= last {
-            self.may_go_on()?;
+            self.clients.may_go_on()?;
             let to = (from + ROWS_A_DELETION - 1).min(last);
             self.db.transact(|txn| {
                 (from..=to)
@@ -291,7 +229,7 @@ impl Phases<'_> {
         let end = Instant::now() + MAX_WAIT;
         let (mut least, mut since) = (u64::MAX, Instant::now());
         while Instant::now() < end && since.elapsed() < STEADY_FOR {
-            self.pause(0.2)?;
+            self.clients.pause(0.2)?;
             let bytes = space_bytes(&self.config.dir);
             if bytes < least || self.db.purge_state().history_list_length > MAX_HISTORY {
                 (least, since) = (bytes.min(least), Instant::now());

@@ -13,6 +13,7 @@
 //!    closed. A second signal ends the process at once.
 //! 5. A violated consistency condition is exit status 1.
 
+use crate::bench_online_index::{self, OnlineIndexArgs};
 use crate::bench_setting;
 use crate::bench_shrink::{self, ShrinkArgs};
 use crate::concurrent_backup::ConcurrentBackup;
@@ -79,6 +80,11 @@ Examples:
   highwater bench shrink --bytes 2G --threads 2 --dir /tmp/shrink
   highwater bench shrink --percent 50 --page-store out-of-place --dir /tmp/shrink --fresh --json -";
 
+const ONLINE_INDEX_EXAMPLES: &str = "\
+Examples:
+  highwater bench online-index --rows 1M --threads 4 --rebuild --dir /tmp/online
+  highwater bench online-index --rows 1M --buffer-pool-size 64M --dir /tmp/online --json -";
+
 /// Run a workload
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
@@ -124,6 +130,9 @@ enum BenchWorkload {
     /// Deletes most rows of the `user` table beside clients that update the rest: what the files take then
     #[command(after_help = SHRINK_EXAMPLES)]
     Shrink(ShrinkArgs),
+    /// Builds an index of a large table beside clients that change the table: how long, and how long they wait
+    #[command(after_help = ONLINE_INDEX_EXAMPLES)]
+    OnlineIndex(OnlineIndexArgs),
 }
 
 /// Options of every workload.
@@ -283,6 +292,7 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
             bench(&Load::UserTable(workload.config(common.seed)), common, true)
         }
         BenchWorkload::Shrink(args) => bench_shrink::run(args),
+        BenchWorkload::OnlineIndex(args) => bench_online_index::run(args),
     }
 }
 
@@ -404,12 +414,13 @@ fn no_other_tables(store: &Embedded) -> Result<(), Failure> {
 }
 
 /// Progress of a load.
-struct LoadProgress {
+pub struct LoadProgress {
     shown: Mutex<(Progress, u64)>,
 }
 
 impl LoadProgress {
-    fn new(total: u64) -> LoadProgress {
+    /// Of a load of this many rows.
+    pub fn new(total: u64) -> LoadProgress {
         LoadProgress { shown: Mutex::new((Progress::new("loading", total), 0)) }
     }
 }

@@ -7,8 +7,9 @@ use crate::output::{Json, Lines, json_must_be_writable, must_be_empty, write_jso
 use crate::signals;
 use clap::Args;
 use highwater::Database;
+use highwater_bench::beside::Phase;
 use highwater_bench::environment::environment;
-use highwater_bench::shrink::{Config, Footprint, Phase, Shrunk, measure};
+use highwater_bench::shrink::{Config, Footprint, Shrunk, measure};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 

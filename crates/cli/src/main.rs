@@ -18,6 +18,7 @@ macro_rules! tell {
 mod at_rest;
 mod backup;
 mod bench;
+mod bench_online_index;
 mod bench_setting;
 mod bench_shrink;
 mod changes;

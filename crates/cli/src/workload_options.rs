@@ -81,7 +81,7 @@ pub struct SysbenchOptions {
 }
 
 /// Row numbers are 32-bit integers in sysbench's tables.
-fn rows(text: &str) -> Result<u64, String> {
+pub fn rows(text: &str) -> Result<u64, String> {
     match size(text)? {
         rows @ 1..=2_000_000_000 => Ok(rows),
         other => Err(format!("{other} is not between 1 and 2000000000")),

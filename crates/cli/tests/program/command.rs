@@ -413,9 +413,9 @@ fn manual_pages_are_printed() {
     assert!(stderr(&output).contains("there is no command \"everything\" of highwater"), "{}", stderr(&output));
 }
 
-/// What `bench` measures beside the clients: processes that export, and a deletion of most rows.
+/// What `bench` measures beside the clients: processes that export, a deletion of most rows, the build of an index.
 #[test]
-fn other_processes_read_and_most_rows_are_deleted_beside_clients() {
+fn others_read_most_rows_are_deleted_and_an_index_is_built_beside_clients() {
     let folder = tempfile::tempdir().expect("a folder");
     let (db, shrink) = (folder.path().join("db"), folder.path().join("shrink"));
     let [db, shrink] = [&db, &shrink].map(|path| path.to_str().expect("a readable path"));
@@ -433,4 +433,17 @@ fn other_processes_read_and_most_rows_are_deleted_beside_clients() {
     assert!(std::fs::read_dir(folder.path()).expect("a folder").count() == 2, "the backups are removed");
     let again = highwater(&line);
     assert!(status(&again) == 2 && stderr(&again).contains("name a new one"), "{}", stderr(&again));
+    let online = folder.path().join("online");
+    let online = online.to_str().expect("a readable path");
+    let line =
+        ["bench", "online-index", "--rows", "3000", "--seconds", "0.1", "--dir", online, "--rebuild", "--json", "-"];
+    for _ in 0..2 {
+        let built = highwater(&line);
+        assert_eq!(status(&built), 0, "{}", stderr(&built));
+        let result: Value = serde_json::from_slice(&built.stdout).expect("JSON and nothing else");
+        assert_eq!((&result["rows"], &result["builds"][1]["what"]), (&3000.into(), &"rebuild".into()));
+        assert!(result["clients"][1]["max_ms"].as_f64().expect("a number") < 5000.0, "{result}");
+    }
+    let other = highwater(&["bench", "online-index", "--rows", "3001", "--dir", online]);
+    assert!(status(&other) == 2 && stderr(&other).contains("table_size=3000"), "{}", stderr(&other));
 }

@@ -1,0 +1,138 @@
+//! `highwater bench online-index`: an index of a large table is built beside clients that change the table.
+
+use crate::bench::LoadProgress;
+use crate::engine_options::{EngineOptions, tell_recovery};
+use crate::failure::Failure;
+use crate::fresh::remove_benchmark;
+use crate::output::{Json, Lines, json_must_be_writable, write_json};
+use crate::signals;
+use clap::Args;
+use highwater::Database;
+use highwater_bench::beside::Phase;
+use highwater_bench::environment::environment;
+use highwater_bench::online_index::{Build, Config, OnlineIndex, measure};
+use serde_json::{Map, Value, json};
+use std::path::{Path, PathBuf};
+
+/// Options.
+#[derive(Args, Clone, Debug)]
+pub struct OnlineIndexArgs {
+    /// Folder of the database; created if it does not exist, kept afterwards without the index, and reused if it holds
+    /// as many rows
+    #[arg(long, value_name = "DIR")]
+    dir: PathBuf,
+    /// Rows of the table, about 200 bytes each
+    #[arg(long, default_value = "1000000", value_parser = crate::workload_options::rows)]
+    rows: u64,
+    /// Client threads: each transaction changes three rows, the column of the index in two of them
+    #[arg(long, short = 't', default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    threads: u64,
+    /// Seconds that the clients run before the build, and after it, for comparison
+    #[arg(long, default_value_t = 10.0, value_parser = crate::bench::seconds)]
+    seconds: f64,
+    /// Build the index again afterwards, beside the clients too
+    #[arg(long)]
+    rebuild: bool,
+    /// Seed of the random numbers
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Remove the benchmark database that is in the folder first
+    #[arg(long)]
+    fresh: bool,
+    /// Write the result as JSON to FILE; with -, write only the JSON to stdout
+    #[arg(long, value_name = "FILE")]
+    json: Option<Json>,
+    #[command(flatten)]
+    engine: EngineOptions,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// That of the engine, of a file, or [`Failure::Usage`].
+pub fn run(args: &OnlineIndexArgs) -> Result<(), Failure> {
+    json_must_be_writable(args.json.as_ref())?;
+    let options = args.engine.options(&[])?;
+    signals::stop(None)?;
+    if args.fresh {
+        remove_benchmark(&args.dir, options.log_dir.as_deref())?;
+    }
+    let config = Config {
+        rows: args.rows,
+        threads: args.threads as usize,
+        seconds: args.seconds,
+        rebuild: args.rebuild,
+        seed: args.seed,
+    };
+    let database = Database::open(&args.dir, options)?;
+    args.engine.must_agree_with(&database)?;
+    tell_recovery(&database);
+    let progress = LoadProgress::new(args.rows);
+    let measured = measure(&database, &config, &progress, &mut |phase| tell!("{phase} ..."));
+    let closed = database.close();
+    let measured = measured?;
+    closed?;
+    let lines = Lines { stdout_taken: args.json == Some(Json::Stdout) };
+    lines.write(&table(&measured));
+    args.json.as_ref().map_or(Ok(()), |json| write_json(json, &format!("{:#}", as_json(&measured, args))))
+}
+
+fn builds(measured: &OnlineIndex) -> Vec<(&'static str, Build)> {
+    let rebuild = measured.rebuild.map(|rebuild| ("rebuild", rebuild));
+    std::iter::once(("build", measured.build)).chain(rebuild).collect()
+}
+
+fn phases(measured: &OnlineIndex) -> Vec<(&'static str, Phase)> {
+    let rebuilding = measured.rebuild.map(|rebuild| ("rebuilding", rebuild.clients));
+    let all = [("before", measured.before), ("building", measured.build.clients), ("after", measured.after)];
+    all.into_iter().chain(rebuilding).collect()
+}
+
+fn rows_per_s(measured: &OnlineIndex, build: &Build) -> f64 {
+    measured.rows as f64 / build.clients.seconds
+}
+
+fn table(measured: &OnlineIndex) -> String {
+    let mut text = format!(
+        "rows: {}; the index has an entry for each, and the check, of {:.1} s, no finding\n\n",
+        measured.rows, measured.check_s
+    );
+    text += &format!("{:<14}{:>14}{:>14}{:>16}{:>14}\n", "", "seconds", "rows/s", "noted changes", "sorted, MiB");
+    for (what, build) in builds(measured) {
+        let (seconds, rows_per_s) = (build.clients.seconds, rows_per_s(measured, &build));
+        let (noted, mib) = (build.noted_changes, build.sorted_bytes as f64 / 1048576.0);
+        text += &format!("{what:<14}{seconds:>14.1}{rows_per_s:>14.0}{noted:>16}{mib:>14.1}\n");
+    }
+    text += &format!("\n{:<14}{:>14}{:>14}{:>16}\n", "clients", "seconds", "transactions/s", "longest, ms");
+    for (what, Phase { tps, max_ms, seconds }) in phases(measured) {
+        text += &format!("{what:<14}{seconds:>14.1}{tps:>14.0}{max_ms:>16.1}\n");
+    }
+    text
+}
+
+fn as_json(measured: &OnlineIndex, args: &OnlineIndexArgs) -> Value {
+    let builds = builds(measured).into_iter().map(|(what, build)| {
+        json!({
+            "what": what,
+            "seconds": build.clients.seconds,
+            "rows_per_s": rows_per_s(measured, &build),
+            "noted_changes": build.noted_changes,
+            "sorted_bytes": build.sorted_bytes,
+        })
+    });
+    let clients = phases(measured).into_iter().map(|(what, Phase { tps, max_ms, seconds })| {
+        json!({"while": what, "transactions_per_s": tps, "max_ms": max_ms, "seconds": seconds})
+    });
+    json!({
+        "rows": measured.rows,
+        "threads": args.threads,
+        "builds": builds.collect::<Vec<_>>(),
+        "clients": clients.collect::<Vec<_>>(),
+        "check_s": measured.check_s,
+        "environment": environment_of(&args.dir),
+    })
+}
+
+fn environment_of(dir: &Path) -> Map<String, Value> {
+    environment(Some(dir)).into_iter().map(|(name, value)| (name, value.into())).collect()
+}
