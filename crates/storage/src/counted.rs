@@ -1,6 +1,6 @@
-//! A device that counts what goes through it.
+//! A device that counts its operations.
 //!
-//! Rule: an operation is counted when it succeeded.
+//! Rule: only successful operations are counted.
 
 use crate::{Device, Placement, Read, ReadCallback, Result, Write};
 use std::sync::Arc;

@@ -3,9 +3,9 @@
 //! Rules
 //! 1. One [`Faults`] may wrap several devices; operations are counted over all of them, in the order they arrive, so
 //!    that a crash point is one number for a whole database.
-//! 2. An operation that fails has not touched the device below, but for a sync that loses what it was to make durable.
-//! 3. After the power is cut nothing reaches the devices any more and every operation fails, so the engine above cannot
-//!    acknowledge what it did not write. Each write of a batch is a crash point of its own.
+//! 2. A failed operation has not changed the device below, except a failed sync, which loses the unsynced writes.
+//! 3. After the power cut every operation fails without reaching the devices, so the engine cannot acknowledge
+//!    unwritten data. Each write of a batch is a separate crash point.
 
 use crate::{Device, MemoryDevice, Placement, Result, StorageError, Write};
 use parking_lot::Mutex;

@@ -4,10 +4,10 @@
 //! 1. A write is volatile until [`Device::sync`] returns `Ok`; before that a power cut may keep, lose or
 //!    tear it (at sector boundaries), in any order with other unsynced writes.
 //! 2. A failed `sync` is never retried: the caller must stop using the device (fail-stop).
-//! 3. Every write says what it is ([`Placement`]), so that a device can keep lifetimes apart.
+//! 3. Every write has its purpose ([`Placement`]), so that a device can separate lifetimes.
 //! 4. `set_len_bytes` growth reads as zeros.
-//! 5. A range that was grown or reserved, and not discarded since, can be written whatever else fills the disk, where
-//!    the device can promise that ([`Device::reserve`]).
+//! 5. A range that was grown or reserved, and not discarded since, can be written even on a full disk, if the device
+//!    can promise that ([`Device::reserve`]).
 
 mod aligned;
 mod counted;

@@ -1,6 +1,6 @@
-//! A device that is full at a chosen length: a full disk without one.
+//! A device that is full at a chosen length, to simulate a full disk.
 //!
-//! Rule: only growth beyond the limit fails; what is there can be read, written and cut.
+//! Rule: only growth beyond the limit fails; existing bytes can be read, written and truncated.
 
 use crate::{Device, Placement, Read, ReadCallback, Result, StorageError, Write};
 use std::io::ErrorKind;

@@ -1,6 +1,6 @@
-//! What the files of a database begin with, so that they are known by their contents whatever their names.
+//! The magic numbers of a database's files, which identify them under any name.
 //!
-//! Rule: the formats themselves belong to the engine; it takes its marks from here.
+//! Rule: the formats themselves belong to the engine; it takes its magic numbers from here.
 
 /// Bytes from the start of a file in which its mark is.
 pub const LENGTH: usize = DATA_AT + 8;

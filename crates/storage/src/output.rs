@@ -4,15 +4,14 @@
 //! Rules
 //! 1. A regular file is replaced whole or not at all: it is written under an unpredictable name in the same folder,
 //!    made for it alone, synced, given the permissions of the file it replaces, and renamed; then the folder is synced.
-//!    Until [`OutputFile::finish`] nothing under the name asked for has changed, and what is dropped before leaves
-//!    nothing.
-//! 2. What is no regular file (a device, a pipe, a terminal), and what is reached through an open descriptor
-//!    (`/dev/stdout`, `/proc/self/fd/N`), is written in place. A folder is refused.
-//! 3. A symbolic link is followed: its target is what is replaced.
-//! 4. A file of a database is refused, however it is reached: by what it begins with ([`mark`]), and by its name beside
-//!    such a file.
-//! 5. A [`stream`](OutputFile::stream) is for what is read while it is written: it goes in place, under the same
-//!    refusals.
+//!    Until [`OutputFile::finish`] the file under the requested name does not change, and a drop before that leaves no
+//!    file.
+//! 2. A device, a pipe, a terminal, and a file that is named by an open descriptor (`/dev/stdout`, `/proc/self/fd/N`),
+//!    is written in place. A folder is refused.
+//! 3. A symbolic link is followed: its target is replaced.
+//! 4. A file of a database is refused under any path: it is recognized by its magic number ([`mark`]), or by its name
+//!    in the folder of such a file.
+//! 5. A [`stream`](OutputFile::stream) can be read while it is written: it is written in place, with the same refusals.
 
 use crate::mark;
 use crate::os::{folder, sys};

@@ -1,9 +1,9 @@
-//! A device that is only read, with changes kept above it: a database that is only looked at can be recovered first.
+//! A read-only device with changes kept in an overlay, so that a read-only database can be recovered.
 //!
 //! Rules
 //! 1. Nothing but reads reaches the device below.
-//! 2. Changed blocks are kept in memory up to [`MEMORY_BYTES`], all others in a temporary file. When that cannot be
-//!    created or written, the write is an error; what was written before stays readable.
+//! 2. Changed blocks are kept in memory up to [`MEMORY_BYTES`], all others in a temporary file. If that cannot be
+//!    created or written, the write is an error; earlier writes stay readable.
 //! 3. Changes are lost with the last handle; `sync` promises nothing.
 //! 4. Over an encrypted device the temporary file is encrypted too.
 //! 5. The lock is held during reads, shared by readers: only writes wait for them.

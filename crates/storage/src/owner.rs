@@ -1,13 +1,12 @@
 //! The process that files and memory belong to.
 //!
-//! A child process that was forked shares the open files of its parent, their locks and the rings of io_uring, and has
-//! a copy of the memory, of which it knows nothing that the parent changes afterwards. If it wrote, it would overwrite
-//! what the parent has made durable.
+//! A forked child process shares the open files of its parent, their locks and the io_uring rings, and has a copy of
+//! the memory without the parent's later changes. If it wrote, it would overwrite the parent's durable data.
 //!
 //! Rules
-//! 1. Before a file is written or unlocked, the code asks whether this process has opened it.
-//! 2. Asking is one load of a number that never changes in a process: it may be asked in every call.
-//! 3. A process made by the `clone` system call itself, past the C library's `fork`, is not noticed.
+//! 1. Before a file is written or unlocked, the code checks whether this process has opened it.
+//! 2. The check is one load of a number that never changes in a process, so every call may make it.
+//! 3. A process created directly by the `clone` system call, without the C library's `fork`, is not detected.
 
 use crate::os::sys::call_after_fork;
 use std::sync::Once;

@@ -1,13 +1,13 @@
 //! The device between the engine and a device with encrypted bytes.
 //!
 //! Rules
-//! 1. It works on whole units of 512 bytes and promises that alignment, so there is no reading before a write, and a
-//!    write touches no byte beside it. What a unit of zeros means is said in `xts`.
+//! 1. It works on whole units of 512 bytes and promises that alignment, so no write needs a read before it or changes a
+//!    neighboring byte. `xts` describes units of zeros.
 //! 2. A unit is written whole, and no power cut tears it: bytes of an earlier write that share a unit with later ones
 //!    (redo appended to the last block) are as safe as without encryption. Hence units are not larger.
-//! 3. A batch stays one batch, and every promise of the device below is passed on.
-//! 4. What is encrypted is a copy; the caller's bytes stay as they are. The copies' memory is kept for the next call,
-//!    up to [`MAX_KEPT_BUFFERS`] of [`MAX_KEPT_BYTES`].
+//! 3. A batch stays one batch, and the promises are those of the device below.
+//! 4. A copy is encrypted; the caller's bytes do not change. The memory of copies is kept for the next call, up to
+//!    [`MAX_KEPT_BUFFERS`] of [`MAX_KEPT_BYTES`].
 
 use super::xts::{FileKey, UNIT_BYTES, Xts, random_key};
 use crate::{AlignedBuf, Device, Placement, Read, ReadCallback, Result, StorageError, Write};

@@ -1,9 +1,8 @@
-//! The key that the user has, and what can be wrong with keys.
+//! The user's key, and errors of keys.
 //!
 //! Rules
 //! 1. A key is 32 bytes. No message and no `Debug` shows them; dropped ones are overwritten in memory.
-//! 2. A key file that others than its owner may read is refused: its key is no secret. (On Windows this is not looked
-//!    at.)
+//! 2. A key file that users other than its owner may read is refused: its key is not secret. (Not checked on Windows.)
 
 use crate::os::folder::failed;
 use crate::os::sys::{fill_random, permissions_of_others};

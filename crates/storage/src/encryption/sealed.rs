@@ -13,12 +13,12 @@
 //! is its number in the file, u64, and 4 zeros.
 //!
 //! Rules
-//! 1. A file has a random key of its own, is written once, and by one [`Sealer`], which numbers the records: no nonce
-//!    is used twice with a key, also when a write failed, or a tail was cut off.
-//! 2. A record opens whole, as it was written and where it was written, or not at all: [`ErrorKind::InvalidData`]. So a
-//!    torn tail is told from what was written. That records are missing at the end is for the caller to see.
-//! 3. The id of a key shows nothing of it: it is what the key makes of zeros. All copies of a database have the same,
-//!    whatever the user's key was when they were made.
+//! 1. A file has a random key, and is written once by one [`Sealer`], which numbers the records: no nonce is used twice
+//!    with a key, even after a failed write or a truncated tail.
+//! 2. A record decrypts only whole, unchanged and at its place; otherwise the error is [`ErrorKind::InvalidData`]. So a
+//!    torn tail is detected. The caller detects missing records at the end.
+//! 3. The id of a key does not reveal it: it is the encryption of zeros. All copies of a database have the same id,
+//!    independent of the user's key at that time.
 
 use super::key::{EncryptionError, EncryptionKey, random_bytes};
 use super::table::{is_encrypted, unlock};

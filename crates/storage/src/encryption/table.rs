@@ -10,13 +10,13 @@
 //! | | CRC-32C of all before | 4 |
 //!
 //! Rules
-//! 1. A folder is encrypted if it has this file. It is written once, when the folder holds nothing, and then only
-//!    replaced by [`rotate_key`]; it is never removed.
+//! 1. A folder is encrypted if it has this file. It is written once, in an empty folder, and then only replaced by
+//!    [`rotate_key`]; it is never removed.
 //! 2. It is replaced whole: a new file is written, synced and renamed, then the folder is synced. A crash leaves the
-//!    old file or the new one, and beside it at most a `keys.new`, which nothing reads and the next change overwrites.
-//! 3. The checksum tells a damaged file from a wrong key: the wrapping itself says only that one of the two is wrong.
-//! 4. A change of the user's key does not change the data keys: no page is written again. (Who has seen the data keys
-//!    can read on; for new ones the database is loaded into another folder.)
+//!    old file or the new one, and possibly a `keys.new`, which is never read and which the next change overwrites.
+//! 3. The checksum distinguishes a damaged file from a wrong key; the key wrap alone does not.
+//! 4. A change of the user's key does not change the data keys: no page is rewritten. (An owner of the data keys can
+//!    still read; to change them, load the database into another folder.)
 
 use super::device::EncryptedDevice;
 use super::key::{EncryptionError, EncryptionKey};

@@ -1,13 +1,13 @@
 //! AES-256-XTS (IEEE 1619) over whole units.
 //!
-//! A unit is a sector, the piece of a write that no power cut tears, so an overwritten unit is afterwards as it was or
-//! as it was written, encrypted as well as plain. Its number is the tweak: equal bytes at two places look different.
+//! A unit is a sector, which no power cut tears, so after a crash an overwritten unit is the old or the new one,
+//! encrypted as well as plain. Its number is the tweak: equal bytes at two places look different.
 //!
 //! Rules
 //! 1. A unit of zeros on the device reads as zeros: growth, and holes that a discard has left. (Bytes whose encryption
 //!    is 512 zeros do not occur.) Written zeros are encrypted as anything else.
-//! 2. The mode is written here, over the blocks of the `aes` crate, so that the blocks of a unit go through the
-//!    processor's instructions side by side. A test compares it with the standard's own vectors.
+//! 2. The mode is implemented here, over the blocks of the `aes` crate, so that the processor encrypts the blocks of a
+//!    unit in parallel. A test compares it with the vectors of the standard.
 
 use super::key::random_bytes;
 use crate::Result;

@@ -1,4 +1,4 @@
-//! The bytes of a device in memory: what reads see, what is durable, and the changes between.
+//! The bytes of a device in memory: the visible bytes, the durable bytes, and the changes between them.
 
 use super::image::Image;
 use crate::power_cut::{Guarantees, PendingWrite, SECTOR_BYTES, WriteOutcome, choose_fates};

@@ -1,4 +1,4 @@
-//! The device itself: what it refuses, how full it is.
+//! The device itself: its refusals and its free space.
 
 use super::bytes::{Bytes, Change};
 use super::image::Image;

@@ -1,22 +1,21 @@
 //! A file or block device as a device. What each flush method does is in `method`.
 //!
 //! Rules
-//! 1. Growing reserves the blocks first, so that a full disk is an error of `set_len_bytes` and the file keeps the
-//!    length and contents it had. A file system without `fallocate` gets zeros written instead. `reserve` does the same
-//!    for ranges whose blocks were released; a range whose blocks are all there is reserved even where the file
-//!    system refuses to look at it on a full disk. (A file system that writes every block to a new place, such as Btrfs
-//!    or ZFS, can be full at any write, whatever was reserved.)
+//! 1. Growing reserves the blocks first, so that a full disk is an error of `set_len_bytes` and the file keeps its
+//!    length and contents. On a file system without `fallocate` zeros are written instead. `reserve` does the same for
+//!    ranges whose blocks were released; a range with all its blocks counts as reserved even if the file system refuses
+//!    the call on a full disk. (A file system that writes every block to a new place, such as Btrfs or ZFS, can be full
+//!    at any write, even in a reserved range.)
 //! 2. The first failed sync is final: the kernel forgets which pages it could not write, so every later write and sync
-//!    of the file fails too. Syncs go one at a time, because the kernel reports a failure to only one of several, and
-//!    because one that has nothing to do (rule 3) may not return before the one that has.
-//! 3. Where a later write is not followed by a sync (O_DIRECT_NO_FSYNC), no write may need the file system's own
-//!    records changed to be durable: growth is written with zeros, so that its blocks count as initialized, and
-//!    discards are left out.
-//!    A file whose blocks are not all like that (a sparse copy, a reflink, one grown by another method, a file system
-//!    that copies on write) is synced after all, as with O_DIRECT.
-//! 4. A block device has the length it has: any length up to it can be "set", nothing changes and nothing is zeroed. It
-//!    is opened exclusively: one that is mounted, or open elsewhere, is refused.
-//! 5. What is to be written untorn is written in pieces of that size, each with a write of its own ([`untorn`]).
+//!    of the file fails too. Syncs run one at a time, because the kernel reports a failure to only one of several, and
+//!    because a sync without work (rule 3) may not return before a sync with work.
+//! 3. If writes are not followed by a sync (O_DIRECT_NO_FSYNC), no write may need a change of the file system's
+//!    metadata to be durable: growth is written with zeros, so that its blocks count as initialized, and discards are
+//!    left out. A file with other blocks (a sparse copy, a reflink, one grown by another method, a file system that
+//!    copies on write) is synced nevertheless, as with O_DIRECT.
+//! 4. A block device has a fixed length: any length up to it can be "set", without a change of length or contents. It
+//!    is opened exclusively: a device that is mounted, or open elsewhere, is refused.
+//! 5. Untorn writes are made in pieces of the atomic size, each with a separate write ([`untorn`]).
 //! 6. In a child process that was forked nothing is written, synced or discarded, and no ring is used (`owner`).
 //! 7. A file system without direct I/O gets buffered I/O ([`FileDevice::is_direct`] says which).
 

@@ -1,4 +1,4 @@
-//! Who holds the lock of a folder, as Linux's list of locks has it. Other systems have none.
+//! The process that holds the lock of a folder, from Linux's list of locks. Other systems have no such list.
 
 use crate::error::Holder;
 use std::fs::Metadata;

@@ -1,12 +1,12 @@
-//! A large file that is written once, from its begin to its end, beside others that use the same disk.
+//! A large file that is written once, sequentially, while other programs use the same disk.
 //!
 //! Rules
-//! 1. What is written goes past the page cache, in pieces of [`PIECE_BYTES`]: it pushes nothing out of the cache, costs
-//!    no second copy, and no great amount waits for the last sync, behind which the syncs of others would wait too.
-//! 2. The last piece is filled up with zeros to whole blocks, and the file then cut to its length.
-//! 3. A file system without direct I/O gets buffered writes, given to the disk every [`SYNC_BYTES`] and then taken out
-//!    of the cache.
-//! 4. After an error the file is good for nothing: the caller removes it.
+//! 1. Writes bypass the page cache, in pieces of [`PIECE_BYTES`]: they evict nothing from the cache, cost no second
+//!    copy, and leave little for the last sync, for which the syncs of other files would wait.
+//! 2. The last piece is padded with zeros to whole blocks, and the file is then truncated to its length.
+//! 3. On a file system without direct I/O writes are buffered, synced every [`SYNC_BYTES`] and then dropped from the
+//!    cache.
+//! 4. After an error the file is useless: the caller removes it.
 
 use super::sys::{self, OpenFlags};
 use crate::{ALIGNMENT_BYTES, AlignedBuf};

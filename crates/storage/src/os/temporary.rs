@@ -1,4 +1,4 @@
-//! Temporary files: they have no name and last as long as they are open, so a crash leaves nothing of them.
+//! Temporary files: they have no name and exist only while they are open, so a crash leaves none.
 //!
 //! Rules
 //! 1. Nothing that is in the folder is followed, opened or changed.

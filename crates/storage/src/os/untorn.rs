@@ -1,7 +1,7 @@
-//! Whether writes of a file can be such that no power cut tears them: a pure function of what the kernel says.
+//! Whether a file supports writes that no power cut tears: a pure function of the kernel's answer.
 //!
-//! Linux 6.11 and later say it for each file (`statx` with `STATX_WRITE_ATOMIC`), and then tear no write that is made
-//! with `RWF_ATOMIC`, has a power of two of bytes within the limits, and begins at a multiple of its length. It has to
+//! Linux 6.11 and later answer it for each file (`statx` with `STATX_WRITE_ATOMIC`), and then tear no write with
+//! `RWF_ATOMIC` whose length is a power of two within the limits and which begins at a multiple of its length. It must
 //! bypass the page cache. Device and file system both have to take part: an NVMe or SCSI device with atomic writes, and
 //! ext4 or XFS, which give one block at least, or a block device itself.
 

@@ -1,5 +1,5 @@
 //! Linux of 64 bits: direct I/O, batches through io_uring, blocks reserved and released, untorn writes, hints. Nothing
-//! here is needed for correctness: what a kernel or a file system refuses is done as `portable` does it.
+//! here is needed for correctness: if a kernel or a file system refuses a call, `portable`'s way is used.
 
 use super::{OpenFlags, WriteLifetime};
 use std::fs::{File, OpenOptions};

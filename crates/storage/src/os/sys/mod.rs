@@ -1,5 +1,5 @@
-//! System calls, and whatever else differs between operating systems, behind one interface. Every `libc` call of this
-//! crate is here.
+//! System calls and other differences between operating systems, behind one interface. Every `libc` call of this crate
+//! is here.
 //!
 //! | file | of which systems | what is in it |
 //! |---|---|---|

@@ -1,8 +1,8 @@
-//! Any system: files through its cache, one read or write after the other, durable by the standard library's syncs.
+//! Any system: files through its cache, one read or write at a time, durable by the standard library's syncs.
 //!
 //! Rules
-//! 1. What other systems have more of is answered as by a file system without it: not supported, not known, none. The
-//!    device does the rest by writing zeros and by syncing ([`FileDevice`](crate::FileDevice), rules 1, 3 and 7).
+//! 1. Features of other systems are answered as by a file system without them: not supported, not known, none. The
+//!    device compensates by writing zeros and by syncing ([`FileDevice`](crate::FileDevice), rules 1, 3 and 7).
 //! 2. Growth is written with zeros: a full disk is an error of the growth. A discard frees nothing.
 
 use super::{OpenFlags, WriteLifetime};

@@ -2,13 +2,13 @@
 //!
 //! Rules
 //! 1. A batch returns only when the kernel has finished with every buffer, also when a request failed.
-//! 2. Every completion is looked at: an error fails the request, a short one is sent again for its rest.
-//! 3. A ring is used by one batch at a time; a batch that finds none idle makes one, so batches do not wait for each
+//! 2. Every completion is checked: an error fails the request, a short one is resubmitted for its rest.
+//! 3. A ring is used by one batch at a time; a batch without an idle ring creates one, so batches do not wait for each
 //!    other.
-//! 4. After a ring that cannot be made, or that fails to take requests, none is used again; the caller reads and writes
-//!    one by one.
-//! 5. After a write that failed no more of its batch are sent. Reads do not depend on each other: all are.
-//! 6. The completion callback of a request may panic: that continues once nothing is in flight any more.
+//! 4. If a ring cannot be created, or fails to take requests, no ring is used again; the caller reads and writes one by
+//!    one.
+//! 5. After a failed write no further writes of its batch are sent. Reads are independent, so all are sent.
+//! 6. The completion callback of a request may panic: the panic resumes when no request is in flight any more.
 
 use crate::{Read, Write};
 use io_uring::{IoUring, Probe, opcode, squeue::Entry, types::Fd};

@@ -1,10 +1,10 @@
 //! Windows: reads and writes at an offset, kinds and identities of files, locks of folders.
 //!
 //! Rules
-//! 1. Windows locks no folder. A file `lock` in it stands for it, opened so that nobody else may open it, or only to
-//!    read it. The file of who locks a folder alone is removed by the system when its handle is closed, so with the
-//!    process too.
-//! 2. Who may use a file is a matter of access lists, which are not looked at: permissions of others are unknown.
+//! 1. Windows cannot lock a folder. A file `lock` in it represents it, opened so that no other process may open it, or
+//!    only for reading. The system removes the file of an exclusive lock when its handle is closed, also when the
+//!    process ends.
+//! 2. Permissions are in access lists, which are not read: the permissions of other users are unknown.
 //! 3. A folder's identity is its path without links.
 
 use super::OpenFlags;
