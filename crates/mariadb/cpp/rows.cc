@@ -67,6 +67,10 @@ int ha_highwater::seek(uchar *record, uint32 to, const uchar *key, key_part_map 
   if (key)
     parts = key_values(table, plan.keys[active_index], &table->key_info[active_index], key, map, &images,
                        values.data());
+  bool is_filtered = pushed_idx_cond && pushed_idx_cond_keyno == active_index;
+  if (to == HW_EXACT && !is_filtered && static_cast<int>(active_index) == plan.primary &&
+      parts == plan.keys[plan.primary].parts.size())
+    to = HW_POINT;
   return fetched(with_waits([&] { return hw_cursor_seek(session(), table_of_engine, to, {values.data(), parts}, out()); }), record, error);
 }
 

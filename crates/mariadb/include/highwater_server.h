@@ -250,7 +250,8 @@ int32_t hw_get(hw_session *session, hw_table *table, hw_bytes key, const hw_read
 
 /* ---- The cursor of a table ---- */
 
-typedef enum { HW_EXACT, HW_EXACT_LAST, HW_AT_LEAST, HW_ABOVE, HW_AT_MOST, HW_BELOW, HW_FIRST, HW_LAST } hw_seek;
+/* HW_POINT: the row of a whole primary key, read without a filter. */
+typedef enum { HW_EXACT, HW_EXACT_LAST, HW_AT_LEAST, HW_ABOVE, HW_AT_MOST, HW_BELOW, HW_FIRST, HW_LAST, HW_POINT } hw_seek;
 
 /* Chooses index ("PRIMARY": the rows) and way of reading of the seeks after it. */
 int32_t hw_cursor_open(hw_table *table, hw_bytes index, const hw_read *read);

@@ -3,7 +3,8 @@
 //! Rules
 //! 1. A table has one cursor. It outlives statements and transactions: it is opened again where it is needed.
 //! 2. In another transaction than that of its last move it goes on from the entry where it stood.
-//! 3. After an exact seek the moves stay within the key, and lock nothing outside; the moves beyond start again behind
+//! 3. The row of a whole primary key is read without a cursor.
+//! 4. After an exact seek the moves stay within the key, and lock nothing outside; the moves beyond start again behind
 //!    the current entry.
 
 use crate::abi::{Bytes, Columns, ColumnsOut, Judge, Read};
@@ -14,21 +15,29 @@ use highwater::raw::{RawCursor, RawSeek, RawVerdict};
 use highwater::{Error, Result, WriteTxn};
 use smallvec::SmallVec;
 
+/// The seek of rule 3.
+const POINT: u32 = 8;
+
 impl Table {
     fn open_cursor(&mut self, index: &str, read: &Read) {
         self.refresh();
         self.read = read.raw();
         self.wanted.clear();
         self.wanted.extend_from_slice(read.wanted.elements());
-        let mut cursor = self.raw.cursor(index, self.read.clone());
+        self.cursor = None;
         if let Some(judge) = read.filter.judge() {
+            let mut cursor = self.raw.cursor(index, self.read.clone());
             set_filter(&mut cursor, read.filter.columns.elements(), judge);
+            self.cursor = Some(cursor);
         }
-        self.cursor = Some(cursor);
         self.index.clear();
         self.index.extend_from_slice(index.as_bytes());
-        (self.has_row, self.is_exact) = (false, false);
+        (self.has_cursor, self.has_row, self.is_exact, self.is_point) = (true, false, false, false);
         self.entry.clear();
+    }
+
+    pub(crate) fn close_cursor(&mut self) {
+        (self.cursor, self.has_cursor) = (None, false);
     }
 
     /// Moves the cursor by `go`, and hands out the row where it then stands.
@@ -39,8 +48,13 @@ impl Table {
         out: &mut [Bytes],
         go: impl FnOnce(&mut RawCursor, &mut WriteTxn) -> Result<bool>,
     ) -> Result<bool> {
-        let cursor = self.cursor.as_mut().ok_or_else(no_cursor)?;
-        self.has_row = false;
+        if !self.has_cursor {
+            return Err(Error::Usage("the table has no cursor".to_string()));
+        }
+        (self.has_row, self.is_point) = (false, false);
+        let (raw, index, read) = (&self.raw, &self.index, &self.read);
+        let make = || raw.cursor(std::str::from_utf8(index).unwrap_or_default(), read.clone());
+        let cursor = self.cursor.get_or_insert_with(make);
         let is_there = go(cursor, session.txn()?)?;
         self.moved_in = session.serial;
         if !is_there || !cursor.read_row(&mut self.row)? {
@@ -55,8 +69,28 @@ impl Table {
         Ok(true)
     }
 
+    /// Reads the row of a whole primary key.
+    fn point(&mut self, session: &mut Session, key: &[u8], out: &mut [Bytes]) -> Result<bool> {
+        self.has_row = self.raw.get(session.txn()?, key, &self.read, &mut self.row)?;
+        // A move beyond goes on from here.
+        (self.is_point, self.moved_in) = (true, 0);
+        self.entry.clear();
+        self.entry.extend_from_slice(key);
+        if self.has_row {
+            self.row_key.clear();
+            self.row_key.extend_from_slice(key);
+            self.hand_out(&self.wanted, out);
+        }
+        Ok(self.has_row)
+    }
+
     /// Moves it by one row.
     fn step(&mut self, session: &mut Session, is_up: bool, out: &mut [Bytes]) -> Result<bool> {
+        if self.is_point {
+            // Rule 4: the key has one row.
+            self.has_row = false;
+            return Ok(false);
+        }
         // Its transaction has ended: it goes on from where it stood.
         if self.moved_in != session.serial {
             return self.go_from_entry(session, is_up, out);
@@ -79,10 +113,11 @@ impl Table {
         key.clear();
         let index = std::mem::take(&mut self.index);
         let name = std::str::from_utf8(&index).unwrap_or_default();
-        let encoded = if seek < 6 { self.raw.append_key(name, &values(columns), &mut key) } else { Ok(()) };
+        let encoded =
+            if !matches!(seek, 6 | 7) { self.raw.append_key(name, &values(columns), &mut key) } else { Ok(()) };
         self.index = index;
         let to = match seek {
-            0 => RawSeek::Exact,
+            0 | POINT => RawSeek::Exact,
             1 => RawSeek::ExactLast,
             2 | 6 => RawSeek::AtLeast,
             3 => RawSeek::Above,
@@ -90,7 +125,10 @@ impl Table {
             _ => RawSeek::AtMost,
         };
         self.is_exact = matches!(to, RawSeek::Exact | RawSeek::ExactLast);
-        let found = encoded.and_then(|()| self.go(session, out, |cursor, txn| cursor.seek(txn, to, &key)));
+        let found = encoded.and_then(|()| match seek {
+            POINT => self.point(session, &key, out),
+            _ => self.go(session, out, |cursor, txn| cursor.seek(txn, to, &key)),
+        });
         // A move beyond goes on from where the key would be.
         if matches!(found, Ok(false)) && self.is_exact {
             self.entry.clone_from(&key);
@@ -122,10 +160,6 @@ fn set_filter(cursor: &mut RawCursor, columns: &[u32], judge: Judge) {
             _ => RawVerdict::Interrupt,
         }
     });
-}
-
-fn no_cursor() -> Error {
-    Error::Usage("the table has no cursor".to_string())
 }
 
 /// See the header.
@@ -177,7 +211,7 @@ pub extern "C" fn hw_cursor_prev_beyond(session: &mut Session, table: &mut Table
 #[unsafe(no_mangle)]
 pub extern "C" fn hw_cursor_close(table: &mut Table) {
     guarded(|| {
-        table.cursor = None;
+        table.close_cursor();
         Ok(Code::Ok)
     });
 }

@@ -4,6 +4,7 @@ use crate::abi::{Bytes, ColumnDefinition, Columns, Context, IndexDefinition, Tab
 use crate::definition::{schema_of, secondary_index, type_of};
 use crate::failure::{Code, found, guarded};
 use crate::information::Connections;
+use crate::row_count::RowCount;
 use crate::temporary::{PostponedDrops, TEMPORARY};
 use highwater::raw::RawTable;
 use highwater::{BackupOptions, Error, Options, Result, TableChange, Type, Value};
@@ -29,11 +30,17 @@ pub struct SharedTable {
     generation: AtomicU64,
     /// The next number of a hidden primary key; 0: not known yet.
     pub(crate) next_row: Mutex<u64>,
+    pub(crate) rows: RowCount,
 }
 
 impl SharedTable {
     fn new(raw: RawTable) -> SharedTable {
-        SharedTable { raw: RwLock::new(raw), generation: AtomicU64::new(0), next_row: Mutex::new(0) }
+        SharedTable {
+            raw: RwLock::new(raw),
+            generation: AtomicU64::new(0),
+            next_row: Mutex::new(0),
+            rows: RowCount::default(),
+        }
     }
 
     /// The table as it is, and which one it is.
@@ -52,6 +59,7 @@ impl SharedTable {
     pub fn exchange(&self, table: RawTable) {
         *self.raw.write() = table;
         *self.next_row.lock() = 0;
+        self.rows.forget();
         self.generation.fetch_add(1, Ordering::AcqRel);
     }
 }

@@ -18,6 +18,7 @@ pub mod failure;
 pub mod information;
 #[cfg(test)]
 mod mariadb_test;
+mod row_count;
 pub mod rows;
 pub mod session;
 pub mod table;

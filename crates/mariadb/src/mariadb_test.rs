@@ -233,6 +233,33 @@ fn entries_are_judged_and_cover_their_columns() {
 }
 
 #[test]
+fn moves_go_on_from_a_row_that_was_read_without_a_cursor() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(folder.path());
+    assert_eq!(create(&database, "d/t"), OK, "{}", hw_error_text().text());
+    let (mut session, mut table) = (session(&database), table(&database, "d/t"));
+    for id in [1, 3, 5] {
+        assert_eq!(insert(&mut session, &mut table, id, None), OK);
+    }
+    let mut row = [Bytes::null(); 2];
+    let point = |session: &mut Session, table: &mut Table, id: u32, row: &mut [Bytes; 2]| {
+        let id = id.to_le_bytes();
+        hw_cursor_seek(session, table, 8, Columns::of(&[Bytes::of(&id)]), ArrayOut::of(row))
+    };
+    assert_eq!(hw_cursor_open(&mut table, bytes("PRIMARY"), &read()), OK);
+    assert_eq!((point(&mut session, &mut table, 3, &mut row), row[0].elements()[0]), (OK, 3));
+    // The key has no other row; behind it there is one, and another one behind that.
+    assert_eq!(hw_cursor_next(&mut session, &mut table, ArrayOut::of(&mut row)), NOT_FOUND);
+    assert_eq!(hw_cursor_next_beyond(&mut session, &mut table, ArrayOut::of(&mut row)), OK);
+    assert_eq!(row[0].elements()[0], 5);
+    assert_eq!(hw_cursor_next_beyond(&mut session, &mut table, ArrayOut::of(&mut row)), NOT_FOUND);
+    // A row that is not there has neighbors.
+    assert_eq!(point(&mut session, &mut table, 2, &mut row), NOT_FOUND);
+    assert_eq!(hw_cursor_next_beyond(&mut session, &mut table, ArrayOut::of(&mut row)), OK);
+    assert_eq!(row[0].elements()[0], 3);
+}
+
+#[test]
 fn rows_statements_and_savepoints() {
     let folder = tempfile::tempdir().unwrap();
     let database = open(folder.path());

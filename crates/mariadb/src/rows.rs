@@ -54,6 +54,7 @@ pub extern "C" fn hw_insert(session: &mut Session, table: &mut Table, row: Colum
     guarded(|| {
         table.refresh();
         table.raw.insert(session.txn()?, &values(&row))?;
+        table.changes.note(&table.shared.rows);
         Ok(Code::Ok)
     })
 }
@@ -80,7 +81,9 @@ pub extern "C" fn hw_update(
 pub extern "C" fn hw_delete(session: &mut Session, table: &mut Table, key: Bytes) -> i32 {
     guarded(|| {
         table.refresh();
-        Ok(found(table.raw.delete(session.txn()?, key.elements())?))
+        let is_deleted = table.raw.delete(session.txn()?, key.elements())?;
+        table.changes.note(&table.shared.rows);
+        Ok(found(is_deleted))
     })
 }
 

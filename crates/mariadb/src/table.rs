@@ -3,6 +3,7 @@
 use crate::abi::{Array, Bytes, Columns, Context, TableInfo};
 use crate::database::{Database, SharedTable};
 use crate::failure::{Code, found, guarded};
+use crate::row_count::Changes;
 use crate::session::Session;
 use highwater::raw::{RawColumn, RawCursor, RawRead, RawRow, RawSeek, RawTable};
 use highwater::{Isolation, NumberRange, Result, TxnOptions};
@@ -24,11 +25,15 @@ pub struct Table {
     pub(crate) shared: Arc<SharedTable>,
     pub(crate) raw: RawTable,
     generation: u64,
+    /// Made with the first move.
     pub(crate) cursor: Option<RawCursor>,
+    pub(crate) has_cursor: bool,
     /// The cursor's index.
     pub(crate) index: Vec<u8>,
     /// Whether the cursor's last seek was an exact one.
     pub(crate) is_exact: bool,
+    /// Whether it was one for the row of a primary key: the cursor itself has not moved.
+    pub(crate) is_point: bool,
     /// The transaction in which it moved last, and the entry where it then stood.
     pub(crate) moved_in: u64,
     pub(crate) entry: Vec<u8>,
@@ -40,6 +45,7 @@ pub struct Table {
     pub(crate) row_key: Vec<u8>,
     pub(crate) has_row: bool,
     pub(crate) key: Vec<u8>,
+    pub(crate) changes: Changes,
 }
 
 impl Table {
@@ -52,8 +58,10 @@ impl Table {
             raw,
             generation,
             cursor: None,
+            has_cursor: false,
             index: Vec::new(),
             is_exact: false,
+            is_point: false,
             moved_in: 0,
             entry: Vec::new(),
             read: RawRead::default(),
@@ -62,6 +70,7 @@ impl Table {
             row_key: Vec::new(),
             has_row: false,
             key: Vec::new(),
+            changes: Changes::default(),
         })
     }
 
@@ -70,7 +79,7 @@ impl Table {
     pub(crate) fn refresh(&mut self) {
         if self.generation != self.shared.generation() {
             (self.raw, self.generation) = self.shared.current();
-            self.cursor = None;
+            self.close_cursor();
         }
     }
 
@@ -80,7 +89,7 @@ impl Table {
         let statistics = table.statistics();
         let statistics = statistics.as_ref();
         Ok(TableInfo {
-            rows: database.db.approximate_rows(table)?,
+            rows: self.shared.rows.get(|| database.db.approximate_rows(table))?,
             row_bytes: statistics.map_or(0, |found| found.row_bytes + found.overflow_bytes),
             index_bytes: statistics.map_or(0, |found| found.indexes.iter().map(|index| index.bytes).sum()),
             next_number: table.next_number().unwrap_or(0),

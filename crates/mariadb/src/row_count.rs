@@ -1,0 +1,104 @@
+//! About how many rows a table has: the server's planner asks in each statement.
+//!
+//! Rules
+//! 1. The engine is asked again once a sixteenth of the rows have been inserted or deleted, or a second has passed:
+//!    purge removes rows too. Of a small table it is asked each time: its plans depend on each row.
+//! 2. A handler notes its changes in batches: threads that insert do not all write one cache line.
+
+use highwater::Result;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+/// Rows from which on an older number will do.
+const LARGE: u64 = 4096;
+/// One of this many parts of the rows may have changed.
+const PARTS: u64 = 16;
+const OLD_MS: u64 = 1000;
+/// Changes that a handler notes at once: few beside those of [`LARGE`].
+const BATCH: u64 = 16;
+
+/// What all handlers of a table know of its number of rows.
+#[derive(Default)]
+pub struct RowCount {
+    /// 0: not known.
+    rows: AtomicU64,
+    /// Rows inserted and deleted since.
+    changes: AtomicU64,
+    /// When it was known, in milliseconds.
+    at_ms: AtomicU64,
+}
+
+/// The changes of one handler that are not noted yet.
+#[derive(Default)]
+pub struct Changes(u64);
+
+fn now_ms() -> u64 {
+    static START: OnceLock<Instant> = OnceLock::new();
+    START.get_or_init(Instant::now).elapsed().as_millis() as u64
+}
+
+impl RowCount {
+    /// About the number of rows; `ask` asks the engine.
+    ///
+    /// # Errors
+    /// That of `ask`.
+    pub fn get(&self, ask: impl FnOnce() -> Result<u64>) -> Result<u64> {
+        self.get_at(now_ms(), ask)
+    }
+
+    fn get_at(&self, now_ms: u64, ask: impl FnOnce() -> Result<u64>) -> Result<u64> {
+        let rows = self.rows.load(Ordering::Relaxed);
+        let is_young = now_ms.saturating_sub(self.at_ms.load(Ordering::Relaxed)) < OLD_MS;
+        if rows >= LARGE && is_young && self.changes.load(Ordering::Relaxed) < rows / PARTS {
+            return Ok(rows);
+        }
+        self.changes.store(0, Ordering::Relaxed);
+        let rows = ask()?;
+        self.at_ms.store(now_ms, Ordering::Relaxed);
+        self.rows.store(rows, Ordering::Relaxed);
+        Ok(rows)
+    }
+
+    /// The table is another one.
+    pub fn forget(&self) {
+        self.rows.store(0, Ordering::Relaxed);
+    }
+}
+
+impl Changes {
+    /// A row was inserted or deleted.
+    #[inline]
+    pub fn note(&mut self, rows: &RowCount) {
+        self.0 += 1;
+        if self.0 == BATCH {
+            self.0 = 0;
+            rows.changes.fetch_add(BATCH, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_engine_is_asked_when_a_sixteenth_has_changed_or_a_second_has_passed() {
+        let (rows, mut changes) = (RowCount::default(), Changes::default());
+        let get = |at_ms, now| rows.get_at(at_ms, || Ok(now)).unwrap();
+        assert_eq!((get(0, 8000), get(999, 1)), (8000, 8000));
+        (0..499).for_each(|_| changes.note(&rows));
+        assert_eq!(get(999, 1), 8000);
+        (0..13).for_each(|_| changes.note(&rows));
+        assert_eq!((get(999, 9000), get(1998, 1), get(1999, 9500)), (9000, 9000, 9500));
+        rows.forget();
+        assert_eq!(get(2000, 5000), 5000);
+    }
+
+    #[test]
+    fn of_a_small_table_each_row_counts() {
+        let rows = RowCount::default();
+        let get = |now| rows.get_at(0, || Ok(now)).unwrap();
+        assert_eq!((get(0), get(4095), get(4096), get(1)), (0, 4095, 4096, 4096));
+    }
+}
