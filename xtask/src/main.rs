@@ -53,7 +53,9 @@ const USAGE: &str = "usage: cargo xtask tidy    check layers, dependencies, file
        cargo xtask miri    undefined behaviour: small tests of the engine under Miri
        cargo xtask tsan    data races: tests of the engine that have threads, under ThreadSanitizer
        cargo xtask package make the files that the registry gets, and build and run programs of nothing else
-       cargo xtask targets check the library for other systems, and run tests where this machine can run them
+       cargo xtask targets [TARGET]...
+                           check the library for other systems (or those named, such as i686-unknown-linux-gnu), and
+                           run tests where this machine can run them
        cargo xtask compare-build
                            build the program that measures other storage engines (highwater lab run peers)
        cargo xtask compare-test
@@ -86,7 +88,7 @@ fn main() -> ExitCode {
         ["release", ref arguments @ ..] => report(release::run(&root, arguments)),
         ["miri"] => report(sanitizers::miri(&root)),
         ["tsan"] => report(sanitizers::tsan(&root)),
-        ["targets"] => report(targets::run(&root)),
+        ["targets", ref names @ ..] => report(targets::run(&root, names)),
         ["package"] => report(package::run(&root)),
         ["compare-build"] => report(compare::build(&root)),
         ["compare-test"] => report(compare::test(&root)),

@@ -3,7 +3,8 @@
 //! Rules
 //! 1. Files go through the portable backend on this machine too (`--cfg highwater_portable`), and tests run over it.
 //! 2. For each target the library is checked; where this machine can run its programs, the tests of the crate for files
-//!    and a small program over the library run, under an emulator if need be. A line for each says which.
+//!    and a small program over the library run, under an emulator if need be, and where it needs none, the engine's
+//!    tests of [`ENGINE_TESTS`] too. A line for each says which.
 //! 3. The standard library of a target is a package of Debian's, or is built of its source ([`toolchain`]). Where there
 //!    is no apt the targets are left out, and a line says so.
 //! 4. What is built is in folders of its own.
@@ -23,6 +24,8 @@ struct Target {
     c_compiler: Option<(&'static str, &'static str)>,
     /// What runs its programs.
     runner: Option<&'static str>,
+    /// Whether that is no emulator.
+    is_native: bool,
     /// There is no package of its standard library.
     is_built_of_source: bool,
 }
@@ -32,30 +35,34 @@ const TARGETS: &[Target] = &[
         name: "i686-unknown-linux-gnu",
         c_compiler: Some(("i686-linux-gnu-gcc", "gcc-i686-linux-gnu")),
         runner: Some("/usr/i686-linux-gnu/lib/ld-linux.so.2 --library-path /usr/i686-linux-gnu/lib"),
+        is_native: true,
         is_built_of_source: false,
     },
     Target {
         name: "aarch64-unknown-linux-gnu",
         c_compiler: Some(("aarch64-linux-gnu-gcc", "gcc-aarch64-linux-gnu")),
         runner: Some("qemu-aarch64 -L /usr/aarch64-linux-gnu"),
+        is_native: false,
         is_built_of_source: false,
     },
     Target {
         name: "x86_64-unknown-linux-musl",
         c_compiler: Some(("musl-gcc", "musl-tools")),
         runner: None,
+        is_native: false,
         is_built_of_source: true,
     },
     Target {
         name: "x86_64-pc-windows-gnu",
         c_compiler: Some(("x86_64-w64-mingw32-gcc", "gcc-mingw-w64-x86-64")),
         runner: None,
+        is_native: false,
         is_built_of_source: true,
     },
-    Target { name: "aarch64-apple-darwin", c_compiler: None, runner: None, is_built_of_source: true },
+    Target { name: "aarch64-apple-darwin", c_compiler: None, runner: None, is_native: false, is_built_of_source: true },
 ];
 
-/// Unit tests of the engine that run over the portable backend: files, pages on them, redo, recovery, backups, sockets.
+/// Unit tests of the engine that run over the portable backend, here and on other targets: files, pages on them, redo, recovery, backups, sockets.
 const ENGINE_TESTS: [&str; 8] = [
     "backup::take",
     "db::db_test::file_generations",
@@ -70,31 +77,48 @@ const ENGINE_TESTS: [&str; 8] = [
 /// The tests of the crate for files.
 const OF_FILES: [&str; 3] = ["--package", "highwater-storage", "--lib"];
 
-/// Checks every target that can be checked here.
+/// This machine, over the portable backend (rule 1), where targets are named.
+const PORTABLE: &str = "portable";
+
+/// Checks every target that can be checked here, or those that are named.
 ///
 /// # Errors
-/// In words: the command that failed.
-pub fn run(root: &Path) -> Result<(), String> {
+/// In words: the command that failed; a name that is no target's.
+pub fn run(root: &Path, names: &[&str]) -> Result<(), String> {
+    let all = || std::iter::once(PORTABLE).chain(TARGETS.iter().map(|target| target.name));
+    if let Some(unknown) = names.iter().find(|name| all().all(|known| known != **name)) {
+        return Err(format!("{unknown} is not among the targets: {}", all().collect::<Vec<_>>().join(", ")));
+    }
+    let is_wanted = |name: &str| names.is_empty() || names.contains(&name);
     let folder = process::target(root)?.join("targets");
-    portable(root, &folder)?;
+    if is_wanted(PORTABLE) {
+        portable(root, &folder)?;
+    }
     if !toolchain::can_be_made() {
         println!("left out: other targets, whose standard libraries come from Debian's packages for x86_64");
         return Ok(());
     }
     let compiler = toolchain::compiler(&folder.join("toolchain"))?;
-    TARGETS.iter().try_for_each(|target| check(root, &folder, &compiler, target))
+    TARGETS
+        .iter()
+        .filter(|target| is_wanted(target.name))
+        .try_for_each(|target| check(root, &folder, &compiler, target))
 }
 
 /// Rule 1.
 fn portable(root: &Path, folder: &Path) -> Result<(), String> {
-    let engine = ["--package", "highwater", "--lib", "--"];
-    for arguments in [OF_FILES.to_vec(), [&engine[..], &ENGINE_TESTS[..]].concat()] {
+    for arguments in [OF_FILES.to_vec(), of_engine()] {
         let mut command = cargo(root, &folder.join("portable"));
         command.env("RUSTFLAGS", "--cfg highwater_portable").arg("test").arg("--quiet").args(arguments);
         finish(&mut command)?;
     }
     println!("portable backend on this machine: tests passed");
     Ok(())
+}
+
+/// What runs [`ENGINE_TESTS`].
+fn of_engine() -> Vec<&'static str> {
+    [&["--package", "highwater", "--lib", "--"][..], &ENGINE_TESTS].concat()
 }
 
 /// Rule 2.
@@ -133,6 +157,9 @@ fn check(root: &Path, folder: &Path, compiler: &Path, target: &Target) -> Result
         command
     };
     finish(again().args(["test", "--quiet", "--target", target.name]).args(OF_FILES))?;
+    if target.is_native {
+        finish(again().args(["test", "--quiet", "--target", target.name]).args(of_engine()))?;
+    }
     let program = folder.join("program");
     make_program(root, &program)?;
     let databases = ["plain", "packed"].map(|name| program.join(name));

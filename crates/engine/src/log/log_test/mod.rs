@@ -4,6 +4,7 @@
 
 mod failures;
 mod group_commit;
+#[cfg(target_pointer_width = "64")]
 mod group_model;
 mod growth;
 mod headers;

@@ -1,11 +1,13 @@
 //! The pool with a real log and mini-transactions over memory.
 
 mod crash;
+#[cfg(target_pointer_width = "64")]
 mod dirty_model;
 mod eviction;
 mod finding;
 mod flushing;
 mod load_runs;
+#[cfg(target_pointer_width = "64")]
 mod lookup_model;
 
 use crate::context::Context;

@@ -1,4 +1,5 @@
 //! Tests of what the engine synchronises with.
 
 mod latch;
+#[cfg(target_pointer_width = "64")]
 mod latch_model;

@@ -3,6 +3,7 @@
 //! A row is `(key, (a, b, rest))`: `a` has an index, `b` a unique one in which empty counts as NULL. Columns hold no
 //! zero byte, so an index column is stored as its bytes and a zero.
 
+#[cfg(target_pointer_width = "64")]
 mod active_model;
 mod basics;
 mod crash;
@@ -17,6 +18,7 @@ mod purging;
 mod streams;
 mod table;
 mod threads;
+#[cfg(target_pointer_width = "64")]
 mod views_model;
 
 use self::table::{OVERFLOW_SEGMENT, OneTable, Row, TestTable, row};
