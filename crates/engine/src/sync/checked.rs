@@ -219,13 +219,13 @@ pub mod shuttle_primitives {
 }
 
 /// Under loom: every schedule of a few steps, and every order of memory that the atomics allow. Waits do not time out.
-#[cfg(all(test, not(shuttle), target_pointer_width = "64"))]
+#[cfg(all(test, not(shuttle)))]
 pub mod loom_primitives {
     primitives!(loom, false);
 }
 
 /// Runs a model under loom, with at most `preemptions` switches away from a thread that could continue.
-#[cfg(all(test, not(shuttle), target_pointer_width = "64"))]
+#[cfg(all(test, not(shuttle)))]
 pub fn model(preemptions: usize, threads: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);

@@ -7,7 +7,7 @@
 //!    nothing (`stats`), and threads for which engine code does not wait.
 //! 2. A file that loom checks by itself names its primitives through its parent (`super::`), which the model replaces.
 
-#[cfg(any(test, shuttle))]
+#[cfg(any(all(test, target_pointer_width = "64"), shuttle))]
 #[cfg_attr(test, allow(dead_code, reason = "the files that loom checks need less of it than the engine"))]
 pub mod checked;
 #[cfg(not(shuttle))]

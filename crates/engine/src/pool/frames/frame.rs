@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn more_frames_than_numbers_are_refused() {
-        for count in [NIL as usize, (900 << 40) / 16384, usize::MAX] {
+        for count in [NIL as usize, usize::try_from((900_u64 << 40) / 16384).unwrap_or(usize::MAX), usize::MAX] {
             let error = Frames::new(count, 16384).map(|frames| frames.len()).unwrap_err();
             assert!(matches!(&error, Error::BadOption { option, .. } if option == "buffer-pool-size"), "{error}");
             assert!(error.to_string().contains("at most 4294967294"), "{error}");
