@@ -62,7 +62,8 @@ const TARGETS: &[Target] = &[
     Target { name: "aarch64-apple-darwin", c_compiler: None, runner: None, is_native: false, is_built_of_source: true },
 ];
 
-/// Unit tests of the engine that run over the portable backend, here and on other targets: files, pages on them, redo, recovery, backups, sockets.
+/// Unit tests of the engine that run over the portable backend, here and on other targets: files, pages on them, redo,
+/// recovery, backups, sockets.
 const ENGINE_TESTS: [&str; 8] = [
     "backup::take",
     "db::db_test::file_generations",
