@@ -1,10 +1,10 @@
-//! Builds an index of a large table beside clients that change the table, and measures the build and the clients.
+//! Builds an index of a large table while clients change the table, and measures the build and the clients.
 //!
 //! Rules
 //! 1. The table is sysbench's, loaded without a secondary index. The clients run `write_only` over all of its rows,
 //!    drawn uniformly: a transaction updates the column of the index in one row and another column in a second one,
 //!    deletes a third and inserts it again.
-//! 2. Clients run before the build, beside it, behind it, and beside a rebuild if one is asked for.
+//! 2. Clients run before the build, during it, after it, and during a rebuild if one is asked for.
 //! 3. When they have ended the index must have an entry for each row that was loaded, and a check must be sound: it
 //!    compares entries with rows.
 //! 4. The index is dropped at the end. So the database can be measured again without another load.

@@ -130,7 +130,7 @@ enum BenchWorkload {
     /// Deletes most rows of the `user` table beside clients that update the rest: what the files take then
     #[command(after_help = SHRINK_EXAMPLES)]
     Shrink(ShrinkArgs),
-    /// Builds an index of a large table beside clients that change the table: how long, and how long they wait
+    /// Builds an index of a large table while clients change the table: how long it takes, and how long they wait
     #[command(after_help = ONLINE_INDEX_EXAMPLES)]
     OnlineIndex(OnlineIndexArgs),
 }

@@ -1,4 +1,4 @@
-//! `highwater bench online-index`: an index of a large table is built beside clients that change the table.
+//! `highwater bench online-index`: an index of a large table is built while clients change the table.
 
 use crate::bench::LoadProgress;
 use crate::engine_options::{EngineOptions, tell_recovery};
@@ -30,7 +30,7 @@ pub struct OnlineIndexArgs {
     /// Seconds that the clients run before the build, and after it, for comparison
     #[arg(long, default_value_t = 10.0, value_parser = crate::bench::seconds)]
     seconds: f64,
-    /// Build the index again afterwards, beside the clients too
+    /// Rebuild the index afterwards, while the clients run too
     #[arg(long)]
     rebuild: bool,
     /// Seed of the random numbers
@@ -103,9 +103,9 @@ fn table(measured: &OnlineIndex) -> String {
         let (noted, mib) = (build.noted_changes, build.sorted_bytes as f64 / 1048576.0);
         text += &format!("{what:<14}{seconds:>14.1}{rows_per_s:>14.0}{noted:>16}{mib:>14.1}\n");
     }
-    text += &format!("\n{:<14}{:>14}{:>14}{:>16}\n", "clients", "seconds", "transactions/s", "longest, ms");
+    text += &format!("\n{:<14}{:>14}{:>16}{:>16}\n", "clients", "seconds", "transactions/s", "longest, ms");
     for (what, Phase { tps, max_ms, seconds }) in phases(measured) {
-        text += &format!("{what:<14}{seconds:>14.1}{tps:>14.0}{max_ms:>16.1}\n");
+        text += &format!("{what:<14}{seconds:>14.1}{tps:>16.0}{max_ms:>16.1}\n");
     }
     text
 }

@@ -38,6 +38,7 @@ pub struct RepairReport {
 impl Database {
     /// Checks the database and rebuilds every secondary index about which something was found, from the rows. An index
     /// of a table whose rows are damaged is left as it is, and so is all other damage. Checks again afterwards.
+    /// Transactions that write wait for the checks, not for the rebuilds.
     ///
     /// # Errors
     /// As [`check`](Database::check); [`Error::Usage`] if the database was opened to be read only; an I/O error. What
