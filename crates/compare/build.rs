@@ -1,8 +1,7 @@
 //! Versions of the engines, and WiredTiger's methods as functions.
 //!
-//! Rule: a crate's version is what the lock file says, a library's what its header says.
-
-use std::path::Path;
+//! Rule: versions are what the lock file says; that of a crate which brings a library in C ends with the library's.
+//! WiredTiger says its own.
 
 fn main() {
     println!("cargo:rerun-if-changed=Cargo.lock");
@@ -10,7 +9,8 @@ fn main() {
     for name in ["redb", "fjall"] {
         println!("cargo:rustc-env=VERSION_{}={}", name.to_uppercase(), locked(&lock, name));
     }
-    println!("cargo:rustc-env=VERSION_ROCKSDB={}", rocksdb());
+    let rocksdb = locked(&lock, "librocksdb-sys");
+    println!("cargo:rustc-env=VERSION_ROCKSDB={}", rocksdb.rsplit('+').next().unwrap_or(&rocksdb));
     #[cfg(feature = "wiredtiger")]
     wiredtiger();
 }
@@ -22,20 +22,17 @@ fn locked(lock: &str, name: &str) -> String {
     line.unwrap_or("unknown").trim_matches('"').into()
 }
 
-fn rocksdb() -> String {
-    let include = std::env::var("ROCKSDB_INCLUDE_DIR").unwrap_or_else(|_| "/usr/include".into());
-    let header = std::fs::read_to_string(Path::new(&include).join("rocksdb/version.h")).unwrap_or_default();
-    let number = |name: &str| {
-        let line = header.lines().find(|line| line.contains(&format!("#define {name} ")));
-        line.and_then(|line| line.split_whitespace().nth(2)).unwrap_or("?").to_string()
-    };
-    ["ROCKSDB_MAJOR", "ROCKSDB_MINOR", "ROCKSDB_PATCH"].map(number).join(".")
-}
-
 #[cfg(feature = "wiredtiger")]
 fn wiredtiger() {
     let shim = "src/peer/wiredtiger/shim.c";
     println!("cargo:rerun-if-changed={shim}");
-    cc::Build::new().file(shim).opt_level(2).compile("highwater_wiredtiger");
-    println!("cargo:rustc-link-lib=wiredtiger");
+    println!("cargo:rerun-if-env-changed=WIREDTIGER_DIR");
+    let library = std::env::var("WIREDTIGER_DIR").unwrap_or_default();
+    let is_made = std::path::Path::new(&library).join("libwiredtiger.a").exists();
+    assert!(is_made, "no libwiredtiger.a in {library:?} (WIREDTIGER_DIR); cargo xtask compare-build makes it");
+    println!("cargo:rerun-if-changed={library}/libwiredtiger.a");
+    let include = std::path::Path::new(&library).join("include");
+    cc::Build::new().file(shim).include(include).opt_level(2).compile("highwater_wiredtiger");
+    println!("cargo:rustc-link-search=native={library}");
+    println!("cargo:rustc-link-lib=static=wiredtiger");
 }

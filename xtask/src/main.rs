@@ -56,9 +56,10 @@ const USAGE: &str = "usage: cargo xtask tidy    check layers, dependencies, file
        cargo xtask targets [TARGET]...
                            check the library for other systems (or those named, such as i686-unknown-linux-gnu), and
                            run tests where this machine can run them
-       cargo xtask compare-build
-                           build the program that measures other storage engines (highwater lab run peers)
-       cargo xtask compare-test
+       cargo xtask compare-build [--without rocksdb] [--without wiredtiger]
+                           build the program that measures other storage engines (highwater lab run peers), and the
+                           engines; RocksDB takes most of the time
+       cargo xtask compare-test [--without rocksdb] [--without wiredtiger]
                            check its format and lints, and run the tests that each of those engines must pass
        cargo xtask python  build the wheel for Python, install it in a fresh virtual environment and run its tests
        cargo xtask mariadb [--kills N]
@@ -90,8 +91,8 @@ fn main() -> ExitCode {
         ["tsan"] => report(sanitizers::tsan(&root)),
         ["targets", ref names @ ..] => report(targets::run(&root, names)),
         ["package"] => report(package::run(&root)),
-        ["compare-build"] => report(compare::build(&root)),
-        ["compare-test"] => report(compare::test(&root)),
+        ["compare-build", ref arguments @ ..] => report(compare::build(&root, arguments)),
+        ["compare-test", ref arguments @ ..] => report(compare::test(&root, arguments)),
         ["mariadb", ref arguments @ ..] => report(mariadb::test(&root, arguments)),
         ["python"] => report(python::test(&root)),
         ["fuzz", "lints"] => report(fuzz::lints(&root)),

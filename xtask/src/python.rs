@@ -42,7 +42,7 @@ pub fn test(root: &Path) -> Result<(), String> {
     let mut build = Command::new(environment.join("bin/maturin"));
     build.args(["build", "--locked", "--profile", "dev", "--out"]).arg(&wheels);
     finish(build.current_dir(&source).env("CARGO_TARGET_DIR", target.join("cargo")))?;
-    pip(&[&the_wheel(&wheels)?])?;
+    pip(&[&the_file(&wheels)?])?;
     let mut tests = Command::new(&python);
     // No caches in the source.
     tests.args(["-B", "-m", "pytest", "-p", "no:cacheprovider"]).arg(source.join("tests"));
@@ -70,12 +70,15 @@ pub fn release_wheel(root: &Path, out: &Path) -> Result<(), String> {
 }
 
 /// The one file of a folder.
-fn the_wheel(folder: &Path) -> Result<PathBuf, String> {
+///
+/// # Errors
+/// There is none, or there are several.
+pub fn the_file(folder: &Path) -> Result<PathBuf, String> {
     let text = |error: std::io::Error| format!("{}: {error}", folder.display());
     let entries = std::fs::read_dir(folder).map_err(text)?.collect::<Result<Vec<_>, _>>().map_err(text)?;
     match &entries[..] {
-        [wheel] => Ok(wheel.path()),
-        others => Err(format!("{}: {} files, not one wheel", folder.display(), others.len())),
+        [file] => Ok(file.path()),
+        others => Err(format!("{}: {} files, not one", folder.display(), others.len())),
     }
 }
 
@@ -84,12 +87,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_wheel_is_the_one_file_that_was_made() {
+    fn what_was_made_is_the_one_file_of_its_folder() {
         let folder = tempfile::tempdir().unwrap();
-        assert!(the_wheel(folder.path()).unwrap_err().ends_with("0 files, not one wheel"));
+        assert!(the_file(folder.path()).unwrap_err().ends_with("0 files, not one"));
         std::fs::write(folder.path().join("a.whl"), "").unwrap();
-        assert_eq!(the_wheel(folder.path()), Ok(folder.path().join("a.whl")));
+        assert_eq!(the_file(folder.path()), Ok(folder.path().join("a.whl")));
         std::fs::write(folder.path().join("b.whl"), "").unwrap();
-        assert!(the_wheel(folder.path()).is_err());
+        assert!(the_file(folder.path()).is_err());
     }
 }

@@ -3,6 +3,7 @@
 //! Rule: what is missing is installed where that is possible without asking (root on a system with apt); elsewhere the
 //! failure says what to install.
 
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 /// Program, the arguments that show it runs, Debian's package.
@@ -26,6 +27,24 @@ pub fn ensure(mounts: bool) -> Result<(), String> {
 /// Makes sure a C++ compiler is there, which the fuzzing targets are built with.
 pub fn ensure_cxx() -> Result<(), String> {
     ensure_one("c++", "--version", "g++")
+}
+
+/// Makes sure libclang is there with its headers: crates read the headers of a C library with it.
+pub fn ensure_libclang() -> Result<(), String> {
+    if has_libclang() || (install("libclang-dev") && has_libclang()) {
+        return Ok(());
+    }
+    let get = "get it with: apt-get install libclang-dev, or name its folder in LIBCLANG_PATH";
+    Err(format!("libclang.so is not installed; {get}"))
+}
+
+/// The file without a version belongs to the package that has the headers.
+fn has_libclang() -> bool {
+    let mut folders: Vec<PathBuf> = std::env::var_os("LIBCLANG_PATH").map(PathBuf::from).into_iter().collect();
+    folders.extend(["/usr/lib", "/usr/lib64", "/usr/local/lib"].map(PathBuf::from));
+    let below = std::fs::read_dir("/usr/lib").into_iter().flatten().flatten().map(|entry| entry.path());
+    folders.extend(below.flat_map(|folder| [folder.join("lib"), folder]));
+    folders.iter().any(|folder| folder.join("libclang.so").exists())
 }
 
 /// Makes sure a program of a Debian package is there.

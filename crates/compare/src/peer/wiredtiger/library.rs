@@ -86,7 +86,7 @@ fn text(text: &str) -> Result<CString> {
     CString::new(text).map_err(|e| failed("wiredtiger", e))
 }
 
-/// `3.2.1`.
+/// `11.3.1`.
 pub fn version() -> String {
     let [mut major, mut minor, mut patch] = [0; 3];
     // SAFETY: it writes three numbers to where they are.

@@ -1,4 +1,4 @@
-//! WiredTiger, from Debian's library.
+//! WiredTiger, from the library that `cargo xtask compare-build` makes.
 //!
 //! Rules
 //! 1. A tree is a table of raw keys and values. Transactions read a snapshot; a transaction that changes what another
