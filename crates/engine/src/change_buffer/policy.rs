@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn the_limit_is_a_share_of_the_pool_that_the_log_can_carry() {
-        assert_eq!(limit_bytes(pool_share_bytes(1000 << 20, 25), 16 << 30), 250 * ((1000 << 20) / 1000));
+        assert_eq!(limit_bytes(pool_share_bytes(1000 << 20, 25), 2 << 30), 250 * ((1000 << 20) / 1000));
         assert_eq!(limit_bytes(pool_share_bytes(1 << 30, 50), 64 << 20), 8 << 20);
     }
 
