@@ -15,6 +15,8 @@ BUILD=--debug
 TOP=
 WORK=
 PID=
+# How a server finds the plugin.
+PLUGIN=()
 # What a server runs under, for example valgrind; and the seconds it has to start.
 UNDER=()
 PATIENCE=60
@@ -40,6 +42,7 @@ ready() {
     export LD_LIBRARY_PATH=$FOLDER/server/lib/x86_64-linux-gnu:$SERVER/lib/x86_64-linux-gnu
     TOP=$(mktemp -d "${TMPDIR:-/tmp}/highwater-mariadb.XXXXXX")
     WORK=$TOP
+    PLUGIN=(--plugin-dir="$FOLDER/plugin" --plugin-maturity=experimental --plugin-load-add=ha_highwater)
     trap clean_up EXIT
 }
 
@@ -54,8 +57,7 @@ launch() {
     rm -f "$WORK/socket"
     "${UNDER[@]}" "$SERVER/sbin/mariadbd" --no-defaults --user="$(id -un)" --basedir="$SERVER" --lc-messages-dir="$SERVER/share/mysql" \
         --character-sets-dir="$SERVER/share/mysql/charsets" --datadir="$WORK/data" --socket="$WORK/socket" --pid-file="$WORK/pid" \
-        --log-error="$WORK/log" --skip-networking --plugin-dir="$FOLDER/plugin" --plugin-maturity=experimental \
-        --plugin-load-add=ha_highwater --innodb-buffer-pool-size=32M "$@" >"$WORK/out" 2>&1 &
+        --log-error="$WORK/log" --skip-networking "${PLUGIN[@]}" --innodb-buffer-pool-size=32M "$@" >"$WORK/out" 2>&1 &
     PID=$!
 }
 

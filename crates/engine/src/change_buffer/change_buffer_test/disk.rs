@@ -9,6 +9,7 @@ use crate::page::node::LeafChange;
 use crate::space::SEGMENT_CHANGE_BUFFER;
 use crate::types::{IndexId, PageNo, TxnId};
 use highwater_storage::{AlignedBuf, MemoryDevice};
+use std::ops::RangeFrom;
 use std::time::{Duration, Instant};
 
 pub(super) fn disk() -> Options {
@@ -130,21 +131,35 @@ fn everything_is_merged_at_the_close_if_asked() {
     assert_same(&db, &rows, "opened");
 }
 
+/// Creates tables, and rows of the first, until the disk is full; how many there was room for. An opening or a closing
+/// may free pages, of undo for example.
+fn fill(storage: &StorageSet, numbers: &mut RangeFrom<u64>) -> u64 {
+    let off = Options { change_buffering: ChangeBuffering::Off, ..options() };
+    let db = Database::open_storage_idle(storage.clone(), off).unwrap();
+    let schema = Schema::new().column("id", Type::U64).column("text", Type::Text(900)).primary_key(&["id"]);
+    let table = db.table_or_create("filling", schema.clone()).unwrap();
+    let text = "full ".repeat(160);
+    let insert = |id: u64| db.transact(|txn| txn.insert(&table, &values![id, text.as_str()]).map(drop));
+    let create = |id: u64| db.create_table(&format!("small {id}"), schema.clone()).map(drop);
+    let mut made = 0;
+    for make in [&create as &dyn Fn(u64) -> crate::Result<()>, &insert] {
+        let refused =
+            numbers.by_ref().map(make).inspect(|done| made += u64::from(done.is_ok())).find_map(Result::err).unwrap();
+        assert!(matches!(refused, Error::DiskFull { .. }), "{refused}");
+    }
+    drop(table);
+    db.close().unwrap();
+    made
+}
+
 /// The tree needs a page that the disk does not have; once rows are deleted the mode can be set.
 #[test]
 fn a_database_on_a_full_disk_opens_and_buffers_nothing() {
     let device = MemoryDevice::limited(3 << 20);
     let storage = StorageSet::of_memory([device, MemoryDevice::new(), MemoryDevice::new()]);
-    let off = Options { change_buffering: ChangeBuffering::Off, ..options() };
-    let db = Database::open_storage(storage.clone(), off).unwrap();
-    let schema = Schema::new().column("id", Type::U64).column("text", Type::Text(900)).primary_key(&["id"]);
-    let table = db.create_table("filling", schema).unwrap();
-    let text = "full ".repeat(160);
-    let insert = |id: u64| db.transact(|txn| txn.insert(&table, &values![id, text.as_str()]).map(drop));
-    let refused = (0..100_000).map(insert).find_map(Result::err).unwrap();
-    assert!(matches!(refused, Error::DiskFull { .. }), "{refused}");
-    drop(table);
-    db.close().unwrap();
+    let mut numbers = 0..;
+    Database::open_storage(storage.clone(), options()).unwrap().close().unwrap();
+    while fill(&storage, &mut numbers) > 0 {}
     let db = Database::open_storage_idle(storage, disk()).unwrap();
     let changes = &db.transactions().changes;
     assert_eq!((changes.mode(), tree_pages(&db)), (ChangeBuffering::Off, 0));
