@@ -27,7 +27,7 @@ pub struct Config {
     pub rows: u64,
     /// Client threads.
     pub threads: usize,
-    /// Seconds of the clients' run before the build, and behind it.
+    /// Seconds of the clients' run before the build, and after it.
     pub seconds: f64,
     /// Whether the index is built again, too.
     pub rebuild: bool,
@@ -55,7 +55,7 @@ pub struct OnlineIndex {
     pub before: Phase,
     /// The build.
     pub build: Build,
-    /// Clients behind the build.
+    /// Clients after the build.
     pub after: Phase,
     /// The rebuild, if there was one.
     pub rebuild: Option<Build>,
@@ -103,7 +103,7 @@ pub fn measure(
     Ok(measured)
 }
 
-/// Rule 4; also what a measurement that was cut off has left.
+/// Rule 4; also the index of an interrupted measurement.
 fn drop_index(db: &Database, table: &Table) -> Result<()> {
     if table.definition().indexes.iter().any(|index| index.name == INDEX) {
         db.drop_index(table, INDEX)?;

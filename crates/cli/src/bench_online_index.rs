@@ -1,18 +1,14 @@
 //! `highwater bench online-index`: an index of a large table is built while clients change the table.
 
 use crate::bench::LoadProgress;
-use crate::engine_options::{EngineOptions, tell_recovery};
+use crate::bench_phases::PhaseOptions;
+use crate::engine_options::tell_recovery;
 use crate::failure::Failure;
-use crate::fresh::remove_benchmark;
-use crate::output::{Json, Lines, json_must_be_writable, write_json};
-use crate::signals;
 use clap::Args;
-use highwater::Database;
 use highwater_bench::beside::Phase;
-use highwater_bench::environment::environment;
 use highwater_bench::online_index::{Build, Config, OnlineIndex, measure};
-use serde_json::{Map, Value, json};
-use std::path::{Path, PathBuf};
+use serde_json::{Value, json};
+use std::path::PathBuf;
 
 /// Options.
 #[derive(Args, Clone, Debug)]
@@ -33,17 +29,8 @@ pub struct OnlineIndexArgs {
     /// Rebuild the index afterwards, while the clients run too
     #[arg(long)]
     rebuild: bool,
-    /// Seed of the random numbers
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// Remove the benchmark database that is in the folder first
-    #[arg(long)]
-    fresh: bool,
-    /// Write the result as JSON to FILE; with -, write only the JSON to stdout
-    #[arg(long, value_name = "FILE")]
-    json: Option<Json>,
     #[command(flatten)]
-    engine: EngineOptions,
+    common: PhaseOptions,
 }
 
 /// Runs the command.
@@ -51,30 +38,22 @@ pub struct OnlineIndexArgs {
 /// # Errors
 /// That of the engine, of a file, or [`Failure::Usage`].
 pub fn run(args: &OnlineIndexArgs) -> Result<(), Failure> {
-    json_must_be_writable(args.json.as_ref())?;
-    let options = args.engine.options(&[])?;
-    signals::stop(None)?;
-    if args.fresh {
-        remove_benchmark(&args.dir, options.log_dir.as_deref())?;
-    }
     let config = Config {
         rows: args.rows,
         threads: args.threads as usize,
         seconds: args.seconds,
         rebuild: args.rebuild,
-        seed: args.seed,
+        seed: args.common.seed,
     };
-    let database = Database::open(&args.dir, options)?;
-    args.engine.must_agree_with(&database)?;
+    let database = args.common.open(&args.dir)?;
+    args.common.engine.must_agree_with(&database)?;
     tell_recovery(&database);
     let progress = LoadProgress::new(args.rows);
     let measured = measure(&database, &config, &progress, &mut |phase| tell!("{phase} ..."));
     let closed = database.close();
     let measured = measured?;
     closed?;
-    let lines = Lines { stdout_taken: args.json == Some(Json::Stdout) };
-    lines.write(&table(&measured));
-    args.json.as_ref().map_or(Ok(()), |json| write_json(json, &format!("{:#}", as_json(&measured, args))))
+    args.common.report(&args.dir, &table(&measured), as_json(&measured, args))
 }
 
 fn builds(measured: &OnlineIndex) -> Vec<(&'static str, Build)> {
@@ -129,10 +108,5 @@ fn as_json(measured: &OnlineIndex, args: &OnlineIndexArgs) -> Value {
         "builds": builds.collect::<Vec<_>>(),
         "clients": clients.collect::<Vec<_>>(),
         "check_s": measured.check_s,
-        "environment": environment_of(&args.dir),
     })
-}
-
-fn environment_of(dir: &Path) -> Map<String, Value> {
-    environment(Some(dir)).into_iter().map(|(name, value)| (name, value.into())).collect()
 }

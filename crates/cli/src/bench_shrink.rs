@@ -1,17 +1,14 @@
 //! `highwater bench shrink`: what the files of a database take after most rows of a table were deleted beside clients.
 
-use crate::engine_options::{EngineOptions, tell_recovery};
+use crate::bench_phases::PhaseOptions;
+use crate::engine_options::tell_recovery;
 use crate::failure::Failure;
-use crate::fresh::remove_benchmark;
-use crate::output::{Json, Lines, json_must_be_writable, must_be_empty, write_json};
-use crate::signals;
+use crate::output::must_be_empty;
 use clap::Args;
-use highwater::Database;
 use highwater_bench::beside::Phase;
-use highwater_bench::environment::environment;
 use highwater_bench::shrink::{Config, Footprint, Shrunk, measure};
-use serde_json::{Map, Value, json};
-use std::path::{Path, PathBuf};
+use serde_json::{Value, json};
+use std::path::PathBuf;
 
 /// Options.
 #[derive(Args, Clone, Debug)]
@@ -34,17 +31,8 @@ pub struct ShrinkArgs {
     /// Seconds that the clients run before the deletion, for comparison
     #[arg(long, default_value_t = 10.0, value_parser = crate::bench::seconds)]
     seconds: f64,
-    /// Seed of the random numbers
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// Remove the benchmark database that is in the folder first
-    #[arg(long)]
-    fresh: bool,
-    /// Write the result as JSON to FILE; with -, write only the JSON to stdout
-    #[arg(long, value_name = "FILE")]
-    json: Option<Json>,
     #[command(flatten)]
-    engine: EngineOptions,
+    common: PhaseOptions,
 }
 
 /// Runs the command.
@@ -52,16 +40,10 @@ pub struct ShrinkArgs {
 /// # Errors
 /// That of the engine, of a file, or [`Failure::Usage`].
 pub fn run(args: &ShrinkArgs) -> Result<(), Failure> {
-    json_must_be_writable(args.json.as_ref())?;
-    let options = args.engine.options(&[])?;
     let mut beside = args.dir.clone().into_os_string();
     beside.push(".backup");
     let backup_to = args.backup_to.clone().unwrap_or_else(|| beside.into());
     must_be_empty(&backup_to)?;
-    signals::stop(None)?;
-    if args.fresh {
-        remove_benchmark(&args.dir, options.log_dir.as_deref())?;
-    }
     let config = Config {
         bytes: args.bytes,
         percent: args.percent,
@@ -69,17 +51,15 @@ pub fn run(args: &ShrinkArgs) -> Result<(), Failure> {
         seconds: args.seconds,
         dir: args.dir.clone(),
         backup_to,
-        seed: args.seed,
+        seed: args.common.seed,
     };
-    let database = Database::open(&args.dir, options)?;
+    let database = args.common.open(&args.dir)?;
     tell_recovery(&database);
     let measured = measure(&database, &config, &mut |phase| tell!("{phase} ..."));
     let closed = database.close();
     let shrunk = measured?;
     closed?;
-    let lines = Lines { stdout_taken: args.json == Some(Json::Stdout) };
-    lines.write(&table(&shrunk));
-    args.json.as_ref().map_or(Ok(()), |json| write_json(json, &format!("{:#}", as_json(&shrunk, &args.dir))))
+    args.common.report(&args.dir, &table(&shrunk), as_json(&shrunk))
 }
 
 fn table(shrunk: &Shrunk) -> String {
@@ -110,7 +90,7 @@ fn phases(shrunk: &Shrunk) -> [(&'static str, Phase); 4] {
     ]
 }
 
-fn as_json(shrunk: &Shrunk, dir: &Path) -> Value {
+fn as_json(shrunk: &Shrunk) -> Value {
     let files = footprints(shrunk).map(|(what, Footprint { data_bytes, allocated_bytes, backup_bytes })| {
         json!({
             "after": what,
@@ -122,13 +102,10 @@ fn as_json(shrunk: &Shrunk, dir: &Path) -> Value {
     let clients = phases(shrunk).map(|(what, Phase { tps, max_ms, seconds })| {
         json!({"while": what, "updates_per_s": tps, "max_ms": max_ms, "seconds": seconds})
     });
-    let environment: Map<String, Value> =
-        environment(Some(dir)).into_iter().map(|(name, value)| (name, value.into())).collect();
     json!({
         "rows_before": shrunk.rows[0],
         "rows_after": shrunk.rows[1],
         "files": files,
         "clients": clients,
-        "environment": environment,
     })
 }

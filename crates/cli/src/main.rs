@@ -19,6 +19,7 @@ mod at_rest;
 mod backup;
 mod bench;
 mod bench_online_index;
+mod bench_phases;
 mod bench_setting;
 mod bench_shrink;
 mod changes;

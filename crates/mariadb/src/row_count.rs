@@ -10,12 +10,12 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-/// Rows from which on an older number will do.
+/// A table with at least this many rows is not counted in each statement.
 const LARGE: u64 = 4096;
 /// One of this many parts of the rows may have changed.
 const PARTS: u64 = 16;
 const OLD_MS: u64 = 1000;
-/// Changes that a handler notes at once: few beside those of [`LARGE`].
+/// Changes that a handler notes at once: few compared with the part of [`LARGE`] that may change.
 const BATCH: u64 = 16;
 
 /// What all handlers of a table know of its number of rows.

@@ -6,15 +6,20 @@ use crate::support::{check_indexes, memory, open, options, sound};
 use highwater::{Database, Options, RestoreOptions, Until, Xid, salvage, values};
 use highwater_storage::StorageSet;
 use std::ops::ControlFlow::Continue;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+/// A new database whose redo is archived in a folder.
+fn archiving(redo: &Path) -> Database {
+    let archived = Options { redo_archive: Some(redo.into()), ..options() };
+    Database::open_storage(StorageSet::memory(), archived).unwrap()
+}
 
 /// The source's redo is archived. A full backup, two transactions that are prepared, an incremental backup, their ends.
 #[test]
 fn a_restore_names_the_transactions_that_were_prepared_then() {
     let folder = tempfile::tempdir().unwrap();
     let redo = folder.path().join("redo");
-    let archived = Options { redo_archive: Some(redo.clone()), ..options() };
-    let db = Database::open_storage(StorageSet::memory(), archived).unwrap();
+    let db = archiving(&redo);
     let people = filled(&db);
     let chain = ["full", "incremental"].map(|name| folder.path().join(name));
     assert!(back_up(&db, &chain[0], None).unwrap().is_full());
@@ -68,8 +73,7 @@ fn a_restore_names_the_transactions_that_were_prepared_then() {
 fn at_every_moment_of_a_prepare_the_name_is_known() {
     let folder = tempfile::tempdir().unwrap();
     let redo = folder.path().join("redo");
-    let archived = Options { redo_archive: Some(redo.clone()), ..options() };
-    let db = Database::open_storage(StorageSet::memory(), archived).unwrap();
+    let db = archiving(&redo);
     let people = filled(&db);
     let full = folder.path().join("full");
     back_up(&db, &full, None).unwrap();
