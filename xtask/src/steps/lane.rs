@@ -103,7 +103,11 @@ impl Run<'_> {
             let start = Instant::now();
             let result = (step.run)(self);
             let printed = self.printed();
-            let verdict = if result.is_ok() { "passed" } else { "FAILED" };
+            let verdict = match &result {
+                Ok(()) => "passed",
+                Err(failure) if failure.ends_with(STOPPED) => STOPPED,
+                Err(_) => "FAILED",
+            };
             let seconds = start.elapsed().as_secs_f64();
             println!("== {}: {verdict}, {seconds:.0} s\n{printed}", step.name);
             result.map_err(|failure| {

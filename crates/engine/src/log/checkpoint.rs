@@ -95,7 +95,8 @@ impl Log {
 
     /// Ends the log at `end`, its checkpoint: begins a generation in which nothing is appended any more. If a thread
     /// has appended meanwhile, nothing changes. A log of more than `keep_bytes` shrinks to them, if that makes it half
-    /// as large or less and no reader needs what it holds (`shrinking`). Says whether the log has ended.
+    /// as large or less and no reader needs what it holds (`shrinking`). The file ends where the log does, also after a
+    /// growth that never finished. Says whether the log has ended.
     ///
     /// # Errors
     /// [`Error::Poisoned`], or the I/O error that stops the database.
@@ -109,10 +110,10 @@ impl Log {
         let may_shrink = !self.device.has_fixed_len() && self.space.kept() >= end;
         if may_shrink && format::is_size_possible(keep_bytes) && keep_bytes <= self.size_bytes() / 2 {
             self.begin_smaller(&mut io, header, keep_bytes)?;
-            self.cut_file()?;
         } else {
             self.write_header(&mut io, header)?;
         }
+        self.cut_file()?;
         // What is appended from now on is of the generation before: it must not be acknowledged.
         self.poison.set(CLOSED);
         Ok(true)

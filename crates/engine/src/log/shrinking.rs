@@ -6,8 +6,9 @@
 //!    ring's base is the block of the generation's first LSN.
 //! 2. Crash order: both headers get the new size, one after another; then the file is truncated; then blocks may be
 //!    written to their new places. A crash before the first header is durable leaves the old generation in the old
-//!    ring; a crash before the second leaves the new generation, which is empty. A crash before the truncation leaves a
-//!    file that is longer than its log: every start truncates such a file.
+//!    ring; a crash before the second leaves the new generation, which is empty. A crash before the truncation, or a
+//!    growth that never finished, leaves a file that is longer than its log: every start and every end of a log
+//!    truncates such a file.
 //! 3. Groups of older generations in the smaller ring do not verify at any place.
 //! 4. A device of fixed length keeps the size of its log.
 //! 5. The closed log of a small database releases the space of its ring, except the block of its end

@@ -130,10 +130,15 @@ fn a_compaction_beside_writers_loses_nothing() {
     }
 }
 
-/// Bytes that the files of a folder have on their file system.
+/// Bytes that the files of a folder have on their file system; each file is printed for a test that fails.
 fn allocated_bytes(folder: &Path) -> u64 {
-    let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().metadata().unwrap());
-    files.map(|file| file.blocks() * 512).sum()
+    let bytes_of = |file: std::io::Result<std::fs::DirEntry>| {
+        let file = file.unwrap();
+        let (name, metadata) = (file.file_name(), file.metadata().unwrap());
+        println!("{name:?}: {} bytes, allocated {}", metadata.len(), metadata.blocks() * 512);
+        metadata.blocks() * 512
+    };
+    std::fs::read_dir(folder).unwrap().map(bytes_of).sum()
 }
 
 /// An empty database takes 256 KiB at most when it is closed; its files are as long as before.

@@ -328,6 +328,16 @@ pub const MUTANTS: &[Mutant] = &[
         &["log_test::shrinking::a_power_cut", "db_test::shrinking::an_opening"],
     ),
     mutant(
+        "closed-log-keeps-what-a-growth-left",
+        "a closed log leaves the room that a growth made and never used",
+        &[edit(
+            CHECKPOINT,
+            "        self.cut_file()?;\n",
+            "        if !MUTANT {\n            self.cut_file()?;\n        }\n",
+        )],
+        &["log_test::shrinking::a_closed_log"],
+    ),
+    mutant(
         "older-header-says-the-larger-log",
         "a log that has shrunk has a header of the larger one, which is found if the newest is damaged",
         &[edit(

@@ -210,6 +210,18 @@ fn a_power_cut_while_a_log_shrinks_at_closing_loses_nothing() {
     assert!(open_still > 20 && closed > 100 && longer_files > 20, "{open_still} {closed} {longer_files}");
 }
 
+/// A growth makes room in pieces; a close may come between two of them.
+#[test]
+fn a_closed_log_leaves_no_room_of_a_growth_that_never_finished() {
+    let (device, _) = grown(600);
+    let (log, found) = open_growing(Arc::new(device.clone()), FlushLog::Sync, LARGE).unwrap();
+    log.start(found.end_lsn).unwrap();
+    log.checkpoint(log.end_lsn()).unwrap();
+    device.set_len_bytes(2 * LARGE).unwrap();
+    assert!(log.finish(log.end_lsn(), LARGE).unwrap());
+    assert_eq!((log.size_bytes(), device.len_bytes().unwrap()), (LARGE, LARGE));
+}
+
 #[test]
 fn a_log_that_a_reader_needs_keeps_its_size_at_closing() {
     for (keep_bytes, is_read, expected) in
