@@ -45,13 +45,14 @@ impl Setting {
         }
     }
 
-    /// What a session of MariaDB says before its first transaction.
-    pub fn statements(self) -> [String; 2] {
+    /// What a session of MariaDB says before its first transaction on tables of a storage engine, which names the
+    /// variables.
+    pub fn statements(self, engine: &str) -> [String; 2] {
         let level = self.isolation().name().to_uppercase().replace('-', " ");
         let on = if self == Setting::FirstCommitterWins { "ON" } else { "OFF" };
         [
             format!("SET SESSION TRANSACTION ISOLATION LEVEL {level}"),
-            format!("SET SESSION innodb_snapshot_isolation = {on}"),
+            format!("SET SESSION {engine}_snapshot_isolation = {on}"),
         ]
     }
 }

@@ -4,7 +4,7 @@
 use crate::failure::Failure;
 use crate::output::Lines;
 use clap::Args;
-use highwater_bench::isolation::hermitage::{self, Highwater, Script, Server};
+use highwater_bench::isolation::hermitage::{self, Highwater, Script, Server, ServerEngine};
 use highwater_lab::subject::{self, Files, Settings, SubjectKind};
 
 pub const EXAMPLES: &str = "\
@@ -55,7 +55,7 @@ fn mariadb() -> Result<Vec<String>, Failure> {
     let files = Files::in_folder(folder.path().join("mariadb"));
     let server = subject::Server::start(&installed, &files, &Settings::default())?;
     let name = format!("InnoDB of MariaDB {}", server.version());
-    let found = play(&name, &mut Server::new(server.store().clone())?, |script| script.innodb);
+    let found = play(&name, &mut Server::new(server.store().clone(), ServerEngine::InnoDb)?, |script| script.innodb);
     server.stop()?;
     found
 }

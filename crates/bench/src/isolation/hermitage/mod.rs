@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `script.rs` | the schedules, and the outcomes promised |
 //! | `play.rs` | plays a schedule with a thread for each session |
-//! | `embedded.rs`, `server.rs` | the same schedules on Highwater and, as SQL, on MariaDB |
+//! | `embedded.rs`, `server.rs` | the same schedules on Highwater and, as SQL, on an engine of MariaDB |
 //!
 //! Rule: both subjects play the same data. What is promised stands beside the schedule, once for each subject; a test
 //! plays them all, and the table in docs/design/isolation.md is made from the promises.
@@ -15,9 +15,9 @@ mod script;
 mod server;
 
 pub use embedded::Highwater;
-pub use play::{Failed, Seen, Subject};
+pub use play::{Failed, Seen, Subject, play};
 pub use script::{SCRIPTS, Script};
-pub use server::Server;
+pub use server::{Server, ServerEngine};
 
 use super::Setting;
 use crate::error::Result;

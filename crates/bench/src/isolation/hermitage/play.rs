@@ -67,7 +67,7 @@ pub enum Failed {
 }
 
 /// What was seen of a play.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     steps: &'static [Step],
     /// What each step returned, if it was done.

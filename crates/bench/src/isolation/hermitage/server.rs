@@ -1,20 +1,35 @@
-//! Schedules on MariaDB, as SQL.
+//! Schedules on a MariaDB server, as SQL, on tables of one of its storage engines.
 
 use super::play::{Client, Rows, Subject};
 use super::script::{Operation, Which};
 use crate::error::{Error, Result};
 use crate::isolation::Setting;
-use crate::store::Store;
 use crate::store::mysql::{MysqlStore, error};
 use mysql::Conn;
 use mysql::prelude::Queryable;
+use parking_lot::Mutex;
 use std::time::Duration;
 
-/// A running server.
+/// A storage engine of the server. The name begins those of its variables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerEngine {
+    /// The server's own.
+    InnoDb,
+    /// This engine, as a plugin.
+    Highwater,
+}
+
+highwater_storage::names!(ServerEngine {
+    InnoDb => "InnoDB",
+    Highwater => "Highwater",
+});
+
+/// A running server, with tables of one engine.
 pub struct Server {
     store: MysqlStore,
-    /// Makes the tables.
-    conn: Conn,
+    engine: ServerEngine,
+    /// Makes the tables and counts the waits.
+    conn: Mutex<Conn>,
     tables: u32,
 }
 
@@ -23,12 +38,21 @@ impl Server {
     ///
     /// # Errors
     /// The server's.
-    pub fn new(store: MysqlStore) -> Result<Server> {
-        Ok(Server { conn: store.connection()?, store, tables: 0 })
+    pub fn new(store: MysqlStore, engine: ServerEngine) -> Result<Server> {
+        Ok(Server { conn: Mutex::new(store.connection()?), store, engine, tables: 0 })
     }
 
     fn table(&self) -> String {
-        format!("hermitage{}", self.tables)
+        format!("hermitage_{}_{}", self.engine.name(), self.tables)
+    }
+
+    /// Makes the table, with its two rows.
+    fn make(&self, index: &str) -> mysql::Result<()> {
+        let (mut conn, table, engine) = (self.conn.lock(), self.table(), self.engine.name());
+        let columns = "id BIGINT PRIMARY KEY, value BIGINT NOT NULL";
+        conn.query_drop(format!("DROP TABLE IF EXISTS {table}"))?;
+        conn.query_drop(format!("CREATE TABLE {table} ({columns}{index}) ENGINE = {engine}"))?;
+        conn.query_drop(format!("INSERT INTO {table} VALUES (1, 10), (2, 20)"))
     }
 }
 
@@ -40,23 +64,24 @@ impl Subject for Server {
     fn prepare(&mut self, indexed: bool) -> Result<()> {
         self.tables += 1;
         let index = if indexed { ", KEY by_value (value)" } else { "" };
-        let table = self.table();
-        let columns = "id BIGINT PRIMARY KEY, value BIGINT NOT NULL";
-        self.conn.query_drop(format!("CREATE TABLE {table} ({columns}{index}) ENGINE = InnoDB")).map_err(error)?;
-        self.conn.query_drop(format!("INSERT INTO {table} VALUES (1, 10), (2, 20)")).map_err(error)
+        self.make(index).map_err(error)
     }
 
     fn begin(&self, setting: Setting) -> Result<Session> {
         let mut conn = self.store.connection()?;
-        for statement in setting.statements().iter().map(String::as_str).chain(["START TRANSACTION"]) {
+        for statement in setting.statements(self.engine.name()).iter().map(String::as_str).chain(["START TRANSACTION"])
+        {
             conn.query_drop(statement).map_err(error)?;
         }
         Ok(Session { conn, table: self.table() })
     }
 
     fn waiting(&self) -> Result<u64> {
-        let missing = || Error::Server("the server does not count lock waits".into());
-        self.store.stats().get(crate::counter!(row_lock_current_waits)).ok_or_else(missing)
+        let name = format!("{}_row_lock_current_waits", self.engine.name());
+        let said = self.conn.lock().query_first(format!("SHOW GLOBAL STATUS LIKE '{name}'")).map_err(error)?;
+        let (_, waits): (String, u64) =
+            said.ok_or_else(|| Error::Server(format!("the server has no status variable {name}")))?;
+        Ok(waits)
     }
 }
 
