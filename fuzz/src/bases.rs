@@ -4,8 +4,8 @@
 use crate::input::Input;
 use highwater::Options;
 use highwater::internals::checksum_fixer::ChecksumFixer;
-use highwater_bench::corruption::{Files, Left, STORES, Store, damaged, options};
 use highwater_storage::StorageSet;
+use highwater_torture::corruption::{Files, Left, STORES, Store, damaged, options};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};

@@ -9,8 +9,8 @@ use crate::bases::storage;
 use highwater::inspect::{self, RawFile};
 use highwater::internals::{BackgroundStep, DeterministicDb, OpenOverrides};
 use highwater::{Database, Error, Options, PageNo, ReadTxn, Row, Table, ValueRef, salvage, values};
-use highwater_bench::corruption::Files;
 use highwater_storage::StorageSet;
+use highwater_torture::corruption::Files;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

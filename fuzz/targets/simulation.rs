@@ -3,7 +3,7 @@
 
 #![no_main]
 
-use highwater_bench::simulation::Simulation;
+use highwater_torture::simulation::Simulation;
 
 /// Openings that end with a cut, a failure or a close.
 const LIVES: u32 = 4;

@@ -13,16 +13,25 @@ const CRATES: &[(&str, &[&str])] = &[
     ("crates/engine", &["highwater-storage"]),
     ("crates/models", &["highwater-storage"]),
     ("crates/bench", &["highwater", "highwater-device", "highwater-report", "highwater-storage"]),
+    ("crates/torture", &["highwater", "highwater-bench", "highwater-device", "highwater-storage"]),
     ("crates/compare", &["highwater", "highwater-bench"]),
     ("crates/lab", &["highwater", "highwater-bench", "highwater-device", "highwater-report", "highwater-storage"]),
     (
         "crates/cli",
-        &["highwater", "highwater-bench", "highwater-device", "highwater-lab", "highwater-report", "highwater-storage"],
+        &[
+            "highwater",
+            "highwater-bench",
+            "highwater-device",
+            "highwater-lab",
+            "highwater-report",
+            "highwater-storage",
+            "highwater-torture",
+        ],
     ),
     ("crates/mariadb", &["highwater"]),
     ("crates/capi", &["highwater"]),
     ("python", &["highwater"]),
-    ("fuzz", &["highwater", "highwater-bench", "highwater-device", "highwater-storage"]),
+    ("fuzz", &["highwater", "highwater-bench", "highwater-device", "highwater-storage", "highwater-torture"]),
     ("xtask", &[]),
 ];
 

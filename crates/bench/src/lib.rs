@@ -13,28 +13,21 @@ compile_error!(
      crate highwater"
 );
 
-mod alphabet;
 mod backoff;
 pub mod beside;
-pub mod corruption;
 pub mod cpu;
 pub mod environment;
 mod error;
-pub mod growth;
 pub mod interrupt;
-pub mod isolation;
 pub mod online_index;
 pub mod peers;
-pub mod power_cuts;
 pub mod report;
 pub mod result;
 pub mod run;
 pub mod shrink;
-pub mod simulation;
 pub mod store;
 pub mod summary;
 mod threads;
 pub mod workload;
 
-pub use alphabet::options as drawn_options;
 pub use error::{Error, Result};

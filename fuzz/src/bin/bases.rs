@@ -3,9 +3,9 @@
 use highwater::inspect;
 use highwater::internals::{BackgroundStep, DeterministicDb, OpenOverrides};
 use highwater::{BackupOptions, Database, Options, values};
-use highwater_bench::corruption::{Left, Small};
 use highwater_fuzz::bases::{databases, pack, path};
 use highwater_storage::{MemoryDevice, StorageSet};
+use highwater_torture::corruption::{Left, Small};
 // Its symbols are needed when this is built with instruments, as the targets are.
 use libfuzzer_sys as _;
 use std::error::Error;

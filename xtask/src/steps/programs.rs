@@ -20,9 +20,9 @@ use std::time::{Duration, Instant};
 /// Rule 2; the order of the others is that in which cargo names them.
 const LONG: [&str; 9] = [
     "engine/highwater",
-    "bench/highwater_bench",
+    "torture/highwater_torture",
     "cli/program",
-    "bench/corruption",
+    "torture/corruption",
     "engine/public",
     "lab/subjects",
     "engine/long_calls",

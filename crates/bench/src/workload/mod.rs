@@ -229,7 +229,10 @@ fn describe(identity: &BTreeMap<String, String>) -> String {
 }
 
 /// The table, or a message that it is missing.
-pub(crate) fn open_table<S: Store>(store: &S, name: &str) -> Result<S::Table> {
+///
+/// # Errors
+/// [`Error::Data`] if it is missing; the store's.
+pub fn open_table<S: Store>(store: &S, name: &str) -> Result<S::Table> {
     store.table(name)?.ok_or_else(|| Error::Data(format!("table {name} is missing; load the workload first")))
 }
 

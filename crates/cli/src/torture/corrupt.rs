@@ -1,11 +1,11 @@
 //! `highwater torture corrupt`: flip every byte of a small database, swap its blocks, put older ones back, and see that
-//! each is reported or does no harm ([`highwater_bench::corruption`]).
+//! each is reported or does no harm ([`highwater_torture::corruption`]).
 
 use crate::failure::Failure;
 use crate::output::Lines;
 use crate::progress::Progress;
 use clap::Args;
-use highwater_bench::corruption::{
+use highwater_torture::corruption::{
     Damage, File, Kind, Left, STORES, Small, Tally, Whole, cases, flips, grouped, lives, run_groups,
 };
 use std::path::{Path, PathBuf};

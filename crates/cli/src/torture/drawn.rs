@@ -12,7 +12,7 @@
 use crate::engine_options::EngineOptions;
 use fastrand::Rng;
 use highwater::config::{FlushLog, OPTION_TABLE};
-use highwater_bench::drawn_options::OPTIONS;
+use highwater_torture::drawn_options::OPTIONS;
 
 /// How a run ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,10 +1,10 @@
 //! `highwater torture growth`: how operations grow with what they have to do, and whether skewed loads keep their level
-//! ([`highwater_bench::growth`]).
+//! ([`highwater_torture::growth`]).
 
 use crate::failure::Failure;
 use crate::output::Lines;
 use clap::Args;
-use highwater_bench::growth::{Growing, Growth, Load, MAX_RATIO, OPERATIONS, STEADY, Steady};
+use highwater_torture::growth::{Growing, Growth, Load, MAX_RATIO, OPERATIONS, STEADY, Steady};
 
 pub const EXAMPLES: &str = "\
 Examples:

@@ -1,11 +1,11 @@
 //! `highwater torture hermitage`: which anomaly each level of isolation prevents, on Highwater and on MariaDB
-//! ([`highwater_bench::isolation::hermitage`]).
+//! ([`highwater_torture::isolation::hermitage`]).
 
 use crate::failure::Failure;
 use crate::output::Lines;
 use clap::Args;
-use highwater_bench::isolation::hermitage::{self, Highwater, Script, Server, ServerEngine};
 use highwater_lab::subject::{self, Files, Settings, SubjectKind};
+use highwater_torture::isolation::hermitage::{self, Highwater, Script, Server, ServerEngine};
 
 pub const EXAMPLES: &str = "\
 Examples:

@@ -1,5 +1,5 @@
 //! `highwater torture isolation`: random transactions at each level of isolation, in threads on a database in memory,
-//! and a search for anomalies in what they saw ([`highwater_bench::isolation::histories`]).
+//! and a search for anomalies in what they saw ([`highwater_torture::isolation::histories`]).
 
 use crate::engine_options::EngineOptions;
 use crate::failure::Failure;
@@ -8,9 +8,9 @@ use crate::workload_options::named;
 use clap::Args;
 use fastrand::Rng;
 use highwater::Database;
-use highwater_bench::isolation::Setting;
-use highwater_bench::isolation::histories::{Anomaly, Sizes, Tally};
 use highwater_storage::StorageSet;
+use highwater_torture::isolation::Setting;
+use highwater_torture::isolation::histories::{Anomaly, Sizes, Tally};
 use std::time::{Duration, Instant};
 
 /// Small, so that pages leave the pool.

@@ -1,5 +1,5 @@
 //! `highwater torture power`: cut the power of a simulated disk at random writes and syncs, thousands of times, and
-//! compare every secondary index with the rows after each ([`highwater_bench::power_cuts`]).
+//! compare every secondary index with the rows after each ([`highwater_torture::power_cuts`]).
 
 use super::drawn::{self, End};
 use crate::engine_options::EngineOptions;
@@ -8,7 +8,7 @@ use crate::output::Lines;
 use clap::Args;
 use fastrand::Rng;
 use highwater::Options;
-use highwater_bench::power_cuts::{Tally, Trial};
+use highwater_torture::power_cuts::{Tally, Trial};
 
 /// Small, so that the indexes do not fit the pool and the log turns often.
 const ENGINE_DEFAULTS: &[(&str, &str)] = &[

@@ -1,5 +1,5 @@
 //! `highwater torture simulate`: the whole engine on one thread, on simulated disks that fail, against an oracle
-//! ([`highwater_bench::simulation`]).
+//! ([`highwater_torture::simulation`]).
 //!
 //! Each database has one thread; several run concurrently with each other. A failure names the seed of its database and
 //! the command that repeats it. Then smaller cases are looked for: fewer lives, fewer steps, other seeds; the smallest
@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::output::Lines;
 use crate::progress::Progress;
 use clap::Args;
-use highwater_bench::simulation::{MAX_STEPS, Simulation, Tally, every_failure};
+use highwater_torture::simulation::{MAX_STEPS, Simulation, Tally, every_failure};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

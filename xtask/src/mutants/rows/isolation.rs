@@ -1,7 +1,7 @@
 //! Bugs of the levels of isolation. Those of the engine that the Hermitage schedules and the random histories are to
 //! catch are looked for by the tests of the bench; the others by the engine's own.
 
-use super::{Edit, Mutant, of_bench as of_all, of_engine as of_one};
+use super::{Edit, Mutant, of_engine as of_one, of_torture as of_all};
 
 const LOCKS: &str = "crates/engine/src/txn/lock/system.rs";
 const VERSIONS: &str = "crates/engine/src/txn/read/versions.rs";

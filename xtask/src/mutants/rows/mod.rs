@@ -55,14 +55,14 @@ const fn of_engine(
     Mutant { name, breaks, package: ENGINE, edits, tests }
 }
 
-/// Caught by tests of the bench.
-const fn of_bench(
+/// Caught by the tortures.
+const fn of_torture(
     name: &'static str,
     breaks: &'static str,
     edits: &'static [Edit],
     tests: &'static [&'static str],
 ) -> Mutant {
-    Mutant { package: "highwater-bench", ..of_engine(name, breaks, edits, tests) }
+    Mutant { package: "highwater-torture", ..of_engine(name, breaks, edits, tests) }
 }
 
 const fn edit(file: &'static str, find: &'static str, replace: &'static str) -> Edit {

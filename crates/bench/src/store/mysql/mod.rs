@@ -69,7 +69,7 @@ struct Shared {
 }
 
 /// The server's error as one of ours.
-pub(crate) fn error(error: mysql::Error) -> Error {
+pub fn error(error: mysql::Error) -> Error {
     const DUPLICATE_KEY: u16 = 1062;
     const LOCK_WAIT_TIMEOUT: u16 = 1205;
     const DEADLOCK: u16 = 1213;
@@ -119,7 +119,10 @@ impl MysqlStore {
     }
 
     /// A connection of its own.
-    pub(crate) fn connection(&self) -> Result<Conn> {
+    ///
+    /// # Errors
+    /// The server's.
+    pub fn connection(&self) -> Result<Conn> {
         Conn::new(self.shared.opts.clone()).map_err(error)
     }
 

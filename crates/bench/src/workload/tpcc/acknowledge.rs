@@ -6,7 +6,7 @@
 //!    file.
 //! 2. Then after any crash: every number in the file is at most the row's (an acknowledged commit is there), and the
 //!    row's is at most one more than the file's last (at most one commit was under way).
-//! 3. A record is four numbers of 8 bytes, little-endian: client, number, and two moments of one clock ([`tick`]),
+//! 3. A record is four numbers of 8 bytes, little-endian: client, number, and two moments of one clock (`tick`),
 //!    before the commit was called and after it returned. A torn last record is ignored: the process died while it
 //!    wrote it.
 //! 4. Where a mode of the engine may lose the last commits, rule 2 holds for those that remain ([`super::losses`]).
@@ -36,8 +36,10 @@ pub(super) fn tick() -> u64 {
 
 /// What is recorded of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Record {
+pub struct Record {
+    /// Who committed.
     pub client: u64,
+    /// The client's commits up to this one.
     pub number: u64,
     /// A moment before the commit was called.
     pub began: u64,
@@ -65,13 +67,17 @@ impl Record {
 
 /// Appends to the record of a client.
 #[derive(Debug)]
-pub(super) struct RecordFile {
+pub struct RecordFile {
     file: File,
     path: PathBuf,
 }
 
 impl RecordFile {
-    pub(super) fn append_to(path: PathBuf) -> Result<RecordFile> {
+    /// Opens the file, or creates it; the clock of the records continues where it ended.
+    ///
+    /// # Errors
+    /// The file cannot be read, created or opened.
+    pub fn append_to(path: PathBuf) -> Result<RecordFile> {
         if let Some(last) = records(&path)?.last() {
             NOW.fetch_max(last.ended + 1, SeqCst);
         }
@@ -79,13 +85,20 @@ impl RecordFile {
         Ok(RecordFile { file, path })
     }
 
-    pub(super) fn append(&mut self, record: Record) -> Result<()> {
+    /// Appends a record; it survives the process, not a power cut.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn append(&mut self, record: Record) -> Result<()> {
         self.file.write_all(&record.encode()).map_err(|e| Error::file(&self.path, e))
     }
 }
 
 /// The whole records of a file, oldest first. Cuts off a torn one, so that the next one takes its place.
-pub(super) fn records(path: &Path) -> Result<Vec<Record>> {
+///
+/// # Errors
+/// The file cannot be read or truncated.
+pub fn records(path: &Path) -> Result<Vec<Record>> {
     let bytes = match std::fs::read(path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -103,8 +116,9 @@ pub(super) fn cut_to(path: &Path, bytes: u64) -> Result<()> {
     file.set_len(bytes).map_err(|e| Error::file(path, e))
 }
 
+/// Numbers a client's commits, in a row of the database and in a file beside it.
 #[derive(Debug)]
-pub(crate) struct Acknowledger<T> {
+pub struct Acknowledger<T> {
     table: T,
     client: u64,
     sequence: u64,
@@ -114,7 +128,7 @@ pub(crate) struct Acknowledger<T> {
 }
 
 /// The file of client `client` under `folder`.
-pub(super) fn file_path(folder: &Path, client: u64) -> PathBuf {
+pub fn file_path(folder: &Path, client: u64) -> PathBuf {
     folder.join(format!("client-{client}.{EXTENSION}"))
 }
 
@@ -176,7 +190,7 @@ impl<T: Clone + Send + Sync + 'static> Acknowledger<T> {
     ///
     /// # Errors
     /// [`Error::Data`] when record and database contradict each other; the store's.
-    pub(crate) fn open<S: Store<Table = T>>(store: &S, folder: &Path, client: u64) -> Result<Acknowledger<T>> {
+    pub fn open<S: Store<Table = T>>(store: &S, folder: &Path, client: u64) -> Result<Acknowledger<T>> {
         let path = file_path(folder, client);
         let (recorded, stored) = (last_acknowledged(&path, client)?, stored_sequence(store, client)?);
         if let Some(problem) = contradiction(client, recorded, stored) {
@@ -192,7 +206,10 @@ impl<T: Clone + Send + Sync + 'static> Acknowledger<T> {
 
     /// Raises the number within the transaction. It must be that of the last commit that returned: one that was lost
     /// while the process ran shows here.
-    pub(crate) fn mark<X: Transaction<Table = T>>(&mut self, txn: &mut X) -> Result<()> {
+    ///
+    /// # Errors
+    /// [`Error::Data`] if the row has another number or is missing; the store's.
+    pub fn mark<X: Transaction<Table = T>>(&mut self, txn: &mut X) -> Result<()> {
         self.began = tick();
         let mut stored = None;
         txn.modify(&self.table, &key1(self.client), |row, set| {
@@ -210,7 +227,10 @@ impl<T: Clone + Send + Sync + 'static> Acknowledger<T> {
     }
 
     /// Records that the commit has returned.
-    pub(crate) fn acknowledged(&mut self) -> Result<()> {
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn acknowledged(&mut self) -> Result<()> {
         self.sequence += 1;
         let Acknowledger { client, sequence: number, began, .. } = *self;
         self.file.append(Record { client, number, began, ended: tick() })

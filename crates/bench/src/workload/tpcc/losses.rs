@@ -24,15 +24,22 @@ fn durable_calls_path(folder: &Path) -> PathBuf {
 
 /// The record of calls that make everything durable.
 #[derive(Debug)]
-pub(super) struct DurableCalls(Mutex<RecordFile>);
+pub struct DurableCalls(Mutex<RecordFile>);
 
 impl DurableCalls {
-    pub(super) fn open(folder: &Path) -> Result<DurableCalls> {
+    /// Opens the record under `folder`, or creates it.
+    ///
+    /// # Errors
+    /// The file cannot be read or created.
+    pub fn open(folder: &Path) -> Result<DurableCalls> {
         Ok(DurableCalls(Mutex::new(RecordFile::append_to(durable_calls_path(folder))?)))
     }
 
     /// Makes such a call, and records that it returned.
-    pub(super) fn call<R>(&self, call: impl FnOnce() -> highwater::Result<R>) -> Result<R> {
+    ///
+    /// # Errors
+    /// The call's; the record cannot be written.
+    pub fn call<R>(&self, call: impl FnOnce() -> highwater::Result<R>) -> Result<R> {
         let began = tick();
         let done = call()?;
         let ended = tick();

@@ -9,29 +9,19 @@
 //! 3. The load's constant C for last names is kept with the data (2.1.6.1 ties the run's to it).
 //! 4. After a run the twelve consistency conditions (3.3.2) are checked on the whole database.
 
-mod acknowledge;
-mod change_copy;
+pub mod acknowledge;
 mod consistency;
-pub mod ddl_stress;
-mod expiring_stress;
 mod load;
-mod losses;
+pub mod losses;
 mod new_order;
-mod option_stress;
 mod other;
 mod payment;
 mod random;
-mod reading;
 mod schema;
-mod table_shape;
-mod table_stress;
 mod terminal;
-mod wide_index_stress;
 
 pub use acknowledge::{Acknowledged, forget, verify};
-pub use change_copy::ChangeCopy;
 pub use losses::{accept_losses, verify_prefix};
-pub use reading::read_snapshots;
 pub use terminal::{Kind, Mix};
 
 use crate::error::Result;

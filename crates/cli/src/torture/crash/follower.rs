@@ -12,7 +12,7 @@ use super::{CrashOptions, End, file_failure, kill, spawn_process};
 use crate::failure::Failure;
 use fastrand::Rng;
 use highwater::Database;
-use highwater_bench::workload::tpcc::ChangeCopy;
+use highwater_torture::ddl_stress::ChangeCopy;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 

@@ -4,7 +4,8 @@ use super::{CrashOptions, file_failure, follower};
 use crate::failure::Failure;
 use highwater::{BackupOptions, Database, Options, RestoreOptions};
 use highwater_bench::store::embedded::Embedded;
-use highwater_bench::workload::tpcc::{self, Acknowledged, ddl_stress};
+use highwater_bench::workload::tpcc::{self, Acknowledged};
+use highwater_torture::ddl_stress;
 use std::ops::ControlFlow::Continue;
 use std::time::Instant;
 

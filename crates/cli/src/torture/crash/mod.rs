@@ -28,7 +28,7 @@
 //!    that is no error.
 //! 4. A killed process loses nothing that was written to the operating system. With `--cut-power` the database lies on
 //!    a mounted disk whose power is cut instead ([`disk`](super::disk)): the process must stop with an
-//!    error. Power cuts at chosen writes are tested on simulated disks (`crates/bench/tests/device_power_cut.rs`,
+//!    error. Power cuts at chosen writes are tested on simulated disks (`crates/torture/tests/device_power_cut.rs`,
 //!    `highwater torture power`).
 //! 5. With `flush_log_at_trx_commit` 0, and with 2 if the power is cut, the last commits may be lost: those that are
 //!    there are a prefix, which has what was acknowledged before a flush of the log or a schema change.
@@ -49,10 +49,10 @@ use follower::Follower;
 use highwater::config::FlushLog;
 use highwater::{Database, Error};
 use highwater_bench::store::embedded::Embedded;
-use highwater_bench::workload::tpcc::ddl_stress::{self, DdlStress};
 use highwater_bench::workload::tpcc::{self, Config, Tpcc};
 use highwater_bench::workload::{Load, Workload};
 use highwater_storage::{Limited, SetOptions, StorageSet};
+use highwater_torture::ddl_stress::{self, DdlStress};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -344,7 +344,7 @@ impl Reading {
         let ends = Arc::new(AtomicBool::new(false));
         let (until, folder) = (Arc::clone(&ends), options.database());
         let (has_stress, loses_power) = (!options.tpcc_only, options.cut_power);
-        let thread = std::thread::spawn(move || tpcc::read_snapshots(&folder, has_stress, loses_power, &until));
+        let thread = std::thread::spawn(move || ddl_stress::read_snapshots(&folder, has_stress, loses_power, &until));
         Reading { ends, thread }
     }
 

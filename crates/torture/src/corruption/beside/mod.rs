@@ -1,0 +1,282 @@
+//! Damage of a database while it is open, beside a load, and what comes after.
+//!
+//! How a life goes
+//! 1. A copy of [`Whole`] is opened. Writers change both of its tables ([`load`]).
+//! 2. Meanwhile one page of a kind of [`super::declared`] is damaged on the device ([`Harm`]).
+//! 3. The load continues; then comes one of [`Act`] ([`acts`]).
+//! 4. What the act leaves is opened, and everything is read.
+//!
+//! Rules
+//! 1. A life that does not end within [`MAX`] hangs: a failure, and so is a panic.
+//! 2. A call answers right or names damage. Only of a lost write in place rows of the page's own table may be old: out
+//!    of place nothing older lies where the page is, and an image that was not written does not verify.
+//! 3. A table of which no page is damaged has every acknowledged commit, whatever the act was.
+//! 4. The declared table says whether the database opens. After a crash it need not either if recovery had to change
+//!    the damaged page, which the error names.
+
+mod acts;
+mod bad_blocks;
+mod load;
+
+use super::declared::{DECLARED, Declared, Loss, PageKind, kind_of, stream_has_ended};
+use super::whole::{INDEXES, TABLES, Whole, data, pages, place_of};
+use acts::{Act, Ended};
+use bad_blocks::BadBlocks;
+use highwater::inspect::RawFile;
+use highwater::{Database, Error, PageNo};
+use highwater_bench::Result;
+use highwater_storage::{Device, MemoryDevice, StorageSet};
+use load::{Known, WRITERS};
+use parking_lot::Mutex;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+/// A life that takes longer hangs.
+const MAX: Duration = Duration::from_secs(120);
+/// How long the load runs before the damage, and after it.
+const LOAD: Duration = Duration::from_millis(150);
+
+/// What happens to the page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Harm {
+    /// A byte is flipped.
+    Flip,
+    /// It cannot be read until it is written again.
+    FailedReads,
+    /// It is as it was at the beginning: the device has lost the writes since.
+    LostWrite,
+}
+
+/// What became of lives.
+#[derive(Clone, Debug, Default)]
+pub struct Lives {
+    /// How many there were.
+    pub lives: u64,
+    /// Commits that were acknowledged.
+    pub commits: u64,
+    /// Calls that were refused for damage.
+    pub refused: u64,
+    /// Lives in which the damage was met: a call was refused, a read failed, or the database did not open.
+    pub met: u64,
+    /// Databases that did not open, as declared.
+    pub unopened: u64,
+    /// What must not be, with the seed of the life.
+    pub failures: Vec<String>,
+}
+
+/// Lives with the seeds of a range, of copies of these databases in turn, by this many threads; `on_progress` is told
+/// how many have ended. Ends at the first life that hangs.
+///
+/// # Errors
+/// What keeps a life from beginning.
+pub fn lives(wholes: &[Arc<Whole>], seeds: Range<u64>, mut on_progress: impl FnMut(u64)) -> Result<Lives> {
+    let mut all = Lives::default();
+    for seed in seeds {
+        let whole = Arc::clone(&wholes[(seed % wholes.len() as u64) as usize]);
+        let (sender, receiver) = channel();
+        std::thread::spawn(move || sender.send(one(&whole, seed)));
+        let Ok(ended) = receiver.recv_timeout(MAX) else {
+            all.failures.push(format!("life {seed}, {}: it hangs", Plan::new(seed)));
+            return Ok(all);
+        };
+        let ended = ended?;
+        all.lives += 1;
+        all.commits += ended.commits;
+        all.refused += ended.refused;
+        all.unopened += ended.unopened;
+        all.met += u64::from(ended.refused + ended.unopened + ended.met > 0);
+        all.failures.extend(ended.failures);
+        on_progress(all.lives);
+    }
+    Ok(all)
+}
+
+/// What a seed chooses.
+struct Plan {
+    row: &'static Declared,
+    harm: Harm,
+    act: Act,
+    random: fastrand::Rng,
+}
+
+impl Plan {
+    fn new(seed: u64) -> Plan {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let harm = [Harm::Flip, Harm::Flip, Harm::FailedReads, Harm::LostWrite][random.usize(..4)];
+        // Of other pages nothing is promised about a lost write that no page leads to.
+        let is_meant = |row: &&Declared| {
+            let of_table = matches!(row.kind, PageKind::ClusteredLeaf | PageKind::Overflow | PageKind::Index);
+            harm != Harm::LostWrite || of_table
+        };
+        let rows: Vec<&Declared> = DECLARED.iter().filter(is_meant).collect();
+        let row = rows[random.usize(..rows.len())];
+        let act = Act::ALL[random.usize(..Act::ALL.len())];
+        Plan { row, harm, act, random }
+    }
+}
+
+impl std::fmt::Display for Plan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?} of {:?}, {:?}", self.harm, self.row.kind, self.act)
+    }
+}
+
+/// The damaged page.
+#[derive(Clone, Copy, Debug)]
+struct Hurt {
+    page: PageNo,
+    row: &'static Declared,
+    harm: Harm,
+    /// The table whose rows or indexes it holds.
+    table: Option<usize>,
+    is_out_of_place: bool,
+}
+
+impl Hurt {
+    /// Whether a read of a table by an index may be an error.
+    fn may_refuse(&self, table: usize, index: &str) -> bool {
+        let is_own = self.table.is_none_or(|own| own == table);
+        let is_index = index != INDEXES[0];
+        match self.row.loss {
+            // While it is open reads meet the page, whatever another opening makes of it.
+            Loss::Nothing | Loss::Opening | Loss::Undo => false,
+            Loss::Indexes => is_own && is_index,
+            Loss::Rows => is_own,
+        }
+    }
+
+    /// Whether an opening may need the page: an undo stream does not stay without a transaction.
+    fn may_be_needed_to_open(&self) -> bool {
+        self.row.loss == Loss::Opening || self.row.kind == PageKind::EndedUndoEnd
+    }
+
+    /// Whether it is the last page of an undo stream of which the files no longer say that all transactions have ended.
+    fn is_end_in_use(&self, memory: &StorageSet) -> bool {
+        let in_use = || -> Result<bool> {
+            let device = MemoryDevice::holding(data(memory)?.image());
+            Ok(!stream_has_ended(&RawFile::open(&device)?, self.page)?)
+        };
+        self.row.kind == PageKind::EndedUndoEnd && in_use().unwrap_or(false)
+    }
+
+    /// Whether a table may be without the newest changes.
+    fn may_be_old(&self, table: usize) -> bool {
+        self.harm == Harm::LostWrite && !self.is_out_of_place && self.table.is_none_or(|own| own == table)
+    }
+}
+
+fn one(whole: &Whole, seed: u64) -> Result<Lives> {
+    let plan = Plan::new(seed);
+    let name = format!("life {seed}, {plan}");
+    let lived = catch_unwind(AssertUnwindSafe(|| live(whole, plan)));
+    let mut lives = match lived {
+        Ok(lives) => lives?,
+        Err(panic) => {
+            let text = panic
+                .downcast_ref::<String>()
+                .cloned()
+                .or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));
+            Lives { failures: vec![format!("a panic: {}", text.unwrap_or_default())], ..Lives::default() }
+        }
+    };
+    lives.failures.iter_mut().for_each(|failure| *failure = format!("{name}: {failure}"));
+    Ok(lives)
+}
+
+fn live(whole: &Whole, mut plan: Plan) -> Result<Lives> {
+    let memory = whole.storage.cut(0);
+    let bad = Arc::new(Mutex::new(0..0));
+    let mut is_data = true;
+    let storage = memory.map(|inner| match std::mem::take(&mut is_data) {
+        true => Arc::new(BadBlocks { inner, bad: Arc::clone(&bad) }) as Arc<dyn Device>,
+        false => inner,
+    });
+    let db = Database::open_storage(storage.clone(), whole.options.clone())?;
+    let (before, mut lives) = (plan.act.before(&db)?, Lives::default());
+    let (stop, mut known) = (AtomicBool::new(false), Known::default());
+    let first = Known { models: whole.models.clone(), ..Known::default() };
+    let (parts, hurt, acted) = std::thread::scope(|scope| {
+        let loses_writes = plan.harm == Harm::LostWrite && !whole.is_out_of_place();
+        let seed = plan.random.u64(..);
+        let writers: Vec<_> = (0..WRITERS)
+            .map(|writer| {
+                let (db, stop, part) = (&db, &stop, first.part(writer));
+                scope.spawn(move || load::write(db, writer, (seed, loses_writes), stop, part))
+            })
+            .collect();
+        std::thread::sleep(LOAD);
+        let hurt = harm(whole, &memory, &bad, &mut plan);
+        std::thread::sleep(LOAD);
+        let acted = hurt.as_ref().ok().copied().flatten().map(|hurt| plan.act.beside(&db, hurt));
+        stop.store(true, Relaxed);
+        let parts: Vec<_> = writers
+            .into_iter()
+            .map(|writer| writer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect();
+        (parts, hurt, acted)
+    });
+    for part in parts {
+        match part {
+            Ok(part) => known.extend(part),
+            Err(failure) => lives.failures.push(failure),
+        }
+    }
+    (lives.lives, lives.commits, lives.refused) = (1, known.commits, known.refused);
+    // What a writer that failed has committed is not known.
+    let is_known = lives.failures.is_empty();
+    let Some(hurt) = hurt?.filter(|_| is_known) else { return Ok(lives) };
+    lives.failures.extend(acted.flatten());
+    let ended = Ended { whole, storage: &storage, memory: &memory, hurt, known: &known, before };
+    plan.act.finish(db, ended, &mut plan.random, &mut lives);
+    Ok(lives)
+}
+
+/// Damages a page on the device; which one, or `None` if the file has no such page now. The device stands still
+/// meanwhile: pages of undo and of the change buffer come and go, and out of place a page moves with each write.
+fn harm(whole: &Whole, memory: &StorageSet, bad: &Mutex<Range<u64>>, plan: &mut Plan) -> Result<Option<Hurt>> {
+    let (mut bad, mut hurt) = (bad.lock(), Ok(None));
+    data(memory)?.damage(|bytes| hurt = harm_image(whole, bytes, &mut bad, plan));
+    hurt
+}
+
+/// As [`harm`], of the device's bytes.
+fn harm_image(whole: &Whole, bytes: &mut [u8], bad: &mut Range<u64>, plan: &mut Plan) -> Result<Option<Hurt>> {
+    let device = MemoryDevice::holding(bytes.to_vec());
+    let Some(of_kind) = pages(&device)?.remove(&plan.row.kind) else { return Ok(None) };
+    let page = of_kind[plan.random.usize(..of_kind.len())];
+    let table = table_of(&RawFile::open(&device)?, page)?;
+    let Some(place) = place_of(&device, page)? else { return Ok(None) };
+    match plan.harm {
+        Harm::Flip => bytes[plan.random.usize(place)] ^= 4,
+        Harm::FailedReads => *bad = place.start as u64..place.end as u64,
+        Harm::LostWrite => {
+            let old = data(&whole.storage)?.image();
+            let Some(old) = old.get(place.clone()) else { return Ok(None) };
+            bytes[place].copy_from_slice(old);
+        }
+    }
+    Ok(Some(Hurt { page, row: plan.row, harm: plan.harm, table, is_out_of_place: whole.is_out_of_place() }))
+}
+
+/// Whose rows or index entries a page holds.
+fn table_of(file: &RawFile<'_>, page: PageNo) -> Result<Option<usize>> {
+    let kind = kind_of(file, page)?;
+    let table = match kind {
+        Some(PageKind::Overflow) => file.tables().iter().find(|table| Some(table.overflow_segment) == file.owner(page)),
+        _ => file.tree(file.look_at(page)?.owner).map(|(table, _)| table),
+    };
+    Ok(table.and_then(|table| TABLES.iter().position(|name| *name == table.definition.name)))
+}
+
+/// Whether an error is how damage is named.
+fn is_damage(error: &Error) -> bool {
+    match error {
+        Error::CorruptPage { .. } | Error::Corrupt(_) => true,
+        Error::Storage(error) => error.operation == "read",
+        _ => false,
+    }
+}
