@@ -2,9 +2,9 @@
 #
 # Rule: both engines are played with the same statements; InnoDB's result stands beside Highwater's.
 
-# client_program NAME: an example of crates/bench, built; its path is in PROGRAM.
+# client_program NAME: an example of crates/torture, built; its path is in PROGRAM.
 client_program() {
-    (cd "$ROOT" && cargo build -q -p highwater-bench --example "$1" --target-dir "$TARGET")
+    (cd "$ROOT" && cargo build -q -p highwater-torture --example "$1" --target-dir "$TARGET")
     PROGRAM=$TARGET/debug/examples/$1
 }
 

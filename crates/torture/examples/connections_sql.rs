@@ -1,5 +1,5 @@
 //! Many connections to a MariaDB server on tables of one engine, for `scripts/test-mariadb-plugin connections`:
-//! `cargo run -p highwater-bench --example connections_sql SOCKET PROCESS ENGINE CONNECTIONS`.
+//! `cargo run -p highwater-torture --example connections_sql SOCKET PROCESS ENGINE CONNECTIONS`.
 //!
 //! Rules
 //! 1. Each connection has a thread, and all do the same step: open a transaction that reads a row, then wait for the

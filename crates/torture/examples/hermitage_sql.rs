@@ -1,5 +1,5 @@
 //! The Hermitage schedules through SQL, on InnoDB and on Highwater in one MariaDB server, for
-//! `scripts/test-mariadb-plugin hermitage`: `cargo run -p highwater-bench --example hermitage_sql SOCKET`.
+//! `scripts/test-mariadb-plugin hermitage`: `cargo run -p highwater-torture --example hermitage_sql SOCKET`.
 //!
 //! Rules
 //! 1. Both tables of outcomes are printed, side by side. It fails where an outcome is not the promised one. Promises
@@ -7,10 +7,10 @@
 //! 2. It also fails where the engines' rows and waits are not the same although the same transactions failed. Which
 //!    member of a deadlock is its victim is left to each engine.
 
-use highwater_bench::isolation::Setting;
-use highwater_bench::isolation::hermitage::{Outcome, SCRIPTS, Script, Seen, Server, ServerEngine, play};
 use highwater_bench::store::mysql::{Flavor, MysqlStore};
 use highwater_bench::{Error, Result};
+use highwater_torture::isolation::Setting;
+use highwater_torture::isolation::hermitage::{Outcome, SCRIPTS, Script, Seen, Server, ServerEngine, play};
 use std::path::Path;
 use std::process::ExitCode;
 
