@@ -18,7 +18,7 @@ using namespace highwater;
 
 ha_highwater::ha_highwater(handlerton *hton, TABLE_SHARE *share)
     : handler(hton, share), table_of_engine(nullptr), lock(HW_LOCK_NONE), skips_locked(false), stands_behind(false),
-      reads_all(false), knows_statistics(false), duplicate(0) {}
+      reads_all(false), knows_statistics(false), duplicate(0), rows_to_number(0) {}
 
 ha_highwater::~ha_highwater() {
   if (table_of_engine) hw_table_close(table_of_engine);
@@ -129,10 +129,8 @@ class Definition {
   }
 };
 
-/* Whether the engine can count in this column: in one that may be NULL, NULL would be the next number. */
-static bool counts(const Column &column, const Field *field) {
-  return column.form == Form::fixed && column.type <= HW_U64 && !field->maybe_null();
-}
+/* Whether the engine can count in this column. */
+static bool counts(const Column &column) { return column.form == Form::fixed && column.type <= HW_U64; }
 
 static bool has_foreign_key(THD *thd) {
   List_iterator_fast<::Key> keys(thd->lex->alter_info.key_list);
@@ -157,7 +155,7 @@ int ha_highwater::create(const char *path, TABLE *form, HA_CREATE_INFO *info) {
   hw_table_definition wanted = definition.of_table();
   if (const Field *number = form->found_next_number_field)
     for (const Column &column : made.columns)
-      if (column.field == number->field_index && counts(column, number)) wanted.auto_increment = column.position;
+      if (column.field == number->field_index && counts(column)) wanted.auto_increment = column.position;
   wanted.next_number = info->auto_increment_value;
   wanted.version = {form->s->tabledef_version.str, form->s->tabledef_version.length};
   std::string name = table_name(path);
@@ -168,7 +166,7 @@ int ha_highwater::create(const char *path, TABLE *form, HA_CREATE_INFO *info) {
 }
 
 int ha_highwater::delete_table(const char *path) {
-  int32_t code = hw_table_drop(database, bytes_of(table_name(path)));
+  int32_t code = drop_for(ha_thd(), table_name(path));
   return code == HW_OK ? 0 : failed(code);
 }
 
@@ -223,6 +221,7 @@ THR_LOCK_DATA **ha_highwater::store_lock(THD *thd, THR_LOCK_DATA **to, thr_lock_
 int ha_highwater::extra(ha_extra_function) { return 0; }
 
 int ha_highwater::reset() {
+  rows_to_number = 0;
   /* A cursor of HANDLER goes on in the next statement. */
   if (table_of_engine && inited == NONE) hw_cursor_close(table_of_engine);
   return 0;

@@ -43,6 +43,7 @@ struct Connection {
 Connection *connection_of(THD *thd);
 /* Registers the connection's transaction with the server and begins a statement. */
 int begin_statement(THD *thd, bool skip_locked);
+int32_t drop_for(THD *thd, const std::string &name);
 int handler_error(THD *thd, int32_t code, std::string *text);
 std::string table_name(const char *path);
 /* After a wait for a lock that was too long: whether the call is to be made again. See replication.cc. */
@@ -162,6 +163,7 @@ class ha_highwater final : public handler {
   std::string error_text;
   bool knows_statistics;
   uint duplicate; /* number of the key that has one; -1: none of the server's */
+  ulonglong rows_to_number; /* rows that the statement will still insert, if it said so with its first number */
 
   hw_session *session() const;
   template <typename Call>

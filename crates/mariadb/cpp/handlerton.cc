@@ -361,8 +361,21 @@ std::string table_name(const char *path) {
   return path;
 }
 
+/* Whether a CREATE TABLE ... SELECT has failed and drops its table, while its transaction still uses that. The command
+   has ended the transaction before it, so that nothing else is in this one. */
+static bool undoes_create(THD *thd, const std::string &name) {
+  bool has_failed = thd->is_error() || thd_kill_level(thd) != THD_IS_NOT_KILLED;
+  return thd_sql_command(thd) == SQLCOM_CREATE_TABLE && has_failed && name.find(tmp_file_prefix) == std::string::npos;
+}
+
+int32_t drop_for(THD *thd, const std::string &name) {
+  Connection *connection = thd ? present(thd) : nullptr;
+  if (connection && undoes_create(thd, name)) hw_rollback(connection->session);
+  return hw_table_drop(database, bytes_of(name));
+}
+
 static int drop_table(handlerton *, const char *path) {
-  int32_t code = hw_table_drop(database, bytes_of(table_name(path)));
+  int32_t code = drop_for(current_thd, table_name(path));
   return code == HW_OK ? 0 : code == HW_NO_TABLE ? HA_ERR_NO_SUCH_TABLE : handler_error(current_thd, code, nullptr);
 }
 

@@ -246,8 +246,10 @@ int ha_highwater::note_duplicate() {
 }
 
 int ha_highwater::write_row(const uchar *record) {
-  if (table->next_number_field && record == table->record[0])
+  if (table->next_number_field && record == table->record[0]) {
     if (int error = update_auto_increment()) return error;
+    if (rows_to_number) rows_to_number--;
+  }
   values_of(record);
   uint64_t number = 0;
   for (;;) {
@@ -317,11 +319,19 @@ int ha_highwater::delete_row(const uchar *record) {
 void ha_highwater::get_auto_increment(ulonglong offset, ulonglong increment, ulonglong wanted_numbers, ulonglong *first,
                                       ulonglong *reserved) {
   uint64_t number = 0;
-  int32_t code = hw_numbers_reserve(session(), table_of_engine, std::max<ulonglong>(wanted_numbers, 1), increment,
-                                    offset, &number);
+  /* Later the server asks for more numbers than rows are left. */
+  if (!rows_to_number) rows_to_number = std::max<ulonglong>(wanted_numbers, 1);
+  ulonglong count = rows_to_number;
+  auto reserve = [&] { return hw_numbers_reserve(session(), table_of_engine, count, increment, offset, &number); };
+  int32_t code = reserve();
+  if (code == HW_BAD_VALUE && count > 1) {
+    /* The column has not so many. */
+    count = 1;
+    code = reserve();
+  }
   if (code == HW_OK) {
     *first = number;
-    *reserved = std::max<ulonglong>(wanted_numbers, 1);
+    *reserved = count;
   } else if (code == HW_OTHER) {
     /* A column in which the engine does not count. */
     handler::get_auto_increment(offset, increment, wanted_numbers, first, reserved);

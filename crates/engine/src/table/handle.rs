@@ -108,11 +108,12 @@ impl TableShared {
         &self.catalog
     }
 
-    /// The next number of the auto-increment column, if `is_null` says that the row has none there; (column, number).
+    /// The next number of the auto-increment column, if `is_null` says that the row has none there and it cannot stay
+    /// so; (column, number).
     #[inline]
     pub(crate) fn generate(&self, is_null: impl FnOnce(usize) -> bool) -> Result<Option<(usize, u64)>> {
         match &self.auto_increment {
-            Some((column, counter)) if is_null(*column) => {
+            Some((column, counter)) if is_null(*column) && !self.columns[*column].nullable => {
                 let number = counter.take(&self.columns[*column].name, |bound| self.persist_bound(bound))?;
                 Ok(Some((*column, number)))
             }

@@ -67,8 +67,8 @@ impl TableDefinition {
     fn validate_auto_increment(&self) -> std::result::Result<(), String> {
         let Some(position) = self.auto_increment else { return Ok(()) };
         let column = self.columns.get(position).ok_or("the auto-increment column does not exist")?;
-        if column.ty.integer_range().is_none() || column.nullable {
-            return Err(format!("column {}: auto-increment needs an integer column that is not nullable", column.name));
+        if column.ty.integer_range().is_none() {
+            return Err(format!("column {}: auto-increment needs an integer column, not {}", column.name, column.ty));
         }
         Ok(())
     }

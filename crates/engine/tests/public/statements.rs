@@ -1,7 +1,9 @@
 //! Statements of several calls, snapshots of the begin, sessions, ranges of numbers.
 
 use crate::support::{memory, open, sound};
-use highwater::{Database, Error, Isolation, LockWait, NumberRange, Schema, Table, TxnOptions, Type, WriteTxn, values};
+use highwater::{
+    Database, Error, Isolation, LockWait, NumberRange, Schema, Table, TxnOptions, Type, Value, WriteTxn, values,
+};
 use highwater_storage::StorageSet;
 
 fn table(db: &Database) -> Table {
@@ -207,6 +209,23 @@ fn numbers_are_reserved_once_also_over_a_crash() {
     assert!(matches!(txn.set_next_number(&plain, 5), Err(Error::Usage(_))));
     txn.commit().unwrap();
     sound(&after);
+}
+
+#[test]
+fn a_counted_column_that_may_be_null_keeps_null_and_counts() {
+    let storage = StorageSet::memory();
+    let db = open(&storage);
+    let schema = Schema::new().column("id", Type::U64).nullable("n", Type::U8).auto_increment("n").primary_key(&["id"]);
+    let table = db.create_table("t", schema).unwrap();
+    let mut txn = db.begin().unwrap();
+    assert_eq!(txn.insert(&table, &values![1, null]).unwrap().auto_increment, None);
+    assert_eq!(txn.get(&table, &values![1]).unwrap().unwrap().to_values()[1], Value::Null);
+    assert_eq!(txn.reserve_numbers(&table, NumberRange::default()).unwrap(), 1);
+    txn.insert(&table, &values![2, 41]).unwrap();
+    assert_eq!(txn.reserve_numbers(&table, NumberRange::default()).unwrap(), 42);
+    txn.commit().unwrap();
+    drop((table, db));
+    assert!(open(&storage).table("t").unwrap().next_number().unwrap() >= 43);
 }
 
 #[test]
