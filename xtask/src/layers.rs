@@ -23,6 +23,7 @@ pub const LAYERS: &[&[&str]] = &[
     &["space"],
     &["btree"],
     &["change_buffer"],
+    &["lock"],
     &["txn"],
     &["table"],
     &["check"],

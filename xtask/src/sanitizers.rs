@@ -23,12 +23,12 @@ const UNDER_MIRI: &[&str] = &[
     "pool::frames::frame::",
     "pool::frames::frames_test::a_reader",
     "pool::frames::optimistic",
-    "txn::lock::deadlock",
-    "txn::lock::lock_test::a_cycle",
-    "txn::lock::lock_test::a_free_row",
-    "txn::lock::lock_test::readers",
-    "txn::lock::lock_test::stopping",
-    "txn::lock::lock_test::who_holds",
+    "lock::deadlock",
+    "lock::lock_test::a_cycle",
+    "lock::lock_test::a_free_row",
+    "lock::lock_test::readers",
+    "lock::lock_test::stopping",
+    "lock::lock_test::who_holds",
 ];
 
 /// What ThreadSanitizer runs: tests in which threads work concurrently with each other.
@@ -42,7 +42,7 @@ const UNDER_TSAN: &[&str] = &[
     "pool_test::",
     "shared_sync",
     "sync_test::latch::",
-    "txn::lock::lock_test::",
+    "lock::lock_test::",
 ];
 
 /// Left out: schedules are loom's matter, and it makes its own.

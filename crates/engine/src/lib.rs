@@ -99,6 +99,7 @@ mod context;
 mod db;
 mod dump;
 mod error;
+mod lock;
 mod log;
 #[cfg(shuttle)]
 pub mod models;
@@ -138,6 +139,7 @@ pub use dump::{Dump, DumpReport, DumpedTable, UNFINISHED as UNFINISHED_LOAD};
 pub use error::{Error, Result};
 pub use highwater_storage::{Device, StorageSet};
 pub use inspect::{ListLengths, ProbeRecord};
+pub use lock::{LockMode, LockWait};
 pub use salvage::{SalvageReport, SalvagedTable, salvage};
 pub use stats::{LatencySnapshot, MetricsFormat, StatsSnapshot};
 pub use table::conversions;
@@ -146,7 +148,7 @@ pub use table::{
     IndexStatistics, NumberRange, Row, RowRef, Schema, Table, TableChange, TableDefinition, TableStatistics, Time,
     Type, Uuid, Value, ValueRef,
 };
-pub use txn::{Isolation, LockMode, LockWait, PurgeState, PurgeWatch, Savepoint, TxnOptions, Xid};
+pub use txn::{Isolation, PurgeState, PurgeWatch, Savepoint, TxnOptions, Xid};
 pub use types::PageNo;
 
 /// The example of the package's page compiles.

@@ -7,8 +7,9 @@ use super::read_txn::ReadTxn;
 use super::scan::Scan;
 use super::write_txn::{StatementContext, WriteTxn};
 use crate::error::Result;
+use crate::lock::LockMode;
 use crate::table::{Row, Table, ValueRef};
-use crate::txn::{LockMode, Wanted};
+use crate::txn::Wanted;
 
 impl WriteTxn {
     /// As [`get`](Self::get), but only these columns of the row, by their positions in the table: the row has them in

@@ -10,8 +10,9 @@
 use super::scan::{Scan, ScanIter};
 use super::write_txn::WriteTxn;
 use crate::error::Result;
+use crate::lock::LockMode;
 use crate::table::{RowLayouts, RowRef, Table};
-use crate::txn::{LockMode, RowCursor};
+use crate::txn::RowCursor;
 
 impl Scan<'_, '_> {
     /// Deletes the rows of the scan: those of a range, of an index, at most so many; returns how many. What the scan

@@ -8,8 +8,8 @@
 
 use super::database::Database;
 use super::write_txn::{HAS_NOT_ENDED, WriteTxn};
+use crate::lock::{Holder, LockMode, RowLock};
 use crate::sync::atomic::Ordering::Relaxed;
-use crate::txn::{Holder, LockMode, RowLock};
 use crate::types::IndexId;
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -3,8 +3,8 @@
 use super::scan::Scan;
 use super::write_txn::{HAS_NOT_ENDED, WriteTxn};
 use crate::error::{Error, Result};
+use crate::lock::{LockMode, LockWait};
 use crate::table::{Row, Table, ValueRef};
-use crate::txn::{LockMode, LockWait};
 use std::time::Duration;
 
 impl WriteTxn {

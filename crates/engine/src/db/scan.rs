@@ -15,10 +15,11 @@
 use super::column_iter::ColumnIter;
 use super::write_txn::WriteTxn;
 use crate::error::{Error, Result};
+use crate::lock::{LockMode, LockWait};
 use crate::table::key::{EdgePlace, KeyLayout, successor};
 use crate::table::version::TableVersion;
 use crate::table::{Row, RowLayouts, RowRef, Table, TableDefinition, Value, ValueRef};
-use crate::txn::{LockMode, LockWait, RowCursor};
+use crate::txn::RowCursor;
 use std::sync::Arc;
 
 /// A range of key bytes and how to go through it.

@@ -5,8 +5,9 @@ use super::scan::Range;
 use super::table_change::check_since;
 use super::write_txn::{HAS_NOT_ENDED, WriteTxn};
 use crate::error::{Error, Result};
+use crate::lock::LockMode;
 use crate::table::version::TableVersion;
-use crate::txn::{EntryFilter, Isolation, LockMode, RowCursor, RowVisitor, ScanOptions, TableTrees};
+use crate::txn::{EntryFilter, Isolation, RowCursor, RowVisitor, ScanOptions, TableTrees};
 use std::ops::Bound;
 use std::sync::Arc;
 

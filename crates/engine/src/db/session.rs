@@ -10,7 +10,8 @@ use super::interrupt::InterruptHandle;
 use super::prepared::PreparedTxn;
 use super::write_txn::{HAS_NOT_ENDED, WriteTxn};
 use crate::error::{Error, Result};
-use crate::txn::{Access, LockWait, TxnOptions, Xid, check_outside_row_closure};
+use crate::lock::LockWait;
+use crate::txn::{Access, TxnOptions, Xid, check_outside_row_closure};
 
 /// A connection's life: any number of transactions, one after another, each begun by the first call that needs it.
 ///

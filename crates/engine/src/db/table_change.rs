@@ -11,6 +11,7 @@ use super::changes::check_not_change_log;
 use super::database::Database;
 use super::table_ref::TableRef;
 use crate::error::{Error, Result};
+use crate::lock::LockMode;
 use crate::sync::atomic::Ordering;
 use crate::sync::event::event;
 use crate::table::catalog_entry::{Leftover, TableEntry};
@@ -19,7 +20,7 @@ use crate::table::lock::Change;
 use crate::table::table_change::Altered;
 use crate::table::version::TableVersion;
 use crate::table::{Table, TableChange};
-use crate::txn::{Isolation, LockMode, Txn};
+use crate::txn::{Isolation, Txn};
 use std::sync::Arc;
 
 impl Database {

@@ -9,8 +9,9 @@
 use super::insert_many::Inserted;
 use super::write_txn::{HAS_NOT_ENDED, WriteTxn};
 use crate::error::{Error, Result};
+use crate::lock::LockMode;
 use crate::table::{Changes, NewColumns, Row, RowRef, Table, ValueRef};
-use crate::txn::{LockMode, Wanted};
+use crate::txn::Wanted;
 
 /// What [`WriteTxn::insert_or_get`] did.
 #[derive(Debug)]

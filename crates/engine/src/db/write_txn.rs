@@ -16,13 +16,13 @@ use super::row_change::apply;
 use super::scan::Scan;
 use super::table_change::check_since;
 use crate::error::{Error, Result};
+use crate::lock::LockMode;
 use crate::table::handle::TableShared;
 use crate::table::lock::TableLockMode;
 use crate::table::version::TableVersion;
 use crate::table::{Changes, ColumnIndex, Row, RowRef, Table, ValueRef};
 use crate::txn::{
-    Access, KEPT_ROW_BYTES, LockMode, ReadView, RowOp, Savepoint, Txn, TxnOptions, TxnSystem, Wanted,
-    check_outside_row_closure,
+    Access, KEPT_ROW_BYTES, ReadView, RowOp, Savepoint, Txn, TxnOptions, TxnSystem, Wanted, check_outside_row_closure,
 };
 use std::sync::Arc;
 

@@ -2,11 +2,11 @@
 
 use super::explore;
 use crate::error::Error;
+use crate::lock::{Holder, LockMode, LockSystem, RowName};
 use crate::sync::atomic::{AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
 use crate::sync::interrupt::{Interrupt, Patience};
 use crate::sync::poison::Poison;
 use crate::sync::thread;
-use crate::txn::{Holder, LockMode, LockSystem, RowName};
 use crate::types::{IndexId, TxnId};
 use shuttle::rand::{Rng, thread_rng};
 use std::collections::BTreeSet;

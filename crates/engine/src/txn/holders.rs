@@ -6,7 +6,7 @@
 //!    transaction with that id has its tick.
 //! 2. Shards by id; a shard's mutex is taken under page latches, and no other lock is taken under it.
 
-use super::lock::Holder;
+use crate::lock::Holder;
 use crate::sync::Mutex;
 use crate::sync::sharded::CachePadded;
 use crate::types::TxnId;

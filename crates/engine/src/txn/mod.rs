@@ -1,4 +1,4 @@
-//! Transactions over byte strings: isolation, undo, locks, purge.
+//! Transactions over byte strings: isolation, undo, purge; their locks are in [`crate::lock`].
 //!
 //! A row is a `(key, payload)` pair in the clustered tree of a table, its secondary entries are keys in other trees;
 //! the table layer derives them ([`TableTrees`]). This layer combines several changes to one transaction: others see
@@ -20,12 +20,11 @@
 //! | `write/` | row operations, the entries they move |
 //! | `overflow.rs`, `overflow_columns.rs` | chains of overflow pages; rows whose columns are on such |
 //! | `read/` | views, versions of rows, scans |
-//! | `lock/` | explicit locks and the waits for them |
 //! | `undo/`, `rollback.rs`, `purge/` | older versions: kept, put back, taken away |
 //!
 //! Latch order: leaf, undo page, undo directory page; then the mutexes. None of them is held around I/O except the
 //! stripes of unique checks, the purge view and the mutex that serializes the creation of undo streams. Their order:
-//! stripe, purge view, then a shard of locks, the waits (`lock/`), holders, a list of views, the newest view, the state
+//! stripe, purge view, then a shard of locks, the waits (`lock`), holders, a list of views, the newest view, the state
 //! of the last cut (`known`), a shard of the active set.
 
 /// What `active.rs` and `read/views.rs` work with; their models in `txn_test` give them loom's.
@@ -39,7 +38,6 @@ mod changed_rows;
 mod entry_log;
 mod expiry;
 mod holders;
-mod lock;
 mod options;
 pub(crate) mod overflow;
 pub mod overflow_columns;
@@ -63,10 +61,6 @@ mod yield_cpu;
 
 pub(crate) use changed_rows::ChangedRow;
 pub(crate) use entry_log::{EntryChange, EntryLog, LoggedChange, LoggedChanges};
-pub(crate) use lock::{Holder, RowLock};
-pub use lock::{LockMode, LockWait};
-#[cfg(shuttle)]
-pub(crate) use lock::{LockSystem, RowName};
 pub use options::{Access, Isolation, TxnOptions};
 pub use overflow_columns::{Outside, Wanted};
 pub(crate) use prepared::RecoveredPrepared;

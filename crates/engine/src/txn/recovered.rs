@@ -1,6 +1,5 @@
 //! Transactions that had not ended when the database went down: an active one is rolled back, a prepared one is kept.
 
-use super::lock::Holder;
 use super::prepared::RecoveredPrepared;
 use super::rollback;
 use super::system::{TxnSystem, shard_of_recovered};
@@ -8,6 +7,7 @@ use super::transaction::TxnState;
 use super::undo::record::UndoKind;
 use super::undo::{RECORDS_AT, Recovered, UndoLog, UndoPlace, scan_page};
 use crate::error::{Error, Result};
+use crate::lock::Holder;
 use crate::types::{PageNo, TableId};
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -20,7 +20,6 @@
 //!    restoration of that version inserts it again. Until the transaction ends, no other thread takes the unique
 //!    columns of such an entry.
 
-use super::lock::{Holder, RowName};
 use super::overflow::{self, OwnedChain};
 use super::overflow_columns::Wanted;
 use super::read::{EntryOf, OwnVersions, ReadView, StoredRow, Version, resolve};
@@ -32,6 +31,7 @@ use super::undo::record::{DEAD, FREEING, OVERFLOW_FIRST_PAGE_AT, TxnState, UndoC
 use super::undo::{OwnedRecord, UndoLog, UndoPlace, mark, pointer_to, read_record, record_before};
 use super::write::{Attempt, Blocked, DiffRange, StoredEntry, put_entry_value, unblock_rollback};
 use crate::error::{Error, Result};
+use crate::lock::{Holder, RowName};
 use crate::mtr::Mtr;
 use crate::space::reserve::{self, SpacePriority};
 use crate::types::TxnId;

@@ -7,7 +7,6 @@
 //! 2. Each statement ends before the next one begins, and before the transaction ends (an end ends it too).
 //! 3. Undoing a statement restores the state of the transaction before it, except its locks.
 
-use super::lock::{LockMode, LockWait};
 use super::options::Isolation;
 use super::read::ViewHandle;
 use super::row_closure::check_outside_row_closure;
@@ -15,6 +14,7 @@ use super::savepoint::Savepoint;
 use super::system::TxnSystem;
 use super::transaction::{Txn, TxnState};
 use crate::error::{Error, Result};
+use crate::lock::{LockMode, LockWait};
 use crate::sync::interrupt::Patience;
 use std::time::Duration;
 

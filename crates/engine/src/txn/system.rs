@@ -25,7 +25,6 @@
 
 use super::active::{ActiveSet, MAX_SHARDS};
 use super::holders::Holders;
-use super::lock::{Holder, LockSystem};
 use super::prepared::RecoveredPrepared;
 use super::purge::{EndedTxns, LagLimits, LagLimitsInForce, PurgeDamage};
 use super::read::{Histories, ReadView, ViewHandle, Views};
@@ -36,6 +35,7 @@ use super::write::Unique;
 use crate::change_buffer::ChangeBuffer;
 use crate::context::Context;
 use crate::error::{Error, Result};
+use crate::lock::{Holder, LockSystem};
 use crate::mtr::Mtr;
 use crate::space::Space;
 use crate::stats::Stats;

@@ -15,7 +15,6 @@
 //!    that is dropped without [`TxnSystem::commit`] or [`TxnSystem::rollback`]; its owner (`db`) ends every one.
 
 use super::expiry::ExpiryTime;
-use super::lock::{Holder, LockMode, LockWait};
 use super::options::{Access, Isolation, TxnOptions};
 use super::read::ViewHandle;
 use super::rollback;
@@ -29,6 +28,7 @@ use super::undo::{UndoLog, UndoPlace};
 use super::yield_cpu::yield_cpu;
 use crate::config::FlushLog;
 use crate::error::{Error, Result};
+use crate::lock::{Holder, LockMode, LockWait};
 use crate::sync::IdGenerator;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::interrupt::Interrupt;

@@ -3,7 +3,7 @@
 
 use super::{Edit, Mutant, of_engine as of_one, of_torture as of_all};
 
-const LOCKS: &str = "crates/engine/src/txn/lock/system.rs";
+const LOCKS: &str = "crates/engine/src/lock/system.rs";
 const VERSIONS: &str = "crates/engine/src/txn/read/versions.rs";
 const GET: &str = "crates/engine/src/txn/read/get.rs";
 const SCAN: &str = "crates/engine/src/txn/read/scan.rs";
@@ -272,7 +272,7 @@ pub const MUTANTS: &[Mutant] = &[
         "interruption-wakes-nobody",
         "an interruption is seen only when the wait ends for another reason",
         &[Edit {
-            file: "crates/engine/src/txn/lock/waits.rs",
+            file: "crates/engine/src/lock/waits.rs",
             find: "        for waiter in self.waiters.values().filter(is_raised) {\n",
             replace: "        for waiter in self.waiters.values().filter(is_raised).filter(|_| !MUTANT) {\n",
         }],

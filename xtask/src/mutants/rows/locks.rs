@@ -3,10 +3,10 @@
 use super::concurrency::of_whole;
 use super::{Edit, Mutant, of_engine};
 
-const LOCKS: &str = "crates/engine/src/txn/lock/system.rs";
-const ROW_LOCKS: &str = "crates/engine/src/txn/lock/row_locks.rs";
-const WAITS: &str = "crates/engine/src/txn/lock/waits.rs";
-const QUEUE: &str = "crates/engine/src/txn/lock/queue.rs";
+const LOCKS: &str = "crates/engine/src/lock/system.rs";
+const ROW_LOCKS: &str = "crates/engine/src/lock/row_locks.rs";
+const WAITS: &str = "crates/engine/src/lock/waits.rs";
+const QUEUE: &str = "crates/engine/src/lock/queue.rs";
 const DUPLICATES: &str = "crates/engine/src/txn/write/duplicates.rs";
 const UPSERT: &str = "crates/engine/src/db/upsert.rs";
 

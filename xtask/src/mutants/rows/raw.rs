@@ -7,7 +7,7 @@ const KEY: &str = "crates/engine/src/table/key_part.rs";
 const RAW_CURSOR: &str = "crates/engine/src/db/raw/cursor.rs";
 const RAW_ENTRY: &str = "crates/engine/src/db/raw/entry.rs";
 const RAW_FILTER: &str = "crates/engine/src/db/raw/filter.rs";
-const ROW_LOCKS: &str = "crates/engine/src/txn/lock/row_locks.rs";
+const ROW_LOCKS: &str = "crates/engine/src/lock/row_locks.rs";
 const GET: &str = "crates/engine/src/txn/read/get.rs";
 
 pub const MUTANTS: &[Mutant] = &[

@@ -2,9 +2,10 @@
 
 use crate::db::{Database, Insertion, Replaced, Upserted, WriteTxn};
 use crate::error::{Error, Result};
+use crate::lock::{LockMode, LockWait};
 use crate::table::{Schema, Table, Type, ValueRef};
 use crate::testing::small_options;
-use crate::txn::{Isolation, LockMode, LockWait, TxnOptions};
+use crate::txn::{Isolation, TxnOptions};
 use crate::values;
 use highwater_storage::StorageSet;
 use std::sync::Barrier;

@@ -11,10 +11,11 @@ use crate::db::cursor::CursorTxn;
 use crate::db::write_txn::{StatementContext, WriteTxn};
 use crate::db::{Inserted, Rows};
 use crate::error::{Error, Result};
+use crate::lock::{LockMode, LockWait};
 use crate::table::key::KeyLayout;
 use crate::table::lock::TableLockMode;
 use crate::table::version::TableVersion;
-use crate::txn::{LockMode, LockWait, Wanted};
+use crate::txn::Wanted;
 
 /// How rows are read.
 #[derive(Clone, Debug, Default)]

@@ -3,7 +3,7 @@
 use super::versions::{StoredRow, Visibility, resolve};
 use crate::btree::Seek;
 use crate::error::Result;
-use crate::txn::lock::{LockMode, RowName};
+use crate::lock::{LockMode, RowName};
 use crate::txn::options::Isolation;
 use crate::txn::overflow_columns::Wanted;
 use crate::txn::row_format::{ROW_HEADER_BYTES, RowHeader};

@@ -1,6 +1,6 @@
 //! The options of a scan.
 
-use crate::txn::lock::{LockMode, LockWait};
+use crate::lock::{LockMode, LockWait};
 use std::ops::Bound;
 
 #[derive(Clone, Copy, Debug)]

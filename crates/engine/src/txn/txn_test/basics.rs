@@ -1,6 +1,7 @@
 //! One transaction at a time: rows, scans, rollback, savepoints.
 
 use super::*;
+use crate::lock::LockMode;
 
 fn three() -> Db {
     let db = Db::new();

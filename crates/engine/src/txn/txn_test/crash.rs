@@ -220,7 +220,7 @@ fn no_id_is_above_the_durable_limit() {
     let db = Db::new();
     let system = &db.system;
     let limit = || crate::txn::undo::read_directories(&db.parts.ctx, &db.parts.space).unwrap().2;
-    let holders: Vec<Arc<crate::txn::lock::Holder>> = (0..3).map(|_| Arc::default()).collect();
+    let holders: Vec<Arc<crate::lock::Holder>> = (0..3).map(|_| Arc::default()).collect();
     for _ in 0..150_000 {
         let ids: Vec<_> = holders.iter().map(|holder| system.activate(holder, 0).unwrap()).collect();
         for id in ids {

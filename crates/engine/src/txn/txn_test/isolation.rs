@@ -2,6 +2,7 @@
 //! which must not happen, and what happens instead.
 
 use super::*;
+use crate::lock::LockMode;
 
 fn two() -> Db {
     let db = Db::new();

@@ -1,6 +1,7 @@
 //! READ UNCOMMITTED and SERIALIZABLE: what plain reads see, lock, and keep others from doing.
 
 use super::*;
+use crate::lock::LockMode;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 fn at(db: &Db, isolation: Isolation) -> Session {

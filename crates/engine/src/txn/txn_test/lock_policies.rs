@@ -1,6 +1,7 @@
 //! What statements do about locks of others: NOWAIT, SKIP LOCKED, timeouts, rows that are locked one by one.
 
 use super::*;
+use crate::lock::{LockMode, LockWait};
 use std::time::{Duration, Instant};
 
 fn settings() -> Vec<TxnOptions> {

@@ -1,6 +1,7 @@
 //! Row locks, range locks, waits, deadlocks, timeouts.
 
 use super::*;
+use crate::lock::LockMode;
 
 fn numbered(n: u32) -> Db {
     let db = Db::new();

@@ -28,6 +28,7 @@ use crate::btree::{BTree, Seek};
 use crate::config::Options;
 use crate::db::open_parts::OpenParts;
 use crate::error::{Error, Result};
+use crate::lock::LockMode;
 use crate::testing::{open, records, small_options};
 use crate::types::{IndexId, PageNo, SegmentId};
 use highwater_storage::{Device, StorageSet};
@@ -336,7 +337,7 @@ pub(super) fn is_duplicate(result: Result<()>) -> bool {
 pub(super) struct Running<R> {
     thread: std::thread::JoinHandle<(Session, R)>,
     system: Arc<TxnSystem>,
-    holder: Arc<super::lock::Holder>,
+    holder: Arc<crate::lock::Holder>,
 }
 
 impl Session {

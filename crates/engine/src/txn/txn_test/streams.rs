@@ -2,7 +2,7 @@
 
 use super::purging::undo_pages;
 use super::*;
-use crate::txn::lock::Holder;
+use crate::lock::Holder;
 use highwater_storage::{FaultKind, Faults, Operation};
 
 #[test]

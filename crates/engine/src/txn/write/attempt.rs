@@ -10,8 +10,8 @@
 use crate::btree::BTree;
 use crate::context::Context;
 use crate::error::{Error, Result};
+use crate::lock::{Holder, LockMode, LockWait, RowName};
 use crate::mtr::{Mtr, PageHandle};
-use crate::txn::lock::{Holder, LockMode, LockWait, RowName};
 use crate::txn::row_format::RowHeader;
 use crate::txn::system::TxnSystem;
 use crate::txn::table_trees::TableTrees;

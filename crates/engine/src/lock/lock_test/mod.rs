@@ -334,11 +334,11 @@ fn many_threads_exclude_each_other() {
             let (system, inside) = (&system, &inside);
             scope.spawn(move || {
                 let holder = active(0);
-                let mut random = crate::txn::txn_test::Random(me);
+                let mut random = fastrand::Rng::with_seed(me);
                 for _ in 0..2000 {
                     let mut held = BTreeSet::new();
-                    for _ in 0..random.below(4) {
-                        let at = random.below(5) as usize;
+                    for _ in 0..random.u64(0..4) {
+                        let at = random.usize(0..5);
                         match system.wait_row(&holder, row(&[at as u8]), LockMode::Exclusive, None, LONG) {
                             // Granted, or there was nothing to wait for.
                             Ok(()) => {
