@@ -35,11 +35,13 @@ impl Log {
             active.push(payload);
         }
         let end = active.end();
+        debug_assert_eq!(start.0 + bytes as u64, end.0, "a group ends where the next one starts");
         in_order(start, end);
         self.buffer.publish(&active, end);
         drop(active);
         let used = reservation.bytes().min(bytes as u64);
         reservation.consume(used);
+        self.space.check_reserved(end, || self.poison.is_set());
         end
     }
 

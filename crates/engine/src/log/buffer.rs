@@ -59,14 +59,26 @@ impl LogBuffer {
         Lsn(self.end.load(Ordering::Acquire))
     }
 
-    /// Makes the end visible; the caller holds the lock (`_active`).
+    /// Makes the end visible; the caller holds the lock (`active`).
     #[inline]
-    pub(super) fn publish(&self, _active: &MutexGuard<'_, Active>, end: Lsn) {
+    pub(super) fn publish(&self, active: &MutexGuard<'_, Active>, end: Lsn) {
+        debug_assert_eq!(active.end, end.0, "rule 3: what becomes visible is the end");
+        debug_assert!(self.end.load(Ordering::Relaxed) <= end.0, "the end of the log moves back to {end}");
         self.end.store(end.0, Ordering::Release);
     }
 }
 
 impl Active {
+    /// Rule 1, while the database has not stopped: it begins at a block, and its bytes are in the memory.
+    #[inline]
+    fn check_state(&self) {
+        let (base, end) = (self.base, self.end);
+        // Before the first generation begins, it is where the scan ended.
+        debug_assert!(self.generation == 0 || block_floor(base) == base, "the buffer begins inside a block, at {base}");
+        debug_assert!(base <= end, "the buffer from {base} ends before its begin, at {end}");
+        debug_assert!(self.fits(0), "{} bytes are in a buffer of {}", end - base, self.memory.len());
+    }
+
     /// Whether `bytes` more fit.
     #[inline]
     pub(super) fn fits(&self, bytes: usize) -> bool {
@@ -81,6 +93,8 @@ impl Active {
     /// Appends bytes that fit.
     #[inline]
     pub(super) fn push(&mut self, bytes: &[u8]) {
+        debug_assert!(self.fits(bytes.len()), "{} bytes more do not fit", bytes.len());
+        self.check_state();
         let (mut at, mut rest) = (format::place_in_blocks(self.end - self.base), bytes);
         self.end += bytes.len() as u64;
         loop {
@@ -101,12 +115,16 @@ impl Active {
 
     /// Begins a generation at a block boundary.
     pub(super) fn restart(&mut self, start: Lsn, generation: u64) {
-        debug_assert_eq!(block_floor(start.0), start.0);
+        debug_assert!(generation > self.generation, "generation {generation} follows {}", self.generation);
+        debug_assert!(start.0 >= self.end, "a generation begins at {start}, before the end of the last");
         (self.base, self.end, self.generation) = (start.0, start.0, generation);
+        self.check_state();
     }
 
     /// Exchanges the memory for `spare`; afterwards `spare` holds the batch.
     pub(super) fn take(&mut self, spare: &mut AlignedBuf) -> LogBatch {
+        self.check_state();
+        debug_assert_eq!(self.memory.len(), spare.len(), "rule 2: two buffers of equal size");
         let batch = LogBatch { base: self.base, end: self.end };
         std::mem::swap(&mut *self.memory, spare);
         self.base = block_floor(self.end);
@@ -115,6 +133,7 @@ impl Active {
             let tail = format::place_in_blocks(self.base - batch.base);
             self.memory[MARK_BYTES as usize..][..used].copy_from_slice(&spare[tail..tail + used]);
         }
+        self.check_state();
         batch
     }
 }
@@ -122,6 +141,7 @@ impl Active {
 impl LogBatch {
     /// The batch's blocks in `taken`, each with its mark; what follows the batch's end in the last block becomes zeros.
     pub(super) fn blocks<'t>(self, taken: &'t mut AlignedBuf, header: &LogHeader, durable: Lsn) -> &'t [u8] {
+        debug_assert!(durable.0 <= self.end, "a mark of {durable} in redo that ends at {}", self.end);
         let (used, count) = (self.end - self.base, format::blocks_of(self.end - self.base));
         let whole = (count * BLOCK_BYTES) as usize;
         if used % DATA_BYTES > 0 {

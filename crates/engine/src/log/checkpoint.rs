@@ -150,13 +150,14 @@ impl Log {
 
     pub(super) fn write_header(&self, io: &mut Io, header: LogHeader) -> Result<()> {
         self.poison.check()?;
+        self.check_state(io);
+        debug_assert!(header.can_follow(&io.header), "{header:?} is written after {:?}", io.header);
         let header = LogHeader { store_mark: self.store_mark(), ..header };
         let mut block = AlignedBuf::zeroed(BLOCK_BYTES as usize);
         header.encode(&mut block);
         self.count_write(1, block.len());
         self.stop_on_failure(self.device.write_at(header.offset(), &block, Placement::Redo))?;
         self.sync(io)?;
-        debug_assert_eq!(header.database_id, self.database_id);
         let older = std::mem::replace(&mut io.header, header);
         if self.device.prefers_discards() {
             self.discard_before(io, older.checkpoint_lsn.min(self.space.kept()));
@@ -173,6 +174,7 @@ impl Log {
         if to < from + geometry.lap() / DISCARD_PART {
             return;
         }
+        debug_assert!(to <= self.written.load(Ordering::Relaxed) + geometry.lap(), "redo up to {to} was not written");
         let (offset, before_end) = geometry.block_place(from);
         let bytes = (to - from) / DATA_BYTES * BLOCK_BYTES;
         let first = bytes.min(before_end);
@@ -186,6 +188,17 @@ impl Log {
 }
 
 impl LogHeader {
+    /// Rules 1 and 2: the other slot, a checkpoint that is durable and does not decrease; and a later opening takes it.
+    fn can_follow(&self, newest: &LogHeader) -> bool {
+        self.sequence == newest.sequence + 1
+            && self.database_id == newest.database_id
+            && self.generation >= newest.generation
+            && self.checkpoint_lsn >= newest.checkpoint_lsn
+            && self.durable_lsn >= newest.durable_lsn
+            && format::is_size_possible(self.size_bytes)
+            && format::are_lsns_possible(self)
+    }
+
     pub(super) fn next(&self) -> LogHeader {
         LogHeader { sequence: self.sequence + 1, ..*self }
     }

@@ -101,7 +101,9 @@ impl CommitGroup {
                 Role::Served => {}
                 Role::Leader => {
                     let result = log.write_and_sync(lsn);
-                    self.finish(log.durable_lsn(), log.has_stopped());
+                    let durable = log.durable_lsn();
+                    debug_assert!(result.is_err() || durable >= lsn, "a leader made {durable} durable, not {lsn}");
+                    self.finish(durable, log.has_stopped());
                     result?;
                 }
             }
@@ -121,6 +123,8 @@ impl CommitGroup {
         // A thread that is ending may have lost its own.
         let slot = SLOT.try_with(Arc::clone).unwrap_or_else(|_| Slot::of_this_thread());
         slot.state.store(WAITING, Ordering::Relaxed);
+        let is_slot = |(_, other): &(Lsn, Arc<Slot>)| Arc::ptr_eq(other, &slot);
+        debug_assert!(!queue.waiting.iter().any(is_slot), "rule 3: a thread waits twice");
         queue.waiting.push((lsn, Arc::clone(&slot)));
         drop(queue);
         slot.wait()
@@ -130,6 +134,7 @@ impl CommitGroup {
     /// next one leads.
     fn finish(&self, durable: Lsn, stopped: bool) {
         let mut queue = self.queue.lock();
+        debug_assert!(queue.leading, "rule 1: the lead of no leader ends");
         let mut served = std::mem::take(&mut queue.waiting);
         if !stopped {
             queue.waiting = served.extract_if(.., |(lsn, _)| *lsn > durable).collect();

@@ -57,7 +57,11 @@ impl Log {
         self.sync(&mut io)?;
         let durable_lsn = self.durable_lsn();
         io.header = LogHeader { size_bytes: wanted, ring_base: start, durable_lsn, ..io.header };
-        let geometry = LogGeometry::of(&io.header);
+        let (before, geometry) = (self.geometry(), LogGeometry::of(&io.header));
+        for lsn in [start, self.oldest_needed(), self.written_lsn()] {
+            let (was, is) = (before.offset_of(lsn), geometry.offset_of(lsn));
+            debug_assert_eq!(was, is, "rule 2: the block of LSN {lsn} moves");
+        }
         self.set_geometry(&mut io, geometry);
         io.discarded = 0;
         for _ in 0..2 {
@@ -81,7 +85,7 @@ impl Log {
     }
 
     /// Where the redo begins that recovery or a reader needs.
-    fn oldest_needed(&self) -> Lsn {
+    pub(super) fn oldest_needed(&self) -> Lsn {
         self.checkpoint_lsn().min(self.space.kept())
     }
 

@@ -38,6 +38,7 @@ mod group;
 mod growth;
 mod keep;
 mod redo_log;
+mod reservation;
 mod scan;
 mod shrinking;
 mod space;
@@ -48,8 +49,9 @@ pub use checkpoint::LogRemains;
 pub use damage::LogDamage;
 pub use keep::KeptRedo;
 pub use redo_log::{Io, Log};
+pub use reservation::{EndRedo, Reservation};
 pub use scan::{RecoveryScan, Window, Windows};
-pub use space::{EndRedo, RedoReader, Reservation};
+pub use space::RedoReader;
 pub use stream::{StreamGroups, whole_groups};
 
 use crate::sync;

@@ -151,6 +151,28 @@ impl Log {
         Ok((log, scan))
     }
 
+    /// Rule 1 of the log, for the owner of the I/O mutex. What others change meanwhile only grows, so what is to be
+    /// smaller is read first.
+    pub(super) fn check_state(&self, io: &Io) {
+        if !cfg!(debug_assertions) || !io.started || self.poison.is_set() {
+            return;
+        }
+        let (checkpoint, durable, written) = (self.checkpoint_lsn(), self.durable_lsn(), self.written_lsn());
+        let end = self.end_lsn();
+        debug_assert!(checkpoint <= durable, "the checkpoint {checkpoint} is above what is durable, {durable}");
+        debug_assert!(durable <= written, "{durable} is durable, {written} is written");
+        debug_assert!(written <= end, "{written} is written, the log ends at {end}");
+        self.space.check_reserved(end, || self.poison.is_set());
+        let (reserved, limit) = (self.space.reserved_end(), self.oldest_needed().0 + self.capacity_bytes());
+        debug_assert!(reserved.0 <= limit || self.poison.is_set(), "{reserved} is reserved, the ring ends at {limit}");
+        debug_assert!(io.begun <= written.0, "the device began with {}, {written} is written", io.begun);
+        let header = &io.header;
+        debug_assert_eq!(header.database_id, self.database_id, "the header is another database's");
+        debug_assert!(header.durable_lsn <= durable, "{header:?} was written while {durable} was durable");
+        debug_assert!(checkpoint <= header.checkpoint_lsn, "no header has the checkpoint {checkpoint}: {header:?}");
+        debug_assert_eq!(io.spare.len() as u64 % format::BLOCK_BYTES, 0, "the spare buffer has whole blocks");
+    }
+
     /// End of the last append.
     #[inline]
     pub fn end_lsn(&self) -> Lsn {

@@ -37,6 +37,8 @@ impl Log {
     pub(super) fn begin_smaller(&self, io: &mut Io, header: LogHeader, size_bytes: u64) -> Result<()> {
         let start = Lsn(format::block_floor(header.checkpoint_lsn.0));
         let header = LogHeader { size_bytes, ring_base: start, ..header };
+        debug_assert_eq!(header.generation, io.header.generation + 1, "rule 1: a generation begins");
+        debug_assert!(size_bytes < self.size_bytes(), "{size_bytes} bytes are not fewer than {}", self.size_bytes());
         let geometry = LogGeometry::of(&header);
         self.set_geometry(io, geometry);
         // What the ring holds is another lap's, until that lap is written.

@@ -1,4 +1,4 @@
-//! Room in the ring: reservations against the last checkpoint.
+//! Room in the ring: what is reserved of it, against the last checkpoint. (The reservations themselves: `reservation`.)
 //!
 //! Rules
 //! 1. `reserved_end` = end of the log + all outstanding reservations + the spare space in the threads' shards. It is
@@ -16,14 +16,11 @@
 //! 6. The last checkpoint is read under `state` when the limit moves, so of two concurrent checkpoints the newer one
 //!    counts, in either order of arrival.
 
-use super::Log;
-use super::format::FRAME_BYTES;
-use crate::error::{Error, Result};
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 use crate::sync::sharded::{CachePadded, Sharded, shard_count};
 use crate::sync::{Condvar, Mutex, RwLock};
 use crate::types::Lsn;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long a waiter sleeps before it asks for a checkpoint again.
 const ASK_AGAIN: Duration = Duration::from_millis(20);
@@ -80,145 +77,12 @@ pub(super) struct LogSpace {
     pressure: RwLock<Option<Pressure>>,
 }
 
+/// Whether room can be reserved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ReservationState {
+pub(super) enum ReservationState {
     NotStarted,
     Open,
     Closed,
-}
-
-/// Redo space reserved before a mini-transaction starts; used by `append`, released on drop.
-pub struct Reservation<'l> {
-    space: &'l LogSpace,
-    bytes: u64,
-}
-
-#[cfg(debug_assertions)]
-crate::sync::thread_local! {
-    /// Reservations that this thread has.
-    static RESERVATIONS: std::cell::Cell<i32> = const { std::cell::Cell::new(0) };
-}
-
-/// Counts the reservations of this thread, where that is checked.
-#[inline]
-fn count_reservation(_more: i32) {
-    #[cfg(debug_assertions)]
-    let _ = RESERVATIONS.try_with(|count| count.set(count.get() + _more));
-}
-
-impl<'l> Reservation<'l> {
-    #[inline]
-    fn new(space: &'l LogSpace, bytes: u64) -> Reservation<'l> {
-        count_reservation(1);
-        Reservation { space, bytes }
-    }
-
-    /// Bytes reserved, the frame included.
-    pub(super) fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    /// Keeps `used` bytes as part of the log and releases the rest.
-    #[inline]
-    pub(super) fn consume(mut self, used: u64) {
-        debug_assert!(used <= self.bytes);
-        self.bytes -= used;
-    }
-}
-
-/// Redo space for the end of a prepared transaction. It counts as reserved until it is used, or the database is closed.
-#[derive(Debug)]
-pub struct EndRedo(u64);
-
-impl Drop for Reservation<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        count_reservation(-1);
-        if self.bytes > 0 {
-            self.space.release(self.bytes);
-        }
-    }
-}
-
-impl Log {
-    /// Waits until `bytes` of redo fit without overwriting what the last checkpoint needs. The caller holds no latch.
-    ///
-    /// # Errors
-    /// [`Error::LogTooSmall`] if it can never fit, [`Error::Poisoned`], or [`Error::Usage`] before `start`.
-    #[inline]
-    pub fn reserve(&self, bytes: u64) -> Result<Reservation<'_>> {
-        match self.reserve_at_once(bytes) {
-            Some(reservation) => Ok(reservation),
-            None => self.reserve_slowly(bytes.saturating_add(FRAME_BYTES as u64)),
-        }
-    }
-
-    /// A thread that waits for a page holds no redo space.
-    #[inline]
-    pub fn expect_nothing_reserved(&self) {
-        #[cfg(debug_assertions)]
-        RESERVATIONS.with(|count| debug_assert!(count.get() <= 0, "redo space is held while a page is loaded"));
-    }
-
-    /// Reserves `bytes` for the end of a prepared transaction; `None` if enough is kept for others. May wait as
-    /// [`reserve`](Log::reserve).
-    ///
-    /// # Errors
-    /// As [`reserve`](Log::reserve).
-    pub fn keep_for_end(&self, bytes: u64) -> Result<Option<EndRedo>> {
-        let (ends, most) = (&self.space.ends, self.space.capacity() / ENDS_SHARE);
-        let bytes_framed = bytes.saturating_add(FRAME_BYTES as u64);
-        if ends.fetch_add(bytes_framed, SeqCst) + bytes_framed > most {
-            ends.fetch_sub(bytes_framed, SeqCst);
-            return Ok(None);
-        }
-        match self.reserve(bytes) {
-            Ok(mut reservation) => Ok(Some(EndRedo(std::mem::take(&mut reservation.bytes)))),
-            Err(error) => {
-                ends.fetch_sub(bytes_framed, SeqCst);
-                Err(error)
-            }
-        }
-    }
-
-    /// What was kept for an end, to be used now.
-    pub fn use_kept(&self, kept: EndRedo) -> Reservation<'_> {
-        self.space.ends.fetch_sub(kept.0, SeqCst);
-        Reservation::new(&self.space, kept.0)
-    }
-
-    /// Keeps the space of an end that has not used it for its next try.
-    pub fn keep_again(&self, mut unused: Reservation<'_>) -> EndRedo {
-        self.space.ends.fetch_add(unused.bytes, SeqCst);
-        EndRedo(std::mem::take(&mut unused.bytes))
-    }
-
-    /// As [`Log::reserve`], without waiting: `None` if there is no room at once.
-    #[inline]
-    pub fn reserve_at_once(&self, bytes: u64) -> Option<Reservation<'_>> {
-        let bytes = bytes.saturating_add(FRAME_BYTES as u64);
-        let taken = bytes <= self.space.longest_group && self.space.take_at_once(bytes);
-        taken.then(|| Reservation::new(&self.space, bytes))
-    }
-
-    /// Waits until `bytes`, the frame included, fit.
-    #[cold]
-    fn reserve_slowly(&self, bytes: u64) -> Result<Reservation<'_>> {
-        if bytes > self.space.longest_group.min(self.space.capacity()) {
-            return Err(Error::LogTooSmall { bytes });
-        }
-        let since = Instant::now();
-        self.space.waiting.fetch_add(1, SeqCst);
-        let state = self.space.wait_for(bytes);
-        self.space.waiting.fetch_sub(1, SeqCst);
-        self.stats.log_waits.inc();
-        self.stats.log_wait_us.add(since.elapsed().as_micros() as u64);
-        match state {
-            ReservationState::Open => Ok(Reservation::new(&self.space, bytes)),
-            ReservationState::NotStarted => Err(Error::Usage("the redo log has not been started yet".into())),
-            ReservationState::Closed => Err(self.poison.error()),
-        }
-    }
 }
 
 impl LogSpace {
@@ -250,11 +114,39 @@ impl LogSpace {
         *self.pressure.write() = Some(wake);
     }
 
+    /// The longest group that can ever be reserved for.
+    #[inline]
+    pub(super) fn longest_group(&self) -> u64 {
+        self.longest_group
+    }
+
+    /// Counts `bytes` that are to be kept for an end; false, and not counted, if enough is kept for others.
+    pub(super) fn count_end(&self, bytes: u64) -> bool {
+        debug_assert!(bytes > 0, "an end of no bytes is prepared");
+        let fits = self.ends.fetch_add(bytes, SeqCst) + bytes <= self.capacity() / ENDS_SHARE;
+        if !fits {
+            self.uncount_end(bytes);
+        }
+        fits
+    }
+
+    /// Counts `bytes` again, which were kept for an end that has not used them.
+    pub(super) fn count_end_again(&self, bytes: u64) {
+        self.ends.fetch_add(bytes, SeqCst);
+    }
+
+    /// `bytes` are not kept for an end any more.
+    pub(super) fn uncount_end(&self, bytes: u64) {
+        let ends = self.ends.fetch_sub(bytes, SeqCst);
+        debug_assert!(ends >= bytes, "{ends} bytes are kept for ends, {bytes} are taken of them");
+    }
+
     /// Allows reservations from `lsn` on.
     pub(super) fn open(&self, lsn: Lsn) {
         let mut state = self.state.lock();
         if *state == ReservationState::NotStarted {
             *state = ReservationState::Open;
+            debug_assert_eq!(self.limit_end.load(SeqCst), 0, "rule 2: nothing is reserved before the start");
             self.reserved_end.store(lsn.0, SeqCst);
             self.limit_end.store(lsn.0 + self.capacity(), SeqCst);
         }
@@ -280,7 +172,29 @@ impl LogSpace {
     /// Moves the limit after a checkpoint.
     pub(super) fn checkpointed(&self, checkpoint: impl Fn() -> Lsn) {
         let state = self.state.lock();
-        self.move_limit(*state, checkpoint());
+        self.advance_limit(*state, checkpoint());
+    }
+
+    /// Moves the limit in a ring of the same size.
+    fn advance_limit(&self, state: ReservationState, checkpoint: Lsn) {
+        let before = self.limit_end.load(SeqCst);
+        self.move_limit(state, checkpoint);
+        if cfg!(debug_assertions) && state == ReservationState::Open {
+            // What is reserved meanwhile is below the older or the newer limit.
+            let (reserved, limit) = (self.reserved_end.load(SeqCst), self.limit_end.load(SeqCst));
+            debug_assert!(before <= limit, "rule 6: the limit moves back from {before} to {limit}");
+            debug_assert!(reserved <= limit, "rule 1: {reserved} is reserved, above the limit {limit}");
+        }
+    }
+
+    /// Rule 1 of the log: what ends at `end` was reserved. After the database `has_stopped`, LSNs are given out without
+    /// room.
+    #[inline]
+    pub(super) fn check_reserved(&self, end: Lsn, has_stopped: impl Fn() -> bool) {
+        if cfg!(debug_assertions) {
+            let reserved = self.reserved_end();
+            debug_assert!(end <= reserved || has_stopped(), "the log ends at {end}, reserved is up to {reserved} only");
+        }
     }
 
     fn move_limit(&self, state: ReservationState, checkpoint: Lsn) {
@@ -306,8 +220,10 @@ impl LogSpace {
     /// The reader needs the redo from here on only.
     pub(super) fn keep_from(&self, reader: RedoReader, from: Lsn, checkpoint: impl Fn() -> Lsn) {
         let state = self.state.lock();
-        self.kept[reader as usize].store(from.0, SeqCst);
-        self.move_limit(*state, checkpoint());
+        let kept = &self.kept[reader as usize];
+        debug_assert!(kept.load(SeqCst) <= from.0, "{reader:?} keeps {from} again, which it had released");
+        kept.store(from.0, SeqCst);
+        self.advance_limit(*state, checkpoint());
     }
 
     /// The reader needs none any more.
@@ -324,7 +240,7 @@ impl LogSpace {
     }
 
     #[inline]
-    fn take_at_once(&self, bytes: u64) -> bool {
+    pub(super) fn take_at_once(&self, bytes: u64) -> bool {
         let less = |spare: u64| spare.checked_sub(bytes);
         let took = self.spare.local().fetch_update(SeqCst, SeqCst, less).is_ok();
         if took && self.limit_end.load(SeqCst) != 0 && self.waiting.load(SeqCst) == 0 {
@@ -362,10 +278,11 @@ impl LogSpace {
 
     /// Releases room: it is spare, unless there is much or a thread waits for it.
     #[inline]
-    fn release(&self, bytes: u64) {
+    pub(super) fn release(&self, bytes: u64) {
         let (spare, batch) = (self.spare.local(), self.batch.load(SeqCst));
         if bytes > batch || spare.load(SeqCst) > batch {
-            self.reserved_end.fetch_sub(bytes, SeqCst);
+            let reserved = self.reserved_end.fetch_sub(bytes, SeqCst);
+            debug_assert!(reserved >= bytes, "{bytes} bytes are released of {reserved}");
         } else {
             spare.fetch_add(bytes, SeqCst);
         }
@@ -378,7 +295,8 @@ impl LogSpace {
     fn gather_spare(&self) {
         for spare in self.spare.iter() {
             let bytes = spare.swap(0, SeqCst);
-            self.reserved_end.fetch_sub(bytes, SeqCst);
+            let reserved = self.reserved_end.fetch_sub(bytes, SeqCst);
+            debug_assert!(reserved >= bytes, "{bytes} spare bytes are released of {reserved}");
         }
     }
 
@@ -390,8 +308,17 @@ impl LogSpace {
         self.room.notify_all();
     }
 
-    /// Queues, then waits until `bytes` were reserved or the log is not open.
-    fn wait_for(&self, bytes: u64) -> ReservationState {
+    /// Waits until `bytes` were reserved or the log is not open.
+    pub(super) fn wait_for(&self, bytes: u64) -> ReservationState {
+        // A waiter registers before it checks for room (rule 4).
+        self.waiting.fetch_add(1, SeqCst);
+        let state = self.queue_for(bytes);
+        let waiting = self.waiting.fetch_sub(1, SeqCst);
+        debug_assert!(waiting > 0, "a wait ends that was not counted");
+        state
+    }
+
+    fn queue_for(&self, bytes: u64) -> ReservationState {
         let _turn = self.turn.lock();
         loop {
             self.gather_spare();

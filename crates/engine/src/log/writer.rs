@@ -9,7 +9,7 @@
 //! 4. Commits that do not wait for a sync leave redo in the page cache. It is written to the device soon, because the
 //!    sync that runs once a second holds the I/O mutex, for which commits wait.
 
-use super::format::{BLOCK_BYTES, RING_START, block_floor, blocks_of};
+use super::format::{BLOCK_BYTES, DATA_BYTES, RING_START, block_floor, blocks_of};
 use super::group::Durable;
 use super::{Io, Log};
 use crate::config::FlushLog;
@@ -125,6 +125,7 @@ impl Log {
 
     /// Writes all that was appended so far.
     pub(super) fn write_out(&self, io: &mut Io) -> Result<()> {
+        self.check_state(io);
         let from = self.written.load(Ordering::Relaxed);
         let batch = {
             let mut active = self.buffer.lock();
@@ -134,15 +135,24 @@ impl Log {
             }
             active.take(&mut io.spare)
         };
+        debug_assert_eq!(batch.base, block_floor(from), "what follows the written redo is written next");
+        debug_assert!(from < batch.end, "nothing is written, up to {from}");
         let blocks = batch.blocks(&mut io.spare, &io.header, self.durable_lsn());
         self.write_blocks(batch.base, blocks)?;
         self.stats.redo_bytes.add(batch.end - from);
         self.written.store(batch.end, Ordering::Release);
+        self.check_state(io);
         Ok(())
     }
 
     /// Writes blocks to their place in the ring; two pieces where the ring starts over.
     fn write_blocks(&self, base: u64, blocks: &[u8]) -> Result<()> {
+        let end = base + blocks.len() as u64 / BLOCK_BYTES * DATA_BYTES;
+        debug_assert!(
+            end <= block_floor(self.oldest_needed().0) + self.geometry().lap(),
+            "blocks up to {end} overwrite redo that is needed from {} on",
+            self.oldest_needed()
+        );
         let (offset, before_end) = self.geometry().block_place(base);
         let (first, second) = blocks.split_at(blocks.len().min(before_end as usize));
         let result = if second.is_empty() {
@@ -156,7 +166,8 @@ impl Log {
     }
 
     /// Makes all that was written durable.
-    pub(super) fn sync(&self, _io: &mut Io) -> Result<()> {
+    pub(super) fn sync(&self, io: &mut Io) -> Result<()> {
+        self.check_state(io);
         let written = self.written.load(Ordering::Relaxed);
         self.poison.check()?;
         let since = Instant::now();
@@ -164,6 +175,7 @@ impl Log {
         self.stats.log_syncs.inc();
         self.stats.log_sync_us.add(since.elapsed().as_micros() as u64);
         self.durable.store(written, Ordering::Release);
+        self.check_state(io);
         Ok(())
     }
 
