@@ -28,6 +28,17 @@ pub struct MtrBuffers {
     pub freed: Vec<PageNo>,
 }
 
+impl MtrBuffers {
+    /// An mtr that has begun has latched and changed nothing; one that has ended has released everything.
+    fn check_empty(&self) {
+        debug_assert!(self.memo.is_empty(), "an mtr has {} latched pages of another", self.memo.len());
+        debug_assert!(self.redo.is_empty() && self.deferred.is_empty(), "an mtr has changes of another");
+        debug_assert!(self.spare.is_empty(), "an mtr has {} frames of another", self.spare.len());
+        debug_assert!(self.pinned.is_empty(), "an mtr has {} pinned pages of another", self.pinned.len());
+        debug_assert!(self.allocated.is_empty() && self.freed.is_empty(), "an mtr has pages of another");
+    }
+}
+
 thread_local! {
     #[expect(clippy::vec_box, reason = "sets are handed out and taken back; boxed, they do not move")]
     static SPARE: RefCell<Vec<Box<MtrBuffers>>> = const { RefCell::new(Vec::new()) };
@@ -43,7 +54,9 @@ impl PooledBuffers {
     pub fn take() -> PooledBuffers {
         // A thread that is ending may have none: what it keeps to its end may roll back then.
         let spare = SPARE.try_with(|spare| spare.borrow_mut().pop());
-        PooledBuffers(Some(spare.ok().flatten().unwrap_or_default()))
+        let set = spare.ok().flatten().unwrap_or_default();
+        set.check_empty();
+        PooledBuffers(Some(set))
     }
 }
 
@@ -70,6 +83,7 @@ impl Drop for PooledBuffers {
         let Some(mut set) = self.0.take() else { return };
         set.redo.clear();
         set.deferred.clear();
+        set.check_empty();
         if set.redo.capacity() <= KEEP_REDO_BYTES {
             // The thread may be ending; then the set is simply dropped.
             let _ = SPARE.try_with(|spare| {

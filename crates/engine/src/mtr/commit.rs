@@ -3,6 +3,7 @@
 use super::buffers::MtrBuffers;
 use super::mini_transaction::{Mtr, PageHandle};
 use crate::page::{self, PageOp};
+use crate::pool::held_latches;
 use crate::types::Lsn;
 use std::ops::Range;
 
@@ -16,6 +17,7 @@ impl Mtr<'_> {
         assert!(!held.changed && !held.released, "page {} cannot be released", held.page_no);
         held.released = true;
         self.ctx.pool.frames().get(held.frame).latch.unlock_exclusive(false);
+        held_latches::add(-1);
     }
 
     pub fn is_modified(&self) -> bool {
@@ -54,7 +56,14 @@ impl Mtr<'_> {
         });
         for held in changed {
             // SAFETY: the memo still holds this frame's latch exclusively.
-            page::header::set_lsn(unsafe { pool.frames().bytes_mut(held.frame) }, lsn);
+            let bytes = unsafe { pool.frames().bytes_mut(held.frame) };
+            debug_assert!(page::header::lsn(bytes) < lsn, "page {} is newer than its change", held.page_no);
+            debug_assert_eq!(
+                pool.frames().get(held.frame).page_no(),
+                held.page_no,
+                "a latched page has left its frame"
+            );
+            page::header::set_lsn(bytes, lsn);
             if held.recreated_by_redo {
                 pool.frames().get(held.frame).dirty.note_recreated_by_redo();
             }
@@ -84,6 +93,7 @@ impl Mtr<'_> {
         let (frames, memo) = (self.ctx.pool.frames(), &mut self.buffers.memo);
         for held in memo.iter().rev().filter(|h| !h.released) {
             frames.get(held.frame).latch.unlock_exclusive(held.changed);
+            held_latches::add(-1);
         }
         memo.clear();
     }

@@ -5,7 +5,7 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::log::{EndRedo, Reservation};
 use crate::page::PageOp;
-use crate::pool::{FrameNo, OptimisticPage};
+use crate::pool::{FrameNo, OptimisticPage, held_latches};
 use crate::types::{PageNo, TxnId};
 
 /// Redo an ordinary mtr may write.
@@ -85,6 +85,7 @@ impl Context {
     #[inline]
     pub fn mtr_with(&self, redo_bytes: usize, frames: usize) -> Result<Mtr<'_>> {
         self.poison.check()?;
+        held_latches::expect_none("a mini-transaction begins");
         let mut buffers = PooledBuffers::take();
         self.pool.throttle();
         let reservation = self.log.reserve(redo_bytes as u64)?;
@@ -122,6 +123,7 @@ impl<'c> Mtr<'c> {
     #[cold]
     pub fn load(&mut self, page: PageNo) -> Result<()> {
         debug_assert!(!self.is_modified() && self.buffers.memo.iter().all(|h| h.released), "a load may wait for I/O");
+        held_latches::expect_none("a mini-transaction loads a page");
         self.reservation = None;
         let loaded = self.ctx.pool.load(page);
         self.reservation = Some(self.ctx.log.reserve(self.redo_limit as u64)?);
@@ -178,6 +180,9 @@ impl<'c> Mtr<'c> {
     #[inline]
     fn remember(&mut self, frame: FrameNo, page_no: PageNo) -> PageHandle {
         let memo = &mut self.buffers.memo;
+        debug_assert!(!memo.iter().any(|h| h.frame == frame && !h.released), "page {page_no} is latched twice");
+        debug_assert_eq!(self.ctx.pool.frames().get(frame).page_no(), page_no, "frame {frame} has another page");
+        held_latches::add(1);
         memo.push(MemoEntry { frame, page_no, changed: false, recreated_by_redo: false, released: false });
         PageHandle(memo.len() - 1)
     }
@@ -253,6 +258,7 @@ impl<'c> Mtr<'c> {
 
     /// Records a bit change of a pinned or always-resident page, made at commit (rule 3).
     pub(crate) fn defer(&mut self, page: PageNo, offset: u16, set: bool, mask: u64) {
+        debug_assert_ne!(mask, 0, "no bit of page {page} changes");
         self.buffers.deferred.push(Deferred { page, offset, set, mask });
     }
 

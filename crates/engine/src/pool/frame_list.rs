@@ -28,9 +28,18 @@ impl FrameList {
         self.next[frame as usize]
     }
 
+    /// Whether `after` follows `before`; `NIL` is what is before the head and behind the tail.
+    fn are_neighbors(&self, before: FrameNo, after: FrameNo) -> bool {
+        let next = if before == NIL { self.head } else { self.next(before) };
+        let prev = if after == NIL { self.tail } else { self.prev(after) };
+        (next, prev) == (after, before)
+    }
+
     /// Inserts before `at`; `NIL` = at the tail.
     pub fn insert_before(&mut self, frame: FrameNo, at: FrameNo) {
         let before = if at == NIL { self.tail } else { self.prev(at) };
+        debug_assert_ne!(frame, at, "frame {frame} is to be inserted before itself");
+        debug_assert!(self.are_neighbors(before, at), "{before} and {at} are no neighbors");
         self.prev[frame as usize] = before;
         self.next[frame as usize] = at;
         if before == NIL {
@@ -49,6 +58,8 @@ impl FrameList {
     /// Takes a member out.
     pub fn remove(&mut self, frame: FrameNo) {
         let (before, after) = (self.prev(frame), self.next(frame));
+        debug_assert!(self.are_neighbors(before, frame), "frame {frame} is not on the list");
+        debug_assert!(self.are_neighbors(frame, after), "frame {frame} is not on the list");
         if before == NIL {
             self.head = after
         } else {

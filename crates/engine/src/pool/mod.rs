@@ -42,7 +42,7 @@ mod read_ahead;
 mod resize;
 
 pub use flush::FlushReason;
-pub use frames::{Content, FrameNo, OptimisticPage, PageVersion, SharedPage, release_freed_memory};
+pub use frames::{Content, FrameNo, OptimisticPage, PageVersion, SharedPage, held_latches, release_freed_memory};
 
 use crate::config::Options;
 use crate::error::Result;

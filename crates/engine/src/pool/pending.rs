@@ -97,6 +97,12 @@ impl Pool {
 
     /// An unmerged leaf, which the caller has latched exclusively, has everything now.
     pub(crate) fn mark_merged(&self, frame: FrameNo) {
+        let state = self.frames.get(frame);
+        debug_assert!(state.latch.is_held_exclusively(), "the merged leaf in frame {frame} is not latched");
+        debug_assert!(
+            state.has_only(state.page_no(), Content::Unmerged),
+            "the leaf in frame {frame} was merged before"
+        );
         self.frames.get(frame).set_content(Content::Whole);
     }
 }

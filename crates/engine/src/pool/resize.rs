@@ -58,6 +58,12 @@ impl Pool {
             }
             self.in_use.store(most - withdrawn.len(), Relaxed);
         }
+        debug_assert_eq!(
+            (withdrawn.len(), self.frame_count()),
+            (most - frames, frames),
+            "all frames are in use or not"
+        );
+        debug_assert!(self.frames.without_memory() >= withdrawn.len(), "a withdrawn frame has its memory");
         Ok(())
     }
 }

@@ -65,6 +65,19 @@ impl Latch {
         self.0.load(Ordering::Relaxed) >> VERSION_SHIFT
     }
 
+    /// Whether a thread holds the latch exclusively: for assertions. A model checker would take the question for a step
+    /// of its own.
+    #[inline]
+    pub fn is_held_exclusively(&self) -> bool {
+        cfg!(shuttle) || self.0.load(Ordering::Relaxed) & HOLDERS == EXCLUSIVE
+    }
+
+    /// Whether a thread holds the latch, shared or exclusively: for assertions.
+    #[inline]
+    pub fn is_held(&self) -> bool {
+        cfg!(shuttle) || self.0.load(Ordering::Relaxed) & HOLDERS != 0
+    }
+
     /// Raises the version within an exclusive hold, independent of its end.
     #[inline]
     pub fn raise_version(&self) {
@@ -154,6 +167,7 @@ impl Latch {
         debug_assert_eq!(word & HOLDERS, EXCLUSIVE, "exclusive unlock of {word:#x}");
         let add = if changed { VERSION_ONE } else { 0 };
         let before = self.0.fetch_add(add.wrapping_sub(EXCLUSIVE), Ordering::Release);
+        debug_assert_eq!(before & HOLDERS, EXCLUSIVE, "two exclusive holders of one latch: {before:#x}");
         if before & WAITERS != 0 {
             self.wake();
         }

@@ -182,10 +182,8 @@ pub const MUTANTS: &[Mutant] = &[
         "a changed page has the LSN of an earlier change, so it may be written before its redo",
         &[edit(
             COMMIT,
-            "            page::header::set_lsn(unsafe { pool.frames().bytes_mut(held.frame) }, lsn);\n",
-            "            let bytes = unsafe { pool.frames().bytes_mut(held.frame) };\n            if !MUTANT {\n\
-             \x20               \
-             page::header::set_lsn(bytes, lsn);\n            }\n",
+            "            page::header::set_lsn(bytes, lsn);\n",
+            "            if !MUTANT {\n                page::header::set_lsn(bytes, lsn);\n            }\n",
         )],
         &["recovery_test::a_tree_comes"],
     ),

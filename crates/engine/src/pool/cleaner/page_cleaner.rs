@@ -111,6 +111,12 @@ fn move_checkpoint(pool: &Pool, log: &Log) -> Result<()> {
 pub fn checkpoint(pool: &Pool, log: &Log, target: Lsn) -> Result<()> {
     log.flush_to(pool.carried_lsn())?;
     log.note_store_mark(pool.store().mark());
+    // What is changed later is above the target.
+    let oldest = pool.oldest_lsn();
+    debug_assert!(
+        oldest.is_none_or(|oldest| target <= oldest),
+        "the checkpoint {target} passes a change at {oldest:?}"
+    );
     log.checkpoint(target)
 }
 

@@ -37,6 +37,7 @@ impl BulkLoadedPages {
         if waiting.len() == MAX_WAITING {
             return false;
         }
+        debug_assert!(waiting.len() < MAX_WAITING, "{} names wait", waiting.len());
         waiting.push_back(page_no);
         waiting.len().is_multiple_of(UNIT)
     }

@@ -40,6 +40,8 @@ impl FlushList {
 
     /// Notes a change that starts at `lsn`; the caller holds the frame's latch exclusively.
     pub fn note_change(&mut self, frames: &Frames, frame: FrameNo, lsn: Lsn) {
+        debug_assert!(frames.get(frame).latch.is_held_exclusively(), "frame {frame} is changed without its latch");
+        debug_assert_ne!(lsn, Lsn(0), "a change of frame {frame} that counts as none");
         if frames.get(frame).dirty.note(lsn.0) {
             self.insert_sorted(frames, frame, lsn);
         }
@@ -48,13 +50,19 @@ impl FlushList {
     /// Marks a dirty page as being written; the caller holds its latch (shared is enough) and copies it now.
     /// False if there is nothing to write or it is being written already.
     pub fn begin_write(&mut self, frames: &Frames, frame: FrameNo) -> bool {
+        debug_assert!(frames.get(frame).latch.is_held(), "frame {frame} is copied without its latch");
         frames.get(frame).dirty.begin_write()
     }
 
     /// The copy made at `begin_write` is durable in the store.
     pub fn end_write(&mut self, frames: &Frames, frame: FrameNo) {
         self.frame_list.remove(frame);
+        let oldest = frames.get(frame).dirty.oldest();
         let rewritten = frames.get(frame).dirty.end_write();
+        debug_assert!(
+            rewritten == 0 || rewritten >= oldest,
+            "the change at {rewritten} is older than that at {oldest}"
+        );
         if rewritten != 0 {
             self.insert_sorted(frames, frame, Lsn(rewritten));
         }
@@ -74,6 +82,25 @@ impl FlushList {
     }
 
     fn insert_sorted(&mut self, frames: &Frames, frame: FrameNo, lsn: Lsn) {
+        self.insert_in_order(frames, frame, lsn);
+        self.check_state(frames, frame);
+    }
+
+    /// Rules 1 and 2 at the place of a frame, and at the tail.
+    fn check_state(&self, frames: &Frames, frame: FrameNo) {
+        if !cfg!(debug_assertions) {
+            return;
+        }
+        let oldest = |frame: FrameNo| if frame == NIL { None } else { frames.get(frame).oldest_lsn() };
+        let (before, own, after) = (self.frame_list.prev(frame), oldest(frame), self.frame_list.next(frame));
+        debug_assert!(own.is_some(), "the clean frame {frame} is on the flush list");
+        debug_assert!(before == NIL || oldest(before) >= own, "frame {frame} is newer than {before} before it");
+        debug_assert!(after == NIL || own >= oldest(after), "frame {frame} is older than {after} behind it");
+        let tail = oldest(self.frame_list.tail);
+        debug_assert!(tail.is_some() && tail <= own, "the tail at {tail:?} is newer than frame {frame}");
+    }
+
+    fn insert_in_order(&mut self, frames: &Frames, frame: FrameNo, lsn: Lsn) {
         let (mut after, mut before) = (self.frame_list.head, self.frame_list.tail);
         // From both ends: a change that was pending is often as old as the tail.
         loop {

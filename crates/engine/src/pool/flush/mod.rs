@@ -9,11 +9,13 @@
 //! | `write` | copy, redo, store, clean: the order of one batch |
 //! | `oldest` | the pages that hold the checkpoint back |
 //! | `bulk_loaded` | the pages that a load has filled |
+//! | `in_flight` | where that is checked: a page is in one unfinished batch at most |
 //! | `batches` | batches between uses, and how long they take |
 
 mod batches;
 mod bulk_loaded;
 pub(super) mod dirty;
+mod in_flight;
 mod list;
 mod mark_dirty;
 mod neighbors;
@@ -31,6 +33,7 @@ use crate::sync::atomic::AtomicU8;
 use crate::sync::sharded::CachePadded;
 use batches::Batches;
 use bulk_loaded::BulkLoadedPages;
+use in_flight::PagesInFlight;
 use list::FlushList;
 use oldest::OldestPageStarvation;
 
@@ -76,6 +79,7 @@ pub struct FlushPart {
     oldest_starvation: Mutex<OldestPageStarvation>,
     filled: BulkLoadedPages,
     batches: Batches,
+    in_flight: PagesInFlight,
     /// 0, 1 or 2; see `flush_neighbors`.
     neighbors: AtomicU8,
 }
@@ -87,6 +91,7 @@ impl FlushPart {
             oldest_starvation: Mutex::default(),
             filled: BulkLoadedPages::default(),
             batches: Batches::new(page_bytes),
+            in_flight: PagesInFlight::default(),
             neighbors: AtomicU8::new(0),
         }
     }

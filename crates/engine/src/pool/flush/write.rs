@@ -11,7 +11,7 @@
 use super::FlushReason;
 use super::select::FlushTarget;
 use crate::error::Result;
-use crate::pool::{FrameNo, Pool};
+use crate::pool::{Content, FrameNo, Pool};
 use crate::store::{BATCH_PAGES, PageBatch};
 use std::time::Instant;
 
@@ -65,6 +65,7 @@ impl Pool {
     fn copy_dirty(&self, targets: &[FlushTarget], latch_mode: LatchMode) -> Copies {
         let (batch, frames) = (self.flush.batches.take(targets.len()), Vec::with_capacity(targets.len()));
         let mut copies = Copies { batch, frames, neighbors: 0 };
+        debug_assert!(targets.is_sorted_by_key(|target| target.page_no), "a batch is in the order of its pages");
         for target in targets {
             let state = self.frames.get(target.frame);
             let latch = || match latch_mode {
@@ -78,7 +79,10 @@ impl Pool {
             let same = state.page_no() == target.page_no;
             if same && self.flush.list.lock().begin_write(&self.frames, target.frame) {
                 // SAFETY: the frame's latch is held shared until the end of this block.
-                copies.batch.push(unsafe { self.frames.bytes(target.frame) }, target.page_no);
+                let bytes = unsafe { self.frames.bytes(target.frame) };
+                let is_coming = state.has_only(target.page_no, Content::Reading);
+                debug_assert!(!is_coming, "page {} is written while it is read", target.page_no);
+                copies.batch.push(bytes, target.page_no);
                 if state.dirty.is_recreated_by_redo() {
                     copies.batch.last_is_recreated_by_redo();
                 }
@@ -92,9 +96,13 @@ impl Pool {
 
     pub(in crate::pool) fn write_batch(&self, batch: &mut PageBatch, reason: FlushReason) -> Result<()> {
         self.log.flush_to(batch.newest_lsn())?;
+        debug_assert!(self.log.durable_lsn() >= batch.newest_lsn(), "a page is written before its redo is durable");
         let lane = reason.lane();
         let start = Instant::now();
-        self.store.write(batch, lane)?;
+        self.flush.in_flight.begin(batch);
+        let written = self.store.write(batch, lane);
+        self.flush.in_flight.end(batch);
+        written?;
         // Without threads, time decides nothing.
         if self.cleaner.threads_run() {
             self.flush.batches.note_us(lane, start.elapsed().as_micros() as u64);
@@ -103,6 +111,7 @@ impl Pool {
     }
 
     fn finish(&self, written: &[FrameNo]) {
+        debug_assert!(written.len() <= BATCH_PAGES, "{} pages are in one batch", written.len());
         let mut list = self.flush.list.lock();
         written.iter().for_each(|frame| list.end_write(&self.frames, *frame));
         drop(list);

@@ -1,6 +1,6 @@
 //! Reaching a resident page: latched shared or exclusively, by a latch-free view, or pinned.
 
-use super::{FrameNo, Frames, OptimisticPage, PageVersion, SharedPage};
+use super::{FrameNo, Frames, NO_PAGE, OptimisticPage, PageVersion, SharedPage};
 use crate::error::Result;
 use crate::page::PageBytes;
 use crate::pool::Pool;
@@ -89,7 +89,10 @@ impl Pool {
     /// Shared latch on a frame iff it is at `version`, at which it held `page`.
     #[inline]
     fn latch_s_at(&self, frame: FrameNo, page: PageNo, version: u64) -> Option<SharedPage<'_>> {
-        self.frames.get(frame).latch_s_at(page, version).then(|| SharedPage::adopt(self, frame))
+        self.frames.get(frame).latch_s_at(page, version).then(|| {
+            debug_assert!(self.frames.get(frame).has(page), "frame {frame} had another page at the same version");
+            SharedPage::adopt(self, frame)
+        })
     }
 
     /// Exclusive latch on a page that is resident and whole, waiting for the latch only; else `None`. The caller
@@ -112,7 +115,9 @@ impl Pool {
     pub(crate) fn upgrade(&self, view: OptimisticPage<'_>) -> Option<FrameNo> {
         let state = self.frames.get(view.frame);
         let still = || state.has(view.page_no());
-        state.latch.lock_exclusive_if(view.version, still).then_some(view.frame)
+        let is_latched = state.latch.lock_exclusive_if(view.version, still);
+        debug_assert!(!is_latched || still(), "frame {} had another page at the same version", view.frame);
+        is_latched.then_some(view.frame)
     }
 
     /// Shared latch on the page of `view` iff it is unchanged.
@@ -153,7 +158,9 @@ impl Pool {
     /// Ends one [`Pool::pin`].
     pub(crate) fn unpin(&self, frame: FrameNo) {
         // Changes of the page are ordered by its latch; the count orders nothing.
-        self.frames.get(frame).pins.fetch_sub(1, Relaxed);
+        let before = self.frames.get(frame).pins.fetch_sub(1, Relaxed);
+        debug_assert!(before > 0, "frame {frame} is unpinned more often than pinned");
+        debug_assert_ne!(self.frames.get(frame).page_no(), NO_PAGE, "the page of the pinned frame {frame} has left");
     }
 
     /// The frame of a resident page.

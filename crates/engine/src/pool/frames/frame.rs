@@ -226,6 +226,7 @@ impl Frames {
     /// The caller holds the frame's latch, shared or exclusive, for as long as the slice lives.
     #[inline]
     pub unsafe fn bytes(&self, frame: FrameNo) -> &[u8] {
+        debug_assert!(self.get(frame).latch.is_held(), "frame {frame} is read without its latch");
         // SAFETY: the range is inside the mapping and initialised (zeroed); the caller's latch keeps writers out.
         unsafe { std::slice::from_raw_parts(self.address(frame), self.page_bytes) }
     }
@@ -237,6 +238,7 @@ impl Frames {
     #[inline]
     #[expect(clippy::mut_from_ref, reason = "the exclusive latch, not the borrow, guards frame memory")]
     pub unsafe fn bytes_mut(&self, frame: FrameNo) -> &mut [u8] {
+        debug_assert!(self.get(frame).latch.is_held_exclusively(), "frame {frame} is changed without its latch");
         // SAFETY: as in `bytes`, and the exclusive latch keeps everyone else out.
         unsafe { std::slice::from_raw_parts_mut(self.address(frame), self.page_bytes) }
     }
@@ -256,6 +258,7 @@ impl Frames {
         }
         for frame in frames {
             assert!((*frame as usize) < self.frames.len());
+            debug_assert!(self.get(*frame).latch.is_held_exclusively(), "frame {frame} loses its memory while in use");
             // SAFETY: the frame is in range; the exclusive latch keeps slices of it away, and others read it by
             // volatile loads (rule 1).
             unsafe { memory::release(&self.mapping, *frame as usize * self.page_bytes, self.page_bytes) };
@@ -271,8 +274,23 @@ impl Frames {
             memory::release_freed_memory();
         }
         let had = self.without_memory.fetch_sub(frames, Ordering::Relaxed);
+        debug_assert!(had >= frames, "{frames} frames returned, {had} were without memory");
         if frames > 0 && had == frames && memory::can_release(self.page_bytes) {
             memory::prefer_large_pieces(&self.mapping, true);
+        }
+    }
+
+    /// Rule 2: a frame that holds no page, and is to be used by no thread but the one that took it.
+    pub fn check_free(&self, frame: FrameNo) {
+        if cfg!(debug_assertions) && !cfg!(shuttle) {
+            let state = self.get(frame);
+            debug_assert!(state.latch.is_held_exclusively(), "the free frame {frame} can be latched");
+            debug_assert_eq!(state.page_no(), NO_PAGE, "the free frame {frame} holds a page");
+            debug_assert!(!state.lacks(NO_PAGE), "the free frame {frame} is marked as if its page were not whole");
+            debug_assert_eq!(state.oldest_lsn(), None, "the free frame {frame} is dirty");
+            debug_assert!(!state.dirty.is_flushing(), "the free frame {frame} is being written");
+            debug_assert_eq!(state.pins.load(Ordering::Relaxed), 0, "the free frame {frame} is pinned");
+            debug_assert!(!state.kept.load(Ordering::Relaxed), "the free frame {frame} is one of a page that stays");
         }
     }
 

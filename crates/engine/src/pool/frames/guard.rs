@@ -1,7 +1,7 @@
 //! Shared page guards, and the version by which a page is found again, unchanged. (Exclusive latches live in
 //! mini-transactions.)
 
-use super::FrameNo;
+use super::{FrameNo, held_latches};
 use crate::pool::Pool;
 use crate::types::PageNo;
 use std::ops::Deref;
@@ -24,6 +24,8 @@ pub struct PageVersion {
 impl<'p> SharedPage<'p> {
     /// A guard of a shared latch that the caller holds.
     pub(super) fn adopt(pool: &'p Pool, frame: FrameNo) -> SharedPage<'p> {
+        debug_assert!(pool.frames.get(frame).latch.is_held(), "a guard of frame {frame}, which is not latched");
+        held_latches::add(1);
         SharedPage { pool, frame }
     }
 
@@ -57,5 +59,6 @@ impl Deref for SharedPage<'_> {
 impl Drop for SharedPage<'_> {
     fn drop(&mut self) {
         self.pool.frames.get(self.frame).latch.unlock_shared();
+        held_latches::add(-1);
     }
 }

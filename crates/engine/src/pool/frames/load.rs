@@ -12,7 +12,7 @@
 //!    gets the error.
 
 use super::frame::Content;
-use super::{FrameNo, NO_PAGE};
+use super::{FrameNo, NO_PAGE, held_latches};
 use crate::error::{Error, Result};
 use crate::page;
 use crate::pool::Pool;
@@ -29,6 +29,7 @@ impl Pool {
     /// [`Error::CorruptPage`], an I/O error, [`Error::PoolExhausted`].
     pub fn load(&self, page: PageNo) -> Result<()> {
         self.log.expect_nothing_reserved();
+        held_latches::expect_none("a page is read");
         if let Some(frame) = self.table.find(&self.frames, page) {
             return self.await_whole(page, frame);
         }
@@ -57,13 +58,17 @@ impl Pool {
 
     /// Verifies what was read into the frame, and applies what is pending for the page.
     pub(super) fn take_in(&self, page: PageNo, frame: FrameNo, read: Result<()>) -> Result<Content> {
+        self.check_arriving(frame);
+        debug_assert_eq!(self.frames.get(frame).page_no(), page, "another page was entered in frame {frame}");
         read.and_then(|()| self.verify(page, frame)).and_then(|()| self.apply_pending(page, frame))
     }
 
     /// Lets everybody see the page in the frame, or takes the frame back.
     pub(super) fn end_arrival(&self, frame: FrameNo, content: Result<Content>, missed: Instant) -> Result<Content> {
+        self.check_arriving(frame);
         match content {
             Ok(content) => {
+                debug_assert_ne!(content, Content::Reading, "a page that was read is whole or unmerged");
                 self.lru.insert_old(&self.frames, frame);
                 self.frames.get(frame).set_content(content);
                 self.frames.get(frame).latch.unlock_exclusive(true);
@@ -72,6 +77,13 @@ impl Pool {
             Err(_) => self.drop_unread(frame),
         }
         content
+    }
+
+    /// Rule 1: a page that is being read is in a frame that no other thread can latch, and is marked.
+    fn check_arriving(&self, frame: FrameNo) {
+        let state = self.frames.get(frame);
+        debug_assert!(state.latch.is_held_exclusively(), "frame {frame} can be latched while its page is read");
+        debug_assert!(state.has_only(state.page_no(), Content::Reading), "frame {frame} is not marked as being read");
     }
 
     /// Waits until the page in this frame, found a moment ago, is whole, or does what is left to do for that.
@@ -92,6 +104,7 @@ impl Pool {
     /// Enters `page`, which will be read into `frame` (held exclusively), into the page table. If another frame has it
     /// already, that is returned, and `frame` is released.
     pub(super) fn enter_to_read(&self, page: PageNo, frame: FrameNo) -> Option<FrameNo> {
+        self.frames.check_free(frame);
         self.frames.get(frame).set_content(Content::Reading);
         let other = self.enter(page, frame);
         if other.is_some() {
@@ -127,6 +140,10 @@ impl Pool {
 
     /// Takes the page out of the page table; the caller holds its frame exclusively.
     pub(in crate::pool) fn unmap(&self, frame: FrameNo) {
+        let state = self.frames.get(frame);
+        debug_assert!(state.latch.is_held_exclusively(), "the page of frame {frame} leaves while others latch it");
+        debug_assert_eq!(state.oldest_lsn(), None, "the page of frame {frame} leaves with changes");
+        debug_assert_eq!(state.pins.load(Relaxed), 0, "the page of frame {frame} leaves although it is pinned");
         self.table.unmap(&self.frames, frame);
     }
 
@@ -143,6 +160,8 @@ impl Pool {
     /// A frame for a page just allocated, latched exclusively, contents undefined. `spare` (held exclusively) is used
     /// unless the page is still resident from an earlier life; says which frame it is.
     pub(crate) fn install(&self, page: PageNo, spare: FrameNo) -> FrameNo {
+        debug_assert_ne!(page, NO_PAGE, "a page number that no page has");
+        self.frames.check_free(spare);
         loop {
             let Some(other) = self.enter(page, spare) else {
                 self.note_arrival(spare, false);
@@ -177,6 +196,7 @@ impl Pool {
         let frame = if fresh { self.fresh_frame(page)? } else { self.latched_frame(page)? };
         // SAFETY: both ways to the frame leave this thread with its latch held exclusively, until below.
         let changed = change(unsafe { self.frames.bytes_mut(frame) });
+        debug_assert!(lsn > Lsn(0), "a change of page {page} that no checkpoint would wait for");
         if let Ok(true) = changed {
             self.note_changes(std::iter::once(frame), lsn);
         }

@@ -11,8 +11,8 @@
 //! 4. Pages of a run that are already resident are read with the others, and their bytes are discarded.
 //! 5. A page becomes resident as soon as its run is read. Buffered operations are merged when all pages are resident.
 
-use super::FrameNo;
 use super::frame::Content;
+use super::{FrameNo, held_latches};
 use crate::error::Result;
 use crate::pool::Pool;
 use crate::store::PageRead;
@@ -35,6 +35,7 @@ impl Pool {
     /// is left out.
     pub(in crate::pool) fn load_runs(&self, runs: &[Range<u32>], buffer: &mut [u8]) -> Result<usize> {
         self.log.expect_nothing_reserved();
+        held_latches::expect_none("pages are read");
         self.poison.check()?;
         let missed = Instant::now();
         let entered = self.enter_runs(runs)?;

@@ -5,7 +5,7 @@
 //!    pending for it. Afterwards it is not in the pool, so each reader reads it and gets the error.
 //! 2. Its redo is durable first, and a failed write stops the database, as with every page.
 
-use super::{Content, FrameNo};
+use super::{Content, FrameNo, held_latches};
 use crate::error::{Error, Result};
 use crate::pool::{FlushReason, Pool};
 use crate::store::PageBatch;
@@ -25,6 +25,7 @@ impl Pool {
         lost: impl FnOnce(),
     ) -> Result<()> {
         self.log.expect_nothing_reserved();
+        held_latches::expect_none("a page is read");
         self.poison.check()?;
         let missed = Instant::now();
         let mut taken = Vec::with_capacity(1);

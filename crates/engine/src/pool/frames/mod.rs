@@ -10,6 +10,7 @@
 //! | `lose` | overwriting a page that cannot be read |
 //! | `lookup` | from a page's number to its latched frame, and out of the page table again |
 //! | `fix` | reaching a resident page, for the layers above |
+//! | `held_latches` | which threads must hold no latch |
 //! | `guard`, `optimistic` | a page latched shared; a page seen without a latch |
 //! | `parent_check` | which tree pages were compared with their parents |
 
@@ -17,6 +18,7 @@ mod fix;
 mod frame;
 mod free_list;
 mod guard;
+pub mod held_latches;
 mod load;
 mod load_runs;
 mod lookup;

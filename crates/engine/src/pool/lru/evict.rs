@@ -13,6 +13,7 @@
 
 use super::list::LruList;
 use crate::error::{Error, Result};
+use crate::pool::frames::held_latches;
 use crate::pool::{FlushReason, FrameNo, NIL, Pool};
 use crate::store::SINGLE_PAGES;
 use crate::sync::atomic::Ordering::Relaxed;
@@ -40,6 +41,15 @@ impl Pool {
         if count == 0 {
             return Ok(());
         }
+        held_latches::expect_none("a frame is taken");
+        let had = out.len();
+        self.take_free_or_make(count, out)?;
+        debug_assert_eq!(out.len(), had + count, "all frames that were asked for, or none");
+        out[had..].iter().for_each(|frame| self.frames.check_free(*frame));
+        Ok(())
+    }
+
+    fn take_free_or_make(&self, count: usize, out: &mut Vec<FrameNo>) -> Result<()> {
         match self.free.take(count, out) {
             Some(rest) => {
                 if rest < self.free_target() / 2 {
@@ -79,7 +89,7 @@ impl Pool {
 
     /// Gives unused frames back.
     pub(crate) fn release_frames(&self, frames: impl IntoIterator<Item = FrameNo>) {
-        self.free.put(frames);
+        self.free.put(frames.into_iter().inspect(|frame| self.frames.check_free(*frame)));
     }
 
     /// Free frames that the LRU flusher keeps ready.
@@ -193,7 +203,7 @@ impl Pool {
         let count = evicted.len();
         self.stats.pages_evicted.add(count as u64);
         if count > 0 {
-            self.free.put(evicted);
+            self.release_frames(evicted);
         }
         count
     }
@@ -209,6 +219,7 @@ impl Pool {
             state.latch.unlock_exclusive(false);
             return false;
         }
+        debug_assert!(!state.dirty.is_recreated_by_redo(), "the clean page of frame {frame} counts as changed");
         self.unmap(frame);
         true
     }

@@ -58,6 +58,26 @@ impl LruList {
         self.member[frame as usize]
     }
 
+    /// Rules 2 and 3 where they can break: at the ends of the two parts; and the cursor is on the list.
+    fn check_state(&self, frames: &Frames) {
+        if !cfg!(debug_assertions) {
+            return;
+        }
+        let (len, old, cursor) = (self.frame_list.len, self.old, self.cursor);
+        let is_young = |frame: FrameNo| frames.get(frame).young_stamp.load(Relaxed) != 0;
+        debug_assert_eq!(len == 0, self.frame_list.tail == NIL, "{len} frames, the tail is {}", self.frame_list.tail);
+        debug_assert_eq!(old == NIL, self.old_len == 0, "the old part of {} frames begins at {old}", self.old_len);
+        debug_assert!(self.old_len <= len, "{} of {len} frames are old", self.old_len);
+        debug_assert!(len < MIN_FOR_OLD || self.old_len > 0, "none of {len} frames is old");
+        debug_assert!(cursor == NIL || self.contains(cursor), "the cursor is at frame {cursor}, which is not here");
+        if old != NIL {
+            let last_young = self.frame_list.prev(old);
+            debug_assert!(self.contains(old) && !is_young(old), "the old part begins at {old}, which is not in it");
+            debug_assert!(last_young == NIL || is_young(last_young), "{last_young} is old, before the old part");
+            debug_assert!(!is_young(self.frame_list.tail), "the tail {} is young", self.frame_list.tail);
+        }
+    }
+
     /// Least recently used frame.
     pub fn tail(&self) -> FrameNo {
         self.frame_list.tail
@@ -75,6 +95,7 @@ impl LruList {
 
     /// Leaves the cursor at a frame of the list; `NIL` = at the tail.
     pub fn set_cursor(&mut self, frame: FrameNo) {
+        debug_assert!(frame == NIL || self.contains(frame), "the cursor moves to frame {frame}, which is not here");
         self.cursor = frame;
     }
 
@@ -106,6 +127,7 @@ impl LruList {
         if self.old == NIL {
             return self.insert_young(frames, frame, 1);
         }
+        debug_assert!(!self.contains(frame), "frame {frame} is on the list already");
         self.member[frame as usize] = true;
         self.note_entry(frame);
         self.frame_list.insert_before(frame, self.old);
@@ -120,6 +142,8 @@ impl LruList {
 
     /// Enters at the head; `stamp` (not 0) is the LRU clock.
     pub fn insert_young(&mut self, frames: &Frames, frame: FrameNo, stamp: u32) {
+        debug_assert!(!self.contains(frame), "frame {frame} is on the list already");
+        debug_assert_ne!(stamp, 0, "rule 3: the stamp of the old part");
         self.member[frame as usize] = true;
         self.note_entry(frame);
         self.frame_list.insert_before(frame, self.frame_list.head);
@@ -129,6 +153,7 @@ impl LruList {
 
     /// Takes a frame out.
     pub fn remove(&mut self, frames: &Frames, frame: FrameNo) {
+        debug_assert!(self.contains(frame), "frame {frame} is not on the list");
         if frames.get(frame).young_stamp.load(Relaxed) == 0 {
             if self.old == frame {
                 self.old = self.frame_list.next(frame);
@@ -163,6 +188,7 @@ impl LruList {
             self.old = self.frame_list.next(frame);
             self.old_len -= 1;
         }
+        self.check_state(frames);
     }
 }
 

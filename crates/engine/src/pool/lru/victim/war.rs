@@ -59,6 +59,7 @@ impl Victims for War {
             return false;
         }
         aside.waiting.extend(victims);
+        self.check_state(&aside);
         let rest = aside.reserve.len() - count;
         out.extend(aside.reserve.drain(rest..));
         drop(aside);
@@ -103,10 +104,17 @@ impl War {
         War { aside: Mutex::default(), limit: BATCH_PAGES.min(frames / 16) }
     }
 
+    /// Rule 2.
+    fn check_state(&self, aside: &DeferredVictims) {
+        debug_assert!(aside.len() <= self.limit + aside.reserve.len(), "more pages are deferred than {}", self.limit);
+    }
+
     fn put_in_reserve(&self, pool: &Pool, frame: FrameNo) {
         let mut aside = self.aside.lock();
         if aside.len() < self.limit {
+            pool.frames.check_free(frame);
             aside.reserve.push(frame);
+            self.check_state(&aside);
         } else {
             drop(aside);
             pool.free.put([frame]);

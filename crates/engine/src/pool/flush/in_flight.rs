@@ -1,0 +1,37 @@
+//! The pages that are being written to the store, where that is checked: with debug assertions.
+//!
+//! Rule: a page is in one unfinished batch at most (rule 4 of [`crate::store`]). Two copies of a page that are written
+//! at once could end in either order, and a crash could leave the older one.
+
+use crate::store::PageBatch;
+#[cfg(all(debug_assertions, not(shuttle)))]
+use crate::{sync::Mutex, types::PageNo};
+#[cfg(all(debug_assertions, not(shuttle)))]
+use std::collections::BTreeSet;
+
+/// The pages of all unfinished batches. A model checker would take its mutex for one that threads wait for.
+#[derive(Default)]
+pub struct PagesInFlight {
+    #[cfg(all(debug_assertions, not(shuttle)))]
+    pages: Mutex<BTreeSet<PageNo>>,
+}
+
+impl PagesInFlight {
+    /// A batch is written from now on.
+    pub fn begin(&self, _batch: &PageBatch) {
+        #[cfg(all(debug_assertions, not(shuttle)))]
+        for entry in _batch.entries() {
+            let is_new = self.pages.lock().insert(entry.page_no);
+            debug_assert!(is_new, "page {} is in two unfinished batches", entry.page_no);
+        }
+    }
+
+    /// It is durable in the store, or has failed, and the database stops.
+    pub fn end(&self, _batch: &PageBatch) {
+        #[cfg(all(debug_assertions, not(shuttle)))]
+        for entry in _batch.entries() {
+            let was_there = self.pages.lock().remove(&entry.page_no);
+            debug_assert!(was_there, "page {} is in no unfinished batch", entry.page_no);
+        }
+    }
+}
