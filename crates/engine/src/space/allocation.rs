@@ -53,6 +53,7 @@ impl Space {
             self.missed_maps.lock().push(map);
             return Err(Error::Usage("an extent map is not in the pool".into()));
         }
+        debug_assert_ne!(segment.0, 0, "page {page} is taken for no segment");
         mtr.defer(map, bitmap_at, true, 1 << (page.0 % EXTENT_PAGES));
         // Another segment may have owned the chunk before.
         mtr.defer(map, owner_at, false, u64::from(!segment.0));

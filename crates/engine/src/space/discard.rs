@@ -20,7 +20,8 @@ pub struct DiscardHold<'s> {
 
 impl Drop for DiscardHold<'_> {
     fn drop(&mut self) {
-        self.space.discard_holds.fetch_sub(1, SeqCst);
+        let holds = self.space.discard_holds.fetch_sub(1, SeqCst);
+        debug_assert!(holds > 0, "a hold on discards ends that was not counted");
     }
 }
 

@@ -58,6 +58,7 @@ impl Space {
         if !mtr.pin(map) {
             return Err(map);
         }
+        debug_assert!(class * unit <= free_bytes, "rule 1: class {class} says more than {free_bytes} bytes");
         let (class, all) = (class as u64, (CLASSES - 1) as u64);
         for (set, bits) in [(false, all & !class), (true, class)] {
             if bits != 0 {
@@ -79,6 +80,7 @@ impl Space {
     /// Gives pages that are freed class 0. Their map is kept, and they share a word of it.
     pub(super) fn clear_free_classes(&self, mtr: &mut Mtr<'_>, first: PageNo, pages: u32) {
         let (map, word_at, shift) = self.layout.class_of(first);
+        debug_assert!(shift + pages * CLASS_BITS <= u64::BITS, "the classes of {pages} pages are not in one word");
         let mask = ((1_u64 << (pages * CLASS_BITS)) - 1) << shift;
         if mtr.context().pool.peek_u64(map, usize::from(word_at)).is_none_or(|word| word & mask != 0) {
             mtr.defer(map, word_at, false, mask);

@@ -15,11 +15,18 @@ impl FreedExtents {
         self.remove(extent);
         self.at.insert(extent, end_of_log);
         self.in_order.insert((end_of_log, extent));
+        debug_assert_eq!(self.at.len(), self.in_order.len(), "one LSN for each extent");
+    }
+
+    /// Whether something of the extent was logged that is to be passed.
+    pub fn contains(&self, extent: u32) -> bool {
+        self.at.contains_key(&extent)
     }
 
     pub fn remove(&mut self, extent: u32) {
         if let Some(lsn) = self.at.remove(&extent) {
-            self.in_order.remove(&(lsn, extent));
+            let was_there = self.in_order.remove(&(lsn, extent));
+            debug_assert!(was_there, "extent {extent} is not in order at {lsn}");
         }
     }
 

@@ -8,6 +8,7 @@ use super::{Space, header};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::mtr::MTR_REDO_BYTES;
+use crate::pool::held_latches;
 use crate::types::PageNo;
 use highwater_storage::StorageError;
 use std::io::ErrorKind;
@@ -30,6 +31,7 @@ impl Space {
     /// is free in the file may still serve, and [`Space::allocate`] says when it does not. The caller holds no latch;
     /// called before an mtr that may allocate.
     pub fn prepare(&self, ctx: &Context) -> Result<()> {
+        held_latches::expect_none("room is made");
         let missed = std::mem::take(&mut *self.missed_maps.lock());
         missed.into_iter().try_for_each(|map| self.load_map(ctx, map))?;
         let is_settled = |state: &SpaceState| self.is_ready(state) || state.is_full(reserve::purpose(), FULL_FOR);
@@ -163,6 +165,7 @@ impl Space {
         self.sync(ctx)?;
         self.count_extents(ctx, have, want)?;
         let mut state = self.state.lock();
+        debug_assert_eq!(state.extents(), have, "two threads grow the file");
         state.add_free(&self.layout, want);
         let with_new_maps = (have..want).filter(|extent| self.layout.begins_group(*extent));
         with_new_maps.for_each(|extent| state.note_freed(extent, self.log.end_lsn()));

@@ -162,6 +162,7 @@ impl Space {
             let here = layout.extents_in_group(group, extents);
             state.add_group(&layout, group, here, &page)?;
         }
+        state.check_state();
         let mut is_known = true;
         state.untouched().for_each(|extent| is_known &= store.discard_unused(growth::pages_of(extent..extent + 1)));
         if !is_known {

@@ -84,6 +84,7 @@ impl SpaceState {
             }
             self.extents.pop();
         }
+        self.check_state();
         self.found = self.found.start.min(end)..self.found.end.min(end);
     }
 }

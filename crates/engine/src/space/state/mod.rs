@@ -26,7 +26,9 @@ use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
+mod check;
 mod cut;
+mod segments;
 
 /// A segment up to this size grows by chunks.
 const SMALL_SEGMENT_PAGES: u32 = 32;
@@ -136,6 +138,7 @@ impl SpaceState {
     /// All of `untouched` may still have their place: it is not known what an earlier process discarded.
     pub fn note_found(&mut self) {
         (self.found, self.found_tries) = (0..self.extents(), self.untouched.len());
+        self.check_state();
     }
 
     /// Whether some of those are left.
@@ -174,6 +177,7 @@ impl SpaceState {
             if self.untouched.remove(&number) {
                 self.free.insert(number);
                 self.unowned_chunks += CHUNKS;
+                self.check_extent(number);
             }
         }
     }
@@ -183,6 +187,7 @@ impl SpaceState {
     pub fn next_to_discard(&mut self, checkpoint: Lsn, keep: usize) -> Option<u32> {
         loop {
             let extent = self.freed.next_due(checkpoint)?;
+            debug_assert!(self.is_empty_extent(extent), "extent {extent} is to be discarded, but is in use");
             if self.set_untouched(extent, keep) {
                 // The device gets room back.
                 self.full_since = None;
@@ -246,6 +251,7 @@ impl SpaceState {
             self.extents.push(extent);
             self.index_extent(number);
         }
+        self.check_state();
     }
 
     fn index_extent(&mut self, number: u32) {
@@ -282,6 +288,7 @@ impl SpaceState {
         let end = self.extents();
         let page = self.take_near(segment.0, near).or_else(|| self.take_new(segment.0, keep, end))?;
         self.mark(page, segment.0);
+        debug_assert_eq!(self.owner(page), Some(segment), "page {page} was taken for another segment");
         Some(page)
     }
 
@@ -289,6 +296,7 @@ impl SpaceState {
     pub fn take_below(&mut self, segment: SegmentId, end: u32) -> Option<PageNo> {
         let page = self.take_new(segment.0, 0, end)?;
         self.mark(page, segment.0);
+        debug_assert!(page.0 < end * EXTENT_PAGES, "page {page} is not below extent {end}");
         Some(page)
     }
 
@@ -326,6 +334,7 @@ impl SpaceState {
         let shared = if small { lowest(&self.shared) } else { None };
         let number = shared.or_else(|| lowest(&self.free)).or_else(|| lowest(&self.shared))?;
         self.freed.remove(number);
+        debug_assert!(!self.untouched.contains(&number), "extent {number} is taken before its place is reserved");
         let extent = &mut self.extents[number as usize];
         let whole = !small && extent.chunks_of(0) == 0xff;
         let mut unowned = extent.owners.iter_mut().filter(|o| **o == 0);
@@ -340,12 +349,15 @@ impl SpaceState {
         segment.extents.insert(number);
         segment.partial.insert(number);
         self.classify(number);
+        self.check_extent(number);
+        debug_assert!(self.unowned_chunks >= keep, "{} chunks are left, {keep} were to stay", self.unowned_chunks);
         Some(())
     }
 
     fn mark(&mut self, page: PageNo, owner: u32) {
         let number = page.0 / EXTENT_PAGES;
         let extent = &mut self.extents[number as usize];
+        debug_assert_ne!(extent.free_pages(owner) >> (page.0 % EXTENT_PAGES) & 1, 0, "page {page} is not free");
         extent.used |= 1 << (page.0 % EXTENT_PAGES);
         let full = extent.free_pages(owner) == 0;
         let segment = self.segments.entry(owner).or_default();
@@ -353,6 +365,7 @@ impl SpaceState {
         if full {
             segment.partial.remove(&number);
         }
+        self.check_extent(number);
     }
 
     /// The page is free again, and its chunk too if no page of it is used (rule 5); true if the extent is now empty.
@@ -367,6 +380,7 @@ impl SpaceState {
         let chunk = 1 << (page.0 % EXTENT_PAGES / CHUNK_PAGES);
         let (used, owned) = (extent.used, extent.chunks_of(owner.0));
         if used & chunk_mask(chunk) != 0 {
+            self.check_extent(number);
             return false;
         }
         self.release_chunks(number, if used & chunk_mask(owned) == 0 { owned } else { chunk })
@@ -379,43 +393,14 @@ impl SpaceState {
         (extent.used >> bit & 1 == 1).then(|| SegmentId(extent.owners[(bit / CHUNK_PAGES) as usize]))
     }
 
-    /// Used pages of a segment, ascending.
-    pub fn pages_of(&self, segment: SegmentId) -> Vec<PageNo> {
-        let Some(owned) = self.segments.get(&segment.0) else { return Vec::new() };
-        let used = |number: &u32| {
-            let extent = self.extents[*number as usize];
-            let bits = extent.used & chunk_mask(extent.chunks_of(segment.0));
-            let first = number * EXTENT_PAGES;
-            (0..EXTENT_PAGES).filter(move |b| bits >> b & 1 == 1).map(move |b| PageNo(first + b))
-        };
-        owned.extents.iter().flat_map(used).collect()
-    }
-
-    /// Segments that own a chunk, with their used pages.
-    pub fn segments(&self) -> Vec<(SegmentId, u32)> {
-        let mut all: Vec<_> = self.segments.iter().map(|(id, s)| (SegmentId(*id), s.pages)).collect();
-        all.sort_unstable();
-        all
-    }
-
-    /// Used pages of a segment.
-    pub fn pages_in(&self, segment: SegmentId) -> u32 {
-        self.segments.get(&segment.0).map_or(0, |segment| segment.pages)
-    }
-
-    /// Up to `limit` extents in which the segment owns chunks, and which chunks.
-    pub fn extents_of(&self, segment: SegmentId, limit: usize) -> Vec<(u32, u8)> {
-        let owned = self.segments.get(&segment.0);
-        let extents = owned.into_iter().flat_map(|s| s.extents.iter().take(limit));
-        extents.map(|n| (*n, self.extents[*n as usize].chunks_of(segment.0))).collect()
-    }
-
     /// Takes chunks away from their owner; true if the extent is now empty.
     pub fn release_chunks(&mut self, number: u32, chunks: u8) -> bool {
         let extent = &mut self.extents[number as usize];
         let mask = chunk_mask(chunks);
         let pages = (extent.used & mask).count_ones();
         let owner = extent.owners[chunks.trailing_zeros() as usize];
+        debug_assert_eq!(extent.chunks_of(owner) & chunks, chunks, "the chunks {chunks:#b} have several owners");
+        debug_assert_ne!(owner, 0, "chunk of extent {number} that no segment owns");
         extent.used &= !mask;
         (0..CHUNKS as usize).filter(|c| chunks >> c & 1 == 1).for_each(|c| extent.owners[c] = 0);
         self.unowned_chunks += chunks.count_ones();
@@ -433,6 +418,7 @@ impl SpaceState {
             }
         }
         self.classify(number);
+        self.check_extent(number);
         self.is_empty_extent(number)
     }
 
