@@ -41,6 +41,7 @@ impl PageBatch {
 
     /// Adds a copy of the page, sealed for disk.
     pub fn push(&mut self, page: &[u8], page_no: PageNo) {
+        debug_assert!(self.entries.len() < self.capacity(), "a batch of {} pages is full", self.capacity());
         let at = FRONT_BYTES + self.entries.len() * self.page_bytes;
         let copy = &mut self.bytes[at..at + self.page_bytes];
         copy.copy_from_slice(page);
@@ -58,6 +59,7 @@ impl PageBatch {
     /// Notes that redo makes the page added last from nothing, redo that the checkpoint does not pass before the batch
     /// has finished: a crash may tear it.
     pub fn last_is_recreated_by_redo(&mut self) {
+        debug_assert!(!self.entries.is_empty(), "no page was added");
         if let Some(entry) = self.entries.last_mut() {
             entry.recreated_by_redo = true;
         }

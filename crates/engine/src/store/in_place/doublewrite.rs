@@ -125,6 +125,12 @@ impl Doublewrite {
     pub fn write(&self, area: &AreaGuard<'_>, batch: &mut PageBatch) -> Result<()> {
         put_directory(batch, self.database_id);
         let bytes = batch.with_front();
+        let next = area_offsets(batch.page_bytes()).find(|at| *at > area.at).unwrap_or(file_bytes(batch.page_bytes()));
+        debug_assert!(
+            area.at + bytes.len() as u64 <= next,
+            "a batch reaches from one area, at {}, to another",
+            area.at
+        );
         let write = |part: Range<usize>| {
             let offset = area.at + part.start as u64;
             Write { offset, data: &bytes[part], placement: Placement::Doublewrite }

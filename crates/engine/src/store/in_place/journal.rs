@@ -147,7 +147,21 @@ impl PageJournal {
         self.stats.bytes_written_journal.add(bytes);
         position.next += 1;
         position.at += bytes;
+        self.check_state(&position);
+        debug_assert!(number > directory.retired, "batch {number} is retired before it is written");
         Ok(Some(number))
+    }
+
+    /// Rule 3: the position is in a segment of the ring, and what may be overwritten is behind it.
+    fn check_state(&self, position: &Position) {
+        let Position { segment, at, next, first, free, .. } = *position;
+        debug_assert!(segment < self.segments, "segment {segment} of {}", self.segments);
+        debug_assert!(free < self.segments, "{free} segments are free of {}, and one is in use", self.segments);
+        let (start, end) = (self.layout.offset_of(segment), self.layout.offset_of(segment + 1));
+        debug_assert!((start..=end).contains(&at), "{at} is not in segment {segment}, from {start} to {end}");
+        debug_assert!(first <= next, "batch {first} is the first of those before {next}");
+        debug_assert!(self.retired.load(SeqCst) < next, "a batch is retired that comes after {next}");
+        debug_assert!(self.durable.load(SeqCst) < next, "a batch is durable that comes after {next}");
     }
 
     fn enter_next(&self, position: &mut Position) -> bool {
@@ -155,6 +169,7 @@ impl PageJournal {
         if position.free == 0 || is_second && self.durable.load(SeqCst) < position.first {
             return false;
         }
+        self.check_state(position);
         position.free -= 1;
         position.segment = (position.segment + 1) % self.segments;
         position.at = self.layout.offset_of(position.segment);
@@ -176,6 +191,7 @@ impl PageJournal {
 
     /// No batch is on its way.
     fn sync_and_retire(&self, position: &mut Position, data: &SharedSync) -> Result<()> {
+        self.check_state(position);
         data.check()?;
         self.stats.data_syncs.add(u64::from(data.sync()?));
         self.retired.store(position.next - 1, SeqCst);
@@ -195,6 +211,7 @@ impl PageJournal {
         let mut position = self.position.lock();
         self.sync_and_retire(&mut position, data)?;
         position.at = self.layout.offset_of(position.segment + 1);
+        debug_assert!(!self.mark().is_needed, "nothing in the ring is needed once it is empty");
         Ok(())
     }
 

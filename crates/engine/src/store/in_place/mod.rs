@@ -182,6 +182,7 @@ fn writes(batch: &PageBatch, page_bytes: usize) -> Vec<Write<'_>> {
             start = end;
         }
     }
+    debug_assert_eq!(start, entries.len(), "a page of the batch is not written to its place");
     writes
 }
 

@@ -155,6 +155,8 @@ impl Sequences {
     /// The sequence of a new batch, and what its header calls durable.
     fn begin(&mut self, group: usize) -> (u64, u64, GroupTails) {
         let sequence = self.next;
+        debug_assert!(self.durable <= self.synced(), "{} is durable, {} is synced", self.durable, self.synced());
+        debug_assert!(self.tails[group].sequence < sequence, "sequence {sequence} is not the newest of its group");
         self.next += 1;
         self.unsynced.insert(sequence, group);
         (sequence, self.synced(), self.tails)
@@ -282,6 +284,8 @@ impl OutOfPlace {
         let listed = Listed { at: open.at, sequence, group: group as u8, entries };
         format::add_to_summary(&mut open.summary, &listed);
         open.at += bytes;
+        let end = open.at + format::end_bytes(open.summary.len());
+        debug_assert!(end <= self.geometry.segment_bytes as usize, "segment {} has no room for its end", open.segment);
         Ok(bytes as u64)
     }
 

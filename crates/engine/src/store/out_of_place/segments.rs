@@ -163,6 +163,7 @@ impl Segments {
     pub fn take(&self, keep: usize) -> Option<u32> {
         let mut inner = self.inner.lock();
         let number = (inner.free.len() > keep).then(|| inner.free.pop_first()).flatten()?;
+        debug_assert_eq!(inner.table[number as usize].state, SegmentPhase::Free, "segment {number} is in use");
         inner.table[number as usize] = StoreSegmentState { state: SegmentPhase::Open, ..FREE };
         Some(number)
     }
@@ -171,6 +172,10 @@ impl Segments {
     /// first one.
     pub fn begin(&self, number: u32, life: u64, sequence: u64, end: u64) {
         let segment = &mut self.inner.lock().table[number as usize];
+        debug_assert_eq!(segment.state, SegmentPhase::Open, "batch {sequence} is written to segment {number}");
+        debug_assert!(segment.life == 0 || segment.life == life, "segment {number} begins another life while open");
+        debug_assert!(segment.newest < sequence, "batch {sequence} follows batch {}", segment.newest);
+        debug_assert!(segment.used_bytes <= end, "a batch ends at {end}, the one before at {}", segment.used_bytes);
         (segment.life, segment.newest, segment.used_bytes) = (life, sequence, end);
         segment.unpublished += 1;
     }
@@ -178,8 +183,10 @@ impl Segments {
     /// Nothing more is appended to the segment.
     pub fn seal(&self, number: u32) {
         let mut inner = self.inner.lock();
+        debug_assert_eq!(inner.table[number as usize].state, SegmentPhase::Open, "segment {number} is sealed twice");
         inner.table[number as usize].state = SegmentPhase::Sealed;
         inner.note_emptied(number);
+        inner.check_segment(number);
     }
 
     /// Makes durable copies the ones that are found; `segments` names that of each batch they are in, and each that was
@@ -187,6 +194,8 @@ impl Segments {
     pub fn publish(&self, moves: &[Move], segments: impl Iterator<Item = u32>) {
         let mut inner = self.inner.lock();
         for Move { page_no, to, from } in moves {
+            let segment = &inner.table[to.segment as usize];
+            debug_assert!(segment.unpublished > 0, "rule 1: a copy of page {page_no} in {segment:?}");
             if from.is_none() || self.map.get(*page_no) == *from {
                 let old = self.map.set(*page_no, Some(*to));
                 inner.add_live(*to);
@@ -196,6 +205,7 @@ impl Segments {
         for number in segments {
             inner.table[number as usize].unpublished -= 1;
             inner.note_emptied(number);
+            inner.check_segment(number);
         }
     }
 
@@ -266,8 +276,11 @@ impl Segments {
     pub fn note_cleared(&self, emptied: &[u32]) {
         let mut inner = self.inner.lock();
         for number in emptied {
+            let state = inner.table[*number as usize].state;
+            debug_assert_eq!(state, SegmentPhase::Emptied, "rule 3: segment {number} is cleared");
             inner.table[*number as usize].state = SegmentPhase::Cleared;
             inner.cleared.push(*number);
+            inner.check_segment(*number);
         }
         inner.clearing -= emptied.len();
     }
@@ -283,9 +296,12 @@ impl Segments {
     pub fn release(&self, number: u32) {
         let mut inner = self.inner.lock();
         let released = std::mem::replace(&mut inner.table[number as usize], FREE);
+        let held = (released.state, released.live_bytes, released.unpublished);
+        debug_assert_eq!(held, (SegmentPhase::Cleared, 0, 0), "rules 2 and 3: segment {number} is freed");
         inner.unreadable -= u32::from(released.is_unreadable);
         inner.free.insert(number);
         inner.releasing -= 1;
+        inner.check_segment(number);
     }
 
     /// Chooses a segment to clean, when the newest batch is `newest`, and holds it (rule 1) until it is
@@ -385,20 +401,27 @@ impl Inner {
 
     /// Free segments that no thread finds, and dead ones that no thread empties.
     fn misplaced(&self) -> Vec<String> {
-        let numbered = self.table.iter().enumerate().skip(FIRST_SEGMENT as usize);
-        let wrong = numbered.filter_map(|(number, segment)| {
-            let at = number as u32;
-            let (is_free, is_dead) = (self.free.contains(&at), segment.live_bytes == 0 && segment.unpublished == 0);
-            let is_right = match segment.state {
-                SegmentPhase::Free => is_free,
-                SegmentPhase::Open => !is_free,
-                SegmentPhase::Sealed => !is_free && !is_dead,
-                SegmentPhase::Emptied => !is_free && is_dead,
-                SegmentPhase::Cleared => !is_free && is_dead && self.cleared.contains(&at),
-            };
-            (!is_right).then(|| format!("segment {number} is lost to the store: {segment:?}"))
-        });
-        wrong.collect()
+        let numbers = FIRST_SEGMENT..self.table.len() as u32;
+        let wrong = numbers.filter(|number| !self.is_found(*number));
+        wrong.map(|at| format!("segment {at} is lost to the store: {:?}", self.table[at as usize])).collect()
+    }
+
+    /// Whether a thread finds the segment if it is free, and empties it if it is dead.
+    fn is_found(&self, number: u32) -> bool {
+        let segment = &self.table[number as usize];
+        let (is_free, is_dead) = (self.free.contains(&number), segment.live_bytes == 0 && segment.unpublished == 0);
+        match segment.state {
+            SegmentPhase::Free => is_free,
+            SegmentPhase::Open => !is_free,
+            SegmentPhase::Sealed => !is_free && !is_dead,
+            SegmentPhase::Emptied => !is_free && is_dead,
+            SegmentPhase::Cleared => !is_free && is_dead && self.cleared.contains(&number),
+        }
+    }
+
+    /// A segment whose state was just changed.
+    fn check_segment(&self, number: u32) {
+        debug_assert!(self.is_found(number), "segment {number} is lost: {:?}", self.table[number as usize]);
     }
 
     fn add_live(&mut self, location: Location) {
