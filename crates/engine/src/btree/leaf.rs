@@ -5,6 +5,7 @@
 //! 2. Slots are current positions: every insertion or removal moves the following ones.
 //! 3. `insert` and `splice` do not split; the caller has called `fits` or `fits_growth` under the same latch.
 
+use super::Seek;
 use crate::context::Context;
 use crate::mtr::{Mtr, PageHandle};
 use crate::page::header::{self, MAX_TRX_ID_OFFSET};
@@ -26,6 +27,16 @@ impl<'c> Leaf<'c> {
     #[inline]
     fn node(&self) -> Node<'_> {
         Node::new(&self.page)
+    }
+
+    /// Whether a descent for this ends here: for assertions.
+    pub(super) fn is_sought(&self, seek: Seek<'_>) -> bool {
+        match seek {
+            Seek::Covers(key) => self.node().covers(key),
+            Seek::Before(key) => self.node().is_before(key),
+            Seek::First => self.lower().is_none(),
+            Seek::Last => self.upper().is_none(),
+        }
     }
 
     /// Records on the leaf.
@@ -150,7 +161,10 @@ impl LeafMut {
     /// If it does not fit.
     #[inline]
     pub fn insert(self, mtr: &mut Mtr<'_>, slot: usize, key: &[u8], value: &[u8]) {
+        debug_assert!(self.covers(mtr, key), "a key is inserted outside the fences of page {}", self.page_no(mtr));
+        debug_assert_eq!(self.search(mtr, key), Err(slot), "a key is inserted in page {}", self.page_no(mtr));
         mtr.apply(self.latched, &PageOp::NodeInsert { slot: slot as u16, key, value });
+        debug_assert_eq!(self.search(mtr, key), Ok(slot), "a key was inserted in page {}", self.page_no(mtr));
     }
 
     /// Removes.
@@ -159,6 +173,7 @@ impl LeafMut {
     /// If there is no such slot.
     #[inline]
     pub fn remove(self, mtr: &mut Mtr<'_>, slot: usize) {
+        debug_assert!(slot < self.node(mtr).count(), "no record {slot} is in page {}", self.page_no(mtr));
         mtr.apply(self.latched, &PageOp::NodeRemove { slot: slot as u16 });
     }
 
@@ -168,8 +183,11 @@ impl LeafMut {
     /// If the range is not inside the value, or the growth does not fit.
     #[inline]
     pub fn splice(self, mtr: &mut Mtr<'_>, slot: usize, at: usize, remove: usize, bytes: &[u8]) {
-        let (slot, at, remove) = (slot as u16, at as u16, remove as u16);
-        mtr.apply(self.latched, &PageOp::NodeSplice { slot, at, remove, bytes });
+        debug_assert!(at + remove <= self.value(mtr, slot).len(), "{at} + {remove} is not in the value");
+        let expected = self.value(mtr, slot).len() - remove + bytes.len();
+        let op = PageOp::NodeSplice { slot: slot as u16, at: at as u16, remove: remove as u16, bytes };
+        mtr.apply(self.latched, &op);
+        debug_assert_eq!(self.value(mtr, slot).len(), expected, "a value of page {}", self.page_no(mtr));
     }
 
     /// Largest transaction number that changed this (secondary) leaf.

@@ -133,6 +133,7 @@ impl BTree {
         let right_no = mtr.page_no(right);
         self.space.try_keep_map(mtr, right_no).map_err(Missing::Absent)?;
         self.keep_free_class(mtr, left).map_err(Missing::Absent)?;
+        let had = fit.left_count + node::count(mtr.page(right)) + usize::from(header::level(mtr.page(left)) > 0);
         mtr.apply(left, &fit.bounds.refence(0..fit.left_count));
         if !fit.packed.is_empty() {
             mtr.apply(left, &PageOp::NodeAppend { packed: &fit.packed });
@@ -145,6 +146,9 @@ impl BTree {
         let child = mtr.page_no(left);
         mtr.apply(parent, &PageOp::NodeRemove { slot: left_slot as u16 });
         mtr.apply(parent, &PageOp::NodeSetChild { slot: left_slot as u16, child });
+        debug_assert_eq!(node::count(mtr.page(left)), had, "a merge to page {child} loses records");
+        [parent, left].into_iter().for_each(|page| self.check_node(mtr, page));
+        self.check_child(mtr, parent, left_slot, left);
         self.free_node(mtr, right);
         mtr.context().stats.btree_merges.inc();
         Ok(true)
@@ -166,6 +170,7 @@ impl BTree {
             return Ok(false);
         }
         let child = self.latch_child(&mut mtr, root, 0, level - 1)?;
+        debug_assert!(node::is_unbounded(mtr.page(child)), "an only child has fences");
         let child_no = mtr.page_no(child);
         self.space.try_keep_map(&mut mtr, child_no).map_err(Missing::Absent)?;
         let child_node = Node::new(mtr.page(child));

@@ -109,6 +109,7 @@ impl BTree {
             }
         }
         let (leaf, _) = self.sought_leaf(ctx, seek)?;
+        debug_assert!(leaf.is_sought(seek), "page {} is not the leaf sought", leaf.page_no());
         hint::note_descent(self.serial, leaf.page_no(), hint.is_some());
         Ok(leaf)
     }
@@ -170,10 +171,12 @@ impl BTree {
     ) -> Result<std::result::Result<LeafMut, A>> {
         let hint = hint::ask(self.serial);
         if let Some(leaf) = self.hinted_leaf_mut(mtr, hint, key) {
+            debug_assert!(leaf.covers(mtr, key), "the hint {hint:?} led to a leaf of other keys");
             return Ok(Ok(leaf));
         }
         let sought = self.sought_leaf_mut(mtr, key, refuse)?;
         if let Ok(leaf) = &sought {
+            debug_assert!(leaf.covers(mtr, key), "page {} is not the leaf sought", leaf.page_no(mtr));
             hint::note_descent(self.serial, leaf.page_no(mtr), hint.is_some());
         }
         Ok(sought)

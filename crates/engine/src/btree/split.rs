@@ -131,6 +131,7 @@ impl BTree {
         let ctx = mtr.context();
         let halves = halve(Node::new(mtr.page(left)), cut);
         let (level, max_trx_id) = (header::level(mtr.page(left)), header::max_trx_id(mtr.page(left)));
+        let had = node::count(mtr.page(left)) + cut.keep - cut.right_from;
         let left_no = mtr.page_no(left);
         // The left page may have less room than before: it gets a longer fence, and in the end keeps every record.
         self.keep_free_class(&mut mtr, left).map_err(Missing::Absent)?;
@@ -143,6 +144,10 @@ impl BTree {
         let child = left_no.0.to_le_bytes();
         mtr.apply(parent, &PageOp::NodeInsert { slot: slot as u16, key: &cut.separator, value: &child });
         mtr.apply(parent, &PageOp::NodeSetChild { slot: slot as u16 + 1, child: right_no });
+        let have = node::count(mtr.page(left)) + node::count(mtr.page(right));
+        debug_assert_eq!(have, had, "a split of page {left_no} loses records");
+        [parent, left].into_iter().for_each(|page| self.check_node(&mtr, page));
+        [(slot, left), (slot + 1, right)].into_iter().for_each(|(at, child)| self.check_child(&mtr, parent, at, child));
         mtr.commit();
         ctx.stats.btree_splits.inc();
         Ok(SplitStep::Room)
@@ -172,6 +177,7 @@ impl BTree {
         pack_record(&mut packed, &cut.separator, &left_no.0.to_le_bytes());
         let contents = NodeContents { level: level + 1, bounds: &bounds, packed: &packed, max_trx_id: 0 };
         self.write_node(&mut mtr, root, &contents);
+        debug_assert!(node::is_unbounded(mtr.page(root)), "rule 5 of the tree: the root {} has fences", self.root);
         mtr.commit();
         ctx.stats.btree_splits.inc();
         Ok(SplitStep::Room)

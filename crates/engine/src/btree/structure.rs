@@ -281,11 +281,29 @@ impl BTree {
         if !contents.packed.is_empty() {
             mtr.apply(latched, &PageOp::NodeAppend { packed: contents.packed });
         }
+        self.check_node(mtr, latched);
         self.note_room(mtr, latched);
+    }
+
+    /// Rule 5: a page that a structure change leaves is a valid node of this tree.
+    pub(super) fn check_node(&self, mtr: &Mtr<'_>, latched: PageHandle) {
+        if cfg!(debug_assertions) {
+            let (page, page_no) = (mtr.page(latched), mtr.page_no(latched));
+            let checked = self.verify_node(page, page_no, header::level(page));
+            debug_assert!(checked.is_ok(), "a structure change leaves page {page_no} damaged: {checked:?}");
+        }
+    }
+
+    /// Rule 1: the fences of a child are the separators in its parent, when both are as a structure change leaves them.
+    pub(super) fn check_child(&self, mtr: &Mtr<'_>, parent: PageHandle, slot: usize, child: PageHandle) {
+        debug_assert_eq!(node::child_at(mtr.page(parent), slot), mtr.page_no(child), "child {slot} of its parent");
+        let is_fenced = node::fences_child(mtr.page(parent), slot, mtr.page(child));
+        debug_assert!(is_fenced, "the fences of page {} are not those in its parent", mtr.page_no(child));
     }
 
     /// Frees a page. It is formatted as free first, so that a descent that comes late recognizes it as freed.
     pub(super) fn free_node(&self, mtr: &mut Mtr<'_>, latched: PageHandle) {
+        debug_assert_ne!(mtr.page_no(latched), self.root, "rule 5 of the tree: the root is freed");
         mtr.apply(latched, &PageOp::Format { page_type: PageType::Free, level: 0, owner: 0 });
         let page = mtr.page_no(latched);
         self.space.free(mtr, page);
