@@ -37,6 +37,10 @@ impl Node {
     fn update_reach(&mut self) {
         let below = [&self.left, &self.right].into_iter().flatten().map(|node| &node.reach);
         self.reach = below.chain([&self.upper]).max().expect("its own end is among them").clone();
+        let below = || [&self.left, &self.right].into_iter().flatten();
+        debug_assert!(below().all(|node| node.priority <= self.priority), "rule 1: a heap by priority");
+        debug_assert!(self.left.iter().all(|left| left.is_before(&self.lower, self.owner)), "rule 1: an order");
+        debug_assert!(self.right.iter().all(|right| self.is_before(&right.lower, right.owner)), "rule 1: an order");
     }
 
     fn is_before(&self, lower: &KeyBound, owner: OwnerId) -> bool {

@@ -74,11 +74,13 @@ impl Granted {
         if found.is_ok_and(|at| self.modes[at].1.covers(mode)) {
             return false;
         }
+        debug_assert_ne!(mode, LockMode::None, "{owner:?} is to hold a row without a mode");
         self.exclusive += usize::from(mode == LockMode::Exclusive);
         match found {
             Ok(at) => self.modes[at].1 = mode,
             Err(at) => self.modes.insert(at, (owner, mode)),
         }
+        debug_assert!(self.exclusive <= self.modes.len(), "{} of {:?} are exclusive", self.exclusive, self.modes);
         found.is_err()
     }
 
@@ -150,7 +152,8 @@ impl RowQueue {
             Some(_) => self.waiting.first_key_value().map_or(0, |(first, _)| first - 1),
             None => self.waiting.last_key_value().map_or(0, |(last, _)| last + 1),
         };
-        self.waiting.insert(ticket, (me, mode));
+        let other = self.waiting.insert(ticket, (me, mode));
+        debug_assert_eq!(other, None, "rule 3: the ticket {ticket} of {me:?} is another's");
         if mode == LockMode::Exclusive {
             self.exclusive.insert(ticket);
         }
@@ -164,8 +167,11 @@ impl RowQueue {
 
     /// Takes a waiter out.
     pub(crate) fn leave(&mut self, ticket: i64) {
-        self.waiting.remove(&ticket);
-        self.exclusive.remove(&ticket);
+        let left = self.waiting.remove(&ticket);
+        let was_exclusive = self.exclusive.remove(&ticket);
+        debug_assert!(left.is_some(), "no waiter has the ticket {ticket}");
+        debug_assert_eq!(was_exclusive, left.is_some_and(|(_, mode)| mode == LockMode::Exclusive), "ticket {ticket}");
+        debug_assert!(self.exclusive.len() <= self.waiting.len(), "a ticket of no waiter is left");
     }
 
     /// Grants the front what it waits for, if no holder excludes it; returns who that is.

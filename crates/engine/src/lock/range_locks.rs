@@ -131,6 +131,8 @@ impl IndexRanges {
             self.all.remove(owner, &low);
             (lower, upper) = (lower.min(low), upper.max(high));
         }
+        let is_apart = |(low, high): (&KeyBound, &KeyBound)| *high < lower || upper < *low;
+        debug_assert!(owned.range(..=&upper).next_back().is_none_or(is_apart), "rule 1: an interval touches {lower:?}");
         self.all.insert(owner, lower.clone(), upper.clone());
         owned.insert(lower, upper);
     }

@@ -139,6 +139,18 @@ impl RowLockShard {
         let next = std::mem::replace(&mut self.buckets[bucket], at);
         self.rows.push(Row { key: Key::new(row.key), index: row.index, hash, next, holders });
         self.counters.add_row(hash);
+        self.check_row(at as usize);
+    }
+
+    /// The row is found by its name, and the table has a bucket for each row.
+    fn check_row(&self, at: usize) {
+        if cfg!(debug_assertions) {
+            let Row { key, index, hash, .. } = &self.rows[at];
+            let name = RowName { index: *index, key: key.bytes() };
+            debug_assert_eq!(name.hash() as u32, *hash, "the hash of row {at}");
+            debug_assert_eq!(self.find(name), Some(at), "row {at} is not in its chain, or there twice");
+            debug_assert!(self.rows.len() <= self.buckets.len(), "there are {} rows", self.rows.len());
+        }
     }
 
     fn rehash(&mut self, buckets: usize) {
@@ -169,6 +181,9 @@ impl RowLockShard {
         }
         let row = self.rows.swap_remove(at);
         self.counters.remove_row(row.hash);
+        if at < self.rows.len() {
+            self.check_row(at);
+        }
     }
 
     fn release_memory(&mut self) {
@@ -259,7 +274,9 @@ impl RowLockShard {
 
     /// Makes `me` wait for the row, behind the other waiters.
     pub(crate) fn begin_wait(&mut self, waits: &mut Waits, me: &Arc<Holder>, row: RowName<'_>, mode: LockMode) {
-        let Some(at) = self.find(row) else { return };
+        let found = self.find(row);
+        debug_assert!(found.is_some(), "a wait begins for a row that no transaction holds");
+        let Some(at) = found else { return };
         let queue = match std::mem::replace(&mut self.rows[at].holders, Holders::Queue(0)) {
             Holders::Queue(queue) => queue,
             Holders::One(owner, held) => waits.open_queue(Granted::one(owner, held)),

@@ -221,7 +221,8 @@ impl LockSystem {
     /// Ends a wait that is over or is given up.
     pub(crate) fn end_insert_wait(&self, me: &Holder) {
         self.waits.lock().end(me.owner);
-        self.waiting_inserts.fetch_sub(1, SeqCst);
+        let waiting = self.waiting_inserts.fetch_sub(1, SeqCst);
+        debug_assert!(waiting > 0, "an insert ends its wait that was not counted");
     }
 
     /// Locks a range of keys. The caller has the leaf latched on which the newly covered keys are or would be.
@@ -234,6 +235,7 @@ impl LockSystem {
         let ranges = shard.entry(index).or_default();
         if !ranges.has_ranges_of(me.owner) {
             self.counters.add_range(index);
+            debug_assert!(!me.ranges.lock().contains(&index), "{:?} lost its ranges in {index:?}", me.owner);
             me.ranges.lock().push(index);
         }
         ranges.add(me.owner, lower, upper);
@@ -262,6 +264,7 @@ impl LockSystem {
 
     /// Releases every lock of `me`. Its implicit locks must have ended before.
     pub(crate) fn release_all(&self, me: &Holder) {
+        debug_assert_eq!(self.waits.lock().outcome(me.owner), None, "{:?} ends while it waits", me.owner);
         // Either a waiter that made our lock explicit is seen here, or it sees that we have ended.
         me.trx_id.store(0, SeqCst);
         let mut shards = me.shards.swap(0, SeqCst);

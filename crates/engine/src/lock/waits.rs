@@ -100,7 +100,8 @@ impl Waits {
         let queue = RowQueue::new(granted);
         match self.free_queues.pop() {
             Some(at) => {
-                self.queues[at as usize] = queue;
+                let before = std::mem::replace(&mut self.queues[at as usize], queue);
+                debug_assert!(before.granted.is_empty() && !before.has_waiters(), "queue {at} is in use: {before:?}");
                 at
             }
             None => {
@@ -127,6 +128,7 @@ impl Waits {
     }
 
     fn uncount(&mut self, owner: OwnerId) {
+        debug_assert!(self.holds.contains_key(&owner), "{owner:?} is a holder in no queue");
         if let Some(count) = self.holds.get_mut(&owner) {
             *count -= 1;
             if *count == 0 {
@@ -204,6 +206,8 @@ impl Waits {
 
     /// Makes `me` wait until none of `blockers` has ranges any more.
     pub(crate) fn begin_insert(&mut self, me: &Arc<Holder>, blockers: HashSet<OwnerId>) {
+        debug_assert!(!blockers.is_empty(), "{:?} waits for no range", me.owner);
+        debug_assert!(!blockers.contains(&me.owner), "{:?} waits for its own range", me.owner);
         for blocker in &blockers {
             self.blocked_inserts.entry(*blocker).or_default().insert(me.owner);
         }
@@ -212,11 +216,13 @@ impl Waits {
 
     fn begin(&mut self, me: &Arc<Holder>, request: Request) {
         let waiter = Waiter { holder: Arc::clone(me), request, outcome: WaitOutcome::Pending, interrupt: None };
-        self.waiters.insert(me.owner, waiter);
+        let before = self.waiters.insert(me.owner, waiter);
+        debug_assert!(before.is_none(), "a transaction waits for two things: {before:?}");
     }
 
     fn finish(&mut self, owner: OwnerId, outcome: WaitOutcome) {
         if let Some(waiter) = self.waiters.get_mut(&owner) {
+            debug_assert_eq!(waiter.outcome, WaitOutcome::Pending, "the wait of {owner:?} ends twice");
             (waiter.request, waiter.outcome) = (Request::None, outcome);
             waiter.holder.wake.notify_one();
         }

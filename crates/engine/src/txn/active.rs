@@ -230,20 +230,25 @@ impl ActiveSet {
     pub(crate) fn enter(&self, shard: usize) -> Option<u64> {
         let mut members = self.change(shard);
         let id = self.take(&mut members.allotment)?;
+        debug_assert!(members.active.last().is_none_or(|last| last.id < id), "the id {id} is below an earlier one");
         members.active.push(Member { id, number: 0 });
         Some(id)
     }
 
     /// Makes a transaction active that was active when the database went down. To be called in the order of their ids.
     pub(crate) fn enter_again(&self, shard: usize, id: u64) {
-        self.change(shard).active.push(Member { id, number: 0 });
+        let mut members = self.change(shard);
+        debug_assert!(members.active.last().is_none_or(|last| last.id < id), "the id {id} is below an earlier one");
+        members.active.push(Member { id, number: 0 });
     }
 
     /// Gives an ending transaction its number; `None` if the limit must be raised first.
     pub(crate) fn begin_end(&self, shard: usize, id: u64) -> Option<u64> {
         let mut members = self.change(shard);
         let number = self.take(&mut members.allotment)?;
+        debug_assert!(number > id, "the number {number} was given before the id {id}");
         if let Some(at) = members.find(id) {
+            debug_assert_eq!(members.active[at].number, 0, "the transaction {id} ends twice");
             members.active[at].number = number;
         }
         Some(number)
@@ -294,6 +299,8 @@ impl ActiveSet {
         if !late.is_empty() {
             ids.sort();
         }
+        debug_assert!(ids.is_sorted_by(|a, b| a < b), "the active ids are out of order: {ids:?}");
+        debug_assert!(tick.is_multiple_of(2), "the tick {tick} of a cut is one of a transaction that leaves");
         *guard = known;
         Cut { low_limit_id, low_limit_no, clock: tick }
     }

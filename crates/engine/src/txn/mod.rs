@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `transaction.rs`, `options.rs`, `savepoint.rs` | a transaction's life |
 //! | `prepared.rs`, `xid.rs` | two phases: prepared transactions, their names |
+//! | `ended.rs` | what holds of a transaction that has ended |
 //! | `recovered.rs` | transactions that had not ended when the database went down |
 //! | `row_op.rs`, `row_closure.rs` | an operation on one row: its context, its life as a statement |
 //! | `statement.rs` | a statement of several calls: its view, how it is undone |
@@ -35,6 +36,7 @@ mod atomic {
 
 mod active;
 mod changed_rows;
+mod ended;
 mod entry_log;
 mod expiry;
 mod holders;

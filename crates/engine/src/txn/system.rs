@@ -260,7 +260,8 @@ impl TxnSystem {
         let _raising = self.raising_limit.lock();
         let (next, limit) = (self.active.next(), self.active.limit());
         if next + ID_STEP / 2 >= limit {
-            let limit = limit.max(next) + ID_STEP;
+            let (before, limit) = (limit, limit.max(next) + ID_STEP);
+            debug_assert!(before < limit, "the limit of ids falls from {before} to {limit}");
             self.undo.set_id_limit(limit)?;
             self.active.raise_limit(limit);
         }
@@ -273,6 +274,8 @@ impl TxnSystem {
     /// The limit of ids cannot be raised.
     pub(crate) fn activate(&self, holder: &Arc<Holder>, shard: usize) -> Result<TxnId> {
         let id = TxnId(self.below_limit(|| self.active.enter(shard))?);
+        self.check_active(id);
+        debug_assert!(id.0 < self.active.limit(), "rule 3: the id {id} is not below the durable limit");
         self.holders.enter(id, Arc::clone(holder));
         holder.trx_id.store(id.0, crate::sync::atomic::Ordering::SeqCst);
         Ok(id)
@@ -296,8 +299,14 @@ impl TxnSystem {
 
     /// Takes an ended transaction out of the active set.
     pub(crate) fn deactivate(&self, id: TxnId, shard: usize) {
+        self.check_active(id);
         self.active.leave(shard, id.0);
         self.holders.leave(id);
+    }
+
+    /// Rule 2, for a transaction that is active.
+    fn check_active(&self, id: TxnId) {
+        debug_assert!(self.min_active() <= id.0, "the active id {id} is below the smallest, {}", self.min_active());
     }
 
     /// All ids and numbers in use are below this.

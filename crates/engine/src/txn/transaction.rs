@@ -127,6 +127,7 @@ impl TxnSystem {
     pub fn begin(&self, options: &TxnOptions, access: Access) -> Result<Box<Txn>> {
         check_outside_row_closure()?;
         let mut txn = self.spare();
+        txn.check_ended();
         txn.renew_serial();
         txn.state = TxnState::Active;
         txn.savepoints.clear();
@@ -225,6 +226,7 @@ impl TxnSystem {
     pub(super) fn retire(&self, mut txn: Box<Txn>) {
         txn.end(self);
         txn.buffers.trim();
+        txn.check_ended();
         self.keep_spare(txn);
     }
 }
@@ -436,6 +438,7 @@ impl Txn {
 
     /// Releases locks and view, and prepares the memory for the next transaction.
     fn end(&mut self, system: &TxnSystem) {
+        self.check_left(system);
         system.locks.release_all(&self.holder);
         (self.view, self.statement) = (None, None);
         self.interrupt = None;

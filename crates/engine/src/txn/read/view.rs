@@ -50,6 +50,15 @@ impl ReadView {
         self.low_limit_id = cut.low_limit_id;
         self.low_limit_no = cut.low_limit_no;
         self.clock = cut.clock;
+        let (up, low, no) = (self.up_limit_id, self.low_limit_id, self.low_limit_no);
+        debug_assert!(up <= low && no <= low, "a view from {up} to {low}, of numbers below {no}");
+        debug_assert!(self.ids.iter().all(|id| (up..low).contains(id)), "ids outside of the view: {:?}", self.ids);
+    }
+
+    /// Whether a view made later than `older` sees everything that it sees, by the limits.
+    pub(crate) fn follows(&self, older: &ReadView) -> bool {
+        let limits = |view: &ReadView| [view.clock, view.up_limit_id, view.low_limit_id, view.low_limit_no];
+        limits(self).iter().zip(limits(older)).all(|(newer, older)| *newer >= older)
     }
 
     /// Makes this a copy of `other`, keeping its memory.

@@ -40,7 +40,9 @@ impl Views {
     fn copy_newest(&self, set: &ActiveSet, asked: u64, view: &mut ReadView) {
         let mut newest = self.newest.lock();
         if newest.clock < asked {
+            let older = if cfg!(debug_assertions) { newest.clone() } else { ReadView::default() };
             newest.fill(set);
+            debug_assert!(newest.follows(&older), "rule 1: {newest:?} does not follow {older:?}");
         }
         view.copy_from(&newest);
     }

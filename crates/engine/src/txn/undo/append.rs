@@ -74,6 +74,7 @@ impl UndoLog {
     /// Appends `bytes`, a whole record, to the page that [`UndoLog::latch`] latched for its length.
     pub(crate) fn append(&mut self, mtr: &mut Mtr<'_>, latched: PageHandle, trx_id: TxnId, bytes: &[u8]) -> RollPtr {
         let mut place = self.stream.tail;
+        debug_assert_eq!(mtr.page_no(latched), place.page, "a record goes to the stream's last page");
         debug_assert!(!self.stream.is_noted, "the directory says that all transactions of the stream have ended");
         if self.header.is_none() {
             self.joined.clear();
@@ -88,6 +89,8 @@ impl UndoLog {
             write(mtr, latched, place.offset, bytes);
         }
         self.stream.tail.offset = place.offset + bytes.len();
+        debug_assert!(self.stream.tail.offset <= self.stream.page_bytes, "an undo record leaves its page");
+        debug_assert_ne!(trx_id, TxnId(0), "an undo record of no transaction");
         self.records += 1;
         pointer_to(place)
     }
@@ -190,6 +193,8 @@ impl UndoLog {
     /// Writes the outcome of the transaction. `None` if it has written nothing.
     pub(crate) fn finish(&mut self, ctx: &Context, id: TxnId, state: TxnState, trx_no: u64) -> Result<Option<Lsn>> {
         let Some(header) = self.header else { return Ok(None) };
+        debug_assert!(trx_no > id.0, "the transaction {id} ends with an earlier number, {trx_no}");
+        debug_assert!(!matches!(state, TxnState::Active | TxnState::Prepared), "{state:?} is no end");
         let (mut mtr, latched) = self.mtr_of_end(ctx, header.page)?;
         let mut bytes = [0; HEADER_TRX_NO_AT + 8 - HEADER_STATE_AT];
         let old = mtr.page(latched).get(header.offset + HEADER_STATE_AT..).and_then(|tail| tail.get(..bytes.len()));
@@ -211,11 +216,13 @@ impl UndoLog {
 
 /// Writes the state into a header record, whose page is latched.
 fn write_state(mtr: &mut Mtr<'_>, latched: PageHandle, header: UndoPlace, state: TxnState) {
+    debug_assert_eq!(mtr.page_no(latched), header.page, "the header is on another page");
     write(mtr, latched, header.offset + HEADER_STATE_AT, &[state as u8]);
 }
 
 /// Sets bits of the kind byte of the record at `place`, whose page is latched.
 pub(crate) fn mark(mtr: &mut Mtr<'_>, latched: PageHandle, place: UndoPlace, bits: u8) {
+    debug_assert_eq!(mtr.page_no(latched), place.page, "the record is on another page");
     let at = place.offset + KIND_AT;
     let kind = mtr.page(latched).get(at).copied().unwrap_or(0) | bits;
     write(mtr, latched, at, &[kind]);
