@@ -456,11 +456,20 @@ static int open_database() {
   return 1;
 }
 
+/* A pool of threads has another one work meanwhile; else the transaction with the lock may find none for its commit. */
+static void lock_wait(uint32_t begins) {
+  if (begins)
+    thd_wait_begin(nullptr, THD_WAIT_ROW_LOCK);
+  else
+    thd_wait_end(nullptr);
+}
+
 static const char *no_extensions[] = {nullptr};
 
 static int init(void *place) {
   ignore_db_dirs_append(folder_name);
   if (open_database()) return 1;
+  hw_on_lock_wait(database, lock_wait);
   engine = static_cast<handlerton *>(place);
   engine->savepoint_offset = sizeof(uint64_t);
   engine->tablefile_extensions = no_extensions;

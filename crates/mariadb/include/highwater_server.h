@@ -71,6 +71,8 @@ hw_bytes hw_error_index(void);
 /* Opens the database in a folder, creates it if there is none. Options are pairs of name and value. */
 int32_t hw_database_open(hw_bytes folder, hw_columns options, hw_database **out);
 int32_t hw_database_close(hw_database *database);
+/* Has `tell` called by each thread that waits for a lock: with 1 when the wait begins, with 0 when it has ended. */
+int32_t hw_on_lock_wait(const hw_database *database, void (*tell)(uint32_t begins));
 /* Changes an option that can be changed while the database is open. */
 int32_t hw_option_set(hw_database *database, hw_bytes name, hw_bytes value);
 /* Calls `visit` with each option and its present value. */

@@ -60,13 +60,27 @@ impl Table {
         if !is_there || !cursor.read_row(&mut self.row)? {
             return Ok(false);
         }
-        self.row_key.clear();
-        self.row_key.extend_from_slice(cursor.key().unwrap_or_default());
         self.entry.clear();
-        self.entry.extend_from_slice(cursor.entry().unwrap_or_default());
-        self.has_row = true;
+        (self.has_row, self.is_of_cursor) = (true, true);
         self.hand_out(&self.wanted, out);
         Ok(true)
+    }
+
+    /// The entry behind which a move goes on: where the cursor stands or stood last, unless another one was noted.
+    fn place(&self) -> &[u8] {
+        if !self.entry.is_empty() {
+            return &self.entry;
+        }
+        self.cursor.as_ref().and_then(RawCursor::place).unwrap_or_default()
+    }
+
+    /// Key of the row that was read last; `None` if none was.
+    pub(crate) fn key_of_row(&self) -> Option<&[u8]> {
+        match &self.cursor {
+            _ if !self.has_row => None,
+            Some(cursor) if self.is_of_cursor => cursor.key(),
+            _ => Some(&self.row_key),
+        }
     }
 
     /// Reads the row of a whole primary key.
@@ -76,6 +90,7 @@ impl Table {
         (self.is_point, self.moved_in) = (true, 0);
         self.entry.clear();
         self.entry.extend_from_slice(key);
+        self.is_of_cursor = false;
         if self.has_row {
             self.row_key.clear();
             self.row_key.extend_from_slice(key);
@@ -100,9 +115,9 @@ impl Table {
 
     fn go_from_entry(&mut self, session: &mut Session, is_up: bool, out: &mut [Bytes]) -> Result<bool> {
         let to = if is_up { RawSeek::Above } else { RawSeek::Below };
-        let entry = std::mem::take(&mut self.entry);
+        let entry = self.place().to_vec();
         let found = self.go(session, out, |cursor, txn| cursor.seek(txn, to, &entry));
-        if self.entry.is_empty() {
+        if !matches!(found, Ok(true)) {
             self.entry = entry;
         }
         found
@@ -139,8 +154,7 @@ impl Table {
 
     /// A move that goes on beyond an exact key.
     fn step_beyond(&mut self, session: &mut Session, is_up: bool, out: &mut [Bytes]) -> Result<bool> {
-        let stands = !self.entry.is_empty();
-        if std::mem::take(&mut self.is_exact) && stands {
+        if std::mem::take(&mut self.is_exact) && !self.place().is_empty() {
             return self.go_from_entry(session, is_up, out);
         }
         self.step(session, is_up, out)

@@ -204,6 +204,12 @@ pub extern "C" fn hw_database_close(database: Option<Box<Database>>) -> i32 {
 
 /// See the header.
 #[unsafe(no_mangle)]
+pub extern "C" fn hw_on_lock_wait(database: &Database, tell: extern "C" fn(u32)) -> i32 {
+    guarded(|| database.db.observe_lock_waits(move |begins| tell(begins.into())).map(|()| Code::Ok))
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
 pub extern "C" fn hw_option_set(database: &Database, name: Bytes, value: Bytes) -> i32 {
     guarded(|| database.db.set_option(&name.text(), &value.text()).map(|()| Code::Ok))
 }

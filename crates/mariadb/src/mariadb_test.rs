@@ -4,13 +4,13 @@ use crate::abi::{
     Array, ArrayOut, Bytes, ColumnDefinition, Columns, Context, Filter, IndexDefinition, KeyPart, Read, SessionOptions,
     TableChanges, TableDefinition, VisitRow, XidParts,
 };
-use crate::cursor::{hw_cursor_next, hw_cursor_next_beyond, hw_cursor_open, hw_cursor_seek};
+use crate::cursor::{hw_cursor_next, hw_cursor_next_beyond, hw_cursor_open, hw_cursor_prev, hw_cursor_seek};
 use crate::database::{
     Database, hw_database_close, hw_database_open, hw_table_alter, hw_table_create, hw_table_drop, hw_table_has_version,
 };
 use crate::failure::{Code, hw_error_index, hw_error_text};
 use crate::information::{Cell, hw_list_locks, hw_list_metrics, hw_list_transactions};
-use crate::rows::{hw_delete, hw_get, hw_insert, hw_key, hw_row_unlock, hw_update};
+use crate::rows::{hw_delete, hw_get, hw_insert, hw_key, hw_row_key, hw_row_unlock, hw_update};
 use crate::session::{
     Session, hw_commit, hw_rollback, hw_rollback_to, hw_savepoint, hw_session_new, hw_statement_begin, hw_statement_end,
 };
@@ -329,6 +329,31 @@ fn a_cursor_goes_on_beyond_its_key_and_its_transaction() {
     assert_eq!(hw_statement_begin(&mut session, &REPEATABLE_READ), OK);
     assert_eq!(hw_cursor_next_beyond(&mut session, &mut table, ArrayOut::of(&mut row)), OK);
     assert_eq!(row[1].text(), "c");
+    // From the end it goes on too, and that of another transaction.
+    for (id, text) in [(4, "d"), (5, "e")] {
+        assert_eq!(hw_cursor_next(&mut session, &mut table, ArrayOut::of(&mut row)), NOT_FOUND);
+        assert_eq!(hw_commit(&mut session), OK);
+        assert_eq!(hw_statement_begin(&mut session, &REPEATABLE_READ), OK);
+        assert_eq!(hw_cursor_next(&mut session, &mut table, ArrayOut::of(&mut row)), NOT_FOUND);
+        assert_eq!(insert(&mut session, &mut table, id, Some(text)), OK);
+        assert_eq!(hw_commit(&mut session), OK);
+        assert_eq!(hw_statement_begin(&mut session, &REPEATABLE_READ), OK);
+        assert_eq!(hw_cursor_next(&mut session, &mut table, ArrayOut::of(&mut row)), OK);
+        assert_eq!(row[1].text(), text);
+        assert_eq!(key_of_row(&table), Some(id));
+    }
+    // A row that is read beside the cursor does not move it.
+    let first = 1u32.to_be_bytes();
+    assert_eq!(hw_get(&mut session, &mut table, Bytes::of(&first), &read(), ArrayOut::of(&mut row)), OK);
+    assert_eq!(key_of_row(&table), Some(1));
+    assert_eq!(hw_cursor_prev(&mut session, &mut table, ArrayOut::of(&mut row)), OK);
+    assert_eq!((row[1].text().as_str(), key_of_row(&table)), ("d", Some(4)));
+}
+
+/// Of the row that was read last.
+fn key_of_row(table: &Table) -> Option<u32> {
+    let mut key = Bytes::null();
+    (hw_row_key(table, &mut key) == OK).then(|| u32::from_be_bytes(key.elements().try_into().unwrap()))
 }
 
 extern "C" fn count(context: crate::abi::Context, xid: &XidParts) {

@@ -40,6 +40,7 @@ impl Table {
         // The key may be this table's own.
         let key = key.to_vec();
         self.has_row = self.raw.get(session.txn()?, &key, &read.raw(), &mut self.row)?;
+        self.is_of_cursor = false;
         if self.has_row {
             self.row_key = key;
             self.hand_out(read.wanted.elements(), out);
@@ -115,8 +116,9 @@ pub extern "C" fn hw_get(
 #[unsafe(no_mangle)]
 pub extern "C" fn hw_row_key(table: &Table, key: &mut Bytes) -> i32 {
     guarded(|| {
-        *key = Bytes::of(&table.row_key);
-        Ok(found(table.has_row))
+        let of_row = table.key_of_row();
+        *key = of_row.map_or(Bytes::null(), Bytes::of);
+        Ok(found(of_row.is_some()))
     })
 }
 
@@ -124,7 +126,7 @@ pub extern "C" fn hw_row_key(table: &Table, key: &mut Bytes) -> i32 {
 #[unsafe(no_mangle)]
 pub extern "C" fn hw_row_unlock(session: &mut Session, table: &mut Table) -> i32 {
     guarded(|| {
-        let is_unlocked = table.has_row && table.raw.unlock(session.txn()?, &table.row_key)?;
-        Ok(found(is_unlocked))
+        let Some(key) = table.key_of_row() else { return Ok(Code::NotFound) };
+        Ok(found(table.raw.unlock(session.txn()?, key)?))
     })
 }

@@ -34,16 +34,18 @@ pub struct Table {
     pub(crate) is_exact: bool,
     /// Whether it was one for the row of a primary key: the cursor itself has not moved.
     pub(crate) is_point: bool,
-    /// The transaction in which it moved last, and the entry where it then stood.
+    /// The transaction in which it moved last.
     pub(crate) moved_in: u64,
+    /// Where the next move begins, if not where the cursor stands.
     pub(crate) entry: Vec<u8>,
     pub(crate) read: RawRead,
     /// Positions of the columns that are handed out.
     pub(crate) wanted: Vec<u32>,
     pub(crate) row: RawRow,
-    /// Key of the row that was read last.
-    pub(crate) row_key: Vec<u8>,
     pub(crate) has_row: bool,
+    /// Whether the row that was read last is the cursor's; else its key is `row_key`.
+    pub(crate) is_of_cursor: bool,
+    pub(crate) row_key: Vec<u8>,
     pub(crate) key: Vec<u8>,
     pub(crate) changes: Changes,
 }
@@ -67,8 +69,9 @@ impl Table {
             read: RawRead::default(),
             wanted: Vec::new(),
             row: RawRow::default(),
-            row_key: Vec::new(),
             has_row: false,
+            is_of_cursor: false,
+            row_key: Vec::new(),
             key: Vec::new(),
             changes: Changes::default(),
         })

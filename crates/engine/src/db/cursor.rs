@@ -164,6 +164,11 @@ impl Cursor {
         Some((scan.entry(), scan.key()))
     }
 
+    /// Key of the current entry, or of the one where it stood last, or that was sought.
+    pub(super) fn place(&self) -> &[u8] {
+        &self.key
+    }
+
     /// What the current entry has in addition to its key, if it was delivered without its row.
     pub(super) fn covered(&self) -> Option<&[u8]> {
         self.scan.as_ref().filter(|_| self.is_on_row).and_then(|(scan, _)| scan.covered())

@@ -8,6 +8,7 @@
 
 use super::database::Database;
 use super::write_txn::{HAS_NOT_ENDED, WriteTxn};
+use crate::error::{Error, Result};
 use crate::lock::{Holder, LockMode, RowLock};
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::types::IndexId;
@@ -58,6 +59,43 @@ impl WriteTxn {
 }
 
 impl Database {
+    /// Has `tell` called by each thread that waits for a lock of another transaction: with true when the wait begins,
+    /// with false when it has ended, granted or not. A server with a pool of threads has another one work meanwhile. It
+    /// is called in the midst of a statement: it must not use the database, and must not panic. It stays while the
+    /// database is open.
+    ///
+    /// ```
+    /// # use highwater::{Database, Options, Schema, Type, values};
+    /// # use std::time::Duration;
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = Database::open(dir.path(), Options::default())?;
+    /// # let schema = Schema::new().column("id", Type::U64).column("left", Type::U64).primary_key(&["id"]);
+    /// # let seats = db.create_table("seats", schema)?;
+    /// # db.transact(|txn| txn.insert(&seats, &values![1, 3]).map(drop))?;
+    /// let (tell, told) = std::sync::mpsc::channel();
+    /// db.observe_lock_waits(move |begins| tell.send(begins).unwrap())?;
+    /// assert!(db.observe_lock_waits(|_| ()).is_err());
+    /// let (mut one, mut other) = (db.begin()?, db.begin()?);
+    /// one.update(&seats, &values![1], &[(1, 2.into())])?;
+    /// std::thread::scope(|scope| {
+    ///     let waiting = scope.spawn(|| other.get_for_update(&seats, &values![1]));
+    ///     assert!(told.recv().unwrap());
+    ///     one.commit()?;
+    ///     assert!(!told.recv().unwrap());
+    ///     waiting.join().unwrap()
+    /// })?;
+    /// # Ok::<(), highwater::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if there is one already.
+    pub fn observe_lock_waits(&self, tell: impl Fn(bool) + Send + Sync + 'static) -> Result<()> {
+        match self.inner.txn_system().locks.observe_waits(Box::new(tell)) {
+            true => Ok(()),
+            false => Err(Error::Usage("the waits for locks are observed already".to_string())),
+        }
+    }
+
     /// Explicit locks on rows and requests that wait for them, about `max` at most. A row that is locked because its
     /// owner has changed it is among them only while another transaction waits for it.
     ///

@@ -14,7 +14,7 @@ use crate::sync::poison::{OnStop, Poison};
 use crate::types::{IndexId, TxnId};
 use std::collections::HashMap;
 use std::ops::Bound;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Shards of rows: as many as [`Holder::shards`] has bits.
@@ -37,6 +37,9 @@ pub(crate) enum WaitOutcome {
 /// The range locks of some indexes.
 type RangeShard = HashMap<IndexId, IndexRanges>;
 
+/// Called by a thread whose wait begins, with true, and when it has ended, with false. It holds no mutex meanwhile.
+pub(crate) type WaitObserver = Box<dyn Fn(bool) + Send + Sync>;
+
 /// The lock system of one database.
 pub(crate) struct LockSystem {
     rows: Box<[Mutex<RowLockShard>]>,
@@ -44,6 +47,7 @@ pub(crate) struct LockSystem {
     waits: Mutex<Waits>,
     /// Inserts that wait. Raised under the mutex of the shard whose ranges they wait for.
     waiting_inserts: AtomicUsize,
+    observer: OnceLock<WaitObserver>,
     counters: Arc<LockCounters>,
     stats: Arc<Stats>,
     poison: Arc<Poison>,
@@ -67,6 +71,7 @@ impl LockSystem {
             ranges: (0..RANGE_SHARDS).map(|_| Mutex::default()).collect(),
             waits: Mutex::default(),
             waiting_inserts: AtomicUsize::new(0),
+            observer: OnceLock::new(),
             counters,
             stats,
             poison: Arc::clone(poison),
@@ -311,7 +316,20 @@ impl LockSystem {
         self.stats.deadlocks.add(self.waits.lock().resolve_deadlocks(holder.owner));
     }
 
+    /// Has the threads that wait tell so, for good; false if another one is told already.
+    pub(crate) fn observe_waits(&self, observer: WaitObserver) -> bool {
+        self.observer.set(observer).is_ok()
+    }
+
     fn park(&self, me: &Arc<Holder>, patience: Patience<'_>) -> Result<()> {
+        let Some(tell) = self.observer.get() else { return self.park_until_over(me, patience) };
+        tell(true);
+        let result = self.park_until_over(me, patience);
+        tell(false);
+        result
+    }
+
+    fn park_until_over(&self, me: &Arc<Holder>, patience: Patience<'_>) -> Result<()> {
         let started = Instant::now();
         self.stats.row_lock_waits.inc();
         // A duration that the clock cannot add waits for a very long time instead.

@@ -178,6 +178,12 @@ impl RawCursor {
         self.cursor.as_ref()?.entry_and_key().map(|(entry, _)| entry)
     }
 
+    /// Key of the entry where it stands, or stood last: behind it the next move goes on. After a seek that found
+    /// nothing the key that was sought; `None` before the first seek, and where there is none.
+    pub fn place(&self) -> Option<&[u8]> {
+        self.cursor.as_ref().map(Cursor::place).filter(|place| !place.is_empty())
+    }
+
     /// Copies the current row; false if it is on no row.
     ///
     /// # Errors
