@@ -66,7 +66,7 @@ impl SharedSync {
             self.failed.set(&error.to_string());
             Error::Storage(error)
         })?;
-        debug_assert!(*finished < number, "sync {number} ends after sync {finished}");
+        debug_assert!(*finished < number, "sync {number} ends after sync {}", *finished);
         *finished = number;
         Ok(true)
     }
