@@ -3,7 +3,6 @@
 use super::play::{Client, Rows, Subject};
 use super::script::{Operation, Which};
 use crate::isolation::Setting;
-use highwater_bench::store::Store;
 use highwater_bench::store::mysql::{MysqlStore, error};
 use highwater_bench::{Error, Result};
 use mysql::Conn;
@@ -78,8 +77,11 @@ impl Subject for Server {
     }
 
     fn waiting(&self) -> Result<u64> {
-        let missing = || Error::Server("the server does not count lock waits".into());
-        self.store.stats().get(highwater_bench::counter!(row_lock_current_waits)).ok_or_else(missing)
+        let name = format!("{}_row_lock_current_waits", self.engine.name());
+        let said = self.conn.lock().query_first(format!("SHOW GLOBAL STATUS LIKE '{name}'")).map_err(error)?;
+        let (_, waits): (String, u64) =
+            said.ok_or_else(|| Error::Server(format!("the server has no status variable {name}")))?;
+        Ok(waits)
     }
 }
 
