@@ -82,8 +82,10 @@ impl PreparedHere {
         let change = Change::EndPrepared { name: name.clone(), commit };
         let owner = match owner {
             Some(owner) if rng.u32(..4) == 0 => {
-                if !matches!(db.finish_prepared(&xid(&name)?, commit), Err(Engine::Usage(_))) {
-                    return Err(Error::Data(format!("{name} was not ended by its owner")));
+                match db.finish_prepared(&xid(&name)?, commit) {
+                    Err(Engine::Usage(_)) => {}
+                    Err(error) => return Err(error.into()),
+                    Ok(()) => return Err(Error::Data(format!("{name} was not ended by its owner"))),
                 }
                 call!(world.played, PreparedTxn::detach(owner));
                 None
