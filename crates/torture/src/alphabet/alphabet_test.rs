@@ -82,6 +82,7 @@ const EXEMPT: &[(&str, &str)] = &[
     ("TxnWatch::*", "as WriteTxn::watch"),
     ("Database::row_locks", "as WriteTxn::watch"),
     ("Database::lock_waiters", "as WriteTxn::watch"),
+    ("Database::observe_lock_waits", "as WriteTxn::watch; its example waits"),
 ];
 
 /// Options that are not drawn, and why.

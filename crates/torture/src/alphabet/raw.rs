@@ -181,8 +181,11 @@ fn walk_from(
         Reader::Txn(txn) => call!(played, RawCursor::seek(cursor, *txn, to, key)),
     }?;
     while is_there {
-        let has_key =
-            call!(played, RawCursor::key(cursor)).is_some() && call!(played, RawCursor::entry(cursor)).is_some();
+        let has_key = call!(played, RawCursor::key(cursor)).is_some();
+        let entry = call!(played, RawCursor::entry(cursor));
+        if entry.is_none() || entry != call!(played, RawCursor::place(cursor)) {
+            return Err(Error::Data("a raw cursor on a row is at another place".into()));
+        }
         if !call!(played, RawCursor::read_row(cursor, &mut row))? || !has_key {
             return Err(Error::Data("a raw cursor is on a row and has none".into()));
         }
