@@ -7,6 +7,7 @@
 //! 2. A check that cannot fail is not a check: each has a test that makes it fail.
 
 mod cache_lines;
+mod circles;
 mod compare;
 mod crates;
 mod fuzz;

@@ -39,7 +39,7 @@ pub fn paths(line: &str) -> Vec<String> {
 }
 
 /// What follows the word `use` in a line that begins with it.
-fn use_tree(line: &str) -> Option<&str> {
+pub fn use_tree(line: &str) -> Option<&str> {
     let line = line.trim_start();
     let public = line.strip_prefix("pub").map(str::trim_start);
     let within = public.and_then(|rest| Some(rest.strip_prefix('(')?.split_once(')')?.1.trim_start()));

@@ -5,6 +5,7 @@
 //! | how a source file looks: header, lines, columns, nothing unfinished | `look.rs` |
 //! | where tests stand, how a module's folder begins | `rooms.rs` |
 //! | the engine's layers point down | `layers.rs` |
+//! | files in a layer do not use each other; rooms in order; a type's methods are together | `circles.rs` |
 //! | the engine's primitives can be replaced by a checker's | `primitives.rs` |
 //! | the crates' dependencies point down | `crates.rs` |
 //! | the patterns of mutants fit the source | `mutants/` |
@@ -14,7 +15,8 @@
 
 use crate::source::is_test_file;
 use crate::words::Words;
-use crate::{crates, layers, links, look, mutants, primitives, results, rooms};
+use crate::{circles, crates, layers, links, look, mutants, primitives, results, rooms};
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -30,7 +32,19 @@ const ENGINE: &str = "crates/engine/src/";
 pub fn check(root: &Path) -> io::Result<Vec<String>> {
     let mut findings = check_tree(root)?;
     findings.extend(mutants::check(root));
+    findings.extend(circles::check(&engine_files(root)?));
     Ok(findings)
+}
+
+/// The text of the engine's files without tests, by their paths under `crates/engine/src`.
+fn engine_files(root: &Path) -> io::Result<BTreeMap<String, String>> {
+    let folder = root.join(ENGINE);
+    let mut files = Vec::new();
+    collect(&folder, &mut files)?;
+    let name = |file: &PathBuf| file.strip_prefix(&folder).unwrap_or(file).to_string_lossy().replace('\\', "/");
+    let sources = files.iter().map(|file| (name(file), file));
+    let sources = sources.filter(|(name, _)| name.ends_with(".rs") && !is_test_file(name));
+    sources.map(|(name, file)| Ok((name, std::fs::read_to_string(file)?))).collect()
 }
 
 fn check_tree(root: &Path) -> io::Result<Vec<String>> {
