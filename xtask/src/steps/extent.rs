@@ -2,9 +2,10 @@
 //!
 //! Rules
 //! 1. A slice is a function of the commit's hash alone: the same commit tries the same things, another commit others.
-//! 2. Lists of tests and of steps are cut into [`MAX_PARTS`] parts, so ten commits try each part with a probability of
-//!    94 %. What is drawn at random has other seeds in each commit; of the mutants, and of the bytes of files that are
-//!    damaged, a slice has a smaller part: all of them are the matter of a soak.
+//! 2. Lists of tests and of steps are cut into [`MAX_PARTS`] parts, so ten commits try a given part with a probability
+//!    of 94 %, and all parts of a list with 78 %. What is drawn at random has other seeds in each commit; of the
+//!    mutants, and of the bytes of files that are damaged, a slice has a smaller part: all of them are the matter of a
+//!    soak.
 //! 3. Tests that go through a long list of cases (every write of a run, every short history) try one part of
 //!    [`TEST_PARTS`] in a slice; the variable [`PART`] names it. Without the variable they try all cases.
 
@@ -62,6 +63,13 @@ impl Extent {
         }
     }
 
+    /// Those of `items` that are tried: the item n of the list is in the part `n % MAX_PARTS`.
+    pub fn of<T>(self, list: &str, items: impl IntoIterator<Item = T>) -> Vec<T> {
+        let part = self.part(list, MAX_PARTS);
+        let numbered = (0..).zip(items).filter(|(n, _)| part.is_none_or(|part| n % MAX_PARTS == part));
+        numbered.map(|(_, item)| item).collect()
+    }
+
     /// A seed for random numbers of the step `list`.
     pub fn seed(self, list: &str) -> String {
         let (Extent::Slice(number) | Extent::Everything(number)) = self;
@@ -98,6 +106,7 @@ fn mixed(number: u64, list: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
 
     #[test]
     fn a_slice_follows_from_the_hash_and_lists_differ() {
@@ -116,6 +125,20 @@ mod tests {
             complete += usize::from(parts.fold(0, |seen, part| seen | 1 << part) == 0b1111);
         }
         assert!(complete > 700, "{complete} of 1000");
+    }
+
+    #[test]
+    fn the_parts_of_a_list_make_up_the_whole() {
+        assert_eq!(Extent::Everything(7).of("a list", 0..10), (0..10).collect::<Vec<_>>());
+        let mut seen = BTreeMap::new();
+        for hash in 0..200_u64 {
+            let part = Extent::Slice(mixed(hash, "commit")).of("a list", 0..10);
+            assert!((2..=3).contains(&part.len()), "{part:?}");
+            seen.insert(part[0], part);
+        }
+        let mut all: Vec<_> = seen.into_values().flatten().collect();
+        all.sort_unstable();
+        assert_eq!(all, (0..10).collect::<Vec<_>>());
     }
 
     #[test]

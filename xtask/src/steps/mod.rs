@@ -15,6 +15,7 @@
 mod checks;
 mod extent;
 mod lane;
+mod long_tests;
 mod programs;
 mod torture;
 
@@ -38,9 +39,7 @@ const STATIC: &[Step] = &[
     Step { name: "Debian package", run: checks::package },
     Step { name: "damaged files", run: torture::damage },
     Step { name: "simulation", run: torture::simulation },
-    Step { name: "growth", run: torture::growth },
-    Step { name: "TPC-C, checked", run: torture::tpcc },
-    Step { name: "sysbench, checked", run: torture::sysbench },
+    Step { name: "growth, TPC-C, sysbench or a mounted disk", run: torture::in_turns },
     Step { name: "kill -9 under load", run: torture::crash },
     Step { name: "power cuts", run: torture::power_cuts },
     Step { name: "isolation, beside MariaDB", run: torture::isolation },
@@ -99,7 +98,11 @@ enum TestOfTests {
     Wheel,
     /// Are the packages for the registry all that a program needs?
     Packages,
-    /// Does the library work on other systems?
+    /// Does the library work over the portable backend, and compile for macOS?
+    Portable,
+    /// Does the library work on 32 bits?
+    ThirtyTwoBits,
+    /// Does the library work on ARM, and compile for musl and Windows?
     Targets,
     /// Does the plugin for MariaDB work in its server?
     Mariadb,
@@ -107,13 +110,15 @@ enum TestOfTests {
 
 impl TestOfTests {
     /// In the order of their parts.
-    const ALL: [TestOfTests; 8] = [
+    const ALL: [TestOfTests; 10] = [
         TestOfTests::CacheLines,
         TestOfTests::Fuzzing,
         TestOfTests::Mutants,
         TestOfTests::Models,
         TestOfTests::Wheel,
         TestOfTests::Packages,
+        TestOfTests::Portable,
+        TestOfTests::ThirtyTwoBits,
         TestOfTests::Targets,
         TestOfTests::Mariadb,
     ];
@@ -139,7 +144,12 @@ fn tests_of_tests(run: &Run<'_>) -> Result<(), Failure> {
         (TestOfTests::Mutants, mutants),
         (TestOfTests::Wheel, vec!["python"]),
         (TestOfTests::Packages, vec!["package"]),
-        (TestOfTests::Targets, vec!["targets"]),
+        (TestOfTests::Portable, vec!["targets", "portable", "aarch64-apple-darwin"]),
+        (TestOfTests::ThirtyTwoBits, vec!["targets", "i686-unknown-linux-gnu"]),
+        (
+            TestOfTests::Targets,
+            vec!["targets", "aarch64-unknown-linux-gnu", "x86_64-unknown-linux-musl", "x86_64-pc-windows-gnu"],
+        ),
         (TestOfTests::Mariadb, vec!["mariadb", "--kills", &kills]),
     ];
     let program = std::env::current_exe().map_err(|error| error.to_string())?;

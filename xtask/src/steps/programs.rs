@@ -3,12 +3,13 @@
 //! Rules
 //! 1. All of them run, whatever fails; those that failed are printed last and named.
 //! 2. Those that take longest begin first: nothing waits for one of them at the end.
-//! 3. A program runs in the folder of its package, as cargo would run it. The examples of the documentation are one
+//! 3. Of the tests that take long a slice runs a part ([`long_tests`]).
+//! 4. A program runs in the folder of its package, as cargo would run it. The examples of the documentation are one
 //!    more program.
 
 use super::extent::Extent;
 use super::lane::{Printed, Run};
-use super::{Failure, TestOfTests};
+use super::{Failure, TestOfTests, long_tests};
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -66,7 +67,9 @@ pub fn build(run: &Run<'_>) -> Result<(), Failure> {
 pub fn run(run: &Run<'_>, variables: &[(&str, String)]) -> Result<(), Failure> {
     let mut list = Command::new("cargo");
     let list = run.output(list.args(built(run.extent)).args(["--message-format", "json-render-diagnostics"]))?;
-    let waiting = Mutex::new(in_order(named(&String::from_utf8_lossy(&list))?));
+    let programs = named(&String::from_utf8_lossy(&list))?;
+    long_tests::compare(programs.iter().filter_map(|program| Some((&*program.name, program.file.as_ref()?))))?;
+    let waiting = Mutex::new(in_order(programs));
     let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
     let ended = Mutex::new(Vec::new());
     thread::scope(|scope| {
@@ -75,6 +78,10 @@ pub fn run(run: &Run<'_>, variables: &[(&str, String)]) -> Result<(), Failure> {
                 while let Some(program) = next() {
                     let (start, mut command) = (Instant::now(), program.command());
                     command.envs(variables.iter().map(|(name, value)| (name, value)));
+                    let left_out = long_tests::left_out(run.extent, &program.name);
+                    if !left_out.is_empty() {
+                        command.arg("--exact").args(left_out.iter().flat_map(|test| ["--skip", test]));
+                    }
                     let printed = run.apart(&program.name.replace('/', "-"), &mut command);
                     let one = Ended { name: program.name, took: start.elapsed(), printed };
                     ended.lock().unwrap_or_else(PoisonError::into_inner).push(one);
@@ -137,6 +144,7 @@ fn report(run: &Run<'_>, mut ended: Vec<Ended>) -> Result<(), Failure> {
     for one in &ended {
         run.say(&format!("-- {}\n{}", one.name, one.printed.text))?;
     }
+    run.say(&long_tests::summary(run.extent))?;
     slowest(&ended).iter().try_for_each(|line| run.say(line))?;
     let failed = ended.into_iter().filter_map(|one| Some(format!("{}: {}", one.name, one.printed.result.err()?)));
     let failed: Vec<String> = failed.collect();

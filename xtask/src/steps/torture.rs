@@ -1,8 +1,10 @@
 //! Steps that run the program: benchmarks whose results are checked, kills, power cuts, damage, histories, simulation.
 //!
-//! The program is the one that the tests have built: with its assertions on.
+//! The program is the one that the tests have built: with its assertions on. A slice tries one of four settings, of
+//! four pairs of databases and of four loads.
 
-use super::lane::Run;
+use super::extent::MAX_PARTS;
+use super::lane::{Run, Step};
 use super::{Failure, tests_mount};
 use serde_json::Value;
 use std::fs::OpenOptions;
@@ -18,7 +20,22 @@ const DAMAGED_BLOCKS_ONE_IN: u64 = 10;
 /// In each of those blocks one byte of this many is damaged, besides its header.
 const DAMAGED_BYTES_ONE_IN: u64 = 240;
 
-pub fn tpcc(run: &Run<'_>) -> Result<(), Failure> {
+/// A slice has one of these.
+const IN_TURNS: [Step; 4] = [
+    Step { name: "growth", run: growth },
+    Step { name: "TPC-C", run: tpcc },
+    Step { name: "sysbench", run: sysbench },
+    Step { name: "power of a mounted disk", run: mounted_power_cuts },
+];
+
+pub fn in_turns(run: &Run<'_>) -> Result<(), Failure> {
+    run.extent.of("in turns", IN_TURNS).into_iter().try_for_each(|step| {
+        run.say(step.name)?;
+        (step.run)(run)
+    })
+}
+
+fn tpcc(run: &Run<'_>) -> Result<(), Failure> {
     let result = bench(run, &["tpcc", "--warehouses", "1", "--threads", "2", "--seconds", "4"], "tpcc")?;
     let conditions = result["consistency"].as_array().ok_or("no consistency conditions in the JSON")?;
     let held = conditions.iter().filter(|condition| condition["holds"] == Value::Bool(true)).count();
@@ -28,14 +45,14 @@ pub fn tpcc(run: &Run<'_>) -> Result<(), Failure> {
     highwater(run, &["check", &folder(run, "tpcc")])
 }
 
-pub fn sysbench(run: &Run<'_>) -> Result<(), Failure> {
+fn sysbench(run: &Run<'_>) -> Result<(), Failure> {
     let profile = ["sysbench", "read_write", "--tables", "2", "--table-size", "20000", "--threads", "4"];
     bench(run, &[&profile[..], &["--seconds", "3", "--buffer-pool-size", "4M"]].concat(), "sysbench")?;
     highwater(run, &["check", &folder(run, "sysbench")])
 }
 
-/// With each page store, one of them encrypted; with an archive of redo, encrypted too, from which a copy is restored
-/// at the end; on a disk that fills up.
+/// With one of these settings, in a soak with all: each page store, one of them encrypted; with an archive of redo,
+/// encrypted too, from which a copy is restored at the end; on a disk that fills up.
 pub fn crash(run: &Run<'_>) -> Result<(), Failure> {
     let [key, redo, log, hidden] =
         ["crash-key", "crash-redo", "crash-log", "crash-redo-encrypted"].map(|name| folder(run, name));
@@ -45,7 +62,7 @@ pub fn crash(run: &Run<'_>) -> Result<(), Failure> {
     let journal = ["--doublewrite", "journal", "--journal-size", "8M", "--redo-archive", &redo, "--log-dir", &log];
     let settings: [(&str, &[&str]); 4] =
         [("crash", &[]), ("crash-out-of-place", &out_of_place), ("crash-journal", &journal), ("crash-full", &FULL)];
-    settings.into_iter().try_for_each(|(name, options)| {
+    run.extent.of("crash settings", settings).into_iter().try_for_each(|(name, options)| {
         let (kills, seed) = (run.extent.choose(2, 100), run.extent.seed(name));
         let fixed = ["torture", "crash", "--runs", &kills, "--seed", &seed, "--dir", &folder(run, name)];
         highwater(run, &[&fixed[..], options].concat())
@@ -59,8 +76,11 @@ fn write_key(path: &str) -> std::io::Result<()> {
 }
 
 pub fn power_cuts(run: &Run<'_>) -> Result<(), Failure> {
-    let (cuts, seed) = (run.extent.choose(150, 10_000), run.extent.seed("power"));
-    highwater(run, &["torture", "power", "--cuts", &cuts, "--seed", &seed])?;
+    let (cuts, seed) = (run.extent.choose(80, 10_000), run.extent.seed("power"));
+    highwater(run, &["torture", "power", "--cuts", &cuts, "--seed", &seed])
+}
+
+fn mounted_power_cuts(run: &Run<'_>) -> Result<(), Failure> {
     if !tests_mount() {
         return run.say("the power of a mounted disk is not cut: that needs root, FUSE and loop devices");
     }
@@ -74,12 +94,15 @@ pub fn damage(run: &Run<'_>) -> Result<(), Failure> {
     let first = run.extent.part("damaged bytes", DAMAGED_BYTES_ONE_IN).unwrap_or(0).to_string();
     let part = run.extent.part("damaged blocks", DAMAGED_BLOCKS_ONE_IN).map(|n| format!("{n}/{DAMAGED_BLOCKS_ONE_IN}"));
     let part = part.as_deref().unwrap_or("0/1");
-    highwater(run, &["torture", "corrupt", "--every", &every, "--first", &first, "--part", part])?;
-    let (lives, seed) = (run.extent.choose(24, 2_000), run.extent.seed("damage beside a load"));
+    let databases = run.extent.part("damaged databases", MAX_PARTS).map(|n| format!("{n}/{MAX_PARTS}"));
+    let databases = databases.as_deref().unwrap_or("0/1");
+    let damaged = ["--every", &every, "--first", &first, "--part", part, "--databases", databases];
+    highwater(run, &[&["torture", "corrupt"], &damaged[..]].concat())?;
+    let (lives, seed) = (run.extent.choose(12, 2_000), run.extent.seed("damage beside a load"));
     highwater(run, &["torture", "corrupt", "--beside", &lives, "--seed", &seed])
 }
 
-pub fn growth(run: &Run<'_>) -> Result<(), Failure> {
+fn growth(run: &Run<'_>) -> Result<(), Failure> {
     highwater(run, &["torture", "growth", "--scale", &run.extent.choose(1, 4)])
 }
 
@@ -93,9 +116,9 @@ pub fn isolation(run: &Run<'_>) -> Result<(), Failure> {
 pub fn simulation(run: &Run<'_>) -> Result<(), Failure> {
     let seed = run.extent.seed("simulation");
     let simulate = |more: &[&str]| highwater(run, &[&["torture", "simulate", "--seed", &seed], more].concat());
-    simulate(&["--cuts", &run.extent.choose(600, 1_000_000)])?;
-    simulate(&["--databases", &run.extent.choose(25, 1000), "--lives", "3", "--twice"])?;
-    simulate(&["--every-failure", "--databases", &run.extent.choose(3, 20), "--steps", "250"])
+    simulate(&["--cuts", &run.extent.choose(300, 1_000_000)])?;
+    simulate(&["--databases", &run.extent.choose(12, 1000), "--lives", "3", "--twice"])?;
+    simulate(&["--every-failure", "--databases", &run.extent.choose(2, 20), "--steps", "250"])
 }
 
 /// Runs a benchmark and gives its result, which must say that work was done.

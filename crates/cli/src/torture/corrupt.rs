@@ -49,6 +49,9 @@ pub struct CorruptOptions {
     /// Damage the headers, and of the other blocks each Nth from the Kth on; K counts from 0
     #[arg(long, value_name = "K/N", value_parser = part)]
     part: Option<(u64, u64)>,
+    /// Damage the Kth of the databases (a page store each, closed and not) and each Nth after it; K counts from 0
+    #[arg(long, value_name = "K/N", value_parser = part)]
+    databases: Option<(u64, u64)>,
     /// Flip this many bytes at once, each in another page; where the outcome does not say what became of each, they are
     /// tried one by one
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=1000))]
@@ -57,8 +60,8 @@ pub struct CorruptOptions {
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1000))]
     threads: Option<u64>,
     /// Instead damage a page beside a load, this many times
-    #[arg(long, value_name = "LIVES", conflicts_with_all = ["every", "part", "together", "threads", "keep"],
-          value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    #[arg(long, value_name = "LIVES", conflicts_with_all = ["every", "part", "databases", "together", "threads",
+          "keep"], value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     beside: Option<u64>,
     /// Seed of the first of these lives; the next ones follow
     #[arg(long, default_value_t = 1, requires = "beside")]
@@ -81,7 +84,8 @@ pub fn run(options: &CorruptOptions) -> Result<(), Failure> {
     let threads = options.threads.map_or(processors, |threads| threads as usize);
     let mut all = Tally::default();
     let databases = STORES.into_iter().flat_map(|store| [(store, Left::Closed), (store, Left::Stopped)]);
-    for (store, left) in databases {
+    let (chosen, one_in) = options.databases.unwrap_or((0, 1));
+    for (store, left) in databases.skip(chosen as usize).step_by(one_in as usize) {
         let small = Arc::new(Small::new(store, left)?);
         let mut to_try = flips(&small, options.every, options.first % options.every)?;
         for kind in Kind::ALL {
