@@ -17,7 +17,23 @@ use crate::source::{code_without_comments, paths, use_tree};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The rooms of a layer, bottom first.
-const ROOMS: &[(&str, &[&str])] = &[];
+const ROOMS: &[(&str, &[&str])] = &[(
+    "pool",
+    &[
+        "frames",
+        "frame_list",
+        "flush",
+        "pacing",
+        "lru",
+        "supply",
+        "pending",
+        "load",
+        "read_ahead",
+        "buffer_pool",
+        "calls",
+        "cleaner",
+    ],
+)];
 
 /// Files in circles, by layer, where there are any.
 const IN_CIRCLES: &[(&str, usize)] = &[
@@ -33,7 +49,6 @@ const IN_CIRCLES: &[(&str, usize)] = &[
     ("log", 3),
     ("mtr", 2),
     ("page", 2),
-    ("pool", 24),
     ("space", 5),
     ("store", 5),
     ("table", 14),
@@ -52,7 +67,6 @@ const SPREAD: &[(&str, &str, usize)] = &[
     ("db", "Scan", 7),
     ("db", "WriteTxn", 19),
     ("log", "Log", 10),
-    ("pool", "Pool", 18),
     ("space", "Space", 8),
     ("store", "OutOfPlace", 7),
     ("txn", "RowOp", 8),

@@ -1,6 +1,6 @@
 //! A doubly linked list over frame numbers, for the LRU list and the flush list.
 
-use super::{FrameNo, NIL};
+use super::frames::{FrameNo, NIL};
 
 /// The links live in two arrays.
 pub struct FrameList {

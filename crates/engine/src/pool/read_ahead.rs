@@ -5,17 +5,17 @@
 //! 1. A request is a hint. A request that does not fit the queue is dropped. An error is ignored here: the thread that
 //!    needs the page reads it again and gets the error.
 //! 2. A page that was freed meanwhile is read all the same: a thread that recreates it takes over its frame, as after
-//!    any late descent ([`Pool::install`](super::Pool)).
-//! 3. Without read threads, and after [`Pool::stop_readers`], nothing is read ahead.
+//!    any late descent ([`PageLoader::install`]).
+//! 3. Without read threads, and after [`ReadAhead::stop`], nothing is read ahead.
 //! 4. Consecutive page numbers, requested in this order, are one read ([`run_of`]) if they are contiguous in the store.
 //!    Otherwise each is a separate request.
 //! 5. If the store supports batch reads, one thread takes all queued requests, up to its buffer. Otherwise a separate
 //!    thread is woken for each. A thread that leaves requests in the queue while no other read thread is idle asks for
 //!    one more thread.
-//! 6. A thread that prefetches rows first checks whether the pool misses pages at all ([`Pool::misses`]): while no page
-//!    is read, all used pages are resident, and a lookup would cost as much as the use.
+//! 6. A thread that prefetches rows first checks whether the pool misses pages at all ([`ReadAhead::misses`]): while no
+//!    page is read, all used pages are resident, and a lookup would cost as much as the use.
 
-use super::Pool;
+use super::load::PageLoader;
 use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use crate::sync::sharded::Sharded;
 use crate::sync::{Condvar, Mutex};
@@ -34,7 +34,7 @@ const FRAMES_OF_A_THREAD: usize = 64;
 
 /// The pages that are wanted.
 #[derive(Default)]
-pub(super) struct ReadAhead {
+pub struct ReadAhead {
     has_threads: AtomicBool,
     wanted: Mutex<VecDeque<PageNo>>,
     /// Threads that wait for a wish; changed under the lock of `wanted`.
@@ -118,19 +118,28 @@ fn ask(before: u64, pages_read: u64, rows: u64) -> u64 {
     if before & !ROWS != pages_read { pages_read | ROWS } else { pages_read | (before & ROWS).saturating_sub(rows) }
 }
 
-impl Pool {
+/// What one thread takes (rules 4 and 5).
+fn share(loader: &PageLoader) -> Share {
+    let (in_order, at_once) = (loader.store().is_contiguous(), loader.store().supports_batch_reads());
+    let max = (MAX_BYTES / loader.pages().frames().page_bytes())
+        .min(loader.pages().frame_count() / FRAMES_OF_A_THREAD)
+        .max(1);
+    Share { pages: if in_order || at_once { max } else { 1 }, run: if in_order { max } else { 1 }, is_one: !at_once }
+}
+
+impl ReadAhead {
     /// Has those of the pages read ahead that are not resident.
-    pub(crate) fn request(&self, pages: &[PageNo]) {
-        if !self.reads_ahead() {
+    pub fn request(&self, loader: &PageLoader, pages: &[PageNo]) {
+        if !self.has_threads() {
             return;
         }
-        let missing: Vec<PageNo> = pages.iter().copied().filter(|page| !self.is_resident(*page)).collect();
+        let missing: Vec<PageNo> = pages.iter().copied().filter(|page| loader.pages().find(*page).is_none()).collect();
         if missing.is_empty() {
             return;
         }
-        let (in_order, at_once) = (self.store.is_contiguous(), self.store.supports_batch_reads());
+        let (in_order, at_once) = (loader.store().is_contiguous(), loader.store().supports_batch_reads());
         let mut rings = 0;
-        let mut wanted = self.read_ahead.wanted.lock();
+        let mut wanted = self.wanted.lock();
         for page in missing {
             if wanted.len() < MAX_WANTED && !wanted.contains(&page) {
                 let goes_on = in_order && wanted.back().is_some_and(|last| last.0.abs_diff(page.0) == 1);
@@ -141,85 +150,76 @@ impl Pool {
             }
         }
         for _ in 0..rings {
-            self.read_ahead.notify.notify_one();
+            self.notify.notify_one();
         }
     }
 
     /// Whether pages were read into the pool lately: since this thread asked for one of the last few rows before these.
-    pub(crate) fn misses(&self, rows: usize) -> bool {
-        let asked = self.read_ahead.asked.local();
+    /// `pages_read` counts all reads.
+    pub fn misses(&self, pages_read: u64, rows: usize) -> bool {
+        let asked = self.asked.local();
         let before = asked.load(Relaxed);
-        let now = ask(before, self.stats.pages_read.get(), rows as u64);
+        let now = ask(before, pages_read, rows as u64);
         if now != before {
             // Another thread of this place may overwrite it: then both ask a few times more or less.
             asked.store(now, Relaxed);
         }
-        now & ROWS != 0 && self.reads_ahead()
+        now & ROWS != 0 && self.has_threads()
     }
 
-    /// Reads the first pages that are wanted, if there are any (rules 4 and 5). `one_more` is to start another thread.
-    pub(crate) fn read_ahead_step(&self, buffer: &mut ReadBuffer, one_more: impl FnOnce()) {
-        let page_bytes = self.frames.page_bytes();
-        let share = self.share();
-        let mut wanted = self.read_ahead.wanted.lock();
+    /// Reads the first pages that are wanted, if there are any (rules 4 and 5); says how many came. `one_more` is to
+    /// start another thread.
+    pub fn step(&self, loader: &PageLoader, buffer: &mut ReadBuffer, one_more: impl FnOnce()) -> usize {
+        let page_bytes = loader.pages().frames().page_bytes();
+        let share = share(loader);
+        let mut wanted = self.wanted.lock();
         let runs = runs_of(&mut wanted, share);
         // What was named at once was announced by one notification.
         if share.pages > 1 && !wanted.is_empty() {
-            self.read_ahead.notify.notify_one();
+            self.notify.notify_one();
         }
-        let are_few = !wanted.is_empty() && self.read_ahead.waiting.load(Relaxed) == 0;
+        let are_few = !wanted.is_empty() && self.waiting.load(Relaxed) == 0;
         drop(wanted);
         if are_few {
             one_more();
         }
         let read = match runs.iter().map(Range::len).sum() {
-            0 => return,
-            1 if self.is_resident(PageNo(runs[0].start)) => return,
-            1 => self.load(PageNo(runs[0].start)).map(|()| 1),
-            pages => self.load_runs(&runs, buffer.of_bytes(pages * page_bytes)),
+            0 => return 0,
+            1 if loader.pages().find(PageNo(runs[0].start)).is_some() => return 0,
+            1 => loader.load(PageNo(runs[0].start)).map(|()| 1),
+            pages => loader.load_runs(&runs, buffer.of_bytes(pages * page_bytes)),
         };
         // Rule 1.
-        self.stats.pages_read_ahead.add(read.unwrap_or(0) as u64);
+        read.unwrap_or(0)
     }
 
-    /// What one thread takes (rules 4 and 5).
-    fn share(&self) -> Share {
-        let (in_order, at_once) = (self.store.is_contiguous(), self.store.supports_batch_reads());
-        let max = (MAX_BYTES / self.frames.page_bytes()).min(self.frame_count() / FRAMES_OF_A_THREAD).max(1);
-        Share {
-            pages: if in_order || at_once { max } else { 1 },
-            run: if in_order { max } else { 1 },
-            is_one: !at_once,
+    /// Waits until a page is wanted, or [`ReadAhead::stop`].
+    pub fn await_request(&self, timeout: Duration) {
+        let mut wanted = self.wanted.lock();
+        if wanted.is_empty() && self.has_threads() {
+            self.waiting.fetch_add(1, Relaxed);
+            self.notify.wait_for(&mut wanted, timeout);
+            self.waiting.fetch_sub(1, Relaxed);
         }
     }
 
-    /// Waits until a page is wanted, or [`Pool::stop_readers`].
-    pub(crate) fn await_request(&self, timeout: Duration) {
-        let mut wanted = self.read_ahead.wanted.lock();
-        if wanted.is_empty() && self.reads_ahead() {
-            self.read_ahead.waiting.fetch_add(1, Relaxed);
-            self.read_ahead.notify.wait_for(&mut wanted, timeout);
-            self.read_ahead.waiting.fetch_sub(1, Relaxed);
-        }
-    }
-
-    /// Threads run that call [`Pool::read_ahead_step`].
-    pub(crate) fn start_readers(&self) {
-        self.read_ahead.has_threads.store(true, Relaxed);
+    /// Threads run that call [`ReadAhead::step`].
+    pub fn start(&self) {
+        self.has_threads.store(true, Relaxed);
     }
 
     /// Forgets what is wanted, and ends the pauses of those threads for good.
-    pub(crate) fn stop_readers(&self) {
-        let mut wanted = self.read_ahead.wanted.lock();
+    pub fn stop(&self) {
+        let mut wanted = self.wanted.lock();
         wanted.clear();
-        self.read_ahead.has_threads.store(false, Relaxed);
-        self.read_ahead.notify.notify_all();
+        self.has_threads.store(false, Relaxed);
+        self.notify.notify_all();
     }
 
     /// Whether threads run that read ahead.
     #[inline]
-    pub(crate) fn reads_ahead(&self) -> bool {
-        self.read_ahead.has_threads.load(Relaxed)
+    pub fn has_threads(&self) -> bool {
+        self.has_threads.load(Relaxed)
     }
 }
 

@@ -6,7 +6,7 @@ use super::{Edit, Mutant, edit, of_engine};
 const LATCH: &str = "crates/engine/src/sync/latch.rs";
 const REACH: &str = "crates/engine/src/pool/frames/lookup.rs";
 const EVICT: &str = "crates/engine/src/pool/lru/evict.rs";
-const DIRTY: &str = "crates/engine/src/pool/flush/dirty.rs";
+const DIRTY: &str = "crates/engine/src/pool/frames/dirty.rs";
 const ACTIVE: &str = "crates/engine/src/txn/active.rs";
 const GROUP: &str = "crates/engine/src/log/group.rs";
 const REDO_LOG: &str = "crates/engine/src/log/redo_log.rs";
@@ -27,7 +27,7 @@ const GATE: &str = "crates/engine/src/db/gate.rs";
 const OBSERVE: &str = "crates/engine/src/db/observe.rs";
 const POISON: &str = "crates/engine/src/sync/poison.rs";
 const ONLINE: &str = "crates/engine/src/db/index_build/online.rs";
-const LOAD_RUNS: &str = "crates/engine/src/pool/frames/load_runs.rs";
+const LOAD_RUNS: &str = "crates/engine/src/pool/load/load_runs.rs";
 const RUNS: &str = "crates/engine/src/db/index_build/runs.rs";
 
 const ENTRY_LOG: &str = "crates/engine/src/txn/entry_log.rs";
@@ -163,8 +163,8 @@ pub const MUTANTS: &[Mutant] = &[
         &[edit(
             LOAD_RUNS,
             "run.clone().map(PageNo).filter(",
-            "run.clone().map(PageNo).inspect(|page| if MUTANT { self.table.find(&self.frames, \
-             *page).into_iter().for_each(|frame| self.unmap(frame)) }).filter(",
+            "run.clone().map(PageNo).inspect(|page| if MUTANT { \
+             self.pages().find(*page).into_iter().for_each(|frame| self.pages().unmap(frame)) }).filter(",
         )],
         &["load_runs::a_run_brings_all"],
     ),
@@ -372,8 +372,8 @@ pub const MUTANTS: &[Mutant] = &[
         "a page that became dirty while the evicting thread came to its latch is evicted",
         &[Edit {
             file: EVICT,
-            find: "        if stays || state.oldest_lsn().is_some() || state.dirty.is_flushing() {\n",
-            replace: "        if stays || !MUTANT && (state.oldest_lsn().is_some() || state.dirty.is_flushing()) {\n",
+            find: "    if stays || state.oldest_lsn().is_some() || state.dirty.is_flushing() {\n",
+            replace: "    if stays || !MUTANT && (state.oldest_lsn().is_some() || state.dirty.is_flushing()) {\n",
         }],
         &["a_page_that_becomes"],
     ),

@@ -11,7 +11,7 @@ const RESERVE: &str = "crates/engine/src/space/reserve.rs";
 const CORE: &str = "crates/engine/src/db/open_parts.rs";
 const SPLIT: &str = "crates/engine/src/btree/split.rs";
 const MERGE: &str = "crates/engine/src/btree/merge.rs";
-const FIX: &str = "crates/engine/src/pool/frames/fix.rs";
+const FIX: &str = "crates/engine/src/pool/frames/resident.rs";
 const ENDED_STREAMS: &str = "crates/engine/src/txn/undo/ended_streams.rs";
 const ENDED: &str = "crates/engine/src/txn/purge/ended.rs";
 const ENTRY_NEEDED: &str = "crates/engine/src/txn/read/entry_visibility.rs";
@@ -238,7 +238,7 @@ pub const MUTANTS: &[Mutant] = &[
         &[edit(
             FIX,
             "        let view = OptimisticPage::new(&self.frames, seen.frame, seen.page_no, seen.version);\n",
-            "        if MUTANT {\n            return self.optimistic(seen.page_no);\n        }\n        \
+            "        if MUTANT {\n            return self.view(seen.page_no);\n        }\n        \
              let view = OptimisticPage::new(&self.frames, seen.frame, seen.page_no, seen.version);\n",
         )],
         &["btree_test::sibling"],

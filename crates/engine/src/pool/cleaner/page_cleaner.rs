@@ -1,16 +1,16 @@
 //! Page cleaner: flushes dirty pages and moves the checkpoint. (The LRU flusher frees frames.)
 //!
-//! One [`Cleaner::step`] does a bounded amount of work: take a snapshot, decide ([`super::policy`]), flush what loads
-//! have filled unless writers are slowed, flush a batch, move the checkpoint, mark an idle log, set the pace of
-//! users. A thread calls it in production; tests and simulators call it directly.
+//! One [`Cleaner::step`] does a bounded amount of work: take a snapshot, decide ([`crate::pool::pacing::policy`]),
+//! flush what loads have filled unless writers are slowed, flush a batch, move the checkpoint, mark an idle log, set
+//! the pace of users. A thread calls it in production; tests and simulators call it directly.
 //!
 //! Rule: the checkpoint never passes the oldest change that is not in the store, whether of a dirty page or pending.
 
-use super::policy::{AdaptiveFlusher, FlushPlan, Limits, Snapshot};
 use crate::config::Options;
 use crate::error::Result;
 use crate::log::Log;
-use crate::pool::Pool;
+use crate::pool::buffer_pool::Pool;
+use crate::pool::pacing::policy::{AdaptiveFlusher, FlushPlan, Limits, Snapshot};
 use crate::store::BATCH_PAGES;
 use crate::types::Lsn;
 
@@ -35,22 +35,22 @@ impl Cleaner {
     /// One bounded step; `now_ms` is any monotonic clock. Returns how many pages it flushed; after a large batch it
     /// asks to be called again at once.
     pub fn step(&mut self, pool: &Pool, log: &Log, now_ms: u64) -> Result<usize> {
-        pool.set_now_ms(now_ms);
+        pool.cache().lru().set_now_ms(now_ms);
         let is_log_growing = log.growth_step()?;
-        if let Some(limits) = pool.cleaner.new_limits.lock().take() {
+        if let Some(limits) = pool.cleaner_control().take_limits() {
             self.flusher.set_limits(limits);
         }
         let plan = self.flusher.decide(&snapshot(pool, log, now_ms));
-        pool.stats.redo_bytes_per_s.set(self.flusher.redo_bytes_per_s() as u64);
+        pool.stats().redo_bytes_per_s.set(self.flusher.redo_bytes_per_s() as u64);
         pool.set_pace(plan.user_redo_bytes_per_s);
         let slows_writers = plan.user_redo_bytes_per_s.is_some();
-        let filled = if slows_writers { 0 } else { pool.flush_bulk_loaded()? };
+        let filled = if slows_writers { 0 } else { pool.flusher().flush_bulk_loaded()? };
         let flushed = filled + flush(pool, &plan)?;
         move_checkpoint(pool, log)?;
         self.mark_idle_log(log, now_ms)?;
         pool.publish_gauges();
         if flushed >= BATCH_PAGES / 2 || slows_writers || is_log_growing {
-            pool.cleaner.page_cleaner.wake();
+            pool.cleaner_notify().wake();
         }
         Ok(flushed)
     }
@@ -79,7 +79,7 @@ fn snapshot(pool: &Pool, log: &Log, now_ms: u64) -> Snapshot {
         log_capacity_bytes: log.capacity_bytes(),
         frames: pool.frame_count(),
         dirty: pool.dirty_count(),
-        flushed: pool.stats.pages_flushed.get(),
+        flushed: pool.stats().pages_flushed.get(),
     }
 }
 
@@ -98,10 +98,10 @@ fn move_checkpoint(pool: &Pool, log: &Log) -> Result<()> {
     let target = checkpoint_target(pool, log);
     let (gain, age) = (target.0.saturating_sub(log.checkpoint_lsn().0), log.end_lsn().0 - log.checkpoint_lsn().0);
     let capacity = log.capacity_bytes();
-    pool.stats.checkpoint_age_bytes.set(age);
+    pool.stats().checkpoint_age_bytes.set(age);
     if gain >= capacity / 32 || (gain > 0 && age > capacity / 2) {
         checkpoint(pool, log, target)?;
-        pool.stats.checkpoint_age_bytes.set(log.end_lsn().0 - target.0);
+        pool.stats().checkpoint_age_bytes.set(log.end_lsn().0 - target.0);
     }
     Ok(())
 }

@@ -11,9 +11,7 @@
 //!
 //! InnoDB's bulk load of an index writes its pages too (`BtrBulk`), instead of logging them.
 
-use super::FlushReason;
-use crate::error::Result;
-use crate::pool::{FrameNo, Pool};
+use crate::pool::frames::{FrameNo, ResidentPages};
 use crate::store::BATCH_PAGES;
 use crate::sync::Mutex;
 use crate::types::PageNo;
@@ -32,7 +30,7 @@ pub struct BulkLoadedPages {
 
 impl BulkLoadedPages {
     /// Adds a name; returns whether another unit of them waits now.
-    fn add(&self, page_no: PageNo) -> bool {
+    pub fn add(&self, page_no: PageNo) -> bool {
         let mut waiting = self.waiting.lock();
         if waiting.len() == MAX_WAITING {
             return false;
@@ -42,39 +40,23 @@ impl BulkLoadedPages {
         waiting.len().is_multiple_of(UNIT)
     }
 
-    /// The names of a unit, if there are this many.
-    fn take(&self) -> Vec<PageNo> {
-        let mut waiting = self.waiting.lock();
-        if waiting.len() < UNIT { Vec::new() } else { waiting.drain(..UNIT).collect() }
-    }
-}
-
-impl Pool {
-    /// Names a page that a load has filled; the page cleaner writes it soon. The caller may hold latches.
-    pub(crate) fn note_bulk_loaded(&self, page_no: PageNo) {
-        if self.flush.filled.add(page_no) {
-            self.cleaner_notify().wake();
-        }
-    }
-
-    /// Flushes the pages named first, if enough wait; returns how many.
-    ///
-    /// # Errors
-    /// As [`flush_oldest`](Self::flush_oldest).
-    pub(in crate::pool) fn flush_bulk_loaded(&self) -> Result<usize> {
-        let named = self.flush.filled.take();
-        let frames: Vec<_> = named.into_iter().filter_map(|page_no| self.bulk_loaded_frame(page_no)).collect();
-        if frames.is_empty() { Ok(0) } else { self.flush_frames(&frames, FlushReason::BulkLoad) }
+    /// The frames of those pages of a unit that are still to be written, if there are this many names.
+    pub fn take(&self, pages: &ResidentPages) -> Vec<FrameNo> {
+        let named: Vec<PageNo> = {
+            let mut waiting = self.waiting.lock();
+            if waiting.len() < UNIT { Vec::new() } else { waiting.drain(..UNIT).collect() }
+        };
+        named.into_iter().filter_map(|page_no| bulk_loaded_frame(pages, page_no)).collect()
     }
 
     #[cfg(test)]
-    pub(in crate::pool) fn bulk_loaded_count(&self) -> usize {
-        self.flush.filled.waiting.lock().len()
+    pub fn len(&self) -> usize {
+        self.waiting.lock().len()
     }
+}
 
-    fn bulk_loaded_frame(&self, page_no: PageNo) -> Option<FrameNo> {
-        let frame = self.table.peek(&self.frames, page_no)?;
-        let state = self.frames.get(frame);
-        (state.oldest_lsn().is_some() && state.dirty.is_recreated_by_redo()).then_some(frame)
-    }
+fn bulk_loaded_frame(pages: &ResidentPages, page_no: PageNo) -> Option<FrameNo> {
+    let frame = pages.peek(page_no)?;
+    let state = pages.get(frame);
+    (state.oldest_lsn().is_some() && state.dirty.is_recreated_by_redo()).then_some(frame)
 }

@@ -3,14 +3,14 @@
 //! Rules
 //! 1. A frame is on the list iff its `oldest_lsn` is set.
 //! 2. From head to tail `oldest_lsn` never grows; the tail holds the checkpoint back.
-//! 3. A change of a page that is being written is noted separately ([`super::dirty`]). When the write is done, the
-//!    frame stays on the list at the LSN of that change; without such a change it leaves the list.
+//! 3. A change of a page that is being written is noted separately ([`crate::pool::frames`], `dirty`). When the write
+//!    is done, the frame stays on the list at the LSN of that change; without such a change it leaves the list.
 //! 4. A frame's first change enters it at the head, in LSN order: callers come one at a time, in log order.
 //!
 //! Crash: losing the list is harmless; redo from the tail's LSN rebuilds the pages.
 
 use crate::pool::frame_list::FrameList;
-use crate::pool::{FrameNo, Frames, NIL};
+use crate::pool::frames::{FrameNo, Frames, NIL};
 use crate::types::Lsn;
 
 /// The list. Kept under the pool's flush-list mutex.

@@ -1,61 +1,41 @@
 //! Flushing the oldest pages, which hold the checkpoint back.
 //!
-//! A page whose latch is not available at once is skipped. If the oldest page was skipped [`MISSES`] times, this thread
-//! waits for its latch and holds nothing else: the holder of the latch never waits for this thread.
+//! A page whose latch is not available at once is skipped. If the oldest page was skipped often
+//! ([`super::starvation`]), this thread waits for its latch and holds nothing else: the holder of the latch never waits
+//! for this thread.
 
-use super::FlushReason;
+use super::flusher::PageFlusher;
+use super::reason::FlushReason;
 use super::select::FlushTarget;
 use super::write::LatchMode;
 use crate::error::Result;
-use crate::pool::{FrameNo, Pool};
+use crate::pool::frames::FrameNo;
 use crate::store::{BATCH_PAGES, FlushLane};
 use crate::sync::Mutex;
 use crate::types::Lsn;
 use std::thread::{Builder, ScopedJoinHandle};
 
-/// Flushes that may skip the oldest page.
-const MISSES: u32 = 4;
 /// For this many dirty pages one more thread helps to flush all, up to [`MAX_HELPERS`].
 const PAGES_OF_A_HELPER: usize = 8 * BATCH_PAGES;
 /// A store has room for a batch of each lane on its way.
 const MAX_HELPERS: usize = FlushLane::COUNT - 1;
 
-/// The page that was oldest at the last flush, and how often it was skipped.
-#[derive(Default)]
-pub struct OldestPageStarvation {
-    oldest: Option<(FrameNo, Lsn)>,
-    misses: u32,
-}
-
-impl OldestPageStarvation {
-    /// Notes whether the oldest page was flushed; returns whether it is time to wait for it.
-    fn note(&mut self, oldest: (FrameNo, Lsn), is_missed: bool) -> bool {
-        self.misses = match is_missed {
-            true if self.oldest == Some(oldest) => self.misses + 1,
-            true => 1,
-            false => 0,
-        };
-        self.oldest = is_missed.then_some(oldest);
-        self.misses >= MISSES
-    }
-}
-
-impl Pool {
+impl PageFlusher {
     /// Flushes up to `limit` of the oldest pages whose first change is before `before`, and their neighbors; returns
     /// how many. The caller holds no latch.
     pub fn flush_oldest(&self, before: Lsn, limit: usize, reason: FlushReason) -> Result<usize> {
         let (frames, oldest) = {
-            let list = self.flush.list.lock();
-            (list.oldest(&self.frames, before, limit), list.tail(&self.frames))
+            let list = self.list.lock();
+            (list.oldest(self.pages.frames(), before, limit), list.tail(self.pages.frames()))
         };
         let flushed = self.flush_frames(&frames, reason)?;
         let Some((frame, lsn)) = oldest.filter(|(frame, _)| frames.first() == Some(frame)) else { return Ok(flushed) };
         // It is no miss if another thread writes it.
         let is_missed = || {
-            let state = self.frames.get(frame);
+            let state = self.pages.get(frame);
             state.oldest_lsn() == Some(lsn) && !state.dirty.is_flushing()
         };
-        if !self.flush.oldest_starvation.lock().note((frame, lsn), is_missed()) {
+        if !self.oldest_starvation.lock().note((frame, lsn), is_missed()) {
             return Ok(flushed);
         }
         Ok(flushed + self.flush_targets(&self.still_dirty(&frames), reason, LatchMode::Wait)?)
@@ -64,10 +44,11 @@ impl Pool {
     /// Those of the frames that are dirty and not being written, by page number.
     fn still_dirty(&self, frames: &[FrameNo]) -> Vec<FlushTarget> {
         let is_dirty = |frame: &&FrameNo| {
-            let state = self.frames.get(**frame);
+            let state = self.pages.get(**frame);
             state.oldest_lsn().is_some() && !state.dirty.is_flushing()
         };
-        let mut targets: Vec<FlushTarget> = frames.iter().filter(is_dirty).map(|frame| self.target(*frame)).collect();
+        let mut targets: Vec<FlushTarget> =
+            frames.iter().filter(is_dirty).map(|frame| FlushTarget::new(&self.pages, *frame)).collect();
         targets.sort_unstable_by_key(|target| target.page_no);
         targets
     }
@@ -87,9 +68,9 @@ impl Pool {
     /// Flushes the pages that are dirty now in the order of their numbers, so that a batch is few and long writes. A
     /// batch is mostly waits for the device, one after another: those of several threads overlap.
     fn flush_side_by_side(&self, helpers: usize) -> Result<()> {
-        let mut frames = self.flush.list.lock().oldest(&self.frames, Lsn(u64::MAX), usize::MAX);
+        let mut frames = self.list.lock().oldest(self.pages.frames(), Lsn(u64::MAX), usize::MAX);
         // A frame may get another page meanwhile: each is asked once.
-        frames.sort_by_cached_key(|frame| self.frames.get(*frame).page_no());
+        frames.sort_by_cached_key(|frame| self.pages.get(*frame).page_no());
         let batches = Mutex::new(frames.chunks(BATCH_PAGES));
         let flush = &|reason: FlushReason| -> Result<()> {
             loop {

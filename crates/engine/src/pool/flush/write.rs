@@ -8,11 +8,13 @@
 //!
 //! An error in 2 or 3 stops the database, because the state of the disk is unknown.
 
-use super::FlushReason;
+use super::flusher::PageFlusher;
+use super::reason::FlushReason;
 use super::select::FlushTarget;
 use crate::error::Result;
-use crate::pool::{Content, FrameNo, Pool};
+use crate::pool::frames::{Content, FrameNo};
 use crate::store::{BATCH_PAGES, PageBatch};
+use crate::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 /// What to do with a page that another thread has latched exclusively.
@@ -30,11 +32,11 @@ struct Copies {
     neighbors: usize,
 }
 
-impl Pool {
+impl PageFlusher {
     /// Flushes those of `frames` that are dirty and not latched exclusively right now, and their neighbors; returns how
     /// many.
-    pub(crate) fn flush_frames(&self, frames: &[FrameNo], reason: FlushReason) -> Result<usize> {
-        self.flush_targets(&self.targets(frames, reason), reason, LatchMode::Try)
+    pub fn flush_frames(&self, frames: &[FrameNo], reason: FlushReason) -> Result<usize> {
+        self.flush_targets(&self.selection.targets(&self.pages, frames, reason), reason, LatchMode::Try)
     }
 
     pub(super) fn flush_targets(
@@ -56,18 +58,18 @@ impl Pool {
                 self.count(copies.frames.len(), copies.neighbors, reason);
                 flushed += copies.frames.len();
             }
-            self.flush.batches.put(copies.batch);
+            self.batches.put(copies.batch);
         }
         Ok(flushed)
     }
 
     /// Copies of the pages that are (still) there and dirty.
     fn copy_dirty(&self, targets: &[FlushTarget], latch_mode: LatchMode) -> Copies {
-        let (batch, frames) = (self.flush.batches.take(targets.len()), Vec::with_capacity(targets.len()));
+        let (batch, frames) = (self.batches.take(targets.len()), Vec::with_capacity(targets.len()));
         let mut copies = Copies { batch, frames, neighbors: 0 };
         debug_assert!(targets.is_sorted_by_key(|target| target.page_no), "a batch is in the order of its pages");
         for target in targets {
-            let state = self.frames.get(target.frame);
+            let state = self.pages.get(target.frame);
             let latch = || match latch_mode {
                 LatchMode::Try => state.latch.try_lock_shared(),
                 LatchMode::Wait => state.latch.lock_shared_while(|| state.page_no() == target.page_no),
@@ -77,9 +79,9 @@ impl Pool {
             }
             // The frame may hold another page by now, which is not to be flushed.
             let same = state.page_no() == target.page_no;
-            if same && self.flush.list.lock().begin_write(&self.frames, target.frame) {
+            if same && self.list.lock().begin_write(self.pages.frames(), target.frame) {
                 // SAFETY: the frame's latch is held shared until the end of this block.
-                let bytes = unsafe { self.frames.bytes(target.frame) };
+                let bytes = unsafe { self.pages.frames().bytes(target.frame) };
                 let is_coming = state.has_only(target.page_no, Content::Reading);
                 debug_assert!(!is_coming, "page {} is written while it is read", target.page_no);
                 copies.batch.push(bytes, target.page_no);
@@ -94,28 +96,28 @@ impl Pool {
         copies
     }
 
-    pub(in crate::pool) fn write_batch(&self, batch: &mut PageBatch, reason: FlushReason) -> Result<()> {
+    pub fn write_batch(&self, batch: &mut PageBatch, reason: FlushReason) -> Result<()> {
         self.log.flush_to(batch.newest_lsn())?;
         debug_assert!(self.log.durable_lsn() >= batch.newest_lsn(), "a page is written before its redo is durable");
         let lane = reason.lane();
         let start = Instant::now();
-        self.flush.in_flight.begin(batch);
+        self.in_flight.begin(batch);
         let written = self.store.write(batch, lane);
-        self.flush.in_flight.end(batch);
+        self.in_flight.end(batch);
         written?;
         // Without threads, time decides nothing.
-        if self.cleaner.threads_run() {
-            self.flush.batches.note_us(lane, start.elapsed().as_micros() as u64);
+        if self.threads_run() {
+            self.batches.note_us(lane, start.elapsed().as_micros() as u64);
         }
         Ok(())
     }
 
     fn finish(&self, written: &[FrameNo]) {
         debug_assert!(written.len() <= BATCH_PAGES, "{} pages are in one batch", written.len());
-        let mut list = self.flush.list.lock();
-        written.iter().for_each(|frame| list.end_write(&self.frames, *frame));
+        let mut list = self.list.lock();
+        written.iter().for_each(|frame| list.end_write(self.pages.frames(), *frame));
         drop(list);
-        self.lru.note_cleaned();
+        self.cleanings.fetch_add(1, Relaxed);
     }
 
     fn count(&self, flushed: usize, neighbors: usize, reason: FlushReason) {

@@ -7,7 +7,7 @@
 //!    identify one page, unchanged, during one stay in the pool, for ever. A free frame has `PageNo::MAX` and is
 //!    latched exclusively by the free list (or the thread that took it from there), so no other thread can latch it; a
 //!    thread that waits for the latch of a page's frame waits only while the frame holds that page.
-//! 3. The dirty marks change under the flush-list mutex ([`crate::pool::flush::dirty`]). `oldest_lsn` is set iff the
+//! 3. The dirty marks change under the flush-list mutex ([`super::dirty`]). `oldest_lsn` is set iff the
 //!    frame is on the flush list (the frame is *dirty*).
 //! 4. `arrival` numbers the page's arrivals in the pool; it changes under the exclusive latch. `known_child_of` says
 //!    whether a tree page was compared with its parent since it was read in ([`super::parent_check`]).
@@ -17,10 +17,10 @@
 //!    one page does not slow users of other pages, and finding, latching and touching a page loads one line.
 
 use super::Latch;
+use super::dirty::DirtyMarks;
 use super::memory::{self, Mapped};
 use super::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use crate::error::{Error, Result};
-use crate::pool::flush::dirty::DirtyMarks;
 use crate::types::{Lsn, PageNo};
 use memmap2::MmapMut;
 

@@ -1,19 +1,20 @@
 //! Shared page guards, and the version by which a page is found again, unchanged. (Exclusive latches live in
 //! mini-transactions.)
 
-use super::{FrameNo, held_latches};
-use crate::pool::Pool;
+use super::frame::{FrameNo, Frames};
+use super::held_latches;
 use crate::types::PageNo;
 use std::ops::Deref;
 
 /// A page latched shared; unlatched on drop. Derefs to the page's bytes, header included.
 pub struct SharedPage<'p> {
-    pool: &'p Pool,
+    frames: &'p Frames,
     frame: FrameNo,
 }
 
-/// A page as it was seen: [`Pool::fix_s_if`] finds it again iff it has not left its frame and not changed. Nothing
-/// else can match: a frame never has a version twice (`frame`, rule 2), but two frames may have the same one.
+/// A page as it was seen: [`Pool::fix_s_if`](crate::pool::Pool::fix_s_if) finds it again iff it has not left its frame
+/// and not changed. Nothing else can match: a frame never has a version twice (`frame`, rule 2), but two frames may
+/// have the same one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageVersion {
     pub(in crate::pool) page_no: PageNo,
@@ -23,14 +24,14 @@ pub struct PageVersion {
 
 impl<'p> SharedPage<'p> {
     /// A guard of a shared latch that the caller holds.
-    pub(super) fn adopt(pool: &'p Pool, frame: FrameNo) -> SharedPage<'p> {
-        debug_assert!(pool.frames.get(frame).latch.is_held(), "a guard of frame {frame}, which is not latched");
+    pub(super) fn adopt(frames: &'p Frames, frame: FrameNo) -> SharedPage<'p> {
+        debug_assert!(frames.get(frame).latch.is_held(), "a guard of frame {frame}, which is not latched");
         held_latches::add(1);
-        SharedPage { pool, frame }
+        SharedPage { frames, frame }
     }
 
     pub fn page_no(&self) -> PageNo {
-        self.pool.frames.get(self.frame).page_no()
+        self.frames.get(self.frame).page_no()
     }
 
     /// The frame it is in.
@@ -41,7 +42,7 @@ impl<'p> SharedPage<'p> {
 
     /// The page as it is now, to come back to.
     pub fn version(&self) -> PageVersion {
-        let state = self.pool.frames.get(self.frame);
+        let state = self.frames.get(self.frame);
         PageVersion { page_no: state.page_no(), frame: self.frame, version: state.latch.held_version() }
     }
 }
@@ -52,13 +53,13 @@ impl Deref for SharedPage<'_> {
     #[inline]
     fn deref(&self) -> &[u8] {
         // SAFETY: this guard holds the frame's latch shared until it is dropped.
-        unsafe { self.pool.frames.bytes(self.frame) }
+        unsafe { self.frames.bytes(self.frame) }
     }
 }
 
 impl Drop for SharedPage<'_> {
     fn drop(&mut self) {
-        self.pool.frames.get(self.frame).latch.unlock_shared();
+        self.frames.get(self.frame).latch.unlock_shared();
         held_latches::add(-1);
     }
 }

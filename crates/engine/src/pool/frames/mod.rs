@@ -1,41 +1,40 @@
-//! Frames: the pool's memory, which page is in which frame, and how a page is reached.
+//! Frames: the pool's memory, which page is in which frame, and how a resident page is reached.
 //!
 //! | file | what |
 //! |---|---|
 //! | `memory` | memory in large pieces |
+//! | `dirty` | the marks of a page that differs from the store |
 //! | `frame` | the frames' memory, and the state of each |
 //! | `page_table` | which frame holds a page |
 //! | `free_list` | frames that hold no page |
-//! | `load`, `load_runs` | bringing pages in: one, or many at once |
-//! | `lose` | overwriting a page that cannot be read |
 //! | `lookup` | from a page's number to its latched frame, and out of the page table again |
-//! | `fix` | reaching a resident page, for the layers above |
 //! | `held_latches` | which threads must hold no latch |
 //! | `guard`, `optimistic` | a page latched shared; a page seen without a latch |
+//! | `resident` | [`ResidentPages`]: all of these together |
 //! | `parent_check` | which tree pages were compared with their parents |
 
-mod fix;
+mod dirty;
 mod frame;
 mod free_list;
 mod guard;
 pub mod held_latches;
-mod load;
-mod load_runs;
 mod lookup;
-mod lose;
 mod memory;
 mod optimistic;
 mod page_table;
 mod parent_check;
+mod resident;
 
-pub use frame::{Content, FrameNo, Frames, NIL, NO_PAGE, no_memory};
-pub use free_list::FreeList;
+pub use frame::{Content, FrameNo, Frames, NIL, NO_PAGE};
 pub use guard::{PageVersion, SharedPage};
 pub use memory::release_freed_memory;
 pub use optimistic::OptimisticPage;
-pub use page_table::PageTable;
+#[cfg(test)]
+use page_table::PageTable;
 #[cfg(test)]
 pub use page_table::meanwhile;
+pub(crate) use parent_check::ParentCheck;
+pub use resident::ResidentPages;
 
 use crate::sync;
 use crate::sync::latch::Latch;

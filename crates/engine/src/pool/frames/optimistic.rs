@@ -7,8 +7,8 @@
 //! 3. An offset beyond the page wraps around: the bytes read are wrong, but in the pool's memory. A read that begins at
 //!    the page's end may reach up to 7 bytes beyond its frame, into the next frame or the slack after the last one.
 
-use super::PageVersion;
 use super::frame::{Frame, FrameNo, Frames, READ_SLACK_BYTES};
+use super::guard::PageVersion;
 use super::memory::fetch;
 use crate::page::PageBytes;
 use crate::types::PageNo;

@@ -143,7 +143,7 @@ impl PageTable {
 /// What tests let happen while an unlatched lookup of their thread has reached a frame.
 #[cfg(test)]
 pub mod meanwhile {
-    use crate::pool::FrameNo;
+    use super::FrameNo;
     use std::cell::RefCell;
 
     type Event = Box<dyn FnOnce()>;

@@ -15,7 +15,8 @@
 //!    fences or separators latches both pages.
 
 use super::frame::{Frame, FrameNo};
-use crate::pool::{OptimisticPage, Pool};
+use super::optimistic::OptimisticPage;
+use super::resident::ResidentPages;
 use crate::sync::atomic::Ordering::Relaxed;
 
 /// The page was made here: it needs no comparison, and its parent is not noted. (No mark is even.)
@@ -41,34 +42,34 @@ fn mark(parent: &Frame, child: &Frame) -> u32 {
     (parent.arrival.load(Relaxed).wrapping_mul(0x9E37_79B1) ^ child.arrival.load(Relaxed)) | 1
 }
 
-impl Pool {
+impl ResidentPages {
     /// Numbers the arrival of a page in a frame, which the caller holds exclusively.
-    pub(super) fn note_arrival(&self, frame: FrameNo, read_in: bool) {
-        let state = self.frames.get(frame);
-        let arrival = self.arrivals.fetch_add(1, Relaxed);
+    pub fn note_arrival(&self, frame: FrameNo, read_in: bool) {
+        let state = self.get(frame);
+        let arrival = self.next_arrival();
         state.arrival.store(arrival, Relaxed);
         state.known_child_of.store(unknown(arrival) | if read_in { 0 } else { MADE_HERE }, Relaxed);
     }
 
     /// Whether the page in a frame, which is latched, was compared with this parent.
     #[inline(always)]
-    pub(crate) fn is_known_child(&self, parent: &OptimisticPage<'_>, child: FrameNo) -> bool {
-        let child = self.frames.get(child);
+    pub fn is_known_child(&self, parent: &OptimisticPage<'_>, child: FrameNo) -> bool {
+        let child = self.get(child);
         child.known_child_of.load(Relaxed) == mark(parent.frame_state(), child)
     }
 
     /// What to note if the page in a frame is a child of this parent. Computed before the pages that are not latched
     /// are validated.
-    pub(crate) fn parent_check(&self, parent: &OptimisticPage<'_>, child: FrameNo) -> ParentCheck {
-        let child = self.frames.get(child);
+    pub fn parent_check(&self, parent: &OptimisticPage<'_>, child: FrameNo) -> ParentCheck {
+        let child = self.get(child);
         ParentCheck { before: child.known_child_of.load(Relaxed), compared: mark(parent.frame_state(), child) }
     }
 
     /// Notes that the page that was in a frame then is that child; does nothing if the page has left the frame.
-    pub(crate) fn note_checked_child(&self, child: FrameNo, parent_check: ParentCheck) {
+    pub fn note_checked_child(&self, child: FrameNo, parent_check: ParentCheck) {
         let ParentCheck { before, compared } = parent_check;
         // Fails also if another thread was faster: it noted the same or a newer parent.
-        let _ = self.frames.get(child).known_child_of.compare_exchange(before, compared, Relaxed, Relaxed);
+        let _ = self.get(child).known_child_of.compare_exchange(before, compared, Relaxed, Relaxed);
     }
 }
 
@@ -95,28 +96,28 @@ mod tests {
     #[test]
     fn only_the_pages_that_were_compared_are_noted() {
         let core = small_parts();
-        let pool = &core.ctx.pool;
+        let (pool, pages) = (&core.ctx.pool, core.ctx.pool.pages());
         let view = |page| {
             pool.load(PageNo(page)).unwrap();
             pool.optimistic(PageNo(page)).unwrap()
         };
         let (parent, child) = (view(0), view(1));
-        pool.note_arrival(child.frame(), true);
+        pages.note_arrival(child.frame(), true);
         assert!(!child.is_known_child() && !child.is_known_child_of(&parent));
         pool.note_checked_child(child.frame(), pool.parent_check(&parent, child.frame()));
         assert!(child.is_known_child() && child.is_known_child_of(&parent));
         for moved in [child, parent] {
-            pool.note_arrival(child.frame(), true);
+            pages.note_arrival(child.frame(), true);
             let parent_check = pool.parent_check(&parent, child.frame());
-            pool.note_arrival(moved.frame(), true);
+            pages.note_arrival(moved.frame(), true);
             pool.note_checked_child(child.frame(), parent_check);
             assert!(!child.is_known_child_of(&parent));
         }
         let parent_check = pool.parent_check(&parent, child.frame());
-        pool.note_arrival(child.frame(), true);
+        pages.note_arrival(child.frame(), true);
         pool.note_checked_child(child.frame(), parent_check);
         assert!(!child.is_known_child(), "as a child of any parent");
-        pool.note_arrival(child.frame(), false);
+        pages.note_arrival(child.frame(), false);
         assert!(child.is_known_child() && !child.is_known_child_of(&parent));
     }
 }

@@ -12,7 +12,7 @@
 //!    that is near the head anyway).
 
 use crate::pool::frame_list::FrameList;
-use crate::pool::{FrameNo, Frames, NIL};
+use crate::pool::frames::{FrameNo, Frames, NIL};
 use crate::sync::atomic::Ordering::Relaxed;
 
 const TOLERANCE: usize = 20;

@@ -1,9 +1,11 @@
 //! Every order in which a thread that changes a page and one that writes it can take their steps (loom).
 
-mod atomic {
-    pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+mod sync {
+    pub(crate) mod atomic {
+        pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+    }
 }
-#[path = "../flush/dirty.rs"]
+#[path = "../frames/dirty.rs"]
 mod dirty;
 
 use dirty::DirtyMarks;

@@ -62,7 +62,7 @@ fn a_page_deferred_is_found_with_its_newest_bytes() {
     pool.make_resident(PageNo(1)).unwrap();
     let pages: Vec<_> = (0..150).map(|_| new_page(&core.ctx, &core.space)).collect();
     pages.iter().for_each(|p| assert!(put(&core.ctx, *p, 5).0 > 0));
-    pool.lru.victims.write_deferred(pool).unwrap();
+    pool.loader().supply().write_deferred().unwrap();
     let before = core.ctx.stats.snapshot();
     let (mut all, mut frames) = (Vec::new(), Vec::new());
     pool.take_frames(pool.free_count(), &mut all).unwrap();
@@ -72,7 +72,7 @@ fn a_page_deferred_is_found_with_its_newest_bytes() {
     let reads = stats.pages_read;
     assert!(pages.iter().all(|p| get(&core.ctx, *p) == 5) && core.ctx.stats.snapshot().pages_read == reads);
     put(&core.ctx, pages[0], 6);
-    assert_eq!(pool.lru.victims.write_deferred(pool).unwrap(), 3);
+    assert_eq!(pool.loader().supply().write_deferred().unwrap(), 3);
     assert_eq!(pages.iter().filter(|p| pool.frame_of(**p).is_none()).count(), 3, "written, then evicted");
     pool.release_frames(all.into_iter().chain(frames));
     assert_eq!(get(&core.ctx, pages[0]), 6);
@@ -116,7 +116,7 @@ fn frames_that_are_reserved_take_no_memory() {
     pool.flush_all().unwrap();
     pool.evict_all_clean();
     // SAFETY: this thread took the frame, and with it its latch.
-    let is_zero = |frame| unsafe { pool.frames.bytes(frame) }.iter().all(|byte| *byte == 0);
+    let is_zero = |frame| unsafe { pool.frames().bytes(frame) }.iter().all(|byte| *byte == 0);
     let (mut taken, mut aside) = (Vec::new(), Vec::new());
     pool.take_frames(pool.free_count(), &mut taken).unwrap();
     taken.retain(|frame| {

@@ -33,7 +33,7 @@ fn a_commit_finds_the_extent_map_whatever_moves_in_front_of_it() {
     let core = small_parts();
     let map = PageNo(1);
     let pages: Vec<_> = (0..2000).map(|_| new_page(&core.ctx, &core.space)).collect();
-    let is_in_front = |page: &&PageNo| core.ctx.pool.table.is_same_chain(**page, map);
+    let is_in_front = |page: &&PageNo| core.ctx.pool.pages().is_same_chain(**page, map);
     let same = *pages.iter().find(is_in_front).unwrap();
     let elsewhere = *pages.iter().find(|page| !is_in_front(page)).unwrap();
     core.ctx.pool.flush_all().unwrap();

@@ -5,8 +5,8 @@ use crate::config::{FlushNeighbors, Options};
 use crate::db::open_parts::OpenParts;
 use crate::page::{PageOp, PageType};
 use crate::pool::FlushReason;
-use crate::pool::cleaner::policy::FlushPlan;
 use crate::pool::cleaner::{self};
+use crate::pool::pacing::policy::FlushPlan;
 use crate::store::BATCH_PAGES;
 use crate::testing::{open, small_options, small_parts};
 use crate::types::{CHANGE_BUFFER_INDEX, Lsn, PageNo};
@@ -85,14 +85,14 @@ fn filled_pages_are_flushed_many_at_a_time_if_they_were_recreated_by_redo() {
     let before = ctx.stats.snapshot();
     let names: Vec<_> = old.iter().chain(&[PageNo(u32::MAX - 1)]).chain(named).collect();
     names[1..].iter().for_each(|page| pool.note_bulk_loaded(**page));
-    assert_eq!(pool.flush_bulk_loaded().unwrap(), 0, "one is missing");
+    assert_eq!(pool.flusher().flush_bulk_loaded().unwrap(), 0, "one is missing");
     pool.note_bulk_loaded(*names[0]);
-    assert_eq!(pool.flush_bulk_loaded().unwrap(), named.len());
+    assert_eq!(pool.flusher().flush_bulk_loaded().unwrap(), named.len());
     let stats = ctx.stats.snapshot().since(&before);
     assert_eq!((stats.pages_flushed_bulk_load, stats.pages_flushed), (named.len() as u64, named.len() as u64));
     assert!(pool.is_dirty(old[0]) && others.iter().all(|page| pool.is_dirty(*page)));
     assert!(!named.iter().any(|page| pool.is_dirty(*page)));
-    assert_eq!(pool.flush_bulk_loaded().unwrap(), 0);
+    assert_eq!(pool.flusher().flush_bulk_loaded().unwrap(), 0);
 }
 
 /// While writers are slowed, the oldest pages alone make room in the log.
@@ -117,7 +117,7 @@ fn the_cleaner_flushes_filled_pages_unless_writers_are_slowed() {
 fn names_of_filled_pages_that_find_no_room_are_dropped() {
     let core = small_parts();
     (0..10_000).for_each(|n| core.ctx.pool.note_bulk_loaded(PageNo(n + 1_000_000)));
-    assert_eq!(core.ctx.pool.bulk_loaded_count(), 4096);
+    assert_eq!(core.ctx.pool.flusher().bulk_loaded_count(), 4096);
 }
 
 /// A core whose pool has this many dirty pages that several threads flush them, and the faults of its devices.

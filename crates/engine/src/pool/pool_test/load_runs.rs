@@ -27,6 +27,7 @@ fn read(core: &OpenParts, pages: &[PageNo]) -> usize {
     let run = pages[0].0..pages[0].0 + pages.len() as u32;
     core.ctx
         .pool
+        .loader()
         .load_runs(std::slice::from_ref(&run), buffer.of_bytes(pages.len() * core.ctx.pool.page_bytes()))
         .unwrap()
 }
@@ -68,7 +69,7 @@ fn after_a_read_that_fails_each_page_is_read_by_the_thread_that_needs_it() {
     let bytes = buffer.of_bytes(PAGES * core.ctx.pool.page_bytes());
     let free = core.ctx.pool.free_count();
     let run = beyond[0].0..beyond[0].0 + PAGES as u32;
-    assert_eq!(core.ctx.pool.load_runs(std::slice::from_ref(&run), bytes).unwrap(), 0);
+    assert_eq!(core.ctx.pool.loader().load_runs(std::slice::from_ref(&run), bytes).unwrap(), 0);
     assert!(beyond.iter().all(|page| !core.ctx.pool.is_resident(*page)));
     assert_eq!(core.ctx.pool.free_count(), free);
     assert_eq!(read(&core, &pages), PAGES);
@@ -87,7 +88,7 @@ fn many_runs_arrive_at_once_and_what_fails_fails_alone() {
     let runs = [run(0, 2), beyond, run(4, 8), run(9, 11), run(11, 12)];
     let mut buffer = ReadBuffer::default();
     let free = core.ctx.pool.free_count();
-    assert_eq!(core.ctx.pool.load_runs(&runs, buffer.of_bytes(11 * page_bytes)).unwrap(), 6);
+    assert_eq!(core.ctx.pool.loader().load_runs(&runs, buffer.of_bytes(11 * page_bytes)).unwrap(), 6);
     assert_eq!(core.ctx.pool.free_count(), free - 6);
     let there: Vec<usize> = (0..PAGES).filter(|n| core.ctx.pool.is_resident(pages[*n])).collect();
     assert_eq!(there, [0, 1, 4, 5, 7, 9, 10, 11]);

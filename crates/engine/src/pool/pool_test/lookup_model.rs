@@ -7,6 +7,9 @@ use crate::sync::checked::model;
 mod latch;
 use latch::Latch;
 #[allow(dead_code, reason = "the model needs no more of it")]
+#[path = "../frames/dirty.rs"]
+mod dirty;
+#[allow(dead_code, reason = "the model needs no more of it")]
 #[path = "../frames/frame.rs"]
 mod frame;
 #[allow(dead_code, reason = "the model needs no more of it")]

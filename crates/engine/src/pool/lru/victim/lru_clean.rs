@@ -3,10 +3,12 @@
 //! The LRU flusher keeps as many frames free as [`policy::free_target`] says, from clean pages as long as there are
 //! some; dirty pages at the very tail are written in batches before their frames are needed.
 
-use super::Victims;
+use super::victims::Victims;
 use crate::error::Result;
-use crate::pool::cleaner::{LruFlusher, policy};
-use crate::pool::{FlushReason, Pool};
+use crate::pool::flush::FlushReason;
+use crate::pool::lru::cache::PageCache;
+use crate::pool::lru::demand::FrameDemand;
+use crate::pool::pacing::policy;
 use crate::store::FlushLane;
 
 pub struct LruClean;
@@ -21,33 +23,33 @@ impl Victims for LruClean {
         true
     }
 
-    fn on_few_free(&self, pool: &Pool) {
-        pool.lru_notify().wake();
+    fn on_few_free(&self, cache: &PageCache) {
+        cache.lru_notify().wake();
     }
 
-    fn make_clean(&self, pool: &Pool, others_work: bool) -> Result<bool> {
-        if others_work { Ok(false) } else { pool.flush_one_page() }
+    fn make_clean(&self, cache: &PageCache, others_work: bool) -> Result<bool> {
+        if others_work { Ok(false) } else { cache.flush_one_page() }
     }
 
-    fn keep_free(&self, pool: &Pool, flusher: &mut LruFlusher, now_ms: u64) -> Result<usize> {
-        let demand_per_s = flusher.demand_per_s(pool, now_ms);
-        let batch_us = pool.flush.batch_us(FlushLane::LruList);
-        let target = policy::free_target(demand_per_s, batch_us, pool.frame_count(), pool.lru.scan_depth());
-        pool.set_free_target(target);
-        Ok(pool.refill(target)? + clean_ahead(pool, target)?)
+    fn keep_free(&self, cache: &PageCache, demand: &mut FrameDemand, now_ms: u64) -> Result<usize> {
+        let demand_per_s = demand.per_s(cache, now_ms);
+        let batch_us = cache.flusher().batch_us(FlushLane::LruList);
+        let target = policy::free_target(demand_per_s, batch_us, cache.pages().frame_count(), cache.lru().scan_depth());
+        cache.set_free_target(target);
+        Ok(cache.refill(target, self.by_cursor())? + clean_ahead(cache, target)?)
     }
 }
 
 /// Writes the dirty pages whose frames will be needed next, once there are enough for a batch. Does nothing while more
 /// than twice `target` frames are free.
-fn clean_ahead(pool: &Pool, target: usize) -> Result<usize> {
-    if pool.free_count() > 2 * target {
+fn clean_ahead(cache: &PageCache, target: usize) -> Result<usize> {
+    if cache.pages().free().len() > 2 * target {
         return Ok(0);
     }
-    let max = pool.lru_batch_pages();
-    let next = pool.dirty_tail(target, max);
+    let max = cache.batch_pages();
+    let next = cache.dirty_tail(target, max);
     if next.len() < (max / 4).min(target) {
         return Ok(0);
     }
-    pool.flush_frames(&next, FlushReason::LruList)
+    cache.flusher().flush_frames(&next, FlushReason::LruList)
 }

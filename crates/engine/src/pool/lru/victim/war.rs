@@ -14,12 +14,14 @@
 //! Differs from the published WAR (VLDB 2023): frames change hands instead of bytes being copied; the memory used is
 //! the same.
 
-use super::Victims;
+use super::victims::Victims;
 use crate::error::Result;
-use crate::pool::{FlushReason, FrameNo, Pool};
+use crate::pool::flush::FlushReason;
+use crate::pool::frames::FrameNo;
+use crate::pool::lru::cache::PageCache;
+use crate::pool::lru::evict::detach_if_clean;
 use crate::store::BATCH_PAGES;
 use crate::sync::Mutex;
-use crate::sync::atomic::Ordering::Relaxed;
 
 pub struct War {
     aside: Mutex<DeferredVictims>,
@@ -47,15 +49,14 @@ impl DeferredVictims {
 
 impl Victims for War {
     /// Sets `count` dirty pages at the LRU tail aside and takes as many frames of the reserve.
-    fn take_from_reserve(&self, pool: &Pool, count: usize, out: &mut Vec<FrameNo>) -> bool {
+    fn take_from_reserve(&self, cache: &PageCache, count: usize, out: &mut Vec<FrameNo>) -> bool {
         let mut aside = self.aside.lock();
         if aside.reserve.len() < count {
             return false;
         }
-        let victims = take_dirty_tail(pool, count);
+        let victims = cache.lru().take_dirty_tail(cache.pages(), count);
         if victims.len() < count {
-            let mut lru = pool.lru.list.lock();
-            victims.into_iter().for_each(|frame| lru.insert_old(&pool.frames, frame));
+            victims.into_iter().for_each(|frame| cache.lru().insert_old(cache.pages(), frame));
             return false;
         }
         aside.waiting.extend(victims);
@@ -63,37 +64,37 @@ impl Victims for War {
         let rest = aside.reserve.len() - count;
         out.extend(aside.reserve.drain(rest..));
         drop(aside);
-        pool.lru_notify().wake();
+        cache.lru_notify().wake();
         true
     }
 
-    fn make_clean(&self, pool: &Pool, others_work: bool) -> Result<bool> {
+    fn make_clean(&self, cache: &PageCache, others_work: bool) -> Result<bool> {
         if others_work {
             return Ok(false);
         }
-        Ok(self.write_deferred(pool)? > 0 || pool.flush_one_page()?)
+        Ok(self.write_deferred(cache)? > 0 || cache.flush_one_page()?)
     }
 
     /// Refills the reserve too.
-    fn write_deferred(&self, pool: &Pool) -> Result<usize> {
+    fn write_deferred(&self, cache: &PageCache) -> Result<usize> {
         let written = {
             let mut aside = self.aside.lock();
             let waiting = std::mem::take(&mut aside.waiting);
             aside.writing += waiting.len();
             waiting
         };
-        let flushed = pool.flush_frames(&written, FlushReason::LruList)?;
+        let flushed = cache.flusher().flush_frames(&written, FlushReason::LruList)?;
         let mut evicted = 0;
         for frame in &written {
-            let free = pool.detach_if_clean(*frame);
-            evicted += u64::from(free);
+            let free = detach_if_clean(cache.pages(), *frame);
+            evicted += usize::from(free);
             self.aside.lock().writing -= 1;
-            if free { self.put_in_reserve(pool, *frame) } else { back_to_lru(pool, *frame) }
+            if free { self.put_in_reserve(cache, *frame) } else { cache.lru().put_back(cache.pages(), *frame) }
         }
-        pool.stats.pages_evicted.add(evicted);
-        self.fill_reserve(pool);
+        cache.note_evicted(evicted);
+        self.fill_reserve(cache);
         if !written.is_empty() {
-            pool.free.put([]);
+            cache.pages().free().put([]);
         }
         Ok(flushed)
     }
@@ -109,42 +110,26 @@ impl War {
         debug_assert!(aside.len() <= self.limit + aside.reserve.len(), "more pages are deferred than {}", self.limit);
     }
 
-    fn put_in_reserve(&self, pool: &Pool, frame: FrameNo) {
+    fn put_in_reserve(&self, cache: &PageCache, frame: FrameNo) {
         let mut aside = self.aside.lock();
         if aside.len() < self.limit {
-            pool.frames.check_free(frame);
+            cache.pages().frames().check_free(frame);
             aside.reserve.push(frame);
             self.check_state(&aside);
         } else {
             drop(aside);
-            pool.free.put([frame]);
+            cache.pages().free().put([frame]);
         }
     }
 
     /// Moves free frames to the reserve until it is full.
-    fn fill_reserve(&self, pool: &Pool) {
+    fn fill_reserve(&self, cache: &PageCache) {
         let mut aside = self.aside.lock();
         let missing = self.limit.saturating_sub(aside.len());
         for _ in 0..missing {
-            if pool.free.take(1, &mut aside.reserve).is_none() {
+            if cache.pages().free().take(1, &mut aside.reserve).is_none() {
                 return;
             }
         }
-    }
-}
-
-/// Takes up to `want` dirty pages at the tail off the LRU list.
-fn take_dirty_tail(pool: &Pool, want: usize) -> Vec<FrameNo> {
-    let mut lru = pool.lru.list.lock();
-    let victims = pool.dirty_at_tail(&lru, pool.lru.scan_depth(), want);
-    victims.iter().for_each(|frame| lru.remove(&pool.frames, *frame));
-    victims
-}
-
-fn back_to_lru(pool: &Pool, frame: FrameNo) {
-    let mut lru = pool.lru.list.lock();
-    let state = pool.frames.get(frame);
-    if !state.kept.load(Relaxed) && !lru.contains(frame) {
-        lru.insert_old(&pool.frames, frame);
     }
 }

@@ -1,4 +1,4 @@
-//! Bringing pages in: from the store, or as frames for new pages.
+//! Bringing one page in: from the store, or as a frame for a new page.
 //!
 //! Rules
 //! 1. The reader enters the page in the page table with its frame latched exclusively and marked as being read, then
@@ -11,17 +11,15 @@
 //! 5. A page that does not verify leaves the table before the latch is released; each waiter then reads it itself and
 //!    gets the error.
 
-use super::frame::Content;
-use super::{FrameNo, NO_PAGE, held_latches};
+use super::loader::PageLoader;
 use crate::error::{Error, Result};
 use crate::page;
-use crate::pool::Pool;
+use crate::pool::frames::{Content, FrameNo, NO_PAGE, held_latches};
 use crate::store::placement_of;
-use crate::sync::atomic::Ordering::Relaxed;
-use crate::types::{Lsn, PageNo};
+use crate::types::PageNo;
 use std::time::Instant;
 
-impl Pool {
+impl PageLoader {
     /// Reads the page into the pool if it is not there, or waits while another thread does; merges what waits for it.
     /// The caller holds no latch and no redo space.
     ///
@@ -30,19 +28,19 @@ impl Pool {
     pub fn load(&self, page: PageNo) -> Result<()> {
         self.log.expect_nothing_reserved();
         held_latches::expect_none("a page is read");
-        if let Some(frame) = self.table.find(&self.frames, page) {
+        if let Some(frame) = self.pages().find(page) {
             return self.await_whole(page, frame);
         }
         let missed = Instant::now();
         self.poison.check()?;
         let mut taken = Vec::with_capacity(1);
-        self.take_frames(1, &mut taken)?;
+        self.supply.take_frames(1, &mut taken)?;
         let frame = taken[0];
         if let Some(other) = self.enter_to_read(page, frame) {
             return self.await_whole(page, other);
         }
         // SAFETY: the frame came from the free list, so this thread holds its latch exclusively.
-        let read = self.store.read(page, unsafe { self.frames.bytes_mut(frame) });
+        let read = self.store.read(page, unsafe { self.pages().frames().bytes_mut(frame) });
         match self.arrive(page, frame, read, missed)? {
             Content::Whole => Ok(()),
             _ => self.merge_waiting(page),
@@ -59,7 +57,7 @@ impl Pool {
     /// Verifies what was read into the frame, and applies what is pending for the page.
     pub(super) fn take_in(&self, page: PageNo, frame: FrameNo, read: Result<()>) -> Result<Content> {
         self.check_arriving(frame);
-        debug_assert_eq!(self.frames.get(frame).page_no(), page, "another page was entered in frame {frame}");
+        debug_assert_eq!(self.pages().get(frame).page_no(), page, "another page was entered in frame {frame}");
         read.and_then(|()| self.verify(page, frame)).and_then(|()| self.apply_pending(page, frame))
     }
 
@@ -69,10 +67,10 @@ impl Pool {
         match content {
             Ok(content) => {
                 debug_assert_ne!(content, Content::Reading, "a page that was read is whole or unmerged");
-                self.lru.insert_old(&self.frames, frame);
-                self.frames.get(frame).set_content(content);
-                self.frames.get(frame).latch.unlock_exclusive(true);
-                self.latencies.page_read.record(missed.elapsed());
+                self.cache().lru().insert_old(self.pages(), frame);
+                self.pages().get(frame).set_content(content);
+                self.pages().get(frame).latch.unlock_exclusive(true);
+                self.page_read.record(missed.elapsed());
             }
             Err(_) => self.drop_unread(frame),
         }
@@ -81,7 +79,7 @@ impl Pool {
 
     /// Rule 1: a page that is being read is in a frame that no other thread can latch, and is marked.
     fn check_arriving(&self, frame: FrameNo) {
-        let state = self.frames.get(frame);
+        let state = self.pages().get(frame);
         debug_assert!(state.latch.is_held_exclusively(), "frame {frame} can be latched while its page is read");
         debug_assert!(state.has_only(state.page_no(), Content::Reading), "frame {frame} is not marked as being read");
     }
@@ -89,12 +87,12 @@ impl Pool {
     /// Waits until the page in this frame, found a moment ago, is whole, or does what is left to do for that.
     pub(super) fn await_whole(&self, page: PageNo, frame: FrameNo) -> Result<()> {
         self.await_read(page, frame);
-        if self.frames.get(frame).has_only(page, Content::Unmerged) { self.merge_waiting(page) } else { Ok(()) }
+        if self.pages().get(frame).has_only(page, Content::Unmerged) { self.merge_waiting(page) } else { Ok(()) }
     }
 
     /// Waits until the thread that reads the page into this frame is done.
     fn await_read(&self, page: PageNo, frame: FrameNo) {
-        let state = self.frames.get(frame);
+        let state = self.pages().get(frame);
         let is_coming = || state.has_only(page, Content::Reading);
         if is_coming() && state.latch.lock_shared_while(is_coming) {
             state.latch.unlock_shared();
@@ -104,23 +102,14 @@ impl Pool {
     /// Enters `page`, which will be read into `frame` (held exclusively), into the page table. If another frame has it
     /// already, that is returned, and `frame` is released.
     pub(super) fn enter_to_read(&self, page: PageNo, frame: FrameNo) -> Option<FrameNo> {
-        self.frames.check_free(frame);
-        self.frames.get(frame).set_content(Content::Reading);
-        let other = self.enter(page, frame);
+        self.pages().frames().check_free(frame);
+        self.pages().get(frame).set_content(Content::Reading);
+        let other = self.pages().enter(page, frame);
         if other.is_some() {
-            self.frames.get(frame).set_content(Content::Whole);
-            self.release_frames([frame]);
+            self.pages().get(frame).set_content(Content::Whole);
+            self.pages().release_frames([frame]);
         } else {
-            self.note_arrival(frame, true);
-        }
-        other
-    }
-
-    /// Enters `page` into the page table in `frame` (held exclusively); the frame that already has it, if any.
-    fn enter(&self, page: PageNo, frame: FrameNo) -> Option<FrameNo> {
-        let other = self.table.enter(&self.frames, page, frame);
-        if other.is_none() {
-            self.frames.get(frame).first_access_ms.store(0, Relaxed);
+            self.pages().note_arrival(frame, true);
         }
         other
     }
@@ -128,7 +117,7 @@ impl Pool {
     /// Whether what was read into the frame is this page, and whole.
     fn verify(&self, page: PageNo, frame: FrameNo) -> Result<()> {
         // SAFETY: the frame came from the free list for this read, so this thread holds its latch exclusively.
-        let bytes = unsafe { self.frames.bytes(frame) };
+        let bytes = unsafe { self.pages().frames().bytes(frame) };
         self.stats.pages_read.inc();
         page::header::verify(bytes, page)?;
         if let Some(reason) = page::header::beyond_log(bytes, self.log.written_lsn()) {
@@ -138,97 +127,38 @@ impl Pool {
         page::check_contents(bytes, page)
     }
 
-    /// Takes the page out of the page table; the caller holds its frame exclusively.
-    pub(in crate::pool) fn unmap(&self, frame: FrameNo) {
-        let state = self.frames.get(frame);
-        debug_assert!(state.latch.is_held_exclusively(), "the page of frame {frame} leaves while others latch it");
-        debug_assert_eq!(state.oldest_lsn(), None, "the page of frame {frame} leaves with changes");
-        debug_assert_eq!(state.pins.load(Relaxed), 0, "the page of frame {frame} leaves although it is pinned");
-        self.table.unmap(&self.frames, frame);
-    }
-
     pub(super) fn drop_unread(&self, frame: FrameNo) {
-        let state = self.frames.get(frame);
-        self.unmap(frame);
+        let state = self.pages().get(frame);
+        self.pages().unmap(frame);
         // Let the waiters see that the page is gone, then take the frame back.
         state.latch.unlock_exclusive(true);
         state.latch.lock_exclusive();
         debug_assert_eq!(state.page_no(), NO_PAGE);
-        self.release_frames([frame]);
+        self.pages().release_frames([frame]);
     }
 
     /// A frame for a page just allocated, latched exclusively, contents undefined. `spare` (held exclusively) is used
     /// unless the page is still resident from an earlier life; says which frame it is.
-    pub(crate) fn install(&self, page: PageNo, spare: FrameNo) -> FrameNo {
+    pub fn install(&self, page: PageNo, spare: FrameNo) -> FrameNo {
         debug_assert_ne!(page, NO_PAGE, "a page number that no page has");
-        self.frames.check_free(spare);
+        self.pages().frames().check_free(spare);
         loop {
-            let Some(other) = self.enter(page, spare) else {
-                self.note_arrival(spare, false);
-                self.lru.insert_old(&self.frames, spare);
+            let Some(other) = self.pages().enter(page, spare) else {
+                self.pages().note_arrival(spare, false);
+                self.cache().lru().insert_old(self.pages(), spare);
                 return spare;
             };
-            if let Some(frame) = self.try_latch_x(page) {
+            if let Some(frame) = self.cache().latch_x(page) {
                 return frame;
             }
             // What waited for the page in its earlier life was discarded.
-            if let Some(frame) = self.try_latch_unmerged(page) {
-                self.frames.get(frame).set_content(Content::Whole);
+            if let Some(frame) = self.pages().latch_unmerged(page) {
+                self.pages().get(frame).set_content(Content::Whole);
                 return frame;
             }
             // A descent that is late reads the page as it was before it was released. This is the one read that is
             // waited for with latches held: the page number is allocated, and no other may be taken instead.
             self.await_read(page, other);
         }
-    }
-}
-
-impl Pool {
-    /// Lets `change` work on the page's bytes under its exclusive latch, without redo; `fresh` pages are not read.
-    /// A page that `change` says it changed becomes dirty since `lsn`. For recovery, and for the log's mark in page 0.
-    pub(crate) fn change_unlogged(
-        &self,
-        page: PageNo,
-        fresh: bool,
-        lsn: Lsn,
-        change: impl FnOnce(&mut [u8]) -> Result<bool>,
-    ) -> Result<()> {
-        let frame = if fresh { self.fresh_frame(page)? } else { self.latched_frame(page)? };
-        // SAFETY: both ways to the frame leave this thread with its latch held exclusively, until below.
-        let changed = change(unsafe { self.frames.bytes_mut(frame) });
-        debug_assert!(lsn > Lsn(0), "a change of page {page} that no checkpoint would wait for");
-        if let Ok(true) = changed {
-            self.note_changes(std::iter::once(frame), lsn);
-        }
-        self.frames.get(frame).latch.unlock_exclusive(true);
-        changed.map(drop)
-    }
-
-    fn fresh_frame(&self, page: PageNo) -> Result<FrameNo> {
-        let mut spare = Vec::with_capacity(1);
-        self.take_frames(1, &mut spare)?;
-        let frame = self.install(page, spare[0]);
-        if frame != spare[0] {
-            self.release_frames(spare);
-        }
-        Ok(frame)
-    }
-
-    fn latched_frame(&self, page: PageNo) -> Result<FrameNo> {
-        loop {
-            if let Some(frame) = self.try_latch_x(page) {
-                return Ok(frame);
-            }
-            self.load(page)?;
-        }
-    }
-
-    /// Loads the page if need be and takes it off the LRU list: it stays until the pool is dropped.
-    pub fn make_resident(&self, page: PageNo) -> Result<()> {
-        let frame = self.latched_frame(page)?;
-        self.frames.get(frame).kept.store(true, Relaxed);
-        self.lru.take_out(&self.frames, frame);
-        self.frames.get(frame).latch.unlock_exclusive(false);
-        Ok(())
     }
 }

@@ -6,23 +6,18 @@
 //! 2. A shrinking pool withdraws a few frames at a time. It takes them like a reader of a page: pages are evicted and
 //!    flushed for them. If too few become free, the frames of this change return to the pool, and the call is an error.
 
-use super::{MIN_FRAMES, Pool};
-use crate::config::Options;
+use super::frame_supply::FrameSupply;
 use crate::error::{Error, Result};
-use crate::sync::atomic::Ordering::Relaxed;
 
+/// Fewest frames a pool works with.
+pub const MIN_FRAMES: usize = 64;
 /// Frames that are taken at once: few, since a call gets all frames that it asks for, or waits.
 const STEP_FRAMES: usize = 16;
 
-impl Pool {
+impl FrameSupply {
     /// Most frames that can be in use.
-    pub(crate) fn max_frame_count(&self) -> usize {
-        self.frames.len()
-    }
-
-    /// Changes what the LRU list goes by, to what the options say and the pool's size allows.
-    pub(crate) fn set_lru_options(&self, options: &Options) {
-        self.lru.set_options(options, self.frame_count());
+    pub fn max_frame_count(&self) -> usize {
+        self.pages().frames().len()
     }
 
     /// Changes how many frames are in use. The caller holds no latch.
@@ -30,8 +25,8 @@ impl Pool {
     /// # Errors
     /// [`Error::BadOption`] for more than there are, or too few; [`Error::PoolExhausted`] if too few come free: the
     /// pool is as it was then. An I/O error.
-    pub(crate) fn resize(&self, frames: usize) -> Result<()> {
-        let (most, page_bytes) = (self.max_frame_count(), self.page_bytes());
+    pub fn resize(&self, frames: usize) -> Result<()> {
+        let (most, page_bytes) = (self.max_frame_count(), self.pages().frames().page_bytes());
         if !(MIN_FRAMES..=most).contains(&frames) {
             let (least, most) = (MIN_FRAMES * page_bytes, most * page_bytes);
             let reason = format!(
@@ -46,24 +41,24 @@ impl Pool {
             let back = (withdrawn.len() - (most - frames)).min(STEP_FRAMES);
             let at = withdrawn.len() - back;
             self.return_frames(withdrawn.drain(at..));
-            self.in_use.store(most - withdrawn.len(), Relaxed);
+            self.pages().set_frame_count(most - withdrawn.len());
         }
         while withdrawn.len() < most - frames {
             let missing = (most - frames - withdrawn.len()).min(STEP_FRAMES);
             let taken = self.reserve_frames(missing, &mut withdrawn);
             if let Err(error) = taken {
                 self.return_frames(withdrawn.drain(before..));
-                self.in_use.store(most - withdrawn.len(), Relaxed);
+                self.pages().set_frame_count(most - withdrawn.len());
                 return Err(error);
             }
-            self.in_use.store(most - withdrawn.len(), Relaxed);
+            self.pages().set_frame_count(most - withdrawn.len());
         }
         debug_assert_eq!(
-            (withdrawn.len(), self.frame_count()),
+            (withdrawn.len(), self.pages().frame_count()),
             (most - frames, frames),
             "all frames are in use or not"
         );
-        debug_assert!(self.frames.without_memory() >= withdrawn.len(), "a withdrawn frame has its memory");
+        debug_assert!(self.pages().frames().without_memory() >= withdrawn.len(), "a withdrawn frame has its memory");
         Ok(())
     }
 }

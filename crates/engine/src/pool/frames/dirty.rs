@@ -17,7 +17,7 @@
 //! `pool_test/dirty_model.rs` checks these rules for every order of the threads' steps; that is why the
 //! atomics come from the parent.
 
-use super::atomic::{AtomicBool, AtomicU64, Ordering};
+use super::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The marks of one frame; LSNs are plain numbers here, 0 = none.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! The policy as tables, and in closed loops with a modelled load.
 
 use super::*;
-use crate::pool::cleaner::pacing_model::{Load, Sample, run};
+use crate::pool::pacing::pacing_model::{Load, Sample, run};
 
 fn limits() -> Limits {
     Limits::new(&Options::default())

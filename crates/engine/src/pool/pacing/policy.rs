@@ -17,7 +17,7 @@
 //! slowly.
 
 use crate::config::Options;
-use crate::pool::FlushReason;
+use crate::pool::flush::FlushReason;
 use crate::types::Lsn;
 
 /// Checkpoint age, in per cent of the log, at which flushing is exactly as fast as the redo.

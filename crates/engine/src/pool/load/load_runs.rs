@@ -3,7 +3,7 @@
 //! asked once.
 //!
 //! Rules
-//! 1. Those of [`super::load`]: every page is entered in the page table, in a frame latched exclusively, before the
+//! 1. Those of `load_page`: every page is entered in the page table, in a frame latched exclusively, before the
 //!    store is read. So no thread changes a page between the read and its arrival.
 //! 2. All frames are taken before the first page is entered. After that this thread waits only for the store.
 //! 3. The pages of a run are tree pages, since only those are requested. So a thread that holds a lock which the
@@ -11,10 +11,9 @@
 //! 4. Pages of a run that are already resident are read with the others, and their bytes are discarded.
 //! 5. A page becomes resident as soon as its run is read. Buffered operations are merged when all pages are resident.
 
-use super::frame::Content;
-use super::{FrameNo, held_latches};
+use super::loader::PageLoader;
 use crate::error::Result;
-use crate::pool::Pool;
+use crate::pool::frames::{Content, FrameNo, held_latches};
 use crate::store::PageRead;
 use crate::types::PageNo;
 use std::ops::Range;
@@ -26,14 +25,14 @@ struct Entered {
     pages: Vec<(PageNo, FrameNo)>,
 }
 
-impl Pool {
+impl PageLoader {
     /// Reads those of the pages into the pool that are not there, through `buffer`, which has room for all. Says how
     /// many came. The caller holds no latch and no redo space.
     ///
     /// # Errors
     /// [`PoolExhausted`](crate::Error::PoolExhausted), a stopped database. A page that cannot be read, or is damaged,
     /// is left out.
-    pub(in crate::pool) fn load_runs(&self, runs: &[Range<u32>], buffer: &mut [u8]) -> Result<usize> {
+    pub fn load_runs(&self, runs: &[Range<u32>], buffer: &mut [u8]) -> Result<usize> {
         self.log.expect_nothing_reserved();
         held_latches::expect_none("pages are read");
         self.poison.check()?;
@@ -56,11 +55,11 @@ impl Pool {
     /// Enters those of the pages that are not resident (rule 2). Runs that have none are left out.
     fn enter_runs(&self, runs: &[Range<u32>]) -> Result<Vec<Entered>> {
         let missing = |run: &Range<u32>| -> Vec<PageNo> {
-            run.clone().map(PageNo).filter(|page| !self.is_resident(*page)).collect()
+            run.clone().map(PageNo).filter(|page| self.pages().find(*page).is_none()).collect()
         };
         let missing: Vec<Vec<PageNo>> = runs.iter().map(missing).collect();
         let mut frames = Vec::new();
-        self.take_frames(missing.iter().map(Vec::len).sum(), &mut frames)?;
+        self.supply.take_frames(missing.iter().map(Vec::len).sum(), &mut frames)?;
         let mut enter = |page: PageNo| {
             let frame = frames.pop()?;
             self.enter_to_read(page, frame).is_none().then_some((page, frame))
@@ -75,7 +74,8 @@ impl Pool {
     fn reads_of<'b>(&self, entered: &[Entered], buffer: &'b mut [u8]) -> Vec<PageRead<'b>> {
         let mut rest = buffer;
         let read = |entered: &Entered| {
-            let (buf, behind) = std::mem::take(&mut rest).split_at_mut(entered.run.len() * self.frames.page_bytes());
+            let (buf, behind) =
+                std::mem::take(&mut rest).split_at_mut(entered.run.len() * self.pages().frames().page_bytes());
             rest = behind;
             PageRead { first: PageNo(entered.run.start), buf }
         };
@@ -89,10 +89,10 @@ impl Pool {
             return Vec::new();
         };
         let arrive = |(page, frame): &(PageNo, FrameNo)| {
-            let page_bytes = self.frames.page_bytes();
+            let page_bytes = self.pages().frames().page_bytes();
             let at = (page.0 - entered.run.start) as usize * page_bytes;
             // SAFETY: the frame came from the free list, so this thread holds its latch exclusively.
-            unsafe { self.frames.bytes_mut(*frame) }.copy_from_slice(&bytes[at..][..page_bytes]);
+            unsafe { self.pages().frames().bytes_mut(*frame) }.copy_from_slice(&bytes[at..][..page_bytes]);
             Some((*page, self.arrive(*page, *frame, Ok(()), missed).ok()?))
         };
         entered.pages.iter().filter_map(arrive).collect()

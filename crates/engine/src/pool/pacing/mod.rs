@@ -1,0 +1,15 @@
+//! How much is flushed and how fast users may write redo meanwhile.
+//!
+//! | file | what |
+//! |---|---|
+//! | `policy` | how much to flush, how fast users may write: pure functions |
+//! | `throttle` | slowing users above the async watermark |
+//! | `control` | [`CleanerControl`]: what the pool and its page cleaner tell each other |
+//! | `pacing_model` | a model of users and a device around the policy |
+
+mod control;
+pub mod pacing_model;
+pub mod policy;
+mod throttle;
+
+pub use control::CleanerControl;
