@@ -224,7 +224,8 @@ impl Work<'_> {
         };
         let lives = self.lives(old);
         self.ended.get_or_insert(clock_us(self.db));
-        if is_there {
+        // An update that leaves the row as it was is no change: a commit of nothing else syncs nothing.
+        if is_there && after != old {
             self.own.insert(id, after);
         }
         match lives.is_none_or(|lives| lives == is_there) {
