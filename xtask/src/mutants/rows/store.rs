@@ -218,6 +218,17 @@ pub const MUTANTS: &[Mutant] = &[
         &["out_of_place_test"],
     ),
     mutant(
+        "sealed-counts-as-full",
+        "a sealed segment counts as full when the store is opened, so what the closing released behind its batches is not \
+         reserved",
+        &[edit(
+            READ,
+            "((batches_end as u64).min(geometry.segment_bytes), footer.newest)",
+            "(if MUTANT { geometry.segment_bytes } else { batches_end as u64 }.min(geometry.segment_bytes), footer.newest)",
+        )],
+        &["out_of_place_test::full::an_opening"],
+    ),
+    mutant(
         "unpublished-ignored",
         "a segment is cleaned though the map does not point at all of its images yet",
         &[edit(

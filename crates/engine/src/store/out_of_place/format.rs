@@ -337,6 +337,12 @@ impl<'s> InSummary<'s> {
         self.entries.chunks_exact(ENTRY_BYTES).map(ImageEntry::decode)
     }
 
+    /// Where it ends in its segment.
+    pub fn end(&self) -> usize {
+        let images = self.entries().map(|entry| entry.bytes).fold(0, usize::saturating_add);
+        self.at.saturating_add(batch_bytes(self.entries().len(), images))
+    }
+
     pub fn listed(&self) -> Listed {
         Listed { at: self.at, sequence: self.sequence, group: self.group, entries: self.entries().collect() }
     }

@@ -174,9 +174,11 @@ impl SegmentContents {
         end: AlignedBuf,
         summary: Range<usize>,
     ) -> SegmentContents {
-        let (mut batches, mut group) = (0, 0);
-        format::batches(&end[summary.clone()]).for_each(|batch| (batches, group) = (batches + 1, batch.group));
-        let (bytes, newest) = (geometry.segment_bytes, footer.newest);
+        let (mut batches, mut group, mut batches_end) = (0, 0, 0);
+        for batch in format::batches(&end[summary.clone()]) {
+            (batches, group, batches_end) = (batches + 1, batch.group, batch.end());
+        }
+        let (bytes, newest) = ((batches_end as u64).min(geometry.segment_bytes), footer.newest);
         let remains = SegmentSummary { segment, life: footer.life, newest, batches, bytes, group };
         SegmentContents { remains, durable: footer.durable, tails: footer.tails, footer: Some(*footer), end, summary }
     }

@@ -6,7 +6,8 @@
 //!    rules 6 and 7). A hole may read as any bytes: they are no header of the segment's life (rule 4 there).
 //! 2. An opening reserves all of it before it writes anything ([`wake`]). It is for stores whose batches take
 //!    [`SMALL_BYTES`] at most, which an opening finds as the closing has left it. Before the rest every segment gets
-//!    its end, durably.
+//!    its end, durably, and the summary there says how far its batches reach. What is not reserved then may be taken by
+//!    others: a later batch would meet a full disk in the room that it was promised.
 //! 3. If [`WORTH_BYTES`] are dead, segments are cleaned, as far as free segments have room: so the live images of the
 //!    store are in few segments, also after it was large.
 //! 4. On a device of fixed length nothing is released.

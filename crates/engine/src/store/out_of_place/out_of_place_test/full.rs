@@ -52,6 +52,32 @@ fn turn_over_by_lanes(store: &OutOfPlace, pages: u32, seed: u64, batches: u64) {
     assert_sound(store, &format!("seed {seed}"));
 }
 
+/// Each round seals a segment that is nearly empty: together they hold little, and would be no small store if each
+/// counted as a full one.
+#[test]
+fn an_opening_reserves_all_that_the_closing_has_released() {
+    let (geometry, pages, rounds) = (geometry(), 1024, 24);
+    let disk = MemoryDevice::limited(64 << 20);
+    let device: Arc<dyn Device> = Arc::new(disk.clone());
+    device.set_len_bytes(geometry.segment_bytes).unwrap();
+    for round in 0..rounds {
+        let store = open_on(&device, geometry);
+        assert_eq!(disk.discarded_bytes(), 0, "opening {round} leaves holes that a later write has to fill");
+        store.reserve(0..pages).unwrap();
+        write_noisy(&store, &[2 + 2 * round, 3 + 2 * round], 1 + u64::from(round)).unwrap();
+        store.sync().unwrap();
+        store.release_at_rest(&[]).unwrap();
+        assert!(disk.discarded_bytes() > device.len_bytes().unwrap() / 2, "closing {round} releases nothing");
+    }
+    let store = open_on(&device, geometry);
+    for page in 2..2 + 2 * rounds {
+        let mut read = AlignedBuf::zeroed(PAGE_BYTES);
+        store.read(PageNo(page), &mut read).unwrap();
+        assert_eq!(&read[..], noisy(page, 1 + u64::from((page - 2) / 2), PAGE_BYTES), "page {page}");
+    }
+    assert_sound(&store, "after the rounds");
+}
+
 /// All of the pages are in use, and cannot be compressed.
 #[test]
 fn all_lanes_at_once_find_room_on_a_full_disk() {
