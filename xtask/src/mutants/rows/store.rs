@@ -219,12 +219,11 @@ pub const MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "sealed-counts-as-full",
-        "a sealed segment counts as full when the store is opened, so what the closing released behind its batches is not \
-         reserved",
+        "a sealed segment counts as full at an opening, and what the closing released behind its batches is not reserved",
         &[edit(
             READ,
             "((batches_end as u64).min(geometry.segment_bytes), footer.newest)",
-            "(if MUTANT { geometry.segment_bytes } else { batches_end as u64 }.min(geometry.segment_bytes), footer.newest)",
+            "(if MUTANT { u64::MAX } else { batches_end as u64 }.min(geometry.segment_bytes), footer.newest)",
         )],
         &["out_of_place_test::full::an_opening"],
     ),
