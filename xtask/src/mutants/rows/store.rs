@@ -219,7 +219,7 @@ pub const MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "sealed-counts-as-full",
-        "a sealed segment counts as full at an opening, and what the closing released behind its batches is not reserved",
+        "a sealed segment counts as full at an opening: what a closing released behind its batches is not reserved",
         &[edit(
             READ,
             "((batches_end as u64).min(geometry.segment_bytes), footer.newest)",
