@@ -1,9 +1,9 @@
 //! Tests that take long, of which a slice runs a part.
 //!
 //! Rules
-//! 1. `long_tests.txt` has a row for each test that takes more than a second of processor time, the longest first:
-//!    program and test. A slice runs every [`MAX_PARTS`]th of them, so all parts take about the same time; a soak runs
-//!    all.
+//! 1. `long_tests.txt` has a row for each test that takes more than a second of processor time: program and test. A
+//!    slice runs every [`MAX_PARTS`]th of them; those of a program that take about the same are next to each other, so
+//!    the parts take about the same too. A soak runs all.
 //! 2. A row that names no test is a failure of the run.
 //! 3. A test that goes through a list of cases by itself (`is_tried`) has a row only if one part of its list takes that
 //!    long.
