@@ -1,4 +1,4 @@
-//! The crates, bottom to top: what each may depend on. `crates/compare` is a workspace of its own.
+//! The crates, bottom to top: what each may depend on. `crates/peers` is a workspace of its own.
 //!
 //! Rules
 //! 1. A crate uses the crates of this workspace that its row of [`CRATES`] names, and no other; dependencies of tests
@@ -14,7 +14,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("crates/models", &["highwater-storage"]),
     ("crates/bench", &["highwater", "highwater-device", "highwater-report", "highwater-storage"]),
     ("crates/torture", &["highwater", "highwater-bench", "highwater-device", "highwater-storage"]),
-    ("crates/compare", &["highwater", "highwater-bench"]),
+    ("crates/peers", &["highwater", "highwater-bench"]),
     ("crates/lab", &["highwater", "highwater-bench", "highwater-device", "highwater-report", "highwater-storage"]),
     (
         "crates/cli",

@@ -1,6 +1,6 @@
 //! `cargo xtask`: checks of the source tree itself (`tidy`), the tables of measured results (`results`), checks of the
 //! tests (`mutants`, `miri`, `tsan`), fuzzing (`fuzz`), everything that must hold at once (`test`), and the comparison
-//! with other engines, which is not part of it (`compare-build`, `compare-test`); the files of a release (`release`).
+//! with other engines, which is not part of it (`peers-build`, `peers-test`); the files of a release (`release`).
 //!
 //! Rules
 //! 1. It prints one line for each thing found and exits with status 1 if there was one, 2 for wrong use.
@@ -8,7 +8,6 @@
 
 mod cache_lines;
 mod circles;
-mod compare;
 mod crates;
 mod fuzz;
 mod layers;
@@ -17,6 +16,7 @@ mod look;
 mod mariadb;
 mod mutants;
 mod package;
+mod peers;
 mod primitives;
 mod process;
 mod python;
@@ -57,10 +57,10 @@ const USAGE: &str = "usage: cargo xtask tidy    check layers, dependencies, file
        cargo xtask targets [TARGET]...
                            check the library for other systems (or those named, such as i686-unknown-linux-gnu), and
                            run tests where this machine can run them
-       cargo xtask compare-build [--without rocksdb] [--without wiredtiger]
+       cargo xtask peers-build [--without rocksdb] [--without wiredtiger]
                            build the program that measures other storage engines (highwater lab run peers), and the
                            engines; RocksDB takes most of the time
-       cargo xtask compare-test [--without rocksdb] [--without wiredtiger]
+       cargo xtask peers-test [--without rocksdb] [--without wiredtiger]
                            check its format and lints, and run the tests that each of those engines must pass
        cargo xtask python  build the wheel for Python, install it in a fresh virtual environment and run its tests
        cargo xtask mariadb [--kills N]
@@ -92,8 +92,8 @@ fn main() -> ExitCode {
         ["tsan"] => report(sanitizers::tsan(&root)),
         ["targets", ref names @ ..] => report(targets::run(&root, names)),
         ["package"] => report(package::run(&root)),
-        ["compare-build", ref arguments @ ..] => report(compare::build(&root, arguments)),
-        ["compare-test", ref arguments @ ..] => report(compare::test(&root, arguments)),
+        ["peers-build", ref arguments @ ..] => report(peers::build(&root, arguments)),
+        ["peers-test", ref arguments @ ..] => report(peers::test(&root, arguments)),
         ["mariadb", ref arguments @ ..] => report(mariadb::test(&root, arguments)),
         ["python"] => report(python::test(&root)),
         ["fuzz", "lints"] => report(fuzz::lints(&root)),

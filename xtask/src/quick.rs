@@ -71,7 +71,7 @@ fn changed(root: &Path) -> Result<Vec<String>, Failure> {
 fn selected(changed: &[String]) -> BTreeMap<String, BTreeSet<String>> {
     let mut selected: BTreeMap<String, Option<BTreeSet<String>>> = BTreeMap::new();
     for path in changed.iter().filter(|path| path.ends_with(".rs")) {
-        let of_workspace = |(folder, _): &(&str, &str)| !["crates/compare", "fuzz", "python"].contains(folder);
+        let of_workspace = |(folder, _): &(&str, &str)| !["crates/peers", "fuzz", "python"].contains(folder);
         let Some((folder, within)) = path.split_once("/src/").filter(of_workspace) else { continue };
         let modules = selected.entry(folder.to_string()).or_insert_with(|| Some(BTreeSet::new()));
         match (within.split_once('/'), modules.as_mut()) {
@@ -102,7 +102,7 @@ mod tests {
             "crates/engine/src/log/space.rs",
             "crates/lab/src/lib.rs",
             "crates/lab/src/subject/mod.rs",
-            "crates/compare/src/main.rs",
+            "crates/peers/src/main.rs",
             "fuzz/src/lib.rs",
             "python/src/scan.rs",
             "README.md",

@@ -49,7 +49,7 @@ Examples:
 
 all runs every experiment but peers, each in a folder of its own below --out, and writes index.html with every claim and
 a link to each report. What an experiment does not have (a subject, a device) is left out. If one fails, the others
-still run, and the exit status is 1. peers needs a program of its own: cargo xtask compare-build; its servers are those
+still run, and the exit status is 1. peers needs a program of its own: cargo xtask peers-build; its servers are those
 that scripts/install-servers installs.
 
 Scales: smoke = a few seconds; shows that the laboratory works, but is too small to judge claims. quick = the whole

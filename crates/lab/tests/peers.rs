@@ -2,7 +2,7 @@
 //!
 //! Rules
 //! 1. One that is not installed is named on standard error; `cargo xtask test` installs all.
-//! 2. The embedded engines are measured by a program that is built apart; its tests are `cargo xtask compare-test`.
+//! 2. The embedded engines are measured by a program that is built apart; its tests are `cargo xtask peers-test`.
 
 use highwater_bench::peers::{PeerWorkload, Request as CellRequest, Task, Verify};
 use highwater_lab::experiment::{Request, Resume, Scale, Verdict, find, run};

@@ -7,7 +7,7 @@ use std::process::Command;
 
 pub fn format(run: &Run<'_>) -> Result<(), Failure> {
     run.cargo(&["fmt", "--all", "--check"])?;
-    let others = ["fuzz/Cargo.toml", "crates/compare/Cargo.toml", "python/Cargo.toml"];
+    let others = ["fuzz/Cargo.toml", "crates/peers/Cargo.toml", "python/Cargo.toml"];
     others.iter().try_for_each(|manifest| run.cargo(&["fmt", "--manifest-path", manifest, "--check"]))
 }
 

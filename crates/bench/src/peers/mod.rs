@@ -1,7 +1,7 @@
 //! A measurement of one storage engine beside others: what is asked, how it is taken ([`measure`]), what is answered.
 //!
 //! Rules
-//! 1. Request and answer are JSON. The laboratory writes requests, the program `highwater-compare` answers; neither
+//! 1. Request and answer are JSON. The laboratory writes requests, the program `highwater-peers` answers; neither
 //!    knows the other. Servers are measured by the laboratory itself, by the same code.
 //! 2. Workloads that run on the same data name the same data ([`PeerWorkload::data`]); equal sizes and seeds load equal
 //!    rows.

@@ -1,4 +1,4 @@
-//! Finding the servers that `scripts/install-servers` installs, and the engines of `highwater-compare`.
+//! Finding the servers that `scripts/install-servers` installs, and the engines of `highwater-peers`.
 //!
 //! Rules
 //! 1. MySQL 5.6 is in the folder that HIGHWATER_SERVERS names, or in `~/.cache/highwater/servers`; all other programs
@@ -81,7 +81,7 @@ impl fmt::Display for Missing {
                 write!(f, "{kind} is not installed ({what}); run scripts/build-mariadb-plugin --with-server")
             }
             true => write!(f, "{kind} is not installed ({what}); run scripts/install-servers"),
-            false => write!(f, "{} cannot be measured ({}); run cargo xtask compare-build", self.kind, self.what),
+            false => write!(f, "{} cannot be measured ({}); run cargo xtask peers-build", self.kind, self.what),
         }
     }
 }

@@ -83,7 +83,7 @@ impl SubjectKind {
     /// With Highwater in the server of MariaDB, on request: under the same SQL.
     pub const WITH_PLUGIN: [SubjectKind; 4] =
         [SubjectKind::Highwater, SubjectKind::Mysql, SubjectKind::Mariadb, SubjectKind::MariadbHighwater];
-    /// Those that the program `highwater-compare` measures.
+    /// Those that the program `highwater-peers` measures.
     pub const OF_COMPARE: [SubjectKind; 7] = [
         SubjectKind::Highwater,
         SubjectKind::Rocksdb,
@@ -102,13 +102,13 @@ impl SubjectKind {
         SubjectKind::SERVERS.contains(&self)
     }
 
-    /// Whether only `highwater-compare` can measure it.
+    /// Whether only `highwater-peers` can measure it.
     pub fn is_peer(self) -> bool {
         self != SubjectKind::Highwater && !self.is_server()
     }
 
     /// Takes one measurement beside other engines, in a memory group of this many bytes; what the program
-    /// `highwater-compare` is asked and answers is kept in `folder`.
+    /// `highwater-peers` is asked and answers is kept in `folder`.
     ///
     /// # Errors
     /// [`Error::Usage`] for what is not installed; the subject's.

@@ -1,8 +1,8 @@
-//! The program `highwater-compare`, which measures one storage engine in a process of its own.
+//! The program `highwater-peers`, which measures one storage engine in a process of its own.
 //!
 //! Rules
-//! 1. It is the file that HIGHWATER_COMPARE names, or lies beside this program, or where `cargo xtask compare-build`
-//!    puts it: in `compare/release` beside the folder of this program.
+//! 1. It is the file that HIGHWATER_PEERS names, or lies beside this program, or where `cargo xtask peers-build`
+//!    puts it: in `peers/release` beside the folder of this program.
 //! 2. A measurement is a child process in a memory group. Where no group can be made it runs without one, and the
 //!    result says so.
 //! 3. The child ends with this process, however that ends ([`Guard`]), and on a request to stop.
@@ -18,14 +18,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-const PROGRAM: &str = "highwater-compare";
+const PROGRAM: &str = "highwater-peers";
 
 /// Where it is.
 ///
 /// # Errors
 /// What was looked for.
 pub fn program() -> std::result::Result<PathBuf, String> {
-    if let Some(named) = std::env::var_os("HIGHWATER_COMPARE").filter(|name| !name.is_empty()) {
+    if let Some(named) = std::env::var_os("HIGHWATER_PEERS").filter(|name| !name.is_empty()) {
         let path = PathBuf::from(named);
         return if path.is_file() { Ok(path) } else { Err(format!("no {}", path.display())) };
     }
@@ -36,7 +36,7 @@ pub fn program() -> std::result::Result<PathBuf, String> {
 }
 
 /// Where it is built, below the folder of the project's builds.
-const BUILT: &str = "compare/release/highwater-compare";
+const BUILT: &str = "peers/release/highwater-peers";
 
 /// The version of an engine that it measures.
 pub(super) fn version(kind: SubjectKind) -> std::result::Result<String, Missing> {
@@ -64,9 +64,7 @@ pub struct PeerResult {
 /// [`Error::Usage`] when the program is missing; [`Error::Server`] when it fails.
 pub fn measure(request: &Request, limit_bytes: Option<u64>, folder: &Path) -> Result<PeerResult> {
     let program = program().map_err(|what| {
-        Error::Usage(format!(
-            "{what}: the program that measures other engines; build it with cargo xtask compare-build"
-        ))
+        Error::Usage(format!("{what}: the program that measures other engines; build it with cargo xtask peers-build"))
     })?;
     std::fs::create_dir_all(folder).map_err(|e| Error::file(folder, e))?;
     let [asked, answered, said] = ["request.json", "answer.json", "stderr"].map(|name| folder.join(name));

@@ -1,7 +1,7 @@
 //! `peers`: Highwater side by side with what a user would pick instead.
 //!
 //! Choices
-//! 1. Every embedded engine is measured by the program `highwater-compare`, Highwater too: a process for each
+//! 1. Every embedded engine is measured by the program `highwater-peers`, Highwater too: a process for each
 //!    measurement, in a memory group that counts the operating system's page cache. A server is in such a group too,
 //!    its clients in this process. Servers are measured when they are asked for.
 //! 2. In memory all get the same cache; beyond memory their processes get the same memory, to be used as each does it

@@ -29,7 +29,7 @@ fn wiredtiger() {
     println!("cargo:rerun-if-env-changed=WIREDTIGER_DIR");
     let library = std::env::var("WIREDTIGER_DIR").unwrap_or_default();
     let is_made = std::path::Path::new(&library).join("libwiredtiger.a").exists();
-    assert!(is_made, "no libwiredtiger.a in {library:?} (WIREDTIGER_DIR); cargo xtask compare-build makes it");
+    assert!(is_made, "no libwiredtiger.a in {library:?} (WIREDTIGER_DIR); cargo xtask peers-build makes it");
     println!("cargo:rerun-if-changed={library}/libwiredtiger.a");
     let include = std::path::Path::new(&library).join("include");
     cc::Build::new().file(shim).include(include).opt_level(2).compile("highwater_wiredtiger");

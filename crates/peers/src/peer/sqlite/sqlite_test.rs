@@ -1,7 +1,7 @@
 //! Connections of SQLite.
 
 use super::*;
-use crate::compare_test::{load, settings, spec};
+use crate::peers_test::{load, settings, spec};
 use highwater::values;
 
 fn insert(store: &Sqlite, part: u32) {

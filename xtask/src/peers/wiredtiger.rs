@@ -1,7 +1,7 @@
 //! WiredTiger's library, compiled from the source that its vendor publishes.
 //!
 //! Rules
-//! 1. The source is the package for Python, which Python's pip fetches; `crates/compare/wiredtiger.txt` says which
+//! 1. The source is the package for Python, which Python's pip fetches; `crates/peers/wiredtiger.txt` says which
 //!    version, and the checksum that pip compares.
 //! 2. The library is static, and of the build type `Release`: without a type WiredTiger is built with its diagnostics.
 //! 3. The folder is complete or created again: its last file is a copy of what `wiredtiger.txt` said.
@@ -31,8 +31,8 @@ const OPTIONS: &[&str] = &[
 ///
 /// # Errors
 /// The first failure.
-pub fn ensure(compare: &Path, made: &Path) -> Result<PathBuf, String> {
-    let requirement = compare.join("wiredtiger.txt");
+pub fn ensure(peers: &Path, made: &Path) -> Result<PathBuf, String> {
+    let requirement = peers.join("wiredtiger.txt");
     let wanted = std::fs::read(&requirement).map_err(|error| format!("{}: {error}", requirement.display()))?;
     let (build, kept) = (made.join("build"), made.join("made-from.txt"));
     if std::fs::read(&kept).is_ok_and(|kept| kept == wanted) {

@@ -1,4 +1,4 @@
-//! `highwater-compare`: measures one storage engine in this process, as the laboratory asks.
+//! `highwater-peers`: measures one storage engine in this process, as the laboratory asks.
 //!
 //! Rules
 //! 1. `cell REQUEST ANSWER` reads the request and writes the answer, both JSON (`highwater_bench::peers`). One
@@ -9,7 +9,7 @@
 #![cfg_attr(not(all(feature = "rocksdb", feature = "wiredtiger")), allow(dead_code, reason = "is theirs only"))]
 
 #[cfg(test)]
-mod compare_test;
+mod peers_test;
 mod definition;
 mod failure;
 mod kv;
@@ -25,8 +25,8 @@ use settings::Peer;
 use std::path::Path;
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: highwater-compare cell REQUEST.json ANSWER.json    take one measurement
-       highwater-compare list                             the engines and their versions
+const USAGE: &str = "usage: highwater-peers cell REQUEST.json ANSWER.json    take one measurement
+       highwater-peers list                             the engines and their versions
 
 `highwater lab run peers` writes requests and starts this program.";
 

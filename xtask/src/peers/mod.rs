@@ -1,8 +1,8 @@
-//! `cargo xtask compare-build` and `compare-test`: the crate that compares Highwater with other storage engines.
+//! `cargo xtask peers-build` and `peers-test`: the crate that compares Highwater with other storage engines.
 //!
 //! Rules
 //! 1. The crate is no member of the workspace and has its own lock file: a build of the project never compiles another
-//!    engine. Its programs are in `target/compare`, where the laboratory looks for them.
+//!    engine. Its programs are in `target/peers`, where the laboratory looks for them.
 //! 2. Every engine is compiled, optimized, in the version that the crate pins: RocksDB from a crate, which is most of
 //!    the first build's time, WiredTiger from its vendor's source ([`wiredtiger`]). What that takes is installed where
 //!    that is possible without asking; elsewhere the failure names it. `--without NAME` leaves one of the two out.
@@ -26,7 +26,7 @@ const FEATURES: [&str; 2] = ["rocksdb", "wiredtiger"];
 pub fn build(root: &Path, arguments: &[&str]) -> Result<(), String> {
     let build = Build::prepare(root, &wanted(arguments)?)?;
     build.cargo(&["build", "--release"], &[])?;
-    println!("built highwater-compare, which highwater lab run peers starts");
+    println!("built highwater-peers, which highwater lab run peers starts");
     Ok(())
 }
 
@@ -56,7 +56,7 @@ fn wanted(arguments: &[&str]) -> Result<Vec<&'static str>, String> {
 
 /// The crate's own configuration is read from its folder.
 fn folder(root: &Path) -> PathBuf {
-    root.join("crates/compare")
+    root.join("crates/peers")
 }
 
 /// What a build is given.
@@ -74,7 +74,7 @@ impl Build {
         if features.contains(&"rocksdb") {
             tools::ensure_libclang()?;
         }
-        let target = crate::process::target(root)?.join("compare");
+        let target = crate::process::target(root)?.join("peers");
         let folder = folder(root);
         let wiredtiger = match features.contains(&"wiredtiger") {
             true => Some(wiredtiger::ensure(&folder, &target.join("wiredtiger"))?),

@@ -234,14 +234,14 @@ fn whole<P: Peer>(folder: &Path, durable: bool) {
 
 /// What a process committed before it was killed is there. The process is this test's program, started again.
 fn killed<P: Peer>(name: &str, folder: &Path) {
-    const CHILD: &str = "HIGHWATER_COMPARE_KILLED";
+    const CHILD: &str = "HIGHWATER_PEERS_KILLED";
     if let Some(folder) = std::env::var_os(CHILD) {
         let store = P::open(Path::new(&folder), &settings(true)).unwrap();
         load(&store);
         // SAFETY: ends this process at once, which is what is tested.
         unsafe { libc::_exit(9) };
     }
-    let test = format!("compare_test::{name}");
+    let test = format!("peers_test::{name}");
     let mut child = std::process::Command::new(std::env::current_exe().unwrap());
     let status = child.args([&test, "--exact", "--quiet"]).env(CHILD, folder).status().unwrap();
     assert_eq!(status.code(), Some(9));

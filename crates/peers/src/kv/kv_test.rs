@@ -1,7 +1,7 @@
 //! Indexes that are not right are found.
 
 use super::*;
-use crate::compare_test::{load, settings, spec};
+use crate::peers_test::{load, settings, spec};
 use crate::peer::lmdb::Lmdb;
 use crate::settings::Peer;
 use highwater_bench::peers::{self, Verify};

@@ -1,4 +1,4 @@
-//! WiredTiger, from the library that `cargo xtask compare-build` makes.
+//! WiredTiger, from the library that `cargo xtask peers-build` makes.
 //!
 //! Rules
 //! 1. A tree is a table of raw keys and values. Transactions read a snapshot; a transaction that changes what another
