@@ -80,6 +80,33 @@ mod tests {
         assert!(lines as u64 > MAX_PARTS);
     }
 
+    /// So a renamed test is met before a run, which compares whole names ([`compare`]).
+    #[test]
+    fn the_test_of_every_row_is_in_the_source_of_its_package() {
+        let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates");
+        let packages: BTreeSet<_> = rows().filter_map(|row| Some(row.program.split_once('/')?.0)).collect();
+        for package in packages {
+            let mut files = Vec::new();
+            ["src", "tests"].iter().for_each(|part| sources(&crates.join(package).join(part), &mut files));
+            let text: String = files.iter().map(|file| std::fs::read_to_string(file).unwrap()).collect();
+            for row in rows().filter(|row| row.program.starts_with(&format!("{package}/"))) {
+                let name = row.test.rsplit("::").next().unwrap();
+                assert!(text.contains(&format!("fn {name}(")), "{row:?}");
+            }
+        }
+    }
+
+    fn sources(folder: &Path, files: &mut Vec<PathBuf>) {
+        for entry in std::fs::read_dir(folder).into_iter().flatten() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => sources(&path, files),
+                false if path.extension().is_some_and(|end| end == "rs") => files.push(path),
+                false => {}
+            }
+        }
+    }
+
     #[test]
     fn a_slice_leaves_out_all_parts_but_one_and_everything_leaves_out_nothing() {
         let programs: BTreeSet<_> = rows().map(|row| row.program).collect();
