@@ -16,6 +16,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const POLL: Duration = Duration::from_millis(20);
+/// Of each crate. Two would leave one core alone at the end of a build.
+const CODEGEN_UNITS: &str = "4";
 
 /// One step: its name and what it does in the project's root.
 pub struct Step {
@@ -180,14 +182,15 @@ impl Run<'_> {
     }
 
     /// Where cargo builds for the commands of this lane. Incremental files would be written for no one, and so would
-    /// debug information, which takes a fifth of a build: the message of a panic has its line without.
+    /// debug information, which takes a fifth of a build: the message of a panic has its line without. A crate in fewer
+    /// units takes less work, up to a fifth: generic code is compiled in each unit that uses it.
     fn wait(&self, command: &mut Command, errors: File) -> Result<ExitStatus, Failure> {
         if command.get_current_dir().is_none() {
             command.current_dir(&self.root);
         }
         command.stdin(Stdio::null()).stderr(errors);
         command.env("CARGO_TARGET_DIR", &self.target).env("CARGO_INCREMENTAL", "0");
-        command.env("CARGO_PROFILE_DEV_DEBUG", "false");
+        command.env("CARGO_PROFILE_DEV_DEBUG", "false").env("CARGO_PROFILE_DEV_CODEGEN_UNITS", CODEGEN_UNITS);
         let child = command.spawn().map_err(|error| format!("{command:?}: {error}"))?;
         match self.ended(child) {
             Ok(status) if status.success() => Ok(status),
