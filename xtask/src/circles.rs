@@ -52,7 +52,7 @@ const IN_CIRCLES: &[(&str, usize)] = &[
     ("space", 5),
     ("store", 5),
     ("table", 14),
-    ("txn", 24),
+    ("txn", 20),
 ];
 
 /// Files that may have methods of one type.

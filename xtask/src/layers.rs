@@ -23,6 +23,8 @@ pub const LAYERS: &[&[&str]] = &[
     &["space"],
     &["btree"],
     &["change_buffer"],
+    &["row"],
+    &["undo"],
     &["lock"],
     &["txn"],
     &["table"],

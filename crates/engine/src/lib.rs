@@ -108,6 +108,7 @@ mod page;
 mod pool;
 mod probe;
 mod recovery;
+mod row;
 mod salvage;
 mod space;
 mod store;
@@ -117,6 +118,7 @@ mod table;
 mod testing;
 mod txn;
 mod types;
+mod undo;
 
 pub use backup::{
     BackupManifest, BackupOptions, BackupProgress, Base, Commit, FileSum, OnBackupProgress, RestoreOptions,
@@ -148,8 +150,9 @@ pub use table::{
     IndexStatistics, NumberRange, Row, RowRef, Schema, Table, TableChange, TableDefinition, TableStatistics, Time,
     Type, Uuid, Value, ValueRef,
 };
-pub use txn::{Isolation, PurgeState, PurgeWatch, Savepoint, TxnOptions, Xid};
+pub use txn::{Isolation, PurgeState, PurgeWatch, Savepoint, TxnOptions};
 pub use types::PageNo;
+pub use undo::Xid;
 
 /// The example of the package's page compiles.
 #[cfg(doctest)]

@@ -17,13 +17,14 @@ use crate::db::{CHANGE_LOG, Database, WriteTxn};
 use crate::error::{Error, Result};
 use crate::inspect::{OnProgress, RawFile, RawTable};
 use crate::page::{self, Node, PageType, header, node};
+use crate::row::format::{OverflowRef, ROW_HEADER_BYTES, RowHeader};
 use crate::table::schema::PRIMARY;
 use crate::table::{Index, Schema, Table, TableDefinition, ValueRef};
-use crate::txn::row_format::{OverflowRef, ROW_HEADER_BYTES, RowHeader};
-use crate::txn::undo::record::{TxnState, UndoKind};
-use crate::txn::undo::{RECORDS_AT, UndoFields, UndoPlace, place_of, record_at};
-use crate::txn::{MAX_ROW_BYTES, Xid, overflow};
+use crate::txn::{MAX_ROW_BYTES, overflow};
 use crate::types::{Lsn, PageNo, RollPtr};
+use crate::undo::Xid;
+use crate::undo::record::{TxnState, UndoKind};
+use crate::undo::{RECORDS_AT, UndoFields, UndoPlace, place_of, record_at};
 use highwater_storage::Device;
 use std::collections::{BTreeSet, HashSet};
 

@@ -13,8 +13,8 @@ use crate::btree::{BTree, Seek};
 use crate::context::Context;
 use crate::error::Result;
 use crate::page::Node;
+use crate::row::format::{EntryValue, ROW_HEADER_BYTES, RowHeader};
 use crate::table::version::TableVersion;
-use crate::txn::row_format::{EntryValue, ROW_HEADER_BYTES, RowHeader};
 use crate::txn::{TableTrees, Wanted, resolve};
 use crate::types::PageNo;
 

@@ -5,10 +5,10 @@ use super::tables::{TreeWalk, show_key};
 use crate::btree::check::Visitor;
 use crate::error::Result;
 use crate::page::{Node, header};
+use crate::row::format::{DELETE_MARKED, EntryValue};
 use crate::table::key::KeyLayout;
 use crate::table::value::Value;
 use crate::table::version::TableVersion;
-use crate::txn::row_format::{DELETE_MARKED, EntryValue};
 use crate::types::PageNo;
 
 /// Looks at every entry of an index.

@@ -6,11 +6,11 @@ use super::tables::{TreeWalk, show_key};
 use crate::btree::check::Visitor;
 use crate::error::{Error, Result};
 use crate::page::Node;
+use crate::row::format::{DELETE_MARKED, OVERFLOW, OverflowRef, ROW_HEADER_BYTES, RowHeader};
 use crate::space::layout::{EXTENT_PAGES, MAX_EXTENTS};
 use crate::table::version::TableVersion;
 use crate::txn::TableTrees;
 use crate::txn::overflow_columns::{ColumnRef, OverflowRow};
-use crate::txn::row_format::{DELETE_MARKED, OVERFLOW, OverflowRef, ROW_HEADER_BYTES, RowHeader};
 use crate::types::{PageNo, RollPtr};
 use std::collections::HashMap;
 

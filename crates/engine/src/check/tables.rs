@@ -13,6 +13,7 @@ use super::rows::RowVisitor;
 use crate::btree::BTree;
 use crate::btree::check::{TreeCounts, Visitor, reason_of};
 use crate::error::Result;
+use crate::row::format::OverflowRef;
 use crate::table::handle::TableShared;
 use crate::table::key::KeyLayout;
 use crate::table::schema::PRIMARY;
@@ -20,7 +21,6 @@ use crate::table::value::Value;
 use crate::table::version::TableVersion;
 use crate::txn::TableTrees;
 use crate::txn::overflow::read_link;
-use crate::txn::row_format::OverflowRef;
 use crate::types::{PageNo, SegmentId};
 
 /// A key in words: its values, or its bytes if they cannot be decoded.

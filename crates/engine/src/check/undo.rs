@@ -9,9 +9,9 @@ use super::checker::{Checker, FindingPlace};
 use crate::btree::check::reason_of;
 use crate::error::{Error, Result};
 use crate::space::SEGMENT_UNDO;
-use crate::txn::undo::record::{TxnState, UndoKind, UndoRecord};
-use crate::txn::undo::{self, RECORDS_AT, StreamEntry, UndoFields, read_directories, record_at};
 use crate::types::{PageNo, SegmentId, TableId};
+use crate::undo::record::{TxnState, UndoKind, UndoRecord};
+use crate::undo::{self, RECORDS_AT, StreamEntry, UndoFields, read_directories, record_at};
 use std::collections::HashMap;
 
 /// The position of the walk of a stream.

@@ -11,7 +11,8 @@ use super::prepared::PreparedTxn;
 use super::write_txn::{HAS_NOT_ENDED, WriteTxn};
 use crate::error::{Error, Result};
 use crate::lock::LockWait;
-use crate::txn::{Access, TxnOptions, Xid, check_outside_row_closure};
+use crate::txn::{Access, TxnOptions, check_outside_row_closure};
+use crate::undo::Xid;
 
 /// A connection's life: any number of transactions, one after another, each begun by the first call that needs it.
 ///

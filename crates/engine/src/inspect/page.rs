@@ -5,14 +5,14 @@ use crate::check::show_key;
 use crate::error::Result;
 use crate::page::header::{self, HEADER_BYTES};
 use crate::page::{Node, PageBytes, PageType, node};
+use crate::row::format::{EntryValue, ROW_HEADER_BYTES, RowHeader};
 use crate::space::layout::{ENTRIES_AT, ENTRY_BYTES};
 use crate::space::{Extent, read_entry};
 use crate::table::Value;
 use crate::txn::overflow_columns::{ColumnRef, OverflowRow, REST};
-use crate::txn::row_format::{EntryValue, ROW_HEADER_BYTES, RowHeader};
-use crate::txn::undo::record::{PreparedMark, UndoKind, UndoRecord};
-use crate::txn::undo::{RECORDS_AT, StreamEntry, UndoFields, read_directory, record_at};
 use crate::types::{Lsn, PageNo};
+use crate::undo::record::{PreparedMark, UndoKind, UndoRecord};
+use crate::undo::{RECORDS_AT, StreamEntry, UndoFields, read_directory, record_at};
 
 /// A page.
 #[derive(Clone, Debug)]

@@ -11,15 +11,15 @@ use crate::config::Collations;
 use crate::inspect::operations;
 use crate::page::node::{self, LeafChange};
 use crate::page::{Node, PageOp, PageType, header};
+use crate::row::format::{EntryValue, RowHeader, entry_header};
 use crate::table::definition_record::{decode_definition, decode_layout, encode_definition, encode_layout};
 use crate::table::key::KeyLayout;
 use crate::table::record::{IdCounters, IndexRecord, RecordKey, TableRecord};
 use crate::table::statistics::StoredIndexStatistics;
 use crate::table::{IndexColumn, RowLayout, RowRef, TableDefinition, Type, Value, ValueRef};
 use crate::txn::overflow_columns::{OverflowRow, put_refs};
-use crate::txn::row_format::{EntryValue, RowHeader, entry_header};
-use crate::txn::undo::record::{UndoRecord, next_entry};
 use crate::types::PageNo;
+use crate::undo::record::{UndoRecord, next_entry};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 

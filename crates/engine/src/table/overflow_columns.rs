@@ -14,8 +14,8 @@ use super::row_layout::{RowLayout, VARIABLE};
 use super::row_layouts::RowLayouts;
 use super::version::TableVersion;
 use crate::error::Result;
+use crate::row::format::OverflowRef;
 use crate::txn::overflow_columns::{COLUMN_REF_BYTES, assemble, refs_bytes};
-use crate::txn::row_format::OverflowRef;
 use crate::txn::{ColumnRewrite, Outside};
 
 /// A column is long if it has more than this part of the room in a leaf.

@@ -22,7 +22,7 @@ use super::value::ValueRef;
 use crate::btree::BTree;
 use crate::config::{Collation, Collations};
 use crate::error::{Error, Result};
-use crate::txn::row_format::ENTRY_VALUE_BYTES;
+use crate::row::format::ENTRY_VALUE_BYTES;
 use crate::txn::{ColumnRewrite, EntryLog, IndexEntry, ReadView, TableTrees};
 use crate::types::{SegmentId, TableId, TxnId};
 use std::sync::Arc;

@@ -11,15 +11,15 @@
 //! 4. One page of records is in memory at a time.
 
 use super::read::StoredRow;
-use super::row_format::RowHeader;
 use super::system::TxnSystem;
 use super::table_trees::TableTrees;
 use super::transaction::Txn;
-use super::undo::record::UndoKind;
-use super::undo::{RECORDS_AT, UndoPlace, place_of, pointer_to, scan_page, with_record};
 use crate::context::Context;
 use crate::error::{Error, Result};
+use crate::row::format::RowHeader;
 use crate::types::{PageNo, RollPtr, TableId, TxnId};
+use crate::undo::record::UndoKind;
+use crate::undo::{RECORDS_AT, UndoPlace, place_of, pointer_to, scan_page, with_record};
 use std::sync::Arc;
 
 /// A row that a transaction has changed.

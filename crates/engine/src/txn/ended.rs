@@ -18,6 +18,7 @@ impl Txn {
     pub(super) fn check_ended(&self) {
         debug_assert_eq!(self.id, TxnId(0), "an ended transaction has an id");
         debug_assert!(self.undo.is_none(), "an ended transaction has a stream: {:?}", self.undo);
+        debug_assert!(self.own_versions.is_none(), "an ended transaction remembers its versions");
         debug_assert!(self.view.is_none() && self.statement.is_none(), "an ended transaction has a view");
         debug_assert_eq!(self.holder.trx_id.load(Relaxed), 0, "an ended transaction holds rows by its id");
         debug_assert!(self.holder.ranges.lock().is_empty(), "an ended transaction has ranges");

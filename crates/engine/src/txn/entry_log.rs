@@ -17,9 +17,9 @@
 //! 7. A writer that logs a change holds no latch, so it can be slowed while the builder falls behind, or memory fills
 //!    up.
 
-use super::row_format::EntryValue;
 use crate::error::{Error, Result};
 use crate::page::PageBytes;
+use crate::row::format::EntryValue;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU8, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use std::time::Duration;
@@ -187,7 +187,7 @@ impl EntryLog {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::txn::row_format::entry_header;
+    use crate::row::format::entry_header;
 
     #[test]
     fn changes_are_noted_in_order_until_they_go_to_the_tree() {

@@ -10,12 +10,12 @@
 //! A row of a table without an expiry costs one branch.
 
 use super::overflow_columns::OverflowRow;
-use super::row_format::RowHeader;
 use super::row_op::RowOp;
 use super::system::TxnSystem;
 use super::table_trees::TableTrees;
 use super::transaction::Txn;
 use crate::error::Result;
+use crate::row::format::RowHeader;
 
 /// The time by which rows are expired for a transaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

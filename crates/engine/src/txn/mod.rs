@@ -1,4 +1,5 @@
-//! Transactions over byte strings: isolation, undo, purge; their locks are in [`crate::lock`].
+//! Transactions over byte strings: isolation, undo, purge; their locks are in [`crate::lock`], older versions of
+//! rows in [`crate::undo`].
 //!
 //! A row is a `(key, payload)` pair in the clustered tree of a table, its secondary entries are keys in other trees;
 //! the table layer derives them ([`TableTrees`]). This layer combines several changes to one transaction: others see
@@ -7,7 +8,7 @@
 //! | file or room | concept |
 //! |---|---|
 //! | `transaction.rs`, `options.rs`, `savepoint.rs` | a transaction's life |
-//! | `prepared.rs`, `xid.rs` | two phases: prepared transactions, their names |
+//! | `prepared.rs` | two phases: prepared transactions |
 //! | `ended.rs` | what holds of a transaction that has ended |
 //! | `recovered.rs` | transactions that had not ended when the database went down |
 //! | `row_op.rs`, `row_closure.rs` | an operation on one row: its context, its life as a statement |
@@ -17,11 +18,11 @@
 //! | `changed_rows.rs` | the rows that a transaction has changed, for the change log |
 //! | `expiry.rs` | rows that expire |
 //! | `entry_log.rs` | changes of the entries of an index that is being built |
-//! | `table_trees.rs`, `row_format.rs` | a table as this layer sees it; bytes of stored rows and entries |
+//! | `table_trees.rs` | a table as this layer sees it |
 //! | `write/` | row operations, the entries they move |
 //! | `overflow.rs`, `overflow_columns.rs` | chains of overflow pages; rows whose columns are on such |
 //! | `read/` | views, versions of rows, scans |
-//! | `undo/`, `rollback.rs`, `purge/` | older versions: kept, put back, taken away |
+//! | `rollback.rs`, `purge/` | older versions: put back, taken away |
 //!
 //! Latch order: leaf, undo page, undo directory page; then the mutexes. None of them is held around I/O except the
 //! stripes of unique checks, the purge view and the mutex that serializes the creation of undo streams. Their order:
@@ -49,16 +50,13 @@ mod read;
 mod recovered;
 mod rollback;
 mod row_closure;
-pub mod row_format;
 mod row_op;
 mod savepoint;
 mod statement;
 mod system;
 mod table_trees;
 mod transaction;
-pub(crate) mod undo;
 mod write;
-mod xid;
 mod yield_cpu;
 
 pub(crate) use changed_rows::ChangedRow;
@@ -76,10 +74,8 @@ pub use system::TxnSystem;
 pub use table_trees::{ColumnRewrite, IndexEntry, TableTrees, Tables};
 pub(crate) use transaction::KEPT_ROW_BYTES;
 pub use transaction::Txn;
-pub(crate) use undo::record::PreparedMark;
 pub(crate) use write::StoredEntry;
 pub use write::{MAX_ROW_BYTES, NewRows, RowsOp};
-pub use xid::Xid;
 pub(crate) use yield_cpu::yield_cpu;
 
 #[cfg(test)]

@@ -19,18 +19,18 @@
 //! 5. A reader of a chain reads a version that cannot be purged meanwhile, or checks afterwards that the row is
 //!    unchanged.
 
-use super::row_format::{OVERFLOW_REF_FIRST_AT, OverflowRef};
 use super::system::TxnSystem;
 use super::table_trees::TableTrees;
 use super::transaction::Txn;
-use super::undo::record::{FREEING, OVERFLOW_RECORD_BYTES, UndoChange};
-use super::undo::{UndoPlace, expect_type, mark, put_overflow, write as write_bytes};
 use super::write::{Attempt, Blocked, MAX_ROW_BYTES, latch_undo, unblock};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::mtr::{Mtr, PageHandle};
 use crate::page::{PageBytes, PageOp, PageType};
+use crate::row::format::{OVERFLOW_REF_FIRST_AT, OverflowRef};
 use crate::types::{PageNo, SegmentId};
+use crate::undo::record::{FREEING, OVERFLOW_RECORD_BYTES, UndoChange};
+use crate::undo::{UndoPlace, expect_type, mark, put_overflow, write as write_bytes};
 
 const NEXT_AT: usize = 32;
 const STAMP_AT: usize = 40;

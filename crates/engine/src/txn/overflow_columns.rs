@@ -21,11 +21,11 @@
 //! 4. Only the functions that decode references may be called under a latch.
 
 use super::overflow;
-use super::row_format::{OVERFLOW_REF_BYTES, OverflowRef};
 use super::table_trees::{ColumnRewrite, TableTrees};
 use super::write::MAX_ROW_BYTES;
 use crate::context::Context;
 use crate::error::{Error, Result};
+use crate::row::format::{OVERFLOW_REF_BYTES, OverflowRef};
 
 /// Stands for a column: the chain has the row itself.
 pub(crate) const REST: u16 = u16::MAX;

@@ -15,12 +15,12 @@
 
 use super::system::TxnSystem;
 use super::transaction::{Txn, TxnState};
-use super::undo::record::{PreparedMark, TxnState as UndoState};
-use super::xid::Xid;
 use crate::config::FlushLog;
 use crate::error::Result;
 use crate::space::reserve::{self, SpacePriority};
 use crate::types::{Lsn, TableId};
+use crate::undo::Xid;
+use crate::undo::record::{PreparedMark, TxnState as UndoState};
 use std::collections::BTreeSet;
 
 /// A transaction that was found prepared when the database was opened.

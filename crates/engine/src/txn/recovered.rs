@@ -4,11 +4,11 @@ use super::prepared::RecoveredPrepared;
 use super::rollback;
 use super::system::{TxnSystem, shard_of_recovered};
 use super::transaction::TxnState;
-use super::undo::record::UndoKind;
-use super::undo::{RECORDS_AT, Recovered, UndoLog, UndoPlace, scan_page};
 use crate::error::{Error, Result};
 use crate::lock::Holder;
 use crate::types::{PageNo, TableId};
+use crate::undo::record::UndoKind;
+use crate::undo::{RECORDS_AT, Recovered, UndoLog, UndoPlace, scan_page};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

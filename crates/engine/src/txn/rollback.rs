@@ -23,24 +23,25 @@
 use super::overflow::{self, OwnedChain};
 use super::overflow_columns::Wanted;
 use super::read::{EntryOf, OwnVersions, ReadView, StoredRow, Version, resolve};
-use super::row_format::{ROW_HEADER_BYTES, RowHeader};
 use super::system::TxnSystem;
 use super::table_trees::IndexEntry;
 use super::transaction::Txn;
-use super::undo::record::{DEAD, FREEING, OVERFLOW_FIRST_PAGE_AT, TxnState, UndoChange, UndoKind, UndoRecord};
-use super::undo::{OwnedRecord, UndoLog, UndoPlace, mark, pointer_to, read_record, record_before};
-use super::write::{Attempt, Blocked, DiffRange, StoredEntry, put_entry_value, unblock_rollback};
+use super::write::{Attempt, Blocked, StoredEntry, put_entry_value, unblock_rollback};
 use crate::error::{Error, Result};
 use crate::lock::{Holder, RowName};
 use crate::mtr::Mtr;
+use crate::row::diff::DiffRange;
+use crate::row::format::{ROW_HEADER_BYTES, RowHeader};
 use crate::space::reserve::{self, SpacePriority};
 use crate::types::TxnId;
+use crate::undo::record::{DEAD, FREEING, OVERFLOW_FIRST_PAGE_AT, TxnState, UndoChange, UndoKind, UndoRecord};
+use crate::undo::{OwnedRecord, UndoLog, UndoPlace, mark, pointer_to, read_record, record_before};
 
 /// Undoes what was done since the undo log ended at `at` (`None`: before the first write).
 pub(crate) fn roll_back_to(system: &TxnSystem, txn: &mut Txn, at: Option<UndoPlace>) -> Result<()> {
     let of = Of { trx_id: txn.id, goes_on: Some(&txn.holder), keeps_all: txn.locks_ranges() };
     match &mut txn.undo {
-        Some(undo) => undo_down_to(system, undo, of, at),
+        Some(undo) => undo_down_to(system, undo, &mut txn.own_versions, of, at),
         None => Ok(()),
     }
 }
@@ -48,7 +49,8 @@ pub(crate) fn roll_back_to(system: &TxnSystem, txn: &mut Txn, at: Option<UndoPla
 /// Undoes everything and ends the transaction, but for its locks and view.
 pub(crate) fn roll_back_all(system: &TxnSystem, txn: &mut Txn) -> Result<()> {
     if let Some(undo) = &mut txn.undo {
-        undo_down_to(system, undo, Of { trx_id: txn.id, goes_on: None, keeps_all: false }, None)?;
+        let of = Of { trx_id: txn.id, goes_on: None, keeps_all: false };
+        undo_down_to(system, undo, &mut txn.own_versions, of, None)?;
     }
     txn.finish(system, TxnState::RolledBack).map(drop)
 }
@@ -70,13 +72,19 @@ impl<'a> Of<'a> {
 }
 
 /// `None`: down to the transaction's first record.
-fn undo_down_to(system: &TxnSystem, undo: &mut UndoLog, of: Of<'_>, target: Option<UndoPlace>) -> Result<()> {
+fn undo_down_to(
+    system: &TxnSystem,
+    undo: &mut UndoLog,
+    own_versions: &mut Option<Box<OwnVersions>>,
+    of: Of<'_>,
+    target: Option<UndoPlace>,
+) -> Result<()> {
     let _entitled = reserve::entitle(SpacePriority::Cleaning);
     let Some(start) = undo.start() else { return Ok(()) };
     let (tail, target) = (undo.tail(), target.unwrap_or(start));
     let mut at = tail;
     let mut record = OwnedRecord { place: at, bytes: Vec::new() };
-    let mut versions = undo.own_versions.take().unwrap_or_default();
+    let mut versions = own_versions.take().unwrap_or_default();
     while at != target {
         // Rule 6.
         if let Some((_, begin)) = undo.undone.pop_if(|(end, _)| *end == at) {
@@ -96,7 +104,7 @@ fn undo_down_to(system: &TxnSystem, undo: &mut UndoLog, of: Of<'_>, target: Opti
     if tail != target {
         undo.undone.push((tail, target));
     }
-    undo.own_versions = Some(versions).filter(|versions| !versions.is_empty());
+    *own_versions = Some(versions).filter(|versions| !versions.is_empty());
     Ok(())
 }
 

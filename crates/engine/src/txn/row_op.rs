@@ -3,13 +3,13 @@
 //! Rule: a row operation is a statement. If it fails, its changes are undone before the error is returned.
 
 use super::row_closure::RowChange;
-use super::row_format::RowHeader;
 use super::system::TxnSystem;
 use super::table_trees::TableTrees;
 use super::transaction::Txn;
 use super::write::{Attempt, Blocked, check_lockable, unblock};
 use crate::error::Result;
 use crate::lock::{LockMode, RowName};
+use crate::row::format::RowHeader;
 use crate::space::reserve::{self, SpacePriority};
 
 /// A row operation of a transaction: the table and the row's clustered key.

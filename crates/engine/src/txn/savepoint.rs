@@ -2,7 +2,7 @@
 //!
 //! Rule: a rollback to a savepoint removes the later ones, and only them.
 
-use super::undo::UndoPlace;
+use crate::undo::UndoPlace;
 
 /// A point to roll back to.
 #[derive(Clone, Copy, Debug)]

@@ -30,7 +30,6 @@ use super::purge::{EndedTxns, LagLimits, LagLimitsInForce, PurgeDamage};
 use super::read::{Histories, ReadView, ViewHandle, Views};
 use super::table_trees::{TableTrees, Tables};
 use super::transaction::Txn;
-use super::undo::{Recovered, Stream, UndoSpace};
 use super::write::Unique;
 use crate::change_buffer::ChangeBuffer;
 use crate::context::Context;
@@ -43,6 +42,7 @@ use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering::AcqRel, Ordering::Ac
 use crate::sync::sharded::{CachePadded, ObjectPool, ShardedCounter};
 use crate::sync::{Mutex, RwLock};
 use crate::types::{TableId, TxnId};
+use crate::undo::{Recovered, Stream, UndoSpace};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 

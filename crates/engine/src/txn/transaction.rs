@@ -16,23 +16,22 @@
 
 use super::expiry::ExpiryTime;
 use super::options::{Access, Isolation, TxnOptions};
-use super::read::ViewHandle;
+use super::read::{OwnVersions, ViewHandle};
 use super::rollback;
 use super::row_closure::check_outside_row_closure;
-use super::row_format::{OverflowRef, RowHeader};
 use super::savepoint::{Savepoint, Savepoints};
 use super::statement::Statement;
 use super::system::TxnSystem;
-use super::undo::record::TxnState as UndoState;
-use super::undo::{UndoLog, UndoPlace};
 use super::yield_cpu::yield_cpu;
 use crate::config::FlushLog;
 use crate::error::{Error, Result};
 use crate::lock::{Holder, LockMode, LockWait};
+use crate::row::format::{OverflowRef, RowHeader};
 use crate::sync::IdGenerator;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::interrupt::Interrupt;
 use crate::types::{Lsn, TxnId};
+use crate::undo::{UndoLog, UndoPlace, record::TxnState as UndoState};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -71,6 +70,8 @@ pub struct Txn {
     /// Its shard of the active set, and its list of views.
     pub(super) shard: usize,
     pub(crate) undo: Option<UndoLog>,
+    /// What rollbacks of a part of it remember.
+    pub(super) own_versions: Option<Box<OwnVersions>>,
     pub(crate) view: Option<ViewHandle>,
     pub(super) statement: Option<Statement>,
     /// How an insertion locks the row that is its duplicate; `None`: as a plain read.
@@ -429,6 +430,7 @@ impl Txn {
             }
         };
         let records = undo.purge_pending_records();
+        self.own_versions = None;
         let stream = undo.into_stream();
         system.note_ended(&stream, number, records);
         system.undo.release(stream);

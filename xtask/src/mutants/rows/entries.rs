@@ -6,7 +6,7 @@ const ENTRY: &str = "crates/engine/src/txn/write/entry.rs";
 const UPDATE: &str = "crates/engine/src/txn/write/update.rs";
 const ROLLBACK: &str = "crates/engine/src/txn/rollback.rs";
 const SCAN_BATCH: &str = "crates/engine/src/txn/read/scan_batch.rs";
-const ROW_FORMAT: &str = "crates/engine/src/txn/row_format.rs";
+const ROW_FORMAT: &str = "crates/engine/src/row/format.rs";
 const INDEX_BUILD: &str = "crates/engine/src/db/index_build/mod.rs";
 const RUNS: &str = "crates/engine/src/db/index_build/runs.rs";
 const COVERED: &str = "crates/engine/src/table/covered.rs";
@@ -107,7 +107,7 @@ pub const MUTANTS: &[Mutant] = &[
             "        if prefix_bytes > key_bytes {\n",
             "        if !MUTANT && prefix_bytes > key_bytes {\n",
         )],
-        &["row_format"],
+        &["row::format"],
     ),
     mutant(
         "default-of-an-absent-column-lost",

@@ -3,8 +3,8 @@
 use super::{Mutant, edit, of_engine as mutant};
 
 const PREPARED: &str = "crates/engine/src/txn/prepared.rs";
-const APPEND: &str = "crates/engine/src/txn/undo/append.rs";
-const OPEN: &str = "crates/engine/src/txn/undo/open.rs";
+const APPEND: &str = "crates/engine/src/undo/append.rs";
+const OPEN: &str = "crates/engine/src/undo/open.rs";
 const OWNERS: &str = "crates/engine/src/db/prepared.rs";
 
 pub const MUTANTS: &[Mutant] = &[

@@ -79,7 +79,7 @@ fn purge_goes_around_a_damaged_page() {
 fn purge_gives_up_a_damaged_stream() {
     let intact = unpurged();
     let undo = |bytes: &[u8]| {
-        let fields = crate::txn::undo::UndoFields::read(bytes, PageNo(0));
+        let fields = crate::undo::UndoFields::read(bytes, PageNo(0));
         header::page_type(bytes).unwrap() == PageType::Undo && fields.is_ok_and(|fields| fields.next != PageNo(0))
     };
     let page = find_page(&intact, undo);

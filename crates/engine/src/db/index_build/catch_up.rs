@@ -15,8 +15,8 @@
 use super::change_queue::ChangeQueue;
 use crate::btree::Seek;
 use crate::error::{Error, Result};
+use crate::row::format::EntryValue;
 use crate::table::version::TableVersion;
-use crate::txn::row_format::EntryValue;
 use crate::txn::{EntryChange, EntryLog, LoggedChange, LoggedChanges, StoredEntry, StoredRow, TableTrees, TxnSystem};
 use crate::types::TxnId;
 use std::collections::HashSet;

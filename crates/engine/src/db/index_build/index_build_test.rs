@@ -4,12 +4,12 @@
 use super::*;
 use crate::btree::Seek;
 use crate::db::Database;
+use crate::row::format::ENTRY_VALUE_BYTES;
 use crate::table::catalog::Catalog;
 use crate::table::version::Secondary;
 use crate::table::{IndexColumn, IndexDefinition, Schema, TableDefinition, Type};
 use crate::testing::{assert_free_classes, small_options};
 use crate::txn::ReadView;
-use crate::txn::row_format::ENTRY_VALUE_BYTES;
 use crate::values;
 use highwater_storage::{Device, FaultKind, Faults, MemoryDevice, Operation, Placement, StorageSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -39,11 +39,11 @@ use super::write_txn::{HAS_NOT_ENDED, WriteTxn};
 use crate::btree::{BTree, Builder};
 use crate::context::Context;
 use crate::error::{Error, Result};
+use crate::row::format::entry_header;
 use crate::table::Table;
 use crate::table::value::Value;
 use crate::table::version::TableVersion;
 use crate::txn::TableTrees;
-use crate::txn::row_format::entry_header;
 use batch::{BuildEntry, EntryBatch};
 use runs::Runs;
 

@@ -5,16 +5,16 @@ use crate::error::{Error, Result};
 use crate::mtr::Mtr;
 use crate::page::header;
 use crate::page::node::LeafChange;
+use crate::row::format::{EntryValue, OverflowRef, RowHeader};
 use crate::txn::entry_log::EntryLog;
 use crate::txn::overflow;
 use crate::txn::overflow_columns::{Wanted, retain_named};
 use crate::txn::read::{EntryOf, Histories, ReadView, StoredRow, resolve};
-use crate::txn::row_format::{EntryValue, OverflowRef, RowHeader};
 use crate::txn::system::TxnSystem;
-use crate::txn::undo::record::{FREEING, UndoChange, next_entry};
-use crate::txn::undo::{UndoPlace, mark, pointer_to};
 use crate::txn::write::{Attempt, Blocked};
 use crate::types::{Lsn, PageNo, TxnId};
+use crate::undo::record::{FREEING, UndoChange, next_entry};
+use crate::undo::{UndoPlace, mark, pointer_to};
 
 /// One record being purged.
 pub(super) struct Purge<'a> {

@@ -6,9 +6,9 @@ use crate::space::reserve::{self, SpacePriority};
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use crate::txn::read::{Histories, ReadView, StoredRow};
 use crate::txn::system::TxnSystem;
-use crate::txn::undo::record::UndoKind;
-use crate::txn::undo::{OwnedRecord, RECORDS_AT, StreamFront, UndoPlace, number_at, scan_page};
 use crate::types::PageNo;
+use crate::undo::record::UndoKind;
+use crate::undo::{OwnedRecord, RECORDS_AT, StreamFront, UndoPlace, number_at, scan_page};
 
 /// In `ended`: the number of the stream's oldest transaction has to be read first. No transaction has it.
 const UNREAD: u64 = 0;

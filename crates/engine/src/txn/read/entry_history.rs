@@ -12,7 +12,7 @@
 //!    delete-marked.
 
 use super::view::ReadView;
-use crate::txn::row_format::RowHeader;
+use crate::row::format::RowHeader;
 use crate::types::IndexId;
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};

@@ -10,8 +10,8 @@ use super::entry_history::{Histories, MAX_ENTRIES};
 use super::versions::{StoredRow, step_back};
 use super::view::ReadView;
 use crate::error::Result;
+use crate::row::format::RowHeader;
 use crate::txn::overflow_columns::Wanted;
-use crate::txn::row_format::RowHeader;
 use crate::types::{IndexId, TxnId};
 use std::collections::{HashMap, HashSet};
 

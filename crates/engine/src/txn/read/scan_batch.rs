@@ -15,7 +15,7 @@ use crate::btree::{BTree, Leaf, LeafPosition, Seek};
 use crate::error::Result;
 use crate::lock::RowName;
 use crate::pool::PageVersion;
-use crate::txn::row_format::{EntryValue, ROW_HEADER_BYTES, RowHeader};
+use crate::row::format::{EntryValue, ROW_HEADER_BYTES, RowHeader};
 use crate::txn::system::TxnSystem;
 use crate::txn::transaction::Txn;
 use crate::txn::write::Blocked;

@@ -12,13 +12,13 @@ use super::view::ReadView;
 use crate::btree::{LeafPosition, Seek};
 use crate::context::Context;
 use crate::error::{Error, Result};
+use crate::row::format::{ROW_HEADER_BYTES, RowHeader};
 use crate::txn::expiry::is_expired;
 use crate::txn::overflow_columns::{Wanted, load};
-use crate::txn::row_format::{ROW_HEADER_BYTES, RowHeader};
 use crate::txn::table_trees::TableTrees;
-use crate::txn::undo::record::UndoKind;
-use crate::txn::undo::{place_of, with_record};
 use crate::types::{RollPtr, TxnId};
+use crate::undo::record::UndoKind;
+use crate::undo::{place_of, with_record};
 
 /// The reader's part in a walk through versions.
 #[derive(Clone, Copy, Debug)]

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::page::node::TreeLimits;
-use crate::txn::row_format::ROW_HEADER_BYTES;
+use crate::row::format::ROW_HEADER_BYTES;
 
 /// Random transactions until the seed says enough; returns what was committed and leaves one transaction open.
 fn work(db: &Db, random: &mut Random, committed: &mut BTreeMap<Vec<u8>, Row>) -> Session {
@@ -219,7 +219,7 @@ fn numbers_given_at_an_opening_never_come_back() {
 fn no_id_is_above_the_durable_limit() {
     let db = Db::new();
     let system = &db.system;
-    let limit = || crate::txn::undo::read_directories(&db.parts.ctx, &db.parts.space).unwrap().2;
+    let limit = || crate::undo::read_directories(&db.parts.ctx, &db.parts.space).unwrap().2;
     let holders: Vec<Arc<crate::lock::Holder>> = (0..3).map(|_| Arc::default()).collect();
     for _ in 0..150_000 {
         let ids: Vec<_> = holders.iter().map(|holder| system.activate(holder, 0).unwrap()).collect();

@@ -22,13 +22,13 @@ mod threads;
 mod views_model;
 
 use self::table::{OVERFLOW_SEGMENT, OneTable, Row, TestTable, row};
-use super::row_format::{EntryValue, RowHeader};
 use super::*;
 use crate::btree::{BTree, Seek};
 use crate::config::Options;
 use crate::db::open_parts::OpenParts;
 use crate::error::{Error, Result};
 use crate::lock::LockMode;
+use crate::row::format::{EntryValue, ROW_HEADER_BYTES, RowHeader};
 use crate::testing::{open, records, small_options};
 use crate::types::{IndexId, PageNo, SegmentId};
 use highwater_storage::{Device, StorageSet};
@@ -165,7 +165,7 @@ impl Db {
             if header.is_delete_marked() {
                 continue;
             }
-            let mut payload = value[row_format::ROW_HEADER_BYTES..].to_vec();
+            let mut payload = value[ROW_HEADER_BYTES..].to_vec();
             super::read::resolve(&self.parts.ctx, &*self.table, Wanted::ALL, &header, &mut payload).unwrap();
             for (i, expected) in expected.iter_mut().enumerate() {
                 let (mut entry, mut value) = (Vec::new(), Vec::new());

@@ -1,8 +1,8 @@
 //! Rows larger than a leaf takes.
 
 use super::*;
+use crate::row::format::{OverflowRef, ROW_HEADER_BYTES};
 use crate::txn::overflow_columns::OverflowRow;
-use crate::txn::row_format::OverflowRef;
 use highwater_storage::{FaultKind, Faults, Operation};
 
 fn large(n: usize, seed: u8) -> Row {
@@ -66,7 +66,7 @@ fn chains(db: &Db, key: &str) -> Vec<OverflowRef> {
     if !RowHeader::decode(value).unwrap().is_overflow() {
         return Vec::new();
     }
-    let stored = OverflowRow::decode(&value[row_format::ROW_HEADER_BYTES..]).unwrap();
+    let stored = OverflowRow::decode(&value[ROW_HEADER_BYTES..]).unwrap();
     stored.refs().map(|column| column.chain).collect()
 }
 

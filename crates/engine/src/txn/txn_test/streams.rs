@@ -204,7 +204,7 @@ fn a_stream_whose_last_page_is_damaged_is_left() {
         assert_eq!(state.skipped, 1, "{state:?}");
         assert!(state.damage[0].contains(&format!("page {page} ")), "{state:?}");
         db.system.undo.note_ended_streams().unwrap();
-        let (entries, ..) = crate::txn::undo::read_directories(&db.parts.ctx, &db.parts.space).unwrap();
+        let (entries, ..) = crate::undo::read_directories(&db.parts.ctx, &db.parts.space).unwrap();
         assert_eq!(entries[number].ended_at, tail.offset);
         assert_eq!(db.check(false).len(), 3);
     }

@@ -12,12 +12,12 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::lock::{Holder, LockMode, LockWait, RowName};
 use crate::mtr::{Mtr, PageHandle};
-use crate::txn::row_format::RowHeader;
+use crate::row::format::RowHeader;
 use crate::txn::system::TxnSystem;
 use crate::txn::table_trees::TableTrees;
 use crate::txn::transaction::Txn;
-use crate::txn::undo::{Bound, UndoLog};
 use crate::types::{IndexId, PageNo, TxnId};
+use crate::undo::{Bound, UndoLog};
 use std::sync::Arc;
 
 /// Why an attempt stopped.

@@ -1,15 +1,15 @@
 //! Deletion of a row: the row and its entries are delete-marked; purge removes them.
 
 use super::attempt::{Attempt, latch_undo};
-use super::diff::DiffRange;
 use super::version::{REWRITTEN_BYTES, name_chains};
 use crate::error::Result;
 use crate::mtr::Mtr;
+use crate::row::diff::DiffRange;
+use crate::row::format::{DELETE_MARKED, ROW_HEADER_BYTES, RowHeader};
 use crate::txn::overflow_columns::Wanted;
 use crate::txn::read::resolve;
-use crate::txn::row_format::{DELETE_MARKED, ROW_HEADER_BYTES, RowHeader};
 use crate::txn::row_op::RowOp;
-use crate::txn::undo::{self, NewChange};
+use crate::undo::{self, NewChange};
 
 impl RowOp<'_> {
     pub(crate) fn delete_row(&mut self) -> Result<bool> {

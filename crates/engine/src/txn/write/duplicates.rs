@@ -16,10 +16,10 @@ use super::entry::EntryOp;
 use crate::btree::{BTree, Seek};
 use crate::error::{Error, Result};
 use crate::lock::{LockMode, RowName};
+use crate::row::format::{EntryValue, ROW_HEADER_BYTES, RowHeader};
 use crate::sync::{Mutex, MutexGuard};
 use crate::txn::overflow_columns::Wanted;
 use crate::txn::read::StoredRow;
-use crate::txn::row_format::{EntryValue, ROW_HEADER_BYTES, RowHeader};
 use crate::txn::transaction::Txn;
 use crate::types::{IndexId, PageNo};
 

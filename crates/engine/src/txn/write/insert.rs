@@ -1,15 +1,15 @@
 //! Insertion of a row.
 
 use super::attempt::{Attempt, Blocked, check_gap_lockable, latch_undo};
-use super::diff::DiffRange;
 use super::version::{RecordPos, name_chains};
 use crate::error::{Error, Result};
 use crate::lock::LockMode;
 use crate::mtr::Mtr;
-use crate::txn::row_format::{ROW_HEADER_BYTES, RowHeader};
+use crate::row::diff::DiffRange;
+use crate::row::format::{ROW_HEADER_BYTES, RowHeader};
 use crate::txn::row_op::RowOp;
 use crate::txn::transaction::RowBuffers;
-use crate::txn::undo::{self, NewChange};
+use crate::undo::{self, NewChange};
 
 impl RowOp<'_> {
     pub(crate) fn insert_row(&mut self, row: &[u8]) -> Result<()> {

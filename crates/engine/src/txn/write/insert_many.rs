@@ -12,13 +12,13 @@ use super::attempt::{Attempt, Blocked, check_gap_lockable, latch_undo, unblock};
 use crate::btree::LeafMut;
 use crate::error::Result;
 use crate::mtr::{MTR_REDO_BYTES, Mtr};
-use crate::txn::row_format::ROW_HEADER_BYTES;
+use crate::row::format::ROW_HEADER_BYTES;
 use crate::txn::row_op::RowOp;
 use crate::txn::system::TxnSystem;
 use crate::txn::table_trees::TableTrees;
 use crate::txn::transaction::Txn;
-use crate::txn::undo;
 use crate::types::PageNo;
+use crate::undo;
 use std::ops::Range;
 
 /// Redo after which a mini-transaction takes no further row, and what a row has beside key and value, at most.

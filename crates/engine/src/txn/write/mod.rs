@@ -21,7 +21,6 @@
 
 mod attempt;
 mod delete;
-mod diff;
 mod duplicates;
 mod entry;
 mod insert;
@@ -30,7 +29,6 @@ mod update;
 mod version;
 
 pub(super) use attempt::{Attempt, Blocked, check_lockable, latch_undo, unblock, unblock_rollback};
-pub(super) use diff::DiffRange;
 pub(crate) use duplicates::Unique;
 pub(crate) use entry::StoredEntry;
 pub(super) use entry::put_entry_value;

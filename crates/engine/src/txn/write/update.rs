@@ -1,18 +1,18 @@
 //! Change of a row in place, and of the entries that it moves.
 
 use super::attempt::{Attempt, Blocked, latch_undo};
-use super::diff::DiffRange;
 use super::version::{REWRITTEN_BYTES, RecordPos, name_chains};
 use crate::error::Result;
 use crate::lock::LockMode;
 use crate::mtr::Mtr;
+use crate::row::diff::DiffRange;
+use crate::row::format::{OVERFLOW, ROW_HEADER_BYTES, RowHeader};
 use crate::txn::overflow_columns::{Outside, OverflowRow, Wanted, load};
 use crate::txn::row_closure::{RowChange, closed};
-use crate::txn::row_format::{OVERFLOW, ROW_HEADER_BYTES, RowHeader};
 use crate::txn::row_op::RowOp;
 use crate::txn::table_trees::TableTrees;
 use crate::txn::transaction::RowBuffers;
-use crate::txn::undo::{self, NewChange};
+use crate::undo::{self, NewChange};
 
 /// A changed part that begins at most this many bytes into the row goes into one operation with the header: the bytes
 /// between them cost less than a second operation does. (Fixed-size columns are in front of the row.)

@@ -3,10 +3,10 @@
 use crate::btree::LeafMut;
 use crate::error::{Error, Result};
 use crate::mtr::{Mtr, PageHandle};
+use crate::row::format::{OVERFLOW, OverflowRef, ROW_HEADER_BYTES, RowHeader};
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::txn::overflow;
 use crate::txn::overflow_columns::{ColumnRef, OverflowRow, REST, dropped_chains, put_refs, refs_bytes};
-use crate::txn::row_format::{OVERFLOW, OverflowRef, ROW_HEADER_BYTES, RowHeader};
 use crate::txn::row_op::RowOp;
 
 /// Largest row, in bytes.

@@ -1,7 +1,6 @@
 //! Freeing pages of the undo log: purged pages, and idle streams.
 
-use super::append::write;
-use super::page::{StreamEntry, stream_entry_at};
+use super::page::{StreamEntry, stream_entry_at, write};
 use super::space::{Stream, StreamFront, UndoSpace};
 use crate::error::{Error, Result};
 use crate::sync::atomic::Ordering::Acquire;

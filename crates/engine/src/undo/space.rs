@@ -1,9 +1,8 @@
 //! The directory of undo streams: free and bound streams, and the addition of streams and pages.
 
-use super::append::write;
 use super::page::{
     DIRECTORY_COUNT_AT, DIRECTORY_LIMIT_AT, DIRECTORY_NEXT_AT, FIELDS_AT, NEXT_AT, RECORDS_AT, StreamEntry, UndoFields,
-    UndoPlace, stream_entry_at, stream_last_at, streams_per_page,
+    UndoPlace, stream_entry_at, stream_last_at, streams_per_page, write,
 };
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -302,7 +301,7 @@ impl UndoSpace {
     /// Every undo page reachable from the directory, directory pages included, in tests.
     #[cfg(test)]
     pub(crate) fn pages(&self) -> Result<Vec<PageNo>> {
-        let (entries, mut pages, _) = super::open::read_directories(&self.ctx, &self.space)?;
+        let (entries, mut pages, _) = super::read::read_directories(&self.ctx, &self.space)?;
         for entry in entries.iter().filter(|entry| **entry != StreamEntry::VACANT) {
             pages.push(entry.first);
             while pages[pages.len() - 1] != entry.last {

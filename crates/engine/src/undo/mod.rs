@@ -7,6 +7,7 @@
 //! | `append.rs` | the stream of one transaction |
 //! | `record.rs`, `new_record.rs` | records as bytes: read, written |
 //! | `page.rs`, `read.rs` | pages as bytes; records read in place |
+//! | `xid.rs` | names of prepared transactions |
 //!
 //! Terms. A *stream* is a chain of undo pages to which transactions append one after another. A transaction *binds* a
 //! free stream at its first write and releases it at its end; its part of the stream starts with a header record, which
@@ -37,10 +38,14 @@ mod page;
 mod read;
 pub(crate) mod record;
 mod space;
+mod xid;
 
-pub(crate) use append::{Bound, UndoLog, mark, write};
+pub(crate) use append::{Bound, UndoLog, mark};
 pub(crate) use new_record::{NewChange, put_change, put_entry, put_insert, put_overflow};
-pub(crate) use open::{Recovered, number_at, read_directories};
-pub(crate) use page::{RECORDS_AT, StreamEntry, UndoFields, UndoPlace, expect_type, read_directory, record_at};
-pub(crate) use read::{OwnedRecord, place_of, pointer_to, read_record, record_before, scan_page, with_record};
+pub(crate) use open::{Recovered, number_at};
+pub(crate) use page::{RECORDS_AT, StreamEntry, UndoFields, UndoPlace, expect_type, read_directory, record_at, write};
+pub(crate) use read::{
+    OwnedRecord, place_of, pointer_to, read_directories, read_record, record_before, scan_page, with_record,
+};
 pub(crate) use space::{Stream, StreamFront, UndoSpace};
+pub use xid::Xid;

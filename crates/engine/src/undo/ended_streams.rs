@@ -16,8 +16,7 @@
 //! If note and last page contradict each other, the page with the smaller LSN is the old one: the note is newer than
 //! the records before it, and older than those after it.
 
-use super::append::write;
-use super::page::{StreamEntry, stream_ended_at, streams_per_page};
+use super::page::{StreamEntry, stream_ended_at, streams_per_page, write};
 use super::space::{Stream, UndoSpace};
 use crate::context::Context;
 use crate::error::{Error, Result};

@@ -24,10 +24,10 @@
 //! stores their index columns, or the whole old payload if that is not longer.
 
 use crate::error::{Error, Result};
-use crate::txn::row_format::{DELETE_MARKED, OVERFLOW, OVERFLOW_REF_BYTES, OverflowRef, RowHeader, get_u48};
-use crate::txn::write::DiffRange;
-use crate::txn::xid::Xid;
+use crate::row::diff::DiffRange;
+use crate::row::format::{DELETE_MARKED, OVERFLOW, OVERFLOW_REF_BYTES, OverflowRef, RowHeader, get_u48};
 use crate::types::{IndexId, PageNo, RollPtr, TableId, TxnId};
+use crate::undo::xid::Xid;
 
 /// The record has been rolled back.
 pub(crate) const DEAD: u8 = 0x80;

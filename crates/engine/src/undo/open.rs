@@ -1,13 +1,13 @@
 //! Opening the undo log: begin and end of each stream, and the transaction in it that a crash interrupted.
 
 use super::ended_streams::{check_note, is_ended};
-use super::page::{RECORDS_AT, StreamEntry, UndoFields, UndoPlace, read_directory};
-use super::read::{record_before, scan_page, with_record};
+use super::page::{RECORDS_AT, StreamEntry, UndoFields, UndoPlace};
+use super::read::{read_directories, record_before, scan_page, with_record};
 use super::record::{PreparedMark, TxnState, UndoKind};
 use super::space::{Stream, StreamFront, UndoDirectory, UndoSpace};
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::space::{ROOT_UNDO, Space};
+use crate::space::Space;
 use crate::sync::Mutex;
 use crate::sync::atomic::AtomicBool;
 use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -123,27 +123,6 @@ impl UndoSpace {
         }
         Ok(opened)
     }
-}
-
-/// Streams, directory pages and the limit of ids.
-pub(crate) fn read_directories(ctx: &Context, space: &Space) -> Result<(Vec<StreamEntry>, Vec<PageNo>, u64)> {
-    let (mut entries, mut pages, mut id_limit) = (Vec::new(), Vec::new(), 0);
-    let mut page_no = space.root(ROOT_UNDO).unwrap_or_default();
-    while page_no != PageNo(0) {
-        if pages.contains(&page_no) {
-            return Err(Error::corrupt_page(page_no, "the undo directory has a cycle"));
-        }
-        let page = ctx.pool.fix_s(page_no)?;
-        let (next, count, limit) = read_directory(&page, page_no)?;
-        id_limit = limit.max(id_limit);
-        entries.extend((0..count).map(|i| StreamEntry::read(&page, i)));
-        pages.push(page_no);
-        page_no = next;
-    }
-    if pages.is_empty() {
-        return Err(Error::Corrupt("there is no undo directory".to_string()));
-    }
-    Ok((entries, pages, id_limit))
 }
 
 /// The name of the prepared transaction whose last record ends here: it is on the stream's last page.

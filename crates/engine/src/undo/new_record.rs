@@ -3,8 +3,8 @@
 use super::record::{
     CHAINS, ENTRIES_CHANGED, ENTRY_KEYS, HEADER_RECORD_BYTES, OVERFLOW_RECORD_BYTES, PreparedMark, TxnState,
 };
-use crate::txn::row_format::{DELETE_MARKED, OVERFLOW, OVERFLOW_REF_BYTES, OverflowRef, RowHeader, put_u48};
-use crate::txn::write::DiffRange;
+use crate::row::diff::DiffRange;
+use crate::row::format::{DELETE_MARKED, OVERFLOW, OVERFLOW_REF_BYTES, OverflowRef, RowHeader, put_u48};
 use crate::types::{IndexId, PageNo, TableId, TxnId};
 
 /// Bytes in front of the key of an Update or Delete record.

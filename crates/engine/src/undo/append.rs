@@ -1,7 +1,7 @@
 //! Appending to a stream: the undo state of a writing transaction.
 
 use super::new_record::{put_header, put_xid};
-use super::page::UndoPlace;
+use super::page::{UndoPlace, write};
 use super::read::pointer_to;
 use super::record::{HEADER_RECORD_BYTES, HEADER_STATE_AT, HEADER_TRX_NO_AT, KIND_AT, PreparedMark, TxnState};
 use super::space::{Stream, UndoSpace};
@@ -9,8 +9,6 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::log::EndRedo;
 use crate::mtr::{END_REDO_BYTES, Mtr, PageHandle};
-use crate::page::PageOp;
-use crate::txn::read::OwnVersions;
 use crate::types::{Lsn, PageNo, RollPtr, TxnId};
 
 /// The undo log of one transaction: the stream it has bound and where its part begins.
@@ -21,8 +19,6 @@ pub(crate) struct UndoLog {
     header: Option<UndoPlace>,
     /// Parts whose records are all undone, oldest first: where each ends, and where it begins.
     pub(crate) undone: Vec<(UndoPlace, UndoPlace)>,
-    /// What rollbacks of a part remember.
-    pub(crate) own_versions: Option<Box<OwnVersions>>,
     /// Records written after the header.
     pub(crate) records: u64,
     /// Of a prepared transaction: redo space for its end.
@@ -45,15 +41,7 @@ pub(crate) enum Bound {
 impl UndoLog {
     /// The undo log of a transaction that has written nothing yet.
     pub(crate) fn new(stream: Stream) -> UndoLog {
-        UndoLog {
-            stream,
-            header: None,
-            undone: Vec::new(),
-            own_versions: None,
-            records: 0,
-            kept_redo: None,
-            joined: Vec::new(),
-        }
+        UndoLog { stream, header: None, undone: Vec::new(), records: 0, kept_redo: None, joined: Vec::new() }
     }
 
     /// The undo log of a transaction found active after a crash.
@@ -226,10 +214,4 @@ pub(crate) fn mark(mtr: &mut Mtr<'_>, latched: PageHandle, place: UndoPlace, bit
     let at = place.offset + KIND_AT;
     let kind = mtr.page(latched).get(at).copied().unwrap_or(0) | bits;
     write(mtr, latched, at, &[kind]);
-}
-
-/// Overwrites bytes of a latched page.
-pub(crate) fn write(mtr: &mut Mtr<'_>, latched: PageHandle, offset: usize, bytes: &[u8]) {
-    // Offsets in a page of at most 16 KiB fit 16 bits.
-    mtr.apply(latched, &PageOp::Write { offset: offset as u16, bytes });
 }

@@ -3,11 +3,14 @@
 //! Rule: callers know that the record cannot be purged meanwhile: their read view is open, the transaction is their
 //! own, or they are purge.
 
-use super::page::{RECORDS_AT, UndoFields, UndoPlace, expect_type, record_at, start_of_record_before};
+use super::page::{
+    RECORDS_AT, StreamEntry, UndoFields, UndoPlace, expect_type, read_directory, record_at, start_of_record_before,
+};
 use super::record::UndoRecord;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::page::PageType;
+use crate::space::{ROOT_UNDO, Space};
 use crate::types::{PageNo, RollPtr};
 
 /// A copy of a record and where it is.
@@ -94,4 +97,25 @@ pub(crate) fn scan_page(
         offset += record.bytes;
     }
     Ok((offset, next))
+}
+
+/// Streams, directory pages and the limit of ids.
+pub(crate) fn read_directories(ctx: &Context, space: &Space) -> Result<(Vec<StreamEntry>, Vec<PageNo>, u64)> {
+    let (mut entries, mut pages, mut id_limit) = (Vec::new(), Vec::new(), 0);
+    let mut page_no = space.root(ROOT_UNDO).unwrap_or_default();
+    while page_no != PageNo(0) {
+        if pages.contains(&page_no) {
+            return Err(Error::corrupt_page(page_no, "the undo directory has a cycle"));
+        }
+        let page = ctx.pool.fix_s(page_no)?;
+        let (next, count, limit) = read_directory(&page, page_no)?;
+        id_limit = limit.max(id_limit);
+        entries.extend((0..count).map(|i| StreamEntry::read(&page, i)));
+        pages.push(page_no);
+        page_no = next;
+    }
+    if pages.is_empty() {
+        return Err(Error::Corrupt("there is no undo directory".to_string()));
+    }
+    Ok((entries, pages, id_limit))
 }

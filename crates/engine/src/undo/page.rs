@@ -20,8 +20,9 @@
 
 use super::record::UndoRecord;
 use crate::error::{Error, Result};
-use crate::page::{PageType, header};
-use crate::txn::row_format::{get_u48, put_u48};
+use crate::mtr::{Mtr, PageHandle};
+use crate::page::{PageOp, PageType, header};
+use crate::row::format::{get_u48, put_u48};
 use crate::types::PageNo;
 
 /// Offset of the previous-page field.
@@ -192,4 +193,10 @@ pub(crate) fn read_directory(page: &[u8], page_no: PageNo) -> Result<(PageNo, us
         return Err(Error::corrupt_page(page_no, format!("an undo directory of {count} streams")));
     }
     Ok((PageNo(u32_at(page, DIRECTORY_NEXT_AT)), count, u64_at(page, DIRECTORY_LIMIT_AT)))
+}
+
+/// Overwrites bytes of a latched page.
+pub(crate) fn write(mtr: &mut Mtr<'_>, latched: PageHandle, offset: usize, bytes: &[u8]) {
+    // Offsets in a page of at most 16 KiB fit 16 bits.
+    mtr.apply(latched, &PageOp::Write { offset: offset as u16, bytes });
 }

@@ -1,8 +1,8 @@
 //! Records read back as they were written, and damaged ones are refused.
 
 use super::*;
-use crate::txn::row_format::OVERFLOW_REF_FIRST_AT;
-use crate::txn::undo::new_record::*;
+use crate::row::format::OVERFLOW_REF_FIRST_AT;
+use crate::undo::new_record::*;
 
 fn one(bytes: &[u8]) -> UndoRecord<'_> {
     UndoRecord::parse(bytes).unwrap().unwrap()
