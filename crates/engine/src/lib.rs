@@ -141,7 +141,7 @@ pub use dump::{Dump, DumpReport, DumpedTable, UNFINISHED as UNFINISHED_LOAD};
 pub use error::{Error, Result};
 pub use highwater_storage::{Device, StorageSet};
 pub use inspect::{ListLengths, ProbeRecord};
-pub use lock::{LockMode, LockWait};
+pub use lock::{LockMode, LockWait, LockWaitEvent};
 pub use salvage::{SalvageReport, SalvagedTable, salvage};
 pub use stats::{LatencySnapshot, MetricsFormat, StatsSnapshot};
 pub use table::conversions;

@@ -35,8 +35,8 @@ extern hw_database *database;
 struct Connection {
   hw_session *session;
   hw_interrupt *interrupt;
-  /* It applies a log beside others, and has a transaction. */
-  bool is_applying;
+  /* By which the server is told of waits for its transaction; 0: it is not. */
+  uint64_t owner;
 };
 
 /* Of the connection; null if there is no memory. */
@@ -48,9 +48,10 @@ int handler_error(THD *thd, int32_t code, std::string *text);
 std::string table_name(const char *path);
 /* After a wait for a lock that was too long: whether the call is to be made again. See replication.cc. */
 bool waits_on(THD *thd, uint *waits);
-void begin_applying(THD *thd, Connection *connection);
-void end_applying(Connection *connection, THD *thd);
-/* How long a call of a connection that applies a log waits before it looks around. */
+void enter_owner(THD *thd, Connection *connection);
+void leave_owner(THD *thd, Connection *connection);
+void report_waits(THD *thd, const uint64_t *waited_for, size_t count);
+/* How long a call of a connection that applies a log waits before it begins again. */
 constexpr ulonglong applying_wait_ms = 100;
 ulonglong lock_wait_seconds(THD *thd);
 

@@ -171,7 +171,7 @@ Connection *connection_of(THD *thd) {
   if (connection) return connection;
   hw_session *session = nullptr;
   if (hw_session_new(database, thd_get_thread_id(thd), &session) != HW_OK) return nullptr;
-  connection = new Connection{session, hw_session_interrupt(session), false};
+  connection = new Connection{session, hw_session_interrupt(session), 0};
   thd_set_ha_data(thd, engine, connection);
   return connection;
 }
@@ -204,7 +204,7 @@ int begin_statement(THD *thd, bool skip_locked) {
   (void) skip_locked;
   int32_t code = hw_statement_begin(connection->session, &options);
   if (code != HW_OK) return handler_error(thd, code, nullptr);
-  begin_applying(thd, connection);
+  enter_owner(thd, connection);
   trans_register_ha(thd, false, engine, 0);
   if (is_in_transaction(thd)) trans_register_ha(thd, true, engine, 0);
   return 0;
@@ -216,7 +216,7 @@ static int close_connection(handlerton *, THD *thd) {
   Connection *connection = present(thd);
   if (!connection) return 0;
   thd_set_ha_data(thd, engine, nullptr);
-  end_applying(connection, thd);
+  leave_owner(thd, connection);
   hw_interrupt_free(connection->interrupt);
   hw_session_free(connection->session);
   delete connection;
@@ -240,7 +240,7 @@ static int commit(handlerton *, THD *thd, bool all) {
   if (!connection) return 0;
   if (!is_whole(thd, all)) return end_statement(thd, connection, true);
   int32_t code = hw_commit(connection->session);
-  end_applying(connection, thd);
+  leave_owner(thd, connection);
   if (code == HW_OK) return 0;
   if (code == HW_DEADLOCK || code == HW_DISK_FULL) return handler_error(thd, code, nullptr);
   abort_server("a commit failed");
@@ -256,7 +256,7 @@ static int rollback(handlerton *, THD *thd, bool all) {
   if (!connection) return 0;
   if (!is_whole(thd, all)) return end_statement(thd, connection, false);
   int32_t code = hw_rollback(connection->session);
-  end_applying(connection, thd);
+  leave_owner(thd, connection);
   return code == HW_OK ? 0 : handler_error(thd, code, nullptr);
 }
 
@@ -457,11 +457,10 @@ static int open_database() {
 }
 
 /* A pool of threads has another one work meanwhile; else the transaction with the lock may find none for its commit. */
-static void lock_wait(uint32_t begins) {
-  if (begins)
-    thd_wait_begin(nullptr, THD_WAIT_ROW_LOCK);
-  else
-    thd_wait_end(nullptr);
+static void lock_wait(uint32_t begins, const uint64_t *waited_for, size_t count) {
+  if (!begins) return thd_wait_end(nullptr);
+  report_waits(current_thd, waited_for, count);
+  thd_wait_begin(nullptr, THD_WAIT_ROW_LOCK);
 }
 
 static const char *no_extensions[] = {nullptr};

@@ -1,5 +1,5 @@
 /*
-  Several threads that apply the log of another server in parallel.
+  Who waits for whom, as the server wants to know it.
 
   Copyright (c) 2026 The Highwater developers
 
@@ -14,44 +14,59 @@
 */
 
 /*
-  Such transactions commit in the order of the log. One that holds a lock which an earlier one needs, and waits for that
-  one's commit, would wait for ever: the server must be told of such waits, and ends the later one.
+  Transactions that apply a log in parallel commit in its order. One that holds a lock which an earlier one needs, and
+  waits for that one's commit, would wait for ever: the server is told of each wait, and ends the later one, which starts
+  again. A group commit that waits for more transactions goes on when it is told that one waits for a lock of its own.
 
-  Rule: who holds a lock is the engine's secret. A thread that has waited for a moment names all others that apply: the
-  server ends those that are later, and they start again. That is more than need be, and seldom.
+  Rules
+  1. While a connection has a transaction, its locks have an owner here. It leaves before its transaction is forgotten by
+     the server, so that the server's reports are about transactions that are there.
+  2. What holds a lock may change during a wait: a thread that applies begins its wait anew, and says again whom for,
+     after a moment.
 */
 #include "ha_highwater.h"
-#include <algorithm>
 #include <mutex>
+#include <unordered_map>
 
+extern "C" int thd_need_wait_reports(const THD *thd);
 extern "C" int thd_rpl_deadlock_check(THD *thd, THD *other);
 
 namespace highwater {
 
-static std::mutex applying_mutex;
-static std::vector<THD *> applying;
+static std::mutex owners_mutex;
+static std::unordered_map<uint64_t, THD *> owners;
 
-void begin_applying(THD *thd, Connection *connection) {
-  if (!thd->rgi_slave || connection->is_applying) return;
-  std::lock_guard<std::mutex> guard(applying_mutex);
-  applying.push_back(thd);
-  connection->is_applying = true;
+void enter_owner(THD *thd, Connection *connection) {
+  if (!thd_need_wait_reports(thd)) return;
+  uint64_t owner = hw_lock_owner(connection->session);
+  if (connection->owner == owner) return;
+  leave_owner(thd, connection);
+  std::lock_guard<std::mutex> guard(owners_mutex);
+  owners[owner] = thd;
+  connection->owner = owner;
 }
 
-void end_applying(Connection *connection, THD *thd) {
-  if (!connection->is_applying) return;
-  std::lock_guard<std::mutex> guard(applying_mutex);
-  applying.erase(std::remove(applying.begin(), applying.end(), thd), applying.end());
-  connection->is_applying = false;
+void leave_owner(THD *thd, Connection *connection) {
+  if (!connection->owner) return;
+  std::lock_guard<std::mutex> guard(owners_mutex);
+  auto found = owners.find(connection->owner);
+  /* It may be another's already: the engine knew sooner that the transaction has ended. */
+  if (found != owners.end() && found->second == thd) owners.erase(found);
+  connection->owner = 0;
+}
+
+void report_waits(THD *thd, const uint64_t *waited_for, size_t count) {
+  if (!thd || !thd_need_wait_reports(thd)) return;
+  std::lock_guard<std::mutex> guard(owners_mutex);
+  for (size_t i = 0; i < count; i++) {
+    auto found = owners.find(waited_for[i]);
+    if (found != owners.end() && found->second != thd) thd_rpl_deadlock_check(thd, found->second);
+  }
 }
 
 bool waits_on(THD *thd, uint *waits) {
   if (!thd->rgi_slave || thd_kill_level(thd) != THD_IS_NOT_KILLED) return false;
-  if (++*waits * applying_wait_ms > lock_wait_seconds(thd) * 1000) return false;
-  std::lock_guard<std::mutex> guard(applying_mutex);
-  for (THD *other : applying)
-    if (other != thd) thd_rpl_deadlock_check(thd, other);
-  return true;
+  return ++*waits * applying_wait_ms <= lock_wait_seconds(thd) * 1000;
 }
 
 }  // namespace highwater

@@ -71,8 +71,9 @@ hw_bytes hw_error_index(void);
 /* Opens the database in a folder, creates it if there is none. Options are pairs of name and value. */
 int32_t hw_database_open(hw_bytes folder, hw_columns options, hw_database **out);
 int32_t hw_database_close(hw_database *database);
-/* Has `tell` called by each thread that waits for a lock: with 1 when the wait begins, with 0 when it has ended. */
-int32_t hw_on_lock_wait(const hw_database *database, void (*tell)(uint32_t begins));
+/* Has `tell` called by each thread that waits for a lock: with 1 when the wait begins, and the owners (hw_lock_owner) of
+   what is in its way; with 0 when it has ended. */
+int32_t hw_on_lock_wait(const hw_database *database, void (*tell)(uint32_t begins, const uint64_t *owners, size_t count));
 /* Changes an option that can be changed while the database is open. */
 int32_t hw_option_set(hw_database *database, hw_bytes name, hw_bytes value);
 /* Calls `visit` with each option and its present value. */
@@ -208,6 +209,8 @@ int32_t hw_savepoint(hw_session *session, uint64_t *savepoint);
 int32_t hw_rollback_to(hw_session *session, uint64_t savepoint);
 int32_t hw_commit(hw_session *session);
 int32_t hw_rollback(hw_session *session);
+/* The owner of the locks of the transaction that was begun last; no other transaction has the same. */
+uint64_t hw_lock_owner(const hw_session *session);
 /* The number of the open transaction; 0: none, or it has changed nothing. */
 uint64_t hw_transaction_id(const hw_session *session);
 

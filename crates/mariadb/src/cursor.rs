@@ -57,12 +57,18 @@ impl Table {
         let cursor = self.cursor.get_or_insert_with(make);
         let is_there = go(cursor, session.txn()?)?;
         self.moved_in = session.serial;
-        if !is_there || !cursor.read_row(&mut self.row)? {
+        if !is_there {
+            return Ok(false);
+        }
+        if let Some(values) = cursor.values() {
+            out.iter_mut().zip(values).for_each(|(place, value)| *place = value.map_or(Bytes::null(), Bytes::of));
+        } else if cursor.read_row(&mut self.row)? {
+            self.hand_out(&self.wanted, out);
+        } else {
             return Ok(false);
         }
         self.entry.clear();
         (self.has_row, self.is_of_cursor) = (true, true);
-        self.hand_out(&self.wanted, out);
         Ok(true)
     }
 

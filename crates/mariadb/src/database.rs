@@ -7,7 +7,7 @@ use crate::information::Connections;
 use crate::row_count::RowCount;
 use crate::temporary::{PostponedDrops, TEMPORARY};
 use highwater::raw::RawTable;
-use highwater::{BackupOptions, Error, Options, Result, TableChange, Type, Value};
+use highwater::{BackupOptions, Error, LockWaitEvent, Options, Result, TableChange, Type, Value};
 use parking_lot::{Mutex, RwLock};
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -204,8 +204,12 @@ pub extern "C" fn hw_database_close(database: Option<Box<Database>>) -> i32 {
 
 /// See the header.
 #[unsafe(no_mangle)]
-pub extern "C" fn hw_on_lock_wait(database: &Database, tell: extern "C" fn(u32)) -> i32 {
-    guarded(|| database.db.observe_lock_waits(move |begins| tell(begins.into())).map(|()| Code::Ok))
+pub extern "C" fn hw_on_lock_wait(database: &Database, tell: extern "C" fn(u32, *const u64, usize)) -> i32 {
+    let told = move |event: LockWaitEvent<'_>| match event {
+        LockWaitEvent::Begins { owners } => tell(1, owners.as_ptr(), owners.len()),
+        LockWaitEvent::Ends => tell(0, std::ptr::null(), 0),
+    };
+    guarded(|| database.db.observe_lock_waits(told).map(|()| Code::Ok))
 }
 
 /// See the header.

@@ -1,4 +1,4 @@
-//! About how many rows a table has: the server's planner asks in each statement.
+//! About how many rows a table has, and how many bytes they take: the server's planner asks in each statement.
 //!
 //! Rules
 //! 1. The engine is asked again once a sixteenth of the rows have been inserted or deleted, or a second has passed:
@@ -18,11 +18,22 @@ const OLD_MS: u64 = 1000;
 /// Changes that a handler notes at once: few compared with the part of [`LARGE`] that may change.
 const BATCH: u64 = 16;
 
-/// What all handlers of a table know of its number of rows.
+/// How large a table is, about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TableSize {
+    pub rows: u64,
+    /// As the last analysis found, as those of the indexes.
+    pub row_bytes: u64,
+    pub index_bytes: u64,
+}
+
+/// What all handlers of a table know of its size.
 #[derive(Default)]
 pub struct RowCount {
     /// 0: not known.
     rows: AtomicU64,
+    row_bytes: AtomicU64,
+    index_bytes: AtomicU64,
     /// Rows inserted and deleted since.
     changes: AtomicU64,
     /// When it was known, in milliseconds.
@@ -39,28 +50,31 @@ fn now_ms() -> u64 {
 }
 
 impl RowCount {
-    /// About the number of rows; `ask` asks the engine.
+    /// About the size; `ask` asks the engine.
     ///
     /// # Errors
     /// That of `ask`.
-    pub fn get(&self, ask: impl FnOnce() -> Result<u64>) -> Result<u64> {
+    pub fn get(&self, ask: impl FnOnce() -> Result<TableSize>) -> Result<TableSize> {
         self.get_at(now_ms(), ask)
     }
 
-    fn get_at(&self, now_ms: u64, ask: impl FnOnce() -> Result<u64>) -> Result<u64> {
+    fn get_at(&self, now_ms: u64, ask: impl FnOnce() -> Result<TableSize>) -> Result<TableSize> {
         let rows = self.rows.load(Ordering::Relaxed);
         let is_young = now_ms.saturating_sub(self.at_ms.load(Ordering::Relaxed)) < OLD_MS;
         if rows >= LARGE && is_young && self.changes.load(Ordering::Relaxed) < rows / PARTS {
-            return Ok(rows);
+            let of = |bytes: &AtomicU64| bytes.load(Ordering::Relaxed);
+            return Ok(TableSize { rows, row_bytes: of(&self.row_bytes), index_bytes: of(&self.index_bytes) });
         }
         self.changes.store(0, Ordering::Relaxed);
-        let rows = ask()?;
+        let size = ask()?;
         self.at_ms.store(now_ms, Ordering::Relaxed);
-        self.rows.store(rows, Ordering::Relaxed);
-        Ok(rows)
+        self.row_bytes.store(size.row_bytes, Ordering::Relaxed);
+        self.index_bytes.store(size.index_bytes, Ordering::Relaxed);
+        self.rows.store(size.rows, Ordering::Relaxed);
+        Ok(size)
     }
 
-    /// The table is another one.
+    /// The table is another one, or was analyzed.
     pub fn forget(&self) {
         self.rows.store(0, Ordering::Relaxed);
     }
@@ -85,7 +99,12 @@ mod tests {
     #[test]
     fn the_engine_is_asked_when_a_sixteenth_has_changed_or_a_second_has_passed() {
         let (rows, mut changes) = (RowCount::default(), Changes::default());
-        let get = |at_ms, now| rows.get_at(at_ms, || Ok(now)).unwrap();
+        let get = |at_ms, now| {
+            let size = TableSize { rows: now, row_bytes: 2 * now, index_bytes: 3 * now };
+            let got = rows.get_at(at_ms, || Ok(size)).unwrap();
+            assert_eq!((got.row_bytes, got.index_bytes), (2 * got.rows, 3 * got.rows));
+            got.rows
+        };
         assert_eq!((get(0, 8000), get(999, 1)), (8000, 8000));
         (0..499).for_each(|_| changes.note(&rows));
         assert_eq!(get(999, 1), 8000);
@@ -98,7 +117,7 @@ mod tests {
     #[test]
     fn of_a_small_table_each_row_counts() {
         let rows = RowCount::default();
-        let get = |now| rows.get_at(0, || Ok(now)).unwrap();
+        let get = |now| rows.get_at(0, || Ok(TableSize { rows: now, ..TableSize::default() })).unwrap().rows;
         assert_eq!((get(0), get(4095), get(4096), get(1)), (0, 4095, 4096, 4096));
     }
 }

@@ -24,6 +24,8 @@ pub struct Session {
     is_in_statement: bool,
     /// Tells its transaction apart from all others.
     pub(crate) serial: u64,
+    /// By which the locks of its transaction are listed.
+    lock_owner: u64,
     savepoints: Vec<Savepoint>,
     pub(crate) prepared: Option<PreparedTxn>,
     /// What became of `hw_commit_ordered`.
@@ -96,8 +98,9 @@ impl Session {
             self.savepoints.clear();
         }
         self.inner.set_lock_wait(options.lock_wait());
-        let watch = self.txn()?.watch();
         if is_new {
+            let watch = self.txn()?.watch();
+            self.lock_owner = watch.owner();
             self.connection.set(Some(OpenTxn { watch, isolation: options.isolation, began: Instant::now() }));
         }
         Ok(())
@@ -184,6 +187,7 @@ pub extern "C" fn hw_session_new(database: &Database, connection: u64, out: &mut
             inner: database.db.session(),
             is_in_statement: false,
             serial: 0,
+            lock_owner: 0,
             savepoints: Vec::new(),
             prepared: None,
             ordered: None,
@@ -267,6 +271,12 @@ pub extern "C" fn hw_commit(session: &mut Session) -> i32 {
 #[unsafe(no_mangle)]
 pub extern "C" fn hw_rollback(session: &mut Session) -> i32 {
     guarded(|| session.rollback().map(|()| Code::Ok))
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub extern "C" fn hw_lock_owner(session: &Session) -> u64 {
+    session.lock_owner
 }
 
 /// See the header.

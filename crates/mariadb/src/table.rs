@@ -3,7 +3,7 @@
 use crate::abi::{Array, Bytes, Columns, Context, TableInfo};
 use crate::database::{Database, SharedTable};
 use crate::failure::{Code, found, guarded};
-use crate::row_count::Changes;
+use crate::row_count::{Changes, TableSize};
 use crate::session::Session;
 use highwater::raw::{RawColumn, RawCursor, RawRead, RawRow, RawSeek, RawTable};
 use highwater::{Isolation, NumberRange, Result, TxnOptions};
@@ -89,14 +89,8 @@ impl Table {
     fn info(&mut self, database: &Database) -> Result<TableInfo> {
         self.refresh();
         let table = self.raw.table();
-        let statistics = table.statistics();
-        let statistics = statistics.as_ref();
-        Ok(TableInfo {
-            rows: self.shared.rows.get(|| database.db.approximate_rows(table))?,
-            row_bytes: statistics.map_or(0, |found| found.row_bytes + found.overflow_bytes),
-            index_bytes: statistics.map_or(0, |found| found.indexes.iter().map(|index| index.bytes).sum()),
-            next_number: table.next_number().unwrap_or(0),
-        })
+        let TableSize { rows, row_bytes, index_bytes } = self.shared.rows.get(|| size_of(database, table))?;
+        Ok(TableInfo { rows, row_bytes, index_bytes, next_number: table.next_number().unwrap_or(0) })
     }
 
     fn rows_per_key(&self, index: &str, columns: u32) -> Option<f64> {
@@ -166,6 +160,13 @@ fn last_row_number(database: &Database, table: &RawTable) -> Result<u64> {
     Ok(last)
 }
 
+fn size_of(database: &Database, table: &highwater::Table) -> Result<TableSize> {
+    let rows = database.db.approximate_rows(table)?;
+    let Some(found) = table.statistics() else { return Ok(TableSize { rows, ..TableSize::default() }) };
+    let index_bytes = found.indexes.iter().map(|index| index.bytes).sum();
+    Ok(TableSize { rows, row_bytes: found.row_bytes + found.overflow_bytes, index_bytes })
+}
+
 /// See the header.
 #[unsafe(no_mangle)]
 pub extern "C" fn hw_table_open(database: &Database, name: Bytes, out: &mut Option<Box<Table>>) -> i32 {
@@ -229,7 +230,9 @@ pub extern "C" fn hw_table_get_info(table: &mut Table, database: &Database, info
 pub extern "C" fn hw_table_analyze(table: &mut Table, database: &Database) -> i32 {
     guarded(|| {
         table.refresh();
-        database.db.analyze(&table.name).map(|_| Code::Ok)
+        let analyzed = database.db.analyze(&table.name).map(|_| Code::Ok);
+        table.shared.rows.forget();
+        analyzed
     })
 }
 

@@ -57,6 +57,12 @@ impl<'c> Leaf<'c> {
         self.node().key_into(slot, out);
     }
 
+    /// Appends the key of a slot to `out`.
+    #[inline]
+    pub fn append_key(&self, slot: usize, out: &mut Vec<u8>) {
+        self.node().append_key(slot, out);
+    }
+
     #[inline]
     pub fn value(&self, slot: usize) -> &[u8] {
         self.node().value(slot)

@@ -16,7 +16,7 @@ use super::write_txn::WriteTxn;
 use crate::error::{Error, Result};
 use crate::table::version::TableVersion;
 use crate::table::{RowLayouts, RowRef, Table, Value, ValueRef};
-use crate::txn::{EntryFilter, RowCursor, ViewHandle};
+use crate::txn::{EntryFilter, RowCursor, RowVisitor, ViewHandle};
 use std::sync::Arc;
 
 /// What a cursor moves in: a [`WriteTxn`], a [`ReadTxn`] or a [`Session`].
@@ -183,6 +183,41 @@ impl Cursor {
     /// The table as the cursor reads it, and the position of its index.
     pub(super) fn version_and_index(&self) -> (&Arc<TableVersion>, Option<usize>) {
         (&self.version, self.index)
+    }
+
+    /// Whether it reads rows upward, and has none that it has copied and not delivered.
+    #[inline]
+    pub(super) fn may_look_ahead(&self) -> bool {
+        self.index.is_none() && self.scan.as_ref().is_some_and(|(scan, is_down)| !is_down && !scan.is_ahead())
+    }
+
+    /// Whether this is its transaction, and has changed nothing since the last move.
+    #[inline]
+    pub(super) fn is_unchanged(&self, txn: &WriteTxn) -> bool {
+        self.is_of(txn) && self.changes == txn.changes()
+    }
+
+    /// Hands the next rows up, those of one leaf at most, to `look`; false at the end, or when it says stop. If rows
+    /// were handed out, [`stand_at`](Self::stand_at) follows.
+    pub(super) fn look_ahead(&mut self, txn: &mut WriteTxn, look: &mut RowVisitor<'_>) -> Result<bool> {
+        self.check(txn)?;
+        (self.changes, self.is_on_row) = (txn.changes(), false);
+        let Some((scan, _)) = &mut self.scan else { return Ok(false) };
+        let goes_on = txn.look_on(scan, look);
+        if goes_on.is_err() {
+            self.scan = None;
+        }
+        goes_on
+    }
+
+    /// Stands at the key of a row that was handed out: the last one, or one behind which it begins again.
+    pub(super) fn stand_at(&mut self, key: &[u8], is_last: bool) {
+        self.key.clear();
+        self.key.extend_from_slice(key);
+        (self.at, self.is_on_row) = (At::Key, false);
+        if !is_last {
+            self.scan = None;
+        }
     }
 
     /// Has rows read only where the index was changed lately.

@@ -9,7 +9,7 @@
 use super::database::Database;
 use super::write_txn::{HAS_NOT_ENDED, WriteTxn};
 use crate::error::{Error, Result};
-use crate::lock::{Holder, LockMode, RowLock};
+use crate::lock::{Holder, LockMode, LockWaitEvent, RowLock};
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::types::IndexId;
 use std::collections::HashMap;
@@ -59,29 +59,32 @@ impl WriteTxn {
 }
 
 impl Database {
-    /// Has `tell` called by each thread that waits for a lock of another transaction: with true when the wait begins,
-    /// with false when it has ended, granted or not. A server with a pool of threads has another one work meanwhile. It
-    /// is called in the midst of a statement: it must not use the database, and must not panic. It stays while the
+    /// Has `tell` called by each thread that waits for a lock of another transaction: when the wait begins, with those
+    /// that it waits for, and when it has ended. A server with a pool of threads has another one work meanwhile; a
+    /// replica that commits in the order of a log ends a later transaction that is in the way of an earlier one. It is
+    /// called in the midst of a statement: it must not use the database, and must not panic. It stays while the
     /// database is open.
     ///
     /// ```
-    /// # use highwater::{Database, Options, Schema, Type, values};
-    /// # use std::time::Duration;
+    /// # use highwater::{Database, LockWaitEvent, Options, Schema, Type, values};
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let db = Database::open(dir.path(), Options::default())?;
     /// # let schema = Schema::new().column("id", Type::U64).column("left", Type::U64).primary_key(&["id"]);
     /// # let seats = db.create_table("seats", schema)?;
     /// # db.transact(|txn| txn.insert(&seats, &values![1, 3]).map(drop))?;
     /// let (tell, told) = std::sync::mpsc::channel();
-    /// db.observe_lock_waits(move |begins| tell.send(begins).unwrap())?;
+    /// db.observe_lock_waits(move |event| match event {
+    ///     LockWaitEvent::Begins { owners } => tell.send(owners.to_vec()).unwrap(),
+    ///     LockWaitEvent::Ends => tell.send(Vec::new()).unwrap(),
+    /// })?;
     /// assert!(db.observe_lock_waits(|_| ()).is_err());
     /// let (mut one, mut other) = (db.begin()?, db.begin()?);
     /// one.update(&seats, &values![1], &[(1, 2.into())])?;
     /// std::thread::scope(|scope| {
     ///     let waiting = scope.spawn(|| other.get_for_update(&seats, &values![1]));
-    ///     assert!(told.recv().unwrap());
+    ///     assert_eq!(told.recv().unwrap(), [one.watch().owner()]);
     ///     one.commit()?;
-    ///     assert!(!told.recv().unwrap());
+    ///     assert!(told.recv().unwrap().is_empty());
     ///     waiting.join().unwrap()
     /// })?;
     /// # Ok::<(), highwater::Error>(())
@@ -89,7 +92,7 @@ impl Database {
     ///
     /// # Errors
     /// [`Error::Usage`] if there is one already.
-    pub fn observe_lock_waits(&self, tell: impl Fn(bool) + Send + Sync + 'static) -> Result<()> {
+    pub fn observe_lock_waits(&self, tell: impl Fn(LockWaitEvent<'_>) + Send + Sync + 'static) -> Result<()> {
         match self.inner.txn_system().locks.observe_waits(Box::new(tell)) {
             true => Ok(()),
             false => Err(Error::Usage("the waits for locks are observed already".to_string())),

@@ -68,14 +68,16 @@ impl WriteTxn {
     /// Hands the rows that are left of a scan to `look`, until it says stop.
     pub(crate) fn look(&mut self, cursor: &mut RowCursor, look: &mut RowVisitor<'_>) -> Result<()> {
         let _over = ClosureCall;
-        loop {
-            self.inner.check_not_closed()?;
-            let goes_on = cursor.look(self.inner.txn_system(), self.txn.as_mut().expect(HAS_NOT_ENDED), look);
-            let goes_on = goes_on.map_err(|error| cursor.name_damage(error))?;
-            self.inner.check_running()?;
-            if !goes_on {
-                return Ok(());
-            }
-        }
+        while self.look_on(cursor, look)? {}
+        Ok(())
+    }
+
+    /// As [`look`](Self::look), those of one leaf at most; false at the end, or when it says stop.
+    pub(crate) fn look_on(&mut self, cursor: &mut RowCursor, look: &mut RowVisitor<'_>) -> Result<bool> {
+        self.inner.check_not_closed()?;
+        let goes_on = cursor.look(self.inner.txn_system(), self.txn.as_mut().expect(HAS_NOT_ENDED), look);
+        let goes_on = goes_on.map_err(|error| cursor.name_damage(error))?;
+        self.inner.check_running()?;
+        Ok(goes_on)
     }
 }

@@ -3,6 +3,7 @@
 use super::scan::{Scan, ScanIter};
 use crate::error::{Error, Result};
 use crate::table::RowRef;
+use crate::txn::RowInPlace;
 use std::ops::ControlFlow;
 
 impl Scan<'_, '_> {
@@ -71,8 +72,8 @@ impl Scan<'_, '_> {
         let Some(mut cursor) = cursor else { return Ok(0) };
         let layouts = projected.as_ref().unwrap_or(&version.layouts);
         let (mut shown, mut failed) = (0, None);
-        txn.look(&mut cursor, &mut |row: &[u8]| {
-            let looked = layouts.read(row).map_err(E::from).and_then(|row| {
+        txn.look(&mut cursor, &mut |row: RowInPlace<'_>| {
+            let looked = layouts.read(row.payload).map_err(E::from).and_then(|row| {
                 shown += 1;
                 look(row)
             });

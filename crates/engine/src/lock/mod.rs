@@ -62,6 +62,7 @@ mod waits;
 pub use holder::LockMode;
 pub(crate) use holder::{Holder, RowLock, RowName};
 pub(crate) use system::LockSystem;
+pub use system::LockWaitEvent;
 pub use wait_policy::LockWait;
 
 #[cfg(test)]

@@ -165,6 +165,11 @@ impl RowQueue {
         self.waiting.values().copied()
     }
 
+    /// Who waits ahead of this ticket.
+    pub(crate) fn ahead_of(&self, ticket: i64) -> impl Iterator<Item = OwnerId> + '_ {
+        self.waiting.range(..ticket).map(|(_, (owner, _))| *owner)
+    }
+
     /// Takes a waiter out.
     pub(crate) fn leave(&mut self, ticket: i64) {
         let left = self.waiting.remove(&ticket);

@@ -37,8 +37,22 @@ pub(crate) enum WaitOutcome {
 /// The range locks of some indexes.
 type RangeShard = HashMap<IndexId, IndexRanges>;
 
-/// Called by a thread whose wait begins, with true, and when it has ended, with false. It holds no mutex meanwhile.
-pub(crate) type WaitObserver = Box<dyn Fn(bool) + Send + Sync>;
+/// What a thread that waits for a lock says of it: see
+/// [`Database::observe_lock_waits`](crate::Database::observe_lock_waits).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockWaitEvent<'o> {
+    /// It begins to wait.
+    Begins {
+        /// Whom for: the [owners](crate::TxnWatch::owner) of the locks in its way, then those that wait ahead of it, 64
+        /// at most. It may wait for others later.
+        owners: &'o [u64],
+    },
+    /// It has ended its wait, with the lock or without.
+    Ends,
+}
+
+/// Called by a thread when it begins to wait, and when it has ended. It holds no mutex meanwhile.
+pub(crate) type WaitObserver = Box<dyn Fn(LockWaitEvent<'_>) + Send + Sync>;
 
 /// The lock system of one database.
 pub(crate) struct LockSystem {
@@ -323,9 +337,10 @@ impl LockSystem {
 
     fn park(&self, me: &Arc<Holder>, patience: Patience<'_>) -> Result<()> {
         let Some(tell) = self.observer.get() else { return self.park_until_over(me, patience) };
-        tell(true);
+        let owners = self.waits.lock().waits_for(me.owner);
+        tell(LockWaitEvent::Begins { owners: &owners });
         let result = self.park_until_over(me, patience);
-        tell(false);
+        tell(LockWaitEvent::Ends);
         result
     }
 

@@ -46,6 +46,17 @@ impl RowLayouts {
         &self.present
     }
 
+    /// Whether a row has the present layout.
+    #[inline]
+    pub(crate) fn is_present(&self, row: &[u8]) -> bool {
+        row.first() == Some(&self.present.number)
+    }
+
+    /// Number of columns that the table has.
+    pub(crate) fn columns(&self) -> usize {
+        self.present.columns()
+    }
+
     /// Makes `out` a row in the present layout, which may be one of another layout.
     ///
     /// # Errors
@@ -70,7 +81,7 @@ impl RowLayouts {
     /// The layout of a row.
     #[inline]
     pub(crate) fn of(&self, row: &[u8]) -> &Arc<RowLayout> {
-        if row.first() == Some(&self.present.number) { &self.present } else { self.older_of(row) }
+        if self.is_present(row) { &self.present } else { self.older_of(row) }
     }
 
     #[cold]

@@ -65,7 +65,7 @@ pub use options::{Access, Isolation, TxnOptions};
 pub use overflow_columns::{Outside, Wanted};
 pub(crate) use prepared::RecoveredPrepared;
 pub use purge::{LagLimits, PurgeState, PurgeWatch};
-pub use read::{EntryFilter, RowCursor, RowVisitor, ScanOptions};
+pub use read::{EntryFilter, RowCursor, RowInPlace, RowVisitor, ScanOptions};
 pub(crate) use read::{ReadView, StoredRow, ViewHandle, resolve};
 pub(crate) use row_closure::{check_outside_closures, check_outside_row_closure, closed, telling};
 pub use row_op::RowOp;

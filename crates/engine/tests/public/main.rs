@@ -34,6 +34,7 @@ mod prepared_copies;
 mod prepared_cuts;
 mod queue;
 mod raw;
+mod raw_ahead;
 mod raw_entries;
 mod reader_changes;
 mod readers;

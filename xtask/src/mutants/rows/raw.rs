@@ -32,6 +32,16 @@ pub const MUTANTS: &[Mutant] = &[
         &["raw::a_cursor_stays_in_its_range_and_goes_both_ways", "raw_calls"],
     ),
     mutant(
+        "ahead-of-own-changes",
+        "a cursor goes on with rows that it read before its transaction changed them",
+        &[edit(
+            RAW_CURSOR,
+            "            if !reverse && cursor.is_unchanged(txn) && ahead.step() {",
+            "            if !reverse && (MUTANT || cursor.is_unchanged(txn)) && ahead.step() {",
+        )],
+        &["raw_ahead::rows_that_were_read_ahead_are_those_of_the_snapshot"],
+    ),
+    mutant(
         "filter-of-covered-columns",
         "a filter judges an entry by what it has beside its key, which may be another version's",
         &[edit(

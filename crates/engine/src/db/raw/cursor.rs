@@ -1,12 +1,14 @@
 //! Cursors of the raw API.
 
+use super::ahead::RowsAhead;
 use super::entry::EntryColumns;
 use super::filter::RawFilter;
-use super::{RawRead, RawRow, RawTable, RawVerdict};
+use super::{RawColumn, RawRead, RawRow, RawTable, RawVerdict};
 use crate::db::cursor::{Cursor, CursorTxn};
 use crate::db::scan::Range;
 use crate::db::write_txn::WriteTxn;
 use crate::error::{Error, Result};
+use crate::lock::LockMode;
 use crate::table::key::successor;
 
 /// Where a [`RawCursor`] goes, by the beginning of a key; the empty one is the beginning of all keys.
@@ -40,12 +42,15 @@ pub struct RawCursor {
     /// How rows are read from entries alone, if they may be.
     entry_columns: Option<EntryColumns>,
     filter: Option<RawFilter>,
+    /// If it reads rows ahead.
+    ahead: Option<RowsAhead>,
 }
 
 impl RawCursor {
     pub(super) fn new(table: RawTable, index: &str, read: RawRead) -> RawCursor {
         let index = index.to_string();
-        RawCursor { table, index, read, low: Vec::new(), high: None, cursor: None, entry_columns: None, filter: None }
+        let (low, high) = (Vec::new(), None);
+        RawCursor { table, index, read, low, high, cursor: None, entry_columns: None, filter: None, ahead: None }
     }
 
     /// Has entries judged before their rows are looked for: `judge` gets a row that has these columns (by position) and
@@ -112,6 +117,9 @@ impl RawCursor {
             Some(cursor) if cursor.is_of(txn) => cursor,
             _ => self.open(txn)?,
         };
+        if let Some(ahead) = &mut self.ahead {
+            ahead.restart();
+        }
         let cursor = self.cursor.insert(cursor);
         cursor.set_bounds(low, high);
         match &mut self.filter {
@@ -130,6 +138,10 @@ impl RawCursor {
         }
         self.entry_columns = match (index, &self.read.columns) {
             (Some(index), Some(columns)) if covering => EntryColumns::new(version, index, columns),
+            _ => None,
+        };
+        self.ahead = match (index, &self.read.columns) {
+            (None, Some(columns)) if covering && lock == LockMode::None && !keys_only => Some(RowsAhead::new(columns)),
             _ => None,
         };
         if self.entry_columns.is_some() {
@@ -160,6 +172,15 @@ impl RawCursor {
     #[inline]
     fn go(&mut self, txn: &mut WriteTxn, reverse: bool) -> Result<bool> {
         let cursor = self.cursor.as_mut().ok_or_else(stands_nowhere)?;
+        if let Some(ahead) = &mut self.ahead {
+            if !reverse && cursor.is_unchanged(txn) && ahead.step() {
+                return Ok(true);
+            }
+            ahead.leave(cursor);
+            if !reverse && self.filter.is_none() && ahead.read(cursor, txn)? {
+                return Ok(true);
+            }
+        }
         match &mut self.filter {
             None => cursor.go(txn, reverse, None),
             Some(filter) => cursor.go(txn, reverse, Some(&mut |entry| filter.ask(entry))),
@@ -169,19 +190,36 @@ impl RawCursor {
     /// Primary key of the current row: what [`RawTable::get`], `update` and `delete` take. `None` if it is on no row.
     #[inline]
     pub fn key(&self) -> Option<&[u8]> {
+        if let Some(key) = self.ahead.as_ref().and_then(RowsAhead::key) {
+            return Some(key);
+        }
         self.cursor.as_ref()?.entry_and_key().map(|(_, key)| key)
     }
 
     /// Key of the current entry of the index: its columns, then those of the primary key.
     #[inline]
     pub fn entry(&self) -> Option<&[u8]> {
+        if let Some(key) = self.ahead.as_ref().and_then(RowsAhead::key) {
+            return Some(key);
+        }
         self.cursor.as_ref()?.entry_and_key().map(|(entry, _)| entry)
     }
 
     /// Key of the entry where it stands, or stood last: behind it the next move goes on. After a seek that found
     /// nothing the key that was sought; `None` before the first seek, and where there is none.
     pub fn place(&self) -> Option<&[u8]> {
+        if let Some(key) = self.ahead.as_ref().and_then(RowsAhead::key) {
+            return Some(key);
+        }
         self.cursor.as_ref().map(Cursor::place).filter(|place| !place.is_empty())
+    }
+
+    /// The columns of the current row that are asked for ([`RawRead::columns`]), in that order, if the cursor has them
+    /// at hand: a [covering](RawRead::covering) one over the rows may have read the row ahead. Else they are to be read
+    /// by [`read_row`](Self::read_row), which reads both.
+    #[inline]
+    pub fn values(&self) -> Option<impl Iterator<Item = RawColumn<'_>>> {
+        self.ahead.as_ref()?.values()
     }
 
     /// Copies the current row; false if it is on no row.
@@ -193,6 +231,9 @@ impl RawCursor {
             return Err(Error::Usage("the cursor reads keys only".to_string()));
         }
         let Some(cursor) = &self.cursor else { return Ok(false) };
+        if let Some(ahead) = self.ahead.as_ref().filter(|ahead| ahead.is_on_row()) {
+            return Ok(ahead.read_row(&cursor.version_and_index().0.layouts, row));
+        }
         if let (Some(columns), Some(covered), Some((entry, _))) =
             (&self.entry_columns, cursor.covered(), cursor.entry_and_key())
         {

@@ -30,6 +30,18 @@ impl EntryRow {
     pub(super) fn columns(&self) -> usize {
         self.columns.len()
     }
+
+    /// Has these columns, of so many.
+    pub(super) fn set<'c>(&mut self, columns: usize, values: impl Iterator<Item = (usize, RawColumn<'c>)>) {
+        self.bytes.clear();
+        self.columns.clear();
+        self.columns.resize(columns, None);
+        for (column, value) in values {
+            let start = self.bytes.len();
+            self.bytes.extend_from_slice(value.unwrap_or_default());
+            self.columns[column] = value.map(|_| start..self.bytes.len());
+        }
+    }
 }
 
 /// How columns are read from the entries of an index.

@@ -56,6 +56,7 @@
 //! # Ok::<(), highwater::Error>(())
 //! ```
 
+mod ahead;
 mod cursor;
 mod entry;
 mod filter;

@@ -200,6 +200,12 @@ impl<'p> Node<'p> {
     #[inline]
     pub fn key_into(self, slot: usize, out: &mut Vec<u8>) {
         out.clear();
+        self.append_key(slot, out);
+    }
+
+    /// Appends the whole key of `slot` to `out` (nothing for a slot that does not exist).
+    #[inline]
+    pub fn append_key(self, slot: usize, out: &mut Vec<u8>) {
         if slot < self.count() {
             out.extend_from_slice(self.prefix());
             self.append_suffix(slot, out);

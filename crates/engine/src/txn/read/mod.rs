@@ -30,7 +30,7 @@ mod view_test;
 pub(crate) use entry_history::Histories;
 pub(crate) use entry_visibility::{EntryOf, OwnVersions, Version};
 pub use scan::{EntryFilter, RowCursor};
-pub use scan_in_place::RowVisitor;
+pub use scan_in_place::{RowInPlace, RowVisitor};
 pub use scan_options::ScanOptions;
 pub(crate) use versions::{StoredRow, resolve};
 pub(crate) use view::{ReadView, ViewHandle};

@@ -20,8 +20,31 @@ use crate::txn::table_trees::TableTrees;
 use crate::txn::transaction::Txn;
 use std::ops::{ControlFlow, Range};
 
-/// Looks at a row's payload.
-pub type RowVisitor<'l> = dyn FnMut(&[u8]) -> ControlFlow<()> + 'l;
+/// A row that is looked at.
+pub struct RowInPlace<'r> {
+    /// Its payload.
+    pub payload: &'r [u8],
+    key: KeyInPlace<'r>,
+}
+
+enum KeyInPlace<'r> {
+    Slot(&'r Leaf<'r>, usize),
+    Copied(&'r [u8]),
+}
+
+impl RowInPlace<'_> {
+    /// Appends its key to `out`.
+    #[inline]
+    pub(crate) fn append_key(&self, out: &mut Vec<u8>) {
+        match self.key {
+            KeyInPlace::Slot(leaf, slot) => leaf.append_key(slot, out),
+            KeyInPlace::Copied(key) => out.extend_from_slice(key),
+        }
+    }
+}
+
+/// Looks at a row.
+pub type RowVisitor<'l> = dyn FnMut(RowInPlace<'_>) -> ControlFlow<()> + 'l;
 
 /// How looking at the rows of a leaf ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +71,10 @@ impl RowCursor {
                 Ended::MustCopy => {}
             }
         }
-        Ok(self.next(system, txn)? && closed(|| look(self.payload())).is_continue())
+        let copied = |cursor: &RowCursor, look: &mut RowVisitor<'_>| {
+            closed(|| look(RowInPlace { payload: cursor.payload(), key: KeyInPlace::Copied(cursor.key()) }))
+        };
+        Ok(self.next(system, txn)? && copied(self, look).is_continue())
     }
 
     /// Rule 2; nothing that was copied waits to be delivered.
@@ -122,7 +148,8 @@ impl ScanPosition {
         look: &mut RowVisitor<'_>,
     ) -> Result<Ended> {
         while slots.start < slots.end {
-            let value = leaf.value(self.next_of(slots));
+            let slot = self.next_of(slots);
+            let value = leaf.value(slot);
             let header = RowHeader::decode(value)?;
             let (is_seen, is_deleted) = (fill.is_seen(&header), header.is_delete_marked());
             if !is_seen {
@@ -137,7 +164,7 @@ impl ScanPosition {
                 }
                 row = stored.row;
             }
-            if !is_deleted && look(row).is_break() {
+            if !is_deleted && look(RowInPlace { payload: row, key: KeyInPlace::Slot(leaf, slot) }).is_break() {
                 self.pass(slots);
                 return Ok(Ended::Stopped);
             }
