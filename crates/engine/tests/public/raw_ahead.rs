@@ -36,14 +36,21 @@ fn key(table: &RawTable, id: u16) -> Vec<u8> {
 }
 
 /// What a cursor shows where it stands.
-fn shown(cursor: &RawCursor) -> (Option<Vec<u8>>, Option<Vec<u8>>, Vec<Option<Vec<u8>>>) {
+#[derive(Debug, PartialEq)]
+struct Shown {
+    key: Option<Vec<u8>>,
+    place: Option<Vec<u8>>,
+    columns: Vec<Option<Vec<u8>>>,
+}
+
+fn shown(cursor: &RawCursor) -> Shown {
     let mut row = RawRow::default();
     let is_there = cursor.read_row(&mut row).unwrap();
     let columns: Vec<_> = [0, 1, 3].iter().map(|at| row.column(*at).filter(|_| is_there).map(<[u8]>::to_vec)).collect();
     if let Some(values) = cursor.values() {
         assert_eq!(values.map(|value| value.map(<[u8]>::to_vec)).collect::<Vec<_>>(), columns);
     }
-    (cursor.key().map(<[u8]>::to_vec), cursor.place().map(<[u8]>::to_vec), columns)
+    Shown { key: cursor.key().map(<[u8]>::to_vec), place: cursor.place().map(<[u8]>::to_vec), columns }
 }
 
 /// Walks both cursors, changes rows between the moves, and says how many rows were read ahead.
