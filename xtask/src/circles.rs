@@ -17,23 +17,48 @@ use crate::source::{code_without_comments, paths, use_tree};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The rooms of a layer, bottom first.
-const ROOMS: &[(&str, &[&str])] = &[(
-    "pool",
-    &[
-        "frames",
-        "frame_list",
-        "flush",
-        "pacing",
-        "lru",
-        "supply",
-        "pending",
-        "load",
-        "read_ahead",
-        "buffer_pool",
-        "calls",
-        "cleaner",
-    ],
-)];
+const ROOMS: &[(&str, &[&str])] = &[
+    (
+        "log",
+        &[
+            "format",
+            "group",
+            "buffer",
+            "space",
+            "headers",
+            "damage",
+            "scan",
+            "stream",
+            "ring",
+            "reservation",
+            "writer",
+            "commit",
+            "ring_size",
+            "growth",
+            "shrinking",
+            "checkpoint",
+            "redo_log",
+            "keep",
+        ],
+    ),
+    (
+        "pool",
+        &[
+            "frames",
+            "frame_list",
+            "flush",
+            "pacing",
+            "lru",
+            "supply",
+            "pending",
+            "load",
+            "read_ahead",
+            "buffer_pool",
+            "calls",
+            "cleaner",
+        ],
+    ),
+];
 
 /// Files in circles, by layer, where there are any.
 const IN_CIRCLES: &[(&str, usize)] = &[
@@ -46,7 +71,6 @@ const IN_CIRCLES: &[(&str, usize)] = &[
     ("dump", 2),
     ("inspect", 2),
     ("lock", 5),
-    ("log", 3),
     ("mtr", 2),
     ("page", 2),
     ("space", 5),
@@ -66,7 +90,6 @@ const SPREAD: &[(&str, &str, usize)] = &[
     ("db", "Database", 25),
     ("db", "Scan", 7),
     ("db", "WriteTxn", 19),
-    ("log", "Log", 10),
     ("space", "Space", 8),
     ("store", "OutOfPlace", 7),
     ("txn", "RowOp", 8),

@@ -2,8 +2,8 @@
 //! written.
 
 use crate::error::Result;
-use crate::log::checkpoint::read_header_slots;
 use crate::log::format::{self, BLOCK_BYTES, LogGeometry, LogHeader, Unusable};
+use crate::log::headers::read_header_slots;
 use crate::log::{RecoveryScan, Window, Windows};
 use highwater_storage::Device;
 

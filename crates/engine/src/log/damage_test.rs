@@ -91,9 +91,9 @@ fn a_flip_anywhere_below_the_newest_mark_is_reported() {
     every_flip_is_reported_below(ends[58], &device, &ends, checkpoint);
     log.mark_durable().unwrap();
     every_flip_is_reported_below(ends[59], &device, &ends, checkpoint);
-    let syncs = log.stats.log_syncs.get();
+    let syncs = log.ring().stats().log_syncs.get();
     log.mark_durable().unwrap();
-    assert_eq!(log.stats.log_syncs.get(), syncs, "once is enough");
+    assert_eq!(log.ring().stats().log_syncs.get(), syncs, "once is enough");
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn a_lost_newest_header_is_noticed_wherever_the_ring_is() {
         if n % 100 == 99 {
             log.checkpoint(lsn).unwrap();
         }
-        let header = log.io.lock().header;
+        let header = log.writer().header();
         let damaged = device.cut(n);
         damaged.damage(|bytes| bytes[header.offset() as usize + 50] ^= 1);
         match open_as(Arc::new(damaged), FlushLog::Sync) {

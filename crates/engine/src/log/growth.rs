@@ -13,12 +13,12 @@
 //!    metadata. Otherwise no thread waits for it, and the zeros would cost as much as the redo. Each step writes one
 //!    piece ([`PIECE_BYTES`]), because the thread also flushes dirty pages and advances the checkpoint.
 
-use super::Log;
-use super::checkpoint::write_zeros;
 use super::format::{self, LogGeometry, LogHeader};
-use crate::config::FlushLog;
+use super::headers::write_zeros;
+use super::ring::Ring;
+use super::ring_size::RingSize;
+use super::writer::RingWriter;
 use crate::error::Result;
-use crate::types::Lsn;
 use std::time::{Duration, Instant};
 
 /// How long the device is not asked for room again after it refused.
@@ -30,46 +30,47 @@ const PIECE_BYTES: u64 = 4 << 20;
 /// The part of the ring that may be in use before it grows: the rest must take the redo until it has grown.
 const FULL_PART: u64 = 2;
 
-impl Log {
+impl RingSize {
     /// Grows the ring, or makes a piece of the room for it, if that is due and possible; says whether it is to be
-    /// called again at once. One thread calls it.
+    /// called again at once. One thread calls it; `syncs_commits` says whether commits wait for syncs (rule 5).
     ///
     /// # Errors
     /// [`Error::Poisoned`](crate::Error::Poisoned), or the I/O error that stops the database.
-    pub fn growth_step(&self) -> Result<bool> {
+    pub(super) fn growth_step(&self, writer: &RingWriter, syncs_commits: bool) -> Result<bool> {
+        let ring = writer.ring();
         // Once: the option may change meanwhile, and the ring must not become smaller here.
-        let (size_bytes, max_bytes) = (self.geometry().size_bytes(), self.max_bytes());
-        if size_bytes >= max_bytes || self.is_growth_refused() || !self.is_growth_due() {
+        let (size_bytes, max_bytes) = (ring.geometry().size_bytes(), self.max_bytes());
+        if size_bytes >= max_bytes || self.is_growth_refused() || !is_growth_due(ring) {
             return Ok(false);
         }
         let wanted = size_bytes.saturating_mul(FACTOR).min(max_bytes);
         debug_assert!(wanted > size_bytes, "a ring in use only grows");
-        self.poison.check()?;
-        let have = self.make_room_for(wanted)?;
+        ring.poison().check()?;
+        let have = self.make_room_for(wanted, writer, syncs_commits)?;
         if have < wanted {
             return Ok(!self.is_growth_refused());
         }
-        let mut io = self.io.lock();
-        let start = self.geometry().start_of_lap(self.written_lsn());
-        if format::block_floor(self.oldest_needed().0) < start.0 {
+        let mut io = writer.lock();
+        let start = ring.geometry().start_of_lap(ring.written_lsn());
+        if format::block_floor(ring.oldest_needed().0) < start.0 {
             return Ok(false);
         }
-        self.sync(&mut io)?;
-        let durable_lsn = self.durable_lsn();
+        writer.sync(&mut io)?;
+        let durable_lsn = ring.durable_lsn();
         io.header = LogHeader { size_bytes: wanted, ring_base: start, durable_lsn, ..io.header };
-        let (before, geometry) = (self.geometry(), LogGeometry::of(&io.header));
-        for lsn in [start, self.oldest_needed(), self.written_lsn()] {
+        let (before, geometry) = (ring.geometry(), LogGeometry::of(&io.header));
+        for lsn in [start, ring.oldest_needed(), ring.written_lsn()] {
             let (was, is) = (before.offset_of(lsn), geometry.offset_of(lsn));
             debug_assert_eq!(was, is, "rule 2: the block of LSN {lsn} moves");
         }
-        self.set_geometry(&mut io, geometry);
+        ring.set_geometry(geometry);
         io.discarded = 0;
         for _ in 0..2 {
             let header = io.header.next();
-            self.write_header(&mut io, header)?;
+            writer.write_header(&mut io, header)?;
         }
         drop(io);
-        self.space.resized(geometry.capacity_bytes(), || self.checkpoint_lsn());
+        ring.space().resized(geometry.capacity_bytes(), || ring.checkpoint_lsn());
         Ok(false)
     }
 
@@ -78,39 +79,35 @@ impl Log {
         self.growth_refused.lock().is_some_and(|at| at.elapsed() < REFUSED_FOR)
     }
 
-    /// Rule 1.
-    fn is_growth_due(&self) -> bool {
-        let used = self.space.reserved_end().0.saturating_sub(self.oldest_needed().0);
-        used > self.capacity_bytes() / FULL_PART
-    }
-
-    /// Where the redo begins that recovery or a reader needs.
-    pub(super) fn oldest_needed(&self) -> Lsn {
-        self.checkpoint_lsn().min(self.space.kept())
-    }
-
     /// Makes the file so long and, a piece at a time, ready for redo (rule 5); up to where it is. A disk that has no
     /// room for it is noted.
-    fn make_room_for(&self, bytes: u64) -> Result<u64> {
-        let have = self.io.lock().made_bytes;
+    fn make_room_for(&self, bytes: u64, writer: &RingWriter, syncs_commits: bool) -> Result<u64> {
+        let ring = writer.ring();
+        let have = writer.lock().made_bytes;
         if bytes <= have {
             return Ok(have);
         }
-        let (ready, zeros) = match self.flush_log_at_trx_commit() {
-            FlushLog::Sync => (bytes.min(have + PIECE_BYTES), have..bytes.min(have + PIECE_BYTES)),
-            FlushLog::Write | FlushLog::EverySecond => (bytes, 0..0),
+        let (ready, zeros) = match syncs_commits {
+            true => (bytes.min(have + PIECE_BYTES), have..bytes.min(have + PIECE_BYTES)),
+            false => (bytes, 0..0),
         };
-        let made = self.device.set_len_bytes(bytes).and_then(|()| write_zeros(&*self.device, zeros));
+        let made = ring.device().set_len_bytes(bytes).and_then(|()| write_zeros(ring.device(), zeros));
         match made {
             Err(error) if error.is_full() => {
                 *self.growth_refused.lock() = Some(Instant::now());
                 Ok(have)
             }
             made => {
-                self.stop_on_failure(made)?;
-                self.io.lock().made_bytes = ready;
+                ring.stop_on_failure(made)?;
+                writer.lock().made_bytes = ready;
                 Ok(ready)
             }
         }
     }
+}
+
+/// Rule 1.
+fn is_growth_due(ring: &Ring) -> bool {
+    let used = ring.space().reserved_end().0.saturating_sub(ring.oldest_needed().0);
+    used > ring.space().capacity() / FULL_PART
 }

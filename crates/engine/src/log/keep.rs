@@ -7,8 +7,8 @@
 //!    no lock that a writer holds while it waits.
 //! 3. Only durable redo is read. If a block is rewritten meanwhile, its durable bytes do not change.
 
-use super::Log;
 use super::format::{self, BLOCK_BYTES, DATA_BYTES, MARK_BYTES};
+use super::redo_log::Log;
 use super::space::RedoReader;
 use crate::error::{Error, Result};
 use crate::types::Lsn;
@@ -31,7 +31,7 @@ impl Log {
     /// # Errors
     /// [`Error::Usage`] if this reader has some kept.
     pub fn keep<L: Deref<Target = Log>>(log: L, reader: RedoReader) -> Result<KeptRedo<L>> {
-        match log.space.keep(reader, || log.checkpoint_lsn()) {
+        match log.ring().space().keep(reader, || log.checkpoint_lsn()) {
             Some(at) => Ok(KeptRedo { log, reader, at }),
             None => Err(Error::Usage("another backup of this database is running; wait until it has ended".into())),
         }
@@ -51,7 +51,7 @@ impl<L: Deref<Target = Log>> KeptRedo<L> {
 
     /// What is before `lsn` is not kept any more.
     pub fn release(&mut self, lsn: Lsn) {
-        self.log.space.keep_from(self.reader, lsn, || self.log.checkpoint_lsn());
+        self.log.ring().space().keep_from(self.reader, lsn, || self.log.checkpoint_lsn());
     }
 
     /// Replaces `out` by the redo that follows, as far as it is durable and not behind `limit`: nothing, or up to
@@ -67,10 +67,10 @@ impl<L: Deref<Target = Log>> KeptRedo<L> {
         }
         let first = format::block_floor(self.at.0);
         // Asked after the end: a ring that grows meanwhile leaves what is before the end in its place.
-        let (offset, before_end) = self.log.geometry().block_place(first);
+        let (offset, before_end) = self.log.ring().geometry().block_place(first);
         let blocks = format::blocks_of(end.0 - first).min(READ_BLOCKS).min(before_end / BLOCK_BYTES);
         let mut bytes = AlignedBuf::zeroed((blocks * BLOCK_BYTES) as usize);
-        self.log.device.read_at(offset, &mut bytes)?;
+        self.log.ring().device().read_at(offset, &mut bytes)?;
         let to = end.0.min(first + blocks * DATA_BYTES);
         for (number, block) in bytes.chunks_exact(BLOCK_BYTES as usize).enumerate() {
             let base = first + number as u64 * DATA_BYTES;
@@ -84,6 +84,6 @@ impl<L: Deref<Target = Log>> KeptRedo<L> {
 
 impl<L: Deref<Target = Log>> Drop for KeptRedo<L> {
     fn drop(&mut self) {
-        self.log.space.keep_nothing(self.reader, || self.log.checkpoint_lsn());
+        self.log.ring().space().keep_nothing(self.reader, || self.log.checkpoint_lsn());
     }
 }

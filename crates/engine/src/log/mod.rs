@@ -23,32 +23,51 @@
 //! 7. The first failed write or sync stops the database: nothing is written afterwards, and every call and every waiter
 //!    gets [`Error::Poisoned`](crate::Error::Poisoned).
 //!
+//! [`Log`] is its parts, one around the other; each knows only those within it. `tidy` checks their order.
+//!
+//! | file | what |
+//! |---|---|
+//! | `format`, `headers` | what is on the device |
+//! | `damage`, `scan`, `stream` | reading redo back, from a ring or as a stream |
+//! | `group` | which thread leads a group commit |
+//! | `buffer`, `space` | the log buffer; room in the ring |
+//! | `ring`, `reservation` | `Ring`: device, buffer, room, how far the log is; reservations |
+//! | `writer` | `RingWriter`: appending, writing, syncing |
+//! | `commit` | `GroupCommit`: what a commit waits for |
+//! | `ring_size`, `growth`, `shrinking` | `RingSize` |
+//! | `checkpoint` | `Checkpoints`: generations and checkpoints |
+//! | `redo_log` | [`Log`]: what the layers above call |
+//! | `keep` | redo that readers follow |
+//!
 //! Lock order: `turn` < I/O mutex < buffer mutex; the queue mutexes of `space` and `group` are leaves.
 //!
 //! Differs from InnoDB: a block's header carries no checksum of the block and no place of its first group (a group
 //! carries one checksum, which covers its place and generation); no separate writer and flusher threads (a committing
 //! thread leads, so one client pays no hand-over).
 
-mod append;
 mod buffer;
-pub mod checkpoint;
+mod checkpoint;
+mod commit;
 mod damage;
 pub mod format;
 mod group;
 mod growth;
+pub mod headers;
 mod keep;
 mod redo_log;
 mod reservation;
+mod ring;
+mod ring_size;
 mod scan;
 mod shrinking;
 mod space;
 mod stream;
 mod writer;
 
-pub use checkpoint::LogRemains;
 pub use damage::LogDamage;
+pub use headers::LogRemains;
 pub use keep::KeptRedo;
-pub use redo_log::{Io, Log};
+pub use redo_log::Log;
 pub use reservation::{EndRedo, Reservation};
 pub use scan::{RecoveryScan, Window, Windows};
 pub use space::RedoReader;

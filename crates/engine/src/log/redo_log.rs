@@ -1,90 +1,48 @@
-//! The log: its parts, opening it, how far it is.
+//! The log: its parts, opening it, and its calls, each of which is one of a part.
 
-use super::buffer::LogBuffer;
-use super::format::LogGeometry;
-use super::group::CommitGroup;
-use super::scan::{RecoveryScan, Windows};
-use super::space::LogSpace;
-use super::{checkpoint, format};
+use super::checkpoint::Checkpoints;
+use super::commit::GroupCommit;
+use super::format::{self, LogGeometry, LogHeader};
+use super::headers::{self, LogRemains};
+use super::reservation::{self, EndRedo, Reservation};
+use super::ring::{LogBounds, Ring};
+use super::ring_size::RingSize;
+use super::scan::{self, RecoveryScan, Windows};
+use super::stream;
+use super::writer::RingWriter;
 use crate::config::FlushLog;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::stats::Stats;
-use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering, Ordering::Relaxed};
 use crate::sync::poison::{OnStop, Poison};
-use crate::sync::sharded::CachePadded;
-use crate::sync::{Mutex, RwLock};
 use crate::types::Lsn;
-use highwater_storage::{AlignedBuf, Device};
+use highwater_storage::Device;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
 /// The smallest log buffer; a mini-transaction of up to this much redo always fits one.
 const MIN_BUFFER_BYTES: usize = 1 << 20;
 
-const SYNC: u8 = FlushLog::Sync as u8;
-const WRITE: u8 = FlushLog::Write as u8;
-
 /// The redo log of one database.
 pub struct Log {
-    pub(super) device: Arc<dyn Device>,
-    /// Changes under the I/O mutex, when the ring grows or shrinks.
-    geometry: RwLock<LogGeometry>,
-    /// Size up to which the log may grow, and to which it shrinks.
-    max_bytes: AtomicU64,
-    /// When the device last had no room for growth.
-    pub(super) growth_refused: Mutex<Option<Instant>>,
-    /// No thread will write what commits do not wait for; see `begin_closing`.
-    pub(super) is_closing: AtomicBool,
-    pub(super) database_id: u64,
-    /// [`FlushLog`] as a number.
-    flush_log_at_trx_commit: AtomicU8,
-    /// Whether a commit returned whose redo may not be durable, though the others wait for theirs.
-    pub(super) owes_sync: AtomicBool,
-    pub(super) stats: Arc<Stats>,
-    /// The switch of the whole database: a failure of the log stops every call.
-    pub(super) poison: Arc<Poison>,
-    pub(super) space: LogSpace,
-    pub(super) buffer: CachePadded<LogBuffer>,
-    /// Written and durable LSN; change only under the I/O mutex.
-    pub(super) written: CachePadded<AtomicU64>,
-    pub(super) durable: CachePadded<AtomicU64>,
-    pub(super) checkpoint: AtomicU64,
-    /// For the next header; see [`Log::note_store_mark`].
-    pub(super) store_mark: AtomicU64,
-    pub(super) io: Mutex<Io>,
-    pub(super) group: CommitGroup,
-}
-
-/// What the one thread that does I/O owns.
-pub struct Io {
-    /// The log buffer that is not being appended to.
-    pub(super) spare: AlignedBuf,
-    /// The newest header on the device.
-    pub(super) header: format::LogHeader,
-    pub(super) started: bool,
-    /// The device was told to begin with the blocks up to this LSN; what was synced since may reach further.
-    pub(super) begun: u64,
-    /// Up to this LSN of the next lap, what has its place was discarded (`checkpoint`, rule 4).
-    pub(super) discarded: u64,
-    /// Size of the file that was made, every byte of it written where commits wait for syncs.
-    pub(super) made_bytes: u64,
+    checkpoints: Checkpoints,
 }
 
 impl OnStop for Log {
     fn stopped(&self) {
-        self.space.close();
-        self.group.wake_all();
+        self.commits().stopped();
     }
 }
 
+/// Opening, and logs that are not open.
 impl Log {
     /// Creates an empty log of `size_bytes` on the device (headers and ring), durable on return. Every block is
     /// written, so that later syncs have nothing but the redo itself to make durable.
     ///
     /// # Errors
-    /// [`Error::BadOption`](crate::Error::BadOption) for a size too small for a log, or an I/O error.
+    /// [`BadOption`](crate::Error::BadOption) for a size too small for a log, or an I/O error.
     pub fn create(device: Arc<dyn Device>, size_bytes: u64, database_id: u64) -> Result<()> {
-        checkpoint::create(&*device, size_bytes, database_id)
+        headers::create(&*device, size_bytes, database_id)
     }
 
     /// Opens an existing log and scans it from its last checkpoint. Nothing may be appended before `start`. From then
@@ -92,8 +50,8 @@ impl Log {
     /// fixed length, it keeps its size.
     ///
     /// # Errors
-    /// [`Error::Incompatible`](crate::Error::Incompatible) if it is no redo log, another database's or a newer
-    /// version's, [`Error::Corrupt`](crate::Error::Corrupt) if it was cut short, both of its headers are damaged or it
+    /// [`Incompatible`](crate::Error::Incompatible) if it is no redo log, another database's or a newer
+    /// version's, [`Corrupt`](crate::Error::Corrupt) if it was cut short, both of its headers are damaged or it
     /// was synced further than it can be read, or an I/O error.
     pub fn open(
         device: Arc<dyn Device>,
@@ -104,7 +62,7 @@ impl Log {
         stats: Arc<Stats>,
         poison: Arc<Poison>,
     ) -> Result<(Arc<Log>, RecoveryScan)> {
-        let (header, is_sure) = checkpoint::read_header(&*device, database_id)?;
+        let (header, is_sure) = headers::read_header(&*device, database_id)?;
         let geometry = LogGeometry::of(&header);
         // What a killed process wrote may not be durable yet; recovery is about to build on it.
         let since = Instant::now();
@@ -119,80 +77,20 @@ impl Log {
         let max_bytes = asked_bytes.unwrap_or(header.size_bytes);
         let max_capacity = LogGeometry::new(max_bytes).capacity_bytes();
         let longest_group = buffer_bytes.max(MIN_BUFFER_BYTES).min(max_capacity as usize);
-        let end = scan.end_lsn;
-        let log = Arc::new(Log {
-            device,
-            geometry: RwLock::new(geometry),
-            max_bytes: AtomicU64::new(max_bytes),
-            growth_refused: Mutex::default(),
-            is_closing: AtomicBool::new(false),
-            database_id,
-            flush_log_at_trx_commit: AtomicU8::new(flush_log_at_trx_commit as u8),
-            owes_sync: AtomicBool::new(false),
-            stats,
-            poison,
-            space: LogSpace::new(longest_group as u64, geometry.capacity_bytes()),
-            buffer: CachePadded(LogBuffer::new(longest_group, end)),
-            written: CachePadded(AtomicU64::new(end.0)),
-            durable: CachePadded(AtomicU64::new(end.0)),
-            checkpoint: AtomicU64::new(scan.checkpoint_lsn.0),
-            store_mark: AtomicU64::new(header.store_mark),
-            io: Mutex::new(Io {
-                spare: LogBuffer::memory(longest_group),
-                header,
-                started: false,
-                begun: 0,
-                discarded: 0,
-                made_bytes: header.size_bytes,
-            }),
-            group: CommitGroup::default(),
-        });
-        log.poison.wake_on_stop(&log);
+        let bounds = LogBounds { checkpoint: scan.checkpoint_lsn, end: scan.end_lsn };
+        let ring = Ring::new(device, &header, longest_group, bounds, stats, poison.clone());
+        let commit = GroupCommit::new(RingWriter::new(ring, header, longest_group), flush_log_at_trx_commit);
+        let log = Arc::new(Log { checkpoints: Checkpoints::new(commit, RingSize::new(max_bytes)) });
+        poison.wake_on_stop(&log);
         Ok((log, scan))
     }
 
-    /// Rule 1 of the log, for the owner of the I/O mutex. What others change meanwhile only grows, so what is to be
-    /// smaller is read first.
-    pub(super) fn check_state(&self, io: &Io) {
-        if !cfg!(debug_assertions) || !io.started || self.poison.is_set() {
-            return;
-        }
-        let (checkpoint, durable, written) = (self.checkpoint_lsn(), self.durable_lsn(), self.written_lsn());
-        let end = self.end_lsn();
-        debug_assert!(checkpoint <= durable, "the checkpoint {checkpoint} is above what is durable, {durable}");
-        debug_assert!(durable <= written, "{durable} is durable, {written} is written");
-        debug_assert!(written <= end, "{written} is written, the log ends at {end}");
-        self.space.check_reserved(end, || self.poison.is_set());
-        let (reserved, limit) = (self.space.reserved_end(), self.oldest_needed().0 + self.capacity_bytes());
-        debug_assert!(reserved.0 <= limit || self.poison.is_set(), "{reserved} is reserved, the ring ends at {limit}");
-        debug_assert!(io.begun <= written.0, "the device began with {}, {written} is written", io.begun);
-        let header = &io.header;
-        debug_assert_eq!(header.database_id, self.database_id, "the header is another database's");
-        debug_assert!(header.durable_lsn <= durable, "{header:?} was written while {durable} was durable");
-        debug_assert!(checkpoint <= header.checkpoint_lsn, "no header has the checkpoint {checkpoint}: {header:?}");
-        debug_assert_eq!(io.spare.len() as u64 % format::BLOCK_BYTES, 0, "the spare buffer has whole blocks");
-    }
-
-    /// End of the last append.
-    #[inline]
-    pub fn end_lsn(&self) -> Lsn {
-        self.buffer.end_lsn()
-    }
-
-    /// Everything before this is written (not necessarily durable).
-    pub fn written_lsn(&self) -> Lsn {
-        Lsn(self.written.load(Ordering::Acquire))
-    }
-
-    /// Everything before this is durable.
-    #[inline]
-    pub fn durable_lsn(&self) -> Lsn {
-        Lsn(self.durable.load(Ordering::Acquire))
-    }
-
-    /// LSN of the last checkpoint.
-    pub fn checkpoint_lsn(&self) -> Lsn {
-        Lsn(self.checkpoint.load(Ordering::Acquire))
+    /// Whether the device has held a log.
+    ///
+    /// # Errors
+    /// An I/O error, or [`Incompatible`](crate::Error::Incompatible) for a log of another version.
+    pub fn remains(device: &dyn Device) -> Result<LogRemains> {
+        headers::remains(device)
     }
 
     /// Bytes of a log that is created with `size_bytes`: whole blocks.
@@ -200,83 +98,328 @@ impl Log {
         format::whole_blocks(size_bytes)
     }
 
+    /// Bytes of a log that holds this redo between its checkpoint and its end: at least `min_bytes`.
+    pub fn size_for(lsns: &Range<Lsn>, min_bytes: u64) -> u64 {
+        stream::size_for(lsns, min_bytes)
+    }
+
+    /// Makes the device a log as a crash would leave it: of `wanted`'s size, database and generation, with its
+    /// checkpoint there and the groups up to `wanted.durable_lsn`, which `read` gives. Durable on return.
+    ///
+    /// # Errors
+    /// An error of `read` or of the device.
+    pub fn rebuild(device: &dyn Device, wanted: LogHeader, read: impl FnMut(&mut [u8]) -> Result<()>) -> Result<()> {
+        stream::rebuild(device, wanted, read)
+    }
+
+    /// The header of the log on a device.
+    ///
+    /// # Errors
+    /// As [`Log::open`].
+    pub fn header(device: &dyn Device, database_id: u64) -> Result<LogHeader> {
+        headers::read_header(device, database_id).map(|(header, _)| header)
+    }
+}
+
+/// Its parts, from the outermost on.
+impl Log {
+    #[inline]
+    fn commits(&self) -> &GroupCommit {
+        self.checkpoints.commit()
+    }
+
+    #[inline]
+    pub(super) fn writer(&self) -> &RingWriter {
+        self.checkpoints.writer()
+    }
+
+    #[inline]
+    pub(super) fn ring(&self) -> &Ring {
+        self.checkpoints.ring()
+    }
+}
+
+/// How far it is, and how large.
+impl Log {
+    /// End of the last append.
+    #[inline]
+    pub fn end_lsn(&self) -> Lsn {
+        self.ring().end_lsn()
+    }
+
+    /// Everything before this is written (not necessarily durable).
+    pub fn written_lsn(&self) -> Lsn {
+        self.ring().written_lsn()
+    }
+
+    /// Everything before this is durable.
+    #[inline]
+    pub fn durable_lsn(&self) -> Lsn {
+        self.ring().durable_lsn()
+    }
+
+    /// LSN of the last checkpoint.
+    pub fn checkpoint_lsn(&self) -> Lsn {
+        self.ring().checkpoint_lsn()
+    }
+
     /// Reads what the scan found, from the checkpoint on.
     pub fn windows(&self, scan: &RecoveryScan) -> Windows<'_> {
-        let header = self.io.lock().header;
-        Windows::new(&*self.device, self.geometry(), &header, scan)
+        Windows::new(self.ring().device(), self.ring().geometry(), &self.writer().header(), scan)
+    }
+
+    /// Hands the mini-transactions of `lsns`, written in `generation`, to `take`, each with its frame; says up to where
+    /// the ring still has them. Nothing is appended meanwhile.
+    ///
+    /// # Errors
+    /// An I/O error, that of `take`.
+    pub fn copy_groups(
+        &self,
+        lsns: Range<Lsn>,
+        generation: u64,
+        take: impl FnMut(Lsn, &[u8]) -> Result<()>,
+    ) -> Result<Lsn> {
+        let header = LogHeader { generation, ..self.writer().header() };
+        scan::copy_groups(self.ring().device(), self.ring().geometry(), &header, lsns, take)
     }
 
     /// Number of the present generation: one more at each [`start`](Log::start) and [`finish`](Log::finish).
     pub fn generation(&self) -> u64 {
-        self.io.lock().header.generation
+        self.writer().header().generation
     }
 
     /// Bytes of the log on its device, headers and ring.
     pub fn size_bytes(&self) -> u64 {
-        self.geometry().size_bytes()
+        self.ring().size_bytes()
     }
 
     /// Bytes that the log has at most, from its start on; what it has, if its size is fixed.
     pub fn max_bytes(&self) -> u64 {
-        self.max_bytes.load(Relaxed)
+        self.checkpoints.size().max_bytes()
     }
 
     /// Changes how large the log may be: a smaller one grows to it, a larger one shrinks when a generation begins, at
     /// the closing or the next opening.
     ///
     /// # Errors
-    /// [`Error::BadOption`] for a device of fixed length.
+    /// [`BadOption`](crate::Error::BadOption) for a device of fixed length.
     pub fn set_max_bytes(&self, max_bytes: u64) -> Result<()> {
-        if self.device.has_fixed_len() {
-            let reason = "the redo log is on a device and has all of it".to_string();
-            return Err(Error::BadOption { option: "log-file-size".to_string(), reason });
-        }
-        self.max_bytes.store(format::whole_blocks(max_bytes), Relaxed);
-        Ok(())
+        self.checkpoints.size().set_max_bytes(self.ring().device(), max_bytes)
     }
 
-    /// What commits do with their redo, if they do not say.
-    #[inline]
-    pub(super) fn flush_log_at_trx_commit(&self) -> FlushLog {
-        match self.flush_log_at_trx_commit.load(Relaxed) {
-            SYNC => FlushLog::Sync,
-            WRITE => FlushLog::Write,
-            _ => FlushLog::EverySecond,
-        }
+    /// Bytes of redo, reserved or appended, that fit between a checkpoint and the end of the log.
+    pub fn capacity_bytes(&self) -> u64 {
+        self.ring().space().capacity()
     }
 
     /// Changes it, for commits that begin after this returns. What earlier ones left to be synced is synced within a
     /// second.
     pub fn set_flush_log_at_trx_commit(&self, flush_log: FlushLog) {
-        self.flush_log_at_trx_commit.store(flush_log as u8, Relaxed);
-        // Behind the change: a commit that found the old value has appended before.
-        self.owes_sync.store(true, Ordering::Release);
-    }
-
-    /// Bytes of redo, reserved or appended, that fit between a checkpoint and the end of the log.
-    pub fn capacity_bytes(&self) -> u64 {
-        self.space.capacity()
-    }
-
-    /// Where blocks lie.
-    pub(super) fn geometry(&self) -> LogGeometry {
-        *self.geometry.read()
-    }
-
-    /// Lets blocks lie elsewhere from now on; the caller owns the I/O mutex (`_io`).
-    pub(super) fn set_geometry(&self, _io: &mut Io, geometry: LogGeometry) {
-        *self.geometry.write() = geometry;
-    }
-
-    /// Threads that wait for another thread's sync.
-    #[cfg(test)]
-    pub(crate) fn waiting_for_sync(&self) -> usize {
-        self.group.waiting()
+        self.commits().set_flush_log_at_trx_commit(flush_log);
     }
 
     /// Called (from `reserve`, with no lock of the log's users held) whenever a caller has to wait for a checkpoint,
     /// and again from time to time while it waits. It must not call `reserve`. Only the last function set is called.
     pub fn on_pressure(&self, wake: Box<dyn Fn() + Send + Sync>) {
-        self.space.set_pressure(wake);
+        self.ring().space().set_pressure(wake);
+    }
+
+    /// Where blocks lie.
+    #[cfg(test)]
+    pub(super) fn geometry(&self) -> LogGeometry {
+        self.ring().geometry()
+    }
+
+    /// Threads that wait for another thread's sync.
+    #[cfg(test)]
+    pub(crate) fn waiting_for_sync(&self) -> usize {
+        self.commits().waiting_for_sync()
+    }
+}
+
+/// Redo space and appending.
+impl Log {
+    /// Waits until `bytes` of redo fit without overwriting what the last checkpoint needs. The caller holds no latch.
+    ///
+    /// # Errors
+    /// [`LogTooSmall`](crate::Error::LogTooSmall) if it can never fit, [`Poisoned`](crate::Error::Poisoned), or
+    /// [`Usage`](crate::Error::Usage) before `start`.
+    #[inline]
+    pub fn reserve(&self, bytes: u64) -> Result<Reservation<'_>> {
+        self.ring().reserve(bytes)
+    }
+
+    /// As [`Log::reserve`], without waiting: `None` if there is no room at once.
+    #[inline]
+    pub fn reserve_at_once(&self, bytes: u64) -> Option<Reservation<'_>> {
+        self.ring().reserve_at_once(bytes)
+    }
+
+    /// A thread that waits for a page holds no redo space.
+    #[inline]
+    pub fn expect_nothing_reserved(&self) {
+        reservation::expect_nothing_reserved();
+    }
+
+    /// Reserves `bytes` for the end of a prepared transaction; `None` if enough is kept for others. May wait as
+    /// [`reserve`](Log::reserve).
+    ///
+    /// # Errors
+    /// As [`reserve`](Log::reserve).
+    pub fn keep_for_end(&self, bytes: u64) -> Result<Option<EndRedo>> {
+        self.ring().keep_for_end(bytes)
+    }
+
+    /// What was kept for an end, to be used now.
+    pub fn use_kept(&self, kept: EndRedo) -> Reservation<'_> {
+        self.ring().use_kept(kept)
+    }
+
+    /// Keeps the space of an end that has not used it for its next try.
+    pub fn keep_again(&self, unused: Reservation<'_>) -> EndRedo {
+        self.ring().keep_again(unused)
+    }
+
+    /// Appends one mini-transaction atomically and returns its end LSN. Runs `in_order(start, end)` before the next
+    /// append may get its LSN (the flush list is kept in LSN order there). No I/O unless the log buffer is full.
+    ///
+    /// The payload is not empty and no longer than what was reserved: anything else is a bug of the caller and stops
+    /// the log.
+    #[inline]
+    pub fn append(&self, reservation: Reservation<'_>, payload: &[u8], in_order: impl FnOnce(Lsn, Lsn)) -> Lsn {
+        self.writer().append(reservation, payload, in_order)
+    }
+}
+
+/// Durability.
+impl Log {
+    /// Returns when everything before `lsn` is written and synced (one leader syncs for all waiting threads).
+    ///
+    /// # Errors
+    /// [`Poisoned`](crate::Error::Poisoned), the I/O error that stops the database, or [`Usage`](crate::Error::Usage)
+    /// for an LSN beyond the end of the log.
+    pub fn flush_to(&self, lsn: Lsn) -> Result<()> {
+        self.commits().flush_to(lsn)
+    }
+
+    /// Returns when everything before `lsn` is written, durable or not.
+    ///
+    /// # Errors
+    /// As [`flush_to`](Log::flush_to).
+    pub fn write_to(&self, lsn: Lsn) -> Result<()> {
+        self.writer().write_to(lsn)
+    }
+
+    /// Whether a commit that asks for this waits until its redo is synced.
+    pub fn syncs_commits(&self, asked: Option<FlushLog>) -> bool {
+        self.commits().syncs_commits(asked)
+    }
+
+    /// What a commit at `lsn` must wait for: what the transaction says, or else `flush_log_at_trx_commit`.
+    ///
+    /// # Errors
+    /// As [`flush_to`](Log::flush_to).
+    pub fn commit(&self, lsn: Lsn, asked: Option<FlushLog>) -> Result<()> {
+        self.commits().commit(lsn, asked)
+    }
+
+    /// Closing has begun: nothing writes the log once a second any more. What was appended before this is for the
+    /// caller to flush; a commit that is appended afterwards makes itself durable, or fails.
+    pub fn begin_closing(&self) {
+        self.commits().begin_closing();
+    }
+
+    /// Background step, once a second: writes and syncs what there is, if commits may wait for it.
+    ///
+    /// # Errors
+    /// As [`flush_to`](Log::flush_to).
+    pub fn sync_step(&self) -> Result<()> {
+        self.commits().sync_step()
+    }
+}
+
+/// Generations, checkpoints, the size of the ring.
+impl Log {
+    /// Begins a new generation at `end_lsn`, rounded up to a block (all pages up to it are durable): a checkpoint
+    /// there, and appending allowed. A log that is too large shrinks (`shrinking`).
+    ///
+    /// # Errors
+    /// [`Usage`](crate::Error::Usage) if started already or `end_lsn` is before the scan's end, or the I/O error that
+    /// stops the database.
+    pub fn start(&self, end_lsn: Lsn) -> Result<()> {
+        self.checkpoints.start(end_lsn)
+    }
+
+    /// Number and first LSN of the generation that [`start`](Log::start) begins at `end_lsn`.
+    pub fn next_generation(&self, end_lsn: Lsn) -> (u64, Lsn) {
+        self.checkpoints.next_generation(end_lsn)
+    }
+
+    /// Makes `lsn` the place recovery starts from (all older changes are durable in the data file). `lsn` is the start
+    /// of a group or the end of the log. Frees room in the ring and wakes the threads that wait for it. One that is
+    /// before the present checkpoint changes nothing.
+    ///
+    /// # Errors
+    /// [`Usage`](crate::Error::Usage) for an LSN beyond the end or before `start`,
+    /// [`Poisoned`](crate::Error::Poisoned), or the I/O error that stops the database.
+    pub fn checkpoint(&self, lsn: Lsn) -> Result<()> {
+        self.checkpoints.checkpoint(lsn)
+    }
+
+    /// Ends the log at `end`, its checkpoint: begins a generation in which nothing is appended any more. If a thread
+    /// has appended meanwhile, nothing changes. A log of more than `keep_bytes` shrinks to them, if that makes it half
+    /// as large or less and no reader needs what it holds (`shrinking`). The file ends where the log does, also after a
+    /// growth that never finished. Says whether the log has ended.
+    ///
+    /// # Errors
+    /// [`Poisoned`](crate::Error::Poisoned), or the I/O error that stops the database.
+    pub fn finish(&self, end: Lsn, keep_bytes: u64) -> Result<bool> {
+        self.checkpoints.finish(end, keep_bytes)
+    }
+
+    /// What the page store noted in the newest header, or since.
+    pub fn store_mark(&self) -> u64 {
+        self.writer().store_mark()
+    }
+
+    /// Notes in all later headers what the page store needs to know at the next opening. Noted after a checkpoint's LSN
+    /// was determined, it covers everything that the checkpoint relies on.
+    pub fn note_store_mark(&self, mark: u64) {
+        self.writer().note_store_mark(mark);
+    }
+
+    /// Makes everything durable and notes that in the header, unless a header says so already. So damage in front of it
+    /// is not taken for a torn write (`damage`). For a log that has been idle; a busy log notes it in every block it
+    /// writes.
+    ///
+    /// # Errors
+    /// [`Poisoned`](crate::Error::Poisoned), or the I/O error that stops the database.
+    pub fn mark_durable(&self) -> Result<()> {
+        self.checkpoints.mark_durable()
+    }
+
+    /// Grows the ring, or makes a piece of the room for it, if that is due and possible; says whether it is to be
+    /// called again at once. One thread calls it.
+    ///
+    /// # Errors
+    /// [`Poisoned`](crate::Error::Poisoned), or the I/O error that stops the database.
+    pub fn growth_step(&self) -> Result<bool> {
+        self.checkpoints.size().growth_step(self.writer(), self.commits().syncs_commits(None))
+    }
+
+    /// Releases the place of the ring of a log that has ended at `end`, unless a reader needs what it holds (rule 5).
+    /// This is advice: a refusal changes nothing.
+    pub fn release_ring(&self, end: Lsn) {
+        RingSize::release_ring(self.ring(), end);
+    }
+
+    /// Reserves the place of the ring of a log that has just been started. It is not written as zeros, as the new part
+    /// of a ring that grows is: an opening would take as long as that. So in the first lap a sync may also have to wait
+    /// for the file system's own records.
+    ///
+    /// # Errors
+    /// [`DiskFull`](crate::Error::DiskFull) if the disk has no room for it, another I/O error.
+    pub fn reserve_ring(&self) -> Result<()> {
+        RingSize::reserve_ring(self.ring())
     }
 }

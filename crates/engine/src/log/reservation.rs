@@ -2,11 +2,11 @@
 //!
 //! Rules
 //! 1. A thread that waits for room holds no latch, and one that waits for a page holds no redo space
-//!    ([`Log::expect_nothing_reserved`]).
+//!    ([`expect_nothing_reserved`]).
 //! 2. A reservation is used by one append, which keeps what it needs; the rest is released.
 
-use super::Log;
 use super::format::FRAME_BYTES;
+use super::ring::Ring;
 use super::space::{LogSpace, ReservationState};
 use crate::error::{Error, Result};
 use std::time::Instant;
@@ -64,79 +64,79 @@ impl Drop for Reservation<'_> {
     }
 }
 
-impl Log {
+impl Ring {
     /// Waits until `bytes` of redo fit without overwriting what the last checkpoint needs. The caller holds no latch.
     ///
     /// # Errors
     /// [`Error::LogTooSmall`] if it can never fit, [`Error::Poisoned`], or [`Error::Usage`] before `start`.
     #[inline]
-    pub fn reserve(&self, bytes: u64) -> Result<Reservation<'_>> {
+    pub(super) fn reserve(&self, bytes: u64) -> Result<Reservation<'_>> {
         match self.reserve_at_once(bytes) {
             Some(reservation) => Ok(reservation),
             None => self.reserve_slowly(bytes.saturating_add(FRAME_BYTES as u64)),
         }
     }
 
-    /// A thread that waits for a page holds no redo space.
-    #[inline]
-    pub fn expect_nothing_reserved(&self) {
-        #[cfg(debug_assertions)]
-        RESERVATIONS.with(|count| debug_assert!(count.get() <= 0, "redo space is held while a page is loaded"));
-    }
-
     /// Reserves `bytes` for the end of a prepared transaction; `None` if enough is kept for others. May wait as
-    /// [`reserve`](Log::reserve).
+    /// [`reserve`](Ring::reserve).
     ///
     /// # Errors
-    /// As [`reserve`](Log::reserve).
-    pub fn keep_for_end(&self, bytes: u64) -> Result<Option<EndRedo>> {
+    /// As [`reserve`](Ring::reserve).
+    pub(super) fn keep_for_end(&self, bytes: u64) -> Result<Option<EndRedo>> {
         let bytes_framed = bytes.saturating_add(FRAME_BYTES as u64);
-        if !self.space.count_end(bytes_framed) {
+        if !self.space().count_end(bytes_framed) {
             return Ok(None);
         }
         match self.reserve(bytes) {
             Ok(mut reservation) => Ok(Some(EndRedo(std::mem::take(&mut reservation.bytes)))),
             Err(error) => {
-                self.space.uncount_end(bytes_framed);
+                self.space().uncount_end(bytes_framed);
                 Err(error)
             }
         }
     }
 
     /// What was kept for an end, to be used now.
-    pub fn use_kept(&self, kept: EndRedo) -> Reservation<'_> {
-        self.space.uncount_end(kept.0);
-        Reservation::new(&self.space, kept.0)
+    pub(super) fn use_kept(&self, kept: EndRedo) -> Reservation<'_> {
+        self.space().uncount_end(kept.0);
+        Reservation::new(self.space(), kept.0)
     }
 
     /// Keeps the space of an end that has not used it for its next try.
-    pub fn keep_again(&self, mut unused: Reservation<'_>) -> EndRedo {
-        self.space.count_end_again(unused.bytes);
+    pub(super) fn keep_again(&self, mut unused: Reservation<'_>) -> EndRedo {
+        self.space().count_end_again(unused.bytes);
         EndRedo(std::mem::take(&mut unused.bytes))
     }
 
-    /// As [`Log::reserve`], without waiting: `None` if there is no room at once.
+    /// As [`Ring::reserve`], without waiting: `None` if there is no room at once.
     #[inline]
-    pub fn reserve_at_once(&self, bytes: u64) -> Option<Reservation<'_>> {
+    pub(super) fn reserve_at_once(&self, bytes: u64) -> Option<Reservation<'_>> {
         let bytes = bytes.saturating_add(FRAME_BYTES as u64);
-        let taken = bytes <= self.space.longest_group() && self.space.take_at_once(bytes);
-        taken.then(|| Reservation::new(&self.space, bytes))
+        let taken = bytes <= self.space().longest_group() && self.space().take_at_once(bytes);
+        taken.then(|| Reservation::new(self.space(), bytes))
     }
 
     /// Waits until `bytes`, the frame included, fit.
     #[cold]
     fn reserve_slowly(&self, bytes: u64) -> Result<Reservation<'_>> {
-        if bytes > self.space.longest_group().min(self.space.capacity()) {
+        if bytes > self.space().longest_group().min(self.space().capacity()) {
             return Err(Error::LogTooSmall { bytes });
         }
         let since = Instant::now();
-        let state = self.space.wait_for(bytes);
-        self.stats.log_waits.inc();
-        self.stats.log_wait_us.add(since.elapsed().as_micros() as u64);
+        let state = self.space().wait_for(bytes);
+        self.stats().log_waits.inc();
+        self.stats().log_wait_us.add(since.elapsed().as_micros() as u64);
         match state {
-            ReservationState::Open => Ok(Reservation::new(&self.space, bytes)),
+            ReservationState::Open => Ok(Reservation::new(self.space(), bytes)),
             ReservationState::NotStarted => Err(Error::Usage("the redo log has not been started yet".into())),
-            ReservationState::Closed => Err(self.poison.error()),
+            ReservationState::Closed => Err(self.poison().error()),
         }
     }
+}
+
+/// A thread that waits for a page holds no redo space.
+#[inline]
+pub(super) fn expect_nothing_reserved() {
+    #[cfg(debug_assertions)]
+    RESERVATIONS.with(|count| debug_assert!(count.get() <= 0, "redo space is held while a page is loaded"));
 }

@@ -7,7 +7,6 @@
 //! 3. The device is read front to back, [`CHUNK_BYTES`] at a time, at most once around.
 //! 4. An end below the synced LSN is damage ([`super::damage`]).
 
-use super::Log;
 use super::damage::{self, LogDamage};
 use super::format::{self, BLOCK_BYTES, DATA_BYTES, FRAME_BYTES, LogGeometry, LogHeader, MARK_BYTES};
 use crate::error::{Error, Result};
@@ -50,37 +49,35 @@ impl RecoveryScan {
     }
 }
 
-impl Log {
-    /// Hands the mini-transactions of `lsns`, written in `generation`, to `take`, each with its frame; says up to where
-    /// the ring still has them. Nothing is appended meanwhile.
-    ///
-    /// # Errors
-    /// An I/O error, that of `take`.
-    pub fn copy_groups(
-        &self,
-        lsns: Range<Lsn>,
-        generation: u64,
-        mut take: impl FnMut(Lsn, &[u8]) -> Result<()>,
-    ) -> Result<Lsn> {
-        let header = LogHeader { generation, ..self.io.lock().header };
-        let mut groups = Groups::new(&*self.device, self.geometry(), &header, lsns.start);
-        let mut payload = Vec::new();
-        while groups.at < lsns.end {
-            let start = groups.at;
-            payload.clear();
-            let max = (lsns.end.0 - start.0) as usize;
-            // What claims to be longer is not kept (rule 2).
-            let next = groups.next(|piece| {
-                if payload.len() + piece.len() <= max {
-                    payload.extend_from_slice(piece);
-                }
-            })?;
-            let Some(end) = next.filter(|end| *end <= lsns.end) else { return Ok(start) };
-            let frame = format::frame(crc32c::crc32c(&payload), payload.len() as u32, start, generation);
-            take(end, &[&frame, &payload[..]].concat())?;
-        }
-        Ok(groups.at)
+/// Hands the mini-transactions of `lsns`, written in the generation of `header`, to `take`, each with its frame; says
+/// up to where the ring still has them. Nothing is appended meanwhile.
+///
+/// # Errors
+/// An I/O error, that of `take`.
+pub(super) fn copy_groups(
+    device: &dyn Device,
+    geometry: LogGeometry,
+    header: &LogHeader,
+    lsns: Range<Lsn>,
+    mut take: impl FnMut(Lsn, &[u8]) -> Result<()>,
+) -> Result<Lsn> {
+    let mut groups = Groups::new(device, geometry, header, lsns.start);
+    let mut payload = Vec::new();
+    while groups.at < lsns.end {
+        let start = groups.at;
+        payload.clear();
+        let max = (lsns.end.0 - start.0) as usize;
+        // What claims to be longer is not kept (rule 2).
+        let next = groups.next(|piece| {
+            if payload.len() + piece.len() <= max {
+                payload.extend_from_slice(piece);
+            }
+        })?;
+        let Some(end) = next.filter(|end| *end <= lsns.end) else { return Ok(start) };
+        let frame = format::frame(crc32c::crc32c(&payload), payload.len() as u32, start, header.generation);
+        take(end, &[&frame, &payload[..]].concat())?;
     }
+    Ok(groups.at)
 }
 
 /// Consecutive mini-transactions in memory.

@@ -12,55 +12,58 @@
 //! 3. Groups of older generations in the smaller ring do not verify at any place.
 //! 4. A device of fixed length keeps the size of its log.
 //! 5. The closed log of a small database releases the space of its ring, except the block of its end
-//!    ([`Log::release_ring`]); the next start reserves the space before any append ([`Log::reserve_ring`]).
+//!    ([`RingSize::release_ring`]); the next start reserves the space before any append ([`RingSize::reserve_ring`]).
 //!
 //! A reader that needs the redo of earlier generations, such as the archive, copies it before the start.
 
 use super::format::{self, BLOCK_BYTES, LogGeometry, LogHeader, RING_START};
-use super::{Io, Log};
+use super::ring::Ring;
+use super::ring_size::RingSize;
+use super::writer::{Io, RingWriter};
 use crate::error::{Error, Result};
 use crate::types::Lsn;
 
-impl Log {
+impl RingSize {
     /// Writes the header that begins a generation, with the size that the log may have at most.
-    pub(super) fn begin_generation(&self, io: &mut Io, header: LogHeader) -> Result<()> {
+    pub(super) fn begin_generation(&self, writer: &RingWriter, io: &mut Io, header: LogHeader) -> Result<()> {
         let max_bytes = self.max_bytes();
-        if self.size_bytes() <= max_bytes {
-            self.write_header(io, header)?;
+        if writer.ring().size_bytes() <= max_bytes {
+            writer.write_header(io, header)?;
         } else {
-            self.begin_smaller(io, header, max_bytes)?;
+            RingSize::begin_smaller(writer, io, header, max_bytes)?;
         }
-        self.cut_file()
+        RingSize::cut_file(writer.ring())
     }
 
     /// Rule 2.
-    pub(super) fn begin_smaller(&self, io: &mut Io, header: LogHeader, size_bytes: u64) -> Result<()> {
+    pub(super) fn begin_smaller(writer: &RingWriter, io: &mut Io, header: LogHeader, size_bytes: u64) -> Result<()> {
+        let ring = writer.ring();
         let start = Lsn(format::block_floor(header.checkpoint_lsn.0));
         let header = LogHeader { size_bytes, ring_base: start, ..header };
         debug_assert_eq!(header.generation, io.header.generation + 1, "rule 1: a generation begins");
-        debug_assert!(size_bytes < self.size_bytes(), "{size_bytes} bytes are not fewer than {}", self.size_bytes());
+        debug_assert!(size_bytes < ring.size_bytes(), "{size_bytes} bytes are not fewer than {}", ring.size_bytes());
         let geometry = LogGeometry::of(&header);
-        self.set_geometry(io, geometry);
+        ring.set_geometry(geometry);
         // What the ring holds is another lap's, until that lap is written.
         io.discarded = start.0 + geometry.lap();
         io.made_bytes = header.size_bytes;
         for header in [header, header.next()] {
-            self.write_header(io, header)?;
+            writer.write_header(io, header)?;
         }
-        self.space.resized(geometry.capacity_bytes(), || header.checkpoint_lsn);
+        ring.space().resized(geometry.capacity_bytes(), || header.checkpoint_lsn);
         Ok(())
     }
 
     /// Releases the place of the ring of a log that has ended at `end`, unless a reader needs what it holds (rule 5).
     /// This is advice: a refusal changes nothing.
-    pub fn release_ring(&self, end: Lsn) {
-        if self.device.has_fixed_len() || self.space.kept() < end {
+    pub(super) fn release_ring(ring: &Ring, end: Lsn) {
+        if ring.device().has_fixed_len() || ring.space().kept() < end {
             return;
         }
-        let geometry = self.geometry();
+        let geometry = ring.geometry();
         let (kept_block, _) = geometry.block_place(format::block_floor(end.0));
         for range in [RING_START..kept_block, kept_block + BLOCK_BYTES..geometry.size_bytes()] {
-            let _ = self.device.discard(range.start, range.end - range.start);
+            let _ = ring.device().discard(range.start, range.end - range.start);
         }
     }
 
@@ -70,16 +73,16 @@ impl Log {
     ///
     /// # Errors
     /// [`Error::DiskFull`] if the disk has no room for it, another I/O error.
-    pub fn reserve_ring(&self) -> Result<()> {
-        self.device.reserve(0, self.size_bytes()).map_err(Error::of_room)
+    pub(super) fn reserve_ring(ring: &Ring) -> Result<()> {
+        ring.device().reserve(0, ring.size_bytes()).map_err(Error::of_room)
     }
 
     /// Releases what the file has beyond the log: of a larger log, or of a growth that never finished.
-    pub(super) fn cut_file(&self) -> Result<()> {
-        let (len_bytes, size_bytes) = (self.device.len_bytes()?, self.size_bytes());
-        if self.device.has_fixed_len() || len_bytes <= size_bytes {
+    pub(super) fn cut_file(ring: &Ring) -> Result<()> {
+        let (len_bytes, size_bytes) = (ring.device().len_bytes()?, ring.size_bytes());
+        if ring.device().has_fixed_len() || len_bytes <= size_bytes {
             return Ok(());
         }
-        self.stop_on_failure(self.device.set_len_bytes(size_bytes))
+        ring.stop_on_failure(ring.device().set_len_bytes(size_bytes))
     }
 }

@@ -2,7 +2,7 @@
 //! form; a restore makes a ring of it.
 
 use super::format::{self, BLOCK_BYTES, DATA_BYTES, FRAME_BYTES, LogGeometry, LogHeader, RING_START};
-use super::{Log, checkpoint};
+use super::headers;
 use crate::error::{Error, Result};
 use crate::types::Lsn;
 use highwater_storage::{AlignedBuf, Device, Placement};
@@ -119,60 +119,50 @@ pub fn whole_groups(
     Ok(whole)
 }
 
-impl Log {
-    /// Bytes of a log that holds this redo between its checkpoint and its end: at least `min_bytes`.
-    pub fn size_for(lsns: &Range<Lsn>, min_bytes: u64) -> u64 {
-        let blocks = format::blocks_of(lsns.end.0 - format::block_floor(lsns.start.0)) + 3;
-        min_bytes.max(RING_START + blocks * BLOCK_BYTES)
-    }
+/// Bytes of a log that holds this redo between its checkpoint and its end: at least `min_bytes`.
+pub(super) fn size_for(lsns: &Range<Lsn>, min_bytes: u64) -> u64 {
+    let blocks = format::blocks_of(lsns.end.0 - format::block_floor(lsns.start.0)) + 3;
+    min_bytes.max(RING_START + blocks * BLOCK_BYTES)
+}
 
-    /// Makes the device a log as a crash would leave it: of `wanted`'s size, database and generation, with its
-    /// checkpoint there and the groups up to `wanted.durable_lsn`, which `read` gives. Durable on return.
-    ///
-    /// # Errors
-    /// An error of `read` or of the device.
-    pub fn rebuild(
-        device: &dyn Device,
-        wanted: LogHeader,
-        mut read: impl FnMut(&mut [u8]) -> Result<()>,
-    ) -> Result<()> {
-        let LogHeader { database_id, generation, .. } = wanted;
-        checkpoint::create(device, wanted.size_bytes, database_id)?;
-        let (size_bytes, lsns) = (Log::size_created(wanted.size_bytes), wanted.checkpoint_lsn..wanted.durable_lsn);
-        let geometry = LogGeometry::new(size_bytes);
-        if lsns.end.0 - lsns.start.0 > geometry.capacity_bytes() {
-            return Err(Error::LogTooSmall { bytes: lsns.end.0 - lsns.start.0 });
-        }
-        let mut base = format::block_floor(lsns.start.0);
-        while base < lsns.end.0 {
-            let (offset, before_end) = geometry.block_place(base);
-            let count = format::blocks_of(lsns.end.0 - base).min(WRITE_BLOCKS).min(before_end / BLOCK_BYTES);
-            let mut blocks = AlignedBuf::zeroed((count * BLOCK_BYTES) as usize);
-            for block in blocks.chunks_exact_mut(BLOCK_BYTES as usize) {
-                let (from, to) = (lsns.start.0.max(base) - base, lsns.end.0.min(base + DATA_BYTES) - base);
-                let place = |lsn: u64| format::place_in_blocks(0) + lsn as usize;
-                read(&mut block[place(from)..place(to)])?;
-                format::put_mark(block, lsns.start, base, generation, database_id);
-                base += DATA_BYTES;
-            }
-            device.write_at(offset, &blocks, Placement::Redo)?;
-        }
-        device.sync()?;
-        // Creation has written the first two.
-        for sequence in [3, 4] {
-            let header = LogHeader { size_bytes, sequence, ring_base: Lsn(0), ..wanted };
-            let mut block = AlignedBuf::zeroed(BLOCK_BYTES as usize);
-            header.encode(&mut block);
-            device.write_at(header.offset(), &block, Placement::Redo)?;
-        }
-        Ok(device.sync()?)
+/// Makes the device a log as a crash would leave it: of `wanted`'s size, database and generation, with its
+/// checkpoint there and the groups up to `wanted.durable_lsn`, which `read` gives. Durable on return.
+///
+/// # Errors
+/// An error of `read` or of the device.
+pub(super) fn rebuild(
+    device: &dyn Device,
+    wanted: LogHeader,
+    mut read: impl FnMut(&mut [u8]) -> Result<()>,
+) -> Result<()> {
+    let LogHeader { database_id, generation, .. } = wanted;
+    headers::create(device, wanted.size_bytes, database_id)?;
+    let (size_bytes, lsns) = (format::whole_blocks(wanted.size_bytes), wanted.checkpoint_lsn..wanted.durable_lsn);
+    let geometry = LogGeometry::new(size_bytes);
+    if lsns.end.0 - lsns.start.0 > geometry.capacity_bytes() {
+        return Err(Error::LogTooSmall { bytes: lsns.end.0 - lsns.start.0 });
     }
-
-    /// The header of the log on a device.
-    ///
-    /// # Errors
-    /// As [`Log::open`].
-    pub fn header(device: &dyn Device, database_id: u64) -> Result<LogHeader> {
-        checkpoint::read_header(device, database_id).map(|(header, _)| header)
+    let mut base = format::block_floor(lsns.start.0);
+    while base < lsns.end.0 {
+        let (offset, before_end) = geometry.block_place(base);
+        let count = format::blocks_of(lsns.end.0 - base).min(WRITE_BLOCKS).min(before_end / BLOCK_BYTES);
+        let mut blocks = AlignedBuf::zeroed((count * BLOCK_BYTES) as usize);
+        for block in blocks.chunks_exact_mut(BLOCK_BYTES as usize) {
+            let (from, to) = (lsns.start.0.max(base) - base, lsns.end.0.min(base + DATA_BYTES) - base);
+            let place = |lsn: u64| format::place_in_blocks(0) + lsn as usize;
+            read(&mut block[place(from)..place(to)])?;
+            format::put_mark(block, lsns.start, base, generation, database_id);
+            base += DATA_BYTES;
+        }
+        device.write_at(offset, &blocks, Placement::Redo)?;
     }
+    device.sync()?;
+    // Creation has written the first two.
+    for sequence in [3, 4] {
+        let header = LogHeader { size_bytes, sequence, ring_base: Lsn(0), ..wanted };
+        let mut block = AlignedBuf::zeroed(BLOCK_BYTES as usize);
+        header.encode(&mut block);
+        device.write_at(header.offset(), &block, Placement::Redo)?;
+    }
+    Ok(device.sync()?)
 }

@@ -9,7 +9,7 @@ const EVICT: &str = "crates/engine/src/pool/lru/evict.rs";
 const DIRTY: &str = "crates/engine/src/pool/frames/dirty.rs";
 const ACTIVE: &str = "crates/engine/src/txn/active.rs";
 const GROUP: &str = "crates/engine/src/log/group.rs";
-const REDO_LOG: &str = "crates/engine/src/log/redo_log.rs";
+const COMMIT: &str = "crates/engine/src/log/commit.rs";
 const WRITER: &str = "crates/engine/src/log/writer.rs";
 
 /// Caught by a model under shuttle.
@@ -339,11 +339,11 @@ pub const MUTANTS: &[Mutant] = &[
         "commits are acknowledged while the sync that makes them durable runs",
         &[Edit {
             file: WRITER,
-            find: "        self.stop_on_failure(self.device.sync())?;\n",
+            find: "        self.ring.stop_on_failure(self.ring.device().sync())?;\n",
             replace: "        if MUTANT {\n            \
-                      self.durable.store(written, Ordering::Release);\n        \
+                      self.ring.set_durable(written);\n        \
                       }\n        \
-                      self.stop_on_failure(self.device.sync())?;\n",
+                      self.ring.stop_on_failure(self.ring.device().sync())?;\n",
         }],
         &["commits_that_share", "a_failed_sync"],
     ),
@@ -360,7 +360,7 @@ pub const MUTANTS: &[Mutant] = &[
                           }\n",
             },
             Edit {
-                file: REDO_LOG,
+                file: COMMIT,
                 find: "        self.group.wake_all();\n",
                 replace: "        if !MUTANT {\n            self.group.wake_all();\n        }\n",
             },

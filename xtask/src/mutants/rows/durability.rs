@@ -5,6 +5,8 @@ use super::{Mutant, edit, of_engine as mutant};
 
 const WRITER: &str = "crates/engine/src/log/writer.rs";
 const CHECKPOINT: &str = "crates/engine/src/log/checkpoint.rs";
+const LOG_COMMIT: &str = "crates/engine/src/log/commit.rs";
+const RING: &str = "crates/engine/src/log/ring.rs";
 const SCAN: &str = "crates/engine/src/log/scan.rs";
 const DAMAGE: &str = "crates/engine/src/log/damage.rs";
 const GROWTH: &str = "crates/engine/src/log/growth.rs";
@@ -101,8 +103,8 @@ pub const MUTANTS: &[Mutant] = &[
         "a commit is acknowledged when its redo is written, not when it is durable",
         &[edit(
             WRITER,
-            "        self.stop_on_failure(self.device.sync())?;\n",
-            "        if !MUTANT {\n            self.stop_on_failure(self.device.sync())?;\n        }\n",
+            "        self.ring.stop_on_failure(self.ring.device().sync())?;\n",
+            "        if !MUTANT {\n            self.ring.stop_on_failure(self.ring.device().sync())?;\n        }\n",
         )],
         &["log_test::model::every_acknowledged"],
     ),
@@ -110,9 +112,9 @@ pub const MUTANTS: &[Mutant] = &[
         "written-counts-as-durable",
         "a thread that finds its redo written does not wait for the sync",
         &[edit(
-            WRITER,
-            "        if self.durable_lsn() >= lsn {\n            return Ok(());\n",
-            "        if self.durable_lsn() >= lsn || MUTANT && self.written_lsn() >= lsn {\n            \
+            LOG_COMMIT,
+            "        if self.ring().durable_lsn() >= lsn {\n            return Ok(());\n",
+            "        if self.ring().durable_lsn() >= lsn || MUTANT && self.ring().written_lsn() >= lsn {\n            \
              return Ok(());\n",
         )],
         &["log_test::ring::commit_waits"],
@@ -121,7 +123,7 @@ pub const MUTANTS: &[Mutant] = &[
         "log-failure-forgotten",
         "the database goes on after a failed write or sync of the log",
         &[edit(
-            WRITER,
+            RING,
             "            self.poison.set(&error.to_string());\n            Error::Storage(error)\n",
             "            if !MUTANT {\n                self.poison.set(&error.to_string());\n            }\n\
              \x20           \
@@ -133,10 +135,11 @@ pub const MUTANTS: &[Mutant] = &[
         "newest-header-overwritten",
         "each header is written over the one before it, so a torn write leaves none",
         &[edit(
-            CHECKPOINT,
-            "        self.stop_on_failure(self.device.write_at(header.offset(), &block, Placement::Redo))?;\n",
+            WRITER,
+            "        self.ring.stop_on_failure(self.ring.device().write_at(header.offset(), \
+             &block, Placement::Redo))?;\n",
             "        let offset = if MUTANT { 0 } else { header.offset() };\n        \
-             self.stop_on_failure(self.device.write_at(offset, &block, Placement::Redo))?;\n",
+             self.ring.stop_on_failure(self.ring.device().write_at(offset, &block, Placement::Redo))?;\n",
         )],
         &["log_test::headers::both_headers_find"],
     ),
@@ -308,8 +311,8 @@ pub const MUTANTS: &[Mutant] = &[
         "blocks of a ring that has grown lie in their new places before a header says so",
         &[edit(
             GROWTH,
-            "            self.write_header(&mut io, header)?;\n",
-            "            if !MUTANT {\n                self.write_header(&mut io, header)?;\n            }\n",
+            "            writer.write_header(&mut io, header)?;\n",
+            "            if !MUTANT {\n                writer.write_header(&mut io, header)?;\n            }\n",
         )],
         &["log_test::growth::a_power_cut"],
     ),
@@ -320,7 +323,7 @@ pub const MUTANTS: &[Mutant] = &[
             SHRINKING,
             "        for header in [header, header.next()] {\n",
             "        if MUTANT {\n            \
-             self.stop_on_failure(self.device.set_len_bytes(header.size_bytes))?;\n        \
+             ring.stop_on_failure(ring.device().set_len_bytes(header.size_bytes))?;\n        \
              }\n        for header in [header, header.next()] {\n",
         )],
         &["log_test::shrinking::a_power_cut", "db_test::shrinking::an_opening"],
@@ -330,8 +333,8 @@ pub const MUTANTS: &[Mutant] = &[
         "a closed log leaves the room that a growth made and never used",
         &[edit(
             CHECKPOINT,
-            "        self.cut_file()?;\n",
-            "        if !MUTANT {\n            self.cut_file()?;\n        }\n",
+            "        RingSize::cut_file(self.ring())?;\n",
+            "        if !MUTANT {\n            RingSize::cut_file(self.ring())?;\n        }\n",
         )],
         &["log_test::shrinking::a_closed_log"],
     ),
@@ -350,9 +353,9 @@ pub const MUTANTS: &[Mutant] = &[
         "a log that has shrunk reserves room for as much redo as before",
         &[edit(
             SHRINKING,
-            "        self.space.resized(geometry.capacity_bytes(), || header.checkpoint_lsn);\n",
+            "        ring.space().resized(geometry.capacity_bytes(), || header.checkpoint_lsn);\n",
             "        if !MUTANT {\n            \
-             self.space.resized(geometry.capacity_bytes(), || header.checkpoint_lsn);\n        \
+             ring.space().resized(geometry.capacity_bytes(), || header.checkpoint_lsn);\n        \
              }\n",
         )],
         &["log_test::shrinking::a_log_that_has_shrunk_gives"],
@@ -371,7 +374,7 @@ pub const MUTANTS: &[Mutant] = &[
         "closing-forgets-relaxed-commits",
         "a commit that no thread waits for is acknowledged while the database is closed, and never written",
         &[edit(
-            WRITER,
+            LOG_COMMIT,
             "FlushLog::EverySecond if self.is_closing.load(Ordering::Acquire) =>",
             "FlushLog::EverySecond if !MUTANT && self.is_closing.load(Ordering::Acquire) =>",
         )],

@@ -106,7 +106,7 @@ fn what_was_written_before_the_base_is_not_found() {
         }
         log.growth_step().unwrap();
     }
-    assert!(log.io.lock().header.ring_base > first);
+    assert!(log.writer().header().ring_base > first);
     assert_eq!(log.copy_groups(first..log.end_lsn(), log.generation(), |_, _| Ok(())).unwrap(), first);
 }
 

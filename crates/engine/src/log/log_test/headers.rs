@@ -60,7 +60,7 @@ fn files_that_are_no_log_of_this_database_are_refused() {
 #[test]
 fn a_header_that_verifies_but_makes_no_sense_is_corrupt() {
     let device = new_device();
-    let good = started(&device).io.lock().header;
+    let good = started(&device).writer().lock().header;
     let bad = [
         format::LogHeader { checkpoint_lsn: Lsn(0), ..good },
         format::LogHeader { checkpoint_lsn: Lsn(u64::MAX), ..good },
@@ -117,7 +117,7 @@ fn both_headers_find_their_redo_on_a_device_that_prefers_discards() {
             continue;
         }
         log.checkpoint(newer).unwrap();
-        let sequence = log.io.lock().header.sequence;
+        let sequence = log.writer().header().sequence;
         let damaged = device.cut(n);
         damaged.damage(|bytes| bytes[(sequence % 2) as usize * 4096 + 20] ^= 1);
         for (device, from) in [(device.cut(n), newer), (damaged, older)] {

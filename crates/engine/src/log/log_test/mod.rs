@@ -101,6 +101,6 @@ pub fn is_poisoned<T>(result: Result<T>) -> bool {
 
 impl Log {
     fn space_waiting(&self) -> usize {
-        self.space.waiting()
+        self.ring().space().waiting()
     }
 }

@@ -13,7 +13,7 @@ fn reservations_are_released() {
     drop(log.reserve(rest - 8).unwrap());
     log.checkpoint(log.end_lsn()).unwrap();
     drop(log.reserve(CAPACITY - 8).unwrap());
-    assert_eq!(log.stats.log_waits.get(), 0);
+    assert_eq!(log.ring().stats().log_waits.get(), 0);
 }
 
 #[test]
@@ -31,8 +31,8 @@ fn reserve_waits_for_a_checkpoint_and_asks_for_it() {
     }));
     append(&log, 2, 5000);
     assert_eq!(asked.load(Ordering::SeqCst), 3);
-    assert_eq!(log.stats.log_waits.get(), 1);
-    assert!(log.stats.log_wait_us.get() > 0);
+    assert_eq!(log.ring().stats().log_waits.get(), 1);
+    assert!(log.ring().stats().log_wait_us.get() > 0);
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn poison_wakes_waiters_for_room() {
         while log.space_waiting() < 3 {
             std::thread::yield_now();
         }
-        log.poison.set("a test");
+        log.ring().poison().set("a test");
         for waiter in waiters {
             assert!(is_poisoned(waiter.join().unwrap()));
         }

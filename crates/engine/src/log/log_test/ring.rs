@@ -79,9 +79,9 @@ fn groups_of_an_earlier_generation_are_never_found() {
     let (log, scan) = open(&device);
     assert_eq!(scan.groups.len(), 30);
     // As if recovery had found nothing worth keeping: the same LSNs are given out again in the new generation.
-    let before = log.io.lock().header;
+    let before = log.writer().header();
     log.start(scan.end_lsn).unwrap();
-    assert_eq!(log.io.lock().header.generation, before.generation + 1);
+    assert_eq!(log.writer().header().generation, before.generation + 1);
     assert!(open(&device).1.groups.is_empty());
     let end = append(&log, 99, 10);
     log.flush_to(end).unwrap();
@@ -94,7 +94,7 @@ fn bytes_of_the_same_place_but_another_generation_do_not_verify() {
     let log = started(&device);
     let checkpoint = log.checkpoint_lsn();
     log.flush_to(append(&log, 1, 100)).unwrap();
-    let header = log.io.lock().header;
+    let header = log.writer().header();
     device.damage(|bytes| {
         let next = format::LogHeader { generation: header.generation + 1, sequence: header.sequence + 1, ..header };
         next.encode(&mut bytes[next.offset() as usize..][..format::BLOCK_BYTES as usize]);
@@ -152,9 +152,9 @@ fn commit_waits_for_what_its_mode_says() {
         assert_eq!((log.written_lsn() >= lsn, log.durable_lsn() >= lsn), (written, durable), "mode {mode:?}");
         log.sync_step().unwrap();
         assert_eq!(log.durable_lsn(), lsn);
-        let syncs = log.stats.log_syncs.get();
+        let syncs = log.ring().stats().log_syncs.get();
         log.commit(lsn, None).unwrap();
         log.sync_step().unwrap();
-        assert_eq!(log.stats.log_syncs.get(), syncs, "nothing new, nothing synced");
+        assert_eq!(log.ring().stats().log_syncs.get(), syncs, "nothing new, nothing synced");
     }
 }

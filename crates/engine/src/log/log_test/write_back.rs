@@ -92,5 +92,5 @@ fn commits_that_wait_for_their_sync_need_none() {
 fn a_failure_stops_the_database() {
     let (log, _) = started_on(FlushLog::Write, true);
     let failed = (0..60).find_map(|_| log.commit(append(&log, 5, 50_000), None).err());
-    assert!(failed.is_some() && log.poison.is_set());
+    assert!(failed.is_some() && log.ring().poison().is_set());
 }
