@@ -7,8 +7,8 @@
 //! 2. Pages are filled up to the fill factor; a page always ends at a record where its records and fences fit.
 //! 3. Nothing is latched between two records.
 
-use super::BTree;
 use super::structure::{Missing, NodeBounds, NodeContents};
+use super::tree::BTree;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::page::node::{CHILD_BYTES, common_prefix, record_bytes, shortest_separator};
@@ -306,7 +306,7 @@ impl Builder<'_, '_> {
         let (bounds, packed) = self.contents(level, &PageEmission { take, upper: None });
         let max_trx_id = if level == 0 { self.max_trx_id } else { 0 };
         let mut mtr = self.tree.structure_mtr(self.ctx, 0)?;
-        let root = mtr.fix_x(self.tree.root)?;
+        let root = mtr.fix_x(self.tree.root())?;
         let contents = NodeContents { level: level as u8, bounds: &bounds, packed: &packed, max_trx_id };
         self.tree.write_node(&mut mtr, root, &contents);
         mtr.commit();

@@ -9,9 +9,10 @@
 //! 4. Memory is bounded by the tree's height, apart from the visitor's own.
 //! 5. The next pages of the walk are read ahead ([`Ahead`]).
 
+use super::found::MAX_LEVEL;
+use super::found::error_of;
 use super::read_ahead::max_leaves_ahead;
-use super::search::MAX_LEVEL;
-use super::{BTree, given_up};
+use super::tree::BTree;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::page::header::TYPE;
@@ -103,7 +104,7 @@ impl BTree {
         let _unchanged = self.changes.write();
         let mut counts = TreeCounts::default();
         let mut bytes = Vec::with_capacity(ctx.pool.page_bytes());
-        let mut to_visit = vec![Expected { page: self.root, level: None, lower: None, upper: None }];
+        let mut to_visit = vec![Expected { page: self.root(), level: None, lower: None, upper: None }];
         let mut ahead = Ahead { max: max_leaves_ahead(ctx.pool.frame_count()), named: 0 };
         while let Some(expected) = to_visit.pop() {
             ahead.go_on(ctx, &to_visit);
@@ -150,7 +151,7 @@ impl BTree {
             let page = ctx.pool.fix_s(expected.page)?;
             bytes.clear();
             bytes.extend_from_slice(&page);
-            if let Some(error) = given_up::error_of(self.root, bytes.u64_at(TYPE), self.id) {
+            if let Some(error) = error_of(self.root(), bytes.u64_at(TYPE), self.id()) {
                 return Err(error);
             }
             // Asked under the latch: a change of the leaf's room and of its class is one mini-transaction.

@@ -7,7 +7,7 @@
 //!    a few more descents between the ends, for each level. (The last page of a level is often less full.)
 //! 3. Delete-marked records count.
 
-use super::BTree;
+use super::search::TreeSearch;
 use crate::context::Context;
 use crate::error::Result;
 use crate::page::header::{LEVEL, TYPE, identity};
@@ -28,78 +28,76 @@ struct Passage {
     count: usize,
 }
 
-impl BTree {
-    /// About how many records have a key from `low` on and below `high` (`None`: to the end).
-    ///
-    /// # Errors
-    /// A page that cannot be read.
-    pub fn estimate_between(&self, ctx: &Context, low: &[u8], high: Option<&[u8]>) -> Result<u64> {
-        let low = self.way(ctx, |node, page| match node.is_leaf() {
-            true => node.search(low).unwrap_or_else(|slot| slot),
-            false => child_slot_covering(page, low),
-        })?;
-        let high = self.way(ctx, |node, page| match high {
-            Some(high) if node.is_leaf() => node.search(high).unwrap_or_else(|slot| slot),
-            Some(high) => child_slot_covering(page, high),
-            None => node.count(),
-        })?;
-        let Some(fork) = fork(&low, &high) else { return Ok(0) };
-        let mut samples = Vec::new();
-        let gap = high[fork].slot - low[fork].slot;
-        for sample in 1..=SAMPLES.min(gap.saturating_sub(1)) {
-            let mut level = 0;
-            samples.push(self.way(ctx, |node, _| {
-                level += 1;
-                match level - 1 {
-                    above if above < fork => low[above].slot.min(node.count()),
-                    at if at == fork => (low[fork].slot + gap * sample / (SAMPLES.min(gap - 1) + 1)).min(node.count()),
-                    _ => node.count() / 2,
-                }
-            })?);
-        }
-        Ok(between(fork, &low, &high, &samples))
-    }
-
-    /// A leaf that `pick` leads to: it gets how many children there are, and says which one is next. `None` if a page
-    /// on the way had changed.
-    ///
-    /// # Errors
-    /// A page that cannot be read.
-    pub fn sample_leaf<'c>(
-        &self,
-        ctx: &'c Context,
-        pick: &mut dyn FnMut(usize) -> usize,
-    ) -> Result<Option<SharedPage<'c>>> {
-        let way = self.way(ctx, |node, _| if node.is_leaf() { 0 } else { pick(node.count() + 1).min(node.count()) })?;
-        let Some(last) = way.last() else { return Ok(None) };
-        let page = ctx.pool.fix_s(last.page)?;
-        Ok((page.u64_at(TYPE) == identity(PageType::Leaf, 0, self.id.0)).then_some(page))
-    }
-
-    /// The pages from the root to a leaf (rule 1).
-    fn way(&self, ctx: &Context, mut slot_of: impl FnMut(Node<'_>, &[u8]) -> usize) -> Result<Vec<Passage>> {
-        let (mut way, mut next) = (Vec::new(), Some(self.root));
-        let mut level = None;
-        while let Some(page_no) = next {
-            let page = match ctx.pool.fix_s(page_no) {
-                Ok(page) => page,
-                // It may have been freed meanwhile.
-                Err(error) if way.is_empty() || !error.is_damage() => return Err(error),
-                Err(_) => break,
-            };
-            let own = page.u8_at(LEVEL);
-            let page_type = if own == 0 { PageType::Leaf } else { PageType::Inner };
-            if page.u64_at(TYPE) != identity(page_type, own, self.id.0) || level.is_some_and(|level| own + 1 != level) {
-                break;
+/// About how many records have a key from `low` on and below `high` (`None`: to the end).
+///
+/// # Errors
+/// A page that cannot be read.
+pub(super) fn estimate_between(tree: &TreeSearch, ctx: &Context, low: &[u8], high: Option<&[u8]>) -> Result<u64> {
+    let low = way(tree, ctx, |node, page| match node.is_leaf() {
+        true => node.search(low).unwrap_or_else(|slot| slot),
+        false => child_slot_covering(page, low),
+    })?;
+    let high = way(tree, ctx, |node, page| match high {
+        Some(high) if node.is_leaf() => node.search(high).unwrap_or_else(|slot| slot),
+        Some(high) => child_slot_covering(page, high),
+        None => node.count(),
+    })?;
+    let Some(fork) = fork(&low, &high) else { return Ok(0) };
+    let mut samples = Vec::new();
+    let gap = high[fork].slot - low[fork].slot;
+    for sample in 1..=SAMPLES.min(gap.saturating_sub(1)) {
+        let mut level = 0;
+        samples.push(way(tree, ctx, |node, _| {
+            level += 1;
+            match level - 1 {
+                above if above < fork => low[above].slot.min(node.count()),
+                at if at == fork => (low[fork].slot + gap * sample / (SAMPLES.min(gap - 1) + 1)).min(node.count()),
+                _ => node.count() / 2,
             }
-            let node = Node::new(&page);
-            let slot = slot_of(node, &page);
-            way.push(Passage { page: page_no, slot, count: node.count() + usize::from(own > 0) });
-            next = (own > 0).then(|| node.child(slot));
-            level = Some(own);
-        }
-        Ok(way)
+        })?);
     }
+    Ok(between(fork, &low, &high, &samples))
+}
+
+/// A leaf that `pick` leads to: it gets how many children there are, and says which one is next. `None` if a page
+/// on the way had changed.
+///
+/// # Errors
+/// A page that cannot be read.
+pub(super) fn sample_leaf<'c>(
+    tree: &TreeSearch,
+    ctx: &'c Context,
+    pick: &mut dyn FnMut(usize) -> usize,
+) -> Result<Option<SharedPage<'c>>> {
+    let way = way(tree, ctx, |node, _| if node.is_leaf() { 0 } else { pick(node.count() + 1).min(node.count()) })?;
+    let Some(last) = way.last() else { return Ok(None) };
+    let page = ctx.pool.fix_s(last.page)?;
+    Ok((page.u64_at(TYPE) == identity(PageType::Leaf, 0, tree.id().0)).then_some(page))
+}
+
+/// The pages from the root to a leaf (rule 1).
+fn way(tree: &TreeSearch, ctx: &Context, mut slot_of: impl FnMut(Node<'_>, &[u8]) -> usize) -> Result<Vec<Passage>> {
+    let (mut way, mut next) = (Vec::new(), Some(tree.root()));
+    let mut level = None;
+    while let Some(page_no) = next {
+        let page = match ctx.pool.fix_s(page_no) {
+            Ok(page) => page,
+            // It may have been freed meanwhile.
+            Err(error) if way.is_empty() || !error.is_damage() => return Err(error),
+            Err(_) => break,
+        };
+        let own = page.u8_at(LEVEL);
+        let page_type = if own == 0 { PageType::Leaf } else { PageType::Inner };
+        if page.u64_at(TYPE) != identity(page_type, own, tree.id().0) || level.is_some_and(|level| own + 1 != level) {
+            break;
+        }
+        let node = Node::new(&page);
+        let slot = slot_of(node, &page);
+        way.push(Passage { page: page_no, slot, count: node.count() + usize::from(own > 0) });
+        next = (own > 0).then(|| node.child(slot));
+        level = Some(own);
+    }
+    Ok(way)
 }
 
 /// The level on which two ways part; `None` if there is nothing between them.

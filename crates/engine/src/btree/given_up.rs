@@ -7,21 +7,12 @@
 //! 2. Neither giving up nor emptying reads a page of the tree.
 //! 3. Emptying frees the pages one by one, the root last: until then the tree is still damaged.
 
-use super::BTree;
+use super::tree::BTree;
 use crate::context::Context;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::mtr::MTR_REDO_BYTES;
-use crate::page::header::identity;
 use crate::page::{PageOp, PageType};
-use crate::types::{IndexId, PageNo};
-
-const REASON: &str = "changes of its index that waited in the change buffer cannot be read, so the index is damaged; \
-                      rebuild it (highwater check --repair)";
-
-/// The error of a given-up tree, if the identity of its root says that it is one.
-pub(super) fn error_of(root: PageNo, found: u64, index: IndexId) -> Option<Error> {
-    (found == identity(PageType::Free, 0, index.0)).then(|| Error::corrupt_page(root, REASON))
-}
+use crate::types::PageNo;
 
 impl BTree {
     /// Gives the tree up (rule 1). No thread uses it yet; the caller makes that durable.
@@ -30,8 +21,8 @@ impl BTree {
     /// An I/O error.
     pub fn give_up(&self, ctx: &Context) -> Result<()> {
         let mut mtr = ctx.mtr_with(MTR_REDO_BYTES, 1)?;
-        let root = mtr.new_page(self.root);
-        mtr.apply(root, &PageOp::Format { page_type: PageType::Free, level: 0, owner: self.id.0 });
+        let root = mtr.new_page(self.root());
+        mtr.apply(root, &PageOp::Format { page_type: PageType::Free, level: 0, owner: self.id().0 });
         mtr.commit();
         Ok(())
     }
@@ -42,7 +33,7 @@ impl BTree {
     /// An I/O error.
     pub fn make_empty(&self, ctx: &Context) -> Result<()> {
         let _unchanged = self.changes.write();
-        for page in self.space.pages_of(self.segment).into_iter().filter(|page| *page != self.root) {
+        for page in self.space.pages_of(self.segment).into_iter().filter(|page| *page != self.root()) {
             let mut mtr = ctx.mtr_with(MTR_REDO_BYTES, 1)?;
             self.space.keep_map(&mut mtr, page)?;
             let latched = mtr.new_page(page);
@@ -50,8 +41,8 @@ impl BTree {
             mtr.commit();
         }
         let mut mtr = ctx.mtr_with(MTR_REDO_BYTES, 1)?;
-        let root = mtr.new_page(self.root);
-        mtr.apply(root, &PageOp::Format { page_type: PageType::Leaf, level: 0, owner: self.id.0 });
+        let root = mtr.new_page(self.root());
+        mtr.apply(root, &PageOp::Format { page_type: PageType::Leaf, level: 0, owner: self.id().0 });
         mtr.apply(root, &PageOp::NodeFormat { lower: None, upper: None, upper_child: PageNo(0) });
         mtr.commit();
         Ok(())

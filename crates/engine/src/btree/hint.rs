@@ -128,7 +128,10 @@ mod tests {
     #[test]
     fn trees_of_a_database_share_no_slot_while_others_are_opened() {
         let (own, other) = (small_parts(), small_parts());
-        let open = |parts: &OpenParts| BTree::open(parts.space.clone(), IndexId(7), SegmentId(20), PageNo(3)).serial;
+        let open = |parts: &OpenParts| {
+            let tree = BTree::open(parts.space.clone(), IndexId(7), SegmentId(20), PageNo(3));
+            tree.search().serial()
+        };
         let beside = |n| {
             (0..n).map(|_| open(&other)).for_each(drop);
             slot_of(open(&own))

@@ -5,7 +5,8 @@
 //! 2. Slots are current positions: every insertion or removal moves the following ones.
 //! 3. `insert` and `splice` do not split; the caller has called `fits` or `fits_growth` under the same latch.
 
-use super::Seek;
+use super::fill::is_due;
+use super::seek::Seek;
 use crate::context::Context;
 use crate::mtr::{Mtr, PageHandle};
 use crate::page::header::{self, MAX_TRX_ID_OFFSET};
@@ -219,6 +220,6 @@ impl LeafMut {
     /// Whether [`super::BTree::shrink`] is worth calling after a change of the leaf, which had `before` used bytes.
     #[inline]
     pub fn underfull(self, mtr: &Mtr<'_>, before: usize) -> bool {
-        super::merge::is_due(self.node(mtr), before)
+        is_due(self.node(mtr), before)
     }
 }

@@ -11,8 +11,9 @@
 //!    attempts for a leaf with full neighbours.
 //! 4. A merge only saves space: if it is not possible, the preceding row operation is complete nevertheless.
 
-use super::BTree;
+use super::fill::is_underfull;
 use super::structure::{Missing, NodeBounds, NodeContents, Repeats, StepResult, pack};
+use super::tree::BTree;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::mtr::{Mtr, PageHandle};
@@ -20,26 +21,6 @@ use crate::page::header::{self, MAX_TRX_ID_OFFSET};
 use crate::page::node::{CHILD_BYTES, record_bytes};
 use crate::page::op::pack_record;
 use crate::page::{Node, PageBytes, PageOp, node};
-
-/// Parts of a page by which rule 3 counts.
-const PARTS: usize = 32;
-/// Parts from which on a node is not underfull.
-const UNDERFULL_PARTS: usize = 12;
-
-/// The part of the page that the last of these used bytes is in.
-fn part_of(node: Node<'_>, used_bytes: usize) -> usize {
-    used_bytes / (node.capacity_bytes() / PARTS)
-}
-
-/// Whether a node is so empty that a neighbour is to take its records. (The fences of an empty leaf may be long.)
-pub(super) fn is_underfull(node: Node<'_>) -> bool {
-    part_of(node, node.used_bytes()) < UNDERFULL_PARTS || (node.is_leaf() && node.count() == 0)
-}
-
-/// Whether a merge is to be tried after a change of a leaf that had `before` used bytes (rule 3).
-pub(super) fn is_due(node: Node<'_>, before: usize) -> bool {
-    is_underfull(node) && (node.count() == 0 || part_of(node, node.used_bytes()) < part_of(node, before))
-}
 
 /// Two neighbours that were found to fit one page.
 struct Fit {
@@ -90,7 +71,7 @@ impl BTree {
     /// Merges the page at `level` that covers `key` with its right or left neighbour; false when there is none, or it
     /// is not underfull, or fits with neither.
     fn merge_step(&self, ctx: &Context, key: &[u8], level: u8) -> StepResult<bool> {
-        let path = self.path(ctx, key)?;
+        let path = self.search().path(ctx, key)?;
         let depth = (path.len() - 1).saturating_sub(usize::from(level));
         if depth == 0 {
             return Ok(false);
@@ -156,7 +137,7 @@ impl BTree {
 
     /// Moves the records of a root's only child into the root; false if there is nothing to collapse.
     fn collapse_root(&self, ctx: &Context) -> StepResult<bool> {
-        let Some(view) = ctx.pool.optimistic(self.root) else { return Err(Missing::Absent(self.root)) };
+        let Some(view) = ctx.pool.optimistic(self.root()) else { return Err(Missing::Absent(self.root())) };
         let (level, count) = (view.u8_at(header::LEVEL), node::count(&view));
         if !view.validate() {
             return Err(Missing::Stale);

@@ -19,6 +19,17 @@
 //! 5. The root never moves: it grows by moving its records to two new children and collapses by taking the records of
 //!    its only child.
 //!
+//! [`BTree`] is `TreeSearch`, which reads, and around it what changes need. `tidy` checks their order.
+//!
+//! | files | what |
+//! |---|---|
+//! | `seek`, `fill`, `leaf`, `hint`, `restarts`, `found` | what is sought and found; latched leaves |
+//! | `parent_check`, `search`, `sibling`, `estimate`, `read_ahead`, `non_resident` | `TreeSearch`: reading the tree |
+//! | `tree` | [`BTree`] |
+//! | `structure` | what all structure changes have in common |
+//! | `split`, `merge`, `relocate`, `given_up`, `build` | structure changes, a file each |
+//! | `check` | verifying a tree |
+//!
 //! Latch order within a tree: top-down, then left to right. No latch is held across I/O or a wait for frames or log
 //! space. Only `check` holds, during its walk, the lock that excludes structure changes; it precedes every latch.
 //!
@@ -27,6 +38,8 @@
 mod build;
 pub mod check;
 mod estimate;
+mod fill;
+mod found;
 mod given_up;
 mod hint;
 mod leaf;
@@ -35,20 +48,23 @@ mod non_resident;
 mod parent_check;
 mod read_ahead;
 mod relocate;
+mod restarts;
 mod search;
+mod seek;
 mod sibling;
 mod split;
 mod structure;
 mod tree;
 
 pub use build::Builder;
+pub use found::LeafPosition;
 pub use leaf::{Leaf, LeafMut};
 pub use non_resident::NonResidentLeaf;
 pub use read_ahead::max_leaves_ahead;
 pub use relocate::{NodePlace, Relocation};
-pub(crate) use search::Restarts;
-pub use sibling::LeafPosition;
-pub use tree::{BTree, Seek};
+pub(crate) use restarts::Restarts;
+pub use seek::Seek;
+pub use tree::BTree;
 
 #[cfg(test)]
 mod btree_test;

@@ -4,8 +4,11 @@
 //! ([`NonResidentLeaf::is_current`]) and it is not in the pool: a leaf is split, merged or freed only while it and its
 //! parent are latched. A tree of one page has no non-resident leaf.
 
-use super::search::{FoundLeaf, Restarts};
-use super::{BTree, LeafMut, Seek};
+use super::found::FoundLeaf;
+use super::leaf::LeafMut;
+use super::restarts::Restarts;
+use super::search::TreeSearch;
+use super::seek::Seek;
 use crate::context::Context;
 use crate::error::Result;
 use crate::mtr::Mtr;
@@ -27,13 +30,13 @@ impl NonResidentLeaf<'_> {
     }
 }
 
-impl BTree {
-    /// X-latches the leaf that covers `key` if it is in the pool, as [`BTree::leaf_mut`] does; if not it is not read:
-    /// the inner error says which it is.
+impl TreeSearch {
+    /// X-latches the leaf that covers `key` if it is in the pool, as [`TreeSearch::leaf_mut`] does; if not it is not
+    /// read: the inner error says which it is.
     ///
     /// # Errors
-    /// Those of [`BTree::leaf_mut`].
-    pub fn leaf_if_resident<'c>(
+    /// Those of [`TreeSearch::leaf_mut`].
+    pub(super) fn leaf_if_resident<'c>(
         &self,
         mtr: &mut Mtr<'c>,
         key: &[u8],
@@ -45,15 +48,19 @@ impl BTree {
     ///
     /// # Errors
     /// A corrupt page on the way, an I/O error.
-    pub fn non_resident_leaf<'c>(&self, ctx: &'c Context, key: &[u8]) -> Result<Option<NonResidentLeaf<'c>>> {
+    pub(super) fn non_resident_leaf<'c>(&self, ctx: &'c Context, key: &[u8]) -> Result<Option<NonResidentLeaf<'c>>> {
         self.non_resident_leaf_by(ctx, key, |page| ctx.pool.load(page))
     }
 
-    /// As [`BTree::non_resident_leaf`], with an mtr that has done nothing yet.
+    /// As [`TreeSearch::non_resident_leaf`], with an mtr that has done nothing yet.
     ///
     /// # Errors
-    /// Those of [`BTree::non_resident_leaf`].
-    pub fn non_resident_leaf_in<'c>(&self, mtr: &mut Mtr<'c>, key: &[u8]) -> Result<Option<NonResidentLeaf<'c>>> {
+    /// Those of [`TreeSearch::non_resident_leaf`].
+    pub(super) fn non_resident_leaf_in<'c>(
+        &self,
+        mtr: &mut Mtr<'c>,
+        key: &[u8],
+    ) -> Result<Option<NonResidentLeaf<'c>>> {
         self.non_resident_leaf_by(mtr.context(), key, |page| mtr.load(page))
     }
 
@@ -74,6 +81,6 @@ impl BTree {
 
     fn absent<'c>(&self, ctx: &Context, found: &FoundLeaf<'c>) -> Option<NonResidentLeaf<'c>> {
         let parent = found.parent.filter(|_| !ctx.pool.is_resident(found.leaf))?;
-        Some(NonResidentLeaf { index: self.id, page: found.leaf, parent })
+        Some(NonResidentLeaf { index: self.id(), page: found.leaf, parent })
     }
 }

@@ -8,71 +8,69 @@
 //!    they commit. So a difference is damage.
 //! 4. It is done once for a child and its parent: the pool remembers it (`pool/frames/parent_check.rs`).
 
-use super::BTree;
-use super::search::{FoundLeaf, PageVerdict};
+use super::found::{FoundLeaf, PageVerdict, bounded_root};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::page::{PageBytes, node};
 use crate::pool::{FrameNo, OptimisticPage};
 use crate::types::PageNo;
 
-impl BTree {
-    /// Judges a leaf that has not been compared with its parent yet.
-    #[cold]
-    pub(super) fn judge_unknown(
-        &self,
-        ctx: &Context,
-        page: &[u8],
-        frame: FrameNo,
-        found: &FoundLeaf<'_>,
-    ) -> PageVerdict {
-        let Some(parent) = &found.parent else { return PageVerdict::Stale };
-        let difference = self.difference(parent, found.slot, page);
-        let parent_check = ctx.pool.parent_check(parent, frame);
-        match (parent.validate(), difference) {
-            (false, _) => PageVerdict::Stale,
-            (true, None) => {
-                ctx.pool.note_checked_child(frame, parent_check);
-                PageVerdict::Sought
-            }
-            (true, Some(reason)) => PageVerdict::Corrupt(reason),
+/// Judges a leaf that has not been compared with its parent yet.
+#[cold]
+pub(super) fn judge_unknown(
+    root: PageNo,
+    ctx: &Context,
+    page: &[u8],
+    frame: FrameNo,
+    found: &FoundLeaf<'_>,
+) -> PageVerdict {
+    let Some(parent) = &found.parent else { return PageVerdict::Stale };
+    let difference = difference(root, parent, found.slot, page);
+    let parent_check = ctx.pool.parent_check(parent, frame);
+    match (parent.validate(), difference) {
+        (false, _) => PageVerdict::Stale,
+        (true, None) => {
+            ctx.pool.note_checked_child(frame, parent_check);
+            PageVerdict::Sought
         }
-    }
-
-    /// Compares an inner page with its parent; false = start again.
-    #[cold]
-    pub(super) fn compare(
-        &self,
-        ctx: &Context,
-        parent: &OptimisticPage<'_>,
-        slot: usize,
-        child: &OptimisticPage<'_>,
-    ) -> Result<bool> {
-        let difference = self.difference(parent, slot, child);
-        let parent_check = ctx.pool.parent_check(parent, child.frame());
-        if !child.validate() || !parent.validate() {
-            return Ok(false);
-        }
-        if let Some(reason) = difference {
-            return Err(Error::corrupt_page(child.page_no(), reason));
-        }
-        ctx.pool.note_checked_child(child.frame(), parent_check);
-        Ok(true)
-    }
-
-    /// What is wrong with a child and its parent, if anything is (rules 1 and 2).
-    fn difference<C: PageBytes + ?Sized>(&self, parent: &OptimisticPage<'_>, slot: usize, child: &C) -> Option<String> {
-        let page = parent.page_no();
-        if !node::fences_child(parent, slot, child) {
-            return Some(format!(
-                "its fences are not what its parent, page {page}, says: one of the two pages is an older version of \
-                 itself"
-            ));
-        }
-        (page == self.root && !node::is_unbounded(parent)).then(|| bounded_root(self.root))
+        (true, Some(reason)) => PageVerdict::Corrupt(reason),
     }
 }
 
-pub(super) fn bounded_root(root: PageNo) -> String {
-    format!("its root, page {root}, has fences: no page covers the keys outside of them")
+/// Compares an inner page with its parent; false = start again.
+#[cold]
+pub(super) fn compare(
+    root: PageNo,
+    ctx: &Context,
+    parent: &OptimisticPage<'_>,
+    slot: usize,
+    child: &OptimisticPage<'_>,
+) -> Result<bool> {
+    let difference = difference(root, parent, slot, child);
+    let parent_check = ctx.pool.parent_check(parent, child.frame());
+    if !child.validate() || !parent.validate() {
+        return Ok(false);
+    }
+    if let Some(reason) = difference {
+        return Err(Error::corrupt_page(child.page_no(), reason));
+    }
+    ctx.pool.note_checked_child(child.frame(), parent_check);
+    Ok(true)
+}
+
+/// What is wrong with a child and its parent, if anything is (rules 1 and 2).
+fn difference<C: PageBytes + ?Sized>(
+    root: PageNo,
+    parent: &OptimisticPage<'_>,
+    slot: usize,
+    child: &C,
+) -> Option<String> {
+    let page = parent.page_no();
+    if !node::fences_child(parent, slot, child) {
+        return Some(format!(
+            "its fences are not what its parent, page {page}, says: one of the two pages is an older version of \
+             itself"
+        ));
+    }
+    (page == root && !node::is_unbounded(parent)).then(|| bounded_root(root))
 }

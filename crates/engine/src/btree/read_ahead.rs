@@ -3,8 +3,9 @@
 //! Rule: a request is a hint. Pages may change meanwhile, and errors are ignored: the descent that needs the leaf gets
 //! them. This code reads no page and waits for none.
 
-use super::search::{FoundLeaf, child_slot};
-use super::{BTree, Seek};
+use super::found::{FoundLeaf, child_slot};
+use super::search::TreeSearch;
+use super::seek::Seek;
 use crate::context::Context;
 use crate::error::Error;
 use crate::page::node;
@@ -22,15 +23,22 @@ pub fn max_leaves_ahead(frames: usize) -> usize {
     LEAVES_AHEAD.min(frames / FRAMES_OF_A_LEAF_AHEAD)
 }
 
-impl BTree {
+impl TreeSearch {
     /// The leaf that covers `key`, to be read ahead, together with others, by [`Pool::want`](crate::pool::Pool::want).
-    pub fn leaf_ahead(&self, ctx: &Context, key: &[u8]) -> Option<PageNo> {
+    pub(super) fn leaf_ahead(&self, ctx: &Context, key: &[u8]) -> Option<PageNo> {
         self.hint_to(ctx, Seek::Covers(key)).map(|found| found.leaf)
     }
 
     /// Has the leaf of `near` and those behind it (`reverse`: before it) up to that of `far`, but the first, read
     /// ahead, as far as they have the same parent, `max` together. Says how many these are.
-    pub fn request_leaves(&self, ctx: &Context, near: Seek<'_>, far: Seek<'_>, reverse: bool, max: usize) -> usize {
+    pub(super) fn request_leaves(
+        &self,
+        ctx: &Context,
+        near: Seek<'_>,
+        far: Seek<'_>,
+        reverse: bool,
+        max: usize,
+    ) -> usize {
         let Some(FoundLeaf { parent: Some(parent), slot, .. }) = self.hint_to(ctx, near) else { return 0 };
         let last = node::count(&parent);
         let (near, far) = (slot.min(last), far_slot(&parent, far, reverse).min(last));

@@ -6,8 +6,8 @@
 //!    merge.
 //! 2. The root stays where it is: the catalog names its page.
 
-use super::BTree;
 use super::structure::{Missing, NodeBounds, NodeContents, Repeats, StepResult, pack};
+use super::tree::BTree;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::page::header;
@@ -45,7 +45,7 @@ impl BTree {
 
     fn relocate_step(&self, ctx: &Context, place: NodePlace<'_>, end: u32) -> StepResult<Relocation> {
         let NodePlace { page, level, key } = place;
-        let path = self.path(ctx, key)?;
+        let path = self.search().path(ctx, key)?;
         let depth = (path.len() - 1).saturating_sub(usize::from(level));
         if depth == 0 || path[depth] != page {
             return Ok(Relocation::NotHere);

@@ -8,9 +8,12 @@
 //! 4. A page that was just read is compared with its parent before its contents are used ([`super::parent_check`]).
 //! 5. An error met while reading a child counts only if the parent still names that child.
 
+use super::found::{FoundLeaf, LeafPosition, MAX_LEVEL, PageVerdict, bounded_root, child_slot, error_of, is_leaf_of};
+use super::hint;
 use super::leaf::{Leaf, LeafMut};
-use super::parent_check::bounded_root;
-use super::{BTree, LeafPosition, Seek, given_up, hint};
+use super::parent_check::{compare, judge_unknown};
+use super::restarts::Restarts;
+use super::seek::Seek;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::mtr::{Mtr, PageHandle};
@@ -19,85 +22,40 @@ use crate::page::{Node, PageBytes, PageType, node};
 use crate::pool::{FrameNo, OptimisticPage, SharedPage};
 use crate::types::{IndexId, PageNo};
 use std::convert::Infallible;
-use std::time::{Duration, Instant};
 
-/// Restarts before the thread yields.
-const PATIENT_RESTARTS: u32 = 8;
-/// How long a descent that has to restart again and again continues.
-const GIVE_UP: Duration = Duration::from_secs(30);
-
-/// Greatest height of a tree; a higher one is damage.
-pub(super) const MAX_LEVEL: u8 = 32;
-
-/// Counts restarts, yields, and gives up when the pool is too small for its threads.
-pub(crate) struct Restarts<'c> {
-    ctx: &'c Context,
-    count: u32,
-    since: Option<Instant>,
+/// A tree to be read: what a descent needs of it. `root` never moves.
+pub(super) struct TreeSearch {
+    id: IndexId,
+    root: PageNo,
+    /// Distinguishes the leaf hints of this tree from those of others.
+    serial: u64,
 }
 
-impl<'c> Restarts<'c> {
-    /// None yet.
+impl TreeSearch {
+    pub(super) fn new(id: IndexId, root: PageNo, serial: u64) -> TreeSearch {
+        TreeSearch { id, root, serial }
+    }
+
     #[inline]
-    pub(crate) fn new(ctx: &'c Context) -> Self {
-        Restarts { ctx, count: 0, since: None }
+    pub(super) fn id(&self) -> IndexId {
+        self.id
     }
 
-    /// Notes one restart.
-    #[cold]
-    pub(crate) fn again(&mut self) -> Result<()> {
-        self.ctx.stats.btree_restarts.inc();
-        self.count += 1;
-        if self.count < PATIENT_RESTARTS {
-            return Ok(());
-        }
-        self.ctx.poison.check()?;
-        let waited = self.since.get_or_insert_with(Instant::now).elapsed();
-        if waited > GIVE_UP {
-            let waited_ms = waited.as_millis() as u64;
-            return Err(Error::PoolExhausted { frames: self.ctx.pool.frame_count(), waited_ms });
-        }
-        crate::sync::thread::yield_now();
-        Ok(())
-    }
-}
-
-/// The leaf a descent arrived at, not latched yet.
-pub(super) struct FoundLeaf<'c> {
-    pub(super) leaf: PageNo,
-    /// The page that named it; `None` when the root is the leaf.
-    pub(super) parent: Option<OptimisticPage<'c>>,
-    /// Where the parent names it.
-    pub(super) slot: usize,
-}
-
-impl FoundLeaf<'_> {
-    /// Whether the parent still names this leaf.
     #[inline]
-    pub(super) fn is_current(&self) -> bool {
-        self.parent.is_none_or(|parent| parent.validate())
+    pub(super) fn root(&self) -> PageNo {
+        self.root
     }
 
-    /// Whether the page in `frame`, latched, was compared with its parent; a root has none.
-    #[inline]
-    pub(super) fn is_known(&self, ctx: &Context, frame: FrameNo) -> bool {
-        self.parent.as_ref().is_none_or(|parent| ctx.pool.is_known_child(parent, frame))
+    #[cfg(test)]
+    pub(super) fn serial(&self) -> u64 {
+        self.serial
     }
-}
 
-/// What a page turned out to be for a descent.
-pub(super) enum PageVerdict {
-    Sought,
-    Stale,
-    Corrupt(String),
-}
-
-impl BTree {
     /// S-latches a leaf. The caller holds no latch.
     ///
     /// # Errors
     /// [`Error::CorruptPage`], an I/O error, [`Error::PoolExhausted`].
-    pub fn leaf<'c>(&self, ctx: &'c Context, seek: Seek<'_>) -> Result<Leaf<'c>> {
+    pub(super) fn leaf<'c>(&self, ctx: &'c Context, seek: Seek<'_>) -> Result<Leaf<'c>> {
         let mut hint = None;
         if let Seek::Covers(key) = seek {
             hint = hint::ask(self.serial);
@@ -117,8 +75,8 @@ impl BTree {
     /// S-latches a leaf, and says which way a descent found it. The caller holds no latch.
     ///
     /// # Errors
-    /// As [`BTree::leaf`].
-    pub fn sought_leaf<'c>(&self, ctx: &'c Context, seek: Seek<'_>) -> Result<(Leaf<'c>, Option<LeafPosition>)> {
+    /// As [`TreeSearch::leaf`].
+    pub(super) fn sought_leaf<'c>(&self, ctx: &'c Context, seek: Seek<'_>) -> Result<(Leaf<'c>, Option<LeafPosition>)> {
         let mut restarts = Restarts::new(ctx);
         loop {
             if let Some(found) = self.descend(ctx, seek, |_| {}, |page| ctx.pool.load(page))?
@@ -146,14 +104,14 @@ impl BTree {
     ///
     /// # Errors
     /// [`Error::CorruptPage`], an I/O error, [`Error::PoolExhausted`].
-    pub fn leaf_mut(&self, mtr: &mut Mtr<'_>, key: &[u8]) -> Result<LeafMut> {
+    pub(super) fn leaf_mut(&self, mtr: &mut Mtr<'_>, key: &[u8]) -> Result<LeafMut> {
         let Ok(leaf) = self.leaf_mut_unless(mtr, key, |_, _| None::<Infallible>)?;
         Ok(leaf)
     }
 
     /// X-latches the page if it is in the pool and the leaf that covers `key`; never reads, so that other leaves may be
     /// latched.
-    pub fn leaf_mut_at(&self, mtr: &mut Mtr<'_>, page: PageNo, key: &[u8]) -> Option<LeafMut> {
+    pub(super) fn leaf_mut_at(&self, mtr: &mut Mtr<'_>, page: PageNo, key: &[u8]) -> Option<LeafMut> {
         let view = mtr.context().pool.optimistic(page)?;
         let is_leaf = view.u64_at(TYPE) == identity(PageType::Leaf, 0, self.id.0);
         let is_known = page == self.root() || view.is_known_child();
@@ -161,8 +119,8 @@ impl BTree {
         mtr.upgrade(view).map(|latched| LeafMut { latched })
     }
 
-    /// As [`BTree::leaf_mut`], unless `refuse` gives another answer for the leaf that a descent has led to, before the
-    /// leaf is latched or read.
+    /// As [`TreeSearch::leaf_mut`], unless `refuse` gives another answer for the leaf that a descent has led to, before
+    /// the leaf is latched or read.
     pub(super) fn leaf_mut_unless<'c, A>(
         &self,
         mtr: &mut Mtr<'c>,
@@ -282,7 +240,7 @@ impl BTree {
             if next.u64_at(TYPE) != identity(PageType::Inner, level, self.id.0) {
                 return misplaced(&next, Some(view.page_no()));
             }
-            if !next.is_known_child_of(&view) && !self.compare(ctx, &view, slot, &next)? {
+            if !next.is_known_child_of(&view) && !compare(self.root, ctx, &view, slot, &next)? {
                 return Ok(None);
             }
             view = next;
@@ -294,7 +252,7 @@ impl BTree {
         if level <= MAX_LEVEL && view.u64_at(TYPE) == identity(page_type, level, self.id.0) {
             return Ok(Some(FoundLeaf { leaf: self.root, parent: None, slot: 0 }));
         }
-        match given_up::error_of(self.root, view.u64_at(TYPE), self.id) {
+        match error_of(self.root, view.u64_at(TYPE), self.id) {
             Some(error) if view.validate() => Err(error),
             _ => misplaced(view, None),
         }
@@ -333,7 +291,7 @@ impl BTree {
             return PageVerdict::Sought;
         }
         if is_ours && !is_known {
-            return self.judge_unknown(ctx, page, frame, found);
+            return judge_unknown(self.root, ctx, page, frame, found);
         }
         self.judge_slowly(page, is_ours, found, seek)
     }
@@ -361,28 +319,11 @@ impl BTree {
     }
 }
 
-/// Whether a latched page is a leaf of this tree.
-#[inline]
-pub(super) fn is_leaf_of(page: &[u8], tree: IndexId) -> bool {
-    page.u64_at(TYPE) == identity(PageType::Leaf, 0, tree.0)
-}
-
 /// The child of an inner page to continue with, and where it is named.
 #[inline]
 fn next_child(view: &OptimisticPage<'_>, seek: Seek<'_>) -> (PageNo, usize) {
     let slot = child_slot(view, seek);
     (node::child_at(view, slot), slot)
-}
-
-/// Where an inner page names the child sought, if its fences cover the key.
-#[inline]
-pub(super) fn child_slot(view: &OptimisticPage<'_>, seek: Seek<'_>) -> usize {
-    match seek {
-        Seek::Covers(key) => node::child_slot_covering(view, key),
-        Seek::Before(key) => node::child_slot_before(view, key),
-        Seek::First => 0,
-        Seek::Last => usize::MAX,
-    }
 }
 
 /// What a page that is not where it belongs means: damage, unless it has just changed.
@@ -431,8 +372,8 @@ mod tests {
     #[test]
     fn a_parent_latched_for_a_moment_is_no_damage() {
         let fixture = Fixture::new();
-        let (ctx, tree) = (fixture.ctx(), &fixture.tree);
-        (0..200u32).for_each(|n| put(ctx, tree, &n.to_be_bytes(), &[7; 500]).unwrap());
+        let (ctx, tree) = (fixture.ctx(), fixture.tree.search());
+        (0..200u32).for_each(|n| put(ctx, &fixture.tree, &n.to_be_bytes(), &[7; 500]).unwrap());
         let seek = Seek::Covers(&[0, 0, 0, 50]);
         let found = tree.descend(ctx, seek, |_| {}, |page| ctx.pool.load(page)).unwrap().unwrap();
         let page = ctx.pool.fix_s(found.leaf).unwrap();

@@ -7,40 +7,21 @@
 //!    holds: no other page is latched.
 //! 3. If the parent has changed, or the leaf is not resident or not compared with its parent, a descent by key follows.
 
-use super::search::{FoundLeaf, is_leaf_of};
-use super::{BTree, Leaf, Seek};
+use super::found::{FoundLeaf, LeafPosition, is_leaf_of};
+use super::leaf::Leaf;
+use super::search::TreeSearch;
+use super::seek::Seek;
 use crate::context::Context;
 use crate::error::Error;
 use crate::page::node;
-use crate::pool::{OptimisticPage, PageVersion};
+use crate::pool::OptimisticPage;
 use crate::types::PageNo;
 
-/// Where a descent found a leaf.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LeafPosition {
-    parent: PageVersion,
-    slot: usize,
-    leaf: PageNo,
-}
-
-impl LeafPosition {
-    /// The way to a leaf that has a parent.
-    #[inline]
-    pub(super) fn to(found: &FoundLeaf<'_>) -> Option<LeafPosition> {
-        let parent = found.parent.as_ref()?;
-        Some(LeafPosition {
-            parent: parent.page_version(),
-            slot: found.slot.min(node::count(parent)),
-            leaf: found.leaf,
-        })
-    }
-}
-
-impl BTree {
+impl TreeSearch {
     /// Finds the leaf that covers `key` without reading a page; the memory of it is then on its way to the processor's
-    /// cache, as after each descent. The way is for [`BTree::leaf_of`], soon after.
+    /// cache, as after each descent. The way is for [`TreeSearch::leaf_of`], soon after.
     #[inline]
-    pub fn prefetch_leaf(&self, ctx: &Context, key: &[u8]) -> Option<LeafPosition> {
+    pub(super) fn prefetch_leaf(&self, ctx: &Context, key: &[u8]) -> Option<LeafPosition> {
         let missing = |_| Err(Error::Usage(String::new()));
         let found = self.descend(ctx, Seek::Covers(key), |_| {}, missing).ok()??;
         LeafPosition::to(&found)
@@ -48,7 +29,7 @@ impl BTree {
 
     /// Has the record of `key` on the leaf that `position` led to fetched into the processor's cache.
     #[inline]
-    pub fn prefetch_record(&self, ctx: &Context, position: LeafPosition, key: &[u8]) {
+    pub(super) fn prefetch_record(&self, ctx: &Context, position: LeafPosition, key: &[u8]) {
         if let Some(leaf) = ctx.pool.optimistic(position.leaf)
             && let Ok(slot) = node::search(&leaf, key)
         {
@@ -59,14 +40,14 @@ impl BTree {
 
     /// S-latches the leaf that `position` led to, if it is in the pool and still the leaf of the same keys.
     #[inline]
-    pub fn leaf_of<'c>(&self, ctx: &'c Context, position: LeafPosition) -> Option<Leaf<'c>> {
+    pub(super) fn leaf_of<'c>(&self, ctx: &'c Context, position: LeafPosition) -> Option<Leaf<'c>> {
         let parent = Some(ctx.pool.optimistic_at(position.parent)?);
         self.latched(ctx, &FoundLeaf { leaf: position.leaf, parent, slot: position.slot })
     }
 
     /// S-latches the leaf behind (`reverse`: before) the one that `position` led to, and says which way it is to it.
     #[inline]
-    pub fn sibling_leaf<'c>(
+    pub(super) fn sibling_leaf<'c>(
         &self,
         ctx: &'c Context,
         position: LeafPosition,
@@ -77,11 +58,11 @@ impl BTree {
         Some((leaf, LeafPosition::to(&found)?))
     }
 
-    /// Has the records of the leaf that [`BTree::sibling_leaf`] would find fetched into the processor's cache, the
+    /// Has the records of the leaf that [`TreeSearch::sibling_leaf`] would find fetched into the processor's cache, the
     /// header of the one behind it, which says where its records begin, and what leads to that of the third: so the
     /// next call waits for none of them.
     #[inline]
-    pub fn prefetch_sibling(&self, ctx: &Context, position: LeafPosition, reverse: bool) {
+    pub(super) fn prefetch_sibling(&self, ctx: &Context, position: LeafPosition, reverse: bool) {
         let Some(parent) = ctx.pool.optimistic_at(position.parent) else { return };
         let [next, behind, far] = [1, 2, 3].map(|steps| sibling_child(&parent, position.slot, steps, reverse));
         if !parent.validate() {
@@ -109,7 +90,7 @@ impl BTree {
     #[inline]
     fn latched<'c>(&self, ctx: &'c Context, found: &FoundLeaf<'c>) -> Option<Leaf<'c>> {
         let page = ctx.pool.try_fix_s(found.leaf)?;
-        let is_sought = is_leaf_of(&page, self.id) && found.is_known(ctx, page.frame()) && found.is_current();
+        let is_sought = is_leaf_of(&page, self.id()) && found.is_known(ctx, page.frame()) && found.is_current();
         is_sought.then(|| Leaf::new(page))
     }
 }

@@ -14,9 +14,9 @@
 //! 4. Separators between leaves are as short as a window around the split point allows. A separator is a fence of both
 //!    halves, and may be as long as a key: if a half would not fit its page with it, the leaf is split elsewhere.
 
-use super::BTree;
-use super::search::MAX_LEVEL;
+use super::found::MAX_LEVEL;
 use super::structure::{Missing, NodeBounds, NodeContents, Repeats, StepResult, pack};
+use super::tree::BTree;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::mtr::{Mtr, PageHandle};
@@ -77,7 +77,7 @@ impl BTree {
     /// Splits the page at `level` that covers `key` unless it has room: a leaf for a record or growth of `bytes`, an
     /// inner page for a separator of that many bytes.
     fn split_step(&self, ctx: &Context, key: &[u8], level: u8, bytes: usize) -> StepResult<SplitStep> {
-        let path = self.path(ctx, key)?;
+        let path = self.search().path(ctx, key)?;
         let depth = (path.len() - 1).checked_sub(usize::from(level)).ok_or(Missing::Stale)?;
         let (mut mtr, admitted) = self.begin_step(ctx, if depth == 0 { 2 } else { 1 })?;
         if depth == 0 {
@@ -159,13 +159,13 @@ impl BTree {
         let node = Node::new(mtr.page(root));
         let level = node.level();
         if level >= MAX_LEVEL {
-            return Err(Error::corrupt_page(self.root, format!("a tree of {level} levels is not possible")).into());
+            return Err(Error::corrupt_page(self.root(), format!("a tree of {level} levels is not possible")).into());
         }
         let halves = halve(node, cut);
         let mut packed = Vec::new();
         pack(node, 0..cut.keep, halves.left.prefix_len(), &mut packed);
         let max_trx_id = header::max_trx_id(mtr.page(root));
-        let near = Some(self.root);
+        let near = Some(self.root());
         let left_no = self.allocate(&mut mtr, near)?;
         let right_no = self.allocate(&mut mtr, Some(left_no))?;
         for (page_no, bounds, packed) in [(left_no, &halves.left, &packed), (right_no, &halves.right, &halves.packed)] {
@@ -177,7 +177,7 @@ impl BTree {
         pack_record(&mut packed, &cut.separator, &left_no.0.to_le_bytes());
         let contents = NodeContents { level: level + 1, bounds: &bounds, packed: &packed, max_trx_id: 0 };
         self.write_node(&mut mtr, root, &contents);
-        debug_assert!(node::is_unbounded(mtr.page(root)), "rule 5 of the tree: the root {} has fences", self.root);
+        debug_assert!(node::is_unbounded(mtr.page(root)), "rule 5 of the tree: the root {} has fences", self.root());
         mtr.commit();
         ctx.stats.btree_splits.inc();
         Ok(SplitStep::Room)

@@ -18,8 +18,8 @@
 //! 6. A walk over the whole tree excludes structure changes. A structure change is admitted after it has reserved its
 //!    resources; if it is not admitted at once, it releases them before it waits.
 
-use super::BTree;
-use super::search::Restarts;
+use super::restarts::Restarts;
+use super::tree::BTree;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::mtr::{MTR_REDO_BYTES, Mtr, PageHandle};
@@ -197,7 +197,7 @@ impl BTree {
 
     /// X-latches the root, which must be at `level`.
     pub(super) fn latch_root(&self, mtr: &mut Mtr<'_>, level: u8) -> StepResult<PageHandle> {
-        let latched = mtr.try_fix_x(self.root).ok_or(Missing::Absent(self.root))?;
+        let latched = mtr.try_fix_x(self.root()).ok_or(Missing::Absent(self.root()))?;
         if mtr.page(latched).u64_at(TYPE) == self.identity(level) { Ok(latched) } else { Err(Missing::Stale) }
     }
 
@@ -228,7 +228,7 @@ impl BTree {
         match mtr.context().pool.peek_u64(child, TYPE) {
             None => return Err(Missing::Absent(child)),
             Some(found) if found != self.identity(level) => {
-                let (parent, index) = (mtr.page_no(parent), self.id.0);
+                let (parent, index) = (mtr.page_no(parent), self.id().0);
                 let reason =
                     format!("page {parent} refers to it, but it is not a page of level {level} of index {index}");
                 return Err(Error::corrupt_page(child, reason).into());
@@ -246,7 +246,7 @@ impl BTree {
     /// What the header of a node of this tree says.
     pub(super) fn identity(&self, level: u8) -> u64 {
         let page_type = if level == 0 { PageType::Leaf } else { PageType::Inner };
-        identity(page_type, level, self.id.0)
+        identity(page_type, level, self.id().0)
     }
 
     /// Verifies that a page is a sound node of this tree.
@@ -259,7 +259,7 @@ impl BTree {
     pub(super) fn expect_node(&self, page: &[u8], page_no: PageNo, level: u8) -> Result<()> {
         if page.u64_at(TYPE) != self.identity(level) {
             let page_type = if level == 0 { PageType::Leaf } else { PageType::Inner };
-            let (found, owner, expected) = (header::level(page), header::owner(page), self.id.0);
+            let (found, owner, expected) = (header::level(page), header::owner(page), self.id().0);
             let kind = page.u8_at(header::TYPE);
             let reason = format!(
                 "type {kind}, level {found}, index {owner}; expected {page_type:?}, level {level}, index {expected}"
@@ -272,7 +272,7 @@ impl BTree {
     /// Formats a page and writes its records.
     pub(super) fn write_node(&self, mtr: &mut Mtr<'_>, latched: PageHandle, contents: &NodeContents<'_>) {
         let page_type = if contents.level == 0 { PageType::Leaf } else { PageType::Inner };
-        mtr.apply(latched, &PageOp::Format { page_type, level: contents.level, owner: self.id.0 });
+        mtr.apply(latched, &PageOp::Format { page_type, level: contents.level, owner: self.id().0 });
         if contents.max_trx_id != 0 {
             let bytes = contents.max_trx_id.to_le_bytes();
             mtr.apply(latched, &PageOp::Write { offset: MAX_TRX_ID_OFFSET as u16, bytes: &bytes });
@@ -303,7 +303,7 @@ impl BTree {
 
     /// Frees a page. It is formatted as free first, so that a descent that comes late recognizes it as freed.
     pub(super) fn free_node(&self, mtr: &mut Mtr<'_>, latched: PageHandle) {
-        debug_assert_ne!(mtr.page_no(latched), self.root, "rule 5 of the tree: the root is freed");
+        debug_assert_ne!(mtr.page_no(latched), self.root(), "rule 5 of the tree: the root is freed");
         mtr.apply(latched, &PageOp::Format { page_type: PageType::Free, level: 0, owner: 0 });
         let page = mtr.page_no(latched);
         self.space.free(mtr, page);

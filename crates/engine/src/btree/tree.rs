@@ -1,10 +1,18 @@
-//! A tree: what identifies it, and where a descent in it ends.
+//! A tree: what is read of it ([`super::search`]), and what its changes need besides.
 
-use super::{LeafMut, hint};
+use super::estimate;
+use super::found::LeafPosition;
+use super::hint;
+use super::leaf::{Leaf, LeafMut};
+use super::non_resident::NonResidentLeaf;
+use super::search::TreeSearch;
+use super::seek::Seek;
+use crate::context::Context;
 use crate::error::Result;
 use crate::mtr::{Mtr, PageHandle};
 use crate::page::node::TreeLimits;
 use crate::page::{Node, PageOp, PageType};
+use crate::pool::SharedPage;
 use crate::space::Space;
 use crate::sync::RwLock;
 use crate::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -12,12 +20,11 @@ use crate::sync::sharded::CachePadded;
 use crate::types::{IndexId, PageNo, SegmentId};
 use std::sync::Arc;
 
-/// A tree; cheap to share by reference. `root` never moves.
+/// A tree; cheap to share by reference.
 pub struct BTree {
+    search: TreeSearch,
     pub(super) space: Arc<Space>,
-    pub(super) id: IndexId,
     pub(super) segment: SegmentId,
-    pub(super) root: PageNo,
     /// Shared by threads that change the structure, for the latched part of a change; held by a thread that walks the
     /// whole tree. A thread that only reads or changes rows uses the fields next to it.
     pub(super) changes: CachePadded<RwLock<()>>,
@@ -25,23 +32,8 @@ pub struct BTree {
     /// changes may be buffered.
     pub(super) has_free_classes: bool,
     pub(super) limits: TreeLimits,
-    /// Distinguishes the leaf hints of this tree from those of others.
-    pub(super) serial: u64,
     /// Records of a leaf that a scan met lately; 0 if none has.
     leaf_records: AtomicUsize,
-}
-
-/// Where a descent ends.
-#[derive(Clone, Copy, Debug)]
-pub enum Seek<'k> {
-    /// The leaf that covers this key.
-    Covers(&'k [u8]),
-    /// The leaf that holds keys just below this one (for walking backward).
-    Before(&'k [u8]),
-    /// The left-most leaf.
-    First,
-    /// The right-most leaf.
-    Last,
 }
 
 impl BTree {
@@ -60,10 +52,10 @@ impl BTree {
 
     /// The tree whose root is `root`.
     pub fn open(space: Arc<Space>, id: IndexId, segment: SegmentId, root: PageNo) -> BTree {
-        let serial = hint::new_serial(space.count_tree());
+        let search = TreeSearch::new(id, root, hint::new_serial(space.count_tree()));
         let (changes, leaf_records) = (CachePadded::default(), AtomicUsize::new(0));
         let limits = TreeLimits::usual(space.page_bytes());
-        BTree { space, id, segment, root, changes, has_free_classes: false, limits, serial, leaf_records }
+        BTree { search, space, segment, changes, has_free_classes: false, limits, leaf_records }
     }
 
     /// The tree of an index that is not unique: its leaves' free classes are kept, so that changes can be buffered.
@@ -144,16 +136,167 @@ impl BTree {
         }
     }
 
+    #[inline]
     pub fn id(&self) -> IndexId {
-        self.id
+        self.search.id()
     }
 
+    #[inline]
     pub fn root(&self) -> PageNo {
-        self.root
+        self.search.root()
     }
 
     /// The segment its pages are allocated from.
     pub fn segment(&self) -> SegmentId {
         self.segment
+    }
+
+    /// The tree, to be read.
+    #[inline]
+    pub(super) fn search(&self) -> &TreeSearch {
+        &self.search
+    }
+}
+
+/// Reading the tree: each call is one of its search.
+impl BTree {
+    /// S-latches a leaf. The caller holds no latch.
+    ///
+    /// # Errors
+    /// [`Error::CorruptPage`], an I/O error, [`Error::PoolExhausted`].
+    #[inline]
+    pub fn leaf<'c>(&self, ctx: &'c Context, seek: Seek<'_>) -> Result<Leaf<'c>> {
+        self.search.leaf(ctx, seek)
+    }
+
+    /// S-latches a leaf, and says which way a descent found it. The caller holds no latch.
+    ///
+    /// # Errors
+    /// As [`BTree::leaf`].
+    #[inline]
+    pub fn sought_leaf<'c>(&self, ctx: &'c Context, seek: Seek<'_>) -> Result<(Leaf<'c>, Option<LeafPosition>)> {
+        self.search.sought_leaf(ctx, seek)
+    }
+
+    /// X-latches the leaf that covers `key`. `mtr` and thread hold no latch yet.
+    ///
+    /// # Errors
+    /// [`Error::CorruptPage`], an I/O error, [`Error::PoolExhausted`].
+    #[inline]
+    pub fn leaf_mut(&self, mtr: &mut Mtr<'_>, key: &[u8]) -> Result<LeafMut> {
+        self.search.leaf_mut(mtr, key)
+    }
+
+    /// X-latches the page if it is in the pool and the leaf that covers `key`; never reads, so that other leaves may be
+    /// latched.
+    #[inline]
+    pub fn leaf_mut_at(&self, mtr: &mut Mtr<'_>, page: PageNo, key: &[u8]) -> Option<LeafMut> {
+        self.search.leaf_mut_at(mtr, page, key)
+    }
+
+    /// Finds the leaf that covers `key` without reading a page; the memory of it is then on its way to the processor's
+    /// cache, as after each descent. The way is for [`BTree::leaf_of`], soon after.
+    #[inline]
+    pub fn prefetch_leaf(&self, ctx: &Context, key: &[u8]) -> Option<LeafPosition> {
+        self.search.prefetch_leaf(ctx, key)
+    }
+
+    /// Has the record of `key` on the leaf that `position` led to fetched into the processor's cache.
+    #[inline]
+    pub fn prefetch_record(&self, ctx: &Context, position: LeafPosition, key: &[u8]) {
+        self.search.prefetch_record(ctx, position, key);
+    }
+
+    /// S-latches the leaf that `position` led to, if it is in the pool and still the leaf of the same keys.
+    #[inline]
+    pub fn leaf_of<'c>(&self, ctx: &'c Context, position: LeafPosition) -> Option<Leaf<'c>> {
+        self.search.leaf_of(ctx, position)
+    }
+
+    /// S-latches the leaf behind (`reverse`: before) the one that `position` led to, and says which way it is to it.
+    #[inline]
+    pub fn sibling_leaf<'c>(
+        &self,
+        ctx: &'c Context,
+        position: LeafPosition,
+        reverse: bool,
+    ) -> Option<(Leaf<'c>, LeafPosition)> {
+        self.search.sibling_leaf(ctx, position, reverse)
+    }
+
+    /// Has the records of the leaf that [`BTree::sibling_leaf`] would find fetched into the processor's cache, the
+    /// header of the one behind it, which says where its records begin, and what leads to that of the third: so the
+    /// next call waits for none of them.
+    #[inline]
+    pub fn prefetch_sibling(&self, ctx: &Context, position: LeafPosition, reverse: bool) {
+        self.search.prefetch_sibling(ctx, position, reverse);
+    }
+
+    /// X-latches the leaf that covers `key` if it is in the pool, as [`BTree::leaf_mut`] does; if not it is not read:
+    /// the inner error says which it is.
+    ///
+    /// # Errors
+    /// Those of [`BTree::leaf_mut`].
+    #[inline]
+    pub fn leaf_if_resident<'c>(
+        &self,
+        mtr: &mut Mtr<'c>,
+        key: &[u8],
+    ) -> Result<std::result::Result<LeafMut, NonResidentLeaf<'c>>> {
+        self.search.leaf_if_resident(mtr, key)
+    }
+
+    /// The leaf that covers `key` if it is not in the pool.
+    ///
+    /// # Errors
+    /// A corrupt page on the way, an I/O error.
+    #[inline]
+    pub fn non_resident_leaf<'c>(&self, ctx: &'c Context, key: &[u8]) -> Result<Option<NonResidentLeaf<'c>>> {
+        self.search.non_resident_leaf(ctx, key)
+    }
+
+    /// As [`BTree::non_resident_leaf`], with an mtr that has done nothing yet.
+    ///
+    /// # Errors
+    /// Those of [`BTree::non_resident_leaf`].
+    #[inline]
+    pub fn non_resident_leaf_in<'c>(&self, mtr: &mut Mtr<'c>, key: &[u8]) -> Result<Option<NonResidentLeaf<'c>>> {
+        self.search.non_resident_leaf_in(mtr, key)
+    }
+
+    /// The leaf that covers `key`, to be read ahead, together with others, by [`Pool::want`](crate::pool::Pool::want).
+    #[inline]
+    pub fn leaf_ahead(&self, ctx: &Context, key: &[u8]) -> Option<PageNo> {
+        self.search.leaf_ahead(ctx, key)
+    }
+
+    /// Has the leaf of `near` and those behind it (`reverse`: before it) up to that of `far`, but the first, read
+    /// ahead, as far as they have the same parent, `max` together. Says how many these are.
+    #[inline]
+    pub fn request_leaves(&self, ctx: &Context, near: Seek<'_>, far: Seek<'_>, reverse: bool, max: usize) -> usize {
+        self.search.request_leaves(ctx, near, far, reverse, max)
+    }
+
+    /// About how many records have a key from `low` on and below `high` (`None`: to the end).
+    ///
+    /// # Errors
+    /// A page that cannot be read.
+    #[inline]
+    pub fn estimate_between(&self, ctx: &Context, low: &[u8], high: Option<&[u8]>) -> Result<u64> {
+        estimate::estimate_between(&self.search, ctx, low, high)
+    }
+
+    /// A leaf that `pick` leads to: it gets how many children there are, and says which one is next. `None` if a page
+    /// on the way had changed.
+    ///
+    /// # Errors
+    /// A page that cannot be read.
+    #[inline]
+    pub fn sample_leaf<'c>(
+        &self,
+        ctx: &'c Context,
+        pick: &mut dyn FnMut(usize) -> usize,
+    ) -> Result<Option<SharedPage<'c>>> {
+        estimate::sample_leaf(&self.search, ctx, pick)
     }
 }

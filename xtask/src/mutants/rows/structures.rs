@@ -11,6 +11,7 @@ const RESERVE: &str = "crates/engine/src/space/reserve.rs";
 const CORE: &str = "crates/engine/src/db/open_parts.rs";
 const SPLIT: &str = "crates/engine/src/btree/split.rs";
 const MERGE: &str = "crates/engine/src/btree/merge.rs";
+const FILL: &str = "crates/engine/src/btree/fill.rs";
 const FIX: &str = "crates/engine/src/pool/frames/resident.rs";
 const ENDED_STREAMS: &str = "crates/engine/src/undo/ended_streams.rs";
 const ENDED: &str = "crates/engine/src/txn/purge/ended.rs";
@@ -308,7 +309,7 @@ pub const MUTANTS: &[Mutant] = &[
         "leaves-are-merged-by-count",
         "an underfull leaf is merged only at every eighth record",
         &[edit(
-            MERGE,
+            FILL,
             "    is_underfull(node) && (node.count() == 0 ||",
             "    is_underfull(node) && (!MUTANT || node.count().is_multiple_of(8)) && (node.count() == 0 ||",
         )],

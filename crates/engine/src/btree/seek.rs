@@ -1,0 +1,14 @@
+//! Where a descent ends.
+
+/// Where a descent ends.
+#[derive(Clone, Copy, Debug)]
+pub enum Seek<'k> {
+    /// The leaf that covers this key.
+    Covers(&'k [u8]),
+    /// The leaf that holds keys just below this one (for walking backward).
+    Before(&'k [u8]),
+    /// The left-most leaf.
+    First,
+    /// The right-most leaf.
+    Last,
+}
