@@ -183,7 +183,7 @@ impl Run<'_> {
 
     /// Where cargo builds for the commands of this lane. Incremental files would be written for no one, and so would
     /// debug information, which takes a fifth of a build: the message of a panic has its line without. A crate in fewer
-    /// units takes less work, up to a fifth: generic code is compiled in each unit that uses it.
+    /// units takes about a tenth less work: generic code is compiled in each unit that uses it.
     fn wait(&self, command: &mut Command, errors: File) -> Result<ExitStatus, Failure> {
         if command.get_current_dir().is_none() {
             command.current_dir(&self.root);
