@@ -207,6 +207,8 @@ impl Builder<'_, '_> {
         loop {
             let end = self.end_of(level, take, upper);
             if take == 1 || self.page_bytes(level, take, end.as_deref()) <= capacity {
+                let bytes = self.page_bytes(level, take, end.as_deref());
+                debug_assert!(bytes <= capacity, "rule 2: {bytes} bytes are to fit {capacity}");
                 return PageEmission { take, upper: end };
             }
             take -= 1;
@@ -257,6 +259,11 @@ impl Builder<'_, '_> {
         let max_trx_id = if level == 0 { self.max_trx_id } else { 0 };
         let contents = NodeContents { level: level as u8, bounds: &bounds, packed: &packed, max_trx_id };
         let page = self.write_page(&contents)?;
+        debug_assert!(emission.take > 0, "a page of level {level} takes no record");
+        debug_assert!(
+            emission.upper.is_some() || self.levels[level].records.len() == emission.take,
+            "a page without end"
+        );
         let upper = emission.upper.unwrap_or_default();
         self.levels[level].drop_front(emission.take, upper.clone());
         if level + 1 == self.levels.len() {
@@ -309,6 +316,10 @@ impl Builder<'_, '_> {
         let root = mtr.fix_x(self.tree.root())?;
         let contents = NodeContents { level: level as u8, bounds: &bounds, packed: &packed, max_trx_id };
         self.tree.write_node(&mut mtr, root, &contents);
+        debug_assert!(
+            crate::page::node::is_unbounded(mtr.page(root)),
+            "rule 5 of the tree: a root is built with fences"
+        );
         mtr.commit();
         Ok(())
     }

@@ -108,6 +108,7 @@ fn fork(low: &[Passage], high: &[Passage]) -> Option<usize> {
 
 /// Rule 2.
 fn between(fork: usize, low: &[Passage], high: &[Passage], samples: &[Vec<Passage>]) -> u64 {
+    debug_assert!(low[fork].slot < high[fork].slot, "the ends fork the wrong way");
     let depth = low.len().min(high.len());
     let mean = |level: usize| {
         let sampled = samples.iter().filter_map(|way| way.get(level));

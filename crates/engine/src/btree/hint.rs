@@ -74,6 +74,7 @@ pub(super) fn ask(serial: u64) -> Option<PageNo> {
 pub(super) fn note_hit(serial: u64) {
     HINTS.with(|hints| {
         let slot = &hints[slot_of(serial)];
+        debug_assert_eq!(slot.get().serial, serial, "rule 2: the hint that was right is another tree's");
         slot.set(Hint { credit: CREDIT_MAX, ..slot.get() });
     });
 }
@@ -89,6 +90,7 @@ pub(super) fn note_descent(serial: u64, page: PageNo, missed: bool) {
         }
         hint.page = page.0;
         hint.credit = hint.credit.saturating_sub(u8::from(missed));
+        debug_assert!(hint.credit <= CREDIT_MAX, "rule 3: a credit of {}", hint.credit);
         slot.set(hint);
     });
 }

@@ -22,6 +22,7 @@ pub struct Leaf<'c> {
 impl<'c> Leaf<'c> {
     #[inline]
     pub(super) fn new(page: SharedPage<'c>) -> Leaf<'c> {
+        debug_assert_eq!(header::level(&page), 0, "page {} is used as a leaf", page.page_no());
         Leaf { page }
     }
 
@@ -208,6 +209,7 @@ impl LeafMut {
         if id > self.max_trx_id(mtr) {
             let offset = MAX_TRX_ID_OFFSET as u16;
             mtr.apply(self.latched, &PageOp::Write { offset, bytes: &id.to_le_bytes() });
+            debug_assert_eq!(self.max_trx_id(mtr), id, "the number of page {} does not rise", self.page_no(mtr));
         }
     }
 

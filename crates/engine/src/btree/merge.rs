@@ -112,6 +112,7 @@ impl BTree {
     ) -> StepResult<bool> {
         let Some(fit) = fit_together(mtr, left, right)? else { return Ok(false) };
         let right_no = mtr.page_no(right);
+        let children = node::count(mtr.page(parent));
         self.space.try_keep_map(mtr, right_no).map_err(Missing::Absent)?;
         self.keep_free_class(mtr, left).map_err(Missing::Absent)?;
         let had = fit.left_count + node::count(mtr.page(right)) + usize::from(header::level(mtr.page(left)) > 0);
@@ -128,6 +129,7 @@ impl BTree {
         mtr.apply(parent, &PageOp::NodeRemove { slot: left_slot as u16 });
         mtr.apply(parent, &PageOp::NodeSetChild { slot: left_slot as u16, child });
         debug_assert_eq!(node::count(mtr.page(left)), had, "a merge to page {child} loses records");
+        debug_assert_eq!(node::count(mtr.page(parent)) + 1, children, "a merge takes one separator");
         [parent, left].into_iter().for_each(|page| self.check_node(mtr, page));
         self.check_child(mtr, parent, left_slot, left);
         self.free_node(mtr, right);
@@ -164,6 +166,8 @@ impl BTree {
             root,
             &NodeContents { level: level - 1, bounds: &bounds, packed: &packed, max_trx_id },
         );
+        debug_assert!(node::is_unbounded(mtr.page(root)), "rule 5: the root {} has fences", self.root());
+        debug_assert_eq!(node::count(mtr.page(root)), node::count(mtr.page(child)), "a collapse loses records");
         self.free_node(&mut mtr, child);
         mtr.commit();
         ctx.stats.btree_merges.inc();

@@ -63,6 +63,7 @@ impl BTree {
             error => Missing::Failed(error),
         })?;
         let Some(child) = taken else { return Ok(Relocation::NoRoom) };
+        debug_assert!(child.0 < end, "page {page} moves to {child}, which is not below {end}");
         let (bounds, packed, max_trx_id) = {
             let found = Node::new(mtr.page(old));
             let (bounds, mut packed) = (NodeBounds::of(found), Vec::new());
@@ -72,6 +73,8 @@ impl BTree {
         let new = mtr.new_page(child);
         self.write_node(&mut mtr, new, &NodeContents { level, bounds: &bounds, packed: &packed, max_trx_id });
         mtr.apply(parent, &PageOp::NodeSetChild { slot: slot as u16, child });
+        debug_assert_eq!(node::count(mtr.page(new)), node::count(mtr.page(old)), "a move of {page} loses records");
+        self.check_child(&mtr, parent, slot, new);
         self.free_node(&mut mtr, old);
         mtr.commit();
         Ok(Relocation::Done)

@@ -185,7 +185,19 @@ impl TreeSearch {
             if let Some(found) = found {
                 let misleading = found.parent.filter(|parent| !node::covers(parent, key));
                 match misleading {
-                    None => return Ok(path),
+                    None => {
+                        debug_assert_eq!(
+                            (path[0], path[path.len() - 1]),
+                            (self.root, found.leaf),
+                            "the ends of a path"
+                        );
+                        debug_assert!(
+                            path.len() <= usize::from(MAX_LEVEL) + 1,
+                            "rule 4: a path of {} pages",
+                            path.len()
+                        );
+                        return Ok(path);
+                    }
                     Some(parent) if parent.validate() => {
                         return Err(Error::corrupt_page(
                             parent.page_no(),

@@ -158,6 +158,7 @@ impl BTree {
         let ctx = mtr.context();
         let node = Node::new(mtr.page(root));
         let level = node.level();
+        let (had, mut have) = (node.count() + cut.keep - cut.right_from, 0);
         if level >= MAX_LEVEL {
             return Err(Error::corrupt_page(self.root(), format!("a tree of {level} levels is not possible")).into());
         }
@@ -171,12 +172,14 @@ impl BTree {
         for (page_no, bounds, packed) in [(left_no, &halves.left, &packed), (right_no, &halves.right, &halves.packed)] {
             let child = mtr.new_page(page_no);
             self.write_node(&mut mtr, child, &NodeContents { level, bounds, packed, max_trx_id });
+            have += node::count(mtr.page(child));
         }
         let bounds = NodeBounds::infinite(right_no);
         let mut packed = Vec::new();
         pack_record(&mut packed, &cut.separator, &left_no.0.to_le_bytes());
         let contents = NodeContents { level: level + 1, bounds: &bounds, packed: &packed, max_trx_id: 0 };
         self.write_node(&mut mtr, root, &contents);
+        debug_assert_eq!(have, had, "a root that grows loses records");
         debug_assert!(node::is_unbounded(mtr.page(root)), "rule 5 of the tree: the root {} has fences", self.root());
         mtr.commit();
         ctx.stats.btree_splits.inc();
@@ -186,6 +189,9 @@ impl BTree {
 
 /// What the halves of a node are.
 fn halve(node: Node<'_>, cut: &SplitPoint) -> Halves {
+    debug_assert!(cut.keep <= cut.right_from && cut.right_from <= node.count(), "a cut of {}", node.count());
+    let is_between = |at: &[u8]| node.lower().is_none_or(|low| low < at) && node.upper().is_none_or(|up| at < up);
+    debug_assert!(is_between(&cut.separator), "rule 4: the separator is a fence of the page");
     let mut left = NodeBounds::of(node);
     let mut right = left.clone();
     right.lower = Some(cut.separator.clone());

@@ -272,6 +272,8 @@ impl BTree {
     /// Formats a page and writes its records.
     pub(super) fn write_node(&self, mtr: &mut Mtr<'_>, latched: PageHandle, contents: &NodeContents<'_>) {
         let page_type = if contents.level == 0 { PageType::Leaf } else { PageType::Inner };
+        let has_child = contents.bounds.upper_child != PageNo(0);
+        debug_assert_eq!(has_child, contents.level > 0, "a node of level {} and its last child", contents.level);
         mtr.apply(latched, &PageOp::Format { page_type, level: contents.level, owner: self.id().0 });
         if contents.max_trx_id != 0 {
             let bytes = contents.max_trx_id.to_le_bytes();

@@ -183,11 +183,13 @@ impl ChangeBuffer {
         (page, left): (PageNo, usize),
         allow: impl FnOnce() -> std::result::Result<(), E>,
     ) -> std::result::Result<Option<Added>, E> {
+        debug_assert!(left < self.ctx.pool.page_bytes(), "page {page} is to have {left} bytes free");
         if let Err(map) = self.space.note_free_bytes(mtr, page, left) {
             return Ok(Some(Added::LoadMap(map)));
         }
         allow()?;
         shard.break_watches(page);
+        shard.check_one_kind(page);
         Ok(None)
     }
 
@@ -235,6 +237,9 @@ impl ChangeBuffer {
             LeafBuffer { index: leaf.index, redo: redo.clone(), ..LeafBuffer::default() }
         });
         let before = if is_new { 0 } else { known.bytes() };
+        debug_assert_eq!(known.index, leaf.index, "the changes of page {} are of two indexes", leaf.page);
+        debug_assert!(is_new || known.redo.end <= redo.start, "rule 1: a change of page {} is logged first", leaf.page);
+        debug_assert!(is_new || left <= known.free_bytes, "rule 4 of the buffer: page {} grows", leaf.page);
         known.redo.end = redo.end;
         known.changes.reserve_exact(encoded.len().max(known.changes.len() / 4));
         known.changes.extend_from_slice(&encoded);
@@ -244,6 +249,7 @@ impl ChangeBuffer {
         self.buffer.note_size(before, known.bytes());
         if is_new {
             shard.note_newest(leaf.page, redo.start);
+            shard.leaves[&leaf.page].check(leaf.page);
         }
         self.ctx.stats.change_buffer_ops_buffered.inc();
     }

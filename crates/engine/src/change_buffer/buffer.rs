@@ -51,6 +51,17 @@ impl LeafBuffer {
     pub(super) fn bytes(&self) -> usize {
         LEAF_BYTES + self.changes.capacity()
     }
+
+    /// Rule 1: what is here is pending, and the list is read as it was written.
+    pub(super) fn check(&self, page: PageNo) {
+        if cfg!(debug_assertions) {
+            let listed = node::changes(&self.changes).filter(|change| change.is_ok()).count();
+            debug_assert!(self.count > 0, "page {page} is here without a pending change");
+            debug_assert_eq!(listed, self.count as usize, "the list of page {page}");
+            debug_assert!(self.carried <= self.changes.len(), "more of page {page} was carried than there is");
+            debug_assert!(self.redo.start < self.redo.end, "the redo of page {page} is {:?}", self.redo);
+        }
+    }
 }
 
 /// What is known of the operations that wait for a leaf.
@@ -94,12 +105,20 @@ impl BufferShard {
 
     /// Notes that the leaf's oldest redo is at the end of the log now.
     pub(super) fn note_newest(&mut self, page: PageNo, start: Lsn) {
-        debug_assert!(self.order.back().is_none_or(|(last, _)| *last <= start));
+        debug_assert!(self.order.back().is_none_or(|(last, _)| *last <= start), "rule 1: {start} comes after {page}'s");
+        let is_its_start = self.leaves.get(&page).is_some_and(|leaf| leaf.redo.start == start);
+        debug_assert!(is_its_start, "rule 1: the redo of page {page} does not begin at {start}");
         self.order.push_back((start, page));
         if self.order.len() > 2 * self.leaves.len() + MIN_ORDER {
             let BufferShard { leaves, order, .. } = self;
             order.retain(|(lsn, page)| leaves.get(page).is_some_and(|leaf| leaf.redo.start == *lsn));
         }
+    }
+
+    /// Rule 4, for one leaf.
+    pub(super) fn check_one_kind(&self, page: PageNo) {
+        let is_one = !(self.leaves.contains_key(&page) && self.waiting.contains_key(&page));
+        debug_assert!(is_one, "rule 4: page {page} has pending changes and waiting operations");
     }
 
     pub(super) fn break_watches(&mut self, page: PageNo) {
@@ -205,6 +224,7 @@ impl Buffer {
         leaf.next = sequence + 1;
         leaf.free_bytes = free_bytes.map(|bytes| bytes as u32);
         self.waiting_operations.fetch_add(1, Relaxed);
+        shard.check_one_kind(page);
     }
 
     /// Notes that operations of a latched leaf were removed, perhaps all that there were.
@@ -214,10 +234,12 @@ impl Buffer {
         let count = if all { leaf.count } else { leaf.count.min(count as u32) };
         leaf.count -= count;
         leaf.bytes = leaf.bytes.saturating_sub(bytes as u32);
-        self.waiting_operations.fetch_sub(count as usize, Relaxed);
+        let waited = self.waiting_operations.fetch_sub(count as usize, Relaxed);
+        debug_assert!(waited >= count as usize, "{count} of {waited} waiting operations are merged");
         if all {
             shard.waiting.remove(&page);
-            self.waiting_leaves.fetch_sub(1, Relaxed);
+            let leaves = self.waiting_leaves.fetch_sub(1, Relaxed);
+            debug_assert!(leaves > 0, "page {page} waited and was not counted");
         }
     }
 
@@ -231,7 +253,8 @@ impl Buffer {
     /// A leaf takes this much more, or less.
     pub(super) fn note_size(&self, before: usize, after: usize) {
         self.bytes.fetch_add(after, Relaxed);
-        self.bytes.fetch_sub(before, Relaxed);
+        let bytes = self.bytes.fetch_sub(before, Relaxed);
+        debug_assert!(bytes >= before, "the buffer has {bytes} bytes and loses {before}");
     }
 
     pub(super) fn note_new_leaf(&self) {
@@ -253,7 +276,8 @@ impl Buffer {
 
     fn note_gone(&self, leaf: &LeafBuffer) {
         self.note_size(leaf.bytes(), 0);
-        self.leaves.fetch_sub(1, Relaxed);
+        let leaves = self.leaves.fetch_sub(1, Relaxed);
+        debug_assert!(leaves > 0, "a leaf goes that was not counted");
     }
 
     /// Begins to watch a leaf; the caller holds its shard lock and has seen that it is not in the pool.
@@ -360,11 +384,17 @@ impl PendingChanges for Buffer {
             return Ok(Content::Unmerged);
         }
         let Some(leaf) = shard.leaves.get(&page) else { return Ok(Content::Whole) };
+        shard.check_one_kind(page);
+        leaf.check(page);
         apply(leaf, page, bytes)?;
         note_dirty(leaf.redo.start);
         self.count_changes(&leaf.changes, true);
         self.note_gone(leaf);
         shard.leaves.remove(&page);
+        debug_assert!(
+            !shard.watches.iter().any(|watched| watched.page == page),
+            "rule 3: page {page} is still watched"
+        );
         Ok(Content::Whole)
     }
 

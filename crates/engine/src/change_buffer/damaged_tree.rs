@@ -118,6 +118,8 @@ impl ChangeBuffer {
         let left = self.buffer.all_waiting().into_iter().map(|(_, leaf)| leaf.index).collect();
         self.give_up(&left, indexes)?;
         self.buffer.discard(|index| left.contains(&index));
+        let waiting = self.buffer.waiting_operations();
+        debug_assert_eq!(waiting, 0, "rule 3: the tree is emptied while operations wait");
         self.ctx.log.flush_to(self.ctx.log.end_lsn())?;
         self.buffer.operations().map_or(Ok(()), |operations| operations.tree.make_empty(&self.ctx))
     }

@@ -39,6 +39,7 @@ impl BufferFrames {
         let more = wanted.min(possible).saturating_sub(taken.len());
         // One by one: where few are freed at a time, others would always take them before there are enough.
         let done = (0..more).try_for_each(|_| pool.reserve_frames(1, &mut taken));
+        debug_assert!(more == 0 || taken.len() <= possible, "{} of {possible} frames are reserved", taken.len());
         let is_all = done.is_ok() && wanted > possible;
         self.bytes.store(if is_all { usize::MAX } else { taken.len() * pool.page_bytes() }, Relaxed);
         done

@@ -73,6 +73,7 @@ impl Buffer {
         let Some(leaf) = mtr.try_fix_unmerged(page) else { return Ok(Merged::All) };
         let found = find(&mtr, at, page, IndexId(header::owner(mtr.page(leaf))))?;
         let free_bytes = room_after(mtr.page(leaf), page, &found)?;
+        debug_assert!(found.next.as_deref().is_none_or(|next| from < next), "rule 1: a merge does not move on");
         if found.next.is_none()
             && let Err(map) = operations.space.note_free_bytes(&mut mtr, page, free_bytes)
         {
@@ -80,6 +81,8 @@ impl Buffer {
         }
         let before = at.used_bytes(&mtr);
         apply(&mut mtr, at, leaf, &found);
+        let have = Node::new(mtr.page(leaf)).free_bytes();
+        debug_assert_eq!(have, free_bytes, "rule 2: the free class of page {page} is of other bytes");
         self.note_merged(page, found.count, found.bytes, found.next.is_none());
         if found.next.is_none() {
             ctx.pool.mark_merged(mtr.frame(leaf));

@@ -89,6 +89,11 @@ impl ChangeBuffer {
     /// # Errors
     /// An I/O error. Damaged leaves are skipped: what waits for them waits still.
     pub fn finish_opening(&self, indexes: &HashMap<IndexId, IndexPlace>, is_read_only: bool) -> Result<()> {
+        debug_assert_eq!(
+            (self.buffer.leaves(), self.buffer.bytes()),
+            (0, 0),
+            "rule 1: changes are pending after recovery"
+        );
         let lost = std::mem::take(&mut *self.lost.lock());
         match lost.is_empty() {
             true => self.discard_of(|index| !indexes.contains_key(&index))?,

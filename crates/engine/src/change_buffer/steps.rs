@@ -170,8 +170,11 @@ impl ChangeBuffer {
         let Some(mut mtr) = mtr.filter(|_| chosen) else { return Ok(false) };
         let (max_trx_id, changes) = (leaf.max_trx_id, &leaf.changes[..]);
         mtr.log_only(page, &PageOp::LeafChanges { max_trx_id, canonical: true, changes });
-        leaf.redo = mtr.commit_as();
+        let redo = mtr.commit_as();
+        debug_assert!(leaf.redo.end <= redo.start, "rule 3 of the buffer: page {page} is carried back to {redo:?}");
+        leaf.redo = redo;
         leaf.carried = leaf.changes.len();
+        leaf.check(page);
         self.buffer.note_carried(leaf.redo.end);
         let stats = &self.ctx.stats;
         stats.change_buffer_relogged_ops.add(u64::from(leaf.count));

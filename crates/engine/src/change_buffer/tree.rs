@@ -197,6 +197,7 @@ impl OperationTree {
 
 /// Removes some operations that follow each other.
 pub(super) fn remove(mtr: &mut Mtr<'_>, at: LeafMut, first: usize, count: usize) {
+    debug_assert!(first + count <= Node::new(mtr.page(at.latched)).count(), "operations from {first}, {count}");
     (first..first + count).rev().for_each(|slot| at.remove(mtr, slot));
 }
 

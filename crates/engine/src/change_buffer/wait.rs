@@ -77,6 +77,8 @@ impl ChangeBuffer {
         if let Some(lacks) = self.admit(&mut mtr, &mut shard, (page, left), allow)? {
             return Ok(lacks);
         }
+        let read = super::tree::Operation::decode(&key, &value).map(|found| (found.page, found.sequence, found.index));
+        debug_assert_eq!(read, Some((page, sequence, index)), "an operation is not read as it is written");
         at.insert(&mut mtr, slot, &key, &value);
         mtr.commit();
         let bytes = value.len() - super::tree::VALUE_HEAD_BYTES;

@@ -250,6 +250,16 @@ impl<'a> PageOp<'a> {
     /// Appends the redo record for this change of `page_no`.
     #[inline]
     pub fn encode(&self, page_no: PageNo, out: &mut Vec<u8>) {
+        let start = out.len();
+        self.encode_into(page_no, out);
+        if cfg!(debug_assertions) {
+            let read = PageOp::decode(&out[start..]).ok();
+            debug_assert_eq!(read, Some((page_no, *self, out.len() - start)), "redo is not read as it is written");
+        }
+    }
+
+    #[inline]
+    fn encode_into(&self, page_no: PageNo, out: &mut Vec<u8>) {
         match *self {
             PageOp::Format { page_type, level, owner } => {
                 let mut header = start(FORMAT, page_no);

@@ -40,6 +40,8 @@ struct Change {
 /// may not be lost, I/O.
 pub fn replay(pool: &Pool, log: &Log, scan: &RecoveryScan, threads: usize, losses: Losses) -> Result<Replayed> {
     let window_bytes = (pool.frame_count() * pool.page_bytes() / 4).clamp(MIN_WINDOW_BYTES, MAX_WINDOW_BYTES);
+    let log_end = log.end_lsn();
+    debug_assert!(scan.checkpoint_lsn <= scan.end_lsn, "{} to {} is scanned", scan.checkpoint_lsn, scan.end_lsn);
     let mut replayed = Replayed { redo_bytes: scan.end_lsn.0 - scan.checkpoint_lsn.0, ..Replayed::default() };
     let unreadable = AllUnreadable::default();
     let (mut windows, mut window, mut changes) = (log.windows(scan), Window::default(), Vec::new());
@@ -52,6 +54,7 @@ pub fn replay(pool: &Pool, log: &Log, scan: &RecoveryScan, threads: usize, losse
         replayed.windows += 1;
     }
     replayed.lost_pages = finish(pool, scan, std::mem::take(&mut *unreadable.lock()), losses)?;
+    debug_assert_eq!(log.end_lsn(), log_end, "rule 3: recovery wrote redo");
     Ok(replayed)
 }
 
@@ -75,6 +78,7 @@ fn finish(pool: &Pool, scan: &RecoveryScan, unreadable: BTreeMap<PageNo, Unreada
             return Err(page.error);
         }
         to_lose.push((page_no, page.error));
+        debug_assert_ne!(page_no, PageNo(0), "rule 4: page 0 is lost");
     }
     for (page_no, error) in &to_lose {
         pool.change_unlogged(*page_no, true, scan.checkpoint_lsn, |bytes| {
@@ -124,6 +128,8 @@ impl Changed<'_> {
     /// Applies the window's changes, sorted by page; says to how many pages.
     fn replay(&self, changes: &[Change], threads: usize) -> Result<usize> {
         let pages: Vec<&[Change]> = changes.chunk_by(|a, b| a.page == b.page).map(since_format).collect();
+        let are_apart = pages.is_sorted_by(|before, after| before[0].page < after[0].page);
+        debug_assert!(are_apart, "rule 1: a page is applied twice in a window");
         let next = AtomicUsize::new(0);
         let work = || -> Result<()> {
             loop {
@@ -204,6 +210,9 @@ impl Changed<'_> {
     /// Applies a page's changes to its bytes; says whether there were any that they lack.
     fn apply(&self, changes: &[Change], bytes: &mut [u8]) -> Result<bool> {
         let (page, fresh) = (changes[0].page, changes[0].is_format);
+        debug_assert!(changes.iter().all(|change| change.page == page), "changes of other pages come to page {page}");
+        debug_assert!(changes.is_sorted_by_key(|change| change.at), "step 1: the log order of page {page}");
+        debug_assert!(!changes[1..].iter().any(|change| change.is_format), "step 2: page {page} is recreated within");
         let mut lsn = if fresh { Lsn(0) } else { page::header::lsn(bytes) };
         let start = lsn;
         let header_before = (page == PageNo(0)).then(|| bytes.to_vec());
@@ -227,6 +236,7 @@ impl Changed<'_> {
             let reason = format!("redo ending at LSN {lsn} spoils it: it changes what page 0 says of the file");
             return Err(Error::corrupt_page(page, reason));
         }
+        debug_assert!(start <= lsn && lsn <= self.scan.end_lsn, "rule 3: page {page} goes from {start} to {lsn}");
         page::header::set_lsn(bytes, lsn);
         if lsn != start {
             page::check_contents(bytes, page).map_err(|e| {

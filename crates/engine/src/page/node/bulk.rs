@@ -48,6 +48,8 @@ pub fn append(page: &mut [u8], packed: &[u8]) -> Fit {
         write_record(page, slot, free, skip, record.suffix, record.value);
         slot += 1;
     }
+    debug_assert_eq!(slot, count + checked.records, "records are appended to {count}");
+    debug_assert!(slot_at(slot) <= free, "{slot} slots reach into the heap at {free}");
     put_u16(page, HEAP_START, free as u16);
     put_u16(page, COUNT, slot as u16);
     put_u16(page, SKIP, skip as u16);
@@ -134,6 +136,7 @@ pub fn rebuild(page: &mut [u8], range: Range<usize>, fences: Option<Fences<'_>>,
     let old = page.to_vec();
     let node = Node::new(&old);
     let upper_child = PageNo(old.u32_at(UPPER_CHILD));
+    let has_new_fences = fences.is_some();
     let fences = fences.unwrap_or(Fences { lower: node.lower(), upper: node.upper(), upper_child });
     fences.check(&old)?;
     let tails = Tails::new(node, range.clone(), fences)?;
@@ -150,6 +153,11 @@ pub fn rebuild(page: &mut [u8], range: Range<usize>, fences: Option<Fences<'_>>,
     put_u16(page, COUNT, range.len() as u16);
     put_u16(page, SKIP, skip as u16);
     run.write(page);
+    debug_assert_eq!(Node::new(page).count(), range.len(), "a rebuild of {range:?}");
+    debug_assert!(
+        has_new_fences || !super::check::is_sound(&old) || super::check::is_sound(page),
+        "rule 1: a rebuild of {range:?} damages the page"
+    );
     Ok(())
 }
 

@@ -53,6 +53,12 @@ impl<'a> LeafChange<'a> {
 
     /// Appends the change to a list.
     pub fn encode(&self, list: &mut Vec<u8>) {
+        let start = list.len();
+        self.encode_into(list);
+        debug_assert_eq!(changes(&list[start..]).next(), Some(Ok(*self)), "a change is not read as it is written");
+    }
+
+    fn encode_into(&self, list: &mut Vec<u8>) {
         let kind = match self {
             LeafChange::Put { .. } => PUT,
             LeafChange::Flag { .. } => FLAG,

@@ -30,6 +30,11 @@ pub fn check(page: &[u8], page_no: PageNo) -> Result<()> {
         .map_err(|reason| Error::corrupt_page(page_no, reason))
 }
 
+/// Whether the page is a well-formed node: for assertions.
+pub fn is_sound(page: &[u8]) -> bool {
+    check(page, PageNo(0)).is_ok()
+}
+
 fn ensure(holds: bool, reason: impl FnOnce() -> String) -> Verdict {
     if holds { Ok(()) } else { Err(reason()) }
 }

@@ -138,6 +138,7 @@ pub fn insert(page: &mut [u8], slot: usize, key: &[u8], value: &[u8]) -> Fit {
         compact(page, None, SLOT_BYTES + heap_bytes)?;
     }
     let offset = page.u16_at(HEAP_START) as usize - heap_bytes;
+    debug_assert!(offset >= slot_at(count + 1), "record {slot} at {offset} reaches into the slots of {count}");
     page.copy_within(slot_at(slot)..slot_at(count), slot_at(slot + 1));
     write_record(page, slot, offset, skip, suffix, value);
     put_u16(page, HEAP_START, offset as u16);
@@ -159,6 +160,7 @@ fn lower_skip(page: &mut [u8], suffix: &[u8], value_len: usize) -> Fit<usize> {
         return Err(NO_ROOM);
     }
     rebuild(page, 0..node.count(), None, skip, need)?;
+    debug_assert_eq!(Node::new(page).skip(), skip, "rule 4: skip does not fall to {skip}");
     Ok(skip)
 }
 
@@ -284,6 +286,7 @@ fn grow(page: &mut [u8], slot: usize, hole: Range<usize>, bytes: &[u8]) -> Fit {
         page[tail_at..tail_at + (end - hole.end)].copy_from_slice(&old[hole.end..end]);
         offset
     };
+    debug_assert!(offset >= slot_at(Node::new(page).count()), "record {slot} grows to {offset}, into the slots");
     let bytes_at = offset + (hole.start - record.offset);
     page[bytes_at..bytes_at + bytes.len()].copy_from_slice(bytes);
     put_u16(page, slot_at(slot), offset as u16);
@@ -317,10 +320,12 @@ fn compact(page: &mut [u8], without: Option<usize>, need: usize) -> Fit<Vec<u8>>
     for slot in kept() {
         let record = node.record(slot);
         free -= record.heap_bytes();
+        debug_assert!(free >= slot_at(count), "record {slot} moves to {free}, into the slots of {count}");
         page[free..free + record.heap_bytes()]
             .copy_from_slice(&old[record.offset..record.offset + record.heap_bytes()]);
         put_u16(page, slot_at(slot), free as u16);
     }
+    debug_assert!(free - slot_at(count) >= need, "rule 3: a compaction finds {} of {need}", free - slot_at(count));
     put_u16(page, HEAP_START, free as u16);
     put_u16(page, GARBAGE, 0);
     Ok(old)
