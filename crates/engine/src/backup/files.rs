@@ -76,6 +76,8 @@ impl NewFile {
                 self.put_record()?;
             }
         }
+        let kept = self.sealing.as_ref().map_or(0, |sealing| sealing.plain.len());
+        debug_assert!(kept < SEALED_RECORD_BYTES, "a whole record of {kept} bytes is not written");
         Ok(())
     }
 

@@ -139,6 +139,7 @@ impl BackupManifest {
     /// # Errors
     /// An I/O error.
     pub(super) fn write(&self, dir: &Path) -> Result<()> {
+        debug_assert_eq!(self.check(), Ok(()), "a manifest is not read as it is written");
         let sealed = ManifestFile { manifest: self.clone(), crc32c: sum(self) };
         let text = serde_json::to_string_pretty(&sealed).expect("a manifest has string keys") + "\n";
         let path = dir.join(MANIFEST);

@@ -78,6 +78,7 @@ impl RestorePlan {
     }
 
     fn add(&mut self, group: &RedoGroup<'_>, pages: u32) {
+        debug_assert!(group.start < group.end, "a group from {} to {}", group.start, group.end);
         let bytes = group.end.0 - group.start.0;
         let continues = self.spans.last().is_some_and(|span| {
             (span.generation, span.lsns.end) == (group.generation, group.start)

@@ -12,6 +12,7 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::page::header;
 use crate::page::{Node, PageOp, node};
+use crate::space::layout::EXTENT_PAGES;
 use crate::types::PageNo;
 
 /// What came of a move.
@@ -63,7 +64,7 @@ impl BTree {
             error => Missing::Failed(error),
         })?;
         let Some(child) = taken else { return Ok(Relocation::NoRoom) };
-        debug_assert!(child.0 < end, "page {page} moves to {child}, which is not below {end}");
+        debug_assert!(child.0 / EXTENT_PAGES < end, "page {page} moves to {child}, which is not below extent {end}");
         let (bounds, packed, max_trx_id) = {
             let found = Node::new(mtr.page(old));
             let (bounds, mut packed) = (NodeBounds::of(found), Vec::new());

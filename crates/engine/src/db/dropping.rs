@@ -22,7 +22,7 @@ use crate::sync::notify::Notify;
 use crate::sync::{Mutex, MutexGuard};
 use crate::table::catalog::Catalog;
 use crate::table::catalog_entry::Leftover;
-use crate::table::record::RecordKey;
+use crate::table::record::{ObjectState, RecordKey};
 use crate::types::{IndexId, SegmentId};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -86,6 +86,8 @@ impl Dropping {
 
     /// Takes over what is left of a table or an index (rule 1).
     pub(super) fn add(&self, leftover: Leftover) {
+        let is_in_use = matches!(&leftover, Leftover::Index(_, index) if index.state == ObjectState::Ready);
+        debug_assert!(!is_in_use || self.ctx.poison.is_set(), "rule 1: an index in use is freed: {leftover:?}");
         self.waiting.lock().push_back(Removal::of(leftover));
         self.notify.wake();
     }

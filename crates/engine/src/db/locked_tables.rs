@@ -62,7 +62,9 @@ impl SnapshotGroup {
     /// Says that a lock is about to be released.
     fn leave(&self, table: &Arc<TableShared>) {
         let mut locked = self.0.lock();
-        if let Some(at) = locked.iter().position(|held| Arc::ptr_eq(held, table)) {
+        let found = locked.iter().position(|held| Arc::ptr_eq(held, table));
+        debug_assert!(found.is_some(), "rule 4: {} is not among the tables of its snapshot", table.name);
+        if let Some(at) = found {
             locked.swap_remove(at);
         }
     }
@@ -98,6 +100,7 @@ impl LockedTable {
         patience: Patience<'_>,
         snapshot_group: Option<&SnapshotGroup>,
     ) -> Result<()> {
+        debug_assert_eq!(self.mode, None, "the table {} is locked twice", self.table.name);
         lock(&self.table, mode, patience, snapshot_group)?;
         self.mode = Some(mode);
         if self.versions != self.table.versions.load(Acquire) {
@@ -109,6 +112,7 @@ impl LockedTable {
     /// Makes a read lock one for writing; see rule 2.
     #[cold]
     fn upgrade(&mut self, mode: TableLockMode, patience: Patience<'_>) -> Result<()> {
+        debug_assert_eq!(self.mode, Some(TableLockMode::Read), "the lock of {} does not become one", self.table.name);
         self.table.lock.upgrade(patience)?;
         self.mode = Some(mode);
         self.renew();
@@ -155,6 +159,8 @@ impl LockedTables {
         mode: TableLockMode,
         patience: Patience<'_>,
     ) -> Result<usize> {
+        let is_used = self.uses.iter().any(|used| Arc::ptr_eq(&used.table, table));
+        debug_assert!(!is_used, "the table {} is used twice by a transaction", table.name);
         lock(table, mode, patience, self.snapshot_group.as_deref())?;
         let versions = table.versions.load(Acquire);
         let version = table.current.read().clone();
@@ -179,6 +185,11 @@ impl LockedTables {
         read.for_each(|used| used.unlock(snapshot_group.as_deref()));
     }
 
+    /// Whether a table is locked.
+    pub(crate) fn holds_any(&self) -> bool {
+        self.uses.iter().any(|used| used.mode.is_some())
+    }
+
     /// The names of the tables that are locked.
     pub(crate) fn names(&self) -> Vec<String> {
         let locked = self.uses.iter().filter(|used| used.mode.is_some());
@@ -196,6 +207,7 @@ impl LockedTables {
     pub(crate) fn release(&mut self) {
         let snapshot_group = self.snapshot_group.take();
         self.uses.iter_mut().for_each(|used| used.unlock(snapshot_group.as_deref()));
+        debug_assert!(!self.holds_any(), "a table is locked by no transaction: {:?}", self.names());
         if self.uses.len() > MAX_KEPT {
             self.uses.clear();
         }

@@ -121,17 +121,20 @@ impl PreparedTxns {
     }
 
     fn set_info(&self, info: PreparedInfo) {
+        debug_assert!(self.0.lock().contains_key(&info.xid), "rule 1: {} is prepared and not listed", info.xid);
         if let Some(listed) = self.0.lock().get_mut(&info.xid) {
             listed.info = Some(info);
         }
     }
 
     fn remove(&self, xid: &Xid) {
-        self.0.lock().remove(xid);
+        let listed = self.0.lock().remove(xid);
+        debug_assert!(listed.is_some_and(|listed| listed.parts.is_none()), "rule 1: {xid} ends without its owner");
     }
 
     fn put(&self, xid: &Xid, parts: PreparedParts) {
         if let Some(listed) = self.0.lock().get_mut(xid) {
+            debug_assert!(listed.parts.is_none(), "rule 1: {xid} has two owners");
             listed.parts = Some(parts);
         }
     }

@@ -154,6 +154,8 @@ impl Database {
         inner.catalog.set_index_state(before.id, &mut entry.indexes[at], ObjectState::Dropping)?;
         let record = entry.indexes.remove(at);
         entry.definition.indexes.remove(at);
+        debug_assert_eq!(record.state, ObjectState::Dropping, "an index in use is removed");
+        entry.check();
         let mut indexes = before.indexes.clone();
         indexes.remove(at);
         inner.registry.replace(&shared, before.with_indexes(Arc::new(entry.definition.clone()), indexes));
@@ -192,6 +194,7 @@ impl Database {
         tree: Arc<BTree>,
         birth: ReadView,
     ) {
+        debug_assert!(self.inner.schema.is_locked(), "rule 4: the version number is given outside of the schema mutex");
         let before = table.current.read().clone();
         let index = definition.indexes.last().map_or("", |index| &index.name);
         event!(INFO, table = table.name, index = index, "an index was built");

@@ -167,6 +167,10 @@ impl WriteTxn {
     /// Begins another transaction after one that has ended and has released its tables.
     pub(super) fn begin_again(&mut self, options: &TxnOptions, access: Access) -> Result<()> {
         self.inner.check_running()?;
+        debug_assert!(
+            self.txn.is_none() && !self.is_inside,
+            "rule 1: a transaction begins before the last one has ended"
+        );
         self.schema_version = self.inner.schema_version();
         self.txn = Some(self.inner.txn_system().begin(options, access)?);
         Ok(())
@@ -185,6 +189,7 @@ impl WriteTxn {
 
     /// After the transaction has ended: others may change the tables that it used.
     pub(super) fn release_tables(&mut self) {
+        debug_assert!(self.txn.is_none(), "rule 1 of the tables: they are released before the transaction has ended");
         self.scratch.iter_mut().for_each(|scratch| scratch.tables.release());
         if std::mem::take(&mut self.is_inside) {
             self.inner.gate.leave_writer();

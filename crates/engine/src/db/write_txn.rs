@@ -306,6 +306,7 @@ impl WriteTxn {
     #[inline]
     pub(super) fn call(&mut self, table: &Table, mode: TableLockMode) -> Result<StatementContext<'_>> {
         let at = self.using(table, mode)?;
+        debug_assert!(mode == TableLockMode::Read || self.is_inside, "a transaction writes outside of the gate");
         if mode == TableLockMode::Write {
             self.scratch.as_ref().expect(HAS_NOT_ENDED).tables.version(at).check_writable()?;
         }
@@ -398,6 +399,7 @@ impl Drop for WriteTxn {
 impl DatabaseInner {
     /// Keeps what an ended transaction worked with for the next one.
     pub(super) fn keep_scratch(&self, scratch: Box<TxnScratch>) {
+        debug_assert!(!scratch.tables.holds_any(), "memory of an ended transaction locks a table");
         if scratch.row.capacity() <= KEPT_ROW_BYTES {
             self.txn_scratches.keep(scratch);
         }

@@ -19,6 +19,7 @@ impl DiffRange {
     pub(crate) fn of(a: &[u8], b: &[u8]) -> DiffRange {
         let prefix = common_prefix(a, b);
         let suffix = common_suffix(&a[prefix..], &b[prefix..]);
+        debug_assert!(prefix + suffix <= a.len().min(b.len()), "{prefix} and {suffix} bytes are in common");
         DiffRange { prefix, suffix }
     }
 

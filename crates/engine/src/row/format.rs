@@ -109,6 +109,7 @@ impl OverflowRef {
 
 /// What the value of a live secondary entry begins with whose key starts with `prefix_bytes` of index columns.
 pub fn entry_header(prefix_bytes: usize) -> [u8; ENTRY_VALUE_BYTES] {
+    debug_assert!(u16::try_from(prefix_bytes).is_ok(), "the columns of an entry have {prefix_bytes} bytes");
     let [low, high] = u16::try_from(prefix_bytes).unwrap_or(u16::MAX).to_le_bytes();
     [0, low, high]
 }
@@ -153,6 +154,7 @@ pub(crate) fn get_u48(bytes: &[u8]) -> u64 {
 /// Writes the low 48 bits of `value`; `bytes` has at least 6.
 #[inline]
 pub(crate) fn put_u48(bytes: &mut [u8], value: u64) {
+    debug_assert!(value < 1 << 48, "{value} has more than 48 bits");
     bytes[..6].copy_from_slice(&value.to_le_bytes()[..6]);
 }
 

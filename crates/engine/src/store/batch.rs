@@ -42,6 +42,8 @@ impl PageBatch {
     /// Adds a copy of the page, sealed for disk.
     pub fn push(&mut self, page: &[u8], page_no: PageNo) {
         debug_assert!(self.entries.len() < self.capacity(), "a batch of {} pages is full", self.capacity());
+        let is_there = self.entries.iter().any(|entry| entry.page_no == page_no);
+        debug_assert!(!is_there, "rule 4 of the store: page {page_no} is twice in a batch");
         let at = FRONT_BYTES + self.entries.len() * self.page_bytes;
         let copy = &mut self.bytes[at..at + self.page_bytes];
         copy.copy_from_slice(page);

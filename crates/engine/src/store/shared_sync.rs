@@ -62,6 +62,7 @@ impl SharedSync {
             return Ok(false);
         }
         let number = self.started.fetch_add(1, SeqCst) + 1;
+        debug_assert!(before < number, "rule 1: sync {number} serves a caller after {before}");
         self.device.sync().map_err(|error| {
             self.failed.set(&error.to_string());
             Error::Storage(error)

@@ -44,6 +44,8 @@ impl NumberRange {
         let (wanted, has) = (offset % every, next % every);
         let first = next.checked_add(if wanted >= has { wanted - has } else { every - (has - wanted) })?;
         let end = first.checked_add(every.checked_mul(count.checked_sub(1)?)?)?;
+        debug_assert!(next <= first && first <= end, "numbers from {first} to {end} are taken behind {next}");
+        debug_assert_eq!(first % every, offset % every, "the number {first} is not of the kind asked for");
         (end <= last && end < u64::MAX).then_some((first, end))
     }
 
@@ -159,6 +161,7 @@ impl AutoIncrement {
         let number = number.max(self.next.load(Ordering::SeqCst).saturating_sub(1));
         let left = self.last.saturating_sub(number);
         let bound = number.saturating_add(BLOCK.min(left / SHARE + 1));
+        debug_assert!(number < bound || number == u64::MAX, "rule 1: the bound {bound} does not cover {number}");
         persist(bound)?;
         self.bound.store(bound, Ordering::SeqCst);
         Ok(())

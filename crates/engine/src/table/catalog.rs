@@ -16,7 +16,7 @@
 
 use super::catalog_entry::{FIRST_LAYOUT, Gathered, Leftover, TableEntry, TableRemains};
 use super::catalog_trees::{CatalogTrees, RecordChange};
-use super::definition_record::{ColumnIds, encode_definition};
+use super::definition_record::{ColumnIds, decode_definition, encode_definition};
 use super::index::{IndexColumn, IndexDefinition};
 use super::key::KeyLayout;
 use super::record::{
@@ -29,13 +29,16 @@ use crate::config::Collations;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::mtr::MTR_REDO_BYTES;
-use crate::page::node::{max_key_bytes, max_long_key_bytes};
+use crate::page::node::{TreeLimits, max_key_bytes, max_long_key_bytes};
 use crate::space::Space;
 use crate::space::reserve::{self, SpacePriority};
 use crate::sync::Mutex;
 use crate::sync::poison::Poison;
 use crate::types::{IndexId, Lsn, PageNo, SegmentId, TableId};
 use std::sync::Arc;
+
+/// Pages of the smallest size.
+const MIN_PAGE_BYTES: usize = 4096;
 
 const FIRST_USER_TABLE: u32 = 16;
 const FIRST_USER_INDEX: u32 = 16;
@@ -103,6 +106,8 @@ impl Catalog {
 
     /// Writes a record, new or again, atomically.
     pub(crate) fn put(&self, key: RecordKey, value: &[u8]) -> Result<Lsn> {
+        let max_bytes = TreeLimits::usual(MIN_PAGE_BYTES).max_value_bytes(key.encode().len());
+        debug_assert!(value.len() <= max_bytes, "rule 5 of records: {key:?} has {} bytes", value.len());
         self.trees.put(&key.encode(), value)
     }
 
@@ -120,6 +125,7 @@ impl Catalog {
     pub(super) fn replace(&self, records: &[(RecordKey, Vec<u8>)]) -> Result<Lsn> {
         let encoded: Vec<([u8; 9], &[u8])> = records.iter().map(|(key, value)| (key.encode(), &value[..])).collect();
         let changes: Vec<_> = encoded.iter().map(|(key, value)| (&key[..], RecordChange::Replace(value))).collect();
+        debug_assert!(records.is_sorted_by(|before, after| before.0 < after.0), "records are replaced out of order");
         self.trees.change(&changes)
     }
 
@@ -142,7 +148,10 @@ impl Catalog {
     pub(crate) fn create_table(&self, definition: TableDefinition) -> Result<TableEntry> {
         let mut entry = self.begin_table(definition, None)?;
         match self.set_table_state(&mut entry, ObjectState::Ready) {
-            Ok(()) => Ok(entry),
+            Ok(()) => {
+                entry.check();
+                Ok(entry)
+            }
             Err(error) => {
                 // What cannot be removed now is removed when the database is opened next.
                 let _ = self.finish_drop(&entry.remains());
@@ -181,7 +190,10 @@ impl Catalog {
             entry.indexes.push(IndexRecord { state: ObjectState::Building, tree, definition });
         }
         match self.make_table(&mut entry, &bytes) {
-            Ok(()) => Ok(entry),
+            Ok(()) => {
+                entry.check();
+                Ok(entry)
+            }
             Err(error) => {
                 let _ = self.finish_drop(&entry.remains());
                 Err(error)
@@ -217,6 +229,7 @@ impl Catalog {
     }
 
     pub(super) fn put_definition(&self, table: TableId, copy: DefinitionCopy, bytes: &[u8]) -> Result<()> {
+        debug_assert!(decode_definition(bytes).is_ok(), "the definition of {table:?} is not read as it is written");
         for (part, bytes) in (0..).zip(bytes.chunks(PART_BYTES)) {
             self.put(RecordKey::Part { table, copy, part }, bytes)?;
         }
@@ -280,6 +293,7 @@ impl Catalog {
     /// Changes the state of an index, durably; a record that cannot be written is left as it was, in memory too.
     pub(crate) fn set_index_state(&self, table: TableId, index: &mut IndexRecord, state: ObjectState) -> Result<()> {
         let _entitled = reserve::entitle(SpacePriority::Cleaning);
+        debug_assert!((index.state as u8) < state as u8, "an index goes from {:?} to {state:?}", index.state);
         let changed = IndexRecord { state, ..index.clone() };
         self.replace(&[(RecordKey::Index(table, index.tree.id), changed.encode())])?;
         *index = changed;
@@ -291,6 +305,8 @@ impl Catalog {
     pub(crate) fn swap_index(&self, table: TableId, old: &mut IndexRecord, new: &mut IndexRecord) -> Result<()> {
         let removed = IndexRecord { state: ObjectState::Dropping, ..old.clone() };
         let ready = IndexRecord { state: ObjectState::Ready, ..new.clone() };
+        debug_assert_eq!((old.state, new.state), (ObjectState::Ready, ObjectState::Building), "indexes are swapped");
+        debug_assert!(old.tree.id < new.tree.id, "rule 3: the new index has the number {:?}", new.tree.id);
         // Keys ascend: new numbers are greater.
         self.replace(&[&removed, &ready].map(|index| (RecordKey::Index(table, index.tree.id), index.encode())))?;
         (*old, *new) = (removed, ready);
@@ -300,6 +316,11 @@ impl Catalog {
     /// Changes the state of a table, durably; a record that cannot be written is left as it was, in memory too.
     pub(crate) fn set_table_state(&self, entry: &mut TableEntry, state: ObjectState) -> Result<()> {
         let _entitled = reserve::entitle(SpacePriority::Cleaning);
+        debug_assert!(
+            (entry.record.state as u8) < state as u8,
+            "a table goes from {:?} to {state:?}",
+            entry.record.state
+        );
         let changed = TableRecord { state, ..entry.record };
         self.replace(&[(RecordKey::Table(entry.id), changed.encode())])?;
         entry.record = changed;

@@ -29,6 +29,7 @@ impl Catalog {
         let bytes = encode_definition(&after.definition, &after.columns);
         after.record.definition_bytes = bytes.len() as u32;
         after.record.definition_copy = table.record.definition_copy.other();
+        debug_assert_ne!(after.record.definition_copy, table.record.definition_copy, "the valid copy is overwritten");
         let named = table
             .indexes
             .iter()
@@ -42,6 +43,7 @@ impl Catalog {
                 return Err(error);
             }
         };
+        after.check();
         self.remove_unused(replaced);
         Ok(after)
     }
@@ -77,6 +79,8 @@ impl Catalog {
         let mut after = self.begin_table(before.definition.clone(), Some(before.record.create_id))?;
         let removed = TableRecord { state: ObjectState::Dropping, ..before.record };
         let ready = TableRecord { state: ObjectState::Ready, ..after.record };
+        debug_assert!(before.id < after.id, "rule 3 of the catalog: the new table has the number {:?}", after.id);
+        debug_assert_eq!(before.record.create_id, after.record.create_id, "a truncated table is another one");
         // Keys ascend: new numbers are greater.
         let states = [(before.id, removed), (after.id, ready)];
         let states = states.map(|(id, record)| (RecordKey::Table(id), record.encode()));

@@ -224,6 +224,19 @@ fn decode_layouts(current: u8, parts: &BTreeMap<(u8, u16), Vec<u8>>) -> Result<V
 
 impl TableEntry {
     /// The records of the definition.
+    /// What holds of a table, beside rule 1: its parts belong together.
+    pub(crate) fn check(&self) {
+        let TableEntry { record, definition, indexes, columns, older_layouts, .. } = self;
+        debug_assert_eq!(columns.ids.len(), definition.columns.len(), "each column of {} has an id", definition.name);
+        debug_assert_eq!(indexes.len(), definition.indexes.len(), "the indexes of {}", definition.name);
+        let layouts = older_layouts.len() + usize::from(FIRST_LAYOUT);
+        debug_assert_eq!(usize::from(record.layout), layouts, "the layouts of {}", definition.name);
+        debug_assert!(definition.validate().is_ok(), "the definition of {} is wrong", definition.name);
+        let is_named = |index: &IndexRecord| columns.with_positions(&index.definition).is_some();
+        debug_assert!(indexes.iter().all(is_named), "an index of {} has a column of none", definition.name);
+    }
+
+    /// Keys of the parts of its definition.
     pub(crate) fn definition_keys(&self) -> Vec<RecordKey> {
         let parts = (self.record.definition_bytes as usize).div_ceil(PART_BYTES) as u32;
         let parts: Vec<_> = (0..parts).map(|part| (self.record.definition_copy, part)).collect();

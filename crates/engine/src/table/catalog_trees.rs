@@ -271,6 +271,7 @@ impl CatalogTrees {
                 }
             }
         }
+        debug_assert_eq!(leaves.len(), trees.len() * changes.len(), "rule 1: a change leaves a tree out");
         let of_each = changes.iter().cycle();
         of_each.zip(leaves).for_each(|((key, change), leaf)| carry_out(&mut mtr, leaf, key, *change));
         Ok(Some(mtr.commit()))
@@ -302,6 +303,7 @@ impl CatalogTrees {
             mtr.commit();
         }
         trees[at] = None;
+        debug_assert!(trees.iter().any(Option::is_some), "rule 2: no tree of the catalog is left");
         self.given_up.lock().push((which, reason));
         Ok(())
     }
@@ -322,7 +324,8 @@ impl CatalogTrees {
         let mut mtr = self.ctx.mtr()?;
         self.space.set_root(&mut mtr, root_slot, tree.root());
         mtr.commit();
-        self.trees.lock()[at] = Some(tree);
+        let before = self.trees.lock()[at].replace(tree);
+        debug_assert!(before.is_none(), "rule 4: a tree of the catalog is recreated that is there");
         Ok(())
     }
 
@@ -412,6 +415,7 @@ fn carry_out(mtr: &mut Mtr<'_>, leaf: LeafMut, key: &[u8], change: RecordChange<
             mtr.log_commit_time(leaf.latched, TxnId(0));
         }
         (RecordChange::Remove, Ok(slot)) => leaf.remove(mtr, slot),
-        (RecordChange::Remove | RecordChange::Replace(_), Err(_)) => {}
+        (RecordChange::Remove, Err(_)) => {}
+        (RecordChange::Replace(_), Err(_)) => debug_assert!(false, "the plan has a record that is not there"),
     }
 }

@@ -85,6 +85,8 @@ pub(super) fn civil_from_days(days: i64) -> (i64, u8, u8) {
     let day = (day_of_year - (153 * month_from_march + 2) / 5 + 1) as u8;
     let month = ((month_from_march + 2) % 12 + 1) as u8;
     let year = era * 400 + year_of_era + i64::from(month <= 2);
+    let back = days_from_civil(year, month, day) + 719_468;
+    debug_assert_eq!(back, days, "the day {year}-{month}-{day}");
     (year, month, day)
 }
 

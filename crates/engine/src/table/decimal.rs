@@ -66,7 +66,9 @@ impl Decimal {
                 self.unscaled() / divisor
             }
         };
-        Some(Decimal::new(unscaled, scale))
+        let rescaled = Decimal::new(unscaled, scale);
+        debug_assert_eq!(rescaled, self, "rule 2: a number is rounded to {scale} digits");
+        Some(rescaled)
     }
 
     /// Sum, with the larger of the two scales; `None` on overflow.

@@ -63,7 +63,9 @@ impl ColumnIds {
         let id = |position: usize| usize::from(self.ids[position]);
         let columns = index.columns.iter().map(|part| IndexColumn { column: id(part.column), ..*part }).collect();
         let covered = index.covered.iter().map(|&position| id(position)).collect();
-        IndexDefinition { columns, covered, ..index.clone() }
+        let named = IndexDefinition { columns, covered, ..index.clone() };
+        debug_assert_eq!(self.with_positions(&named).as_ref(), Some(index), "an index loses its columns");
+        named
     }
 
     /// An index with the positions of its columns, if all of them are there.
@@ -78,6 +80,9 @@ impl ColumnIds {
 
 /// A definition with the ids of its columns.
 pub(crate) fn encode_definition(definition: &TableDefinition, columns: &ColumnIds) -> Vec<u8> {
+    debug_assert_eq!(definition.columns.len(), columns.ids.len(), "each column has an id");
+    debug_assert!(columns.are_distinct(), "rule 1: two columns have one id: {:?}", columns.ids);
+    debug_assert!(columns.ids.iter().all(|id| *id < columns.next), "rule 1: an id is given again: {columns:?}");
     let mut out = Writer::new();
     out.text(&definition.name);
     out.u16(columns.next);
@@ -128,6 +133,7 @@ pub(crate) fn decode_definition(bytes: &[u8]) -> Result<DefinitionRecord> {
 
 /// A layout of rows: its columns in the order of the row.
 pub(crate) fn encode_layout(columns: &[LayoutColumn]) -> Vec<u8> {
+    debug_assert!(columns.len() <= MAX_COLUMNS, "a layout of {} columns", columns.len());
     let mut out = Writer::new();
     out.u16(columns.len() as u16);
     columns.iter().for_each(|column| put_layout_column(column, &mut out));
@@ -154,6 +160,8 @@ fn put_layout_column(column: &LayoutColumn, out: &mut Writer) {
 fn put_default(column: &Column, out: &mut Writer) {
     let stored = column.default.as_ref().and_then(|value| stored_bytes(column.ty, value));
     out.u16(stored.as_ref().map_or(NO_DEFAULT, |bytes| bytes.len() as u16));
+    let bytes = stored.as_ref().map_or(0, Vec::len);
+    debug_assert!(bytes <= MAX_DEFAULT_BYTES, "a default of {bytes} bytes");
     out.0.extend(stored.unwrap_or_default());
 }
 

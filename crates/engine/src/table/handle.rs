@@ -83,6 +83,9 @@ impl TableShared {
 
     /// The table whose trees and layouts are those of `version`.
     pub(crate) fn of(catalog: &Arc<Catalog>, entry: TableEntry, version: TableVersion) -> Arc<TableShared> {
+        entry.check();
+        debug_assert_eq!(entry.id, version.id, "the table {} is opened as another", version.definition.name);
+        debug_assert_eq!(entry.indexes.len(), version.indexes.len(), "the indexes of {}", version.definition.name);
         let definition = version.definition.clone();
         let counter = |column: usize| {
             let last = last_number(definition.columns[column].ty);
@@ -244,12 +247,21 @@ struct Open {
     by_id: HashMap<TableId, Arc<TableVersion>>,
 }
 
+impl Open {
+    /// Rule 1: a table has its name and its number.
+    fn check(&self) {
+        debug_assert_eq!(self.by_name.len(), self.by_id.len(), "rule 1: a table has one of name and number");
+    }
+}
+
 impl Registry {
     pub(crate) fn add(&self, table: Arc<TableShared>) {
         let version = TableVersion::clone(&table.current.read());
         let mut open = self.tables.write();
-        open.by_id.insert(version.id, Arc::new(version));
-        open.by_name.insert(table.name.clone(), table);
+        let (id, name) = (version.id, table.name.clone());
+        let others = (open.by_id.insert(id, Arc::new(version)).is_some(), open.by_name.insert(name, table).is_some());
+        debug_assert_eq!(others, (false, false), "rule 1: the table {id:?} is there already");
+        open.check();
     }
 
     /// The table of a name.
@@ -282,6 +294,8 @@ impl Registry {
             let old = open.by_id.remove(&id);
             open.by_id.insert(version.id, Arc::new(version));
             open.by_name.insert(after.name.clone(), after);
+            debug_assert!(old.is_some(), "rule 2: the table {id:?} is exchanged, and is not there");
+            open.check();
             old
         };
         wait_for_last(old);
@@ -292,8 +306,15 @@ impl Registry {
         let id = table.current.read().id;
         let old = {
             let mut open = self.tables.write();
-            open.by_name.remove(&table.name);
-            open.by_id.remove(&id)
+            let named = open.by_name.remove(&table.name);
+            debug_assert!(
+                named.is_some_and(|named| std::ptr::eq(&*named, table)),
+                "rule 1: another {} is removed",
+                table.name
+            );
+            let old = open.by_id.remove(&id);
+            open.check();
+            old
         };
         wait_for_last(old);
     }
@@ -304,7 +325,9 @@ impl Registry {
             let mut open = self.tables.write();
             *table.current.write() = Arc::new(version.clone());
             table.versions.fetch_add(1, Release);
-            open.by_id.insert(version.id, Arc::new(version))
+            let old = open.by_id.insert(version.id, Arc::new(version));
+            debug_assert!(old.is_some(), "rule 3: a version of {} replaces none", table.name);
+            old
         };
         wait_for_last(old);
     }

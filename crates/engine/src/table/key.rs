@@ -270,6 +270,7 @@ fn unused_bits(bytes: u8) -> u32 {
 /// Appends the low `bytes`, 1 to 8, of a number, the highest first.
 #[inline]
 fn put_plain(number: u64, bytes: u8, out: &mut Vec<u8>) {
+    debug_assert!(number <= u64::MAX >> unused_bits(bytes), "the number {number} has more than {bytes} bytes");
     // Eight bytes, then fewer: an append of a length known to the compiler is one check and one store.
     let end = out.len() + usize::from(bytes);
     out.extend_from_slice(&(number << unused_bits(bytes)).to_be_bytes());

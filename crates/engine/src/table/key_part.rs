@@ -151,12 +151,14 @@ fn order_f32(bits: u32) -> u32 {
 
 #[inline]
 fn encode_bytes(mut bytes: &[u8], out: &mut Vec<u8>) {
+    let start = out.len();
     while let Some(at) = bytes.iter().position(|&b| b <= ESCAPE) {
         out.extend_from_slice(&bytes[..at]);
         out.extend_from_slice(&[ESCAPE, bytes[at] + 1]);
         bytes = &bytes[at + 1..];
     }
     out.extend_from_slice(bytes);
+    debug_assert!(!out[start..].contains(&END), "rule 1 of keys: an encoding is the prefix of another");
     out.push(END);
 }
 

@@ -345,6 +345,7 @@ impl Change<'_> {
     fn no_write_in(&self, turns: Turns, patience: Patience<'_>) -> Result<()> {
         let lock = self.0;
         let mut state = lock.state.lock();
+        debug_assert!(state.changing, "rule 2: a schema change that has not begun bars writers");
         let unwritten = || lock.is_unused(TableLockMode::Write);
         lock.wait_in_turns(&mut state, patience, turns, |s, bars| s.no_write = bars, unwritten)
     }
@@ -362,6 +363,7 @@ impl Change<'_> {
     fn exclusive_in(&self, turns: Turns, patience: Patience<'_>) -> Result<()> {
         let lock = self.0;
         let mut state = lock.state.lock();
+        debug_assert!(state.changing, "rule 2: a schema change that has not begun bars all");
         state.removal_waits = true;
         let nobody = || lock.is_unused(TableLockMode::Write) && lock.is_unused(TableLockMode::Read);
         let waited = lock.wait_in_turns(&mut state, patience, turns, |s, bars| s.exclusive = bars, nobody);
@@ -374,13 +376,22 @@ impl Change<'_> {
         self.0.set(&mut self.0.state.lock(), |s| (s.no_write, s.exclusive) = (false, false));
     }
 
+    /// Nobody uses the table, and none begins to, while it goes.
+    fn check_barred(&self) {
+        let state = self.0.state.lock();
+        debug_assert!(state.changing && state.exclusive, "rule 4: a table goes that others use");
+        debug_assert!(state.gone.is_none(), "rule 4: a table goes twice");
+    }
+
     /// The table is gone: those who wait or come later get an error.
     pub(crate) fn set_dropped(&self) {
+        self.check_barred();
         self.0.state.lock().gone = Some(Gone::Dropped);
     }
 
     /// The table is used under another lock from now on: those who wait or come later get an error.
     pub(crate) fn set_changed(&self) {
+        self.check_barred();
         self.0.state.lock().gone = Some(Gone::Changed);
     }
 }
@@ -388,7 +399,10 @@ impl Change<'_> {
 impl Drop for Change<'_> {
     fn drop(&mut self) {
         self.open();
-        self.0.state.lock().changing = false;
+        let mut state = self.0.state.lock();
+        debug_assert!(state.changing && !state.removal_waits, "rule 2: a schema change ends twice");
+        state.changing = false;
+        drop(state);
         self.0.changed.notify_all();
     }
 }

@@ -73,6 +73,7 @@ impl RecordKey {
         out[..4].copy_from_slice(&table.to_be_bytes());
         out[4] = kind;
         out[5..].copy_from_slice(&number.to_be_bytes());
+        debug_assert_eq!(RecordKey::decode(&out).ok(), Some(self), "a key is not read as it is written");
         out
     }
 
@@ -189,6 +190,7 @@ impl TableRecord {
         out.u8(self.layout);
         out.tree(self.clustered);
         out.u32(self.overflow.0);
+        debug_assert_eq!(TableRecord::decode(&out.0).ok(), Some(self), "a table is not read as it is written");
         out.0
     }
 
@@ -217,6 +219,11 @@ impl IndexRecord {
         out.text(&self.definition.name);
         out.key_columns(&self.definition.columns);
         out.positions(&self.definition.covered);
+        debug_assert_eq!(
+            IndexRecord::decode(&out.0).ok().as_ref(),
+            Some(self),
+            "an index is not read as it is written"
+        );
         out.0
     }
 
@@ -243,33 +250,42 @@ impl Writer {
     pub(super) fn new() -> Writer {
         Writer(vec![VERSION])
     }
+
     pub(super) fn u8(&mut self, n: u8) {
         self.0.push(n);
     }
+
     pub(super) fn u16(&mut self, n: u16) {
         self.0.extend(n.to_le_bytes());
     }
+
     pub(super) fn u32(&mut self, n: u32) {
         self.0.extend(n.to_le_bytes());
     }
+
     pub(super) fn u64(&mut self, n: u64) {
         self.0.extend(n.to_le_bytes());
     }
+
     pub(super) fn tree(&mut self, tree: TreeRecord) {
         self.u32(tree.id.0);
         self.u32(tree.segment.0);
         self.u32(tree.root.0);
         self.u16(tree.max_key_bytes);
     }
+
     pub(super) fn text(&mut self, text: &str) {
         debug_assert!(text.len() <= usize::from(u16::MAX), "names are shorter");
         self.u16(text.len() as u16);
         self.0.extend(text.as_bytes());
     }
+
     pub(super) fn positions(&mut self, columns: &[usize]) {
+        debug_assert!(columns.len() <= usize::from(u8::MAX), "{} columns are named", columns.len());
         self.u8(columns.len() as u8);
         columns.iter().for_each(|&column| self.u16(column as u16));
     }
+
     /// Each with flags and the length of its prefix, 0 for none.
     pub(super) fn key_columns(&mut self, columns: &[IndexColumn]) {
         self.u8(columns.len() as u8);
@@ -289,18 +305,23 @@ impl<'a> Reader<'a> {
         self.0 = rest;
         Some(*head)
     }
+
     pub(super) fn u8(&mut self) -> Option<u8> {
         self.array::<1>().map(|[n]| n)
     }
+
     pub(super) fn u16(&mut self) -> Option<u16> {
         self.array().map(u16::from_le_bytes)
     }
+
     pub(super) fn u32(&mut self) -> Option<u32> {
         self.array().map(u32::from_le_bytes)
     }
+
     pub(super) fn u64(&mut self) -> Option<u64> {
         self.array().map(u64::from_le_bytes)
     }
+
     pub(super) fn bool(&mut self) -> Option<bool> {
         match self.u8()? {
             0 => Some(false),
@@ -308,6 +329,7 @@ impl<'a> Reader<'a> {
             _ => None,
         }
     }
+
     pub(super) fn state(&mut self) -> Option<ObjectState> {
         [ObjectState::Building, ObjectState::Ready, ObjectState::Dropping]
             .into_iter()
@@ -316,22 +338,27 @@ impl<'a> Reader<'a> {
                 self.0 = &self.0[1..];
             })
     }
+
     pub(super) fn tree(&mut self) -> Option<TreeRecord> {
         let (id, segment, root) = (IndexId(self.u32()?), SegmentId(self.u32()?), PageNo(self.u32()?));
         Some(TreeRecord { id, segment, root, max_key_bytes: self.u16()? })
     }
+
     pub(super) fn bytes(&mut self, len: usize) -> Option<&'a [u8]> {
         let (head, rest) = self.0.split_at_checked(len)?;
         self.0 = rest;
         Some(head)
     }
+
     pub(super) fn text(&mut self) -> Option<String> {
         let len = usize::from(self.u16()?);
         String::from_utf8(self.bytes(len)?.to_vec()).ok()
     }
+
     pub(super) fn positions(&mut self) -> Option<Vec<usize>> {
         (0..self.u8()?).map(|_| self.u16().map(usize::from)).collect()
     }
+
     pub(super) fn key_columns(&mut self) -> Option<Vec<IndexColumn>> {
         let part = |r: &mut Self| {
             let (column, descending, prefix) = (r.u16()?.into(), r.bool()?, r.u16()?);

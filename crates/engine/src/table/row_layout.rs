@@ -130,7 +130,24 @@ impl RowLayout {
         let slots = definition.columns.iter().zip(&columns.ids).map(slot).collect();
         let names = definition.columns.iter().map(|c| c.name.clone()).collect();
         let variable_at = offset + variable * end_bytes;
-        RowLayout { number, names, slots, defaults, null_bits, ends_at: offset, end_bytes, variable, variable_at }
+        let layout =
+            RowLayout { number, names, slots, defaults, null_bits, ends_at: offset, end_bytes, variable, variable_at };
+        layout.check();
+        layout
+    }
+
+    /// The parts of a row are in their order, and each column is in one of them.
+    fn check(&self) {
+        let RowLayout { ends_at, end_bytes, variable, variable_at, .. } = *self;
+        debug_assert_eq!(self.names.len(), self.slots.len(), "the columns of a layout");
+        debug_assert_eq!(variable_at, ends_at + variable * end_bytes, "where the variable columns begin");
+        debug_assert!(ends_at > self.null_bits.div_ceil(8), "the NULL bitmap of {} columns", self.null_bits);
+        let is_inside = |slot: &ColumnSlot| match slot.form {
+            VARIABLE => (slot.place as usize) < variable,
+            ABSENT => (slot.place as usize) < self.defaults.len(),
+            _ => slot.place as usize + slot.kept.fixed_bytes().unwrap_or(0) <= ends_at,
+        };
+        debug_assert!(self.slots.iter().all(is_inside), "a column of {:?} is outside of its part", self.names);
     }
 
     /// The same rows with these columns only, in this order.
@@ -254,6 +271,7 @@ impl RowLayout {
                 Err(reason) => return Err(self.bad_value(i, reason)),
             }
         }
+        debug_assert!(RowRef::new(self, out).verify().is_ok(), "a row is not read as it is written");
         Ok(())
     }
 
@@ -312,6 +330,8 @@ impl RowLayout {
     pub(super) fn set_end(&self, number: usize, out: &mut [u8]) {
         let end = (out.len() - self.variable_at) as u32;
         let at = self.ends_at + number * self.end_bytes;
+        debug_assert!(number < self.variable, "a column of {} has the number {number}", self.variable);
+        debug_assert!(self.end_bytes == 4 || end <= u32::from(u16::MAX), "a row of {end} bytes with short ends");
         out[at..at + self.end_bytes].copy_from_slice(&end.to_le_bytes()[..self.end_bytes]);
     }
 
@@ -348,6 +368,8 @@ impl RowLayout {
         if moves {
             self.rebuild_variable(RowRef::new(self, old), changes, out);
         }
+        let reads = |row: &[u8]| RowRef::new(self, row).verify_part().is_ok();
+        debug_assert!(!reads(old) || reads(out), "a changed row is not read as it is written");
         check_row_bytes(out.len())
     }
 

@@ -34,9 +34,11 @@ impl RowLayouts {
         let resolved = |number: u8, kept: &[LayoutColumn]| {
             Arc::new(RowLayout::resolved(number, kept, &table.definition, &table.columns))
         };
-        let older =
+        let older: Vec<_> =
             (FIRST_LAYOUT..=u8::MAX).zip(&table.older_layouts).map(|(number, kept)| resolved(number, kept)).collect();
         let present = resolved(table.record.layout, &present_columns(&table.definition, &table.columns));
+        let numbered = 1 + older.len() == usize::from(table.record.layout) && present.number == table.record.layout;
+        debug_assert!(numbered, "the layouts of {} are not numbered", table.definition.name);
         RowLayouts { present, older, unknown: resolved(0, &[]) }
     }
 

@@ -97,6 +97,10 @@ impl TableVersion {
         indexes: Vec<Arc<Secondary>>,
     ) -> TableVersion {
         let key = KeyLayout::new(&definition, &definition.primary_key, &Collations::default());
+        debug_assert_eq!(indexes.len(), definition.indexes.len(), "the indexes of {}", definition.name);
+        let is_complete = |index: &Arc<Secondary>| index.log.is_none();
+        let are_complete = indexes.iter().rev().skip(1).all(is_complete);
+        debug_assert!(are_complete, "rule 2: an index of {} is being built that is not the last", definition.name);
         let key_bytes = key.max_bytes();
         let can_fail = |index: &Option<usize>| match index {
             Some(i) => indexes[*i].can_fail(key_bytes),
@@ -298,31 +302,40 @@ impl TableTrees for TableVersion {
     fn id(&self) -> TableId {
         self.id
     }
+
     fn name(&self) -> &str {
         &self.definition.name
     }
+
     fn logs_changes(&self) -> bool {
         self.definition.log_changes
     }
+
     fn clustered(&self) -> &BTree {
         &self.clustered
     }
+
     fn overflow_segment(&self) -> SegmentId {
         self.overflow
     }
+
     fn index_count(&self) -> usize {
         self.indexes.len()
     }
+
     fn index(&self, i: usize) -> &BTree {
         &self.indexes[i].tree
     }
+
     fn is_before_index(&self, i: usize, id: TxnId) -> bool {
         self.indexes[i].birth.sees(id)
     }
+
     #[inline]
     fn has_expiry(&self) -> bool {
         self.definition.expires.is_some()
     }
+
     #[inline]
     fn expiry(&self, row: &[u8]) -> Option<i64> {
         match self.row(row).get(self.definition.expires?) {
@@ -330,16 +343,20 @@ impl TableTrees for TableVersion {
             _ => None,
         }
     }
+
     #[inline]
     fn entry_log(&self, i: usize) -> Option<&EntryLog> {
         self.indexes[i].log.as_deref()
     }
+
     fn index_name(&self, i: usize) -> &str {
         &self.definition.indexes[i].name
     }
+
     fn check_entries(&self) -> Result<()> {
         self.check_writable()
     }
+
     #[inline]
     fn entry(&self, i: usize, key: &[u8], row: &[u8], out: &mut Vec<u8>) -> Result<IndexEntry> {
         let start = out.len();
@@ -348,32 +365,40 @@ impl TableTrees for TableVersion {
         out.extend_from_slice(key);
         Ok(IndexEntry { prefix_bytes, unique: self.definition.indexes[i].unique && !has_null })
     }
+
     #[inline]
     fn covered(&self, i: usize, row: &[u8], out: &mut Vec<u8>) {
         self.indexes[i].covered.encode_row(self.row(row), out);
     }
+
     #[inline]
     fn entry_changes(&self, i: usize, old_row: &[u8], new_row: &[u8]) -> bool {
         let (old, new) = (self.row(old_row), self.row(new_row));
         self.indexes[i].key.differs(old, new) || self.indexes[i].covered.differs(old, new)
     }
+
     fn may_keep_key(&self, i: usize) -> bool {
         let Secondary { key, covered, .. } = &*self.indexes[i];
         !covered.is_empty() || key.parts().iter().any(|part| !part.is_reversible())
     }
+
     fn entry_needs(&self, i: usize, row: &[u8], number: u16) -> bool {
         // What is on overflow pages is a whole column.
         self.layouts.of(row).column_of(number).is_some_and(|column| self.definition.indexes[i].has(column))
     }
+
     fn column_of(&self, row: &[u8], number: u16) -> Option<usize> {
         self.layouts.of(row).column_of(number)
     }
+
     fn column_bytes<'r>(&'r self, row: &'r [u8], number: u16) -> &'r [u8] {
         self.layouts.of(row).variable_column(row, number)
     }
+
     fn rebuild_columns(&self, row: &[u8], column: &mut ColumnRewrite<'_>, out: &mut Vec<u8>) -> Result<()> {
         self.layouts.of(row).rebuild_columns(row, column, out)
     }
+
     fn overflow_columns(&self, row: &[u8], moved: &[u16], room: usize) -> Vec<u16> {
         self.choose_overflow_columns(row, moved, room)
     }

@@ -195,6 +195,7 @@ impl ActiveSet {
             self.allot(allotment)?;
         }
         let taken = allotment.next;
+        debug_assert!(taken < allotment.end && taken < self.limit(), "rule 2: {taken} is not below the durable limit");
         allotment.next += 1;
         allotment.given += 1;
         Some(taken)
@@ -258,6 +259,7 @@ impl ActiveSet {
     pub(crate) fn abort_end(&self, shard: usize, id: u64) {
         let mut members = self.change(shard);
         if let Some(at) = members.find(id) {
+            debug_assert_ne!(members.active[at].number, 0, "the transaction {id} has no end to abort");
             members.active[at].number = 0;
         }
     }
@@ -265,10 +267,13 @@ impl ActiveSet {
     /// Takes an ended transaction out of the set.
     pub(crate) fn leave(&self, shard: usize, id: u64) {
         let mut members = self.change(shard);
-        let Some(at) = members.find(id) else { return };
+        let found = members.find(id);
+        debug_assert!(found.is_some(), "rule 1: the transaction {id} is not in the shard that it leaves");
+        let Some(at) = found else { return };
         let member = members.active.remove(at);
         fence(SeqCst);
         let tick = self.tick();
+        debug_assert!(!tick.is_multiple_of(2), "the tick {tick} of a transaction is one of a cut");
         if self.cuts.cutting.load(Acquire) {
             members.left.push(Left { member, tick });
         }
@@ -326,6 +331,8 @@ impl ActiveSet {
         }
         // What was kept is in order, and so is what each shard has.
         known.sort_by_key(|known| known.member.id);
+        let are_apart = known.is_sorted_by(|before, after| before.member.id < after.member.id);
+        debug_assert!(are_apart, "rule 1: a transaction is in two shards");
         late
     }
 

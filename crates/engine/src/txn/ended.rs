@@ -1,11 +1,36 @@
-//! What holds of a transaction that has ended, as assertions.
+//! What holds of a transaction in each state, and of one that has ended, as assertions.
 
 use super::system::TxnSystem;
-use super::transaction::Txn;
+use super::transaction::{Txn, TxnState};
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::types::TxnId;
 
 impl Txn {
+    /// What its state promises: an id belongs to a stream, a prepared transaction has written and reads no more, one
+    /// that was rolled back has ended.
+    pub(super) fn check_state(&self) {
+        let (state, has_id) = (self.state, self.id != TxnId(0));
+        match state {
+            TxnState::Active => {
+                debug_assert_eq!(has_id, self.undo.is_some(), "the id {} and its stream", self.id);
+                let named = self.holder.trx_id.load(Relaxed);
+                debug_assert_eq!(named, self.id.0, "the holder of {} is that of another", self.id);
+            }
+            TxnState::Prepared => {
+                debug_assert!(has_id && self.has_written(), "the transaction {} is prepared without a change", self.id);
+                debug_assert!(
+                    self.view.is_none() && self.statement.is_none(),
+                    "rule 2: {} is prepared and reads",
+                    self.id
+                );
+            }
+            TxnState::RolledBack => {
+                debug_assert!(!has_id && self.undo.is_none(), "{} was rolled back and has not ended", self.id);
+            }
+            TxnState::Broken => {}
+        }
+    }
+
     /// It has left the active set and the holders, and released its stream: only then its locks are released (rule 4 of
     /// [`super::system`]).
     pub(super) fn check_left(&self, system: &TxnSystem) {

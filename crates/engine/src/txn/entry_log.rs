@@ -19,6 +19,7 @@
 
 use crate::error::{Error, Result};
 use crate::page::PageBytes;
+use crate::pool::held_latches;
 use crate::row::format::EntryValue;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU8, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
@@ -69,11 +70,13 @@ const REMOVE: u8 = 2;
 
 impl LoggedChanges {
     fn push(&mut self, LoggedChange { entry, change }: LoggedChange<'_>) {
+        debug_assert_eq!(self.count == 0, self.bytes.is_empty(), "{} changes are noted", self.count);
         let (kind, value) = match change {
             EntryChange::Put(value) => (PUT, value),
             EntryChange::Mark => (MARK, &[][..]),
             EntryChange::Remove => (REMOVE, &[][..]),
         };
+        debug_assert!(entry.len().max(value.len()) <= usize::from(u16::MAX), "an entry of {} bytes", entry.len());
         self.bytes.push(kind);
         // Keys and values of a page are shorter than 64 KiB.
         [entry, value].iter().for_each(|part| self.bytes.extend_from_slice(&(part.len() as u16).to_le_bytes()));
@@ -104,6 +107,7 @@ impl LoggedChanges {
             changes.push(LoggedChange { entry, change });
             rest = behind;
         }
+        debug_assert_eq!(changes.len(), self.count, "changes are not read as they were noted");
         Ok(changes)
     }
 }
@@ -122,6 +126,7 @@ impl EntryLog {
         if self.goes.load(Acquire) == TO_TREE {
             return false;
         }
+        held_latches::expect_none("a change is noted for the builder of an index, which may slow its writer (rule 7)");
         let bytes = {
             let mut noted = self.noted.lock();
             match self.goes.load(Relaxed) {
@@ -167,6 +172,7 @@ impl EntryLog {
     /// Those of `apply`; changes are noted as before then.
     pub(crate) fn finish(&self, max: usize, apply: impl FnOnce(&LoggedChanges) -> Result<()>) -> Result<bool> {
         let mut noted = self.noted.lock();
+        debug_assert_eq!(self.goes.load(Relaxed), TO_LOG, "rule 6: the log of an index is finished twice");
         if noted.count > max {
             return Ok(false);
         }

@@ -37,12 +37,16 @@ impl Holders {
     }
 
     pub(crate) fn enter(&self, id: TxnId, holder: Arc<Holder>) {
-        self.shard(id).lock().push((id, holder));
+        let mut shard = self.shard(id).lock();
+        debug_assert!(shard.iter().all(|(there, _)| *there != id), "rule 1: the transaction {id} is entered twice");
+        shard.push((id, holder));
     }
 
     pub(crate) fn leave(&self, id: TxnId) {
         let mut shard = self.shard(id).lock();
-        if let Some(at) = shard.iter().position(|(there, _)| *there == id) {
+        let found = shard.iter().position(|(there, _)| *there == id);
+        debug_assert!(found.is_some(), "rule 1: the transaction {id} leaves that was not entered");
+        if let Some(at) = found {
             shard.swap_remove(at);
         }
     }

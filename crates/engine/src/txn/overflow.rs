@@ -126,6 +126,8 @@ pub(crate) fn write(system: &TxnSystem, txn: &mut Txn, table: &dyn TableTrees, b
         let parts: Vec<&[u8]> = group.chunks(capacity).collect();
         chain.write_group(txn, &parts)?;
     }
+    let has_pages = chain.pages as usize == bytes.len().div_ceil(capacity);
+    debug_assert!(has_pages && chain.first != PageNo(0), "rule 1: {} bytes are on {} pages", bytes.len(), chain.pages);
     // The longest row fits 32 bits.
     Ok(OverflowRef { total_bytes: bytes.len() as u32, first: chain.first, stamp: chain.stamp })
 }
@@ -208,6 +210,8 @@ impl NewChain<'_> {
 }
 
 fn fill(mtr: &mut Mtr<'_>, latched: PageHandle, segment: SegmentId, stamp: u64, link: Link<'_>) {
+    debug_assert!(!link.data.is_empty(), "page {} of a chain has nothing", link.position);
+    debug_assert!(DATA_AT + link.data.len() <= mtr.page(latched).len(), "{} bytes on a page", link.data.len());
     mtr.apply(latched, &PageOp::Format { page_type: PageType::Overflow, level: 0, owner: segment.0 });
     let mut fields = [0; DATA_AT - NEXT_AT];
     fields[..4].copy_from_slice(&link.next.0.to_le_bytes());

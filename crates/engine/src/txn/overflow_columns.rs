@@ -108,7 +108,9 @@ pub const fn refs_bytes(count: usize) -> usize {
 
 /// Appends references, whose numbers ascend, to the row in front of them.
 pub(crate) fn put_refs(refs: &[ColumnRef], out: &mut Vec<u8>) {
-    debug_assert!(refs.is_sorted_by(|a, b| a.number < b.number) && refs.len() <= usize::from(u8::MAX));
+    debug_assert!(refs.is_sorted_by(|a, b| a.number < b.number), "references out of order: {refs:?}");
+    debug_assert!((1..=usize::from(u8::MAX)).contains(&refs.len()), "a row has {} references", refs.len());
+    debug_assert!(refs.iter().all(|column| column.chain.total_bytes > 0), "a chain of no bytes: {refs:?}");
     refs.iter().for_each(|column| column.put(out));
     out.push(refs.len() as u8);
 }

@@ -66,6 +66,7 @@ impl TxnSystem {
             (txn.view, txn.statement) = (None, None);
             self.ctx.log.flush_to(lsn)?;
         }
+        txn.check_state();
         self.stats.trx_prepares.inc();
         Ok(mark)
     }
@@ -78,6 +79,8 @@ impl TxnSystem {
     /// See rule 3; the transaction stays prepared.
     pub(crate) fn commit_ordered(&self, slot: &mut Option<Box<Txn>>) -> Result<(Lsn, Option<FlushLog>)> {
         let Some(mut txn) = slot.take() else { return Ok((self.ctx.log.end_lsn(), None)) };
+        let state = txn.state;
+        txn.check_state();
         match txn.finish(self, UndoState::Committed) {
             Ok(lsn) => {
                 let flush_log = txn.flush_log;
@@ -86,6 +89,7 @@ impl TxnSystem {
                 Ok((lsn.unwrap_or_else(|| self.ctx.log.end_lsn()), flush_log))
             }
             Err(error) => {
+                debug_assert_eq!(txn.state, state, "rule 3: a commit that failed leaves another state");
                 *slot = Some(txn);
                 Err(error)
             }
@@ -98,10 +102,12 @@ impl TxnSystem {
     /// As of any rollback. If the transaction stays in its slot, it is still prepared.
     pub(crate) fn roll_back_prepared(&self, slot: &mut Option<Box<Txn>>) -> Result<()> {
         let Some(mut txn) = slot.take() else { return Ok(()) };
+        txn.check_state();
         if let Err(error) = txn.unprepare(self) {
             *slot = Some(txn);
             return Err(error);
         }
+        debug_assert_ne!(txn.state, TxnState::Prepared, "rule 4: a prepared transaction is being undone");
         let flush_log = txn.flush_log;
         self.rollback(txn)?;
         self.ctx.log.commit(self.ctx.log.end_lsn(), flush_log)

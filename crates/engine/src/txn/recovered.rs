@@ -6,6 +6,7 @@ use super::system::{TxnSystem, shard_of_recovered};
 use super::transaction::TxnState;
 use crate::error::{Error, Result};
 use crate::lock::Holder;
+use crate::sync::atomic::Ordering::Relaxed;
 use crate::types::{PageNo, TableId};
 use crate::undo::record::UndoKind;
 use crate::undo::{RECORDS_AT, Recovered, UndoLog, UndoPlace, scan_page};
@@ -18,6 +19,7 @@ impl TxnSystem {
         let mut txn = self.spare();
         txn.id = recovered.id;
         (txn.holder, txn.shard) = (holder, shard);
+        debug_assert_eq!(txn.holder.trx_id.load(Relaxed), txn.id.0, "the holder of a recovered transaction");
         txn.undo = Some(UndoLog::recovered(recovered.stream, recovered.header));
         rollback::roll_back_all(self, &mut txn)?;
         self.retire(txn);
@@ -39,6 +41,7 @@ impl TxnSystem {
         let mut undo = UndoLog::recovered(stream, header);
         undo.keep_redo(&self.ctx)?;
         txn.undo = Some(undo);
+        txn.check_state();
         self.recovered_prepared.lock().push(RecoveredPrepared { txn, mark, tables });
         Ok(())
     }

@@ -94,6 +94,8 @@ fn undo_down_to(
         match record_before(&system.ctx, at)? {
             Err(page_before) => at = page_before,
             Ok(start) => {
+                let is_before = start.page == at.page && start.offset < at.offset;
+                debug_assert!(is_before, "rule 1: {start:?} is undone after {at:?}");
                 record.place = start;
                 read_record(&system.ctx, start, &mut record.bytes)?;
                 undo_record(system, of, &mut versions, record.place, &record.parse()?)?;
@@ -314,6 +316,10 @@ impl Undo<'_> {
                 self.keep_row(true);
                 leaf.remove(mtr, slot);
                 mark(mtr, undo_page, self.place, bits);
+                debug_assert!(
+                    leaf.search(mtr, self.row.key).is_err(),
+                    "rule 1: the row is there that is to be removed"
+                );
             }
             Outcome::Restored(change, old_stored) => {
                 let middle = DiffRange::of(payload, old_stored);
@@ -327,6 +333,9 @@ impl Undo<'_> {
                 leaf.splice(mtr, slot, 0, ROW_HEADER_BYTES, &change.old.encode());
                 leaf.splice(mtr, slot, at, removed, middle.cut(old_stored));
                 mark(mtr, undo_page, self.place, bits);
+                let (header, row) = leaf.value(mtr, slot).split_at(ROW_HEADER_BYTES);
+                debug_assert_eq!(header, change.old.encode(), "rule 1: the header of a restored row");
+                debug_assert!(row == &old_stored[..], "rule 1: a restored row is not the version before");
             }
         }
         Ok(leaf.underfull(mtr, before))

@@ -40,6 +40,8 @@ impl Savepoints {
         if self.taken > number {
             self.removed.push((number, self.taken));
         }
+        let are_apart = self.removed.is_sorted_by(|before, after| before.1 <= after.0);
+        debug_assert!(are_apart, "the removed savepoints overlap: {:?}", self.removed);
     }
 
     pub(super) fn clear(&mut self) {

@@ -376,6 +376,7 @@ impl TxnSystem {
     }
 
     pub(crate) fn keep_spare(&self, txn: Box<Txn>) {
+        txn.check_ended();
         self.spare.keep(txn);
     }
 

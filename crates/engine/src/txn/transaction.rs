@@ -221,6 +221,7 @@ impl TxnSystem {
         txn.changes += 1;
         rollback::roll_back_to(self, txn, savepoint.at).inspect_err(|_| txn.state = TxnState::Broken)?;
         txn.savepoints.remove_after(savepoint.number);
+        debug_assert!(!txn.savepoints.is_removed(savepoint.number), "the savepoint that is rolled back to is removed");
         Ok(())
     }
 
@@ -273,6 +274,7 @@ impl Txn {
     #[inline]
     pub(crate) fn check_active(&self) -> Result<()> {
         check_outside_row_closure()?;
+        self.check_state();
         match self.state {
             TxnState::Active => Ok(()),
             TxnState::Prepared => Err(Error::Usage("the transaction is prepared: it can only be ended".to_string())),
@@ -333,6 +335,7 @@ impl Txn {
             Ok(id) => {
                 self.undo = Some(UndoLog::new(stream));
                 self.id = id;
+                self.check_state();
                 Ok(())
             }
             Err(error) => {
@@ -373,12 +376,14 @@ impl Txn {
     /// Undoes a failed statement, or after a deadlock the whole transaction. Returns the error to report.
     pub(crate) fn undo_statement(&mut self, system: &TxnSystem, before: Option<UndoPlace>, error: Error) -> Error {
         self.met_conflict |= matches!(error, Error::WriteConflict);
+        debug_assert_ne!(self.state, TxnState::Prepared, "a statement of a prepared transaction fails");
         let undone = if matches!(error, Error::Deadlock) {
             system.stats.trx_rollbacks.inc();
             let undone = rollback::roll_back_all(system, self);
             if undone.is_ok() {
                 self.state = TxnState::RolledBack;
                 self.end(system);
+                self.check_state();
             }
             undone
         } else {

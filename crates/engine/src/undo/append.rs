@@ -1,9 +1,11 @@
 //! Appending to a stream: the undo state of a writing transaction.
 
 use super::new_record::{put_header, put_xid};
-use super::page::{UndoPlace, write};
+use super::page::{RECORDS_AT, UndoPlace, write};
 use super::read::pointer_to;
-use super::record::{HEADER_RECORD_BYTES, HEADER_STATE_AT, HEADER_TRX_NO_AT, KIND_AT, PreparedMark, TxnState};
+use super::record::{
+    DEAD, FREEING, HEADER_RECORD_BYTES, HEADER_STATE_AT, HEADER_TRX_NO_AT, KIND_AT, PreparedMark, TxnState, UndoRecord,
+};
 use super::space::{Stream, UndoSpace};
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -53,6 +55,7 @@ impl UndoLog {
     #[inline]
     pub(crate) fn latch(&self, mtr: &mut Mtr<'_>, bytes: usize) -> Bound {
         let header_bytes = if self.header.is_none() { HEADER_RECORD_BYTES } else { 0 };
+        debug_assert!(self.stream.tail.offset >= RECORDS_AT, "the records end at {:?}", self.stream.tail);
         if self.stream.tail.offset + header_bytes + bytes > self.stream.page_bytes {
             return Bound::Full;
         }
@@ -64,6 +67,8 @@ impl UndoLog {
         let mut place = self.stream.tail;
         debug_assert_eq!(mtr.page_no(latched), place.page, "a record goes to the stream's last page");
         debug_assert!(!self.stream.is_noted, "the directory says that all transactions of the stream have ended");
+        let read = UndoRecord::parse(bytes).ok().flatten().map(|record| record.bytes);
+        debug_assert_eq!(read, Some(bytes.len()), "an undo record is not read as it is written");
         if self.header.is_none() {
             self.joined.clear();
             self.joined.reserve(HEADER_RECORD_BYTES + bytes.len());
@@ -184,6 +189,7 @@ impl UndoLog {
         debug_assert!(trx_no > id.0, "the transaction {id} ends with an earlier number, {trx_no}");
         debug_assert!(!matches!(state, TxnState::Active | TxnState::Prepared), "{state:?} is no end");
         let (mut mtr, latched) = self.mtr_of_end(ctx, header.page)?;
+        debug_assert_eq!(mtr.page_no(latched), header.page, "the header is on another page");
         let mut bytes = [0; HEADER_TRX_NO_AT + 8 - HEADER_STATE_AT];
         let old = mtr.page(latched).get(header.offset + HEADER_STATE_AT..).and_then(|tail| tail.get(..bytes.len()));
         bytes.copy_from_slice(old.ok_or_else(|| Error::corrupt_page(header.page, "no transaction header"))?);
@@ -211,6 +217,7 @@ fn write_state(mtr: &mut Mtr<'_>, latched: PageHandle, header: UndoPlace, state:
 /// Sets bits of the kind byte of the record at `place`, whose page is latched.
 pub(crate) fn mark(mtr: &mut Mtr<'_>, latched: PageHandle, place: UndoPlace, bits: u8) {
     debug_assert_eq!(mtr.page_no(latched), place.page, "the record is on another page");
+    debug_assert_eq!(bits & !(DEAD | FREEING), 0, "the bits {bits:#x} are not to be set later");
     let at = place.offset + KIND_AT;
     let kind = mtr.page(latched).get(at).copied().unwrap_or(0) | bits;
     write(mtr, latched, at, &[kind]);

@@ -89,6 +89,8 @@ impl UndoSpace {
         let Some(first) = streams.first() else { return Ok(()) };
         let (page, _) = self.directory_place(first.number);
         let per_page = streams_per_page(self.ctx.pool.page_bytes());
+        let is_of_page = |stream: &&mut Stream| stream.number / per_page == first.number / per_page;
+        debug_assert!(streams.iter().all(is_of_page), "streams of two directory pages are noted at once");
         let mut mtr = self.ctx.mtr()?;
         let directory = mtr.fix_x(page)?;
         for stream in streams {

@@ -28,6 +28,7 @@ impl UndoSpace {
             let surplus = free.low_water.saturating_sub(keep);
             let idle = free.streams.drain(..surplus).collect();
             free.low_water = free.streams.len();
+            free.check();
             idle
         };
         let (mut released, mut kept) = (0, Vec::new());
@@ -77,6 +78,7 @@ impl UndoSpace {
         idle.extract_if(.., |stream| self.is_unusable(stream.number)).for_each(|stream| self.keep_aside(Some(stream)));
         free.low_water += idle.len();
         free.streams.splice(..0, idle);
+        free.check();
     }
 
     /// Frees the pages in front of `front.at`, whose transactions are purged. Returns their number.
@@ -97,6 +99,7 @@ impl UndoSpace {
     }
 
     fn free_pages(&self, front: &StreamFront, pages: &[PageNo], first: PageNo) -> Result<()> {
+        debug_assert!(!pages.contains(&first), "rule 4: the page {first}, which becomes the first, is freed");
         pages.iter().try_for_each(|page| self.space.expect_used(*page))?;
         let (directory_page, i) = self.directory_place(front.number);
         let mut mtr = self.ctx.mtr()?;
@@ -114,6 +117,8 @@ impl UndoSpace {
     /// Frees the pages of a stream that is free and purged. No other thread has it or its front, which stays valid
     /// when this fails.
     fn free_pages_of(&self, stream: &Stream, front: &mut StreamFront) -> Result<()> {
+        debug_assert_eq!(stream.number, front.number, "the front of another stream is freed");
+        debug_assert_eq!(stream.pending.load(Acquire), 0, "rule 4: a stream is freed that is not purged");
         front.at = stream.tail;
         self.free_front(front)?;
         let (directory_page, i) = self.directory_place(stream.number);

@@ -97,6 +97,9 @@ impl UndoFields {
 
     /// The fields' bytes, for [`FIELDS_AT`].
     pub(crate) fn encode(&self) -> [u8; RECORDS_AT - FIELDS_AT] {
+        let offsets = [self.previous_end, self.header.map_or(0, |header| header.offset)];
+        debug_assert!(offsets.iter().all(|at| *at < 1 << 16), "offsets {offsets:?} of an undo page");
+        debug_assert_eq!(self.next, PageNo(0), "a page is added behind which there are others");
         let mut out = [0; RECORDS_AT - FIELDS_AT];
         let header = self.header.unwrap_or(UndoPlace { page: PageNo(0), offset: 0 });
         out[0..4].copy_from_slice(&self.previous.0.to_le_bytes());
@@ -175,6 +178,7 @@ impl StreamEntry {
     }
 
     pub(crate) fn encode(&self) -> [u8; DIRECTORY_STREAM_BYTES] {
+        debug_assert_eq!(self.first == PageNo(0), self.last == PageNo(0), "a stream with one end: {self:?}");
         let mut out = [0; DIRECTORY_STREAM_BYTES];
         out[..4].copy_from_slice(&self.first.0.to_le_bytes());
         out[4..8].copy_from_slice(&self.last.0.to_le_bytes());

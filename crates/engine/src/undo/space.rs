@@ -77,6 +77,18 @@ pub(super) struct FreeStreams {
     pub(super) low_water: usize,
 }
 
+impl FreeStreams {
+    /// A stream is here at most once, and those that were unused are here.
+    pub(super) fn check(&self) {
+        if cfg!(debug_assertions) {
+            debug_assert!(self.low_water <= self.streams.len(), "{} streams are unused", self.low_water);
+            let mut numbers: Vec<usize> = self.streams.iter().map(|stream| stream.number).collect();
+            numbers.sort_unstable();
+            debug_assert!(numbers.is_sorted_by(|a, b| a < b), "a stream is free twice: {numbers:?}");
+        }
+    }
+}
+
 /// All undo streams of a database.
 pub(crate) struct UndoSpace {
     pub(super) ctx: Arc<Context>,
@@ -112,7 +124,9 @@ impl UndoSpace {
     }
 
     pub(crate) fn put_front(&self, front: StreamFront) {
-        self.fronts.lock().insert(front.number, front);
+        let number = front.number;
+        let before = self.fronts.lock().insert(number, front);
+        debug_assert!(before.is_none(), "rule 1 of purge: the front of stream {number} was taken twice");
     }
 
     /// Takes a stream with damaged pages out of use, now if it is free, else when it is released.
@@ -127,6 +141,7 @@ impl UndoSpace {
         let found = free.streams.iter().position(|stream| stream.number == number);
         self.keep_aside(found.map(|at| free.streams.remove(at)));
         free.low_water = free.low_water.min(free.streams.len());
+        free.check();
     }
 
     /// Keeps the end of a stream that may not be used again.
@@ -156,13 +171,14 @@ impl UndoSpace {
         let mut free = self.free.lock();
         let bound = free.streams.pop();
         free.low_water = free.low_water.min(free.streams.len());
+        free.check();
         drop(free);
         let bound = bound.or_else(|| self.near.iter().find_map(|near| near.lock().stream.take()));
         bound.map_or_else(|| self.new_stream(), |stream| self.without_note(stream))
     }
 
     pub(crate) fn release(&self, stream: Stream) {
-        debug_assert!(!stream.is_noted);
+        debug_assert!(!stream.is_noted, "rule 2 of ended_streams: a stream with a note is released");
         let mut near = self.near.local().lock();
         if self.is_unusable(stream.number) {
             return self.keep_aside(Some(stream));
@@ -196,6 +212,8 @@ impl UndoSpace {
         let made = self.with_extents(|| self.write_new_stream(number, page, i, vacant.is_none()));
         let stream = made.inspect_err(|_| self.vacant.lock().extend(vacant))?;
         directory.streams += usize::from(vacant.is_none());
+        debug_assert!(directory.streams <= directory.pages.len() * per_page, "{} streams", directory.streams);
+        debug_assert!(number < directory.streams, "the stream {number} is not in the directory");
         self.put_front(StreamFront {
             number,
             first: stream.tail.page,
@@ -265,6 +283,10 @@ impl UndoSpace {
 
     fn add_page(&self, stream: &Stream, header: Option<UndoPlace>) -> Result<PageNo> {
         let (directory_page, i) = self.directory_place(stream.number);
+        debug_assert!(
+            header.is_none_or(|header| header.offset >= RECORDS_AT),
+            "the header of the stream is at {header:?}"
+        );
         let (mut mtr, old, directory) = loop {
             let mut mtr = self.ctx.mtr_with(SMALL_REDO_BYTES, 1)?;
             let old = mtr.fix_x(stream.tail.page)?;

@@ -98,7 +98,10 @@ impl Head {
     /// Makes the segment, in place of an empty one of the same LSN; the file is ready to be appended to, through the
     /// sealer if there is a key.
     pub fn create(&self, dir: &Path, key: Option<&CopyKey>) -> Result<(File, Option<Sealer>)> {
-        debug_assert_eq!(self.key_id, key.map_or(0, CopyKey::id));
+        debug_assert_eq!(self.key_id, key.map_or(0, CopyKey::id), "rule 9: a segment names another key");
+        let is_read =
+            Head::decode(&self.encode()).is_ok_and(|read| (read.start, read.follows) == (self.start, self.follows));
+        debug_assert!(is_read, "a head is not read as it is written");
         let (new, path) = (dir.join(NEW), dir.join(name(self.start)));
         let (mut bytes, mut sealer) = (self.encode().to_vec(), None);
         if let Some(key) = key {

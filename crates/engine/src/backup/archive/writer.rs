@@ -177,7 +177,7 @@ impl Archiver {
     /// [`Error::Usage`]: it is followed already.
     pub fn follow(&mut self, log: Arc<Log>, stats: Arc<Stats>) -> Result<()> {
         let kept = Log::keep(log.clone(), RedoReader::Archive)?;
-        debug_assert_eq!(self.end.map(|end| end.lsn), Some(kept.at()));
+        debug_assert_eq!(self.end.map(|end| end.lsn), Some(kept.at()), "rule 2: redo behind the archive is not kept");
         let generation = log.generation();
         self.kept = Some(Following { log, kept, stats, generation, rest: Vec::new(), bytes: Vec::new() });
         Ok(())
@@ -243,6 +243,8 @@ impl Archiver {
         if self.open.is_some() && self.end.is_some_and(|end| end.lsn < lsn) {
             self.sync()?;
             self.reached(ArchivePosition { generation, lsn });
+            let durable = following.log.durable_lsn();
+            debug_assert!(lsn <= durable, "rule 1: the archive ends at {lsn}, the durable redo at {durable}");
             following.kept.release(lsn);
         }
         Ok(is_more)
@@ -263,6 +265,8 @@ impl Archiver {
 
     /// Everything before this is durable in the archive.
     fn reached(&mut self, end: ArchivePosition) {
+        let goes_on = |before: ArchivePosition| (before.generation, before.lsn) <= (end.generation, end.lsn);
+        debug_assert!(self.end.is_none_or(goes_on), "the archive goes back from {:?} to {end:?}", self.end);
         if self.end != Some(end) {
             (self.end, self.empty_follows) = (Some(end), None);
         }
@@ -299,6 +303,8 @@ impl Archiver {
             Some(follows) if replaces_empty => follows,
             _ => self.end,
         };
+        let is_before = |before: ArchivePosition| before.lsn <= start.lsn && before.generation <= start.generation;
+        debug_assert!(follows.is_none_or(is_before), "a segment from {start:?} follows {follows:?}");
         let head = Head {
             database_id: self.database_id,
             generation: start.generation,

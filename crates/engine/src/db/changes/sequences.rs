@@ -32,7 +32,9 @@ impl Sequences {
 
     /// The transaction has ended.
     pub(super) fn end(&mut self, number: u64) {
-        if let Some(at) = self.open.iter().position(|open| *open == number) {
+        let found = self.open.iter().position(|open| *open == number);
+        debug_assert!(found.is_some(), "the number {number} ends that is not open");
+        if let Some(at) = found {
             self.open.swap_remove(at);
         }
     }

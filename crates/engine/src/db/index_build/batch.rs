@@ -69,6 +69,7 @@ impl EntryBatch {
         version.covered(index, row, &mut self.bytes);
         let (len, covered_bytes) = ((end - start) as u32, (self.bytes.len() - end) as u32);
         self.places.push(EntryPlace { word, start: start as u32, len, columns_bytes, covered_bytes });
+        debug_assert!(columns_bytes <= len, "an entry of {len} bytes has {columns_bytes} of columns");
         Ok(())
     }
 
@@ -83,6 +84,8 @@ impl EntryBatch {
         let by_key =
             |a: &EntryPlace, b: &EntryPlace| a.word.cmp(&b.word).then_with(|| a.of(bytes).key.cmp(b.of(bytes).key));
         self.places.sort_unstable_by(by_key);
+        let are_in_order = self.entries().is_sorted_by(|a, b| a.key <= b.key);
+        debug_assert!(are_in_order, "the first words of entries have another order than the entries");
     }
 
     /// The entries in their order.

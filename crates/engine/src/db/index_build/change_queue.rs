@@ -59,6 +59,7 @@ impl<'s> ChangeQueue<'s> {
         let (bytes, count, checksum) = (changes.bytes.len(), changes.count, crc32c::crc32c(&block));
         self.pieces.push_back(Piece { at: self.end, bytes, count, checksum });
         self.end = end;
+        debug_assert!(self.pieces.iter().is_sorted_by_key(|piece| piece.at), "rule 1: the pieces are out of order");
         Ok(())
     }
 

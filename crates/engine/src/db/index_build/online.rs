@@ -238,6 +238,12 @@ impl<'d> OnlineBuild<'d> {
             };
             (inner.catalog.create_index(&entry, &definition, added)?, replaced)
         };
+        debug_assert_eq!(record.state, ObjectState::Building, "the index is in use before it is built");
+        debug_assert_eq!(
+            definition.indexes.len(),
+            before.indexes.len() + 1,
+            "the definition of a build has one index more"
+        );
         let tree = inner.catalog.open_index_tree(&record);
         let log = Arc::new(EntryLog::default());
         let begun = change.no_write_briefly(db.patience()).and_then(|()| {
@@ -310,7 +316,9 @@ impl<'d> OnlineBuild<'d> {
 
     /// The index is in use from now on.
     pub(super) fn publish(self) {
-        let OnlineBuild { db, table, record, replaced, tree, version, birth, before, .. } = self;
+        let OnlineBuild { db, table, record, replaced, tree, version, birth, before, log, .. } = self;
+        debug_assert_eq!(record.state, ObjectState::Ready, "rule 3: writers change a tree that is not in use");
+        debug_assert!(!log.is_open(), "rule 2: a change of a writer is left in the log");
         let (mut definition, mut others) = ((*version.definition).clone(), before.indexes.clone());
         let _schema = db.inner.schema.lock();
         let mut entry = table.entry.lock();
@@ -321,11 +329,12 @@ impl<'d> OnlineBuild<'d> {
         }
         entry.definition = definition.clone();
         entry.indexes.push(record);
+        entry.check();
         drop(entry);
         db.make_current(table, &others, Arc::new(definition), tree, birth);
         // Purge and rollback do not use it any more either.
         if let Some((_, old)) = replaced {
-            debug_assert_eq!(old.state, ObjectState::Dropping);
+            debug_assert_eq!(old.state, ObjectState::Dropping, "rule 7: the old tree is in use beside the new one");
             db.inner.dropping.add(Leftover::Index(before.id, old));
         }
     }
@@ -333,6 +342,9 @@ impl<'d> OnlineBuild<'d> {
     /// Rule 6.
     pub(super) fn give_up(self) {
         let OnlineBuild { db, table, record, log, before, .. } = self;
+        // What could not be made durable has stopped the database.
+        let is_stopped = db.inner.ctx.poison.is_set();
+        debug_assert!(is_stopped || record.state == ObjectState::Building, "rule 6: an index in use is given up");
         log.give_up();
         db.inner.registry.replace(table, TableVersion::clone(&before));
         db.discard_index(before.id, &record);

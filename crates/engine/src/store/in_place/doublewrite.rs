@@ -179,6 +179,8 @@ fn parts_to_keep(batch: &PageBatch) -> Vec<Range<usize>> {
             None => parts.push(part),
         }
     }
+    let are_apart = parts.is_sorted_by(|before, after| before.end < after.start);
+    debug_assert!(are_apart, "the parts of a batch overlap: {parts:?}");
     parts
 }
 
@@ -193,6 +195,8 @@ fn put_directory(batch: &mut PageBatch, database_id: u64) {
     }
     let sum = crc32c::crc32c(&directory[4..]);
     directory[..4].copy_from_slice(&sum.to_le_bytes());
+    let written = entries.iter().map(|entry| (entry.page_no, entry.lsn));
+    debug_assert!(written.eq(parse_directory(directory, database_id)), "a directory is not read as it is written");
 }
 
 /// Where the areas begin: flush list, LRU list, single pages.

@@ -173,6 +173,7 @@ impl PageJournal {
         position.free -= 1;
         position.segment = (position.segment + 1) % self.segments;
         position.at = self.layout.offset_of(position.segment);
+        self.check_state(position);
         true
     }
 
@@ -198,6 +199,9 @@ impl PageJournal {
         position.first = position.next;
         position.free = self.segments - 1;
         position.is_discard_due = self.discards;
+        let durable = self.durable.load(SeqCst);
+        debug_assert!(durable < position.next, "rule 3: batch {durable} was on its way when the places were synced");
+        self.check_state(position);
         Ok(())
     }
 
@@ -232,6 +236,8 @@ impl PageJournal {
         }
         let (from, to) = (position.segment + 1, position.segment + 1 + position.free);
         let (first, second) = (from..to.min(self.segments), 0..to.saturating_sub(self.segments));
+        let is_present = |range: &std::ops::Range<u64>| range.contains(&position.segment);
+        debug_assert!(![&first, &second].into_iter().any(is_present), "rule 3: the present segment is discarded");
         for range in [first, second].into_iter().filter(|range| !range.is_empty()) {
             let at = self.layout.offset_of(range.start);
             // Advice: a refusal changes nothing.

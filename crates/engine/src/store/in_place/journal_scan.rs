@@ -120,6 +120,8 @@ pub struct JournalDirectory {
 
 /// Writes the directory of a batch.
 pub fn put_directory(block: &mut [u8], entries: &[BatchEntry], database_id: u64, directory: JournalDirectory) {
+    debug_assert!(entries.len() <= BATCH_PAGES, "a batch of {} pages", entries.len());
+    debug_assert!(directory.retired < directory.number, "batch {} retires itself", directory.number);
     block.fill(0);
     block[4..8].copy_from_slice(&(entries.len() as u32).to_le_bytes());
     block[8..16].copy_from_slice(MAGIC);

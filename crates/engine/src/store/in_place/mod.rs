@@ -182,6 +182,8 @@ fn writes(batch: &PageBatch, page_bytes: usize) -> Vec<Write<'_>> {
             start = end;
         }
     }
+    let bytes: usize = writes.iter().map(|write| write.data.len()).sum();
+    debug_assert_eq!(bytes, entries.len() * page_bytes, "rule 2: the writes of {} pages", entries.len());
     debug_assert_eq!(start, entries.len(), "a page of the batch is not written to its place");
     writes
 }

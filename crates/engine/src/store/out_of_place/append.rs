@@ -169,16 +169,19 @@ impl Sequences {
     /// Notes that batches are durable, and with each those of its group before it (rule 1): their writes had ended when
     /// the sync began.
     fn end(&mut self, done: &[(usize, Tail)]) {
+        let before = self.durable;
         for (group, tail) in done {
             self.unsynced.retain(|sequence, of| of != group || *sequence > tail.sequence);
             // Another thread may have synced a later one before.
             if self.tails[*group].sequence < tail.sequence {
+                debug_assert!(tail.sequence < self.next, "batch {} is synced before it is begun", tail.sequence);
                 self.tails[*group] = *tail;
             }
         }
         // A crash may have left a gap before the first batch since the opening; its header calls that durable.
         if !done.is_empty() {
             self.durable = self.synced();
+            debug_assert!(before <= self.durable, "rule 3: {} was durable after {before}", self.durable);
         }
     }
 }
@@ -252,6 +255,10 @@ impl OutOfPlace {
         self.data.check()?;
         let bytes = batch_bytes(images.len(), images.iter().map(|image| image.bytes).sum());
         let (sequence, durable, tails) = self.appender.sequences.lock().begin(group);
+        debug_assert!(durable < sequence, "rule 3: batch {sequence} calls itself durable");
+        debug_assert!(open.sequences[1] < sequence, "rule 2: batch {sequence} follows {:?}", open.sequences);
+        debug_assert!((1..=MAX_IMAGES).contains(&images.len()), "a batch of {} images", images.len());
+        debug_assert!(open.at.is_multiple_of(BLOCK_BYTES), "a batch begins at byte {}", open.at);
         if open.life == 0 {
             open.life = sequence;
         }
@@ -266,12 +273,16 @@ impl OutOfPlace {
         // A header is read as a whole block.
         let mut front = [0; BLOCK_BYTES];
         format::put_header(&mut front, self.geometry.identity(open.segment), open.at, &header, &entries);
+        let read = format::parse_header(&front, self.geometry.identity(open.segment), open.at);
+        let is_read = read.is_some_and(|(read, listed)| (read.sequence, listed.len()) == (sequence, entries.len()));
+        debug_assert!(is_read, "a header is not read as it is written");
         let mut at = header_bytes(images.len());
         batch[..at].copy_from_slice(&front[..at]);
         for image in images {
             batch[at..at + image.bytes].copy_from_slice(&source[image.at..image.at + image.bytes]);
             at += image.bytes;
         }
+        debug_assert!(bytes - at < BLOCK_BYTES, "a batch of {bytes} bytes has images up to {at}");
         batch[at..].fill(0);
         self.write_to(open, batch)?;
         let places = located(open.segment, open.at, open.life, entries.iter().copied());
@@ -334,6 +345,10 @@ impl OutOfPlace {
         let tails = self.appender.sequences.lock().tails;
         let footer = format::footer_of(full.life, full.sequences, full.durable, tails, &full.summary);
         format::put_end(end, self.geometry.identity(full.segment), &footer, &full.summary);
+        let read = format::parse_footer(end, self.geometry.identity(full.segment));
+        let is_read =
+            read.is_some_and(|read| !read.is_free && (read.life, read.newest) == (full.life, full.sequences[1]));
+        debug_assert!(is_read, "a footer is not read as it is written");
     }
 
     /// Ends the group's open segment if it lies behind the first `least`.

@@ -50,6 +50,7 @@ pub fn reserve_segments(groups: usize) -> usize {
 pub fn low_segments(groups: usize, slack: u32, sizes: Sizes) -> usize {
     let batch_bytes = BATCH_PAGES * sizes.page_bytes;
     let ahead = groups + 2 * batch_bytes.div_ceil(sizes.segment_room as usize);
+    debug_assert!((1..=GROUPS).contains(&groups), "a store of {groups} groups");
     reserve_segments(groups) + ahead.min((slack as usize / 2).saturating_sub(reserve_segments(groups)))
 }
 

@@ -264,6 +264,8 @@ impl OutOfPlace {
         let bytes = self.geometry.start_of(segments).max(self.data.device().len_bytes()?);
         self.data.device().set_len_bytes(bytes)?;
         self.segments.grow(segments);
+        let now = self.segments.usage().segments + capacity::FIRST_SEGMENT;
+        debug_assert!(now >= segments, "a store of {now} segments has grown to {segments}");
         Ok(())
     }
 

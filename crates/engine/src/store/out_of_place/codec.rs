@@ -52,6 +52,8 @@ pub fn put_image(images: &mut Vec<u8>, page: &[u8], compression: PageCompression
             let bytes = (PREFIX_BYTES + length).next_multiple_of(UNIT_BYTES);
             images[start + PREFIX_BYTES + length..(start + bytes).min(start + room)].fill(0);
             images.resize(start + bytes, 0);
+            let is_read = || read_image(&images[start..], &mut vec![0xA5; page.len()][..]).is_ok();
+            debug_assert!(bytes < page.len() && is_read(), "rule 1: an image of {bytes} bytes is not read as its page");
             bytes
         }
         None => {

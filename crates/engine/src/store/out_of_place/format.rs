@@ -170,6 +170,9 @@ fn tails_at(bytes: &[u8], at: usize) -> GroupTails {
 
 impl ImageEntry {
     fn encode(&self) -> [u8; ENTRY_BYTES] {
+        let (units, rest) = (self.bytes / UNIT_BYTES, self.bytes % UNIT_BYTES);
+        debug_assert!(units <= usize::from(u8::MAX) && rest == 0, "an image of {} bytes", self.bytes);
+        debug_assert!(self.sum < 1 << 24, "the sum {:#x} has more than 24 bits", self.sum);
         let mut bytes = [0; ENTRY_BYTES];
         bytes[..4].copy_from_slice(&self.page_no.0.to_le_bytes());
         bytes[4..8].copy_from_slice(&(self.sum << 8 | (self.bytes / UNIT_BYTES) as u32).to_le_bytes());
@@ -236,6 +239,7 @@ pub struct Footer {
 
 /// Adds a batch to a summary.
 pub fn add_to_summary(summary: &mut Vec<u8>, batch: &Listed) {
+    debug_assert!(batch.entries.len() <= MAX_IMAGES, "a batch of {} images", batch.entries.len());
     summary.extend_from_slice(&(batch.at as u32).to_le_bytes());
     summary.extend_from_slice(&(batch.entries.len() as u16).to_le_bytes());
     summary.extend_from_slice(&[batch.group, 0]);
@@ -391,6 +395,7 @@ pub fn put_slot(block: &mut [u8], database_id: u64, slot: &StoreSlot) {
     block[28..32].copy_from_slice(&slot.cut_from.to_le_bytes());
     block[32..40].copy_from_slice(&slot.cut_sequence.to_le_bytes());
     seal(&mut block[..SLOT_BYTES]);
+    debug_assert_eq!(parse_slot(block, database_id), Some(*slot), "a slot is not read as it is written");
 }
 
 fn seal(bytes: &mut [u8]) {

@@ -60,6 +60,10 @@ impl WriteHistory {
     }
 
     fn new(now: u64, estimate: Option<f64>) -> WriteHistory {
+        debug_assert!(
+            encode(estimate) < 1 << (u32::BITS - TICK_BITS),
+            "the estimate {estimate:?} has more than a byte"
+        );
         // Tick 0 is left out, so that 0 means nothing.
         WriteHistory(tick(now).max(1) | encode(estimate) << TICK_BITS)
     }

@@ -43,7 +43,8 @@ pub struct Location {
 impl Location {
     /// `offset` and `bytes` are whole units; an image has at most [`MAX_IMAGE_BYTES`].
     pub fn new(segment: u32, offset: usize, bytes: usize, life: u64) -> Location {
-        debug_assert!(segment < MAX_SEGMENTS && (1..=MAX_IMAGE_BYTES).contains(&bytes));
+        debug_assert!(segment < MAX_SEGMENTS, "segment {segment} is named");
+        debug_assert!((1..=MAX_IMAGE_BYTES).contains(&bytes), "an image of {bytes} bytes is named");
         Location { segment, offset, bytes, life: (life & ((1 << LIFE_BITS) - 1)) as u32 }
     }
 
@@ -96,7 +97,8 @@ impl PageMap {
     /// The store ends behind `pages` pages. The others have no images any more.
     pub fn cut(&self, pages: u32) {
         let mut words = self.words.write();
-        debug_assert!(words.iter().skip(pages as usize).all(|word| word.load(Acquire) == 0));
+        let are_empty = words.iter().skip(pages as usize).all(|word| word.load(Acquire) == 0);
+        debug_assert!(are_empty, "the map is cut to {pages} pages, and has places of others");
         words.truncate(pages as usize);
     }
 

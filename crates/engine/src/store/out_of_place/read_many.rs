@@ -35,6 +35,7 @@ impl OutOfPlace {
                     codec::read_image(&blocks[image.clone()], buf).map_err(|unreadable| unreadable.of_page(*first))
                 });
                 if self.segments.map.get(*first) == Some(*location) {
+                    debug_assert!(!is_done[*index], "page {first} is given on twice");
                     is_done[*index] = true;
                     done(*index, decoded.map(|()| &**buf));
                 } else {

@@ -157,6 +157,7 @@ impl Segments {
     /// The store has `count` segments now, region 0 counted.
     pub fn grow(&self, count: u32) {
         self.inner.lock().grow(count);
+        self.inner.lock().check_all();
     }
 
     /// Takes a free segment, unless only `keep` are left.
@@ -196,6 +197,8 @@ impl Segments {
         for Move { page_no, to, from } in moves {
             let segment = &inner.table[to.segment as usize];
             debug_assert!(segment.unpublished > 0, "rule 1: a copy of page {page_no} in {segment:?}");
+            debug_assert_eq!(Location::unpack(to.pack()), Some(*to), "a place of page {page_no} is not found again");
+            debug_assert!(page_no.0 < self.map.pages(), "rule 6 of the store: page {page_no} was never reserved");
             if from.is_none() || self.map.get(*page_no) == *from {
                 let old = self.map.set(*page_no, Some(*to));
                 inner.add_live(*to);
@@ -203,6 +206,7 @@ impl Segments {
             }
         }
         for number in segments {
+            debug_assert!(inner.table[number as usize].unpublished > 0, "rule 1: segment {number} is published twice");
             inner.table[number as usize].unpublished -= 1;
             inner.note_emptied(number);
             inner.check_segment(number);
@@ -236,6 +240,7 @@ impl Segments {
         }
         inner.free.split_off(&end);
         inner.table.truncate(end as usize);
+        inner.check_all();
         Some(end)
     }
 
@@ -282,6 +287,7 @@ impl Segments {
             inner.cleared.push(*number);
             inner.check_segment(*number);
         }
+        debug_assert!(inner.clearing >= emptied.len(), "{} segments are being cleared", inner.clearing);
         inner.clearing -= emptied.len();
     }
 
@@ -300,6 +306,7 @@ impl Segments {
         debug_assert_eq!(held, (SegmentPhase::Cleared, 0, 0), "rules 2 and 3: segment {number} is freed");
         inner.unreadable -= u32::from(released.is_unreadable);
         inner.free.insert(number);
+        debug_assert!(inner.releasing > 0, "segment {number} is freed by no one");
         inner.releasing -= 1;
         inner.check_segment(number);
     }
@@ -324,6 +331,11 @@ impl Segments {
     pub fn pass_over(&self, Victim { segment, .. }: Victim) {
         let mut inner = self.inner.lock();
         let passed = &mut inner.table[segment as usize];
+        debug_assert_eq!(
+            (passed.unpublished, passed.is_unreadable),
+            (1, false),
+            "rule 1: segment {segment} is not held"
+        );
         (passed.unpublished, passed.is_unreadable) = (passed.unpublished - 1, true);
         inner.unreadable += 1;
         inner.note_emptied(segment);
@@ -420,6 +432,18 @@ impl Inner {
     }
 
     /// A segment whose state was just changed.
+    /// The sums are those of the segments.
+    fn check_all(&self) {
+        if cfg!(debug_assertions) {
+            let live_bytes: u64 = self.table.iter().map(|segment| segment.live_bytes).sum();
+            debug_assert_eq!(live_bytes, self.live_bytes, "the live bytes of all segments");
+            let unreadable = self.table.iter().filter(|segment| segment.is_unreadable).count();
+            debug_assert_eq!(unreadable, self.unreadable as usize, "the unreadable segments");
+            let free = self.table.iter().filter(|segment| segment.state == SegmentPhase::Free).count();
+            debug_assert_eq!(free, self.free.len(), "the free segments");
+        }
+    }
+
     fn check_segment(&self, number: u32) {
         debug_assert!(self.is_found(number), "segment {number} is lost: {:?}", self.table[number as usize]);
     }
@@ -430,6 +454,8 @@ impl Inner {
     }
 
     fn remove_live(&mut self, location: Location) {
+        let live_bytes = self.table[location.segment as usize].live_bytes;
+        debug_assert!(live_bytes >= location.bytes as u64, "{live_bytes} bytes are live, and {location:?} dies");
         self.table[location.segment as usize].live_bytes -= location.bytes as u64;
         self.live_bytes -= location.bytes as u64;
         self.note_emptied(location.segment);

@@ -66,6 +66,7 @@ impl OutOfPlace {
     fn cut_free(&self, least: u32, gain: u32) -> Result<()> {
         let _one_at_a_time = self.growing.lock();
         let Some(count) = self.segments.cut_free(least, gain) else { return Ok(()) };
+        debug_assert!(count >= least, "rule 1: {count} segments are left, and {least} are needed");
         self.put_cut(count)?;
         self.stats.data_syncs.add(u64::from(self.data.sync()?));
         self.device().set_len_bytes(self.geometry.start_of(count))?;

@@ -43,6 +43,7 @@ impl OutOfPlace {
         let mut slot = self.slot.lock();
         let cut_from = if slot.cut_from == 0 { first } else { first.min(slot.cut_from) };
         let cut_sequence = self.appender.newest();
+        debug_assert!(slot.cut_sequence <= cut_sequence, "the newest batch falls to {cut_sequence}: {slot:?}");
         let pages = self.segments.map.pages();
         *slot = self.put_next_slot(StoreSlot { pages, cut_from, cut_sequence, ..*slot })?;
         Ok(())

@@ -15,6 +15,7 @@ pub const AT_BYTES: usize = 4;
 /// Writes the page without its longest run of zeros to `out`; returns the length, `None` if it does not fit.
 pub fn leave_out(page: &[u8], out: &mut [u8]) -> Option<usize> {
     let (start, end) = longest(page);
+    debug_assert!(page[start..end].iter().all(|byte| *byte == 0), "bytes from {start} to {end} are left out");
     let length = AT_BYTES + page.len() - (end - start);
     let out = out.get_mut(..length)?;
     out[..AT_BYTES].copy_from_slice(&(start as u32).to_le_bytes());

@@ -41,6 +41,7 @@ impl EndedTxns {
     pub(crate) fn gather(&self) -> usize {
         let mut gathered = self.gathered.lock();
         self.put.iter().for_each(|put| gathered.extend(put.lock().drain(..).map(Reverse)));
+        EndedTxns::check(&gathered);
         gathered.len()
     }
 
@@ -49,6 +50,15 @@ impl EndedTxns {
         let mut gathered = self.gathered.lock();
         let Reverse((number, _)) = gathered.peek()?;
         if *number < limit { gathered.pop().map(|Reverse(entry)| entry) } else { None }
+    }
+
+    /// Rule 1, for the gathered ones.
+    fn check(gathered: &BinaryHeap<Reverse<EndedStream>>) {
+        if cfg!(debug_assertions) {
+            let mut streams: Vec<usize> = gathered.iter().map(|Reverse((_, stream))| *stream).collect();
+            streams.sort_unstable();
+            debug_assert!(streams.is_sorted_by(|a, b| a < b), "rule 1: a stream waits twice: {streams:?}");
+        }
     }
 
     /// The stream that would be taken first, in tests.

@@ -74,7 +74,9 @@ impl TxnSystem {
 
     fn advance_purge_view(&self) {
         let mut view = self.purge_view.write();
+        let before = if cfg!(debug_assertions) { view.clone() } else { ReadView::default() };
         self.copy_oldest_view(&mut view);
+        debug_assert!(view.follows(&before), "rule 2: the purge view {before:?} goes back to {view:?}");
     }
 
     fn purge_by_view(&self, max_records: usize) -> Result<usize> {
@@ -99,6 +101,8 @@ impl TxnSystem {
                 self.skip_stream(stream, || 1, &error);
                 continue;
             };
+            debug_assert_eq!(front.number, stream, "the front of another stream is purged");
+            debug_assert!(number < by.view.low_limit_no, "{number} is purged, which a view may not see as ended");
             let budget = max_records - done;
             let purged = match self.purge_front(by, &mut front, number, budget, Tries::First) {
                 Err(error) if error.is_failed_read() => self.purge_front(by, &mut front, number, budget, Tries::Last),
@@ -211,6 +215,10 @@ impl TxnSystem {
             })?;
             Ok((looked_at, ended))
         });
+        debug_assert!(
+            purged.as_ref().map_or(true, |(looked_at, _)| *looked_at <= budget),
+            "more than {budget} records"
+        );
         match &purged {
             Ok((looked_at, _)) => {
                 self.stats.purged_records.add(*looked_at as u64);
@@ -267,7 +275,9 @@ impl TxnSystem {
             }
         }
         self.undo.put_front(front);
-        if pending.fetch_sub(1, AcqRel) > 1 {
+        let waiting = pending.fetch_sub(1, AcqRel);
+        debug_assert!(waiting > 0, "a transaction of stream {stream} is purged that was not counted");
+        if waiting > 1 {
             self.ended.put_back((UNREAD, stream));
         }
     }

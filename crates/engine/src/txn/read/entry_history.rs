@@ -47,6 +47,7 @@ impl Histories {
         if self.rows.is_empty() {
             self.view.copy_from(view);
         }
+        debug_assert!(self.view == *view, "rule 1: the histories are those of another view");
         self
     }
 
@@ -65,6 +66,7 @@ impl Histories {
     /// Takes a row's history out, to be [kept](Histories::keep) again.
     pub(super) fn take(&mut self, index: IndexId, key: &[u8]) -> History {
         let history = self.rows.remove(&(index, key.to_vec())).unwrap_or_default();
+        debug_assert!(self.count >= history.entries.len(), "rule 3: {} entries are counted", self.count);
         self.count -= history.entries.len();
         history
     }
@@ -76,6 +78,7 @@ impl Histories {
         if history.entries.len() <= MAX_ENTRIES {
             self.count += history.entries.len();
             self.rows.insert((index, key.to_vec()), history);
+            debug_assert!(self.count <= MAX_ENTRIES, "rule 3: {} entries", self.count);
         }
     }
 }

@@ -57,6 +57,7 @@ impl RowPrefetcher {
     }
 
     fn note(&mut self, way: Option<LeafPosition>) {
+        debug_assert!(self.pause <= PAUSE, "rule 2: a pause of {}", self.pause);
         self.ways[self.until % AHEAD] = way;
         self.until += 1;
         self.pause = match self.pause.checked_sub(1) {

@@ -313,6 +313,7 @@ impl RowCursor {
     /// Makes item `n` of the batch the current row, if there is a row for it.
     fn deliver(&mut self, system: &TxnSystem, txn: &mut Txn, n: usize) -> Result<bool> {
         let Item { key, value, kind } = &self.batch.items[n];
+        debug_assert_eq!(n + 1, self.batch.next, "an item is delivered out of its turn");
         self.key = key.clone();
         self.covered = None;
         match *kind {
@@ -348,6 +349,12 @@ impl RowCursor {
     ) -> Result<bool> {
         let visibility = visibility(self.read_mode, self.view.as_ref(), txn);
         let wanted = wanted(self.columns.as_deref(), self.index);
+        debug_assert_eq!(
+            visibility.is_some(),
+            self.read_mode == ReadMode::Snapshot,
+            "rule 1: a {:?} scan",
+            self.read_mode
+        );
         match visibility {
             Some(visibility) if !visibility.sees(header.trx_id) => {
                 self.row.clear();

@@ -63,6 +63,13 @@ impl RowBatch {
         self.items.push(Item { key: start..middle, value: middle..self.bytes.len(), kind });
     }
 
+    /// The items are in the order of the scan, as assertions: they are of one leaf.
+    fn check_order(&self, reverse: bool) {
+        let key = |item: &Item| &self.bytes[item.key.clone()];
+        let is_before = |a: &Item, b: &Item| if reverse { key(b) < key(a) } else { key(a) < key(b) };
+        debug_assert!(self.items.is_sorted_by(is_before), "rule 1: the rows of a batch are out of order");
+    }
+
     /// Key of the row of an entry.
     #[inline]
     pub(crate) fn row_key(&self, n: usize) -> Option<&[u8]> {
@@ -224,11 +231,13 @@ impl ScanPosition {
         let (leaf, way, mut slots) = self.reach(fill)?;
         self.leaf_records = leaf.len();
         let end = self.copy(batch, fill, &leaf, &mut slots)?;
+        batch.check_order(self.reverse);
         if matches!(fill.read_mode, ReadMode::Locked(_)) && fill.txn.reads_lock_ranges() {
             self.lock_range(fill, &leaf, &end);
         }
         match end {
             End::Full => {
+                debug_assert!(!slots.is_empty(), "rule 2: a leaf is to be continued that has been read");
                 self.leaf = Some((leaf.version(), slots));
                 self.way = way;
                 self.move_to_key();

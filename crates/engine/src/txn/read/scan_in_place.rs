@@ -95,6 +95,7 @@ impl RowCursor {
         let fill = Fill { system, txn, tree, clustered: true, read_mode, visibility, limit, keys_only: false };
         let of = (&*self.table, wanted(self.columns.as_deref(), None), self.now);
         let (rows, ended) = self.position.look(&fill, of, look).map_err(|error| txn.after_read_error(system, error))?;
+        debug_assert!(rows <= limit, "{rows} rows are passed of {limit}");
         system.stats.rows_read.add(rows as u64);
         self.remaining -= rows;
         if ended != Ended::Stopped {

@@ -102,9 +102,12 @@ impl ViewList {
             self.take_closed_out();
             let mut view = self.spare.pop().unwrap_or_default();
             fill(Arc::make_mut(&mut view));
+            let follows = self.views.back().is_none_or(|before| before.clock < view.clock && view.follows(before));
+            debug_assert!(follows, "rule 1: {view:?} does not follow {:?}", self.views.back());
             self.views.push_back(view);
         }
         let newest = self.views.back_mut().expect("there is one now");
+        debug_assert!(newest.clock >= asked, "a view of {} is opened at {asked}", newest.clock);
         if let Some(unused) = Arc::get_mut(newest) {
             unused.opened_ms = now_ms();
         }

@@ -58,6 +58,7 @@ impl Views {
                 view.copy_from(oldest);
             }
         }
+        debug_assert!(view.up_limit_id <= up_limit_id, "rule 1: the oldest view sees more than the newest");
         up_limit_id
     }
 

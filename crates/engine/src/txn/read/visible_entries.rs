@@ -48,6 +48,7 @@ impl VisibleEntryCache {
         if self.bytes + bytes > MAX_BYTES {
             self.clear();
         }
+        debug_assert_eq!(self.rows.is_empty(), self.bytes == 0, "rule 3: {} bytes are counted", self.bytes);
         self.bytes += bytes;
         self.rows.insert(key.into(), visible.map(Box::from));
     }

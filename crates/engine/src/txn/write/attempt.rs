@@ -12,6 +12,7 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::lock::{Holder, LockMode, LockWait, RowName};
 use crate::mtr::{Mtr, PageHandle};
+use crate::pool::held_latches;
 use crate::row::format::RowHeader;
 use crate::txn::system::TxnSystem;
 use crate::txn::table_trees::TableTrees;
@@ -59,6 +60,7 @@ pub(crate) fn unblock(
     (tree, key): (&BTree, &[u8]),
     blocked: Blocked,
 ) -> Result<()> {
+    held_latches::expect_none("an operation waits for what it lacks (rule 2)");
     match blocked {
         Blocked::WaitRow { index, .. } | Blocked::WaitInsert { index }
             if matches!(txn.lock_wait, LockWait::NoWait | LockWait::SkipLocked) =>

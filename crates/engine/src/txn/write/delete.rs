@@ -88,6 +88,8 @@ impl RowOp<'_> {
         let undo_page = latch_undo(self.txn, mtr, self.txn.buffers.record.len())?;
         let header = self.append_undo(mtr, undo_page, old.flags | DELETE_MARKED).encode();
         leaf.splice(mtr, slot, 0, REWRITTEN_BYTES, &header[..REWRITTEN_BYTES]);
+        let is_ours = |now: RowHeader| now.is_delete_marked() && self.txn.wrote(&now);
+        debug_assert!(RowHeader::decode(leaf.value(mtr, slot)).is_ok_and(is_ours), "a deletion leaves another row");
         Ok(Some(old))
     }
 }

@@ -78,6 +78,7 @@ impl Searched {
 
     /// Searches for these columns begin at `entry`.
     fn remember(&mut self, tree: &BTree, columns: &[u8], entry: Vec<u8>) {
+        debug_assert!(entry.starts_with(columns), "rule 2: an entry of other columns is remembered");
         (self.index, self.root) = (tree.id(), tree.root());
         (self.prefix_bytes, self.from) = (columns.len(), entry);
     }

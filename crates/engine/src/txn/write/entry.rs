@@ -45,6 +45,7 @@ impl RowOp<'_> {
             return Err(Error::KeyTooLong { key, bytes: entry.len(), limit_bytes });
         }
         let op = EntryOp { system, table, i, tree, key, entry, value, made };
+        debug_assert_eq!(op.entry.get(made.prefix_bytes..), Some(op.key), "an entry ends with the key of its row");
         if table.entry_log(i).is_some_and(|log| log.take(entry, EntryChange::Put(value))) {
             return Ok(());
         }

@@ -64,6 +64,7 @@ impl RowOp<'_> {
         let room = self.max_inline_bytes();
         let numbers: Vec<u16> = kept.iter().map(|column| column.number).collect();
         let moved = table.overflow_columns(row, &numbers, room);
+        debug_assert!(!moved.iter().any(|number| numbers.contains(number)), "rule 1: a column gets a second chain");
         let mut refs = kept.to_vec();
         for &number in &moved {
             let bytes = table.column_bytes(row, number);
@@ -85,6 +86,7 @@ impl RowOp<'_> {
             refs.push(ColumnRef { number: REST, chain });
             payload.clear();
         }
+        debug_assert!(!refs.is_empty(), "a row of {} bytes is moved to overflow pages, and is not", row.len());
         put_refs(&refs, &mut payload);
         if payload.len() > room {
             return Err(Error::Corrupt(format!("a row with {} columns on overflow pages does not fit", refs.len())));
