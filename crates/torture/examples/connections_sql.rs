@@ -7,10 +7,13 @@
 //! 2. The server's resident memory is printed after each step. A connection with its transaction and its wait needs no
 //!    more than [`MAX_KIB`]. Each transaction counts: the row has the sum in the end.
 
+mod sql;
+
+use highwater_bench::store::mysql::{Flavor, MysqlStore, server_error};
 use highwater_bench::{Error, Result};
+use mysql::Conn;
 use mysql::prelude::Queryable;
-use mysql::{Conn, OptsBuilder};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Barrier};
 use std::thread::JoinHandle;
@@ -25,28 +28,17 @@ const MAX_KIB: f64 = 72.0;
 const PATIENCE: Duration = Duration::from_secs(300);
 
 fn main() -> ExitCode {
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    sql::run("SOCKET PROCESS ENGINE CONNECTIONS", run)
 }
 
-fn run() -> Result<()> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [socket, process, engine, connections] = arguments.as_slice() else {
-        return Err(Error::Usage("four arguments: SOCKET PROCESS ENGINE CONNECTIONS".into()));
-    };
+fn run([socket, process, engine, connections]: [String; 4]) -> Result<()> {
     let connections = connections.parse().map_err(|_| Error::Usage("CONNECTIONS is not a number".into()))?;
-    let mut test =
-        Test { socket: socket.clone(), process: process.clone(), connections, before: 0, begun: Instant::now() };
-    test.run(engine)
+    let store = MysqlStore::connect(Path::new(&socket), Flavor::Mariadb)?;
+    Test { store, process, connections, before: 0, begun: Instant::now() }.run(&engine)
 }
 
 struct Test {
-    socket: String,
+    store: MysqlStore,
     process: String,
     connections: usize,
     /// Resident KiB of the server in the step before.
@@ -56,14 +48,14 @@ struct Test {
 
 impl Test {
     fn run(&mut self, engine: &str) -> Result<()> {
-        let mut control = connect(&self.socket)?;
+        let mut control = self.store.connection()?;
         for statement in [
             "create or replace database c",
             &format!("create table c.t (id int primary key, n int not null) engine={engine}"),
             "insert into c.t values (1, 0), (2, 0)",
             "select * from c.t",
         ] {
-            control.query_drop(statement).map_err(said)?;
+            control.query_drop(statement).map_err(server_error)?;
         }
         self.step("a table")?;
         let turns = Arc::new(Barrier::new(self.connections + 1));
@@ -73,12 +65,12 @@ impl Test {
         turns.wait();
         turns.wait();
         let reading = self.step("each in a transaction that has read a row")?;
-        control.query_drop("begin").map_err(said)?;
-        control.query_drop("update c.t set n = n + 1 where id = 1").map_err(said)?;
+        control.query_drop("begin").map_err(server_error)?;
+        control.query_drop("update c.t set n = n + 1 where id = 1").map_err(server_error)?;
         turns.wait();
         self.await_waits(&mut control, engine)?;
         let waiting = self.step("each waits for the row's lock")?;
-        control.query_drop("commit").map_err(said)?;
+        control.query_drop("commit").map_err(server_error)?;
         for thread in threads {
             thread.join().map_err(|_| Error::Data("a connection's thread panicked".into()))??;
         }
@@ -91,8 +83,8 @@ impl Test {
 
     fn start(&self, turns: &Arc<Barrier>) -> Result<Vec<JoinHandle<Result<()>>>> {
         let start = |_| {
-            let (socket, turns) = (self.socket.clone(), turns.clone());
-            let client = move || client(&socket, &turns);
+            let (store, turns) = (self.store.clone(), turns.clone());
+            let client = move || client(&store, &turns);
             std::thread::Builder::new()
                 .stack_size(STACK_BYTES)
                 .spawn(client)
@@ -106,7 +98,7 @@ impl Test {
         let begun = Instant::now();
         let status = format!("show global status like '{engine}_row_lock_current_waits'");
         loop {
-            let waits: Option<(String, usize)> = control.query_first(&status).map_err(said)?;
+            let waits: Option<(String, usize)> = control.query_first(&status).map_err(server_error)?;
             let waits = waits.map_or(0, |(_, waits)| waits);
             if waits == self.connections {
                 return Ok(());
@@ -133,7 +125,7 @@ impl Test {
     }
 
     fn check_sum(&self, control: &mut Conn) -> Result<()> {
-        let sum: Option<usize> = control.query_first("select n from c.t where id = 1").map_err(said)?;
+        let sum: Option<usize> = control.query_first("select n from c.t where id = 1").map_err(server_error)?;
         if sum == Some(self.connections + 1) {
             return Ok(());
         }
@@ -141,28 +133,18 @@ impl Test {
     }
 }
 
-fn client(socket: &str, turns: &Barrier) -> Result<()> {
-    let conn = connect(socket);
+fn client(store: &MysqlStore, turns: &Barrier) -> Result<()> {
+    let conn = store.connection();
     turns.wait();
     turns.wait();
     let read = conn.and_then(|mut conn| {
-        conn.query_drop("begin").map_err(said)?;
-        let _: Vec<(i64, i64)> = conn.query("select * from c.t where id = 2").map_err(said)?;
+        conn.query_drop("begin").map_err(server_error)?;
+        let _: Vec<(i64, i64)> = conn.query("select * from c.t where id = 2").map_err(server_error)?;
         Ok(conn)
     });
     turns.wait();
     turns.wait();
     let mut conn = read?;
-    conn.query_drop("update c.t set n = n + 1 where id = 1").map_err(said)?;
-    conn.query_drop("commit").map_err(said)
-}
-
-fn connect(socket: &str) -> Result<Conn> {
-    let options =
-        OptsBuilder::new().socket(Some(socket)).user(Some("root")).prefer_socket(false).stmt_cache_size(Some(0));
-    Conn::new(options).map_err(said)
-}
-
-fn said(error: mysql::Error) -> Error {
-    Error::Server(error.to_string())
+    conn.query_drop("update c.t set n = n + 1 where id = 1").map_err(server_error)?;
+    conn.query_drop("commit").map_err(server_error)
 }

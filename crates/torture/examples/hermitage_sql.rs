@@ -7,6 +7,8 @@
 //! 2. It also fails where the engines' rows and waits are not the same although the same transactions failed. Which
 //!    member of a deadlock is its victim is left to each engine.
 
+mod sql;
+
 use highwater_bench::store::mysql::{Flavor, MysqlStore};
 use highwater_bench::{Error, Result};
 use highwater_torture::isolation::Setting;
@@ -18,21 +20,11 @@ use std::process::ExitCode;
 const WIDTH: usize = 9;
 
 fn main() -> ExitCode {
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    sql::run("the SOCKET of a MariaDB server that has the plugin", run)
 }
 
-fn run() -> Result<()> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [socket] = arguments.as_slice() else {
-        return Err(Error::Usage("one argument: the SOCKET of a MariaDB server that has the plugin".into()));
-    };
-    let store = MysqlStore::connect(Path::new(socket), Flavor::Mariadb)?;
+fn run([socket]: [String; 1]) -> Result<()> {
+    let store = MysqlStore::connect(Path::new(&socket), Flavor::Mariadb)?;
     let mut servers = [Server::new(store.clone(), ServerEngine::InnoDb)?, Server::new(store, ServerEngine::Highwater)?];
     head();
     let mut wrong = Vec::new();

@@ -69,7 +69,7 @@ struct Shared {
 }
 
 /// The server's error as one of ours.
-pub fn error(error: mysql::Error) -> Error {
+pub fn server_error(error: mysql::Error) -> Error {
     const DUPLICATE_KEY: u16 = 1062;
     const LOCK_WAIT_TIMEOUT: u16 = 1205;
     const DEADLOCK: u16 = 1213;
@@ -105,12 +105,12 @@ impl MysqlStore {
             .stmt_cache_size(Some(0))
             .additional_capabilities(CapabilityFlags::CLIENT_FOUND_ROWS)
             .init(vec!["SET NAMES latin1 COLLATE latin1_bin"]);
-        let mut control = Conn::new(base.clone()).map_err(error)?;
-        control.query_drop(format!("CREATE DATABASE IF NOT EXISTS {DATABASE}")).map_err(error)?;
-        control.query_drop(format!("USE {DATABASE}")).map_err(error)?;
+        let mut control = Conn::new(base.clone()).map_err(server_error)?;
+        control.query_drop(format!("CREATE DATABASE IF NOT EXISTS {DATABASE}")).map_err(server_error)?;
+        control.query_drop(format!("USE {DATABASE}")).map_err(server_error)?;
         if flavor.has_innodb() {
             // In 5.6 `all` in the configuration leaves the counters of written page types off.
-            control.query_drop("SET GLOBAL innodb_monitor_enable = 'module_buffer_page'").map_err(error)?;
+            control.query_drop("SET GLOBAL innodb_monitor_enable = 'module_buffer_page'").map_err(server_error)?;
         }
         let opts = base.db_name(Some(DATABASE)).into();
         Ok(MysqlStore {
@@ -123,7 +123,7 @@ impl MysqlStore {
     /// # Errors
     /// The server's.
     pub fn connection(&self) -> Result<Conn> {
-        Conn::new(self.shared.opts.clone()).map_err(error)
+        Conn::new(self.shared.opts.clone()).map_err(server_error)
     }
 
     /// The names of all tables.
@@ -131,7 +131,7 @@ impl MysqlStore {
     /// # Errors
     /// The server's.
     pub fn table_names(&self) -> Result<Vec<String>> {
-        self.shared.control.lock().0.query("SHOW TABLES").map_err(error)
+        self.shared.control.lock().0.query("SHOW TABLES").map_err(server_error)
     }
 
     /// Problems that the server's own check of every table finds.
@@ -143,7 +143,7 @@ impl MysqlStore {
         for name in self.table_names()? {
             let statement = format!("CHECK TABLE {} EXTENDED", sql::name(&name));
             let rows: Vec<(String, String, String, String)> =
-                self.shared.control.lock().0.query(statement).map_err(error)?;
+                self.shared.control.lock().0.query(statement).map_err(server_error)?;
             let bad = rows.into_iter().filter(|(_, _, kind, text)| kind != "status" || text != "OK");
             problems.extend(bad.map(|(table, _, kind, text)| format!("{table}: {kind}: {text}")));
         }
@@ -162,11 +162,11 @@ type Said = (Vec<(String, String)>, Vec<(String, i64)>);
 
 /// The server's status variables and InnoDB's metrics, where there is InnoDB.
 fn said(flavor: Flavor, control: &mut Conn) -> Result<Said> {
-    let status = control.query("SHOW GLOBAL STATUS").map_err(error)?;
+    let status = control.query("SHOW GLOBAL STATUS").map_err(server_error)?;
     if !flavor.has_innodb() {
         return Ok((status, Vec::new()));
     }
-    let metrics = control.query("SELECT NAME, COUNT FROM information_schema.INNODB_METRICS").map_err(error)?;
+    let metrics = control.query("SELECT NAME, COUNT FROM information_schema.INNODB_METRICS").map_err(server_error)?;
     Ok((status, metrics))
 }
 
@@ -175,7 +175,7 @@ impl Store for MysqlStore {
     type Session = MysqlSession;
 
     fn create_table(&self, spec: &TableSpec) -> Result<MysqlTable> {
-        self.shared.control.lock().0.query_drop(sql::create_table(spec)).map_err(error)?;
+        self.shared.control.lock().0.query_drop(sql::create_table(spec)).map_err(server_error)?;
         let missing = || Error::Data(format!("table {} is not there after it was created", spec.name));
         self.table(&spec.name)?.ok_or_else(missing)
     }
@@ -188,14 +188,14 @@ impl Store for MysqlStore {
             sql::names(index.columns.iter().copied())
         );
         // Of its own: others continue meanwhile, and another index can be made beside it.
-        self.connection()?.query_drop(statement).map_err(error)
+        self.connection()?.query_drop(statement).map_err(server_error)
     }
 
     fn loaded(&self) -> Result<()> {
         let tables = self.table_names()?;
         let statement = format!("ANALYZE TABLE {}", sql::names(tables.iter().map(String::as_str)));
         let said: Vec<(String, String, String, String)> =
-            self.shared.control.lock().0.query(statement).map_err(error)?;
+            self.shared.control.lock().0.query(statement).map_err(server_error)?;
         match said.into_iter().find(|(_, _, kind, _)| kind.eq_ignore_ascii_case("error")) {
             None => Ok(()),
             Some((table, _, _, text)) => Err(Error::Server(format!("statistics of {table}: {text}"))),
@@ -223,7 +223,11 @@ mod tests {
     #[test]
     fn errors_that_can_be_retried_are() {
         let said = |code, message: &str| {
-            error(mysql::Error::MySqlError(mysql::MySqlError { state: "HY000".into(), message: message.into(), code }))
+            server_error(mysql::Error::MySqlError(mysql::MySqlError {
+                state: "HY000".into(),
+                message: message.into(),
+                code,
+            }))
         };
         for code in [1213, 1205, 1020] {
             assert!(said(code, "x").is_retryable(), "{code}");

@@ -9,7 +9,7 @@
 use super::bulk::Bulk;
 use super::row::{MysqlChanges, MysqlRow, to_value};
 use super::sql::{Shape, statement};
-use super::{MysqlTable, error};
+use super::{MysqlTable, server_error};
 use crate::error::{Error, Result};
 use crate::store::{Read, Scan, Session, Transaction};
 use highwater::ValueRef;
@@ -31,7 +31,7 @@ impl MysqlSession {
     }
 
     fn query(&mut self, text: &str) -> Result<()> {
-        self.conn.query_drop(text).map_err(error)
+        self.conn.query_drop(text).map_err(server_error)
     }
 
     fn start(&mut self, text: &str, bulk: Option<Bulk>) -> Result<MysqlTxn<'_>> {
@@ -43,7 +43,7 @@ impl MysqlSession {
         if let Some(found) = self.statements.get(&(table.id, shape)) {
             return Ok(found.clone());
         }
-        let prepared = self.conn.prep(statement(table, shape)).map_err(error)?;
+        let prepared = self.conn.prep(statement(table, shape)).map_err(server_error)?;
         self.statements.insert((table.id, shape), prepared.clone());
         Ok(prepared)
     }
@@ -51,13 +51,13 @@ impl MysqlSession {
     /// Runs a statement that gives no rows; returns how many rows it found.
     fn execute(&mut self, table: &MysqlTable, shape: Shape, values: Vec<Value>) -> Result<u64> {
         let statement = self.prepared(table, shape)?;
-        self.conn.exec_drop(&statement, parameters(values)).map_err(error)?;
+        self.conn.exec_drop(&statement, parameters(values)).map_err(server_error)?;
         Ok(self.conn.affected_rows())
     }
 
     fn row(&mut self, table: &MysqlTable, for_update: bool, key: &[ValueRef<'_>]) -> Result<Option<MysqlRow>> {
         let statement = self.prepared(table, Shape::Get { for_update })?;
-        let row = self.conn.exec_first(&statement, parameters(values(key))).map_err(error)?;
+        let row = self.conn.exec_first(&statement, parameters(values(key))).map_err(server_error)?;
         Ok(row.map(MysqlRow))
     }
 }
@@ -178,9 +178,9 @@ impl Read for MysqlTxn<'_> {
             return Err(Error::Data(format!("table {} has no index {index}", table.name)));
         }
         let statement = self.session.prepared(table, scan_shape(scan))?;
-        let rows = self.session.conn.exec_iter(&statement, parameters(scan_values(scan))).map_err(error)?;
+        let rows = self.session.conn.exec_iter(&statement, parameters(scan_values(scan))).map_err(server_error)?;
         for row in rows {
-            if visit(&MysqlRow(row.map_err(error)?)).is_break() {
+            if visit(&MysqlRow(row.map_err(server_error)?)).is_break() {
                 break;
             }
         }

@@ -114,17 +114,20 @@ fn is_counter(variable: &str, name: &str) -> bool {
     of_engine.is_some_and(|(engine, rest)| engine.eq_ignore_ascii_case("Highwater_") && rest == name)
 }
 
+fn change_buffer_bytes(c: &Counters) -> Option<u64> {
+    // MariaDB adds it up in an unsigned integer of 64 bits from differences of 32: the upper half is noise.
+    let pages = c.status("ibuf_size").or(c.metric("ibuf_size")).map(|pages| pages & 0xffff_ffff);
+    pages.zip(c.status("page_size")).map(|(pages, page_bytes)| pages * page_bytes)
+}
+
 /// The counters that the server has.
 pub(super) fn stats(flavor: Flavor, status: Status, metrics: Metrics) -> StoreStats {
     if flavor == Flavor::Highwater {
         return of_highwater(&status);
     }
     let c = Counters::new(status, metrics);
-    let flushed = flushed(flavor, &c);
-    let log_syncs = c.status("os_log_fsyncs");
-    // MariaDB's metric of it counts something else.
-    // MariaDB adds it up in an unsigned integer of 64 bits from differences of 32: the upper half is noise.
-    let change_buffer_pages = c.status("ibuf_size").or(c.metric("ibuf_size")).map(|pages| pages & 0xffff_ffff);
+    // MariaDB's metric of syncs counts something else.
+    let (flushed, log_syncs) = (flushed(flavor, &c), c.status("os_log_fsyncs"));
     stats! {
         pages_read: c.status("pages_read"),
         pages_flushed: c.status("pages_written"),
@@ -133,7 +136,7 @@ pub(super) fn stats(flavor: Flavor, status: Status, metrics: Metrics) -> StoreSt
         change_buffer_merged_delete_marks: c.either("ibuf_merged_delete_marks", "ibuf_merges_delete_mark"),
         change_buffer_merged_deletes: c.either("ibuf_merged_deletes", "ibuf_merges_delete"),
         change_buffer_discarded_ops: c.metrics(&DISCARDED),
-        change_buffer_bytes: change_buffer_pages.zip(c.status("page_size")).map(|(n, size)| n * size),
+        change_buffer_bytes: change_buffer_bytes(&c),
         pages_flushed_lru_list: flushed.lru_list,
         pages_flushed_checkpoint_age: flushed.adaptive,
         pages_flushed_idle: flushed.background,

@@ -1,6 +1,6 @@
 //! Columns and keys of a table, read from the server's catalog.
 
-use super::error;
+use super::server_error;
 use crate::error::Result;
 use mysql::Conn;
 use mysql::prelude::Queryable;
@@ -41,13 +41,13 @@ impl MysqlTable {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let statement = "SELECT COLUMN_NAME, EXTRA FROM information_schema.COLUMNS \
                          WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION";
-        let columns: Vec<(String, String)> = conn.exec(statement, (name,)).map_err(error)?;
+        let columns: Vec<(String, String)> = conn.exec(statement, (name,)).map_err(server_error)?;
         if columns.is_empty() {
             return Ok(None);
         }
         let statement = "SELECT INDEX_NAME, COLUMN_NAME FROM information_schema.STATISTICS \
                          WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? ORDER BY INDEX_NAME, SEQ_IN_INDEX";
-        let keys: Vec<(String, String)> = conn.exec(statement, (name,)).map_err(error)?;
+        let keys: Vec<(String, String)> = conn.exec(statement, (name,)).map_err(server_error)?;
         let mut indexes = BTreeMap::<String, Vec<String>>::new();
         for (index, column) in keys {
             indexes.entry(index).or_default().push(column);

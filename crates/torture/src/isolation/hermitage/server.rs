@@ -3,7 +3,7 @@
 use super::play::{Client, Rows, Subject};
 use super::script::{Operation, Which};
 use crate::isolation::Setting;
-use highwater_bench::store::mysql::{MysqlStore, error};
+use highwater_bench::store::mysql::{MysqlStore, server_error};
 use highwater_bench::{Error, Result};
 use mysql::Conn;
 use mysql::prelude::Queryable;
@@ -64,21 +64,21 @@ impl Subject for Server {
     fn prepare(&mut self, indexed: bool) -> Result<()> {
         self.tables += 1;
         let index = if indexed { ", KEY by_value (value)" } else { "" };
-        self.make(index).map_err(error)
+        self.make(index).map_err(server_error)
     }
 
     fn begin(&self, setting: Setting) -> Result<Session> {
         let mut conn = self.store.connection()?;
         for statement in setting.statements(self.engine.name()).iter().map(String::as_str).chain(["START TRANSACTION"])
         {
-            conn.query_drop(statement).map_err(error)?;
+            conn.query_drop(statement).map_err(server_error)?;
         }
         Ok(Session { conn, table: self.table() })
     }
 
     fn waiting(&self) -> Result<u64> {
         let name = format!("{}_row_lock_current_waits", self.engine.name());
-        let said = self.conn.lock().query_first(format!("SHOW GLOBAL STATUS LIKE '{name}'")).map_err(error)?;
+        let said = self.conn.lock().query_first(format!("SHOW GLOBAL STATUS LIKE '{name}'")).map_err(server_error)?;
         let (_, waits): (String, u64) =
             said.ok_or_else(|| Error::Server(format!("the server has no status variable {name}")))?;
         Ok(waits)
@@ -124,7 +124,7 @@ pub fn sql(operation: Operation, table: &str) -> String {
 
 impl Client for Session {
     fn step(&mut self, operation: Operation) -> Result<Rows> {
-        let mut rows: Rows = self.conn.query(sql(operation, &self.table)).map_err(error)?;
+        let mut rows: Rows = self.conn.query(sql(operation, &self.table)).map_err(server_error)?;
         rows.sort_unstable();
         Ok(rows)
     }
