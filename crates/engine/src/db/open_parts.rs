@@ -145,64 +145,14 @@ impl OpenParts {
         if !storage.is_read_only() {
             archiving::check_outside(&options, |archive| storage.encloses(archive))?;
         }
-        if creation::is_uncreated(&storage)? {
-            creation::check_never_used(&storage)?;
-            if !options.create_if_missing || storage.is_read_only() {
-                return Err(Error::Incompatible(format!("{} holds no database yet", storage.data.name())));
-            }
-            let plan = creation::plan(&storage, &options, overrides)?;
-            with_store(options.clone(), plan.header, None, &*storage.data)?;
-            check_pool_size(&options, plan.header.page_bytes)?;
-            creation::create(&storage, &plan)?;
-        }
+        create_if_new(&storage, &options, overrides)?;
         let found = bootstrap::find_by(&storage, overrides.finding_threads)?;
         let file = found.header();
         check_page_size(&options, file.page_bytes)?;
         let chosen = chosen_at_creation(&*found.pages(), file.kind)?;
         let options = with_store(options, file, chosen.map(|chosen| chosen.page_compression), &*storage.data)?;
         check_pool_size(&options, file.page_bytes)?;
-        let stats = Arc::new(Stats::default());
-        let poison = Arc::new(Poison::default());
-        let scan_start = Instant::now();
-        let (log, scan) = Log::open(
-            storage.redo.clone(),
-            options.log_buffer_size as usize,
-            options.flush_log_at_trx_commit,
-            file.database_id,
-            if storage.is_read_only() { None } else { Some(options.log_file_size) },
-            stats.clone(),
-            poison.clone(),
-        )
-        .map_err(|error| blame_page_0(error, &found))?;
-        let redo_name = storage.redo.name();
-        let found = found.expect(log.store_mark())?;
-        file_generations::check(&*found.pages(), &redo_name, &log, &scan)?;
-        let repaired = found.repair(scan.checkpoint_lsn..scan.end_lsn)?;
-        file_generations::check(&*found.pages(), &redo_name, &log, &scan)?;
-        let store = found.open(&store_settings(&options, storage.is_read_only()), stats.clone())?;
-        let pool = Pool::new(&options, store, log.clone(), stats.clone(), poison.clone())?;
-        let losses = if storage.is_read_only() { Losses::All } else { Losses::IndexLeaves };
-        let replayed = recovery::replay(&pool, &log, &scan, overrides.recovery_threads, losses)?;
-        let archiving = match storage.is_read_only() {
-            true => None,
-            false => Archiving::open(&options, &log, &scan, file.database_id, &stats, &storage)?,
-        };
-        stats.recovery_redo_bytes.set(replayed.redo_bytes);
-        stats.recovery_pages_read.set(stats.pages_read.get());
-        stats.pages_lost.add(replayed.lost_pages as u64);
-        stats.recovery_us.set(scan_start.elapsed().as_micros() as u64);
-        if replayed.redo_bytes > 0 {
-            let (redo_bytes, lost_pages, ms) =
-                (replayed.redo_bytes, replayed.lost_pages, scan_start.elapsed().as_millis());
-            event!(INFO, redo_bytes = redo_bytes, lost_pages = lost_pages, ms = ms, "redo was replayed");
-        }
-        file_generations::start(&pool, &log, scan.end_lsn)?;
-        let ctx = Arc::new(Context::new(pool, log, stats, poison));
-        let archiving = archiving.map(Arc::new);
-        if let Some(archiving) = &archiving {
-            archiving.follow(&ctx.log, &ctx.stats)?;
-            ctx.note_times_from(archiving.noted_us());
-        }
+        let Recovered { ctx, archiving, repaired, replayed } = recover(&storage, &options, found, overrides)?;
         let space = Space::open(&ctx, overrides.group_extents)?;
         if space.is_small() && !storage.is_read_only() {
             space.reserve_after_rest(&ctx)?;
@@ -284,6 +234,85 @@ impl OpenParts {
 
     pub fn storage(&self) -> &StorageSet {
         &self.storage
+    }
+}
+
+/// Creates the database if `storage` holds none.
+fn create_if_new(storage: &StorageSet, options: &Options, overrides: &OpenOverrides) -> Result<()> {
+    if !creation::is_uncreated(storage)? {
+        return Ok(());
+    }
+    creation::check_never_used(storage)?;
+    if !options.create_if_missing || storage.is_read_only() {
+        return Err(Error::Incompatible(format!("{} holds no database yet", storage.data.name())));
+    }
+    let plan = creation::plan(storage, options, overrides)?;
+    with_store(options.clone(), plan.header, None, &*storage.data)?;
+    check_pool_size(options, plan.header.page_bytes)?;
+    creation::create(storage, &plan)
+}
+
+/// A database whose pages have the redo of its log.
+struct Recovered {
+    ctx: Arc<Context>,
+    archiving: Option<Arc<Archiving>>,
+    repaired: Vec<PageNo>,
+    replayed: Replayed,
+}
+
+/// Opens log, store and pool, repairs torn pages and replays the redo.
+fn recover(
+    storage: &StorageSet,
+    options: &Options,
+    found: bootstrap::FoundStore,
+    overrides: &OpenOverrides,
+) -> Result<Recovered> {
+    let (file, stats, poison) = (found.header(), Arc::new(Stats::default()), Arc::new(Poison::default()));
+    let (is_read_only, scan_start) = (storage.is_read_only(), Instant::now());
+    let (log, scan) = Log::open(
+        storage.redo.clone(),
+        options.log_buffer_size as usize,
+        options.flush_log_at_trx_commit,
+        file.database_id,
+        if is_read_only { None } else { Some(options.log_file_size) },
+        stats.clone(),
+        poison.clone(),
+    )
+    .map_err(|error| blame_page_0(error, &found))?;
+    let redo_name = storage.redo.name();
+    let found = found.expect(log.store_mark())?;
+    file_generations::check(&*found.pages(), &redo_name, &log, &scan)?;
+    let repaired = found.repair(scan.checkpoint_lsn..scan.end_lsn)?;
+    file_generations::check(&*found.pages(), &redo_name, &log, &scan)?;
+    let store = found.open(&store_settings(options, is_read_only), stats.clone())?;
+    let pool = Pool::new(options, store, log.clone(), stats.clone(), poison.clone())?;
+    let losses = if is_read_only { Losses::All } else { Losses::IndexLeaves };
+    let replayed = recovery::replay(&pool, &log, &scan, overrides.recovery_threads, losses)?;
+    let archiving = match is_read_only {
+        true => None,
+        false => Archiving::open(options, &log, &scan, file.database_id, &stats, storage)?,
+    };
+    note_replayed(&stats, &replayed, scan_start);
+    file_generations::start(&pool, &log, scan.end_lsn)?;
+    let ctx = Arc::new(Context::new(pool, log, stats, poison));
+    let archiving = archiving.map(Arc::new);
+    if let Some(archiving) = &archiving {
+        archiving.follow(&ctx.log, &ctx.stats)?;
+        ctx.note_times_from(archiving.noted_us());
+    }
+    Ok(Recovered { ctx, archiving, repaired, replayed })
+}
+
+/// What the recovery that began at `scan_start` did, in the counters and in the events.
+fn note_replayed(stats: &Stats, replayed: &Replayed, scan_start: Instant) {
+    let Replayed { redo_bytes, lost_pages, .. } = *replayed;
+    stats.recovery_redo_bytes.set(redo_bytes);
+    stats.recovery_pages_read.set(stats.pages_read.get());
+    stats.pages_lost.add(lost_pages as u64);
+    stats.recovery_us.set(scan_start.elapsed().as_micros() as u64);
+    if redo_bytes > 0 {
+        let ms = scan_start.elapsed().as_millis();
+        event!(INFO, redo_bytes = redo_bytes, lost_pages = lost_pages, ms = ms, "redo was replayed");
     }
 }
 

@@ -133,15 +133,7 @@ impl Database {
     /// Everything but purge and drops; `start` starts the threads of the parts below.
     pub(super) fn assemble(mut parts: OpenParts, start: impl FnOnce(&mut OpenParts) -> Result<()>) -> Result<Database> {
         let (ctx, space) = (parts.ctx.clone(), parts.space.clone());
-        let catalog = Catalog::open(ctx.clone(), space.clone(), parts.storage().is_read_only())?;
-        let catalog = Arc::new(catalog.with_collations(parts.options.collations.clone()));
-        let (tables, leftovers) = catalog.load()?;
-        let registry = Arc::new(Registry::default());
-        let records = tables.iter().flat_map(|entry| &entry.indexes);
-        let indexes: HashMap<IndexId, IndexPlace> = records.map(|index| (index.tree.id, place_of(index))).collect();
-        for entry in tables {
-            registry.add(TableShared::open(&catalog, entry));
-        }
+        let OpenTables { catalog, registry, indexes, leftovers } = open_tables(&parts)?;
         let txns = open_transactions(&parts)?;
         // The rollbacks that follow may need more redo than fits between two checkpoints.
         start(&mut parts)?;
@@ -154,13 +146,7 @@ impl Database {
         let prepared = PreparedTxns::recovered(&txns, &registry, &changes)?;
         recovered.prepared = prepared.count() as u64;
         let dropping = Dropping::new(&ctx, &space, &catalog, &parts.changes);
-        for leftover in leftovers {
-            match leftover {
-                // At once: a change of the table may write records under the same keys.
-                Leftover::Records(keys) => catalog.remove_unused(keys),
-                other => dropping.add(other),
-            }
-        }
+        queue_leftovers(leftovers, &catalog, &dropping);
         let gate = Gate::new(&ctx.poison);
         let inner = DatabaseInner {
             space,
@@ -196,6 +182,38 @@ impl Database {
             open: Arc::new(Sharded::of(|| OpenGuard::new(&inner))),
             inner,
         })
+    }
+}
+
+/// The catalog, and what it says.
+struct OpenTables {
+    catalog: Arc<Catalog>,
+    registry: Arc<Registry>,
+    /// Where each secondary index is.
+    indexes: HashMap<IndexId, IndexPlace>,
+    leftovers: Vec<Leftover>,
+}
+
+fn open_tables(parts: &OpenParts) -> Result<OpenTables> {
+    let catalog = Catalog::open(parts.ctx.clone(), parts.space.clone(), parts.storage().is_read_only())?;
+    let catalog = Arc::new(catalog.with_collations(parts.options.collations.clone()));
+    let (tables, leftovers) = catalog.load()?;
+    let registry = Arc::new(Registry::default());
+    let records = tables.iter().flat_map(|entry| &entry.indexes);
+    let indexes = records.map(|index| (index.tree.id, place_of(index))).collect();
+    for entry in tables {
+        registry.add(TableShared::open(&catalog, entry));
+    }
+    Ok(OpenTables { catalog, registry, indexes, leftovers })
+}
+
+fn queue_leftovers(leftovers: Vec<Leftover>, catalog: &Catalog, dropping: &Dropping) {
+    for leftover in leftovers {
+        match leftover {
+            // At once: a change of the table may write records under the same keys.
+            Leftover::Records(keys) => catalog.remove_unused(keys),
+            other => dropping.add(other),
+        }
     }
 }
 

@@ -128,9 +128,37 @@ impl Player {
     /// # Errors
     /// The engine's; [`Error::Data`] for a wrong answer.
     pub fn play(&mut self, stage: &Stage<'_>, scene: &mut Scene, rng: &mut Choices) -> Result<()> {
-        let Scene { actors, prepared, snapshots, expiring, backups } = scene;
         self.consumer.note_bound(stage.db);
         match Letter::random(rng) {
+            letter @ (Letter::Begin | Letter::Act | Letter::End | Letter::Prepare | Letter::EndPrepared) => {
+                self.play_actor(letter, stage, scene, rng)
+            }
+            Letter::Transact if rng.bool() => {
+                self.with_world(stage, &scene.actors, |oracle, world| session(oracle, world, rng))
+            }
+            Letter::Transact => self.with_world(stage, &scene.actors, |oracle, world| transact(oracle, world, rng)),
+            letter @ (Letter::TakeSnapshot | Letter::LookAtSnapshot | Letter::DropSnapshot) => {
+                self.play_snapshot(letter, stage, &mut scene.snapshots, rng)
+            }
+            Letter::ChangeSchema => self.change_schema(stage.db, rng),
+            Letter::Consume => self.consumer.consume(stage.db, &self.played, rng),
+            Letter::Expiring if self.oracle.expiring.is_none() => {
+                let created = expiring::create(stage.db, &self.played);
+                self.changed(Change::CreateExpiring, created)
+            }
+            Letter::Expiring => {
+                let Scene { actors, expiring, .. } = scene;
+                self.with_world(stage, actors, |oracle, world| expiring::play(oracle, world, expiring, rng))
+            }
+            Letter::Whole => self.call_whole(stage.db, scene.backups.as_mut(), rng),
+            Letter::Background => self.step(stage, rng),
+        }
+    }
+
+    /// A letter about the open and the prepared transactions.
+    fn play_actor(&mut self, letter: Letter, stage: &Stage<'_>, scene: &mut Scene, rng: &mut Choices) -> Result<()> {
+        let Scene { actors, prepared, .. } = scene;
+        match letter {
             Letter::Begin if actors.len() < ACTORS => {
                 actors.push(self.with_world(stage, &[], |_, world| Actor::begin(world, rng))?);
             }
@@ -156,10 +184,20 @@ impl Player {
                 self.with_world(stage, actors, |oracle, world| prepared.end_one(oracle, world, rng))?;
                 self.acknowledged += 1;
             }
-            Letter::Transact if rng.bool() => {
-                self.with_world(stage, actors, |oracle, world| session(oracle, world, rng))?;
-            }
-            Letter::Transact => self.with_world(stage, actors, |oracle, world| transact(oracle, world, rng))?,
+            _ => self.step(stage, rng)?,
+        }
+        Ok(())
+    }
+
+    /// A letter about the open snapshots.
+    fn play_snapshot(
+        &mut self,
+        letter: Letter,
+        stage: &Stage<'_>,
+        snapshots: &mut Vec<Snapshot>,
+        rng: &mut Choices,
+    ) -> Result<()> {
+        match letter {
             Letter::TakeSnapshot if snapshots.len() < SNAPSHOTS => {
                 let world = |oracle: &mut Oracle, world: &World<'_>| Snapshot::take(oracle, world);
                 snapshots.extend(self.with_world(stage, &[], world)?);
@@ -177,25 +215,7 @@ impl Player {
                 })?;
             }
             Letter::DropSnapshot if !snapshots.is_empty() => drop(snapshots.swap_remove(0)),
-            Letter::ChangeSchema => self.change_schema(stage.db, rng)?,
-            Letter::Consume => self.consumer.consume(stage.db, &self.played, rng)?,
-            Letter::Expiring if self.oracle.expiring.is_none() => {
-                let created = expiring::create(stage.db, &self.played);
-                self.changed(Change::CreateExpiring, created)?;
-            }
-            Letter::Expiring => {
-                self.with_world(stage, actors, |oracle, world| expiring::play(oracle, world, expiring, rng))?;
-            }
-            Letter::Whole => self.call_whole(stage.db, backups.as_mut(), rng)?,
-            Letter::Background
-            | Letter::Begin
-            | Letter::Act
-            | Letter::End
-            | Letter::Prepare
-            | Letter::EndPrepared
-            | Letter::TakeSnapshot
-            | Letter::LookAtSnapshot
-            | Letter::DropSnapshot => self.step(stage, rng)?,
+            _ => self.step(stage, rng)?,
         }
         Ok(())
     }

@@ -133,61 +133,26 @@ impl Query {
         played: &Played,
     ) -> Result<()> {
         let right = |id: &u64| rows.get(id).map(|content| (*id, *content));
-        let row = |row: Option<Row>| row.as_ref().map(content).transpose();
-        let expect = |found: Option<(u64, Content)>, right: Option<(u64, Content)>| match found == right {
+        let expect = |found: Found, right: Found| match found == right {
             true => Ok(()),
             false => Err(Error::Data(format!("{self:?} is {found:?}, {right:?} is right"))),
         };
         match self {
-            Query::Get(id) => expect(row(call_either!(played, reader, get(table, &id_key(*id)))?)?, right(id)),
-            Query::GetWith(id) => {
-                let found = call_either!(played, reader, get_with(table, &id_key(*id), content_of))?;
-                expect(found.transpose()?, right(id))
-            }
-            Query::GetColumns(id, columns) => {
-                let found = call_either!(played, reader, get_columns(table, &id_key(*id), columns))?;
-                let found = found.map(|row| content_of_columns(row.as_ref(), columns)).transpose()?;
-                expect(found, right(id).map(|(id, content)| (id, content.only(columns))))
-            }
-            Query::GetForUpdate(id) => {
-                let Reader::Txn(txn) = reader else { return Ok(()) };
-                expect(row(call!(played, WriteTxn::get_for_update(txn, table, &id_key(*id)))?)?, right(id))
-            }
-            Query::GetForShare(id) => {
-                let Reader::Txn(txn) = reader else { return Ok(()) };
-                expect(row(call!(played, WriteTxn::get_for_share(txn, table, &id_key(*id)))?)?, right(id))
-            }
-            Query::GetLocked(id, mode, wait) => {
-                let Reader::Txn(txn) = reader else { return Ok(()) };
-                let found = row(call!(played, WriteTxn::get_locked(txn, table, &id_key(*id), *mode, *wait))?)?;
-                if found.is_none() && may_miss { Ok(()) } else { expect(found, right(id)) }
-            }
             Query::GetMany(ids) => {
                 let keys: Vec<_> = ids.iter().map(|id| id_key(*id)).collect();
                 let found = call_either!(played, reader, get_many(table, &keys))?;
                 if found.len() != ids.len() {
                     return Err(Error::Data(format!("{self:?} has {} answers", found.len())));
                 }
-                ids.iter().zip(found).try_for_each(|(id, found)| expect(row(found)?, right(id)))
+                ids.iter().zip(found).try_for_each(|(id, found)| expect(of_row(found)?, right(id)))
             }
             Query::Prefetch(ids) => {
                 Ok(call_either!(played, reader, prefetch(table, ids.iter().map(|id| id_key(*id))))?)
-            }
-            Query::GetBy(index, numbers) => {
-                let columns = columns_of(index).iter().zip(numbers);
-                let values: Vec<Value> = columns.map(|(column, number)| value_of(column, *number)).collect();
-                let values: Vec<_> = values.iter().map(Value::as_ref).collect();
-                let found = row(call_either!(played, reader, get_by(table, index, &values))?)?;
-                let keyed = rows.iter().map(|(id, content)| (key_of(index, *id, content), *id, *content));
-                let first = keyed.filter(|(key, _, _)| key[..numbers.len()] == numbers[..]);
-                let first = first.min_by(|a, b| compare(index, &a.0, &b.0).then(a.1.cmp(&b.1)));
-                expect(found, first.map(|(_, id, content)| (id, content)))
             }
             Query::Walk(index) => {
                 let scan = call_either!(played, reader, scan(table)).index(index);
                 walk(call!(played, Scan::cursor(scan))?, reader, (index, rows), played)
             }
-            Query::RawGet(id) => expect(raw::get(table, *id, reader, played)?, right(id)),
             Query::RawWalk(index, prefix_of, is_filtered) => {
                 raw::walk(table, (index, *prefix_of, *is_filtered), (reader, rows), played)
             }
@@ -195,6 +160,63 @@ impl Query {
                 let scan = call_either!(played, reader, scan(table));
                 look.compare(scan, (rows, may_miss), played)
             }
+            _ => match self.find(reader, table, rows, played)? {
+                Some((None, _)) if may_miss && matches!(self, Query::GetLocked(..)) => Ok(()),
+                Some((found, right)) => expect(found, right),
+                None => Ok(()),
+            },
         }
     }
+
+    /// What a query for one row finds, and what is right; `None` if the reader does not make it.
+    fn find(
+        &self,
+        reader: &mut Reader<'_>,
+        table: &Table,
+        rows: &Rows,
+        played: &Played,
+    ) -> Result<Option<(Found, Found)>> {
+        let right = |id: &u64| rows.get(id).map(|content| (*id, *content));
+        Ok(Some(match (self, reader) {
+            (Query::Get(id), reader) => (of_row(call_either!(played, reader, get(table, &id_key(*id)))?)?, right(id)),
+            (Query::GetWith(id), reader) => {
+                let found = call_either!(played, reader, get_with(table, &id_key(*id), content_of))?;
+                (found.transpose()?, right(id))
+            }
+            (Query::GetColumns(id, columns), reader) => {
+                let found = call_either!(played, reader, get_columns(table, &id_key(*id), columns))?;
+                let found = found.map(|row| content_of_columns(row.as_ref(), columns)).transpose()?;
+                (found, right(id).map(|(id, content)| (id, content.only(columns))))
+            }
+            (Query::GetForUpdate(id), Reader::Txn(txn)) => {
+                (of_row(call!(played, WriteTxn::get_for_update(txn, table, &id_key(*id)))?)?, right(id))
+            }
+            (Query::GetForShare(id), Reader::Txn(txn)) => {
+                (of_row(call!(played, WriteTxn::get_for_share(txn, table, &id_key(*id)))?)?, right(id))
+            }
+            (Query::GetLocked(id, mode, wait), Reader::Txn(txn)) => {
+                let found = call!(played, WriteTxn::get_locked(txn, table, &id_key(*id), *mode, *wait))?;
+                (of_row(found)?, right(id))
+            }
+            (Query::GetBy(index, numbers), reader) => {
+                let columns = columns_of(index).iter().zip(numbers);
+                let values: Vec<Value> = columns.map(|(column, number)| value_of(column, *number)).collect();
+                let values: Vec<_> = values.iter().map(Value::as_ref).collect();
+                let found = of_row(call_either!(played, reader, get_by(table, index, &values))?)?;
+                let keyed = rows.iter().map(|(id, content)| (key_of(index, *id, content), *id, *content));
+                let first = keyed.filter(|(key, _, _)| key[..numbers.len()] == numbers[..]);
+                let first = first.min_by(|a, b| compare(index, &a.0, &b.0).then(a.1.cmp(&b.1)));
+                (found, first.map(|(_, id, content)| (id, content)))
+            }
+            (Query::RawGet(id), reader) => (raw::get(table, *id, reader, played)?, right(id)),
+            _ => return Ok(None),
+        }))
+    }
+}
+
+/// A row that was found, or that is right.
+type Found = Option<(u64, Content)>;
+
+fn of_row(row: Option<Row>) -> Result<Found> {
+    row.as_ref().map(content).transpose()
 }

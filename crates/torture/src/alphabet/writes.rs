@@ -9,7 +9,7 @@ use super::random_writes::SETS;
 use super::raw::RawAnswer;
 use super::scan::FIRST_TEXT_VALUES;
 use highwater::{
-    Changes, Inserted, Insertion, LockMode, Rows, Scan, Table, Upserted, Value, ValueRef, WriteTxn, values,
+    Changes, Inserted, Insertion, LockMode, RowRef, Rows, Scan, Table, Upserted, Value, ValueRef, WriteTxn, values,
 };
 use std::collections::BTreeMap;
 
@@ -115,14 +115,7 @@ impl Statement {
                 Ok(inserted(Some(count), Vec::new()))
             }
             Statement::InsertManyWith(rows) => {
-                let mut given = Vec::new();
-                let fill = |into: &mut Rows<'_>| {
-                    rows.iter().try_for_each(|(id, content)| {
-                        given.push(call!(played, Rows::push(into, &refs(&row_of(table, *id, content))))?);
-                        Ok::<(), highwater::Error>(())
-                    })
-                };
-                let count = call!(played, WriteTxn::insert_many_with(txn, table, fill))?;
+                let (count, given) = insert_many_with(rows, txn, table, played)?;
                 Ok(inserted(Some(count), given))
             }
             Statement::InsertOrGet(..) | Statement::Upsert(..) | Statement::Replace(..) => {
@@ -150,12 +143,10 @@ impl Statement {
             Statement::DeleteRange(first, last, are_all) => {
                 let (first, last) = (values![*first], values![*last]);
                 let scan = call!(played, WriteTxn::scan(txn, table)).from(&first).to(&last);
+                let is_even = |row: RowRef<'_>| number_of(row.str(A)).is_ok_and(|a| a.is_multiple_of(2));
                 let deleted = match are_all {
                     true => call!(played, Scan::delete(scan)),
-                    false => call!(
-                        played,
-                        Scan::delete_if(scan, |row| number_of(row.str(A)).is_ok_and(|a| a.is_multiple_of(2)))
-                    ),
+                    false => call!(played, Scan::delete_if(scan, is_even)),
                 };
                 deleted.map(|count| inserted(Some(count), Vec::new()))
             }
@@ -378,4 +369,22 @@ impl Judge<'_> {
             _ => Ok(changed.into_iter().filter(|(id, content)| self.rows.get(id) != content.as_ref()).collect()),
         }
     }
+}
+
+/// Inserts rows that a closure makes; how many, and what each insertion said.
+fn insert_many_with(
+    rows: &[(Option<u64>, Content)],
+    txn: &mut WriteTxn,
+    table: &Table,
+    played: &Played,
+) -> highwater::Result<(u64, Vec<Inserted>)> {
+    let mut given = Vec::new();
+    let fill = |into: &mut Rows<'_>| {
+        rows.iter().try_for_each(|(id, content)| {
+            given.push(call!(played, Rows::push(into, &refs(&row_of(table, *id, content))))?);
+            Ok::<(), highwater::Error>(())
+        })
+    };
+    let count = call!(played, WriteTxn::insert_many_with(txn, table, fill))?;
+    Ok((count, given))
 }
