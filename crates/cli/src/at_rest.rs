@@ -89,7 +89,7 @@ pub fn is_damage(error: &Error) -> bool {
         | Error::Incompatible(_)
         | Error::Poisoned(_) => true,
         Error::Storage(error) | Error::Open(OpenError::Storage(error)) => {
-            error.operation == "read" && error.source.kind() != ErrorKind::PermissionDenied
+            error.is_failed_read() && error.source.kind() != ErrorKind::PermissionDenied
         }
         _ => false,
     }

@@ -4,10 +4,17 @@ use crate::types::PageNo;
 use highwater_storage::{OpenError, StorageError};
 use std::path::PathBuf;
 
-/// What is said of every page that has a change behind the end of the redo log.
-pub(crate) const BEYOND_LOG: &str = "is beyond the end of the redo log";
-/// What tells that a page was overwritten since it could not be read; see `page::lost`.
-pub(crate) const LOST: &str = "its contents are lost";
+/// What is wrong with a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PageDamage {
+    /// Its bytes do not verify, or contradict each other or other pages.
+    Contents,
+    /// It has a change behind the end of the redo log, so the log has lost its end.
+    BeyondLog,
+    /// It was overwritten since it could not be read when its changes had to be applied: its contents are lost.
+    Lost,
+}
 
 /// Result of an engine operation.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -24,6 +31,8 @@ pub enum Error {
     CorruptPage {
         /// Which page.
         page: PageNo,
+        /// What kind of damage it is.
+        kind: PageDamage,
         /// What was found.
         reason: String,
     },
@@ -303,7 +312,20 @@ fn lock_name(table: &str, index: Option<&str>) -> String {
 impl Error {
     /// [`Error::CorruptPage`], in one line.
     pub fn corrupt_page(page: PageNo, reason: impl Into<String>) -> Error {
-        Error::CorruptPage { page, reason: reason.into() }
+        Error::damaged_page(page, PageDamage::Contents, reason)
+    }
+
+    /// [`Error::CorruptPage`] of this kind.
+    pub(crate) fn damaged_page(page: PageNo, kind: PageDamage, reason: impl Into<String>) -> Error {
+        Error::CorruptPage { page, kind, reason: reason.into() }
+    }
+
+    /// What kind of damage of a page it is.
+    pub(crate) fn page_damage(&self) -> Option<PageDamage> {
+        match self {
+            Error::CorruptPage { kind, .. } => Some(*kind),
+            _ => None,
+        }
     }
 
     /// The error of a device that was asked for room: [`Error::DiskFull`] if it has none.
@@ -340,7 +362,7 @@ impl Error {
     }
 
     /// Whether bytes on the device are not what was written there, or cannot be read.
-    pub(crate) fn is_damage(&self) -> bool {
+    pub fn is_damage(&self) -> bool {
         match self {
             Error::CorruptPage { .. } | Error::Corrupt(_) => true,
             _ => self.is_failed_read(),
@@ -354,17 +376,17 @@ impl Error {
 
     /// Whether a page has a change that the redo log has lost.
     pub(crate) fn is_beyond_log(&self) -> bool {
-        matches!(self, Error::CorruptPage { reason, .. } if reason.contains(BEYOND_LOG))
+        self.page_damage() == Some(PageDamage::BeyondLog)
     }
 
     /// Whether the page was overwritten since it could not be read.
     pub(crate) fn is_lost(&self) -> bool {
-        matches!(self, Error::CorruptPage { reason, .. } if reason.starts_with(LOST))
+        self.page_damage() == Some(PageDamage::Lost)
     }
 
     /// Whether the device failed to read; it may succeed the next time.
     pub(crate) fn is_failed_read(&self) -> bool {
-        matches!(self, Error::Storage(error) if error.operation == "read")
+        matches!(self, Error::Storage(error) if error.is_failed_read())
     }
 
     /// The page that is damaged, if it is known.

@@ -138,7 +138,7 @@ pub use db::{
     rotate_key,
 };
 pub use dump::{Dump, DumpReport, DumpedTable, UNFINISHED as UNFINISHED_LOAD};
-pub use error::{Error, Result};
+pub use error::{Error, PageDamage, Result};
 pub use highwater_storage::{Device, StorageSet};
 pub use inspect::{ListLengths, ProbeRecord};
 pub use lock::{LockMode, LockWait, LockWaitEvent};

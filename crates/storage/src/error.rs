@@ -33,6 +33,11 @@ impl StorageError {
         }
     }
 
+    /// Whether the device failed to read.
+    pub fn is_failed_read(&self) -> bool {
+        self.operation == "read"
+    }
+
     /// Whether the file can take no more: the device or file system is full, a quota is used up, or the file has the
     /// size that is the limit.
     pub fn is_full(&self) -> bool {

@@ -9,7 +9,7 @@
 //!    it is left out: it was discarded, or never written, and no redo that the backup keeps changes it before a format.
 
 use crate::context::Context;
-use crate::error::{Error, Result};
+use crate::error::{Error, PageDamage, Result};
 use crate::page::{check_not_lost, header};
 use crate::space::Space;
 use crate::space::layout::EXTENT_PAGES;
@@ -79,7 +79,8 @@ impl<'a> ExtentReader<'a> {
             let is_resident = self.ctx.pool.is_resident(page_no);
             reads_of_absent += u32::from(!is_resident);
             if reads_of_absent >= MAX_READS_OF_ABSENT || reads >= MAX_READS {
-                let damaged = || Error::corrupt_page(page_no, error.into_reason());
+                let kind = error.page_damage().unwrap_or(PageDamage::Contents);
+                let damaged = || Error::damaged_page(page_no, kind, error.into_reason());
                 return if is_free { Ok(false) } else { Err(damaged()) };
             }
             // No thread writes a free page that is not in the pool: there is nothing to wait for.

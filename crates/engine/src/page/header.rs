@@ -17,7 +17,7 @@
 //! 3. A page of zeros was never written: `verify` accepts it, its type is `Free`.
 
 use super::bytes::{PageBytes, put_u16, put_u32, put_u64};
-use crate::error::{BEYOND_LOG, Error, Result};
+use crate::error::{Error, Result};
 use crate::types::{Lsn, PageNo};
 
 /// Bytes of the header at the start of every page.
@@ -102,7 +102,7 @@ pub fn checksum(page: &[u8]) -> u32 {
 /// the log lost its end.
 pub fn beyond_log(page: &[u8], end: Lsn) -> Option<String> {
     let last = lsn(page);
-    (last > end).then(|| format!("its LSN {last} {BEYOND_LOG}, {end}"))
+    (last > end).then(|| format!("its LSN {last} is beyond the end of the redo log, {end}"))
 }
 
 /// Page 0: how often it was changed without redo, so without another LSN. (It has no use for the field that leaves of

@@ -14,7 +14,7 @@
 use super::PageType;
 use super::bytes::{PageBytes, put_u16};
 use super::header::{self, HEADER_BYTES};
-use crate::error::{Error, LOST};
+use crate::error::{Error, PageDamage};
 use crate::types::{Lsn, PageNo, cut_text};
 
 const REASON: usize = HEADER_BYTES + 2;
@@ -35,7 +35,8 @@ pub(crate) fn format(page: &mut [u8], owner: u32, lsn: Lsn, reason: &str) {
 pub(crate) fn error(page: &[u8], page_no: PageNo) -> Error {
     let bytes = page.u16_at(HEADER_BYTES) as usize;
     let reason = page.get(REASON..REASON + bytes).and_then(|reason| std::str::from_utf8(reason).ok());
-    Error::corrupt_page(page_no, format!("{LOST}: {}", reason.unwrap_or("why is not readable")))
+    let reason = format!("its contents are lost: {}", reason.unwrap_or("why is not readable"));
+    Error::damaged_page(page_no, PageDamage::Lost, reason)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use super::read::{read_directories, record_before, scan_page, with_record};
 use super::record::{PreparedMark, TxnState, UndoKind};
 use super::space::{Stream, StreamFront, UndoDirectory, UndoSpace};
 use crate::context::Context;
-use crate::error::{Error, Result};
+use crate::error::{Error, PageDamage, Result};
 use crate::space::Space;
 use crate::sync::Mutex;
 use crate::sync::atomic::AtomicBool;
@@ -174,13 +174,13 @@ fn read_end(ctx: &Context, number: usize, entry: &StreamEntry) -> Result<(Stream
 
 /// The error of an opening that cannot know whether a stream has a transaction to be rolled back.
 fn of_unknown_end(number: usize, entry: &StreamEntry, error: Error) -> Error {
-    let page = error.page().unwrap_or(entry.last);
+    let (page, kind) = (error.page().unwrap_or(entry.last), error.page_damage().unwrap_or(PageDamage::Contents));
     let text = format!(
         "{}; it is needed to know whether a transaction of undo stream {number} has to be rolled back: put back a \
          backup, or save the rows with `highwater check --salvage`",
         error.into_reason()
     );
-    Error::corrupt_page(page, text)
+    Error::damaged_page(page, kind, text)
 }
 
 /// The first record of the first transaction that is not purged.

@@ -12,7 +12,7 @@
 //!    gets the error.
 
 use super::loader::PageLoader;
-use crate::error::{Error, Result};
+use crate::error::{Error, PageDamage, Result};
 use crate::page;
 use crate::pool::frames::{Content, FrameNo, NO_PAGE, held_latches};
 use crate::store::placement_of;
@@ -121,7 +121,7 @@ impl PageLoader {
         self.stats.pages_read.inc();
         page::header::verify(bytes, page)?;
         if let Some(reason) = page::header::beyond_log(bytes, self.log.written_lsn()) {
-            return Err(Error::corrupt_page(page, reason));
+            return Err(Error::damaged_page(page, PageDamage::BeyondLog, reason));
         }
         self.stats.count_page_read(placement_of(bytes));
         page::check_contents(bytes, page)

@@ -162,10 +162,10 @@ impl RowCursor {
     #[cold]
     pub(crate) fn name_damage(&self, error: Error) -> Error {
         match error {
-            Error::CorruptPage { page, reason } => {
+            Error::CorruptPage { page, kind, reason } => {
                 let index = self.index.map_or("PRIMARY", |i| self.table.index_name(i));
                 let by = format!("met by a scan of table {}, index {index}", self.table.name());
-                Error::corrupt_page(page, format!("{reason}; {by}"))
+                Error::damaged_page(page, kind, format!("{reason}; {by}"))
             }
             error => error,
         }

@@ -1,7 +1,7 @@
 //! What comes after the damage, and what has to be there then.
 
 use super::load::Known;
-use super::{Hurt, Lives, is_damage};
+use super::{Hurt, Lives};
 use crate::corruption::declared::PageKind;
 use crate::corruption::whole::{INDEXES, TABLES, Whole, data, reads_right_but};
 use highwater::{BackupOptions, Database, Error, RestoreOptions, salvage};
@@ -95,7 +95,7 @@ impl Act {
             Act::Drop => db.drop_table(TABLES[hurt.table.unwrap_or(0)]),
             _ => Ok(()),
         };
-        let error = done.err().filter(|error| !is_damage(error) && !error.is_retryable())?;
+        let error = done.err().filter(|error| !error.is_damage() && !error.is_retryable())?;
         Some(format!("{self:?}: {error}"))
     }
 
@@ -135,7 +135,7 @@ fn unlimited(options: BackupOptions) -> BackupOptions {
 impl Ended<'_> {
     fn close(&self, db: Database, lives: &mut Lives) {
         if let Err(error) = db.close()
-            && !is_damage(&error)
+            && !error.is_damage()
         {
             lives.failures.push(format!("close: {error}"));
         }
@@ -173,7 +173,7 @@ impl Ended<'_> {
                     Ok(false) if self.hurt.may_be_old(at) => {}
                     Ok(false) => lives.failures.push(format!("{name}.{index}: wrong rows")),
                     Err(error)
-                        if is_damage(&error) && (self.hurt.may_refuse(at, index) || self.hurt.may_be_old(at)) =>
+                        if error.is_damage() && (self.hurt.may_refuse(at, index) || self.hurt.may_be_old(at)) =>
                     {
                         lives.met += 1;
                     }
@@ -193,13 +193,13 @@ impl Ended<'_> {
         let chain = if is_incremental { vec![full, second.clone()] } else { vec![second.clone()] };
         match db.backup(&second, &options, &mut |_| ControlFlow::Continue(())) {
             Ok(_) => {}
-            Err(error) if is_damage(&error) => return,
+            Err(error) if error.is_damage() => return,
             Err(error) => return lives.failures.push(format!("backup: {error}")),
         }
         let restore = RestoreOptions { database: self.whole.options.clone(), ..RestoreOptions::default() };
         match Database::restore(&chain, &target, &restore, &mut |_| ControlFlow::Continue(())) {
             Ok(_) => self.opened(Database::open(&target, self.whole.options.clone()), Act::Crash, lives),
-            Err(error) if self.hurt.may_be_needed_to_open() && is_damage(&error) => {}
+            Err(error) if self.hurt.may_be_needed_to_open() && error.is_damage() => {}
             Err(error) => lives.failures.push(format!("restore: {error}")),
         }
     }

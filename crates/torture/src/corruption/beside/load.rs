@@ -1,6 +1,5 @@
 //! Writers that change both tables while a page is damaged. Each has rows of its own, so what it knows of them is so.
 
-use super::is_damage;
 use crate::corruption::whole::{Model, ROWS, TABLES, put};
 use highwater::{Database, Error, WriteTxn, values};
 use std::collections::BTreeSet;
@@ -76,10 +75,10 @@ pub(super) fn write(
             Err(Refused { error, is_rolled_back }) => {
                 let is_gone = matches!(error, Error::NoSuchTable { .. } | Error::TableDropped { .. });
                 let is_back = loses_writes && matches!(error, Error::DuplicateKey { .. });
-                if !is_gone && !is_back && !error.is_retryable() && !is_damage(&error) {
+                if !is_gone && !is_back && !error.is_retryable() && !error.is_damage() {
                     return Err(format!("a writer: {error}"));
                 }
-                known.refused += u64::from(is_damage(&error));
+                known.refused += u64::from(error.is_damage());
                 if !is_rolled_back {
                     known.doubtful[at].extend(ids);
                 }

@@ -23,7 +23,7 @@ use super::whole::{INDEXES, TABLES, Whole, data, pages, place_of};
 use acts::{Act, Ended};
 use bad_blocks::BadBlocks;
 use highwater::inspect::RawFile;
-use highwater::{Database, Error, PageNo};
+use highwater::{Database, PageNo};
 use highwater_bench::Result;
 use highwater_storage::{Device, MemoryDevice, StorageSet};
 use load::{Known, WRITERS};
@@ -270,13 +270,4 @@ fn table_of(file: &RawFile<'_>, page: PageNo) -> Result<Option<usize>> {
         _ => file.tree(file.look_at(page)?.owner).map(|(table, _)| table),
     };
     Ok(table.and_then(|table| TABLES.iter().position(|name| *name == table.definition.name)))
-}
-
-/// Whether an error is how damage is named.
-fn is_damage(error: &Error) -> bool {
-    match error {
-        Error::CorruptPage { .. } | Error::Corrupt(_) => true,
-        Error::Storage(error) => error.operation == "read",
-        _ => false,
-    }
 }
