@@ -194,7 +194,10 @@ impl Database {
         tree: Arc<BTree>,
         birth: ReadView,
     ) {
-        debug_assert!(self.inner.schema.is_locked(), "rule 4: the version number is given outside of the schema mutex");
+        debug_assert!(
+            self.inner.schema.try_lock().is_none(),
+            "rule 4: the version number is given outside of the schema mutex"
+        );
         let before = table.current.read().clone();
         let index = definition.indexes.last().map_or("", |index| &index.name);
         event!(INFO, table = table.name, index = index, "an index was built");

@@ -151,7 +151,7 @@ impl Database {
     /// From now on the table is this one.
     fn exchange(&self, before: &TableShared, change: &Change<'_>, entry: TableEntry, version: TableVersion) -> Table {
         debug_assert!(
-            self.inner.schema.is_locked(),
+            self.inner.schema.try_lock().is_none(),
             "rule 1 of schema changes: the registry changes without its mutex"
         );
         let shared = TableShared::of(&self.inner.catalog, entry, version);
