@@ -80,8 +80,8 @@ pub const MUTANTS: &[Mutant] = &[
         "an opening does not free what a dropped index has left",
         &[edit(
             OPENING,
-            "                other => dropping.add(other),\n",
-            "                Leftover::Index(..) if MUTANT => {}\n                other => dropping.add(other),\n",
+            "            other => dropping.add(other),\n",
+            "            Leftover::Index(..) if MUTANT => {}\n            other => dropping.add(other),\n",
         )],
         &["dropping::tests::a_drop_returns"],
     ),
