@@ -2,7 +2,7 @@
 //!
 //! Rules
 //! 1. `long_tests.txt` has a row for each test that takes more than a second of processor time: program and test. A
-//!    slice runs every [`MAX_PARTS`]th of them; those of a program that take about the same are next to each other, so
+//!    slice runs every fourth of them; those of a program that take about the same are next to each other, so
 //!    the parts take about the same too. A soak runs all.
 //! 2. A row that names no test is a failure of the run.
 //! 3. A test that goes through a list of cases by itself (`is_tried`) has a row only if one part of its list takes that
