@@ -8,13 +8,13 @@
 
 #![cfg_attr(not(all(feature = "rocksdb", feature = "wiredtiger")), allow(dead_code, reason = "is theirs only"))]
 
-#[cfg(test)]
-mod peers_test;
 mod definition;
 mod failure;
 mod kv;
 mod layout;
 mod peer;
+#[cfg(test)]
+mod peers_test;
 mod settings;
 
 use highwater_bench::peers::{self, Answer, Request};

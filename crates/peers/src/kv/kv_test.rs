@@ -1,8 +1,8 @@
 //! Indexes that are not right are found.
 
 use super::*;
-use crate::peers_test::{load, settings, spec};
 use crate::peer::lmdb::Lmdb;
+use crate::peers_test::{load, settings, spec};
 use crate::settings::Peer;
 use highwater_bench::peers::{self, Verify};
 use highwater_bench::store::Store;
