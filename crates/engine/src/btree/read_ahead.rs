@@ -24,7 +24,8 @@ pub fn max_leaves_ahead(frames: usize) -> usize {
 }
 
 impl TreeSearch {
-    /// The leaf that covers `key`, to be read ahead, together with others, by [`Pool::want`](crate::pool::Pool::want).
+    /// The leaf that covers `key`, to be read ahead, together with others, by
+    /// [`Pool::request`](crate::pool::Pool::request).
     pub(super) fn leaf_ahead(&self, ctx: &Context, key: &[u8]) -> Option<PageNo> {
         self.hint_to(ctx, Seek::Covers(key)).map(|found| found.leaf)
     }
