@@ -103,9 +103,12 @@ impl Space {
         if mtr.pin(map) { Ok(()) } else { Err(map) }
     }
 
-    /// Frees a page, whose map is kept ([`Space::keep_map`]); it may be allocated again once `mtr` has committed.
+    /// Frees a page, whose map is kept ([`Space::keep_map`]); it may be allocated again once `mtr` has committed. One
+    /// that is free already stays as it is: a disk that loses a write may leave a map older than the tree.
     pub fn free(&self, mtr: &mut Mtr<'_>, page: PageNo) {
-        debug_assert!(self.owner(page).is_some(), "page {page} is not in use");
+        if self.owner(page).is_none() {
+            return;
+        }
         let (map, bitmap_at, _) = self.layout.entry_of(page);
         debug_assert!(mtr.is_pinned(map), "the map of page {page} is not kept");
         mtr.defer(map, bitmap_at, false, 1 << (page.0 % EXTENT_PAGES));
