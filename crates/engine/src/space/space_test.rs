@@ -223,6 +223,20 @@ fn a_page_that_is_released_is_free_once_that_has_committed() {
 }
 
 #[test]
+fn a_page_that_is_free_is_not_freed_again() {
+    let parts = open(StorageSet::memory(), small_options());
+    let [_kept, page] = [(); 2].map(|()| new_page(&parts).unwrap());
+    giving_back(&parts, page).commit();
+    let end = parts.ctx.log.end_lsn();
+    giving_back(&parts, page).commit();
+    assert_eq!(parts.ctx.log.end_lsn(), end, "nothing is changed");
+    assert_eq!((parts.space.owner(page), parts.space.pages_in(SEGMENT)), (None, 1));
+    let [one, other] = [(); 2].map(|()| new_page(&parts).unwrap());
+    assert_ne!(one, other, "a page is given out twice");
+    assert_eq!(parts.space.pages_in(SEGMENT), 3);
+}
+
+#[test]
 fn a_chunk_that_changes_hands_belongs_to_the_new_owner_after_an_opening_too() {
     let storage = StorageSet::memory();
     let mut parts = open(storage.clone(), small_options());
