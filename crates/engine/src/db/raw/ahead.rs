@@ -71,12 +71,6 @@ impl RowsAhead {
         self.next = 0;
     }
 
-    /// Whether the current row is one that was read ahead.
-    #[inline]
-    pub(super) fn is_on_row(&self) -> bool {
-        self.next > 0
-    }
-
     /// Moves by one row, if it was read ahead.
     #[inline]
     pub(super) fn step(&mut self) -> bool {
@@ -150,13 +144,13 @@ impl RowsAhead {
         self.rows.get(self.next.checked_sub(1)?)
     }
 
-    /// Key of the current row.
+    /// Key of the current row, if it was read ahead.
     #[inline]
     pub(super) fn key(&self) -> Option<&[u8]> {
         self.current().map(|row| &self.bytes[row.key.clone()])
     }
 
-    /// The columns of the current row.
+    /// The columns of the current row, if it was read ahead.
     #[inline]
     pub(super) fn values(&self) -> Option<impl Iterator<Item = RawColumn<'_>>> {
         let first = self.current()?.first;
@@ -164,7 +158,7 @@ impl RowsAhead {
         Some(values.iter().map(|value| self.bytes.get(value.clone())))
     }
 
-    /// Makes `row` the current row; false if there is none.
+    /// Makes `row` the current row; false if that was not read ahead.
     pub(super) fn read_row(&self, layouts: &RowLayouts, row: &mut RawRow) -> bool {
         let Some(values) = self.values() else { return false };
         row.entry_row().set(layouts.columns(), self.columns.iter().copied().zip(values));

@@ -187,31 +187,28 @@ impl RawCursor {
         }
     }
 
+    /// Key of the current row, which is that of its entry too, if the row was read ahead.
+    #[inline]
+    fn key_ahead(&self) -> Option<&[u8]> {
+        self.ahead.as_ref()?.key()
+    }
+
     /// Primary key of the current row: what [`RawTable::get`], `update` and `delete` take. `None` if it is on no row.
     #[inline]
     pub fn key(&self) -> Option<&[u8]> {
-        if let Some(key) = self.ahead.as_ref().and_then(RowsAhead::key) {
-            return Some(key);
-        }
-        self.cursor.as_ref()?.entry_and_key().map(|(_, key)| key)
+        self.key_ahead().or_else(|| self.cursor.as_ref()?.entry_and_key().map(|(_, key)| key))
     }
 
     /// Key of the current entry of the index: its columns, then those of the primary key.
     #[inline]
     pub fn entry(&self) -> Option<&[u8]> {
-        if let Some(key) = self.ahead.as_ref().and_then(RowsAhead::key) {
-            return Some(key);
-        }
-        self.cursor.as_ref()?.entry_and_key().map(|(entry, _)| entry)
+        self.key_ahead().or_else(|| self.cursor.as_ref()?.entry_and_key().map(|(entry, _)| entry))
     }
 
     /// Key of the entry where it stands, or stood last: behind it the next move goes on. After a seek that found
     /// nothing the key that was sought; `None` before the first seek, and where there is none.
     pub fn place(&self) -> Option<&[u8]> {
-        if let Some(key) = self.ahead.as_ref().and_then(RowsAhead::key) {
-            return Some(key);
-        }
-        self.cursor.as_ref().map(Cursor::place).filter(|place| !place.is_empty())
+        self.key_ahead().or_else(|| self.cursor.as_ref().map(Cursor::place).filter(|place| !place.is_empty()))
     }
 
     /// The columns of the current row that are asked for ([`RawRead::columns`]), in that order, if the cursor has them
@@ -231,8 +228,10 @@ impl RawCursor {
             return Err(Error::Usage("the cursor reads keys only".to_string()));
         }
         let Some(cursor) = &self.cursor else { return Ok(false) };
-        if let Some(ahead) = self.ahead.as_ref().filter(|ahead| ahead.is_on_row()) {
-            return Ok(ahead.read_row(&cursor.version_and_index().0.layouts, row));
+        if let Some(ahead) = &self.ahead
+            && ahead.read_row(&cursor.version_and_index().0.layouts, row)
+        {
+            return Ok(true);
         }
         if let (Some(columns), Some(covered), Some((entry, _))) =
             (&self.entry_columns, cursor.covered(), cursor.entry_and_key())
