@@ -60,8 +60,9 @@ pub struct Change {
     pub ends_transaction: bool,
 }
 
-/// A stream of changes; see [`Database::changes`]. It is an iterator that ends with the last change that was committed
-/// by now, and continues when there are more. After an error it is at its end.
+/// A stream of changes; see [`Database::changes`]. It is an iterator that ends before the first transaction that is
+/// prepared or just committing, also one of the engine's own that removes expired rows, and continues when there are
+/// more changes. After an error it is at its end.
 pub struct ChangeStream {
     db: Database,
     /// All changes up to this number were handed out.

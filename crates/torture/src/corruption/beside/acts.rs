@@ -1,7 +1,7 @@
 //! What comes after the damage, and what has to be there then.
 
 use super::load::Known;
-use super::{Hurt, Lives};
+use super::{Hurt, HurtPage, Lives};
 use crate::corruption::declared::PageKind;
 use crate::corruption::whole::{INDEXES, TABLES, Whole, data, reads_right_but};
 use highwater::{BackupOptions, Database, Error, RestoreOptions, salvage};
@@ -81,7 +81,7 @@ impl Act {
     }
 
     /// What of it runs concurrently with the load; what must not be.
-    pub(super) fn beside(self, db: &Database, hurt: Hurt) -> Option<String> {
+    pub(super) fn beside(self, db: &Database, hurt: &Hurt) -> Option<String> {
         let done = match self {
             Act::FullLog => {
                 let (from, since) = (db.lsn(), Instant::now());
@@ -92,7 +92,7 @@ impl Act {
             }
             Act::Check => db.check().map(drop),
             Act::Repair => db.repair_indexes(&mut |_, _| {}).map(drop),
-            Act::Drop => db.drop_table(TABLES[hurt.table.unwrap_or(0)]),
+            Act::Drop => db.drop_table(TABLES[hurt.table()]),
             _ => Ok(()),
         };
         let error = done.err().filter(|error| !error.is_damage() && !error.is_retryable())?;
@@ -148,22 +148,24 @@ impl Ended<'_> {
             Err(error) => {
                 lives.unopened += 1;
                 let text = error.to_string();
-                let names_it = text.contains(&format!("page {} ", self.hurt.page))
-                    || text.contains(&format!("page {}:", self.hurt.page));
-                // An index costs no more than the index.
-                let was_to_be_changed = is_stopped && names_it && self.hurt.row.kind != PageKind::Index;
-                let may_be_refused = was_to_be_changed || names_it && self.hurt.is_end_in_use(self.memory);
-                if self.hurt.row.opens() && !may_be_refused {
+                if !self.hurt.pages.iter().any(|page| self.may_be_refused(page, &text, is_stopped)) {
                     lives.failures.push(format!("it does not open: {text}"));
                 }
             }
         }
     }
 
+    /// Whether a database with this page damaged may answer an opening with this error; `is_stopped`: it was not closed.
+    fn may_be_refused(&self, page: &HurtPage, error: &str, is_stopped: bool) -> bool {
+        // An index costs no more than the index.
+        let may_be_changed = is_stopped && page.row.kind != PageKind::Index;
+        !page.row.opens() || page.is_named_in(error) && (may_be_changed || page.is_end_in_use(self.memory))
+    }
+
     /// Reads everything.
     fn read(&self, db: &Database, act: Act, lives: &mut Lives) {
         for (at, name) in TABLES.iter().enumerate() {
-            if act == Act::Drop && at == self.hurt.table.unwrap_or(0) {
+            if act == Act::Drop && at == self.hurt.table() {
                 continue;
             }
             for index in INDEXES {
@@ -215,7 +217,7 @@ impl Ended<'_> {
             Ok(into) => into,
             Err(error) => return lives.failures.push(format!("salvage: {error}")),
         };
-        for (at, name) in TABLES.iter().enumerate().filter(|(at, _)| self.hurt.table != Some(*at)) {
+        for (at, name) in TABLES.iter().enumerate().filter(|(at, _)| !self.hurt.is_of(*at)) {
             let read = reads_right_but(&into, name, INDEXES[0], &self.known.models[at], &self.known.doubtful[at]);
             if !read.is_ok_and(|is_right| is_right) {
                 lives.failures.push(format!("a salvage lacks rows of {name}"));

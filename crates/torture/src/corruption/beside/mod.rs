@@ -13,6 +13,8 @@
 //! 3. A table of which no page is damaged has every acknowledged commit, whatever the act was.
 //! 4. The declared table says whether the database opens. After a crash it need not either if recovery had to change
 //!    the damaged page, which the error names.
+//! 5. A block that cannot be read takes all pages with it of which it holds a byte: out of place images are as long as
+//!    they are, and two of them share a block.
 
 mod acts;
 mod bad_blocks;
@@ -28,6 +30,7 @@ use highwater_bench::Result;
 use highwater_storage::{Device, MemoryDevice, StorageSet};
 use load::{Known, WRITERS};
 use parking_lot::Mutex;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -39,6 +42,9 @@ use std::time::Duration;
 const MAX: Duration = Duration::from_secs(120);
 /// How long the load runs before the damage, and after it.
 const LOAD: Duration = Duration::from_millis(150);
+
+/// A device reads nothing smaller.
+const BLOCK_BYTES: u64 = 4096;
 
 /// What happens to the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,18 +131,16 @@ impl std::fmt::Display for Plan {
     }
 }
 
-/// The damaged page.
+/// A damaged page.
 #[derive(Clone, Copy, Debug)]
-struct Hurt {
+struct HurtPage {
     page: PageNo,
     row: &'static Declared,
-    harm: Harm,
     /// The table whose rows or indexes it holds.
     table: Option<usize>,
-    is_out_of_place: bool,
 }
 
-impl Hurt {
+impl HurtPage {
     /// Whether a read of a table by an index may be an error.
     fn may_refuse(&self, table: usize, index: &str) -> bool {
         let is_own = self.table.is_none_or(|own| own == table);
@@ -163,9 +167,46 @@ impl Hurt {
         self.row.kind == PageKind::EndedUndoEnd && in_use().unwrap_or(false)
     }
 
+    /// Whether an error names it.
+    fn is_named_in(&self, error: &str) -> bool {
+        error.contains(&format!("page {} ", self.page)) || error.contains(&format!("page {}:", self.page))
+    }
+}
+
+/// What is damaged (rule 5).
+#[derive(Clone, Debug)]
+struct Hurt {
+    /// The page that was chosen, and those that share its blocks.
+    pages: Vec<HurtPage>,
+    harm: Harm,
+    is_out_of_place: bool,
+}
+
+impl Hurt {
+    /// The table of the page that was chosen; the first one if it is of none.
+    fn table(&self) -> usize {
+        self.pages[0].table.unwrap_or(0)
+    }
+
+    /// Whether a page of a table is damaged.
+    fn is_of(&self, table: usize) -> bool {
+        self.pages.iter().any(|page| page.table == Some(table))
+    }
+
+    /// Whether a read of a table by an index may be an error.
+    fn may_refuse(&self, table: usize, index: &str) -> bool {
+        self.pages.iter().any(|page| page.may_refuse(table, index))
+    }
+
+    /// Whether an opening may need one of the pages.
+    fn may_be_needed_to_open(&self) -> bool {
+        self.pages.iter().any(HurtPage::may_be_needed_to_open)
+    }
+
     /// Whether a table may be without the newest changes.
     fn may_be_old(&self, table: usize) -> bool {
-        self.harm == Harm::LostWrite && !self.is_out_of_place && self.table.is_none_or(|own| own == table)
+        let is_own = |page: &HurtPage| page.table.is_none_or(|own| own == table);
+        self.harm == Harm::LostWrite && !self.is_out_of_place && self.pages.iter().any(is_own)
     }
 }
 
@@ -211,7 +252,7 @@ fn live(whole: &Whole, mut plan: Plan) -> Result<Lives> {
         std::thread::sleep(LOAD);
         let hurt = harm(whole, &memory, &bad, &mut plan);
         std::thread::sleep(LOAD);
-        let acted = hurt.as_ref().ok().copied().flatten().map(|hurt| plan.act.beside(&db, hurt));
+        let acted = hurt.as_ref().ok().and_then(Option::as_ref).map(|hurt| plan.act.beside(&db, hurt));
         stop.store(true, Relaxed);
         let parts: Vec<_> = writers
             .into_iter()
@@ -246,20 +287,44 @@ fn harm(whole: &Whole, memory: &StorageSet, bad: &Mutex<Range<u64>>, plan: &mut 
 /// As [`harm`], of the device's bytes.
 fn harm_image(whole: &Whole, bytes: &mut [u8], bad: &mut Range<u64>, plan: &mut Plan) -> Result<Option<Hurt>> {
     let device = MemoryDevice::holding(bytes.to_vec());
-    let Some(of_kind) = pages(&device)?.remove(&plan.row.kind) else { return Ok(None) };
-    let page = of_kind[plan.random.usize(..of_kind.len())];
-    let table = table_of(&RawFile::open(&device)?, page)?;
-    let Some(place) = place_of(&device, page)? else { return Ok(None) };
+    let pages = pages(&device)?;
+    let Some(of_kind) = pages.get(&plan.row.kind) else { return Ok(None) };
+    let chosen = of_kind[plan.random.usize(..of_kind.len())];
+    let Some(place) = place_of(&device, chosen)? else { return Ok(None) };
+    let file = RawFile::open(&device)?;
+    let mut hurt = vec![HurtPage { page: chosen, row: plan.row, table: table_of(&file, chosen)? }];
     match plan.harm {
         Harm::Flip => bytes[plan.random.usize(place)] ^= 4,
-        Harm::FailedReads => *bad = place.start as u64..place.end as u64,
+        Harm::FailedReads => {
+            *bad = blocks_of(place);
+            hurt.extend(pages_in(&file, &pages, bad)?.into_iter().filter(|page| page.page != chosen));
+        }
         Harm::LostWrite => {
             let old = data(&whole.storage)?.image();
             let Some(old) = old.get(place.clone()) else { return Ok(None) };
             bytes[place].copy_from_slice(old);
         }
     }
-    Ok(Some(Hurt { page, row: plan.row, harm: plan.harm, table, is_out_of_place: whole.is_out_of_place() }))
+    Ok(Some(Hurt { pages: hurt, harm: plan.harm, is_out_of_place: whole.is_out_of_place() }))
+}
+
+/// The whole blocks that hold these bytes.
+fn blocks_of(place: Range<usize>) -> Range<u64> {
+    place.start as u64 / BLOCK_BYTES * BLOCK_BYTES..(place.end as u64).next_multiple_of(BLOCK_BYTES)
+}
+
+/// The pages of which these bytes hold some.
+fn pages_in(file: &RawFile<'_>, pages: &BTreeMap<PageKind, Vec<PageNo>>, bytes: &Range<u64>) -> Result<Vec<HurtPage>> {
+    let mut found = Vec::new();
+    for row in &DECLARED {
+        for page in pages.get(&row.kind).into_iter().flatten().copied() {
+            let place = file.place(page)?;
+            if place.is_some_and(|place| place.offset < bytes.end && bytes.start < place.offset + place.bytes) {
+                found.push(HurtPage { page, row, table: table_of(file, page)? });
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// Whose rows or index entries a page holds.
