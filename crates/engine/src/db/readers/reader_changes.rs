@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A stream of changes from another process; see [`Reader::changes`](crate::Reader::changes). It is an iterator that
-/// ends where a [`ChangeStream`](crate::ChangeStream) does, and continues when there are more changes. After an error it
-/// is at its end. It counts as a reader (`max_readers`), and keeps nothing in the database.
+/// ends where a [`ChangeStream`](crate::ChangeStream) does, and continues when there are more changes. After an error
+/// it is at its end. It counts as a reader (`max_readers`), and keeps nothing in the database.
 pub struct ReaderChanges {
     link: Link,
     /// All changes up to this number were handed out.

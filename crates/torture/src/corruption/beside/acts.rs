@@ -155,7 +155,7 @@ impl Ended<'_> {
         }
     }
 
-    /// Whether a database with this page damaged may answer an opening with this error; `is_stopped`: it was not closed.
+    /// Whether an opening with this page damaged may end with this error; `is_stopped`: the database was not closed.
     fn may_be_refused(&self, page: &HurtPage, error: &str, is_stopped: bool) -> bool {
         // An index costs no more than the index.
         let may_be_changed = is_stopped && page.row.kind != PageKind::Index;
