@@ -54,7 +54,7 @@ pub(super) struct MeasurementSpec<'a> {
     pub mounted: bool,
     /// Whether Highwater's device in process only adds its time up.
     pub virtual_time: bool,
-    /// Whether pages of each type are counted, of a server by its mounted device.
+    /// Whether pages of each type are counted, of InnoDB by the mounted device.
     pub page_types: bool,
     /// Whether a server's system tablespace is in memory.
     pub system_in_memory: bool,
@@ -175,9 +175,10 @@ impl<'a> MeasurementSpec<'a> {
         let device_over_time = over_time.into_iter().filter_map(since_begin).collect();
         let device_capacity_bytes = place.data_capacity_bytes();
         let page_reads = page_reads(running).zip(before.1).map(|(now, before)| now.since(&before));
-        let page_types = self.page_types.then(|| match running {
-            Running::Highwater(_) => PageTypes::counted(&result),
-            Running::Server(_) => PageTypes::of_device(&place.data_pages()).since(&PageTypes::of_device(&pages)),
+        let is_highwater = self.cell.kind()?.is_highwater();
+        let page_types = self.page_types.then(|| match is_highwater {
+            true => PageTypes::counted(&result),
+            false => PageTypes::of_device(&place.data_pages()).since(&PageTypes::of_device(&pages)),
         });
         Ok(Measurement { result, device, device_over_time, device_capacity_bytes, page_types, cpu, own_s, page_reads })
     }

@@ -102,6 +102,19 @@ impl SubjectKind {
         SubjectKind::SERVERS.contains(&self)
     }
 
+    /// Whether its storage engine is Highwater, in this process or in a server.
+    pub fn is_highwater(self) -> bool {
+        matches!(self, SubjectKind::Highwater | SubjectKind::MariadbHighwater)
+    }
+
+    /// What an option of Highwater is called there.
+    pub(crate) fn option_of_highwater(self, name: &str) -> String {
+        match self {
+            SubjectKind::MariadbHighwater => format!("highwater_{name}"),
+            _ => name.to_string(),
+        }
+    }
+
     /// Whether only `highwater-peers` can measure it.
     pub fn is_peer(self) -> bool {
         self != SubjectKind::Highwater && !self.is_server()

@@ -35,7 +35,7 @@ pub(super) fn figures(rows: &[Row]) -> Vec<Figure> {
 
 /// The setting as the subject has it.
 fn name_of(subject: &str, buffering: &str) -> String {
-    let is_own = subject == SubjectKind::Highwater.name();
+    let is_own = subject.parse().is_ok_and(SubjectKind::is_highwater);
     match buffering {
         OFF => buffering.into(),
         _ if is_own => buffering.into(),

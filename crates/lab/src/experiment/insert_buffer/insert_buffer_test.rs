@@ -123,9 +123,13 @@ fn each_subject_gets_the_setting_by_its_own_name() {
         (SubjectKind::Highwater, MEMORY, "change_buffering", "memory"),
         (SubjectKind::Mysql, OFF, "innodb_change_buffering", "none"),
         (SubjectKind::Mariadb, MEMORY, "innodb_change_buffering", "all"),
+        (SubjectKind::MariadbHighwater, MEMORY, "highwater_change_buffering", "memory"),
+        (SubjectKind::MariadbHighwater, OFF, "highwater_old_blocks_time_ms", "1"),
     ] {
         assert_eq!(extra(subject, buffering)[name], value);
     }
+    let doublewrite = |subject| settings(subject, DISK, Scale::Quick).doublewrite;
+    assert_eq!([SubjectKind::MariadbHighwater, SubjectKind::Mariadb].map(doublewrite), [true, false]);
     assert!(settings(SubjectKind::Highwater, DISK, Scale::Quick).options(None).is_ok());
 }
 

@@ -7,8 +7,8 @@
 //! 1. The settings have one name for all subjects. `off`: no buffering. `disk`: the buffer's pages are pages of the
 //!    database, `innodb_change_buffering=all`. `memory`: Highwater's buffer in memory, durable by the redo log; on a
 //!    server `all` with the system tablespace, which holds the buffer, on a file system in memory, as in the paper.
-//! 2. A server's doublewrite buffer is in the system tablespace too. It is off in all three settings of a server, so
-//!    that `memory` saves the buffer's I/O and no other. Highwater's doublewrite file lies apart and stays on.
+//! 2. InnoDB's doublewrite buffer is in the system tablespace too. It is off in all three settings of InnoDB, so that
+//!    `memory` saves the buffer's I/O and no other. Highwater's doublewrite file is a file of its own and stays on.
 //! 3. Six secondary indexes with random keys instead of sysbench's one, so that the changes of a transaction reach
 //!    many leaves; row numbers and keys are uniform: the paper's 16 index pages read by 18 requests say that nearly
 //!    every request missed its pool.
@@ -19,8 +19,8 @@
 //!    the other, the processors left out. So runs of one setting differ by a percent, whatever else the machine does.
 //!    For the hard disk, which has one arm, this is the speed with any number of clients; for the SSD it is that of
 //!    one. `max_purge_lag` keeps purge from falling behind a clock that it does not feel.
-//! 6. Pages of a server are counted by the mounted device, which recognises them, as the paper did with blktrace.
-//!    Reads and writes are compared for each transaction.
+//! 6. InnoDB's pages are counted by the mounted device, which recognises them, as the paper did with blktrace;
+//!    Highwater counts its own. Reads and writes are compared for each transaction.
 
 mod claims;
 mod figures;
@@ -41,7 +41,7 @@ const ABOUT: About = About {
     summary: "Transactions per second, pages read and written by type and merges with change buffering off, on disk \
               and in memory, on an SSD and on a hard disk",
     source: "SKKU, \"insert buffer\"",
-    subjects: &SubjectKind::OF_LAB,
+    subjects: &SubjectKind::WITH_PLUGIN,
     devices: &[plan::BOTH, plan::SSD_PRESET, plan::HDD_PRESET],
     repetitions: [1, 2, 3, 1],
     server_repetitions: Some([1; 4]),
@@ -51,6 +51,10 @@ const ABOUT: About = About {
 impl Experiment for InsertBuffer {
     fn about(&self) -> &About {
         &ABOUT
+    }
+
+    fn default_subjects(&self) -> &'static [SubjectKind] {
+        &SubjectKind::OF_LAB
     }
 
     fn cells(&self, plan: &Plan) -> Vec<Cell> {

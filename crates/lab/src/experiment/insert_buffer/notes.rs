@@ -21,14 +21,14 @@ pub(super) fn notes(plan: &Plan) -> Vec<String> {
              unique on columns of random numbers. Row numbers and keys are uniform: in the paper 18 requests read 16 \
              index pages, so nearly every request missed the pool."
         ),
-        "off, disk and memory are one word for all subjects. On a server disk is innodb_change_buffering=all, memory \
+        "off, disk and memory are one word for all subjects. With InnoDB disk is innodb_change_buffering=all, memory \
          the same with the system tablespace on a file system in memory (the paper's ramdisk), which a crash of the \
          machine empties. Undo pages lie in the system tablespace too, so memory also saves their I/O there. \
          Highwater's memory loses nothing in a crash: its operations are in the redo log."
             .into(),
-        "A server's doublewrite buffer lies in the system tablespace; it is off in all of its settings, so that \
-         memory does not save it as well. Highwater's doublewrite stays on. So a server's settings are compared with \
-         each other, not with Highwater's. flush_neighbors is 0: a page is written for its own sake. \
+        "InnoDB's doublewrite buffer is in the system tablespace; it is off in all of its settings, so that memory \
+         does not save it as well. Highwater's doublewrite stays on. So InnoDB's settings are compared with each \
+         other, not with Highwater's. flush_neighbors is 0: a page is written for its own sake. \
          old_blocks_time is 1 ms for all. The servers need it: through a pool this small a page crosses the old part \
          of the LRU list in milliseconds, and with the default, a second, no inner page of theirs would ever become \
          young. Highwater's LRU list has a second rule: a page becomes young also when it is used again after as many \
@@ -41,7 +41,7 @@ pub(super) fn notes(plan: &Plan) -> Vec<String> {
              throughput of {THREADS} clients; the ratios are what counts. max_purge_lag is 100, so that purge's work \
              is done within the time. A server's seconds are the machine's: other work on it slows them."
         ),
-        "Pages are counted by type: Highwater's by itself, a server's by the mounted device that recognises them as \
+        "Pages are counted by type: Highwater's by itself, InnoDB's by the mounted device that recognises them as \
          they pass. The copies in doublewrite are not in the counts."
             .into(),
     ];

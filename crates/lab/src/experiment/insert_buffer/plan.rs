@@ -7,6 +7,7 @@ use crate::subject::{Load, Settings};
 use highwater_bench::Result;
 use highwater_bench::run::RunOptions;
 use highwater_bench::workload::sysbench::{Config, Profile, RandType};
+use std::collections::BTreeMap;
 
 pub(super) const MEDIUM: Axis = Axis::new("medium");
 pub(super) const BUFFERING: Axis = Axis::new("change_buffering");
@@ -86,22 +87,23 @@ pub(super) fn cells(plan: &Plan) -> Vec<Cell> {
 
 pub(super) fn settings(subject: SubjectKind, buffering: &str, scale: Scale) -> Settings {
     let pool = pool_bytes(scale);
-    let (option, value, old_blocks_time) = match (subject.is_server(), buffering) {
-        (false, _) => (BUFFERING.name(), buffering, "old_blocks_time_ms"),
-        (true, OFF) => ("innodb_change_buffering", "none", "innodb_old_blocks_time"),
-        (true, _) => ("innodb_change_buffering", "all", "innodb_old_blocks_time"),
+    let own = |name| subject.option_of_highwater(name);
+    let (option, value, old_blocks_time) = match (subject.is_highwater(), buffering) {
+        (true, _) => (own(BUFFERING.name()), buffering, own("old_blocks_time_ms")),
+        (false, OFF) => ("innodb_change_buffering".into(), "none", "innodb_old_blocks_time".into()),
+        (false, _) => ("innodb_change_buffering".into(), "all", "innodb_old_blocks_time".into()),
     };
-    let mut extra = vec![(option, value.to_string()), (old_blocks_time, OLD_BLOCKS_TIME_MS.to_string())];
+    let mut extra = BTreeMap::from([(option, value.to_string()), (old_blocks_time, OLD_BLOCKS_TIME_MS.to_string())]);
     if !subject.is_server() {
-        extra.push(("max_purge_lag", MAX_PURGE_LAG.to_string()));
+        extra.insert("max_purge_lag".into(), MAX_PURGE_LAG.to_string());
     }
     Settings {
         buffer_pool_bytes: pool,
         log_bytes: log_of(scale),
         flush_neighbors: "0".into(),
-        doublewrite: !subject.is_server(),
+        doublewrite: subject.is_highwater(),
         lru_scan_depth: (pool / (16 << 10) / 4).clamp(96, 1024),
-        extra: extra.into_iter().map(|(name, value)| (name.to_string(), value)).collect(),
+        extra,
         ..Settings::default()
     }
 }
@@ -127,7 +129,7 @@ pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -
         // Servers need a mounted device, which takes real time.
         virtual_time: !subject.is_server(),
         page_types: true,
-        system_in_memory: subject.is_server() && buffering == MEMORY,
+        system_in_memory: !subject.is_highwater() && buffering == MEMORY,
         warmup_events,
         options: RunOptions { threads: THREADS, seconds: 0.0, events, ..RunOptions::default() },
         ..MeasurementSpec::of(plan, cell, Load::Sysbench(load))

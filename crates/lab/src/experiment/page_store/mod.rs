@@ -18,7 +18,8 @@
 //! 5. Bytes are measured on the virtual clock, on which they do not depend on what else the machine does. Throughput is
 //!    measured again on the machine's clock, in the base setting.
 //! 6. Servers run on a mounted device of the same kind, filled as much, without streams and in real time. What of their
-//!    writes is whose is known as far as they count it; the device counts all.
+//!    writes is whose is known as far as they count it; the device counts all. Highwater in MariaDB has the stores that
+//!    need no promise of the device.
 //! 7. The write amplification that is claimed of the device is that of the streams of pages: the redo log, a ring, is
 //!    no part of the page store.
 
@@ -41,7 +42,7 @@ const ABOUT: About = About {
               doublewrite, atomic and out-of-place page stores, by compression, page size, fill, spare flash and \
               streams",
     source: "Lee, Ziegler, Leis: How to Write to SSDs, PVLDB 19 (2026)",
-    subjects: &SubjectKind::OF_LAB,
+    subjects: &SubjectKind::WITH_PLUGIN,
     devices: &["samsung-pm953-960gb", "datacenter-nvme", "simple-2gb"],
     repetitions: [1, 1, 2, 3],
     server_repetitions: Some([1; 4]),
@@ -51,6 +52,10 @@ const ABOUT: About = About {
 impl Experiment for PageStores {
     fn about(&self) -> &About {
         &ABOUT
+    }
+
+    fn default_subjects(&self) -> &'static [SubjectKind] {
+        &SubjectKind::OF_LAB
     }
 
     fn cells(&self, plan: &Plan) -> Vec<Cell> {

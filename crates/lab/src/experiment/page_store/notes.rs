@@ -44,7 +44,8 @@ pub(super) fn notes(plan: &Plan) -> Vec<String> {
          else the machine does, and TPS on this clock is no throughput of many clients. On the machine's clock every \
          request takes its time; processors, clients and the emulated device share the machine."
             .into(),
-        "Servers run on a mounted device: ext4 with discards, one stream, real time. MariaDB's page compression is \
+        "Servers run on a mounted device: ext4 with discards, one stream, real time. Highwater in MariaDB is not \
+         measured with atomic: a file system promises no atomic write. InnoDB's page compression in MariaDB is \
          zlib, with doublewrite on; it punches holes behind compressed pages in steps of 4 KiB, so a page of 8 KiB \
          saves a half or nothing. A server counts pages before compression, so only the device knows what it writes of \
          them."

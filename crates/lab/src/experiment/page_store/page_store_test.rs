@@ -133,6 +133,7 @@ fn cells_differ_and_vary_one_thing_at_a_time() {
     let of = |subject| Scale::ALL.map(|scale| number(scale, subject));
     assert_eq!(of(SubjectKind::Highwater), [4, 9, 41, 41]);
     assert_eq!((of(SubjectKind::Mysql), of(SubjectKind::Mariadb)), ([1, 1, 1, 2], [2, 2, 2, 4]));
+    assert_eq!(of(SubjectKind::MariadbHighwater), [5, 5, 5, 10]);
     for point in points(Scale::Standard, SubjectKind::Highwater) {
         let (setting, base) = (point.setting(), stored(point.store).setting());
         let varied = setting.iter().filter(|(axis, value)| base[*axis] != **value).count();
@@ -159,19 +160,25 @@ fn each_store_has_its_options() {
         let options: std::collections::BTreeMap<_, _> = settings.options(None).unwrap().values().into_iter().collect();
         let protection = if store == DOUBLEWRITE { "on" } else { store };
         assert_eq!((options["doublewrite"].as_str(), options["page_store"].as_str()), (protection, "in-place"));
-        assert_eq!(load_options(&stored(store), Scale::Quick).is_empty(), store != JOURNAL);
+        assert_eq!(load_options(SubjectKind::Highwater, &stored(store), Scale::Quick).is_empty(), store != JOURNAL);
     }
     for (store, compression) in [(PLAIN, "off"), (LZ4, "lz4"), (ZSTD, "zstd")] {
-        let (settings, load) = (own(store), load_options(&stored(store), Scale::Quick));
+        let (settings, load) = (own(store), load_options(SubjectKind::Highwater, &stored(store), Scale::Quick));
         assert!(!settings.doublewrite);
         for options in [&settings.extra, &load] {
             assert_eq!((options["page_store"].as_str(), options["page_compression"].as_str()), (PLAIN, compression));
         }
         assert!(settings.options(None).is_ok());
     }
+    let plugin = |store| settings(SubjectKind::MariadbHighwater, &stored(store), Scale::Quick).unwrap().extra;
+    assert_eq!(plugin(DOUBLEWRITE), std::collections::BTreeMap::new());
+    assert_eq!(plugin(JOURNAL)["highwater_doublewrite"], JOURNAL);
+    let names: Vec<String> = plugin(ZSTD).into_keys().collect();
+    let expected = ["page_compression", "page_store", "segment_fill_pct", "segment_size"];
+    assert_eq!(names, expected.map(|name| format!("highwater_{name}")));
     let compressed = settings(SubjectKind::Mariadb, &stored(PAGE_COMPRESSION), Scale::Quick).unwrap();
     assert!(compressed.doublewrite && compressed.extra["innodb_compression_default"] == "ON");
-    assert_eq!(load_options(&stored(PAGE_COMPRESSION), Scale::Quick), compressed.extra);
+    assert_eq!(load_options(SubjectKind::Mariadb, &stored(PAGE_COMPRESSION), Scale::Quick), compressed.extra);
 }
 
 #[test]

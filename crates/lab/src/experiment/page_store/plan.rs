@@ -27,6 +27,8 @@ pub(super) const ZSTD: &str = "out-of-place zstd";
 pub(super) const STORES: [&str; 6] = [DOUBLEWRITE, JOURNAL, ATOMIC, PLAIN, LZ4, ZSTD];
 /// MariaDB's compressed pages in place, holes punched behind them, with doublewrite.
 pub(super) const PAGE_COMPRESSION: &str = "page compression";
+/// Those of Highwater in MariaDB: its files are a file system's, which promises no atomic write.
+const PLUGIN_STORES: [&str; 5] = [DOUBLEWRITE, JOURNAL, PLAIN, LZ4, ZSTD];
 /// Those with which fill, spare flash and streams are varied.
 pub(super) const VARIED: [&str; 4] = [DOUBLEWRITE, JOURNAL, ATOMIC, ZSTD];
 
@@ -152,6 +154,7 @@ pub(super) fn points(scale: Scale, subject: SubjectKind) -> Vec<Point<'static>> 
         }
         SubjectKind::Mysql => server_points(scale, &[DOUBLEWRITE]),
         SubjectKind::Mariadb => server_points(scale, &[DOUBLEWRITE, PAGE_COMPRESSION]),
+        SubjectKind::MariadbHighwater => server_points(scale, &PLUGIN_STORES),
         _ => own_points(scale),
     }
 }
@@ -186,22 +189,23 @@ fn server_points(scale: Scale, stores: &[&'static str]) -> Vec<Point<'static>> {
 }
 
 /// Options by which the database is made, and with which it is loaded.
-pub(super) fn load_options(point: &Point<'_>, scale: Scale) -> BTreeMap<String, String> {
-    if point.store == PAGE_COMPRESSION {
+pub(super) fn load_options(subject: SubjectKind, point: &Point<'_>, scale: Scale) -> BTreeMap<String, String> {
+    match point.store {
         // The one algorithm that every build of the server has.
-        return texts([("innodb_compression_default", "ON".into()), ("innodb_compression_algorithm", "zlib".into())]);
+        PAGE_COMPRESSION => [("innodb_compression_default", "ON"), ("innodb_compression_algorithm", "zlib")]
+            .map(|(name, value)| (name.to_string(), value.to_string()))
+            .into(),
+        JOURNAL => own_options(subject, [("doublewrite", JOURNAL.into()), ("journal_size", JOURNAL_BYTES.to_string())]),
+        _ if point.is_out_of_place() => own_options(
+            subject,
+            [
+                ("page_store", PLAIN.into()),
+                ("page_compression", point.compression().into()),
+                ("segment_size", segment_bytes(scale).to_string()),
+            ],
+        ),
+        _ => BTreeMap::new(),
     }
-    if point.store == JOURNAL {
-        return texts([("doublewrite", JOURNAL.into()), ("journal_size", JOURNAL_BYTES.to_string())]);
-    }
-    if !point.is_out_of_place() {
-        return BTreeMap::new();
-    }
-    texts([
-        ("page_store", PLAIN.into()),
-        ("page_compression", point.compression().into()),
-        ("segment_size", segment_bytes(scale).to_string()),
-    ])
 }
 
 /// Below what the live bytes of any cell take of the room: the file grows until the device is full, then the store
@@ -214,19 +218,20 @@ const JOURNAL_BYTES: u64 = 8 << 20;
 /// The doublewrite file before the journal in it, with the largest pages.
 const AREAS_BYTES: u64 = 5 << 20;
 
-fn texts<const N: usize>(pairs: [(&str, String); N]) -> BTreeMap<String, String> {
-    pairs.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
+/// Options of Highwater by the names that the subject has for them.
+fn own_options<const N: usize>(subject: SubjectKind, options: [(&str, String); N]) -> BTreeMap<String, String> {
+    options.into_iter().map(|(name, value)| (subject.option_of_highwater(name), value)).collect()
 }
 
 pub(super) fn settings(subject: SubjectKind, point: &Point<'_>, scale: Scale) -> Result<Settings> {
     let (pool, page_bytes) = (pool_bytes(scale), point.page_bytes()?);
-    let mut extra = load_options(point, scale);
+    let mut extra = load_options(subject, point, scale);
     if !subject.is_server() {
-        extra.extend(texts([("max_purge_lag", MAX_PURGE_LAG.to_string())]));
+        extra.extend(own_options(subject, [("max_purge_lag", MAX_PURGE_LAG.to_string())]));
     }
     match point.store {
-        ATOMIC => extra.extend(texts([("doublewrite", ATOMIC.into())])),
-        PLAIN | LZ4 | ZSTD => extra.extend(texts([("segment_fill_pct", FILL_PCT.to_string())])),
+        ATOMIC => extra.extend(own_options(subject, [("doublewrite", ATOMIC.into())])),
+        PLAIN | LZ4 | ZSTD => extra.extend(own_options(subject, [("segment_fill_pct", FILL_PCT.to_string())])),
         _ => {}
     }
     Ok(Settings {
@@ -266,7 +271,7 @@ pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -
         settings: settings(subject, &point, scale)?,
         data_bytes: warehouses(scale) * WAREHOUSE_BYTES,
         virtual_time: point.clock == DEVICE_CLOCK,
-        load_options: load_options(&point, scale),
+        load_options: load_options(subject, &point, scale),
         sized_device: Some(sized_device(subject, &point, plan)?),
         warmup_events: events,
         options: RunOptions {
