@@ -88,7 +88,9 @@ fn way(tree: &TreeSearch, ctx: &Context, mut slot_of: impl FnMut(Node<'_>, &[u8]
         };
         let own = page.u8_at(LEVEL);
         let page_type = if own == 0 { PageType::Leaf } else { PageType::Inner };
-        if page.u64_at(TYPE) != identity(page_type, own, tree.id().0) || level.is_some_and(|level| own + 1 != level) {
+        if page.u64_at(TYPE) != identity(page_type, own, tree.id().0)
+            || level.is_some_and(|level: u8| level.checked_sub(1) != Some(own))
+        {
             break;
         }
         let node = Node::new(&page);

@@ -18,6 +18,7 @@
 //! 6. A walk over the whole tree excludes structure changes. A structure change is admitted after it has reserved its
 //!    resources; if it is not admitted at once, it releases them before it waits.
 
+use super::found::bounded_root;
 use super::restarts::Restarts;
 use super::tree::BTree;
 use crate::context::Context;
@@ -198,7 +199,13 @@ impl BTree {
     /// X-latches the root, which must be at `level`.
     pub(super) fn latch_root(&self, mtr: &mut Mtr<'_>, level: u8) -> StepResult<PageHandle> {
         let latched = mtr.try_fix_x(self.root()).ok_or(Missing::Absent(self.root()))?;
-        if mtr.page(latched).u64_at(TYPE) == self.identity(level) { Ok(latched) } else { Err(Missing::Stale) }
+        if mtr.page(latched).u64_at(TYPE) != self.identity(level) {
+            return Err(Missing::Stale);
+        }
+        if !node::is_unbounded(mtr.page(latched)) {
+            return Err(Error::corrupt_page(self.root(), bounded_root(self.root())).into());
+        }
+        Ok(latched)
     }
 
     /// X-latches the inner page of `level` that covers `key`; a descent has led to `page`.

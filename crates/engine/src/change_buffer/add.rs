@@ -9,7 +9,7 @@
 //!    ([`ChangeBuffer::make_room_for_added`]).
 
 use super::ChangeBuffer;
-use super::buffer::{BufferShard, LeafBuffer, Watch};
+use super::buffer::{BufferShard, LeafBuffer, WaitingLeaf, Watch};
 use super::wait::TooFull;
 use crate::btree::{BTree, LeafMut, NonResidentLeaf};
 use crate::config::ChangeBuffering;
@@ -161,6 +161,12 @@ impl ChangeBuffer {
         }
         let (free_bytes, have_bytes) = match (mode, shard.leaves.get(&page), shard.waiting.get(&page)) {
             (_, None, None) => (None, 0),
+            // Two trees claim the page: reading it tells which one is damaged.
+            (_, Some(LeafBuffer { index, .. }), _) | (_, _, Some(WaitingLeaf { index, .. }))
+                if *index != place.leaf.index =>
+            {
+                return Err(Added::Read(page));
+            }
             (ChangeBuffering::Memory, Some(leaf), None) => (Some(leaf.free_bytes), leaf.changes.len()),
             (ChangeBuffering::Disk, None, Some(leaf)) => (leaf.free_bytes.map(|b| b as usize), leaf.bytes as usize),
             // What is buffered in another mode comes first.

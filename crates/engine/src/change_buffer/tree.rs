@@ -67,6 +67,8 @@ impl<'a> Operation<'a> {
     pub fn decode(key: &[u8], value: &'a [u8]) -> Option<Operation<'a>> {
         let key = u64::from_be_bytes(key.try_into().ok()?);
         let change = value.get(VALUE_HEAD_BYTES..)?;
+        // The next operation has a greater number.
+        (key as u32 != u32::MAX).then_some(())?;
         Some(Operation {
             page: PageNo((key >> 32) as u32),
             sequence: key as u32,
@@ -216,6 +218,7 @@ mod tests {
         assert_eq!(changes, [Ok(change)]);
         assert_eq!(Operation::decode(&[0; 7], &value), None);
         assert_eq!(Operation::decode(&[0; 8], &value[..11]), None);
+        assert_eq!(Operation::decode(&key_of(PageNo(258), u32::MAX), &value), None);
         assert!(key_of(PageNo(1), u32::MAX) < key_of(PageNo(2), 0));
         assert!(key_of(PageNo(2), 255) < key_of(PageNo(2), 256));
     }

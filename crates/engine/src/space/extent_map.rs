@@ -27,6 +27,12 @@ impl Extent {
         self
     }
 
+    /// What is impossible in it.
+    pub(super) fn contradiction(&self) -> Option<&'static str> {
+        let is_used = self.used & chunk_mask(self.chunks_of(0)) != 0;
+        is_used.then_some("pages of it are in use that no segment owns")
+    }
+
     /// Free pages in chunks that `owner` owns.
     pub(super) fn free_pages(&self, owner: u32) -> u64 {
         !self.used & chunk_mask(self.chunks_of(owner))

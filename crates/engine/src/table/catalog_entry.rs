@@ -8,7 +8,9 @@
 use super::definition_record::{
     ColumnIds, DefinitionRecord, LayoutColumn, decode_definition, decode_layout, encode_layout,
 };
-use super::record::{DefinitionCopy, IdCounters, IndexRecord, ObjectState, PART_BYTES, RecordKey, TableRecord};
+use super::record::{
+    DefinitionCopy, IdCounters, IndexRecord, ObjectState, PART_BYTES, RecordKey, TableRecord, TreeRecord,
+};
 use super::row_layouts::check_resolvable;
 use super::schema::TableDefinition;
 use super::statistics::{StoredIndexStatistics, StoredSizes, StoredStatistics, TableStatistics};
@@ -115,8 +117,31 @@ impl Gathered {
 
     /// The tables in use, and what interrupted schema changes left.
     pub(crate) fn finish(self) -> Result<(Vec<TableEntry>, Vec<Leftover>)> {
+        self.check_numbers()?;
         let (tables, leftovers) = self.finish_each();
-        Ok((tables.into_iter().collect::<Result<_>>()?, leftovers))
+        let tables: Vec<TableEntry> = tables.into_iter().collect::<Result<_>>()?;
+        let mut named = BTreeMap::new();
+        match tables.iter().find_map(|entry| Some((named.insert(&entry.definition.name, entry.id)?, entry))) {
+            Some((other, TableEntry { id, definition, .. })) => {
+                Err(Error::Corrupt(format!("the catalog has two tables named {}, {other} and {id}", definition.name)))
+            }
+            None => Ok((tables, leftovers)),
+        }
+    }
+
+    /// The counters are above every number of a table or a tree, which would be given again.
+    fn check_numbers(&self) -> Result<()> {
+        let (next_table, next_index) = self.counters.map_or((0, 0), |next| (next.next_table, next.next_index));
+        let last_table = self.by_table.iter().rfind(|(_, records)| records.table.is_some()).map(|(id, _)| id.0);
+        let last_index = self.by_table.values().flat_map(Records::trees).map(|tree| tree.id.0).max();
+        let passed = [("table", last_table, next_table), ("index", last_index, next_index)];
+        match passed.into_iter().find(|(_, last, next)| *last >= Some(*next)) {
+            Some((what, last, next)) => Err(Error::Corrupt(format!(
+                "the catalog has {what} {}, and the next one is to be {next}: a part of it is an old version",
+                last.unwrap_or_default()
+            ))),
+            None => Ok(()),
+        }
     }
 
     /// As [`finish`](Self::finish), each table for itself: one that is wrong leaves the others.
@@ -135,6 +160,10 @@ impl Gathered {
 }
 
 impl Records {
+    fn trees(&self) -> impl Iterator<Item = TreeRecord> + '_ {
+        self.table.iter().map(|table| table.clustered).chain(self.indexes.iter().map(|index| index.tree))
+    }
+
     fn segments(&self) -> impl Iterator<Item = SegmentId> + '_ {
         let own = self.table.iter().flat_map(|table| [table.clustered.segment, table.overflow]);
         own.chain(self.indexes.iter().map(|index| index.tree.segment))

@@ -204,7 +204,7 @@ impl TableRecord {
                 definition_copy: if r.bool()? { DefinitionCopy::Second } else { DefinitionCopy::First },
                 layout: r.u8().filter(|layout| *layout != 0)?,
                 clustered: r.tree()?,
-                overflow: SegmentId(r.u32()?),
+                overflow: r.segment()?,
             })
         })
     }
@@ -340,8 +340,13 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn tree(&mut self) -> Option<TreeRecord> {
-        let (id, segment, root) = (IndexId(self.u32()?), SegmentId(self.u32()?), PageNo(self.u32()?));
+        let (id, segment, root) = (IndexId(self.u32()?), self.segment()?, PageNo(self.u32()?));
         Some(TreeRecord { id, segment, root, max_key_bytes: self.u16()? })
+    }
+
+    /// A segment's number, which is below the greatest one.
+    pub(super) fn segment(&mut self) -> Option<SegmentId> {
+        self.u32().filter(|number| *number < u32::MAX).map(SegmentId)
     }
 
     pub(super) fn bytes(&mut self, len: usize) -> Option<&'a [u8]> {

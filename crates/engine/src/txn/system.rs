@@ -119,8 +119,7 @@ impl TxnSystem {
         let shards = (crate::sync::cpu_count() * SHARDS_PER_CPU).min(MAX_SHARDS);
         let active = ActiveSet::new(opened.id_limit.max(1), shards);
         let holders = Holders::default();
-        let mut recovered = opened.recovered;
-        recovered.sort_by_key(|txn| txn.id);
+        let recovered = opened.recovered;
         for txn in &recovered {
             active.enter_again(shard_of_recovered(&active, txn.id), txn.id.0);
             holders.enter(txn.id, Arc::new(Holder { trx_id: AtomicU64::new(txn.id.0), ..Holder::default() }));

@@ -86,10 +86,10 @@ impl UndoSpace {
         let mut freed = 0;
         while front.first != front.at.page {
             let mut pages = vec![front.first];
-            let mut next = self.next_page(front.first)?;
+            let mut next = self.page_behind(&pages)?;
             while next != front.at.page && pages.len() < FREE_BATCH && self.space.fits_batch(&pages, next) {
                 pages.push(next);
-                next = self.next_page(next)?;
+                next = self.page_behind(&pages)?;
             }
             self.free_pages(front, &pages, next)?;
             front.first = next;
@@ -98,14 +98,29 @@ impl UndoSpace {
         Ok(freed)
     }
 
+    /// The page that the last one of some pages of a stream names as the next.
+    fn page_behind(&self, pages: &[PageNo]) -> Result<PageNo> {
+        let last = pages[pages.len() - 1];
+        let next = self.next_page(last)?;
+        match pages.contains(&next) {
+            true => Err(Error::corrupt_page(last, format!("the undo stream goes back from it to page {next}"))),
+            false => Ok(next),
+        }
+    }
+
     fn free_pages(&self, front: &StreamFront, pages: &[PageNo], first: PageNo) -> Result<()> {
-        debug_assert!(!pages.contains(&first), "rule 4: the page {first}, which becomes the first, is freed");
         pages.iter().try_for_each(|page| self.space.expect_used(*page))?;
         let (directory_page, i) = self.directory_place(front.number);
         let mut mtr = self.ctx.mtr()?;
         pages.iter().try_for_each(|page| self.space.keep_map(&mut mtr, *page))?;
         let directory = mtr.fix_x(directory_page)?;
-        let entry = StreamEntry { first, purged: front.purged, ..StreamEntry::read(mtr.page(directory), i) };
+        let entry = StreamEntry::read(mtr.page(directory), i);
+        if entry.first != front.first {
+            let (number, found, is) = (front.number, entry.first, front.first);
+            let text = format!("undo stream {number} begins with page {found} there, not with {is}: an old version");
+            return Err(Error::corrupt_page(directory_page, text));
+        }
+        let entry = StreamEntry { first, purged: front.purged, ..entry };
         write(&mut mtr, directory, stream_entry_at(i), &entry.encode());
         for page in pages {
             self.space.free(&mut mtr, *page);

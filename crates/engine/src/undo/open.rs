@@ -61,6 +61,25 @@ impl OpenedUndo {
         Ok(())
     }
 
+    /// Sorts the transactions that have not ended by their ids, which are distinct and below the durable limit.
+    fn check_recovered(&mut self) -> Result<()> {
+        self.recovered.sort_by_key(|txn| txn.id);
+        let limit = self.id_limit.max(1);
+        if let Some(txn) = self.recovered.last().filter(|txn| txn.id.0 >= limit) {
+            let text = format!("transaction {} has begun there, and the undo directory has ids below {limit}", txn.id);
+            return Err(Error::corrupt_page(txn.header.page, format!("{text}: one of them is an old version")));
+        }
+        match self.recovered.windows(2).find(|two| two[0].id == two[1].id) {
+            Some(two) => {
+                let (id, other) = (two[0].id, two[1].header.page);
+                let text =
+                    format!("transaction {id} has begun there and on page {other}: one of them is an old version");
+                Err(Error::corrupt_page(two[0].header.page, text))
+            }
+            None => Ok(()),
+        }
+    }
+
     fn skip(&mut self, number: usize, error: Error) {
         self.undo.mark_unusable(number);
         self.damage.push(error);
@@ -121,6 +140,7 @@ impl UndoSpace {
             }
             opened.add(number, entry)?;
         }
+        opened.check_recovered()?;
         Ok(opened)
     }
 }

@@ -39,6 +39,8 @@ pub(crate) const DIRECTORY_COUNT_AT: usize = 36;
 /// Directory: offset of the limit of transaction ids.
 pub(crate) const DIRECTORY_LIMIT_AT: usize = 40;
 const DIRECTORY_STREAMS_AT: usize = 64;
+/// Numbers of transactions, and how many begin in a stream, have 48 bits.
+const MAX_COUNT: u64 = 1 << 48;
 const DIRECTORY_STREAM_BYTES: usize = 16;
 
 /// A place in a stream: a page and an offset in it.
@@ -86,12 +88,19 @@ impl UndoFields {
     pub(crate) fn read(page: &[u8], page_no: PageNo) -> Result<UndoFields> {
         expect_type(page, page_no, PageType::Undo)?;
         let header = UndoPlace { page: PageNo(u32_at(page, 40)), offset: u16_at(page, 44).into() };
+        let begun_before = u64_at(page, 48);
+        if begun_before >= MAX_COUNT {
+            return Err(Error::corrupt_page(
+                page_no,
+                format!("{begun_before} transactions are not possible in a stream"),
+            ));
+        }
         Ok(UndoFields {
             previous: PageNo(u32_at(page, 32)),
             next: PageNo(u32_at(page, NEXT_AT)),
             header: (header.page != PageNo(0)).then_some(header),
             previous_end: u16_at(page, 46).into(),
-            begun_before: u64_at(page, 48),
+            begun_before,
         })
     }
 
@@ -196,7 +205,11 @@ pub(crate) fn read_directory(page: &[u8], page_no: PageNo) -> Result<(PageNo, us
     if count > streams_per_page(page.len()) {
         return Err(Error::corrupt_page(page_no, format!("an undo directory of {count} streams")));
     }
-    Ok((PageNo(u32_at(page, DIRECTORY_NEXT_AT)), count, u64_at(page, DIRECTORY_LIMIT_AT)))
+    let limit = u64_at(page, DIRECTORY_LIMIT_AT);
+    if limit > MAX_COUNT {
+        return Err(Error::corrupt_page(page_no, format!("{limit} is no limit of transaction ids")));
+    }
+    Ok((PageNo(u32_at(page, DIRECTORY_NEXT_AT)), count, limit))
 }
 
 /// Overwrites bytes of a latched page.

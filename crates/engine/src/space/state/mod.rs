@@ -227,6 +227,10 @@ impl SpaceState {
         for index in 0..layout.group_extents() {
             let extent = read_entry(map, index as usize).without_idle_owners();
             if index < here {
+                if let Some(reason) = extent.contradiction() {
+                    let number = group * layout.group_extents() + index;
+                    return Err(Error::corrupt_page(page_no, format!("extent {number}: {reason}")));
+                }
                 self.extents.push(extent);
                 self.index_extent(self.extents() - 1);
                 self.set_untouched(self.extents() - 1, 0);

@@ -106,6 +106,20 @@ fn an_idle_owner_behind_the_end_is_no_missing_extent() {
 }
 
 #[test]
+fn a_map_with_used_pages_of_no_segment_is_damage() {
+    let layout = SpaceLayout::new(4096);
+    let entry = |extent: usize| ENTRIES_AT + extent * ENTRY_BYTES;
+    let mut map = vec![0; 4096];
+    format_map_ops(|op| op.apply(&mut map).unwrap());
+    map[entry(1)] = 1;
+    map[entry(1) + OWNERS_AT] = 30;
+    SpaceState::new().add_group(&layout, 0, 3, &map).unwrap();
+    map[entry(2)] = 1;
+    let error = SpaceState::new().add_group(&layout, 0, 3, &map).unwrap_err();
+    assert!(error.is_damage() && error.to_string().contains("extent 2"), "{error}");
+}
+
+#[test]
 fn pages_come_back_and_dropping_frees_everything() {
     let mut state = state(4);
     let seg = SegmentId(30);

@@ -206,7 +206,8 @@ pub fn parse_header(block: &[u8], identity: u64, at: usize) -> Option<(BatchHead
     };
     // What contradicts itself, or was counted for longer than devices live, was not written by `put_header`.
     let images: usize = entries.iter().map(|entry| entry.bytes).sum();
-    let is_possible = header.sequence.max(header.durable) <= MAX && header.bytes == batch_bytes(count, images);
+    let are_in_order = header.durable < header.sequence && header.sequence <= MAX && header.life <= MAX;
+    let is_possible = are_in_order && header.bytes == batch_bytes(count, images);
     is_possible.then_some((header, entries))
 }
 
@@ -300,7 +301,7 @@ pub fn reseal_end(end: &mut [u8], summary_bytes: usize) {
 pub fn parse_footer(block: &[u8], identity: u64) -> Option<Footer> {
     let block = &block[block.len() - FOOTER_ROOM..];
     let is_ours = u32_at(block, 4) == FOOTER_MAGIC && u64_at(block, 8) == identity;
-    let is_possible = u64_at(block, 24).max(u64_at(block, 32)) <= MAX;
+    let is_possible = [16, 24, 32, 52].into_iter().all(|at| u64_at(block, at) <= MAX);
     (is_ours && is_possible && is_sealed(&block[..FOOTER_BYTES])).then(|| Footer {
         life: u64_at(block, 16),
         newest: u64_at(block, 24),

@@ -31,6 +31,25 @@ fn a_header_says_what_was_written() {
     }
 }
 
+/// A header that calls itself durable, or counts further than devices live, is none, with the right checksum too.
+#[test]
+fn a_header_with_impossible_sequences_is_none() {
+    let (_, header, entries) = a_batch(3);
+    let is_read = |header: BatchHeader| {
+        let mut batch = vec![0; BLOCK_BYTES];
+        put_header(&mut batch, 77, 8192, &header, &entries);
+        parse_header(&batch, 77, 8192).is_some()
+    };
+    assert!(is_read(BatchHeader { durable: 8, ..header }));
+    assert!(!is_read(BatchHeader { durable: 9, ..header }) && !is_read(BatchHeader { life: u64::MAX, ..header }));
+    for footer in [footer_of(u64::MAX, [1, 2], 1, some_tails(), &[]), footer_of(3, [u64::MAX, 2], 1, some_tails(), &[])]
+    {
+        let mut end = vec![0; BLOCK_BYTES];
+        put_end(&mut end, 77, &footer, &[]);
+        assert_eq!(parse_footer(&end, 77), None, "{footer:?}");
+    }
+}
+
 #[test]
 fn a_header_with_any_byte_changed_is_none() {
     let (batch, ..) = a_batch(3);

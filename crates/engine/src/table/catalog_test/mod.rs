@@ -196,6 +196,30 @@ fn a_state_that_cannot_be_written_is_not_taken() {
 }
 
 /// The catalog has this many tables, and two equal trees.
+/// A part of the catalog that is older than others: a number that is in use would be given again, or a name is there
+/// twice.
+#[test]
+fn older_counters_and_two_tables_of_one_name_are_damage() {
+    let parts = small_parts();
+    let made = catalog(&parts);
+    let entry = made.create_table(definition("small", 1)).unwrap();
+    let (table, index) = (entry.id.0, entry.indexes[0].tree.id.0);
+    for (next_table, next_index, says) in
+        [(table, index + 1, format!("table {table}")), (table + 1, index, format!("index {index}"))]
+    {
+        let counters = IdCounters { next_table, next_index, next_create: 9 };
+        made.put(RecordKey::Counters, &counters.encode()).unwrap();
+        let error = made.load().unwrap_err().to_string();
+        assert!(error.contains(&says) && error.contains("an old version"), "{error}");
+    }
+    made.put(RecordKey::Counters, &IdCounters { next_table: 90, next_index: 90, next_create: 9 }.encode()).unwrap();
+    let bytes = encode_definition(&entry.definition, &entry.columns);
+    made.put_definition(TableId(table + 1), DefinitionCopy::First, &bytes).unwrap();
+    made.put(RecordKey::Table(TableId(table + 1)), &entry.record.encode()).unwrap();
+    let error = made.load().unwrap_err().to_string();
+    assert!(error.contains("two tables named small"), "{error}");
+}
+
 fn assert_whole(catalog: &Catalog, tables: usize) {
     assert_eq!(catalog.load().unwrap().0.len(), tables);
     assert_eq!((catalog.trees().each().count(), catalog.trees().difference()), (2, None));

@@ -3,6 +3,7 @@
 use super::purging::undo_pages;
 use super::*;
 use crate::lock::Holder;
+use crate::undo::UndoSpace;
 use highwater_storage::{FaultKind, Faults, Operation};
 
 #[test]
@@ -176,6 +177,60 @@ fn a_damaged_idle_stream_is_skipped_alone() {
     sessions.into_iter().for_each(Session::commit);
     db.purge_all();
     assert!(db.check(true).is_empty());
+}
+
+/// Overwrites a field of a page through the pool, so that its checksum is right.
+fn overwrite(db: &Db, page: PageNo, offset: usize, bytes: &[u8]) {
+    let mut mtr = db.parts.ctx.mtr().unwrap();
+    let latched = mtr.fix_x(page).unwrap();
+    crate::undo::write(&mut mtr, latched, offset, bytes);
+    mtr.commit();
+}
+
+/// A database whose only stream has several pages, those of the directory and the stream.
+fn with_a_long_stream() -> (Db, Vec<PageNo>) {
+    let db = Db::new();
+    let mut session = db.begin();
+    for i in 0..300 {
+        session.insert(&format!("{i:05}"), &row("a", "", "some text")).unwrap();
+    }
+    session.commit();
+    let pages = db.system.undo_pages().unwrap();
+    assert!(pages.len() > 4, "{pages:?}");
+    (db, pages)
+}
+
+/// A page of a stream that names an earlier one as the next, and a directory that names another first page: purge
+/// says so and frees no page of the stream.
+#[test]
+fn a_stream_that_goes_back_or_begins_elsewhere_is_damage() {
+    for (damaged, offset, says) in [(3, 36, "goes back"), (0, 64, "an old version")] {
+        let (db, pages) = with_a_long_stream();
+        let number = db.system.undo.bind().map(|stream| (stream.number, db.system.undo.release(stream)).0).unwrap();
+        let mut front = db.system.undo.take_front(number).unwrap();
+        front.at.page = pages[pages.len() - 1];
+        overwrite(&db, pages[damaged], offset, &pages[2].0.to_le_bytes());
+        let error = db.system.undo.free_front(&mut front).unwrap_err();
+        assert!(error.is_damage() && error.to_string().contains(says), "{error}");
+        assert!(error.to_string().contains(&format!("page {} ", pages[damaged])), "{error}");
+        assert_eq!((front.first, undo_pages(&db)), (pages[1], pages.len()));
+    }
+}
+
+/// An undo directory that is older than a transaction that has not ended: its ids would be given again.
+#[test]
+fn an_older_limit_of_ids_is_damage() {
+    let db = Db::new();
+    let mut session = db.begin();
+    session.insert("a", &row("a", "", "")).unwrap();
+    let directory = db.system.undo_pages().unwrap()[0];
+    for (limit, says) in [(1_u64, "has ids below 1"), (1 << 60, "is no limit")] {
+        overwrite(&db, directory, 40, &limit.to_le_bytes());
+        let opened = UndoSpace::open(Arc::clone(&db.parts.ctx), Arc::clone(&db.parts.space));
+        let error = opened.err().expect("an old limit is found");
+        assert!(error.is_damage() && error.to_string().contains(says), "{error}");
+    }
+    session.rollback();
 }
 
 /// A transaction that has written nothing leaves a stream whose last page is damaged, and binds another; the stream is
