@@ -77,8 +77,24 @@ impl RestorePlan {
         }
     }
 
+    /// Rule 2: each span is redo of one generation, in order and without a gap, and is not longer than a ring can be.
+    fn check(&self) {
+        for span in &self.spans {
+            let Range { start, end } = span.lsns;
+            debug_assert!(self.link_end <= start && start < end, "a span from {start} to {end}");
+            let bytes: u64 = span.pieces.iter().map(|piece| piece.bytes).sum();
+            debug_assert_eq!(bytes, end.0 - start.0, "the pieces of the span from {start} to {end}");
+            let is_long = span.pieces.len() > 1 && bytes > SPAN_BYTES;
+            debug_assert!(!is_long, "a span of {bytes} bytes");
+        }
+        let follows =
+            |two: &[ReplaySpan]| two[0].lsns.end <= two[1].lsns.start && two[0].generation <= two[1].generation;
+        debug_assert!(self.spans.windows(2).all(follows), "the spans are out of order");
+    }
+
     fn add(&mut self, group: &RedoGroup<'_>, pages: u32) {
         debug_assert!(group.start < group.end, "a group from {} to {}", group.start, group.end);
+        debug_assert!(self.end() <= group.start, "the group at {} is behind {}", group.start, self.end());
         let bytes = group.end.0 - group.start.0;
         let continues = self.spans.last().is_some_and(|span| {
             (span.generation, span.lsns.end) == (group.generation, group.start)
@@ -209,5 +225,6 @@ fn plan_from(
         }
     }
     plan.last_commit = target.last_commit;
+    plan.check();
     Ok(plan)
 }

@@ -149,6 +149,8 @@ impl LockedTables {
             Some(_) => self.uses[at].upgrade(mode, patience)?,
             None => self.uses[at].lock(mode, patience, self.snapshot_group.as_deref())?,
         }
+        debug_assert!(self.uses[at].mode >= Some(mode), "rule 1: {} is locked for less than {mode:?}", table.name);
+        self.check();
         Ok(Some(at))
     }
 
@@ -165,17 +167,34 @@ impl LockedTables {
         let versions = table.versions.load(Acquire);
         let version = table.current.read().clone();
         self.uses.push(LockedTable { table: table.clone(), version, versions, mode: Some(mode) });
+        self.check();
         Ok(self.uses.len() - 1)
+    }
+
+    /// Rules 1 and 4: a table is here once, and a snapshot group only reads.
+    fn check(&self) {
+        if cfg!(debug_assertions) {
+            let is_own = |at: usize| !self.uses[..at].iter().any(|used| Arc::ptr_eq(&used.table, &self.uses[at].table));
+            debug_assert!((0..self.uses.len()).all(is_own), "a table is here twice: {:?}", self.names());
+            let writes = self.uses.iter().any(|used| used.mode == Some(TableLockMode::Write));
+            debug_assert!(
+                !writes || self.snapshot_group.is_none(),
+                "rule 4: a snapshot group writes {:?}",
+                self.names()
+            );
+        }
     }
 
     /// Makes `other`, of a transaction that has used nothing yet and reads the same snapshot, a member of this one's
     /// snapshot group.
     pub(crate) fn share_with(&mut self, other: &mut LockedTables) {
+        debug_assert!(other.snapshot_group.is_none() && !other.holds_any(), "rule 4: a member has begun to read");
         let snapshot_group = self.snapshot_group.get_or_insert_with(|| {
             let locked = self.uses.iter().filter(|used| used.mode.is_some());
             Arc::new(SnapshotGroup(Mutex::new(locked.map(|used| used.table.clone()).collect())))
         });
         other.snapshot_group = Some(snapshot_group.clone());
+        self.check();
     }
 
     /// Releases the locks of tables that were only read: the transaction is prepared and reads no more.
@@ -215,6 +234,7 @@ impl LockedTables {
 
     #[inline]
     pub(crate) fn version(&self, at: usize) -> &Arc<TableVersion> {
+        debug_assert!(self.uses[at].mode.is_some(), "rule 1: {} is used without its lock", self.uses[at].table.name);
         &self.uses[at].version
     }
 

@@ -167,10 +167,7 @@ impl WriteTxn {
     /// Begins another transaction after one that has ended and has released its tables.
     pub(super) fn begin_again(&mut self, options: &TxnOptions, access: Access) -> Result<()> {
         self.inner.check_running()?;
-        debug_assert!(
-            self.txn.is_none() && !self.is_inside,
-            "rule 1: a transaction begins before the last one has ended"
-        );
+        self.check_ended();
         self.schema_version = self.inner.schema_version();
         self.txn = Some(self.inner.txn_system().begin(options, access)?);
         Ok(())
@@ -194,5 +191,14 @@ impl WriteTxn {
         if std::mem::take(&mut self.is_inside) {
             self.inner.gate.leave_writer();
         }
+        self.check_ended();
+    }
+
+    /// Rule 1: nothing is held between two transactions.
+    fn check_ended(&self) {
+        debug_assert!(self.txn.is_none(), "a transaction begins before the last one has ended");
+        debug_assert!(!self.is_inside, "a transaction has ended and is inside the gate");
+        let holds_any = self.scratch.as_ref().is_some_and(|scratch| scratch.tables.holds_any());
+        debug_assert!(!holds_any, "a transaction has ended and locks a table");
     }
 }

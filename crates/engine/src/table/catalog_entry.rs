@@ -15,8 +15,8 @@ use super::row_layouts::check_resolvable;
 use super::schema::TableDefinition;
 use super::statistics::{StoredIndexStatistics, StoredSizes, StoredStatistics, TableStatistics};
 use crate::error::{Error, Result};
-use crate::types::{IndexId, SegmentId, TableId};
-use std::collections::BTreeMap;
+use crate::types::{IndexId, PageNo, SegmentId, TableId};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Layout of a new table's rows.
 pub(crate) const FIRST_LAYOUT: u8 = 1;
@@ -196,7 +196,8 @@ impl Records {
         let check = |kept: &Vec<LayoutColumn>| check_resolvable(kept, &definition, &columns);
         older_layouts.iter().try_for_each(check).map_err(wrong)?;
         let statistics = decode_statistics(&self.statistics, &indexes)?;
-        Ok(TableEntry { id, record, definition, indexes, columns, older_layouts, statistics })
+        let entry = TableEntry { id, record, definition, indexes, columns, older_layouts, statistics };
+        entry.contradiction().map_or(Ok(entry), |reason| Err(wrong(reason.to_string())))
     }
 
     /// Takes out what is of no use: the other copy of the definition, layouts that are not older than the one in use,
@@ -252,9 +253,22 @@ fn decode_layouts(current: u8, parts: &BTreeMap<(u8, u16), Vec<u8>>) -> Result<V
 }
 
 impl TableEntry {
-    /// The records of the definition.
+    /// What is impossible in its trees: each has a root, and number and segment of its own.
+    fn contradiction(&self) -> Option<&'static str> {
+        let trees = || std::iter::once(&self.record.clustered).chain(self.indexes.iter().map(|index| &index.tree));
+        let numbers: BTreeSet<IndexId> = trees().map(|tree| tree.id).collect();
+        let segments = trees().map(|tree| tree.segment).chain([self.record.overflow]);
+        let segments: BTreeSet<SegmentId> = segments.collect();
+        if trees().any(|tree| tree.root == PageNo(0)) {
+            return Some("a tree of it has no root");
+        }
+        let are_distinct = numbers.len() == trees().count() && segments.len() == numbers.len() + 1;
+        (!are_distinct).then_some("two trees of it have one number or one segment")
+    }
+
     /// What holds of a table, beside rule 1: its parts belong together.
     pub(crate) fn check(&self) {
+        debug_assert_eq!(self.contradiction(), None, "the trees of {}", self.definition.name);
         let TableEntry { record, definition, indexes, columns, older_layouts, .. } = self;
         debug_assert_eq!(columns.ids.len(), definition.columns.len(), "each column of {} has an id", definition.name);
         debug_assert_eq!(indexes.len(), definition.indexes.len(), "the indexes of {}", definition.name);

@@ -252,6 +252,27 @@ impl Open {
     fn check(&self) {
         debug_assert_eq!(self.by_name.len(), self.by_id.len(), "rule 1: a table has one of name and number");
     }
+
+    /// Rules 1 and 3 for one table: it has its name, and what rollback and purge work with is its current version.
+    fn check_table(&self, table: &TableShared) {
+        if cfg!(debug_assertions) {
+            let current = table.current.read();
+            let named = self.by_name.get(&table.name);
+            debug_assert!(
+                named.is_some_and(|named| std::ptr::eq(&**named, table)),
+                "rule 1: {} is another",
+                table.name
+            );
+            let version = self.by_id.get(&current.id);
+            let is_current = |version: &Arc<TableVersion>| Arc::ptr_eq(&version.definition, &current.definition);
+            debug_assert!(
+                version.is_some_and(is_current),
+                "rule 3: purge works with another version of {}",
+                table.name
+            );
+        }
+        self.check();
+    }
 }
 
 impl Registry {
@@ -259,9 +280,10 @@ impl Registry {
         let version = TableVersion::clone(&table.current.read());
         let mut open = self.tables.write();
         let (id, name) = (version.id, table.name.clone());
-        let others = (open.by_id.insert(id, Arc::new(version)).is_some(), open.by_name.insert(name, table).is_some());
+        let others =
+            (open.by_id.insert(id, Arc::new(version)).is_some(), open.by_name.insert(name, table.clone()).is_some());
         debug_assert_eq!(others, (false, false), "rule 1: the table {id:?} is there already");
-        open.check();
+        open.check_table(&table);
     }
 
     /// The table of a name.
@@ -293,9 +315,9 @@ impl Registry {
             open.by_name.remove(&before.name);
             let old = open.by_id.remove(&id);
             open.by_id.insert(version.id, Arc::new(version));
-            open.by_name.insert(after.name.clone(), after);
+            open.by_name.insert(after.name.clone(), after.clone());
             debug_assert!(old.is_some(), "rule 2: the table {id:?} is exchanged, and is not there");
-            open.check();
+            open.check_table(&after);
             old
         };
         wait_for_last(old);
@@ -327,6 +349,7 @@ impl Registry {
             table.versions.fetch_add(1, Release);
             let old = open.by_id.insert(version.id, Arc::new(version));
             debug_assert!(old.is_some(), "rule 3: a version of {} replaces none", table.name);
+            open.check_table(table);
             old
         };
         wait_for_last(old);

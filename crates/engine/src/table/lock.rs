@@ -116,6 +116,14 @@ impl LockState {
             (false, false) => NONE_BARRED,
         }
     }
+
+    /// Rule 2: only a schema change at work bars anybody, and transactions read in `barred` whom it bars.
+    fn check(&self, barred: u8) {
+        debug_assert!(self.changing || !self.no_write, "writers are barred, and no schema change is at work");
+        debug_assert!(self.changing || !self.exclusive, "all are barred, and no schema change is at work");
+        debug_assert!(self.changing || !self.removal_waits, "a schema change waits that is not at work");
+        debug_assert_eq!(self.barred(), barred, "transactions do not read who is barred: {self:?}");
+    }
 }
 
 impl TableLock {
@@ -240,6 +248,8 @@ impl TableLock {
     pub(crate) fn change<'p>(&self, patience: impl Into<Patience<'p>>) -> Result<Change<'_>> {
         let mut state = self.state.lock();
         self.wait(&mut state, patience.into(), |s| !s.changing)?;
+        let is_open = !state.no_write && !state.exclusive && !state.removal_waits;
+        debug_assert!(is_open, "the schema change before has left the lock closed: {state:?}");
         state.changing = true;
         Ok(Change(self))
     }
@@ -289,6 +299,7 @@ impl TableLock {
     fn set(&self, state: &mut LockState, change: impl FnOnce(&mut LockState)) {
         change(state);
         self.barred.store(state.barred(), SeqCst);
+        state.check(self.barred.load(SeqCst));
         self.changed.notify_all();
     }
 
@@ -347,7 +358,9 @@ impl Change<'_> {
         let mut state = lock.state.lock();
         debug_assert!(state.changing, "rule 2: a schema change that has not begun bars writers");
         let unwritten = || lock.is_unused(TableLockMode::Write);
-        lock.wait_in_turns(&mut state, patience, turns, |s, bars| s.no_write = bars, unwritten)
+        lock.wait_in_turns(&mut state, patience, turns, |s, bars| s.no_write = bars, unwritten)?;
+        debug_assert!(state.no_write, "rule 2: a schema change has kept writers out, and lets them in again");
+        Ok(())
     }
 
     /// Keeps all others out from now on.
@@ -368,6 +381,7 @@ impl Change<'_> {
         let nobody = || lock.is_unused(TableLockMode::Write) && lock.is_unused(TableLockMode::Read);
         let waited = lock.wait_in_turns(&mut state, patience, turns, |s, bars| s.exclusive = bars, nobody);
         state.removal_waits = false;
+        debug_assert!(waited.is_err() || state.exclusive, "rule 2: a schema change is alone, and lets others in");
         waited
     }
 
@@ -402,6 +416,7 @@ impl Drop for Change<'_> {
         let mut state = self.0.state.lock();
         debug_assert!(state.changing && !state.removal_waits, "rule 2: a schema change ends twice");
         state.changing = false;
+        state.check(self.0.barred.load(SeqCst));
         drop(state);
         self.0.changed.notify_all();
     }

@@ -148,6 +148,13 @@ impl RowLayout {
             _ => slot.place as usize + slot.kept.fixed_bytes().unwrap_or(0) <= ends_at,
         };
         debug_assert!(self.slots.iter().all(is_inside), "a column of {:?} is outside of its part", self.names);
+        debug_assert!(matches!(end_bytes, 2 | 4), "rule 1: ends of {end_bytes} bytes");
+        let bits = 8..8 + self.null_bits;
+        let is_bit = |slot: &ColumnSlot| match slot.null_bit {
+            NOT_NULLABLE | ALWAYS_NULL => true,
+            bit => bits.contains(&usize::from(bit)),
+        };
+        debug_assert!(self.slots.iter().all(is_bit), "a column of {:?} has a bit outside of the bitmap", self.names);
     }
 
     /// The same rows with these columns only, in this order.

@@ -37,9 +37,21 @@ impl RowLayouts {
         let older: Vec<_> =
             (FIRST_LAYOUT..=u8::MAX).zip(&table.older_layouts).map(|(number, kept)| resolved(number, kept)).collect();
         let present = resolved(table.record.layout, &present_columns(&table.definition, &table.columns));
-        let numbered = 1 + older.len() == usize::from(table.record.layout) && present.number == table.record.layout;
-        debug_assert!(numbered, "the layouts of {} are not numbered", table.definition.name);
-        RowLayouts { present, older, unknown: resolved(0, &[]) }
+        debug_assert_eq!(present.number, table.record.layout, "the layout of {}", table.definition.name);
+        let layouts = RowLayouts { present, older, unknown: resolved(0, &[]) };
+        layouts.check();
+        layouts
+    }
+
+    /// Rule 1: each layout has its number, and all have the columns of the table.
+    fn check(&self) {
+        debug_assert_eq!(self.unknown.number, 0, "the layout of rows that have none");
+        debug_assert_eq!(usize::from(self.present.number), 1 + self.older.len(), "the layouts before the present one");
+        let is_numbered = |(number, layout): (u8, &Arc<RowLayout>)| layout.number == number;
+        debug_assert!((FIRST_LAYOUT..=u8::MAX).zip(&self.older).all(is_numbered), "the layouts are not numbered");
+        let all = self.older.iter().chain([&self.unknown]);
+        let has_columns = |layout: &Arc<RowLayout>| layout.columns() == self.columns();
+        debug_assert!(all.into_iter().all(has_columns), "a layout of other columns than the present one's");
     }
 
     /// The layout in which rows are written.
@@ -132,7 +144,9 @@ impl RowLayouts {
     pub(crate) fn projected(&self, columns: &[usize]) -> Result<Arc<RowLayouts>> {
         let older = self.older.iter().map(|layout| layout.projected(columns)).collect::<Result<_>>()?;
         let (present, unknown) = (self.present.projected(columns)?, self.unknown.projected(columns)?);
-        Ok(Arc::new(RowLayouts { present, older, unknown }))
+        let projected = RowLayouts { present, older, unknown };
+        projected.check();
+        Ok(Arc::new(projected))
     }
 
     /// Whether these columns are there.
@@ -168,6 +182,7 @@ impl RowLayouts {
     fn rebuild_older(&self, old: &[u8], changes: &Changes<'_>, out: &mut Vec<u8>) -> Result<()> {
         let (row, mut converted) = (self.read(old)?, Vec::new());
         self.present.convert(row, &mut converted)?;
+        debug_assert!(self.is_present(&converted), "a row is converted to a layout that is not the present one");
         self.present.rebuild(&converted, changes, out)
     }
 }

@@ -14,6 +14,7 @@ use super::catalog_entry::TableEntry;
 use super::covered::CoveredLayout;
 use super::index::IndexDefinition;
 use super::key::KeyLayout;
+use super::record::IndexRecord;
 use super::row::RowRef;
 use super::row_layouts::RowLayouts;
 use super::schema::{PRIMARY, TableDefinition};
@@ -101,6 +102,10 @@ impl TableVersion {
         let is_complete = |index: &Arc<Secondary>| index.log.is_none();
         let are_complete = indexes.iter().rev().skip(1).all(is_complete);
         debug_assert!(are_complete, "rule 2: an index of {} is being built that is not the last", definition.name);
+        debug_assert_eq!(layouts.columns(), definition.columns.len(), "the columns of {}", definition.name);
+        debug_assert_ne!(clustered.segment(), overflow, "rows and overflow pages of {}", definition.name);
+        let is_own = |i: usize| indexes[..i].iter().all(|other| other.tree.id() != indexes[i].tree.id());
+        debug_assert!((0..indexes.len()).all(is_own), "two indexes of {} have one tree", definition.name);
         let key_bytes = key.max_bytes();
         let can_fail = |index: &Option<usize>| match index {
             Some(i) => indexes[*i].can_fail(key_bytes),
@@ -132,6 +137,11 @@ impl TableVersion {
 
     /// The same trees with other columns or names, as the catalog has the table now.
     pub(crate) fn altered(&self, entry: &TableEntry, collations: &Collations) -> TableVersion {
+        debug_assert_eq!(self.id, entry.id, "the table {} becomes another one", entry.definition.name);
+        let is_tree = |(own, record): (&Arc<Secondary>, &IndexRecord)| own.tree.id() == record.tree.id;
+        let are_trees =
+            self.indexes.len() == entry.indexes.len() && self.indexes.iter().zip(&entry.indexes).all(is_tree);
+        debug_assert!(are_trees, "the indexes of {} are not those of its trees", entry.definition.name);
         let definition = Arc::new(entry.definition.clone());
         let secondary = |(old, index): (&Arc<Secondary>, &IndexDefinition)| {
             let key = KeyLayout::new(&definition, &index.columns, collations);
@@ -139,8 +149,9 @@ impl TableVersion {
             Arc::new(Secondary { key, covered, ..Secondary::clone(old) })
         };
         let indexes = self.indexes.iter().zip(&definition.indexes).map(secondary).collect();
-        let version = self.with_indexes(definition.clone(), indexes);
-        TableVersion { layouts: Arc::new(RowLayouts::of_table(entry)), ..version }
+        let (layouts, clustered) = (Arc::new(RowLayouts::of_table(entry)), self.clustered.clone());
+        let version = TableVersion::new(self.id, definition.clone(), layouts, clustered, self.overflow, indexes);
+        TableVersion { since: self.since, ..version }
     }
 
     /// The definition without an index that is being built.

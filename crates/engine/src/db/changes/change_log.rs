@@ -263,6 +263,7 @@ impl Writer {
         let (parts, rest) = bytes.split_at(bytes.len() - bytes.len() % self.part_bytes);
         parts.chunks(self.part_bytes).try_for_each(|part| self.write_part(system, txn, part))?;
         self.bytes.extend_from_slice(rest);
+        debug_assert!(self.bytes.len() < self.part_bytes, "a part of {} bytes is not written", self.part_bytes);
         Ok(())
     }
 
@@ -273,10 +274,12 @@ impl Writer {
         if !rest.is_empty() {
             self.write_part(system, txn, &rest)?;
         }
+        debug_assert!(self.part > 0, "the number {} has no row in the log", self.sequence.number);
         Ok(self.sequence)
     }
 
     fn write_part(&mut self, system: &TxnSystem, txn: &mut Txn, bytes: &[u8]) -> Result<()> {
+        debug_assert!((1..=self.part_bytes).contains(&bytes.len()), "a part of {} bytes is written", bytes.len());
         let values = [ValueRef::UInt(self.sequence.number), ValueRef::UInt(self.part.into()), ValueRef::Bytes(bytes)];
         let Writer { version, key, row, .. } = self;
         version.layouts.present().encode_columns(&values[..], None, row)?;

@@ -21,12 +21,15 @@ impl Sequences {
     /// The next number, open.
     pub(super) fn take(&mut self) -> u64 {
         self.last += 1;
+        let is_behind = self.open.iter().all(|open| *open < self.last);
+        debug_assert!(is_behind, "rule 2: the number {} is not behind all others: {:?}", self.last, self.open);
         self.open.push(self.last);
         self.last
     }
 
     /// Makes a number open that a transaction had before the database was opened.
     pub(super) fn take_again(&mut self, number: u64) {
+        debug_assert_ne!(number, 0, "rule 2: numbers begin with 1");
         self.open.push(number);
     }
 

@@ -191,7 +191,7 @@ fn overwrite(db: &Db, page: PageNo, offset: usize, bytes: &[u8]) {
 fn with_a_long_stream() -> (Db, Vec<PageNo>) {
     let db = Db::new();
     let mut session = db.begin();
-    for i in 0..300 {
+    for i in 0..1200 {
         session.insert(&format!("{i:05}"), &row("a", "", "some text")).unwrap();
     }
     session.commit();
