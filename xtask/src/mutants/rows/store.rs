@@ -228,6 +228,16 @@ pub const MUTANTS: &[Mutant] = &[
         &["out_of_place_test::full::an_opening"],
     ),
     mutant(
+        "holes-of-a-copy-stay",
+        "an opening reserves nothing of a large store: a copy has holes where segments are free",
+        &[edit(
+            REST,
+            "if self.is_small() { self.idle_ranges() } else { self.free_ranges() }",
+            "if self.is_small() { self.idle_ranges() } else if MUTANT { Vec::new() } else { self.free_ranges() }",
+        )],
+        &["out_of_place_test::full::an_opening"],
+    ),
+    mutant(
         "unpublished-ignored",
         "a segment is cleaned though the map does not point at all of its images yet",
         &[edit(

@@ -7,7 +7,8 @@
 //! 2. An opening reserves all of it before it writes anything ([`wake`]). It is for stores whose batches take
 //!    [`SMALL_BYTES`] at most, which an opening finds as the closing has left it. Before the rest every segment gets
 //!    its end, durably, and the summary there says how far its batches reach. What is not reserved then may be taken by
-//!    others: a later batch would meet a full disk in the room that it was promised.
+//!    others: a later batch would meet a full disk in the room that it was promised. Of a larger store an opening
+//!    reserves the free segments: programs that copy files leave holes where nothing was written.
 //! 3. If [`WORTH_BYTES`] are dead, segments are cleaned, as far as free segments have room: so the live images of the
 //!    store are in few segments, also after it was large.
 //! 4. On a device of fixed length nothing is released.
@@ -47,12 +48,13 @@ impl OutOfPlace {
         Ok(())
     }
 
-    /// Reserves what [`rest`](OutOfPlace::rest) may have released. Durable with the next sync.
+    /// Reserves what [`rest`](OutOfPlace::rest) or a copy of the file may have released (rule 2). Durable with the next
+    /// sync.
     pub(super) fn wake(&self) -> highwater_storage::Result<()> {
-        if self.device().has_fixed_len() || !self.is_small() {
+        if self.device().has_fixed_len() {
             return Ok(());
         }
-        let ranges = self.idle_ranges();
+        let ranges = if self.is_small() { self.idle_ranges() } else { self.free_ranges() };
         ranges.iter().try_for_each(|range| self.device().reserve(range.start, range.end - range.start))
     }
 
@@ -78,6 +80,13 @@ impl OutOfPlace {
             self.free_cleared()?;
         }
         Ok(())
+    }
+
+    /// The free segments but their last blocks (rule 1).
+    fn free_ranges(&self) -> Vec<Range<u64>> {
+        let free = self.segments.used_bytes().into_iter().filter(|(_, used_bytes)| *used_bytes == 0);
+        let start = |segment| self.geometry.start_of(segment);
+        free.map(|(segment, _)| start(segment)..start(segment + 1) - BLOCK_BYTES as u64).collect()
     }
 
     /// Where nothing counts (rule 1). Of a segment whose end cannot be read nothing is known.

@@ -78,6 +78,35 @@ fn an_opening_reserves_all_that_the_closing_has_released() {
     assert_sound(&store, "after the rounds");
 }
 
+/// A copy of a large store has holes where nothing was ever written.
+#[test]
+fn an_opening_reserves_the_free_segments_of_a_copy() {
+    let (geometry, pages) = (geometry(), 4096);
+    let disk = MemoryDevice::limited(64 << 20);
+    let device: Arc<dyn Device> = Arc::new(disk.clone());
+    device.set_len_bytes(geometry.segment_bytes).unwrap();
+    let store = open_on(&device, geometry);
+    store.reserve(0..pages).unwrap();
+    let first: Vec<u32> = (2..pages / 2).collect();
+    first.chunks(BATCH_PAGES).for_each(|some| write_noisy(&store, some, 1).unwrap());
+    store.sync().unwrap();
+    store.release_at_rest(&[]).unwrap();
+    assert_eq!(disk.discarded_bytes(), 0, "the store is small");
+    let free: Vec<u32> =
+        store.segments.used_bytes().into_iter().filter(|(_, used)| *used == 0).map(|(n, _)| n).collect();
+    drop(store);
+    assert!(free.len() > 4, "{free:?}");
+    for segment in free {
+        let start = geometry.start_of(segment);
+        device.discard(start, geometry.segment_bytes - BLOCK_BYTES as u64).unwrap();
+    }
+    let store = open_on(&device, geometry);
+    assert_eq!(disk.discarded_bytes(), 0, "a later batch has to fill holes");
+    let last: Vec<u32> = (pages / 2..pages).collect();
+    last.chunks(BATCH_PAGES).for_each(|some| write_noisy(&store, some, 2).unwrap());
+    assert_sound(&store, "after the copy");
+}
+
 /// All of the pages are in use, and cannot be compressed.
 #[test]
 fn all_lanes_at_once_find_room_on_a_full_disk() {
