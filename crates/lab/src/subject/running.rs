@@ -76,9 +76,11 @@ impl Running {
     pub fn run(&self, load: &Load, options: &RunOptions, line: &mut dyn FnMut(&str)) -> Result<RunResult> {
         let mut result = match (self, load) {
             (Running::Server(server), Load::Sysbench(config)) if sysbench::has(config) => {
-                sysbench::run(server, config, options, line)?
+                sysbench::run(server, config, options, line).map_err(|error| server.explained(error))?
             }
-            (Running::Server(server), load) => run(server.store(), &*load.mysql(), options, line)?,
+            (Running::Server(server), load) => {
+                run(server.store(), &*load.mysql(), options, line).map_err(|error| server.explained(error))?
+            }
             (Running::Highwater(store), load) => run(store, &*load.embedded(), options, line)?,
         };
         self.describe(&mut result);

@@ -160,6 +160,16 @@ impl Server {
         }
     }
 
+    /// The error of a workload, with the errors that the server has logged since it was started.
+    pub(super) fn explained(&self, error: Error) -> Error {
+        let Error::Server(said) = error else { return error };
+        let log = std::fs::read(&self.place.error_log).unwrap_or_default();
+        match errors_in(&String::from_utf8_lossy(log.get(self.old_log_bytes..).unwrap_or_default())) {
+            logged if logged.is_empty() => Error::Server(said),
+            logged => Error::Server(format!("{said}; {} logged:\n{}", self.kind, tail(&logged, LOG_LINES))),
+        }
+    }
+
     fn failed(&self, what: &str) -> Error {
         Error::Server(format!(
             "{} {} {what}; its log ({}):\n{}",
@@ -353,8 +363,12 @@ fn end_of_log(path: &Path, old_bytes: usize) -> String {
     }
 }
 
+fn errors_in(text: &str) -> String {
+    text.lines().filter(|line| line.contains("[ERROR]")).flat_map(|line| [line, "\n"]).collect()
+}
+
 fn errors_or_end(text: &str) -> String {
-    let errors: String = text.lines().filter(|line| line.contains("[ERROR]")).flat_map(|line| [line, "\n"]).collect();
+    let errors = errors_in(text);
     tail(if errors.is_empty() { text } else { &errors }, LOG_LINES)
 }
 
