@@ -1,7 +1,5 @@
 //! The redo archive of an open database: at opening, in use, at closing.
 
-use super::open_parts::OpenParts;
-use super::threads::ShutdownPhase;
 use crate::backup::archive::{ArchivePosition, Archiver};
 use crate::config::Options;
 use crate::error::{Error, Result};
@@ -14,8 +12,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Pause of the thread when the archive has everything, or could not be written.
-const PAUSE: Duration = Duration::from_millis(100);
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(1);
 
 /// An archive that is written while the database is open.
@@ -75,7 +71,7 @@ impl Archiving {
     }
 
     /// Archives some; a failure is tried again later.
-    fn step(&self, failures: impl Fn() -> u64) {
+    pub(super) fn step(&self, failures: impl Fn() -> u64) {
         let before = failures();
         let mut archiver = self.archiver.lock();
         let is_more = archiver.step();
@@ -108,22 +104,5 @@ pub(super) fn check_outside(options: &Options, is_within: impl FnOnce(&Path) -> 
             option: "redo-archive".into(),
             reason: format!("{} lies in the database's folder; name a folder on another device", dir.display()),
         }),
-    }
-}
-
-impl OpenParts {
-    /// Starts the thread that archives redo.
-    ///
-    /// # Errors
-    /// The system cannot start a thread.
-    pub(super) fn start_archiving(&mut self) -> Result<()> {
-        let Some(archiving) = self.archiving.clone() else { return Ok(()) };
-        let (ctx, pauser, waker) = (self.ctx.clone(), archiving.clone(), archiving.clone());
-        let step = move || {
-            archiving.step(|| ctx.stats.redo_archive_failures.get());
-            Ok(())
-        };
-        let pause = move || pauser.wake.wait(PAUSE);
-        self.background.spawn("archive", ShutdownPhase::Last, self.ctx.clone(), step, pause, move || waker.wake.wake())
     }
 }

@@ -23,6 +23,9 @@ use std::time::Duration;
 /// The log thread's pause: what commits did not wait for is synced once a second.
 const LOG_PAUSE: Duration = Duration::from_secs(1);
 
+/// Pause of the thread when the archive has everything, or could not be written.
+const ARCHIVE_PAUSE: Duration = Duration::from_millis(100);
+
 /// The pause of threads that read ahead, when nothing is wanted.
 const READERS_PAUSE: Duration = Duration::from_secs(1);
 
@@ -127,6 +130,22 @@ impl OpenParts {
         let pause = move || pauser.wake().wait(interval);
         self.background
             .spawn("changes", ShutdownPhase::Second, self.ctx.clone(), step, pause, move || waker.wake().wake())
+    }
+
+    /// Starts the thread that archives redo.
+    ///
+    /// # Errors
+    /// The system cannot start a thread.
+    fn start_archiving(&mut self) -> Result<()> {
+        let Some(archiving) = self.archiving.clone() else { return Ok(()) };
+        let (ctx, pauser, waker) = (self.ctx.clone(), archiving.clone(), archiving.clone());
+        let step = move || {
+            archiving.step(|| ctx.stats.redo_archive_failures.get());
+            Ok(())
+        };
+        let pause = move || pauser.wake().wait(ARCHIVE_PAUSE);
+        self.background
+            .spawn("archive", ShutdownPhase::Last, self.ctx.clone(), step, pause, move || waker.wake().wake())
     }
 
     fn start_readers(&mut self) -> Result<()> {

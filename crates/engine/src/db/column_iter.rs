@@ -99,6 +99,33 @@ pub struct ColumnIter<'s> {
 }
 
 impl<'s> Scan<'s, '_> {
+    /// Starts a scan of keys instead of rows: what it yields has the index's columns, then those of the primary key,
+    /// and is read as a row is. The index is read alone: its rows are looked up only where it was changed lately, or if
+    /// it has only the beginning of a column.
+    ///
+    /// ```
+    /// # use highwater::{Database, Options, Schema, Type, values};
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = Database::open(dir.path(), Options::default())?;
+    /// let schema = Schema::new().column("id", Type::U64).column("city", Type::Text(40))
+    ///     .column("notes", Type::Text(900)).primary_key(&["id"]).index("by_city", &["city"]);
+    /// let people = db.create_table("people", schema)?;
+    /// db.transact(|txn| txn.insert(&people, &values![7u64, "Lund", "likes rain"]).map(drop))?;
+    /// let mut read = db.snapshot()?;
+    /// let found = read.scan(&people).index("by_city").prefix(&values!["Lund"]).keys()?.next().unwrap()?;
+    /// assert_eq!((found.str("city"), found.u64("id"), found.columns()), ("Lund", 7, 2));
+    /// # Ok::<(), highwater::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`iter`](Self::iter).
+    pub fn keys(self) -> Result<ColumnIter<'s>> {
+        self.project(|version, index| {
+            let of_index = index.map_or(&[][..], |i| &version.definition.indexes[i].columns);
+            Ok(of_index.iter().chain(&version.definition.primary_key).map(|part| part.column).collect())
+        })
+    }
+
     /// Starts a scan of some columns instead of rows: what it yields has them, in the order in which they are named,
     /// and is read as a row is. An index that has all of them (as its own, as those of the primary key, or because it
     /// [covers](crate::Index::covering) them) is read alone: its rows are looked up only where it was changed lately.

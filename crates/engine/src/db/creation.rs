@@ -4,7 +4,7 @@
 //! log that was never started (generation 1), a doublewrite file of zeros. So an interrupted creation can be repeated,
 //! but a database that lost its `data` is never overwritten.
 
-use super::open_parts::OpenOverrides;
+use super::open_overrides::OpenOverrides;
 use crate::config::{Options, PageStoreKind};
 use crate::error::{Error, Result};
 use crate::log::{Log, LogRemains};

@@ -10,7 +10,7 @@
 
 use super::background::{DiscardCheckpoints, PURGE_BATCH};
 use super::database::Database;
-pub use super::open_parts::OpenOverrides;
+pub use super::open_overrides::OpenOverrides;
 use super::open_parts::OpenParts;
 use crate::change_buffer::ChangeBuffer;
 use crate::config::Options;

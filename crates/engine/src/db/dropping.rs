@@ -12,7 +12,6 @@
 //! 5. A close completes the waiting removals, unless a check is running. When no removal waits, the thread truncates
 //!    the file.
 
-use super::database::Database;
 use crate::change_buffer::ChangeBuffer;
 use crate::context::Context;
 use crate::error::Result;
@@ -192,29 +191,6 @@ impl Dropping {
         let Some(_at_work) = self.at_work.try_lock() else { return Ok(()) };
         while self.step_alone()? {}
         Ok(())
-    }
-}
-
-impl Database {
-    /// Frees what dropped tables and indexes have left, now, and returns when nothing of it is left. A background
-    /// thread does the same soon after each drop, and a closing what is left then. What a process that was killed has
-    /// left is freed after the next opening.
-    ///
-    /// ```
-    /// # use highwater::{Database, Options, Schema, Type};
-    /// # let dir = tempfile::tempdir().unwrap();
-    /// let db = Database::open(dir.path(), Options::default())?;
-    /// db.create_table("old", Schema::new().column("id", Type::U64).primary_key(&["id"]))?;
-    /// db.drop_table("old")?;
-    /// db.finish_drops()?;
-    /// # Ok::<(), highwater::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// A damaged page, after which the rest of that table or index is left for the next opening; an I/O error.
-    pub fn finish_drops(&self) -> Result<()> {
-        self.check_writable()?;
-        self.inner.dropping.finish()
     }
 }
 

@@ -6,9 +6,8 @@
 //! 2. A key is read once, at the opening, and not kept.
 
 use super::database::Database;
-use crate::config::Options;
-use crate::error::{Error, Result};
-use highwater_storage::{EncryptionKey, StorageSet};
+use crate::error::Result;
+use highwater_storage::EncryptionKey;
 use std::path::Path;
 
 /// Makes `new` the key of the encrypted database in the folder `dir`, which no process may have open; `old` does not
@@ -31,7 +30,7 @@ use std::path::Path;
 /// ```
 ///
 /// # Errors
-/// [`Error::Open`]: the database is not encrypted, or with another key; it is open; an I/O error.
+/// [`Error::Open`](crate::Error::Open): the database is not encrypted, or with another key; it is open; an I/O error.
 pub fn rotate_key(dir: impl AsRef<Path>, old: &EncryptionKey, new: &EncryptionKey) -> Result<()> {
     Ok(highwater_storage::rotate_key(dir.as_ref(), old, new)?)
 }
@@ -47,8 +46,8 @@ impl Database {
     /// with one.
     ///
     /// # Errors
-    /// [`Error::Usage`] if the database is only read; [`Error::Open`]: it is not encrypted, or with another key than
-    /// `old`, or is not in a folder; an I/O error.
+    /// [`Error::Usage`](crate::Error::Usage) if the database is only read; [`Error::Open`](crate::Error::Open): it is
+    /// not encrypted, or with another key than `old`, or is not in a folder; an I/O error.
     pub fn rotate_key(&self, old: &EncryptionKey, new: &EncryptionKey) -> Result<()> {
         self.check_writable()?;
         let _one_at_a_time = self.inner.options_change.lock();
@@ -59,17 +58,4 @@ impl Database {
             _ => Ok(()),
         }
     }
-}
-
-/// The options without the key, which is not needed any more (rule 2), if they suit the set: a key that would have no
-/// effect is an error.
-///
-/// # Errors
-/// [`Error::BadOption`].
-pub(super) fn without_secret(options: Options, storage: &StorageSet) -> Result<Options> {
-    if (options.key_file.is_some() || options.encryption_key.is_some()) && !storage.is_encrypted() {
-        let reason = "devices are encrypted by StorageSet::encrypted, and memory is not encrypted".to_string();
-        return Err(Error::BadOption { option: "key-file".into(), reason });
-    }
-    Ok(Options { encryption_key: None, ..options })
 }

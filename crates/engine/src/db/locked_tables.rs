@@ -15,13 +15,15 @@
 //!    too, past a schema change that waits for it: else the schema change would wait for one of them, and they for the
 //!    schema change.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::lock::LockMode;
 use crate::sync::Mutex;
 use crate::sync::atomic::Ordering::Acquire;
 use crate::sync::interrupt::Patience;
 use crate::table::handle::TableShared;
 use crate::table::lock::TableLockMode;
 use crate::table::version::TableVersion;
+use crate::txn::{Isolation, Txn};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -246,6 +248,26 @@ impl LockedTables {
             used.version.index_position(name)
         })
     }
+}
+
+/// Whether a transaction that began at this schema version can read the table (rule 3 of `table_change.rs`).
+///
+/// # Errors
+/// `Usage` if it cannot.
+#[inline]
+pub(super) fn check_since(version: &TableVersion, txn: &Txn, lock: LockMode, schema_version: u64) -> Result<()> {
+    if version.since <= schema_version { Ok(()) } else { check_reads_present(version, txn, lock) }
+}
+
+#[cold]
+fn check_reads_present(version: &TableVersion, txn: &Txn, lock: LockMode) -> Result<()> {
+    let is_of_snapshot = txn.isolation() == Isolation::RepeatableRead;
+    if !is_of_snapshot || (lock != LockMode::None && !txn.first_committer_wins) {
+        return Ok(());
+    }
+    let name = &version.definition.name;
+    let reason = format!("table {name} was truncated after this transaction began; begin a new transaction to use it");
+    Err(Error::Usage(reason))
 }
 
 impl Drop for LockedTables {

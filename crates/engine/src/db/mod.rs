@@ -101,6 +101,7 @@ mod insert_many;
 mod lock_wait;
 mod locked_tables;
 mod numbers;
+pub(crate) mod open_overrides;
 pub mod open_parts;
 mod probe;
 pub mod raw;

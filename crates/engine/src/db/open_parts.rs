@@ -20,8 +20,10 @@
 //! leaves files that count as not created (see `creation`) and are created again.
 
 use super::archiving::Archiving;
+use super::open_overrides::OpenOverrides;
+use super::recovery_report::RecoveryReport;
 use super::threads::{Background, ShutdownPhase};
-use super::{archiving, creation, encryption, file_generations};
+use super::{archiving, creation, file_generations};
 use crate::backup::restore;
 use crate::change_buffer::ChangeBuffer;
 use crate::config::{
@@ -39,38 +41,11 @@ use crate::stats::Stats;
 use crate::store::{self, FileHeader, PageSource, Protection, StoreKind, bootstrap};
 use crate::sync::event::event;
 use crate::sync::poison::Poison;
-use crate::types::{PageNo, random_id};
+use crate::types::PageNo;
 use highwater_storage::{AlignedBuf, Device, SetOptions, StorageSet, is_within, real_path};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
-
-/// How a database is opened, in addition to its options: users' in the default manner, simulated ones in their own.
-#[derive(Clone, Copy, Debug)]
-pub struct OpenOverrides {
-    /// Id of a database that is created.
-    pub database_id: u64,
-    /// Extents that one extent map describes at most: the same at each opening of a database.
-    pub group_extents: u32,
-    /// Bytes with which a redo log begins that can grow.
-    pub new_log_bytes: u64,
-    /// Threads of recovery at most: one makes it deterministic.
-    pub recovery_threads: usize,
-    /// Threads that find the pages at most: one reads in the same order each time.
-    pub finding_threads: usize,
-}
-
-impl Default for OpenOverrides {
-    fn default() -> OpenOverrides {
-        OpenOverrides {
-            database_id: random_id(),
-            group_extents: u32::MAX,
-            new_log_bytes: creation::NEW_LOG_BYTES,
-            recovery_threads: recovery::THREADS,
-            finding_threads: bootstrap::READERS,
-        }
-    }
-}
+use std::time::{Duration, Instant};
 
 /// The parts of an open database below transactions.
 pub struct OpenParts {
@@ -95,6 +70,19 @@ pub struct OpenParts {
 }
 
 impl OpenParts {
+    /// What the parts below transactions did at the opening.
+    pub(super) fn recovery_report(&self) -> RecoveryReport {
+        RecoveryReport {
+            redo_bytes: self.replayed.redo_bytes,
+            redo_operations: self.replayed.operations as u64,
+            redo_pages: self.replayed.pages as u64,
+            repaired_pages: self.repaired.len() as u64,
+            lost_pages: self.replayed.lost_pages as u64,
+            redo_time: Duration::from_micros(self.ctx.stats.recovery_us.get()),
+            ..RecoveryReport::default()
+        }
+    }
+
     /// Opens the database in folder `dir`, creating it there if the options say so.
     ///
     /// # Errors
@@ -141,7 +129,7 @@ impl OpenParts {
     /// As [`OpenParts::open`].
     pub fn open_in(storage: StorageSet, options: Options, overrides: &OpenOverrides) -> Result<OpenParts> {
         options.validate()?;
-        let options = encryption::without_secret(with_real_paths(options), &storage)?;
+        let options = without_secret(with_real_paths(options), &storage)?;
         if !storage.is_read_only() {
             archiving::check_outside(&options, |archive| storage.encloses(archive))?;
         }
@@ -235,6 +223,19 @@ impl OpenParts {
     pub fn storage(&self) -> &StorageSet {
         &self.storage
     }
+}
+
+/// The options without the key, which is not needed any more (rule 2 of `encryption.rs`), if they suit the set: a key
+/// that would have no effect is an error.
+///
+/// # Errors
+/// [`Error::BadOption`].
+fn without_secret(options: Options, storage: &StorageSet) -> Result<Options> {
+    if (options.key_file.is_some() || options.encryption_key.is_some()) && !storage.is_encrypted() {
+        let reason = "devices are encrypted by StorageSet::encrypted, and memory is not encrypted".to_string();
+        return Err(Error::BadOption { option: "key-file".into(), reason });
+    }
+    Ok(Options { encryption_key: None, ..options })
 }
 
 /// Creates the database if `storage` holds none.

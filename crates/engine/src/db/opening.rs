@@ -37,6 +37,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 impl Database {
+    /// What the opening did because the database had not been closed; `None` if there was nothing to recover.
+    pub fn recovery_report(&self) -> Option<&RecoveryReport> {
+        self.inner.recovered.as_ref()
+    }
+
     /// Opens the database in the folder `dir`, creating both if need be (unless `options.create_if_missing` is off),
     /// recovering from a crash if there was one.
     ///
@@ -140,7 +145,7 @@ impl Database {
         catalog.trees().make_missing()?;
         parts.changes.finish_opening(&indexes, parts.storage().is_read_only())?;
         let tables: Arc<dyn Tables> = registry.clone();
-        let mut recovered = RecoveryReport::of_parts(&parts);
+        let mut recovered = parts.recovery_report();
         roll_back(&txns, &tables, &ctx, &mut recovered)?;
         let changes = ChangeLog::open(&ctx, &registry);
         let prepared = PreparedTxns::recovered(&txns, &registry, &changes)?;

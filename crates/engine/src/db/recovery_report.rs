@@ -3,8 +3,6 @@
 //! Rule: there is a report if redo was replayed, a page repaired or a transaction rolled back. Prepared transactions
 //! alone cause no report, because they also survive a clean close.
 
-use super::database::Database;
-use super::open_parts::OpenParts;
 use std::fmt;
 use std::time::Duration;
 
@@ -48,19 +46,6 @@ pub struct RecoveryReport {
 }
 
 impl RecoveryReport {
-    /// What the parts below transactions did.
-    pub(super) fn of_parts(parts: &OpenParts) -> RecoveryReport {
-        RecoveryReport {
-            redo_bytes: parts.replayed.redo_bytes,
-            redo_operations: parts.replayed.operations as u64,
-            redo_pages: parts.replayed.pages as u64,
-            repaired_pages: parts.repaired.len() as u64,
-            lost_pages: parts.replayed.lost_pages as u64,
-            redo_time: Duration::from_micros(parts.ctx.stats.recovery_us.get()),
-            ..RecoveryReport::default()
-        }
-    }
-
     /// See the rule.
     pub(super) fn filter(self) -> Option<RecoveryReport> {
         let did = [self.redo_bytes, self.repaired_pages, self.rolled_back, self.rollbacks_postponed];
@@ -95,13 +80,6 @@ impl fmt::Display for RecoveryReport {
 
 fn counted(count: u64, one: &str) -> String {
     format!("{count} {one}{}", if count == 1 { "" } else { "s" })
-}
-
-impl Database {
-    /// What the opening did because the database had not been closed; `None` if there was nothing to recover.
-    pub fn recovery_report(&self) -> Option<&RecoveryReport> {
-        self.inner.recovered.as_ref()
-    }
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! The steps of a scan: opening its cursor, moving it, and showing rows in place.
 
 use super::deferred_end::ClosureCall;
+use super::locked_tables::check_since;
 use super::scan::Range;
-use super::table_change::check_since;
 use super::write_txn::{HAS_NOT_ENDED, WriteTxn};
 use crate::error::{Error, Result};
 use crate::lock::LockMode;

@@ -11,7 +11,6 @@ use super::changes::check_not_change_log;
 use super::database::Database;
 use super::table_ref::TableRef;
 use crate::error::{Error, Result};
-use crate::lock::LockMode;
 use crate::sync::atomic::Ordering;
 use crate::sync::event::event;
 use crate::table::catalog_entry::{Leftover, TableEntry};
@@ -20,7 +19,6 @@ use crate::table::lock::Change;
 use crate::table::table_change::Altered;
 use crate::table::version::TableVersion;
 use crate::table::{Table, TableChange};
-use crate::txn::{Isolation, Txn};
 use std::sync::Arc;
 
 impl Database {
@@ -159,24 +157,4 @@ impl Database {
         self.inner.registry.exchange(before, Arc::clone(&shared));
         Table { shared }
     }
-}
-
-/// Whether a transaction that began at this schema version can read the table (rule 3).
-///
-/// # Errors
-/// `Usage` if it cannot.
-#[inline]
-pub(super) fn check_since(version: &TableVersion, txn: &Txn, lock: LockMode, schema_version: u64) -> Result<()> {
-    if version.since <= schema_version { Ok(()) } else { check_reads_present(version, txn, lock) }
-}
-
-#[cold]
-fn check_reads_present(version: &TableVersion, txn: &Txn, lock: LockMode) -> Result<()> {
-    let is_of_snapshot = txn.isolation() == Isolation::RepeatableRead;
-    if !is_of_snapshot || (lock != LockMode::None && !txn.first_committer_wins) {
-        return Ok(());
-    }
-    let name = &version.definition.name;
-    let reason = format!("table {name} was truncated after this transaction began; begin a new transaction to use it");
-    Err(Error::Usage(reason))
 }

@@ -11,10 +11,9 @@
 use super::database::{DatabaseInner, OpenGuard};
 use super::deferred_end::defer_end;
 use super::insert_many::Inserted;
-use super::locked_tables::LockedTables;
+use super::locked_tables::{LockedTables, check_since};
 use super::row_change::apply;
 use super::scan::Scan;
-use super::table_change::check_since;
 use crate::error::{Error, Result};
 use crate::lock::LockMode;
 use crate::table::handle::TableShared;

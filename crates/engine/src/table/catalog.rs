@@ -14,9 +14,9 @@
 //!
 //! Differs from InnoDB: the catalog is not versioned; readers find tables in memory.
 
-use super::catalog_entry::{FIRST_LAYOUT, Gathered, Leftover, TableEntry, TableRemains};
+use super::catalog_entry::{Gathered, Leftover, TableEntry, TableRemains};
 use super::catalog_trees::{CatalogTrees, RecordChange};
-use super::definition_record::{ColumnIds, decode_definition, encode_definition};
+use super::definition_record::{ColumnIds, FIRST_LAYOUT, decode_definition, encode_definition};
 use super::index::{IndexColumn, IndexDefinition};
 use super::key::KeyLayout;
 use super::record::{

@@ -5,8 +5,8 @@
 //! removed. So a crash leaves the table before or after the change, and records that the next opening removes.
 
 use super::catalog::Catalog;
-use super::catalog_entry::{FIRST_LAYOUT, TableEntry};
-use super::definition_record::{encode_definition, encode_layout};
+use super::catalog_entry::TableEntry;
+use super::definition_record::{FIRST_LAYOUT, encode_definition, encode_layout};
 use super::record::{IndexRecord, ObjectState, PART_BYTES, RecordKey, TableRecord};
 use super::row_layout::present_columns;
 use super::table_change::Altered;

@@ -6,20 +6,17 @@
 //! 2. All other records are remains of an interrupted change.
 
 use super::definition_record::{
-    ColumnIds, DefinitionRecord, LayoutColumn, decode_definition, decode_layout, encode_layout,
+    ColumnIds, DefinitionRecord, FIRST_LAYOUT, LayoutColumn, check_resolvable, decode_definition, decode_layout,
+    encode_layout,
 };
 use super::record::{
     DefinitionCopy, IdCounters, IndexRecord, ObjectState, PART_BYTES, RecordKey, TableRecord, TreeRecord,
 };
-use super::row_layouts::check_resolvable;
 use super::schema::TableDefinition;
 use super::statistics::{StoredIndexStatistics, StoredSizes, StoredStatistics, TableStatistics};
 use crate::error::{Error, Result};
 use crate::types::{IndexId, PageNo, SegmentId, TableId};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Layout of a new table's rows.
-pub(crate) const FIRST_LAYOUT: u8 = 1;
 
 /// A table as the catalog describes it.
 #[derive(Clone, Debug)]

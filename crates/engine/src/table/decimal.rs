@@ -4,10 +4,12 @@
 //! 1. Value = unscaled / 10^scale. `1.0` and `1.00` are equal and print differently.
 //! 2. At most 38 digits. Nothing is rounded silently: a number that does not fit is an error or `None`.
 
-use super::types::MAX_PRECISION;
 use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
+
+/// Most digits of a `Decimal`.
+pub const MAX_PRECISION: u8 = 38;
 
 /// An exact decimal number of up to 38 digits.
 #[derive(Clone, Copy, Debug, Default)]

@@ -6,11 +6,11 @@
 //!    it.
 //! 3. A definition is destructured member by member, so a new member does not compile until it is handled here.
 
-use super::definition_record::{stored_bytes, stored_value};
 use super::index::{IndexColumn, IndexDefinition};
 use super::schema::{Column, TableDefinition};
 use super::types::Type;
 use super::value::ValueRef;
+use super::value_form::{stored_bytes, stored_value};
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::ops::Not;

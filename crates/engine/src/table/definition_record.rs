@@ -9,9 +9,9 @@ use super::index::{IndexColumn, IndexDefinition};
 use super::record::{DefinitionCopy, Reader, Writer, decode};
 use super::schema::{Column, MAX_COLUMNS, MAX_DEFAULT_BYTES, TableDefinition};
 use super::types::Type;
-use super::value::Value;
-use super::value_form::{Stored, fit, unfit};
+use super::value_form::{stored_bytes, stored_value};
 use crate::error::Result;
+use std::collections::HashMap;
 
 /// The ids of a table's columns, by position: numbers that stay when other columns come and go.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +37,9 @@ impl DefinitionCopy {
         }
     }
 }
+
+/// Layout of a new table's rows.
+pub(crate) const FIRST_LAYOUT: u8 = 1;
 
 /// A column as rows of a layout have it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,6 +151,24 @@ pub(crate) fn decode_layout(bytes: &[u8]) -> Result<Vec<LayoutColumn>> {
     })
 }
 
+/// Whether rows of an older layout can be read as rows of the table (rule 3 of `row_layouts.rs`); else what is in the
+/// way.
+pub(crate) fn check_resolvable(
+    kept: &[LayoutColumn],
+    definition: &TableDefinition,
+    columns: &ColumnIds,
+) -> std::result::Result<(), String> {
+    let kept: HashMap<u16, &LayoutColumn> = kept.iter().map(|column| (column.id, column)).collect();
+    let check = |(column, id): (&Column, &u16)| {
+        let is_readable = match kept.get(id) {
+            Some(kept) => kept.ty.widens_to(column.ty) && (column.nullable || !kept.nullable),
+            None => column.nullable || column.default.is_some(),
+        };
+        if is_readable { Ok(()) } else { Err(format!("older rows cannot be read in column {}", column.name)) }
+    };
+    definition.columns.iter().zip(&columns.ids).try_for_each(check)
+}
+
 fn put_layout_column(column: &LayoutColumn, out: &mut Writer) {
     let (code, parameter) = column.ty.code();
     out.u16(column.id);
@@ -168,22 +189,6 @@ fn put_default(column: &Column, out: &mut Writer) {
 /// In the place of a default's length.
 const NO_DEFAULT: u16 = u16::MAX;
 const _: () = assert!(MAX_DEFAULT_BYTES < NO_DEFAULT as usize);
-
-/// What a column of this type keeps for a value, if it fits and is not NULL.
-pub(crate) fn stored_bytes(ty: Type, value: &Value) -> Option<Vec<u8>> {
-    match fit(ty, value.as_ref())? {
-        Stored::Null => None,
-        Stored::Word(word) => Some(word.to_le_bytes()[..ty.fixed_bytes()?].to_vec()),
-        Stored::Wide(wide) => Some(wide.to_le_bytes().to_vec()),
-        Stored::Bytes(bytes) => Some(bytes.to_vec()),
-    }
-}
-
-/// The value for which a column of this type keeps these bytes, if there is one.
-pub(crate) fn stored_value(ty: Type, bytes: &[u8]) -> Option<Value> {
-    let value = unfit(ty, bytes).to_value();
-    (stored_bytes(ty, &value)? == bytes).then_some(value)
-}
 
 fn read_layout_column(r: &mut Reader<'_>) -> Option<LayoutColumn> {
     let (id, code, parameter, nullable) = (r.u16()?, r.u8()?, r.u32()?, r.bool()?);

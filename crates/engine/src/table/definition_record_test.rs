@@ -1,6 +1,7 @@
 //! Definitions and layouts round trip; garbage is refused.
 
 use super::super::testing::any_table;
+use super::super::value::Value;
 use super::*;
 use proptest::prelude::*;
 

@@ -6,7 +6,8 @@
 //! | `from_value.rs`, `conversions` | columns read as types of the program's own; types of other crates |
 //! | `serde_rows` | rows as structs of the program, by serde |
 //! | `new_columns.rs` | what a row is made of: values, or the bytes that columns keep |
-//! | `value_form.rs`, `row_layout.rs`, `row_layouts.rs`, `changes.rs`, `row.rs` | values and rows as bytes |
+//! | `value_form.rs`, `row_layout.rs`, `row_layouts.rs` | values and rows as bytes |
+//! | `row_builder.rs`, `changes.rs`, `row.rs` | rows are built, changed and read |
 //! | `overflow_columns.rs`, `unread.rs` | which columns go to overflow pages; columns that are read when looked at |
 //! | `json.rs` | what a `Json` column takes |
 //! | `key.rs`, `key_part.rs` | keys as bytes that compare as their values do |
@@ -49,6 +50,7 @@ mod overflow_columns;
 pub mod owned_row;
 pub(crate) mod record;
 pub mod row;
+mod row_builder;
 pub mod row_layout;
 pub(crate) mod row_layouts;
 pub mod schema;

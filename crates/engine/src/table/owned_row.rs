@@ -63,6 +63,13 @@ getters! {
     is_null -> bool;
 }
 
+impl RowRef<'_> {
+    /// The same row, owned.
+    pub(crate) fn to_row(self, layout: &Arc<RowLayout>) -> Row {
+        Row::of_bytes(layout, self.as_bytes().to_vec())
+    }
+}
+
 impl Row {
     /// An empty row, to be [filled](Self::fill).
     pub(crate) fn new(layout: &Arc<RowLayout>) -> Row {

@@ -7,7 +7,6 @@ use super::column_index::ColumnIndex;
 use super::date::{Date, Time};
 use super::datetime::DateTime;
 use super::decimal::Decimal;
-use super::owned_row::Row;
 use super::row_layout::{ABSENT, ALWAYS_NULL, ColumnSlot, FIXED, NARROWER, NOT_NULLABLE, RowLayout, VARIABLE};
 use super::types::Type;
 use super::unread::UnreadColumns;
@@ -16,7 +15,6 @@ use super::value::ValueRef;
 use super::value_form::{Stored, array, exactly, fit, is_in_range, unfit, unfit_decimal, word24};
 use crate::error::Result;
 use std::fmt;
-use std::sync::Arc;
 
 /// A row read in place.
 #[derive(Clone, Copy)]
@@ -45,11 +43,6 @@ impl<'a> RowRef<'a> {
     /// The encoded row.
     pub fn as_bytes(self) -> &'a [u8] {
         self.bytes
-    }
-
-    /// The same row, owned.
-    pub(crate) fn to_row(self, layout: &Arc<RowLayout>) -> Row {
-        Row::of_bytes(layout, self.bytes.to_vec())
     }
 
     /// The column as the table's present layout keeps it; what is missing is zero or empty.

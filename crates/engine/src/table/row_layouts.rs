@@ -8,15 +8,13 @@
 //! 3. Each layout of a table can be resolved for its present columns: no type became narrower, no column lost its NULL,
 //!    and a column that was added to rows has a default or may be NULL ([`check_resolvable`]).
 
-use super::catalog_entry::{FIRST_LAYOUT, TableEntry};
+use super::catalog_entry::TableEntry;
 use super::changes::Changes;
-use super::definition_record::{ColumnIds, LayoutColumn};
+use super::definition_record::{FIRST_LAYOUT, LayoutColumn};
 use super::owned_row::Row;
 use super::row::RowRef;
 use super::row_layout::{RowLayout, present_columns};
-use super::schema::{Column, TableDefinition};
 use crate::error::Result;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The layouts of a table's rows.
@@ -185,23 +183,6 @@ impl RowLayouts {
         debug_assert!(self.is_present(&converted), "a row is converted to a layout that is not the present one");
         self.present.rebuild(&converted, changes, out)
     }
-}
-
-/// Whether rows of an older layout can be read as rows of the table (rule 3); else what is in the way.
-pub(crate) fn check_resolvable(
-    kept: &[LayoutColumn],
-    definition: &TableDefinition,
-    columns: &ColumnIds,
-) -> std::result::Result<(), String> {
-    let kept: HashMap<u16, &LayoutColumn> = kept.iter().map(|column| (column.id, column)).collect();
-    let check = |(column, id): (&Column, &u16)| {
-        let is_readable = match kept.get(id) {
-            Some(kept) => kept.ty.widens_to(column.ty) && (column.nullable || !kept.nullable),
-            None => column.nullable || column.default.is_some(),
-        };
-        if is_readable { Ok(()) } else { Err(format!("older rows cannot be read in column {}", column.name)) }
-    };
-    definition.columns.iter().zip(&columns.ids).try_for_each(check)
 }
 
 #[cfg(test)]

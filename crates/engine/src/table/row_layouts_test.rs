@@ -1,11 +1,13 @@
 //! Rows of older layouts read, change and make keys as rows that were written in the present one.
 
-use super::super::definition_record::stored_bytes;
+use super::super::definition_record::{ColumnIds, check_resolvable};
 use super::super::index::IndexColumn;
 use super::super::key::KeyLayout;
+use super::super::schema::{Column, TableDefinition};
 use super::super::testing::{any_table, refs, row_of, same, value_of};
 use super::super::types::Type;
 use super::super::value::{Value, ValueRef};
+use super::super::value_form::stored_bytes;
 use super::*;
 use crate::config::Collations;
 use crate::error::Error;

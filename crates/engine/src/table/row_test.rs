@@ -1,5 +1,6 @@
 //! Rows decode to what was encoded, changes change what they name, and damaged bytes are read without panic.
 
+use super::super::owned_row::Row;
 use super::super::schema::{Schema, TableDefinition};
 use super::super::testing::{refs, same, table_and_rows};
 use super::super::value::Value;
@@ -9,6 +10,7 @@ use crate::table::Changes;
 use crate::txn::MAX_ROW_BYTES;
 use crate::values;
 use proptest::prelude::*;
+use std::sync::Arc;
 
 fn encode(layout: &RowLayout, row: &[Value]) -> Vec<u8> {
     let mut out = Vec::new();

@@ -6,10 +6,10 @@
 //! 2. Columns have positions, from 0, in the order they were declared.
 //! 3. Names compare exactly, byte for byte.
 
-use super::definition_record::{stored_bytes, stored_value};
 use super::index::{Index, IndexColumn, IndexDefinition};
 use super::types::Type;
 use super::value::{Value, ValueRef};
+use super::value_form::{stored_bytes, stored_value};
 use crate::error::{Error, Result};
 
 /// Most columns of a table.

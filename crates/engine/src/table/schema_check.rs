@@ -3,13 +3,12 @@
 //! Rule: names are unique, columns exist, primary key columns are not nullable, and each declaration of a column is
 //! possible for its type.
 
-use super::definition_record::stored_bytes;
 use super::schema::{
     Column, MAX_ATTACHMENT_BYTES, MAX_COLUMNS, MAX_DEFAULT_BYTES, MAX_INDEXES, MAX_NAME_BYTES, MAX_TABLE_NAME_BYTES,
     PRIMARY, TableDefinition,
 };
 use super::types::Type;
-use super::value_form::misfit;
+use super::value_form::{misfit, stored_bytes};
 
 impl TableDefinition {
     pub(crate) fn validate(&self) -> std::result::Result<(), String> {

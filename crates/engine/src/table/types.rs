@@ -6,16 +6,12 @@
 //! 2. Lengths are bytes, never characters. Text is UTF-8 and compares as bytes.
 //! 3. The numbers in `Type::code` are on disk: never change one, only add.
 
-use super::value::ValueRef;
-use super::value_form::{fit, misfit};
+use super::decimal::MAX_PRECISION;
 use std::fmt;
 use std::str::FromStr;
 
 /// Longest `Text`, `Binary` or `Json` column, in bytes.
 pub const MAX_VALUE_BYTES: u32 = 16 << 20;
-
-/// Most digits of a `Decimal`.
-pub const MAX_PRECISION: u8 = 38;
 
 /// Digits a decimal may have to be kept in 8 bytes.
 const SMALL_PRECISION: u8 = 18;
@@ -176,19 +172,6 @@ impl Type {
             Type::Fixed(0) => Some(format!("{self}: the length is 1 to 255 bytes")),
             _ => None,
         }
-    }
-
-    /// Why a column of this type does not take a value, if it does not. Whether the column takes NULL is its own
-    /// matter.
-    ///
-    /// ```
-    /// use highwater::Type;
-    /// assert_eq!(Type::U8.misfit(300.into()).unwrap(), "300 does not fit type u8");
-    /// assert_eq!(Type::Json(80).misfit("{\"a\" 1}".into()).unwrap(), "no JSON: expected `:` at byte 5");
-    /// assert_eq!(Type::Json(80).misfit("{\"a\": 1}".into()), None);
-    /// ```
-    pub fn misfit(self, value: ValueRef<'_>) -> Option<String> {
-        fit(self, value).is_none().then(|| misfit(self, value))
     }
 
     /// The type as on disk: a code and a parameter.

@@ -9,7 +9,7 @@ use super::datetime::DateTime;
 use super::decimal::{Decimal, power_of_ten};
 use super::json;
 use super::types::Type;
-use super::value::ValueRef;
+use super::value::{Value, ValueRef};
 use std::cmp::Ordering;
 
 /// A value as its column keeps it.
@@ -294,6 +294,37 @@ pub(crate) fn misfit_bytes(ty: Type, bytes: &[u8]) -> String {
         Some(_) if !is_in_range(ty, bytes) => format!("the bytes are no value of type {ty}"),
         Some(_) => misfit(ty, unfit(ty, bytes)),
         None => misfit(ty, ValueRef::Bytes(bytes)),
+    }
+}
+
+/// What a column of this type keeps for a value, if it fits and is not NULL.
+pub(crate) fn stored_bytes(ty: Type, value: &Value) -> Option<Vec<u8>> {
+    match fit(ty, value.as_ref())? {
+        Stored::Null => None,
+        Stored::Word(word) => Some(word.to_le_bytes()[..ty.fixed_bytes()?].to_vec()),
+        Stored::Wide(wide) => Some(wide.to_le_bytes().to_vec()),
+        Stored::Bytes(bytes) => Some(bytes.to_vec()),
+    }
+}
+
+/// The value for which a column of this type keeps these bytes, if there is one.
+pub(crate) fn stored_value(ty: Type, bytes: &[u8]) -> Option<Value> {
+    let value = unfit(ty, bytes).to_value();
+    (stored_bytes(ty, &value)? == bytes).then_some(value)
+}
+
+impl Type {
+    /// Why a column of this type does not take a value, if it does not. Whether the column takes NULL is its own
+    /// matter.
+    ///
+    /// ```
+    /// use highwater::Type;
+    /// assert_eq!(Type::U8.misfit(300.into()).unwrap(), "300 does not fit type u8");
+    /// assert_eq!(Type::Json(80).misfit("{\"a\" 1}".into()).unwrap(), "no JSON: expected `:` at byte 5");
+    /// assert_eq!(Type::Json(80).misfit("{\"a\": 1}".into()), None);
+    /// ```
+    pub fn misfit(self, value: ValueRef<'_>) -> Option<String> {
+        fit(self, value).is_none().then(|| misfit(self, value))
     }
 }
 

@@ -13,21 +13,9 @@ use super::overflow_columns::OverflowRow;
 use super::row_op::RowOp;
 use super::system::TxnSystem;
 use super::table_trees::TableTrees;
-use super::transaction::Txn;
+use super::transaction::{ExpiryTime, Txn};
 use crate::error::Result;
 use crate::row::format::RowHeader;
-
-/// The time by which rows are expired for a transaction.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum ExpiryTime {
-    /// No row is expired (rule 3).
-    #[default]
-    NotChecked,
-    /// That of its first call that needs one, which has not come yet.
-    NotTaken,
-    /// Microseconds since 1970.
-    At(i64),
-}
 
 impl Txn {
     /// Expired rows do not exist for it from now on.

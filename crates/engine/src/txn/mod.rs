@@ -7,7 +7,7 @@
 //!
 //! | file or room | concept |
 //! |---|---|
-//! | `transaction.rs`, `options.rs`, `savepoint.rs` | a transaction's life |
+//! | `transaction.rs`, `life.rs`, `options.rs`, `savepoint.rs` | a transaction and its life |
 //! | `prepared.rs` | two phases: prepared transactions |
 //! | `ended.rs` | what holds of a transaction that has ended |
 //! | `recovered.rs` | transactions that had not ended when the database went down |
@@ -41,6 +41,7 @@ mod ended;
 mod entry_log;
 mod expiry;
 mod holders;
+mod life;
 mod options;
 pub(crate) mod overflow;
 pub mod overflow_columns;
@@ -62,8 +63,8 @@ mod yield_cpu;
 pub(crate) use changed_rows::ChangedRow;
 pub(crate) use entry_log::{EntryChange, EntryLog, LoggedChange, LoggedChanges};
 pub use options::{Access, Isolation, TxnOptions};
+pub use overflow::MAX_ROW_BYTES;
 pub use overflow_columns::{Outside, Wanted};
-pub(crate) use prepared::RecoveredPrepared;
 pub use purge::{LagLimits, PurgeState, PurgeWatch};
 pub use read::{EntryFilter, RowCursor, RowInPlace, RowVisitor, ScanOptions};
 pub(crate) use read::{ReadView, StoredRow, ViewHandle, resolve};
@@ -72,10 +73,10 @@ pub use row_op::RowOp;
 pub use savepoint::Savepoint;
 pub use system::TxnSystem;
 pub use table_trees::{ColumnRewrite, IndexEntry, TableTrees, Tables};
-pub(crate) use transaction::KEPT_ROW_BYTES;
 pub use transaction::Txn;
+pub(crate) use transaction::{KEPT_ROW_BYTES, RecoveredPrepared};
 pub(crate) use write::StoredEntry;
-pub use write::{MAX_ROW_BYTES, NewRows, RowsOp};
+pub use write::{NewRows, RowsOp};
 pub(crate) use yield_cpu::yield_cpu;
 
 #[cfg(test)]

@@ -22,7 +22,7 @@
 use super::system::TxnSystem;
 use super::table_trees::TableTrees;
 use super::transaction::Txn;
-use super::write::{Attempt, Blocked, MAX_ROW_BYTES, latch_undo, unblock};
+use super::write::{Attempt, Blocked, latch_undo, unblock};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::mtr::{Mtr, PageHandle};
@@ -31,6 +31,9 @@ use crate::row::format::{OVERFLOW_REF_FIRST_AT, OverflowRef};
 use crate::types::{PageNo, SegmentId};
 use crate::undo::record::{FREEING, OVERFLOW_RECORD_BYTES, UndoChange};
 use crate::undo::{UndoPlace, expect_type, mark, put_overflow, write as write_bytes};
+
+/// Largest row, in bytes.
+pub const MAX_ROW_BYTES: usize = 16 << 20;
 
 const NEXT_AT: usize = 32;
 const STAMP_AT: usize = 40;

@@ -20,9 +20,8 @@
 //!    and no other record frees them before.
 //! 4. Only the functions that decode references may be called under a latch.
 
-use super::overflow;
+use super::overflow::{self, MAX_ROW_BYTES};
 use super::table_trees::{ColumnRewrite, TableTrees};
-use super::write::MAX_ROW_BYTES;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::row::format::{OVERFLOW_REF_BYTES, OverflowRef};

@@ -14,23 +14,13 @@
 //! 5. Its end has the order of every end (`system.rs`, rule 4).
 
 use super::system::TxnSystem;
-use super::transaction::{Txn, TxnState};
+use super::transaction::{RecoveredPrepared, Txn, TxnState};
 use crate::config::FlushLog;
 use crate::error::Result;
 use crate::space::reserve::{self, SpacePriority};
-use crate::types::{Lsn, TableId};
+use crate::types::Lsn;
 use crate::undo::Xid;
 use crate::undo::record::{PreparedMark, TxnState as UndoState};
-use std::collections::BTreeSet;
-
-/// A transaction that was found prepared when the database was opened.
-#[derive(Debug)]
-pub(crate) struct RecoveredPrepared {
-    pub(crate) txn: Box<Txn>,
-    pub(crate) mark: PreparedMark,
-    /// The tables that it has changed.
-    pub(crate) tables: BTreeSet<TableId>,
-}
 
 impl Txn {
     /// Whether it has changed anything, also if that was undone.

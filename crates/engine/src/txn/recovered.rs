@@ -1,9 +1,8 @@
 //! Transactions that had not ended when the database went down: an active one is rolled back, a prepared one is kept.
 
-use super::prepared::RecoveredPrepared;
 use super::rollback;
 use super::system::{TxnSystem, shard_of_recovered};
-use super::transaction::TxnState;
+use super::transaction::{RecoveredPrepared, TxnState};
 use crate::error::{Error, Result};
 use crate::lock::Holder;
 use crate::sync::atomic::Ordering::Relaxed;

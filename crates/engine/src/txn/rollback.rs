@@ -143,7 +143,7 @@ fn undo_record(
     let undo = Undo { system, of, row: StoredRow::new(&system.ctx, &*table, key), place };
     match record.kind {
         UndoKind::Insert => {
-            versions.forget(&undo.row);
+            versions.forget(undo.row.table.clustered().id(), undo.row.key);
             undo.insert()
         }
         _ if record.dead => overflow::free_named(system, place, &record.change()?),
@@ -208,7 +208,7 @@ impl Undo<'_> {
 
     fn change(&self, record: &UndoRecord<'_>, change: &UndoChange<'_>, versions: &mut OwnVersions) -> Result<()> {
         if change.old.trx_id != self.of.trx_id {
-            versions.forget(&self.row);
+            versions.forget(self.row.table.clustered().id(), self.row.key);
         }
         let Some((header, stored)) = self.changed_row()? else { return Ok(()) };
         let mut old_stored = stored.clone();

@@ -9,13 +9,8 @@
 //!    database, change tables or options, or start another check; it gets an error if it does. The same holds for
 //!    closures of an index build and of a change of options.
 
-use super::overflow_columns::Outside;
 use crate::error::{Error, Result};
 use std::cell::Cell;
-
-/// A row closure: gets the present row, writes the new one, returns whether there is a change. With [`Outside`] it runs
-/// under no latch, and the row lacks columns on overflow pages: it says which of them the new row keeps.
-pub type RowChange<'f> = dyn FnMut(&[u8], &mut Vec<u8>, Option<&mut Outside<'_>>) -> Result<bool> + 'f;
 
 /// Which closure a thread is in.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 //!
 //! Rule: a row operation is a statement. If it fails, its changes are undone before the error is returned.
 
-use super::row_closure::RowChange;
+use super::overflow_columns::Outside;
 use super::system::TxnSystem;
 use super::table_trees::TableTrees;
 use super::transaction::Txn;
@@ -11,6 +11,10 @@ use crate::error::Result;
 use crate::lock::{LockMode, RowName};
 use crate::row::format::RowHeader;
 use crate::space::reserve::{self, SpacePriority};
+
+/// A row closure: gets the present row, writes the new one, returns whether there is a change. With [`Outside`] it runs
+/// under no latch, and the row lacks columns on overflow pages: it says which of them the new row keeps.
+pub type RowChange<'f> = dyn FnMut(&[u8], &mut Vec<u8>, Option<&mut Outside<'_>>) -> Result<bool> + 'f;
 
 /// A row operation of a transaction: the table and the row's clustered key.
 pub struct RowOp<'a> {
@@ -81,14 +85,5 @@ impl RowOp<'_> {
     /// Keeps others from inserting the row, which does not exist for this transaction. Its leaf is latched.
     pub(super) fn lock_absence(&self) {
         self.txn.lock_absence(self.system, self.table, self.key);
-    }
-}
-
-impl Txn {
-    /// See [`RowOp::lock_absence`].
-    pub(super) fn lock_absence(&self, system: &TxnSystem, table: &dyn TableTrees, key: &[u8]) {
-        if self.locks_ranges() {
-            system.locks.lock_point(&self.holder, table.clustered().id(), key);
-        }
     }
 }

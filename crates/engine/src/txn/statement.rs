@@ -10,21 +10,13 @@
 use super::options::Isolation;
 use super::read::ViewHandle;
 use super::row_closure::check_outside_row_closure;
-use super::savepoint::Savepoint;
 use super::system::TxnSystem;
-use super::transaction::{Txn, TxnState};
+use super::table_trees::TableTrees;
+use super::transaction::{Statement, Txn, TxnState};
 use crate::error::{Error, Result};
 use crate::lock::{LockMode, LockWait};
 use crate::sync::interrupt::Patience;
 use std::time::Duration;
-
-/// The statement that a transaction is in.
-#[derive(Debug)]
-pub(crate) struct Statement {
-    before: Savepoint,
-    /// From its first plain read on, under READ COMMITTED.
-    view: Option<ViewHandle>,
-}
 
 impl Txn {
     /// Begins a statement.
@@ -63,6 +55,13 @@ impl Txn {
         if self.duplicate_lock.is_some() {
             self.duplicate_key.clear();
             self.duplicate_key.extend_from_slice(key);
+        }
+    }
+
+    /// Keeps others from inserting the row of a key, which does not exist for it. Its leaf is latched.
+    pub(super) fn lock_absence(&self, system: &TxnSystem, table: &dyn TableTrees, key: &[u8]) {
+        if self.locks_ranges() {
+            system.locks.lock_point(&self.holder, table.clustered().id(), key);
         }
     }
 

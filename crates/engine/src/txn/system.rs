@@ -25,11 +25,10 @@
 
 use super::active::{ActiveSet, MAX_SHARDS};
 use super::holders::Holders;
-use super::prepared::RecoveredPrepared;
 use super::purge::{EndedTxns, LagLimits, LagLimitsInForce, PurgeDamage};
 use super::read::{Histories, ReadView, ViewHandle, Views};
 use super::table_trees::{TableTrees, Tables};
-use super::transaction::Txn;
+use super::transaction::{RecoveredPrepared, Txn};
 use super::write::Unique;
 use crate::change_buffer::ChangeBuffer;
 use crate::context::Context;

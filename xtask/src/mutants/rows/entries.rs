@@ -12,6 +12,7 @@ const RUNS: &str = "crates/engine/src/db/index_build/runs.rs";
 const COVERED: &str = "crates/engine/src/table/covered.rs";
 const VERSION: &str = "crates/engine/src/table/version.rs";
 const ROW_LAYOUT: &str = "crates/engine/src/table/row_layout.rs";
+const ROW_BUILDER: &str = "crates/engine/src/table/row_builder.rs";
 const ROW_LAYOUTS: &str = "crates/engine/src/table/row_layouts.rs";
 const TABLE_CHANGE: &str = "crates/engine/src/table/table_change.rs";
 
@@ -143,9 +144,9 @@ pub const MUTANTS: &[Mutant] = &[
         "present-row-under-an-older-number",
         "a row that is written in the present layout has the number of the first one",
         &[edit(
-            ROW_LAYOUT,
+            ROW_BUILDER,
             "        out[0] = self.number;\n",
-            "        out[0] = if MUTANT { FIRST_LAYOUT } else { self.number };\n",
+            "        out[0] = if MUTANT { super::definition_record::FIRST_LAYOUT } else { self.number };\n",
         )],
         &["row_layouts", "table_change::rows_of_every_layout"],
     ),

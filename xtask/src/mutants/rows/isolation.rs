@@ -9,8 +9,8 @@ const GET: &str = "crates/engine/src/txn/read/get.rs";
 const SCAN: &str = "crates/engine/src/txn/read/scan.rs";
 const SCAN_BATCH: &str = "crates/engine/src/txn/read/scan_batch.rs";
 const TRANSACTION: &str = "crates/engine/src/txn/transaction.rs";
+const LIFE: &str = "crates/engine/src/txn/life.rs";
 const STATEMENT: &str = "crates/engine/src/txn/statement.rs";
-const ROW_OP: &str = "crates/engine/src/txn/row_op.rs";
 const ATTEMPT: &str = "crates/engine/src/txn/write/attempt.rs";
 const ENTRY: &str = "crates/engine/src/txn/write/entry.rs";
 const INSERT: &str = "crates/engine/src/txn/write/insert.rs";
@@ -58,7 +58,7 @@ pub const MUTANTS: &[Mutant] = &[
         "view-for-each-read",
         "under REPEATABLE READ each read has a view of its own",
         &[Edit {
-            file: TRANSACTION,
+            file: LIFE,
             find: "        self.view.get_or_insert_with(|| system.open_view(shard))\n",
             replace: "        if MUTANT {\n            self.view = None;\n        }\n        \
                       self.view.get_or_insert_with(|| system.open_view(shard))\n",
@@ -121,7 +121,7 @@ pub const MUTANTS: &[Mutant] = &[
         "absence-not-locked",
         "others may insert the row that a read did not find",
         &[Edit {
-            file: ROW_OP,
+            file: STATEMENT,
             find: "        if self.locks_ranges() {\n",
             replace: "        if self.locks_ranges() && !MUTANT {\n",
         }],
@@ -199,7 +199,7 @@ pub const MUTANTS: &[Mutant] = &[
         "same-snapshot-later",
         "another reader of a snapshot has a view of its own",
         &[Edit {
-            file: TRANSACTION,
+            file: LIFE,
             find: "        self.view = Some(other.open_view(system).clone());",
             replace: "        self.view = (!MUTANT).then(|| other.open_view(system).clone());",
         }],

@@ -2,7 +2,7 @@
 
 use crate::Options;
 use crate::db::deterministic::DeterministicDb;
-use crate::db::open_parts::OpenOverrides;
+use crate::db::open_overrides::OpenOverrides;
 use crate::db::{Database, PreparedTxn};
 use crate::error::Result;
 use crate::log::Log;

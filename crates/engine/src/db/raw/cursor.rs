@@ -46,8 +46,16 @@ pub struct RawCursor {
     ahead: Option<RowsAhead>,
 }
 
+impl RawTable {
+    /// A cursor over an index; `"PRIMARY"`: over the rows. It stands nowhere yet, and no index of that name is an error
+    /// of its first [`seek`](RawCursor::seek).
+    pub fn cursor(&self, index: &str, read: RawRead) -> RawCursor {
+        RawCursor::new(self.clone(), index, read)
+    }
+}
+
 impl RawCursor {
-    pub(super) fn new(table: RawTable, index: &str, read: RawRead) -> RawCursor {
+    fn new(table: RawTable, index: &str, read: RawRead) -> RawCursor {
         let index = index.to_string();
         let (low, high) = (Vec::new(), None);
         RawCursor { table, index, read, low, high, cursor: None, entry_columns: None, filter: None, ahead: None }

@@ -5,44 +5,12 @@
 //!    the row's visible version only if the entry was delivered without its row (`txn/read/scan.rs`, rule 4).
 //! 2. An entry that does not decode is damage.
 
-use super::{RawColumn, RawRow};
+use super::RawRow;
+use super::row::EntryRow;
 use crate::error::{Error, Result};
 use crate::table::key::{KeyPart, append_stored};
 use crate::table::version::TableVersion;
-use std::ops::Range;
 use std::sync::Arc;
-
-/// Bytes of columns that were read from an entry.
-#[derive(Clone, Debug, Default)]
-pub(super) struct EntryRow {
-    bytes: Vec<u8>,
-    /// By position in the table; `None`: NULL, or not in the entry.
-    columns: Vec<Option<Range<usize>>>,
-}
-
-impl EntryRow {
-    #[inline]
-    pub(super) fn column(&self, column: usize) -> RawColumn<'_> {
-        self.columns.get(column)?.clone().map(|range| &self.bytes[range])
-    }
-
-    /// Number of columns of the table.
-    pub(super) fn columns(&self) -> usize {
-        self.columns.len()
-    }
-
-    /// Has these columns, of so many.
-    pub(super) fn set<'c>(&mut self, columns: usize, values: impl Iterator<Item = (usize, RawColumn<'c>)>) {
-        self.bytes.clear();
-        self.columns.clear();
-        self.columns.resize(columns, None);
-        for (column, value) in values {
-            let start = self.bytes.len();
-            self.bytes.extend_from_slice(value.unwrap_or_default());
-            self.columns[column] = value.map(|_| start..self.bytes.len());
-        }
-    }
-}
 
 /// How columns are read from the entries of an index.
 pub(super) struct EntryColumns {

@@ -1,8 +1,8 @@
 //! Rows of the raw API.
 
-use super::entry::EntryRow;
 use crate::error::Result;
 use crate::table::{Row, RowLayouts, RowRef};
+use std::ops::Range;
 
 /// A column of a row or a key: the bytes that it keeps, `None` for NULL. The [module](super) says which bytes.
 pub type RawColumn<'c> = Option<&'c [u8]>;
@@ -53,5 +53,37 @@ impl RawRow {
     pub(super) fn entry_row(&mut self) -> &mut EntryRow {
         self.is_of_entry = true;
         &mut self.entry
+    }
+}
+
+/// Bytes of columns that were read from an entry.
+#[derive(Clone, Debug, Default)]
+pub(super) struct EntryRow {
+    pub(super) bytes: Vec<u8>,
+    /// By position in the table; `None`: NULL, or not in the entry.
+    pub(super) columns: Vec<Option<Range<usize>>>,
+}
+
+impl EntryRow {
+    #[inline]
+    pub(super) fn column(&self, column: usize) -> RawColumn<'_> {
+        self.columns.get(column)?.clone().map(|range| &self.bytes[range])
+    }
+
+    /// Number of columns of the table.
+    pub(super) fn columns(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// Has these columns, of so many.
+    pub(super) fn set<'c>(&mut self, columns: usize, values: impl Iterator<Item = (usize, RawColumn<'c>)>) {
+        self.bytes.clear();
+        self.columns.clear();
+        self.columns.resize(columns, None);
+        for (column, value) in values {
+            let start = self.bytes.len();
+            self.bytes.extend_from_slice(value.unwrap_or_default());
+            self.columns[column] = value.map(|_| start..self.bytes.len());
+        }
     }
 }

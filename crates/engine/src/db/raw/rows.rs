@@ -6,33 +6,16 @@
 //! 2. Each call is the typed call of the same name, with bytes instead of values: one statement.
 
 use super::table::encode_key;
-use super::{RawColumn, RawRow, RawTable};
+use super::{RawColumn, RawRead, RawRow, RawTable};
 use crate::db::cursor::CursorTxn;
 use crate::db::write_txn::{StatementContext, WriteTxn};
 use crate::db::{Inserted, Rows};
 use crate::error::{Error, Result};
-use crate::lock::{LockMode, LockWait};
+use crate::lock::LockMode;
 use crate::table::key::KeyLayout;
 use crate::table::lock::TableLockMode;
 use crate::table::version::TableVersion;
 use crate::txn::Wanted;
-
-/// How rows are read.
-#[derive(Clone, Debug, Default)]
-pub struct RawRead {
-    /// Whether rows are locked; [`LockMode::None`]: they are read as the transaction's level says.
-    pub lock: LockMode,
-    /// What is done about locks of others, if not what the transaction does.
-    pub lock_wait: Option<LockWait>,
-    /// Columns, by position, that will be asked for; `None`: all. Long columns that are not among them are not read.
-    pub columns: Option<Vec<usize>>,
-    /// Whether a cursor is asked for keys and entries only: then rows are read only where the index was changed lately.
-    pub keys_only: bool,
-    /// Whether a cursor over an index reads the rows of its entries only where it must: where the index has not all of
-    /// `columns` ([`RawTable::index_has`]), was changed lately, or rows are locked. Then a row that it reads may have
-    /// these columns only. A cursor over the rows copies these columns of several rows at once, if it locks none.
-    pub covering: bool,
-}
 
 /// A row that has what a new one may not have too.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Tables of the raw API.
 
+use super::RawColumn;
 use super::entry::EntryColumns;
-use super::{RawColumn, RawCursor, RawRead};
 use crate::db::Database;
 use crate::error::{Error, Result};
 use crate::table::key::KeyLayout;
@@ -97,12 +97,6 @@ impl RawTable {
             Some(index) => EntryColumns::new(&version, index, columns).is_some_and(|found| found.are_in_keys()),
             None => columns.iter().all(|column| version.key.parts().iter().any(|part| part.column == *column)),
         })
-    }
-
-    /// A cursor over an index; `"PRIMARY"`: over the rows. It stands nowhere yet, and no index of that name is an error
-    /// of its first [`seek`](RawCursor::seek).
-    pub fn cursor(&self, index: &str, read: RawRead) -> RawCursor {
-        RawCursor::new(self.clone(), index, read)
     }
 }
 

@@ -3,7 +3,6 @@
 use super::link::{Link, Received};
 use super::message::{Answer, Request, TableAnswer, columns_to, first_row};
 use super::reader_changes::ReaderChanges;
-use super::reader_scan::ReaderScan;
 use super::value::to_fields;
 use crate::db::database::Database;
 use crate::error::{Error, Result};
@@ -329,10 +328,5 @@ impl ReaderSnapshot {
     /// As [`get`](Self::get); [`Error::NoSuchIndex`].
     pub fn get_by(&mut self, table: &str, index: &str, values: &[ValueRef<'_>]) -> Result<Option<Row>> {
         self.scan(table).index(index).prefix(values).first()
-    }
-
-    /// A scan of a table, to be described further.
-    pub fn scan<'v>(&mut self, table: &'v str) -> ReaderScan<'_, 'v> {
-        ReaderScan::new(self, table)
     }
 }

@@ -24,8 +24,15 @@ pub struct ReaderScan<'s, 'v> {
     limit: usize,
 }
 
+impl ReaderSnapshot {
+    /// A scan of a table, to be described further.
+    pub fn scan<'v>(&mut self, table: &'v str) -> ReaderScan<'_, 'v> {
+        ReaderScan::new(self, table)
+    }
+}
+
 impl<'s, 'v> ReaderScan<'s, 'v> {
-    pub(super) fn new(snapshot: &'s mut ReaderSnapshot, table: &'v str) -> ReaderScan<'s, 'v> {
+    fn new(snapshot: &'s mut ReaderSnapshot, table: &'v str) -> ReaderScan<'s, 'v> {
         let (from, to) = (Bound::Open, Bound::Open);
         let (index, starts_with, is_reverse, limit) = (None, None, false, usize::MAX);
         ReaderScan { snapshot, table, index, from, to, starts_with, is_reverse, limit }

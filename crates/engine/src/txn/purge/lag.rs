@@ -1,10 +1,8 @@
 //! How far purge is behind: warnings about it, and how writers are slowed.
 
 use crate::error::Error;
-use crate::space::SEGMENT_UNDO;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use crate::txn::system::TxnSystem;
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -42,7 +40,13 @@ impl LagLimitsInForce {
         self.max_purge_lag.store(limits.max_purge_lag, Relaxed);
     }
 
-    fn get(&self) -> LagLimits {
+    /// Whether changes may be delayed.
+    #[inline]
+    pub(super) fn are_set(&self) -> bool {
+        self.max_purge_lag.load(Relaxed) != 0
+    }
+
+    pub(super) fn get(&self) -> LagLimits {
         let (max_purge_lag, max_delay_us) = (self.max_purge_lag.load(Relaxed), self.max_delay_us.load(Relaxed));
         LagLimits { max_purge_lag, max_delay_us }
     }
@@ -118,6 +122,10 @@ pub(crate) struct PurgeDamage(Mutex<VecDeque<String>>);
 const MAX_ERRORS: usize = 16;
 
 impl PurgeDamage {
+    pub(super) fn all(&self) -> Vec<String> {
+        self.0.lock().iter().cloned().collect()
+    }
+
     pub(crate) fn note(&self, error: &Error) {
         let mut errors = self.0.lock();
         let text = error.to_string();
@@ -128,46 +136,6 @@ impl PurgeDamage {
             errors.pop_front();
         }
         errors.push_back(text);
-    }
-}
-
-impl TxnSystem {
-    /// How far purge is behind. Sets the gauges among the counters too.
-    pub fn purge_state(&self) -> PurgeState {
-        let pages = self.space.segments().into_iter().find(|(id, _)| *id == SEGMENT_UNDO).map_or(0, |(_, n)| n);
-        let stats = &self.stats;
-        let state = PurgeState {
-            history_list_length: self.history_list_length(),
-            purge_pending_records: self.purge_pending_records.get(),
-            undo_bytes: u64::from(pages) * self.ctx.pool.page_bytes() as u64,
-            oldest_view_age: Duration::from_millis(self.oldest_view_age_ms()),
-            skipped: stats.purge_records_skipped.get()
-                + stats.purge_streams_skipped.get()
-                + stats.rollbacks_skipped.get(),
-            damage: self.purge_damage.0.lock().iter().cloned().collect(),
-        };
-        stats.history_list_length.set(state.history_list_length);
-        stats.undo_bytes.set(state.undo_bytes);
-        stats.purge_pending_records.set(state.purge_pending_records);
-        stats.oldest_view_age_s.set(state.oldest_view_age.as_secs());
-        state
-    }
-
-    /// Delays a change of a row as `max_purge_lag` says. The caller holds no latch.
-    #[inline]
-    pub(crate) fn delay_for_purge(&self) {
-        if self.lag_limits.max_purge_lag.load(Relaxed) != 0 {
-            self.delay();
-        }
-    }
-
-    fn delay(&self) {
-        let delay_us = self.lag_limits.get().delay_us(self.history_list_length());
-        if delay_us > 0 && !self.ctx.poison.is_set() {
-            crate::sync::thread::sleep(Duration::from_micros(delay_us));
-            self.stats.purge_lag_delays.inc();
-            self.stats.purge_lag_delay_us.add(delay_us);
-        }
     }
 }
 

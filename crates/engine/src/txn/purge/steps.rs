@@ -1,7 +1,9 @@
 //! The steps of purge: the choice of streams and records, and the treatment of damaged ones.
 
+use super::lag::PurgeState;
 use super::record::Purge;
 use crate::error::{Error, Result};
+use crate::space::SEGMENT_UNDO;
 use crate::space::reserve::{self, SpacePriority};
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use crate::txn::read::{Histories, ReadView, StoredRow};
@@ -9,6 +11,7 @@ use crate::txn::system::TxnSystem;
 use crate::types::PageNo;
 use crate::undo::record::UndoKind;
 use crate::undo::{OwnedRecord, RECORDS_AT, StreamFront, UndoPlace, number_at, scan_page};
+use std::time::Duration;
 
 /// In `ended`: the number of the stream's oldest transaction has to be read first. No transaction has it.
 const UNREAD: u64 = 0;
@@ -315,6 +318,46 @@ impl TxnSystem {
             _ if record.freeing => purge.free_chains(&change),
             UndoKind::Delete => purge.delete(&change),
             _ => purge.update(&change, record.entries_changed()),
+        }
+    }
+}
+
+impl TxnSystem {
+    /// How far purge is behind. Sets the gauges among the counters too.
+    pub fn purge_state(&self) -> PurgeState {
+        let pages = self.space.segments().into_iter().find(|(id, _)| *id == SEGMENT_UNDO).map_or(0, |(_, n)| n);
+        let stats = &self.stats;
+        let state = PurgeState {
+            history_list_length: self.history_list_length(),
+            purge_pending_records: self.purge_pending_records.get(),
+            undo_bytes: u64::from(pages) * self.ctx.pool.page_bytes() as u64,
+            oldest_view_age: Duration::from_millis(self.oldest_view_age_ms()),
+            skipped: stats.purge_records_skipped.get()
+                + stats.purge_streams_skipped.get()
+                + stats.rollbacks_skipped.get(),
+            damage: self.purge_damage.all(),
+        };
+        stats.history_list_length.set(state.history_list_length);
+        stats.undo_bytes.set(state.undo_bytes);
+        stats.purge_pending_records.set(state.purge_pending_records);
+        stats.oldest_view_age_s.set(state.oldest_view_age.as_secs());
+        state
+    }
+
+    /// Delays a change of a row as `max_purge_lag` says. The caller holds no latch.
+    #[inline]
+    pub(crate) fn delay_for_purge(&self) {
+        if self.lag_limits.are_set() {
+            self.delay();
+        }
+    }
+
+    fn delay(&self) {
+        let delay_us = self.lag_limits.get().delay_us(self.history_list_length());
+        if delay_us > 0 && !self.ctx.poison.is_set() {
+            crate::sync::thread::sleep(Duration::from_micros(delay_us));
+            self.stats.purge_lag_delays.inc();
+            self.stats.purge_lag_delay_us.add(delay_us);
         }
     }
 }

@@ -7,13 +7,14 @@
 //!    of its own transaction only while they are few, and checks the versions below them, whose newest it finds once.
 
 use super::entry_history::{Histories, MAX_ENTRIES};
+use super::own_versions::{OwnVersions, Version};
 use super::versions::{StoredRow, step_back};
 use super::view::ReadView;
 use crate::error::Result;
 use crate::row::format::RowHeader;
 use crate::txn::overflow_columns::Wanted;
 use crate::types::{IndexId, TxnId};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 /// Versions that a question walks through before the row's history is made. (Few in tests: their rows seldom have
 /// many.)
@@ -31,13 +32,6 @@ pub(crate) struct EntryOf<'a> {
     pub(crate) i: usize,
     pub(crate) entry: &'a [u8],
     pub(crate) purge_view: &'a ReadView,
-}
-
-/// A version of a row: its header and its stored payload.
-#[derive(Clone, Debug)]
-pub(crate) struct Version {
-    pub(crate) header: RowHeader,
-    pub(crate) payload: Vec<u8>,
 }
 
 /// Where walks begin.
@@ -62,28 +56,6 @@ pub(crate) struct Needed {
     pub(crate) is_needed: bool,
     /// Whether the transaction's own versions were looked at.
     pub(crate) own_too: bool,
-}
-
-/// What a transaction that rolls back remembers of rows that it has changed many times.
-#[derive(Debug, Default)]
-pub(crate) struct OwnVersions {
-    /// The newest version that is not the transaction's own; `None` if it has inserted the row. A row stays here while
-    /// the newest version is its own.
-    bases: HashMap<(IndexId, Vec<u8>), Option<Version>>,
-    histories: Histories,
-}
-
-impl OwnVersions {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.bases.is_empty()
-    }
-
-    /// Forgets a row of which the transaction has no version any more.
-    pub(crate) fn forget(&mut self, row: &StoredRow<'_>) {
-        if !self.bases.is_empty() {
-            self.bases.remove(&name_of(row));
-        }
-    }
 }
 
 fn name_of(row: &StoredRow<'_>) -> (IndexId, Vec<u8>) {

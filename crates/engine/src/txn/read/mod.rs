@@ -6,11 +6,12 @@
 //! | `get.rs` | one row: by the snapshot, or the newest version with a lock |
 //! | `versions.rs` | a row's newest version, and the way back to the visible one |
 //! | `scan.rs`, `scan_options.rs`, `scan_batch.rs`, `visible_entries.rs` | cursors over rows and entries |
-//! | `entry_visibility.rs`, `entry_history.rs` | which entries the versions of a row still need |
+//! | `entry_visibility.rs`, `entry_history.rs`, `own_versions.rs` | which entries the versions of a row still need |
 
 mod entry_history;
 mod entry_visibility;
 mod get;
+mod own_versions;
 mod row_prefetcher;
 mod scan;
 mod scan_batch;
@@ -28,7 +29,8 @@ use super::{active, atomic};
 mod view_test;
 
 pub(crate) use entry_history::Histories;
-pub(crate) use entry_visibility::{EntryOf, OwnVersions, Version};
+pub(crate) use entry_visibility::EntryOf;
+pub(crate) use own_versions::{OwnVersions, Version};
 pub use scan::{EntryFilter, RowCursor};
 pub use scan_in_place::{RowInPlace, RowVisitor};
 pub use scan_options::ScanOptions;

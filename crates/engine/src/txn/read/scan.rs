@@ -19,7 +19,7 @@
 //!    sees the key of the entry, which is the same in every version of the row that has the entry.
 
 use super::row_prefetcher::RowPrefetcher;
-use super::scan_batch::{Fill, Item, ItemKind, RowBatch, ScanPosition};
+use super::scan_batch::{Fill, Item, ItemKind, ReadMode, RowBatch, ScanPosition};
 use super::scan_options::ScanOptions;
 use super::versions::{StoredRow, VersionWalk, Visibility, resolve};
 use super::view::ViewHandle;
@@ -44,17 +44,6 @@ const MAX_LOCKING_BATCH: usize = 16;
 
 /// Whether an entry, of which it gets the key, may deliver its row; [`ControlFlow::Break`] ends the scan.
 pub type EntryFilter<'f> = dyn FnMut(&[u8]) -> Result<ControlFlow<(), bool>> + 'f;
-
-/// Which versions of rows a scan delivers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ReadMode {
-    /// Those that its view sees.
-    Snapshot,
-    /// The newest, locked.
-    Locked(LockMode),
-    /// The newest, committed or not.
-    Newest,
-}
 
 /// Where the current row's payload is.
 enum Payload {

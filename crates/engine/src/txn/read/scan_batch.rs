@@ -9,17 +9,27 @@
 //!    SKIP LOCKED it skips locked rows, and locks ranges under SERIALIZABLE only.
 
 use super::get::lock_latched_row;
-use super::scan::ReadMode;
 use super::versions::Visibility;
 use crate::btree::{BTree, Leaf, LeafPosition, Seek};
 use crate::error::Result;
-use crate::lock::RowName;
+use crate::lock::{LockMode, RowName};
 use crate::pool::PageVersion;
 use crate::row::format::{EntryValue, ROW_HEADER_BYTES, RowHeader};
 use crate::txn::system::TxnSystem;
 use crate::txn::transaction::Txn;
 use crate::txn::write::Blocked;
 use std::ops::{Bound, Range};
+
+/// Which versions of rows a scan delivers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReadMode {
+    /// Those that its view sees.
+    Snapshot,
+    /// The newest, locked.
+    Locked(LockMode),
+    /// The newest, committed or not.
+    Newest,
+}
 
 /// One copied record.
 #[derive(Debug)]

@@ -7,7 +7,8 @@
 //!    copied, batches grow as in [`RowCursor::next`].
 //! 3. Rows come in the same order, and are the same, as those of [`RowCursor::next`].
 
-use super::scan::{ReadMode, RowCursor, visibility, wanted};
+use super::scan::{RowCursor, visibility, wanted};
+use super::scan_batch::ReadMode;
 use super::scan_batch::{Fill, ScanPosition};
 use crate::btree::Leaf;
 use crate::error::Result;

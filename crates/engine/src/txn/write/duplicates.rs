@@ -13,76 +13,17 @@
 
 use super::attempt::{Attempt, Blocked};
 use super::entry::EntryOp;
-use crate::btree::{BTree, Seek};
+use super::unique::Searched;
+use crate::btree::Seek;
 use crate::error::{Error, Result};
 use crate::lock::{LockMode, RowName};
 use crate::row::format::{EntryValue, ROW_HEADER_BYTES, RowHeader};
-use crate::sync::{Mutex, MutexGuard};
 use crate::txn::overflow_columns::Wanted;
 use crate::txn::read::StoredRow;
 use crate::txn::transaction::Txn;
-use crate::types::{IndexId, PageNo};
 
-/// Number of stripes.
-const STRIPES: usize = 256;
 /// The end of the entries that a search passes is remembered if there are more of them than this.
 const MIN_PASSED_ENTRIES: usize = 8;
-
-/// The stripes; columns belong to one by their hash.
-#[derive(Debug)]
-pub(crate) struct Unique(Box<[Mutex<Searched>]>);
-
-impl Default for Unique {
-    fn default() -> Unique {
-        Unique((0..STRIPES).map(|_| Mutex::default()).collect())
-    }
-}
-
-impl Unique {
-    /// The stripe of these columns.
-    pub(crate) fn lock(&self, tree: &BTree, columns: &[u8]) -> MutexGuard<'_, Searched> {
-        let name = RowName { index: tree.id(), key: columns };
-        self.0[name.hash() as usize % self.0.len()].lock()
-    }
-}
-
-/// Where a search for the columns that were searched for last begins.
-#[derive(Debug, Default)]
-pub(crate) struct Searched {
-    index: IndexId,
-    root: PageNo,
-    prefix_bytes: usize,
-    /// An entry; all before it with the same columns are passed.
-    from: Vec<u8>,
-}
-
-impl Searched {
-    fn knows(&self, tree: &BTree, columns: &[u8]) -> bool {
-        (self.index, self.root) == (tree.id(), tree.root())
-            && self.prefix_bytes == columns.len()
-            && self.from.starts_with(columns)
-    }
-
-    /// Where a search for these columns begins.
-    pub(crate) fn start<'s>(&'s self, tree: &BTree, columns: &'s [u8]) -> &'s [u8] {
-        if self.knows(tree, columns) { &self.from } else { columns }
-    }
-
-    /// Searches for these columns begin at `entry` at the latest.
-    fn begin_at(&mut self, tree: &BTree, columns: &[u8], entry: &[u8]) {
-        if self.knows(tree, columns) && *entry < *self.from {
-            self.from.clear();
-            self.from.extend_from_slice(entry);
-        }
-    }
-
-    /// Searches for these columns begin at `entry`.
-    fn remember(&mut self, tree: &BTree, columns: &[u8], entry: Vec<u8>) {
-        debug_assert!(entry.starts_with(columns), "rule 2: an entry of other columns is remembered");
-        (self.index, self.root) = (tree.id(), tree.root());
-        (self.prefix_bytes, self.from) = (columns.len(), entry);
-    }
-}
 
 impl EntryOp<'_> {
     /// Looks for another row with these index columns, from where the stripe says. The error names the row at which the

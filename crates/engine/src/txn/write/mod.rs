@@ -6,7 +6,7 @@
 //! | `insert_many.rs` | insertion of many rows at once |
 //! | `version.rs` | a new version: its stored value and its undo record |
 //! | `attempt.rs` | one attempt at a leaf, and what it may lack |
-//! | `entry.rs`, `duplicates.rs` | secondary entries; the search for duplicates |
+//! | `entry.rs`, `duplicates.rs`, `unique.rs` | secondary entries; the search for duplicates |
 //! | `diff.rs` | what two versions of a row have in common |
 //!
 //! Order within an operation
@@ -25,12 +25,12 @@ mod duplicates;
 mod entry;
 mod insert;
 mod insert_many;
+mod unique;
 mod update;
 mod version;
 
 pub(super) use attempt::{Attempt, Blocked, check_lockable, latch_undo, unblock, unblock_rollback};
-pub(crate) use duplicates::Unique;
 pub(crate) use entry::StoredEntry;
 pub(super) use entry::put_entry_value;
 pub use insert_many::{NewRows, RowsOp};
-pub use version::MAX_ROW_BYTES;
+pub(crate) use unique::Unique;

@@ -5,12 +5,9 @@ use crate::error::{Error, Result};
 use crate::mtr::{Mtr, PageHandle};
 use crate::row::format::{OVERFLOW, OverflowRef, ROW_HEADER_BYTES, RowHeader};
 use crate::sync::atomic::Ordering::Relaxed;
-use crate::txn::overflow;
+use crate::txn::overflow::{self, MAX_ROW_BYTES};
 use crate::txn::overflow_columns::{ColumnRef, OverflowRow, REST, dropped_chains, put_refs, refs_bytes};
 use crate::txn::row_op::RowOp;
-
-/// Largest row, in bytes.
-pub const MAX_ROW_BYTES: usize = 16 << 20;
 
 /// Header bytes that every change rewrites: flags to roll pointer.
 pub(super) const REWRITTEN_BYTES: usize = 14;

@@ -1,0 +1,33 @@
+//! What differs between the openings of users, of tests and of simulations.
+
+use super::creation::NEW_LOG_BYTES;
+use crate::recovery;
+use crate::store::bootstrap;
+use crate::types::random_id;
+
+/// How a database is opened, in addition to its options: users' in the default manner, simulated ones in their own.
+#[derive(Clone, Copy, Debug)]
+pub struct OpenOverrides {
+    /// Id of a database that is created.
+    pub database_id: u64,
+    /// Extents that one extent map describes at most: the same at each opening of a database.
+    pub group_extents: u32,
+    /// Bytes with which a redo log begins that can grow.
+    pub new_log_bytes: u64,
+    /// Threads of recovery at most: one makes it deterministic.
+    pub recovery_threads: usize,
+    /// Threads that find the pages at most: one reads in the same order each time.
+    pub finding_threads: usize,
+}
+
+impl Default for OpenOverrides {
+    fn default() -> OpenOverrides {
+        OpenOverrides {
+            database_id: random_id(),
+            group_extents: u32::MAX,
+            new_log_bytes: NEW_LOG_BYTES,
+            recovery_threads: recovery::THREADS,
+            finding_threads: bootstrap::READERS,
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! How the raw API reads rows.
+
+#[cfg(doc)]
+use super::RawTable;
+use crate::lock::{LockMode, LockWait};
+
+/// How rows are read.
+#[derive(Clone, Debug, Default)]
+pub struct RawRead {
+    /// Whether rows are locked; [`LockMode::None`]: they are read as the transaction's level says.
+    pub lock: LockMode,
+    /// What is done about locks of others, if not what the transaction does.
+    pub lock_wait: Option<LockWait>,
+    /// Columns, by position, that will be asked for; `None`: all. Long columns that are not among them are not read.
+    pub columns: Option<Vec<usize>>,
+    /// Whether a cursor is asked for keys and entries only: then rows are read only where the index was changed lately.
+    pub keys_only: bool,
+    /// Whether a cursor over an index reads the rows of its entries only where it must: where the index has not all of
+    /// `columns` ([`RawTable::index_has`]), was changed lately, or rows are locked. Then a row that it reads may have
+    /// these columns only. A cursor over the rows copies these columns of several rows at once, if it locks none.
+    pub covering: bool,
+}
