@@ -46,7 +46,8 @@ make_overlay() {
     done
 }
 
-# copy_suite NAME: as NAME_highwater, with this engine in the place of InnoDB. Its binary logs, options and messages keep their names.
+# copy_suite NAME: as NAME_highwater, with this engine in the place of InnoDB, and the same timeout of locks. Its binary logs, other options
+# and messages keep their names.
 copy_suite() {
     local copy=$MTR/suite/$1_highwater
     rm -rf "$copy"
@@ -54,7 +55,7 @@ copy_suite() {
     plugin_options -- >"$copy/suite.opt"
     find "$copy" -name '*.test' -o -name '*.inc' -o -name '*.result' -o -name '*.rdiff' -o -name '*.opt' -o -name '*.cnf' | xargs sed -i -E \
         -e "s/(engines?[_a-z]*[ \t]*[= \t][ \t]*['\"]?)innodb\b/\1HIGHWATER/gi" -e 's/(gtid_slave_pos_)innodb\b/\1HIGHWATER/gi' \
-        -e "s#suite/$1/#suite/$1_highwater/#g"
+        -e "s#suite/$1/#suite/$1_highwater/#g" -e 's/innodb([-_]lock[-_]wait[-_]timeout)/highwater\1/gi'
 }
 
 # tests_of SUITE: those that say HIGHWATER and run in a server that is not built for debugging.

@@ -15,7 +15,7 @@ const USAGE: &str = "wanted: cargo xtask mariadb [--kills N]";
 /// Debian's release that has the server.
 const RELEASE: &str = "bookworm";
 /// Of `scripts/test-mariadb-plugin`.
-const TESTS: [&str; 7] = ["smoke", "hermitage", "package", "sample", "kill", "xa", "replica"];
+const TESTS: [&str; 9] = ["smoke", "duplicate", "hermitage", "package", "sample", "kill", "xa", "replica", "statement"];
 
 /// Builds plugin and server and runs the tests, with as many kills as the arguments say, or one.
 ///

@@ -64,6 +64,30 @@ static bool replaces_index(const Alter_inplace_info *info) {
   return false;
 }
 
+/* Names of the indexes that the change adds. */
+static std::vector<std::string> added_indexes(const Alter_inplace_info *info) {
+  std::vector<std::string> names;
+  for (uint i = 0; i < info->index_add_count; i++)
+    names.push_back(name_of(info->key_info_buffer[info->index_add_buffer[i]].name));
+  return names;
+}
+
+/* Whether an index is added over a column that rows do not have yet, or have by another name. */
+static bool indexes_changed_column(const Alter_inplace_info *info, const TABLE *altered) {
+  std::vector<bool> changed(altered->s->fields);
+  List_iterator_fast<Create_field> columns(info->alter_info->create_list);
+  for (uint at = 0; const Create_field *column = columns++; at++)
+    changed[at] = !column->field || name_of(column->field->field_name) != name_of(column->field_name);
+  for (const std::string &added : added_indexes(info))
+    for (uint k = 0; k < altered->s->keys; k++) {
+      const KEY &key = altered->key_info[k];
+      if (name_of(key.name) != added) continue;
+      for (uint part = 0; part < key.user_defined_key_parts; part++)
+        if (changed[key.key_part[part].fieldnr - 1]) return true;
+    }
+  return false;
+}
+
 /* ALTER TABLE ... EXCHANGE PARTITION asks this about tables of the same definition. */
 bool ha_highwater::check_if_incompatible_data(HA_CREATE_INFO *, uint changes) {
   return changes == IS_EQUAL_YES ? COMPATIBLE_DATA_YES : COMPATIBLE_DATA_NO;
@@ -80,7 +104,8 @@ enum_alter_inplace_result ha_highwater::check_if_supported_inplace_alter(TABLE *
   /* A renamed column of an image would have to rename that too, a virtual one is written where an index needs it. */
   bool renames = all & ALTER_COLUMN_NAME;
   is_supported = is_supported && !(renames && !plan.images.empty()) && !table->vfield && !altered->vfield;
-  is_supported = is_supported && has_images(plan, table, made, altered) && !replaces_index(info);
+  is_supported = is_supported && has_images(plan, table, made, altered) && !replaces_index(info) &&
+                 !indexes_changed_column(info, altered);
   for (uint i = 0; is_supported && i < info->alter_info->create_list.elements; i++) {
     const Field *field = altered->field[i];
     List_iterator_fast<Create_field> columns(info->alter_info->create_list);
@@ -95,19 +120,27 @@ enum_alter_inplace_result ha_highwater::check_if_supported_inplace_alter(TABLE *
   return all & adds_index ? HA_ALTER_INPLACE_NOCOPY_NO_LOCK : HA_ALTER_INPLACE_INSTANT;
 }
 
-/* Names of the indexes that the change adds. */
-static std::vector<std::string> added_indexes(const Alter_inplace_info *info) {
-  std::vector<std::string> names;
-  for (uint i = 0; i < info->index_add_count; i++)
-    names.push_back(name_of(info->key_info_buffer[info->index_add_buffer[i]].name));
-  return names;
+/* The error of InnoDB, with the key's value in one of the rows that are equal; `values` are of the engine's `columns`. */
+static void print_duplicate(TABLE *altered, uint key, const std::vector<const Column *> &columns,
+                            const std::vector<hw_bytes> &values) {
+  for (size_t i = 0; i < columns.size(); i++) set_column(altered, *columns[i], altered->record[0], values[i]);
+  print_keydup_error(altered, &altered->key_info[key], MYF(0));
 }
 
 bool ha_highwater::inplace_alter_table(TABLE *altered, Alter_inplace_info *info) {
   if (!(info->handler_flags & adds_index)) return false;
   Plan made;
   made.make(altered);
-  std::string name = table_name(table->s->normalized_path.str);
+  /* Of the columns that there are: a duplicate's are shown. */
+  std::vector<uint32_t> places;
+  std::vector<const Column *> shown;
+  for (const Column &column : made.columns) {
+    uint32_t position = 0;
+    if (hw_table_column(table_of_engine, bytes_of(altered->field[column.field]->field_name), &position) != HW_OK) continue;
+    places.push_back(position);
+    shown.push_back(&column);
+  }
+  std::vector<hw_bytes> found(places.size());
   /* The build waits for transactions that use the table; this one reads no row. */
   hw_statement_end(session(), true);
   hw_commit(session());
@@ -119,19 +152,19 @@ bool ha_highwater::inplace_alter_table(TABLE *altered, Alter_inplace_info *info)
         std::string column = part.has_image() ? part.image_name(altered) : name_of(altered->field[part.field]->field_name);
         uint32_t position = 0;
         if (hw_table_column(table_of_engine, bytes_of(column), &position) != HW_OK) {
-          my_printf_error(ER_ALTER_OPERATION_NOT_SUPPORTED, "Highwater: an index over a column that is added needs a second ALTER TABLE", MYF(0));
+          print_error(HA_ERR_TABLE_DEF_CHANGED, MYF(0));
           return true;
         }
         parts.push_back({position, part.descending, part.order == Order::prefix ? part.length : 0});
       }
       bool is_unique = altered->key_info[k].flags & HA_NOSAME;
       hw_index_definition index = {bytes_of(wanted), is_unique, {parts.data(), parts.size()}};
-      int32_t code = hw_index_create(database, bytes_of(name), &index);
+      int32_t code = hw_index_create(table_of_engine, database, &index, {places.data(), places.size()},
+                                     {found.data(), found.size()});
       if (code == HW_OK) continue;
       if (code == HW_DUPLICATE) {
         duplicate = static_cast<uint>(k);
-        /* The engine does not say which value it met twice. */
-        my_printf_error(ER_DUP_ENTRY, ER_THD(ha_thd(), ER_DUP_ENTRY_WITH_KEY_NAME), MYF(0), "(not known)", wanted.c_str());
+        print_duplicate(altered, duplicate, shown, found);
       } else {
         print_error(failed(code), MYF(0));
       }

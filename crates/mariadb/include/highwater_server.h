@@ -128,7 +128,10 @@ int32_t hw_table_drop(hw_database *database, hw_bytes name);
 /* Drops all tables whose names begin so. */
 int32_t hw_tables_drop(hw_database *database, hw_bytes prefix);
 int32_t hw_table_rename(hw_database *database, hw_bytes name, hw_bytes to);
-int32_t hw_index_create(hw_database *database, hw_bytes table, const hw_index_definition *index);
+/* Adds an index to the table of a handler. After HW_DUPLICATE `duplicate` has these columns of one of the rows that are
+   equal, until the handler reads. */
+int32_t hw_index_create(hw_table *table, hw_database *database, const hw_index_definition *index, hw_positions wanted,
+                        hw_columns_out duplicate);
 int32_t hw_index_drop(hw_database *database, hw_bytes table, hw_bytes index);
 
 /* Changes of a table that take a moment: columns get other names, are dropped, are added behind the others. */

@@ -1,10 +1,12 @@
 //! The database, and what is done with tables by their names.
 
-use crate::abi::{Bytes, ColumnDefinition, Columns, Context, IndexDefinition, TableChanges, TableDefinition};
+use crate::abi::TableDefinition;
+use crate::abi::{Array, Bytes, ColumnDefinition, Columns, ColumnsOut, Context, IndexDefinition, TableChanges};
 use crate::definition::{schema_of, secondary_index, type_of};
 use crate::failure::{Code, found, guarded};
 use crate::information::Connections;
 use crate::row_count::RowCount;
+use crate::table::Table;
 use crate::temporary::{PostponedDrops, TEMPORARY};
 use highwater::raw::RawTable;
 use highwater::{BackupOptions, Error, LockWaitEvent, Options, Result, TableChange, Type, Value};
@@ -324,12 +326,22 @@ pub extern "C" fn hw_table_rename(database: &Database, name: Bytes, to: Bytes) -
 
 /// See the header.
 #[unsafe(no_mangle)]
-pub extern "C" fn hw_index_create(database: &Database, table: Bytes, index: &IndexDefinition) -> i32 {
+pub extern "C" fn hw_index_create(
+    table: &mut Table,
+    database: &Database,
+    index: &IndexDefinition,
+    wanted: Array<u32>,
+    mut duplicate: ColumnsOut,
+) -> i32 {
     guarded(|| {
-        let table = table.text();
-        let columns = secondary_index(index, &database.column_names(&table)?)?;
-        database.db.create_index_with(&table, &index.name.text(), columns)?;
-        database.refresh(&table, RawTable::open(&database.db, &table)?);
+        table.refresh();
+        let columns = secondary_index(index, &database.column_names(&table.name)?)?;
+        let made = table.raw.create_index(&database.db, &index.name.text(), &columns, &mut table.row);
+        if let Err(Error::DuplicateKey { .. }) = &made {
+            table.hand_out(wanted.elements(), duplicate.elements());
+        }
+        made?;
+        database.refresh(&table.name, RawTable::open(&database.db, &table.name)?);
         Ok(Code::Ok)
     })
 }

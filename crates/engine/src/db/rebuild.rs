@@ -99,7 +99,7 @@ impl Database {
         // The new tree is one of an index of the same name, the last one, until it takes the place of the old tree.
         let mut definition: TableDefinition = (*before.definition).clone();
         definition.indexes.push(definition.indexes[at].clone());
-        self.build_index(&shared, &change, Arc::new(definition), Built::Again(at), on_progress)
+        self.build_index(&shared, &change, Arc::new(definition), Built::Again(at), on_progress, &mut None)
     }
 }
 

@@ -332,7 +332,7 @@ impl WriteTxn {
 
     /// As [`read`](Self::read), by a key that `set_key` puts into the call.
     #[inline]
-    pub(super) fn read_by(
+    pub(in crate::db) fn read_by(
         &mut self,
         table: &Table,
         set_key: impl FnOnce(&mut StatementContext<'_>) -> Result<()>,

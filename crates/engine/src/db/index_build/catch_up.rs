@@ -16,6 +16,7 @@ use super::change_queue::ChangeQueue;
 use crate::btree::Seek;
 use crate::error::{Error, Result};
 use crate::row::format::EntryValue;
+use crate::table::Row;
 use crate::table::version::TableVersion;
 use crate::txn::{EntryChange, EntryLog, LoggedChange, LoggedChanges, StoredEntry, StoredRow, TableTrees, TxnSystem};
 use crate::types::TxnId;
@@ -38,6 +39,8 @@ pub(super) struct CatchUp<'b> {
     suspects: HashSet<Vec<u8>>,
     /// Changes of the piece before.
     piece_before: usize,
+    /// After `DuplicateKey`: one of the rows that are equal.
+    pub(super) duplicate: Option<Row>,
 }
 
 impl<'b> CatchUp<'b> {
@@ -47,7 +50,7 @@ impl<'b> CatchUp<'b> {
         log: &'b EntryLog,
         queue: ChangeQueue<'b>,
     ) -> CatchUp<'b> {
-        CatchUp { system, version, log, queue, suspects: HashSet::new(), piece_before: usize::MAX }
+        CatchUp { system, version, log, queue, suspects: HashSet::new(), piece_before: usize::MAX, duplicate: None }
     }
 
     /// Moves noted changes to the temporary file, if they are many.
@@ -154,14 +157,14 @@ impl<'b> CatchUp<'b> {
         if self.suspects.len() > MANY_SUSPECTS { self.check_unique() } else { Ok(()) }
     }
 
-    /// The index columns of the newest version of a row, if there is one, and whether no other row may have them.
-    fn newest_columns(&self, key: &[u8]) -> Result<Option<(Vec<u8>, bool)>> {
-        let mut row = Vec::new();
-        if !StoredRow::new(&self.system.ctx, self.version, key).uncommitted(&mut row)? {
+    /// The newest version of a row becomes `row`: its index columns, if there is one, and whether no other row may have
+    /// them.
+    fn newest_columns(&self, key: &[u8], row: &mut Vec<u8>) -> Result<Option<(Vec<u8>, bool)>> {
+        if !StoredRow::new(&self.system.ctx, self.version, key).uncommitted(row)? {
             return Ok(None);
         }
         let mut entry = Vec::new();
-        let made = self.version.entry(self.index(), key, &row, &mut entry)?;
+        let made = self.version.entry(self.index(), key, row, &mut entry)?;
         entry.truncate(made.prefix_bytes);
         Ok(Some((entry, made.unique)))
     }
@@ -171,16 +174,18 @@ impl<'b> CatchUp<'b> {
     /// # Errors
     /// [`Error::DuplicateKey`].
     pub(super) fn check_unique(&mut self) -> Result<()> {
+        let mut row = Vec::new();
         for columns in std::mem::take(&mut self.suspects) {
             let mut equal = 0;
             for key in self.entries_of(&columns, usize::MAX)? {
-                match self.newest_columns(&key)? {
+                match self.newest_columns(&key, &mut row)? {
                     Some((found, true)) if found == columns => equal += 1,
                     // Rows with a NULL are equal to none.
                     Some((found, false)) if found == columns => break,
                     _ => {}
                 }
                 if equal > 1 {
+                    self.duplicate = Some(self.version.layouts.to_row(&row)?);
                     let index = self.version.index_name(self.index()).to_string();
                     return Err(Error::DuplicateKey { table: self.version.name().to_string(), index });
                 }

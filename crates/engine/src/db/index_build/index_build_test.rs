@@ -7,7 +7,7 @@ use crate::db::Database;
 use crate::row::format::ENTRY_VALUE_BYTES;
 use crate::table::catalog::Catalog;
 use crate::table::version::Secondary;
-use crate::table::{IndexColumn, IndexDefinition, Schema, TableDefinition, Type};
+use crate::table::{IndexColumn, IndexDefinition, Schema, TableDefinition, Type, ValueRef};
 use crate::testing::{assert_free_classes, small_options};
 use crate::txn::ReadView;
 use crate::values;
@@ -51,7 +51,8 @@ fn built(
     let index = Secondary::new(&definition, &added, catalog.collations(), tree.clone(), always, None);
     let rows = before.with_indexes(definition, vec![Arc::new(index)]);
     let (ctx, runs) = (db.context(), Runs::new(db.storage(), &db.context().stats));
-    let mut filling = Filling { ctx, version: &rows, batch_bytes, runs, between: &mut |_| Ok(()) };
+    let mut filling =
+        Filling { ctx, version: &rows, batch_bytes, runs, between: &mut |_| Ok(()), duplicate: Vec::new() };
     filling.fill(&mut db.begin().unwrap(), table)?;
     assert_free_classes(db.context(), db.space(), &tree);
     let (mut entries, mut next) = (Vec::new(), None::<Vec<u8>>);
@@ -90,6 +91,39 @@ fn duplicates_are_found_across_batches_and_nulls_are_none() {
         assert_eq!(built(&db, &table, &[2], false, batch_bytes).unwrap().len(), 1000);
         assert_eq!(built(&db, &table, &[2, 0], true, batch_bytes).unwrap().len(), 1000);
     }
+}
+
+/// The row that a refused index on `column` shows; `meanwhile` is called when rows have been read.
+fn shown(db: &Database, table: &Table, column: &str, mut meanwhile: impl FnMut()) -> Vec<Value> {
+    let (mut duplicate, mut is_first) = (None, true);
+    let mut between = |_| {
+        if std::mem::take(&mut is_first) {
+            meanwhile();
+        }
+        Ok(())
+    };
+    let index = crate::Index::new(&[column]).unique();
+    let refused = db.make_index(table.into(), "i", &index, &mut between, &mut duplicate);
+    assert!(matches!(refused, Err(Error::DuplicateKey { .. })), "{refused:?}");
+    duplicate.unwrap().to_values()
+}
+
+#[test]
+fn one_of_the_rows_that_are_equal_is_shown_as_it_was_when_it_was_met() {
+    let (db, table) = filled(1000);
+    let n = |id: u32| db.transact(|txn| txn.update(&table, &values![id], &[(2, ValueRef::Null)]).map(drop)).unwrap();
+    // Of before: as the view sees it, whatever a writer does.
+    assert_eq!(
+        shown(&db, &table, "n", || n(3)),
+        [Value::UInt(3), Value::Text("value 03743".to_string()), Value::UInt(0)]
+    );
+    // Of a writer: as it is at the end.
+    let later = || db.transact(|txn| txn.insert(&table, &values![5000, "value 00000", null]).map(drop)).unwrap();
+    assert_eq!(
+        shown(&db, &table, "x", later),
+        [Value::UInt(5000), Value::Text("value 00000".to_string()), Value::Null]
+    );
+    assert!(table.definition().indexes.is_empty());
 }
 
 #[test]

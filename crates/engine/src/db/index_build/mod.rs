@@ -71,6 +71,8 @@ struct Filling<'b> {
     runs: Runs<'b>,
     /// Called now and then, with the rows that were read so far, or all of them and the entries in the tree.
     between: &'b mut dyn FnMut(BuildProgress) -> Result<()>,
+    /// After `DuplicateKey`: the primary key of the second of the two rows.
+    duplicate: Vec<u8>,
 }
 
 impl Filling<'_> {
@@ -78,8 +80,8 @@ impl Filling<'_> {
     fn fill(&mut self, txn: &mut WriteTxn, table: &Table) -> Result<()> {
         let index = self.version.index_count() - 1;
         let (mut batch, rows) = self.gather(txn, table, index)?;
-        let mut tree = NewTree::of(self.ctx, self.version, index);
-        let Filling { batch_bytes, runs, between, .. } = self;
+        let Filling { ctx, version, batch_bytes, runs, between, duplicate } = self;
+        let mut tree = NewTree::of(ctx, version, index, duplicate);
         let txn = txn.txn.as_ref().expect(HAS_NOT_ENDED);
         let mut take = |entry: BuildEntry<'_>| {
             tree.push(entry)?;
@@ -132,21 +134,23 @@ struct NewTree<'t, 'c> {
     entries: u64,
     /// The index columns of the last entry, if they have to be unique.
     last: Vec<u8>,
+    /// See [`Filling`].
+    duplicate: &'t mut Vec<u8>,
     /// The value of an entry.
     value: Vec<u8>,
 }
 
 impl<'t, 'c> NewTree<'t, 'c> {
-    fn of(ctx: &'c Context, version: &'t TableVersion, index: usize) -> NewTree<'t, 'c> {
+    fn of(ctx: &'c Context, version: &'t TableVersion, index: usize, duplicate: &'t mut Vec<u8>) -> NewTree<'t, 'c> {
         let tree: &BTree = version.index(index);
         let builder = tree.builder(ctx, FILL_PERCENT, 0);
-        NewTree { version, index, builder, entries: 0, last: Vec::new(), value: Vec::new() }
+        NewTree { version, index, builder, entries: 0, last: Vec::new(), duplicate, value: Vec::new() }
     }
 
     /// The next entry, in ascending order.
     fn push(&mut self, entry: BuildEntry<'_>) -> Result<()> {
         if self.version.definition.indexes[self.index].unique {
-            self.check_unique(entry.columns())?;
+            self.check_unique(&entry)?;
         }
         self.entries += 1;
         self.value.clear();
@@ -159,9 +163,11 @@ impl<'t, 'c> NewTree<'t, 'c> {
     }
 
     /// Rule 3. Rows with a NULL are equal to none.
-    fn check_unique(&mut self, columns: &[u8]) -> Result<()> {
+    fn check_unique(&mut self, entry: &BuildEntry<'_>) -> Result<()> {
+        let columns = entry.columns();
         let layout = &self.version.indexes[self.index].key;
         if columns == self.last && !layout.decode(columns)?.0.contains(&Value::Null) {
+            self.duplicate.extend_from_slice(&entry.key[columns.len()..]);
             let index = self.version.index_name(self.index).to_string();
             return Err(Error::DuplicateKey { table: self.version.name().to_string(), index });
         }

@@ -38,13 +38,14 @@ use crate::db::schema_change::with_new_tree;
 use crate::db::table_ref::TableRef;
 use crate::db::write_txn::WriteTxn;
 use crate::error::{Error, Result};
+use crate::lock::LockMode;
 use crate::table::catalog_entry::Leftover;
 use crate::table::handle::TableShared;
 use crate::table::lock::Change;
 use crate::table::record::{IndexRecord, ObjectState};
 use crate::table::version::TableVersion;
-use crate::table::{Index, Table, TableDefinition};
-use crate::txn::{Access, EntryLog, ReadView, TxnOptions, telling};
+use crate::table::{Index, Row, Table, TableDefinition};
+use crate::txn::{Access, EntryLog, ReadView, TxnOptions, Wanted, telling};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
@@ -119,7 +120,7 @@ impl Database {
     /// As [`create_index`](Self::create_index); [`Error::EntryTooLong`] if what it covers of a row does not fit,
     /// [`Error::Collation`].
     pub fn create_index_with<'t>(&self, table: impl Into<TableRef<'t>>, name: &str, index: Index) -> Result<()> {
-        self.make_index(table.into(), name, &index, &mut |_| Ok(()))
+        self.make_index(table.into(), name, &index, &mut |_| Ok(()), &mut None)
     }
 
     /// As [`create_index`](Self::create_index), with progress. An error that `on_progress` returns stops the build, and
@@ -152,21 +153,23 @@ impl Database {
         unique: bool,
         on_progress: &mut (dyn FnMut(BuildProgress) -> Result<()> + '_),
     ) -> Result<()> {
-        self.make_index(table.into(), name, &Index::new(columns).unique_if(unique), on_progress)
+        self.make_index(table.into(), name, &Index::new(columns).unique_if(unique), on_progress, &mut None)
     }
 
-    fn make_index(
+    /// After `DuplicateKey` one of the rows that are equal is in `duplicate`.
+    pub(in crate::db) fn make_index(
         &self,
         table: TableRef<'_>,
         name: &str,
         index: &Index,
         on_progress: &mut (dyn FnMut(BuildProgress) -> Result<()> + '_),
+        duplicate: &mut Option<Row>,
     ) -> Result<()> {
         let _gate = self.enter_schema_change()?;
         let shared = self.inner.table_of(table)?;
         let change = self.change(&shared)?;
         let definition = with_index(&shared.current.read().definition, name, index)?;
-        self.build_index(&shared, &change, Arc::new(definition), Built::New, on_progress)
+        self.build_index(&shared, &change, Arc::new(definition), Built::New, on_progress, duplicate)
     }
 
     /// Builds the last index of `definition`, concurrently with writers, and puts it in use.
@@ -177,6 +180,7 @@ impl Database {
         definition: Arc<TableDefinition>,
         built: Built,
         on_progress: &mut (dyn FnMut(BuildProgress) -> Result<()> + '_),
+        duplicate: &mut Option<Row>,
     ) -> Result<()> {
         let mut build = OnlineBuild::begin(self, table, change, definition, built)?;
         // A panic of the callback must not leave writers noting changes for ever.
@@ -188,6 +192,7 @@ impl Database {
             }
             Ok(Err(error)) => {
                 let definition = build.definition();
+                *duplicate = build.duplicate.take();
                 build.give_up();
                 Err(error.of_key(|| definition.key_in_words(definition.indexes.len().checked_sub(1))))
             }
@@ -215,6 +220,8 @@ pub(super) struct OnlineBuild<'d> {
     /// Keeps the view open.
     txn: WriteTxn,
     birth: ReadView,
+    /// After `DuplicateKey`: one of the rows that are equal.
+    duplicate: Option<Row>,
 }
 
 impl<'d> OnlineBuild<'d> {
@@ -260,7 +267,21 @@ impl<'d> OnlineBuild<'d> {
         change.open();
         match begun {
             Ok((txn, birth, version)) => {
-                Ok(OnlineBuild { db, table, change, before, record, replaced, tree, log, version, txn, birth })
+                let duplicate = None;
+                Ok(OnlineBuild {
+                    db,
+                    table,
+                    change,
+                    before,
+                    record,
+                    replaced,
+                    tree,
+                    log,
+                    version,
+                    txn,
+                    birth,
+                    duplicate,
+                })
             }
             Err(error) => {
                 db.discard_index(before.id, &record);
@@ -288,7 +309,13 @@ impl<'d> OnlineBuild<'d> {
         let runs = Runs::new(&inner.storage, &inner.ctx.stats);
         let (ctx, version, batch_bytes) = (&inner.ctx, &self.version, batch_bytes(&inner.ctx));
         let handle = Table { shared: self.table.clone() };
-        Filling { ctx, version, batch_bytes, runs, between: &mut between }.fill(&mut self.txn, &handle)?;
+        let mut filling = Filling { ctx, version, batch_bytes, runs, between: &mut between, duplicate: Vec::new() };
+        if let Err(error) = filling.fill(&mut self.txn, &handle) {
+            if matches!(error, Error::DuplicateKey { .. }) {
+                self.duplicate = seen_row(&mut self.txn, &handle, &filling.duplicate)?;
+            }
+            return Err(error);
+        }
         // The view stays, and the table is this build's: an end that waits for its users does not wait for it.
         self.txn.scratch.iter_mut().for_each(|scratch| scratch.tables.release_read());
         let db = self.db;
@@ -308,10 +335,12 @@ impl<'d> OnlineBuild<'d> {
             (None, false) => KeptOut::None,
         };
         let end = End { db: self.db, change: self.change, table: self.before.id, record: &mut self.record, old };
-        match kept_out {
+        let ended = match kept_out {
             KeptOut::None => end.beside_writers(&mut catch_up, &mut all_applied),
             _ => end.without(kept_out, &mut catch_up, &mut all_applied),
-        }
+        };
+        self.duplicate = catch_up.duplicate.take();
+        ended
     }
 
     /// The index is in use from now on.
@@ -349,6 +378,12 @@ impl<'d> OnlineBuild<'d> {
         db.inner.registry.replace(table, TableVersion::clone(&before));
         db.discard_index(before.id, &record);
     }
+}
+
+/// The row of a primary key that the build's view sees.
+fn seen_row(txn: &mut WriteTxn, table: &Table, key: &[u8]) -> Result<Option<Row>> {
+    let found = txn.read_by(table, |call| call.take_key(key), LockMode::None, Wanted::ALL)?;
+    found.map(|(version, row)| version.layouts.to_row(row)).transpose()
 }
 
 /// Whom the end of a build keeps out.

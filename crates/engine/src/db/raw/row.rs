@@ -49,6 +49,11 @@ impl RawRow {
         layouts.fill_present(bytes, self.row.get_or_insert_with(|| layouts.empty_row()))
     }
 
+    /// Becomes this row.
+    pub(super) fn set(&mut self, row: Row) {
+        (self.row, self.is_of_entry) = (Some(row), false);
+    }
+
     /// Becomes what an entry has of a row.
     pub(super) fn entry_row(&mut self) -> &mut EntryRow {
         self.is_of_entry = true;

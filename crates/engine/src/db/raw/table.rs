@@ -1,11 +1,11 @@
 //! Tables of the raw API.
 
-use super::RawColumn;
 use super::entry::EntryColumns;
+use super::{RawColumn, RawRow};
 use crate::db::Database;
 use crate::error::{Error, Result};
 use crate::table::key::KeyLayout;
-use crate::table::{Schema, Table, TableDefinition, ValueRef, key_value};
+use crate::table::{Index, Schema, Table, TableDefinition, ValueRef, key_value};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -97,6 +97,36 @@ impl RawTable {
             Some(index) => EntryColumns::new(&version, index, columns).is_some_and(|found| found.are_in_keys()),
             None => columns.iter().all(|column| version.key.parts().iter().any(|part| part.column == *column)),
         })
+    }
+
+    /// Adds an index, as [`Database::create_index_with`] does. After [`Error::DuplicateKey`] `duplicate` is one of two
+    /// rows that are equal in the columns of the index, as it was when they were met: it may have changed since.
+    ///
+    /// ```
+    /// # use highwater::raw::{RawRow, RawTable};
+    /// # use highwater::{Database, Error, Index, Options, Schema, Type, values};
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = Database::open(dir.path(), Options::default())?;
+    /// let schema = Schema::new().column("id", Type::U64).column("mail", Type::Text(200)).primary_key(&["id"]);
+    /// let users = db.create_table("users", schema)?;
+    /// db.transact(|txn| (1..=2u64).try_for_each(|id| txn.insert(&users, &values![id, "ann"]).map(drop)))?;
+    /// let mut duplicate = RawRow::default();
+    /// let index = Index::new(&["mail"]).unique();
+    /// let refused = RawTable::from(users).create_index(&db, "by_mail", &index, &mut duplicate);
+    /// assert!(matches!(refused, Err(Error::DuplicateKey { .. })));
+    /// assert_eq!(duplicate.column(1), Some(&b"ann"[..]));
+    /// # Ok::<(), highwater::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Database::create_index_with`].
+    pub fn create_index(&self, db: &Database, name: &str, index: &Index, duplicate: &mut RawRow) -> Result<()> {
+        let mut found = None;
+        let made = db.make_index((&self.table).into(), name, index, &mut |_| Ok(()), &mut found);
+        if let Some(row) = found {
+            duplicate.set(row);
+        }
+        made
     }
 }
 
