@@ -49,7 +49,7 @@ static highwater_error *error = NULL;
     } while (0)
 
 static inline highwater_db *opened(const char *folder) {
-    highwater_option options[] = {{"buffer-pool-size", "16M"}, {"lock_wait_timeout_ms", "2000"}};
+    highwater_option options[] = {{"buffer-pool-size", "16M"}, {"lock_wait_timeout_ms", "60000"}};
     highwater_db *db = NULL;
     OK(highwater_open(folder, options, COUNT(options), &db, &error));
     return db;

@@ -151,8 +151,7 @@ fn slow_disk() -> Disk {
 
 #[test]
 fn a_flush_that_power_cut_off_is_not_acknowledged() {
-    let mut broken_off = 0;
-    for seed in 0..40 {
+    let is_broken_off = |seed| {
         let disk = slow_disk();
         disk.write(0, &[1; 4096], 0).unwrap();
         let flushed = std::thread::scope(|scope| {
@@ -164,27 +163,28 @@ fn a_flush_that_power_cut_off_is_not_acknowledged() {
         disk.power_on().unwrap();
         let kept = read(&disk, 0, 4096).unwrap() == [1; 4096];
         assert!(kept || !flushed, "seed {seed}: acknowledged and lost");
-        broken_off += u32::from(!flushed);
-    }
-    assert!(broken_off > 0, "a flush of this disk takes more than 2 ms");
+        !flushed
+    };
+    let broken_off = (0..40).filter(|seed| is_broken_off(*seed)).count();
+    // On busy processors the power may go too late, but not always.
+    assert!(broken_off > 0 || (40..500).any(is_broken_off), "a flush of this disk takes more than 2 ms");
 }
 
 /// What is read while the power fails may be of before or after: it is not good data.
 #[test]
 fn a_read_that_power_cut_off_fails() {
-    let mut failed = 0;
-    for seed in 0..20 {
+    let fails = |seed| {
         let disk = slow_disk();
         read(&disk, 0, 4096).unwrap();
-        let is_read = std::thread::scope(|scope| {
-            let reading = scope.spawn(|| read(&disk, 60_000 * 4096, 4096).is_ok());
+        std::thread::scope(|scope| {
+            let reading = scope.spawn(|| read(&disk, 60_000 * 4096, 4096).is_err());
             std::thread::sleep(std::time::Duration::from_millis(2));
             disk.power_cut(seed).unwrap();
             reading.join().unwrap()
-        });
-        failed += u32::from(!is_read);
-    }
-    assert!(failed > 0, "a seek over the disk takes more than 2 ms");
+        })
+    };
+    // Each takes some ms: on busy processors the power may go too late, but not always.
+    assert!((0..500).any(fails), "a seek over the disk takes more than 2 ms");
 }
 
 #[test]
@@ -230,8 +230,12 @@ fn real_time_is_felt_and_virtual_time_counted() {
         }
         (began.elapsed().as_nanos() as u64, disk.now_ns())
     };
-    let (wall, model) = run(TimeMode::Virtual);
-    assert!(model > 20 * 60_000 && wall < model * 20, "{wall} {model}");
+    // Other work on the processors takes time too, but not in each of many runs.
+    let is_quick = |(wall, model): (u64, u64)| {
+        assert!(model > 20 * 60_000, "{model}");
+        wall < model * 20
+    };
+    assert!((0..200).any(|_| is_quick(run(TimeMode::Virtual))), "it takes the time that it counts");
     let (wall, model) = run(TimeMode::Real);
     assert!(wall > 20 * 60_000 && model > 20 * 60_000, "{wall} {model}");
     assert_eq!(run(TimeMode::Off).1, 0);

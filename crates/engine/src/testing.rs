@@ -78,7 +78,7 @@ pub struct ReadGate {
 }
 
 /// How long a test waits for another thread before it is taken for stuck.
-const STUCK: Duration = Duration::from_secs(20);
+const STUCK: Duration = Duration::from_secs(60);
 
 impl ReadGate {
     /// A core over memory whose data device has this gate.

@@ -137,14 +137,16 @@ impl Shared {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
     use std::time::Duration;
 
     /// A store that refuses every transaction at once.
-    struct Refused(u64);
+    #[derive(Default)]
+    struct Refused(Arc<AtomicU64>);
 
     impl Client for Refused {
         fn run(&mut self) -> Result<Option<crate::workload::Outcome>> {
-            self.0 += 1;
+            self.0.fetch_add(1, Relaxed);
             Err(highwater::Error::WriteConflict.into())
         }
     }
@@ -153,16 +155,20 @@ mod tests {
     fn what_is_refused_again_and_again_waits_and_counts_in_the_latencies() {
         let shared = Shared::new(&RunOptions::default(), 1);
         shared.measuring.store(true, Relaxed);
-        let (mut client, recorder) = (Refused(0), Mutex::new(Recorder::new(1)));
+        let (mut client, recorder) = (Refused::default(), Mutex::new(Recorder::new(1)));
+        let tries = client.0.clone();
         std::thread::scope(|scope| {
             scope.spawn(|| shared.client_loop(&mut client, &recorder).unwrap());
+            while tries.load(Relaxed) == 0 {
+                std::thread::yield_now();
+            }
             std::thread::sleep(Duration::from_millis(100));
             shared.stop.store(true, Relaxed);
         });
         let recorder = recorder.into_inner();
-        let latencies = recorder.all_latencies();
-        assert_eq!((recorder.transactions(), latencies.len(), recorder.errors), (0, 1, client.0));
+        let (latencies, tries) = (recorder.all_latencies(), tries.load(Relaxed));
+        assert_eq!((recorder.transactions(), latencies.len(), recorder.errors), (0, 1, tries));
         assert!(latencies.max() > 90_000_000, "{} ns", latencies.max());
-        assert!(client.0 < 1_000, "{} tries", client.0);
+        assert!(tries < 1_000, "{tries} tries");
     }
 }

@@ -119,7 +119,7 @@ fn a_split_that_waits_for_a_read_holds_up_no_thread() {
             tree.shrink(ctx, &99u32.to_be_bytes()).unwrap();
             send.send(ctx.stats.snapshot().btree_splits).unwrap();
         });
-        let after = finished.recv_timeout(Duration::from_secs(10));
+        let after = finished.recv_timeout(Duration::from_secs(60));
         gate.let_go();
         slow.join().unwrap().unwrap();
         assert!(after.expect("held up by the other split") > splits);
@@ -143,7 +143,7 @@ fn a_page_being_read_is_not_waited_for_with_latches_held() {
             let exclusive = ctx.mtr().unwrap().try_fix_x(first).is_some();
             send.send(([shared, exclusive], pool.peek_u64(first, 16))).unwrap();
         });
-        let found = finished.recv_timeout(Duration::from_secs(10));
+        let found = finished.recv_timeout(Duration::from_secs(60));
         // A thread that may wait does so, and the page is read once.
         let waiter = scope.spawn(|| pool.fix_s(first).map(drop));
         let reads = fixture.ctx().stats.snapshot().pages_read;

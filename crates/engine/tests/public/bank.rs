@@ -170,7 +170,7 @@ impl Bank {
     pub fn wait_for_growth(&self, more: u64) {
         let (since, before) = (Instant::now(), self.acknowledged().iter().sum::<u64>());
         let is_waiting = || self.acknowledged().iter().sum::<u64>() < before + more && self.db.snapshot().is_ok();
-        while is_waiting() && since.elapsed() < Duration::from_secs(20) {
+        while is_waiting() && since.elapsed() < Duration::from_secs(120) {
             std::thread::sleep(Duration::from_millis(5));
         }
     }

@@ -1,7 +1,7 @@
 //! The change log: what a transaction leaves there, in which order it is read, what tables that change say, what is
 //! trimmed.
 
-use crate::support::{add, all, memory, open, options, people, sound};
+use crate::support::{add, all, memory, open, options, patient, people, sound};
 use highwater::{
     Change, ChangeKind, Database, Error, Isolation, Options, Result, Schema, Table, TableChange, TxnOptions, Type,
     Value, Xid, values,
@@ -245,7 +245,7 @@ fn nothing_is_read_beyond_a_prepared_transaction() {
 #[test]
 fn a_copy_of_concurrent_writers_equals_the_table() {
     const WRITERS: u64 = 3;
-    let db = memory();
+    let db = patient();
     let table = db.create_table("t", schema()).unwrap();
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {

@@ -1,6 +1,6 @@
 //! Schema changes beside transactions that have already read the table and write it afterwards.
 
-use crate::support::{check_indexes, memory, open, sound};
+use crate::support::{check_indexes, memory, open, patient, sound};
 use highwater::{Database, Error, Isolation, Result, Schema, Table, TxnOptions, Type, ValueRef, WriteTxn, values};
 use highwater_storage::StorageSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -173,7 +173,7 @@ fn an_index_younger_than_a_transaction_is_named_as_such_before_and_after_its_wri
 /// A removal waits for one reader of a snapshot; another one, made before or after, need not wait for it.
 #[test]
 fn who_reads_the_same_snapshot_does_not_wait_for_a_removal() {
-    let db = memory();
+    let db = patient();
     let table = hundred(&db);
     for first_reads in [false, true] {
         let mut read = db.snapshot().unwrap();
@@ -207,10 +207,11 @@ fn removals_wait_for_those_who_have_read_and_then_write() {
         let db = memory();
         let table = hundred(&db);
         let mut txn = reader(&db, &table, 0);
-        let remove = || if table_goes { db.drop_table("t") } else { db.drop_index("t", "by_b") };
-        assert!(matches!(remove(), Err(Error::LockWaitTimeout)));
+        let remove = |db: &Database| if table_goes { db.drop_table("t") } else { db.drop_index("t", "by_b") };
+        assert!(matches!(remove(&db), Err(Error::LockWaitTimeout)));
+        let patient = db.with_lock_wait_timeout(Duration::from_secs(120));
         std::thread::scope(|scope| {
-            let removal = scope.spawn(remove);
+            let removal = scope.spawn(|| remove(&patient));
             std::thread::sleep(Duration::from_millis(50));
             // It waits; the one it waits for need not wait for it.
             write(&mut txn, &table);

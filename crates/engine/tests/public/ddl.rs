@@ -138,8 +138,9 @@ fn schema_changes_wait_for_transactions_but_not_forever() {
     let mut writer = db.begin().unwrap();
     writer.delete(&table, &values![1]).unwrap();
     assert!(matches!(db.create_index("people", "again", &["first"], false), Err(Error::LockWaitTimeout)));
+    let patient = db.with_lock_wait_timeout(Duration::from_secs(120));
     std::thread::scope(|scope| {
-        let dropper = scope.spawn(|| db.drop_index("people", "by_first"));
+        let dropper = scope.spawn(|| patient.drop_index("people", "by_first"));
         std::thread::sleep(Duration::from_millis(50));
         writer.commit().unwrap();
         dropper.join().unwrap().unwrap();

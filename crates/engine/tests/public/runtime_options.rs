@@ -127,7 +127,7 @@ fn commits_are_as_durable_as_the_option_says_now() {
 
 #[test]
 fn the_pool_shrinks_and_grows_under_load_and_loses_nothing() {
-    let db = memory_with(Options { buffer_pool_size_max: 6 << 20, ..options() });
+    let db = memory_with(Options { buffer_pool_size_max: 6 << 20, lock_wait_timeout_ms: 120_000, ..options() });
     let table = filled(&db, 4000);
     let frames = |db: &Database| db.list_lengths().frames;
     assert_eq!((frames(&db), db.options().buffer_pool_size), (512, 2 << 20));

@@ -1,6 +1,6 @@
 //! Statements of several calls, snapshots of the begin, sessions, ranges of numbers.
 
-use crate::support::{memory, open, sound};
+use crate::support::{memory, open, patient, sound};
 use highwater::{
     Database, Error, Isolation, LockWait, NumberRange, Schema, Table, TxnOptions, Type, Value, WriteTxn, values,
 };
@@ -230,7 +230,7 @@ fn a_counted_column_that_may_be_null_keeps_null_and_counts() {
 
 #[test]
 fn a_deadlock_in_a_statement_is_its_error() {
-    let db = memory();
+    let db = patient();
     let table = table(&db);
     db.transact(|txn| txn.insert(&table, &values![1, 1]).map(drop)).unwrap();
     let both = std::sync::Barrier::new(2);

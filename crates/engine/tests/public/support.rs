@@ -25,6 +25,11 @@ pub fn memory() -> Database {
     memory_with(options())
 }
 
+/// Locks are waited for as long as it takes: for threads that wait for each other, and are not to give up.
+pub fn patient() -> Database {
+    memory_with(Options { lock_wait_timeout_ms: 120_000, ..options() })
+}
+
 pub fn memory_with(options: Options) -> Database {
     Database::open_storage(StorageSet::memory(), options).unwrap()
 }

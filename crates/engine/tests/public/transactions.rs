@@ -1,6 +1,6 @@
 //! Transactions: savepoints, snapshots, conflicts, threads.
 
-use crate::support::{add, all, check_indexes, memory, people};
+use crate::support::{add, all, check_indexes, memory, patient, people};
 use highwater::{Database, Error, Isolation, Schema, Table, TxnOptions, Type, Value, ValueRef, WriteTxn, values};
 
 #[test]
@@ -247,7 +247,7 @@ fn a_transaction_that_a_thread_keeps_to_its_end_is_rolled_back() {
     thread_local! {
         static KEPT: std::cell::RefCell<Option<WriteTxn>> = const { std::cell::RefCell::new(None) };
     }
-    let db = memory();
+    let db = patient();
     let table = people(&db);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -309,7 +309,7 @@ fn a_savepoint_that_a_rollback_went_past_is_gone() {
 
 #[test]
 fn threads_count_right() {
-    let db = memory();
+    let db = patient();
     let table = people(&db);
     let ids: Vec<u64> = (0..4).map(|i| add(&db, &table, &format!("n{i}"), "", Some(0))).collect();
     let work = |seed: usize, db: &Database, table: &Table, ids: &[u64]| {

@@ -123,13 +123,14 @@ mod tests {
 
     #[test]
     fn work_takes_processor_time() {
-        let took = timed(|| {
+        let spin = || {
             let since = Instant::now();
             while since.elapsed() < Duration::from_millis(60) {
                 std::hint::spin_loop();
             }
             Ok(())
-        });
-        assert!(took.unwrap() > Duration::from_millis(5));
+        };
+        // Others may have the processor, but not for ever.
+        assert!((0..100).any(|_| timed(spin).unwrap() > Duration::from_millis(5)));
     }
 }

@@ -39,7 +39,7 @@ fn use_around(storage: &StorageSet, what: &str, round: u64) -> Database {
     let db = Database::open_storage(storage.clone(), options()).unwrap();
     let started = std::time::Instant::now();
     while db.purge_state().history_list_length > 0 {
-        assert!(started.elapsed().as_secs() < 30, "{what}: {:?}", db.purge_state());
+        assert!(started.elapsed().as_secs() < 120, "{what}: {:?}", db.purge_state());
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
     assert!(!db.context().poison.is_set(), "{what}");

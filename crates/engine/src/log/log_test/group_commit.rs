@@ -43,15 +43,19 @@ fn threads_that_commit_together_share_syncs() {
     let (log, scan) = open_as(counted.clone(), FlushLog::Sync).unwrap();
     log.start(scan.end_lsn).unwrap();
     let syncs = counted.counts().syncs;
+    let together = std::sync::Barrier::new(THREADS as usize);
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
-            let log = &log;
+            let (log, together) = (&log, &together);
             let commit = move |n: u64| {
                 let lsn = append(log, thread * 1000 + n, 200);
                 log.commit(lsn, None).unwrap();
                 assert!(log.durable_lsn() >= lsn);
             };
-            scope.spawn(move || (0..COMMITS).for_each(commit));
+            scope.spawn(move || {
+                together.wait();
+                (0..COMMITS).for_each(commit);
+            });
         }
     });
     let syncs = counted.counts().syncs - syncs;

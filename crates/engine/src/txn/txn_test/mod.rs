@@ -367,7 +367,7 @@ impl Session {
 
 impl<R> Running<R> {
     pub(super) fn await_block(&self) {
-        let give_up = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        let give_up = std::time::Instant::now() + std::time::Duration::from_secs(60);
         while !self.system.locks.is_waiting(&self.holder) {
             assert!(std::time::Instant::now() < give_up, "the statement does not wait");
             assert!(!self.thread.is_finished(), "the statement did not wait");
