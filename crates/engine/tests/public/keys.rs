@@ -143,7 +143,7 @@ pub fn open_slow(storage: &StorageSet, read_io_threads: u64, time: Duration) -> 
     Database::open_storage(slow, Options { read_io_threads, ..options() }).unwrap()
 }
 
-/// Whether an attempt succeeds. A page is read ahead if a read thread gets the processor before the page is needed: on a
+/// Whether an attempt succeeds. A page is read ahead if a read thread gets the processor before it is needed: on a
 /// busy machine not always, but in one attempt of many.
 fn one_of_many(mut attempt: impl FnMut() -> bool) -> bool {
     (0..10).any(|_| attempt())
