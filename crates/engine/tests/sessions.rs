@@ -115,8 +115,8 @@ fn kept_since(before: usize, limit: usize) -> usize {
 }
 
 /// Whether each of three rounds keeps `more` bytes (the first that does not ends them), and what is kept beyond
-/// `before`, first before any round. What is made once, as the cleaner's first large batch, may be made between two rounds; what
-/// leaks grows in each.
+/// `before`, first before any round. What is made once, as the cleaner's first large batch, may be made between two
+/// rounds; what leaks grows in each.
 fn grows(before: usize, more: usize, mut round: impl FnMut()) -> (bool, Vec<usize>) {
     let mut kept = vec![live_bytes().saturating_sub(before)];
     let grows = (0..3).all(|_| {
