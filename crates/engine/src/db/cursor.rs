@@ -368,7 +368,8 @@ impl Cursor {
         self.is_on_row = false;
         let changes = txn.changes();
         let has_changed = std::mem::replace(&mut self.changes, changes) != changes;
-        let goes_on = |(scan, is_down): &(RowCursor, bool)| *is_down == reverse && !(has_changed && scan.is_ahead());
+        let goes_on =
+            |(scan, is_down): &(RowCursor, bool)| *is_down == reverse && !(has_changed && scan.may_be_past_new_rows());
         if !self.scan.as_ref().is_some_and(goes_on) {
             self.begin_scan(txn, reverse, false)?;
         }

@@ -140,6 +140,39 @@ fn a_cursor_is_where_its_moves_and_the_own_changes_say() {
 }
 
 /// What others commit between two moves.
+/// Goes over many leaves, and puts a row right ahead of the cursor before each move: each is the next one.
+fn follow(isolation: Isolation, by_n: bool, locks: bool, down: bool) {
+    let (db, table) = database();
+    db.transact(|txn| txn.insert_many(&table, (1..600u64).map(|n| values![n * 2, n * 2]))).unwrap();
+    let mut txn = at(&db, isolation);
+    let scan = txn.scan(&table);
+    let scan = if by_n { scan.index("by_n") } else { scan };
+    let mut cursor = if locks { scan.for_update() } else { scan }.cursor().unwrap();
+    let start = if down { Seek::Last } else { Seek::First };
+    let mut is_there = cursor.seek(&mut txn, start).unwrap();
+    let mut expected = if down { 1198 } else { 2 };
+    while is_there {
+        assert_eq!(cursor.row().unwrap().unwrap().u64("id"), expected, "{isolation:?} {by_n} {locks} {down}");
+        expected = if down { expected - 1 } else { expected + 1 };
+        if expected % 2 == 1 {
+            txn.insert(&table, &values![expected, expected]).unwrap();
+        }
+        is_there = if down { cursor.prev(&mut txn) } else { cursor.next(&mut txn) }.unwrap();
+    }
+    assert_eq!(expected, if down { 0 } else { 1200 }, "{isolation:?} {by_n} {locks} {down}");
+    txn.commit().unwrap();
+    sound(&db);
+}
+
+#[test]
+fn a_row_that_is_put_right_ahead_of_a_cursor_is_the_next_one() {
+    for isolation in [Isolation::RepeatableRead, Isolation::ReadCommitted, Isolation::Serializable] {
+        for n in 0..8 {
+            follow(isolation, n & 1 == 1, n & 2 == 2, n & 4 == 4);
+        }
+    }
+}
+
 #[test]
 fn a_cursor_sees_what_its_level_sees() {
     for isolation in [Isolation::ReadUncommitted, Isolation::ReadCommitted, Isolation::RepeatableRead] {

@@ -214,6 +214,12 @@ impl RowCursor {
         !self.batch.is_delivered()
     }
 
+    /// Whether it may have passed the place of a row that is put right behind the current one: it has copied rows that
+    /// it has not delivered, or has read all up to the end of a leaf.
+    pub(crate) fn may_be_past_new_rows(&self) -> bool {
+        self.is_ahead() || self.position.has_left_leaf()
+    }
+
     /// Key of the current row.
     pub fn key(&self) -> &[u8] {
         &self.batch.bytes[self.key.start + self.prefix_bytes..self.key.end]
