@@ -29,10 +29,6 @@ const EXEMPT: &[(&str, &str)] = &[
     ("Index::of", "how an index that is there would be written, without a database; salvage calls it"),
     ("Schema::of", "as Index::of"),
     (
-        "RawTable::create_index",
-        "builds as Database::create_index_with, and has a row beside a refusal: db/index_build/index_build_test.rs",
-    ),
-    (
         "Database::in_memory",
         "the simulation has databases in memory that can lose their power (Database::open_storage)",
     ),

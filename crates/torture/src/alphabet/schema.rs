@@ -9,6 +9,7 @@ use super::oracle::{Change, indexes_of};
 use super::played::call;
 use super::player::Player;
 use super::scan::random_index;
+use highwater::raw::{RawRow, RawTable};
 use highwater::{BuildProgress, Database, Error as Engine, Table, TableChange, Type, WriteTxn, values};
 use highwater_bench::{Error, Result};
 use std::collections::BTreeSet;
@@ -63,10 +64,11 @@ impl Player {
                 let rows = self.oracle.tables[&name].at(self.oracle.commits);
                 let has_duplicates = index.name == ONE_C && has_duplicates(&rows);
                 let created = match rng.bool() {
-                    _ if !index.is_plain() => {
+                    true if !index.is_plain() => {
                         let made = index.made(&self.played);
                         call!(self.played, Database::create_index_with(db, &name, index.name, made))
                     }
+                    false if !index.is_plain() => self.create_raw_index(db, &name, &index),
                     true => {
                         call!(self.played, Database::create_index(db, &name, index.name, index.columns, index.unique))
                     }
@@ -85,6 +87,13 @@ impl Player {
             }
             (None, _) => Ok(()),
         }
+    }
+
+    /// Builds an index by the raw API.
+    fn create_raw_index(&self, db: &Database, name: &str, index: &KnownIndex) -> highwater::Result<()> {
+        let table = RawTable::from(db.table(name)?);
+        let (made, mut duplicate) = (index.made(&self.played), RawRow::default());
+        call!(self.played, RawTable::create_index(&table, db, index.name, &made, &mut duplicate))
     }
 
     /// Builds an index beside a transaction that deletes rows, some again behind a savepoint, and is rolled back.

@@ -108,10 +108,14 @@ pub(super) fn data(storage: &StorageSet) -> Result<&MemoryDevice> {
 
 /// The pages of a data file, by what they are for.
 pub(super) fn pages(data: &MemoryDevice) -> Result<BTreeMap<PageKind, Vec<PageNo>>> {
-    let file = RawFile::open(data)?;
+    pages_of(&RawFile::open(data)?)
+}
+
+/// As [`pages`], of an opened file.
+pub(super) fn pages_of(file: &RawFile<'_>) -> Result<BTreeMap<PageKind, Vec<PageNo>>> {
     let mut pages = BTreeMap::<_, Vec<PageNo>>::new();
     for page in (0..file.page_count() as u32).map(PageNo) {
-        if let Some(kind) = kind_of(&file, page)? {
+        if let Some(kind) = kind_of(file, page)? {
             pages.entry(kind).or_default().push(page);
         }
     }
@@ -120,8 +124,12 @@ pub(super) fn pages(data: &MemoryDevice) -> Result<BTreeMap<PageKind, Vec<PageNo
 
 /// The bytes of a data file in which a page is stored; `None` behind the end.
 pub(super) fn place_of(data: &MemoryDevice, page: PageNo) -> Result<Option<Range<usize>>> {
-    let place = RawFile::open(data)?.place(page)?;
-    Ok(place.map(|place| place.offset as usize..(place.offset + place.bytes) as usize))
+    place_in(&RawFile::open(data)?, page)
+}
+
+/// As [`place_of`], of an opened file.
+pub(super) fn place_in(file: &RawFile<'_>, page: PageNo) -> Result<Option<Range<usize>>> {
+    Ok(file.place(page)?.map(|place| place.offset as usize..(place.offset + place.bytes) as usize))
 }
 
 fn schema() -> Schema {

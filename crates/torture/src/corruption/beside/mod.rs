@@ -21,7 +21,7 @@ mod bad_blocks;
 mod load;
 
 use super::declared::{DECLARED, Declared, Loss, PageKind, kind_of, stream_has_ended};
-use super::whole::{INDEXES, TABLES, Whole, data, pages, place_of};
+use super::whole::{INDEXES, TABLES, Whole, data, pages_of, place_in};
 use acts::{Act, Ended};
 use bad_blocks::BadBlocks;
 use highwater::inspect::RawFile;
@@ -287,11 +287,11 @@ fn harm(whole: &Whole, memory: &StorageSet, bad: &Mutex<Range<u64>>, plan: &mut 
 /// As [`harm`], of the device's bytes.
 fn harm_image(whole: &Whole, bytes: &mut [u8], bad: &mut Range<u64>, plan: &mut Plan) -> Result<Option<Hurt>> {
     let device = MemoryDevice::holding(bytes.to_vec());
-    let pages = pages(&device)?;
+    let file = RawFile::open(&device)?;
+    let pages = pages_of(&file)?;
     let Some(of_kind) = pages.get(&plan.row.kind) else { return Ok(None) };
     let chosen = of_kind[plan.random.usize(..of_kind.len())];
-    let Some(place) = place_of(&device, chosen)? else { return Ok(None) };
-    let file = RawFile::open(&device)?;
+    let Some(place) = place_in(&file, chosen)? else { return Ok(None) };
     let mut hurt = vec![HurtPage { page: chosen, row: plan.row, table: table_of(&file, chosen)? }];
     match plan.harm {
         Harm::Flip => bytes[plan.random.usize(place)] ^= 4,
@@ -318,8 +318,8 @@ fn pages_in(file: &RawFile<'_>, pages: &BTreeMap<PageKind, Vec<PageNo>>, bytes: 
     let mut found = Vec::new();
     for row in &DECLARED {
         for page in pages.get(&row.kind).into_iter().flatten().copied() {
-            let place = file.place(page)?;
-            if place.is_some_and(|place| place.offset < bytes.end && bytes.start < place.offset + place.bytes) {
+            let place = place_in(file, page)?;
+            if place.is_some_and(|place| (place.start as u64) < bytes.end && bytes.start < place.end as u64) {
                 found.push(HurtPage { page, row, table: table_of(file, page)? });
             }
         }
