@@ -185,13 +185,14 @@ mod tests {
             let mut lines = Vec::new();
             let measured = measure(&db, &config, &Silent, &mut |line| lines.push(line.to_string())).unwrap();
             assert_eq!(lines.len(), 5, "{lines:?}");
-            for build in [&measured.build, measured.rebuild.as_ref().unwrap()] {
-                assert!(build.clients.seconds > 0.0 && build.clients.max_ms < 60_000.0, "{build:?}");
-            }
+            let builds = [&measured.build, measured.rebuild.as_ref().unwrap()];
+            assert!(builds.iter().all(|build| build.clients.seconds > 0.0), "{measured:?}");
             println!("{measured:?}");
-            (measured.before.tps > 0.0 && measured.after.max_ms > 0.0).then_some((dir, db, config))
+            let have_clients = measured.before.tps > 0.0 && measured.after.max_ms > 0.0;
+            let are_brief = builds.iter().all(|build| build.clients.max_ms < 5000.0);
+            (have_clients && are_brief).then_some((dir, db, config))
         };
-        // Where others have the processors no transaction may end in a short phase.
+        // Where others have the processors no transaction may end in a short phase, and one may take long.
         let (_dir, db, config) = [0.1, 0.4, 1.6, 6.4].into_iter().find_map(measured).unwrap();
         // The rows stay, and are compared.
         let again = Config { rebuild: false, ..config };

@@ -1,7 +1,8 @@
 //! The database, and what is done with tables by their names.
 
-use crate::abi::TableDefinition;
-use crate::abi::{Array, Bytes, ColumnDefinition, Columns, ColumnsOut, Context, IndexDefinition, TableChanges};
+use crate::abi::{
+    Array, Bytes, ColumnDefinition, Columns, ColumnsOut, Context, IndexDefinition, TableChanges, TableDefinition,
+};
 use crate::definition::{schema_of, secondary_index, type_of};
 use crate::failure::{Code, found, guarded};
 use crate::information::Connections;

@@ -23,7 +23,7 @@ use std::time::Duration;
 /// The log thread's pause: what commits did not wait for is synced once a second.
 const LOG_PAUSE: Duration = Duration::from_secs(1);
 
-/// Pause of the thread when the archive has everything, or could not be written.
+/// Pause of the thread that archives redo when the archive has everything, or could not be written.
 const ARCHIVE_PAUSE: Duration = Duration::from_millis(100);
 
 /// The pause of threads that read ahead, when nothing is wanted.

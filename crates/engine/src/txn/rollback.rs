@@ -143,7 +143,7 @@ fn undo_record(
     let undo = Undo { system, of, row: StoredRow::new(&system.ctx, &*table, key), place };
     match record.kind {
         UndoKind::Insert => {
-            versions.forget(undo.row.table.clustered().id(), undo.row.key);
+            undo.forget(versions);
             undo.insert()
         }
         _ if record.dead => overflow::free_named(system, place, &record.change()?),
@@ -166,6 +166,11 @@ enum Outcome<'a> {
 }
 
 impl Undo<'_> {
+    /// The transaction has no version of the row any more.
+    fn forget(&self, versions: &mut OwnVersions) {
+        versions.forget(self.row.table.clustered().id(), self.row.key);
+    }
+
     /// The row as the record's change left it; `None` if that is undone already.
     fn changed_row(&self) -> Result<Option<(RowHeader, Vec<u8>)>> {
         let mut payload = Vec::new();
@@ -208,7 +213,7 @@ impl Undo<'_> {
 
     fn change(&self, record: &UndoRecord<'_>, change: &UndoChange<'_>, versions: &mut OwnVersions) -> Result<()> {
         if change.old.trx_id != self.of.trx_id {
-            versions.forget(self.row.table.clustered().id(), self.row.key);
+            self.forget(versions);
         }
         let Some((header, stored)) = self.changed_row()? else { return Ok(()) };
         let mut old_stored = stored.clone();

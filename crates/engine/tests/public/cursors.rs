@@ -139,7 +139,6 @@ fn a_cursor_is_where_its_moves_and_the_own_changes_say() {
     }
 }
 
-/// What others commit between two moves.
 /// Goes over many leaves, and puts a row right ahead of the cursor before each move: each is the next one.
 fn follow(isolation: Isolation, by_n: bool, locks: bool, down: bool) {
     let (db, table) = database();
@@ -173,6 +172,7 @@ fn a_row_that_is_put_right_ahead_of_a_cursor_is_the_next_one() {
     }
 }
 
+/// What others commit between two moves.
 #[test]
 fn a_cursor_sees_what_its_level_sees() {
     for isolation in [Isolation::ReadUncommitted, Isolation::ReadCommitted, Isolation::RepeatableRead] {

@@ -266,23 +266,20 @@ impl<'d> OnlineBuild<'d> {
         });
         change.open();
         match begun {
-            Ok((txn, birth, version)) => {
-                let duplicate = None;
-                Ok(OnlineBuild {
-                    db,
-                    table,
-                    change,
-                    before,
-                    record,
-                    replaced,
-                    tree,
-                    log,
-                    version,
-                    txn,
-                    birth,
-                    duplicate,
-                })
-            }
+            Ok((txn, birth, version)) => Ok(OnlineBuild {
+                db,
+                table,
+                change,
+                before,
+                record,
+                replaced,
+                tree,
+                log,
+                version,
+                txn,
+                birth,
+                duplicate: None,
+            }),
             Err(error) => {
                 db.discard_index(before.id, &record);
                 Err(error)

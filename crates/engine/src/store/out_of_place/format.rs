@@ -301,8 +301,10 @@ pub fn reseal_end(end: &mut [u8], summary_bytes: usize) {
 pub fn parse_footer(block: &[u8], identity: u64) -> Option<Footer> {
     let block = &block[block.len() - FOOTER_ROOM..];
     let is_ours = u32_at(block, 4) == FOOTER_MAGIC && u64_at(block, 8) == identity;
-    let is_possible = [16, 24, 32, 52].into_iter().all(|at| u64_at(block, at) <= MAX);
-    (is_ours && is_possible && is_sealed(&block[..FOOTER_BYTES])).then(|| Footer {
+    if !is_ours || !is_sealed(&block[..FOOTER_BYTES]) {
+        return None;
+    }
+    let footer = Footer {
         life: u64_at(block, 16),
         newest: u64_at(block, 24),
         before: u64_at(block, 52),
@@ -311,7 +313,9 @@ pub fn parse_footer(block: &[u8], identity: u64) -> Option<Footer> {
         tails: tails_at(block, FOOTER_TAILS_AT),
         summary_bytes: u32_at(block, 40),
         summary_sum: u32_at(block, 44),
-    })
+    };
+    let Footer { life, newest, before, durable, .. } = footer;
+    [life, newest, before, durable].iter().all(|sequence| *sequence <= MAX).then_some(footer)
 }
 
 impl Footer {

@@ -195,7 +195,6 @@ fn a_state_that_cannot_be_written_is_not_taken() {
     assert!(table.record.state == ObjectState::Ready && table.indexes[0].state == ObjectState::Ready);
 }
 
-/// The catalog has this many tables, and two equal trees.
 /// A part of the catalog that is older than others: a number that is in use would be given again, or a name is there
 /// twice.
 #[test]
@@ -220,6 +219,7 @@ fn older_counters_and_two_tables_of_one_name_are_damage() {
     assert!(error.contains("two tables named small"), "{error}");
 }
 
+/// The catalog has this many tables, and two equal trees.
 fn assert_whole(catalog: &Catalog, tables: usize) {
     assert_eq!(catalog.load().unwrap().0.len(), tables);
     assert_eq!((catalog.trees().each().count(), catalog.trees().difference()), (2, None));

@@ -1,4 +1,4 @@
-//! How far purge is behind: warnings about it, and how writers are slowed.
+//! How far purge is behind, as values: limits and delays, warnings, damage that was met.
 
 use crate::error::Error;
 use crate::sync::Mutex;

@@ -1,4 +1,4 @@
-//! The steps of purge: the choice of streams and records, and the treatment of damaged ones.
+//! The steps of purge: the choice of streams and records, and the treatment of damaged ones; how far purge is behind.
 
 use super::lag::PurgeState;
 use super::record::Purge;
@@ -322,6 +322,7 @@ impl TxnSystem {
     }
 }
 
+/// What users and writers notice of purge.
 impl TxnSystem {
     /// How far purge is behind. Sets the gauges among the counters too.
     pub fn purge_state(&self) -> PurgeState {

@@ -8,8 +8,7 @@
 //! 3. Rows come in the same order, and are the same, as those of [`RowCursor::next`].
 
 use super::scan::{RowCursor, visibility, wanted};
-use super::scan_batch::ReadMode;
-use super::scan_batch::{Fill, ScanPosition};
+use super::scan_batch::{Fill, ReadMode, ScanPosition};
 use crate::btree::Leaf;
 use crate::error::Result;
 use crate::row::format::{ROW_HEADER_BYTES, RowHeader};
