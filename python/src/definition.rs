@@ -141,7 +141,7 @@ impl<'py> Described<'py> {
     /// The schema.
     ///
     /// # Errors
-    /// A type that is none, a default that is no value.
+    /// An unknown type; a default that its column cannot have.
     pub fn schema(&self) -> Result<Schema> {
         let (mut schema, mut types) = (Schema::new(), HashMap::new());
         let mut all = Vec::new();

@@ -27,7 +27,7 @@ pub struct Txns(Mutex<Vec<Weak<Shared>>>);
 
 /// Transactions that are kept track of before those that are gone are looked for.
 const SPARE_TXNS: usize = 64;
-/// The mutexes are held for moments; only a forked process may find one that nobody releases.
+/// The mutexes are held for moments; only a forked process may find one that no thread releases.
 pub const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Txns {

@@ -45,7 +45,7 @@ fn date_of(days: i32) -> Result<(i32, u8, u8)> {
     let (year, month, day) = Date::from_unix_days(days).to_civil();
     match YEARS.contains(&year) {
         true => Ok((year, month, day)),
-        false => Err(Failure::Value(format!("the year {year} is none of Python's dates, which end with 9999"))),
+        false => Err(Failure::Value(format!("Python's dates end with the year 9999; this one is in {year}"))),
     }
 }
 

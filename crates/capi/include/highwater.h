@@ -384,7 +384,7 @@ const char *highwater_error_index(const highwater_error *error);
 // Whether the same transaction may succeed when it is rolled back and run again: it met other transactions.
 bool highwater_error_is_retryable(const highwater_error *error);
 
-// Frees an error; null is none.
+// Frees an error; null is ignored.
 void highwater_error_free(highwater_error *error);
 
 // NULL.
@@ -437,7 +437,7 @@ highwater_code highwater_decimal_from_text(const char *number,
 // A table without columns yet. Free it with `highwater_schema_free`; tables that are created by it do not need it.
 highwater_schema *highwater_schema_new(void);
 
-// Frees a schema; null is none.
+// Frees a schema; null is ignored.
 void highwater_schema_free(highwater_schema *schema);
 
 // Adds a column. The type is one of `i8 i16 i24 i32 i64 u8 u16 u24 u32 u64 f32 f64 decimal(DIGITS,SCALE) text(BYTES)
@@ -520,7 +520,7 @@ highwater_code highwater_table_column(const highwater_table *table,
                                       size_t *at,
                                       highwater_error **error);
 
-// Frees a table handle; null is none. The table stays.
+// Frees a table handle; null is ignored. The table stays.
 void highwater_table_free(highwater_table *table);
 
 // Version of the library, such as "0.1.0".
@@ -548,7 +548,7 @@ highwater_code highwater_open_in_memory(const highwater_option *options,
                                         highwater_db **db,
                                         highwater_error **error);
 
-// Closes a database and frees its handle, also when it fails; null is none. Calls of its tables, transactions and
+// Closes a database and frees its handle, also when it fails; null is ignored. Calls of its tables, transactions and
 // cursors fail with `HIGHWATER_CLOSED` from then on; they are freed as before, and the folder can be opened again once
 // its transactions are.
 highwater_code highwater_close(highwater_db *db,
@@ -639,7 +639,7 @@ size_t highwater_names_count(const highwater_names *names);
 const char *highwater_names_get(const highwater_names *names,
                                 size_t at);
 
-// Frees names; null is none.
+// Frees names; null is ignored.
 void highwater_names_free(highwater_names *names);
 
 // Begins a transaction that reads and writes; null options are the defaults.
@@ -668,7 +668,7 @@ highwater_code highwater_commit(highwater_txn *txn,
 highwater_code highwater_rollback(highwater_txn *txn,
                                   highwater_error **error);
 
-// Frees a transaction; one that has not ended is rolled back. Null is none.
+// Frees a transaction; one that has not ended is rolled back. Null is ignored.
 void highwater_txn_free(highwater_txn *txn);
 
 // Marks this point of the transaction.
@@ -761,7 +761,7 @@ highwater_code highwater_delete_rows(highwater_txn *txn,
 const highwater_value *highwater_row_values(const highwater_row *row,
                                             size_t *count);
 
-// Frees a row; null is none.
+// Frees a row; null is ignored.
 void highwater_row_free(highwater_row *row);
 
 // Reads the row of a primary key, as the transaction sees it. `HIGHWATER_NOT_FOUND` if there is no such row.
@@ -833,7 +833,7 @@ highwater_code highwater_cursor_seek(highwater_cursor *cursor,
                                      size_t *count,
                                      highwater_error **error);
 
-// Frees a cursor; null is none.
+// Frees a cursor; null is ignored.
 void highwater_cursor_free(highwater_cursor *cursor);
 
 // The changes that transactions have committed, behind the transaction `since`, in tables that log them
@@ -859,7 +859,7 @@ highwater_code highwater_trim_changes(highwater_db *db,
                                       uint64_t up_to,
                                       highwater_error **error);
 
-// Frees a stream; null is none.
+// Frees a stream; null is ignored.
 void highwater_changes_free(highwater_changes *changes);
 
 // Makes every commit so far durable, whatever its transaction's options said.

@@ -169,7 +169,7 @@ pub extern "C" fn highwater_trim_changes(
     })
 }
 
-/// Frees a stream; null is none.
+/// Frees a stream; null is ignored.
 #[unsafe(no_mangle)]
 pub extern "C" fn highwater_changes_free(changes: *mut highwater_changes) {
     handle::free(changes);

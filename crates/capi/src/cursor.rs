@@ -208,7 +208,7 @@ pub extern "C" fn highwater_cursor_seek(
     })
 }
 
-/// Frees a cursor; null is none.
+/// Frees a cursor; null is ignored.
 #[unsafe(no_mangle)]
 pub extern "C" fn highwater_cursor_free(cursor: *mut highwater_cursor) {
     handle::free(cursor);

@@ -94,7 +94,7 @@ pub extern "C" fn highwater_open_in_memory(
     })
 }
 
-/// Closes a database and frees its handle, also when it fails; null is none. Calls of its tables, transactions and
+/// Closes a database and frees its handle, also when it fails; null is ignored. Calls of its tables, transactions and
 /// cursors fail with `HIGHWATER_CLOSED` from then on; they are freed as before, and the folder can be opened again once
 /// its transactions are.
 #[unsafe(no_mangle)]
@@ -304,7 +304,7 @@ pub extern "C" fn highwater_names_get(names: *const highwater_names, at: usize) 
     name.map_or(std::ptr::null(), |name| name.as_ptr())
 }
 
-/// Frees names; null is none.
+/// Frees names; null is ignored.
 #[unsafe(no_mangle)]
 pub extern "C" fn highwater_names_free(names: *mut highwater_names) {
     handle::free(names);

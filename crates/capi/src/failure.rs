@@ -239,7 +239,7 @@ pub extern "C" fn highwater_error_is_retryable(error: *const highwater_error) ->
     handle::get(error).is_ok_and(|described| described.is_retryable)
 }
 
-/// Frees an error; null is none.
+/// Frees an error; null is ignored.
 #[unsafe(no_mangle)]
 pub extern "C" fn highwater_error_free(error: *mut highwater_error) {
     handle::free(error);
@@ -266,7 +266,7 @@ mod tests {
         assert_eq!(failed(|| panic!("one and {}", 1)), said("one and 1"));
         assert_eq!(failed(|| panic!("plain")), said("plain"));
         assert_eq!(failed(|| std::panic::panic_any(7)), said("no message"));
-        assert_eq!(guarded(std::ptr::null_mut(), || panic!("nobody asks")), HIGHWATER_PANIC);
+        assert_eq!(guarded(std::ptr::null_mut(), || panic!("no caller asks")), HIGHWATER_PANIC);
     }
 
     #[test]

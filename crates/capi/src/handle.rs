@@ -55,7 +55,7 @@ fn tag<'a, O: Opaque>(pointer: *const O) -> Result<&'a AtomicU64> {
         return Err(Failure::Usage(format!("a null pointer was given for a {}", O::NAME)));
     }
     if !pointer.is_aligned() {
-        return Err(Failure::Usage(format!("what was given for a {} is none", O::NAME)));
+        return Err(Failure::Usage(format!("what was given as a {} is another value", O::NAME)));
     }
     // SAFETY: the header's rule: the caller's pointer is to a handle, and all handles begin with a tag.
     Ok(unsafe { &*pointer })
@@ -64,7 +64,7 @@ fn tag<'a, O: Opaque>(pointer: *const O) -> Result<&'a AtomicU64> {
 fn wrong<O: Opaque>(found: u64) -> Failure {
     match found {
         FREED => Failure::Usage(format!("the {} was freed", O::NAME)),
-        _ => Failure::Usage(format!("what was given for a {} is none", O::NAME)),
+        _ => Failure::Usage(format!("what was given as a {} is another value", O::NAME)),
     }
 }
 
@@ -83,7 +83,7 @@ pub fn get<'a, O: Opaque>(pointer: *const O) -> Result<&'a O::Inner> {
 /// Takes a handle from its owner; `None` for null.
 ///
 /// # Errors
-/// It is none of this type.
+/// It is not a handle of this type.
 pub fn take<O: Opaque>(pointer: *mut O) -> Result<Option<O::Inner>> {
     if pointer.is_null() {
         return Ok(None);
@@ -98,9 +98,9 @@ pub fn take<O: Opaque>(pointer: *mut O) -> Result<Option<O::Inner>> {
     }
 }
 
-/// Frees a handle; what is none is left alone.
+/// Frees a handle; another value is left alone.
 pub fn free<O: Opaque>(pointer: *mut O) {
-    // A panic while it is dropped ends here: there is nobody to tell.
+    // A panic while it is dropped ends here: no caller can be told.
     let _ = catch_unwind(AssertUnwindSafe(|| drop(take(pointer))));
 }
 
@@ -221,7 +221,7 @@ pub fn path<'a>(pointer: *const c_char, name: &str) -> Result<&'a Path> {
 /// What a number of an enumeration stands for.
 ///
 /// # Errors
-/// It is none of them.
+/// It has another type.
 pub fn chosen<T: Copy>(number: i32, enumeration: &str, all: &[(i32, T)]) -> Result<T> {
     let found = all.iter().find(|(value, _)| *value == number);
     found.map(|(_, meaning)| *meaning).ok_or_else(|| Failure::Usage(format!("{number} is not a {enumeration}")))

@@ -40,7 +40,7 @@ pub extern "C" fn highwater_row_values(row: *const highwater_row, count: *mut us
     values.as_ptr()
 }
 
-/// Frees a row; null is none.
+/// Frees a row; null is ignored.
 #[unsafe(no_mangle)]
 pub extern "C" fn highwater_row_free(row: *mut highwater_row) {
     handle::free(row);

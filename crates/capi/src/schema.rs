@@ -1,7 +1,7 @@
 //! Definitions of tables and indexes.
 //!
-//! Rule: what is wrong with a definition is said when the table is created; only what cannot be read (a null pointer, a
-//! type that is none) is refused at once.
+//! Rule: errors of a definition are reported when the table is created; only an unreadable argument (a null pointer, an
+//! unknown type) is refused at once.
 
 use crate::failure::{Failure, Result, done, highwater_code, highwater_error};
 use crate::handle::{self, new, opaque, slice, text, texts};
@@ -87,7 +87,7 @@ pub extern "C" fn highwater_schema_new() -> *mut highwater_schema {
     new(Mutex::new(Schema::new()))
 }
 
-/// Frees a schema; null is none.
+/// Frees a schema; null is ignored.
 #[unsafe(no_mangle)]
 pub extern "C" fn highwater_schema_free(schema: *mut highwater_schema) {
     handle::free(schema);

@@ -44,7 +44,7 @@ impl Opened {
 /// The table of a handle.
 ///
 /// # Errors
-/// It is none.
+/// The handle is null, freed or of another type.
 pub fn table<'a>(pointer: *const highwater_table) -> Result<&'a Table> {
     handle::get(pointer).map(|opened| &opened.table)
 }
@@ -99,7 +99,7 @@ pub extern "C" fn highwater_table_column(
     })
 }
 
-/// Frees a table handle; null is none. The table stays.
+/// Frees a table handle; null is ignored. The table stays.
 #[unsafe(no_mangle)]
 pub extern "C" fn highwater_table_free(table: *mut highwater_table) {
     handle::free(table);

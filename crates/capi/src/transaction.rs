@@ -295,11 +295,11 @@ pub extern "C" fn highwater_rollback(txn: *mut highwater_txn, error: *mut *mut h
     })
 }
 
-/// Frees a transaction; one that has not ended is rolled back. Null is none.
+/// Frees a transaction; one that has not ended is rolled back. Null is ignored.
 #[unsafe(no_mangle)]
 pub extern "C" fn highwater_txn_free(txn: *mut highwater_txn) {
     let _ = std::panic::catch_unwind(|| {
-        // Its cursors may outlive it: it ends here. Not waited for, as in a forked process nobody lets go.
+        // Its cursors may outlive it: it ends here. It does not wait: in a forked process no thread releases them.
         if let Ok(Some(transaction)) = handle::take(txn) {
             let open = transaction.open.try_lock().and_then(|mut open| open.take());
             drop(open);

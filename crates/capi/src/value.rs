@@ -164,7 +164,7 @@ impl highwater_value {
                 ValueRef::Time(Time::from_us(word).ok_or_else(|| format!("{word} microseconds since midnight"))?)
             }
             kind if kind == HIGHWATER_KIND_UUID as i32 => ValueRef::Uuid(Uuid::from_bytes(uuid)),
-            kind => return Err(format!("the kind {kind}, which is none")),
+            kind => return Err(format!("the kind {kind}, which does not exist")),
         })
     }
 

@@ -53,7 +53,7 @@ static void wrong_handles(highwater_db *db, highwater_table *table) {
     highwater_row *row = NULL;
     highwater_value key[] = {highwater_uint(1)};
     RETURNS(HIGHWATER_USAGE, highwater_get((highwater_txn *)table, table, key, 1, &row, &error));
-    SAYS("what was given for a highwater_txn is none");
+    SAYS("what was given as a highwater_txn is another value");
     RETURNS(HIGHWATER_USAGE, highwater_get(txn, (highwater_table *)txn, key, 1, &row, &error));
     RETURNS(HIGHWATER_USAGE, highwater_close((highwater_db *)txn, &error));
     RETURNS(HIGHWATER_USAGE, highwater_begin((highwater_db *)((char *)db + 1), NULL, &none, &error));

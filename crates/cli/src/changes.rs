@@ -73,7 +73,7 @@ pub fn run(args: &ChangesArgs) -> Result<(), Failure> {
     }
 }
 
-/// Prints the changes that there are; false if nobody reads them any more.
+/// Prints the changes that there are; false if their reader has gone.
 fn print(changes: impl Iterator<Item = Result<Change, Error>>, out: &mut impl Write) -> Result<bool, Failure> {
     for change in changes {
         let change = change?;

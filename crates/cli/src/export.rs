@@ -67,7 +67,7 @@ fn write_file(args: &ExportArgs, source: &Source, file: &Path, rows: &mut u64) -
     }
 }
 
-/// Whether all rows were written; false if nobody reads them any more.
+/// Whether all rows were written; false if their reader has gone.
 fn whole(written: Result<(), WriteError>) -> Result<bool, WriteError> {
     match written {
         Err(WriteError::Output(error)) => while_read::<()>(Err(error)).map(|_| false).map_err(WriteError::Output),

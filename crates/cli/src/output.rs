@@ -62,7 +62,7 @@ fn write_stdout(text: &str) {
     }
 }
 
-/// What a write to an output has given; `None` if nobody reads it any more (rule 1).
+/// What a write to an output has given; `None` if its reader has gone (rule 1).
 ///
 /// # Errors
 /// Every other error of the write.

@@ -112,7 +112,7 @@ impl ReadGate {
         held.readers += usize::from(held.offset == Some(offset));
         self.held.1.notify_all();
         while held.offset == Some(offset) {
-            // A test that has failed meanwhile lets nobody continue.
+            // A test that has failed meanwhile lets no thread continue.
             assert!(!self.held.1.wait_for(&mut held, STUCK).timed_out(), "the test does not let the read continue");
         }
     }

@@ -168,8 +168,8 @@ int32_t hw_table_get_info(hw_table *table, hw_database *database, hw_table_info 
 int32_t hw_table_analyze(hw_table *table, hw_database *database);
 /* How many rows have the same first `columns` columns of an index, on average; 0: not known. */
 int32_t hw_table_rows_per_key(const hw_table *table, hw_bytes index, uint32_t columns, double *rows);
-/* About how many entries lie between two beginnings of keys. `after`: the bound lies behind all that begin so. A bound
-   of no columns is none. */
+/* About how many entries are between two beginnings of keys. `after`: the bound is behind all keys that begin so. A
+   bound without columns is open. */
 int32_t hw_table_estimate(hw_table *table, hw_database *database, hw_bytes index, hw_columns low, uint32_t low_after,
                           hw_columns high, uint32_t high_after, uint64_t *entries);
 /* Compares what all tables have with what their indexes have. `visit` gets each finding that is of this table or of

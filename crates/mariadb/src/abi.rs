@@ -67,7 +67,7 @@ impl<T> ArrayOut<T> {
         if self.data.is_null() {
             return &mut [];
         }
-        // SAFETY: the header's rule 3: the caller's pointer is to `length` elements, which nobody else uses meanwhile.
+        // SAFETY: the header's rule 3: the caller's pointer is to `length` elements, which no other code uses now.
         unsafe { std::slice::from_raw_parts_mut(self.data, self.length) }
     }
 }

@@ -67,7 +67,7 @@ pub fn run(root: &Path, names: &[&str]) -> Result<(), String> {
 /// Plants one part, `K/N`, of the bugs that tests of the engine's own package catch, which takes one build.
 ///
 /// # Errors
-/// As [`run`], and a part that is none.
+/// As [`run`], and a part that does not exist.
 pub fn run_part(root: &Path, part: &str) -> Result<(), String> {
     let (first, one_in) = parsed_part(part).ok_or_else(|| format!("--part {part}: it is K/N with K below N"))?;
     let chosen: Vec<&Mutant> = all().filter(|mutant| mutant.package == ENGINE).skip(first).step_by(one_in).collect();

@@ -194,7 +194,7 @@ fn scan_words(words: &[Word]) -> Result<ScanWords, String> {
         };
         let is_free = match keyword {
             _ if !is_keyword(word) => {
-                return wrong(&format!("{:?} is none of {}", word.text, SCAN_KEYWORDS.join(", ")));
+                return wrong(&format!("{:?} is not one of {}", word.text, SCAN_KEYWORDS.join(", ")));
             }
             "from" | "after" => scan.from.is_none(),
             "to" | "before" => scan.to.is_none(),
@@ -272,7 +272,7 @@ mod tests {
             ("select * from city", "column 1: there is no command select"),
             ("get city", "get: write: get TABLE KEY..."),
             ("scan", "scan: write: scan TABLE"),
-            ("scan city form 3", "column 11: \"form\" is none of by, from"),
+            ("scan city form 3", "column 11: \"form\" is not one of by, from"),
             ("scan city limit many", "column 11: limit \"many\" is no number"),
             ("scan city from 1 after 2", "column 18: after stands beside another bound"),
             ("scan city from", "column 11: from needs something behind it"),

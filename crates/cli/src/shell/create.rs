@@ -117,7 +117,7 @@ fn with_column(schema: Schema, rest: &mut Pieces<'_>) -> Result<Schema> {
             () if piece.is("default") => default = Some(rest.value(ty).map_err(of_column)?),
             () if piece.is("collation") => collation = Some(rest.name("a collation").map_err(of_column)?),
             () => {
-                let reason = format!("{:?} is none of null, auto, default VALUE, collation NAME", piece.text);
+                let reason = format!("{:?} is not one of null, auto, default VALUE, collation NAME", piece.text);
                 return Err(format!("column {}: column {name}: {reason}", piece.column));
             }
         }
@@ -306,7 +306,7 @@ mod tests {
             ("id int, primary key id", "column id: \"int\" is not a type"),
             ("id, primary key id", "column id: its type is missing"),
             ("id text(0), primary key id", "column id: text(0): the length is 1 to"),
-            ("id u64 not null, primary key id", "column 8: column id: \"not\" is none of null, auto"),
+            ("id u64 not null, primary key id", "column 8: column id: \"not\" is not one of null, auto"),
             ("id u64 default x, primary key id", "column id: \"x\" is not of type u64"),
             ("id u64 default, primary key id", "column id: the value of its default is missing"),
             ("id decimal(4,2, primary key id", "a parenthesis is never closed"),

@@ -3,7 +3,7 @@
 //! Offsets and lengths are in bytes.
 //!
 //! Rules
-//! 1. read, write and trim are requests; sync and its kin are flushes; add, open, close and unlink are none.
+//! 1. read, write and trim are requests; sync and its variants are flushes; add, open, close and unlink are ignored.
 //! 2. In version 2 time passes with `wait` alone, whose offset is in microseconds.
 //! 3. Several files lie one after another, in the order in which they are named, each at a multiple of 1 MiB: the log
 //!    is read once to find how far each one goes.

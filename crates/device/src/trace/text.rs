@@ -2,7 +2,7 @@
 //!
 //! Rules
 //! 1. Nothing but a line is in memory, and no line is longer than [`LINE_BYTES`].
-//! 2. A file that ends within a line is truncated, unless the format's last field is none that is used.
+//! 2. A file that ends within a line is truncated, unless the format's last field is unused.
 
 use super::{Event, read_error};
 use crate::error::{DeviceError, Result};

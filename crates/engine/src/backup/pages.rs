@@ -1,7 +1,7 @@
-//! Pages out of a store that is in use, each verified.
+//! Reads the pages of a store in use for a backup, and verifies each.
 //!
 //! Rules
-//! 1. Extents are read whole. A page that does not verify may be in the middle of a write: it is read again, alone,
+//! 1. Extents are read whole. A page that does not verify may be being written: it is read again, alone,
 //!    until it verifies, for at most the time of a write. If it is in the pool, it is then taken from there, because
 //!    the store may not have it yet. A page that is being written is in the pool, so a page that is not there is read
 //!    again only a few times.

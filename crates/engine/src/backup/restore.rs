@@ -1,4 +1,4 @@
-//! Making a database from a chain of backups. The rules are those of [`super`].
+//! Creates a database from a chain of backups. The rules are those of [`super`].
 
 use super::archive::{self, Archive};
 use super::chain::{self, BackupLink};

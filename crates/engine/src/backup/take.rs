@@ -1,4 +1,4 @@
-//! Taking a backup. The rules are those of [`super`].
+//! Takes a backup. The rules are those of [`super`].
 
 use super::chain::BackupLink;
 use super::files::{self, NewFile};

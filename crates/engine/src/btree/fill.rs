@@ -1,13 +1,13 @@
-//! When a node is so empty that a merge is tried ([`super::merge`], rule 3).
+//! How full a node is, and below which fill a merge is tried ([`super::merge`], rule 3).
 
 use crate::page::Node;
 
-/// Parts of a page by which the rule counts.
+/// Parts of a page that the rule counts.
 const PARTS: usize = 32;
-/// Parts from which on a node is not underfull.
+/// A node with fewer used parts is underfull.
 const UNDERFULL_PARTS: usize = 12;
 
-/// The part of the page that the last of these used bytes is in.
+/// Number of whole parts that these used bytes fill.
 fn part_of(node: Node<'_>, used_bytes: usize) -> usize {
     used_bytes / (node.capacity_bytes() / PARTS)
 }

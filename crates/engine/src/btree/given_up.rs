@@ -1,4 +1,4 @@
-//! A tree whose records are unknown after damage, and making it an empty one.
+//! A tree whose records are unknown after damage: it is given up, and later emptied.
 //!
 //! Rules
 //! 1. To *give up* a tree changes only its root, which becomes a free page that still names the index. Every descent

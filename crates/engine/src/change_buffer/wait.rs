@@ -1,7 +1,7 @@
-//! Making an operation wait in the tree (mode `disk`).
+//! Adding a pending operation to the tree of the change buffer (mode `disk`).
 //!
 //! Rules
-//! 1. The leaf of the tree that takes the operation is latched first, in the mini-transaction; then the leaf's shard is
+//! 1. The tree's leaf for the operation is latched first, in the mini-transaction; then the shard of the index leaf is
 //!    locked, and rule 1 of [`super::add`] applies. The mini-transaction is committed under the shard lock, so a thread
 //!    that reads the leaf afterwards finds the operation in the tree.
 //! 2. The sequence number is known only under the shard lock. The descent uses the number that was next before; if the

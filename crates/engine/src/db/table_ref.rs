@@ -64,7 +64,7 @@ impl DatabaseInner {
         }
     }
 
-    /// The table of a name; the change log is none.
+    /// The table of a name; the change log cannot be opened as one.
     ///
     /// # Errors
     /// [`Error::NoSuchTable`].

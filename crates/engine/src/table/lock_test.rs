@@ -23,7 +23,7 @@ fn exclusive(lock: &TableLock, timeout: Duration) -> Result<Change<'_>> {
 fn await_bar(lock: &TableLock) {
     while lock.lock("t", TableLockMode::Read, SHORT).is_ok() {
         lock.unlock(TableLockMode::Read);
-        assert!(lock.state.lock().removal_waits, "the removal bars nobody");
+        assert!(lock.state.lock().removal_waits, "the removal bars no thread");
     }
 }
 

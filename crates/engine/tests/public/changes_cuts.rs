@@ -83,7 +83,7 @@ fn a_consumer_that_goes_on_after_any_cut_has_what_the_database_has() {
     assert!(changes > 40, "{changes} changes");
 }
 
-/// Commits are in the log of redo, and nobody has made them durable but the consumer.
+/// Commits are in the redo log, and only the consumer has made them durable.
 #[test]
 fn what_was_handed_out_survives_where_commits_do_not() {
     let mut changes = 0;

@@ -248,14 +248,14 @@ fn without_a_process_that_serves_it_is_said() {
         }
         other => panic!("{other:?}"),
     };
-    assert_eq!(not_served(folder.path()), "nobody listens");
+    assert_eq!(not_served(folder.path()), "no process listens");
     let db = opened(folder.path());
     let reader = reader(&folder);
     db.close().unwrap();
     assert!(matches!(reader.snapshot(), Err(Error::NotServed { .. })));
     assert!(!folder.path().join("readers").exists());
     let db = Database::open(folder.path(), Options { max_readers: 0, ..options() }).unwrap();
-    assert_eq!(not_served(folder.path()), "nobody listens");
+    assert_eq!(not_served(folder.path()), "no process listens");
     drop(db);
     let missing = folder.path().join("missing");
     assert!(Database::open_reader(&missing).unwrap_err().to_string().contains("missing"));
@@ -401,7 +401,7 @@ fn a_reader_that_is_killed_holds_nothing() {
         .unwrap();
     let mut lines = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
     assert!(lines.any(|line| line == "read 1"));
-    // Its snapshot keeps what it sees; nobody waits for it.
+    // Its snapshot keeps what it sees; no thread waits for it.
     db.transact(|txn| txn.scan(&people).delete().map(drop)).unwrap();
     assert_eq!(db.stats().readers, 1);
     process.kill().unwrap();

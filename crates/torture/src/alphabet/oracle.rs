@@ -98,7 +98,7 @@ pub struct Oracle {
     log: Vec<Change>,
     /// How much of it no crash can lose.
     durable: usize,
-    /// Whether a commit was ordered since, whose redo nobody has asked to be synced.
+    /// Whether a commit was ordered since, whose redo no call has synced.
     pub has_unasked_commit: bool,
 }
 

@@ -5,7 +5,7 @@
 //! 1. One thread changes the table, so that at any moment it has at most one of its names. What it does is recorded
 //!    outside the database ([`super::table_shape`]).
 //! 2. All rows are inserted by one transaction, and each transaction gives all of them one generation.
-//! 3. The added column has its default in each row: nobody changes it.
+//! 3. The added column has its default in each row: no client changes it.
 
 use super::table_shape::{
     ADDED, ADDED_AT, ADDED_TYPES, GENERATION, INDEX, NAMES, ROWS, Shape, ShapeRecord, WIDTHS, filler_type, find,

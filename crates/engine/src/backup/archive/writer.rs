@@ -1,4 +1,4 @@
-//! Following the log. The rules are those of [`super`].
+//! The archive thread: copies durable redo from the log into the archive. The rules are those of [`super`].
 
 use super::super::files;
 use super::segment::{self, ArchiveFile, ArchivePosition, Head};

@@ -34,7 +34,7 @@ impl Link {
             return Err(OpenError::NotFound(folder.to_path_buf()).into());
         }
         let stream = socket::connect(folder).map_err(|error| match error.kind() {
-            ErrorKind::NotFound | ErrorKind::ConnectionRefused => not_served(folder, "nobody listens".to_string()),
+            ErrorKind::NotFound | ErrorKind::ConnectionRefused => not_served(folder, "no process listens".to_string()),
             _ => not_served(folder, error.to_string()),
         })?;
         let (folder, frame, out) = (folder.to_path_buf(), Vec::new(), Vec::new());
@@ -121,7 +121,7 @@ impl Link {
         self.send(request)?;
         match self.receive()? {
             Received::Answer(answer) => Ok(answer),
-            Received::Rows { .. } | Received::Dump | Received::Changes => Err(self.fail("rows that nobody asked for")),
+            Received::Rows { .. } | Received::Dump | Received::Changes => Err(self.fail("rows without a request")),
         }
     }
 }

@@ -1,6 +1,5 @@
-//! Bringing in many pages at once: runs of pages whose numbers follow each other, each with one read of the store, and
-//! all of them in flight together. A device answers them in little more than the time of one page, and the system is
-//! asked once.
+//! Loading many pages at once: runs of consecutive page numbers, one read of the store each, all in flight together. A
+//! device completes them in little more time than one page needs, with one system call.
 //!
 //! Rules
 //! 1. Those of `load_page`: every page is entered in the page table, in a frame latched exclusively, before the

@@ -1,4 +1,4 @@
-//! The part of the pool that brings pages in: the store and the log that it reads with, and what is pending for pages
+//! The part of the pool that loads pages: the store and the log that it reads from, and the pending changes of pages
 //! that are not resident ([`crate::pool::pending`]).
 
 use crate::error::Result;

@@ -1,5 +1,4 @@
-//! Clean pages and dirty ones at the tail of the LRU list: those are evicted, these are flushed for their frames or
-//! deferred.
+//! The tail of the LRU list: clean pages are evicted; dirty pages are flushed to free their frames, or deferred.
 
 use super::list::LruList;
 use super::recency::Lru;

@@ -1,4 +1,4 @@
-//! Noting that a page was used: when it becomes young, and when it moves to the head of the LRU list.
+//! The use of a page: when the page becomes young, and when it moves to the head of the LRU list.
 //!
 //! Lock order: LRU mutex < try-latch < page-table shard.
 

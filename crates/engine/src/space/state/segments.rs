@@ -1,4 +1,4 @@
-//! What a segment owns.
+//! The extents and chunks that a segment owns.
 
 use super::super::layout::{EXTENT_PAGES, chunk_mask};
 use super::SpaceState;

@@ -64,7 +64,7 @@ pub struct OpenFlags {
     pub direct: bool,
     /// Each write is durable when it returns; only where [`HAS_DURABLE_WRITES`].
     pub each_write_durable: bool,
-    /// It is a block device, which nobody else may have open.
+    /// It is a block device, which no other process may have open.
     pub exclusive: bool,
 }
 
