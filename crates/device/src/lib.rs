@@ -24,6 +24,8 @@
 //!
 //! **Invariant:** nothing here uses the engine.
 
+#![warn(unreachable_pub)]
+
 pub mod adapter;
 pub mod age;
 pub mod clock;

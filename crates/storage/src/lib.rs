@@ -9,6 +9,8 @@
 //! 5. A range that was grown or reserved, and not discarded since, can be written even on a full disk, if the device
 //!    can promise that ([`Device::reserve`]).
 
+#![cfg_attr(all(target_os = "linux", not(any(test, highwater_portable))), warn(unreachable_pub))]
+
 mod aligned;
 mod counted;
 mod encryption;

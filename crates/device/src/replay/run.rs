@@ -40,7 +40,7 @@ struct PassState {
 }
 
 /// A replay under way.
-pub struct Run<'a> {
+pub(super) struct Run<'a> {
     model: Box<dyn BlockModel>,
     plan: &'a Plan,
     options: &'a ReplayOptions,
@@ -58,7 +58,7 @@ pub struct Run<'a> {
 
 impl<'a> Run<'a> {
     /// Ready for the first pass on an aged device.
-    pub fn new(
+    pub(super) fn new(
         model: Box<dyn BlockModel>,
         plan: &'a Plan,
         options: &'a ReplayOptions,
@@ -82,7 +82,7 @@ impl<'a> Run<'a> {
     }
 
     /// Runs the trace once.
-    pub fn pass(&mut self, trace: &Trace, pass: u32, progress: &mut dyn FnMut(Progress)) -> Result<()> {
+    pub(super) fn pass(&mut self, trace: &Trace, pass: u32, progress: &mut dyn FnMut(Progress)) -> Result<()> {
         self.now_ns = self.now_ns.max(self.state.end_ns);
         self.outstanding.clear();
         self.state = PassState::new(self.model.counters(), self.now_ns, self.plan, self.model.capacity_blocks())?;
@@ -178,7 +178,7 @@ impl<'a> Run<'a> {
     }
 
     /// The result. `wall` is the time of ageing and all passes, `passes_wall` that of the passes.
-    pub fn finish(self, trace: &Trace, aged: Counters, wall: Duration, passes_wall: Duration) -> ReplayResult {
+    pub(super) fn finish(self, trace: &Trace, aged: Counters, wall: Duration, passes_wall: Duration) -> ReplayResult {
         let last = self.model.counters().since(&self.state.start);
         let capacity = self.model.capacity_blocks();
         ReplayResult {

@@ -4,7 +4,7 @@ use super::result::Sample;
 use crate::ssd::counters::Counters;
 
 /// Takes a sample after every given number of host blocks.
-pub struct Sampler {
+pub(super) struct Sampler {
     every_blocks: u64,
     next_blocks: u64,
     start: Counters,
@@ -14,19 +14,19 @@ pub struct Sampler {
 
 impl Sampler {
     /// Samples from `start` on.
-    pub fn new(every_blocks: u64, start: Counters) -> Sampler {
+    pub(super) fn new(every_blocks: u64, start: Counters) -> Sampler {
         let every_blocks = every_blocks.max(1);
         Sampler { every_blocks, next_blocks: every_blocks, start, previous: start, samples: Vec::new() }
     }
 
     /// Whether `host_blocks`, written since the start, call for a sample.
     #[inline]
-    pub fn is_due(&self, host_blocks: u64) -> bool {
+    pub(super) fn is_due(&self, host_blocks: u64) -> bool {
         host_blocks >= self.next_blocks
     }
 
     /// Takes a sample.
-    pub fn take(&mut self, pass: u32, trace_ns: u64, now: Counters) {
+    pub(super) fn take(&mut self, pass: u32, trace_ns: u64, now: Counters) {
         let (so_far, step) = (now.since(&self.start), now.since(&self.previous));
         self.samples.push(Sample {
             pass,
@@ -40,7 +40,7 @@ impl Sampler {
     }
 
     /// All samples.
-    pub fn finish(self) -> Vec<Sample> {
+    pub(super) fn finish(self) -> Vec<Sample> {
         self.samples
     }
 }

@@ -5,20 +5,20 @@
 
 /// Divides by a fixed `d >= 2`.
 #[derive(Clone, Copy)]
-pub struct Divider {
+pub(super) struct Divider {
     magic: u64,
 }
 
 impl Divider {
     /// A divider by `d`, which must be at least 2.
-    pub fn new(d: u32) -> Divider {
+    pub(super) fn new(d: u32) -> Divider {
         assert!(d >= 2, "division by {d}");
         Divider { magic: (u64::MAX / u64::from(d)) + 1 }
     }
 
     /// `n / d`.
     #[inline(always)]
-    pub fn divide(self, n: u32) -> u32 {
+    pub(super) fn divide(self, n: u32) -> u32 {
         ((u128::from(self.magic) * u128::from(n)) >> 64) as u32
     }
 }

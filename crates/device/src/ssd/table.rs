@@ -4,14 +4,14 @@
 use crate::error::{DeviceError, Result};
 
 /// Room for `len` values; an error that says what to do if there is not that much memory.
-pub fn room<T>(len: usize) -> Result<Vec<T>> {
+pub(crate) fn room<T>(len: usize) -> Result<Vec<T>> {
     let mut room = Vec::new();
     room.try_reserve_exact(len).map_err(|_| too_large(len as f64 * size_of::<T>() as f64))?;
     Ok(room)
 }
 
 /// The error for `bytes` of memory that cannot be had.
-pub fn too_large(bytes: f64) -> DeviceError {
+pub(crate) fn too_large(bytes: f64) -> DeviceError {
     let gib = bytes / f64::from(1 << 30);
     DeviceError::Config(format!(
         "the emulation needs {gib:.1} GiB of memory for one of its tables, more than is available; use a smaller \
@@ -20,7 +20,7 @@ pub fn too_large(bytes: f64) -> DeviceError {
 }
 
 /// A table of `len` copies of `value`. On Linux the memory is advised to be huge pages before it is touched.
-pub fn table<T: Copy>(len: usize, value: T) -> Result<Box<[T]>> {
+pub(crate) fn table<T: Copy>(len: usize, value: T) -> Result<Box<[T]>> {
     let mut table = room(len)?;
     advise_huge(table.as_mut_ptr() as usize, len * size_of::<T>());
     table.resize(len, value);

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 const LINE_BYTES: u64 = 4096;
 
 /// What the lines of a format mean.
-pub trait Lines {
+pub(super) trait Lines {
     /// The request of a line, which is trimmed and not empty; `None` if it has none. Lines count from 1.
     ///
     /// # Errors
@@ -25,7 +25,7 @@ pub trait Lines {
 }
 
 /// Reads events from text.
-pub struct TextEvents<L> {
+pub(super) struct TextEvents<L> {
     reader: Box<dyn BufRead>,
     path: PathBuf,
     line: Vec<u8>,
@@ -36,12 +36,12 @@ pub struct TextEvents<L> {
 
 impl<L: Lines> TextEvents<L> {
     /// Reads from `reader`; `path` is for messages.
-    pub fn new(reader: Box<dyn BufRead>, path: PathBuf, lines: L) -> TextEvents<L> {
+    pub(super) fn new(reader: Box<dyn BufRead>, path: PathBuf, lines: L) -> TextEvents<L> {
         TextEvents { reader, path, line: Vec::with_capacity(64), number: 0, failed: false, lines }
     }
 
     /// What the format remembers of the lines read.
-    pub fn into_lines(self) -> L {
+    pub(super) fn into_lines(self) -> L {
         self.lines
     }
 

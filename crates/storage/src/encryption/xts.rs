@@ -44,7 +44,7 @@ pub(super) struct Xts {
 }
 
 impl Xts {
-    pub fn new(key: &FileKey) -> Xts {
+    pub(super) fn new(key: &FileKey) -> Xts {
         let (blocks, tweaks) = key.split_at(FILE_KEY_BYTES / 2);
         let fits = "half of a file's key is a key of AES-256";
         Xts {
@@ -54,14 +54,14 @@ impl Xts {
     }
 
     /// Encrypts the units that begin at `offset` of the file.
-    pub fn encrypt(&self, offset: u64, data: &mut [u8]) {
+    pub(super) fn encrypt(&self, offset: u64, data: &mut [u8]) {
         for (number, unit) in units(offset, data) {
             self.masked(number, unit, |blocks| self.blocks.encrypt_blocks(blocks));
         }
     }
 
     /// Decrypts the units that begin at `offset` of the file; zeros stay zeros (rule 1).
-    pub fn decrypt(&self, offset: u64, data: &mut [u8]) {
+    pub(super) fn decrypt(&self, offset: u64, data: &mut [u8]) {
         for (number, unit) in units(offset, data).filter(|(_, unit)| unit.iter().any(|byte| *byte != 0)) {
             self.masked(number, unit, |blocks| self.blocks.decrypt_blocks(blocks));
         }

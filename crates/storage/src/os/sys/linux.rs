@@ -10,12 +10,12 @@ use std::path::Path;
 
 mod uring;
 
-pub use uring::Rings;
+pub(crate) use uring::Rings;
 
 /// Whether files can be read and written past the page cache.
-pub const HAS_DIRECT_IO: bool = true;
+pub(crate) const HAS_DIRECT_IO: bool = true;
 /// Whether a file can be opened so that each of its writes is durable when it returns.
-pub const HAS_DURABLE_WRITES: bool = true;
+pub(crate) const HAS_DURABLE_WRITES: bool = true;
 
 /// `fallocate` mode: reserve blocks and extend the file's size.
 const ALLOCATE: libc::c_int = 0;
@@ -29,7 +29,7 @@ fn bits(flags: OpenFlags) -> i32 {
 }
 
 /// Has a file opened with these flags.
-pub fn with_flags(options: &mut OpenOptions, flags: OpenFlags) -> &mut OpenOptions {
+pub(crate) fn with_flags(options: &mut OpenOptions, flags: OpenFlags) -> &mut OpenOptions {
     options.custom_flags(bits(flags))
 }
 
@@ -37,7 +37,7 @@ pub fn with_flags(options: &mut OpenOptions, flags: OpenFlags) -> &mut OpenOptio
 ///
 /// # Errors
 /// The system's; the file system or the kernel may not know of such files ([`is_unsupported`]).
-pub fn create_unnamed(folder: &Path, flags: OpenFlags) -> Result<File> {
+pub(crate) fn create_unnamed(folder: &Path, flags: OpenFlags) -> Result<File> {
     let made = OpenOptions::new().read(true).write(true).custom_flags(bits(flags) | libc::O_TMPFILE).open(folder);
     made.map_err(|error| match error.kind() {
         // A kernel that does not know them takes it for the opening of a folder.
@@ -48,7 +48,7 @@ pub fn create_unnamed(folder: &Path, flags: OpenFlags) -> Result<File> {
 
 /// Least and most bytes of a write to the file that no power cut tears, as the kernel says it; `None` if it does not
 /// know of such writes.
-pub fn untorn_limits(file: &File) -> Option<(u32, u32)> {
+pub(crate) fn untorn_limits(file: &File) -> Option<(u32, u32)> {
     // SAFETY: all its fields are integers, for which zeros are a value.
     let mut found: libc::statx = unsafe { std::mem::zeroed() };
     let (path, flags) = (c"".as_ptr(), libc::AT_EMPTY_PATH);
@@ -60,7 +60,7 @@ pub fn untorn_limits(file: &File) -> Option<(u32, u32)> {
 }
 
 /// Writes the bytes in one write that no power cut tears.
-pub fn write_untorn_at(file: &File, data: &[u8], offset: u64) -> Result<()> {
+pub(crate) fn write_untorn_at(file: &File, data: &[u8], offset: u64) -> Result<()> {
     let at = libc::off_t::try_from(offset).map_err(|_| Error::from(ErrorKind::FileTooLarge))?;
     let piece = libc::iovec { iov_base: data.as_ptr().cast_mut().cast(), iov_len: data.len() };
     loop {
@@ -81,7 +81,7 @@ pub fn write_untorn_at(file: &File, data: &[u8], offset: u64) -> Result<()> {
 
 /// Has the kernel begin to write the dirty pages of the range, and waits for none of them. Where it cannot, the next
 /// sync writes them.
-pub fn begin_write_back(file: &File, offset: u64, len: u64) -> Result<()> {
+pub(crate) fn begin_write_back(file: &File, offset: u64, len: u64) -> Result<()> {
     let (offset, len) = signed(offset, len)?;
     // SAFETY: the descriptor is open while `file` is borrowed; sync_file_range touches no memory of ours.
     if unsafe { libc::sync_file_range(file.as_raw_fd(), offset, len, libc::SYNC_FILE_RANGE_WRITE) } == 0 {
@@ -95,17 +95,17 @@ pub fn begin_write_back(file: &File, offset: u64, len: u64) -> Result<()> {
 }
 
 /// Extends the file to `offset + len` with blocks reserved, so that writing them cannot run out of space.
-pub fn allocate(file: &File, offset: u64, len: u64) -> Result<()> {
+pub(crate) fn allocate(file: &File, offset: u64, len: u64) -> Result<()> {
     fallocate(file, ALLOCATE, offset, len)
 }
 
 /// Whether the file system, or the kernel, does not have what was asked for.
-pub fn is_unsupported(error: &Error) -> bool {
+pub(crate) fn is_unsupported(error: &Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ENOSYS))
 }
 
 /// Bytes of the largest file that this process may write; `None` without a limit.
-pub fn file_size_limit() -> Option<u64> {
+pub(crate) fn file_size_limit() -> Option<u64> {
     let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
     // SAFETY: the kernel writes one `rlimit` through the pointer, which outlives the call.
     let answer = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) };
@@ -113,7 +113,7 @@ pub fn file_size_limit() -> Option<u64> {
 }
 
 /// Whether a part of the range has no initialized blocks; `false` where the file system cannot tell.
-pub fn has_hole(file: &File, offset: u64, len: u64) -> bool {
+pub(crate) fn has_hole(file: &File, offset: u64, len: u64) -> bool {
     let Ok(from) = libc::off_t::try_from(offset) else { return false };
     // SAFETY: the descriptor is open while `file` is borrowed; lseek touches no memory of ours. No one relies on the
     // file's position: reads and writes name their offsets.
@@ -122,7 +122,7 @@ pub fn has_hole(file: &File, offset: u64, len: u64) -> bool {
 }
 
 /// Gives the blocks of the range back to the file system.
-pub fn punch_hole(file: &File, offset: u64, len: u64) -> Result<()> {
+pub(crate) fn punch_hole(file: &File, offset: u64, len: u64) -> Result<()> {
     fallocate(file, PUNCH, offset, len)
 }
 
@@ -155,13 +155,13 @@ const UNWRITTEN: u32 = 0x800;
 /// Whether overwriting any byte of the file up to `len` leaves the file system's own records as they are: its blocks
 /// are allocated, initialized and not shared, and the file system does not copy on write. False when it does not
 /// say.
-pub fn overwrites_in_place(file: &File, len: u64) -> bool {
+pub(crate) fn overwrites_in_place(file: &File, len: u64) -> bool {
     is_mapped(file, 0, len, TAKES_BLOCKS | UNWRITTEN)
 }
 
 /// Whether writing any byte of the range takes no block: all of them are allocated, and not shared. False when the
 /// file system does not say.
-pub fn is_allocated(file: &File, offset: u64, len: u64) -> bool {
+pub(crate) fn is_allocated(file: &File, offset: u64, len: u64) -> bool {
     is_mapped(file, offset, offset.saturating_add(len), TAKES_BLOCKS)
 }
 
@@ -268,7 +268,7 @@ const F_SET_RW_HINT: libc::c_int = F_LINUX_SPECIFIC_BASE + 12;
 
 /// What the file system was told, as a number; `None` where it does not keep that.
 #[cfg(test)]
-pub fn hinted_lifetime(file: &File) -> Option<u64> {
+pub(crate) fn hinted_lifetime(file: &File) -> Option<u64> {
     let mut value = u64::MAX;
     // SAFETY: the descriptor is open while `file` is borrowed; the kernel writes one u64 through the pointer, which
     // outlives the call.
@@ -277,7 +277,7 @@ pub fn hinted_lifetime(file: &File) -> Option<u64> {
 }
 
 /// Tells the file system how long this file's bytes live. A hint: most refuse, nothing depends on it.
-pub fn hint_lifetime(file: &File, lifetime: WriteLifetime) {
+pub(crate) fn hint_lifetime(file: &File, lifetime: WriteLifetime) {
     let value = lifetime as u64;
     // SAFETY: the descriptor is open while `file` is borrowed; the kernel reads one u64 through the pointer, which
     // outlives the call. The result is ignored: a refused hint changes nothing.

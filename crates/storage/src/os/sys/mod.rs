@@ -55,11 +55,11 @@ mod backend;
 mod family;
 
 pub use backend::*;
-pub use family::*;
+pub(crate) use family::*;
 
 /// How a file is opened, beside what the standard library offers.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct OpenFlags {
+pub(crate) struct OpenFlags {
     /// Past the page cache; only where [`HAS_DIRECT_IO`].
     pub direct: bool,
     /// Each write is durable when it returns; only where [`HAS_DURABLE_WRITES`].
@@ -71,7 +71,7 @@ pub struct OpenFlags {
 /// How long written bytes are expected to live, as Linux's `RWH_WRITE_LIFE_*` numbers them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
-pub enum WriteLifetime {
+pub(crate) enum WriteLifetime {
     /// Nothing is known (`RWH_WRITE_LIFE_NOT_SET`).
     NotSet = 0,
     /// Overwritten soon (`RWH_WRITE_LIFE_SHORT`).
@@ -82,6 +82,6 @@ pub enum WriteLifetime {
 ///
 /// # Errors
 /// The system's.
-pub fn fill_random(buf: &mut [u8]) -> std::io::Result<()> {
+pub(crate) fn fill_random(buf: &mut [u8]) -> std::io::Result<()> {
     getrandom::fill(buf).map_err(std::io::Error::from)
 }

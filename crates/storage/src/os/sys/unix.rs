@@ -9,7 +9,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// The system's; the file ends before.
-pub fn read_exact_at(file: &File, buf: &mut [u8], offset: u64) -> Result<()> {
+pub(crate) fn read_exact_at(file: &File, buf: &mut [u8], offset: u64) -> Result<()> {
     file.read_exact_at(buf, offset)
 }
 
@@ -17,34 +17,34 @@ pub fn read_exact_at(file: &File, buf: &mut [u8], offset: u64) -> Result<()> {
 ///
 /// # Errors
 /// The system's.
-pub fn write_all_at(file: &File, data: &[u8], offset: u64) -> Result<()> {
+pub(crate) fn write_all_at(file: &File, data: &[u8], offset: u64) -> Result<()> {
     file.write_all_at(data, offset)
 }
 
 /// Whether this is a block device.
-pub fn is_block_device(found: &Metadata) -> bool {
+pub(crate) fn is_block_device(found: &Metadata) -> bool {
     found.file_type().is_block_device()
 }
 
 /// Whether this is a named pipe.
-pub fn is_pipe(found: &Metadata) -> bool {
+pub(crate) fn is_pipe(found: &Metadata) -> bool {
     found.file_type().is_fifo()
 }
 
 /// The permissions of others than the owner, in words with what to do, if there are any.
-pub fn permissions_of_others(found: &Metadata) -> Option<String> {
+pub(crate) fn permissions_of_others(found: &Metadata) -> Option<String> {
     let mode = found.mode() & 0o777;
     (mode & 0o077 != 0).then(|| format!("others than its owner may use it (permissions {mode:03o}): chmod 600"))
 }
 
 /// Gives a file to the owner and the group of another, as far as this process may.
-pub fn take_owner(file: &File, of: &Metadata) {
+pub(crate) fn take_owner(file: &File, of: &Metadata) {
     // Only the superuser can give a file away; for others it stays their own.
     let _ = fchown(file, Some(of.uid()), Some(of.gid()));
 }
 
 /// What the file is on, or the block device itself, by its numbers.
-pub fn device_name(_path: &Path, found: &Metadata) -> Option<String> {
+pub(crate) fn device_name(_path: &Path, found: &Metadata) -> Option<String> {
     let number = if is_block_device(found) { found.rdev() } else { found.dev() };
     #[cfg(target_os = "linux")]
     return Some(format!("device {}:{}", libc::major(number), libc::minor(number)));
@@ -54,13 +54,13 @@ pub fn device_name(_path: &Path, found: &Metadata) -> Option<String> {
 
 /// Which folder this is, by whatever name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FolderId(u64, u64);
+pub(crate) struct FolderId(u64, u64);
 
 /// Which folder a path leads to.
 ///
 /// # Errors
 /// The system's.
-pub fn folder_id(_path: &Path, found: &Metadata) -> Result<FolderId> {
+pub(crate) fn folder_id(_path: &Path, found: &Metadata) -> Result<FolderId> {
     Ok(FolderId(found.dev(), found.ino()))
 }
 
@@ -68,7 +68,7 @@ pub fn folder_id(_path: &Path, found: &Metadata) -> Result<FolderId> {
 ///
 /// # Errors
 /// The system's.
-pub fn open_folder(path: &Path) -> Result<File> {
+pub(crate) fn open_folder(path: &Path) -> Result<File> {
     File::open(path)
 }
 
@@ -76,22 +76,26 @@ pub fn open_folder(path: &Path) -> Result<File> {
 ///
 /// # Errors
 /// The system's.
-pub fn sync_folder(folder: &File) -> Result<()> {
+pub(crate) fn sync_folder(folder: &File) -> Result<()> {
     folder.sync_all()
 }
 
 /// Name of the file in a folder that is its lock: the folder is that itself.
-pub const LOCK_NAME: Option<&str> = None;
+pub(crate) const LOCK_NAME: Option<&str> = None;
 
 /// The lock of a folder: the kernel's, on the folder itself (`flock`).
 #[derive(Debug)]
-pub struct LockedFolder(File);
+pub(crate) struct LockedFolder(File);
 
 /// Locks an open folder, for this handle alone or together with others that are not.
 ///
 /// # Errors
 /// It is locked; the system's.
-pub fn lock_folder(folder: File, _path: &Path, is_alone: bool) -> std::result::Result<LockedFolder, TryLockError> {
+pub(crate) fn lock_folder(
+    folder: File,
+    _path: &Path,
+    is_alone: bool,
+) -> std::result::Result<LockedFolder, TryLockError> {
     if is_alone {
         folder.try_lock()?
     } else {
@@ -102,7 +106,7 @@ pub fn lock_folder(folder: File, _path: &Path, is_alone: bool) -> std::result::R
 
 impl LockedFolder {
     /// Unlocks the folder, also if another process has a copy of the descriptor.
-    pub fn unlock(&self) {
+    pub(crate) fn unlock(&self) {
         let _ = self.0.unlock();
     }
 }
@@ -119,7 +123,7 @@ unsafe extern "C" {
 /// Has `call` called in every child process that is forked, by the thread that forked it. It may do nothing that a
 /// signal handler may not do.
 #[cfg_attr(miri, expect(unused_variables, reason = "Miri forks nothing"))]
-pub fn call_after_fork(call: extern "C" fn()) {
+pub(crate) fn call_after_fork(call: extern "C" fn()) {
     // SAFETY: the handler is a function of this program, which is never unloaded. The call fails only if there is no
     // memory for a few bytes, at a time when nothing was opened yet.
     #[cfg(not(miri))]

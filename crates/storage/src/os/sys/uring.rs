@@ -28,7 +28,7 @@ const RING_ENTRIES: u32 = 128;
 type BatchResult = Result<(), (usize, Error)>;
 
 /// As many rings as there were batches at once.
-pub struct Rings {
+pub(crate) struct Rings {
     idle: Mutex<Vec<IoUring>>,
     unavailable: AtomicBool,
     write_depth: AtomicU32,
@@ -49,13 +49,13 @@ impl std::fmt::Debug for Rings {
 
 impl Rings {
     /// The most writes in flight, at most [`RING_ENTRIES`].
-    pub fn set_write_depth(&self, writes: u32) {
+    pub(crate) fn set_write_depth(&self, writes: u32) {
         self.write_depth.store(writes.clamp(1, RING_ENTRIES), Relaxed);
     }
 
     /// Writes all of `writes`, in any order; with `is_untorn` no power cut tears one of them. `None` if io_uring is not
     /// to be had and nothing was written.
-    pub fn write(&self, file: &File, writes: &[Write<'_>], is_untorn: bool) -> Option<BatchResult> {
+    pub(crate) fn write(&self, file: &File, writes: &[Write<'_>], is_untorn: bool) -> Option<BatchResult> {
         let ring = self.take_ring()?;
         let kind = Kind::Write { flags: if is_untorn { libc::RWF_ATOMIC } else { 0 } };
         let ranges = writes.iter().map(|write| Range::written(write)).collect();
@@ -79,7 +79,7 @@ impl Rings {
 
     /// Reads as many of `reads` as io_uring takes, in any order; tells `done` of each, by its index, as soon as it is
     /// read or has failed. Those it was not told of are left.
-    pub fn read(&self, file: &File, reads: &mut [Read<'_>], mut done: impl FnMut(usize, Result<&[u8], Error>)) {
+    pub(crate) fn read(&self, file: &File, reads: &mut [Read<'_>], mut done: impl FnMut(usize, Result<&[u8], Error>)) {
         let Some(ring) = self.take_ring() else { return };
         let ranges: Vec<Range<'_>> = reads.iter_mut().map(|read| Range::filled(read)).collect();
         let buffers: Vec<(*const u8, usize)> =
@@ -111,7 +111,7 @@ impl Rings {
     }
 
     /// Whether no ring was refused yet.
-    pub fn may_be_had(&self) -> bool {
+    pub(crate) fn may_be_had(&self) -> bool {
         !self.unavailable.load(Relaxed)
     }
 
