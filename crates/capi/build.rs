@@ -1,6 +1,6 @@
-//! The name by which programs load the library: it changes when the functions do so that old programs no longer fit.
+//! Sets the library's SONAME, the name by which programs load it. An incompatible change of the functions increments
+//! its number, so that programs built for the old functions do not load the new library.
 
-/// Of the functions as they are.
 const SONAME: &str = "libhighwater.so.0";
 
 fn main() {

@@ -1,4 +1,4 @@
-//! Definitions of tables and indexes, out of plain data.
+//! Definitions of tables and indexes, made from the plain data of the plugin's interface ([`crate::abi`]).
 
 use crate::abi::{ColumnDefinition, IndexDefinition, KeyPart, TableDefinition};
 use highwater::{Error, Index, Result, Schema, Type};

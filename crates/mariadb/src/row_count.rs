@@ -1,33 +1,34 @@
-//! About how many rows a table has, and how many bytes they take: the server's planner asks in each statement.
+//! The estimated rows and bytes of a table, for which the server's planner asks in each statement.
 //!
 //! Rules
-//! 1. The engine is asked again once a sixteenth of the rows have been inserted or deleted, or a second has passed:
-//!    purge removes rows too. Of a small table it is asked each time: its plans depend on each row.
-//! 2. A handler notes its changes in batches: threads that insert do not all write one cache line.
+//! 1. An estimate is kept until a sixteenth of the rows have been inserted or deleted, or a second has passed (purge
+//!    removes rows too). For a small table the engine is asked each time: its plans depend on each row.
+//! 2. A handler adds its changes to the shared counter in batches, so that threads that insert rarely write the same
+//!    cache line.
 
 use highwater::Result;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-/// A table with at least this many rows is not counted in each statement.
+/// Rows from which on a table's estimate is kept.
 const LARGE: u64 = 4096;
-/// One of this many parts of the rows may have changed.
+/// An estimate is kept until one row in so many has changed.
 const PARTS: u64 = 16;
 const OLD_MS: u64 = 1000;
-/// Changes that a handler notes at once: few compared with the part of [`LARGE`] that may change.
+/// Changes that a handler adds at once: few compared with those that [`PARTS`] allows in a table of [`LARGE`] rows.
 const BATCH: u64 = 16;
 
-/// How large a table is, about.
+/// The estimated size of a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TableSize {
     pub rows: u64,
-    /// As the last analysis found, as those of the indexes.
+    /// Both sizes are those of the last analysis.
     pub row_bytes: u64,
     pub index_bytes: u64,
 }
 
-/// What all handlers of a table know of its size.
+/// The estimate that all handlers of a table share.
 #[derive(Default)]
 pub struct RowCount {
     /// 0: not known.
@@ -40,7 +41,7 @@ pub struct RowCount {
     at_ms: AtomicU64,
 }
 
-/// The changes of one handler that are not noted yet.
+/// Changes of one handler that are not in the shared counter yet.
 #[derive(Default)]
 pub struct Changes(u64);
 
@@ -50,7 +51,7 @@ fn now_ms() -> u64 {
 }
 
 impl RowCount {
-    /// About the size; `ask` asks the engine.
+    /// The estimate; `ask` asks the engine for a new one.
     ///
     /// # Errors
     /// That of `ask`.

@@ -6,7 +6,7 @@
 //!    created or written, the write is an error; earlier writes stay readable.
 //! 3. Changes are lost with the last handle; `sync` promises nothing.
 //! 4. Over an encrypted device the temporary file is encrypted too.
-//! 5. The lock is held during reads, shared by readers: only writes wait for them.
+//! 5. A read holds the lock shared for its whole duration, so only writes wait for reads.
 
 use crate::{Device, EncryptedDevice, FileDevice, FlushMethod, Placement, Result, StorageError};
 use parking_lot::RwLock;
@@ -49,7 +49,7 @@ struct Spill {
 
 struct Changes {
     len: u64,
-    /// How much of the device below still counts: it shrinks when the length is cut.
+    /// Bytes of the device below that are still visible. Truncation reduces it.
     below_len: u64,
     /// Changed blocks by number.
     blocks: HashMap<u64, Kept>,
@@ -58,8 +58,8 @@ struct Changes {
 }
 
 impl Overlay {
-    /// Nothing changed yet. What does not fit in memory goes to the folder of large temporary files: `TMPDIR`, else
-    /// `/var/tmp`, and is encrypted there if `is_encrypted`.
+    /// An overlay without changes. Blocks that do not fit in memory go to the folder of large temporary files
+    /// (`TMPDIR`, else `/var/tmp`), and are encrypted there if `is_encrypted`.
     ///
     /// # Errors
     /// The device below does not report its length.
@@ -84,7 +84,7 @@ impl Overlay {
         StorageError { operation, device: self.name(), offset, len: len as u64, source: Error::from(kind) }
     }
 
-    /// Reads what is below; zeros where that does not count (any more).
+    /// Reads from the device below; zeros where it is not visible.
     fn read_below(&self, changes: &Changes, offset: u64, buf: &mut [u8]) -> Result<()> {
         let there = changes.below_len.saturating_sub(offset).min(buf.len() as u64) as usize;
         let (old, new) = buf.split_at_mut(there);

@@ -1,20 +1,21 @@
-//! What a database must hold after it was loaded or a workload ran: as the settings and its clients say.
+//! The rows that a database must hold after a load or a workload, computed from the settings and from the inserts that
+//! its clients saw acknowledged.
 //!
 //! Rules
-//! 1. What is loaded is as many rows as the settings say.
-//! 2. Workloads that only read leave every row as it was loaded: their number and their digest. Those that change rows,
-//!    or delete one and insert it again, leave their number. Those that insert leave one row more for each insert that
-//!    was acknowledged, in the warm-up too.
-//! 3. TPC-C inserts and deletes as it goes, and has conditions of its own. redb's benchmark looks at what it reads.
+//! 1. A load leaves as many rows as the settings say.
+//! 2. Read-only workloads leave the number of rows and their digest unchanged. Workloads that update rows, or delete a
+//!    row and insert it again, leave the number unchanged. Workloads that insert add one row for each acknowledged
+//!    insert, the warm-up's included.
+//! 3. TPC-C and redb's benchmark have no expected number: TPC-C has consistency conditions of its own, and redb's
+//!    benchmark checks the rows that it reads.
 
 use super::{Contents, PeerWorkload, Request, Task};
 use crate::result::{Condition, RunResult};
 use crate::workload::{Load, ycsb};
 
-/// What it must hold.
 pub(super) struct Expected<'r> {
     rows: u64,
-    /// None where rows are changed, or what was loaded is not known.
+    /// None if the workload changes rows, or the digest of the loaded rows is not known.
     digest: Option<&'r str>,
 }
 
@@ -23,7 +24,7 @@ fn inserts(run: &RunResult) -> u64 {
     run.kinds.get(ycsb::INSERT).map_or(0, |kind| kind.transactions)
 }
 
-/// Of a workload after these runs; none if it has conditions of its own.
+/// The rows expected after `runs` of the requested workload; none for those of rule 3.
 pub(super) fn expected<'r>(request: &'r Request, load: &Load, runs: &[&RunResult]) -> Option<Expected<'r>> {
     if matches!(request.workload, PeerWorkload::Tpcc | PeerWorkload::Redb) {
         return None;
@@ -34,7 +35,7 @@ pub(super) fn expected<'r>(request: &'r Request, load: &Load, runs: &[&RunResult
 }
 
 impl Expected<'_> {
-    /// Whether that is what was found.
+    /// Compares what was found with what is expected.
     pub(super) fn conditions(&self, found: &Contents) -> Vec<Condition> {
         let condition = |condition: &str, text: &str, found: &str, wanted: &str| Condition {
             condition: condition.into(),

@@ -1,4 +1,5 @@
-//! Tables.
+//! Tables of a run's report: kinds of transactions, consistency conditions, bytes and pages, the device, options and
+//! counters.
 
 use crate::result::{Condition, RunResult};
 use highwater_device::usage::DeviceUsage;
@@ -20,7 +21,7 @@ pub(super) fn tables(r: &RunResult) -> Vec<Markup> {
     cards
 }
 
-/// A name of the result as readers write it.
+/// A field's name in words: blanks instead of underscores.
 fn words(name: &str) -> String {
     name.replace('_', " ")
 }

@@ -63,10 +63,10 @@ impl Validator for Completion {}
 
 impl Helper for Completion {}
 
-/// What can stand in the place of the last word of a line, and where that begins.
+/// Where the last word of a line begins, and the words that can replace it.
 fn offers(line: &str, names: &dyn Names) -> (usize, Vec<String>) {
     let (command, start) = last_word(line);
-    // What is before the last word has no open quote.
+    // No quote is open before the last word, so that this parses.
     let before = words::commands(&line[command..start]).unwrap_or_default().pop().unwrap_or_default();
     let word = &line[start..];
     let mut offers: Vec<String> = choices(&before, names).into_iter().filter(|offer| fits(offer, word)).collect();
@@ -74,13 +74,13 @@ fn offers(line: &str, names: &dyn Names) -> (usize, Vec<String>) {
     (start, offers)
 }
 
-/// Whether an offer is what the word begins, with its quote or without.
+/// Whether an offer begins with the typed word; its opening quote need not be typed.
 fn fits(offer: &str, word: &str) -> bool {
     let text = offer.strip_prefix('\'').unwrap_or(offer);
     offer.starts_with(word) || text.starts_with(word.strip_prefix(['\'', '"']).unwrap_or(word))
 }
 
-/// Where the last command of a line begins, and its last word.
+/// Where the last command of a line begins, and where its last word does.
 fn last_word(line: &str) -> (usize, usize) {
     let (mut command, mut word, mut quote) = (0, 0, None);
     for (at, character) in line.char_indices() {
@@ -129,7 +129,7 @@ fn choices(before: &[Word], names: &dyn Names) -> Vec<String> {
     }
 }
 
-/// Words of a scan that are not there yet, and behind `select` columns.
+/// Keywords that the scan does not have yet; after `select` also columns.
 fn scan_choices(is_scan: bool, rest: &[Word], columns: impl FnOnce() -> Vec<String>) -> Vec<String> {
     let is_given = |keyword: &&str| rest.iter().any(|word| word.is(keyword));
     let is_allowed = |keyword: &&str| is_scan || !["rev", "limit", "select"].contains(keyword);
@@ -142,13 +142,13 @@ fn scan_choices(is_scan: bool, rest: &[Word], columns: impl FnOnce() -> Vec<Stri
     choices
 }
 
-/// Whether a name is a word as it is.
+/// Whether a name is a word without quotes.
 fn is_plain(name: &str) -> bool {
     let is_plain = |c: char| c.is_alphanumeric() || ['_', '.', '-'].contains(&c);
     name.chars().all(is_plain) && !name.is_empty() && !name.starts_with('-')
 }
 
-/// A name as it is written: between quotes if it has blanks or the like, or is a keyword.
+/// A name as a command has it: in quotes if it has blanks or other special characters, or is a keyword.
 fn quoted(name: &str) -> String {
     let is_keyword = SCAN_KEYWORDS.iter().any(|keyword| keyword.eq_ignore_ascii_case(name));
     if is_plain(name) && !is_keyword { name.to_string() } else { format!("'{}'", name.replace('\'', "''")) }

@@ -1,4 +1,4 @@
-//! A mount until it is to end: the loop of `highwater device mount`.
+//! A mount from setup to unmount: the loop of `highwater device mount`.
 
 use super::{Mount, MountOptions, MountSample};
 use crate::error::{DeviceError, Result};
@@ -13,19 +13,19 @@ pub enum Event<'a> {
     Mounted(&'a Mount),
     /// Counters, every interval and once at the end.
     Sample(&'a MountSample),
-    /// It is to end, but the file system is still in use: it is tried again.
+    /// Unmounting failed, mostly because the file system is still in use; it is tried again.
     Busy(&'a DeviceError),
 }
 
-/// How long to wait between looks at `stop`.
+/// Interval at which `stop` is checked.
 const STEP: Duration = Duration::from_millis(50);
 
-/// How long to wait before unmounting a busy file system is tried again.
+/// Pause before another attempt to unmount a busy file system.
 const BUSY_STEP: Duration = Duration::from_secs(1);
 
 /// Mounts, samples every `interval` until `stop` is set, and unmounts. While the file system is in use it stays
-/// mounted, and unmounting is tried again until `give_up` is set too. The last sample has what unmounting wrote back. A
-/// stop before everything is set up is no error.
+/// mounted, and unmounting is tried again until `give_up` is set too. The last sample includes what unmounting wrote
+/// back. If `stop` is set during setup, that is not an error.
 pub fn run(
     options: &MountOptions,
     interval: Duration,
@@ -38,14 +38,14 @@ pub fn run(
         if stop.load(Ordering::Relaxed) { Err(DeviceError::Stopped) } else { Ok(()) }
     };
     let mut mount = match Mount::with_progress(options, &mut ageing) {
-        // The signal may have reached the programs that set up too, and ended them.
+        // The signal may also have ended a program that the setup runs.
         Err(_) if stop.load(Ordering::Relaxed) => return Ok(()),
         mount => mount?,
     };
     tell(Event::Mounted(&mount));
     watch(&mut mount, interval, stop, tell);
     let ended = end(&mut mount, give_up, tell);
-    // Also when the file system is given up: what was recorded until now is kept.
+    // The recording is kept even if unmounting was given up.
     let recorded = mount.finish_recording();
     ended.and(recorded)
 }
@@ -63,7 +63,7 @@ fn watch(mount: &mut Mount, interval: Duration, stop: &AtomicBool, tell: &mut dy
     }
 }
 
-/// Unmounts, samples what that wrote back, and takes everything down.
+/// Unmounts, takes the last sample, and tears the device down.
 fn end(mount: &mut Mount, give_up: &AtomicBool, tell: &mut dyn FnMut(Event<'_>)) -> Result<()> {
     let unmounted = insist(give_up, tell, || mount.try_unmount_file_system());
     tell(Event::Sample(&mount.sample()));
@@ -71,7 +71,7 @@ fn end(mount: &mut Mount, give_up: &AtomicBool, tell: &mut dyn FnMut(Event<'_>))
     insist(give_up, tell, || mount.tear_down())
 }
 
-/// Tries again while the file system is in use, until it is to give up.
+/// Calls `act` until it succeeds or `give_up` is set.
 fn insist(give_up: &AtomicBool, tell: &mut dyn FnMut(Event<'_>), mut act: impl FnMut() -> Result<()>) -> Result<()> {
     loop {
         match act() {

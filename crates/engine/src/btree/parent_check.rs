@@ -1,12 +1,14 @@
-//! Comparing a page that was read in with its parent.
+//! Detection of lost writes: a page that was read in is compared with its parent.
 //!
 //! Rules
-//! 1. The separators left and right of a child are its fences. So an older version of a page, whose checksum is right,
-//!    does not hide rows that belong to another leaf.
+//! 1. A child's fences equal the separators left and right of it in its parent. An older version of a page has a right
+//!    checksum, but other fences if the page was split or merged since. Without the comparison a search in it would
+//!    miss rows that are in another leaf.
 //! 2. A root has no fences. So, by rule 1, the leaf at the end of a descent covers the key.
 //! 3. Both pages are validated after the comparison, and mini-transactions that change both hold both latches until
 //!    they commit. So a difference is damage.
-//! 4. It is done once for a child and its parent: the pool remembers it (`pool/frames/parent_check.rs`).
+//! 4. A child is compared once, and again after it or its parent was read in again: the pool remembers the comparison
+//!    (`pool/frames/parent_check.rs`).
 
 use super::found::{FoundLeaf, PageVerdict, bounded_root};
 use crate::context::Context;
@@ -58,7 +60,7 @@ pub(super) fn compare(
     Ok(true)
 }
 
-/// What is wrong with a child and its parent, if anything is (rules 1 and 2).
+/// How a child and its parent violate rule 1 or 2, if they do.
 fn difference<C: PageBytes + ?Sized>(
     root: PageNo,
     parent: &OptimisticPage<'_>,

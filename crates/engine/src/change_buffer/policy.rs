@@ -1,18 +1,19 @@
-//! When pending changes are merged or carried forward: pure functions of sizes and ages.
+//! When pending changes are merged or carried forward (logged again): pure functions of sizes and ages.
 //!
-//! A merge costs the read of a page and, later, its write; a carry costs the bytes of the changes in the log, which is
-//! written sequentially. So old changes are carried unless their leaf has collected so many that a merge pays; and when
-//! room is needed, the leaves with more than the mean are merged, in the order of their numbers.
+//! A merge costs a page read and, later, a page write. A carry costs the bytes of the changes in the log, which is
+//! written sequentially. So old changes are carried, unless their leaf has so many that a merge is cheaper. When the
+//! buffer is full, the leaves with at least the mean bytes of changes are merged, in the order of their page numbers.
 
 use crate::types::Lsn;
 
-/// Largest share of the redo log: all of it may have to be carried forward within a turn of the ring.
+/// Pending changes take at most one part in so many of the redo log: all of them may be carried forward in one pass of
+/// the ring.
 const LOG_SHARE: usize = 8;
 /// Share of the limit above which leaves are merged in the background, in per cent.
 const MERGE_PCT: usize = 80;
 /// Age at which changes are carried forward, in per cent of the log's capacity.
 const CARRY_PCT: u64 = 50;
-/// A leaf whose changes take this part of a page is merged instead of carried.
+/// A leaf is merged instead of carried if its changes take at least one part in so many of a page.
 const MERGE_PART: usize = 8;
 
 /// Bytes of the pool that pending changes may take.
@@ -20,7 +21,7 @@ pub fn pool_share_bytes(pool_bytes: usize, max_size_pct: u64) -> usize {
     pool_bytes / 100 * max_size_pct as usize
 }
 
-/// Most bytes of pending changes: the share of the pool, if the log can carry this many.
+/// Most bytes of pending changes: the smaller of the pool's share and the log's.
 pub fn limit_bytes(pool_share_bytes: usize, log_capacity_bytes: usize) -> usize {
     pool_share_bytes.min(log_capacity_bytes / LOG_SHARE)
 }
@@ -45,7 +46,7 @@ pub fn due_before(end: Lsn, log_capacity_bytes: u64) -> Lsn {
     Lsn(end.0.saturating_sub(log_capacity_bytes / 100 * CARRY_PCT))
 }
 
-/// What becomes of the changes of a leaf that a checkpoint has to pass.
+/// What is done with the changes of a leaf so that the checkpoint can advance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advance {
     /// They are logged again.
@@ -59,7 +60,7 @@ pub fn advance(change_bytes: usize, page_bytes: usize) -> Advance {
     if change_bytes * MERGE_PART >= page_bytes { Advance::Merge } else { Advance::Carry }
 }
 
-/// Whether a leaf is worth its merge when room is needed: it has at least as many bytes as the mean.
+/// Whether a leaf is merged when the buffer is full: it has at least the mean bytes of changes.
 pub fn is_worth_merging(leaf_bytes: usize, all_bytes: usize, leaves: usize) -> bool {
     leaf_bytes * leaves >= all_bytes
 }

@@ -1,4 +1,4 @@
-//! The check of each entry of a secondary index.
+//! The check of each entry of a secondary index. A digest of all live entries is compared with the rows' afterwards.
 
 use super::digest::Digest;
 use super::tables::{TreeWalk, show_key};
@@ -11,7 +11,6 @@ use crate::table::value::Value;
 use crate::table::version::TableVersion;
 use crate::types::PageNo;
 
-/// Looks at every entry of an index.
 pub struct EntryVisitor<'w, 'a> {
     pub walk: TreeWalk<'w, 'a>,
     pub rows: &'w TableVersion,
@@ -19,7 +18,7 @@ pub struct EntryVisitor<'w, 'a> {
     pub next_id: u64,
     pub digest: &'w mut Digest,
     pub key: Vec<u8>,
-    /// The live entry before.
+    /// Key of the previous live entry.
     pub last: Vec<u8>,
     pub last_prefix_bytes: Option<usize>,
 }
@@ -53,7 +52,7 @@ impl Visitor for EntryVisitor<'_, '_> {
 }
 
 impl EntryVisitor<'_, '_> {
-    /// Checks the entry whose key is in `key`; says what is wrong with it.
+    /// What is wrong with the entry whose key is `self.key`, if anything is.
     fn entry(&mut self, value: &[u8]) -> Option<String> {
         let entry = match EntryValue::decode(value, self.key.len()) {
             Ok(entry) => entry,
@@ -78,20 +77,20 @@ impl EntryVisitor<'_, '_> {
         let reason = covered.or_else(|| self.duplicate(entry.prefix_bytes));
         std::mem::swap(&mut self.last, &mut self.key);
         self.last_prefix_bytes = Some(entry.prefix_bytes);
-        // The caller shows the key.
+        // The caller's message names the key.
         if reason.is_some() {
             self.key.clone_from(&self.last);
         }
         reason
     }
 
-    /// What is wrong with the covered columns of a live entry that no row is compared with. (The digest has those of
-    /// the others.)
+    /// What is wrong with the covered columns of a live entry. Only for an index that is not compared with the rows:
+    /// the digest checks those of the others.
     fn covered(&self, covered: &[u8]) -> Option<String> {
         self.rows.indexes[self.i].covered.decode(covered).err().map(|error| error.to_string())
     }
 
-    /// Not needed for live entries: the digest shows it.
+    /// What is wrong with the key of a delete-marked entry. The digest checks the keys of live entries.
     fn malformed(&self, prefix_bytes: usize) -> Option<String> {
         let whole = |layout: &KeyLayout, key: &[u8]| layout.decode(key).is_ok_and(|(_, used)| used == key.len());
         let (columns, key) = self.key.split_at(prefix_bytes);
@@ -99,7 +98,7 @@ impl EntryVisitor<'_, '_> {
         (!good).then(|| "it does not decode".to_string())
     }
 
-    /// In a unique index, whether the live entry before has the same columns, none of them NULL.
+    /// In a unique index, an error if the previous live entry has the same columns, none of them NULL.
     fn duplicate(&self, prefix_bytes: usize) -> Option<String> {
         if !self.rows.definition.indexes[self.i].unique || self.last_prefix_bytes != Some(prefix_bytes) {
             return None;

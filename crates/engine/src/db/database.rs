@@ -118,8 +118,8 @@ pub(crate) struct DatabaseInner {
     pub(super) _freed: FreedMemory,
 }
 
-/// Gives the system what the allocator keeps of a large database's memory: the process may continue without it, or open
-/// it again within the same limit.
+/// Returns the allocator's free memory to the system after a large database was closed: the process may continue
+/// without it, or open it again within the same limit.
 pub(crate) struct FreedMemory {
     pub(super) pool_bytes: u64,
 }
@@ -178,8 +178,8 @@ impl DatabaseInner {
         closed
     }
 
-    /// What is written before the parts close, while they all run: numbers of tables, pages of dropped trees, and which
-    /// undo streams no transaction has. What a damaged page keeps from being freed or noted waits for the next opening.
+    /// Writes what needs all parts running, before they close: numbers of tables, freed pages of dropped trees, unused
+    /// undo streams. Where a damaged page prevents it, the next opening does it.
     fn write_at_closing(&self) -> Result<()> {
         if self.ctx.poison.is_set() || self.storage.is_read_only() {
             return Ok(());

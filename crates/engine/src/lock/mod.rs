@@ -17,8 +17,8 @@
 //!
 //! In InnoDB's terms: a row lock is S or X with `LOCK_REC_NOT_GAP`; a range lock is `LOCK_GAP`, on the interval that
 //! was read; what a locking scan takes of a row and the range before it is a next-key lock (`LOCK_ORDINARY`); an insert
-//! that waits for a range is an insert intention. Plain reads under SERIALIZABLE take S; which levels lock ranges says
-//! [`Isolation`](crate::txn::Isolation).
+//! that waits for a range is an insert intention. Plain reads under SERIALIZABLE take S;
+//! [`Isolation`](crate::txn::Isolation) says which levels lock ranges.
 //!
 //! Rules
 //! 1. Mutexes: one for each shard of rows (by hash of the row), one for each shard of ranges (by index), and one of the

@@ -37,14 +37,14 @@ pub(crate) enum WaitOutcome {
 /// The range locks of some indexes.
 type RangeShard = HashMap<IndexId, IndexRanges>;
 
-/// What a thread that waits for a lock says of it: see
+/// An event of a lock wait, reported by the thread that waits: see
 /// [`Database::observe_lock_waits`](crate::Database::observe_lock_waits).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockWaitEvent<'o> {
     /// It begins to wait.
     Begins {
-        /// Whom for: the [owners](crate::TxnWatch::owner) of the locks in its way, then those that wait ahead of it, 64
-        /// at most. It may wait for others later.
+        /// The transactions it waits for, at most 64: the [owners](crate::TxnWatch::owner) of the locks that block it,
+        /// then those that wait ahead of it. It may wait for others later.
         owners: &'o [u64],
     },
     /// It has ended its wait, with the lock or without.
@@ -105,9 +105,9 @@ impl LockSystem {
 
     // ---- row locks
 
-    /// Whether an explicit lock of another transaction keeps `me` from locking the row in `mode`. Takes nothing, but
-    /// where the row has a queue that does not keep `me` from it: then `me` gets an explicit lock, so that its end
-    /// wakes those who wait.
+    /// Whether an explicit lock of another transaction keeps `me` from locking the row in `mode`. Takes no lock, except
+    /// where the row has a queue that does not block `me`: then `me` gets an explicit lock, so that its end wakes the
+    /// waiters.
     #[inline]
     pub(crate) fn blocks_row(&self, me: &Holder, row: RowName<'_>, mode: LockMode) -> bool {
         self.counters.may_have_row(row)
@@ -172,8 +172,8 @@ impl LockSystem {
     ) -> bool {
         let mut shard = self.rows_of(row).lock();
         if let Some((id, holder)) = implicit {
-            // Announced first, so that the holder looks at this shard when it ends: either it does so after this, or we
-            // see that it has ended.
+            // Announced first. The holder checks the announced shards when it ends: either it sees this announcement,
+            // or this thread sees that it has ended.
             shard.announce(holder);
             if holder.trx_id.load(SeqCst) != id.0 {
                 return false;

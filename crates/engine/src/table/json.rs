@@ -12,7 +12,7 @@ use serde::de::IgnoredAny;
 /// How deep lists and objects may be nested. Parsers have limits from about 100 on.
 pub const MAX_DEPTH: usize = 100;
 
-/// Whether a text is JSON.
+/// Checks that a text is JSON.
 ///
 /// # Errors
 /// What is wrong, and at which byte (from 0).
@@ -20,17 +20,17 @@ pub(super) fn check(text: &str) -> Result<(), String> {
     if let Some(byte) = too_deep(text.as_bytes()) {
         return Err(format!("lists and objects are nested more than {MAX_DEPTH} deep at byte {byte}"));
     }
-    // It does not call itself for a value that is ignored.
+    // The parser does not recurse into ignored values (rule 2).
     serde_json::from_str::<IgnoredAny>(text).map(drop).map_err(|error| {
         let words = error.to_string();
         let what = words.split(" at line ").next().unwrap_or(&words);
-        // Of this mistake the parser gives the place in front of it.
+        // For this error the parser reports the byte before it.
         let behind = usize::from(what.starts_with("control character"));
         format!("no JSON: {what} at byte {}", place(text, &error) + behind)
     })
 }
 
-/// Where a list or an object begins that is nested too deep; of a text that is no JSON, perhaps another place.
+/// Where the first list or object begins that is nested too deep. If the text is not JSON, it may be another place.
 fn too_deep(text: &[u8]) -> Option<usize> {
     let (mut depth, mut is_string, mut is_escaped) = (0usize, false, false);
     text.iter().position(|byte| {
@@ -46,13 +46,13 @@ fn too_deep(text: &[u8]) -> Option<usize> {
     })
 }
 
-/// The byte at which the parser saw the mistake: the end of the text if that is what it saw.
+/// The byte at which the parser found the error.
 fn place(text: &str, error: &serde_json::Error) -> usize {
     if error.is_eof() {
         return text.len();
     }
-    // Lines count from 1, and columns are counted from 1 in bytes; a mistake at a line's end has the next line's column
-    // 0.
+    // Lines are numbered from 1, columns in bytes from 1; an error at a line's end is reported as column 0 of the next
+    // line.
     let before = text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum::<usize>();
     (before + error.column()).saturating_sub(1).min(text.len())
 }

@@ -5,22 +5,22 @@
 //! | `types.rs`, `value.rs`, `decimal.rs`, `datetime.rs` | types of columns, values |
 //! | `from_value.rs`, `conversions` | columns read as types of the program's own; types of other crates |
 //! | `serde_rows` | rows as structs of the program, by serde |
-//! | `new_columns.rs` | what a row is made of: values, or the bytes that columns keep |
+//! | `new_columns.rs` | the input of a new row: values, or the bytes that columns store |
 //! | `value_form.rs`, `row_layout.rs`, `row_layouts.rs` | values and rows as bytes |
 //! | `row_builder.rs`, `changes.rs`, `row.rs` | rows are built, changed and read |
 //! | `overflow_columns.rs`, `unread.rs` | which columns go to overflow pages; columns that are read when looked at |
-//! | `json.rs` | what a `Json` column takes |
+//! | `json.rs` | validation of `Json` columns |
 //! | `key.rs`, `key_part.rs` | keys as bytes that compare as their values do |
 //! | `covered.rs` | covered columns of entries |
-//! | `schema.rs`, `index.rs`, `table_change.rs` | definitions of tables and indexes, and what changes make of them |
-//! | `schema_check.rs` | what a definition has to be |
-//! | `schema_difference.rs` | what of a table is not as a schema has it |
-//! | `record.rs`, `definition_record.rs` | what the catalog keeps of them, as bytes |
+//! | `schema.rs`, `index.rs`, `table_change.rs` | definitions of tables and indexes, and their changes |
+//! | `schema_check.rs` | validation of definitions |
+//! | `schema_difference.rs` | the differences between a table and a schema |
+//! | `record.rs`, `definition_record.rs` | the catalog's records of them, as bytes |
 //! | `definition_form.rs` | a definition in JSON |
-//! | `catalog.rs`, `catalog_entry.rs`, `catalog_change.rs`, `catalog_trees.rs` | where they are kept |
+//! | `catalog.rs`, `catalog_entry.rs`, `catalog_change.rs`, `catalog_trees.rs` | the catalog, which stores them |
 //! | `handle.rs`, `version.rs` | open tables: the users' handle, trees and layouts as a transaction uses them |
 //! | `lock.rs` | the lock that keeps schema changes and transactions apart |
-//! | `turns.rs` | how long a schema change that waits bars others |
+//! | `turns.rs` | how long a waiting schema change blocks new holders |
 //! | `statistics.rs` | numbers of a table for a planner |
 //! | `auto_increment.rs` | the numbers of auto-increment columns |
 

@@ -3,7 +3,7 @@
 //! Rules
 //! 1. A transaction is entered before it writes its first row, and removed after it has left the active set and before
 //!    its explicit locks are released. So if the id of a row is not here, the row has no implicit lock, and the
-//!    transaction with that id has its tick.
+//!    transaction with that id has its commit tick.
 //! 2. Shards by id; a shard's mutex is taken under page latches, and no other lock is taken under it.
 
 use crate::lock::Holder;
@@ -16,12 +16,11 @@ use std::sync::Arc;
 /// Consecutive ids are in different shards.
 const SHARDS: u64 = 64;
 
-/// Seldom more than one at a time, which lies beside the mutex.
+/// Seldom more than two, which are stored inline, beside the mutex.
 type Members = SmallVec<[(TxnId, Arc<Holder>); 2]>;
 
 type Shard = CachePadded<Mutex<Members>>;
 
-/// See the file's head.
 #[derive(Debug)]
 pub(crate) struct Holders(Box<[Shard]>);
 

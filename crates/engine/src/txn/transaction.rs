@@ -1,4 +1,4 @@
-//! A transaction: its states, and what it has. Its life, from begin to end, is in `life.rs`.
+//! A transaction: its states and its data. Its life, from begin to end, is in `life.rs`.
 //!
 //! ```text
 //! Active --commit-----------------------> ended
@@ -194,7 +194,7 @@ impl Txn {
         self.state == TxnState::RolledBack
     }
 
-    /// Whether it has met another transaction in a way that a second attempt may not: a deadlock or a write conflict.
+    /// Whether it failed because of a concurrent transaction (deadlock or write conflict), so that a retry may succeed.
     pub(crate) fn met_another(&self) -> bool {
         self.met_conflict || self.is_deadlock_victim()
     }
@@ -210,12 +210,12 @@ impl Txn {
         self.isolation.locks_ranges()
     }
 
-    /// Whether it may have locked rows, or ranges of keys, that it has not written: others may wait for it.
+    /// Whether it may have explicit locks, on rows or ranges of keys, for which others may wait.
     pub(crate) fn holds_rows(&self) -> bool {
         self.holder.has_locks()
     }
 
-    /// How a read that asks for `lock` locks: a plain one under SERIALIZABLE is a shared one.
+    /// The lock mode of a read that asks for `lock`: a plain read under SERIALIZABLE takes a shared lock.
     #[inline]
     pub(crate) fn lock_of_read(&self, lock: LockMode) -> LockMode {
         match (self.isolation, lock) {

@@ -1,8 +1,8 @@
 //! Pages read and written, by type: index pages and pages of the change buffer.
 //!
 //! Rules
-//! 1. Highwater counts its own pages; those of InnoDB are counted by the mounted device that they pass, so pages
-//!    that its server keeps elsewhere are not counted.
+//! 1. Highwater counts its own pages. InnoDB's are counted by the mounted device, so pages that the server writes
+//!    elsewhere are not counted.
 //! 2. Copies in a doublewrite buffer or in a file system's journal do not count.
 
 use highwater_bench::counter;

@@ -1,9 +1,9 @@
-//! Loaded data, to be copied: a folder for each subject, load and whatever else decides about them.
+//! Templates: folders of loaded data, one for each combination of subject, load and options that change the data.
 //!
 //! Rules
-//! 1. Data are loaded once. What is on the disk of this machine then is a *template*; nothing runs on it.
-//! 2. For a device made to measure ([`SizedDevice`]) Highwater loads on a device of that size, so that no file is
-//!    larger than its place there. The template is a copy of what is on it afterwards.
+//! 1. Data are loaded once, into a template. Measurements run on copies of it.
+//! 2. For a [`SizedDevice`], Highwater loads on a device of that size, so that no file is larger than its place there.
+//!    The template is a copy of the device's files after the load.
 
 use super::Workspace;
 use super::place::{PlaceSpec, preset_of, redo_room_bytes};
@@ -23,7 +23,7 @@ const PIECE_BYTES: usize = 1 << 20;
 /// Highwater's files, in the order of a [`StorageSet`]'s devices.
 const FILES: [&str; 3] = ["data", "redo", "doublewrite"];
 
-/// The folder that holds the loaded data; loads them if it is not there yet.
+/// The template in a folder; made by loading if there is none yet.
 pub(super) fn in_folder(workspace: &mut Workspace<'_>, spec: &PlaceSpec<'_>) -> Result<PathBuf> {
     let key = key(spec);
     if let Some(folder) = workspace.template(&key) {
@@ -36,7 +36,7 @@ pub(super) fn in_folder(workspace: &mut Workspace<'_>, spec: &PlaceSpec<'_>) -> 
     Ok(folder)
 }
 
-/// The folder with a copy of what is on a device of that room once the data are loaded there.
+/// The template copied from a device of that room (rule 2); made by loading if there is none yet.
 pub(super) fn on_device(
     workspace: &mut Workspace<'_>,
     spec: &PlaceSpec<'_>,

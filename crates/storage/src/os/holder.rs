@@ -33,7 +33,7 @@ pub(super) fn of(_: &Metadata) -> Holder {
 fn holder(locks: &str, device: (u32, u32), inode: u64) -> Option<u32> {
     let wanted = format!("{:02x}:{:02x}:{inode}", device.0, device.1);
     locks.lines().find_map(|line| match line.split_whitespace().collect::<Vec<_>>()[..] {
-        // One that waits has an arrow before its kind.
+        // A process that waits for a lock has an arrow before the kind.
         [_, "FLOCK", _, _, id, place, ..] if place == wanted => id.parse().ok(),
         _ => None,
     })

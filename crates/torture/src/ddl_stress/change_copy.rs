@@ -91,7 +91,7 @@ impl ChangeCopy {
         Ok(ChangeCopy { db, rows, position })
     }
 
-    /// Up to which transaction it goes.
+    /// Number of the last transaction whose changes the copy has.
     ///
     /// # Errors
     /// The engine's.
@@ -100,12 +100,12 @@ impl ChangeCopy {
         Ok(position.map_or(0, |row| row.u64("number")))
     }
 
-    /// Follows a database that other processes open in a folder, one after another. Returns with an error only.
-    /// `loses_power`: the folder's disk does.
+    /// Follows a database that other processes open in a folder, one after another. Returns only with an error.
+    /// `loses_power`: the folder's disk loses power.
     ///
     /// # Errors
-    /// The engine's, except those that the end of the other process explains, or a table that is changed; what a change
-    /// cannot be.
+    /// The engine's, except those that the end of the other process or a changed table explains; [`Error::Data`] for an
+    /// impossible change.
     pub fn follow(&self, folder: &Path, loses_power: bool) -> Result<()> {
         loop {
             match self.follow_process(folder) {
@@ -124,10 +124,10 @@ impl ChangeCopy {
         }
     }
 
-    /// Takes all that the log of this database has.
+    /// Applies all changes that the log of `db` has.
     ///
     /// # Errors
-    /// The engine's; [`Error::Data`] for what a change cannot be.
+    /// The engine's; [`Error::Data`] for an impossible change.
     pub fn catch_up(&self, db: &Database) -> Result<()> {
         self.take(&mut db.changes(self.position()?)?, &Source::Own(db))
     }
@@ -181,8 +181,8 @@ impl ChangeCopy {
         Ok(())
     }
 
-    /// The rows of each table that logs its changes that the copy lacks, has beside them, or has otherwise: the first
-    /// one of each table, in words.
+    /// Differences between the copy and the tables that log their changes: of each table the first row that is missing,
+    /// extra or different, in words.
     ///
     /// # Errors
     /// The engine's.

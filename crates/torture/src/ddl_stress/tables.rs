@@ -1,5 +1,6 @@
-//! Part of the crash test: a table is renamed, gets columns, wider ones, an index, and loses them, is emptied, dropped
-//! and created, beside a writer; the data file is compacted meanwhile.
+//! Part of the crash test: schema changes of one table while a writer changes its rows. The table is renamed,
+//! truncated, dropped and created; columns are added, widened and dropped, an index is created and dropped; the data
+//! file is compacted meanwhile.
 //!
 //! Rules
 //! 1. One thread changes the table, so that at any moment it has at most one of its names. What it does is recorded
@@ -28,7 +29,7 @@ pub(super) struct TableChanger {
 }
 
 impl TableChanger {
-    /// Goes on with the table as it is.
+    /// Continues with the table as it is, and records its shape.
     pub(super) fn open(db: &Database, folder: &Path) -> Result<TableChanger> {
         let mut changer = TableChanger { shape: Shape::of(db)?, record: ShapeRecord::open(folder)? };
         changer.record.present(changer.shape)?;
@@ -77,7 +78,7 @@ impl TableChanger {
     }
 }
 
-/// Makes one shape of another that differs in one thing.
+/// Changes the table from one shape to another, which differs in one thing.
 fn make(db: &Database, from: Shape, to: Shape) -> highwater::Result<()> {
     let name = NAMES[usize::from(from.name)];
     let alter = |change| db.alter_table(name, &[change]).map(drop);

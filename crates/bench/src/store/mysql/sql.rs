@@ -1,11 +1,11 @@
-//! The statements' text.
+//! The text of SQL statements, from tables' specifications.
 
 use super::table::MysqlTable;
 use crate::store::{Column, TableSpec};
 use highwater::Type;
 use std::fmt::Write;
 
-/// Longest column that is a VARCHAR; longer ones are kept apart from the row (TEXT).
+/// Longest column declared as VARCHAR. Longer ones are TEXT, which InnoDB can store off-page.
 const MAX_VARCHAR: u32 = 1024;
 
 /// A name, quoted.
@@ -66,7 +66,7 @@ pub(super) fn create_table(spec: &TableSpec) -> String {
     format!("CREATE TABLE {} ({body}) DEFAULT CHARACTER SET latin1 COLLATE latin1_bin", name(&spec.name))
 }
 
-/// What distinguishes the prepared statements of a table.
+/// The shape of a statement: a table has one prepared statement of each shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Shape {
     /// The row of a primary key.
@@ -83,7 +83,7 @@ pub(super) enum Shape {
     },
     /// One row with all its columns.
     Insert,
-    /// Columns of one row, a bit each.
+    /// Some columns of one row: bit i of `columns` is column i.
     Update { columns: u64 },
     /// One row.
     Delete,

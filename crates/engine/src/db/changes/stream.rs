@@ -33,9 +33,9 @@ pub enum ChangeKind {
     Update,
     /// The row was deleted.
     Delete,
-    /// The table itself: it was truncated, dropped or renamed, its columns were changed, or whether its changes are
-    /// logged. A copy of it has to be made again, or to be removed if the table is not there (the database is asked).
-    /// Seldom, after a crash or an error, nothing has happened to the table.
+    /// The table itself was changed: truncated, dropped or renamed, its columns altered, or the logging of its changes
+    /// switched on or off. A consumer copies the table again, or removes its copy if the database no longer has the
+    /// table. In rare cases, after a crash or an error, the table is unchanged.
     TableChanged,
 }
 
@@ -43,8 +43,8 @@ pub enum ChangeKind {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Change {
-    /// Number of the transaction: they ascend, with gaps. It is the position to continue from, once all changes of the
-    /// transaction were taken.
+    /// Number of the transaction. Numbers ascend, with gaps. A consumer that has all changes of the transaction
+    /// continues from this number.
     pub sequence: u64,
     /// When the transaction was about to commit, or was prepared.
     pub time: DateTime,
@@ -201,7 +201,7 @@ impl ChangeStream {
         }
     }
 
-    /// Waits until there is a change to read; false if there is none after this time, or if the stream has ended with
+    /// Waits until there is a change to read; false if there is none within `timeout`, or if the stream has ended with
     /// an error.
     ///
     /// ```
@@ -243,7 +243,7 @@ impl ChangeStream {
         }
     }
 
-    /// The next change, with those behind it of its transaction looked at as far as that tells whether it is the last.
+    /// The next change. Reads ahead as far as is needed to know whether it is the last of its transaction.
     fn next_change(&mut self) -> Result<Option<Change>> {
         check_outside_row_closure()?;
         self.db.inner.check_running()?;

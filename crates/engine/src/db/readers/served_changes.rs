@@ -2,7 +2,7 @@
 //!
 //! Rules
 //! 1. The columns of a table are sent before its first row, and again before the first row with other columns.
-//! 2. An error is sent after the changes before it, as the answer to the next request.
+//! 2. The changes before an error are sent first; the error is the answer to the next request.
 
 use super::connection::is_gone;
 use super::message::{ChangeForm, ChangesHead, Kind, extend, put_frame};
@@ -16,17 +16,17 @@ use std::collections::HashMap;
 use std::io::{ErrorKind, Result as IoResult};
 use std::time::{Duration, Instant};
 
-/// Bytes of changes in a frame, if no single one is longer.
+/// A frame ends with the change that fills it to this size.
 const FRAME_BYTES: usize = 64 << 10;
-/// While changes are waited for, the thread looks as often whether the reader is there.
+/// Interval at which a thread that waits for changes checks that the reader is still connected.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(200);
 
-/// A stream on its way to a reader.
+/// A change stream and what its reader has received of it.
 pub(super) struct ServedChanges {
     stream: ChangeStream,
-    /// What was sent of the columns of each table (rule 1).
+    /// The columns last sent, by table (rule 1).
     sent: HashMap<String, Vec<(String, Type)>>,
-    /// What is to be answered next (rule 2).
+    /// The answer to the next request (rule 2).
     failed: Option<Error>,
 }
 
@@ -35,8 +35,8 @@ impl ServedChanges {
         Ok(ServedChanges { stream: db.changes(since)?, sent: HashMap::new(), failed: None })
     }
 
-    /// Makes `out` a frame of the next changes, which are waited for; of none if there are none by then. The outer
-    /// error: the reader has gone.
+    /// Puts a frame of the next changes into `out`. Waits for changes up to `wait`; the frame is empty if there are
+    /// none by then. The outer error: the reader has disconnected, or the server stops.
     pub(super) fn next_frame(&mut self, wait: Duration, reader: &Stream, out: &mut Vec<u8>) -> IoResult<Result<()>> {
         if let Some(failed) = self.failed.take() {
             return Ok(Err(failed));

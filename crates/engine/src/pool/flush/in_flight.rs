@@ -1,4 +1,4 @@
-//! The pages that are being written to the store, where that is checked: with debug assertions.
+//! The pages that are being written to the store. They are tracked with debug assertions only, to check the rule.
 //!
 //! Rule: a page is in one unfinished batch at most (rule 4 of [`crate::store`]). Two copies of a page that are written
 //! at once could end in either order, and a crash could leave the older one.
@@ -9,7 +9,8 @@ use crate::{sync::Mutex, types::PageNo};
 #[cfg(all(debug_assertions, not(shuttle)))]
 use std::collections::BTreeSet;
 
-/// The pages of all unfinished batches. A model checker would take its mutex for one that threads wait for.
+/// The pages of all unfinished batches. Not tracked under the model checker, which would take the mutex for one that
+/// threads of the model wait for.
 #[derive(Default)]
 pub struct PagesInFlight {
     #[cfg(all(debug_assertions, not(shuttle)))]
@@ -17,7 +18,7 @@ pub struct PagesInFlight {
 }
 
 impl PagesInFlight {
-    /// A batch is written from now on.
+    /// The write of a batch begins.
     pub fn begin(&self, _batch: &PageBatch) {
         #[cfg(all(debug_assertions, not(shuttle)))]
         for entry in _batch.entries() {
@@ -26,7 +27,7 @@ impl PagesInFlight {
         }
     }
 
-    /// It is durable in the store, or has failed, and the database stops.
+    /// A batch is durable in the store; or its write has failed, and the database stops.
     pub fn end(&self, _batch: &PageBatch) {
         #[cfg(all(debug_assertions, not(shuttle)))]
         for entry in _batch.entries() {

@@ -5,7 +5,7 @@
 //! | `insert.rs`, `update.rs`, `delete.rs` | the three operations |
 //! | `insert_many.rs` | insertion of many rows at once |
 //! | `version.rs` | a new version: its stored value and its undo record |
-//! | `attempt.rs` | one attempt at a leaf, and what it may lack |
+//! | `attempt.rs` | one attempt at a leaf, and why it must be repeated |
 //! | `entry.rs`, `duplicates.rs`, `unique.rs` | secondary entries; the search for duplicates |
 //! | `diff.rs` | what two versions of a row have in common |
 //!
@@ -16,8 +16,8 @@
 //! 3. Each secondary entry, in a mini-transaction of its own. Old entries are delete-marked, not removed: older
 //!    snapshots find the row by them.
 //!
-//! Invariant: while a row's newest version is of an ended transaction, the entries of that row that are not
-//! delete-marked are exactly those of that version. To keep it, rollback restores entries before it restores the row.
+//! Invariant: once the transaction that wrote a row's newest version has ended, the entries of the row that are not
+//! delete-marked are exactly those of that version. Therefore rollback restores entries before it restores the row.
 
 mod attempt;
 mod delete;

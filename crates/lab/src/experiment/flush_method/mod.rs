@@ -5,16 +5,16 @@
 //! to 256 MB.
 //!
 //! Choices
-//! 1. Buffered writes leave pages in the operating system's cache, which is why they win below a small pool. So the
-//!    cache is limited as that machine's memory limited it: a memory control group of eight times the data, in which
-//!    the subject runs.
+//! 1. Buffered writes leave pages in the operating system's cache, which is why they win with a small pool. So the
+//!    cache is limited as that machine's memory limited it: the subject runs in a memory control group of eight times
+//!    the data.
 //! 2. On an emulated device Highwater too goes through a mounted file system: without one there is no cache to compare
 //!    with.
-//! 3. Each subject has a smallest pool. Of the document's pools that would be the same one for a subject only the
-//!    largest, whose ratio to the data is the nearest, is measured; claims are of the pools that are. Each row has the
-//!    pool, log and data it really had.
-//! 4. The document does not say how many rows a transaction had. One each would measure the disk's sync alone; there
-//!    are [`ROWS_PER_TRANSACTION`](plan::ROWS_PER_TRANSACTION).
+//! 3. Each subject has a smallest pool, to which smaller pools of the document are raised. Only the largest of those is
+//!    measured: its ratio to the data is the nearest to the document's. Claims are about measured pools only. Each row
+//!    has the sizes of pool, log and data that were used.
+//! 4. The document does not say how many rows a transaction had. One row each would measure the disk's sync alone, so
+//!    they have [`ROWS_PER_TRANSACTION`](plan::ROWS_PER_TRANSACTION).
 
 mod claims;
 mod figures;

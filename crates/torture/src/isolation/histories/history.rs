@@ -1,4 +1,4 @@
-//! What a run of transactions leaves: which elements each appended to which lists, and which lists it read.
+//! The history of a run: which elements each transaction appended to which lists, and which lists it read.
 //!
 //! Lists are what makes a history easy to judge (Kingsbury and Alvaro, *Elle: Inferring Isolation Anomalies from
 //! Experimental Observations*, 2020): an element is appended once in the whole history, so that a list says which
@@ -32,7 +32,7 @@ pub enum Op {
         /// Which element.
         element: Element,
     },
-    /// It took its last appends back, this many of them.
+    /// A rollback to a savepoint took back its last appends, this many.
     Undo(usize),
 }
 
@@ -45,7 +45,7 @@ pub struct Transaction {
     pub ops: Vec<Op>,
     /// Whether its commit was acknowledged; otherwise it was rolled back.
     pub committed: bool,
-    /// A moment before it began, and one after its commit was acknowledged: a counter that all threads share.
+    /// A time before it began, and one after its commit was acknowledged, on a counter that all threads share.
     pub begun: u64,
     /// See `begun`.
     pub ended: u64,
