@@ -1,18 +1,17 @@
-//! Cleans up after a crash of this process: a small shell, in a process group of its own, that lives longer than this
-//! process.
+//! Cleans up after a crash of this process: a small shell, in a process group of its own, that outlives this process.
 //!
 //! Rules
-//! 1. The shell reads from a pipe what has been set up, a line each. The end of the pipe means that this process died:
-//!    it undoes everything.
-//! 2. A line `gone WHAT` takes one thing off; `done` ends the shell without doing anything.
-//! 3. The pipe does not end while a thread of ours waits for the file system that we served ourselves: the dead process
-//!    keeps its files open until that thread gets an answer. So the shell also looks, once a second, whether we are
-//!    dying, and then ends the FUSE connection by force, which lets such threads go.
-//! 4. Only the very things named are undone. A folder is removed with its contents only if its name begins with
+//! 1. The shell reads from a pipe what has been set up, one thing on each line. The end of the pipe means that this
+//!    process died: the shell undoes everything.
+//! 2. A line `gone WHAT` removes one thing from the list; `done` ends the shell, which undoes nothing.
+//! 3. The pipe does not end while a thread of this process waits for the file system that the process itself serves: a
+//!    dying process keeps its files open until that thread gets an answer. So the shell also checks, once a second,
+//!    whether this process is dying, and then aborts the FUSE connection, which fails the requests of such threads.
+//! 4. Only the things named are undone. A folder is removed with its contents only if its name begins with
 //!    `highwater-`.
-//! 5. A server tells the shell its own process number before it becomes the server, so that there is no moment when it
-//!    runs and the shell does not know it. It does not keep the pipe. A number that was given to another process since
-//!    is left alone: the start time differs.
+//! 5. A server's process sends its process number to the shell before it executes the server, so the shell knows every
+//!    server that runs. It closes the pipe. If the number was reused by another process since, the start time differs,
+//!    and that process is not killed.
 
 use std::ffi::OsStr;
 use std::io::{Error, ErrorKind, Result, Write};
@@ -49,7 +48,7 @@ highwater_storage::names!(Guarded {
 
 const SCRIPT: &str = include_str!("guard.sh");
 
-/// Becomes the server: tells the shell, enters the memory group, lets the pipe go.
+/// Executes the server, after it has told the shell, entered the memory group and closed the pipe.
 const BECOME: &str = r#"
 echo "server $$" >&0 || exit 126
 if [ -n "$HIGHWATER_GROUP" ]; then echo $$ > "$HIGHWATER_GROUP/cgroup.procs" || exit 126; fi
@@ -64,10 +63,10 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Starts it.
+    /// Starts the shell.
     ///
     /// # Errors
-    /// There is no `/bin/sh`, or no process to be had.
+    /// There is no `/bin/sh`, or no process can be started.
     pub fn new() -> Result<Guard> {
         let owner = std::process::id().to_string();
         let mut command = Command::new("/bin/sh");
@@ -84,7 +83,7 @@ impl Guard {
         self.send(&format!("{} {}\n", thing.name(), Path::new(&name).display()))
     }
 
-    /// It has been undone.
+    /// Removes `thing` from the list: it has been undone.
     ///
     /// # Errors
     /// The shell has ended.

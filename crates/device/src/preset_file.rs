@@ -2,10 +2,10 @@
 //! --config` prints.
 //!
 //! Rules
-//! 1. Every field must be there, but those of `promises`, whose defaults are an honest device's. A field that there is
-//!    not is an error: a misspelled one would be ignored.
+//! 1. Every field must be present, except those of `promises`, whose defaults are an honest device's. An unknown field
+//!    is an error, so that a misspelled one is not ignored.
 //! 2. An error names the file, and the line and column or the field.
-//! 3. A device of a file does not have the name of a preset: reports would give its figures the preset's sources.
+//! 3. A device from a file may not have the name of a preset: reports would cite the preset's sources for its figures.
 
 use crate::error::{DeviceError, Result};
 use crate::preset::{DeviceConfig, PRESETS, find};

@@ -102,8 +102,8 @@ impl Traffic {
         &self.cells[region as usize][if copy { PageKind::Doublewrite } else { kind } as usize]
     }
 
-    /// Takes the doublewrite buffer's place from the page that holds it. A copy of that page inside the buffer itself
-    /// has no new information.
+    /// Learns where the doublewrite buffer is from the page that says it. A copy of that page inside the buffer is
+    /// ignored.
     fn learn(&self, page: &[u8], lba: u64) {
         let inside = self.doublewrite.read().iter().any(|range| range.contains(&lba));
         if let (false, Some(place)) = (inside, pages::doublewrite_place(page, lba)) {

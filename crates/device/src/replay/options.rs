@@ -69,7 +69,7 @@ pub struct ReplayOptions {
     pub write_buffer_bytes: Option<u64>,
     /// Stream rules; later ones win.
     pub rules: Vec<StreamRule>,
-    /// More named ranges, and `journal` if it should not be searched for.
+    /// Additional named ranges. One named `journal` replaces the search for the journal in the trace.
     pub ranges: Vec<NamedRange>,
     /// The file map; by default `NAME.files.csv` beside the trace, if there.
     pub files: Option<PathBuf>,

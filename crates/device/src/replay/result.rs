@@ -67,7 +67,7 @@ pub struct Totals {
     pub padded_bytes: u64,
     /// Bytes overwritten in the write buffer before they reached the medium.
     pub absorbed_bytes: u64,
-    /// Bytes that wait in the write buffer at the end: written by the host, not yet to the medium.
+    /// Bytes in the write buffer at the end: written by the host, but not yet to the medium.
     #[serde(default)]
     pub waiting_bytes: u64,
     /// Bytes the host read.
@@ -85,7 +85,7 @@ pub struct Totals {
 pub struct StreamResult {
     /// The stream's number, or `shared` for copies out of units that streams share.
     pub stream: String,
-    /// Bytes of the host that were handed to the flash; rewrites absorbed in the write buffer are not among them.
+    /// Host bytes that were programmed to flash; rewrites absorbed in the write buffer are not counted.
     pub host_written_bytes: u64,
     /// Bytes copied out of its erase units.
     pub copied_bytes: u64,

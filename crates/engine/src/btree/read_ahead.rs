@@ -12,9 +12,9 @@ use crate::page::node;
 use crate::pool::OptimisticPage;
 use crate::types::PageNo;
 
-/// Descents before a hint is given up.
+/// Descents that are tried for one hint.
 const TRIES: u32 = 3;
-/// Most leaves that a walk has read ahead; fewer in a pool that has not this many frames for each.
+/// Most leaves that a scan requests ahead; a small pool has fewer ([`max_leaves_ahead`]).
 const LEAVES_AHEAD: usize = 32;
 const FRAMES_OF_A_LEAF_AHEAD: usize = 16;
 
@@ -30,8 +30,8 @@ impl TreeSearch {
         self.hint_to(ctx, Seek::Covers(key)).map(|found| found.leaf)
     }
 
-    /// Has the leaf of `near` and those behind it (`reverse`: before it) up to that of `far`, but the first, read
-    /// ahead, as far as they have the same parent, `max` together. Says how many these are.
+    /// Requests the leaves after that of `near` (`reverse`: before it) up to that of `far`, as far as they have the
+    /// same parent, at most `max` counting the leaf of `near`. Returns their number.
     pub(super) fn request_leaves(
         &self,
         ctx: &Context,
@@ -57,7 +57,7 @@ impl TreeSearch {
         leaves.len()
     }
 
-    /// An inner page that is missing is read ahead as well, and then there is no hint.
+    /// The leaf that a descent finds. None if an inner page is not resident; that page is requested instead.
     fn hint_to<'c>(&self, ctx: &'c Context, seek: Seek<'_>) -> Option<FoundLeaf<'c>> {
         let want = |page| {
             ctx.pool.request(&[page]);
@@ -73,7 +73,8 @@ impl TreeSearch {
     }
 }
 
-/// Where a parent names the last leaf of a scan; its last leaf in that direction if it is another page that does.
+/// The slot of a scan's last leaf in this parent; if that leaf has another parent, the last slot in the scan's
+/// direction.
 fn far_slot(parent: &OptimisticPage<'_>, far: Seek<'_>, reverse: bool) -> usize {
     match far {
         Seek::Covers(key) | Seek::Before(key) if !node::covers(parent, key) => {

@@ -18,8 +18,8 @@ use crate::pool::OptimisticPage;
 use crate::types::PageNo;
 
 impl TreeSearch {
-    /// Finds the leaf that covers `key` without reading a page; the memory of it is then on its way to the processor's
-    /// cache, as after each descent. The way is for [`TreeSearch::leaf_of`], soon after.
+    /// Finds the leaf that covers `key` if that needs no I/O, and prefetches it into the processor's cache, as each
+    /// descent does. The position is for a call of [`TreeSearch::leaf_of`] soon after.
     #[inline]
     pub(super) fn prefetch_leaf(&self, ctx: &Context, key: &[u8]) -> Option<LeafPosition> {
         let missing = |_| Err(Error::Usage(String::new()));
@@ -27,7 +27,7 @@ impl TreeSearch {
         LeafPosition::to(&found)
     }
 
-    /// Has the record of `key` on the leaf that `position` led to fetched into the processor's cache.
+    /// Prefetches the record of `key` on the leaf of `position` into the processor's cache.
     #[inline]
     pub(super) fn prefetch_record(&self, ctx: &Context, position: LeafPosition, key: &[u8]) {
         if let Some(leaf) = ctx.pool.optimistic(position.leaf)
@@ -38,14 +38,14 @@ impl TreeSearch {
         }
     }
 
-    /// S-latches the leaf that `position` led to, if it is in the pool and still the leaf of the same keys.
+    /// S-latches the leaf of `position`, if it is in the pool and still covers the same keys.
     #[inline]
     pub(super) fn leaf_of<'c>(&self, ctx: &'c Context, position: LeafPosition) -> Option<Leaf<'c>> {
         let parent = Some(ctx.pool.optimistic_at(position.parent)?);
         self.latched(ctx, &FoundLeaf { leaf: position.leaf, parent, slot: position.slot })
     }
 
-    /// S-latches the leaf behind (`reverse`: before) the one that `position` led to, and says which way it is to it.
+    /// S-latches the leaf after (`reverse`: before) that of `position`, and returns its position.
     #[inline]
     pub(super) fn sibling_leaf<'c>(
         &self,
@@ -58,9 +58,9 @@ impl TreeSearch {
         Some((leaf, LeafPosition::to(&found)?))
     }
 
-    /// Has the records of the leaf that [`TreeSearch::sibling_leaf`] would find fetched into the processor's cache, the
-    /// header of the one behind it, which says where its records begin, and what leads to that of the third: so the
-    /// next call waits for none of them.
+    /// Prefetches into the processor's cache: the records of the leaf that [`TreeSearch::sibling_leaf`] would find, the
+    /// header of the leaf after it, which says where its records begin, and the page table's slot of the third leaf. So
+    /// the next call finds all of it in the cache.
     #[inline]
     pub(super) fn prefetch_sibling(&self, ctx: &Context, position: LeafPosition, reverse: bool) {
         let Some(parent) = ctx.pool.optimistic_at(position.parent) else { return };
@@ -95,7 +95,7 @@ impl TreeSearch {
     }
 }
 
-/// The child this many `steps` behind (`reverse`: before) the one at `slot`, and its slot.
+/// The child `steps` after (`reverse`: before) the one at `slot`, and its slot.
 #[inline]
 fn sibling_child(parent: &OptimisticPage<'_>, slot: usize, steps: usize, reverse: bool) -> Option<(usize, PageNo)> {
     let slot = if reverse { slot.checked_sub(steps)? } else { slot + steps };

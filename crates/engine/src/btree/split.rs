@@ -209,8 +209,8 @@ fn has_room(node: Node<'_>, bytes: usize) -> bool {
     node.fits(node.prefix_len() + 4, bytes)
 }
 
-/// Where to cut a leaf of at least two records that has no room for `bytes` more at `key`. `None` if its halves fit no
-/// page wherever it is cut: not while records and keys keep to their limits.
+/// Where to cut a leaf of at least two records that has no room for `bytes` more at `key`. `None` if no cut gives two
+/// halves that fit their pages, which the limits of records and keys exclude.
 fn cut_leaf(node: Node<'_>, key: &[u8], bytes: usize) -> Option<SplitPoint> {
     let found = node.search(key);
     if let Err(slot) = found
@@ -237,7 +237,7 @@ fn cut_leaf(node: Node<'_>, key: &[u8], bytes: usize) -> Option<SplitPoint> {
     cuts.into_iter().map(|(_, cut)| cut_at(cut)).find(|cut| halves_fit(node, cut))
 }
 
-/// Where to cut a leaf that a run of insertions fills, of which that of `key` at `slot` is one; `None` if a half would
+/// Where to cut a leaf that ascending insertions fill; the present one is of `key`, at `slot`. `None` if a half would
 /// have no room for the separator.
 fn cut_ascending(node: Node<'_>, slot: usize, key: &[u8], ascent: Ascent) -> Option<SplitPoint> {
     let count = node.count();
@@ -296,8 +296,7 @@ fn cut_inner(node: Node<'_>, key: &[u8]) -> Option<SplitPoint> {
     Some(SplitPoint { keep, right_from: keep + 1, separator: node.key(keep) })
 }
 
-/// What a node is cut for: this many bytes more of the record in `slot`, or of one that goes between it and the record
-/// before it.
+/// What a node is cut for: growth of the record in `slot` by this many bytes, or a new record of as many before it.
 #[derive(Default)]
 struct SplitNeed {
     slot: usize,
@@ -312,9 +311,9 @@ impl SplitNeed {
     }
 }
 
-/// The cut in `range` with the shortest separator among those that halve the bytes, those of `new` included, to within
-/// a sixteenth of them; and whether `new` goes to the left of it. `separator_len` may leave out bytes that all of them
-/// have in common.
+/// The cut in `range` with the shortest separator among those that divide the bytes, those of `new` included, into
+/// halves with a tolerance of a sixteenth; and whether `new` goes to its left. `separator_len` may leave out bytes that
+/// all separators have in common.
 fn middle(
     node: Node<'_>,
     range: Range<usize>,
@@ -336,7 +335,7 @@ fn middle(
     best.map_or(nearest.1, |(_, cut)| cut)
 }
 
-/// Each cut in `range`, and whether `new` goes to the left of it; before that, how many bytes it is off the middle.
+/// Each cut in `range`: its distance in bytes from the middle, its place, and whether `new` goes to its left.
 fn cuts<'n>(
     node: Node<'n>,
     range: Range<usize>,

@@ -5,7 +5,7 @@
 //!    redo; entries whose LSN differs from the leaf's are obsolete and skipped. `order` is sorted, because entries are
 //!    appended under the shard lock with the end of the log.
 //! 2. Neighboring leaves share a shard ([`RANGE_PAGES`]), so that a sweep finds them in the order of their numbers.
-//! 3. Every change of its leaf that becomes pending or waiting, and every read of the leaf, ends a watch.
+//! 3. A [`Watch`] of a leaf ends when a change of the leaf becomes pending or waiting, and when the leaf is read.
 //! 4. A leaf has pending changes, or waiting operations in the tree, or neither. Of waiting operations only the numbers
 //!    are here: a leaf is in `waiting` iff the tree has operations for it, after the mini-transactions that add or
 //!    remove them have ended.
@@ -73,7 +73,7 @@ pub(crate) struct WaitingLeaf {
     pub(crate) bytes: u32,
     /// Sequence number of the next operation.
     pub(crate) next: u32,
-    /// Bytes that the leaf has free at least, with its operations applied; `None`: what its free class says.
+    /// Least free bytes of the leaf with its operations applied; `None`: those of its free class.
     pub(crate) free_bytes: Option<u32>,
 }
 
@@ -145,7 +145,7 @@ pub(super) struct Buffer {
     stats: Arc<Stats>,
 }
 
-/// Tells whether anything happened to a leaf that is not in the pool. Ends when it is dropped.
+/// Tells whether a leaf that is not in the pool was read or changed since the watch began. Ends when it is dropped.
 pub struct Watch {
     buffer: Arc<Buffer>,
     page: PageNo,
@@ -292,8 +292,8 @@ impl Buffer {
         self.shards.iter().find_map(|shard| shard.lock().oldest().filter(|(lsn, _)| *lsn < due)).map(|(_, page)| page)
     }
 
-    /// Up to `max` leaves that are `worth` it, from `from` on, and where to continue; `None` behind the last page. `of`
-    /// says which leaves of a shard are meant.
+    /// Up to `max` leaves that are `worth` it, from `from` on, and where to continue; `None` after the last page. `of`
+    /// selects the map of a shard to search.
     pub(super) fn sweep<L>(
         &self,
         from: u32,
@@ -319,8 +319,8 @@ impl Buffer {
         (found, None)
     }
 
-    /// Forgets the pending changes of the indexes that `is_gone` names, and that operations of them wait; says whether
-    /// there were such operations.
+    /// Drops the pending changes of the indexes that `is_gone` names, and the record that operations of them wait.
+    /// Returns whether there were such operations.
     pub(super) fn discard(&self, is_gone: impl Fn(IndexId) -> bool) -> bool {
         let mut waited = false;
         for shard in &self.shards {

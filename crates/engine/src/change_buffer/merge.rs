@@ -26,7 +26,7 @@ enum Merged {
     All,
     /// There may be more operations from this key on.
     More(Vec<u8>),
-    /// Nothing is done yet: this extent map is needed.
+    /// Nothing is done yet, because this extent map is not resident.
     Lacks(PageNo),
 }
 
@@ -36,7 +36,7 @@ struct Found {
     first: usize,
     count: usize,
     bytes: usize,
-    /// Those of the leaf's index, as one list, and their largest transaction number.
+    /// Operations of the leaf's index, as one list, and their largest transaction number.
     changes: Vec<u8>,
     max_trx_id: u64,
     /// Operations of other indexes.
@@ -46,7 +46,7 @@ struct Found {
 }
 
 impl Buffer {
-    /// Merges what waits for an unmerged leaf; does nothing if it was merged or evicted meanwhile.
+    /// Merges the operations of an unmerged leaf; does nothing if it was merged or evicted meanwhile.
     pub(super) fn merge_operations(&self, page: PageNo) -> Result<()> {
         let Some(operations) = self.operations() else { return Ok(()) };
         let ctx = operations.context()?;

@@ -5,7 +5,6 @@ use std::hash::Hasher;
 /// Buckets of a digest.
 const BUCKETS: usize = 1 << 14;
 
-/// See [`super`].
 pub struct Digest {
     sums: Vec<u64>,
     /// Live rows less live entries.

@@ -2,7 +2,7 @@
 //!
 //! Rules
 //! 1. A close waits for no transaction: the next call of an open transaction fails, because the database is closed, and
-//!    the next opening rolls it back. The files stay locked until it is dropped too.
+//!    the next opening rolls it back. The files stay locked until the transaction is dropped.
 //! 2. Fail-stop: once the redo cannot be made durable (or anything else has stopped the database) every call fails with
 //!    [`Error::Poisoned`], reads of snapshots that began before included: memory may show commits that returned an
 //!    error, and only the next opening decides whether they happened.
@@ -79,8 +79,8 @@ impl Deref for OpenGuard {
     }
 }
 
-/// What all handles and transactions of a database share. Aligned: they read it all the time, and neighboring data may
-/// change as often.
+/// The state that all handles and transactions of a database share. Aligned against false sharing: it is read all the
+/// time, and neighboring data may change as often.
 #[repr(align(128))]
 pub(crate) struct DatabaseInner {
     /// `None` once closed.

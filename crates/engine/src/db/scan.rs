@@ -279,8 +279,8 @@ fn encode(layout: &KeyLayout, table: &TableDefinition, values: &[ValueRef<'_>]) 
     Ok(out)
 }
 
-/// The end of a range: the first key that begins with these values or is greater; or the first that is behind all that
-/// begin so. `None` beyond the greatest key.
+/// One end of a range: the first key that begins with these values or is greater, or the first key greater than all
+/// that begin with them. `None` beyond the greatest key.
 pub(super) fn edge(
     layout: &KeyLayout,
     table: &TableDefinition,

@@ -1,5 +1,5 @@
-//! Blocks are compressed with Zstandard. A program that was built without the feature `zstd` writes no dump and reads
-//! none.
+//! Compression of blocks with Zstandard. A program that was built without the feature `zstd` can neither write nor read
+//! dumps.
 
 use super::stream::failed;
 use crate::error::{Error, Result};
@@ -68,7 +68,7 @@ mod backend {
 
 pub(super) use backend::{Packer, Unpacker};
 
-/// What compresses blocks.
+/// A compressor of blocks.
 ///
 /// # Errors
 /// [`Error::Usage`] if none is built in; no memory.
@@ -76,7 +76,7 @@ pub(super) fn packer() -> Result<Packer> {
     built_in(Packer::new(), "compression")
 }
 
-/// What decompresses blocks.
+/// A decompressor of blocks.
 ///
 /// # Errors
 /// [`Error::Usage`] if none is built in; no memory.
@@ -90,7 +90,7 @@ fn built_in<T>(made: IoResult<Option<T>>, operation: &'static str) -> Result<T> 
     made.map_err(|error| failed(operation, error))?.ok_or_else(|| Error::Usage(missing.to_string()))
 }
 
-/// Most bytes that a block of `bytes` bytes has when it is compressed: those of Zstandard's own bound for large inputs.
+/// Most bytes of a compressed block of `bytes` bytes: Zstandard's bound for large inputs.
 pub(super) fn most_packed_bytes(bytes: usize) -> usize {
     bytes + (bytes >> 8)
 }

@@ -51,8 +51,8 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Storage`] if it cannot be written; [`Error::LockWaitTimeout`] if a change of a table keeps it out; a
-    /// damaged page. What was written then is no dump: a load refuses it.
+    /// [`Error::Storage`] if it cannot be written; [`Error::LockWaitTimeout`] if a change of a table blocks it for too
+    /// long; a damaged page. What was written until then is incomplete, and a load refuses it.
     pub fn dump(&self, into: impl Write) -> Result<DumpReport> {
         self.dump_with(into, &mut |_, _| {})
     }
@@ -104,7 +104,7 @@ fn hold_table(read: &mut ReadTxn, table: Table) -> Result<(Table, Arc<TableDefin
     read.scan(&table).limit(1).count()?;
     let definition = table.definition();
     for index in &definition.indexes {
-        // One that is younger than the snapshot is an error: its rows may not be unique yet.
+        // An index younger than the snapshot is an error: the snapshot's rows may not be unique by it.
         read.scan(&table).index(&index.name).limit(1).count()?;
     }
     Ok((table, definition))
@@ -152,7 +152,7 @@ impl Rows<'_> {
     }
 }
 
-/// Each column: 0 for NULL, else one more than its length, and its bytes.
+/// Writes each column: 0 for NULL, otherwise its length + 1 and its bytes.
 fn put_row(row: &RawRow, out: &mut Vec<u8>) {
     for column in 0..row.columns() {
         match row.column(column) {

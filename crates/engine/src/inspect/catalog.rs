@@ -34,7 +34,7 @@ pub struct RawTree {
     pub unique: bool,
     /// How its keys begin.
     pub key: KeyLayout,
-    /// What its entries have in addition to their keys.
+    /// The layout of the covered columns of its entries.
     pub covered: CoveredLayout,
     /// Longest key that it takes.
     pub max_key_bytes: u16,
@@ -58,8 +58,8 @@ pub struct RawTable {
 }
 
 impl RawFile<'_> {
-    /// Reads the catalog again, from every leaf of its trees that verifies, whether or not a root leads there. Says
-    /// what is wrong of records and tables that cannot be had.
+    /// Reads the catalog again, from every leaf of its trees that verifies, whether or not a root leads there. Returns
+    /// errors for the records and tables that cannot be read.
     pub(crate) fn gather_catalog(&mut self) -> Vec<Error> {
         let mut leaves = Vec::new();
         for page_no in (0..self.page_count() as u32).map(PageNo) {
@@ -67,7 +67,7 @@ impl RawFile<'_> {
             let page = self.node_of(page_no, |owner| CATALOG_TREES.iter().any(|tree| tree.id.0 == owner));
             leaves.extend(page.ok().filter(|page| !is_free && Node::new(page).is_leaf()));
         }
-        // Of two leaves that cover a key the newer one counts, also if it has no such record.
+        // If two leaves cover a key, the newer one counts, even if it does not have the key.
         leaves.sort_by_key(|page| header::lsn(page));
         self.tables.clear();
         let (mut records, mut gathered) = (BTreeMap::new(), Gathered::default());
@@ -88,7 +88,7 @@ impl RawFile<'_> {
         wrong
     }
 
-    /// The tables, as the first tree of the catalog has them that can be read.
+    /// The tables, from the first tree of the catalog that can be read.
     pub(super) fn read_either_catalog(&self) -> Result<Vec<RawTable>> {
         let roots = crate::space::header::read_roots(&self.sound_page(PageNo(0))?)?;
         let set = CATALOG_TREES.into_iter().filter(|tree| roots[tree.root_slot].0 != 0);

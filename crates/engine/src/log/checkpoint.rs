@@ -130,14 +130,14 @@ impl Checkpoints {
             self.writer().write_header(&mut io, header)?;
         }
         RingSize::cut_file(self.ring())?;
-        // What is appended from now on is of the generation before: it must not be acknowledged.
+        // A group appended from now on would be of the old generation and would be lost: it must not be acknowledged.
         self.ring().poison().set(CLOSED);
         Ok(true)
     }
 
-    /// Makes everything durable and notes that in the header, unless a header says so already. So damage in front of it
-    /// is not taken for a torn write (`damage`). For a log that has been idle; a busy log notes it in every block it
-    /// writes.
+    /// Makes the log durable and writes the durable LSN to the header, unless a header has it already. So damage before
+    /// that LSN is not taken for a torn write (`damage`). For an idle log; a busy log writes the durable LSN in every
+    /// block.
     ///
     /// # Errors
     /// [`Error::Poisoned`], or the I/O error that stops the database.

@@ -24,10 +24,10 @@ pub use op::PageOp;
 use crate::error::Result;
 use crate::types::PageNo;
 
-/// Verifies what a page of its type must be for later users to rely on its bytes: of a tree page all of it.
+/// Verifies all that later code relies on in a page of its type; of a tree page, every byte.
 ///
 /// # Errors
-/// [`Error::CorruptPage`](crate::Error::CorruptPage) says what is wrong; an unknown type; a lost page ([`lost`]).
+/// [`Error::CorruptPage`](crate::Error::CorruptPage) for invalid contents, an unknown type, a lost page ([`lost`]).
 pub fn check_contents(page: &[u8], page_no: PageNo) -> Result<()> {
     match header::page_type(page)? {
         PageType::Inner | PageType::Leaf => node::check(page, page_no),

@@ -53,7 +53,7 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// Opens the catalog, making an empty one in a new database; `is_read_only`: the database is only looked at.
+    /// Opens the catalog, making an empty one in a new database. With `is_read_only` nothing is repaired.
     ///
     /// # Errors
     /// An I/O or corruption error.
@@ -160,7 +160,7 @@ impl Catalog {
         }
     }
 
-    /// Makes a table of which only the state says that it is not in use yet; with this create id if it replaces one.
+    /// Creates a table in the state of one that is not in use yet; with `create_id` if it replaces a table.
     pub(super) fn begin_table(&self, definition: TableDefinition, create_id: Option<u64>) -> Result<TableEntry> {
         let ids = self.new_ids(1, 1 + definition.indexes.len() as u32)?;
         let columns = ColumnIds::first(definition.columns.len());
@@ -217,10 +217,10 @@ impl Catalog {
         self.put(RecordKey::Table(id), &entry.record.encode()).map(drop)
     }
 
-    /// Keeps what was found of a table.
+    /// Stores the statistics of a table.
     ///
     /// # Errors
-    /// A full disk, an I/O or corruption error; some of it may be kept then.
+    /// A full disk, an I/O or corruption error; part of the statistics may be stored then.
     pub(crate) fn put_statistics(&self, table: TableId, found: &StoredStatistics) -> Result<()> {
         for (index, of_index) in &found.indexes {
             self.put(RecordKey::Statistics(table, Some(*index)), &of_index.encode())?;
@@ -290,7 +290,7 @@ impl Catalog {
         Ok(index)
     }
 
-    /// Changes the state of an index, durably; a record that cannot be written is left as it was, in memory too.
+    /// Changes the state of an index, durably. On an error the record is unchanged, in memory too.
     pub(crate) fn set_index_state(&self, table: TableId, index: &mut IndexRecord, state: ObjectState) -> Result<()> {
         let _entitled = reserve::entitle(SpacePriority::Cleaning);
         debug_assert!((index.state as u8) < state as u8, "an index goes from {:?} to {state:?}", index.state);
@@ -300,8 +300,8 @@ impl Catalog {
         self.flush()
     }
 
-    /// Puts an index in the place of another one of its table, atomically and durably: `old` is to be removed, `new` is
-    /// in use from then on.
+    /// Replaces an index of a table by another one, atomically and durably: `new` is in use from then on, and `old` is
+    /// to be removed.
     pub(crate) fn swap_index(&self, table: TableId, old: &mut IndexRecord, new: &mut IndexRecord) -> Result<()> {
         let removed = IndexRecord { state: ObjectState::Dropping, ..old.clone() };
         let ready = IndexRecord { state: ObjectState::Ready, ..new.clone() };
@@ -313,7 +313,7 @@ impl Catalog {
         self.flush()
     }
 
-    /// Changes the state of a table, durably; a record that cannot be written is left as it was, in memory too.
+    /// Changes the state of a table, durably. On an error the record is unchanged, in memory too.
     pub(crate) fn set_table_state(&self, entry: &mut TableEntry, state: ObjectState) -> Result<()> {
         let _entitled = reserve::entitle(SpacePriority::Cleaning);
         debug_assert!(

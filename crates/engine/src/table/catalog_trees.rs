@@ -35,7 +35,7 @@ pub const CATALOG_TREES: [CatalogTree; 2] = [
     CatalogTree { name: "catalog copy", id: IndexId(2), segment: SEGMENT_CATALOG_COPY, root_slot: ROOT_CATALOG_COPY },
 ];
 
-/// How full the pages of a tree that is made again are: the records of later tables go to its end.
+/// Fill of the pages of a recreated tree: later tables have records at its end.
 const FILL_PERCENT: usize = 100;
 
 /// More than a leaf takes for a record in addition to its key and value.
@@ -128,7 +128,7 @@ impl CatalogTrees {
         }
     }
 
-    /// The tree whose leaves of these keys, under which the trees differ, are the older ones.
+    /// The tree whose leaves of the keys `different` are older than the other tree's.
     fn older(&self, different: &[Vec<u8>]) -> Result<CatalogTree> {
         let mut are_older = [false; 2];
         for key in different {
@@ -219,8 +219,8 @@ impl CatalogTrees {
     /// Changes records atomically; their keys ascend.
     ///
     /// # Errors
-    /// `Schema` if they add more bytes than one record may have (rule 6); `Corrupt` if one that is replaced is not
-    /// there; an I/O or corruption error. Nothing is changed then.
+    /// `Schema` if they add more bytes than one record may have (rule 6); `Corrupt` if a record to be replaced does not
+    /// exist; an I/O or corruption error. Nothing is changed then.
     pub fn change(&self, changes: &[(&[u8], RecordChange<'_>)]) -> Result<Lsn> {
         debug_assert!(changes.is_sorted_by(|a, b| a.0 < b.0), "keys ascend");
         let mut restarts = Restarts::new(&self.ctx);

@@ -1,7 +1,7 @@
-//! Rows are built in a layout: of values, of a row of another layout, of a row and the changes of some columns.
+//! Builds rows of a layout: from values, from a row of another layout, from a row and changes of some columns.
 //!
-//! Rule: a row that is built is read as it was built ([`RowRef::verify`]), and equal rows are equal bytes (rule 2 of
-//! `row_layout.rs`).
+//! Rule: a row that was built passes [`RowRef::verify`] and reads back the same values, and equal rows are equal bytes
+//! (rule 2 of `row_layout.rs`).
 
 use super::changes::{Changes, Edit, NewValue};
 use super::new_columns::NewColumns;
@@ -40,7 +40,7 @@ impl RowLayout {
         check_row_bytes(out.len())
     }
 
-    /// As [`encode_columns`](Self::encode_columns), for a row that no table keeps.
+    /// As [`encode_columns`](Self::encode_columns), for a row that is not stored in a table.
     #[inline]
     pub(crate) fn encode_of_any_length<N: NewColumns + ?Sized>(
         &self,
@@ -88,7 +88,7 @@ impl RowLayout {
         out[0] = self.number;
     }
 
-    /// Puts a column's value, the columns before it being there.
+    /// Puts a column's value into the row, which has the values of all columns before it.
     #[inline]
     fn put(&self, column: usize, slot: &ColumnSlot, stored: Stored<'_>, out: &mut Vec<u8>) -> Result<()> {
         match stored {
@@ -132,7 +132,7 @@ impl RowLayout {
     /// Replaces `out` with `old`, a row of this layout, changed by `changes`.
     ///
     /// # Errors
-    /// `RowTooLarge`; `Corrupt` if `old` is no row of this table.
+    /// `RowTooLarge`; `Corrupt` if `old` is not a row of this table.
     pub(crate) fn rebuild(&self, old: &[u8], changes: &Changes<'_>, out: &mut Vec<u8>) -> Result<()> {
         let fixed_part = old.get(..self.variable_at).ok_or_else(|| self.not_a_row("it is too short"))?;
         let moves = changes.edits.iter().any(|edit| self.slots[edit.column].form == VARIABLE);

@@ -4,7 +4,7 @@
 //!
 //! | block | |
 //! |---|---|
-//! | 0 | CRC-32C of what follows and of the block's number |
+//! | 0 | CRC-32C of the bytes that follow and of the block's number |
 //! | 4 | bytes used, these eight counted |
 //! | 8 | entries: length of the key, of the index columns, of the covered bytes (each `u16`), key, covered bytes |
 //!
@@ -60,7 +60,7 @@ impl<'s> Runs<'s> {
         self.runs.len()
     }
 
-    /// Sorts a batch, writes it as a run and forgets it.
+    /// Sorts a batch, writes it as a run, and empties it.
     ///
     /// # Errors
     /// A full disk, another I/O error.
@@ -92,7 +92,7 @@ impl<'s> Runs<'s> {
         RunReader::open(device, run.clone())
     }
 
-    /// Gives the room of a run back (rule 2).
+    /// Frees the blocks of a run (rule 2).
     ///
     /// # Errors
     /// An I/O error.
@@ -239,7 +239,7 @@ impl RunReader {
         Ok(true)
     }
 
-    /// A block whose checksum is right is one that was written: its lengths are right too.
+    /// Reads a block. If the checksum is right, the block is as it was written, so its lengths are right too.
     fn read(&mut self, block: u32) -> Result<()> {
         self.device.read_at(offset_of(block), &mut self.block)?;
         let word = |at: usize| u32::from_le_bytes(self.block[at..at + 4].try_into().expect("four bytes"));

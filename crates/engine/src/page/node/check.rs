@@ -55,7 +55,7 @@ fn fence_bytes(stored: u16) -> usize {
     if stored == NO_FENCE { 0 } else { stored as usize }
 }
 
-/// The parts that are not records: fences, prefix, slot area, heap bounds.
+/// Checks what is not a record: fences, prefix, slot area, heap bounds.
 fn check_frame(page: &[u8]) -> Verdict {
     let fences = fence_bytes(page.u16_at(LOWER_LEN)) + fence_bytes(page.u16_at(UPPER_LEN));
     ensure(SLOTS + fences <= page.len(), || format!("fences of {fences} bytes do not fit the page"))?;
@@ -77,7 +77,7 @@ fn check_frame(page: &[u8]) -> Verdict {
     }
 }
 
-/// Bounds of every record, the heap's sum, key order, keys within the fences.
+/// Checks the bounds of every record, the sum of the heap's bytes, and that keys ascend within the fences.
 fn check_records(page: &[u8]) -> Verdict {
     let node = Node::new(page);
     let heap_start = page.u16_at(HEAP_START) as usize;
@@ -107,7 +107,7 @@ fn check_records(page: &[u8]) -> Verdict {
     check_bounds(node)
 }
 
-/// The bytes of a page that records have, a bit each.
+/// A bitmap of the page's bytes that belong to records seen so far.
 struct Taken([u64; MAX_PAGE_BYTES / 64]);
 
 impl Taken {
@@ -143,7 +143,7 @@ fn is_ascending(node: Node<'_>, slot: usize) -> bool {
     node.rest(slot - 1) < node.rest(slot)
 }
 
-/// First and last key against the fences. An inner page's separators lie strictly inside.
+/// Checks the first and the last key against the fences. The separators of an inner page are strictly inside.
 fn check_bounds(node: Node<'_>) -> Verdict {
     if node.count() == 0 {
         return Ok(());

@@ -1,4 +1,4 @@
-//! How much to flush, and how fast users may write: pure functions of the present snapshot and those before.
+//! How many pages to flush, and how fast users may write redo: pure functions of the present and earlier snapshots.
 //!
 //! Two budgets that are independent of each other: [`free_target`] for the thread that frees frames from the LRU tail,
 //! [`AdaptiveFlusher`] for the one that works on the flush list.
@@ -71,7 +71,7 @@ pub struct Snapshot {
     pub end_lsn: Lsn,
     /// Start of the oldest change not in the data file (or the log's end).
     pub oldest_lsn: Lsn,
-    /// What holds the checkpoint back: the same, or the oldest pending change (`pool::pending`), if that is older.
+    /// The LSN that limits the checkpoint: the same, or that of the oldest pending change (`pool::pending`), if older.
     pub held_lsn: Lsn,
     /// Bytes the log can hold between checkpoint and end.
     pub log_capacity_bytes: u64,
@@ -157,7 +157,8 @@ impl AdaptiveFlusher {
         FlushPlan { flush_before, reason, pages, pages_reason, user_redo_bytes_per_s }
     }
 
-    /// What the redo rate has made due, once it is a batch; the pages are taken to be spread evenly over the log.
+    /// The LSN up to which the redo rate requires pages to be flushed, once they make a batch. Dirty pages are assumed
+    /// to be spread evenly over the log.
     fn due(&self, now: &Snapshot) -> Lsn {
         let (due, age) = (self.due_lsn - now.oldest_lsn.0 as f64, (now.end_lsn.0 - now.oldest_lsn.0) as f64);
         let pages = now.dirty as f64 * due / age.max(1.0);
@@ -217,7 +218,7 @@ impl AdaptiveFlusher {
             return None;
         }
         let bytes_per_page = (now.end_lsn.0 - now.oldest_lsn.0) as f64 / now.dirty.max(1) as f64;
-        // A device about which nothing is known yet is taken to write the log's worth of pages in four minutes.
+        // Without a measurement the device is assumed to write the log's worth of pages in four minutes.
         let least = now.log_capacity_bytes as f64 / 256.0;
         let above = ((age_pct - from) / (to - from)).min(1.5);
         Some((self.flushed.slow * bytes_per_page).max(least) * 4_f64.powf(1.0 - 2.0 * above))

@@ -1,4 +1,4 @@
-//! Getting a free frame: from the free list, by evicting a clean page, by the victim policy if there is none.
+//! Taking a free frame: from the free list; else by evicting a clean page; else by the victim policy.
 //!
 //! Rules
 //! 1. Called with no latch held (pool rule 1).
@@ -31,7 +31,8 @@ const NAP: Duration = Duration::from_millis(2);
 const TIMEOUT: Duration = Duration::from_millis(500);
 /// Rounds of waiting after which a thread searches the whole list although nothing became clean (rule 4).
 const SEARCH_ANYWAY: u32 = 8;
-/// Searches for clean victims, while the tail is dirty, after which a thread without others writes a page.
+/// Searches for clean victims with a dirty tail after which a thread writes a page itself, if the engine's threads do
+/// not run (rule 5).
 const CLEAN_IN_A_ROW: u32 = 64;
 /// Clean pages evicted at once by a thread that found no free frame.
 const EVICT_BATCH: usize = 16;
@@ -126,8 +127,8 @@ impl FrameSupply {
         }
     }
 
-    /// As [`FrameSupply::take_frames`], for who needs no frames but as much memory less in the pool: theirs goes back
-    /// to the system until [`FrameSupply::return_frames`].
+    /// As [`FrameSupply::take_frames`], for callers that need the memory, not the frames: it is returned to the system
+    /// until [`FrameSupply::return_frames`].
     ///
     /// # Errors
     /// As there.

@@ -68,7 +68,7 @@ pub struct InPlace {
     /// Held while it is asked for, and while it becomes shorter.
     asking: Mutex<()>,
     through: TornWriteProtection,
-    /// The last batch of a journal that is not in use: nothing of it is needed.
+    /// The last batch of an unused journal, of which nothing is needed any more.
     last_batch: u64,
     /// The doublewrite file, in use or not.
     doublewrite_file: Arc<dyn Device>,
@@ -82,8 +82,8 @@ enum TornWriteProtection {
     Nothing,
 }
 
-/// The room that a batch has there, kept until its pages are durable in place, or until the store is stopped; none if
-/// none is needed any more.
+/// The part of the doublewrite file that a batch holds until its pages are durable in place or the store is stopped, if
+/// it still needs one.
 enum AreaSlot<'s> {
     Area(&'s Doublewrite, AreaGuard<'s>),
     Journal { _on_the_way: InFlight<'s> },
@@ -117,8 +117,8 @@ impl InPlace {
         Ok(InPlace { page_bytes, data, len_bytes, asking, through, last_batch, doublewrite_file, stats })
     }
 
-    /// Makes the batch durable where it goes through first. If that fails the store is stopped before the room is
-    /// freed, and a batch looks whether it is stopped once it has its room (rule 5).
+    /// Makes the batch durable in the doublewrite file, if it needs that. If that fails, the store is stopped before
+    /// the area is freed; a batch that then gets the area finds the store stopped (rule 5).
     fn protect(&self, batch: &mut PageBatch, lane: FlushLane) -> Result<AreaSlot<'_>> {
         match &self.through {
             TornWriteProtection::Areas(doublewrite) => {
@@ -228,8 +228,8 @@ impl PageStore for InPlace {
         Ok(())
     }
 
-    /// A growth that never finished may have left the file longer than its caller knows. What that reserved is not
-    /// known, so it is reserved again.
+    /// Reserves also what the file seems to have already: an unfinished growth may have lengthened the file without
+    /// reserving all of it.
     fn reserve(&self, pages: Range<u32>) -> highwater_storage::Result<()> {
         let (from, to) = (self.offset_of(pages.start), self.offset_of(pages.end));
         let len = self.device().len_bytes()?;
