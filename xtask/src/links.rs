@@ -6,7 +6,7 @@
 //! 2. A path between backticks that begins with one of [`ROOTS`] exists; so does a `layer/file.rs` of ARCHITECTURE.md
 //!    below the engine's source. A name with a space, `*` or an upper-case placeholder is an example and is not looked
 //!    for.
-//! 3. A link to a document is no document: its own links begin where the document stands.
+//! 3. A symbolic link to a document is not checked as a document: relative links begin at the document's own place.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -87,7 +87,7 @@ fn heading_name(line: &str) -> String {
     text.chars().filter(|c| c.is_alphanumeric() || matches!(c, '-' | '_')).collect()
 }
 
-/// Whether `name`, if it is a path, is one of a file or folder.
+/// Whether `name` is not a path, or its file or folder exists.
 fn exists(root: &Path, document: &str, name: &str) -> bool {
     let is_example = name.contains([' ', '*', '<', '{'])
         || name.split('/').any(|part| !part.is_empty() && part == part.to_uppercase());

@@ -48,7 +48,7 @@ fn too_long(path: &str, lines: usize, ratchet: &[(&str, usize)]) -> Option<Strin
     }
 }
 
-/// The words are put together here, so that this file does not hold them.
+/// Whether a line marks unfinished work. The words are composed, so that this file does not contain them.
 fn unfinished(line: &str) -> bool {
     [["TO", "DO"], ["FIX", "ME"], ["XX", "X:"]].iter().any(|word| line.contains(&word.concat()))
         || [["todo", "!("], ["unimplemented", "!("]].iter().any(|word| line.contains(&word.concat()))

@@ -10,7 +10,6 @@
 use crate::result::{Interval, RunResult};
 use std::fmt::Write;
 
-/// Line of one interval.
 pub(crate) fn interval_line(interval: &Interval, threads: usize) -> String {
     let queries = &interval.queries;
     let per_s = |count: u64| count as f64 / interval.length_s;

@@ -17,7 +17,7 @@ pub struct highwater_changes {
 opaque!(highwater_changes, Mutex<OpenStream>, b"hwchange");
 
 /// What the handle of a stream holds.
-pub struct OpenStream {
+pub(crate) struct OpenStream {
     stream: ChangeStream,
     /// What the last change that was handed out points to.
     change: Option<Change>,

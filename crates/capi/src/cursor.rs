@@ -22,7 +22,7 @@ pub struct highwater_cursor {
 opaque!(highwater_cursor, Mutex<OpenCursor>, b"hwcursor");
 
 /// What a cursor handle holds.
-pub struct OpenCursor {
+pub(crate) struct OpenCursor {
     cursor: Cursor,
     txn: Arc<Transaction>,
     is_reverse: bool,

@@ -28,7 +28,7 @@ pub struct highwater_option {
 ///
 /// # Errors
 /// A null pointer; an unknown option, a value that is not accepted.
-pub fn options_of(options: *const highwater_option, count: usize) -> Result<Options> {
+pub(crate) fn options_of(options: *const highwater_option, count: usize) -> Result<Options> {
     let mut all = Options::default();
     for option in slice(options, count, "the options")? {
         all.set(text(option.name, "an option's name")?, text(option.value, "an option's value")?)?;

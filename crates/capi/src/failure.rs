@@ -87,7 +87,7 @@ pub struct highwater_error {
 opaque!(highwater_error, Described, b"hw_error");
 
 /// What an error says.
-pub struct Described {
+pub(crate) struct Described {
     code: highwater_code,
     message: CString,
     table: Option<CString>,
@@ -96,7 +96,7 @@ pub struct Described {
 }
 
 /// How a call can fail.
-pub enum Failure {
+pub(crate) enum Failure {
     /// The engine refused it.
     Engine(Error),
     /// It is wrong.
@@ -104,7 +104,7 @@ pub enum Failure {
 }
 
 /// Result of a call.
-pub type Result<T> = std::result::Result<T, Failure>;
+pub(crate) type Result<T> = std::result::Result<T, Failure>;
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
@@ -182,7 +182,10 @@ impl Described {
 }
 
 /// Runs a call: what it fails with, and a panic too, becomes a code and an error of the caller.
-pub fn guarded(error: *mut *mut highwater_error, call: impl FnOnce() -> Result<highwater_code>) -> highwater_code {
+pub(crate) fn guarded(
+    error: *mut *mut highwater_error,
+    call: impl FnOnce() -> Result<highwater_code>,
+) -> highwater_code {
     let error = Out::handle(error, "").ok();
     let described = match catch_unwind(AssertUnwindSafe(call)) {
         Ok(Ok(code)) => return code,
@@ -197,12 +200,12 @@ pub fn guarded(error: *mut *mut highwater_error, call: impl FnOnce() -> Result<h
 }
 
 /// As [`guarded`], of a call that is done or fails.
-pub fn done(error: *mut *mut highwater_error, call: impl FnOnce() -> Result<()>) -> highwater_code {
+pub(crate) fn done(error: *mut *mut highwater_error, call: impl FnOnce() -> Result<()>) -> highwater_code {
     guarded(error, || call().map(|()| HIGHWATER_OK))
 }
 
 /// `HIGHWATER_OK` if something was found.
-pub fn found(found: bool) -> highwater_code {
+pub(crate) fn found(found: bool) -> highwater_code {
     if found { HIGHWATER_OK } else { HIGHWATER_NOT_FOUND }
 }
 

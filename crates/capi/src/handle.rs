@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A type that C knows by pointers alone.
-pub trait Opaque {
+pub(crate) trait Opaque {
     /// What a handle of it holds.
     type Inner: Send + Sync;
     /// Tells it apart from the others.
@@ -44,7 +44,7 @@ struct Handle<T> {
 }
 
 /// A new handle.
-pub fn new<O: Opaque>(inner: O::Inner) -> *mut O {
+pub(crate) fn new<O: Opaque>(inner: O::Inner) -> *mut O {
     Box::into_raw(Box::new(Handle { tag: AtomicU64::new(O::TAG), inner })).cast()
 }
 
@@ -72,7 +72,7 @@ fn wrong<O: Opaque>(found: u64) -> Failure {
 ///
 /// # Errors
 /// It is null, or none of this type.
-pub fn get<'a, O: Opaque>(pointer: *const O) -> Result<&'a O::Inner> {
+pub(crate) fn get<'a, O: Opaque>(pointer: *const O) -> Result<&'a O::Inner> {
     match tag(pointer)?.load(Ordering::Acquire) {
         // SAFETY: the tag says that it was made by `new` of this type; the header's rule: it is not freed meanwhile.
         found if found == O::TAG => Ok(unsafe { &(*pointer.cast::<Handle<O::Inner>>()).inner }),
@@ -84,7 +84,7 @@ pub fn get<'a, O: Opaque>(pointer: *const O) -> Result<&'a O::Inner> {
 ///
 /// # Errors
 /// It is not a handle of this type.
-pub fn take<O: Opaque>(pointer: *mut O) -> Result<Option<O::Inner>> {
+pub(crate) fn take<O: Opaque>(pointer: *mut O) -> Result<Option<O::Inner>> {
     if pointer.is_null() {
         return Ok(None);
     }
@@ -99,20 +99,20 @@ pub fn take<O: Opaque>(pointer: *mut O) -> Result<Option<O::Inner>> {
 }
 
 /// Frees a handle; another value is left alone.
-pub fn free<O: Opaque>(pointer: *mut O) {
+pub(crate) fn free<O: Opaque>(pointer: *mut O) {
     // A panic while it is dropped ends here: no caller can be told.
     let _ = catch_unwind(AssertUnwindSafe(|| drop(take(pointer))));
 }
 
 /// A place for a result.
-pub struct Out<T>(*mut T);
+pub(crate) struct Out<T>(*mut T);
 
 impl<T> Out<T> {
     /// The place that a parameter names; what is in it stays until the result is there.
     ///
     /// # Errors
     /// It is null.
-    pub fn new(pointer: *mut T, name: &str) -> Result<Out<T>> {
+    pub(crate) fn new(pointer: *mut T, name: &str) -> Result<Out<T>> {
         match pointer.is_null() || !pointer.is_aligned() {
             true => Err(Failure::Usage(format!("a null pointer was given for {name}, where a result is to go"))),
             false => Ok(Out(pointer)),
@@ -120,12 +120,12 @@ impl<T> Out<T> {
     }
 
     /// The place, if there is one: of a result that the caller may not want.
-    pub fn optional(pointer: *mut T) -> Option<Out<T>> {
+    pub(crate) fn optional(pointer: *mut T) -> Option<Out<T>> {
         Out::new(pointer, "").ok()
     }
 
     /// Puts the result into its place.
-    pub fn put(self, result: T) {
+    pub(crate) fn put(self, result: T) {
         // SAFETY: it is neither null nor misaligned; the header's rule: the caller's pointer is to a place of this
         // type.
         unsafe { self.0.write(result) }
@@ -137,7 +137,7 @@ impl<T> Out<*mut T> {
     ///
     /// # Errors
     /// It is null.
-    pub fn handle(pointer: *mut *mut T, name: &str) -> Result<Out<*mut T>> {
+    pub(crate) fn handle(pointer: *mut *mut T, name: &str) -> Result<Out<*mut T>> {
         let out = Out::new(pointer, name)?;
         // SAFETY: as in `put`.
         unsafe { out.0.write(std::ptr::null_mut()) };
@@ -149,7 +149,7 @@ impl<T> Out<*mut T> {
 ///
 /// # Errors
 /// It is null, and has elements.
-pub fn slice<'a, T>(data: *const T, count: usize, name: &str) -> Result<&'a [T]> {
+pub(crate) fn slice<'a, T>(data: *const T, count: usize, name: &str) -> Result<&'a [T]> {
     if count == 0 {
         return Ok(&[]);
     }
@@ -164,7 +164,7 @@ pub fn slice<'a, T>(data: *const T, count: usize, name: &str) -> Result<&'a [T]>
 ///
 /// # Errors
 /// The pointer is misaligned.
-pub fn structure<'a, T>(pointer: *const T, name: &str) -> Result<Option<&'a T>> {
+pub(crate) fn structure<'a, T>(pointer: *const T, name: &str) -> Result<Option<&'a T>> {
     if pointer.is_null() {
         return Ok(None);
     }
@@ -183,7 +183,7 @@ fn c_str<'a>(pointer: *const c_char, name: &str) -> Result<&'a CStr> {
 ///
 /// # Errors
 /// It is null, or no UTF-8.
-pub fn text<'a>(pointer: *const c_char, name: &str) -> Result<&'a str> {
+pub(crate) fn text<'a>(pointer: *const c_char, name: &str) -> Result<&'a str> {
     let text = c_str(pointer, name)?;
     text.to_str().map_err(|_| Failure::Usage(format!("{name} is not UTF-8: {text:?}")))
 }
@@ -192,7 +192,7 @@ pub fn text<'a>(pointer: *const c_char, name: &str) -> Result<&'a str> {
 ///
 /// # Errors
 /// It is no UTF-8.
-pub fn optional_text<'a>(pointer: *const c_char, name: &str) -> Result<Option<&'a str>> {
+pub(crate) fn optional_text<'a>(pointer: *const c_char, name: &str) -> Result<Option<&'a str>> {
     if pointer.is_null() { Ok(None) } else { text(pointer, name).map(Some) }
 }
 
@@ -200,7 +200,7 @@ pub fn optional_text<'a>(pointer: *const c_char, name: &str) -> Result<Option<&'
 ///
 /// # Errors
 /// As [`text`].
-pub fn texts<'a>(data: *const *const c_char, count: usize, name: &str) -> Result<Vec<&'a str>> {
+pub(crate) fn texts<'a>(data: *const *const c_char, count: usize, name: &str) -> Result<Vec<&'a str>> {
     slice(data, count, name)?.iter().map(|pointer| text(*pointer, name)).collect()
 }
 
@@ -208,7 +208,7 @@ pub fn texts<'a>(data: *const *const c_char, count: usize, name: &str) -> Result
 ///
 /// # Errors
 /// It is null; elsewhere, if it is no UTF-8.
-pub fn path<'a>(pointer: *const c_char, name: &str) -> Result<&'a Path> {
+pub(crate) fn path<'a>(pointer: *const c_char, name: &str) -> Result<&'a Path> {
     #[cfg(unix)]
     {
         use std::os::unix::ffi::OsStrExt;
@@ -222,13 +222,13 @@ pub fn path<'a>(pointer: *const c_char, name: &str) -> Result<&'a Path> {
 ///
 /// # Errors
 /// It has another type.
-pub fn chosen<T: Copy>(number: i32, enumeration: &str, all: &[(i32, T)]) -> Result<T> {
+pub(crate) fn chosen<T: Copy>(number: i32, enumeration: &str, all: &[(i32, T)]) -> Result<T> {
     let found = all.iter().find(|(value, _)| *value == number);
     found.map(|(_, meaning)| *meaning).ok_or_else(|| Failure::Usage(format!("{number} is not a {enumeration}")))
 }
 
 /// Text for C, which ends at its first NUL there: that becomes a blank.
-pub fn c_string(text: &str) -> CString {
+pub(crate) fn c_string(text: &str) -> CString {
     CString::new(text.replace('\0', " ")).unwrap_or_default()
 }
 

@@ -11,19 +11,19 @@
 //!    calls fail.
 //! 5. What one thread at a time may use is behind a mutex that is tried, and not waited for: a second thread gets an
 //!    error.
-//! 6. All is private: this is no library for Rust, which has the engine itself.
+//! 6. This is not a library for Rust, which has the engine itself: only what the header declares is `pub`.
 
 #![allow(non_camel_case_types, reason = "rule 1")]
 
-mod changes;
-mod cursor;
-mod database;
-mod failure;
+pub mod changes;
+pub mod cursor;
+pub mod database;
+pub mod failure;
 mod handle;
-mod query;
-mod rows;
-mod schema;
-mod table;
-mod transaction;
-mod upkeep;
-mod value;
+pub mod query;
+pub mod rows;
+pub mod schema;
+pub mod table;
+pub mod transaction;
+pub mod upkeep;
+pub mod value;

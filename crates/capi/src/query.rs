@@ -16,7 +16,7 @@ pub struct highwater_row {
 opaque!(highwater_row, ReadRow, b"hw___row");
 
 /// What a row handle holds.
-pub struct ReadRow {
+pub(crate) struct ReadRow {
     values: ValuesOut,
     _row: Row,
 }
@@ -170,7 +170,7 @@ pub struct highwater_scan {
 }
 
 /// A scan that C has described, with its values as the engine takes them.
-pub struct ScanValues<'a> {
+pub(crate) struct ScanValues<'a> {
     given: Option<&'a highwater_scan>,
     index: Option<&'a str>,
     from: Values<'a>,
@@ -186,7 +186,7 @@ impl<'a> ScanValues<'a> {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn of(scan: *const highwater_scan) -> Result<ScanValues<'a>> {
+    pub(crate) fn of(scan: *const highwater_scan) -> Result<ScanValues<'a>> {
         let Some(given) = structure(scan, "the scan")? else {
             let (from, to, prefix) = (Values::new(), Values::new(), Values::new());
             let (lock, wait) = (LockMode::None, LockWait::Default);
@@ -213,17 +213,17 @@ impl<'a> ScanValues<'a> {
     }
 
     /// Most rows that it delivers.
-    pub fn limit(&self) -> u64 {
+    pub(crate) fn limit(&self) -> u64 {
         self.given.map(|given| given.limit).filter(|limit| *limit != 0).unwrap_or(u64::MAX)
     }
 
     /// Whether it goes backward.
-    pub fn is_reverse(&self) -> bool {
+    pub(crate) fn is_reverse(&self) -> bool {
         self.given.is_some_and(|given| given.reverse)
     }
 
     /// Describes a scan of the engine's so.
-    pub fn describe<'s, 'v>(&'v self, mut scan: Scan<'s, 'v>) -> Scan<'s, 'v> {
+    pub(crate) fn describe<'s, 'v>(&'v self, mut scan: Scan<'s, 'v>) -> Scan<'s, 'v> {
         let Some(given) = self.given else { return scan };
         if let Some(index) = self.index {
             scan = scan.index(index);

@@ -36,7 +36,7 @@ pub struct highwater_key_column {
 ///
 /// # Errors
 /// A null pointer, a name that is no text.
-pub fn index_of(columns: *const highwater_key_column, count: usize) -> Result<Index> {
+pub(crate) fn index_of(columns: *const highwater_key_column, count: usize) -> Result<Index> {
     let columns = slice(columns, count, "the columns")?;
     let names = columns.iter().map(|column| text(column.name, "a column's name")).collect::<Result<Vec<_>>>()?;
     let mut index = Index::new(&names);
@@ -55,7 +55,7 @@ pub fn index_of(columns: *const highwater_key_column, count: usize) -> Result<In
 ///
 /// # Errors
 /// As [`index_of`].
-pub fn secondary_index(
+pub(crate) fn secondary_index(
     columns: (*const highwater_key_column, usize),
     covered: (*const *const c_char, usize),
     flags: u32,

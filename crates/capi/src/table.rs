@@ -17,7 +17,7 @@ pub struct highwater_table {
 opaque!(highwater_table, Opened, b"hw_table");
 
 /// What a table handle holds.
-pub struct Opened {
+pub(crate) struct Opened {
     pub(crate) table: Table,
     name: CString,
     columns: Vec<Column>,
@@ -31,7 +31,7 @@ struct Column {
 
 impl Opened {
     /// The handle's.
-    pub fn new(table: Table) -> Opened {
+    pub(crate) fn new(table: Table) -> Opened {
         let column = |column: &highwater::Column| Column {
             name: c_string(&column.name),
             type_name: c_string(&column.ty.to_string()),
@@ -45,7 +45,7 @@ impl Opened {
 ///
 /// # Errors
 /// The handle is null, freed or of another type.
-pub fn table<'a>(pointer: *const highwater_table) -> Result<&'a Table> {
+pub(crate) fn table<'a>(pointer: *const highwater_table) -> Result<&'a Table> {
     handle::get(pointer).map(|opened| &opened.table)
 }
 

@@ -96,20 +96,20 @@ use highwater_lock::*;
 use highwater_wait::*;
 
 /// What the handles of a transaction and of its cursors share.
-pub struct Transaction {
+pub(crate) struct Transaction {
     open: Mutex<Option<Open>>,
     interrupt: InterruptHandle,
 }
 
 /// A transaction that has not ended.
-pub struct Open {
+pub(crate) struct Open {
     /// The engine's.
     pub kind: Kind,
     savepoints: Vec<Savepoint>,
 }
 
 /// The two kinds of transactions.
-pub enum Kind {
+pub(crate) enum Kind {
     /// One that reads and writes.
     Write(Box<WriteTxn>),
     /// One that reads a snapshot.
@@ -140,7 +140,7 @@ impl Transaction {
     ///
     /// # Errors
     /// It has ended, or another thread uses it; those of `work`.
-    pub fn with<R>(&self, work: impl FnOnce(&mut Kind) -> Result<R>) -> Result<R> {
+    pub(crate) fn with<R>(&self, work: impl FnOnce(&mut Kind) -> Result<R>) -> Result<R> {
         self.with_open(|open| work(&mut open.kind))
     }
 
@@ -155,7 +155,7 @@ impl Transaction {
     ///
     /// # Errors
     /// It is a snapshot, or as [`with`](Self::with).
-    pub fn write<R>(&self, work: impl FnOnce(&mut WriteTxn) -> Result<R>) -> Result<R> {
+    pub(crate) fn write<R>(&self, work: impl FnOnce(&mut WriteTxn) -> Result<R>) -> Result<R> {
         self.with(|kind| match kind {
             Kind::Write(txn) => work(txn),
             Kind::Read(_) => Err(Failure::Usage("a snapshot only reads; begin a transaction".to_string())),
@@ -195,7 +195,7 @@ fn options(given: &highwater_txn_options) -> Result<TxnOptions> {
 ///
 /// # Errors
 /// It is no `highwater_lock`.
-pub fn lock_mode(lock: i32) -> Result<LockMode> {
+pub(crate) fn lock_mode(lock: i32) -> Result<LockMode> {
     let locks = [
         (HIGHWATER_LOCK_NONE as i32, LockMode::None),
         (HIGHWATER_LOCK_SHARED as i32, LockMode::Shared),
@@ -204,11 +204,11 @@ pub fn lock_mode(lock: i32) -> Result<LockMode> {
     chosen(lock, "highwater_lock", &locks)
 }
 
-/// What is done about locks; with a timeout above 0 it is waited for this long.
+/// The wait policy for locks; with a timeout above 0 a wait lasts at most this long.
 ///
 /// # Errors
-/// It is no `highwater_wait`; a timeout of what does not wait.
-pub fn lock_wait(wait: i32, timeout_ms: u64) -> Result<LockWait> {
+/// `wait` is not a `highwater_wait`; a timeout for a policy that does not wait.
+pub(crate) fn lock_wait(wait: i32, timeout_ms: u64) -> Result<LockWait> {
     let waits = [
         (HIGHWATER_WAIT_DEFAULT as i32, LockWait::Default),
         (HIGHWATER_NOWAIT as i32, LockWait::NoWait),

@@ -92,7 +92,7 @@ pub struct highwater_value {
 }
 
 /// Values that a call is given.
-pub type Values<'a> = SmallVec<[ValueRef<'a>; 16]>;
+pub(crate) type Values<'a> = SmallVec<[ValueRef<'a>; 16]>;
 
 impl highwater_value {
     fn new(kind: highwater_kind, of: highwater_datum) -> highwater_value {
@@ -112,7 +112,7 @@ impl highwater_value {
     }
 
     /// The value, which lives as long as what `value` borrows.
-    pub fn out(value: ValueRef<'_>) -> highwater_value {
+    pub(crate) fn out(value: ValueRef<'_>) -> highwater_value {
         let plain = highwater_value::new;
         match value {
             ValueRef::Null => plain(HIGHWATER_KIND_NULL, highwater_datum { u64: 0 }),
@@ -182,7 +182,7 @@ const MAX_SCALE: u8 = 38;
 ///
 /// # Errors
 /// What is wrong with one of them.
-pub fn values<'a>(data: *const highwater_value, count: usize, name: &str) -> Result<Values<'a>> {
+pub(crate) fn values<'a>(data: *const highwater_value, count: usize, name: &str) -> Result<Values<'a>> {
     let taken = |(at, value): (usize, &highwater_value)| {
         value.take().map_err(|what| Failure::Usage(format!("{name}, number {at} from 0: the value is {what}")))
     };
@@ -191,7 +191,7 @@ pub fn values<'a>(data: *const highwater_value, count: usize, name: &str) -> Res
 
 /// Values that were handed out. What they point to is kept beside them.
 #[derive(Default)]
-pub struct ValuesOut(pub Vec<highwater_value>);
+pub(crate) struct ValuesOut(pub Vec<highwater_value>);
 
 // SAFETY: they point to memory that is kept beside them, and that does not change while it is shared.
 unsafe impl Send for ValuesOut {}
@@ -200,13 +200,13 @@ unsafe impl Sync for ValuesOut {}
 
 impl ValuesOut {
     /// Those of a row.
-    pub fn set<'v>(&mut self, values: impl Iterator<Item = ValueRef<'v>>) {
+    pub(crate) fn set<'v>(&mut self, values: impl Iterator<Item = ValueRef<'v>>) {
         self.0.clear();
         self.0.extend(values.map(highwater_value::out));
     }
 
     /// Those of a key.
-    pub fn set_owned(&mut self, values: &[Value]) {
+    pub(crate) fn set_owned(&mut self, values: &[Value]) {
         self.set(values.iter().map(Value::as_ref));
     }
 }

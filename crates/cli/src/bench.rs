@@ -413,7 +413,6 @@ fn no_other_tables(store: &Embedded) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Progress of a load.
 pub struct LoadProgress {
     shown: Mutex<(Progress, u64)>,
 }

@@ -67,14 +67,12 @@ pub fn read_field<'f>(field: &'f [u8], ty: Type, null: &str) -> Result<Field<'f>
 /// A value that borrows from its field where it can.
 #[derive(Debug)]
 pub enum Field<'f> {
-    /// Borrows.
     Borrowed(ValueRef<'f>),
     /// Had to be decoded.
     Owned(Value),
 }
 
 impl Field<'_> {
-    /// The value.
     pub fn value(&self) -> ValueRef<'_> {
         match self {
             Field::Borrowed(value) => *value,

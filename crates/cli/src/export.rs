@@ -78,7 +78,6 @@ fn whole(written: Result<(), WriteError>) -> Result<bool, WriteError> {
 /// A failure while rows are written.
 #[derive(Debug)]
 pub enum WriteError {
-    /// Of the database.
     Database(highwater::Error),
     /// Of what they are written to.
     Output(std::io::Error),

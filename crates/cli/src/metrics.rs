@@ -33,7 +33,6 @@ pub fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| format!("{text:?} is not an address and port such as 127.0.0.1:9104"))
 }
 
-/// A server of metrics.
 pub struct MetricsServer {
     address: SocketAddr,
     stop: Arc<AtomicBool>,

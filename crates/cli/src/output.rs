@@ -20,7 +20,6 @@ static FAILED: OnceLock<String> = OnceLock::new();
 pub enum Json {
     /// `-`: stdout, which then carries nothing else.
     Stdout,
-    /// A file.
     File(PathBuf),
 }
 

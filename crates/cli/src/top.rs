@@ -144,7 +144,6 @@ fn address(text: &str) -> Result<(String, String), Failure> {
     }
 }
 
-/// A reading.
 struct Reading {
     at: Instant,
     samples: HashMap<String, f64>,
@@ -266,7 +265,6 @@ fn percent(part: f64, whole: f64) -> String {
     if whole > 0.0 { format!("{:.0}%", part * 100.0 / whole) } else { "-".to_string() }
 }
 
-/// The page.
 fn page(host: &str, before: &Reading, now: &Reading) -> String {
     let commits = "highwater_trx_commits_total";
     let is_other = now.samples.get(commits) < before.samples.get(commits);

@@ -91,7 +91,7 @@ pub enum DeviceError {
         /// The file.
         path: PathBuf,
     },
-    /// Somebody asked to stop.
+    /// The caller asked to stop.
     #[error("stopped before the end")]
     Stopped,
     /// The host lacks something (root, FUSE, a program).

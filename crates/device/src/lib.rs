@@ -24,8 +24,6 @@
 //!
 //! **Invariant:** nothing here uses the engine.
 
-#![warn(unreachable_pub)]
-
 pub mod adapter;
 pub mod age;
 pub mod clock;

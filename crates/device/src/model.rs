@@ -72,8 +72,7 @@ pub trait BlockModel: Send {
     fn wear(&self) -> Option<Wear>;
     /// Power was cut and came back: volatile buffers are empty.
     fn power_cut(&mut self);
-    /// Ends everything under way at no cost: buffers are empty, what waited in them is on the medium, and the device is
-    /// idle at time 0.
+    /// Completes everything in flight at no cost: buffered data is on the medium, and the device is idle at time 0.
     fn rest(&mut self);
 }
 

@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn too_small_a_capacity_is_told_the_least() {
+    fn the_error_for_a_small_capacity_has_the_minimum() {
         for preset in PRESETS {
             let native = preset.config();
             let least = native.min_capacity_blocks();

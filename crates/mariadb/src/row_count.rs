@@ -13,7 +13,7 @@ use std::time::Instant;
 
 /// Rows from which on a table's estimate is kept.
 const LARGE: u64 = 4096;
-/// An estimate is kept until one row in so many has changed.
+/// An estimate is kept until 1 / `PARTS` of the rows have changed.
 const PARTS: u64 = 16;
 const OLD_MS: u64 = 1000;
 /// Changes that a handler adds at once: few compared with those that [`PARTS`] allows in a table of [`LARGE`] rows.

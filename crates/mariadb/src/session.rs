@@ -22,20 +22,20 @@ static NEXT_SERIAL: AtomicU64 = AtomicU64::new(1);
 pub struct Session {
     inner: highwater::Session,
     is_in_statement: bool,
-    /// Tells its transaction apart from all others.
+    /// Number of its transaction, unique in the process.
     pub(crate) serial: u64,
-    /// By which the locks of its transaction are listed.
+    /// Its transaction's number in the list of locks.
     lock_owner: u64,
     savepoints: Vec<Savepoint>,
     pub(crate) prepared: Option<PreparedTxn>,
-    /// What became of `hw_commit_ordered`.
+    /// The result of `hw_commit_ordered`.
     pub(crate) ordered: Option<Result<u64>>,
-    /// What other connections see of it.
+    /// The part that other connections see.
     connection: Arc<Connection>,
     postponed: Arc<PostponedDrops>,
 }
 
-/// What interrupts a session.
+/// A handle that interrupts a session from another thread.
 pub struct Interrupt(InterruptHandle);
 
 impl SessionOptions {
@@ -81,7 +81,7 @@ impl Session {
         self.inner.txn()
     }
 
-    /// Has `prepare` take the open transaction.
+    /// Prepares the open transaction; the session has none afterwards.
     pub(crate) fn prepare(&mut self, xid: highwater::Xid) -> Result<()> {
         self.leave_statement();
         self.connection.set(None);

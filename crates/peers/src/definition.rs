@@ -31,7 +31,6 @@ impl From<&TableSpec> for Definition {
 }
 
 impl Definition {
-    /// Adds an index.
     pub fn add_index(&mut self, name: &str, columns: &[&str]) {
         self.indexes.push((name.into(), owned(columns)));
     }

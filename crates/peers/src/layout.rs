@@ -43,7 +43,6 @@ struct Slot {
 /// A secondary index.
 #[derive(Clone, Debug)]
 pub struct IndexLayout {
-    /// Name.
     pub name: String,
     /// The columns a scan may name.
     columns: Vec<usize>,
@@ -68,7 +67,6 @@ pub struct Layout {
     texts: usize,
 }
 
-/// Positions of columns by name.
 fn positions(columns: &[(String, Type, bool)], names: &[String]) -> Result<Vec<usize>> {
     let of = |name: &String| columns.iter().position(|column| column.0 == *name);
     names.iter().map(|name| of(name).ok_or_else(|| failed("table", format_args!("no column {name}")))).collect()

@@ -18,7 +18,6 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// What is set.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Memory for data.
@@ -56,9 +55,8 @@ impl Settings {
 pub trait Peer: Store {
     /// Opens or creates it in a folder.
     fn open(folder: &Path, settings: &Settings) -> Result<Self>;
-    /// Writes what is to be written and closes. No session and no other handle is used any more.
+    /// Makes everything durable and closes. No session and no other handle is used any more.
     fn close(self) -> Result<()>;
-    /// Its version.
     fn version() -> String;
 }
 

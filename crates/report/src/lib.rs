@@ -13,8 +13,6 @@
 //!    `\u003c`, so that no text can end its element.
 //! 3. A page says everything without its script. The script only reads values off the charts.
 
-#![warn(unreachable_pub)]
-
 pub mod chart;
 pub mod numbers;
 pub mod page;

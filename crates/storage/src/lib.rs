@@ -9,8 +9,6 @@
 //! 5. A range that was grown or reserved, and not discarded since, can be written even on a full disk, if the device
 //!    can promise that ([`Device::reserve`]).
 
-#![cfg_attr(all(target_os = "linux", not(any(test, highwater_portable))), warn(unreachable_pub))]
-
 mod aligned;
 mod counted;
 mod encryption;
@@ -160,8 +158,8 @@ pub trait Device: Send + Sync + 'static {
     fn write_batch(&self, writes: &[Write<'_>]) -> Result<()> {
         writes.iter().try_for_each(|w| self.write_at(w.offset, w.data, w.placement))
     }
-    /// Reads many ranges, in any order, possibly at once; tells `done` of each, once, as soon as it is read or has
-    /// failed. One that fails does not keep the others from being read.
+    /// Reads many ranges, in any order, possibly at once. Calls `done` once for each, as soon as it is read or has
+    /// failed. The others are read even if one fails.
     fn read_batch(&self, reads: &mut [Read<'_>], done: &mut ReadCallback<'_>) {
         for (index, read) in reads.iter_mut().enumerate() {
             let result = self.read_at(read.offset, read.buf);
@@ -172,8 +170,8 @@ pub trait Device: Send + Sync + 'static {
     fn supports_batch_reads(&self) -> bool {
         false
     }
-    /// Has the device begin with what writes of the range have left in a cache of this machine, so that a later `sync`
-    /// waits for less. Nothing is durable by it. A device without such a cache does nothing.
+    /// Begins writeback of the range from this machine's cache to the device, so that a later `sync` waits for less.
+    /// Nothing is durable by it. A device without such a cache does nothing.
     ///
     /// # Errors
     /// As for a failed `sync`: the caller must stop using the device.
@@ -183,9 +181,9 @@ pub trait Device: Send + Sync + 'static {
     /// Makes every completed write durable.
     fn sync(&self) -> Result<()>;
     /// Makes sure that the range, whose contents are not needed, can be written even if the disk becomes full; an error
-    /// that [is full](StorageError::is_full) if there is no room. Needed for what was discarded, or may have been.
-    /// Durable after the next `sync`. A device whose bytes are always there does nothing; nor can one whose file system
-    /// cannot reserve, or writes every block to a new place: there a full disk shows at the write.
+    /// that [is full](StorageError::is_full) if there is no space. Needed for ranges that were discarded, or may have
+    /// been. Durable after the next `sync`. A device whose bytes are always allocated does nothing. Nor does one whose
+    /// file system cannot reserve, or writes every block to a new place: there a write fails if the disk is full.
     fn reserve(&self, _offset: u64, _len: u64) -> Result<()> {
         Ok(())
     }
@@ -197,8 +195,8 @@ pub trait Device: Send + Sync + 'static {
     fn discard_keeps_room(&self) -> bool {
         false
     }
-    /// Whether the length is that of the device for good: lengths up to it can be "set", which neither changes nor
-    /// zeroes anything, and what was never written holds whatever was there before.
+    /// Whether the length is fixed, as a block device's: setting a length up to it succeeds, but neither changes nor
+    /// zeroes anything, and blocks that were never written have the contents of before.
     fn has_fixed_len(&self) -> bool {
         false
     }
@@ -207,8 +205,8 @@ pub trait Device: Send + Sync + 'static {
     fn atomic_write_bytes(&self) -> usize {
         512
     }
-    /// From now on no power cut tears a write of whole pieces of `bytes` at multiples of `bytes`: each piece is
-    /// afterwards as it was or as it was written.
+    /// Requests that from now on no power cut tears a write of whole pieces of `bytes` at multiples of `bytes`: after a
+    /// power cut each piece has its old or its new contents.
     ///
     /// # Errors
     /// Why the device cannot promise it, in words; nothing is changed then.
@@ -218,14 +216,13 @@ pub trait Device: Send + Sync + 'static {
             promised => Err(format!("{} promises that of {promised} bytes", self.name())),
         }
     }
-    /// Whether the device writes less if it is told at once what is not needed any more, also where that is written
-    /// again soon: a discard costs no more than a small write, and the room stays the file's.
+    /// Whether discarding unneeded blocks at once makes the device write less, even if they are soon overwritten. If
+    /// so, a discard costs no more than a small write, and the space stays reserved for the file.
     fn prefers_discards(&self) -> bool {
         false
     }
-    /// How many lifetimes the device keeps apart: writes of this many [lifetimes](Placement::LIFETIMES), the shortest
-    /// first, go to erase units of their own. 1 = it does not tell them apart: what is written at the same time lies
-    /// together.
+    /// How many lifetimes the device separates: writes of this many [lifetimes](Placement::LIFETIMES), the shortest
+    /// first, go to erase units of their own. 1 = none: erase units are filled in the order of writes.
     fn lifetime_streams(&self) -> usize {
         1
     }

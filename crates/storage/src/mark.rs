@@ -2,26 +2,26 @@
 //!
 //! Rule: the formats themselves belong to the engine; it takes its magic numbers from here.
 
-/// Bytes from the start of a file in which its mark is.
+/// Length of the start of a file within which its mark is.
 pub const LENGTH: usize = DATA_AT + 8;
-/// Of the data file, behind the header of its first page.
+/// Mark of the data file, behind the header of its first page.
 pub const DATA: [u8; 8] = *b"HIGHWTR\0";
 /// Where.
 pub const DATA_AT: usize = 32;
-/// Of the redo log, at its start.
+/// Mark of the redo log, at its start.
 pub const REDO: [u8; 8] = *b"HWREDO\r\n";
-/// Of the doublewrite file, in a directory.
+/// Mark of the doublewrite file, in a directory.
 pub const DOUBLEWRITE: [u8; 8] = *b"HWDBLWR1";
 /// Where in the directory.
 pub const DOUBLEWRITE_AT: usize = 8;
 
-/// Of the table of data keys of an encrypted database, at its start.
+/// Mark of the table of data keys of an encrypted database, at its start.
 pub const KEYS: [u8; 8] = *b"HWKEYS\r\n";
 
-/// Of an encrypted copy: a file of a backup, or a segment of archived redo behind its head.
+/// Mark of an encrypted copy: a file of a backup, or a segment of archived redo behind its head.
 pub const SEALED: [u8; 8] = *b"HWSEAL\r\n";
 
-/// Whether a file that begins so is one of a database.
+/// Whether a file that begins with these bytes belongs to a database.
 pub fn is_of_a_database(start: &[u8; LENGTH]) -> bool {
     let is_at = |at: usize, mark: &[u8; 8]| start[at..at + 8] == *mark;
     is_at(0, &REDO) || is_at(0, &KEYS) || is_at(DATA_AT, &DATA) || is_at(DOUBLEWRITE_AT, &DOUBLEWRITE)

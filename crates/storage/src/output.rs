@@ -194,7 +194,7 @@ fn is_beside_a_marked(path: &Path) -> bool {
     named && NAMES.iter().map(|name| folder_of(path).join(name)).any(|other| is_regular(&other) && is_marked(&other))
 }
 
-/// Opens what is no regular file, or one that is open elsewhere: what it holds is added to.
+/// Opens an output of rule 2; a file that is named by an open descriptor is appended to.
 fn open_in_place(path: &Path) -> Result<File> {
     let is_file = std::fs::metadata(path)?.is_file();
     OpenOptions::new().write(true).append(is_file).open(path)

@@ -42,7 +42,6 @@ pub struct Count {
 /// A line that was transferred in the measured rounds.
 #[derive(Debug)]
 pub struct Shared {
-    /// Its address.
     pub address: u64,
     /// In the turns of transactions and steps.
     pub count: Count,

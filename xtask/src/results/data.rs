@@ -14,7 +14,6 @@ pub struct Source {
     files: HashMap<String, DataFile>,
 }
 
-/// One file.
 pub struct DataFile {
     name: String,
     columns: Vec<String>,

@@ -42,7 +42,6 @@ enum Bold {
     Least,
 }
 
-/// One table.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
@@ -168,7 +167,6 @@ impl Table {
         expanded.map(|parts| parts.concat())
     }
 
-    /// The cells of a row.
     fn cells(&self, row: &Part, columns: &[Part], source: &mut Source) -> Result<Vec<String>, String> {
         let (mut cells, mut rivals) = (Vec::new(), Vec::new());
         for column in columns {

@@ -16,7 +16,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const POLL: Duration = Duration::from_millis(20);
-/// Of each crate. Two would leave one core alone at the end of a build.
+/// Codegen units of each crate. With two, one core would be idle at the end of a build.
 const CODEGEN_UNITS: &str = "4";
 
 /// One step: its name and what it does in the project's root.
@@ -86,7 +86,7 @@ pub fn run(
     result
 }
 
-/// A failure that stopped a lane comes before what it stopped in the others.
+/// The failure that stopped the lanes, rather than the failures that the stop caused in others.
 fn first_failure(so_far: Result<(), Failure>, next: Result<(), Failure>) -> Result<(), Failure> {
     match (so_far, next) {
         (Err(failure), Err(other)) if failure.ends_with(STOPPED) => Err(other),
@@ -181,9 +181,9 @@ impl Run<'_> {
         Printed { text: text.unwrap_or_default(), result }
     }
 
-    /// Where cargo builds for the commands of this lane. Incremental files would be written for no one, and so would
-    /// debug information, which takes a fifth of a build: the message of a panic has its line without. A crate in fewer
-    /// units takes about a tenth less work: generic code is compiled in each unit that uses it.
+    /// Sets where and how cargo builds for this lane's commands. Incremental files would not be used again. Debug
+    /// information takes a fifth of a build, and a panic's message has its line without it. Fewer codegen units need
+    /// about a tenth less work, because each unit compiles the generic code that it uses.
     fn wait(&self, command: &mut Command, errors: File) -> Result<ExitStatus, Failure> {
         if command.get_current_dir().is_none() {
             command.current_dir(&self.root);

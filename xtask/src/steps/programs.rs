@@ -30,7 +30,6 @@ const LONG: [&str; 9] = [
     "lab/peers",
     EXAMPLES,
 ];
-/// The examples of the documentation.
 const EXAMPLES: &str = "examples of the documentation";
 /// Programs that are named with their time.
 const SHOWN: usize = 10;

@@ -37,7 +37,7 @@ pub trait Database {
     /// # Errors
     /// The engine's.
     fn open(&mut self) -> Result<Self::Store>;
-    /// Writes what is to be written and closes. No session and no other handle is used any more.
+    /// Makes everything durable and closes. No session and no other handle is used any more.
     ///
     /// # Errors
     /// The engine's.

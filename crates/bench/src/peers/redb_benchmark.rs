@@ -74,7 +74,6 @@ struct Benchmark<'b, S: Store> {
     steps: Steps,
 }
 
-/// Runs the steps.
 pub fn run<S: Store>(store: &S, request: &Request) -> Result<Steps> {
     let spec =
         TableSpec { name: "pairs".into(), columns: COLUMNS, auto_increment: None, primary_key: &["key"], indexes: &[] };

@@ -94,7 +94,6 @@ impl UserTable {
     }
 }
 
-/// The table.
 pub(super) fn table_spec() -> TableSpec {
     TableSpec {
         name: TABLE.into(),

@@ -66,8 +66,8 @@ pub fn read_header(args: &ImportArgs) -> Result<Header> {
     Ok(Header { names, from_file: args.header })
 }
 
-/// Refuses a file that looks as if it had another delimiter, or were JSON lines, unless the command line says that it
-/// has not.
+/// Refuses a file that seems to have another delimiter or to be JSON lines, unless the command line gives the
+/// delimiter.
 fn must_be_separated(args: &ImportArgs, first: &csv::ByteRecord) -> Result<()> {
     let start = first.get(0).unwrap_or_default();
     let file = args.shown();
@@ -99,7 +99,7 @@ fn column_name(args: &ImportArgs, i: usize, field: &[u8]) -> Result<String> {
     Ok(std::str::from_utf8(field).map_err(wrong)?.trim_start_matches('\u{feff}').trim().to_string())
 }
 
-/// Where the reader was before it read a record: up to the line ends before it.
+/// The reader's place before it read a record, which may be before preceding line ends.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Place {
     pub(super) line: u64,
@@ -124,7 +124,7 @@ impl Place {
 #[derive(Debug, Default)]
 pub(super) struct Record {
     pub(super) fields: csv::ByteRecord,
-    /// Of each field whether it was written as a text; empty if the file does not tell.
+    /// For each field, whether it was written as a text; empty if the format does not say.
     pub(super) is_text: Vec<bool>,
     /// Why the line has no fields.
     pub(super) wrong: Option<String>,

@@ -204,7 +204,7 @@ fn unique_indexes_hold() {
 }
 
 #[test]
-fn wrong_use_is_told_before_anything_is_made() {
+fn wrong_use_is_reported_before_anything_is_made() {
     let place = Place::new();
     let usage = |args: ImportArgs| run(&args).unwrap_err().to_string();
     let base = || place.import(b"a,b\n1,2\n");

@@ -117,7 +117,6 @@ impl ImportArgs {
 /// What was imported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Imported {
-    /// The table.
     pub table: String,
     /// Rows inserted.
     pub rows: u64,
@@ -293,7 +292,7 @@ fn fill(
     })
 }
 
-/// Tells what of a table's definition may surprise, but for what was told; returns all of it.
+/// Prints the warnings about a table's definition that are not in `told`; returns all of them.
 fn warn(table: &Table, told: &[String]) -> Vec<String> {
     let warnings = table.warnings();
     warnings.iter().filter(|warning| !told.contains(warning)).for_each(|warning| tell!("warning: {warning}"));

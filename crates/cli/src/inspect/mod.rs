@@ -115,9 +115,7 @@ enum What {
 
 /// A view: the same as text and as JSON.
 pub struct View {
-    /// As text.
     pub text: String,
-    /// As JSON.
     pub json: Value,
     /// What could not be read, if that is what the view was for.
     pub problem: Option<String>,
@@ -164,7 +162,6 @@ fn columns(rows: &[Vec<String>]) -> String {
     rows.iter().map(line).collect()
 }
 
-/// Bytes in hexadecimal.
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

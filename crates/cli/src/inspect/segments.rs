@@ -20,7 +20,7 @@ pub fn summary(file: &RawFile<'_>) -> String {
     )
 }
 
-/// The same for programs.
+/// The same as JSON.
 pub fn summary_json(file: &RawFile<'_>) -> Value {
     let Some(all) = file.store_segments() else { return json!({ "kind": "in-place" }) };
     json!({

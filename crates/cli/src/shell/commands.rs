@@ -74,7 +74,6 @@ const fn help(name: &'static str, form: &'static str, what: &'static str, exampl
     Help { name, form, what, example }
 }
 
-/// A command.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Command {
     Tables,

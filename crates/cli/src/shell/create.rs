@@ -21,7 +21,6 @@ const NO_NULL: &str = "\0";
 type Result<T> = std::result::Result<T, String>;
 
 impl Session<'_> {
-    /// `create`.
     pub(super) fn create(&mut self, table: &str, words: &[Word]) -> std::result::Result<(), Stop> {
         let db = self.source.to_change()?;
         self.must_be_outside("a table is created")?;
@@ -139,7 +138,6 @@ fn with_index(schema: Schema, is_unique: bool, rest: &mut Pieces<'_>) -> Result<
     Ok(schema.index_with(name, if is_unique { index.unique() } else { index }))
 }
 
-/// A column of a key.
 struct KeyColumn<'p> {
     name: &'p str,
     prefix_bytes: Option<u16>,

@@ -114,7 +114,6 @@ pub fn run(args: &ShellArgs) -> Result<(), Failure> {
 
 /// Why no more commands are read.
 enum End {
-    /// `exit`.
     Exit,
     /// A command failed.
     Failed,
@@ -160,7 +159,6 @@ impl Shell<'_> {
         }
     }
 
-    /// Reads lines of a script.
     fn read_lines(&mut self, script: impl BufRead) -> Result<(), End> {
         for (at, line) in script.lines().enumerate() {
             let place = format!("line {}: ", at + 1);

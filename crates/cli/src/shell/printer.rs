@@ -155,7 +155,6 @@ pub fn json_value(value: ValueRef<'_>, field: &mut String) -> String {
     }
 }
 
-/// A text as JSON.
 pub fn json_text(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

@@ -25,7 +25,6 @@ pub enum Stop {
     Wrong(String),
     /// What it wrote to is closed.
     Output(std::io::Error),
-    /// `exit`.
     Exit,
 }
 

@@ -12,7 +12,6 @@ use std::ops::Range;
 /// What [`Word::pieces`] cuts a word at.
 const MARKS: [char; 3] = [',', '(', ')'];
 
-/// A word.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Word {
     /// Without its quotes.

@@ -257,7 +257,7 @@ fn an_interrupted_mount_is_unmounted_and_its_samples_are_there() {
 
 /// A full disk under the recorded trace: the file system goes on, and the end tells.
 #[test]
-fn a_recording_that_failed_is_told_at_the_end() {
+fn a_recording_that_failed_is_reported_at_the_end() {
     let folder = tempfile::tempdir().expect("a folder");
     let (place, trace) = (folder.path().join("mnt"), folder.path().join("t.csv.zst"));
     std::os::unix::fs::symlink("/dev/full", &trace).expect("a link");

@@ -109,7 +109,7 @@ fn pipes_and_devices_are_written_not_replaced() {
 }
 
 #[test]
-fn a_full_disk_is_told_wherever_the_output_goes() {
+fn a_full_disk_is_reported_wherever_the_output_goes() {
     let (_folder, db) = imported();
     for arguments in [
         vec!["check", &db],

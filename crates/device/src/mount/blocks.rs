@@ -1,4 +1,4 @@
-//! What each block of a mounted disk is: the journal's or not, and its stream.
+//! Labels of a mounted disk's blocks: region (journal or not) and stream.
 
 use super::file_system::Label;
 use super::traffic::Region;
@@ -11,7 +11,7 @@ use std::ops::Range;
 /// A block that no rule names.
 pub(super) const PLAIN: Label = Label { stream: 0, region: Region::Main };
 
-/// The journal's blocks are the journal's; rules give streams, later ones win.
+/// The labels: ranges of the journal are the region [`Region::Journal`]; rules assign streams, and later rules win.
 pub(super) fn labels_of(journal: &[NamedRange], rules: &[StreamRule], capacity_blocks: u32) -> Result<Labels<Label>> {
     let mut labels = Labels::all(PLAIN);
     for range in journal {
@@ -42,7 +42,7 @@ pub(super) fn has_streams(disk: &Disk, rules: &[StreamRule]) -> Result<()> {
     }
 }
 
-/// Bytes of the journal as blocks of that name.
+/// A range of the journal, in bytes, as a named range.
 pub(super) fn journal_range(range: &Range<u64>) -> NamedRange {
     let (first, end) = (range.start / 4096, range.end.div_ceil(4096));
     let (first_lba, blocks) = (first as u32, (end - first) as u32);

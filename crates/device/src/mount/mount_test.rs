@@ -233,9 +233,9 @@ fn a_mount_can_be_stopped_while_its_device_is_aged() {
     assert!(!options.mountpoint.exists());
 }
 
-/// The first failure is told at once. A folder that was made for the mount goes with it.
+/// The first failure to unmount is reported at once. A folder that was made for the mount is removed with it.
 #[test]
-fn somebody_in_the_way_is_told_at_once() {
+fn a_path_in_use_is_reported_at_once() {
     use std::sync::atomic::AtomicBool;
     let folder = tempfile::tempdir().unwrap();
     let options = options(&folder.path().join("mnt"));

@@ -202,7 +202,7 @@ impl Stack {
     pub(super) fn tear_down(&mut self) -> Result<()> {
         self.unmount_file_system()?;
         if std::mem::take(&mut self.made_folder) {
-            // A folder that holds something by now belongs to somebody.
+            // A folder that is no longer empty is in use by another program.
             let _ = std::fs::remove_dir(&self.options.mountpoint);
         }
         self.detach()?;

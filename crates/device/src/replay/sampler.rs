@@ -13,7 +13,6 @@ pub(super) struct Sampler {
 }
 
 impl Sampler {
-    /// Samples from `start` on.
     pub(super) fn new(every_blocks: u64, start: Counters) -> Sampler {
         let every_blocks = every_blocks.max(1);
         Sampler { every_blocks, next_blocks: every_blocks, start, previous: start, samples: Vec::new() }

@@ -16,7 +16,6 @@ impl Divider {
         Divider { magic: (u64::MAX / u64::from(d)) + 1 }
     }
 
-    /// `n / d`.
     #[inline(always)]
     pub(super) fn divide(self, n: u32) -> u32 {
         ((u128::from(self.magic) * u128::from(n)) >> 64) as u32

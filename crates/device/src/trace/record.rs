@@ -113,7 +113,7 @@ mod tests {
     /// A full disk is reported at the end, once, however long ago the write failed.
     #[cfg(target_os = "linux")]
     #[test]
-    fn a_full_disk_is_told_at_the_end() {
+    fn a_full_disk_is_reported_at_the_end() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.csv.zst");
         std::os::unix::fs::symlink("/dev/full", &path).unwrap();

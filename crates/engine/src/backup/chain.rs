@@ -82,7 +82,6 @@ fn check_follows(before: Option<&BackupLink>, link: &BackupLink) -> Result<()> {
 }
 
 impl BackupLink {
-    /// LSNs of its redo.
     pub fn redo_lsns(&self) -> Range<Lsn> {
         Lsn(self.manifest.start_lsn)..Lsn(self.manifest.end_lsn)
     }

@@ -18,7 +18,6 @@ impl Maps {
         Maps { layout: Some(layout), groups: BTreeSet::new() }
     }
 
-    /// Notes a page.
     pub fn note(&mut self, page: PageNo) {
         self.groups.extend(self.layout.and_then(|layout| layout.group_mapped_by(page)));
     }

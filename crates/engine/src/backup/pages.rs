@@ -1,10 +1,10 @@
 //! Reads the pages of a store in use for a backup, and verifies each.
 //!
 //! Rules
-//! 1. Extents are read whole. A page that does not verify may be being written: it is read again, alone,
-//!    until it verifies, for at most the time of a write. If it is in the pool, it is then taken from there, because
-//!    the store may not have it yet. A page that is being written is in the pool, so a page that is not there is read
-//!    again only a few times.
+//! 1. Extents are read whole. A page that does not verify may be in the middle of a write: it is read again, alone,
+//!    until it verifies, for at most the time of a write. After that it is copied from the pool if it is there, because
+//!    the store may not have it yet. Only pages in the pool are written, so a page that is not there is read again only
+//!    a few times.
 //! 2. A page that still does not verify, or is zeros, is damaged if it is in use. If it is free, and not in the pool,
 //!    it is left out: it was discarded, or never written, and no redo that the backup keeps changes it before a format.
 
@@ -20,7 +20,7 @@ use std::time::Duration;
 /// Reads of a page that does not verify, and those of them that find it outside of the pool.
 const MAX_READS: u32 = 200;
 const MAX_READS_OF_ABSENT: u32 = 5;
-/// Pause between two of them.
+/// Pause between two reads of such a page.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// What an extent holds.
@@ -38,7 +38,8 @@ impl<'a> ExtentReader<'a> {
         ExtentReader { ctx, space, bytes, page }
     }
 
-    /// Hands each page of extent `number` to `take`, if there is one, or the error that it is damaged.
+    /// Calls `take` for each page of extent `number` that is not left out: with its bytes, or the error of a damaged
+    /// page.
     pub fn read(&mut self, number: u32, mut take: impl FnMut(PageNo, Result<&[u8]>) -> Result<()>) -> Result<()> {
         let (first, page_bytes) = (number * EXTENT_PAGES, self.ctx.pool.page_bytes());
         let whole = self.ctx.pool.store().read(PageNo(first), &mut self.bytes);

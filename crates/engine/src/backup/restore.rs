@@ -42,7 +42,6 @@ pub struct Restored {
     key: Option<EncryptionKey>,
     database_id: u64,
     log_file_bytes: u64,
-    /// What it is.
     pub report: RestoreReport,
 }
 

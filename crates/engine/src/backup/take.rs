@@ -178,7 +178,7 @@ fn fill(
     Ok(link.manifest)
 }
 
-/// Abandons the redo's thread unless it was told to finish: also when the progress callback panics.
+/// Ends the thread that copies redo, unless it was ordered to finish; also when the progress callback panics.
 struct GiveUp<'a>(&'a AtomicU8);
 
 impl Drop for GiveUp<'_> {
@@ -272,7 +272,7 @@ fn copy_pages(
     Ok(Copied { pages, count, damaged, pages_lsn, pages_unix_us })
 }
 
-/// Copies redo until it is told to end; says where that was.
+/// Copies redo until it is ordered to end; returns the LSN where it ended.
 fn copy_redo(ctx: &Context, mut kept: KeptRedo<&Log>, mut file: NewFile, order: &AtomicU8) -> Result<(FileSum, Lsn)> {
     let (mut bytes, mut end, mut pauses) = (Vec::new(), None, 0);
     loop {

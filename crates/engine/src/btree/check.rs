@@ -65,7 +65,6 @@ pub trait Visitor {
     /// # Errors
     /// Ends the walk.
     fn leaf(&mut self, page: PageNo, page_bytes: &[u8]) -> Result<()>;
-    /// A problem of a page.
     fn problem(&mut self, page: PageNo, reason: String);
 }
 

@@ -72,7 +72,7 @@ impl TreeSearch {
         Ok(leaf)
     }
 
-    /// S-latches a leaf, and says which way a descent found it. The caller holds no latch.
+    /// S-latches a leaf, and returns its position if a descent found it. The caller holds no latch.
     ///
     /// # Errors
     /// As [`TreeSearch::leaf`].
@@ -119,8 +119,8 @@ impl TreeSearch {
         mtr.upgrade(view).map(|latched| LeafMut { latched })
     }
 
-    /// As [`TreeSearch::leaf_mut`], unless `refuse` gives another answer for the leaf that a descent has led to, before
-    /// the leaf is latched or read.
+    /// As [`TreeSearch::leaf_mut`], unless `refuse` returns an answer for the leaf found, before that leaf is latched
+    /// or read.
     pub(super) fn leaf_mut_unless<'c, A>(
         &self,
         mtr: &mut Mtr<'c>,
@@ -211,8 +211,8 @@ impl TreeSearch {
         }
     }
 
-    /// From the root to the number of the leaf sought, showing every page number to `visit`; `None` = start again. A
-    /// page on the way that is missing is given to `load`.
+    /// Descends from the root to the number of the leaf sought, with a call of `visit` for every page number; `None` =
+    /// start again. `load` gets an inner page that is not resident.
     #[inline]
     pub(super) fn descend<'c>(
         &self,
@@ -308,8 +308,8 @@ impl TreeSearch {
         self.judge_slowly(page, is_ours, found, seek)
     }
 
-    /// `judge` for the root and for leaves whose parent has changed meanwhile, or was latched exclusively for a moment:
-    /// it may be current again by now, so only a page that is not of this tree can be corrupt.
+    /// `judge` for the root, and for leaves whose parent has changed meanwhile or was latched exclusively for a moment.
+    /// Such a parent may be current again by now, so the only damage that is certain is a page of another tree.
     #[inline(never)]
     fn judge_slowly(&self, page: &[u8], is_ours: bool, found: &FoundLeaf<'_>, seek: Seek<'_>) -> PageVerdict {
         if !is_ours && found.parent.is_some() && found.is_current() {

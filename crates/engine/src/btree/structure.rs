@@ -48,7 +48,6 @@ impl From<Error> for Missing {
     }
 }
 
-/// The result of a step.
 pub(super) type StepResult<T> = std::result::Result<T, Missing>;
 
 /// Repeats a step, with what it lacked, until it succeeds.

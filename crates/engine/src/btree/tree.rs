@@ -119,7 +119,7 @@ impl BTree {
         self.has_free_classes && Node::new(mtr.page(latched)).is_leaf()
     }
 
-    /// About how many leaves have this many records, by what scans met lately; `None` if no scan has told.
+    /// Estimated number of leaves for this many records, from recent scans; `None` before the first scan.
     pub fn leaves_of(&self, records: usize) -> Option<usize> {
         match self.leaf_records.load(Relaxed) {
             0 => None,

@@ -191,7 +191,6 @@ impl Buffer {
         self.waiting_leaves.load(Relaxed)
     }
 
-    /// Operations that wait.
     pub(super) fn waiting_operations(&self) -> usize {
         self.waiting_operations.load(Relaxed)
     }

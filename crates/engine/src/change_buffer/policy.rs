@@ -6,14 +6,14 @@
 
 use crate::types::Lsn;
 
-/// Pending changes take at most one part in so many of the redo log: all of them may be carried forward in one pass of
-/// the ring.
+/// Pending changes take at most 1 / `LOG_SHARE` of the redo log: all of them may be carried forward in one pass of the
+/// ring.
 const LOG_SHARE: usize = 8;
 /// Share of the limit above which leaves are merged in the background, in per cent.
 const MERGE_PCT: usize = 80;
 /// Age at which changes are carried forward, in per cent of the log's capacity.
 const CARRY_PCT: u64 = 50;
-/// A leaf is merged instead of carried if its changes take at least one part in so many of a page.
+/// A leaf is merged instead of carried if its changes take at least 1 / `MERGE_PART` of a page.
 const MERGE_PART: usize = 8;
 
 /// Bytes of the pool that pending changes may take.

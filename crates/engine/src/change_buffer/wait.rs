@@ -98,7 +98,6 @@ impl ChangeBuffer {
         }
     }
 
-    /// Pages of the tree.
     pub(super) fn tree_pages(&self) -> usize {
         self.space.pages_in(crate::space::SEGMENT_CHANGE_BUFFER) as usize
     }

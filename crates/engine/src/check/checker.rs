@@ -31,7 +31,7 @@ pub struct Subject<'a> {
 /// Checks everything.
 ///
 /// # Errors
-/// What keeps the check from going on: the database closes or has stopped, no free frame. Damage is in the report.
+/// The database closes or has stopped; no free frame. Damage is not an error, but in the report.
 pub fn run(subject: &Subject<'_>, tell: &mut OnProgress<'_>) -> Result<CheckReport> {
     let frozen = subject.changes.freeze();
     let report = run_frozen(subject, tell);
@@ -99,9 +99,9 @@ pub struct Checker<'a> {
     pub claimed: Bitmap,
     /// Pages already reported as unreadable.
     pub unreadable: HashSet<PageNo>,
-    /// Segments in which something keeps pages from being reached.
+    /// Segments in which damage keeps pages from being reached.
     pub damaged: HashSet<SegmentId>,
-    /// Of those, used pages that were not reached: how many, and the first.
+    /// Used pages of those segments that were not reached: their number and the first of them.
     pub behind_damage: HashMap<u32, (u32, PageNo)>,
     pub progress: Progress<'a>,
 }
@@ -137,8 +137,8 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// A structure of `segment` leads to a page. False if the page cannot be entered: something led to it before, or it
-    /// is beyond the file.
+    /// Records that a structure of `segment` refers to a page. False if the page must not be entered: another structure
+    /// refers to it, or it is beyond the file.
     pub fn claim(&mut self, page: PageNo, segment: SegmentId, place: &FindingPlace) -> bool {
         self.progress.advance(1);
         if page.0 >= self.subject.space.page_count() {

@@ -15,9 +15,9 @@ use crate::table::{RowLayouts, RowRef, Table};
 use crate::txn::RowCursor;
 
 impl Scan<'_, '_> {
-    /// Deletes the rows of the scan: those of a range, of an index, at most so many; returns how many. What the scan
-    /// says about locks holds here too ([`nowait`](Self::nowait), [`skip_locked`](Self::skip_locked)). If one cannot be
-    /// deleted, none is. ([`Database::truncate_table`](crate::Database::truncate_table) empties a whole table at once.)
+    /// Deletes the rows of the scan: its range, index, limit and lock waits ([`nowait`](Self::nowait),
+    /// [`skip_locked`](Self::skip_locked)) apply. Returns how many. If one cannot be deleted, none is.
+    /// ([`Database::truncate_table`](crate::Database::truncate_table) empties a whole table at once.)
     ///
     /// ```
     /// # use highwater::{Database, Schema, Type, values};

@@ -371,7 +371,7 @@ fn a_removal_is_in_the_change_log_exactly_if_it_has_happened() {
 }
 
 #[test]
-fn changes_older_than_the_bound_go_and_a_consumer_behind_it_is_told() -> Result<()> {
+fn changes_older_than_the_bound_are_removed_and_a_consumer_behind_it_gets_an_error() -> Result<()> {
     let clocked = Clocked::open(&StorageSet::memory());
     let schema = Schema::new().column("id", Type::U64).primary_key(&["id"]).log_changes();
     let table = clocked.db().create_table("t", schema)?;

@@ -19,7 +19,6 @@ use crate::table::version::TableVersion;
 use crate::table::{Table, schema::TableDefinition};
 use crate::types::{IndexId, SegmentId};
 
-/// Leaves in a sample.
 const SAMPLE_LEAVES: usize = 20;
 
 /// Keeps schema changes away from a table.

@@ -39,10 +39,10 @@ impl WriteTxn {
         self.insert(table, &refs(&made.values))
     }
 
-    /// As [`insert_from`](Self::insert_from); if another row has its primary key or its key of a unique index, sets the
-    /// columns of that row of which the struct has fields, but for those of the primary key and the auto-increment
-    /// column. Columns that the struct leaves out stay as they are. [`upsert`](Self::upsert) says which row is changed
-    /// if several have its keys.
+    /// As [`insert_from`](Self::insert_from); but if another row has its primary key or its key of a unique index, that
+    /// row is updated: each column for which the struct has a field is set, except those of the primary key and the
+    /// auto-increment column. The other columns are unchanged. [`upsert`](Self::upsert) says which row is changed if
+    /// several have its keys.
     ///
     /// ```
     /// # use highwater::{Database, Schema, Type, Upserted, values};

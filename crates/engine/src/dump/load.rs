@@ -184,7 +184,6 @@ impl Load<'_> {
         self.finish(&dump.tables)
     }
 
-    /// Loads the rows of a block.
     fn load_rows(&mut self, block: &Block, definitions: &[TableDefinition]) -> Result<()> {
         let number = block.table as usize;
         let Some(definition) = definitions.get(number) else {

@@ -69,7 +69,6 @@ pub(super) fn failed(operation: &'static str, source: std::io::Error) -> Error {
     Error::Storage(StorageError { operation, device: "the dump".to_string(), offset: 0, len: 0, source })
 }
 
-/// Writes blocks.
 pub(super) struct BlockWriter<W> {
     out: W,
     packer: Packer,
@@ -128,7 +127,6 @@ fn checksum(header: &[u8; HEADER_BYTES], stored: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&header[..20]), stored)
 }
 
-/// Reads blocks.
 pub(super) struct BlockReader<R> {
     from: R,
     unpacker: Unpacker,

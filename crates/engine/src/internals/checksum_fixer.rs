@@ -28,16 +28,22 @@ const DIRECTORIES: [(&[u8; 8], usize, usize); 2] = [
 /// What makes a stretch of a file verify.
 #[derive(Clone, Debug)]
 enum Checksum {
-    /// It is this page.
     Page(PageNo),
     /// It is an image of this page, smaller than the page.
-    Image { page_no: PageNo, page_bytes: usize },
+    Image {
+        page_no: PageNo,
+        page_bytes: usize,
+    },
     /// Its first four bytes are the CRC-32C of the others.
     Sum,
     /// A batch of the journal, whose directory lists the checksums of its pages.
-    Journal { page_bytes: usize },
+    Journal {
+        page_bytes: usize,
+    },
     /// These bytes at its begin are a summary, at its end is the footer.
-    Summary { bytes: usize },
+    Summary {
+        bytes: usize,
+    },
     /// It is a header of the log.
     LogHeader,
 }

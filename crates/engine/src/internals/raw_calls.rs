@@ -280,7 +280,6 @@ impl Model<'_> {
         assert_eq!(count, expected, "law 3: {index} is filtered");
     }
 
-    /// One transaction.
     fn transaction(&mut self, input: &mut Input<'_>, foreign: &RawTable) {
         let mut txn = self.db.begin().expect("a transaction begins");
         for _ in 0..=input.byte() % 24 {

@@ -24,7 +24,6 @@ pub(super) const MAX_PASSES: u32 = if cfg!(shuttle) { 1 } else { 16 };
 /// The holders of a row.
 #[derive(Debug, Default)]
 pub(crate) struct Granted {
-    /// By owner.
     modes: Vec<(OwnerId, LockMode)>,
     exclusive: usize,
 }
@@ -107,7 +106,7 @@ impl Granted {
 pub(crate) struct RowQueue {
     pub(crate) granted: Granted,
     waiting: BTreeMap<i64, (OwnerId, LockMode)>,
-    /// Tickets of those who wait for an exclusive lock.
+    /// Tickets of the transactions that wait for an exclusive lock.
     exclusive: BTreeSet<i64>,
     /// Requests that have passed the front.
     passes: u32,

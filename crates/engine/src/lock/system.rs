@@ -153,7 +153,7 @@ impl LockSystem {
             return Ok(());
         }
         self.resolve_deadlocks(me);
-        // The holder may wait itself, and those who wait for the row already wait for it from now on.
+        // The holder may be waiting too, and earlier waiters of the row now wait for its explicit lock.
         if let Some((_, holder)) = implicit {
             self.resolve_deadlocks(holder);
         }
@@ -325,12 +325,12 @@ impl LockSystem {
 
     // ---- waiting
 
-    /// Breaks the cycles through one that has begun to wait, or to hold.
+    /// Breaks the cycles through a transaction that has begun to wait, or has got an explicit lock.
     fn resolve_deadlocks(&self, holder: &Holder) {
         self.stats.deadlocks.add(self.waits.lock().resolve_deadlocks(holder.owner));
     }
 
-    /// Has the threads that wait tell so, for good; false if another one is told already.
+    /// Installs the observer of lock waits, for the life of the lock system; false if there is one already.
     pub(crate) fn observe_waits(&self, observer: WaitObserver) -> bool {
         self.observer.set(observer).is_ok()
     }

@@ -29,8 +29,9 @@ use crate::sync::{Mutex, MutexGuard};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Of how many a waiter is told that it waits for them: so that a queue of thousands is not walked by each of them.
-const MAX_TOLD: usize = 64;
+/// Most transactions that are reported as those a waiter waits for. The limit keeps every waiter of a long queue from
+/// walking all of it.
+const MAX_REPORTED: usize = 64;
 
 /// What a transaction waits for.
 #[derive(Debug)]
@@ -258,7 +259,6 @@ impl Waits {
         self.waiters.get(&owner).map(|waiter| waiter.outcome)
     }
 
-    /// A row's queue.
     pub(crate) fn queue(&self, at: u32) -> &RowQueue {
         &self.queues[at as usize]
     }
@@ -269,17 +269,17 @@ impl Waits {
         self.waiters.iter().filter_map(pending).collect()
     }
 
-    /// The numbers of those that `owner` waits for, [`MAX_TOLD`] at most: holders of its row, then those ahead of it;
-    /// or owners of ranges.
+    /// The transactions that `owner` waits for, [`MAX_REPORTED`] at most: the holders of its row, then those ahead of
+    /// it in the queue; or the owners of ranges.
     pub(crate) fn waits_for(&self, owner: OwnerId) -> Vec<u64> {
         match self.waiters.get(&owner).map(|waiter| &waiter.request) {
             None | Some(Request::None) => Vec::new(),
-            Some(Request::Insert { blockers }) => blockers.iter().map(|blocker| blocker.0).take(MAX_TOLD).collect(),
+            Some(Request::Insert { blockers }) => blockers.iter().map(|blocker| blocker.0).take(MAX_REPORTED).collect(),
             Some(&Request::Row { queue, ticket, .. }) => {
                 let queue = &self.queues[queue as usize];
                 let holders = queue.granted.conflicting(queue.mode_up_to(ticket));
                 let others = holders.chain(queue.ahead_of(ticket)).filter(|other| *other != owner);
-                others.map(|other| other.0).take(MAX_TOLD).collect()
+                others.map(|other| other.0).take(MAX_REPORTED).collect()
             }
         }
     }

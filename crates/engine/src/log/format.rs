@@ -113,8 +113,8 @@ impl LogGeometry {
         (self.blocks - 2) * DATA_BYTES
     }
 
-    /// Where the block of an LSN lies, and how many bytes are between its begin and the end of the ring. What was
-    /// written before the base is not where this says, so what is read there does not verify.
+    /// Offset of an LSN's block in the file, and the bytes from there to the end of the ring. An LSN before the base is
+    /// elsewhere, so a block read here for it does not verify.
     pub fn block_place(self, lsn: u64) -> (u64, u64) {
         let in_ring = lsn.wrapping_sub(self.base) / DATA_BYTES % self.blocks * BLOCK_BYTES;
         (RING_START + in_ring, self.ring_bytes() - in_ring)
@@ -152,7 +152,7 @@ pub struct LogHeader {
     pub checkpoint_lsn: Lsn,
     /// What was durable when the header was written.
     pub durable_lsn: Lsn,
-    /// What the page store needs to know of its own files at the next opening; zero if nothing.
+    /// The page store's mark, which the next opening compares with the store's files; zero if it needs none.
     pub store_mark: u64,
     /// LSN of a byte that is at the start of the ring: zero until the ring has grown.
     pub ring_base: Lsn,
@@ -216,7 +216,7 @@ fn block_checksum(block: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&block[..12]), &block[16..])
 }
 
-/// The header that counts, of the two slots, and whether it is sure to be the newest: the other one can be read.
+/// The newer header of the two slots, and whether it is certainly the newest one written: the other one is valid too.
 pub fn choose(slots: [&[u8]; 2], name: &str) -> Result<(LogHeader, bool)> {
     let decoded = slots.map(LogHeader::decode);
     if let Some(version) = decoded.iter().find_map(|d| if let Err(Unusable::Version(v)) = d { Some(*v) } else { None })

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 /// How long the device is not asked for room again after it refused.
 const REFUSED_FOR: Duration = Duration::from_secs(10);
-/// How many times as large the ring becomes. Not more: what is written as zeros for nothing costs as much as redo.
+/// Factor by which the ring grows. Not more, because unneeded zeros cost as much as redo.
 const FACTOR: u64 = 2;
 /// Zeros written in a step.
 const PIECE_BYTES: u64 = 4 << 20;

@@ -44,7 +44,7 @@ impl RingSize {
         debug_assert!(size_bytes < ring.size_bytes(), "{size_bytes} bytes are not fewer than {}", ring.size_bytes());
         let geometry = LogGeometry::of(&header);
         ring.set_geometry(geometry);
-        // What the ring holds is another lap's, until that lap is written.
+        // Blocks of the ring belong to an earlier lap until this lap has written them.
         io.discarded = start.0 + geometry.lap();
         io.made_bytes = header.size_bytes;
         for header in [header, header.next()] {
@@ -54,8 +54,8 @@ impl RingSize {
         Ok(())
     }
 
-    /// Releases the place of the ring of a log that has ended at `end`, unless a reader needs what it holds (rule 5).
-    /// This is advice: a refusal changes nothing.
+    /// Releases the space of the ring of a log that has ended at `end`, unless a reader needs its redo (rule 5). A
+    /// failure is ignored.
     pub(super) fn release_ring(ring: &Ring, end: Lsn) {
         if ring.device().has_fixed_len() || ring.space().kept() < end {
             return;
@@ -67,9 +67,9 @@ impl RingSize {
         }
     }
 
-    /// Reserves the place of the ring of a log that has just been started. It is not written as zeros, as the new part
-    /// of a ring that grows is: an opening would take as long as that. So in the first lap a sync may also have to wait
-    /// for the file system's own records.
+    /// Reserves the space of the ring of a log that has just been started. Zeros are not written to it, as they are to
+    /// the new part of a growing ring, because the opening would have to wait for them. So in the first lap a sync may
+    /// also write the file system's metadata.
     ///
     /// # Errors
     /// [`Error::DiskFull`] if the disk has no room for it, another I/O error.
@@ -77,7 +77,7 @@ impl RingSize {
         ring.device().reserve(0, ring.size_bytes()).map_err(Error::of_room)
     }
 
-    /// Releases what the file has beyond the log: of a larger log, or of a growth that never finished.
+    /// Truncates the file to the log's size: a larger log, or an unfinished growth, may have left it longer.
     pub(super) fn cut_file(ring: &Ring) -> Result<()> {
         let (len_bytes, size_bytes) = (ring.device().len_bytes()?, ring.size_bytes());
         if ring.device().has_fixed_len() || len_bytes <= size_bytes {

@@ -39,7 +39,7 @@ pub(super) struct Io {
     /// The newest header on the device.
     pub(super) header: LogHeader,
     pub(super) started: bool,
-    /// The device was told to begin with the blocks up to this LSN; what was synced since may reach further.
+    /// LSN up to which the device was asked to begin writeback; what was synced since may reach further.
     pub(super) begun: u64,
     /// Up to this LSN of the next lap, what has its place was discarded (rule 6).
     pub(super) discarded: u64,
@@ -96,8 +96,8 @@ impl RingWriter {
         self.store_mark.store(mark, Ordering::Release);
     }
 
-    /// Rule 1 of the log, for the owner of the I/O mutex. What others change meanwhile only grows, so what is to be
-    /// smaller is read first.
+    /// Checks rule 1 of the log; the caller owns the I/O mutex. The values that other threads change meanwhile only
+    /// grow, so of two values the one that must not be greater is read first.
     pub(super) fn check_state(&self, io: &Io) {
         if !cfg!(debug_assertions) || !io.started || self.ring.poison().is_set() {
             return;

@@ -152,7 +152,6 @@ impl<'c> Mtr<'c> {
         Some(self.remember(frame, page))
     }
 
-    /// The frame of a latched page.
     #[inline]
     pub(crate) fn frame(&self, latched: PageHandle) -> FrameNo {
         self.held(latched).frame
@@ -208,8 +207,8 @@ impl<'c> Mtr<'c> {
     /// Changes the page and records the redo.
     ///
     /// # Panics
-    /// If the operation does not fit the page or the mtr's redo limit: a bug of the caller, who has checked both. The
-    /// database is poisoned by the unwinding.
+    /// If the operation does not fit the page or the mtr's redo limit. That is a bug in the caller, which has to check
+    /// both first. The unwinding poisons the database.
     #[inline]
     pub fn apply(&mut self, latched: PageHandle, op: &PageOp<'_>) {
         let MtrBuffers { memo, redo, .. } = &mut *self.buffers;

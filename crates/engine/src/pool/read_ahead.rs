@@ -70,8 +70,8 @@ struct Share {
     is_one: bool,
 }
 
-/// Takes the first page that is wanted, with those named behind it that lie beside it, `max` together; empty if none
-/// is. A scan names its leaves in either direction.
+/// Takes the first requested page together with the requests after it that continue a run of consecutive pages, at most
+/// `max` pages; empty if there is no request. A scan requests its leaves in either direction.
 fn run_of(wanted: &mut VecDeque<PageNo>, max: usize) -> Range<u32> {
     let Some(first) = wanted.pop_front() else { return 0..0 };
     // The last number of all, which no page has, may be named by a damaged page.

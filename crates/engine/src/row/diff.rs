@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 
-/// How much of two strings is common at both ends. The two parts never overlap in either string.
+/// Lengths of the common prefix and the common suffix of two strings. The two never overlap in either string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DiffRange {
     /// Bytes common at the start.
@@ -28,7 +28,7 @@ impl DiffRange {
         &whole[self.prefix..whole.len() - self.suffix]
     }
 
-    /// Turns one string into the other, whose differing part is `middle`.
+    /// Changes one string into the other, whose differing part is `middle`.
     pub(crate) fn swap(&self, whole: &mut Vec<u8>, middle: &[u8]) -> Result<()> {
         let end = whole.len().checked_sub(self.suffix).filter(|end| self.prefix <= *end);
         let Some(end) = end else {

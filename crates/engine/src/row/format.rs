@@ -93,7 +93,6 @@ pub struct OverflowRef {
 }
 
 impl OverflowRef {
-    /// Reads a reference.
     pub fn read(bytes: &[u8; OVERFLOW_REF_BYTES]) -> OverflowRef {
         OverflowRef { total_bytes: bytes.u32_at(0), first: PageNo(bytes.u32_at(4)), stamp: bytes.u64_at(8) }
     }

@@ -35,8 +35,8 @@ impl Space {
         self.record(mtr, segment, page)
     }
 
-    /// As [`Space::allocate`], the lowest page that the segment can have below extent `end`, ignoring what is to be
-    /// kept for a full disk: the caller frees a page behind it. `None` if there is none.
+    /// As [`Space::allocate`]: the lowest page that the segment can have below extent `end`; `None` if there is none.
+    /// It may use the reserve for a full disk, because the caller frees a page above `end`.
     ///
     /// # Errors
     /// [`Error::Usage`] when the page's extent map is not in the pool.

@@ -22,7 +22,6 @@ use crate::types::PageNo;
 /// Number of classes.
 const CLASSES: usize = 1 << CLASS_BITS;
 
-/// Bytes of one class.
 const fn class_bytes(page_bytes: usize) -> usize {
     page_bytes / (2 * CLASSES)
 }

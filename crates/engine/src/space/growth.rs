@@ -1,4 +1,4 @@
-//! Making room: reserving discarded extents, growing the file.
+//! Making extents ready for allocation: reserving discarded extents again, growing the file.
 
 use super::extent_map::format_map_ops;
 use super::layout::{CHUNKS, EXTENT_PAGES, MAX_EXTENTS};
@@ -23,13 +23,14 @@ const RESERVE_TRIES: usize = 16;
 pub(super) const FULL_FOR: Duration = Duration::from_millis(100);
 /// Most bytes the file grows by at once.
 const GROW_LIMIT_BYTES: u64 = 64 << 20;
-/// How long a refusal explains that no page is free: a thread that was refused may try to take a page only later.
+/// Time for which the device's last refusal is given as the reason that no page is free: the refused thread may try to
+/// take a page only later.
 pub(super) const FULL_KNOWN_FOR: Duration = FULL_FOR.saturating_mul(10);
 
 impl Space {
-    /// Makes sure that free extents are ready, growing the file if they are not. On a full disk this is no error: what
-    /// is free in the file may still serve, and [`Space::allocate`] says when it does not. The caller holds no latch;
-    /// called before an mtr that may allocate.
+    /// Makes sure that free extents are ready, growing the file if they are not. A full disk is not an error here:
+    /// pages that are free in the file may suffice, and [`Space::allocate`] fails if they do not. The caller holds no
+    /// latch; called before an mtr that may allocate.
     pub fn prepare(&self, ctx: &Context) -> Result<()> {
         held_latches::expect_none("room is made");
         let missed = std::mem::take(&mut *self.missed_maps.lock());
@@ -67,7 +68,8 @@ impl Space {
         }
     }
 
-    /// Runs a mini-transaction that allocates, again when [`Space::allocate`] says so. The caller holds no latch.
+    /// Runs a mini-transaction that allocates, and runs it again if [`Space::allocate`] asks for it. The caller holds
+    /// no latch.
     ///
     /// # Errors
     /// Those of [`Space::prepare`] and of `run`.
@@ -100,8 +102,7 @@ impl Space {
         }
     }
 
-    /// Reserves extents that may have been freed or, when there are none, grows the file. A few of the `tries` that are
-    /// left are made.
+    /// Reserves extents that may have been discarded or, if there are none, grows the file. Uses up a few of `tries`.
     ///
     /// # Errors
     /// [`Error::DiskFull`]; while tries are left, other extents may still have their place.
@@ -126,7 +127,7 @@ impl Space {
         Err(refused.unwrap_or_else(|| self.full("no extent can be reserved")))
     }
 
-    /// Reserves some of the next extents whose place may have been discarded, `max` at most; false if there are none.
+    /// Reserves some of the next extents whose space may have been discarded, `max` at most; false if there are none.
     /// The caller has the growing mutex.
     ///
     /// # Errors

@@ -129,7 +129,6 @@ impl SpaceHook for Space {
 }
 
 impl Space {
-    /// Bytes of a page.
     pub fn page_bytes(&self) -> usize {
         self.layout.page_bytes()
     }

@@ -1,7 +1,6 @@
-//! A batch: copies of pages on their way to the store, sealed for disk.
+//! A batch: copies of pages that are to be written to the store, with checksums.
 //!
-//! In front of the copies there is room for what the store writes with them (a directory, a header), so that both can
-//! go in one write.
+//! In front of the copies there is space for the store's own bytes (a directory, a header), so that one write has both.
 
 use crate::page::{self, PageType};
 use crate::types::{CHANGE_BUFFER_INDEX, Lsn, PageNo};
@@ -25,7 +24,6 @@ pub struct BatchEntry {
     pub page_no: PageNo,
     /// LSN of the copy.
     pub lsn: Lsn,
-    /// Its checksum.
     pub(super) checksum: u32,
     pub(super) placement: Placement,
     /// See [`PageBatch::last_is_recreated_by_redo`].
@@ -58,8 +56,8 @@ impl PageBatch {
         });
     }
 
-    /// Notes that redo makes the page added last from nothing, redo that the checkpoint does not pass before the batch
-    /// has finished: a crash may tear it.
+    /// Marks the page added last as recreated by redo: that redo formats it, and the checkpoint does not pass it before
+    /// the batch has finished. So a crash may tear the page.
     pub fn last_is_recreated_by_redo(&mut self) {
         debug_assert!(!self.entries.is_empty(), "no page was added");
         if let Some(entry) = self.entries.last_mut() {
@@ -67,7 +65,7 @@ impl PageBatch {
         }
     }
 
-    /// Whether redo makes every page in it from nothing.
+    /// Whether redo recreates every page of the batch.
     pub(super) fn is_recreated_by_redo(&self) -> bool {
         self.entries.iter().all(|entry| entry.recreated_by_redo)
     }
@@ -77,7 +75,6 @@ impl PageBatch {
         &self.entries
     }
 
-    /// Bytes of a page.
     pub(super) fn page_bytes(&self) -> usize {
         self.page_bytes
     }
@@ -113,7 +110,7 @@ impl PageBatch {
     }
 }
 
-/// What a page is, for the device and for the counters by page type; a page of unknown type is `Other`.
+/// A page's kind, for the device and for the counters by page type; a page of unknown type is `Other`.
 pub(crate) fn placement_of(page: &[u8]) -> Placement {
     let page_type = page::header::page_type(page);
     if matches!(&page_type, Ok(found) if found.is_node()) && page::header::owner(page) == CHANGE_BUFFER_INDEX.0 {

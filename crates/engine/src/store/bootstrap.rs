@@ -45,7 +45,6 @@ pub struct FoundStore {
 
 /// A store that can be inspected, in any state.
 pub struct InspectedStore<'d> {
-    /// Its pages.
     pub pages: Box<dyn PageSource + 'd>,
     /// What page 0 says, or why it cannot be read.
     pub header: std::result::Result<FileHeader, String>,
@@ -181,7 +180,6 @@ impl FoundStore {
         }
     }
 
-    /// Opens it.
     pub fn open(self, settings: &Settings, stats: Arc<Stats>) -> Result<Arc<dyn PageStore>> {
         let FoundStore { data, doublewrite, header, scanned, journal } = self;
         match (geometry_of(&header), scanned) {

@@ -151,7 +151,6 @@ pub trait PageSource {
     /// Name of the data file, for messages.
     fn name(&self) -> String;
 
-    /// Bytes of a page.
     fn page_bytes(&self) -> usize;
 
     /// Bytes that the store has for pages; the last page may be cut.
@@ -235,8 +234,8 @@ pub trait PageStore: PageSource + Send + Sync {
     /// An I/O error, after which the caller stops the database.
     fn truncate(&self, pages: u32) -> Result<()>;
 
-    /// Gives the file system room back that the pages do not need, a bounded amount at a time; says whether another
-    /// step may give more. `thoroughly`: as much as possible, at any cost; else what is worth it.
+    /// Returns space that the pages do not need to the file system, a bounded amount at a time. Returns whether another
+    /// step may free more. `thoroughly`: as much as possible, at any cost; otherwise what is worth its cost.
     /// [`reserve`](PageStore::reserve) is not called meanwhile.
     ///
     /// # Errors
@@ -307,23 +306,25 @@ pub trait PageStore: PageSource + Send + Sync {
         Ok(())
     }
 
-    /// What the next opening has to know of everything that was written so far ([`bootstrap::FoundStore::expect`]). The
-    /// caller makes it durable with each checkpoint, and determines the checkpoint's LSN first.
+    /// A number that the next opening compares with what it finds ([`bootstrap::FoundStore::expect`]): it covers
+    /// everything written so far. The caller determines the checkpoint's LSN first, then makes this number durable with
+    /// the checkpoint.
     fn mark(&self) -> u64 {
         0
     }
 
-    /// Whether pages whose numbers follow each other lie side by side, so that reading them at once takes little more
-    /// than reading one. Else they are better read by many threads.
+    /// Whether pages with consecutive numbers are contiguous, so that reading several costs little more than reading
+    /// one. Otherwise many threads read them faster.
     fn is_contiguous(&self) -> bool;
 
-    /// Whether the reads of [`read_many`](PageStore::read_many) are in flight at once. Else they follow each other.
+    /// Whether the reads of [`read_many`](PageStore::read_many) are in flight at once. Otherwise they are made one
+    /// after another.
     fn supports_batch_reads(&self) -> bool {
         false
     }
 
-    /// Reads pages as [`read`](PageSource::read) does, those of many ranges; tells `done` of each, once, as soon as it
-    /// is read or has failed.
+    /// Reads the pages of many ranges, as [`read`](PageSource::read) does. Calls `done` once for each range, as soon as
+    /// it is read or has failed.
     fn read_many(&self, reads: &mut [PageRead<'_>], done: &mut PageReadCallback<'_>) {
         for (index, read) in reads.iter_mut().enumerate() {
             let result = self.read(read.first, read.buf);

@@ -26,7 +26,6 @@ pub struct SharedSync {
 }
 
 impl SharedSync {
-    /// For `device`.
     pub fn new(device: Arc<dyn Device>) -> SharedSync {
         SharedSync { device, started: AtomicU64::new(0), finished: Mutex::new(0), failed: Poison::default() }
     }

@@ -2,10 +2,10 @@
 //!
 //! Rules
 //! 1. Without the feature `tracing` an event has no effect; its values are still computed, so they must be cheap.
-//! 2. Events are rare: no row operation emits one. Their target is `highwater`; frequent happenings are counted instead
+//! 2. Events are rare: no row operation emits one. Their target is `highwater`. What happens often is counted instead
 //!    (`stats`).
 
-/// Tells of a happening: a level of `tracing`, values by name (shown by `Display`), the words.
+/// Emits an event: its level of `tracing`, values by name (shown by `Display`), the message.
 #[cfg(feature = "tracing")]
 macro_rules! event {
     ($level:ident, $($name:ident = $value:expr,)* $what:literal) => {

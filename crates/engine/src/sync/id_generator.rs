@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Numbers from 1 on, none of which is given twice in this process. (Never a checker's atomic: a static outlives the
-/// schedules.)
+/// Numbers from 1 on, each of them issued once in this process. (Its atomic is never the model checker's, because a
+/// static outlives the checker's schedules.)
 pub struct IdGenerator(AtomicU64);
 
 impl IdGenerator {

@@ -105,7 +105,6 @@ impl ShardedCounter {
         sum
     }
 
-    /// Adds `n`.
     #[inline]
     pub fn add(&self, n: u64) {
         self.0.local().fetch_add(n, Relaxed);

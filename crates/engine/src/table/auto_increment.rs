@@ -93,7 +93,7 @@ impl AutoIncrement {
     /// Takes the numbers of a range; returns the first. Its count and distance are not 0.
     ///
     /// # Errors
-    /// `BadValue` when there are not so many, and none is taken; what `persist` returns.
+    /// `BadValue` if fewer numbers are left; none is taken then. An error of `persist`.
     pub(crate) fn reserve(
         &self,
         column: &str,

@@ -260,7 +260,6 @@ impl Catalog {
         })
     }
 
-    /// The tree of a record.
     pub(crate) fn open_tree(&self, tree: TreeRecord) -> Arc<BTree> {
         let TreeRecord { id, segment, root, max_key_bytes } = tree;
         Arc::new(BTree::open(self.space.clone(), id, segment, root).with_max_key_bytes(max_key_bytes.into()))

@@ -27,7 +27,6 @@ pub(crate) struct TableEntry {
     pub(crate) definition: TableDefinition,
     /// Ready indexes, by number.
     pub(crate) indexes: Vec<IndexRecord>,
-    /// Ids of the columns.
     pub(crate) columns: ColumnIds,
     /// The layouts that rows may have in addition to the one of the definition, by number from [`FIRST_LAYOUT`].
     pub(crate) older_layouts: Vec<Vec<LayoutColumn>>,

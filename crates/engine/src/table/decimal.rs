@@ -31,7 +31,6 @@ const POWERS_OF_TEN: [i128; MAX_PRECISION as usize + 1] = {
     powers
 };
 
-/// 10^n.
 #[inline]
 pub(crate) fn power_of_ten(n: u8) -> Option<i128> {
     POWERS_OF_TEN.get(usize::from(n)).copied()

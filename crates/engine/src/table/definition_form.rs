@@ -15,7 +15,6 @@ use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::ops::Not;
 
-/// A table.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TableForm {

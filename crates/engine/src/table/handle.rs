@@ -136,7 +136,6 @@ impl TableShared {
         counter.reserve(column, range, |bound| self.persist_bound(bound))
     }
 
-    /// Sets the next number.
     pub(crate) fn set_next_number(&self, next: u64) -> Result<()> {
         let (column, counter) = self.counter()?;
         counter.set_next(column, next, |bound| self.persist_bound(bound))
@@ -286,7 +285,6 @@ impl Registry {
         open.check_table(&table);
     }
 
-    /// The table of a name.
     pub(crate) fn get(&self, name: &str) -> Result<Arc<TableShared>> {
         let missing = || Error::NoSuchTable { table: name.to_string() };
         self.tables.read().by_name.get(name).cloned().ok_or_else(missing)

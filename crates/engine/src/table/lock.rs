@@ -34,7 +34,7 @@ use crate::sync::{Condvar, Mutex, MutexGuard};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How often a schema change that lets transactions pass looks whether any holds the lock.
+/// Interval at which a schema change that lets transactions pass checks whether any of them holds the lock.
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 
 #[derive(Debug, Default)]
@@ -117,7 +117,7 @@ impl LockState {
         }
     }
 
-    /// Rule 2: only a schema change at work bars anybody, and transactions read in `barred` whom it bars.
+    /// Checks rule 2: only a running schema change bars transactions, and `barred` says which.
     fn check(&self, barred: u8) {
         debug_assert!(self.changing || !self.no_write, "writers are barred, and no schema change is at work");
         debug_assert!(self.changing || !self.exclusive, "all are barred, and no schema change is at work");
@@ -198,8 +198,8 @@ impl TableLock {
         }
     }
 
-    /// Whether no transaction holds the lock in this mode. Asked while the mode is barred: then no place counts one out
-    /// whom another has not counted in.
+    /// Whether no transaction holds the lock in this mode. Called while the mode is barred: then no shard counts the
+    /// end of a transaction whose begin another shard, read earlier, had not counted yet (rule 5).
     fn is_unused(&self, mode: TableLockMode) -> bool {
         self.users.iter().fold(0u32, |sum, users| sum.wrapping_add(users.of(mode).load(SeqCst))) == 0
     }
@@ -390,20 +390,20 @@ impl Change<'_> {
         self.0.set(&mut self.0.state.lock(), |s| (s.no_write, s.exclusive) = (false, false));
     }
 
-    /// Nobody uses the table, and none begins to, while it goes.
+    /// No transaction uses the table, and none begins to, while it is removed.
     fn check_barred(&self) {
         let state = self.0.state.lock();
         debug_assert!(state.changing && state.exclusive, "rule 4: a table goes that others use");
         debug_assert!(state.gone.is_none(), "rule 4: a table goes twice");
     }
 
-    /// The table is gone: those who wait or come later get an error.
+    /// The table is gone: present and later waiters get an error.
     pub(crate) fn set_dropped(&self) {
         self.check_barred();
         self.0.state.lock().gone = Some(Gone::Dropped);
     }
 
-    /// The table is used under another lock from now on: those who wait or come later get an error.
+    /// The table is used under another lock from now on: present and later waiters get an error.
     pub(crate) fn set_changed(&self) {
         self.check_barred();
         self.0.state.lock().gone = Some(Gone::Changed);

@@ -76,7 +76,6 @@ impl Row {
         Row { layout: Arc::clone(layout), bytes: Vec::new() }
     }
 
-    /// A row of this layout.
     pub(crate) fn of_bytes(layout: &Arc<RowLayout>, bytes: Vec<u8>) -> Row {
         Row { layout: Arc::clone(layout), bytes }
     }

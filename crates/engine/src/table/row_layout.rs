@@ -61,7 +61,6 @@ pub struct RowLayout {
     pub(super) slots: Vec<ColumnSlot>,
     /// What absent columns keep in the place of rows.
     pub(super) defaults: Vec<Vec<u8>>,
-    /// Bits of the bitmap.
     pub(super) null_bits: usize,
     /// Where the ends begin.
     pub(super) ends_at: usize,
@@ -80,7 +79,6 @@ pub(crate) fn present_columns(definition: &TableDefinition, columns: &ColumnIds)
 }
 
 impl RowLayout {
-    /// The layout of a new table.
     pub fn new(definition: &TableDefinition) -> RowLayout {
         let columns = ColumnIds::first(definition.columns.len());
         RowLayout::resolved(FIRST_LAYOUT, &present_columns(definition, &columns), definition, &columns)

@@ -90,7 +90,6 @@ impl RowLayouts {
         Row::new(&self.present)
     }
 
-    /// The layout of a row.
     #[inline]
     pub(crate) fn of(&self, row: &[u8]) -> &Arc<RowLayout> {
         if self.is_present(row) { &self.present } else { self.older_of(row) }

@@ -220,7 +220,6 @@ impl ActiveSet {
         clock
     }
 
-    /// The tick of a cut.
     fn tick_of_cut(&self) -> u64 {
         let even = |clock: u64| (clock | 1) + 1;
         let before = self.cuts.clock.fetch_update(AcqRel, Acquire, |clock| Some(even(clock)));

@@ -94,7 +94,6 @@ impl<'p> OverflowRow<'p> {
         self.refs().last().filter(|last| last.number == REST).map(|last| last.chain)
     }
 
-    /// The references of columns.
     pub fn columns(&self) -> impl Iterator<Item = ColumnRef> + 'p {
         self.refs().filter(|column| column.number != REST)
     }

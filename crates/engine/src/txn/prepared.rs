@@ -62,8 +62,8 @@ impl TxnSystem {
     }
 
     /// Commits a prepared transaction: it is visible and its locks are released. Its redo is appended, not waited for.
-    /// Takes the transaction out of its slot and returns the LSN up to which the log has the commit, and what is to be
-    /// done with its redo.
+    /// Takes the transaction out of its slot. Returns the LSN up to which the log has the commit, and how its redo is
+    /// to be flushed.
     ///
     /// # Errors
     /// See rule 3; the transaction stays prepared.

@@ -24,7 +24,7 @@ crate::sync::thread_local! {
     static INSIDE: Cell<Inside> = const { Cell::new(Inside::Nothing) };
 }
 
-/// Runs a row closure with the engine closed to this thread.
+/// Runs a row closure, inside which this thread's calls into the engine fail (rule 1).
 pub(crate) fn closed<R>(run: impl FnOnce() -> R) -> R {
     within(Inside::RowClosure, run)
 }

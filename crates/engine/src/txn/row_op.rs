@@ -22,7 +22,6 @@ pub struct RowOp<'a> {
     pub system: &'a TxnSystem,
     /// The transaction.
     pub txn: &'a mut Txn,
-    /// The table.
     pub table: &'a dyn TableTrees,
     /// The row's key.
     pub key: &'a [u8],

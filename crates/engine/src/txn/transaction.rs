@@ -120,7 +120,6 @@ pub(crate) struct RowBuffers {
     /// Secondary entry keys, old and new.
     pub(crate) old_entry: Vec<u8>,
     pub(crate) new_entry: Vec<u8>,
-    /// Value of an entry.
     pub(crate) entry_value: Vec<u8>,
     /// Indexes whose entries may change.
     pub(crate) changed: Vec<usize>,

@@ -84,7 +84,6 @@ pub(crate) fn expect_type(page: &[u8], page_no: PageNo, wanted: PageType) -> Res
 }
 
 impl UndoFields {
-    /// Reads an undo page's fields.
     pub(crate) fn read(page: &[u8], page_no: PageNo) -> Result<UndoFields> {
         expect_type(page, page_no, PageType::Undo)?;
         let header = UndoPlace { page: PageNo(u32_at(page, 40)), offset: u16_at(page, 44).into() };

@@ -31,7 +31,6 @@ pub(crate) fn place_of(pointer: RollPtr) -> UndoPlace {
     UndoPlace { page: pointer.page(), offset: pointer.offset() }
 }
 
-/// The roll pointer to a place.
 pub(crate) fn pointer_to(place: UndoPlace) -> RollPtr {
     // Offsets in a page of at most 16 KiB fit 16 bits.
     RollPtr::new(place.page, place.offset as u16)

@@ -46,7 +46,6 @@ pub(crate) const KIND_AT: usize = 2;
 pub(crate) const HEADER_STATE_AT: usize = 3;
 /// Offset of a header record's `trx_no`.
 pub(crate) const HEADER_TRX_NO_AT: usize = 12;
-/// Bytes of a header record.
 pub(crate) const HEADER_RECORD_BYTES: usize = 22;
 const MIN_RECORD_BYTES: usize = 6;
 
@@ -118,7 +117,6 @@ pub(crate) struct PreparedMark {
     pub(crate) records: u64,
 }
 
-/// Bytes of an Overflow record.
 pub(crate) const OVERFLOW_RECORD_BYTES: usize = 22;
 /// Offset in an Overflow record of its first-page field.
 pub(crate) const OVERFLOW_FIRST_PAGE_AT: usize = 8;

@@ -49,7 +49,6 @@ impl Mode {
         if self == Mode::DataStreams { vec!["1=journal"] } else { Vec::new() }
     }
 
-    /// Stream rules of the device.
     pub(super) fn stream_rules(self) -> Result<Vec<highwater_device::trace::ranges::StreamRule>> {
         Ok(self.rules().into_iter().map(str::parse).collect::<std::result::Result<Vec<_>, DeviceError>>()?)
     }

@@ -73,7 +73,6 @@ pub(super) struct Measurement {
     pub device: Option<Counters>,
     /// The same from the beginning up to the end of each interval of the result.
     pub device_over_time: Vec<Counters>,
-    /// Capacity of that device.
     pub device_capacity_bytes: Option<u64>,
     /// Pages of each type that were read and written meanwhile; none if they were not counted.
     pub page_types: Option<PageTypes>,

@@ -1,4 +1,4 @@
-//! A file system in memory (tmpfs), for files of a server that are to cost no I/O.
+//! A file system in memory (tmpfs), for files of a server whose I/O is not measured.
 //!
 //! Rules
 //! 1. It is mounted where the caller says and unmounted when it is closed or dropped, or by the guard if this process

@@ -74,7 +74,6 @@ pub enum Streams {
 /// What a device must have room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Room {
-    /// For data.
     pub data_bytes: u64,
     /// For copies of pages on their way.
     pub doublewrite_bytes: u64,

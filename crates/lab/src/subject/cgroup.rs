@@ -120,7 +120,6 @@ pub struct InMemoryGroup {
 }
 
 impl InMemoryGroup {
-    /// The group.
     pub fn group(&self) -> &MemoryGroup {
         &self.group
     }

@@ -76,7 +76,6 @@ impl<K: Kv> Catalog<K> {
         Ok(table)
     }
 
-    /// The table of that name.
     pub(super) fn find(&self, name: &str) -> Option<Arc<KvTable<K::Tree>>> {
         self.open.read().get(name).cloned()
     }

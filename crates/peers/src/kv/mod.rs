@@ -34,9 +34,8 @@ pub trait Kv: Clone + Send + Sync + 'static {
     fn tree(&self, name: &str) -> Result<Self::Tree>;
     /// Access for a thread.
     fn client(&self) -> Result<Self::Client>;
-    /// Writes what is to be written and closes. No other handle is used any more.
+    /// Makes everything durable and closes. No other handle is used any more.
     fn close(self) -> Result<()>;
-    /// Its version.
     fn version() -> String;
 }
 
@@ -58,7 +57,6 @@ pub trait KvClient: Send + 'static {
 /// Which keys a scan visits.
 #[derive(Clone, Copy, Debug)]
 pub struct Range<'r> {
-    /// From this one on.
     pub from: &'r [u8],
     /// Up to and without this one; to the end if it is empty.
     pub to: &'r [u8],
@@ -68,7 +66,6 @@ pub struct Range<'r> {
     pub newest: bool,
 }
 
-/// Reading.
 pub trait KvRead {
     /// An ordered tree.
     type Tree: Clone + Send + Sync + 'static;
@@ -90,7 +87,6 @@ pub trait KvRead {
     fn finish(self) -> Result<()>;
 }
 
-/// Reading and writing.
 pub trait KvWrite: KvRead {
     /// Puts a key that must not be there; false if it is.
     fn insert(&mut self, tree: &Self::Tree, key: &[u8], value: &[u8]) -> Result<bool> {

@@ -19,7 +19,7 @@ use std::sync::atomic::Ordering::Relaxed;
 const FIRST_KEYS: usize = 16;
 /// Keys that are read at once at most.
 const MAX_KEYS: usize = 256;
-/// Columns of a table, at most: which ones changed is kept in as many bits.
+/// Most columns of a table: a `u64` has a bit for each changed column.
 const MAX_COLUMNS: usize = 64;
 
 /// Buffers of a client.

@@ -9,7 +9,6 @@ use highwater_bench::Result;
 /// A tree's number, as its keys begin.
 pub type Tree = [u8; 4];
 
-/// Tree of the names.
 const NAMES: Tree = [0; 4];
 
 /// The key under which the number of a name is kept.
@@ -43,7 +42,6 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// A key of a tree.
     pub fn key(&mut self, tree: Tree, key: &[u8]) -> &[u8] {
         self.key.clear();
         self.key.extend_from_slice(&tree);

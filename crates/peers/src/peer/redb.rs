@@ -117,7 +117,6 @@ impl Read {
     }
 }
 
-/// The transaction that writes.
 pub struct Write(WriteTransaction);
 
 fn scan(

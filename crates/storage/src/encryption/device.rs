@@ -92,7 +92,7 @@ impl Device for EncryptedDevice {
         Ok(())
     }
 
-    /// The device below reads into a buffer of this one; each read is decrypted from there when it is told of.
+    /// The device below reads into a buffer of this one; the completion callback of each read decrypts from there.
     fn read_batch(&self, reads: &mut [Read<'_>], done: &mut ReadCallback<'_>) {
         let is_whole = |read: &Read<'_>| self.check("read", read.offset, read.buf.len() as u64).is_ok();
         if !reads.iter().all(is_whole) {

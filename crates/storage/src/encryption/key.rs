@@ -12,7 +12,6 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
-/// Bytes of a key.
 const KEY_BYTES: usize = 32;
 /// Of a key file that holds anything sensible: hexadecimal digits and a line's end.
 const MAX_FILE_BYTES: u64 = 4096;

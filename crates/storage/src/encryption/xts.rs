@@ -16,7 +16,6 @@ use aes::cipher::{Array, BlockCipherDecrypt, BlockCipherEncrypt, KeyInit, consts
 use aes::{Aes256, Aes256Enc};
 use zeroize::Zeroizing;
 
-/// Bytes of a unit.
 pub(super) const UNIT_BYTES: usize = SECTOR_BYTES as usize;
 const BLOCK_BYTES: usize = 16;
 const BLOCKS: usize = UNIT_BYTES / BLOCK_BYTES;
@@ -26,7 +25,6 @@ const POLYNOMIAL: u128 = 0x87;
 /// Bytes of a file's key: that of the blocks, then that of the tweaks.
 pub(super) const FILE_KEY_BYTES: usize = 64;
 
-/// The key of one file.
 pub(super) type FileKey = Zeroizing<[u8; FILE_KEY_BYTES]>;
 
 /// A new random key.

@@ -118,7 +118,6 @@ pub(super) struct Mode {
 }
 
 impl Mode {
-    /// For reading only.
     pub(super) const READ_ONLY: Mode =
         Mode { direct: false, each_write_durable: false, sync_only_after_len_change: false, whole_sync: false };
 

@@ -5,7 +5,7 @@
 //! bypass the page cache. Device and file system both have to take part: an NVMe or SCSI device with atomic writes, and
 //! ext4 or XFS, which give one block at least, or a block device itself.
 
-/// What is known of a file.
+/// The kernel's answers about a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Evidence {
     /// Whether writes bypass the page cache.

@@ -1,5 +1,5 @@
-//! Where the redo is: a file in its folder, or a block device. And how files of a database are removed that may be
-//! block devices.
+//! The path of the redo, a file in its folder or a block device, and the removal of database files that may be block
+//! devices.
 
 use crate::error::UNUSED_ZEROS_BYTES;
 use crate::os::folder::{self, failed};
@@ -12,7 +12,7 @@ pub(super) fn is_block_device(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|metadata| sys::is_block_device(&metadata))
 }
 
-/// Where the redo is: in the folder `log_dir`, or the block device of that name.
+/// The path of the redo: a file in the folder `log_dir`, or `log_dir` itself if it is a block device.
 pub fn redo_path(log_dir: &Path) -> PathBuf {
     if is_block_device(log_dir) { log_dir.to_path_buf() } else { log_dir.join("redo") }
 }

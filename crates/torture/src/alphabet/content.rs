@@ -91,7 +91,6 @@ pub const KEY_COLUMNS: usize = 2;
 /// The columns of a row's key in an index, as numbers; those that the index lacks are `None`.
 pub type Key = [Option<u64>; KEY_COLUMNS];
 
-/// The columns of an index.
 pub fn columns_of(index: &str) -> &'static [&'static str] {
     INDEXES.iter().find(|known| known.name == index).map_or(&["id"], |known| known.columns)
 }

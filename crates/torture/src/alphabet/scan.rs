@@ -1,4 +1,4 @@
-//! Scans: which rows, in which order, by which of a scan's ends; and what the right answer is.
+//! Random scans: their range, order, locks and way of reading, and the right answer.
 
 use super::choices::Choices;
 use super::content::{
@@ -13,9 +13,8 @@ use highwater_bench::{Error, Result};
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-/// Values of the first text.
 pub const FIRST_TEXT_VALUES: u32 = 20;
-/// Ids that rows have which do not get theirs from the table.
+/// Ids below this are given to rows that do not take theirs from auto-increment.
 pub const IDS: u64 = 300;
 /// Values of the column that may be NULL.
 pub const SOME: u32 = 400;
@@ -34,7 +33,7 @@ enum Range {
     Between(Edge, Edge),
     /// Those that begin with these values.
     Prefix(Vec<Option<u64>>),
-    /// Those whose last of these columns is a text that only begins like this one, up to this many bytes.
+    /// Those with these values, of which the last is a text; only its first bytes, of this number, have to be equal.
     StartsWith(Vec<Option<u64>>, usize),
 }
 
@@ -366,7 +365,6 @@ impl Look {
         self.columns.map_or(content, |columns| content.only(columns))
     }
 
-    /// The right answer.
     fn right(&self, rows: &Rows) -> Answer {
         let keyed = rows.iter().map(|(id, content)| (key_of(self.index, *id, content), *id, *content));
         let mut taken: Vec<(Key, u64, Content)> = keyed.filter(|(key, _, _)| self.takes(key)).collect();

@@ -1,4 +1,5 @@
-//! Tables and indexes: created, changed, dropped, rebuilt. Transactions that use them may be in the way.
+//! Random schema changes: tables and indexes are created, changed, dropped and rebuilt. Transactions that use them may
+//! block a change, which then fails.
 
 use super::actor::is_refusal;
 use super::choices::Choices;
@@ -26,7 +27,7 @@ fn has_duplicates(rows: &Rows) -> bool {
     !rows.values().filter_map(|content| content.c).all(|c| seen.insert(c))
 }
 
-/// An error of a schema change that others are in the way of.
+/// Whether a schema change failed because transactions that use the table block it.
 fn is_refused_here(error: &Engine) -> bool {
     is_refusal(error) || matches!(error, Engine::TableInPrepared { .. })
 }
@@ -145,7 +146,7 @@ impl Player {
         self.changed(Change::RenameTable(name, to), renamed.map(drop))
     }
 
-    /// Gives a table columns that the rows do not need, or wider ones.
+    /// Makes a random change of a table's columns, or of another part of its definition.
     fn alter_table(&mut self, db: &Database, name: &str, rng: &mut Choices) -> Result<()> {
         let table = call!(self.played, Database::table(db, name))?;
         let (columns, is_plain) = (table.columns(), self.oracle.tables[name].indexes.is_empty());

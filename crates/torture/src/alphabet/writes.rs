@@ -1,4 +1,4 @@
-//! Statements that change rows, what they must do, and whether what they did is that.
+//! Statements that change rows: their expected effect, and the comparison with what they did.
 
 use super::choices::Choices;
 use super::content::{
@@ -13,7 +13,6 @@ use highwater::{
 };
 use std::collections::BTreeMap;
 
-/// A statement.
 #[derive(Clone, Debug)]
 pub enum Statement {
     /// Without an id the table gives one.
@@ -51,7 +50,7 @@ pub struct Answer {
     duplicates: Duplicates,
 }
 
-/// What a statement said of the rows that had one of the keys of the row it was to insert.
+/// A statement's answer about the rows that had a key of the row to insert.
 #[derive(Debug)]
 enum Duplicates {
     Unsaid,
@@ -222,7 +221,7 @@ impl Statement {
         }
     }
 
-    /// What it does on these rows; an id that the table gives is one of `given`, in order.
+    /// Its effect on these rows; auto-increment ids are taken from `given`, in order.
     fn effect(&self, rows: &Contents, is_unique: bool, given: &[u64]) -> Effect {
         if let Statement::Raw(statement) = self {
             return statement.effect(rows, is_unique, given);
@@ -339,7 +338,7 @@ impl Judge<'_> {
         matches!(self.statement.effect(self.rows, self.is_unique, &[]), Effect::Duplicate)
     }
 
-    /// What a statement that was answered has changed; in words why the answer is wrong.
+    /// The changes of a statement with this answer, or in words why the answer is wrong.
     pub fn changes(&self, answer: &Answer) -> std::result::Result<Changed, String> {
         let taken = |id: &u64| self.rows.keys().chain(self.others.keys()).any(|other| other >= id);
         if let Some(id) = answer.given.iter().find(|id| taken(id)) {

@@ -82,15 +82,15 @@ pub(super) type Rows = BTreeMap<u64, Row>;
 
 /// A small database in memory.
 pub struct Small {
-    /// What it is opened with.
+    /// Options with which it is opened.
     pub options: Options,
     /// How it was left.
     pub left: Left,
     /// Its files.
     pub files: Files,
-    /// What they were at an earlier closing.
+    /// The files after an earlier close.
     pub older: Files,
-    /// The rows; before them, those after each of the last commits, the first that the log's mark covers first.
+    /// The rows after each of the last commits that recovery may end at, oldest first; the last are the present ones.
     pub(super) answers: Vec<Answer>,
     /// The page that is torn, if it stopped.
     pub torn: Option<u32>,
@@ -257,7 +257,7 @@ fn newer_pages(files: &Files, options: &Options) -> Result<Vec<usize>> {
     Ok((2..file.page_count() as usize).filter(is_newer).collect())
 }
 
-/// Tears one of these pages, which cannot be read without its copy then: its second half becomes zeros.
+/// Tears one of these pages: its second half becomes zeros, so that it is unreadable without its copy.
 fn tear(small: &mut Small, pages: &[usize]) {
     let whole = Arc::clone(&small.files[0]);
     let doublewrite = small.files[2].len();

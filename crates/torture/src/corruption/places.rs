@@ -137,7 +137,6 @@ impl Places {
         Ok(Places { data, between, redo, ring_blocks: look.ring_bytes / BLOCK, needed })
     }
 
-    /// What a byte is for.
     pub(super) fn place(&self, file: File, offset: u64) -> ByteRole {
         let find = |stretches: &[Stretch]| stretches.iter().find(|s| s.bytes.contains(&offset)).map(|s| s.place);
         match file {

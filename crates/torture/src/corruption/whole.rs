@@ -11,7 +11,6 @@ use highwater_storage::{MemoryDevice, StorageSet};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// The tables.
 pub(super) const TABLES: [&str; 2] = ["one", "two"];
 /// Ways of reading a table.
 pub(super) const INDEXES: [&str; 3] = ["PRIMARY", "by_name", "by_code"];

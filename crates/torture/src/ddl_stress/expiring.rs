@@ -29,7 +29,6 @@ const EXTRA: &str = "extra";
 /// Rows by id: until when, and the note.
 type Rows = BTreeMap<u64, (Option<DateTime>, String)>;
 
-/// The time now.
 pub(super) fn now() -> DateTime {
     let us = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |passed| passed.as_micros());
     DateTime::from_unix_us(us.try_into().unwrap_or(i64::MAX))

@@ -110,7 +110,6 @@ const SHAPES: u64 = u64::MAX - 1;
 const WANTED: u64 = 1;
 const PRESENT: u64 = 2;
 
-/// The record of shapes.
 #[derive(Debug)]
 pub(super) struct ShapeRecord(RecordFile);
 

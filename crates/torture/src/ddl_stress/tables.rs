@@ -22,7 +22,6 @@ use std::time::Duration;
 
 const DEFAULT: u64 = 7;
 
-/// Changes the table.
 pub(super) struct TableChanger {
     shape: Shape,
     record: ShapeRecord,

@@ -72,7 +72,7 @@ pub struct Tally {
     pub silent_faults_reported: u64,
     /// Of `silent_faults`, those of lost writes after which an older version was read and nothing showed it.
     pub silent_faults_unseen: u64,
-    /// Openings after a lie that set a rollback aside.
+    /// Openings after a silent fault that skipped a rollback.
     pub rollbacks_skipped: u64,
     /// Most extent maps that a database had.
     pub extent_maps: u32,
@@ -232,7 +232,7 @@ impl Simulation {
             self.cut_openings();
         }
         self.read_only()?;
-        if self.rng.u32(..4) == 0 { self.live_with_a_lie() } else { Ok(()) }
+        if self.rng.u32(..4) == 0 { self.live_with_silent_fault() } else { Ok(()) }
     }
 
     /// Now and then salvages the database, which was closed.

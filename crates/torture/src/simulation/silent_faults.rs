@@ -1,12 +1,12 @@
-//! Disks that lie: once, a read or a write is not what was asked for, and no error says so.
+//! Silent faults of a disk: one read or write has a flipped bit, goes to another place or is lost, without an error.
 //!
 //! Rules
 //! 1. A silent fault happens on a copy of the disks; the database continues without it. The redo log has no silent
 //!    faults: nothing can tell the loss of its last write from a power cut.
-//! 2. Whatever is answered must be right. An error is a report; after the first one the database is opened again,
-//!    without silent faults, and compared again.
-//! 3. A lie that leaves an old version of a block in its place leaves a right checksum. What neither an answer nor the
-//!    check of the database shows of it then is known (docs/design/damage.md), and counted as unseen.
+//! 2. Every answer must be right. An error reports the fault; after the first one the database is opened again, without
+//!    silent faults, and compared again.
+//! 3. A fault that leaves an old version of a block leaves a right checksum. Wrong answers after it that the check of
+//!    the database does not find either are a known limit (docs/design/damage.md), and are counted as unseen.
 
 use super::Simulation;
 use crate::alphabet::Scene;
@@ -18,25 +18,25 @@ use highwater_storage::{Device, Placement, Result as Stored, Write};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// Unit in which writes and reads go astray.
+/// Misdirected reads and writes go to a multiple of this.
 const BLOCK_BYTES: u64 = 4096;
-/// Operations of which one is a lie.
+/// One of this many operations has the fault.
 pub(super) const OPERATIONS: u64 = 80;
-/// Steps of a life with a lie.
+/// Steps of the database while a fault can happen.
 const STEPS: u32 = 60;
-/// The number of the device that hears none (rule 1).
+/// The number of the device without faults (rule 1).
 const REDO: u64 = 2;
 
-/// What is not as it was asked for.
+/// A kind of silent fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SilentFault {
-    /// A bit is wrong in what is read, this time.
+    /// One read returns a flipped bit; the medium is right.
     FlippedRead,
-    /// A bit is wrong in what is written.
+    /// One write has a flipped bit.
     FlippedWrite,
     /// Another place is read.
     MisdirectedRead,
-    /// Another place is written: the right one keeps an old version.
+    /// Another place is written, and the right one keeps an old version.
     MisdirectedWrite,
     /// Nothing is written.
     LostWrite,
@@ -65,7 +65,7 @@ struct Plan {
     fault: SilentFault,
     /// Operations of its kind before it.
     left: u64,
-    is_told: bool,
+    has_happened: bool,
     rng: Choices,
 }
 
@@ -83,12 +83,12 @@ enum Instead {
 }
 
 impl FaultyDevice {
-    /// What is to be done instead of an operation with `len` bytes at `offset`; `None`: what was asked for.
+    /// What is done instead of an operation with `len` bytes at `offset`; `None`: the operation as requested.
     fn instead(&self, is_read: bool, offset: u64, len: usize) -> Stored<Option<Instead>> {
         let device_bytes = self.inner.len_bytes()?;
         let mut plan = self.plan.lock();
-        let Plan { fault, left, is_told, rng } = &mut *plan;
-        if *is_told || fault.is_read() != is_read {
+        let Plan { fault, left, has_happened, rng } = &mut *plan;
+        if *has_happened || fault.is_read() != is_read {
             return Ok(None);
         }
         if *left > 0 {
@@ -100,7 +100,7 @@ impl FaultyDevice {
         if len == 0 || offset + len as u64 > device_bytes || places == 0 {
             return Ok(None);
         }
-        *is_told = true;
+        *has_happened = true;
         Ok(Some(match fault {
             SilentFault::FlippedRead | SilentFault::FlippedWrite => Instead::Flip { bit: rng.u64(..len as u64 * 8) },
             SilentFault::MisdirectedRead | SilentFault::MisdirectedWrite => {
@@ -175,42 +175,42 @@ enum Said {
 }
 
 impl Simulation {
-    /// A life with a lie, on a copy of the disks, and a look at what it left.
+    /// Runs a copy of the database with a random silent fault, and then compares what it left.
     ///
     /// # Errors
-    /// [`Error::Data`] for a wrong answer that nothing reports; any error if no lie was told.
-    pub(super) fn live_with_a_lie(&mut self) -> Result<()> {
+    /// [`Error::Data`] for a wrong answer that nothing reports; any error if no fault happened.
+    pub(super) fn live_with_silent_fault(&mut self) -> Result<()> {
         let (fault, left) = (SILENT_FAULTS[self.rng.usize(..SILENT_FAULTS.len())], self.rng.u64(..OPERATIONS));
-        self.live_with(fault, left)
+        self.live_with_fault(fault, left)
     }
 
-    /// The same with this lie, behind `left` operations of its kind.
-    pub(super) fn live_with(&mut self, fault: SilentFault, left: u64) -> Result<()> {
-        let plan = Plan { fault, left, is_told: false, rng: self.rng.fork() };
+    /// The same with this fault, after `left` operations of its kind.
+    pub(super) fn live_with_fault(&mut self, fault: SilentFault, left: u64) -> Result<()> {
+        let plan = Plan { fault, left, has_happened: false, rng: self.rng.fork() };
         let plan = Arc::new(Mutex::new(plan));
         let mut copy = self.copied();
-        let lied = copy.look(STEPS, |number, inner| match number {
+        let during = copy.look(STEPS, |number, inner| match number {
             REDO => inner,
             _ => Arc::new(FaultyDevice { inner, plan: plan.clone() }),
         });
         let looked = copy.look(0, |_, inner| inner);
-        let is_told = plan.lock().is_told;
+        let has_happened = plan.lock().has_happened;
         let (mut is_reported, mut is_unseen) = (false, false);
-        for said in [lied, looked] {
+        for said in [during, looked] {
             match said {
                 Said::Right => {}
-                Said::Error(error) if !is_told => return Err(error),
-                Said::Wrong { text, .. } if !is_told || !fault.leaves_old_versions() => {
-                    let fault = if is_told { format!("{fault:?}") } else { "no lie".to_string() };
+                Said::Error(error) if !has_happened => return Err(error),
+                Said::Wrong { text, .. } if !has_happened || !fault.leaves_old_versions() => {
+                    let fault = if has_happened { format!("{fault:?}") } else { "no fault".to_string() };
                     return Err(Error::Data(format!("after {fault}: {text}")));
                 }
                 Said::Wrong { by_check: false, .. } => is_unseen = true,
                 Said::Error(_) | Said::Wrong { .. } => is_reported = true,
             }
         }
-        self.tally.silent_faults += u64::from(is_told);
+        self.tally.silent_faults += u64::from(has_happened);
         self.tally.rollbacks_skipped += copy.tally.rollbacks_skipped;
-        self.tally.silent_faults_reported += u64::from(is_told && is_reported && !is_unseen);
+        self.tally.silent_faults_reported += u64::from(has_happened && is_reported && !is_unseen);
         self.tally.silent_faults_unseen += u64::from(is_unseen);
         Ok(())
     }

@@ -74,7 +74,9 @@ fn cut_off_a_transaction(simulation: &mut Simulation) -> Result<()> {
 
 fn misdirected(simulation: &mut Simulation, read: u64) -> Tally {
     simulation.tally = Tally::default();
-    simulation.live_with(SilentFault::MisdirectedRead, read).unwrap_or_else(|error| panic!("read {read}: {error}"));
+    simulation
+        .live_with_fault(SilentFault::MisdirectedRead, read)
+        .unwrap_or_else(|error| panic!("read {read}: {error}"));
     simulation.tally
 }
 

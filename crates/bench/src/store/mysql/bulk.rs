@@ -1,11 +1,11 @@
-//! Many rows in one INSERT, for loads.
+//! Multi-row INSERT statements, for loads.
 
 use super::sql::{name, names};
 use super::table::MysqlTable;
 use highwater::ValueRef;
 use std::fmt::Write;
 
-/// A statement of this length is sent; the server accepts 64 MiB.
+/// Length at which a statement is sent; the server accepts 64 MiB.
 const FULL_BYTES: usize = 1 << 20;
 
 /// Rows that wait to be inserted, by table, in the order in which the tables came.
@@ -15,7 +15,7 @@ pub(super) struct Bulk {
 }
 
 impl Bulk {
-    /// Adds a row; returns a statement that is to run now.
+    /// Adds a row; returns a full statement, which the caller runs now.
     pub(super) fn add(&mut self, table: &MysqlTable, row: &[ValueRef<'_>]) -> Option<String> {
         let at = match self.statements.iter().position(|(id, _)| *id == table.id) {
             Some(at) => at,
@@ -52,7 +52,7 @@ fn push_row(text: &mut String, row: &[ValueRef<'_>]) {
     text.push(')');
 }
 
-/// Writing to a String cannot fail.
+/// Appends a value as an SQL literal. Writing to a String cannot fail.
 fn push_literal(text: &mut String, value: ValueRef<'_>) {
     let _ = match value {
         ValueRef::Null => write!(text, "NULL"),

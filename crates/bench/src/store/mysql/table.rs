@@ -14,7 +14,6 @@ pub struct MysqlTable {
     about: Arc<About>,
 }
 
-/// What is shared.
 #[derive(Debug)]
 pub struct About {
     /// Number of the handle: a session's statements belong to a handle.
@@ -36,7 +35,7 @@ impl std::ops::Deref for MysqlTable {
 }
 
 impl MysqlTable {
-    /// Looks a table up in the present database.
+    /// Reads a table's definition from the catalog of the present database.
     pub(super) fn find(conn: &mut Conn, name: &str) -> Result<Option<MysqlTable>> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let statement = "SELECT COLUMN_NAME, EXTRA FROM information_schema.COLUMNS \

@@ -194,7 +194,6 @@ impl<T: Clone + Send + Sync + 'static> Mix<T> {
         self.ranges(read, Range::Distinct, self.config.distinct_ranges, outcome)
     }
 
-    /// The column of an index.
     fn indexed_column(&mut self) -> usize {
         let index = match self.config.secondary_indexes {
             0 | 1 => 0,

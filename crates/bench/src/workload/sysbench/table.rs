@@ -55,7 +55,6 @@ pub(super) fn columns(secondary_indexes: usize) -> &'static [Column] {
     &COLUMNS[..BASE_COLUMNS + secondary_indexes.clamp(1, MAX_SECONDARY_INDEXES) - 1]
 }
 
-/// The secondary indexes.
 pub(super) fn indexes(secondary_indexes: usize) -> &'static [IndexSpec] {
     &INDEXES[..secondary_indexes.min(MAX_SECONDARY_INDEXES)]
 }

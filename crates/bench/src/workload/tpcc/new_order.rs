@@ -4,7 +4,7 @@
 //! 1. 5 to 15 lines; 1 % of them supplied by another warehouse; 1 % of orders end with an unused item and roll back.
 //! 2. Stock is changed in the order of (warehouse, item), so that two new orders cannot deadlock on it; the lines keep
 //!    their numbers. The unused item comes last, after all other work is done (2.4.2.3).
-//! 3. The input names all rows of customer, items and stock: the store is told them first.
+//! 3. The input names all rows of customer, items and stock, so the store can prefetch them.
 
 use super::random::ORIGINAL;
 use super::schema::*;

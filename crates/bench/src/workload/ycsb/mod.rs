@@ -184,7 +184,6 @@ impl Ycsb {
     }
 }
 
-/// The table.
 pub(super) fn table_spec() -> TableSpec {
     TableSpec { name: TABLE.into(), columns: COLUMNS, auto_increment: None, primary_key: &["ycsb_key"], indexes: &[] }
 }

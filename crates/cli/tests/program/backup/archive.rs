@@ -113,7 +113,7 @@ fn a_killed_restore_is_taken_for_nothing_and_can_be_repeated() {
 
 /// An archive that cannot be written is told, makes a gap at last, and stops no one.
 #[test]
-fn a_full_disk_under_the_archive_stops_no_thread_and_is_told() {
+fn a_full_disk_under_the_archive_stops_no_thread_and_is_reported() {
     let place = Place::new();
     let [db, small, full] = ["db", "small", "full"].map(|name| place.at(name));
     let Some(mount) = Mount::of("3M", &small) else { return };

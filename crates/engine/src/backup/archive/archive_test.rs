@@ -39,7 +39,6 @@ fn user_key() -> EncryptionKey {
     EncryptionKey::new([7; 32])
 }
 
-/// The key of an archive.
 fn keys(archive: &Path) -> CopyKeys {
     CopyKeys::of([archive], Some(&user_key()))
 }

@@ -30,7 +30,6 @@ pub struct Archive {
     segments: Vec<ArchiveFile>,
 }
 
-/// A group of redo.
 #[derive(Clone, Copy, Debug)]
 pub struct RedoGroup<'g> {
     pub generation: u64,

@@ -62,7 +62,6 @@ pub struct ArchiveEnd {
     pub stored_bytes: u64,
 }
 
-/// Groups of a segment.
 pub type SegmentGroups = StreamGroups<CopyReader<BufReader<File>>>;
 
 impl Head {

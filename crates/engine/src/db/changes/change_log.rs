@@ -91,8 +91,8 @@ impl ChangeLog {
         Ok(Some(OpenSequence { log: self.clone(), number }))
     }
 
-    /// Has numbers continue behind those that the table has; the database is open. A table that cannot be read is an
-    /// error for those who use the log, not for the opening.
+    /// Continues the numbers after the greatest in the table; the database is open. If the table cannot be read, calls
+    /// that use the log fail, but the opening does not.
     pub(in crate::db) fn finish_opening(&self, open: &OpenGuard) -> Result<()> {
         match self.last_in_table(open) {
             Ok(last) => self.sequences.lock().go_on_behind(last),

@@ -16,7 +16,7 @@ use crate::txn::{Isolation, TxnOptions};
 /// Parts that are deleted by one transaction.
 const BATCH: usize = 1000;
 
-/// When the transaction whose first part this is was about to commit.
+/// The time before the commit, in the first part of a transaction.
 fn begin_us(part: &[u8]) -> Option<i64> {
     match entry::read(part) {
         Ok(Some((Entry::Begin { unix_us }, _))) => Some(unix_us),
@@ -25,9 +25,9 @@ fn begin_us(part: &[u8]) -> Option<i64> {
 }
 
 impl Database {
-    /// Removes the changes of the transactions up to this number from the change log: all consumers have taken them.
-    /// Of the transactions that have not ended, and those behind them, nothing is removed. Returns the number up to
-    /// which changes are gone.
+    /// Removes the changes of the transactions up to this number from the change log, once all consumers have them.
+    /// Those of transactions that have not ended, and of all later ones, stay. Returns the number up to which changes
+    /// were removed.
     ///
     /// ```
     /// # use highwater::{Database, Error, Schema, Type, values};
@@ -71,8 +71,8 @@ impl Database {
         }
     }
 
-    /// Removes some of the changes that are older than `change_log_expire_seconds`; `None` if that bounds nothing, else
-    /// whether there may be more.
+    /// Removes some of the changes that are older than `change_log_expire_seconds`. Returns whether there may be more;
+    /// `None` if the option has no limit.
     pub(in crate::db) fn trim_by_age(&self) -> Result<Option<bool>> {
         let seconds = self.options().change_log_expire_seconds;
         let Some(table) = self.inner.changes.table()?.filter(|_| seconds > 0) else { return Ok(None) };
@@ -84,14 +84,14 @@ impl Database {
         Ok(Some(are_more))
     }
 
-    /// The last number of the log's first parts that are older than this, 0 if none is; whether all of them are (rule
-    /// 2).
+    /// Of the log's first `BATCH` parts, the last number of the prefix that is older than this, 0 if it is empty; and
+    /// whether all of them are older, so that there may be more (rule 2).
     fn last_before(&self, table: &Table, before_us: i64) -> Result<(u64, bool)> {
         let (from, mut last, mut parts) = ([ValueRef::UInt(1)], 0, 0);
         let mut read = self.snapshot()?;
         let mut rows = read.scan(table).from(&from).limit(BATCH).iter()?;
         while let Some(row) = rows.next_ref()? {
-            // A part behind the first one: of a transaction that is old, or of one whose first parts were deleted.
+            // A later part belongs to a transaction found old, or to one whose first parts were deleted.
             let is_old = row.u64(1) != 0 || begin_us(row.bytes(2)).is_some_and(|begin_us| begin_us <= before_us);
             if !is_old {
                 return Ok((last, false));
@@ -101,7 +101,7 @@ impl Database {
         Ok((last, parts == BATCH))
     }
 
-    /// Raises the mark to this number; returns what it is.
+    /// Raises the trim position to this number, if it is lower; returns the position.
     fn set_trim_mark(&self, table: &Table, upto: u64) -> Result<u64> {
         let key = [ValueRef::UInt(0), ValueRef::UInt(0)];
         self.transact(|txn| {

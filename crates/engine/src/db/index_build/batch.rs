@@ -1,4 +1,4 @@
-//! Entries in memory.
+//! A batch of index entries in memory, to be sorted.
 
 use crate::error::Result;
 use crate::page::PageBytes;
@@ -12,7 +12,7 @@ pub(super) struct BuildEntry<'e> {
     pub(super) key: &'e [u8],
     /// Bytes of the index columns.
     pub(super) columns_bytes: usize,
-    /// What it has in addition to its key.
+    /// The covered columns.
     pub(super) covered: &'e [u8],
 }
 
@@ -93,7 +93,7 @@ impl EntryBatch {
         self.places.iter().map(|place| place.of(&self.bytes))
     }
 
-    /// Forgets all entries; keeps the memory.
+    /// Removes all entries; keeps the memory.
     pub(super) fn clear(&mut self) {
         self.bytes.clear();
         self.places.clear();

@@ -63,7 +63,6 @@ pub struct BuildProgress {
 /// Times that an end that keeps others out finds too many changes left, before it applies them all the same.
 const MAX_ENDS: usize = 5;
 
-/// What is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::db) enum Built {
     /// An index that there was not.

@@ -73,7 +73,6 @@ impl<'s> Runs<'s> {
         Ok(())
     }
 
-    /// Writes a run.
     pub(super) fn writer(&mut self) -> RunWriter<'_, 's> {
         RunWriter { start: self.next, runs: self, block: AlignedBuf::zeroed(BLOCK_BYTES), used: HEAD_BYTES }
     }

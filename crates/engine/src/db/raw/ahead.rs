@@ -1,13 +1,13 @@
 //! Rows that a cursor has read ahead.
 //!
 //! Rules
-//! 1. A cursor that reads some columns of rows, upward and without locks, copies these columns of the next rows of a
-//!    leaf together, while it has the leaf latched: a move to the next row is then a step in memory. What it delivers
-//!    is what it would deliver row by row, because a scan has one view.
-//! 2. It begins after [`STEPS_BEFORE`] moves, with few rows, and copies more each time: who reads a few rows pays for
-//!    a few.
-//! 3. After a change of the own transaction, and before a move downward, the rest is forgotten: the cursor goes on from
-//!    the row where it stands.
+//! 1. A cursor that reads some columns, upward and without locks, copies these columns of several rows of a leaf while
+//!    it has the leaf latched once. A move to the next row then only reads memory. It delivers the same rows as without
+//!    read-ahead, because a scan has one view.
+//! 2. It begins after [`STEPS_BEFORE`] moves, with few rows, and copies more each time, so that a short scan copies few
+//!    rows that are not read.
+//! 3. A change by the cursor's own transaction, and a move downward, discard the remaining copies; the cursor continues
+//!    from its present row.
 
 use super::{RawColumn, RawRow};
 use crate::db::cursor::Cursor;

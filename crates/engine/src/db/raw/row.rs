@@ -80,7 +80,7 @@ impl EntryRow {
         self.columns.len()
     }
 
-    /// Has these columns, of so many.
+    /// Replaces the row by one of `columns` columns with these values, by position; the others are NULL.
     pub(super) fn set<'c>(&mut self, columns: usize, values: impl Iterator<Item = (usize, RawColumn<'c>)>) {
         self.bytes.clear();
         self.columns.clear();

@@ -82,7 +82,6 @@ impl<'f> Ends<'f> {
     }
 }
 
-/// The scan that a form describes.
 fn describe<'s, 'v>(read: &'s mut ReadTxn, table: &Table, form: &ScanForm<'v>, ends: &'v Ends<'v>) -> Scan<'s, 'v> {
     let mut scan = read.scan(table).limit(usize::try_from(form.limit).unwrap_or(usize::MAX));
     if let Some(index) = form.index {

@@ -80,7 +80,6 @@ impl Link {
         }
     }
 
-    /// Sends a request.
     pub(super) fn send(&mut self, request: &Request<'_>) -> Result<()> {
         if self.broken.is_some() {
             return Err(self.fail(""));

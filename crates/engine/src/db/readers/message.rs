@@ -67,7 +67,6 @@ pub(super) enum Wanted {
     Estimate,
 }
 
-/// A scan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct ScanForm<'a> {
     pub(super) index: Option<&'a str>,
@@ -144,7 +143,6 @@ pub(super) struct TableAnswer {
     pub(super) approximate_rows: u64,
 }
 
-/// What is answered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) enum Answer {
     Hello {

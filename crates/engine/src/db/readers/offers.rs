@@ -32,7 +32,6 @@ impl OwnOffer {
         OwnOffer { offers, number: None }
     }
 
-    /// The offers of all.
     pub(super) fn all(&self) -> &Offers {
         &self.offers
     }

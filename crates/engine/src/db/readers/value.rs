@@ -59,7 +59,6 @@ impl<'a> Field<'a> {
     }
 }
 
-/// The values as fields.
 pub(super) fn to_fields<'a>(values: &[ValueRef<'a>]) -> Vec<Field<'a>> {
     values.iter().map(|value| Field::from(*value)).collect()
 }

@@ -150,7 +150,7 @@ pub fn insert(page: &mut [u8], slot: usize, key: &[u8], value: &[u8]) -> Fit {
     Ok(())
 }
 
-/// Lowers `skip` to what `suffix` shares with the page's records, if a record with it fits then.
+/// Lowers `skip` to the bytes that `suffix` shares with the page's records, if a record with that `skip` fits.
 #[cold]
 fn lower_skip(page: &mut [u8], suffix: &[u8], value_len: usize) -> Fit<usize> {
     let node = Node::new(page);
@@ -191,9 +191,9 @@ pub struct Suffixes<S, B> {
     pub bytes: B,
 }
 
-/// The `skip` that is worth having instead of `now`: on a leaf as far as no record takes more room for it (the heads of
-/// the shortest keys then reach to their ends anyway), on an inner page all that the suffixes have in common unless
-/// that takes more than half of the `free` room.
+/// The best `skip` instead of `now`. On a leaf, the largest for which no record takes more space (the heads of the
+/// shortest keys reach to their ends then). On an inner page, all bytes that the suffixes have in common, unless that
+/// takes more than half of the `free` space.
 pub fn worthwhile_skip<S, B>(node: Node<'_>, now: usize, free: usize, suffixes: Suffixes<S, B>) -> usize
 where
     S: FnOnce() -> usize,

@@ -48,7 +48,6 @@ impl AscendingRun {
     /// None is known.
     pub const NONE: AscendingRun = AscendingRun { front: NO_SLOT, len: 0, has_late: false };
 
-    /// That of a page.
     #[inline(always)]
     pub fn of<B: PageBytes + ?Sized>(page: &B) -> AscendingRun {
         let run = page.u16_at(RUN);

@@ -1,11 +1,11 @@
-//! Pages that a load has filled: they hardly change again soon, so they are written while the load continues.
+//! Pages that a bulk load has filled. They rarely change again soon, so they are written while the load continues.
 //!
 //! Rules
-//! 1. A name is a hint. Its page may have changed since, been written or left the pool, and its number may be that of
-//!    another page: only a page that was recreated since it was last in the store is written.
-//! 2. They are written [`UNIT`] at a time, because each write first makes the redo of its newest page durable, and
+//! 1. A page number in the list is a hint. The page may have changed since, been written or evicted, and the number may
+//!    be that of a new page: only a page that redo recreates since its last write is written.
+//! 2. Pages are written [`UNIT`] at a time, because each write first makes the redo of its newest page durable, and
 //!    commits wait for that sync. Fewer pages wait like other dirty pages.
-//! 3. A name that finds no room is dropped: the page is written when it is old, like every page.
+//! 3. If the list is full, a page is not added: it is flushed when it is old, like every page.
 //!
 //! The mutex is a leaf in the lock order: no other lock is taken under it.
 //!
@@ -19,17 +19,17 @@ use std::collections::VecDeque;
 
 /// Pages that are written together.
 const UNIT: usize = 4 * BATCH_PAGES;
-/// Names that wait at most: what a load fills while the cleaner writes.
+/// Most pages in the list: about as many as a load fills while the cleaner writes.
 const MAX_WAITING: usize = 8 * UNIT;
 
-/// Names of filled pages, in the order in which they were filled.
+/// Numbers of filled pages, in the order in which they were filled.
 #[derive(Default)]
 pub struct BulkLoadedPages {
     waiting: Mutex<VecDeque<PageNo>>,
 }
 
 impl BulkLoadedPages {
-    /// Adds a name; returns whether another unit of them waits now.
+    /// Adds a page; returns whether this completes another unit.
     pub fn add(&self, page_no: PageNo) -> bool {
         let mut waiting = self.waiting.lock();
         if waiting.len() == MAX_WAITING {
@@ -40,7 +40,7 @@ impl BulkLoadedPages {
         waiting.len().is_multiple_of(UNIT)
     }
 
-    /// The frames of those pages of a unit that are still to be written, if there are this many names.
+    /// Takes a unit of pages, if there is one: the frames of those that still have to be written.
     pub fn take(&self, pages: &ResidentPages) -> Vec<FrameNo> {
         let named: Vec<PageNo> = {
             let mut waiting = self.waiting.lock();

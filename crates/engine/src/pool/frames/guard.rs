@@ -34,7 +34,6 @@ impl<'p> SharedPage<'p> {
         self.frames.get(self.frame).page_no()
     }
 
-    /// The frame it is in.
     #[inline]
     pub(crate) fn frame(&self) -> FrameNo {
         self.frame

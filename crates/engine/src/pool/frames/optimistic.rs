@@ -60,7 +60,6 @@ impl<'p> OptimisticPage<'p> {
         self.page_no
     }
 
-    /// The state of the frame.
     #[inline(always)]
     pub(super) fn frame_state(&self) -> &Frame {
         self.state

@@ -1,8 +1,8 @@
 //! Overwriting a page that cannot be read with a lost page ([`crate::page::lost`]).
 //!
 //! Rules
-//! 1. It is written while the page is in the page table as being read, so no thread sees it and no change becomes
-//!    pending for it. Afterwards it is not in the pool, so each reader reads it and gets the error.
+//! 1. The lost page is written while the page table has the page as being read, so no thread sees it and no change
+//!    becomes pending for it. Afterwards it is not in the pool, so each reader reads it and gets the error.
 //! 2. Its redo is durable first, and a failed write stops the database, as with every page.
 
 use super::loader::PageLoader;
@@ -14,8 +14,8 @@ use crate::types::PageNo;
 use std::time::Instant;
 
 impl PageLoader {
-    /// Reads the page as [`PageLoader::load`] does. If it cannot be read, or does not take what is pending for it,
-    /// `lose` may make the bytes those of a lost page; `lost` is called when that is durable.
+    /// Reads the page as [`PageLoader::load`] does. If it cannot be read, or its pending changes do not fit, `lose` may
+    /// replace its bytes by those of a lost page; `lost` is called when that is durable.
     ///
     /// # Errors
     /// As [`PageLoader::load`], also when the page was lost; a failed write.

@@ -16,7 +16,6 @@ use std::time::Instant;
 
 /// A batch of victims is meant to take no longer than this: threads may wait for its frames.
 const AIM_US: u64 = 20_000;
-/// Batches in a step.
 const STEP_BATCHES: usize = 8;
 
 /// Resident pages in the order of their use.

@@ -1,7 +1,7 @@
-//! A model of users, pages and a device around the real policy: to test it in a closed loop and to plot it.
+//! A model of users, pages and a device around the real policy, to test the policy in a closed loop and to plot it.
 //!
 //! Users write redo as fast as the load offers and the policy allows; each `CHANGE_BYTES` of it change a page chosen at
-//! random. The device writes a batch of pages in a fixed time each. Log space comes back when the oldest page is
+//! random. The device writes each batch of pages in a fixed time. Log space becomes free when the oldest page is
 //! written.
 
 use super::policy::{AdaptiveFlusher, Limits, Snapshot, age_pct};

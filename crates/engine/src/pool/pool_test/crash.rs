@@ -198,7 +198,7 @@ fn without_the_logs_end(reason: FlushReason) -> (StorageSet, PageNo) {
 }
 
 #[test]
-fn a_log_that_lost_its_end_is_told_from_the_copies() {
+fn a_log_that_lost_its_end_is_detected_by_the_copies() {
     for reason in [FlushReason::LruList, FlushReason::CheckpointAge, FlushReason::SinglePage] {
         let (image, page) = without_the_logs_end(reason);
         let error = OpenParts::open(image, small_options()).err().expect("refused").to_string();

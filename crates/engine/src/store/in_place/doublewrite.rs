@@ -48,7 +48,6 @@ pub const MAGIC: &[u8; 8] = &highwater_storage::mark::DOUBLEWRITE;
 /// Bytes in front of a directory's entries: checksum u32, count u32, magic, database id u64. Then per page: number u32,
 /// LSN u64.
 pub const FIXED_BYTES: usize = 24;
-/// Bytes of an entry.
 pub const ENTRY_BYTES: usize = 12;
 const _: () = assert!(FIXED_BYTES + BATCH_PAGES * ENTRY_BYTES <= DIRECTORY_BYTES);
 
@@ -73,7 +72,7 @@ pub struct Doublewrite {
     single_pages: Vec<Area>,
     /// Where the next single page looks first.
     next: AtomicUsize,
-    /// Whether the device is told which copies are not needed any more.
+    /// Whether copies that are not needed any more are discarded.
     discards: bool,
     stats: Arc<Stats>,
 }

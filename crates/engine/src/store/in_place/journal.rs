@@ -68,7 +68,7 @@ struct Position {
     first: u64,
     /// Segments behind this one that may be overwritten.
     free: u64,
-    /// Whether they hold images of which the device was not told that they are not needed.
+    /// Whether they hold unneeded images that were not discarded yet.
     is_discard_due: bool,
 }
 

@@ -34,13 +34,11 @@ use crate::types::{Lsn, PageNo};
 use highwater_storage::{AlignedBuf, Device};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Bytes of a directory.
 pub const DIRECTORY_BYTES: usize = FRONT_BYTES;
 /// Stands at byte 8 of a directory.
 pub const MAGIC: &[u8; 8] = b"HWJRNL01";
 /// Bytes in front of a directory's entries.
 pub const FIXED_BYTES: usize = 48;
-/// Bytes of an entry.
 pub const ENTRY_BYTES: usize = 16;
 const _: () = assert!(FIXED_BYTES + BATCH_PAGES * ENTRY_BYTES <= DIRECTORY_BYTES);
 /// Segments of the smallest journal: the newest durable batch is never overwritten.
@@ -64,7 +62,6 @@ impl JournalLayout {
         }
     }
 
-    /// Bytes of a batch.
     pub fn batch_bytes(self, pages: usize) -> u64 {
         (DIRECTORY_BYTES + pages * self.page_bytes) as u64
     }
@@ -189,7 +186,6 @@ pub struct NewestImage {
 pub struct ScannedJournal {
     /// Number of the newest batch, 0 if there never was one.
     pub newest: u64,
-    /// The segment that it is in.
     pub segment: u64,
     /// Images of batches that are not dead, the newest of each page first.
     pub live: BTreeMap<PageNo, Vec<JournalImage>>,

@@ -406,7 +406,8 @@ impl Open {
     }
 }
 
-/// What a device is told of the writes of a group: the shortest lifetimes have streams of their own first.
+/// The lifetime hint of a group's writes. If the device keeps fewer lifetimes apart, the shortest ones have streams of
+/// their own.
 fn placement(group: usize, groups: usize) -> Placement {
     let lifetime = if group == 0 { 0 } else { GROUPS - groups + group };
     Placement::LIFETIMES[lifetime]

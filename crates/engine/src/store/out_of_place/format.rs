@@ -56,7 +56,6 @@ const FIXED_BYTES: usize = TAILS_AT + GROUPS * TAIL_BYTES;
 const ENTRY_BYTES: usize = 16;
 const BATCH_MAGIC: u32 = u32::from_le_bytes(*b"hwBa");
 const SLOT_MAGIC: u32 = u32::from_le_bytes(*b"hwSl");
-/// Bytes of a slot.
 pub const SLOT_BYTES: usize = 40;
 const FOOTER_MAGIC: u32 = u32::from_le_bytes(*b"hwFo");
 const FOOTER_TAILS_AT: usize = 60;
@@ -107,12 +106,10 @@ pub struct ImageEntry {
     pub lsn: Lsn,
 }
 
-/// The sum of an image.
 pub fn sum_of(image: &[u8]) -> u32 {
     crc32c::crc32c(image) & 0xFF_FFFF
 }
 
-/// The identity of a segment.
 pub fn identity(database_id: u64, segment: u64) -> u64 {
     database_id ^ segment.wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
@@ -238,7 +235,6 @@ pub struct Footer {
     summary_sum: u32,
 }
 
-/// Adds a batch to a summary.
 pub fn add_to_summary(summary: &mut Vec<u8>, batch: &Listed) {
     debug_assert!(batch.entries.len() <= MAX_IMAGES, "a batch of {} images", batch.entries.len());
     summary.extend_from_slice(&(batch.at as u32).to_le_bytes());

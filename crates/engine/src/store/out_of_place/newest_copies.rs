@@ -124,7 +124,6 @@ impl NewestCopies {
         self.newest_copy
     }
 
-    /// The page map.
     pub fn into_map(self) -> PageMap {
         PageMap::of(self.copies.into_iter().map(|copy| AtomicU64::new(copy.place)).collect())
     }

@@ -4,11 +4,11 @@
 //! 1. Unneeded are free segments, the space between the batches and the end of other segments, and region 0 behind its
 //!    pages and slots. The last block of a segment is kept: its footer is needed also when it is free ([`super::scan`],
 //!    rules 6 and 7). A hole may read as any bytes: they are no header of the segment's life (rule 4 there).
-//! 2. An opening reserves all of it before it writes anything ([`wake`]). It is for stores whose batches take
-//!    [`SMALL_BYTES`] at most, which an opening finds as the closing has left it. Before the rest every segment gets
-//!    its end, durably, and the summary there says how far its batches reach. What is not reserved then may be taken by
-//!    others: a later batch would meet a full disk in the room that it was promised. Of a larger store an opening
-//!    reserves the free segments: programs that copy files leave holes where nothing was written.
+//! 2. An opening reserves all released space before it writes anything ([`wake`]): otherwise other files could take it,
+//!    and a later batch would find the disk full. Only stores whose batches take at most [`SMALL_BYTES`] release space,
+//!    because the opening has to find the same ranges: the close first makes the end of every segment durable, whose
+//!    summary says how far the batches reach. Of a larger store an opening reserves the free segments, because programs
+//!    that copy files leave holes where nothing was written.
 //! 3. If [`WORTH_BYTES`] are dead, segments are cleaned, as far as free segments have room: so the live images of the
 //!    store are in few segments, also after it was large.
 //! 4. On a device of fixed length nothing is released.
@@ -21,7 +21,7 @@ use crate::error::Result;
 use highwater_storage::AlignedBuf;
 use std::ops::Range;
 
-/// Rule 2: pages of a small database, beside other batches in which they lie.
+/// Size of a small store, for rule 2: the pages of a small database, with other pages in the same batches.
 const SMALL_BYTES: u64 = 4 << 20;
 /// Dead bytes that are worth two syncs.
 const WORTH_BYTES: u64 = 64 << 10;
@@ -42,14 +42,14 @@ impl OutOfPlace {
         }
         self.stats.data_syncs.add(u64::from(self.data.sync()?));
         for range in self.idle_ranges() {
-            // Advice: a file system that does not take it keeps the room.
+            // A file system that cannot discard keeps the space.
             let _ = self.device().discard(range.start, range.end - range.start);
         }
         Ok(())
     }
 
-    /// Reserves what [`rest`](OutOfPlace::rest) or a copy of the file may have released (rule 2). Durable with the next
-    /// sync.
+    /// Reserves the space that [`rest`](OutOfPlace::rest) may have released, or a program that copied the file (rule
+    /// 2). Durable with the next sync.
     pub(super) fn wake(&self) -> highwater_storage::Result<()> {
         if self.device().has_fixed_len() {
             return Ok(());
@@ -82,14 +82,14 @@ impl OutOfPlace {
         Ok(())
     }
 
-    /// The free segments but their last blocks (rule 1).
+    /// The free segments without their last blocks (rule 1).
     fn free_ranges(&self) -> Vec<Range<u64>> {
         let free = self.segments.used_bytes().into_iter().filter(|(_, used_bytes)| *used_bytes == 0);
         let start = |segment| self.geometry.start_of(segment);
         free.map(|(segment, _)| start(segment)..start(segment + 1) - BLOCK_BYTES as u64).collect()
     }
 
-    /// Where nothing counts (rule 1). Of a segment whose end cannot be read nothing is known.
+    /// The ranges that are not needed (rule 1). None in a segment whose end cannot be read.
     fn idle_ranges(&self) -> Vec<Range<u64>> {
         let (geometry, block) = (self.geometry, BLOCK_BYTES as u64);
         let mut ranges = Vec::from([Range { start: SLOTS_AT[1] + block, end: geometry.segment_bytes }]);

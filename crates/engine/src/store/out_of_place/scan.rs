@@ -213,8 +213,8 @@ impl<'d> StoreScan<'d> {
         held.iter().zip(newest).for_each(|(held, newest)| self.note(held, newest));
     }
 
-    /// Notes what is to be looked at later of a segment whose durable images are counted; `newest` is the highest
-    /// sequence that it names.
+    /// Notes which parts of a segment are examined later; its durable images are counted already. `newest` is the
+    /// highest sequence that it names.
     fn note(&mut self, held: &SegmentContents, newest: u64) {
         let SegmentContents { remains, durable, tails, footer, .. } = *held;
         let mut is_believed = true;

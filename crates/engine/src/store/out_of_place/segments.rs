@@ -41,7 +41,6 @@ enum SegmentPhase {
     Cleared,
 }
 
-/// One segment.
 #[derive(Clone, Copy, Debug)]
 struct StoreSegmentState {
     state: SegmentPhase,

@@ -2,7 +2,7 @@
 
 use crate::table::{Date, DateTime, Time};
 
-/// Digits of a second's fraction that are kept.
+/// Digits of a fraction of a second that a column stores.
 const FRACTION_DIGITS: usize = 6;
 const US_PER_MINUTE: i64 = 60_000_000;
 const MINUTES_PER_HOUR: i64 = 60;
@@ -46,11 +46,11 @@ fn offset_behind_time(text: &str) -> Option<(&str, i64)> {
         is_number.then(|| digits.parse::<i64>().ok()).flatten()
     });
     let minutes = minutes.filter(|minutes| *minutes < MINUTES_PER_HOUR)?;
-    // A day such as -2026-01:31 has no time before its end.
+    // In a text such as -2026-01:31 the date is followed by no time, so `-01:31` is not an offset.
     local.contains(':').then_some((local, sign * (hours? * MINUTES_PER_HOUR + minutes) * US_PER_MINUTE))
 }
 
-/// The text without the digits of a second's fraction that are too many.
+/// The text without the excess digits of a fraction of a second.
 fn cut_fraction(text: &str) -> &str {
     let Some((_, fraction)) = text.rsplit_once('.') else { return text };
     let has_more = fraction.len() > FRACTION_DIGITS && fraction.bytes().all(|digit| digit.is_ascii_digit());

@@ -45,7 +45,6 @@ impl Table {
     }
 }
 
-/// The values of a struct.
 pub(crate) struct StructValues {
     /// For each column.
     pub(crate) values: Vec<Value>,

@@ -1,4 +1,4 @@
-//! The steps of purge: the choice of streams and records, and the treatment of damaged ones; how far purge is behind.
+//! The steps of purge: the choice of streams and records, and the handling of damaged ones; the lag of purge.
 
 use super::lag::PurgeState;
 use super::record::Purge;
@@ -42,8 +42,8 @@ enum Tries {
 }
 
 impl TxnSystem {
-    /// Purges what can go, up to about `max_records` undo records. Returns how many were looked at; 0 means that there
-    /// is nothing to do for now. Several threads may call it.
+    /// Purges up to about `max_records` undo records that no view needs. Returns how many were processed; 0 means that
+    /// there is nothing to do for now. Several threads may call it.
     ///
     /// # Errors
     /// Any error but damage; the step may be tried again.
@@ -58,7 +58,7 @@ impl TxnSystem {
         }
     }
 
-    /// A step of one of the threads. The first of them frees idle streams as well, however much there is to purge.
+    /// A step of one purge thread. The first thread also frees idle streams, however much there is to purge.
     ///
     /// # Errors
     /// As [`TxnSystem::purge_step`].
@@ -136,8 +136,8 @@ impl TxnSystem {
         Ok(done)
     }
 
-    /// Looks at the oldest transaction of a stream, which has this number: at its number if it is unread, or at up to
-    /// `budget` of its records. Returns at how many.
+    /// Processes the oldest transaction of a stream, which has this number: reads its number if that is unread, or
+    /// purges up to `budget` of its records. Returns how many.
     fn purge_front(
         &self,
         by: &mut ByView<'_>,
@@ -197,8 +197,8 @@ impl TxnSystem {
         self.history.get()
     }
 
-    /// Purges up to `budget` records of the transaction at the front of a stream. Returns how many it looked at and
-    /// whether that was the rest.
+    /// Purges up to `budget` records of the transaction at the front of a stream. Returns how many it processed and
+    /// whether these were the last.
     fn purge_some(
         &self,
         by: &mut ByView<'_>,

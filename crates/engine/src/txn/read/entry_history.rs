@@ -28,7 +28,7 @@ pub(super) struct History {
     entries: HashSet<u64>,
 }
 
-/// Histories of rows; see the file's head.
+/// The histories of rows in indexes.
 #[derive(Debug, Default)]
 pub(crate) struct Histories {
     view: ReadView,

@@ -22,7 +22,6 @@ use std::ops::{ControlFlow, Range};
 
 /// A row that is looked at.
 pub struct RowInPlace<'r> {
-    /// Its payload.
     pub payload: &'r [u8],
     key: KeyInPlace<'r>,
 }
@@ -33,7 +32,6 @@ enum KeyInPlace<'r> {
 }
 
 impl RowInPlace<'_> {
-    /// Appends its key to `out`.
     #[inline]
     pub(crate) fn append_key(&self, out: &mut Vec<u8>) {
         match self.key {

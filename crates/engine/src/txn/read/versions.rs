@@ -23,7 +23,6 @@ use crate::undo::{place_of, with_record};
 /// The reader's part in a walk through versions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Visibility<'v> {
-    /// The reader's view.
     pub(crate) view: &'v ReadView,
     /// The reader's transaction id, or 0.
     pub(crate) own: TxnId,

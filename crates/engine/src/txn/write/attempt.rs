@@ -24,12 +24,17 @@ use std::sync::Arc;
 /// Why an attempt stopped.
 #[derive(Debug)]
 pub(crate) enum Blocked {
-    /// With an error.
     Fail(Error),
     /// The row is locked by another transaction, by its id (`implicit`) or explicitly.
-    WaitRow { index: IndexId, mode: LockMode, implicit: Option<(TxnId, Arc<Holder>)> },
+    WaitRow {
+        index: IndexId,
+        mode: LockMode,
+        implicit: Option<(TxnId, Arc<Holder>)>,
+    },
     /// Another transaction has locked the range the key falls into.
-    WaitInsert { index: IndexId },
+    WaitInsert {
+        index: IndexId,
+    },
     /// A page that must be latched below another is not in the pool.
     Load(PageNo),
     /// The undo page has no room for a record of this many bytes.

@@ -115,9 +115,7 @@ pub struct RowsOp<'a> {
     pub system: &'a TxnSystem,
     /// The transaction.
     pub txn: &'a mut Txn,
-    /// The table.
     pub table: &'a dyn TableTrees,
-    /// The rows.
     pub rows: &'a mut NewRows,
 }
 

@@ -48,7 +48,6 @@ impl<'r> Rows<'r> {
         self.rows.iter().filter(|row| row.subject == self.subject)
     }
 
-    /// The row of a setting.
     pub(super) fn find(&self, setting: &[(Axis, &str)]) -> Option<&'r Row> {
         let fits =
             |row: &&Row| row.subject == self.subject && setting.iter().all(|(axis, value)| row.get(axis) == *value);

@@ -31,8 +31,8 @@ fn points(seconds: &[f64]) -> Vec<[f64; 2]> {
     seconds.iter().enumerate().map(|(n, value)| [n as f64 + 1.0, *value]).collect()
 }
 
-/// What happened in each whole second. Ticks of a busy machine are late; what an interval counted is spread evenly over
-/// it, so that no second is left out and none is longer than another.
+/// The amount in each whole second. Samples on a busy machine are late, so the amount of an interval is spread evenly
+/// over it; each second then has its share.
 pub(super) fn by_second(intervals: &[Interval], amount: impl Fn(&Interval) -> f64) -> Vec<f64> {
     let end_s = intervals.last().map_or(0.0, |i| i.at_s);
     let mut seconds = vec![0.0; (end_s + LATEST_END).floor() as usize];
@@ -60,8 +60,7 @@ fn median_of(values: &[f64]) -> f64 {
     median(&sorted)
 }
 
-/// What a sync of the log took in each second; nothing of a subject that does not count it. A second in which none
-/// ended has none.
+/// Puts the mean time of a log sync in each second, if the subject counts it. A second in which no sync ended has none.
 fn put_log_syncs(measured: &mut CellResult, intervals: &[Interval], worst: usize) {
     if intervals.iter().all(|i| i.log_sync_us.unwrap_or(0) == 0) {
         return;
@@ -76,8 +75,8 @@ fn put_log_syncs(measured: &mut CellResult, intervals: &[Interval], worst: usize
     measured.put_series(series::LOG_SYNC_US, means);
 }
 
-/// What the hypervisor withheld in the worst second, and the worst second in which it withheld little; nothing where
-/// the kernel does not report it.
+/// Puts the share of processor time that the hypervisor withheld in the worst second, and the worst second in which it
+/// withheld little, if the kernel reports it.
 fn put_withheld(measured: &mut CellResult, intervals: &[Interval], tps: &[f64], worst: usize) {
     if intervals.iter().any(|i| i.cpu_withheld_pct.is_none()) {
         return;

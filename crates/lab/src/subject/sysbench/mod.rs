@@ -24,7 +24,7 @@ use std::process::Command;
 
 type OnServer = highwater_bench::store::mysql::MysqlStore;
 
-/// Whether sysbench can do it.
+/// Whether sysbench can run this configuration (rule 4).
 pub(super) fn has(config: &Config) -> bool {
     config.secondary_indexes == 1 && config.create_indexes == CreateIndexes::After
 }
@@ -64,7 +64,7 @@ pub(super) fn run(
     Ok(result)
 }
 
-/// The command with everything but the threads, the limits and the verb.
+/// The command without threads, limits and verb.
 fn command(server: &Server, config: &Config) -> Result<Command> {
     let mut command = Command::new(server.sysbench());
     command.arg(format!("oltp_{}", config.profile.name()));

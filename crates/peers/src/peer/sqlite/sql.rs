@@ -99,7 +99,6 @@ impl SqlTable {
         }
     }
 
-    /// Its name.
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -126,7 +126,6 @@ impl Drop for Connection {
     }
 }
 
-/// A session.
 pub struct Session {
     raw: *mut RawSession,
     _connection: Arc<Connection>,
@@ -136,7 +135,6 @@ pub struct Session {
 unsafe impl Send for Session {}
 
 impl Session {
-    /// A session of a connection.
     pub fn open(connection: &Arc<Connection>) -> Result<Session> {
         let mut raw = null_mut();
         // SAFETY: the connection is open; the call writes one pointer.
@@ -165,7 +163,6 @@ impl Session {
         check(unsafe { hw_wt_begin(self.raw) })
     }
 
-    /// Commits it.
     pub fn commit(&mut self) -> Result<()> {
         // SAFETY: the session is open.
         check(unsafe { hw_wt_commit(self.raw) })
@@ -232,7 +229,6 @@ impl Cursor {
         check(code).map(|()| true)
     }
 
-    /// Removes a key.
     pub fn remove(&mut self, key: &[u8]) -> Result<()> {
         // SAFETY: the cursor's session is open; the key lives through the call.
         let code = unsafe { hw_wt_remove(self.0, key.as_ptr(), key.len()) };

@@ -1,8 +1,8 @@
 //! WiredTiger, from the library that `cargo xtask peers-build` makes.
 //!
 //! Rules
-//! 1. A tree is a table of raw keys and values. Transactions read a snapshot; a transaction that changes what another
-//!    one changed since tries again.
+//! 1. A tree is a table of raw keys and values. Transactions read a snapshot; after a write conflict the client retries
+//!    the transaction.
 //! 2. Durable commits wait for the sync of the log (`transaction_sync`), in groups. Relaxed ones are written to the
 //!    operating system, and the log is synced every second. A checkpoint is taken every minute or GiB of log.
 //! 3. A client keeps two cursors open for each tree: one that overwrites, and one that refuses a key that is there.

@@ -266,7 +266,7 @@ pub fn forget_cached(file: &File) {
 const F_GET_RW_HINT: libc::c_int = F_LINUX_SPECIFIC_BASE + 11;
 const F_SET_RW_HINT: libc::c_int = F_LINUX_SPECIFIC_BASE + 12;
 
-/// What the file system was told, as a number; `None` where it does not keep that.
+/// The lifetime hint that the file system has, as a number; `None` if it keeps no hints.
 #[cfg(test)]
 pub(crate) fn hinted_lifetime(file: &File) -> Option<u64> {
     let mut value = u64::MAX;

@@ -11,12 +11,12 @@ use std::fs::{File, OpenOptions};
 use std::io::{Error, ErrorKind, Result};
 
 /// Whether files can be read and written past the page cache.
-pub const HAS_DIRECT_IO: bool = false;
+pub(crate) const HAS_DIRECT_IO: bool = false;
 /// Whether a file can be opened so that each of its writes is durable when it returns.
-pub const HAS_DURABLE_WRITES: bool = false;
+pub(crate) const HAS_DURABLE_WRITES: bool = false;
 
 /// Has a file opened with these flags. A block device may be open elsewhere too: only Linux of 64 bits refuses that.
-pub fn with_flags(options: &mut OpenOptions, flags: OpenFlags) -> &mut OpenOptions {
+pub(crate) fn with_flags(options: &mut OpenOptions, flags: OpenFlags) -> &mut OpenOptions {
     let OpenFlags { direct, each_write_durable, exclusive } = flags;
     debug_assert!(!direct && !each_write_durable);
     let _ = exclusive;
@@ -25,20 +25,20 @@ pub fn with_flags(options: &mut OpenOptions, flags: OpenFlags) -> &mut OpenOptio
 
 /// Creates a file without a name: not supported on any Unix but Linux. (Windows has its own.)
 #[cfg(unix)]
-pub fn create_unnamed(_: &std::path::Path, _: OpenFlags) -> Result<File> {
+pub(crate) fn create_unnamed(_: &std::path::Path, _: OpenFlags) -> Result<File> {
     unsupported()
 }
 
 /// No rings: a batch is written and read by its caller, one after another.
 #[derive(Debug, Default)]
-pub struct Rings;
+pub(crate) struct Rings;
 
 impl Rings {
     /// There is no queue.
-    pub fn set_write_depth(&self, _writes: u32) {}
+    pub(crate) fn set_write_depth(&self, _writes: u32) {}
 
     /// Writes nothing.
-    pub fn write(
+    pub(crate) fn write(
         &self,
         _: &File,
         _: &[Write<'_>],
@@ -48,10 +48,10 @@ impl Rings {
     }
 
     /// Reads nothing and tells of nothing.
-    pub fn read(&self, _: &File, _: &mut [Read<'_>], _done: impl FnMut(usize, Result<&[u8]>)) {}
+    pub(crate) fn read(&self, _: &File, _: &mut [Read<'_>], _done: impl FnMut(usize, Result<&[u8]>)) {}
 
     /// There are none.
-    pub fn may_be_had(&self) -> bool {
+    pub(crate) fn may_be_had(&self) -> bool {
         false
     }
 }
@@ -61,52 +61,52 @@ fn unsupported<T>() -> Result<T> {
 }
 
 /// Whether the system does not have what was asked for.
-pub fn is_unsupported(error: &Error) -> bool {
+pub(crate) fn is_unsupported(error: &Error) -> bool {
     error.kind() == ErrorKind::Unsupported
 }
 
 /// Least and most bytes of an untorn write: none are promised.
-pub fn untorn_limits(_: &File) -> Option<(u32, u32)> {
+pub(crate) fn untorn_limits(_: &File) -> Option<(u32, u32)> {
     None
 }
 
 /// Not supported.
-pub fn write_untorn_at(_: &File, _data: &[u8], _offset: u64) -> Result<()> {
+pub(crate) fn write_untorn_at(_: &File, _data: &[u8], _offset: u64) -> Result<()> {
     unsupported()
 }
 
 /// The next sync writes all.
-pub fn begin_write_back(_: &File, _offset: u64, _len: u64) -> Result<()> {
+pub(crate) fn begin_write_back(_: &File, _offset: u64, _len: u64) -> Result<()> {
     Ok(())
 }
 
 /// Not supported: the caller writes zeros.
-pub fn allocate(_: &File, _offset: u64, _len: u64) -> Result<()> {
+pub(crate) fn allocate(_: &File, _offset: u64, _len: u64) -> Result<()> {
     unsupported()
 }
 
 /// Not supported: the blocks stay the file's.
-pub fn punch_hole(_: &File, _offset: u64, _len: u64) -> Result<()> {
+pub(crate) fn punch_hole(_: &File, _offset: u64, _len: u64) -> Result<()> {
     unsupported()
 }
 
 /// Bytes of the largest file that this process may write: not asked for.
-pub fn file_size_limit() -> Option<u64> {
+pub(crate) fn file_size_limit() -> Option<u64> {
     None
 }
 
 /// Whether a part of the range has no initialized blocks: not known.
-pub fn has_hole(_: &File, _offset: u64, _len: u64) -> bool {
+pub(crate) fn has_hole(_: &File, _offset: u64, _len: u64) -> bool {
     false
 }
 
 /// Whether an overwrite leaves the file system's own records as they are: not known.
-pub fn overwrites_in_place(_: &File, _len: u64) -> bool {
+pub(crate) fn overwrites_in_place(_: &File, _len: u64) -> bool {
     false
 }
 
 /// Whether writing takes no block: not known.
-pub fn is_allocated(_: &File, _offset: u64, _len: u64) -> bool {
+pub(crate) fn is_allocated(_: &File, _offset: u64, _len: u64) -> bool {
     false
 }
 
@@ -114,10 +114,10 @@ pub fn is_allocated(_: &File, _offset: u64, _len: u64) -> bool {
 pub fn forget_cached(_: &File) {}
 
 /// A hint that is not given here.
-pub fn hint_lifetime(_: &File, _: WriteLifetime) {}
+pub(crate) fn hint_lifetime(_: &File, _: WriteLifetime) {}
 
-/// What the file system was told: nothing.
+/// The lifetime hint that the file system has: none.
 #[cfg(test)]
-pub fn hinted_lifetime(_: &File) -> Option<u64> {
+pub(crate) fn hinted_lifetime(_: &File) -> Option<u64> {
     None
 }

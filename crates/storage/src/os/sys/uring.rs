@@ -54,7 +54,7 @@ impl Rings {
     }
 
     /// Writes all of `writes`, in any order; with `is_untorn` no power cut tears one of them. `None` if io_uring is not
-    /// to be had and nothing was written.
+    /// available; nothing was written then.
     pub(crate) fn write(&self, file: &File, writes: &[Write<'_>], is_untorn: bool) -> Option<BatchResult> {
         let ring = self.take_ring()?;
         let kind = Kind::Write { flags: if is_untorn { libc::RWF_ATOMIC } else { 0 } };
@@ -77,8 +77,8 @@ impl Rings {
         }
     }
 
-    /// Reads as many of `reads` as io_uring takes, in any order; tells `done` of each, by its index, as soon as it is
-    /// read or has failed. Those it was not told of are left.
+    /// Reads as many of `reads` as io_uring takes, in any order. Calls `done` with the index of each one as soon as it
+    /// is read or has failed. The reads without a call are left to the caller.
     pub(crate) fn read(&self, file: &File, reads: &mut [Read<'_>], mut done: impl FnMut(usize, Result<&[u8], Error>)) {
         let Some(ring) = self.take_ring() else { return };
         let ranges: Vec<Range<'_>> = reads.iter_mut().map(|read| Range::filled(read)).collect();
@@ -260,7 +260,8 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// The kernel takes no more requests: those it never took are not in flight, the others complete by themselves.
+    /// Handles a kernel that takes no more requests: those that it has not taken are removed from those in flight; the
+    /// others complete by themselves.
     fn give_up(&mut self, ring: &mut IoUring, error: Error) {
         self.in_flight -= ring.submission().len().min(self.in_flight);
         self.ring_failure = Some(error);
@@ -352,7 +353,7 @@ mod tests {
         assert_eq!(good.metadata().unwrap().len(), 300 * 64);
     }
 
-    /// Each of many reads, more than the ring holds, is told of once with its bytes; one beyond the end has failed.
+    /// Of many reads, more than the ring holds, each one is reported once, with its bytes; one beyond the end fails.
     #[test]
     fn more_reads_than_the_ring_holds() {
         let file = tempfile::tempfile().unwrap();
@@ -388,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_ring_nothing_is_read_and_nobody_is_told() {
+    fn without_a_ring_nothing_is_read_and_no_callback_is_called() {
         let file = tempfile::tempfile().unwrap();
         file.write_all_at(&[7; 64], 0).unwrap();
         let rings = Rings::default();

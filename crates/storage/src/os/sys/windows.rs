@@ -28,14 +28,14 @@ const SHARING_VIOLATION: i32 = 32;
 const DELETE_PENDING: i32 = 303;
 
 /// Name of the file that stands for its folder.
-pub const LOCK_NAME: Option<&str> = Some(LOCK);
+pub(crate) const LOCK_NAME: Option<&str> = Some(LOCK);
 const LOCK: &str = "lock";
 
 /// Fills the buffer from the offset.
 ///
 /// # Errors
 /// The system's; the file ends before.
-pub fn read_exact_at(file: &File, mut buf: &mut [u8], mut offset: u64) -> Result<()> {
+pub(crate) fn read_exact_at(file: &File, mut buf: &mut [u8], mut offset: u64) -> Result<()> {
     while !buf.is_empty() {
         match file.seek_read(buf, offset) {
             Ok(0) => return Err(Error::from(ErrorKind::UnexpectedEof)),
@@ -51,7 +51,7 @@ pub fn read_exact_at(file: &File, mut buf: &mut [u8], mut offset: u64) -> Result
 ///
 /// # Errors
 /// The system's.
-pub fn write_all_at(file: &File, mut data: &[u8], mut offset: u64) -> Result<()> {
+pub(crate) fn write_all_at(file: &File, mut data: &[u8], mut offset: u64) -> Result<()> {
     while !data.is_empty() {
         match file.seek_write(data, offset) {
             Ok(0) => return Err(Error::from(ErrorKind::WriteZero)),
@@ -64,25 +64,25 @@ pub fn write_all_at(file: &File, mut data: &[u8], mut offset: u64) -> Result<()>
 }
 
 /// No device is opened as a file here.
-pub fn is_block_device(_: &Metadata) -> bool {
+pub(crate) fn is_block_device(_: &Metadata) -> bool {
     false
 }
 
 /// No pipe has a path among files.
-pub fn is_pipe(_: &Metadata) -> bool {
+pub(crate) fn is_pipe(_: &Metadata) -> bool {
     false
 }
 
 /// Not known (rule 2).
-pub fn permissions_of_others(_: &Metadata) -> Option<String> {
+pub(crate) fn permissions_of_others(_: &Metadata) -> Option<String> {
     None
 }
 
 /// A new file has the owner that its folder gives it.
-pub fn take_owner(_: &File, _of: &Metadata) {}
+pub(crate) fn take_owner(_: &File, _of: &Metadata) {}
 
 /// What the file is on: the drive or the share that its path begins with.
-pub fn device_name(path: &Path, _: &Metadata) -> Option<String> {
+pub(crate) fn device_name(path: &Path, _: &Metadata) -> Option<String> {
     match path.canonicalize().ok()?.components().next()? {
         Component::Prefix(prefix) => Some(format!("device {}", prefix.as_os_str().to_string_lossy())),
         _ => None,
@@ -91,13 +91,13 @@ pub fn device_name(path: &Path, _: &Metadata) -> Option<String> {
 
 /// Which folder this is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FolderId(PathBuf);
+pub(crate) struct FolderId(PathBuf);
 
 /// Which folder a path leads to.
 ///
 /// # Errors
 /// The system's.
-pub fn folder_id(path: &Path, _: &Metadata) -> Result<FolderId> {
+pub(crate) fn folder_id(path: &Path, _: &Metadata) -> Result<FolderId> {
     path.canonicalize().map(FolderId)
 }
 
@@ -105,24 +105,24 @@ pub fn folder_id(path: &Path, _: &Metadata) -> Result<FolderId> {
 ///
 /// # Errors
 /// The system's.
-pub fn open_folder(path: &Path) -> Result<File> {
+pub(crate) fn open_folder(path: &Path) -> Result<File> {
     OpenOptions::new().read(true).custom_flags(ALLOW_FOLDERS).open(path)
 }
 
 /// The file system logs the entries of folders in order: there is nothing to call.
-pub fn sync_folder(_: &File) -> Result<()> {
+pub(crate) fn sync_folder(_: &File) -> Result<()> {
     Ok(())
 }
 
 /// The lock of a folder (rule 1).
 #[derive(Debug)]
-pub struct LockedFolder(#[expect(dead_code, reason = "it is the lock while it is open")] File);
+pub(crate) struct LockedFolder(#[expect(dead_code, reason = "it is the lock while it is open")] File);
 
 /// Locks a folder, for this handle alone or together with others that are not.
 ///
 /// # Errors
 /// It is locked; the system's.
-pub fn lock_folder(_: File, path: &Path, is_alone: bool) -> std::result::Result<LockedFolder, TryLockError> {
+pub(crate) fn lock_folder(_: File, path: &Path, is_alone: bool) -> std::result::Result<LockedFolder, TryLockError> {
     let mut options = OpenOptions::new();
     options.read(true).write(is_alone).create(true).truncate(false);
     if is_alone {
@@ -151,14 +151,14 @@ fn make_lock_file(folder: &Path) -> Result<()> {
 
 impl LockedFolder {
     /// The handle's end unlocks the folder.
-    pub fn unlock(&self) {}
+    pub(crate) fn unlock(&self) {}
 }
 
 /// Creates a file that the system removes when it is closed. Until then it has a name that nothing else has.
 ///
 /// # Errors
 /// The system's.
-pub fn create_unnamed(folder: &Path, _: OpenFlags) -> Result<File> {
+pub(crate) fn create_unnamed(folder: &Path, _: OpenFlags) -> Result<File> {
     loop {
         // The standard library seeds this from the operating system's randomness.
         let random = std::hash::RandomState::new().build_hasher().finish();
@@ -173,4 +173,4 @@ pub fn create_unnamed(folder: &Path, _: OpenFlags) -> Result<File> {
 }
 
 /// No process is forked.
-pub fn call_after_fork(_: extern "C" fn()) {}
+pub(crate) fn call_after_fork(_: extern "C" fn()) {}

@@ -5,7 +5,6 @@ use highwater::{Database, Error, WriteTxn, values};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// Writers.
 pub(super) const WRITERS: u64 = 2;
 /// Versions that writers give begin here.
 const FIRST_VERSION: u64 = 1000;

@@ -6,7 +6,7 @@ use std::sync::Weak;
 
 /// Pages with images of every length, pages without one, several pages in one read, and a page beyond the end.
 #[test]
-fn every_read_is_told_of_once_and_finds_its_pages() {
+fn every_read_is_reported_once_and_finds_its_pages() {
     for compression in PageCompression::ALL {
         let storage = new_store();
         let store = open_after(&storage, 0, compression).unwrap();
