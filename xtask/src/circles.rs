@@ -121,7 +121,7 @@ const SPREAD: &[(&str, &str, usize)] = &[
 ];
 
 /// What is wrong in the engine's files, given by their paths under `crates/engine/src` and their text; without tests.
-pub fn check(files: &BTreeMap<String, String>) -> Vec<String> {
+pub(crate) fn check(files: &BTreeMap<String, String>) -> Vec<String> {
     let uses = Modules::new(files).uses();
     let mut findings = check_circles(&uses, IN_CIRCLES);
     findings.extend(check_rooms(files, &uses, ROOMS));

@@ -36,7 +36,7 @@ const CRATES: &[(&str, &[&str])] = &[
 ];
 
 /// What is wrong with the dependencies in the manifest at `path`.
-pub fn check(path: &str, text: &str) -> Vec<String> {
+pub(crate) fn check(path: &str, text: &str) -> Vec<String> {
     let folder = path.strip_suffix("/Cargo.toml").unwrap_or(path);
     let Some((_, allowed)) = CRATES.iter().find(|(name, _)| *name == folder) else {
         return vec![format!("{path}: {folder} is in no row of CRATES (xtask/src/crates.rs)")];

@@ -44,7 +44,7 @@ const INSTRUMENTS: [&str; 8] = [
 
 /// What the command line asks for.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub(crate) struct Wanted {
     /// Seconds of each target.
     seconds: u32,
     /// The fuzzer's seed: the same build tries the same inputs, as far as the time goes. Drawn without one.
@@ -63,7 +63,7 @@ impl Default for Wanted {
 
 impl Wanted {
     /// Reads the arguments.
-    pub fn parse(arguments: &[&str]) -> Result<Wanted, String> {
+    pub(crate) fn parse(arguments: &[&str]) -> Result<Wanted, String> {
         let (mut wanted, mut named, mut rest) = (Wanted::default(), Vec::new(), arguments.iter());
         while let Some(argument) = rest.next() {
             let mut value = || rest.next().ok_or_else(|| format!("{argument} needs a value"));
@@ -104,7 +104,7 @@ struct Place<'r> {
 }
 
 /// Builds the targets and runs them, as many at once as there are processors.
-pub fn run(root: &Path, wanted: &Wanted) -> Result<(), Failure> {
+pub(crate) fn run(root: &Path, wanted: &Wanted) -> Result<(), Failure> {
     let place = build(root, wanted)?;
     if let Some(input) = &wanted.replay {
         let status = place.command(wanted.targets[0]).args(["-runs=1", HANG, MEMORY]).arg(input).status();
@@ -134,7 +134,7 @@ pub fn run(root: &Path, wanted: &Wanted) -> Result<(), Failure> {
 }
 
 /// Checks the lints of the targets, which those of the workspace do not reach.
-pub fn lints(root: &Path) -> Result<(), Failure> {
+pub(crate) fn lints(root: &Path) -> Result<(), Failure> {
     let mut cargo = Command::new("cargo");
     cargo.args(["clippy", "--manifest-path", "fuzz/Cargo.toml", "--target-dir", "target/fuzz", "--all-targets"]);
     match cargo.args(["--", "-D", "warnings"]).current_dir(root).stdin(Stdio::null()).status() {

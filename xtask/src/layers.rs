@@ -10,7 +10,7 @@ use crate::source::{code_without_comments, paths};
 use std::collections::BTreeSet;
 
 /// Bottom first.
-pub const LAYERS: &[&[&str]] = &[
+pub(crate) const LAYERS: &[&[&str]] = &[
     &["types", "error", "config", "stats", "sync"],
     &["page"],
     &["probe"],
@@ -40,12 +40,12 @@ pub const LAYERS: &[&[&str]] = &[
 const TEST_MODULES: &[&str] = &["testing", "models"];
 
 /// The row of a module.
-pub fn rank(module: &str) -> Option<usize> {
+pub(crate) fn rank(module: &str) -> Option<usize> {
     LAYERS.iter().position(|row| row.contains(&module))
 }
 
 /// The layer of a file under `crates/engine/src`: its first folder, or its own name. `None` for the crate's root.
-pub fn layer_of(path: &str) -> Option<&str> {
+pub(crate) fn layer_of(path: &str) -> Option<&str> {
     let first = path.split('/').next()?;
     let name = first.strip_suffix(".rs").unwrap_or(first);
     (name != "lib").then_some(name)
@@ -83,7 +83,7 @@ fn uses(path: &str, text: &str) -> Vec<(usize, String)> {
 }
 
 /// What is wrong with the layers of one file of the engine.
-pub fn check(path: &str, text: &str) -> Vec<String> {
+pub(crate) fn check(path: &str, text: &str) -> Vec<String> {
     let Some(layer) = layer_of(path).filter(|layer| !TEST_MODULES.contains(layer)) else { return Vec::new() };
     let Some(own) = rank(layer) else {
         return vec![format!("crates/engine/src/{path}: {layer} is in no layer (xtask/src/layers.rs)")];

@@ -21,7 +21,7 @@ const ENGINE: &str = "crates/engine/src";
 ///
 /// # Errors
 /// A folder or document that cannot be read.
-pub fn check(root: &Path) -> io::Result<Vec<String>> {
+pub(crate) fn check(root: &Path) -> io::Result<Vec<String>> {
     let mut findings = Vec::new();
     for path in documents(root)? {
         let text = std::fs::read_to_string(root.join(&path))?;
@@ -34,7 +34,7 @@ pub fn check(root: &Path) -> io::Result<Vec<String>> {
 ///
 /// # Errors
 /// A folder that cannot be read.
-pub fn documents(root: &Path) -> io::Result<Vec<String>> {
+pub(crate) fn documents(root: &Path) -> io::Result<Vec<String>> {
     let mut found = Vec::new();
     collect(root, &mut found)?;
     found.sort();

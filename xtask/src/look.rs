@@ -17,7 +17,7 @@ const MAX_COLUMNS: usize = 120;
 const RATCHET: &[(&str, usize)] = &[];
 
 /// What is wrong with one file.
-pub fn check(path: &str, text: &str) -> Vec<String> {
+pub(crate) fn check(path: &str, text: &str) -> Vec<String> {
     let mut findings = Vec::new();
     if !text.starts_with("//!") {
         findings.push(format!("{path}:1: does not open with //! and the rules that hold in it"));

@@ -21,7 +21,7 @@ const TESTS: [&str; 9] = ["smoke", "duplicate", "hermitage", "package", "sample"
 ///
 /// # Errors
 /// The first failure; wrong arguments.
-pub fn test(root: &Path, arguments: &[&str]) -> Result<(), String> {
+pub(crate) fn test(root: &Path, arguments: &[&str]) -> Result<(), String> {
     let kills = kills(arguments)?;
     if !is_debian_12() {
         println!("left out: no apt with packages of Debian 12 ({RELEASE}) for amd64");

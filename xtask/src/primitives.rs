@@ -15,7 +15,7 @@ const OF_STD: [&str; 7] = ["atomic", "Mutex", "Condvar", "RwLock", "Barrier", "s
 const FREE: [&str; 2] = ["sync/", "stats/"];
 
 /// What is wrong with one file of the engine.
-pub fn check(path: &str, text: &str) -> Vec<String> {
+pub(crate) fn check(path: &str, text: &str) -> Vec<String> {
     if FREE.iter().any(|free| path.starts_with(free)) {
         return Vec::new();
     }

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 ///
 /// # Errors
 /// What did not start, or how it failed.
-pub fn finish(command: &mut Command) -> Result<(), String> {
+pub(crate) fn finish(command: &mut Command) -> Result<(), String> {
     match command.stdin(Stdio::null()).status() {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(format!("{command:?}: {status}")),
@@ -21,7 +21,7 @@ pub fn finish(command: &mut Command) -> Result<(), String> {
 ///
 /// # Errors
 /// As [`finish`].
-pub fn output(command: &mut Command) -> Result<Vec<u8>, String> {
+pub(crate) fn output(command: &mut Command) -> Result<Vec<u8>, String> {
     let output = command.stdin(Stdio::null()).output().map_err(|error| format!("{command:?}: {error}"))?;
     match output.status.success() {
         true => Ok(output.stdout),
@@ -33,7 +33,7 @@ pub fn output(command: &mut Command) -> Result<Vec<u8>, String> {
 ///
 /// # Errors
 /// In words.
-pub fn write(path: &Path, bytes: impl AsRef<[u8]>) -> Result<(), String> {
+pub(crate) fn write(path: &Path, bytes: impl AsRef<[u8]>) -> Result<(), String> {
     let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
     made.and_then(|()| std::fs::write(path, bytes)).map_err(|error| format!("{}: {error}", path.display()))
 }
@@ -42,7 +42,7 @@ pub fn write(path: &Path, bytes: impl AsRef<[u8]>) -> Result<(), String> {
 ///
 /// # Errors
 /// There is no current folder.
-pub fn target(root: &Path) -> Result<PathBuf, String> {
+pub(crate) fn target(root: &Path) -> Result<PathBuf, String> {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
     std::path::absolute(target).map_err(|error| error.to_string())
 }

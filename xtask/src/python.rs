@@ -16,7 +16,7 @@ use std::process::Command;
 ///
 /// # Errors
 /// The first failure.
-pub fn test(root: &Path) -> Result<(), String> {
+pub(crate) fn test(root: &Path) -> Result<(), String> {
     crate::tools::ensure_python()?;
     let target = process::target(root)?.join("python");
     let source = root.join("python").canonicalize().map_err(|error| format!("python: {error}"))?;
@@ -53,7 +53,7 @@ pub fn test(root: &Path) -> Result<(), String> {
 ///
 /// # Errors
 /// The first failure.
-pub fn release_wheel(root: &Path, out: &Path) -> Result<(), String> {
+pub(crate) fn release_wheel(root: &Path, out: &Path) -> Result<(), String> {
     crate::tools::ensure_python()?;
     let target = process::target(root)?.join("python");
     let environment = target.join("release-environment");
@@ -73,7 +73,7 @@ pub fn release_wheel(root: &Path, out: &Path) -> Result<(), String> {
 ///
 /// # Errors
 /// There is none, or there are several.
-pub fn the_file(folder: &Path) -> Result<PathBuf, String> {
+pub(crate) fn the_file(folder: &Path) -> Result<PathBuf, String> {
     let text = |error: std::io::Error| format!("{}: {error}", folder.display());
     let entries = std::fs::read_dir(folder).map_err(text)?.collect::<Result<Vec<_>, _>>().map_err(text)?;
     match &entries[..] {

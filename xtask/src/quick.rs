@@ -16,7 +16,7 @@ use std::process::Command;
 ///
 /// # Errors
 /// The first that fails.
-pub fn run(root: &Path) -> Result<(), Failure> {
+pub(crate) fn run(root: &Path) -> Result<(), Failure> {
     let changed = changed(root)?;
     let cargo = |arguments: &[String]| finish(Command::new("cargo").args(arguments).current_dir(root));
     cargo(&words("fmt --all --check"))?;

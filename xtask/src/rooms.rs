@@ -11,7 +11,7 @@
 const ROOTS: [&str; 3] = ["mod", "lib", "main"];
 
 /// What is wrong with the places of `paths`, all files of the tree.
-pub fn check(paths: &[String]) -> Vec<String> {
+pub(crate) fn check(paths: &[String]) -> Vec<String> {
     let sources = paths.iter().filter(|path| path.ends_with(".rs") && path.contains("/src/"));
     sources.flat_map(|path| [beside_its_folder(path, paths), misnamed_test(path, paths)]).flatten().collect()
 }
@@ -45,7 +45,7 @@ fn misnamed_test(path: &str, paths: &[String]) -> Option<String> {
 }
 
 /// Tests at a file's foot that are longer than the code above them.
-pub fn check_inline_tests(path: &str, text: &str) -> Option<String> {
+pub(crate) fn check_inline_tests(path: &str, text: &str) -> Option<String> {
     let lines: Vec<&str> = text.lines().collect();
     let opens = |n: &usize| lines[*n].starts_with("mod ") && lines[*n].ends_with('{') && lines[*n].contains("test");
     let begin = (0..lines.len()).find(opens)?;

@@ -58,7 +58,7 @@ const TARGET: &str = "x86_64-unknown-linux-gnu";
 ///
 /// # Errors
 /// In words: what to install, or that a test failed.
-pub fn miri(root: &Path) -> Result<(), String> {
+pub(crate) fn miri(root: &Path) -> Result<(), String> {
     need(&[MIRI, SOURCE])?;
     let mut command = cargo(root, "miri");
     command.args(["miri", "test", "--package", "highwater", "--lib", "--"]).args(UNDER_MIRI);
@@ -71,7 +71,7 @@ pub fn miri(root: &Path) -> Result<(), String> {
 ///
 /// # Errors
 /// As [`miri`].
-pub fn tsan(root: &Path) -> Result<(), String> {
+pub(crate) fn tsan(root: &Path) -> Result<(), String> {
     need(&[SOURCE])?;
     let meant = target(root, "tsan").join("meant.txt");
     let text = |error: std::io::Error| format!("{}: {error}", meant.display());

@@ -3,7 +3,7 @@
 
 /// Code lines before the file's tests, with their numbers (from 1), comments removed. A `use` that goes over several
 /// lines is one line.
-pub fn code_without_comments(text: &str) -> Vec<(usize, String)> {
+pub(crate) fn code_without_comments(text: &str) -> Vec<(usize, String)> {
     let mut lines = Vec::new();
     let mut open: Option<(usize, String)> = None;
     for (n, line) in text.lines().enumerate() {
@@ -26,7 +26,7 @@ pub fn code_without_comments(text: &str) -> Vec<(usize, String)> {
 }
 
 /// Every path with `::` in it that a line of code names; those of a `use` one by one, however its braces group them.
-pub fn paths(line: &str) -> Vec<String> {
+pub(crate) fn paths(line: &str) -> Vec<String> {
     if let Some(tree) = use_tree(line) {
         let mut found = Vec::new();
         expand("", tree.split(';').next().unwrap_or(tree), &mut found);
@@ -39,7 +39,7 @@ pub fn paths(line: &str) -> Vec<String> {
 }
 
 /// What follows the word `use` in a line that begins with it.
-pub fn use_tree(line: &str) -> Option<&str> {
+pub(crate) fn use_tree(line: &str) -> Option<&str> {
     let line = line.trim_start();
     let public = line.strip_prefix("pub").map(str::trim_start);
     let within = public.and_then(|rest| Some(rest.strip_prefix('(')?.split_once(')')?.1.trim_start()));
@@ -92,7 +92,7 @@ fn without_comment(line: &str) -> &str {
 }
 
 /// Whether a file holds tests and nothing else, by the project's names for them.
-pub fn is_test_file(path: &str) -> bool {
+pub(crate) fn is_test_file(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     name.ends_with("_test.rs")
         || name == "testing.rs"

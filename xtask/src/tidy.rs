@@ -29,7 +29,7 @@ const ENGINE: &str = "crates/engine/src/";
 ///
 /// # Errors
 /// A folder or file that cannot be read.
-pub fn check(root: &Path) -> io::Result<Vec<String>> {
+pub(crate) fn check(root: &Path) -> io::Result<Vec<String>> {
     let mut findings = check_tree(root)?;
     findings.extend(mutants::check(root));
     findings.extend(circles::check(&engine_files(root)?));

@@ -19,18 +19,18 @@ const MOUNT_TOOLS: &[(&str, &str, &str)] =
     &[("mkfs.xfs", "-V", "xfsprogs"), ("mkfs.btrfs", "--version", "btrfs-progs")];
 
 /// Makes sure every tool is there, with `mounts` those too that make file systems.
-pub fn ensure(mounts: bool) -> Result<(), String> {
+pub(crate) fn ensure(mounts: bool) -> Result<(), String> {
     let for_mounts = MOUNT_TOOLS.iter().filter(|_| mounts);
     TOOLS.iter().chain(for_mounts).try_for_each(|(program, argument, package)| ensure_one(program, argument, package))
 }
 
 /// Makes sure a C++ compiler is there, which the fuzzing targets are built with.
-pub fn ensure_cxx() -> Result<(), String> {
+pub(crate) fn ensure_cxx() -> Result<(), String> {
     ensure_one("c++", "--version", "g++")
 }
 
 /// Makes sure libclang is there with its headers: crates read the headers of a C library with it.
-pub fn ensure_libclang() -> Result<(), String> {
+pub(crate) fn ensure_libclang() -> Result<(), String> {
     if has_libclang() || (install("libclang-dev") && has_libclang()) {
         return Ok(());
     }
@@ -48,23 +48,23 @@ fn has_libclang() -> bool {
 }
 
 /// Makes sure a program of a Debian package is there.
-pub fn ensure_program(program: &str, package: &str) -> Result<(), String> {
+pub(crate) fn ensure_program(program: &str, package: &str) -> Result<(), String> {
     ensure_one(program, "--version", package)
 }
 
 /// Makes sure valgrind is there, and what finds the source of an instruction.
-pub fn ensure_valgrind() -> Result<(), String> {
+pub(crate) fn ensure_valgrind() -> Result<(), String> {
     let tools = [("valgrind", "valgrind"), ("addr2line", "binutils"), ("nm", "binutils")];
     tools.iter().try_for_each(|(program, package)| ensure_one(program, "--version", package))
 }
 
 /// Whether Debian's packages can be made here.
-pub fn packages_for_debian() -> bool {
+pub(crate) fn packages_for_debian() -> bool {
     ["dpkg-deb", "dpkg-shlibdeps"].iter().all(|program| runs(program, &["--version"]))
 }
 
 /// Makes sure Python is there, and can make virtual environments with pip in them.
-pub fn ensure_python() -> Result<(), String> {
+pub(crate) fn ensure_python() -> Result<(), String> {
     let works = || runs("python3", &["-c", "import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 9))"]);
     if works() || (install("python3-venv") && works()) {
         return Ok(());

@@ -19,20 +19,20 @@ struct Word {
 }
 
 /// The words, ready to be looked for.
-pub struct Words(Vec<Word>);
+pub(crate) struct Words(Vec<Word>);
 
 impl Words {
     /// Reads the rows.
     ///
     /// # Panics
     /// If a row is not written as rule 1 says.
-    pub fn read() -> Words {
+    pub(crate) fn read() -> Words {
         let rows = WORDS.lines().filter(|row| !row.starts_with('#') && !row.is_empty());
         Words(rows.map(Word::read).collect())
     }
 
     /// Where `text`, the file at `path`, has one of the words.
-    pub fn check(&self, path: &str, text: &str) -> Vec<String> {
+    pub(crate) fn check(&self, path: &str, text: &str) -> Vec<String> {
         let rows = self.0.iter().filter(|word| path.starts_with(word.folder));
         let (joined, starts) = joined(text);
         let mut findings: Vec<(usize, String)> = Vec::new();

@@ -234,7 +234,7 @@ pub(crate) fn c_string(text: &str) -> CString {
 
 /// Frees a text that a function has handed out (`char **`); null is no text.
 #[unsafe(no_mangle)]
-pub extern "C" fn highwater_string_free(string: *mut c_char) {
+pub(crate) extern "C" fn highwater_string_free(string: *mut c_char) {
     if !string.is_null() {
         // SAFETY: the header's rule: it is a text that a function of this library has handed out by
         // `CString::into_raw`.

@@ -243,6 +243,7 @@ pub extern "C" fn highwater_bool(truth: bool) -> highwater_value {
 
 /// Text or JSON that ends with a NUL, which lives longer than the value; NULL for a null pointer.
 #[unsafe(no_mangle)]
+#[allow(clippy::not_unsafe_ptr_arg_deref, reason = "C calls it, by the rules of the header")]
 pub extern "C" fn highwater_text(text: *const c_char) -> highwater_value {
     if text.is_null() {
         return highwater_null();

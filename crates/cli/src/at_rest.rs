@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 /// Locked folders.
 #[derive(Debug)]
-pub struct AtRest {
+pub(crate) struct AtRest {
     dir: PathBuf,
     redo: PathBuf,
     keys: Option<Arc<DataKeys>>,
@@ -31,7 +31,7 @@ impl AtRest {
     ///
     /// # Errors
     /// [`Failure::Usage`] if there is no database, it is in use or may not be read, or the key does not fit.
-    pub fn lock(dir: &Path, log_dir: Option<&Path>, key: Option<&EncryptionKey>) -> Result<AtRest, Failure> {
+    pub(crate) fn lock(dir: &Path, log_dir: Option<&Path>, key: Option<&EncryptionKey>) -> Result<AtRest, Failure> {
         let refuse = |error: OpenError| match error {
             in_use @ OpenError::InUse { .. } => Error::Open(in_use).into(),
             error => Failure::Usage(error.to_string()),
@@ -55,17 +55,17 @@ impl AtRest {
     }
 
     /// The folder of the database.
-    pub fn dir(&self) -> &Path {
+    pub(crate) fn dir(&self) -> &Path {
         &self.dir
     }
 
     /// The file of its redo.
-    pub fn redo(&self) -> &Path {
+    pub(crate) fn redo(&self) -> &Path {
         &self.redo
     }
 
     /// The keys of an encrypted database.
-    pub fn keys(&self) -> Option<&Arc<DataKeys>> {
+    pub(crate) fn keys(&self) -> Option<&Arc<DataKeys>> {
         self.keys.as_ref()
     }
 
@@ -73,7 +73,7 @@ impl AtRest {
     ///
     /// # Errors
     /// The operating system's.
-    pub fn open(&self, file: SetFile) -> Result<Arc<dyn Device>, StorageError> {
+    pub(crate) fn open(&self, file: SetFile) -> Result<Arc<dyn Device>, StorageError> {
         let path = if file == SetFile::Redo { self.redo.clone() } else { self.dir.join(file.name()) };
         let device: Arc<dyn Device> = Arc::new(FileDevice::open_read_only(&path)?);
         Ok(self.keys.as_ref().map_or(device.clone(), |keys| keys.wrap(file, device)))
@@ -81,7 +81,7 @@ impl AtRest {
 }
 
 /// Whether the error says that the files are damaged or incomplete (rule 3).
-pub fn is_damage(error: &Error) -> bool {
+pub(crate) fn is_damage(error: &Error) -> bool {
     match error {
         Error::Open(OpenError::Incomplete { .. })
         | Error::Corrupt(_)

@@ -44,7 +44,7 @@ place. It has a history of its own: archive its redo in another folder.";
 /// Copy a database into a backup
 #[derive(Args, Debug)]
 #[command(after_help = BACKUP_EXAMPLES)]
-pub struct BackupArgs {
+pub(crate) struct BackupArgs {
     /// Folder of the database
     dir: PathBuf,
     /// Folder for the backup: new or empty, outside of the database's
@@ -69,7 +69,7 @@ pub struct BackupArgs {
 ///
 /// # Errors
 /// [`Failure::NotFine`] if damaged pages were left out; that of the engine.
-pub fn backup(args: &BackupArgs) -> Result<(), Failure> {
+pub(crate) fn backup(args: &BackupArgs) -> Result<(), Failure> {
     json_must_be_writable(args.json.as_ref())?;
     let started = Instant::now();
     let database = args.engine.open_read_only(&args.dir)?;
@@ -100,7 +100,7 @@ pub fn backup(args: &BackupArgs) -> Result<(), Failure> {
 }
 
 /// What was taken, in a line.
-pub fn describe(manifest: &BackupManifest, elapsed_s: f64) -> String {
+pub(crate) fn describe(manifest: &BackupManifest, elapsed_s: f64) -> String {
     let kind = if manifest.is_full() { "full" } else { "incremental" };
     let (pages, end, mib) = (manifest.pages_copied, manifest.end_lsn, manifest.bytes() as f64 / 1048576.0);
     format!("{kind} backup {}: {pages} pages, {mib:.1} MiB, up to LSN {end} ({elapsed_s:.1} s)", manifest.backup_id)
@@ -123,7 +123,7 @@ fn progress() -> impl FnMut(BackupProgress) -> ControlFlow<()> {
 /// Make a database of backups
 #[derive(Args, Debug)]
 #[command(after_help = RESTORE_EXAMPLES)]
-pub struct RestoreArgs {
+pub(crate) struct RestoreArgs {
     /// A full backup, then the incremental ones that follow it, in order
     #[arg(required = true, value_name = "BACKUP")]
     backups: Vec<PathBuf>,
@@ -151,7 +151,7 @@ pub struct RestoreArgs {
 ///
 /// # Errors
 /// That of the engine.
-pub fn restore(args: &RestoreArgs) -> Result<(), Failure> {
+pub(crate) fn restore(args: &RestoreArgs) -> Result<(), Failure> {
     let (started, lines) = (Instant::now(), Lines { stdout_taken: false });
     let Some(to) = args.to.as_ref().filter(|_| !args.verify) else {
         let key = args.engine.options(&[])?.read_key()?;

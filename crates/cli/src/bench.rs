@@ -88,7 +88,7 @@ Examples:
 /// Run a workload
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
-pub struct BenchArgs {
+pub(crate) struct BenchArgs {
     #[command(subcommand)]
     workload: BenchWorkload,
 }
@@ -198,7 +198,7 @@ struct Common {
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn seconds(text: &str) -> Result<f64, String> {
+pub(crate) fn seconds(text: &str) -> Result<f64, String> {
     let value: f64 = text.parse().map_err(|_| format!("{text:?} is not a number of seconds"))?;
     if (0.0..=1e7).contains(&value) { Ok(value) } else { Err(format!("{text} is not between 0 and 10000000")) }
 }
@@ -278,7 +278,7 @@ impl Common {
 ///
 /// # Errors
 /// [`Failure`] says why and with which exit status.
-pub fn run(args: &BenchArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     match &args.workload {
         BenchWorkload::Sysbench { workload, common } => {
             bench(&Load::Sysbench(workload.config(common.seed)), common, true)
@@ -386,7 +386,11 @@ fn write_results(result: &RunResult, text: &str, common: &Common) -> Result<(), 
 ///
 /// # Errors
 /// [`Failure::Usage`] when the folder holds something else.
-pub fn load(store: &Embedded, workload: &dyn Workload<Embedded>, threads: usize) -> Result<Option<f64>, Failure> {
+pub(crate) fn load(
+    store: &Embedded,
+    workload: &dyn Workload<Embedded>,
+    threads: usize,
+) -> Result<Option<f64>, Failure> {
     no_other_tables(store)?;
     let started = Instant::now();
     let progress = LoadProgress::new(workload.load_units());
@@ -413,13 +417,13 @@ fn no_other_tables(store: &Embedded) -> Result<(), Failure> {
     Ok(())
 }
 
-pub struct LoadProgress {
+pub(crate) struct LoadProgress {
     shown: Mutex<(Progress, u64)>,
 }
 
 impl LoadProgress {
     /// Of a load of this many rows.
-    pub fn new(total: u64) -> LoadProgress {
+    pub(crate) fn new(total: u64) -> LoadProgress {
         LoadProgress { shown: Mutex::new((Progress::new("loading", total), 0)) }
     }
 }

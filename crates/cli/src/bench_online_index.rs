@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 /// Options.
 #[derive(Args, Clone, Debug)]
-pub struct OnlineIndexArgs {
+pub(crate) struct OnlineIndexArgs {
     /// Folder of the database; created if it does not exist, kept afterwards without the index, and reused if it holds
     /// as many rows
     #[arg(long, value_name = "DIR")]
@@ -37,7 +37,7 @@ pub struct OnlineIndexArgs {
 ///
 /// # Errors
 /// That of the engine, of a file, or [`Failure::Usage`].
-pub fn run(args: &OnlineIndexArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: &OnlineIndexArgs) -> Result<(), Failure> {
     let config = Config {
         rows: args.rows,
         threads: args.threads as usize,

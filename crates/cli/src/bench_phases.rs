@@ -13,7 +13,7 @@ use std::path::Path;
 
 /// Options.
 #[derive(Args, Clone, Debug)]
-pub struct PhaseOptions {
+pub(crate) struct PhaseOptions {
     /// Seed of the random numbers
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
@@ -32,7 +32,7 @@ impl PhaseOptions {
     ///
     /// # Errors
     /// That of the engine, of the file of `--json`, or [`Failure::Usage`].
-    pub fn open(&self, dir: &Path) -> Result<Database, Failure> {
+    pub(crate) fn open(&self, dir: &Path) -> Result<Database, Failure> {
         json_must_be_writable(self.json.as_ref())?;
         let options = self.engine.options(&[])?;
         signals::stop(None)?;
@@ -46,7 +46,7 @@ impl PhaseOptions {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn report(&self, dir: &Path, table: &str, mut result: Value) -> Result<(), Failure> {
+    pub(crate) fn report(&self, dir: &Path, table: &str, mut result: Value) -> Result<(), Failure> {
         let lines = Lines { stdout_taken: self.json == Some(Json::Stdout) };
         lines.write(table);
         let Some(json) = &self.json else { return Ok(()) };

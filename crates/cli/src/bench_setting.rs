@@ -8,7 +8,7 @@ use highwater_bench::result::RunResult;
 use std::path::Path;
 
 /// Puts it into the configuration; `dir` is the folder of the database, if it is in one.
-pub fn describe(result: &mut RunResult, database: &Database, dir: Option<&Path>) {
+pub(crate) fn describe(result: &mut RunResult, database: &Database, dir: Option<&Path>) {
     let options = database.options();
     let engine = options.values().into_iter().map(|(name, value)| (name.to_string(), value));
     result.config.extend(engine);
@@ -28,7 +28,7 @@ pub fn describe(result: &mut RunResult, database: &Database, dir: Option<&Path>)
 }
 
 /// How neighbors are flushed, in a line; the evidence is in the result's `probe`, and `highwater inspect` shows it.
-pub fn flushing(database: &Database) -> String {
+pub(crate) fn flushing(database: &Database) -> String {
     let asked = database.options().flush_neighbors;
     match (asked, database.probe()) {
         (FlushNeighbors::Auto, Some(probe)) => {

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 /// Options.
 #[derive(Args, Clone, Debug)]
-pub struct ShrinkArgs {
+pub(crate) struct ShrinkArgs {
     /// Folder of the database: new, empty, or with a benchmark's database and --fresh
     #[arg(long, value_name = "DIR")]
     dir: PathBuf,
@@ -39,7 +39,7 @@ pub struct ShrinkArgs {
 ///
 /// # Errors
 /// That of the engine, of a file, or [`Failure::Usage`].
-pub fn run(args: &ShrinkArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: &ShrinkArgs) -> Result<(), Failure> {
     let mut beside = args.dir.clone().into_os_string();
     beside.push(".backup");
     let backup_to = args.backup_to.clone().unwrap_or_else(|| beside.into());

@@ -34,7 +34,7 @@ program follows with Database::changes, or from another process with Reader::cha
 /// Print the changes that are in the change log
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
-pub struct ChangesArgs {
+pub(crate) struct ChangesArgs {
     /// Folder of the database
     dir: PathBuf,
     /// Only changes of the transactions behind this number
@@ -52,7 +52,7 @@ pub struct ChangesArgs {
 /// # Errors
 /// [`Failure::Usage`] if there is no such database, or none that can be followed; those of
 /// [`Reader::changes`](highwater::Reader::changes) and the output.
-pub fn run(args: &ChangesArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: &ChangesArgs) -> Result<(), Failure> {
     let mut out = BufWriter::new(std::io::stdout().lock());
     match Source::of(&args.dir, args.engine.open_read_only(&args.dir))? {
         Source::Own(_) if args.follow => {

@@ -37,7 +37,7 @@ Exit status: 0 sound; 1 something is wrong; 2 the check could not run (no databa
 /// Verify every page, tree and cross-reference of a database
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
-pub struct CheckArgs {
+pub(crate) struct CheckArgs {
     /// Folder of the database
     dir: PathBuf,
     /// Rebuild damaged secondary indexes from the rows, then check again
@@ -83,7 +83,7 @@ impl Checked {
 ///
 /// # Errors
 /// [`Failure::NotFine`] when the database is not sound (which has been printed), [`Failure::Usage`] when there is none.
-pub fn run(args: &CheckArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
     if let Some(out) = &args.salvage {
         return salvage::run(&args.dir, out, &args.engine);
     }

@@ -27,7 +27,7 @@ Exit status: 0 done; 1 an error; 2 the command line is wrong, or the database is
 /// Make the data file of a database as short as it can be
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
-pub struct CompactArgs {
+pub(crate) struct CompactArgs {
     /// Folder of the database
     dir: PathBuf,
     /// Write the result as JSON; - is stdout, and nothing else goes there
@@ -41,7 +41,7 @@ pub struct CompactArgs {
 ///
 /// # Errors
 /// That of the engine.
-pub fn run(args: &CompactArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: &CompactArgs) -> Result<(), Failure> {
     json_must_be_writable(args.json.as_ref())?;
     let database = args.engine.open(&args.dir, &[], false)?;
     let mut progress = Progress::new("moved", 0).counting("pages");

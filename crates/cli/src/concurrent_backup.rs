@@ -24,7 +24,7 @@ const DEFAULT_RATE: &str = "32M";
 
 /// A backup concurrently with a measurement.
 #[derive(Args, Clone, Debug)]
-pub struct ConcurrentBackup {
+pub(crate) struct ConcurrentBackup {
     /// Take a full backup into DEST, a new or empty folder, beside the run
     #[arg(long, value_name = "DEST")]
     backup_to: Option<PathBuf>,
@@ -38,7 +38,7 @@ pub struct ConcurrentBackup {
 }
 
 /// What a run of a pair measured: transactions in a second.
-pub trait Throughput {
+pub(crate) trait Throughput {
     /// Transactions in a second.
     fn tps(&self) -> f64;
 }
@@ -54,7 +54,7 @@ impl ConcurrentBackup {
     ///
     /// # Errors
     /// That of a backup, that of `run`.
-    pub fn run_beside<R: Throughput>(
+    pub(crate) fn run_beside<R: Throughput>(
         &self,
         database: &Database,
         lines: Lines,

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 /// Readers beside a measurement.
 #[derive(Args, Clone, Debug)]
-pub struct ConcurrentReaders {
+pub(crate) struct ConcurrentReaders {
     /// Processes that export the tables beside the run, one after the other, as fast as they can
     #[arg(long, default_value_t = 0, value_name = "N", conflicts_with = "device",
           value_parser = clap::value_parser!(u64).range(0..=1000))]
@@ -28,7 +28,7 @@ pub struct ConcurrentReaders {
 
 impl ConcurrentReaders {
     /// How many processes there are.
-    pub fn processes(&self) -> u64 {
+    pub(crate) fn processes(&self) -> u64 {
         self.reader_processes
     }
 
@@ -36,7 +36,7 @@ impl ConcurrentReaders {
     ///
     /// # Errors
     /// That of a reader, that of `run`.
-    pub fn run_beside<R>(
+    pub(crate) fn run_beside<R>(
         &self,
         database: &Database,
         dir: Option<&Path>,

@@ -18,7 +18,7 @@ fn is_escaped_null(field: &str, null: &str, at_least: usize) -> bool {
 }
 
 /// Writes a value as a field into `out` (replacing it).
-pub fn write_field(value: ValueRef<'_>, null: &str, out: &mut String) {
+pub(crate) fn write_field(value: ValueRef<'_>, null: &str, out: &mut String) {
     out.clear();
     match value {
         ValueRef::Null => return out.push_str(null),
@@ -38,7 +38,7 @@ pub fn write_field(value: ValueRef<'_>, null: &str, out: &mut String) {
 ///
 /// # Errors
 /// Why it is not one.
-pub fn read_field<'f>(field: &'f [u8], ty: Type, null: &str) -> Result<Field<'f>, String> {
+pub(crate) fn read_field<'f>(field: &'f [u8], ty: Type, null: &str) -> Result<Field<'f>, String> {
     let text = std::str::from_utf8(field).map_err(|_| "the field is not UTF-8 text".to_string())?;
     if text == null || (text.is_empty() && !matches!(ty, Type::Text(_) | Type::Binary(_))) {
         return Ok(Field::Borrowed(ValueRef::Null));
@@ -66,14 +66,14 @@ pub fn read_field<'f>(field: &'f [u8], ty: Type, null: &str) -> Result<Field<'f>
 
 /// A value that borrows from its field where it can.
 #[derive(Debug)]
-pub enum Field<'f> {
+pub(crate) enum Field<'f> {
     Borrowed(ValueRef<'f>),
     /// Had to be decoded.
     Owned(Value),
 }
 
 impl Field<'_> {
-    pub fn value(&self) -> ValueRef<'_> {
+    pub(crate) fn value(&self) -> ValueRef<'_> {
         match self {
             Field::Borrowed(value) => *value,
             Field::Owned(value) => value.as_ref(),
@@ -98,7 +98,7 @@ fn read_binary(text: &str) -> Option<Vec<u8>> {
 }
 
 /// The beginning of a text, for messages.
-pub fn shortened(text: &str) -> Cow<'_, str> {
+pub(crate) fn shortened(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(40) {
         Some((end, _)) => Cow::Owned(format!("{}...", &text[..end])),
         None => Cow::Borrowed(text),

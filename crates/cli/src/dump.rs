@@ -45,7 +45,7 @@ const BUFFER_BYTES: usize = 1 << 18;
 /// Write a whole database as one stream
 #[derive(Args, Debug)]
 #[command(after_help = DUMP_EXAMPLES)]
-pub struct DumpArgs {
+pub(crate) struct DumpArgs {
     /// Folder of the database
     dir: PathBuf,
     /// File to write [default: stdout]
@@ -57,7 +57,7 @@ pub struct DumpArgs {
 /// Load a database from a dump
 #[derive(Args, Debug)]
 #[command(after_help = LOAD_EXAMPLES)]
-pub struct LoadArgs {
+pub(crate) struct LoadArgs {
     /// The dump; - = stdin
     file: PathBuf,
     /// Folder of the database; created if it is missing
@@ -70,7 +70,7 @@ pub struct LoadArgs {
 ///
 /// # Errors
 /// [`Failure::Usage`] if there is no such database, or stdout is a terminal; those of the engine and the output.
-pub fn dump(args: &DumpArgs) -> Result<(), Failure> {
+pub(crate) fn dump(args: &DumpArgs) -> Result<(), Failure> {
     signals::stop(None)?;
     let file = args.file.as_deref().filter(|file| file.as_os_str() != "-");
     if file.is_none() && std::io::stdout().is_terminal() {
@@ -118,7 +118,7 @@ fn dump_to(source: &Source, out: &mut dyn Write) -> Result<DumpReport, Failure> 
 ///
 /// # Errors
 /// [`Failure::Usage`] if the dump cannot be opened or the database is in use; those of [`Dump`].
-pub fn load(args: &LoadArgs) -> Result<(), Failure> {
+pub(crate) fn load(args: &LoadArgs) -> Result<(), Failure> {
     signals::stop(None)?;
     let (stream, bytes): (Box<dyn Read>, u64) = match args.file.as_os_str() == "-" {
         true => (Box::new(std::io::stdin()), 0),

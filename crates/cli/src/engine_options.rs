@@ -12,7 +12,7 @@ const HIDDEN: &[&str] = &["create_if_missing"];
 
 /// The engine's options that were given.
 #[derive(Clone, Debug, Default)]
-pub struct EngineOptions {
+pub(crate) struct EngineOptions {
     given: Vec<(&'static str, String)>,
 }
 
@@ -21,7 +21,7 @@ impl EngineOptions {
     ///
     /// # Errors
     /// [`Error::BadOption`] for a value that is not allowed.
-    pub fn options(&self, defaults: &[(&str, &str)]) -> Result<Options, Error> {
+    pub(crate) fn options(&self, defaults: &[(&str, &str)]) -> Result<Options, Error> {
         let mut options = Options::default();
         for (name, value) in defaults {
             options.set(name, value)?;
@@ -33,22 +33,22 @@ impl EngineOptions {
     }
 
     /// Whether this option was given.
-    pub fn has(&self, name: &str) -> bool {
+    pub(crate) fn has(&self, name: &str) -> bool {
         self.given.iter().any(|(one, _)| *one == name)
     }
 
     /// Those that were given.
-    pub fn names(&self) -> impl Iterator<Item = &'static str> + '_ {
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> + '_ {
         self.given.iter().map(|(name, _)| *name)
     }
 
     /// The way of buffering changes that was asked for, or that of the `number`th run: they take turns.
-    pub fn rotated_buffering(&self, number: u64) -> &str {
+    pub(crate) fn rotated_buffering(&self, number: u64) -> &str {
         self.given("change_buffering").unwrap_or(["memory", "disk", "memory", "off"][number as usize % 4])
     }
 
     /// The same for the page store, with the compression that goes with it.
-    pub fn rotated_store(&self, number: u64) -> (&str, &str) {
+    pub(crate) fn rotated_store(&self, number: u64) -> (&str, &str) {
         let turn = number as usize % 3;
         match (self.given("page_store"), self.given("page_compression")) {
             (None, None) => [("in-place", "off"), ("out-of-place", "lz4"), ("out-of-place", "zstd")][turn],
@@ -58,7 +58,7 @@ impl EngineOptions {
     }
 
     /// The same for what protects pages in place.
-    pub fn rotated_protection(&self, number: u64) -> &str {
+    pub(crate) fn rotated_protection(&self, number: u64) -> &str {
         self.given("doublewrite").unwrap_or(["on", "journal"][number as usize / 3 % 2])
     }
 
@@ -72,7 +72,7 @@ impl EngineOptions {
     ///
     /// # Errors
     /// [`Error::BadOption`] names both values.
-    pub fn must_agree_with(&self, database: &Database) -> Result<(), Error> {
+    pub(crate) fn must_agree_with(&self, database: &Database) -> Result<(), Error> {
         let (asked, found) = (self.options(&[])?, database.options());
         let bytes = |bytes: u64| format!("{bytes} bytes");
         let fixed = [
@@ -95,7 +95,12 @@ impl EngineOptions {
     ///
     /// # Errors
     /// Those of [`options`](Self::options), of [`Database::open`] and of [`must_agree_with`](Self::must_agree_with).
-    pub fn open(&self, dir: &Path, defaults: &[(&str, &str)], create_if_missing: bool) -> Result<Database, Error> {
+    pub(crate) fn open(
+        &self,
+        dir: &Path,
+        defaults: &[(&str, &str)],
+        create_if_missing: bool,
+    ) -> Result<Database, Error> {
         self.agreeing(Database::open(dir, Options { create_if_missing, ..self.options(defaults)? })?)
     }
 
@@ -103,7 +108,7 @@ impl EngineOptions {
     ///
     /// # Errors
     /// As [`open`](Self::open).
-    pub fn open_read_only(&self, dir: &Path) -> Result<Database, Error> {
+    pub(crate) fn open_read_only(&self, dir: &Path) -> Result<Database, Error> {
         self.agreeing(Database::open_read_only(dir, self.options(&[])?)?)
     }
 
@@ -118,13 +123,13 @@ impl EngineOptions {
     }
 
     /// What was given, as arguments for another process.
-    pub fn as_arguments(&self) -> impl Iterator<Item = String> + '_ {
+    pub(crate) fn as_arguments(&self) -> impl Iterator<Item = String> + '_ {
         self.given.iter().map(|(name, value)| format!("--{}={value}", name.replace('_', "-")))
     }
 }
 
 /// A line about what the opening recovered, if it did.
-pub fn tell_recovery(database: &Database) {
+pub(crate) fn tell_recovery(database: &Database) {
     let place = if database.storage().is_read_only() { "; in memory, the files stay as they are" } else { "" };
     if let Some(report) = database.recovery_report() {
         tell!("The database had not been closed: {report}{place}");
@@ -134,7 +139,7 @@ pub fn tell_recovery(database: &Database) {
 #[cfg(test)]
 impl EngineOptions {
     /// As if these had been given.
-    pub fn with(options: &[(&'static str, &str)]) -> EngineOptions {
+    pub(crate) fn with(options: &[(&'static str, &str)]) -> EngineOptions {
         EngineOptions { given: options.iter().map(|(name, value)| (*name, value.to_string())).collect() }
     }
 }
@@ -205,7 +210,7 @@ impl FromArgMatches for EngineOptions {
 ///
 /// # Errors
 /// What is wrong with the text.
-pub fn size(text: &str) -> Result<u64, String> {
+pub(crate) fn size(text: &str) -> Result<u64, String> {
     highwater::config::parse_size(text)
 }
 

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 
 /// What to export, and how.
 #[derive(Clone, Debug)]
-pub struct ExportArgs {
+pub(crate) struct ExportArgs {
     /// The database's folder.
     pub dir: PathBuf,
     /// The table.
@@ -43,7 +43,7 @@ pub struct ExportArgs {
 ///
 /// # Errors
 /// [`CsvError::Database`] if there is no such database or table, [`CsvError::File`] if the file cannot be written.
-pub fn run(args: &ExportArgs) -> Result<u64, CsvError> {
+pub(crate) fn run(args: &ExportArgs) -> Result<u64, CsvError> {
     let source = Source::of(&args.dir, args.engine.open_read_only(&args.dir))?;
     let mut rows = 0;
     let written = match &args.file {
@@ -77,7 +77,7 @@ fn whole(written: Result<(), WriteError>) -> Result<bool, WriteError> {
 
 /// A failure while rows are written.
 #[derive(Debug)]
-pub enum WriteError {
+pub(crate) enum WriteError {
     Database(highwater::Error),
     /// Of what they are written to.
     Output(std::io::Error),
@@ -114,7 +114,12 @@ impl From<csv::Error> for WriteError {
 ///
 /// # Errors
 /// The first failure.
-pub fn write_rows(args: &ExportArgs, source: &Source, out: impl Write, rows: &mut u64) -> Result<(), WriteError> {
+pub(crate) fn write_rows(
+    args: &ExportArgs,
+    source: &Source,
+    out: impl Write,
+    rows: &mut u64,
+) -> Result<(), WriteError> {
     let mut snapshot = source.snapshot()?;
     let definition = snapshot.table(&args.table)?.definition;
     let mut progress = Progress::new("exporting", 0);

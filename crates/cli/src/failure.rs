@@ -7,7 +7,7 @@ use highwater_storage::{EncryptionError, OpenError};
 
 /// A command's failure.
 #[derive(Debug, thiserror::Error)]
-pub enum Failure {
+pub(crate) enum Failure {
     /// Wrong use: exit status 2.
     #[error("{0}")]
     Usage(String),
@@ -24,7 +24,7 @@ pub enum Failure {
 
 impl Failure {
     /// The exit status.
-    pub fn status(&self) -> u8 {
+    pub(crate) fn status(&self) -> u8 {
         match self {
             Failure::Usage(_) | Failure::InUse(_) => 2,
             Failure::Failed(_) | Failure::NotFine => 1,
@@ -32,7 +32,7 @@ impl Failure {
     }
 
     /// With what to do `instead` while another process has the database open.
-    pub fn with_instead(self, instead: &str) -> Failure {
+    pub(crate) fn with_instead(self, instead: &str) -> Failure {
         match self {
             Failure::InUse(reason) => Failure::InUse(format!("{reason}: {instead}")),
             other => other,
@@ -40,7 +40,7 @@ impl Failure {
     }
 
     /// The line for the user, if there is still something to say.
-    pub fn message(&self) -> Option<String> {
+    pub(crate) fn message(&self) -> Option<String> {
         match self {
             Failure::NotFine => None,
             other => Some(other.to_string().replace('\n', " ")),

@@ -14,7 +14,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// [`Failure::Usage`] if it has a table that no benchmark makes.
-pub fn remove_benchmark(dir: &Path, log_dir: Option<&Path>) -> Result<(), Failure> {
+pub(crate) fn remove_benchmark(dir: &Path, log_dir: Option<&Path>) -> Result<(), Failure> {
     if !dir.join("data").exists() {
         return Ok(());
     }
@@ -38,7 +38,7 @@ pub fn remove_benchmark(dir: &Path, log_dir: Option<&Path>) -> Result<(), Failur
 ///
 /// # Errors
 /// [`Failure::Failed`] names the file that cannot be removed.
-pub fn remove(dir: &Path, log_dir: Option<&Path>) -> Result<(), Failure> {
+pub(crate) fn remove(dir: &Path, log_dir: Option<&Path>) -> Result<(), Failure> {
     let redo = log_dir.unwrap_or(dir);
     highwater_storage::forget_redo(redo).map_err(|e| Failure::Failed(e.to_string()))?;
     highwater_storage::forget_data(dir).map_err(|e| Failure::Failed(e.to_string()))?;

@@ -59,7 +59,7 @@ the source documents.";
 /// Repeat the experiments of the source documents
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
-pub struct LabArgs {
+pub(crate) struct LabArgs {
     #[command(subcommand)]
     command: LabCommand,
 }
@@ -139,7 +139,7 @@ struct RunArgs {
 ///
 /// # Errors
 /// [`Failure`] says why and with which exit status.
-pub fn run(args: &LabArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: &LabArgs) -> Result<(), Failure> {
     match &args.command {
         LabCommand::List => list(),
         LabCommand::Run(args) if args.experiment == ALL => run_all(args),

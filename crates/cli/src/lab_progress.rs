@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 /// Shows an experiment.
-pub struct Terminal {
+pub(crate) struct Terminal {
     bar: Option<ProgressBar>,
     cells: usize,
     cell: String,
@@ -17,7 +17,7 @@ pub struct Terminal {
 
 impl Terminal {
     /// Nothing shown yet.
-    pub fn new() -> Terminal {
+    pub(crate) fn new() -> Terminal {
         Terminal { bar: None, cells: 0, cell: String::new() }
     }
 

@@ -28,7 +28,7 @@ Examples:
 /// Print a script with which a command shell completes commands and options
 #[derive(Args, Debug)]
 #[command(after_help = COMPLETIONS_EXAMPLES)]
-pub struct CompletionsArgs {
+pub(crate) struct CompletionsArgs {
     /// The shell
     #[arg(value_enum)]
     shell: Shell,
@@ -37,7 +37,7 @@ pub struct CompletionsArgs {
 /// Print a manual page, for `man`
 #[derive(Args, Debug)]
 #[command(after_help = MAN_EXAMPLES)]
-pub struct ManArgs {
+pub(crate) struct ManArgs {
     /// A command, as it is typed; without one the page of the whole program
     command: Vec<String>,
     /// Write the pages of the program and of every command into this folder, which is there
@@ -49,7 +49,7 @@ pub struct ManArgs {
 ///
 /// # Errors
 /// None: a failure of stdout is reported at the end.
-pub fn completions(args: &CompletionsArgs) -> Result<(), Failure> {
+pub(crate) fn completions(args: &CompletionsArgs) -> Result<(), Failure> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut CommandLine::command(), NAME, &mut script);
     print(&script);
@@ -60,7 +60,7 @@ pub fn completions(args: &CompletionsArgs) -> Result<(), Failure> {
 ///
 /// # Errors
 /// [`Failure::Usage`]: there is no such command. [`Failure::Failed`]: a file cannot be written.
-pub fn man(args: &ManArgs) -> Result<(), Failure> {
+pub(crate) fn man(args: &ManArgs) -> Result<(), Failure> {
     if let Some(dir) = &args.all_to {
         return pages().into_iter().try_for_each(|path| {
             let file = dir.join(format!("{}.1", title(&path)));

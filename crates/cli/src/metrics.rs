@@ -29,11 +29,11 @@ const HEAD_BYTES: usize = 8192;
 ///
 /// # Errors
 /// What an address looks like.
-pub fn address(text: &str) -> Result<SocketAddr, String> {
+pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| format!("{text:?} is not an address and port such as 127.0.0.1:9104"))
 }
 
-pub struct MetricsServer {
+pub(crate) struct MetricsServer {
     address: SocketAddr,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -44,7 +44,7 @@ impl MetricsServer {
     ///
     /// # Errors
     /// [`Failure::Usage`] if the address cannot be listened at.
-    pub fn start(
+    pub(crate) fn start(
         address: SocketAddr,
         render: impl Fn(MetricsFormat) -> String + Send + Sync + 'static,
     ) -> Result<MetricsServer, Failure> {
@@ -59,7 +59,7 @@ impl MetricsServer {
     }
 
     /// Where it listens.
-    pub fn address(&self) -> SocketAddr {
+    pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 }

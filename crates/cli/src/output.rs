@@ -17,7 +17,7 @@ static FAILED: OnceLock<String> = OnceLock::new();
 
 /// Where `--json` goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Json {
+pub(crate) enum Json {
     /// `-`: stdout, which then carries nothing else.
     Stdout,
     File(PathBuf),
@@ -37,14 +37,14 @@ impl std::str::FromStr for Json {
 
 /// Writes a line to stdout, or to stderr when stdout is taken.
 #[derive(Clone, Copy, Debug)]
-pub struct Lines {
+pub(crate) struct Lines {
     /// Whether stdout carries something else.
     pub stdout_taken: bool,
 }
 
 impl Lines {
     /// Writes one or more lines.
-    pub fn write(self, text: &str) {
+    pub(crate) fn write(self, text: &str) {
         if self.stdout_taken {
             tell!("{text}");
         } else {
@@ -65,7 +65,7 @@ fn write_stdout(text: &str) {
 ///
 /// # Errors
 /// Every other error of the write.
-pub fn while_read<T>(written: std::io::Result<T>) -> std::io::Result<Option<T>> {
+pub(crate) fn while_read<T>(written: std::io::Result<T>) -> std::io::Result<Option<T>> {
     match written {
         Ok(written) => Ok(Some(written)),
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(None),
@@ -77,7 +77,7 @@ pub fn while_read<T>(written: std::io::Result<T>) -> std::io::Result<Option<T>> 
 ///
 /// # Errors
 /// [`Failure::Failed`].
-pub fn stdout_failure() -> Result<(), Failure> {
+pub(crate) fn stdout_failure() -> Result<(), Failure> {
     FAILED.get().map_or(Ok(()), |error| Err(Failure::Failed(format!("stdout: {error}"))))
 }
 
@@ -85,7 +85,7 @@ pub fn stdout_failure() -> Result<(), Failure> {
 ///
 /// # Errors
 /// [`Failure::Usage`] names the file and the reason.
-pub fn must_be_writable(path: &Path) -> Result<(), Failure> {
+pub(crate) fn must_be_writable(path: &Path) -> Result<(), Failure> {
     OutputFile::check(path).map_err(|e| Failure::Usage(format!("{}: {e}", path.display())))
 }
 
@@ -93,7 +93,7 @@ pub fn must_be_writable(path: &Path) -> Result<(), Failure> {
 ///
 /// # Errors
 /// [`Failure::Usage`] names the folder and the reason.
-pub fn must_be_empty(folder: &Path) -> Result<(), Failure> {
+pub(crate) fn must_be_empty(folder: &Path) -> Result<(), Failure> {
     let refuse = |what: String| Err(Failure::Usage(what));
     match std::fs::read_dir(folder).map(Iterator::count) {
         Ok(1..) => refuse(format!("{} is not empty; name a folder that is empty or missing", folder.display())),
@@ -106,7 +106,7 @@ pub fn must_be_empty(folder: &Path) -> Result<(), Failure> {
 ///
 /// # Errors
 /// As [`must_be_writable`].
-pub fn json_must_be_writable(json: Option<&Json>) -> Result<(), Failure> {
+pub(crate) fn json_must_be_writable(json: Option<&Json>) -> Result<(), Failure> {
     match json {
         Some(Json::File(path)) => must_be_writable(path),
         _ => Ok(()),
@@ -117,7 +117,7 @@ pub fn json_must_be_writable(json: Option<&Json>) -> Result<(), Failure> {
 ///
 /// # Errors
 /// [`Failure::Failed`] when it cannot be written.
-pub fn write_file(path: &Path, text: &str) -> Result<(), Failure> {
+pub(crate) fn write_file(path: &Path, text: &str) -> Result<(), Failure> {
     OutputFile::write(path, text.as_bytes()).map_err(|e| Failure::Failed(format!("{}: {e}", path.display())))
 }
 
@@ -125,7 +125,7 @@ pub fn write_file(path: &Path, text: &str) -> Result<(), Failure> {
 ///
 /// # Errors
 /// [`Failure::Usage`] names the file.
-pub fn must_differ(json: Option<&Json>, report: Option<&Path>) -> Result<(), Failure> {
+pub(crate) fn must_differ(json: Option<&Json>, report: Option<&Path>) -> Result<(), Failure> {
     match (json, report) {
         (Some(Json::File(json)), Some(report)) if json == report => {
             Err(Failure::Usage(format!("{}: --json and --report must name different files", json.display())))
@@ -138,7 +138,7 @@ pub fn must_differ(json: Option<&Json>, report: Option<&Path>) -> Result<(), Fai
 ///
 /// # Errors
 /// [`Failure::Failed`] when the file cannot be written.
-pub fn write_json(json: &Json, text: &str) -> Result<(), Failure> {
+pub(crate) fn write_json(json: &Json, text: &str) -> Result<(), Failure> {
     match json {
         Json::Stdout => {
             Lines { stdout_taken: false }.write(text);

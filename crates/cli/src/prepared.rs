@@ -27,7 +27,7 @@ Exit status: 0 done; 1 no such transaction, or an error; 2 the command line is w
 /// List prepared transactions, commit them or roll them back
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
-pub struct PreparedArgs {
+pub(crate) struct PreparedArgs {
     /// Folder of the database
     dir: PathBuf,
     /// Commit the transaction of this name
@@ -47,7 +47,7 @@ pub struct PreparedArgs {
 ///
 /// # Errors
 /// [`Failure::Failed`] for a name that no prepared transaction has; that of the engine.
-pub fn run(args: &PreparedArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: &PreparedArgs) -> Result<(), Failure> {
     if args.commit.is_empty() && args.rollback.is_empty() { list(args) } else { finish(args) }
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
 /// Shows how far the work is.
-pub struct Progress {
+pub(crate) struct Progress {
     what: &'static str,
     unit: &'static str,
     total: u64,
@@ -18,7 +18,7 @@ pub struct Progress {
 
 impl Progress {
     /// Starts to show `what` (such as "importing") of `total` (bytes or rows; 0 = unknown).
-    pub fn new(what: &'static str, total: u64) -> Progress {
+    pub(crate) fn new(what: &'static str, total: u64) -> Progress {
         let bar = std::io::stderr().is_terminal().then(|| {
             let bar = if total == 0 { ProgressBar::new_spinner() } else { ProgressBar::new(total) };
             let template = if total == 0 { "{spinner} {msg}" } else { "{msg} {wide_bar} {percent}% {eta}" };
@@ -28,13 +28,13 @@ impl Progress {
     }
 
     /// Counts something else than rows.
-    pub fn counting(mut self, unit: &'static str) -> Progress {
+    pub(crate) fn counting(mut self, unit: &'static str) -> Progress {
         self.unit = unit;
         self
     }
 
     /// The work is at `position` of the total and has done `count` rows (or what it counts).
-    pub fn at(&mut self, position: u64, count: u64) {
+    pub(crate) fn at(&mut self, position: u64, count: u64) {
         let unit = self.unit;
         if let Some(bar) = &self.bar {
             bar.set_message(format!("{} {count} {unit}", self.what));
@@ -49,7 +49,7 @@ impl Progress {
     }
 
     /// Writes a line without disturbing the bar.
-    pub fn line(&self, text: &str) {
+    pub(crate) fn line(&self, text: &str) {
         match &self.bar {
             Some(bar) => bar.suspend(|| tell!("{text}")),
             None => tell!("{text}"),

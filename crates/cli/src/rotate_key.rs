@@ -22,7 +22,7 @@ Exit status: 0 done; 1 an error; 2 the command line is wrong, or a key does not 
 /// Give an encrypted database another key
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
-pub struct RotateKeyArgs {
+pub(crate) struct RotateKeyArgs {
     /// Folder of the database, or of a backup or an archive of redo
     dir: PathBuf,
     /// File with the key that opens it now
@@ -37,7 +37,7 @@ pub struct RotateKeyArgs {
 ///
 /// # Errors
 /// That of the engine.
-pub fn run(args: &RotateKeyArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: &RotateKeyArgs) -> Result<(), Failure> {
     let read = |file: &PathBuf| Options { key_file: Some(file.clone()), ..Options::default() }.read_key();
     if let (Some(old), Some(new)) = (read(&args.key_file)?, read(&args.new_key_file)?) {
         highwater::rotate_key(&args.dir, &old, &new)?;

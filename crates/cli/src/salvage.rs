@@ -28,7 +28,7 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// [`Failure::Usage`] if the folders do not fit, [`Failure::NotFine`] if something is lost, those of the engine.
-pub fn run(dir: &Path, out: &Path, engine: &EngineOptions) -> Result<(), Failure> {
+pub(crate) fn run(dir: &Path, out: &Path, engine: &EngineOptions) -> Result<(), Failure> {
     must_fit(dir, out)?;
     let lines = Lines { stdout_taken: false };
     let options = engine.options(&[])?;

@@ -17,7 +17,7 @@ const SAME_SIGNAL: Duration = Duration::from_millis(500);
 
 /// Whether a stop was requested before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub(crate) enum Asked {
     /// No: this is the first request.
     First,
     /// Yes: this is a repeated request.
@@ -25,7 +25,7 @@ pub enum Asked {
 }
 
 /// A write beyond the limit of a file's size (`ulimit -f`) is an error of that write, not the end of the process.
-pub fn ignore_file_size_limit() {
+pub(crate) fn ignore_file_size_limit() {
     // If that is refused, the system does what it does by default.
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
 }
@@ -34,7 +34,7 @@ pub fn ignore_file_size_limit() {
 ///
 /// # Errors
 /// [`Failure::Failed`] if signals cannot be waited for.
-pub fn listen(mut on_signal: impl FnMut(Asked) + Send + 'static) -> Result<(), Failure> {
+pub(crate) fn listen(mut on_signal: impl FnMut(Asked) + Send + 'static) -> Result<(), Failure> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let heard =
         [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| *signal != SIGHUP || !is_ignored(&status, *signal));
@@ -61,7 +61,7 @@ pub fn listen(mut on_signal: impl FnMut(Asked) + Send + 'static) -> Result<(), F
 ///
 /// # Errors
 /// As [`listen`].
-pub fn stop(patience: Option<Duration>) -> Result<(), Failure> {
+pub(crate) fn stop(patience: Option<Duration>) -> Result<(), Failure> {
     listen(move |asked| {
         if asked == Asked::Again {
             std::process::exit(1);

@@ -15,7 +15,7 @@ use std::path::Path;
 
 /// A database that a command reads.
 #[derive(Clone)]
-pub enum Source {
+pub(crate) enum Source {
     /// Opened by this process.
     Own(Database),
     /// Open in another process.
@@ -33,7 +33,7 @@ impl Source {
     /// # Errors
     /// Those of the opening, also if the process that has it open serves no readers; those of
     /// [`Database::open_reader`].
-    pub fn of(dir: &Path, opened: Result<Database, Error>) -> Result<Source, Error> {
+    pub(crate) fn of(dir: &Path, opened: Result<Database, Error>) -> Result<Source, Error> {
         let in_use = match opened {
             Ok(db) => return Ok(Source::Own(db)),
             Err(Error::Open(in_use)) => in_use,
@@ -51,7 +51,7 @@ impl Source {
     ///
     /// # Errors
     /// In words: another process has it open.
-    pub fn to_change(&self) -> Result<&Database, String> {
+    pub(crate) fn to_change(&self) -> Result<&Database, String> {
         match self {
             Source::Own(db) => Ok(db),
             Source::Served { by, .. } => Err(format!("read-only: {by} has this database open")),
@@ -62,7 +62,7 @@ impl Source {
     ///
     /// # Errors
     /// Those of the engine.
-    pub fn tables(&self) -> Result<Vec<ServedTable>, Error> {
+    pub(crate) fn tables(&self) -> Result<Vec<ServedTable>, Error> {
         match self {
             Source::Own(db) => db.tables().iter().map(|table| shown(db, table)).collect(),
             Source::Served { reader, .. } => reader.tables(),
@@ -73,7 +73,7 @@ impl Source {
     ///
     /// # Errors
     /// Those of the engine.
-    pub fn snapshot(&self) -> Result<Snapshot<'_>, Error> {
+    pub(crate) fn snapshot(&self) -> Result<Snapshot<'_>, Error> {
         Ok(match self {
             Source::Own(db) => Snapshot::Own(db, db.snapshot()?),
             Source::Served { reader, .. } => Snapshot::Served(reader.snapshot()?),
@@ -81,7 +81,7 @@ impl Source {
     }
 
     /// What a table is; `None` if there is none of this name.
-    pub fn definition(&self, table: &str) -> Option<TableDefinition> {
+    pub(crate) fn definition(&self, table: &str) -> Option<TableDefinition> {
         self.snapshot().and_then(|mut snapshot| snapshot.table(table)).map(|table| table.definition).ok()
     }
 
@@ -89,7 +89,7 @@ impl Source {
     ///
     /// # Errors
     /// Those of the closing.
-    pub fn close(self) -> Result<(), Error> {
+    pub(crate) fn close(self) -> Result<(), Error> {
         match self {
             Source::Own(db) => db.close(),
             Source::Served { .. } => Ok(()),
@@ -109,14 +109,14 @@ fn shown(db: &Database, table: &highwater::Table) -> Result<ServedTable, Error> 
 ///
 /// # Errors
 /// The table has no such column.
-pub fn position(table: &TableDefinition, column: &str) -> Result<usize, Error> {
+pub(crate) fn position(table: &TableDefinition, column: &str) -> Result<usize, Error> {
     let missing = |_| Error::NoSuchColumn { table: table.name.clone(), column: column.to_string() };
     table.position(column).map_err(missing)
 }
 
 /// The rows of a scan, in words that both kinds of scans know.
 #[derive(Default)]
-pub struct Range<'v> {
+pub(crate) struct Range<'v> {
     /// `None`: by the primary key.
     pub index: Option<&'v str>,
     /// With `true`: inclusive.
@@ -159,7 +159,7 @@ macro_rules! described {
 }
 
 /// What a command reads.
-pub enum Snapshot<'t> {
+pub(crate) enum Snapshot<'t> {
     /// An open transaction.
     Txn(&'t Database, &'t mut WriteTxn),
     Own(&'t Database, ReadTxn),
@@ -177,7 +177,7 @@ impl Snapshot<'_> {
     ///
     /// # Errors
     /// There is none of this name; those of the engine.
-    pub fn table(&mut self, name: &str) -> Result<ServedTable, Error> {
+    pub(crate) fn table(&mut self, name: &str) -> Result<ServedTable, Error> {
         match self {
             Snapshot::Txn(db, _) | Snapshot::Own(db, _) => shown(db, &db.table(name)?),
             Snapshot::Served(read) => read.table(name),
@@ -196,7 +196,7 @@ impl Snapshot<'_> {
     ///
     /// # Errors
     /// Those of the engine.
-    pub fn count(&mut self, table: &str, range: &Range<'_>) -> Result<u64, Error> {
+    pub(crate) fn count(&mut self, table: &str, range: &Range<'_>) -> Result<u64, Error> {
         match self.scan(table, range)? {
             EitherScan::Own(scan) => scan.count(),
             EitherScan::Served(scan) => scan.count(),
@@ -207,7 +207,7 @@ impl Snapshot<'_> {
     ///
     /// # Errors
     /// Those of the engine and of `on_row`.
-    pub fn each_row<E: From<Error>>(
+    pub(crate) fn each_row<E: From<Error>>(
         &mut self,
         table: &str,
         range: &Range<'_>,

@@ -47,7 +47,7 @@ fn delimiter(text: &str) -> Result<u8, String> {
 /// Import a CSV file or JSON lines into a new or existing table
 #[derive(Args, Debug)]
 #[command(after_help = IMPORT_EXAMPLES)]
-pub struct ImportOptions {
+pub(crate) struct ImportOptions {
     /// Folder of the database; created if it is missing
     dir: PathBuf,
     /// Table; created if it is missing
@@ -102,7 +102,7 @@ pub struct ImportOptions {
 ///
 /// # Errors
 /// Those of [`import::run`]; [`Failure::NotFine`] when bad lines were left out.
-pub fn import(options: ImportOptions) -> Result<(), Failure> {
+pub(crate) fn import(options: ImportOptions) -> Result<(), Failure> {
     if options.format == Some(Format::Jsonl) && (options.no_header || options.delimiter.is_some()) {
         return Err(Failure::Usage("--no-header and --delimiter are for CSV files".to_string()));
     }
@@ -136,7 +136,7 @@ pub fn import(options: ImportOptions) -> Result<(), Failure> {
 /// Export a table as CSV
 #[derive(Args, Debug)]
 #[command(after_help = EXPORT_EXAMPLES)]
-pub struct ExportOptions {
+pub(crate) struct ExportOptions {
     /// Folder of the database
     dir: PathBuf,
     /// Table
@@ -160,7 +160,7 @@ pub struct ExportOptions {
 ///
 /// # Errors
 /// Those of [`export::run`].
-pub fn export(options: ExportOptions) -> Result<(), Failure> {
+pub(crate) fn export(options: ExportOptions) -> Result<(), Failure> {
     signals::stop(None)?;
     let rows = export::run(&ExportArgs {
         engine: options.engine,

@@ -7,7 +7,7 @@ use std::process::Command;
 ///
 /// # Errors
 /// [`Failure::Failed`]: the system does not say where it is.
-pub fn command() -> Result<Command, Failure> {
+pub(crate) fn command() -> Result<Command, Failure> {
     let program = std::env::current_exe().map_err(|e| Failure::Failed(format!("this program's own path: {e}")))?;
     Ok(Command::new(program))
 }

@@ -40,7 +40,7 @@ const MAX_BYTES: u64 = 16 << 20;
 /// Show what a running process does
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
-pub struct TopArgs {
+pub(crate) struct TopArgs {
     /// Folder of the database; or where the process serves its metrics: HOST:PORT, or the whole address
     #[arg(value_name = "DIR|ADDRESS:PORT")]
     target: String,
@@ -62,7 +62,7 @@ fn interval(text: &str) -> Result<Duration, String> {
 /// # Errors
 /// [`Failure::Usage`] if the target is neither a folder nor an address, [`Failure::Failed`] if nothing answers there
 /// with metrics.
-pub fn run(args: &TopArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: &TopArgs) -> Result<(), Failure> {
     signals::stop(None)?;
     let target = Target::of(&args.target)?;
     let lines = Lines { stdout_taken: false };

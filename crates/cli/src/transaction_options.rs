@@ -6,7 +6,7 @@ use highwater::{Isolation, TxnOptions};
 
 /// The level of a command's transactions.
 #[derive(Args, Clone, Debug)]
-pub struct TransactionOptions {
+pub(crate) struct TransactionOptions {
     /// Level of isolation of the transactions that write
     #[arg(long, alias = "isolation", value_name = "LEVEL", default_value = "repeatable-read", ignore_case = true)]
     #[arg(value_parser = named(Isolation::ALL, Isolation::name))]
@@ -19,7 +19,7 @@ pub struct TransactionOptions {
 
 impl TransactionOptions {
     /// As the engine takes them.
-    pub fn options(&self) -> TxnOptions {
+    pub(crate) fn options(&self) -> TxnOptions {
         TxnOptions {
             isolation: self.transaction_isolation,
             first_committer_wins: self.first_committer_wins,
@@ -28,7 +28,7 @@ impl TransactionOptions {
     }
 
     /// For the configuration in a result.
-    pub fn describe(&self) -> [(String, String); 2] {
+    pub(crate) fn describe(&self) -> [(String, String); 2] {
         [
             ("transaction_isolation".into(), self.transaction_isolation.name().into()),
             ("first_committer_wins".into(), self.first_committer_wins.to_string()),

@@ -11,7 +11,7 @@ use highwater_bench::workload::ycsb::{self, Letter};
 const MAX_INDEXES: u64 = MAX_SECONDARY_INDEXES as u64;
 
 /// A parser of the names that `name` gives the values in `all`.
-pub fn named<T, const N: usize>(all: [T; N], name: fn(T) -> &'static str) -> impl TypedValueParser<Value = T>
+pub(crate) fn named<T, const N: usize>(all: [T; N], name: fn(T) -> &'static str) -> impl TypedValueParser<Value = T>
 where
     T: Copy + Send + Sync + 'static,
 {
@@ -30,7 +30,7 @@ fn profile(text: &str) -> Result<Profile, String> {
 
 /// sysbench's OLTP profiles
 #[derive(Args, Clone, Debug)]
-pub struct SysbenchOptions {
+pub(crate) struct SysbenchOptions {
     /// read_write, read_only, write_only, point_select, insert, delete, update_index or update_non_index
     #[arg(value_name = "PROFILE", default_value = "read_write", value_parser = profile)]
     pub profile: Profile,
@@ -81,7 +81,7 @@ pub struct SysbenchOptions {
 }
 
 /// Row numbers are 32-bit integers in sysbench's tables.
-pub fn rows(text: &str) -> Result<u64, String> {
+pub(crate) fn rows(text: &str) -> Result<u64, String> {
     match size(text)? {
         rows @ 1..=2_000_000_000 => Ok(rows),
         other => Err(format!("{other} is not between 1 and 2000000000")),
@@ -90,7 +90,7 @@ pub fn rows(text: &str) -> Result<u64, String> {
 
 impl SysbenchOptions {
     /// The workload's configuration.
-    pub fn config(&self, seed: u64) -> sysbench::Config {
+    pub(crate) fn config(&self, seed: u64) -> sysbench::Config {
         sysbench::Config {
             profile: self.profile,
             tables: self.tables,
@@ -114,7 +114,7 @@ impl SysbenchOptions {
 
 /// A TPC-C-like load
 #[derive(Args, Clone, Debug)]
-pub struct TpccOptions {
+pub(crate) struct TpccOptions {
     /// Number of warehouses, about 100 MB each
     #[arg(long, short = 'w', default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub warehouses: u64,
@@ -128,14 +128,14 @@ pub struct TpccOptions {
 
 impl TpccOptions {
     /// The workload's configuration.
-    pub fn config(&self, seed: u64, check_threads: usize) -> tpcc::Config {
+    pub(crate) fn config(&self, seed: u64, check_threads: usize) -> tpcc::Config {
         tpcc::Config { warehouses: self.warehouses, mix: self.mix, seed, check_threads, ..tpcc::Config::default() }
     }
 }
 
 /// YCSB's core workloads
 #[derive(Args, Clone, Debug)]
-pub struct YcsbOptions {
+pub(crate) struct YcsbOptions {
     /// a (half updates), b (5 % updates), c (reads), d (latest), e (scans) or f (read-modify-write)
     #[arg(value_name = "WORKLOAD", default_value = "a", ignore_case = true)]
     #[arg(value_parser = named(Letter::ALL, Letter::name))]
@@ -147,14 +147,14 @@ pub struct YcsbOptions {
 
 impl YcsbOptions {
     /// The workload's configuration.
-    pub fn config(&self, seed: u64) -> ycsb::Config {
+    pub(crate) fn config(&self, seed: u64) -> ycsb::Config {
         ycsb::Config { letter: self.letter, records: self.records, seed }
     }
 }
 
 /// Inserts rows into the `user` table (with its index NAME_INDEX)
 #[derive(Args, Clone, Debug)]
-pub struct UserTableOptions {
+pub(crate) struct UserTableOptions {
     /// Bytes of column values to insert
     #[arg(long, default_value = "500M", value_parser = size)]
     pub bytes: u64,
@@ -165,7 +165,7 @@ pub struct UserTableOptions {
 
 impl UserTableOptions {
     /// The workload's configuration.
-    pub fn config(&self, seed: u64) -> user_table::Config {
+    pub(crate) fn config(&self, seed: u64) -> user_table::Config {
         user_table::Config { bytes: self.bytes, rows_per_transaction: self.rows_per_transaction, seed }
     }
 }

@@ -21,7 +21,7 @@ const BATCH: u64 = 16;
 
 /// The estimated size of a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TableSize {
+pub(crate) struct TableSize {
     pub rows: u64,
     /// Both sizes are those of the last analysis.
     pub row_bytes: u64,
@@ -30,7 +30,7 @@ pub struct TableSize {
 
 /// The estimate that all handlers of a table share.
 #[derive(Default)]
-pub struct RowCount {
+pub(crate) struct RowCount {
     /// 0: not known.
     rows: AtomicU64,
     row_bytes: AtomicU64,
@@ -43,7 +43,7 @@ pub struct RowCount {
 
 /// Changes of one handler that are not in the shared counter yet.
 #[derive(Default)]
-pub struct Changes(u64);
+pub(crate) struct Changes(u64);
 
 fn now_ms() -> u64 {
     static START: OnceLock<Instant> = OnceLock::new();
@@ -55,7 +55,7 @@ impl RowCount {
     ///
     /// # Errors
     /// That of `ask`.
-    pub fn get(&self, ask: impl FnOnce() -> Result<TableSize>) -> Result<TableSize> {
+    pub(crate) fn get(&self, ask: impl FnOnce() -> Result<TableSize>) -> Result<TableSize> {
         self.get_at(now_ms(), ask)
     }
 
@@ -76,7 +76,7 @@ impl RowCount {
     }
 
     /// The table is another one, or was analyzed.
-    pub fn forget(&self) {
+    pub(crate) fn forget(&self) {
         self.rows.store(0, Ordering::Relaxed);
     }
 }
@@ -84,7 +84,7 @@ impl RowCount {
 impl Changes {
     /// A row was inserted or deleted.
     #[inline]
-    pub fn note(&mut self, rows: &RowCount) {
+    pub(crate) fn note(&mut self, rows: &RowCount) {
         self.0 += 1;
         if self.0 == BATCH {
             self.0 = 0;

@@ -5,6 +5,7 @@
 #[macro_export]
 macro_rules! names {
     ($type:ident { $($value:ident => $name:literal),+ $(,)? }) => {
+        #[allow(unreachable_pub, reason = "as visible as the type, which may be private")]
         impl $type {
             /// Every value, in order.
             pub const ALL: [$type; [$($name),+].len()] = [$($type::$value),+];

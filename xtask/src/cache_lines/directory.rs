@@ -15,7 +15,7 @@
 use std::collections::HashMap;
 
 /// Bytes of a cache line.
-pub const LINE_BYTES: u64 = 64;
+pub(super) const LINE_BYTES: u64 = 64;
 /// Instructions after which an access is another visit: longer than a short critical section.
 const VISIT_INSTRUCTIONS: u64 = 100;
 /// No core.
@@ -23,7 +23,7 @@ const NONE: u8 = u8::MAX;
 
 /// How an instruction uses memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
+pub(super) enum Access {
     /// It reads.
     Load,
     /// It writes.
@@ -32,7 +32,7 @@ pub enum Access {
 
 /// What is counted of a line, and of each place in the code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Count {
+pub(super) struct Count {
     /// Times the line came from another core.
     pub transfers: u64,
     /// Times that a transaction used it; background steps are left out.
@@ -41,7 +41,7 @@ pub struct Count {
 
 /// A line that was transferred in the measured rounds.
 #[derive(Debug)]
-pub struct Shared {
+pub(super) struct Shared {
     pub address: u64,
     /// In the turns of transactions and steps.
     pub count: Count,
@@ -65,7 +65,7 @@ struct Line {
 
 /// See the file's head.
 #[derive(Debug, Default)]
-pub struct Directory {
+pub(super) struct Directory {
     lines: HashMap<u64, Line>,
     /// Cores from here on take background steps.
     background: u8,
@@ -77,28 +77,28 @@ pub struct Directory {
 
 impl Directory {
     /// No one has a line; transactions are those of cores below `background`.
-    pub fn new(background: u8) -> Directory {
+    pub(super) fn new(background: u8) -> Directory {
         Directory { background, ..Directory::default() }
     }
 
     /// The turn of a core begins; there are at most 128.
-    pub fn begin(&mut self, core: u8) {
+    pub(super) fn begin(&mut self, core: u8) {
         (self.core, self.turn) = (core, self.turn + 1);
         self.transactions += u64::from(self.is_measured && core < self.background);
     }
 
     /// The rounds that count begin.
-    pub fn measure(&mut self) {
+    pub(super) fn measure(&mut self) {
         self.is_measured = true;
     }
 
     /// Measured transactions.
-    pub fn transactions(&self) -> u64 {
+    pub(super) fn transactions(&self) -> u64 {
         self.transactions
     }
 
     /// Instruction number `now` uses a line; `place` says where in the code, asked when a visit begins.
-    pub fn access(&mut self, access: Access, address: u64, now: u64, place: impl FnOnce() -> u64) {
+    pub(super) fn access(&mut self, access: Access, address: u64, now: u64, place: impl FnOnce() -> u64) {
         let (core, turn, is_measured) = (self.core, self.turn, self.is_measured);
         let line = self.lines.entry(address / LINE_BYTES).or_insert_with(Line::new);
         let is_new =
@@ -113,7 +113,7 @@ impl Directory {
     }
 
     /// The lines that were transferred while it was measured, most first.
-    pub fn shared(self) -> Vec<Shared> {
+    pub(super) fn shared(self) -> Vec<Shared> {
         let mut shared: Vec<Shared> = self.lines.into_iter().filter_map(|(number, line)| line.shared(number)).collect();
         shared.sort_by_key(|line| (std::cmp::Reverse(line.count.transfers), line.address));
         shared

@@ -40,7 +40,7 @@ const BUILD: [&str; 7] = ["build", "--profile", "profiling", "--package", "highw
 
 /// What is counted.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub(crate) struct Wanted {
     cores: Vec<u8>,
     workloads: Vec<(&'static str, usize)>,
 }
@@ -50,7 +50,7 @@ impl Wanted {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn parse(arguments: &[&str]) -> Result<Wanted, String> {
+    pub(crate) fn parse(arguments: &[&str]) -> Result<Wanted, String> {
         let mut wanted = Wanted { cores: Vec::new(), workloads: Vec::new() };
         let mut arguments = arguments.iter();
         while let Some(argument) = arguments.next() {
@@ -79,7 +79,7 @@ fn cores(number: Option<&&str>) -> Result<u8, String> {
 ///
 /// # Errors
 /// In words: a tool is missing or fails, or there are more contended lines than allowed.
-pub fn run(root: &Path, wanted: &Wanted) -> Result<(), String> {
+pub(crate) fn run(root: &Path, wanted: &Wanted) -> Result<(), String> {
     crate::tools::ensure_valgrind()?;
     let target = crate::process::target(root)?;
     finish(Command::new("cargo").args(BUILD).current_dir(root))?;

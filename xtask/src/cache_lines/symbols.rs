@@ -19,14 +19,14 @@ const NAMED: usize = 2;
 
 /// The functions of a program, by address: where each begins, and whether it is the engine's.
 #[derive(Debug)]
-pub struct Functions(Vec<(u64, bool)>);
+pub(super) struct Functions(Vec<(u64, bool)>);
 
 impl Functions {
     /// Those of a program.
     ///
     /// # Errors
     /// `nm` fails.
-    pub fn of(program: &Path) -> Result<Functions, String> {
+    pub(super) fn of(program: &Path) -> Result<Functions, String> {
         let text = output(Command::new("nm").args(["--demangle", "--defined-only", "--numeric-sort"]).arg(program))?;
         Ok(Functions::parse(&text))
     }
@@ -42,7 +42,7 @@ impl Functions {
     }
 
     /// Whether the instruction at `address` is in one of the engine's.
-    pub fn is_engine(&self, address: u64) -> bool {
+    pub(super) fn is_engine(&self, address: u64) -> bool {
         let after = self.0.partition_point(|(start, _)| *start <= address);
         after > 0 && self.0[after - 1].1
     }
@@ -52,7 +52,7 @@ impl Functions {
 ///
 /// # Errors
 /// `addr2line` fails.
-pub fn name(program: &Path, addresses: &[u64]) -> Result<HashMap<u64, String>, String> {
+pub(super) fn name(program: &Path, addresses: &[u64]) -> Result<HashMap<u64, String>, String> {
     let mut command = Command::new("addr2line");
     command.args(["--inlines", "--functions", "--demangle", "--addresses", "-e"]).arg(program);
     command.args(addresses.iter().map(|address| format!("{address:#x}")));

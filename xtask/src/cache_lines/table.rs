@@ -17,7 +17,7 @@ const RARE_PLACES: usize = 6;
 ///
 /// # Errors
 /// Places in the source cannot be looked up.
-pub fn print(program: &Path, workload: &str, cores: u8, trace: Trace) -> Result<usize, String> {
+pub(super) fn print(program: &Path, workload: &str, cores: u8, trace: Trace) -> Result<usize, String> {
     let transactions = trace.directory.transactions();
     if transactions == 0 {
         return Err(format!("{workload}: no transaction was measured\n{}", trace.messages.join("\n")));

@@ -20,7 +20,7 @@ const REMEMBERED: usize = 4096;
 
 /// What a trace said.
 #[derive(Debug)]
-pub struct Trace {
+pub(super) struct Trace {
     /// The lines and who has them.
     pub directory: Directory,
     /// What was written between the trace's lines: messages of the program and of valgrind.
@@ -41,7 +41,7 @@ struct Reader<'a> {
 ///
 /// # Errors
 /// The trace cannot be read, or a line of it makes no sense.
-pub fn read(mut lines: impl BufRead, cores: u8, is_engine: &dyn Fn(u64) -> bool) -> Result<Trace, String> {
+pub(super) fn read(mut lines: impl BufRead, cores: u8, is_engine: &dyn Fn(u64) -> bool) -> Result<Trace, String> {
     let trace = Trace { directory: Directory::new(cores), messages: Vec::new() };
     let recent = vec![0; REMEMBERED];
     let mut reader = Reader { trace, is_engine, in_turn: false, base: 0, instructions: 0, recent };

@@ -20,7 +20,7 @@ const PARTS: [&str; 5] = ["crates", "docs", "xtask", "Cargo.toml", "Cargo.lock"]
 ///
 /// # Errors
 /// In words: which pattern does not fit.
-pub fn mutated(root: &Path, file: &str) -> Result<String, String> {
+pub(super) fn mutated(root: &Path, file: &str) -> Result<String, String> {
     let text = std::fs::read_to_string(root.join(file)).map_err(|error| format!("{file}: {error}"))?;
     all().try_fold(text, |text, mutant| mutate(text, file, mutant))
 }
@@ -45,7 +45,7 @@ fn mutate(mut text: String, file: &str, mutant: &Mutant) -> Result<String, Strin
 ///
 /// # Errors
 /// In words: a pattern that does not fit, a file that cannot be read or written.
-pub fn write(root: &Path, folder: &Path) -> Result<(), String> {
+pub(super) fn write(root: &Path, folder: &Path) -> Result<(), String> {
     let with_bugs: BTreeSet<&str> = all().flat_map(|mutant| mutant.edits).map(|edit| edit.file).collect();
     let crates: BTreeSet<&str> = with_bugs.iter().filter_map(|file| Some(file.split_once("/src/")?.0)).collect();
     let mut files = Vec::new();

@@ -46,7 +46,7 @@ enum Outcome {
 }
 
 /// Patterns that do not fit the source.
-pub fn check(root: &Path) -> Vec<String> {
+pub(crate) fn check(root: &Path) -> Vec<String> {
     let files: BTreeSet<&str> = all().flat_map(|mutant| mutant.edits).map(|edit| edit.file).collect();
     files.into_iter().filter_map(|file| copy::mutated(root, file).err()).collect()
 }
@@ -55,7 +55,7 @@ pub fn check(root: &Path) -> Vec<String> {
 ///
 /// # Errors
 /// In words: a bug that is not caught, a pattern that does not fit, a build that fails.
-pub fn run(root: &Path, names: &[&str]) -> Result<(), String> {
+pub(crate) fn run(root: &Path, names: &[&str]) -> Result<(), String> {
     let chosen: Vec<&Mutant> = all().filter(|mutant| is_chosen(mutant, names)).collect();
     if chosen.is_empty() {
         let known: Vec<&str> = all().map(|mutant| mutant.name).collect();
@@ -68,7 +68,7 @@ pub fn run(root: &Path, names: &[&str]) -> Result<(), String> {
 ///
 /// # Errors
 /// As [`run`], and a part that does not exist.
-pub fn run_part(root: &Path, part: &str) -> Result<(), String> {
+pub(crate) fn run_part(root: &Path, part: &str) -> Result<(), String> {
     let (first, one_in) = parsed_part(part).ok_or_else(|| format!("--part {part}: it is K/N with K below N"))?;
     let chosen: Vec<&Mutant> = all().filter(|mutant| mutant.package == ENGINE).skip(first).step_by(one_in).collect();
     mutate(root, &chosen)

@@ -14,21 +14,21 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// A program that makes databases and looks at them; see its head.
-pub const PROGRAM: &str = include_str!("program.rs");
+pub(crate) const PROGRAM: &str = include_str!("program.rs");
 /// The program with the default features, which runs first.
 const FIRST: &str = "default";
 /// The crate of the command, which uses all others.
 const COMMAND: &str = "highwater-cli";
 
 /// A crate that is published.
-pub struct Package {
+pub(crate) struct Package {
     name: String,
     version: String,
 }
 
 impl Package {
     /// Its file, once [`make`] has made it.
-    pub fn file(&self, target: &Path) -> PathBuf {
+    pub(crate) fn file(&self, target: &Path) -> PathBuf {
         target.join(format!("package/{}-{}.crate", self.name, self.version))
     }
 }
@@ -37,7 +37,7 @@ impl Package {
 ///
 /// # Errors
 /// In words: what cannot be packaged, or does not build or run as a package.
-pub fn run(root: &Path) -> Result<(), String> {
+pub(crate) fn run(root: &Path) -> Result<(), String> {
     let target = process::target(root)?;
     let packages = make(root, &target)?;
     let work = target.join("package/built");
@@ -60,7 +60,7 @@ pub fn run(root: &Path) -> Result<(), String> {
 ///
 /// # Errors
 /// In words: what cannot be packaged.
-pub fn make(root: &Path, target: &Path) -> Result<Vec<Package>, String> {
+pub(crate) fn make(root: &Path, target: &Path) -> Result<Vec<Package>, String> {
     let packages = published(root)?;
     let mut command = Command::new("cargo");
     command.args(["package", "--no-verify", "--allow-dirty", "--locked", "--target-dir"]).arg(target);
@@ -145,7 +145,7 @@ fn check_command(root: &Path, work: &Path, packages: &[Package], patches: &str) 
 ///
 /// # Errors
 /// In words.
-pub fn take_versions(root: &Path, folder: &Path) -> Result<(), String> {
+pub(crate) fn take_versions(root: &Path, folder: &Path) -> Result<(), String> {
     let lock = std::fs::read(root.join("Cargo.lock")).map_err(|error| format!("Cargo.lock: {error}"))?;
     write(&folder.join("Cargo.lock"), &lock)
 }

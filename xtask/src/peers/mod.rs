@@ -23,7 +23,7 @@ const FEATURES: [&str; 2] = ["rocksdb", "wiredtiger"];
 ///
 /// # Errors
 /// The first failure.
-pub fn build(root: &Path, arguments: &[&str]) -> Result<(), String> {
+pub(crate) fn build(root: &Path, arguments: &[&str]) -> Result<(), String> {
     let build = Build::prepare(root, &wanted(arguments)?)?;
     build.cargo(&["build", "--release"], &[])?;
     println!("built highwater-peers, which highwater lab run peers starts");
@@ -34,7 +34,7 @@ pub fn build(root: &Path, arguments: &[&str]) -> Result<(), String> {
 ///
 /// # Errors
 /// The first failure.
-pub fn test(root: &Path, arguments: &[&str]) -> Result<(), String> {
+pub(crate) fn test(root: &Path, arguments: &[&str]) -> Result<(), String> {
     let wanted = wanted(arguments)?;
     finish(Command::new("cargo").args(["fmt", "--check"]).current_dir(folder(root)))?;
     let build = Build::prepare(root, &wanted)?;

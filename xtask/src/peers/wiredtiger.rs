@@ -31,7 +31,7 @@ const OPTIONS: &[&str] = &[
 ///
 /// # Errors
 /// The first failure.
-pub fn ensure(peers: &Path, made: &Path) -> Result<PathBuf, String> {
+pub(super) fn ensure(peers: &Path, made: &Path) -> Result<PathBuf, String> {
     let requirement = peers.join("wiredtiger.txt");
     let wanted = std::fs::read(&requirement).map_err(|error| format!("{}: {error}", requirement.display()))?;
     let (build, kept) = (made.join("build"), made.join("made-from.txt"));

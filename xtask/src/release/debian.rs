@@ -23,7 +23,7 @@ const DOCUMENTS: &str = "usr/share/doc/highwater";
 ///
 /// # Errors
 /// In words.
-pub fn package(release: &Release<'_>) -> Result<PathBuf, Failure> {
+pub(super) fn package(release: &Release<'_>) -> Result<PathBuf, Failure> {
     let tree = release.out.join("debian");
     empty(&tree)?;
     install(release, &tree.join("usr"))?;
@@ -50,7 +50,7 @@ pub fn package(release: &Release<'_>) -> Result<PathBuf, Failure> {
 ///
 /// # Errors
 /// What is missing.
-pub fn check(file: &Path) -> Result<(), Failure> {
+pub(super) fn check(file: &Path) -> Result<(), Failure> {
     let shown = |what: &str| output(Command::new("dpkg-deb").arg(what).arg(file));
     let (contents, control) = (shown("--contents")?, shown("--field")?);
     let (contents, control) = (String::from_utf8_lossy(&contents), String::from_utf8_lossy(&control));

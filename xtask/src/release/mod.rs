@@ -48,7 +48,7 @@ struct Release<'r> {
 ///
 /// # Errors
 /// In words: what does not agree, or the command that failed.
-pub fn run(root: &Path, arguments: &[&str]) -> Result<(), Failure> {
+pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), Failure> {
     let target = process::target(root)?;
     let out = target.join("release-files");
     let is_tagged = match arguments {
@@ -77,7 +77,7 @@ pub fn run(root: &Path, arguments: &[&str]) -> Result<(), Failure> {
 ///
 /// # Errors
 /// In words.
-pub fn try_package(root: &Path, program: &Path, out: &Path) -> Result<(), Failure> {
+pub(crate) fn try_package(root: &Path, program: &Path, out: &Path) -> Result<(), Failure> {
     let program = std::path::absolute(program).map_err(|error| error.to_string())?;
     empty(out)?;
     let (version, date) = (version::of_workspace(root)?, version::date(root)?);

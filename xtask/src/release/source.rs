@@ -11,7 +11,7 @@ use std::process::Command;
 ///
 /// # Errors
 /// In words.
-pub fn crates(release: &Release<'_>, target: &Path) -> Result<(), Failure> {
+pub(super) fn crates(release: &Release<'_>, target: &Path) -> Result<(), Failure> {
     for package in package::make(release.root, target)? {
         let file = package.file(target);
         let name = file.file_name().ok_or("a crate's file has no name")?;
@@ -24,7 +24,7 @@ pub fn crates(release: &Release<'_>, target: &Path) -> Result<(), Failure> {
 ///
 /// # Errors
 /// In words.
-pub fn licences(root: &Path, package: &str) -> Result<String, Failure> {
+pub(super) fn licences(root: &Path, package: &str) -> Result<String, Failure> {
     let mut cargo = Command::new("cargo");
     cargo.args(["tree", "--locked", "-p", package, "--edges", "normal", "--prefix", "none"]);
     let text = output(cargo.args(["--format", "{p}\t{l}\t{r}"]).current_dir(root))?;

@@ -9,7 +9,7 @@ use std::process::Command;
 ///
 /// # Errors
 /// Its manifest cannot be read, or has none.
-pub fn of_workspace(root: &Path) -> Result<String, Failure> {
+pub(super) fn of_workspace(root: &Path) -> Result<String, Failure> {
     let manifest = read(root, "Cargo.toml")?;
     let package = manifest.split("[workspace.package]").nth(1).unwrap_or_default();
     let version = package.lines().find_map(|line| line.strip_prefix("version = \"")?.strip_suffix('"'));
@@ -20,7 +20,7 @@ pub fn of_workspace(root: &Path) -> Result<String, Failure> {
 ///
 /// # Errors
 /// There is none.
-pub fn date(root: &Path) -> Result<u64, Failure> {
+pub(super) fn date(root: &Path) -> Result<u64, Failure> {
     let text = git(root, &["log", "-1", "--format=%ct"])?;
     text.trim().parse().map_err(|error| format!("git log: {text:?}: {error}"))
 }
@@ -29,7 +29,7 @@ pub fn date(root: &Path) -> Result<u64, Failure> {
 ///
 /// # Errors
 /// What differs, and what to do.
-pub fn must_agree(root: &Path, version: &str, is_tagged: bool) -> Result<(), Failure> {
+pub(super) fn must_agree(root: &Path, version: &str, is_tagged: bool) -> Result<(), Failure> {
     if is_tagged {
         let changed = git(root, &["status", "--porcelain"])?;
         if let Some(first) = changed.lines().next() {

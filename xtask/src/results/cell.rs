@@ -14,10 +14,10 @@ use super::data::Row;
 use super::template::display_name;
 
 /// What stands for a figure that was not measured.
-pub const ABSENT: &str = "–";
+pub(super) const ABSENT: &str = "–";
 
 /// A cell of the template.
-pub struct Cell(Vec<Piece>);
+pub(super) struct Cell(Vec<Piece>);
 
 enum Piece {
     Text(String),
@@ -45,7 +45,7 @@ impl Cell {
     ///
     /// # Errors
     /// A brace that is not closed, decimals that are no number.
-    pub fn parse(text: &str) -> Result<Cell, String> {
+    pub(super) fn parse(text: &str) -> Result<Cell, String> {
         let (mut pieces, mut rest) = (Vec::new(), text);
         while let Some((before, after)) = rest.split_once('{') {
             let (inside, after) = after.split_once('}').ok_or_else(|| format!("{text}: no closing brace"))?;
@@ -60,7 +60,7 @@ impl Cell {
     ///
     /// # Errors
     /// A column that the data does not have; a quotient of what is no number.
-    pub fn show(&self, row: &Row, base: Option<&Row>) -> Result<(String, Option<f64>), String> {
+    pub(super) fn show(&self, row: &Row, base: Option<&Row>) -> Result<(String, Option<f64>), String> {
         let (mut text, mut figure, mut values, mut absent) = (String::new(), None, 0, 0);
         for piece in &self.0 {
             match piece {

@@ -9,28 +9,28 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 /// The files of one folder, each read once.
-pub struct Source {
+pub(super) struct Source {
     folder: PathBuf,
     files: HashMap<String, DataFile>,
 }
 
-pub struct DataFile {
+pub(super) struct DataFile {
     name: String,
     columns: Vec<String>,
     rows: Vec<Vec<String>>,
 }
 
 /// One row of a file: its fields by column.
-pub struct Row(HashMap<String, String>);
+pub(super) struct Row(HashMap<String, String>);
 
 impl Source {
     /// The files below `folder`.
-    pub fn new(folder: &Path) -> Source {
+    pub(super) fn new(folder: &Path) -> Source {
         Source { folder: folder.to_path_buf(), files: HashMap::new() }
     }
 
     /// The file with this path below the folder.
-    pub fn file(&mut self, name: &str) -> Result<&DataFile, String> {
+    pub(super) fn file(&mut self, name: &str) -> Result<&DataFile, String> {
         if !self.files.contains_key(name) {
             let file = DataFile::read(&self.folder, name).map_err(|error| format!("{name}: {error}"))?;
             self.files.insert(name.to_string(), file);
@@ -67,7 +67,7 @@ impl DataFile {
     }
 
     /// The row that `filters` select, if one was measured.
-    pub fn find(&self, filters: &BTreeMap<String, String>) -> Result<Option<Row>, String> {
+    pub(super) fn find(&self, filters: &BTreeMap<String, String>) -> Result<Option<Row>, String> {
         match self.select(filters)?[..] {
             [] => Ok(None),
             [fields] => Ok(Some(Row(self.columns.iter().cloned().zip(fields.iter().cloned()).collect()))),
@@ -76,7 +76,7 @@ impl DataFile {
     }
 
     /// The different values of `columns` in the rows that `filters` select, in the file's order.
-    pub fn combinations(
+    pub(super) fn combinations(
         &self,
         columns: &[String],
         filters: &BTreeMap<String, String>,
@@ -95,7 +95,7 @@ impl DataFile {
 
 impl Row {
     /// The text of a column.
-    pub fn get(&self, name: &str) -> Result<&str, String> {
+    pub(super) fn get(&self, name: &str) -> Result<&str, String> {
         self.0.get(name).map(String::as_str).ok_or_else(|| format!("the data has no column {name}"))
     }
 }

@@ -27,7 +27,7 @@ const END: &str = "<!-- end -->";
 ///
 /// # Errors
 /// The first page whose tables cannot be made or written.
-pub fn write(root: &Path) -> Result<(), String> {
+pub(crate) fn write(root: &Path) -> Result<(), String> {
     for page in pages(root)? {
         let (before, after) = render(&page)?;
         if before != after {
@@ -39,7 +39,7 @@ pub fn write(root: &Path) -> Result<(), String> {
 }
 
 /// Every page whose tables differ from those that [`write()`] makes, or cannot be made.
-pub fn check(root: &Path) -> Vec<String> {
+pub(crate) fn check(root: &Path) -> Vec<String> {
     let differs = |page: PathBuf| match render(&page) {
         Ok((before, after)) => first_difference(&before, &after).map(|line| {
             let name = page.strip_prefix(root).unwrap_or(&page).display().to_string();

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// The tables of a page by name, in the file's order.
-pub struct Template(Vec<(String, Table)>);
+pub(super) struct Template(Vec<(String, Table)>);
 
 /// What describes the cells of a row, a column or a whole table.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -44,7 +44,7 @@ enum Bold {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Table {
+pub(super) struct Table {
     /// Headings of the columns that have the rows' labels.
     head: Vec<String>,
     /// The part of all cells.
@@ -59,7 +59,7 @@ impl Template {
     ///
     /// # Errors
     /// What is not JSON of this form.
-    pub fn parse(text: &str) -> Result<Template, String> {
+    pub(super) fn parse(text: &str) -> Result<Template, String> {
         let tables: Map<String, Value> = serde_json::from_str(text).map_err(|error| format!("template: {error}"))?;
         let read = |(name, value): (String, Value)| match serde_json::from_value(value) {
             Ok(table) => Ok((name, table)),
@@ -69,7 +69,7 @@ impl Template {
     }
 
     /// The tables by name.
-    pub fn tables(&self) -> impl Iterator<Item = (&str, &Table)> {
+    pub(super) fn tables(&self) -> impl Iterator<Item = (&str, &Table)> {
         self.0.iter().map(|(name, table)| (name.as_str(), table))
     }
 }
@@ -122,7 +122,7 @@ fn merged(below: &BTreeMap<String, String>, above: &BTreeMap<String, String>) ->
 }
 
 /// How a table names a value of the data.
-pub fn display_name(value: &str) -> &str {
+pub(super) fn display_name(value: &str) -> &str {
     const NAMES: [(&str, &str); 10] = [
         ("highwater", "Highwater"),
         ("mysql", "MySQL 5.6.24"),
@@ -143,7 +143,7 @@ impl Table {
     ///
     /// # Errors
     /// A file that cannot be read; a column or a value that it does not have; more than one row for a cell.
-    pub fn lines(&self, source: &mut Source) -> Result<Vec<String>, String> {
+    pub(super) fn lines(&self, source: &mut Source) -> Result<Vec<String>, String> {
         let rows = self.expand(&self.rows, source)?;
         let columns = self.expand(&self.columns, source)?;
         let headings = self.head.iter().cloned().chain(columns.iter().map(|column| column.label.join(", ")));

@@ -5,13 +5,13 @@ use super::lane::Run;
 use super::{Failure, programs, tests_mount};
 use std::process::Command;
 
-pub fn format(run: &Run<'_>) -> Result<(), Failure> {
+pub(super) fn format(run: &Run<'_>) -> Result<(), Failure> {
     run.cargo(&["fmt", "--all", "--check"])?;
     let others = ["fuzz/Cargo.toml", "crates/peers/Cargo.toml", "python/Cargo.toml"];
     others.iter().try_for_each(|manifest| run.cargo(&["fmt", "--manifest-path", manifest, "--check"]))
 }
 
-pub fn tidy(run: &Run<'_>) -> Result<(), Failure> {
+pub(super) fn tidy(run: &Run<'_>) -> Result<(), Failure> {
     let findings = crate::tidy::check(&run.root).map_err(|error| error.to_string())?;
     findings.iter().try_for_each(|finding| run.say(finding))?;
     if findings.is_empty() { Ok(()) } else { Err(format!("{} findings", findings.len())) }
@@ -20,17 +20,17 @@ pub fn tidy(run: &Run<'_>) -> Result<(), Failure> {
 /// What is checked does not run: the C code in it need not be optimized.
 const NOT_RUN: [&str; 2] = ["--config", "profile.dev.package.zstd-sys.opt-level=0"];
 
-pub fn lints(run: &Run<'_>) -> Result<(), Failure> {
+pub(super) fn lints(run: &Run<'_>) -> Result<(), Failure> {
     run.cargo(&[&["clippy", "--workspace", "--all-targets"], &NOT_RUN[..], &["--", "-D", "warnings"]].concat())
 }
 
-pub fn docs(run: &Run<'_>) -> Result<(), Failure> {
+pub(super) fn docs(run: &Run<'_>) -> Result<(), Failure> {
     let mut command = Command::new("cargo");
     run.finish(command.args(["doc", "--workspace", "--no-deps"]).args(NOT_RUN).env("RUSTDOCFLAGS", "-D warnings"))
 }
 
 /// Debian's package of the program, where its tools are.
-pub fn package(run: &Run<'_>) -> Result<(), Failure> {
+pub(super) fn package(run: &Run<'_>) -> Result<(), Failure> {
     if !crate::tools::packages_for_debian() {
         return run.say("left out: no dpkg-shlibdeps (package dpkg-dev)");
     }
@@ -38,11 +38,11 @@ pub fn package(run: &Run<'_>) -> Result<(), Failure> {
 }
 
 /// Installs the servers that tests start, unless they are there; each is started once.
-pub fn servers(run: &Run<'_>) -> Result<(), Failure> {
+pub(super) fn servers(run: &Run<'_>) -> Result<(), Failure> {
     run.finish(&mut Command::new(run.root.join("scripts/install-servers")))
 }
 
-pub fn tests(run: &Run<'_>) -> Result<(), Failure> {
+pub(super) fn tests(run: &Run<'_>) -> Result<(), Failure> {
     let mut variables = Vec::new();
     variables.extend(tests_mount().then(|| ("HIGHWATER_TEST_MOUNTS", "1".to_string())));
     variables.extend(run.extent.test_part().map(|part| (PART, part)));

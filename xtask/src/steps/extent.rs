@@ -14,15 +14,15 @@ use std::path::Path;
 use std::process::Command;
 
 /// Parts of a list, rule 2.
-pub const MAX_PARTS: u64 = 4;
+pub(super) const MAX_PARTS: u64 = 4;
 /// Parts of a list of cases in a test.
-pub const TEST_PARTS: u64 = MAX_PARTS;
+pub(super) const TEST_PARTS: u64 = MAX_PARTS;
 /// Environment variable of the tests: `K/N`, the part K (from 0) of N.
-pub const PART: &str = "HIGHWATER_TEST_PART";
+pub(super) const PART: &str = "HIGHWATER_TEST_PART";
 
 /// What a run tries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extent {
+pub(super) enum Extent {
     /// The part of each list that this commit's hash selects.
     Slice(u64),
     /// Each list as a whole; the number seeds what is random.
@@ -34,7 +34,7 @@ impl Extent {
     ///
     /// # Errors
     /// In words: there is no commit.
-    pub fn of_commit(root: &Path) -> Result<Extent, String> {
+    pub(super) fn of_commit(root: &Path) -> Result<Extent, String> {
         let output = Command::new("git").args(["rev-parse", "HEAD"]).current_dir(root).output();
         let output = output.map_err(|error| format!("git rev-parse HEAD: {error}"))?;
         Extent::of_hash(String::from_utf8_lossy(&output.stdout).trim())
@@ -47,7 +47,7 @@ impl Extent {
     }
 
     /// The number of a slice, or of everything.
-    pub fn choose(self, slice: u64, everything: u64) -> String {
+    pub(super) fn choose(self, slice: u64, everything: u64) -> String {
         match self {
             Extent::Slice(_) => slice.to_string(),
             Extent::Everything(_) => everything.to_string(),
@@ -56,7 +56,7 @@ impl Extent {
 
     /// The part, from 0, of a list that is cut into `parts` parts; none for everything. `list` makes the parts of
     /// different lists independent of each other.
-    pub fn part(self, list: &str, parts: u64) -> Option<u64> {
+    pub(super) fn part(self, list: &str, parts: u64) -> Option<u64> {
         match self {
             Extent::Slice(hash) => Some(mixed(hash, list) % parts),
             Extent::Everything(_) => None,
@@ -64,20 +64,20 @@ impl Extent {
     }
 
     /// Those of `items` that are tried: the item n of the list is in the part `n % MAX_PARTS`.
-    pub fn of<T>(self, list: &str, items: impl IntoIterator<Item = T>) -> Vec<T> {
+    pub(super) fn of<T>(self, list: &str, items: impl IntoIterator<Item = T>) -> Vec<T> {
         let part = self.part(list, MAX_PARTS);
         let numbered = (0..).zip(items).filter(|(n, _)| part.is_none_or(|part| n % MAX_PARTS == part));
         numbered.map(|(_, item)| item).collect()
     }
 
     /// A seed for random numbers of the step `list`.
-    pub fn seed(self, list: &str) -> String {
+    pub(super) fn seed(self, list: &str) -> String {
         let (Extent::Slice(number) | Extent::Everything(number)) = self;
         (mixed(number, list) >> 32).to_string()
     }
 
     /// The value of [`PART`].
-    pub fn test_part(self) -> Option<String> {
+    pub(super) fn test_part(self) -> Option<String> {
         self.part("tests", TEST_PARTS).map(|part| format!("{part}/{TEST_PARTS}"))
     }
 }

@@ -20,13 +20,13 @@ const POLL: Duration = Duration::from_millis(20);
 const CODEGEN_UNITS: &str = "4";
 
 /// One step: its name and what it does in the project's root.
-pub struct Step {
+pub(super) struct Step {
     pub name: &'static str,
     pub run: fn(&Run<'_>) -> Result<(), Failure>,
 }
 
 /// Where the steps of a lane work, and how much they try.
-pub struct Run<'s> {
+pub(super) struct Run<'s> {
     pub root: PathBuf,
     /// For databases; removed at the end.
     pub scratch: PathBuf,
@@ -42,7 +42,7 @@ pub struct Run<'s> {
 }
 
 /// How a command ended, and what it printed.
-pub struct Printed {
+pub(super) struct Printed {
     pub text: String,
     pub result: Result<(), Failure>,
 }
@@ -51,7 +51,7 @@ pub struct Printed {
 ///
 /// # Errors
 /// The first failure, with the name of its step.
-pub fn run(
+pub(super) fn run(
     root: &Path,
     target: &Path,
     scratch: &Path,
@@ -120,12 +120,12 @@ impl Run<'_> {
     }
 
     /// The program is built.
-    pub fn note_built(&self) {
+    pub(super) fn note_built(&self) {
         self.is_built.store(true, Ordering::Release);
     }
 
     /// Waits until the program is built, or a step has failed.
-    pub fn await_built(&self) -> Result<(), Failure> {
+    pub(super) fn await_built(&self) -> Result<(), Failure> {
         while !self.is_built.load(Ordering::Acquire) {
             if self.is_stopped.load(Ordering::Relaxed) {
                 return Err(STOPPED.to_string());
@@ -141,29 +141,29 @@ impl Run<'_> {
     }
 
     /// Adds a line to the log.
-    pub fn say(&self, line: &str) -> Result<(), Failure> {
+    pub(super) fn say(&self, line: &str) -> Result<(), Failure> {
         use std::io::Write;
         writeln!(self.log()?, "{line}").map_err(|error| error.to_string())
     }
 
     /// What the present step's commands have printed.
-    pub fn printed(&self) -> String {
+    pub(super) fn printed(&self) -> String {
         std::fs::read(&self.log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
     }
 
     /// Runs cargo in the root, with the lane's folder for what is built.
-    pub fn cargo(&self, arguments: &[&str]) -> Result<(), Failure> {
+    pub(super) fn cargo(&self, arguments: &[&str]) -> Result<(), Failure> {
         self.finish(Command::new("cargo").args(arguments))
     }
 
     /// Runs a command to its end; what it prints goes to the log.
-    pub fn finish(&self, command: &mut Command) -> Result<(), Failure> {
+    pub(super) fn finish(&self, command: &mut Command) -> Result<(), Failure> {
         let output = self.log()?;
         self.wait(command.stdout(output), self.log()?).map(drop)
     }
 
     /// The same, and gives what it prints to stdout.
-    pub fn output(&self, command: &mut Command) -> Result<Vec<u8>, Failure> {
+    pub(super) fn output(&self, command: &mut Command) -> Result<Vec<u8>, Failure> {
         let kept = self.log.with_extension("out");
         let text = |error: std::io::Error| format!("{}: {error}", kept.display());
         self.wait(command.stdout(File::create(&kept).map_err(text)?), self.log()?)?;
@@ -171,7 +171,7 @@ impl Run<'_> {
     }
 
     /// The same of a command that runs concurrently with others of its step: what it prints is kept apart from theirs.
-    pub fn apart(&self, name: &str, command: &mut Command) -> Printed {
+    pub(super) fn apart(&self, name: &str, command: &mut Command) -> Printed {
         let kept = self.log.with_extension(name);
         let text = |error: std::io::Error| format!("{}: {error}", kept.display());
         let both = File::create(&kept).and_then(|output| Ok((output.try_clone()?, output)));

@@ -28,13 +28,13 @@ fn rows() -> impl Iterator<Item = Row> {
 }
 
 /// The tests of a program that a run leaves out.
-pub fn left_out(extent: Extent, program: &str) -> Vec<&'static str> {
+pub(super) fn left_out(extent: Extent, program: &str) -> Vec<&'static str> {
     let tried = extent.of("long tests", rows());
     rows().filter(|row| row.program == program && !tried.contains(row)).map(|row| row.test).collect()
 }
 
 /// One line on what a run leaves out.
-pub fn summary(extent: Extent) -> String {
+pub(super) fn summary(extent: Extent) -> String {
     let (all, tried) = (rows().count(), extent.of("long tests", rows()).len());
     format!("{tried} of the {all} long tests of xtask/src/steps/long_tests.txt are tried")
 }
@@ -43,7 +43,9 @@ pub fn summary(extent: Extent) -> String {
 ///
 /// # Errors
 /// In words: which row is wrong; a program that does not tell its tests.
-pub fn compare<'p>(programs: impl IntoIterator<Item = (&'p str, &'p (PathBuf, PathBuf))>) -> Result<(), Failure> {
+pub(super) fn compare<'p>(
+    programs: impl IntoIterator<Item = (&'p str, &'p (PathBuf, PathBuf))>,
+) -> Result<(), Failure> {
     let mut unknown: Vec<Row> = rows().collect();
     for (name, (folder, file)) in programs {
         if unknown.iter().any(|row| row.program == name) {

@@ -26,7 +26,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// How a step failed.
-pub type Failure = String;
+pub(crate) type Failure = String;
 
 /// Lints in a folder of their own, beside the build of the tests; then what runs the program beside the tests.
 const STATIC: &[Step] = &[
@@ -61,7 +61,7 @@ const COUNTED: [&str; 2] = ["--cores", "16"];
 ///
 /// # Errors
 /// The first failure.
-pub fn test(root: &Path) -> Result<(), Failure> {
+pub(crate) fn test(root: &Path) -> Result<(), Failure> {
     run(root, Extent::of_commit(root)?)
 }
 
@@ -69,7 +69,7 @@ pub fn test(root: &Path) -> Result<(), Failure> {
 ///
 /// # Errors
 /// The first failure.
-pub fn soak(root: &Path) -> Result<(), Failure> {
+pub(crate) fn soak(root: &Path) -> Result<(), Failure> {
     let Extent::Slice(hash) = Extent::of_commit(root)? else { return Err("no commit".to_string()) };
     run(root, Extent::Everything(hash))?;
     crate::sanitizers::miri(root)?;

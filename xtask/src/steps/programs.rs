@@ -58,12 +58,12 @@ struct Ended {
     printed: Printed,
 }
 
-pub fn build(run: &Run<'_>) -> Result<(), Failure> {
+pub(super) fn build(run: &Run<'_>) -> Result<(), Failure> {
     run.cargo(&built(run.extent))
 }
 
 /// Runs them, with these variables.
-pub fn run(run: &Run<'_>, variables: &[(&str, String)]) -> Result<(), Failure> {
+pub(super) fn run(run: &Run<'_>, variables: &[(&str, String)]) -> Result<(), Failure> {
     let mut list = Command::new("cargo");
     let list = run.output(list.args(built(run.extent)).args(["--message-format", "json-render-diagnostics"]))?;
     let programs = named(&String::from_utf8_lossy(&list))?;

@@ -28,7 +28,7 @@ const IN_TURNS: [Step; 4] = [
     Step { name: "power of a mounted disk", run: mounted_power_cuts },
 ];
 
-pub fn in_turns(run: &Run<'_>) -> Result<(), Failure> {
+pub(super) fn in_turns(run: &Run<'_>) -> Result<(), Failure> {
     run.extent.of("in turns", IN_TURNS).into_iter().try_for_each(|step| {
         run.say(step.name)?;
         (step.run)(run)
@@ -53,7 +53,7 @@ fn sysbench(run: &Run<'_>) -> Result<(), Failure> {
 
 /// With one of these settings, in a soak with all: each page store, one of them encrypted; with an archive of redo,
 /// encrypted too, from which a copy is restored at the end; on a disk that fills up.
-pub fn crash(run: &Run<'_>) -> Result<(), Failure> {
+pub(super) fn crash(run: &Run<'_>) -> Result<(), Failure> {
     let [key, redo, log, hidden] =
         ["crash-key", "crash-redo", "crash-log", "crash-redo-encrypted"].map(|name| folder(run, name));
     write_key(&key).map_err(|error| format!("{key}: {error}"))?;
@@ -75,7 +75,7 @@ fn write_key(path: &str) -> std::io::Result<()> {
     file.write_all("5a".repeat(32).as_bytes())
 }
 
-pub fn power_cuts(run: &Run<'_>) -> Result<(), Failure> {
+pub(super) fn power_cuts(run: &Run<'_>) -> Result<(), Failure> {
     let (cuts, seed) = (run.extent.choose(80, 10_000), run.extent.seed("power"));
     highwater(run, &["torture", "power", "--cuts", &cuts, "--seed", &seed])
 }
@@ -89,7 +89,7 @@ fn mounted_power_cuts(run: &Run<'_>) -> Result<(), Failure> {
     highwater(run, &[&fixed[..], &["--runs", &cuts, "--seed", &seed, "--dir", &dir]].concat())
 }
 
-pub fn damage(run: &Run<'_>) -> Result<(), Failure> {
+pub(super) fn damage(run: &Run<'_>) -> Result<(), Failure> {
     let every = run.extent.choose(DAMAGED_BYTES_ONE_IN, 1);
     let first = run.extent.part("damaged bytes", DAMAGED_BYTES_ONE_IN).unwrap_or(0).to_string();
     let part = run.extent.part("damaged blocks", DAMAGED_BLOCKS_ONE_IN).map(|n| format!("{n}/{DAMAGED_BLOCKS_ONE_IN}"));
@@ -107,13 +107,13 @@ fn growth(run: &Run<'_>) -> Result<(), Failure> {
 }
 
 /// The servers are there: an earlier step has seen to it.
-pub fn isolation(run: &Run<'_>) -> Result<(), Failure> {
+pub(super) fn isolation(run: &Run<'_>) -> Result<(), Failure> {
     highwater(run, &["torture", "hermitage", "--subject", "highwater", "--subject", "mariadb"])?;
     let (seconds, seed) = (run.extent.choose(6, 600), run.extent.seed("isolation"));
     highwater(run, &["torture", "isolation", "--seconds", &seconds, "--seed", &seed])
 }
 
-pub fn simulation(run: &Run<'_>) -> Result<(), Failure> {
+pub(super) fn simulation(run: &Run<'_>) -> Result<(), Failure> {
     let seed = run.extent.seed("simulation");
     let simulate = |more: &[&str]| highwater(run, &[&["torture", "simulate", "--seed", &seed], more].concat());
     simulate(&["--cuts", &run.extent.choose(300, 1_000_000)])?;

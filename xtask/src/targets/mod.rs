@@ -85,7 +85,7 @@ const PORTABLE: &str = "portable";
 ///
 /// # Errors
 /// In words: the command that failed; a name that is no target's.
-pub fn run(root: &Path, names: &[&str]) -> Result<(), String> {
+pub(crate) fn run(root: &Path, names: &[&str]) -> Result<(), String> {
     let all = || std::iter::once(PORTABLE).chain(TARGETS.iter().map(|target| target.name));
     if let Some(unknown) = names.iter().find(|name| all().all(|known| known != **name)) {
         return Err(format!("{unknown} is not among the targets: {}", all().collect::<Vec<_>>().join(", ")));

@@ -21,7 +21,7 @@ const MARK: (&str, &str) = ("complete", "1\n");
 const KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
 /// Whether this system has what a toolchain is made with.
-pub fn can_be_made() -> bool {
+pub(super) fn can_be_made() -> bool {
     cfg!(target_arch = "x86_64") && Path::new(KEYS).exists() && runs("apt-get") && runs("dpkg")
 }
 
@@ -34,7 +34,7 @@ fn runs(program: &str) -> bool {
 ///
 /// # Errors
 /// In words: the command that failed.
-pub fn compiler(folder: &Path) -> Result<PathBuf, String> {
+pub(super) fn compiler(folder: &Path) -> Result<PathBuf, String> {
     let (program, mark) = (folder.join("rustc"), folder.join(MARK.0));
     if std::fs::read_to_string(&mark).is_ok_and(|text| text == MARK.1) {
         return Ok(program);

@@ -17,14 +17,14 @@ const ROWS: usize = 100;
 const TEXTS: [usize; 2] = [2, 3];
 
 /// The workload.
-pub struct IndexScans {
+pub(super) struct IndexScans {
     config: Config,
     tables: Sysbench,
 }
 
 impl IndexScans {
     /// Over these tables.
-    pub fn new(config: Config) -> IndexScans {
+    pub(super) fn new(config: Config) -> IndexScans {
         IndexScans { tables: Sysbench::new(config.clone()), config }
     }
 }

@@ -16,7 +16,7 @@ use std::path::Path;
 use std::time::Instant;
 
 /// The processor's counter of instructions.
-pub struct Instructions(Option<File>);
+pub(super) struct Instructions(Option<File>);
 
 /// `struct perf_event_attr`, as far as it is set; the rest is zero.
 #[repr(C)]
@@ -43,7 +43,7 @@ const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
 
 impl Instructions {
     /// Begins to count, if that is possible.
-    pub fn start() -> Instructions {
+    pub(super) fn start() -> Instructions {
         let attributes = Attributes {
             kind: HARDWARE,
             size: size_of::<Attributes>() as u32,
@@ -67,7 +67,7 @@ impl Instructions {
 }
 
 /// Counters at one moment.
-pub struct Mark {
+pub(super) struct Mark {
     read: u64,
     written: u64,
     device_written: Option<u64>,
@@ -80,7 +80,7 @@ pub struct Mark {
 
 impl Mark {
     /// Now; of a process and of the device that the folder is on.
-    pub fn now(pid: u32, instructions: &mut Instructions, folder: &Path) -> Mark {
+    pub(super) fn now(pid: u32, instructions: &mut Instructions, folder: &Path) -> Mark {
         let own = std::process::id();
         let io = std::fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
         let written = field(&io, "write_bytes:").saturating_sub(field(&io, "cancelled_write_bytes:"));
@@ -96,7 +96,7 @@ impl Mark {
     }
 
     /// What was counted since `earlier`.
-    pub fn since(&self, earlier: &Mark) -> Process {
+    pub(super) fn since(&self, earlier: &Mark) -> Process {
         let cpu = self.cpu.since(&earlier.cpu);
         let cpu_s = cpu.process_s.unwrap_or_default();
         let client_cpu_s = self.client.zip(earlier.client).and_then(|(now, before)| now.since(&before).process_s);
@@ -142,12 +142,12 @@ fn field(text: &str, name: &str) -> u64 {
 }
 
 /// Most memory a process had, mapped files included.
-pub fn peak_memory_bytes(pid: u32) -> u64 {
+pub(super) fn peak_memory_bytes(pid: u32) -> u64 {
     field(&std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default(), "VmHWM:") << 10
 }
 
 /// Drops the files of a folder from the page cache; what is dirty stays.
-pub fn forget_cached(folder: &Path) {
+pub(super) fn forget_cached(folder: &Path) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
         if path.is_dir() {
@@ -160,7 +160,7 @@ pub fn forget_cached(folder: &Path) {
 }
 
 /// What a folder takes on the disk.
-pub fn space_bytes(folder: &Path) -> u64 {
+pub(crate) fn space_bytes(folder: &Path) -> u64 {
     use std::os::unix::fs::MetadataExt;
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     entries

@@ -63,7 +63,7 @@ impl Pairs {
 }
 
 /// Bytes of the pairs of the whole benchmark.
-pub const WHOLE_BYTES: u64 = PAIRS * (KEY_BYTES + VALUE_BYTES) as u64;
+pub(super) const WHOLE_BYTES: u64 = PAIRS * (KEY_BYTES + VALUE_BYTES) as u64;
 
 /// What the steps take.
 type Steps = Vec<(String, f64, String)>;
@@ -74,7 +74,7 @@ struct Benchmark<'b, S: Store> {
     steps: Steps,
 }
 
-pub fn run<S: Store>(store: &S, request: &Request) -> Result<Steps> {
+pub(super) fn run<S: Store>(store: &S, request: &Request) -> Result<Steps> {
     let spec =
         TableSpec { name: "pairs".into(), columns: COLUMNS, auto_increment: None, primary_key: &["key"], indexes: &[] };
     let (table, part) = (store.create_table(&spec)?, (WHOLE_BYTES / request.data_bytes.max(1)).max(1));

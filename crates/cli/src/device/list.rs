@@ -21,7 +21,7 @@ Examples:
 /// List the presets and the source of each figure
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
-pub struct ListOptions {
+pub(super) struct ListOptions {
     /// Show every parameter of this preset with its source
     preset: Option<String>,
     /// Show every parameter of every preset with its source
@@ -39,7 +39,7 @@ pub struct ListOptions {
 ///
 /// # Errors
 /// [`Failure::Usage`] for a preset that there is not.
-pub fn run(options: &ListOptions) -> Result<(), Failure> {
+pub(super) fn run(options: &ListOptions) -> Result<(), Failure> {
     let shown: Vec<&Preset> = match &options.preset {
         Some(name) => vec![preset::find(name)?],
         None => PRESETS.iter().collect(),

@@ -9,7 +9,7 @@ mod list;
 #[cfg(target_os = "linux")]
 mod mount;
 mod replay;
-pub mod target;
+pub(crate) mod target;
 
 use crate::failure::Failure;
 use clap::{Args, Subcommand};
@@ -18,7 +18,7 @@ use std::io::ErrorKind;
 
 /// Use the emulated SSD or hard disk without the engine
 #[derive(Args, Debug)]
-pub struct DeviceArgs {
+pub(crate) struct DeviceArgs {
     #[command(subcommand)]
     command: DeviceCommand,
 }
@@ -38,7 +38,7 @@ enum DeviceCommand {
 ///
 /// # Errors
 /// [`Failure`] says why and with which exit status.
-pub fn run(args: &DeviceArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: &DeviceArgs) -> Result<(), Failure> {
     match &args.command {
         DeviceCommand::List(options) => list::run(options),
         DeviceCommand::Replay(options) => replay::run(options),

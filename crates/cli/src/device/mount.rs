@@ -58,7 +58,7 @@ enum FileSystem {
 /// Mount a device with a real file system that any program can use
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
-pub struct MountArgs {
+pub(super) struct MountArgs {
     /// Where to mount the file system; a folder that does not exist is created and removed at the end. Not allowed with
     /// --fs none
     mountpoint: Option<PathBuf>,
@@ -207,7 +207,7 @@ impl MountArgs {
 ///
 /// # Errors
 /// [`Failure`] says why and with which exit status.
-pub fn run(args: &MountArgs) -> Result<(), Failure> {
+pub(super) fn run(args: &MountArgs) -> Result<(), Failure> {
     let (options, interval) = (args.options()?, args.interval()?);
     args.check_backing()?;
     host::check(&["losetup", "mount", "umount", "mkfs.ext4"]).map_err(|e| Failure::Usage(e.to_string()))?;

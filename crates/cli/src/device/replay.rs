@@ -39,7 +39,7 @@ device does not have.";
 /// Replay a recorded trace on a device: write amplification, copies per stream, wear, time
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
-pub struct ReplayArgs {
+pub(super) struct ReplayArgs {
     /// The trace file; its formats are described below
     trace: PathBuf,
     /// The preset of the device (`highwater device list`), or a file as `highwater device list PRESET --config`
@@ -128,7 +128,7 @@ impl ReplayArgs {
 ///
 /// # Errors
 /// [`Failure`] says why and with which exit status.
-pub fn run(args: &ReplayArgs) -> Result<(), Failure> {
+pub(super) fn run(args: &ReplayArgs) -> Result<(), Failure> {
     let options = args.options()?;
     options.device_config()?;
     let mut shown = Shown { pass: None, bar: None };

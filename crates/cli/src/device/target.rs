@@ -19,13 +19,13 @@ use highwater_device::preset_file;
 use highwater_device::replay::options::blocks_of;
 
 /// The largest default: memory holds what is written.
-pub const DEFAULT_CAPACITY_BYTES: u64 = 4 << 30;
+pub(crate) const DEFAULT_CAPACITY_BYTES: u64 = 4 << 30;
 /// The preset of that name, or the device of that file, at the capacity asked for, by default its own up to
 /// [`DEFAULT_CAPACITY_BYTES`].
 ///
 /// # Errors
 /// [`Failure::Usage`] for a preset that there is not, a file that describes no device, and a capacity too small for it.
-pub fn device_config(name: &str, capacity_bytes: Option<u64>) -> Result<DeviceConfig, Failure> {
+pub(crate) fn device_config(name: &str, capacity_bytes: Option<u64>) -> Result<DeviceConfig, Failure> {
     let native = preset_file::named(name)?;
     let native_bytes = u64::from(native.capacity_blocks()) * 4096;
     let blocks = blocks_of(capacity_bytes.unwrap_or_else(|| native_bytes.min(DEFAULT_CAPACITY_BYTES)), "the capacity")?;
@@ -45,7 +45,7 @@ enum Clock {
 
 /// The emulated disk of a benchmark.
 #[derive(Args, Clone, Debug)]
-pub struct TargetOptions {
+pub(crate) struct TargetOptions {
     /// Run on a new emulated device in memory instead of --dir: a preset (`highwater device list`), or a file as
     /// `highwater device list PRESET --config` prints it
     #[arg(long, value_name = "PRESET|FILE", conflicts_with_all = ["dir", "fresh"])]
@@ -71,7 +71,7 @@ impl TargetOptions {
     ///
     /// # Errors
     /// [`Failure::Usage`] for options that make no disk.
-    pub fn open(&self, name: &str, options: &Options) -> Result<Embedded, Failure> {
+    pub(crate) fn open(&self, name: &str, options: &Options) -> Result<Embedded, Failure> {
         if options.log_dir.is_some() {
             return Err(Failure::Usage(
                 "--log-dir names a folder; with --device the redo log lies on the device".into(),
@@ -94,7 +94,7 @@ impl TargetOptions {
     }
 
     /// What was chosen, for the result's configuration.
-    pub fn describe(&self, name: &str) -> Vec<(String, String)> {
+    pub(crate) fn describe(&self, name: &str) -> Vec<(String, String)> {
         let clock = if self.clock == Clock::Real { "real" } else { "virtual" };
         vec![
             ("device".into(), name.into()),

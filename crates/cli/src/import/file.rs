@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 
 /// Names of the file's columns: from its first line, or `c1`, `c2` and so on.
-pub struct Header {
+pub(crate) struct Header {
     pub(super) names: Vec<String>,
     pub(super) from_file: bool,
 }
@@ -47,7 +47,7 @@ fn next_record(args: &ImportArgs, file: &mut csv::Reader<Quotes<File>>, record: 
 ///
 /// # Errors
 /// [`CsvError::Data`] for an empty file or a name that is no text, [`CsvError::File`].
-pub fn read_header(args: &ImportArgs) -> Result<Header> {
+pub(crate) fn read_header(args: &ImportArgs) -> Result<Header> {
     if args.format() == Format::Jsonl {
         return json_lines::read_header(args);
     }

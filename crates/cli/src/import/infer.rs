@@ -14,7 +14,7 @@ const DATE_BYTES: usize = 10;
 
 /// What the fields of one column have been like so far.
 #[derive(Clone, Debug)]
-pub struct Guess {
+pub(super) struct Guess {
     values: u64,
     nulls: u64,
     empty: u64,
@@ -48,7 +48,7 @@ impl Default for Guess {
 
 impl Guess {
     /// Learns of one more field.
-    pub fn see(&mut self, field: &str, null: &str) {
+    pub(super) fn see(&mut self, field: &str, null: &str) {
         if field == null {
             self.nulls += 1;
             return;
@@ -68,7 +68,7 @@ impl Guess {
     }
 
     /// Learns of a field that was written as a text: it is no number.
-    pub fn see_text(&mut self, field: &str) {
+    pub(super) fn see_text(&mut self, field: &str) {
         self.values += 1;
         self.longest_bytes = self.longest_bytes.max(field.len());
         (self.integer, self.decimal, self.float, self.boolean) = (None, None, false, false);
@@ -81,7 +81,7 @@ impl Guess {
     }
 
     /// The type, and whether the column needs to be nullable.
-    pub fn result(&self) -> (Type, bool) {
+    pub(super) fn result(&self) -> (Type, bool) {
         let ty = self.ty();
         let empty_is_null = !matches!(ty, Type::Text(_));
         (ty, self.nulls > 0 || (empty_is_null && self.empty > 0))

@@ -25,7 +25,7 @@ mod unfinished;
 
 use crate::engine_options::EngineOptions;
 use columns::{Known, Target, existing_targets, given_columns, parse_index, parse_key, schema};
-pub use file::{Header, read_header};
+pub(crate) use file::{Header, read_header};
 use highwater::{Database, Error, Schema, Table};
 use highwater_bench::interrupt;
 use load::{insert_all, survey};
@@ -37,11 +37,11 @@ use tempfile::NamedTempFile;
 use unfinished::{Unfinished, drop_leftover};
 
 /// Name of the column that stands in for a missing primary key.
-pub const ROW_ID: &str = "row_id";
+pub(crate) const ROW_ID: &str = "row_id";
 
 /// What to do when a line is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OnError {
+pub(crate) enum OnError {
     /// Stop, and import no row at all.
     Stop,
     /// Report the line, skip it and continue.
@@ -50,7 +50,7 @@ pub enum OnError {
 
 /// How a file is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Format {
+pub(crate) enum Format {
     /// Fields between delimiters (RFC 4180)
     Csv,
     /// A JSON object in each line
@@ -59,7 +59,7 @@ pub enum Format {
 
 /// What to import, and how.
 #[derive(Clone, Debug)]
-pub struct ImportArgs {
+pub(crate) struct ImportArgs {
     /// The database's folder.
     pub dir: PathBuf,
     /// The table.
@@ -116,7 +116,7 @@ impl ImportArgs {
 
 /// What was imported.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Imported {
+pub(crate) struct Imported {
     pub table: String,
     /// Rows inserted.
     pub rows: u64,
@@ -133,7 +133,7 @@ impl fmt::Display for Imported {
 
 /// Why import or export failed.
 #[derive(Debug, thiserror::Error)]
-pub enum CsvError {
+pub(crate) enum CsvError {
     /// The command line is wrong (exit status 2).
     #[error("{0}")]
     Usage(String),
@@ -159,7 +159,7 @@ type Result<T> = std::result::Result<T, CsvError>;
 ///
 /// # Errors
 /// See the top of this file.
-pub fn run(args: &ImportArgs) -> Result<Imported> {
+pub(crate) fn run(args: &ImportArgs) -> Result<Imported> {
     // Before anything is created.
     let spooled = spool(args)?;
     let of_pipe;
@@ -211,7 +211,7 @@ fn spool(args: &ImportArgs) -> Result<Option<(NamedTempFile, String)>> {
 ///
 /// # Errors
 /// As [`run`].
-pub fn import(args: &ImportArgs, db: &Database, header: &Header) -> Result<Imported> {
+pub(crate) fn import(args: &ImportArgs, db: &Database, header: &Header) -> Result<Imported> {
     if drop_leftover(db, &args.table)? {
         tell!("table {} is what an import that was cut off left: it is imported again", args.table);
     }

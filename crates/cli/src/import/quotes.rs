@@ -27,7 +27,7 @@ enum At {
 
 /// A file whose quotes are watched.
 #[derive(Debug)]
-pub struct Quotes<R> {
+pub(super) struct Quotes<R> {
     file: R,
     delimiter: u8,
     at: At,
@@ -44,7 +44,7 @@ pub struct Quotes<R> {
 
 /// What is wrong with a record, and the line to look at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wrong {
+pub(super) enum Wrong {
     /// A quote opens there that is never closed.
     Unclosed(u64),
     /// The record that begins there is longer than any row.
@@ -55,7 +55,7 @@ pub enum Wrong {
 
 impl<R> Quotes<R> {
     /// Watches `file` from its first byte.
-    pub fn new(file: R, delimiter: u8) -> Quotes<R> {
+    pub(super) fn new(file: R, delimiter: u8) -> Quotes<R> {
         Quotes {
             file,
             delimiter,
@@ -70,7 +70,7 @@ impl<R> Quotes<R> {
     }
 
     /// What is wrong where reading ended.
-    pub fn wrong(&self) -> Option<Wrong> {
+    pub(super) fn wrong(&self) -> Option<Wrong> {
         let in_quotes = self.at == At::Quoted && self.bytes - self.opened.1 >= (self.bytes - self.record.1) / 2;
         match () {
             () if self.is_too_long() && in_quotes => Some(Wrong::Unclosed(self.opened.0)),

@@ -12,7 +12,7 @@ use highwater::{Database, Schema, Table, TableDefinition, Type, WriteTxn, values
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// The table of the records.
-pub const RECORDS: &str = "highwater_import";
+pub(super) const RECORDS: &str = "highwater_import";
 
 /// The record of a new table.
 pub(super) struct Unfinished<'a> {
@@ -23,7 +23,7 @@ pub(super) struct Unfinished<'a> {
 
 impl<'a> Unfinished<'a> {
     /// Records that the table will be made.
-    pub fn begin(db: &'a Database, definition: &'a TableDefinition) -> Result<Unfinished<'a>> {
+    pub(super) fn begin(db: &'a Database, definition: &'a TableDefinition) -> Result<Unfinished<'a>> {
         if definition.name == RECORDS {
             return Err(CsvError::Usage(format!("{RECORDS} is the name of the table that records imports")));
         }
@@ -40,13 +40,13 @@ impl<'a> Unfinished<'a> {
     }
 
     /// The transaction commits this many rows in all.
-    pub fn note(&self, txn: &mut WriteTxn, rows: u64) -> Result<()> {
+    pub(super) fn note(&self, txn: &mut WriteTxn, rows: u64) -> Result<()> {
         txn.update(&self.records, &values![self.table], &[(2, rows.into())])?;
         Ok(())
     }
 
     /// The table is finished, or dropped.
-    pub fn finish(self) -> Result<()> {
+    pub(super) fn finish(self) -> Result<()> {
         forget(self.db, &self.records, self.table)
     }
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// It cannot be opened.
-pub fn data_file(files: &AtRest) -> Result<Arc<dyn Device>, Failure> {
+pub(super) fn data_file(files: &AtRest) -> Result<Arc<dyn Device>, Failure> {
     files.open(SetFile::Data).map_err(|error| Failure::Usage(error.to_string()))
 }
 
@@ -22,7 +22,7 @@ pub fn data_file(files: &AtRest) -> Result<Arc<dyn Device>, Failure> {
 ///
 /// # Errors
 /// [`Failure::Usage`] if it is not one of ours.
-pub fn raw_file(data: &dyn Device) -> Result<RawFile<'_>, Failure> {
+pub(super) fn raw_file(data: &dyn Device) -> Result<RawFile<'_>, Failure> {
     RawFile::open(data).map_err(|error| match error {
         highwater::Error::Incompatible(reason) => Failure::Usage(reason),
         error => error.into(),
@@ -33,7 +33,7 @@ pub fn raw_file(data: &dyn Device) -> Result<RawFile<'_>, Failure> {
 ///
 /// # Errors
 /// There is no database, or its page size cannot be found out.
-pub fn summary(files: &AtRest) -> Result<View, Failure> {
+pub(super) fn summary(files: &AtRest) -> Result<View, Failure> {
     let data = data_file(files)?;
     let file = raw_file(&*data)?;
     let log = super::log::read(files);
@@ -114,7 +114,7 @@ fn log_rows(log: &Result<LogInfo, String>) -> Vec<Vec<String>> {
 ///
 /// # Errors
 /// There is no database, or its page size cannot be found out.
-pub fn tables(files: &AtRest) -> Result<View, Failure> {
+pub(super) fn tables(files: &AtRest) -> Result<View, Failure> {
     let data = data_file(files)?;
     let file = raw_file(&*data)?;
     let mut view = tables_of(&file);
@@ -241,7 +241,7 @@ fn show_part(name: &str, part: &highwater::inspect::KeyPart) -> String {
 ///
 /// # Errors
 /// There is no database, or its page size cannot be found out.
-pub fn lists(files: &AtRest, options: Options) -> Result<View, Failure> {
+pub(super) fn lists(files: &AtRest, options: Options) -> Result<View, Failure> {
     let on_disk = data_file(files)?;
     let opened = Database::open_read_only(files.dir(), options);
     let opened = match opened.map_err(Failure::from) {

@@ -20,7 +20,7 @@ const OPTIONS: &[&str] = &[
 ];
 
 /// Lines (name and text) and JSON.
-pub fn view(file: &RawFile<'_>) -> (Vec<Vec<String>>, Value) {
+pub(super) fn view(file: &RawFile<'_>) -> (Vec<Vec<String>>, Value) {
     let first = file.page(PageNo(0)).ok();
     let record = first.as_ref().and_then(|page| ProbeRecord::decode(page));
     let chosen = first.as_ref().and_then(|page| Chosen::decode(page));

@@ -15,7 +15,7 @@ use std::sync::Arc;
 const WINDOW_BYTES: usize = 4 << 20;
 
 /// Reads the log in a folder, or says why not.
-pub fn read(files: &AtRest) -> Result<LogInfo, String> {
+pub(super) fn read(files: &AtRest) -> Result<LogInfo, String> {
     look(&*device(files)?).map_err(|error| error.to_string())
 }
 
@@ -24,7 +24,7 @@ fn device(files: &AtRest) -> Result<Arc<dyn Device>, String> {
 }
 
 /// What is wrong with the log, if it goes on behind bytes that cannot be read.
-pub fn damage(log: &LogInfo, files: &AtRest) -> Option<String> {
+pub(super) fn damage(log: &LogInfo, files: &AtRest) -> Option<String> {
     let damage = log.scan.as_ref()?.damage?;
     Some(damage.describe(&files.redo().display().to_string()))
 }
@@ -68,7 +68,7 @@ fn damage_json(damage: LogDamage) -> Value {
 }
 
 /// The log without its groups.
-pub fn summary_json(log: &LogInfo) -> Value {
+pub(super) fn summary_json(log: &LogInfo) -> Value {
     json!({
         "headers": log.headers.iter().map(header_json).collect::<Vec<_>>(),
         "newest_header": log.newest,
@@ -84,7 +84,7 @@ pub fn summary_json(log: &LogInfo) -> Value {
 ///
 /// # Errors
 /// There is no database, or no log that can be read.
-pub fn view(files: &AtRest, limit: usize) -> Result<View, Failure> {
+pub(super) fn view(files: &AtRest, limit: usize) -> Result<View, Failure> {
     let log = read(files).map_err(Failure::Failed)?;
     let mut text = String::new();
     for (slot, header) in log.headers.iter().enumerate() {

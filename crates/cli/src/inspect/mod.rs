@@ -61,7 +61,7 @@ Examples:
 /// Look at a database's tables, pages, redo log and lists
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
-pub struct InspectArgs {
+pub(crate) struct InspectArgs {
     /// Folder of the database
     dir: PathBuf,
     #[command(subcommand)]
@@ -114,7 +114,7 @@ enum What {
 }
 
 /// A view: the same as text and as JSON.
-pub struct View {
+pub(crate) struct View {
     pub text: String,
     pub json: Value,
     /// What could not be read, if that is what the view was for.
@@ -125,7 +125,7 @@ pub struct View {
 ///
 /// # Errors
 /// [`Failure::Usage`] when there is no database, [`Failure::Failed`] when what was to be shown cannot be read.
-pub fn run(args: &InspectArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: &InspectArgs) -> Result<(), Failure> {
     json_must_be_writable(args.json.as_ref())?;
     let options = Options { log_dir: args.log_dir.clone(), key_file: args.key_file.clone(), ..Options::default() };
     let files = AtRest::lock(&args.dir, args.log_dir.as_deref(), options.read_key()?.as_ref())?;

@@ -13,7 +13,7 @@ use std::fmt::Write;
 ///
 /// # Errors
 /// There is no database or no such page.
-pub fn view(files: &AtRest, number: u32, with_bytes: bool) -> Result<View, Failure> {
+pub(super) fn view(files: &AtRest, number: u32, with_bytes: bool) -> Result<View, Failure> {
     let data = data_file(files)?;
     let file = raw_file(&*data)?;
     if u64::from(number) >= file.page_count() {

@@ -7,7 +7,7 @@ use highwater::inspect::{RawFile, StoreSegment, StoreSegments};
 use serde_json::{Value, json};
 
 /// The kind of store in words.
-pub fn summary(file: &RawFile<'_>) -> String {
+pub(super) fn summary(file: &RawFile<'_>) -> String {
     let Some(all) = file.store_segments() else { return "in place".into() };
     let live: u64 = all.used.iter().map(|segment| segment.live_bytes).sum();
     let of = u64::from(all.count) * all.segment_bytes;
@@ -21,7 +21,7 @@ pub fn summary(file: &RawFile<'_>) -> String {
 }
 
 /// The same as JSON.
-pub fn summary_json(file: &RawFile<'_>) -> Value {
+pub(super) fn summary_json(file: &RawFile<'_>) -> Value {
     let Some(all) = file.store_segments() else { return json!({ "kind": "in-place" }) };
     json!({
         "kind": "out-of-place",
@@ -44,7 +44,7 @@ fn percent(part: u64, whole: u64) -> u64 {
 ///
 /// # Errors
 /// [`Failure::Usage`]: there is no database, or its pages are in place.
-pub fn view(files: &AtRest, limit: usize) -> Result<View, Failure> {
+pub(super) fn view(files: &AtRest, limit: usize) -> Result<View, Failure> {
     let data = super::files::data_file(files)?;
     let file = super::files::raw_file(&*data)?;
     let Some(all) = file.store_segments() else {

@@ -5,7 +5,7 @@ use super::words::Word;
 use clap::ValueEnum;
 
 /// Help of one command.
-pub struct Help {
+pub(super) struct Help {
     pub name: &'static str,
     pub form: &'static str,
     pub what: &'static str,
@@ -13,7 +13,7 @@ pub struct Help {
 }
 
 /// Every command, in the order in which `help` shows them.
-pub const COMMANDS: &[Help] = &[
+pub(super) const COMMANDS: &[Help] = &[
     help("tables", "tables", "Lists the tables, with about how many rows each has", "tables"),
     help(
         "schema",
@@ -75,7 +75,7 @@ const fn help(name: &'static str, form: &'static str, what: &'static str, exampl
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub enum Command {
+pub(super) enum Command {
     Tables,
     Schema(Option<String>),
     Get(String, Vec<Word>),
@@ -96,7 +96,7 @@ pub enum Command {
 
 /// A scan as it is written.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct ScanWords {
+pub(super) struct ScanWords {
     pub index: Option<String>,
     pub from: Option<(Vec<Word>, bool)>,
     pub to: Option<(Vec<Word>, bool)>,
@@ -108,14 +108,14 @@ pub struct ScanWords {
 }
 
 /// The words of a scan that say what follows.
-pub const SCAN_KEYWORDS: [&str; 10] =
+pub(super) const SCAN_KEYWORDS: [&str; 10] =
     ["by", "from", "after", "to", "before", "prefix", "starts", "rev", "limit", "select"];
 
 /// Reads a command.
 ///
 /// # Errors
 /// What is wrong, with the column.
-pub fn parse(words: &[Word]) -> Result<Command, String> {
+pub(super) fn parse(words: &[Word]) -> Result<Command, String> {
     let (first, rest) = words.split_first().ok_or("there is no command")?;
     let name = if first.is("quit") { "exit" } else { &first.text.to_lowercase() };
     let Some(help) = COMMANDS.iter().find(|help| help.name == name) else {
@@ -231,7 +231,7 @@ fn scan_words(words: &[Word]) -> Result<ScanWords, String> {
 ///
 /// # Errors
 /// There is no such command.
-pub fn help_text(of: Option<&str>) -> Result<String, String> {
+pub(super) fn help_text(of: Option<&str>) -> Result<String, String> {
     let Some(name) = of else {
         let line = |help: &Help| format!("  {}", help.form);
         let lines: Vec<String> = COMMANDS.iter().map(line).collect();

@@ -41,7 +41,7 @@ impl Names for Source {
 }
 
 /// Completes the lines of a shell on this database.
-pub struct Completion {
+pub(super) struct Completion {
     pub source: Source,
 }
 

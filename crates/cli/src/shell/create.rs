@@ -50,7 +50,7 @@ impl Session<'_> {
 /// # Errors
 /// What is wrong, with the place in the line or the column's name. What only the table as a whole shows (a key of a
 /// column that there is not) the database says.
-pub fn schema(words: &[Word]) -> Result<Schema> {
+pub(super) fn schema(words: &[Word]) -> Result<Schema> {
     let pieces: Vec<Piece> = words.iter().flat_map(Word::pieces).collect();
     let (mut schema, mut has_key) = (Schema::new(), false);
     for part in parts(&pieces)? {

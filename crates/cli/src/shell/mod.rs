@@ -20,7 +20,7 @@
 mod commands;
 mod complete;
 mod create;
-pub mod printer;
+pub(crate) mod printer;
 mod session;
 mod words;
 
@@ -59,7 +59,7 @@ const TERMINAL_ROWS: usize = 100;
 /// Look at a database and change rows, by commands
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
-pub struct ShellArgs {
+pub(crate) struct ShellArgs {
     /// Folder of the database
     dir: PathBuf,
     /// A command; without one they are read from stdin
@@ -83,7 +83,7 @@ pub struct ShellArgs {
 /// # Errors
 /// [`Failure::Usage`] if the database cannot be opened, [`Failure::NotFine`] after a command that failed, which was
 /// reported; the failure of closing.
-pub fn run(args: &ShellArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: &ShellArgs) -> Result<(), Failure> {
     let interrupted = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(SIGINT, interrupted.clone())
         .map_err(|error| Failure::Failed(format!("waiting for signals: {error}")))?;

@@ -19,7 +19,7 @@ const MAX_WIDTH: usize = 60;
 
 /// How rows are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Form {
+pub(crate) enum Form {
     /// Columns below each other
     #[default]
     Table,
@@ -30,7 +30,7 @@ pub enum Form {
 }
 
 /// Rows on their way out.
-pub struct Printer<'w> {
+pub(crate) struct Printer<'w> {
     form: Form,
     names: Vec<String>,
     out: &'w mut dyn Write,
@@ -45,7 +45,7 @@ impl<'w> Printer<'w> {
     ///
     /// # Errors
     /// Those of the output.
-    pub fn begin(form: Form, names: Vec<String>, out: &'w mut dyn Write) -> Result<Printer<'w>> {
+    pub(crate) fn begin(form: Form, names: Vec<String>, out: &'w mut dyn Write) -> Result<Printer<'w>> {
         let widths = names.iter().map(|name| name.width()).collect();
         let mut printer = Printer { form, names, out, waiting: Some(Vec::new()), widths, field: String::new() };
         if form == Form::Csv {
@@ -59,7 +59,7 @@ impl<'w> Printer<'w> {
     ///
     /// # Errors
     /// Those of the output.
-    pub fn row<'v>(&mut self, values: impl Iterator<Item = ValueRef<'v>>) -> Result<()> {
+    pub(crate) fn row<'v>(&mut self, values: impl Iterator<Item = ValueRef<'v>>) -> Result<()> {
         match self.form {
             Form::Csv => self.csv(values),
             Form::Json => self.json(values),
@@ -81,7 +81,7 @@ impl<'w> Printer<'w> {
     ///
     /// # Errors
     /// Those of the output.
-    pub fn end(mut self) -> Result<()> {
+    pub(crate) fn end(mut self) -> Result<()> {
         if self.form == Form::Table {
             self.measure()?;
         }
@@ -142,7 +142,7 @@ impl<'w> Printer<'w> {
 }
 
 /// A value as JSON; `field` is overwritten.
-pub fn json_value(value: ValueRef<'_>, field: &mut String) -> String {
+pub(crate) fn json_value(value: ValueRef<'_>, field: &mut String) -> String {
     match value {
         ValueRef::Null => "null".to_string(),
         ValueRef::Int(_) | ValueRef::UInt(_) | ValueRef::Decimal(_) | ValueRef::Bool(_) => value.to_string(),
@@ -155,7 +155,7 @@ pub fn json_value(value: ValueRef<'_>, field: &mut String) -> String {
     }
 }
 
-pub fn json_text(text: &str) -> String {
+pub(crate) fn json_text(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 

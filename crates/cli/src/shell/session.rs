@@ -20,7 +20,7 @@ const NO_NULL: &str = "\0";
 
 /// Why a command ended early.
 #[derive(Debug)]
-pub enum Stop {
+pub(super) enum Stop {
     /// It is wrong, or the database refuses it.
     Wrong(String),
     /// What it wrote to is closed.
@@ -49,7 +49,7 @@ impl From<std::io::Error> for Stop {
 type Result<T> = std::result::Result<T, Stop>;
 
 /// A shell's database and what is open in it.
-pub struct Session<'s> {
+pub(super) struct Session<'s> {
     pub source: Source,
     pub txn: Option<WriteTxn>,
     pub form: Form,
@@ -136,7 +136,7 @@ impl Session<'_> {
     ///
     /// # Errors
     /// [`Stop`]; the transaction is what it was, unless the message says otherwise.
-    pub fn run(&mut self, command: Command, out: &mut dyn Write) -> Result<()> {
+    pub(super) fn run(&mut self, command: Command, out: &mut dyn Write) -> Result<()> {
         match command {
             Command::Tables => self.tables(out),
             Command::Schema(name) => self.schema(name.as_deref(), out),

@@ -13,7 +13,7 @@ use std::ops::Range;
 const MARKS: [char; 3] = [',', '(', ')'];
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Word {
+pub(super) struct Word {
     /// Without its quotes.
     pub text: String,
     /// What of the text was between quotes.
@@ -24,17 +24,17 @@ pub struct Word {
 
 impl Word {
     /// Whether it is this keyword.
-    pub fn is(&self, keyword: &str) -> bool {
+    pub(super) fn is(&self, keyword: &str) -> bool {
         self.quoted.is_empty() && self.text.eq_ignore_ascii_case(keyword)
     }
 
     /// Whether it is NULL.
-    pub fn is_null(&self) -> bool {
+    pub(super) fn is_null(&self) -> bool {
         self.is("null")
     }
 
     /// The word as `NAME=VALUE`.
-    pub fn assignment(&self) -> Option<(&str, Word)> {
+    pub(super) fn assignment(&self) -> Option<(&str, Word)> {
         let at = self.text.find('=').filter(|at| self.quoted.first().is_none_or(|quoted| *at < quoted.start))?;
         let quoted = self.quoted.iter().map(|quoted| quoted.start - at - 1..quoted.end - at - 1).collect();
         let value = Word { text: self.text[at + 1..].to_string(), quoted, column: self.column };
@@ -42,7 +42,7 @@ impl Word {
     }
 
     /// The word, cut where commas and parentheses are that are not quoted; each of these is a piece of its own.
-    pub fn pieces(&self) -> Vec<Piece> {
+    pub(super) fn pieces(&self) -> Vec<Piece> {
         let mut pieces: Vec<Piece> = Vec::new();
         let mut is_open = self.quoted.first().is_some_and(|quoted| quoted.start == 0);
         if is_open {
@@ -66,7 +66,7 @@ impl Word {
 
 /// A piece of a word.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Piece {
+pub(super) struct Piece {
     /// Without its quotes.
     pub text: String,
     /// Whether some of it was between quotes.
@@ -77,12 +77,12 @@ pub struct Piece {
 
 impl Piece {
     /// Whether it is this keyword.
-    pub fn is(&self, keyword: &str) -> bool {
+    pub(super) fn is(&self, keyword: &str) -> bool {
         !self.is_quoted && self.text.eq_ignore_ascii_case(keyword)
     }
 
     /// The comma or parenthesis that it is.
-    pub fn mark(&self) -> Option<char> {
+    pub(super) fn mark(&self) -> Option<char> {
         let mark = self.text.chars().next().filter(|first| MARKS.contains(first) && self.text.len() == 1);
         mark.filter(|_| !self.is_quoted)
     }
@@ -92,7 +92,7 @@ impl Piece {
 ///
 /// # Errors
 /// A quote that is never closed.
-pub fn commands(line: &str) -> Result<Vec<Vec<Word>>, String> {
+pub(super) fn commands(line: &str) -> Result<Vec<Vec<Word>>, String> {
     let (mut commands, mut words) = (Vec::new(), Vec::new());
     let mut word: Option<Word> = None;
     let mut rest = line.chars().enumerate().peekable();

@@ -11,7 +11,7 @@ use highwater_torture::corruption::{
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub const EXAMPLES: &str = "\
+pub(super) const EXAMPLES: &str = "\
 Examples:
   highwater torture corrupt
   highwater torture corrupt --every 101 --together 1
@@ -39,7 +39,7 @@ const BESIDE: [&[(&str, &str)]; 6] = [
 
 /// What is damaged.
 #[derive(Args, Clone, Debug)]
-pub struct CorruptOptions {
+pub(super) struct CorruptOptions {
     /// Flip each byte of the headers and every Nth of the others
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     every: u64,
@@ -75,7 +75,7 @@ pub struct CorruptOptions {
 ///
 /// # Errors
 /// [`Failure::NotFine`] if some damage is neither reported nor harmless, which has been printed.
-pub fn run(options: &CorruptOptions) -> Result<(), Failure> {
+pub(super) fn run(options: &CorruptOptions) -> Result<(), Failure> {
     let lines = Lines { stdout_taken: false };
     if let Some(count) = options.beside {
         return beside(count, options.seed, lines);

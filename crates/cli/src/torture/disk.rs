@@ -21,7 +21,7 @@ const STOPS_WITHIN: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// A mounted disk.
-pub struct CutDisk {
+pub(super) struct CutDisk {
     mount: Mount,
 }
 
@@ -30,7 +30,7 @@ impl CutDisk {
     ///
     /// # Errors
     /// What this machine lacks: root, FUSE, loop devices.
-    pub fn new(place: &Path) -> Result<CutDisk, Failure> {
+    pub(super) fn new(place: &Path) -> Result<CutDisk, Failure> {
         let preset = preset::find(PRESET).map_err(failed)?;
         let mut config = preset.config().scaled_to((CAPACITY_BYTES / 4096) as u32);
         config.set_promises(Promises::default());
@@ -45,7 +45,7 @@ impl CutDisk {
     ///
     /// # Errors
     /// It goes on, or ends as if nothing had happened.
-    pub fn cut(&self, seed: u64, process: &mut Child) -> Result<(), Failure> {
+    pub(super) fn cut(&self, seed: u64, process: &mut Child) -> Result<(), Failure> {
         self.mount.power_cut(seed).map_err(failed)?;
         let since = Instant::now();
         while since.elapsed() < STOPS_WITHIN {
@@ -66,7 +66,7 @@ impl CutDisk {
     ///
     /// # Errors
     /// The mount's.
-    pub fn power_on(&mut self) -> Result<(), Failure> {
+    pub(super) fn power_on(&mut self) -> Result<(), Failure> {
         self.mount.power_cycle().map_err(failed)
     }
 }

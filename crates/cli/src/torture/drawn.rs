@@ -16,7 +16,7 @@ use highwater_torture::drawn_options::OPTIONS;
 
 /// How a run ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub(super) enum End {
     /// The process is killed: what it has written to the operating system stays.
     Kill,
     /// The power is cut: what was not synced is lost.
@@ -63,7 +63,7 @@ fn values(name: &str, own: &'static [&'static str], end: End) -> &'static [&'sta
 }
 
 /// Options and their values for a run with this number.
-pub fn draw(given: &EngineOptions, end: End, number: u64) -> Vec<(&'static str, &'static str)> {
+pub(super) fn draw(given: &EngineOptions, end: End, number: u64) -> Vec<(&'static str, &'static str)> {
     let mut rng = Rng::with_seed(number);
     let drawn = OPTIONS.iter().filter_map(|option| {
         let values = values(option.name, option.values, end);
@@ -75,7 +75,7 @@ pub fn draw(given: &EngineOptions, end: End, number: u64) -> Vec<(&'static str, 
 }
 
 /// Whether the last commits may be lost though they were acknowledged.
-pub fn may_lose_commits(flush_log_at_trx_commit: FlushLog, end: End) -> bool {
+pub(super) fn may_lose_commits(flush_log_at_trx_commit: FlushLog, end: End) -> bool {
     match flush_log_at_trx_commit {
         FlushLog::Sync => false,
         FlushLog::Write => end == End::PowerCut,
@@ -84,12 +84,12 @@ pub fn may_lose_commits(flush_log_at_trx_commit: FlushLog, end: End) -> bool {
 }
 
 /// The options as they are written on the command line.
-pub fn arguments(drawn: &[(&str, &str)]) -> Vec<String> {
+pub(super) fn arguments(drawn: &[(&str, &str)]) -> Vec<String> {
     drawn.iter().map(|(name, value)| format!("--{}={value}", name.replace('_', "-"))).collect()
 }
 
 /// What a line about a run says of them: those that differ from the engine's defaults.
-pub fn described(drawn: &[(&str, &str)]) -> String {
+pub(super) fn described(drawn: &[(&str, &str)]) -> String {
     let is_default = |(name, value): &(&str, &str)| {
         OPTION_TABLE.iter().any(|option| option.name == *name && option.default == *value)
     };

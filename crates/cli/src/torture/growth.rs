@@ -6,7 +6,7 @@ use crate::output::Lines;
 use clap::Args;
 use highwater_torture::growth::{Growing, Growth, Load, MAX_RATIO, OPERATIONS, STEADY, Steady};
 
-pub const EXAMPLES: &str = "\
+pub(super) const EXAMPLES: &str = "\
 Examples:
   highwater torture growth
   highwater torture growth --only rollback --only purge
@@ -17,7 +17,7 @@ times as long, a quadratic operation 16 times), or if what waits for purge, or i
 
 /// What is measured.
 #[derive(Args, Clone, Debug)]
-pub struct GrowthOptions {
+pub(super) struct GrowthOptions {
     /// Only this operation or load; can be given more than once [default: all]
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
@@ -37,7 +37,7 @@ fn scale(text: &str) -> Result<f64, String> {
 ///
 /// # Errors
 /// [`Failure::Failed`] names what grows too fast.
-pub fn run(options: &GrowthOptions) -> Result<(), Failure> {
+pub(super) fn run(options: &GrowthOptions) -> Result<(), Failure> {
     let names: Vec<&str> =
         OPERATIONS.iter().map(|operation| operation.name).chain(STEADY.iter().map(|load| load.name)).collect();
     if let Some(unknown) = options.only.iter().find(|only| !names.contains(&only.as_str())) {

@@ -7,7 +7,7 @@ use clap::Args;
 use highwater_lab::subject::{self, Files, Settings, SubjectKind};
 use highwater_torture::isolation::hermitage::{self, Highwater, Script, Server, ServerEngine};
 
-pub const EXAMPLES: &str = "\
+pub(super) const EXAMPLES: &str = "\
 Examples:
   highwater torture hermitage
   highwater torture hermitage --subject highwater --subject mariadb
@@ -17,7 +17,7 @@ victim, a write conflict. Exit status 1 if a cell is not what docs/design/isolat
 
 /// On what the schedules are played.
 #[derive(Args, Clone, Debug)]
-pub struct HermitageOptions {
+pub(super) struct HermitageOptions {
     /// Highwater, or InnoDB of a MariaDB server through SQL; can be given more than once
     #[arg(long, value_name = "SUBJECT", default_value = "highwater", value_parser = ["highwater", "mariadb"])]
     subject: Vec<String>,
@@ -27,7 +27,7 @@ pub struct HermitageOptions {
 ///
 /// # Errors
 /// [`Failure::Failed`] names the cells that are not as promised.
-pub fn run(options: &HermitageOptions) -> Result<(), Failure> {
+pub(super) fn run(options: &HermitageOptions) -> Result<(), Failure> {
     let mut wrong = Vec::new();
     for subject in &options.subject {
         wrong.extend(match subject.as_str() {

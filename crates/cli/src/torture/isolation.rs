@@ -26,7 +26,7 @@ const HISTORIES: u64 = 20;
 /// Most lists of a history; few are contended, many have room for phantoms.
 const MAX_KEYS: u64 = 16;
 
-pub const EXAMPLES: &str = "\
+pub(super) const EXAMPLES: &str = "\
 Examples:
   highwater torture isolation --seconds 60
   highwater torture isolation --setting serializable --threads 8 --seconds 600 --seed 7
@@ -35,7 +35,7 @@ docs/design/isolation.md says what is looked for, and which anomalies each setti
 
 /// What is run, and for how long.
 #[derive(Args, Clone, Debug)]
-pub struct IsolationOptions {
+pub(super) struct IsolationOptions {
     /// Seconds to run
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     seconds: u64,
@@ -59,7 +59,7 @@ pub struct IsolationOptions {
 ///
 /// # Errors
 /// [`Failure::Failed`] names the anomalies and the transactions that show them.
-pub fn run(options: &IsolationOptions) -> Result<(), Failure> {
+pub(super) fn run(options: &IsolationOptions) -> Result<(), Failure> {
     let lines = Lines { stdout_taken: false };
     let seed = options.seed.unwrap_or_else(|| fastrand::u64(..1 << 32));
     lines.write(&format!("seed {seed} (--seed {seed} repeats the transactions, not when they run)"));

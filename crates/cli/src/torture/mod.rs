@@ -33,7 +33,7 @@ Examples:
 /// Test what the engine promises
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
-pub struct TortureArgs {
+pub(crate) struct TortureArgs {
     #[command(subcommand)]
     kind: Torture,
 }
@@ -73,7 +73,7 @@ enum Torture {
 ///
 /// # Errors
 /// [`Failure::Failed`] names what was lost or broken.
-pub fn run(args: &TortureArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: &TortureArgs) -> Result<(), Failure> {
     match &args.kind {
         Torture::Crash(options) => crash::run(options),
         Torture::Power(options) => power::run(options),

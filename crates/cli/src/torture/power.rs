@@ -23,7 +23,7 @@ const ENGINE_DEFAULTS: &[(&str, &str)] = &[
 /// Lives of one database, before the next one is made.
 const LIVES: u64 = 20;
 
-pub const EXAMPLES: &str = "\
+pub(super) const EXAMPLES: &str = "\
 Examples:
   highwater torture power --cuts 3000
   highwater torture power --cuts 500 --change-buffering memory --seed 7
@@ -32,7 +32,7 @@ Examples:
 
 /// What is cut, and how often.
 #[derive(Args, Clone, Debug)]
-pub struct PowerOptions {
+pub(super) struct PowerOptions {
     /// Least number of power cuts, those of recovery included
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     cuts: u64,
@@ -47,7 +47,7 @@ pub struct PowerOptions {
 ///
 /// # Errors
 /// [`Failure::Failed`] names what was lost or broken.
-pub fn run(options: &PowerOptions) -> Result<(), Failure> {
+pub(super) fn run(options: &PowerOptions) -> Result<(), Failure> {
     let lines = Lines { stdout_taken: false };
     let seed = options.seed.unwrap_or_else(|| fastrand::u64(..1 << 32));
     lines.write(&format!("seed {seed} (repeat with --seed {seed})"));

@@ -13,7 +13,7 @@ use highwater_torture::simulation::{MAX_STEPS, Simulation, Tally, every_failure}
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-pub const EXAMPLES: &str = "\
+pub(super) const EXAMPLES: &str = "\
 Examples:
   highwater torture simulate --cuts 10000
   highwater torture simulate --cuts 1000000
@@ -30,7 +30,7 @@ const SMALLER: [(u32, u32); 5] = [(1, 30), (2, 30), (1, 100), (2, 100), (3, 200)
 
 /// What is simulated, and how often.
 #[derive(Args, Clone, Debug)]
-pub struct SimulateOptions {
+pub(super) struct SimulateOptions {
     /// Least number of power cuts, those of openings and other outcomes of the same cut included
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     cuts: u64,
@@ -59,7 +59,7 @@ pub struct SimulateOptions {
 ///
 /// # Errors
 /// [`Failure::Failed`] names what was lost or wrong, and how to repeat it.
-pub fn run(options: &SimulateOptions) -> Result<(), Failure> {
+pub(super) fn run(options: &SimulateOptions) -> Result<(), Failure> {
     let lines = Lines { stdout_taken: false };
     let first = options.seed.unwrap_or_else(|| fastrand::u64(..1 << 32));
     lines.write(&format!("seed {first} (repeat with --seed {first})"));

@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 /// What makes a call wait.
-pub enum Held {
+pub(crate) enum Held {
     Writes(WriteTxn),
     Reads(ReadTxn),
     Runs(JoinHandle<Result<()>>),
@@ -16,7 +16,7 @@ pub enum Held {
 
 impl Held {
     /// Ends it. Whether it can still end well depends on the event.
-    pub fn let_go(self) {
+    pub(crate) fn let_go(self) {
         match self {
             Held::Writes(txn) => drop(txn.rollback()),
             Held::Reads(txn) => drop(txn),
@@ -25,7 +25,7 @@ impl Held {
     }
 }
 
-pub struct Call {
+pub(crate) struct Call {
     pub name: &'static str,
     /// What is done before it, to make it wait.
     pub hold: fn(&World) -> Vec<Held>,
@@ -50,7 +50,7 @@ const PLAIN: Call = Call {
 
 const WAIT: Call = Call { waits: true, ..PLAIN };
 
-pub const CALLS: &[Call] = &[
+pub(crate) const CALLS: &[Call] = &[
     Call { name: "check", run: check, keeps_writers_out: true, ..PLAIN },
     Call { name: "repair", run: repair, keeps_writers_out: true, ..PLAIN },
     Call { name: "backup", run: backup, ..PLAIN },

@@ -106,7 +106,7 @@ fn try_everything(world: &World, held: Vec<Held>) -> i32 {
 }
 
 /// A child tries everything and drops its handles; the parent goes on and commits. Releases what is held.
-pub fn is_refused_everything(world: &mut World, held: Vec<Held>, what: &str) -> Vec<Held> {
+pub(crate) fn is_refused_everything(world: &mut World, held: Vec<Held>, what: &str) -> Vec<Held> {
     let mut both = Some(held);
     let child = fork(|| {
         let code = try_everything(world, both.take().unwrap_or_default());

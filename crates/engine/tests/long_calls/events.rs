@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 /// How a call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub(crate) enum Outcome {
     Well,
     Closed,
     Stopped,
@@ -20,7 +20,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    pub fn of(result: &Result<()>) -> Outcome {
+    pub(crate) fn of(result: &Result<()>) -> Outcome {
         match result {
             Ok(()) => Outcome::Well,
             Err(Error::Closed) => Outcome::Closed,
@@ -34,14 +34,14 @@ impl Outcome {
 /// Lets the event happen while the thread makes its call; releases what of `held` it has not ended.
 type Strike = fn(&mut World, Vec<Held>, &JoinHandle<()>, &str) -> Vec<Held>;
 
-pub struct Event {
+pub(crate) struct Event {
     pub name: &'static str,
     pub strike: Strike,
     /// The ends that a call may come to.
     pub expects: fn(&Call) -> &'static [Outcome],
 }
 
-pub const EVENTS: &[Event] = &[
+pub(crate) const EVENTS: &[Event] = &[
     Event { name: "close", strike: close, expects: closed },
     Event { name: "fail-stop", strike: fail_stop, expects: stopped },
     Event { name: "fork", strike: fork, expects: |_| WELL },

@@ -11,22 +11,22 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-pub const ROWS: u64 = 3_000;
+pub(crate) const ROWS: u64 = 3_000;
 /// Of a read of the slow device.
 const PAUSE: Duration = Duration::from_millis(2);
 
 #[derive(Default)]
-pub struct Reads {
+pub(crate) struct Reads {
     is_slow: AtomicBool,
     slow_ones: AtomicU64,
 }
 
 impl Reads {
-    pub fn slow_down(&self) {
+    pub(crate) fn slow_down(&self) {
         self.is_slow.store(true, SeqCst);
     }
 
-    pub fn speed_up(&self) {
+    pub(crate) fn speed_up(&self) {
         self.is_slow.store(false, SeqCst);
     }
 
@@ -104,7 +104,7 @@ fn template() -> &'static Path {
 
 /// What a call uses.
 #[derive(Clone)]
-pub struct Shared {
+pub(crate) struct Shared {
     pub db: Database,
     pub rows: Table,
     pub others: Table,
@@ -113,7 +113,7 @@ pub struct Shared {
     pub backup: PathBuf,
 }
 
-pub struct World {
+pub(crate) struct World {
     handles: Option<(Shared, StorageSet)>,
     pub reads: Arc<Reads>,
     /// Of the redo log's device.
@@ -124,7 +124,7 @@ pub struct World {
 }
 
 impl World {
-    pub fn new() -> World {
+    pub(crate) fn new() -> World {
         let folder = tempfile::tempdir().unwrap();
         let database = folder.path().join("database");
         std::fs::create_dir(&database).unwrap();
@@ -155,24 +155,24 @@ impl World {
         self.handles.as_ref().expect("only a child drops them, and `verify`")
     }
 
-    pub fn shared(&self) -> &Shared {
+    pub(crate) fn shared(&self) -> &Shared {
         &self.handles().0
     }
 
-    pub fn storage(&self) -> &StorageSet {
+    pub(crate) fn storage(&self) -> &StorageSet {
         &self.handles().1
     }
 
-    pub fn drop_handles(&mut self) {
+    pub(crate) fn drop_handles(&mut self) {
         self.handles = None;
     }
 
-    pub fn share(&self) -> Shared {
+    pub(crate) fn share(&self) -> Shared {
         self.shared().clone()
     }
 
     /// Returns when the call that was begun has read something, or has had time to begin to wait.
-    pub fn await_progress(&self) {
+    pub(crate) fn await_progress(&self) {
         let begin = Instant::now();
         while self.reads.slow_ones.load(SeqCst) < 3 && begin.elapsed() < Duration::from_millis(200) {
             thread::sleep(Duration::from_millis(1));
@@ -180,7 +180,7 @@ impl World {
     }
 
     /// Commits a row of `others`.
-    pub fn commit(&mut self) -> highwater::Result<()> {
+    pub(crate) fn commit(&mut self) -> highwater::Result<()> {
         let (Shared { db, others, .. }, id) = (self.shared(), self.acknowledged);
         // What bars it does so for long.
         db.with_lock_wait_timeout(Duration::from_millis(100))
@@ -190,7 +190,7 @@ impl World {
     }
 
     /// Opens the database again and looks whether it is what was acknowledged. The last handle is dropped first.
-    pub fn verify(mut self) {
+    pub(crate) fn verify(mut self) {
         self.drop_handles();
         let World { acknowledged, folder, .. } = self;
         let db = Database::open(folder.path().join("database"), options()).unwrap();

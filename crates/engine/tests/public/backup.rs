@@ -11,18 +11,18 @@ use std::path::{Path, PathBuf};
 
 const ROWS: u64 = 3000;
 
-pub fn restore_options(options: &Options) -> RestoreOptions {
+pub(crate) fn restore_options(options: &Options) -> RestoreOptions {
     // Recovery is fast when much of its redo fits the pool.
     let database = Options { buffer_pool_size: 16 << 20, ..options.clone() };
     RestoreOptions { database, check: true, ..RestoreOptions::default() }
 }
 
-pub fn back_up(db: &Database, dest: &Path, base: Option<&Path>) -> highwater::Result<BackupManifest> {
+pub(crate) fn back_up(db: &Database, dest: &Path, base: Option<&Path>) -> highwater::Result<BackupManifest> {
     let options = BackupOptions { base: base.map(Path::to_path_buf), max_bytes_per_s: 0, ..BackupOptions::default() };
     db.backup(dest, &options, &mut |_| Continue(()))
 }
 
-pub fn restored(chain: &[PathBuf], dir: &Path, options: &Options) -> highwater::Result<Database> {
+pub(crate) fn restored(chain: &[PathBuf], dir: &Path, options: &Options) -> highwater::Result<Database> {
     Database::restore(chain, dir, &restore_options(options), &mut |_| Continue(()))?;
     Database::open(dir, options.clone())
 }

@@ -12,11 +12,11 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 const ACCOUNTS: u64 = 400;
 const BALANCE: i64 = 1000;
 const AMOUNT: i64 = 5;
-pub const CLIENTS: u64 = 4;
+pub(crate) const CLIENTS: u64 = 4;
 
 /// A transfer that was acknowledged.
 #[derive(Clone, Copy, Debug)]
-pub struct Transfer {
+pub(crate) struct Transfer {
     pub client: u64,
     pub number: u64,
     /// The transaction's number and the LSN of its commit.
@@ -28,7 +28,7 @@ pub struct Transfer {
 }
 
 /// A database in use; each transfer is also a row of `transfers`.
-pub struct Bank {
+pub(crate) struct Bank {
     pub db: Database,
     accounts: Table,
     transfers: Table,
@@ -38,17 +38,17 @@ pub struct Bank {
     stop: AtomicBool,
 }
 
-pub fn now_us() -> u64 {
+pub(crate) fn now_us() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros() as u64
 }
 
 impl Bank {
-    pub fn new(storage: &StorageSet, options: Options) -> Bank {
+    pub(crate) fn new(storage: &StorageSet, options: Options) -> Bank {
         Bank::of_new(Database::open_storage(storage.clone(), options).unwrap())
     }
 
     /// Of a database without tables.
-    pub fn of_new(db: Database) -> Bank {
+    pub(crate) fn of_new(db: Database) -> Bank {
         let accounts = Schema::new().column("id", Type::U64).column("balance", Type::I64).primary_key(&["id"]);
         let accounts = db.create_table("accounts", accounts.index("by_balance", &["balance"])).unwrap();
         let transfers = Schema::new()
@@ -70,14 +70,14 @@ impl Bank {
     }
 
     /// Goes on with a database.
-    pub fn of(db: Database) -> Bank {
+    pub(crate) fn of(db: Database) -> Bank {
         let (accounts, transfers) = (db.table("accounts").unwrap(), db.table("transfers").unwrap());
         let acknowledged = counts(&db).map(AtomicU64::new);
         Bank { db, accounts, transfers, acknowledged, made: Mutex::default(), stop: AtomicBool::new(false) }
     }
 
     /// What was acknowledged since this bank began.
-    pub fn made(&self) -> Vec<Transfer> {
+    pub(crate) fn made(&self) -> Vec<Transfer> {
         self.made.lock().unwrap().clone()
     }
 
@@ -148,7 +148,7 @@ impl Bank {
     }
 
     /// Runs everybody while `work` does.
-    pub fn beside<T>(&self, work: impl FnOnce() -> T) -> T {
+    pub(crate) fn beside<T>(&self, work: impl FnOnce() -> T) -> T {
         self.stop.store(false, SeqCst);
         std::thread::scope(|scope| {
             (0..CLIENTS).for_each(|client| drop(scope.spawn(move || self.client(client))));
@@ -162,12 +162,12 @@ impl Bank {
     }
 
     /// Per client, how many transfers are acknowledged.
-    pub fn acknowledged(&self) -> Vec<u64> {
+    pub(crate) fn acknowledged(&self) -> Vec<u64> {
         self.acknowledged.iter().map(|count| count.load(SeqCst)).collect()
     }
 
     /// Waits until that many more transfers were made, or the database has stopped.
-    pub fn wait_for_growth(&self, more: u64) {
+    pub(crate) fn wait_for_growth(&self, more: u64) {
         let (since, before) = (Instant::now(), self.acknowledged().iter().sum::<u64>());
         let is_waiting = || self.acknowledged().iter().sum::<u64>() < before + more && self.db.snapshot().is_ok();
         while is_waiting() && since.elapsed() < Duration::from_secs(120) {
@@ -195,7 +195,7 @@ fn counts(db: &Database) -> [u64; CLIENTS as usize] {
 
 /// The copy is whole: of each client the first transfers, as many as expected, and the balances that they lead to.
 #[track_caller]
-pub fn check_bank(db: &Database, expected: &[RangeInclusive<u64>]) {
+pub(crate) fn check_bank(db: &Database, expected: &[RangeInclusive<u64>]) {
     sound(db);
     let mut read = db.snapshot().unwrap();
     let mut next = [0; CLIENTS as usize];
@@ -217,6 +217,6 @@ pub fn check_bank(db: &Database, expected: &[RangeInclusive<u64>]) {
 
 /// From what was acknowledged at one moment to what was at another; the one that was under way then may have been
 /// committed before it was acknowledged.
-pub fn between(least: &[u64], max: &[u64]) -> Vec<RangeInclusive<u64>> {
+pub(crate) fn between(least: &[u64], max: &[u64]) -> Vec<RangeInclusive<u64>> {
     least.iter().zip(max).map(|(least, max)| *least..=*max + 1).collect()
 }

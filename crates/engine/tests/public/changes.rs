@@ -15,21 +15,21 @@ use std::time::{Duration, Instant};
 use ChangeKind::{Delete, Insert, TableChanged, Update};
 
 /// id | name | note? | long?
-pub fn schema() -> Schema {
+pub(crate) fn schema() -> Schema {
     let schema = Schema::new().column("id", Type::U64).column("name", Type::Text(100)).nullable("note", Type::I32);
     schema.nullable("long", Type::Binary(300_000)).primary_key(&["id"]).index("by_name", &["name"]).log_changes()
 }
 
 /// What a consumer keeps: rows by table and key, and how far it has come.
 #[derive(Clone, Debug, Default)]
-pub struct Replica {
+pub(crate) struct Replica {
     pub position: u64,
     pub rows: BTreeMap<(String, String), Vec<Value>>,
 }
 
 impl Replica {
     /// Takes this many changes at most; keeps those of whole transactions, as a consumer that is killed does.
-    pub fn take(&mut self, db: &Database, most: usize) -> Result<()> {
+    pub(crate) fn take(&mut self, db: &Database, most: usize) -> Result<()> {
         let mut open = Vec::new();
         for change in db.changes(self.position)?.take(most) {
             let change = change?;
@@ -55,7 +55,7 @@ impl Replica {
         }
     }
 
-    pub fn check(&self, db: &Database, table: &Table, at: &str) {
+    pub(crate) fn check(&self, db: &Database, table: &Table, at: &str) {
         let of_table = self.rows.iter().filter(|((name, _), _)| name == table.name()).map(|(_, row)| row.clone());
         let (mut copied, mut rows) = (of_table.collect::<Vec<_>>(), all(db, table, "PRIMARY"));
         copied.sort_by_cached_key(|row| format!("{row:?}"));

@@ -9,7 +9,7 @@ use highwater_storage::StorageSet;
 use std::ops::ControlFlow::Continue;
 use std::path::PathBuf;
 
-pub fn variants() -> Vec<Options> {
+pub(crate) fn variants() -> Vec<Options> {
     let small = Options {
         buffer_pool_size: 1 << 20,
         segment_size: 256 << 10,

@@ -138,7 +138,7 @@ impl Device for SlowReads {
     }
 }
 
-pub fn open_slow(storage: &StorageSet, read_io_threads: u64, time: Duration) -> Database {
+pub(crate) fn open_slow(storage: &StorageSet, read_io_threads: u64, time: Duration) -> Database {
     let slow = storage.map(|inner| Arc::new(SlowReads { inner, time }));
     Database::open_storage(slow, Options { read_io_threads, ..options() }).unwrap()
 }

@@ -5,22 +5,22 @@ use highwater::{Database, Error, Options, PreparedTxn, Table, Value, WriteTxn, X
 use highwater_storage::{MemoryDevice, StorageSet};
 use std::time::{Duration, Instant};
 
-pub fn xid(name: &str) -> Xid {
+pub(crate) fn xid(name: &str) -> Xid {
     Xid::new(1, name.as_bytes(), b"here").unwrap()
 }
 
 /// The names of the prepared transactions, by name.
-pub fn listed(db: &Database) -> Vec<String> {
+pub(crate) fn listed(db: &Database) -> Vec<String> {
     db.prepared().iter().map(|info| String::from_utf8(info.xid.global().to_vec()).unwrap()).collect()
 }
 
-pub fn ages(db: &Database, people: &Table) -> Vec<Option<i64>> {
+pub(crate) fn ages(db: &Database, people: &Table) -> Vec<Option<i64>> {
     let rows = all(db, people, "PRIMARY");
     rows.iter().map(|row| if let Value::Int(age) = row[3] { Some(age) } else { None }).collect()
 }
 
 /// People 1 to 4 with age 0.
-pub fn filled(db: &Database) -> Table {
+pub(crate) fn filled(db: &Database) -> Table {
     let people = people(db);
     for n in 1..=4 {
         add(db, &people, &format!("l{n}"), "f", Some(0));
@@ -29,7 +29,7 @@ pub fn filled(db: &Database) -> Table {
 }
 
 /// Sets the age of these people and prepares.
-pub fn prepared(db: &Database, people: &Table, name: &str, ids: &[u64], age: i32) -> PreparedTxn {
+pub(crate) fn prepared(db: &Database, people: &Table, name: &str, ids: &[u64], age: i32) -> PreparedTxn {
     let mut txn = db.begin().unwrap();
     for id in ids {
         assert!(txn.update(people, &values![*id], &[(3, age.into())]).unwrap());

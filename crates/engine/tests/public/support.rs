@@ -6,7 +6,7 @@ use highwater_storage::StorageSet;
 use std::time::{Duration, Instant};
 
 /// 4 KiB pages, a pool of 512 of them, a short lock wait.
-pub fn options() -> Options {
+pub(crate) fn options() -> Options {
     Options {
         page_size: PageSize::Bytes(4096),
         buffer_pool_size: 2 << 20,
@@ -17,25 +17,25 @@ pub fn options() -> Options {
     }
 }
 
-pub fn open(storage: &StorageSet) -> Database {
+pub(crate) fn open(storage: &StorageSet) -> Database {
     Database::open_storage(storage.clone(), options()).unwrap()
 }
 
-pub fn memory() -> Database {
+pub(crate) fn memory() -> Database {
     memory_with(options())
 }
 
 /// Locks are waited for as long as it takes: for threads that wait for each other, and are not to give up.
-pub fn patient() -> Database {
+pub(crate) fn patient() -> Database {
     memory_with(Options { lock_wait_timeout_ms: 120_000, ..options() })
 }
 
-pub fn memory_with(options: Options) -> Database {
+pub(crate) fn memory_with(options: Options) -> Database {
     Database::open_storage(StorageSet::memory(), options).unwrap()
 }
 
 /// id (counts by itself) | last | first | age? ; indexes by_name (last, first) and by_age (age).
-pub fn people(db: &Database) -> Table {
+pub(crate) fn people(db: &Database) -> Table {
     let schema = Schema::new()
         .column("id", Type::U64)
         .auto_increment("id")
@@ -48,7 +48,7 @@ pub fn people(db: &Database) -> Table {
     db.create_table("people", schema).unwrap()
 }
 
-pub fn add(db: &Database, people: &Table, last: &str, first: &str, age: Option<i32>) -> u64 {
+pub(crate) fn add(db: &Database, people: &Table, last: &str, first: &str, age: Option<i32>) -> u64 {
     let mut txn = db.begin().unwrap();
     let id = txn.insert(people, &values![null, last, first, age]).unwrap().auto_increment.unwrap();
     txn.commit().unwrap();
@@ -56,7 +56,7 @@ pub fn add(db: &Database, people: &Table, last: &str, first: &str, age: Option<i
 }
 
 /// Every row of a table as values, in the order of an index ("PRIMARY" for the rows themselves).
-pub fn all(db: &Database, table: &Table, index: &str) -> Vec<Vec<Value>> {
+pub(crate) fn all(db: &Database, table: &Table, index: &str) -> Vec<Vec<Value>> {
     let mut read = db.snapshot().unwrap();
     rows(read.scan(table).index(index))
 }
@@ -66,7 +66,7 @@ fn rows(scan: Scan<'_, '_>) -> Vec<Vec<Value>> {
 }
 
 /// Every index of a table has exactly the rows of one snapshot, forward as backward.
-pub fn check_indexes(db: &Database, table: &Table) {
+pub(crate) fn check_indexes(db: &Database, table: &Table) {
     let mut read = db.snapshot().unwrap();
     let sorted = |mut rows: Vec<Vec<Value>>| {
         rows.sort_by_cached_key(|row| format!("{row:?}"));
@@ -85,18 +85,18 @@ pub fn check_indexes(db: &Database, table: &Table) {
     }
 }
 
-pub fn names(rows: impl Iterator<Item = highwater::Result<Row>>) -> Vec<String> {
+pub(crate) fn names(rows: impl Iterator<Item = highwater::Result<Row>>) -> Vec<String> {
     rows.map(|row| row.map(|row| format!("{} {}", row.str(1), row.str(2))).unwrap()).collect()
 }
 
 /// The whole database passes its check.
-pub fn sound(db: &Database) {
+pub(crate) fn sound(db: &Database) {
     let report = db.check().unwrap();
     assert!(report.is_sound(), "{:?}", report.findings);
 }
 
 /// Waits until nothing is left to purge.
-pub fn await_purge(db: &Database) {
+pub(crate) fn await_purge(db: &Database) {
     let since = Instant::now();
     while db.stats().history_list_length > 0 {
         assert!(since.elapsed() < Duration::from_secs(120), "{} are not purged", db.stats().history_list_length);

@@ -4,7 +4,7 @@ use super::{Cell, CellResult, Experiment, Row};
 use std::collections::BTreeMap;
 
 /// The rows of measured cells, in the order in which settings first come.
-pub fn rows(experiment: &dyn Experiment, cells: &[(Cell, CellResult)]) -> Vec<Row> {
+pub(super) fn rows(experiment: &dyn Experiment, cells: &[(Cell, CellResult)]) -> Vec<Row> {
     let mut groups: Vec<Vec<&(Cell, CellResult)>> = Vec::new();
     for one in cells {
         let same = |group: &&mut Vec<&(Cell, CellResult)>| is_same_setting(&group[0].0, &one.0);
@@ -49,7 +49,7 @@ fn row(experiment: &dyn Experiment, group: &[&(Cell, CellResult)]) -> Row {
 }
 
 /// The median of an ascending list; 0 of none.
-pub fn median(sorted: &[f64]) -> f64 {
+pub(super) fn median(sorted: &[f64]) -> f64 {
     match sorted.len() {
         0 => 0.0,
         n if n % 2 == 1 => sorted[n / 2],

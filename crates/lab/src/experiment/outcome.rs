@@ -198,7 +198,7 @@ impl Outcome {
 }
 
 /// The subjects of rows, in order.
-pub fn subjects(rows: &[Row]) -> Vec<&str> {
+pub(super) fn subjects(rows: &[Row]) -> Vec<&str> {
     let mut names = Vec::new();
     for row in rows {
         if !names.contains(&row.subject.as_str()) {
@@ -209,7 +209,7 @@ pub fn subjects(rows: &[Row]) -> Vec<&str> {
 }
 
 /// A subject as the reports write it.
-pub fn title_of(subject: &str) -> &str {
+pub(super) fn title_of(subject: &str) -> &str {
     let known = [
         (SubjectKind::Highwater, "Highwater"),
         (SubjectKind::Mysql, "MySQL 5.6"),

@@ -26,13 +26,13 @@ use highwater_bench::{Error, Result};
 const FILLED: u64 = 24;
 
 /// An open transaction.
-pub struct Actor {
+pub(crate) struct Actor {
     pub(super) txn: WriteTxn,
     pub(super) session: Session,
 }
 
 /// What is known of a transaction.
-pub struct Session {
+pub(crate) struct Session {
     pub(super) options: TxnOptions,
     /// Commits that its snapshot sees.
     sees: Option<u64>,
@@ -49,12 +49,12 @@ struct Target<'a> {
 }
 
 /// An error that a transaction may meet and continue: the statement was undone.
-pub fn is_refusal(error: &Engine) -> bool {
+pub(crate) fn is_refusal(error: &Engine) -> bool {
     error.is_retryable() && !matches!(error, Engine::Deadlock) || matches!(error, Engine::DuplicateKey { .. })
 }
 
 /// Options of a transaction.
-pub fn random_options(rng: &mut Choices) -> TxnOptions {
+pub(crate) fn random_options(rng: &mut Choices) -> TxnOptions {
     let isolation = Isolation::ALL[rng.usize(..Isolation::ALL.len())];
     let flush_log_at_trx_commit = (rng.u32(..8) == 0).then(|| FlushLog::ALL[rng.usize(..FlushLog::ALL.len())]);
     TxnOptions { isolation, first_committer_wins: rng.bool(), flush_log_at_trx_commit, ..TxnOptions::default() }
@@ -65,7 +65,7 @@ impl Actor {
     ///
     /// # Errors
     /// The engine's.
-    pub fn begin(world: &World<'_>, rng: &mut Choices) -> Result<Actor> {
+    pub(crate) fn begin(world: &World<'_>, rng: &mut Choices) -> Result<Actor> {
         if rng.u32(..8) == 0 {
             let session = Session::new(TxnOptions::default());
             return Ok(Actor { txn: call!(world.played, Database::begin(world.db))?, session });
@@ -78,7 +78,7 @@ impl Actor {
     }
 
     /// What it has changed and not committed.
-    pub fn own(&self) -> &Changes {
+    pub(crate) fn own(&self) -> &Changes {
         &self.session.own
     }
 
@@ -86,7 +86,7 @@ impl Actor {
     ///
     /// # Errors
     /// The engine's; [`Error::Data`] for a wrong answer.
-    pub fn act(&mut self, oracle: &Oracle, world: &World<'_>, rng: &mut Choices) -> Result<()> {
+    pub(crate) fn act(&mut self, oracle: &Oracle, world: &World<'_>, rng: &mut Choices) -> Result<()> {
         self.session.act(&mut self.txn, oracle, world, rng)
     }
 
@@ -94,7 +94,7 @@ impl Actor {
     ///
     /// # Errors
     /// [`Error::Data`] if the disk is too full for that; the engine's.
-    pub fn roll_back(self, played: &Played) -> Result<()> {
+    pub(crate) fn roll_back(self, played: &Played) -> Result<()> {
         match call!(played, WriteTxn::rollback(self.txn)) {
             Err(error @ Engine::DiskFull { .. }) => Err(Error::Data(format!("a rollback: {error}"))),
             done => Ok(done?),
@@ -105,7 +105,7 @@ impl Actor {
     ///
     /// # Errors
     /// The engine's: then the commit is in doubt.
-    pub fn end(self, oracle: &mut Oracle, world: &World<'_>, rng: &mut Choices) -> Result<()> {
+    pub(crate) fn end(self, oracle: &mut Oracle, world: &World<'_>, rng: &mut Choices) -> Result<()> {
         if rng.u32(..4) == 0 {
             return self.roll_back(world.played);
         }
@@ -130,17 +130,17 @@ impl Actor {
 
 impl Session {
     /// Of a transaction with these options, which has just begun.
-    pub fn new(options: TxnOptions) -> Session {
+    pub(crate) fn new(options: TxnOptions) -> Session {
         Session { options, sees: None, own: Changes::new(), savepoints: Vec::new() }
     }
 
     /// What its commit changes.
-    pub fn change(&self) -> Change {
+    pub(crate) fn change(&self) -> Change {
         Change::Transaction(self.own.clone())
     }
 
     /// Its commit was acknowledged.
-    pub fn acknowledge(self, oracle: &mut Oracle, world: &World<'_>) {
+    pub(crate) fn acknowledge(self, oracle: &mut Oracle, world: &World<'_>) {
         let flush_log = self.options.flush_log_at_trx_commit.unwrap_or(world.flush_log);
         // One that only read has no redo to wait for.
         let is_durable = flush_log == FlushLog::Sync && !self.own.is_empty();
@@ -155,7 +155,13 @@ impl Session {
     ///
     /// # Errors
     /// As [`Actor::act`].
-    pub fn act(&mut self, txn: &mut WriteTxn, oracle: &Oracle, world: &World<'_>, rng: &mut Choices) -> Result<()> {
+    pub(crate) fn act(
+        &mut self,
+        txn: &mut WriteTxn,
+        oracle: &Oracle,
+        world: &World<'_>,
+        rng: &mut Choices,
+    ) -> Result<()> {
         let Some(name) = rng.choice(oracle.tables.keys()).cloned() else { return Ok(()) };
         let (table, model) = (call!(world.played, Database::table(world.db, &name))?, &oracle.tables[&name]);
         let target = Target { table: &table, model, commits: oracle.commits };
@@ -371,7 +377,7 @@ impl Session {
 }
 
 /// A snapshot that is held.
-pub struct Snapshot {
+pub(crate) struct Snapshot {
     read: ReadTxn,
     sees: u64,
 }
@@ -381,7 +387,7 @@ impl Snapshot {
     ///
     /// # Errors
     /// The engine's.
-    pub fn take(oracle: &Oracle, world: &World<'_>) -> Result<Option<Snapshot>> {
+    pub(crate) fn take(oracle: &Oracle, world: &World<'_>) -> Result<Option<Snapshot>> {
         let Some(name) = oracle.tables.keys().next() else { return Ok(None) };
         let mut read = call!(world.played, Database::snapshot(world.db))?;
         read.get(&world.db.table(name)?, &id_key(0))?;
@@ -392,7 +398,7 @@ impl Snapshot {
     ///
     /// # Errors
     /// The engine's.
-    pub fn same(&mut self, played: &Played) -> Result<Snapshot> {
+    pub(crate) fn same(&mut self, played: &Played) -> Result<Snapshot> {
         Ok(Snapshot { read: call!(played, ReadTxn::same_snapshot(&mut self.read))?, sees: self.sees })
     }
 
@@ -400,7 +406,7 @@ impl Snapshot {
     ///
     /// # Errors
     /// The engine's; [`Error::Data`] for a wrong answer.
-    pub fn look(&mut self, oracle: &Oracle, world: &World<'_>, rng: &mut Choices) -> Result<()> {
+    pub(crate) fn look(&mut self, oracle: &Oracle, world: &World<'_>, rng: &mut Choices) -> Result<()> {
         let Some((name, model)) = rng.choice(oracle.tables.iter()) else { return Ok(()) };
         let (table, rows) = (world.db.table(name)?, model.at(self.sees));
         if rng.u32(..16) == 0 {
@@ -426,7 +432,7 @@ impl Snapshot {
     ///
     /// # Errors
     /// The engine's; [`Error::Data`] for a wrong answer.
-    pub fn look_beside_a_scan(&mut self, oracle: &Oracle, world: &World<'_>) -> Result<()> {
+    pub(crate) fn look_beside_a_scan(&mut self, oracle: &Oracle, world: &World<'_>) -> Result<()> {
         let mut beside = self.same(world.played)?;
         for (name, model) in &oracle.tables {
             let (table, rows) = (world.db.table(name)?, model.at(self.sees));

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What a row holds beside its id. Texts follow from numbers, so that a row is small here and may be large there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Content {
+pub(crate) struct Content {
     pub a: u32,
     pub b: u32,
     /// `None` is NULL.
@@ -22,18 +22,19 @@ pub struct Content {
 }
 
 /// Positions of the columns.
-pub const A: usize = 1;
-pub const B: usize = 2;
-pub const C: usize = 3;
-pub const BODY: usize = 4;
-pub const NOTE: usize = 5;
+pub(crate) const A: usize = 1;
+pub(crate) const B: usize = 2;
+pub(crate) const C: usize = 3;
+pub(crate) const BODY: usize = 4;
+pub(crate) const NOTE: usize = 5;
 
 /// Columns that a read may ask for; the id is always among them.
-pub const PROJECTIONS: [&[usize]; 5] = [&[0, A], &[NOTE, 0, A], &[B, BODY, 0], &[0, C], &[0, A, B, C, BODY, NOTE]];
+pub(crate) const PROJECTIONS: [&[usize]; 5] =
+    [&[0, A], &[NOTE, 0, A], &[B, BODY, 0], &[0, C], &[0, A, B, C, BODY, NOTE]];
 
 /// A secondary index that a table may have.
 #[derive(Clone, Copy, Debug)]
-pub struct KnownIndex {
+pub(crate) struct KnownIndex {
     pub name: &'static str,
     pub columns: &'static [&'static str],
     pub unique: bool,
@@ -50,12 +51,12 @@ impl KnownIndex {
     }
 
     /// Whether it is no more than ascending columns.
-    pub fn is_plain(&self) -> bool {
+    pub(crate) fn is_plain(&self) -> bool {
         self.descending.is_empty() && self.prefix_of_a.is_none() && self.covered.is_empty()
     }
 
     /// As it is given to the engine.
-    pub fn made(&self, played: &Played) -> Index {
+    pub(crate) fn made(&self, played: &Played) -> Index {
         let index = call!(played, Index::new(self.columns));
         let index = self.descending.iter().fold(index, |index, column| call!(played, Index::descending(index, column)));
         let index = match self.prefix_of_a {
@@ -69,7 +70,7 @@ impl KnownIndex {
 
 /// The index on `a` has few values, the one on `b` has many; `c` may be NULL. A prefix of `a` is longer than its texts:
 /// the order is the same, and the index does not give them back.
-pub const INDEXES: [KnownIndex; 6] = [
+pub(crate) const INDEXES: [KnownIndex; 6] = [
     KnownIndex::plain("by_a", &["a"]),
     KnownIndex::plain("by_b", &["b"]),
     KnownIndex::plain("by_ca", &["c", "a"]),
@@ -83,20 +84,20 @@ pub const INDEXES: [KnownIndex; 6] = [
     },
 ];
 /// The unique index: any number of rows have NULL.
-pub const ONE_C: &str = "one_c";
-pub const PRIMARY: &str = "PRIMARY";
+pub(crate) const ONE_C: &str = "one_c";
+pub(crate) const PRIMARY: &str = "PRIMARY";
 
 /// Columns of a key at most.
-pub const KEY_COLUMNS: usize = 2;
+pub(crate) const KEY_COLUMNS: usize = 2;
 /// The columns of a row's key in an index, as numbers; those that the index lacks are `None`.
-pub type Key = [Option<u64>; KEY_COLUMNS];
+pub(crate) type Key = [Option<u64>; KEY_COLUMNS];
 
-pub fn columns_of(index: &str) -> &'static [&'static str] {
+pub(crate) fn columns_of(index: &str) -> &'static [&'static str] {
     INDEXES.iter().find(|known| known.name == index).map_or(&["id"], |known| known.columns)
 }
 
 /// The key of a row in an index.
-pub fn key_of(index: &str, id: u64, content: &Content) -> Key {
+pub(crate) fn key_of(index: &str, id: u64, content: &Content) -> Key {
     let (a, b, c) = (Some(content.a.into()), Some(content.b.into()), content.c.map(u64::from));
     match index {
         "by_a" => [a, None],
@@ -109,7 +110,7 @@ pub fn key_of(index: &str, id: u64, content: &Content) -> Key {
 }
 
 /// The order of two keys, or of their first columns, in an index.
-pub fn compare(index: &str, a: &[Option<u64>], b: &[Option<u64>]) -> Ordering {
+pub(crate) fn compare(index: &str, a: &[Option<u64>], b: &[Option<u64>]) -> Ordering {
     let descending = INDEXES.iter().find(|known| known.name == index).map_or(&[][..], |known| known.descending);
     let columns = columns_of(index).iter().zip(a.iter().zip(b));
     let mut orders = columns.map(|(column, (a, b))| if descending.contains(column) { b.cmp(a) } else { a.cmp(b) });
@@ -117,7 +118,7 @@ pub fn compare(index: &str, a: &[Option<u64>], b: &[Option<u64>]) -> Ordering {
 }
 
 /// The value of a column whose number this is.
-pub fn value_of(column: &str, number: Option<u64>) -> Value {
+pub(crate) fn value_of(column: &str, number: Option<u64>) -> Value {
     match (column, number) {
         ("a" | "b", Some(number)) => text(number as u32).into(),
         (_, Some(number)) => Value::UInt(number),
@@ -142,7 +143,7 @@ fn number_of_value(value: &Value) -> Result<Option<u64>> {
 ///
 /// # Errors
 /// [`Error::Data`] for a value that no number makes, and for other columns.
-pub fn key(index: &str, found: &[Value]) -> Result<(Key, u64)> {
+pub(crate) fn key(index: &str, found: &[Value]) -> Result<(Key, u64)> {
     let columns = columns_of(index).len();
     let numbers = found.iter().map(number_of_value).collect::<Result<Vec<_>>>()?;
     // By the primary key the id is its only column.
@@ -158,18 +159,18 @@ pub fn key(index: &str, found: &[Value]) -> Result<(Key, u64)> {
 }
 
 /// What a scan of these columns has of a row.
-pub const SOME_COLUMNS: [&str; 4] = ["b", "id", "c", "a"];
+pub(crate) const SOME_COLUMNS: [&str; 4] = ["b", "id", "c", "a"];
 
 /// The numbers of [`SOME_COLUMNS`].
 ///
 /// # Errors
 /// [`Error::Data`] for a value that no number makes.
-pub fn numbers_of(found: &[Value]) -> Result<Vec<Option<u64>>> {
+pub(crate) fn numbers_of(found: &[Value]) -> Result<Vec<Option<u64>>> {
     found.iter().map(number_of_value).collect()
 }
 
 /// As [`numbers_of`], of a row that is known.
-pub fn numbers(id: u64, content: &Content) -> Vec<Option<u64>> {
+pub(crate) fn numbers(id: u64, content: &Content) -> Vec<Option<u64>> {
     vec![Some(content.b.into()), Some(id), content.c.map(u64::from), Some(content.a.into())]
 }
 
@@ -179,7 +180,7 @@ const DIGITS: usize = 10;
 const WIDE: &str = " and what makes an entry wide";
 
 /// Wide, so that few entries fit a leaf, and in the order of the numbers.
-pub fn text(number: u32) -> String {
+pub(crate) fn text(number: u32) -> String {
     format!("{number:0DIGITS$}{WIDE}")
 }
 
@@ -187,7 +188,7 @@ pub fn text(number: u32) -> String {
 ///
 /// # Errors
 /// [`Error::Data`] if none does.
-pub fn number_of(text: &str) -> Result<u32> {
+pub(crate) fn number_of(text: &str) -> Result<u32> {
     let digits = text.strip_suffix(WIDE).filter(|digits| digits.len() == DIGITS);
     let digits = digits.filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
     digits.and_then(|digits| digits.parse().ok()).ok_or_else(|| Error::Data(format!("a column has {text:?}")))
@@ -218,24 +219,24 @@ fn inside(json: &str) -> Result<&str> {
 }
 
 /// Columns that every table has.
-pub const OWN_COLUMNS: usize = 6;
+pub(crate) const OWN_COLUMNS: usize = 6;
 /// What rows have in a column that was added later; those that were written since have NULL.
 const EXTRA: u16 = 77;
 
 /// A column that is added to a table; `number` makes its name.
-pub fn extra_column(number: u64) -> Column {
+pub(crate) fn extra_column(number: u64) -> Column {
     Column { name: format!("x{number}"), ty: Type::U16, nullable: true, default: Some(EXTRA.into()), collation: None }
 }
 
 /// The values of a row of a table, which may have columns that were added.
-pub fn row_of(table: &Table, id: Option<u64>, content: &Content) -> Vec<Value> {
+pub(crate) fn row_of(table: &Table, id: Option<u64>, content: &Content) -> Vec<Value> {
     let mut values = values_of(id, content).to_vec();
     values.resize(table.columns().len(), Value::Null);
     values
 }
 
 /// The values of a row; `None` for an id that the table gives.
-pub fn values_of(id: Option<u64>, content: &Content) -> [Value; OWN_COLUMNS] {
+pub(crate) fn values_of(id: Option<u64>, content: &Content) -> [Value; OWN_COLUMNS] {
     let c = content.c.map(u64::from);
     let Content { body_bytes, letter, note_bytes, note_letter, .. } = *content;
     let body = Value::from(letters(letter, body_bytes));
@@ -244,13 +245,13 @@ pub fn values_of(id: Option<u64>, content: &Content) -> [Value; OWN_COLUMNS] {
 }
 
 /// Rows by id.
-pub type Rows = BTreeMap<u64, Content>;
+pub(crate) type Rows = BTreeMap<u64, Content>;
 
 /// A row as the oracle knows it.
 ///
 /// # Errors
 /// [`Error::Data`] for a text that no number makes.
-pub fn content(row: &Row) -> Result<(u64, Content)> {
+pub(crate) fn content(row: &Row) -> Result<(u64, Content)> {
     content_of(row.as_ref())
 }
 
@@ -258,7 +259,7 @@ pub fn content(row: &Row) -> Result<(u64, Content)> {
 ///
 /// # Errors
 /// As [`content`].
-pub fn content_of(row: RowRef<'_>) -> Result<(u64, Content)> {
+pub(crate) fn content_of(row: RowRef<'_>) -> Result<(u64, Content)> {
     let is_extra = |at| row.is_null(at) || row.get(at) == EXTRA.into();
     match (OWN_COLUMNS..row.columns()).find(|at| !is_extra(*at)) {
         None => content_of_columns(row, &[0, A, B, C, BODY, NOTE]),
@@ -270,7 +271,7 @@ pub fn content_of(row: RowRef<'_>) -> Result<(u64, Content)> {
 ///
 /// # Errors
 /// As [`content`].
-pub fn content_of_columns(row: RowRef<'_>, columns: &[usize]) -> Result<(u64, Content)> {
+pub(crate) fn content_of_columns(row: RowRef<'_>, columns: &[usize]) -> Result<(u64, Content)> {
     let (mut id, mut content) = (0, Content::default());
     for (at, column) in columns.iter().enumerate() {
         match *column {
@@ -287,7 +288,7 @@ pub fn content_of_columns(row: RowRef<'_>, columns: &[usize]) -> Result<(u64, Co
 
 impl Content {
     /// What a read of these columns must say.
-    pub fn only(self, columns: &[usize]) -> Content {
+    pub(crate) fn only(self, columns: &[usize]) -> Content {
         let mut content = Content::default();
         for column in columns {
             match *column {
@@ -304,7 +305,7 @@ impl Content {
 }
 
 /// The schema of a table with these indexes.
-pub fn schema(played: &Played, indexes: &BTreeSet<&'static str>) -> Schema {
+pub(crate) fn schema(played: &Played, indexes: &BTreeSet<&'static str>) -> Schema {
     let text = |schema, name, bytes| call!(played, Schema::column(schema, name, Type::Text(bytes)));
     let schema = call!(played, Schema::column(call!(played, Schema::new()), "id", Type::U64));
     let schema = text(text(schema, "a", 60), "b", 60);
@@ -334,7 +335,7 @@ pub fn schema(played: &Played, indexes: &BTreeSet<&'static str>) -> Schema {
 }
 
 /// The key of the row with this id.
-pub fn id_key(id: u64) -> [highwater::ValueRef<'static>; 1] {
+pub(crate) fn id_key(id: u64) -> [highwater::ValueRef<'static>; 1] {
     values![id]
 }
 

@@ -25,7 +25,7 @@ struct Taken {
 }
 
 /// A chain of backups.
-pub struct Backups {
+pub(crate) struct Backups {
     /// Made with the first backup.
     folder: Option<TempDir>,
     chain: Vec<Taken>,
@@ -42,7 +42,7 @@ fn temporary() -> Result<TempDir> {
 
 impl Backups {
     /// None yet; what is restored of them is opened with these options.
-    pub fn new(options: Options) -> Backups {
+    pub(crate) fn new(options: Options) -> Backups {
         Backups { folder: None, chain: Vec::new(), options }
     }
 
@@ -50,7 +50,7 @@ impl Backups {
     ///
     /// # Errors
     /// The engine's; [`Error::Data`] if what is restored is not what was backed up.
-    pub fn play(&mut self, player: &mut Player, db: &Database, rng: &mut Choices) -> Result<()> {
+    pub(crate) fn play(&mut self, player: &mut Player, db: &Database, rng: &mut Choices) -> Result<()> {
         if self.folder.is_none() {
             self.folder = Some(temporary()?);
         }
@@ -128,7 +128,7 @@ fn named(what: &str, error: Error) -> Error {
 ///
 /// # Errors
 /// [`Error::Data`] for a loss; the engine's.
-pub fn salvage_all(data: &dyn Device, options: &Options, oracle: &Oracle, played: &Played) -> Result<()> {
+pub(crate) fn salvage_all(data: &dyn Device, options: &Options, oracle: &Oracle, played: &Played) -> Result<()> {
     let set = StorageSet::memory();
     let into = call!(played, Database::open_storage(set, options.clone()))?;
     played.note("salvage");
@@ -152,7 +152,7 @@ pub fn salvage_all(data: &dyn Device, options: &Options, oracle: &Oracle, played
 ///
 /// # Errors
 /// [`Error::Data`] for a difference; the engine's.
-pub fn dumped(db: &Database, oracle: &Oracle, played: &Played, rng: &mut Choices) -> Result<()> {
+pub(crate) fn dumped(db: &Database, oracle: &Oracle, played: &Played, rng: &mut Choices) -> Result<()> {
     let mut stream = Vec::new();
     let written = match rng.bool() {
         true => call!(played, Database::dump(db, &mut stream))?,
@@ -184,7 +184,7 @@ pub fn dumped(db: &Database, oracle: &Oracle, played: &Played, rng: &mut Choices
 ///
 /// # Errors
 /// [`Error::Data`] for a difference, and for a write that is not refused; the engine's.
-pub fn read_only(set: &StorageSet, options: &Options, oracle: &mut Oracle, played: &Played) -> Result<()> {
+pub(crate) fn read_only(set: &StorageSet, options: &Options, oracle: &mut Oracle, played: &Played) -> Result<()> {
     let set = set.overlaid().map_err(|error| Error::Engine(error.into()))?;
     let db = call!(played, Database::open_storage_idle(set, options.clone()))?;
     oracle.compare(&db).map_err(|error| named("opened to be read", error))?;

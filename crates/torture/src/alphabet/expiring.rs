@@ -22,7 +22,7 @@ use highwater_bench::{Error, Result};
 use std::collections::BTreeMap;
 
 /// The table: id, until, code. It logs its changes.
-pub const EXPIRING: &str = "expiring";
+pub(super) const EXPIRING: &str = "expiring";
 const IDS: u64 = 24;
 const CODES: u64 = 40;
 const CODE: &str = "by_code";
@@ -33,19 +33,19 @@ const HELD: usize = 2;
 
 /// A row beside its id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Brief {
+pub(crate) struct Brief {
     /// In microseconds; `None`: it never expires.
     until_us: Option<i64>,
     code: u64,
 }
 
 /// Rows by id.
-pub type Briefs = BTreeMap<u64, Brief>;
+pub(super) type Briefs = BTreeMap<u64, Brief>;
 /// What a transaction has changed; `None`: deleted.
-pub type BriefChanges = BTreeMap<u64, Option<Brief>>;
+pub(super) type BriefChanges = BTreeMap<u64, Option<Brief>>;
 
 /// Two looks at the clock.
-pub type Between = [i64; 2];
+pub(super) type Between = [i64; 2];
 
 impl Brief {
     /// Whether it is there, if that is certain (rule 2).
@@ -72,13 +72,13 @@ impl Brief {
 }
 
 /// A row of the table.
-pub fn brief(row: &Row) -> (u64, Brief) {
+pub(super) fn brief(row: &Row) -> (u64, Brief) {
     let until_us = (!row.is_null(1)).then(|| row.datetime(1).unix_us());
     (row.u64(0), Brief { until_us, code: row.u64(2) })
 }
 
 /// How rows that were read, in their order, differ from those that are right, in words.
-pub fn differs(found: &[(u64, Brief)], rows: &Briefs, between: Between) -> Option<String> {
+pub(super) fn differs(found: &[(u64, Brief)], rows: &Briefs, between: Between) -> Option<String> {
     let of = |id: &u64| found.iter().find(|(found, _)| found == id);
     let wrong = found.iter().find(|(id, row)| rows.get(id) != Some(row) || row.lives(between) == Some(false));
     if let Some((id, row)) = wrong {
@@ -93,14 +93,14 @@ fn wrong<T>(what: &str, text: &str) -> Result<T> {
 }
 
 /// The table's rows, in an order, and between which times they were read.
-pub fn read_rows(db: &Database, read: &mut ReadTxn, table: &Table) -> Result<(Vec<(u64, Brief)>, Between)> {
+pub(super) fn read_rows(db: &Database, read: &mut ReadTxn, table: &Table) -> Result<(Vec<(u64, Brief)>, Between)> {
     let begun = clock_us(db);
     let rows = read.scan(table).iter()?.map(|row| Ok(brief(&row?))).collect::<Result<Vec<_>>>()?;
     Ok((rows, [begun, clock_us(db)]))
 }
 
 /// A snapshot that is held, and what it has read first.
-pub struct Held {
+pub(super) struct Held {
     read: ReadTxn,
     rows: Vec<(u64, Brief)>,
 }

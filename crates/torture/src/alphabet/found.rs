@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
 /// The tables of players begin with this; a database may have others.
-pub const PREFIX: &str = "played_";
+pub(crate) const PREFIX: &str = "played_";
 
 struct FoundTable {
     rows: Vec<(u64, Content)>,
@@ -18,7 +18,7 @@ struct FoundTable {
 }
 
 /// Every table of a player, and the names of the prepared transactions.
-pub struct Found {
+pub(crate) struct Found {
     tables: BTreeMap<String, FoundTable>,
     /// The rows that have not expired, if there is that table.
     expiring: Option<(Vec<(u64, Brief)>, Between)>,
@@ -30,7 +30,7 @@ impl Found {
     ///
     /// # Errors
     /// The engine's.
-    pub fn read(db: &Database) -> Result<Found> {
+    pub(crate) fn read(db: &Database) -> Result<Found> {
         let mut read = db.snapshot()?;
         let tables = db.tables().into_iter().filter(|table| table.name().starts_with(PREFIX));
         let found = tables.map(|table| Ok((table.name().to_string(), FoundTable::read(&mut read, &table)?)));
@@ -43,7 +43,7 @@ impl Found {
     }
 
     /// The first difference, in words.
-    pub fn differs(&self, oracle: &Oracle) -> Option<String> {
+    pub(crate) fn differs(&self, oracle: &Oracle) -> Option<String> {
         if !self.prepared.iter().eq(oracle.prepared.keys()) {
             let (found, right) = (&self.prepared, oracle.prepared.keys());
             return Some(format!("the transactions {found:?} are prepared, {right:?} are right"));
@@ -65,12 +65,12 @@ impl Found {
 }
 
 /// The names of the prepared transactions.
-pub fn prepared(db: &Database) -> BTreeSet<String> {
+pub(crate) fn prepared(db: &Database) -> BTreeSet<String> {
     names(db.prepared().iter().map(|info| &info.xid))
 }
 
 /// The names of transactions.
-pub fn names<'a>(xids: impl IntoIterator<Item = &'a Xid>) -> BTreeSet<String> {
+pub(crate) fn names<'a>(xids: impl IntoIterator<Item = &'a Xid>) -> BTreeSet<String> {
     xids.into_iter().map(|xid| String::from_utf8_lossy(xid.global()).into_owned()).collect()
 }
 
@@ -103,7 +103,7 @@ impl FoundTable {
 }
 
 /// How what an index has, in its order, differs from what is right, in words.
-pub fn difference<T: PartialEq + Debug>(index: &str, found: &[T], right: &[T]) -> Option<String> {
+pub(crate) fn difference<T: PartialEq + Debug>(index: &str, found: &[T], right: &[T]) -> Option<String> {
     if found == right {
         return None;
     }

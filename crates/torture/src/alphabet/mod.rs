@@ -31,17 +31,17 @@
 //! | `player` | which letter is played next |
 //! | `played`, `alphabet_test` | what was played; what need not be |
 
-pub mod actor;
-pub mod choices;
+pub(crate) mod actor;
+pub(crate) mod choices;
 mod consumer;
-pub mod content;
-pub mod copies;
+pub(crate) mod content;
+pub(crate) mod copies;
 mod expiring;
-pub mod found;
+pub(crate) mod found;
 pub mod options;
-pub mod oracle;
-pub mod played;
-pub mod player;
+pub(crate) mod oracle;
+pub(crate) mod played;
+pub(crate) mod player;
 mod prepared;
 mod random_writes;
 mod raw;
@@ -50,17 +50,17 @@ mod scan;
 mod schema;
 mod statements;
 mod walk;
-pub mod whole;
+pub(crate) mod whole;
 mod writes;
 
 use highwater::Database;
 use highwater::config::FlushLog;
 use oracle::Changes;
 use played::Played;
-pub use player::{Player, Scene, Stage};
+pub(crate) use player::{Player, Scene, Stage};
 
 /// What there is beside a transaction when it acts.
-pub struct World<'a> {
+pub(crate) struct World<'a> {
     pub db: &'a Database,
     pub played: &'a Played,
     /// What the others have changed and not committed.

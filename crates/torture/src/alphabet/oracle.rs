@@ -13,11 +13,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
 /// What a transaction changed: `None` = deleted.
-pub type Changes = BTreeMap<(String, u64), Option<Content>>;
+pub(crate) type Changes = BTreeMap<(String, u64), Option<Content>>;
 
 /// A table: versions by id, each with the number of commits that came before it is seen.
 #[derive(Clone, Debug, Default)]
-pub struct Model {
+pub(crate) struct Model {
     versions: BTreeMap<u64, Vec<(u64, Option<Content>)>>,
     /// The commits before its last truncation, with which its numbers began again.
     truncated_at: u64,
@@ -26,23 +26,23 @@ pub struct Model {
 
 impl Model {
     /// The rows after this many commits.
-    pub fn at(&self, commits: u64) -> Rows {
+    pub(crate) fn at(&self, commits: u64) -> Rows {
         let newest = |versions: &[(u64, Option<Content>)]| versions.iter().rev().find(|(from, _)| *from <= commits)?.1;
         self.versions.iter().filter_map(|(id, versions)| Some((*id, newest(versions)?))).collect()
     }
 
     /// The row after this many commits.
-    pub fn newest(&self, commits: u64, id: u64) -> Option<Content> {
+    pub(crate) fn newest(&self, commits: u64, id: u64) -> Option<Content> {
         self.versions.get(&id)?.iter().rev().find(|(from, _)| *from <= commits)?.1
     }
 
     /// The first id from this one on that ever had a row.
-    pub fn id_from(&self, id: u64) -> Option<u64> {
+    pub(crate) fn id_from(&self, id: u64) -> Option<u64> {
         self.versions.range(id..).next().map(|(id, _)| *id)
     }
 
     /// The first id from this one on that had a row since its numbers began.
-    pub fn number_from(&self, id: u64) -> Option<u64> {
+    pub(crate) fn number_from(&self, id: u64) -> Option<u64> {
         let is_taken = |(from, content): &(u64, Option<Content>)| *from > self.truncated_at && content.is_some();
         let mut taken = self.versions.range(id..).filter(|(_, versions)| versions.iter().any(is_taken));
         taken.next().map(|(id, _)| *id)
@@ -61,7 +61,7 @@ impl Model {
 
 /// A change of the database as a whole.
 #[derive(Clone, Debug)]
-pub enum Change {
+pub(crate) enum Change {
     Transaction(Changes),
     /// A transaction is prepared under this name.
     Prepare(String, Changes),
@@ -84,7 +84,7 @@ pub enum Change {
 
 /// All tables.
 #[derive(Clone, Debug, Default)]
-pub struct Oracle {
+pub(crate) struct Oracle {
     pub tables: BTreeMap<String, Model>,
     /// The rows of the table in which they expire, also those that have; `None`: there is no such table.
     pub expiring: Option<Briefs>,
@@ -104,28 +104,28 @@ pub struct Oracle {
 
 impl Oracle {
     /// A change was acknowledged.
-    pub fn acknowledged(&mut self, change: Change) {
+    pub(crate) fn acknowledged(&mut self, change: Change) {
         self.apply(&change);
         self.log.push(change);
     }
 
     /// What was acknowledged so far is durable.
-    pub fn is_durable(&mut self) {
+    pub(crate) fn is_durable(&mut self) {
         (self.durable, self.has_unasked_commit) = (self.log.len(), false);
     }
 
     /// How many changes no crash can lose.
-    pub fn durable(&self) -> usize {
+    pub(crate) fn durable(&self) -> usize {
         self.durable
     }
 
     /// How many changes were acknowledged.
-    pub fn acknowledgements(&self) -> usize {
+    pub(crate) fn acknowledgements(&self) -> usize {
         self.log.len()
     }
 
     /// The database after this many changes, all durable.
-    pub fn after(&self, changes: usize) -> Oracle {
+    pub(crate) fn after(&self, changes: usize) -> Oracle {
         let mut oracle = Oracle::default();
         self.log[..changes].iter().for_each(|change| oracle.acknowledged(change.clone()));
         oracle.is_durable();
@@ -184,7 +184,7 @@ impl Oracle {
     ///
     /// # Errors
     /// [`Error::Data`] names the first difference.
-    pub fn compare(&mut self, db: &Database) -> Result<()> {
+    pub(crate) fn compare(&mut self, db: &Database) -> Result<()> {
         self.compare_within(db, 0..=usize::MAX)
     }
 
@@ -193,7 +193,7 @@ impl Oracle {
     ///
     /// # Errors
     /// [`Error::Data`] names the first difference.
-    pub fn compare_within(&mut self, db: &Database, survived: RangeInclusive<usize>) -> Result<()> {
+    pub(crate) fn compare_within(&mut self, db: &Database, survived: RangeInclusive<usize>) -> Result<()> {
         let found = Found::read(db)?;
         let all = self.log.len();
         // An error in between decides nothing: the change is still in doubt at the next opening.
@@ -231,7 +231,7 @@ impl Oracle {
 }
 
 /// Every set of secondary indexes that a table can have, by a number whose bits say which.
-pub fn indexes_of(bits: u32) -> BTreeSet<&'static str> {
+pub(crate) fn indexes_of(bits: u32) -> BTreeSet<&'static str> {
     (0..).zip(INDEXES).filter(|(bit, _)| bits >> bit & 1 == 1).map(|(_, index)| index.name).collect()
 }
 

@@ -71,7 +71,7 @@ impl Letter {
 }
 
 /// Where a player plays: an open database.
-pub struct Stage<'a> {
+pub(crate) struct Stage<'a> {
     pub db: &'a Database,
     /// The steps of its threads, if it has none.
     pub stepped: Option<&'a DeterministicDb>,
@@ -84,7 +84,7 @@ pub struct Stage<'a> {
 
 /// What is open while a database is.
 #[derive(Default)]
-pub struct Scene {
+pub(crate) struct Scene {
     actors: Vec<Actor>,
     prepared: PreparedHere,
     snapshots: Vec<Snapshot>,
@@ -95,7 +95,7 @@ pub struct Scene {
 
 impl Scene {
     /// Nothing is open; if these are backups, they continue.
-    pub fn with_backups(backups: Option<Backups>) -> Scene {
+    pub(crate) fn with_backups(backups: Option<Backups>) -> Scene {
         Scene { backups, ..Scene::default() }
     }
 
@@ -103,7 +103,7 @@ impl Scene {
     ///
     /// # Errors
     /// As [`Actor::roll_back`].
-    pub fn roll_back(&mut self, played: &Played) -> Result<()> {
+    pub(crate) fn roll_back(&mut self, played: &Played) -> Result<()> {
         // Those that acted last have met the full disk: the others keep their room until then.
         self.actors.drain(..).rev().try_for_each(|actor| actor.roll_back(played))
     }
@@ -111,7 +111,7 @@ impl Scene {
 
 /// Plays on a database, and knows what it must hold.
 #[derive(Clone, Default)]
-pub struct Player {
+pub(crate) struct Player {
     pub oracle: Oracle,
     /// What was played.
     pub played: Played,
@@ -127,7 +127,7 @@ impl Player {
     ///
     /// # Errors
     /// The engine's; [`Error::Data`] for a wrong answer.
-    pub fn play(&mut self, stage: &Stage<'_>, scene: &mut Scene, rng: &mut Choices) -> Result<()> {
+    pub(crate) fn play(&mut self, stage: &Stage<'_>, scene: &mut Scene, rng: &mut Choices) -> Result<()> {
         self.consumer.note_bound(stage.db);
         match Letter::random(rng) {
             letter @ (Letter::Begin | Letter::Act | Letter::End | Letter::Prepare | Letter::EndPrepared) => {

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 
 /// The transactions that were prepared in this life: the owner, if there is one, and what its end does with its redo.
 #[derive(Default)]
-pub struct PreparedHere(BTreeMap<String, (Option<PreparedTxn>, Option<FlushLog>)>);
+pub(super) struct PreparedHere(BTreeMap<String, (Option<PreparedTxn>, Option<FlushLog>)>);
 
 fn xid(name: &str) -> Result<Xid> {
     Ok(Xid::new(name.len() as i32, name.as_bytes(), &name.as_bytes()[1..])?)
@@ -30,7 +30,7 @@ impl PreparedHere {
     ///
     /// # Errors
     /// The engine's; [`Error::Data`] for a wrong answer.
-    pub fn prepare(
+    pub(super) fn prepare(
         &mut self,
         Actor { txn, session }: Actor,
         number: u32,
@@ -74,7 +74,7 @@ impl PreparedHere {
     ///
     /// # Errors
     /// The engine's; [`Error::Data`] for a wrong answer.
-    pub fn end_one(&mut self, oracle: &mut Oracle, world: &World<'_>, rng: &mut Choices) -> Result<()> {
+    pub(super) fn end_one(&mut self, oracle: &mut Oracle, world: &World<'_>, rng: &mut Choices) -> Result<()> {
         let Some(name) = rng.choice(oracle.prepared.keys()).cloned() else { return Ok(()) };
         let (commit, db) = (rng.u32(..3) > 0, world.db);
         let (owner, flush_log) = self.0.remove(&name).unwrap_or((None, None));

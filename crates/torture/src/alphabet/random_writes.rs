@@ -10,10 +10,10 @@ use highwater::LockMode;
 const MANY: usize = 360;
 
 /// Columns that an update sets.
-pub const SETS: [&[usize]; 8] =
+pub(super) const SETS: [&[usize]; 8] =
     [&[A, B, C, BODY, NOTE], &[A, B, C, BODY], &[A], &[B], &[C], &[BODY], &[NOTE], &[A, BODY, NOTE]];
 
-pub fn random_content(rng: &mut Choices) -> Content {
+pub(super) fn random_content(rng: &mut Choices) -> Content {
     let body_bytes = if rng.u32(..12) == 0 { rng.u32(1000..9000) } else { rng.u32(..60) };
     // Rows with two long columns are as frequent as rows with one.
     let note_bytes = if rng.u32(..24) < if body_bytes > 60 { 12 } else { 1 } { rng.u32(300..5000) } else { 0 };
@@ -36,7 +36,7 @@ fn id_of_row(rows: &Contents, rng: &mut Choices) -> u64 {
 
 impl Statement {
     /// Any statement on a table with these rows.
-    pub fn random(rows: &Contents, rng: &mut Choices) -> Statement {
+    pub(super) fn random(rows: &Contents, rng: &mut Choices) -> Statement {
         let statement = Statement::random_typed(rows, rng);
         match statement.has_raw_call() && rng.u32(..4) == 0 {
             true => Statement::Raw(Box::new(statement)),

@@ -11,7 +11,7 @@ use highwater::{Inserted, Table, Type, Value, WriteTxn};
 use highwater_bench::{Error, Result};
 
 /// What a statement by the raw API said.
-pub enum RawAnswer {
+pub(super) enum RawAnswer {
     Inserted(Inserted),
     InsertedMany(u64),
     Found(bool),
@@ -52,7 +52,7 @@ fn row_key(raw: &RawTable, id: u64, played: &Played) -> highwater::Result<Vec<u8
 
 impl Statement {
     /// Whether the raw API has such a call.
-    pub fn has_raw_call(&self) -> bool {
+    pub(super) fn has_raw_call(&self) -> bool {
         use Statement::{Delete, Insert, InsertMany, Move, Update};
         matches!(self, Insert(..) | InsertMany(..) | Update(..) | Move(..) | Delete(..))
     }
@@ -61,7 +61,12 @@ impl Statement {
     ///
     /// # Errors
     /// The engine's.
-    pub fn run_raw(&self, txn: &mut WriteTxn, table: &Table, played: &Played) -> highwater::Result<Option<RawAnswer>> {
+    pub(super) fn run_raw(
+        &self,
+        txn: &mut WriteTxn,
+        table: &Table,
+        played: &Played,
+    ) -> highwater::Result<Option<RawAnswer>> {
         let raw = &RawTable::from(table.clone());
         let columns = table.columns();
         Ok(Some(match self {
@@ -98,7 +103,7 @@ impl Statement {
 ///
 /// # Errors
 /// [`Error::Data`] for columns that are no row of the oracle's; the engine's.
-pub fn get(table: &Table, id: u64, reader: &mut Reader<'_>, played: &Played) -> Result<Option<(u64, Content)>> {
+pub(super) fn get(table: &Table, id: u64, reader: &mut Reader<'_>, played: &Played) -> Result<Option<(u64, Content)>> {
     let raw = &RawTable::from(table.clone());
     let (key, read, mut row) = (row_key(raw, id, played)?, RawRead::default(), RawRow::default());
     let is_there = match reader {
@@ -127,7 +132,7 @@ fn read_row(row: &RawRow, played: &Played) -> Result<(u64, Content)> {
 ///
 /// # Errors
 /// [`Error::Data`] for a wrong answer; the engine's.
-pub fn walk(
+pub(super) fn walk(
     table: &Table,
     (index, prefix_of, is_filtered): (&str, Option<u64>, bool),
     (reader, rows): (&mut Reader<'_>, &Rows),

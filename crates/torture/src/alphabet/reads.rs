@@ -17,7 +17,7 @@ use highwater_bench::{Error, Result};
 const MAX_KEYS: usize = 12;
 
 /// Who reads.
-pub enum Reader<'t> {
+pub(super) enum Reader<'t> {
     Snapshot(&'t mut ReadTxn),
     Txn(&'t mut WriteTxn),
 }
@@ -34,7 +34,7 @@ macro_rules! call_either {
 
 /// A read.
 #[derive(Clone, Debug)]
-pub enum Query {
+pub(super) enum Query {
     Get(u64),
     GetWith(u64),
     GetColumns(u64, &'static [usize]),
@@ -59,7 +59,7 @@ fn random_ids(model: &Model, rng: &mut Choices) -> Vec<u64> {
 }
 
 /// An id, often one that has or had a row.
-pub fn random_id(model: &Model, rng: &mut Choices) -> u64 {
+pub(super) fn random_id(model: &Model, rng: &mut Choices) -> u64 {
     let id = rng.u64(..IDS);
     let near = if rng.bool() { model.id_from(id) } else { None };
     // Ids that the table gave are greater.
@@ -69,7 +69,7 @@ pub fn random_id(model: &Model, rng: &mut Choices) -> u64 {
 
 impl Query {
     /// Any read of a table; a locking one only if that is allowed.
-    pub fn random(model: &Model, rows: &Rows, may_lock: bool, rng: &mut Choices) -> Query {
+    pub(super) fn random(model: &Model, rows: &Rows, may_lock: bool, rng: &mut Choices) -> Query {
         match rng.u32(..20) {
             0..=2 => Query::Get(random_id(model, rng)),
             3 => Query::GetWith(random_id(model, rng)),
@@ -104,7 +104,7 @@ impl Query {
     }
 
     /// Whether it locks what it reads.
-    pub fn locks(&self) -> bool {
+    pub(super) fn locks(&self) -> bool {
         match self {
             Query::GetForUpdate(_) | Query::GetForShare(_) | Query::GetLocked(..) => true,
             Query::Scan(look) => look.lock != Lock::Plain,
@@ -113,7 +113,7 @@ impl Query {
     }
 
     /// Whether it passes rows that others have locked.
-    pub fn skips(&self) -> bool {
+    pub(super) fn skips(&self) -> bool {
         match self {
             Query::GetLocked(_, _, wait) => *wait == LockWait::SkipLocked,
             Query::Scan(look) => look.skips(),
@@ -125,7 +125,7 @@ impl Query {
     ///
     /// # Errors
     /// [`Error::Data`] for a wrong answer; the engine's.
-    pub fn compare(
+    pub(super) fn compare(
         &self,
         reader: &mut Reader<'_>,
         table: &Table,

@@ -13,11 +13,11 @@ use highwater_bench::{Error, Result};
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-pub const FIRST_TEXT_VALUES: u32 = 20;
+pub(super) const FIRST_TEXT_VALUES: u32 = 20;
 /// Ids below this are given to rows that do not take theirs from auto-increment.
-pub const IDS: u64 = 300;
+pub(super) const IDS: u64 = 300;
 /// Values of the column that may be NULL.
-pub const SOME: u32 = 400;
+pub(super) const SOME: u32 = 400;
 
 /// Where a scan begins or ends: the first columns of a key.
 #[derive(Clone, Debug)]
@@ -38,7 +38,7 @@ enum Range {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lock {
+pub(super) enum Lock {
     Plain,
     Share,
     Update,
@@ -46,7 +46,7 @@ pub enum Lock {
 
 /// What a locking read does about locks of others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wait {
+pub(super) enum Wait {
     Default,
     Short,
     Not,
@@ -55,11 +55,11 @@ pub enum Wait {
 
 impl Wait {
     /// Any but skipping.
-    pub fn random(rng: &mut Choices) -> Wait {
+    pub(super) fn random(rng: &mut Choices) -> Wait {
         [Wait::Default, Wait::Short, Wait::Not][rng.usize(..3)]
     }
 
-    pub fn policy(self) -> LockWait {
+    pub(super) fn policy(self) -> LockWait {
         match self {
             Wait::Default => LockWait::Default,
             Wait::Short => LockWait::Timeout(Duration::from_millis(1)),
@@ -98,7 +98,7 @@ const ENDS: [End; 11] = [
 
 /// A scan.
 #[derive(Clone, Debug)]
-pub struct Look {
+pub(super) struct Look {
     pub index: &'static str,
     range: Range,
     reverse: bool,
@@ -171,7 +171,7 @@ fn random_range(index: &str, rng: &mut Choices) -> Range {
 
 impl Look {
     /// Any scan of a table; a locking one only if that is allowed.
-    pub fn random(model: &Model, may_lock: bool, rng: &mut Choices) -> Look {
+    pub(super) fn random(model: &Model, may_lock: bool, rng: &mut Choices) -> Look {
         let index = rng.choice(model.indexes.iter()).copied().filter(|_| rng.bool()).unwrap_or(PRIMARY);
         let lock = if may_lock {
             [Lock::Plain, Lock::Plain, Lock::Plain, Lock::Share, Lock::Update][rng.usize(..5)]
@@ -192,7 +192,7 @@ impl Look {
     }
 
     /// Whether it passes rows that others have locked.
-    pub fn skips(&self) -> bool {
+    pub(super) fn skips(&self) -> bool {
         self.lock != Lock::Plain && self.wait == Wait::Skip
     }
 
@@ -200,7 +200,7 @@ impl Look {
     ///
     /// # Errors
     /// [`Error::Data`] for a wrong answer; the engine's.
-    pub fn compare(&self, scan: Scan<'_, '_>, (rows, may_miss): (&Rows, bool), played: &Played) -> Result<()> {
+    pub(super) fn compare(&self, scan: Scan<'_, '_>, (rows, may_miss): (&Rows, bool), played: &Played) -> Result<()> {
         let found = self.run(scan, played)?;
         if may_miss {
             let end = if matches!(self.end, End::Keys | End::Columns | End::Count) { self.end } else { End::Iter };
@@ -388,6 +388,6 @@ impl Look {
 }
 
 /// A random index that a table may get.
-pub fn random_index(rng: &mut Choices) -> content::KnownIndex {
+pub(super) fn random_index(rng: &mut Choices) -> content::KnownIndex {
     INDEXES[rng.usize(..INDEXES.len())]
 }

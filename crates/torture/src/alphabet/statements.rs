@@ -12,7 +12,7 @@ use highwater_bench::{Error, Result};
 ///
 /// # Errors
 /// Those of `act`; the engine's.
-pub fn statement(
+pub(super) fn statement(
     txn: &mut WriteTxn,
     act: impl FnOnce(&mut WriteTxn) -> Result<()>,
     (played, rng): (&Played, &mut Choices),
@@ -36,7 +36,7 @@ pub fn statement(
 ///
 /// # Errors
 /// [`Error::Data`] for a number that a row has or that is given again; the engine's.
-pub fn reserve(
+pub(super) fn reserve(
     txn: &mut WriteTxn,
     (table, greatest): (&Table, u64),
     (played, rng): (&Played, &mut Choices),
@@ -58,7 +58,7 @@ pub fn reserve(
 ///
 /// # Errors
 /// The engine's; [`Error::Data`] for a wrong answer.
-pub fn session(oracle: &mut Oracle, world: &World<'_>, rng: &mut Choices) -> Result<()> {
+pub(super) fn session(oracle: &mut Oracle, world: &World<'_>, rng: &mut Choices) -> Result<()> {
     let played = world.played;
     let mut session = call!(played, Database::session(world.db));
     let handle = call!(played, Session::interrupt_handle(&session));

@@ -28,7 +28,12 @@ fn current(cursor: &Cursor, played: &Played) -> Result<(u64, Content)> {
 ///
 /// # Errors
 /// [`Error::Data`] for a wrong answer; the engine's.
-pub fn walk(mut cursor: Cursor, reader: &mut Reader<'_>, (index, rows): (&str, &Rows), played: &Played) -> Result<()> {
+pub(super) fn walk(
+    mut cursor: Cursor,
+    reader: &mut Reader<'_>,
+    (index, rows): (&str, &Rows),
+    played: &Played,
+) -> Result<()> {
     let mut keyed: Vec<_> = rows.iter().map(|(id, content)| (key_of(index, *id, content), *id, *content)).collect();
     keyed.sort_unstable_by(|a, b| compare(index, &a.0, &b.0).then(a.1.cmp(&b.1)));
     let mut right: Vec<(u64, Content)> = keyed.into_iter().map(|(_, id, content)| (id, content)).collect();

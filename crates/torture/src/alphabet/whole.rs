@@ -20,7 +20,7 @@ const NOT_CHANGED: [&str; 1] = ["lock_wait_timeout_ms"];
 ///
 /// # Errors
 /// [`Engine::Corrupt`] with the first finding.
-pub fn expect_sound(report: &CheckReport) -> Result<()> {
+pub(crate) fn expect_sound(report: &CheckReport) -> Result<()> {
     match report.findings.first() {
         Some(finding) => Err(Engine::Corrupt(format!("the check found: {finding}")).into()),
         None => Ok(()),

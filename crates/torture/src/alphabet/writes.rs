@@ -14,7 +14,7 @@ use highwater::{
 use std::collections::BTreeMap;
 
 #[derive(Clone, Debug)]
-pub enum Statement {
+pub(super) enum Statement {
     /// Without an id the table gives one.
     Insert(Option<u64>, Content),
     InsertMany(Vec<(u64, Content)>),
@@ -40,7 +40,7 @@ pub enum Statement {
 
 /// What a statement said.
 #[derive(Debug)]
-pub struct Answer {
+pub(super) struct Answer {
     /// Whether there was such a row; of inserts always.
     found: bool,
     /// How many rows it inserted or deleted, if it says that.
@@ -61,7 +61,7 @@ enum Duplicates {
 }
 
 /// Rows that a statement changed: `None` = deleted.
-pub type Changed = BTreeMap<u64, Option<Content>>;
+pub(super) type Changed = BTreeMap<u64, Option<Content>>;
 
 /// What a statement does if no other transaction is in its way.
 enum Effect {
@@ -72,7 +72,7 @@ enum Effect {
 
 impl Content {
     /// Another body of this length; the texts are of no use.
-    pub fn with_body(body_bytes: u32, rng: &mut Choices) -> Content {
+    pub(crate) fn with_body(body_bytes: u32, rng: &mut Choices) -> Content {
         let letter = if body_bytes > 0 { b'a' + rng.u32(..26) as u8 } else { 0 };
         Content { body_bytes, letter, ..Content::default() }
     }
@@ -80,7 +80,7 @@ impl Content {
 
 impl Statement {
     /// Inserts a row, or sets all of it if it is there.
-    pub fn put(rows: &Contents, id: u64, content: Content) -> Statement {
+    pub(super) fn put(rows: &Contents, id: u64, content: Content) -> Statement {
         match rows.contains_key(&id) {
             true => Statement::Update(id, content, SETS[0]),
             false => Statement::Insert(Some(id), content),
@@ -91,7 +91,7 @@ impl Statement {
     ///
     /// # Errors
     /// The engine's.
-    pub fn run(&self, txn: &mut WriteTxn, table: &Table, played: &Played) -> highwater::Result<Answer> {
+    pub(super) fn run(&self, txn: &mut WriteTxn, table: &Table, played: &Played) -> highwater::Result<Answer> {
         let found = |found| Answer { found, inserted: None, given: Vec::new(), duplicates: Duplicates::Unsaid };
         let inserted = |inserted, given: Vec<Inserted>| {
             let given = given.iter().filter_map(|inserted| inserted.auto_increment).collect();
@@ -322,7 +322,7 @@ impl After<'_> {
 }
 
 /// A statement beside what there was when it ran.
-pub struct Judge<'a> {
+pub(super) struct Judge<'a> {
     pub statement: &'a Statement,
     /// The newest rows that are committed, and its own.
     pub rows: &'a Contents,
@@ -334,12 +334,12 @@ pub struct Judge<'a> {
 
 impl Judge<'_> {
     /// Whether its key, or the key of a unique index, is taken.
-    pub fn is_duplicate(&self) -> bool {
+    pub(super) fn is_duplicate(&self) -> bool {
         matches!(self.statement.effect(self.rows, self.is_unique, &[]), Effect::Duplicate)
     }
 
     /// The changes of a statement with this answer, or in words why the answer is wrong.
-    pub fn changes(&self, answer: &Answer) -> std::result::Result<Changed, String> {
+    pub(super) fn changes(&self, answer: &Answer) -> std::result::Result<Changed, String> {
         let taken = |id: &u64| self.rows.keys().chain(self.others.keys()).any(|other| other >= id);
         if let Some(id) = answer.given.iter().find(|id| taken(id)) {
             return Err(format!("it got the id {id}, and there is a row with that one or a greater one"));

@@ -46,7 +46,7 @@ impl History {
 }
 
 /// The device below, observed.
-pub struct Observed {
+pub(super) struct Observed {
     inner: Arc<dyn Device>,
     number: u64,
     history: History,
@@ -54,7 +54,7 @@ pub struct Observed {
 
 impl Observed {
     /// Device `number` of a set, from 1 on.
-    pub fn wrap(inner: Arc<dyn Device>, number: u64, history: &History) -> Arc<dyn Device> {
+    pub(super) fn wrap(inner: Arc<dyn Device>, number: u64, history: &History) -> Arc<dyn Device> {
         Arc::new(Observed { inner, number, history: history.clone() })
     }
 

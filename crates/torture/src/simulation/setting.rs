@@ -18,7 +18,7 @@ const SMALL_GROUP_EXTENTS: u32 = 8;
 const ENCRYPTED_ONE_OF: u64 = 8;
 
 /// The choices for one database.
-pub struct Setting {
+pub(super) struct Setting {
     pub options: Options,
     pub overrides: OpenOverrides,
     /// Whether the file is to grow over several extent maps: small groups, many long rows.
@@ -37,7 +37,7 @@ impl Setting {
     ///
     /// # Errors
     /// None: every value of an option is accepted.
-    pub fn random(seed: u64, rng: &mut Choices) -> Result<Setting> {
+    pub(super) fn random(seed: u64, rng: &mut Choices) -> Result<Setting> {
         let keeps_pages_whole = rng.u32(..4) == 0;
         let disk = Disk { keeps_pages_whole };
         let options = options::at_creation(disk, rng)?;
@@ -59,12 +59,12 @@ impl Setting {
     }
 
     /// Whether its disks are encrypted.
-    pub fn is_encrypted(&self) -> bool {
+    pub(super) fn is_encrypted(&self) -> bool {
         self.keys.is_some()
     }
 
     /// The set over disks of this database.
-    pub fn over(&self, disks: StorageSet) -> StorageSet {
+    pub(super) fn over(&self, disks: StorageSet) -> StorageSet {
         match &self.keys {
             Some(keys) => disks.encrypted(Arc::clone(keys)),
             None => disks,
@@ -72,7 +72,7 @@ impl Setting {
     }
 
     /// New disks, and whether they are small; a third of them are.
-    pub fn disks(&self, rng: &mut Choices) -> (StorageSet, bool) {
+    pub(super) fn disks(&self, rng: &mut Choices) -> (StorageSet, bool) {
         let created = self.options.page_size.bytes().unwrap_or(0) * NEW_PAGES;
         let is_small = rng.u32(..3) == 0;
         let limit = if is_small { 2 * created + (rng.u64(4..10) << 20) } else { u64::MAX };
@@ -85,12 +85,12 @@ impl Setting {
     }
 
     /// The options of a copy elsewhere, on devices that may tear pages.
-    pub fn elsewhere(&self) -> Options {
+    pub(super) fn elsewhere(&self) -> Options {
         Options { doublewrite: Doublewrite::On, flush_method: FlushMethod::Fsync, ..self.options.clone() }
     }
 
     /// The options of a copy in a folder, which is encrypted if the disks are.
-    pub fn restored(&self) -> Options {
+    pub(super) fn restored(&self) -> Options {
         Options { encryption_key: self.is_encrypted().then(user_key), ..self.elsewhere() }
     }
 
@@ -98,7 +98,7 @@ impl Setting {
     ///
     /// # Errors
     /// None: every value of an option is accepted.
-    pub fn at_opening(&self, rng: &mut Choices) -> Result<Options> {
+    pub(super) fn at_opening(&self, rng: &mut Choices) -> Result<Options> {
         options::at_opening(&self.options, self.disk, rng)
     }
 }

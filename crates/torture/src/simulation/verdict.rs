@@ -13,7 +13,7 @@ use highwater_storage::Faults;
 use std::collections::BTreeSet;
 
 /// Judges what the work on an open database ended with; a failure that `stops` the database is a write's or a sync's.
-pub fn of_work(worked: Result<()>, db: &Database, faults: &Faults, stops: bool) -> Result<()> {
+pub(super) fn of_work(worked: Result<()>, db: &Database, faults: &Faults, stops: bool) -> Result<()> {
     let (has_failed, is_off) = (faults.failures() > 0, faults.is_power_off());
     match &worked {
         Err(Error::Engine(error)) if !has_failed && !is_off => {
@@ -27,7 +27,7 @@ pub fn of_work(worked: Result<()>, db: &Database, faults: &Faults, stops: bool) 
 }
 
 /// Judges what a life ended with.
-pub fn of_life(lived: &Result<()>, faults: &Faults, stops: bool) -> Result<()> {
+pub(super) fn of_life(lived: &Result<()>, faults: &Faults, stops: bool) -> Result<()> {
     match lived {
         Ok(()) if stops && faults.failures() > 0 => {
             Err(Error::Data("the database was closed without an error though a write or sync had failed".into()))

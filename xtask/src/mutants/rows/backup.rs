@@ -18,7 +18,7 @@ const fn mutant(
     Mutant { name, breaks, package: "highwater", edits, tests }
 }
 
-pub const MUTANTS: &[Mutant] = &[
+pub(super) const MUTANTS: &[Mutant] = &[
     mutant(
         "load-shows-tables-in-part",
         "after a crash in a load tables of the dump are there with some of their rows",

@@ -9,7 +9,7 @@ const LOSE: &str = "crates/engine/src/change_buffer/lose.rs";
 const DAMAGED_TREE: &str = "crates/engine/src/change_buffer/damaged_tree.rs";
 const ADD: &str = "crates/engine/src/change_buffer/add.rs";
 
-pub const MUTANTS: &[Mutant] = &[
+pub(super) const MUTANTS: &[Mutant] = &[
     mutant(
         "full-disk-ends-an-opening",
         "a database that is opened for mode disk on a full disk does not open, for want of one page",

@@ -9,7 +9,7 @@ const STREAM: &str = "crates/engine/src/db/changes/stream.rs";
 const TRIM: &str = "crates/engine/src/db/changes/trim.rs";
 const PREPARED: &str = "crates/engine/src/db/prepared.rs";
 
-pub const MUTANTS: &[Mutant] = &[
+pub(super) const MUTANTS: &[Mutant] = &[
     mutant(
         "changes-row-logged-for-each-record",
         "a row that a transaction has changed several times is as many changes",

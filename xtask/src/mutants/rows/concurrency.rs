@@ -36,7 +36,7 @@ const OPENING: &str = "crates/engine/src/db/opening.rs";
 const THREADS: &str = "crates/engine/src/db/threads.rs";
 const PROBE: &str = "crates/engine/src/db/probe.rs";
 
-pub const MUTANTS: &[Mutant] = &[
+pub(super) const MUTANTS: &[Mutant] = &[
     of_engine(
         "late-thread-outlives-the-closing",
         "a thread that is started while the others end is not joined, and works on a closed database",

@@ -14,7 +14,7 @@ const SHRINK: &str = "crates/engine/src/store/out_of_place/shrink.rs";
 
 const EVERY_CUT: &[&str] = &["truncation_test::a_power_cut_at_every_change"];
 
-pub const MUTANTS: &[Mutant] = &[
+pub(super) const MUTANTS: &[Mutant] = &[
     mutant(
         "idle-owner-behind-the-end-counts",
         "a chunk that was freed keeps its owner on disk, and a file that was cut is called truncated",

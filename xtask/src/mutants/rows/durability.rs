@@ -26,7 +26,7 @@ const PREPARED: &str = "crates/engine/src/txn/prepared.rs";
 const SYSTEM: &str = "crates/engine/src/txn/system.rs";
 const PAIRING: &str = "crates/engine/src/db/file_generations.rs";
 
-pub const MUTANTS: &[Mutant] = &[
+pub(super) const MUTANTS: &[Mutant] = &[
     mutant(
         "prepare-not-synced",
         "prepare says yes before its redo is durable",

@@ -16,7 +16,7 @@ const fn mutant(name: &'static str, breaks: &'static str, edits: &'static [Edit]
     Mutant { package: "highwater-storage", ..of_engine(name, breaks, edits, TESTS) }
 }
 
-pub const MUTANTS: &[Mutant] = &[
+pub(super) const MUTANTS: &[Mutant] = &[
     mutant(
         "encryption-one-tweak",
         "all units of a file are encrypted with the same tweak",

@@ -16,7 +16,7 @@ const ROW_BUILDER: &str = "crates/engine/src/table/row_builder.rs";
 const ROW_LAYOUTS: &str = "crates/engine/src/table/row_layouts.rs";
 const TABLE_CHANGE: &str = "crates/engine/src/table/table_change.rs";
 
-pub const MUTANTS: &[Mutant] = &[
+pub(super) const MUTANTS: &[Mutant] = &[
     mutant(
         "covered-bytes-of-the-entry-before",
         "an entry that is found again keeps what it covered before",

@@ -22,7 +22,7 @@ const SIMULATION: &[&str] = &["simulation::tests::every_answer"];
 const HISTORIES: &[&str] = &["isolation::histories::histories_test"];
 const HERMITAGE: &[&str] = &["isolation::hermitage::hermitage_test::every_cell"];
 
-pub const MUTANTS: &[Mutant] = &[
+pub(super) const MUTANTS: &[Mutant] = &[
     of_all(
         "explicit-lock-ignored",
         "a row that another transaction has locked for reading is changed",

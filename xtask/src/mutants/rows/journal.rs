@@ -13,7 +13,7 @@ const fn mutant(name: &'static str, breaks: &'static str, edits: &'static [Edit]
     of_engine(name, breaks, edits, TESTS)
 }
 
-pub const MUTANTS: &[Mutant] = &[
+pub(super) const MUTANTS: &[Mutant] = &[
     mutant(
         "journal-places-before-images-are-durable",
         "pages are written to their places before their images are durable",

@@ -10,7 +10,7 @@ const QUEUE: &str = "crates/engine/src/lock/queue.rs";
 const DUPLICATES: &str = "crates/engine/src/txn/write/duplicates.rs";
 const UPSERT: &str = "crates/engine/src/db/upsert.rs";
 
-pub const MUTANTS: &[Mutant] = &[
+pub(super) const MUTANTS: &[Mutant] = &[
     of_whole(
         "granted-not-woken",
         "a transaction whose lock is granted is not woken",

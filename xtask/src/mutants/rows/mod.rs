@@ -22,7 +22,7 @@ mod tables;
 mod two_phases;
 
 /// A bug.
-pub struct Mutant {
+pub(super) struct Mutant {
     pub name: &'static str,
     /// What goes wrong with it.
     pub breaks: &'static str,
@@ -34,7 +34,7 @@ pub struct Mutant {
 }
 
 /// A change of a source file.
-pub struct Edit {
+pub(super) struct Edit {
     pub file: &'static str,
     /// Stands in the file once.
     pub find: &'static str,
@@ -43,7 +43,7 @@ pub struct Edit {
 }
 
 /// The package of the engine.
-pub const ENGINE: &str = "highwater";
+pub(super) const ENGINE: &str = "highwater";
 
 /// Caught by tests of the engine.
 const fn of_engine(
@@ -70,7 +70,7 @@ const fn edit(file: &'static str, find: &'static str, replace: &'static str) -> 
 }
 
 /// All of them.
-pub fn all() -> impl Iterator<Item = &'static Mutant> {
+pub(super) fn all() -> impl Iterator<Item = &'static Mutant> {
     let engine =
         durability::MUTANTS.iter().chain(structures::MUTANTS).chain(change_buffer::MUTANTS).chain(cuts::MUTANTS);
     let engine = store::MUTANTS.iter().chain(journal::MUTANTS).chain(engine);

@@ -10,7 +10,7 @@ const RAW_FILTER: &str = "crates/engine/src/db/raw/filter.rs";
 const ROW_LOCKS: &str = "crates/engine/src/lock/row_locks.rs";
 const GET: &str = "crates/engine/src/txn/read/get.rs";
 
-pub const MUTANTS: &[Mutant] = &[
+pub(super) const MUTANTS: &[Mutant] = &[
     mutant(
         "raw-length-unchecked",
         "a front end's bytes of a wrong length are kept as another value",

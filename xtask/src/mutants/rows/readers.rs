@@ -7,7 +7,7 @@ const LINK: &str = "crates/engine/src/db/readers/link.rs";
 const READER_SCAN: &str = "crates/engine/src/db/readers/reader_scan.rs";
 const SERVER: &str = "crates/engine/src/db/readers/server.rs";
 
-pub const MUTANTS: &[Mutant] = &[
+pub(super) const MUTANTS: &[Mutant] = &[
     of_engine(
         "shared-snapshot-of-a-reader-is-new",
         "a connection that joins a snapshot of another one sees what has committed since",

@@ -18,7 +18,7 @@ const FLUSH: &str = "crates/engine/src/pool/flush/write.rs";
 
 const POWER_CUTS: &[&str] = &["out_of_place_test::power_cuts"];
 
-pub const MUTANTS: &[Mutant] = &[
+pub(super) const MUTANTS: &[Mutant] = &[
     mutant(
         "reuse-before-copies-are-synced",
         "a segment is free as soon as its live images are copied, before the copies are durable",

@@ -25,7 +25,7 @@ const OVERFLOW_COLUMNS: &str = "crates/engine/src/txn/overflow_columns.rs";
 const UPDATE: &str = "crates/engine/src/txn/write/update.rs";
 const SALVAGE: &str = "crates/engine/src/salvage.rs";
 
-pub const MUTANTS: &[Mutant] = &[
+pub(super) const MUTANTS: &[Mutant] = &[
     mutant(
         "emptied-extents-forgotten-at-closing",
         "what was emptied since the last checkpoint keeps its place on the device when the database closes",

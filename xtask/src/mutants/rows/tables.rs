@@ -11,7 +11,7 @@ const ROW_LAYOUT: &str = "crates/engine/src/table/row_layout.rs";
 const ROW_LAYOUTS: &str = "crates/engine/src/table/row_layouts.rs";
 const TABLE_CHANGE: &str = "crates/engine/src/table/table_change.rs";
 
-pub const MUTANTS: &[Mutant] = &[
+pub(super) const MUTANTS: &[Mutant] = &[
     of_engine(
         "room-for-each-catalog-record-alone",
         "several records of the catalog grow together, each of which would have room in its leaf alone",

@@ -7,7 +7,7 @@ const APPEND: &str = "crates/engine/src/undo/append.rs";
 const OPEN: &str = "crates/engine/src/undo/open.rs";
 const OWNERS: &str = "crates/engine/src/db/prepared.rs";
 
-pub const MUTANTS: &[Mutant] = &[
+pub(super) const MUTANTS: &[Mutant] = &[
     mutant(
         "prepared-before-its-name",
         "a crash between the state and the record with the name leaves a prepared transaction that nobody can name",

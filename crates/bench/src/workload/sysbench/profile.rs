@@ -106,7 +106,7 @@ struct Mix<T> {
 }
 
 /// One sysbench thread.
-pub struct SysbenchClient<S: Store> {
+pub(super) struct SysbenchClient<S: Store> {
     session: S::Session,
     mix: Mix<S::Table>,
 }

@@ -14,7 +14,7 @@ const SYLLABLES: [&str; 10] = ["BAR", "OUGHT", "ABLE", "PRI", "PRES", "ESE", "AN
 
 /// The constants C of NURand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Constants {
+pub(super) struct Constants {
     /// For C_LAST (A = 255).
     pub last_name: u64,
     /// For C_ID (A = 1023).
@@ -25,7 +25,7 @@ pub struct Constants {
 
 impl Constants {
     /// Constants of a run over data loaded with `load_last_name`.
-    pub fn for_run(rng: &mut Rng, load_last_name: u64) -> Constants {
+    pub(super) fn for_run(rng: &mut Rng, load_last_name: u64) -> Constants {
         let last_name = loop {
             let c = rng.u64(0..=255);
             let delta = c.abs_diff(load_last_name);
@@ -39,31 +39,31 @@ impl Constants {
 
 /// NURand(A, x, y) of 2.1.6.
 #[inline]
-pub fn nurand(rng: &mut Rng, a: u64, c: u64, x: u64, y: u64) -> u64 {
+pub(super) fn nurand(rng: &mut Rng, a: u64, c: u64, x: u64, y: u64) -> u64 {
     ((rng.u64(0..=a) | rng.u64(x..=y)) + c) % (y - x + 1) + x
 }
 
 /// Appends the last name of `number` (0..=999), 4.3.2.3.
-pub fn push_last_name(out: &mut String, number: u64) {
+pub(super) fn push_last_name(out: &mut String, number: u64) {
     for digit in [number / 100, number / 10 % 10, number % 10] {
         out.push_str(SYLLABLES[digit as usize]);
     }
 }
 
 /// Appends an a-string of `min..=max` characters (4.3.2.2).
-pub fn push_a_string(rng: &mut Rng, out: &mut String, min: usize, max: usize) {
+pub(super) fn push_a_string(rng: &mut Rng, out: &mut String, min: usize, max: usize) {
     let len = rng.usize(min..=max);
     push_alphanumeric(rng, out, len);
 }
 
 /// Appends a zip code: four digits and 11111 (4.3.2.7).
-pub fn push_zip(rng: &mut Rng, out: &mut String) {
+pub(super) fn push_zip(rng: &mut Rng, out: &mut String) {
     push_digits(rng, out, 4);
     out.push_str("11111");
 }
 
 /// Appends item or stock data: 26 to 50 characters, in one row of ten with ORIGINAL somewhere (4.3.3.1).
-pub fn push_data(rng: &mut Rng, out: &mut String) {
+pub(super) fn push_data(rng: &mut Rng, out: &mut String) {
     let start = out.len();
     push_a_string(rng, out, 26, 50);
     if rng.u32(..10) == 0 {
@@ -73,7 +73,7 @@ pub fn push_data(rng: &mut Rng, out: &mut String) {
 }
 
 /// What marks a brand item.
-pub const ORIGINAL: &str = "ORIGINAL";
+pub(super) const ORIGINAL: &str = "ORIGINAL";
 
 #[cfg(test)]
 mod tests {

@@ -77,7 +77,7 @@ impl Drop for Follower<'_> {
 }
 
 /// The process: follows until it is killed.
-pub fn run(options: &CrashOptions) -> Result<(), Failure> {
+pub(crate) fn run(options: &CrashOptions) -> Result<(), Failure> {
     super::end_with_parent();
     let copy = ChangeCopy::open(&options.copy())?;
     Ok(copy.follow(&options.database(), options.ends() == End::PowerCut)?)

@@ -60,14 +60,14 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// The process that follows the change log.
-pub use follower::run as follow;
-pub use process::child;
+pub(super) use follower::run as follow;
+pub(super) use process::child;
 use process::{end, end_with_parent, kill, not_started, spawn, spawn_process, still_running, wait_until_ready};
 
 /// Small, so that a short run evicts pages, fills the log and takes checkpoints.
 const ENGINE_DEFAULTS: &[(&str, &str)] = &[("buffer_pool_size", "8M"), ("log_file_size", "16M")];
 
-pub const EXAMPLES: &str = "\
+pub(super) const EXAMPLES: &str = "\
 Examples:
   highwater torture crash --runs 30 --dir /tmp/torture
   highwater torture crash --runs 100 --dir /tmp/torture --seed 7 --max-run-ms 500 --threads 8
@@ -76,7 +76,7 @@ Examples:
   sudo highwater torture crash --runs 30 --dir /tmp/torture-cut --cut-power";
 
 #[derive(Args, Clone, Debug)]
-pub struct CrashOptions {
+pub(super) struct CrashOptions {
     /// Folder for the database and the record of acknowledged commits; made when missing
     #[arg(long)]
     dir: PathBuf,
@@ -202,7 +202,7 @@ fn file_failure(path: &Path) -> impl FnOnce(std::io::Error) -> Failure + '_ {
 ///
 /// # Errors
 /// [`Failure::Failed`] names what was lost or broken.
-pub fn run(options: &CrashOptions) -> Result<(), Failure> {
+pub(super) fn run(options: &CrashOptions) -> Result<(), Failure> {
     let lines = Lines { stdout_taken: false };
     let seed = options.seed.unwrap_or_else(|| fastrand::u64(..1 << 32));
     lines.write(&format!("seed {seed} (repeat with --seed {seed})"));

@@ -102,7 +102,7 @@ pub(super) fn end_with_parent() {
 }
 
 /// The process that is killed: runs until then.
-pub fn child(options: &CrashOptions) -> Result<(), Failure> {
+pub(crate) fn child(options: &CrashOptions) -> Result<(), Failure> {
     end_with_parent();
     let store = options.open()?;
     if options.may_lose_commits(&[])? {

@@ -27,7 +27,7 @@ use std::collections::BTreeMap;
 
 /// The experiment.
 #[derive(Debug)]
-pub struct BufferPoolSize;
+pub(super) struct BufferPoolSize;
 
 const ABOUT: About = About {
     name: "buffer-pool-size",

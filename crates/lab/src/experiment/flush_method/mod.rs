@@ -27,7 +27,7 @@ use highwater_bench::Result;
 
 /// The experiment.
 #[derive(Debug)]
-pub struct FlushMethods;
+pub(super) struct FlushMethods;
 
 const ABOUT: About = About {
     name: "flush-method",

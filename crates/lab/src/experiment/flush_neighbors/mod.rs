@@ -33,7 +33,7 @@ use std::collections::BTreeMap;
 
 /// The experiment.
 #[derive(Debug)]
-pub struct FlushNeighbors;
+pub(super) struct FlushNeighbors;
 
 const ABOUT: About = About {
     name: "flush-neighbors",

@@ -34,7 +34,7 @@ use std::collections::BTreeMap;
 
 /// The experiment.
 #[derive(Debug)]
-pub struct InsertBuffer;
+pub(super) struct InsertBuffer;
 
 const ABOUT: About = About {
     name: "insert-buffer",

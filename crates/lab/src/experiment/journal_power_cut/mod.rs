@@ -14,7 +14,7 @@ use highwater_bench::Result;
 
 /// The experiment.
 #[derive(Debug)]
-pub struct JournalPowerCut;
+pub(super) struct JournalPowerCut;
 
 const ABOUT: About = About {
     name: "journal-power-cut",

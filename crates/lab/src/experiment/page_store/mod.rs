@@ -34,7 +34,7 @@ use highwater_bench::Result;
 
 /// The experiment.
 #[derive(Debug)]
-pub struct PageStores;
+pub(super) struct PageStores;
 
 const ABOUT: About = About {
     name: "page-store",

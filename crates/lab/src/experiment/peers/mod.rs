@@ -32,7 +32,7 @@ use std::path::PathBuf;
 
 /// The experiment.
 #[derive(Debug)]
-pub struct Peers;
+pub(super) struct Peers;
 
 const ABOUT: About = About {
     name: "peers",

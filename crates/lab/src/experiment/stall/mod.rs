@@ -26,7 +26,7 @@ use highwater_bench::Result;
 
 /// The experiment.
 #[derive(Debug)]
-pub struct Stall;
+pub(super) struct Stall;
 
 const ABOUT: About = About {
     name: "stall",

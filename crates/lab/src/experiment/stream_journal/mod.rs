@@ -30,7 +30,7 @@ use std::collections::BTreeMap;
 
 /// The experiment.
 #[derive(Debug)]
-pub struct StreamJournal;
+pub(super) struct StreamJournal;
 
 const ABOUT: About = About {
     name: "stream-journal",

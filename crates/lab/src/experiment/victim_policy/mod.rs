@@ -18,7 +18,7 @@ use highwater_bench::Result;
 
 /// The experiment.
 #[derive(Debug)]
-pub struct VictimPolicy;
+pub(super) struct VictimPolicy;
 
 const ABOUT: About = About {
     name: "victim-policy",

@@ -18,7 +18,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// Rows: id and value, by id.
-pub type Rows = Vec<(i64, i64)>;
+pub(super) type Rows = Vec<(i64, i64)>;
 
 /// A session of a subject. It is in a transaction from the beginning.
 pub trait Client: Send + 'static {

@@ -46,7 +46,7 @@ pub enum Operation {
 }
 
 /// A session and what it does.
-pub type Step = (usize, Operation);
+pub(super) type Step = (usize, Operation);
 
 /// A schedule and the anomaly it may show.
 pub struct Script {

@@ -102,7 +102,7 @@ fn condition(which: Which) -> (&'static str, String) {
 }
 
 /// A step as SQL.
-pub fn sql(operation: Operation, table: &str) -> String {
+pub(super) fn sql(operation: Operation, table: &str) -> String {
     match operation {
         Operation::Read(id) => format!("SELECT id, value FROM {table} WHERE id = {id}"),
         Operation::ReadWhere(which) => {

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 /// Why one node comes before another (Adya's dependencies).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub(super) enum Kind {
     /// It wrote the version before the other's.
     Ww,
     /// It wrote what the other read.
@@ -17,26 +17,26 @@ pub enum Kind {
 
 /// A directed graph.
 #[derive(Clone, Debug, Default)]
-pub struct Graph {
+pub(super) struct Graph {
     edges: Vec<BTreeSet<(usize, Kind)>>,
 }
 
 impl Graph {
     /// Adds a node.
-    pub fn node(&mut self) -> usize {
+    pub(super) fn node(&mut self) -> usize {
         self.edges.push(BTreeSet::new());
         self.edges.len() - 1
     }
 
     /// Adds an edge, unless it leads back to its node.
-    pub fn edge(&mut self, from: usize, kind: Kind, to: usize) {
+    pub(super) fn edge(&mut self, from: usize, kind: Kind, to: usize) {
         if from != to {
             self.edges[from].insert((to, kind));
         }
     }
 
     /// Edges of one kind.
-    pub fn of_kind(&self, kind: Kind) -> impl Iterator<Item = (usize, usize)> + '_ {
+    pub(super) fn of_kind(&self, kind: Kind) -> impl Iterator<Item = (usize, usize)> + '_ {
         let from = self.edges.iter().enumerate();
         from.flat_map(move |(from, to)| to.iter().filter(move |(_, k)| *k == kind).map(move |(to, _)| (from, *to)))
     }
@@ -47,7 +47,7 @@ impl Graph {
     }
 
     /// A shortest way along edges of these kinds, both ends included.
-    pub fn path(&self, from: usize, to: usize, kinds: &[Kind]) -> Option<Vec<usize>> {
+    pub(super) fn path(&self, from: usize, to: usize, kinds: &[Kind]) -> Option<Vec<usize>> {
         let mut before = vec![usize::MAX; self.edges.len()];
         let mut queue = VecDeque::from([from]);
         while let Some(at) = queue.pop_front() {
@@ -73,7 +73,7 @@ impl Graph {
     }
 
     /// A cycle along edges of these kinds, a short one, without its first node at the end; none if there is no cycle.
-    pub fn cycle(&self, kinds: &[Kind]) -> Option<Vec<usize>> {
+    pub(super) fn cycle(&self, kinds: &[Kind]) -> Option<Vec<usize>> {
         let on_cycle = self.on_cycle(kinds)?;
         let mut cycle = self.path(on_cycle, on_cycle, kinds)?;
         cycle.pop();
