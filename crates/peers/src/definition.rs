@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// A table by names only, as the catalog keeps it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Definition {
+pub(crate) struct Definition {
     pub(crate) name: String,
     /// Name, type as text, nullable.
     pub(crate) columns: Vec<(String, String, bool)>,
@@ -31,7 +31,7 @@ impl From<&TableSpec> for Definition {
 }
 
 impl Definition {
-    pub fn add_index(&mut self, name: &str, columns: &[&str]) {
+    pub(crate) fn add_index(&mut self, name: &str, columns: &[&str]) {
         self.indexes.push((name.into(), owned(columns)));
     }
 }

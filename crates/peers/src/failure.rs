@@ -6,16 +6,16 @@
 use highwater_bench::Error;
 
 /// Something failed for good.
-pub fn failed(what: &str, reason: impl std::fmt::Display) -> Error {
+pub(crate) fn failed(what: &str, reason: impl std::fmt::Display) -> Error {
     Error::Server(format!("{what}: {reason}"))
 }
 
 /// The transaction can be tried again.
-pub fn conflict() -> Error {
+pub(crate) fn conflict() -> Error {
     highwater::Error::WriteConflict.into()
 }
 
 /// The primary key is there already.
-pub fn duplicate(table: &str) -> Error {
+pub(crate) fn duplicate(table: &str) -> Error {
     highwater::Error::DuplicateKey { table: table.into(), index: "PRIMARY".into() }.into()
 }

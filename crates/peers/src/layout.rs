@@ -42,8 +42,8 @@ struct Slot {
 
 /// A secondary index.
 #[derive(Clone, Debug)]
-pub struct IndexLayout {
-    pub name: String,
+pub(crate) struct IndexLayout {
+    pub(crate) name: String,
     /// The columns a scan may name.
     columns: Vec<usize>,
     /// Those, and what is missing of the primary key.
@@ -54,15 +54,15 @@ pub struct IndexLayout {
 
 /// The places of a table's columns.
 #[derive(Clone, Debug)]
-pub struct Layout {
+pub(crate) struct Layout {
     /// Name of the table.
-    pub name: String,
+    pub(crate) name: String,
     slots: Vec<Slot>,
     primary: Vec<usize>,
     /// The column that numbers itself.
-    pub auto_increment: Option<usize>,
+    pub(crate) auto_increment: Option<usize>,
     /// Secondary indexes.
-    pub indexes: Vec<IndexLayout>,
+    pub(crate) indexes: Vec<IndexLayout>,
     fixed_end: usize,
     texts: usize,
 }
@@ -77,7 +77,7 @@ impl Definition {
     ///
     /// # Errors
     /// A type or column that there is not; a key that cannot be laid out.
-    pub fn layout(&self) -> Result<Layout> {
+    pub(crate) fn layout(&self) -> Result<Layout> {
         let parsed = |(name, ty, nullable): &(String, String, bool)| {
             let ty: Type = ty.parse().map_err(|_| failed("table", format!("no type {ty}")))?;
             Ok((name.clone(), ty, *nullable))
@@ -220,23 +220,23 @@ impl Layout {
     ///
     /// # Errors
     /// There is none.
-    pub fn index(&self, name: &str) -> Result<usize> {
+    pub(crate) fn index(&self, name: &str) -> Result<usize> {
         let found = self.indexes.iter().position(|index| index.name == name);
         found.ok_or_else(|| failed("scan", format!("table {} has no index {name}", self.name)))
     }
 
     /// Appends the primary key of a whole row.
-    pub fn push_primary(&self, row: &[ValueRef<'_>], out: &mut Vec<u8>) -> Result<()> {
+    pub(crate) fn push_primary(&self, row: &[ValueRef<'_>], out: &mut Vec<u8>) -> Result<()> {
         self.primary.iter().try_for_each(|column| self.slots[*column].push_part(row[*column], out))
     }
 
     /// Appends the first parts of the primary key, or of an index's.
-    pub fn push_parts(&self, index: Option<usize>, parts: &[ValueRef<'_>], out: &mut Vec<u8>) -> Result<()> {
+    pub(crate) fn push_parts(&self, index: Option<usize>, parts: &[ValueRef<'_>], out: &mut Vec<u8>) -> Result<()> {
         self.push_parts_from(index, 0, parts, out)
     }
 
     /// Appends parts of a key from the one at place `first` on.
-    pub fn push_parts_from(
+    pub(crate) fn push_parts_from(
         &self,
         index: Option<usize>,
         first: usize,
@@ -249,7 +249,7 @@ impl Layout {
     }
 
     /// Appends the value of a whole row.
-    pub fn push_value(&self, row: &[ValueRef<'_>], out: &mut Vec<u8>) -> Result<()> {
+    pub(crate) fn push_value(&self, row: &[ValueRef<'_>], out: &mut Vec<u8>) -> Result<()> {
         let start = out.len();
         out.resize(start + self.fixed_end + self.texts * 2, 0);
         let texts_start = out.len();
@@ -308,7 +308,7 @@ impl Layout {
     ///
     /// # Errors
     /// A column of the primary key; a value that is not of its type.
-    pub fn change(&self, column: usize, new: ValueRef<'_>, value: &mut Vec<u8>) -> Result<()> {
+    pub(crate) fn change(&self, column: usize, new: ValueRef<'_>, value: &mut Vec<u8>) -> Result<()> {
         let slot = &self.slots[column];
         match slot.place {
             Place::Key(_) => Err(failed("row", format!("a key column of {} cannot be changed", self.name))),
@@ -326,12 +326,12 @@ impl Layout {
     }
 
     /// The columns of an index, as bits.
-    pub fn columns_of(&self, index: usize) -> u64 {
+    pub(crate) fn columns_of(&self, index: usize) -> u64 {
         self.indexes[index].columns.iter().fold(0, |bits, column| bits | 1 << column)
     }
 
     /// Appends the entry of a row in an index.
-    pub fn push_entry(&self, index: usize, row: &RowBytes<'_>, out: &mut Vec<u8>) {
+    pub(crate) fn push_entry(&self, index: usize, row: &RowBytes<'_>, out: &mut Vec<u8>) {
         for column in &self.indexes[index].key {
             let slot = &self.slots[*column];
             if let Place::Key(n) = slot.place {
@@ -349,7 +349,7 @@ impl Layout {
     }
 
     /// Appends the primary key that an entry of an index holds.
-    pub fn push_primary_of(&self, index: usize, entry: &[u8], out: &mut Vec<u8>) {
+    pub(crate) fn push_primary_of(&self, index: usize, entry: &[u8], out: &mut Vec<u8>) {
         let (mut ends, mut end) = ([0; MAX_PARTS + 1], 0);
         let layout = &self.indexes[index];
         for (n, column) in layout.key.iter().enumerate() {
@@ -371,18 +371,18 @@ impl Layout {
 
 /// A row, in place.
 #[derive(Clone, Copy, Debug)]
-pub struct RowBytes<'r> {
+pub(crate) struct RowBytes<'r> {
     /// Of its table.
-    pub layout: &'r Layout,
+    pub(crate) layout: &'r Layout,
     /// Its primary key.
-    pub key: &'r [u8],
+    pub(crate) key: &'r [u8],
     /// Its other columns.
-    pub value: &'r [u8],
+    pub(crate) value: &'r [u8],
 }
 
 impl<'r> RowBytes<'r> {
     /// A column of fixed size.
-    pub fn number(&self, column: usize) -> i64 {
+    pub(crate) fn number(&self, column: usize) -> i64 {
         let slot = &self.layout.slots[column];
         match slot.place {
             Place::Key(n) => slot.number_in_key(self.layout.part(n, self.key)),
@@ -392,7 +392,7 @@ impl<'r> RowBytes<'r> {
     }
 
     /// A text.
-    pub fn bytes(&self, column: usize) -> &'r [u8] {
+    pub(crate) fn bytes(&self, column: usize) -> &'r [u8] {
         let slot = &self.layout.slots[column];
         match slot.place {
             Place::Key(n) => {
@@ -405,7 +405,7 @@ impl<'r> RowBytes<'r> {
     }
 
     /// Whether the column has no value.
-    pub fn is_null(&self, column: usize) -> bool {
+    pub(crate) fn is_null(&self, column: usize) -> bool {
         let slot = &self.layout.slots[column];
         match slot.place {
             Place::Key(n) => slot.nullable && self.layout.part(n, self.key).first() == Some(&0),

@@ -19,17 +19,17 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub(crate) struct Settings {
     /// Memory for data.
-    pub cache_bytes: u64,
+    pub(crate) cache_bytes: u64,
     /// Whether a commit waits until it is durable.
-    pub durable: bool,
+    pub(crate) durable: bool,
     /// Clients there will be.
-    pub clients: usize,
+    pub(crate) clients: usize,
     /// Whether the data are larger than the memory.
-    pub beyond_memory: bool,
+    pub(crate) beyond_memory: bool,
     /// Options of Highwater by name, for Highwater only.
-    pub options: Vec<(String, String)>,
+    pub(crate) options: Vec<(String, String)>,
 }
 
 impl From<&Request> for Settings {
@@ -46,13 +46,13 @@ impl From<&Request> for Settings {
 
 impl Settings {
     /// Of the cache, what engines with memtables get for them; the rest is their block cache.
-    pub fn memtable_bytes(&self) -> u64 {
+    pub(crate) fn memtable_bytes(&self) -> u64 {
         self.cache_bytes / 4
     }
 }
 
 /// A store that can be opened and closed, and has a version.
-pub trait Peer: Store {
+pub(crate) trait Peer: Store {
     /// Opens or creates it in a folder.
     fn open(folder: &Path, settings: &Settings) -> Result<Self>;
     /// Makes everything durable and closes. No session and no other handle is used any more.
@@ -84,20 +84,20 @@ impl<P: Peer> Database for Embedded<'_, P> {
 }
 
 /// Does what is asked, on an engine.
-pub fn measure<P: Peer>(request: &Request) -> Result<Answer> {
+pub(crate) fn measure<P: Peer>(request: &Request) -> Result<Answer> {
     let (folder, settings) = (request.folder.as_path(), Settings::from(request));
     peers::measure(request, &mut Embedded::<P> { folder, settings, peer: PhantomData })
 }
 
 /// Makes commits of an engine durable once a second that has no such thing, until it is dropped.
-pub struct EverySecond {
+pub(crate) struct EverySecond {
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl EverySecond {
     /// Calls `sync` every second; the first failure ends it, and a later commit of the engine meets it too.
-    pub fn start(mut sync: impl FnMut() -> Result<()> + Send + 'static) -> EverySecond {
+    pub(crate) fn start(mut sync: impl FnMut() -> Result<()> + Send + 'static) -> EverySecond {
         let (stop, stopped) = channel::<()>();
         let second = Duration::from_secs(1);
         let thread = std::thread::spawn(move || {

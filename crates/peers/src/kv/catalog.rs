@@ -15,7 +15,7 @@ use std::sync::atomic::AtomicU64;
 
 /// A table: its layout and its trees.
 #[derive(Debug)]
-pub struct KvTable<T> {
+pub(crate) struct KvTable<T> {
     pub(super) layout: Layout,
     pub(super) definition: Definition,
     pub(super) rows: T,

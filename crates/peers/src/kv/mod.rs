@@ -14,7 +14,7 @@ mod kv_test;
 mod store;
 mod transaction;
 
-pub use store::KvStore;
+pub(crate) use store::KvStore;
 
 use crate::settings::Settings;
 use highwater_bench::Result;
@@ -22,7 +22,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 /// A key-value engine. Cloning gives another handle.
-pub trait Kv: Clone + Send + Sync + 'static {
+pub(crate) trait Kv: Clone + Send + Sync + 'static {
     /// An ordered tree of keys and values.
     type Tree: Clone + Send + Sync + 'static;
     /// One thread's access.
@@ -40,7 +40,7 @@ pub trait Kv: Clone + Send + Sync + 'static {
 }
 
 /// One thread's access.
-pub trait KvClient: Send + 'static {
+pub(crate) trait KvClient: Send + 'static {
     /// An ordered tree.
     type Tree: Clone + Send + Sync + 'static;
     /// A transaction that may write.
@@ -56,17 +56,17 @@ pub trait KvClient: Send + 'static {
 
 /// Which keys a scan visits.
 #[derive(Clone, Copy, Debug)]
-pub struct Range<'r> {
-    pub from: &'r [u8],
+pub(crate) struct Range<'r> {
+    pub(crate) from: &'r [u8],
     /// Up to and without this one; to the end if it is empty.
-    pub to: &'r [u8],
+    pub(crate) to: &'r [u8],
     /// The greatest first.
-    pub reverse: bool,
+    pub(crate) reverse: bool,
     /// The newest committed state, where a transaction could also read an older one.
-    pub newest: bool,
+    pub(crate) newest: bool,
 }
 
-pub trait KvRead {
+pub(crate) trait KvRead {
     /// An ordered tree.
     type Tree: Clone + Send + Sync + 'static;
 
@@ -87,7 +87,7 @@ pub trait KvRead {
     fn finish(self) -> Result<()>;
 }
 
-pub trait KvWrite: KvRead {
+pub(crate) trait KvWrite: KvRead {
     /// Puts a key that must not be there; false if it is.
     fn insert(&mut self, tree: &Self::Tree, key: &[u8], value: &[u8]) -> Result<bool> {
         if self.get_for_update(tree, key, |_| ())?.is_some() {

@@ -25,7 +25,7 @@ fn sort_bytes(settings: &Settings) -> usize {
 const ENTRIES: usize = 5_000;
 
 /// A key-value engine as a store.
-pub struct KvStore<K: Kv> {
+pub(crate) struct KvStore<K: Kv> {
     kv: K,
     catalog: Arc<Catalog<K>>,
     sort_bytes: usize,
@@ -152,7 +152,7 @@ impl<K: Kv> Store for KvStore<K> {
 }
 
 /// One client of a key-value engine.
-pub struct KvSession<K: Kv> {
+pub(crate) struct KvSession<K: Kv> {
     client: K::Client,
     scratch: Scratch,
 }

@@ -24,7 +24,7 @@ const MAX_COLUMNS: usize = 64;
 
 /// Buffers of a client.
 #[derive(Default)]
-pub struct Scratch {
+pub(crate) struct Scratch {
     key: Vec<u8>,
     other_key: Vec<u8>,
     old: Vec<u8>,
@@ -36,7 +36,7 @@ pub struct Scratch {
 type Table<T> = Arc<KvTable<T>>;
 
 /// A snapshot, or a transaction that may write.
-pub struct KvTxn<'s, T> {
+pub(crate) struct KvTxn<'s, T> {
     txn: T,
     scratch: &'s mut Scratch,
 }
@@ -316,7 +316,7 @@ impl<W: KvWrite> Transaction for KvTxn<'_, W> {
 }
 
 /// New values of a row that is being changed.
-pub struct Changes<'c> {
+pub(crate) struct Changes<'c> {
     layout: &'c Layout,
     value: &'c mut Vec<u8>,
     /// The columns put, as bits.

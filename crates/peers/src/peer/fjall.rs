@@ -28,7 +28,7 @@ fn fjall(error: impl std::fmt::Display) -> highwater_bench::Error {
 
 /// An open database.
 #[derive(Clone)]
-pub struct Fjall {
+pub(crate) struct Fjall {
     db: SingleWriterTxDatabase,
     keys: SingleWriterTxKeyspace,
     durable: bool,
@@ -75,7 +75,7 @@ impl Kv for Fjall {
 }
 
 /// One thread's access.
-pub struct Client {
+pub(crate) struct Client {
     fjall: Fjall,
     buffers: Keys,
 }
@@ -97,14 +97,14 @@ impl KvClient for Client {
 }
 
 /// A snapshot.
-pub struct Read<'c> {
+pub(crate) struct Read<'c> {
     snapshot: Snapshot,
     keys: &'c SingleWriterTxKeyspace,
     buffers: &'c mut Keys,
 }
 
 /// The transaction that writes.
-pub struct Write<'c> {
+pub(crate) struct Write<'c> {
     txn: SingleWriterWriteTx<'c>,
     keys: &'c SingleWriterTxKeyspace,
     buffers: &'c mut Keys,

@@ -28,7 +28,7 @@ fn lmdb(error: impl std::fmt::Display) -> highwater_bench::Error {
 
 /// An open environment.
 #[derive(Clone)]
-pub struct Lmdb {
+pub(crate) struct Lmdb {
     env: Env<WithTls>,
     syncs: Option<Arc<EverySecond>>,
 }
@@ -76,7 +76,7 @@ impl Kv for Lmdb {
 }
 
 /// One thread's access.
-pub struct Client {
+pub(crate) struct Client {
     env: Env<WithTls>,
 }
 
@@ -95,10 +95,10 @@ impl KvClient for Client {
 }
 
 /// A snapshot.
-pub struct Read<'c>(RoTxn<'c, WithTls>);
+pub(crate) struct Read<'c>(RoTxn<'c, WithTls>);
 
 /// The transaction that writes.
-pub struct Write<'c>(RwTxn<'c>);
+pub(crate) struct Write<'c>(RwTxn<'c>);
 
 fn get<R>(txn: &RoTxn<'_, AnyTls>, tree: &Tree, key: &[u8], look: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
     Ok(tree.get(txn, key).map_err(lmdb)?.map(look))

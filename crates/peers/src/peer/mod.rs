@@ -1,12 +1,12 @@
 //! The engines, a file or folder each.
 
-pub mod fjall;
-pub mod highwater;
-pub mod lmdb;
-pub mod prefixed;
-pub mod redb;
+pub(crate) mod fjall;
+pub(crate) mod highwater;
+pub(crate) mod lmdb;
+pub(crate) mod prefixed;
+pub(crate) mod redb;
 #[cfg(feature = "rocksdb")]
-pub mod rocksdb;
-pub mod sqlite;
+pub(crate) mod rocksdb;
+pub(crate) mod sqlite;
 #[cfg(feature = "wiredtiger")]
-pub mod wiredtiger;
+pub(crate) mod wiredtiger;

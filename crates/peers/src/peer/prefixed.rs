@@ -7,18 +7,18 @@
 use highwater_bench::Result;
 
 /// A tree's number, as its keys begin.
-pub type Tree = [u8; 4];
+pub(crate) type Tree = [u8; 4];
 
 const NAMES: Tree = [0; 4];
 
 /// The key under which the number of a name is kept.
-pub fn name_key(name: &str) -> Vec<u8> {
+pub(crate) fn name_key(name: &str) -> Vec<u8> {
     [&NAMES[..], name.as_bytes()].concat()
 }
 
 /// Number of a tree: the one kept, or the next one, which `put` keeps. `get` finds the value of a key; under the empty
 /// name stands the number given out last.
-pub fn number(
+pub(crate) fn number(
     name: &str,
     get: impl Fn(&[u8]) -> Result<Option<Vec<u8>>>,
     put: impl Fn(&[u8], &[u8]) -> Result<()>,
@@ -36,13 +36,13 @@ pub fn number(
 
 /// A key and the end of a range with their tree in front, in buffers that are used again.
 #[derive(Default)]
-pub struct Keys {
+pub(crate) struct Keys {
     key: Vec<u8>,
     end: Vec<u8>,
 }
 
 impl Keys {
-    pub fn key(&mut self, tree: Tree, key: &[u8]) -> &[u8] {
+    pub(crate) fn key(&mut self, tree: Tree, key: &[u8]) -> &[u8] {
         self.key.clear();
         self.key.extend_from_slice(&tree);
         self.key.extend_from_slice(key);
@@ -50,7 +50,7 @@ impl Keys {
     }
 
     /// The bounds of a range of a tree, the second excluded.
-    pub fn range(&mut self, tree: Tree, from: &[u8], to: &[u8]) -> (&[u8], &[u8]) {
+    pub(crate) fn range(&mut self, tree: Tree, from: &[u8], to: &[u8]) -> (&[u8], &[u8]) {
         self.end.clear();
         match to.is_empty() {
             true => self.end.extend_from_slice(&(u32::from_be_bytes(tree) + 1).to_be_bytes()),
@@ -65,6 +65,6 @@ impl Keys {
 }
 
 /// A key without its tree.
-pub fn within(key: &[u8]) -> &[u8] {
+pub(crate) fn within(key: &[u8]) -> &[u8] {
     key.get(NAMES.len()..).unwrap_or_default()
 }

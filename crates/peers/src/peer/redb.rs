@@ -26,7 +26,7 @@ fn redb(error: impl std::fmt::Display) -> highwater_bench::Error {
 
 /// An open database.
 #[derive(Clone)]
-pub struct Redb {
+pub(crate) struct Redb {
     db: Arc<Database>,
     durability: Durability,
     syncs: Option<Arc<EverySecond>>,
@@ -76,7 +76,7 @@ impl Kv for Redb {
 }
 
 /// One thread's access.
-pub struct Client {
+pub(crate) struct Client {
     db: Arc<Database>,
     durability: Durability,
 }
@@ -98,7 +98,7 @@ impl KvClient for Client {
 }
 
 /// A snapshot.
-pub struct Read {
+pub(crate) struct Read {
     txn: ReadTransaction,
     open: Vec<(Arc<str>, OpenTable)>,
 }
@@ -117,7 +117,7 @@ impl Read {
     }
 }
 
-pub struct Write(WriteTransaction);
+pub(crate) struct Write(WriteTransaction);
 
 fn scan(
     table: &impl ReadableTable<&'static [u8], &'static [u8]>,

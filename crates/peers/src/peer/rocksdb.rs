@@ -76,7 +76,7 @@ fn options(settings: &Settings) -> Options {
 
 /// An open database.
 #[derive(Clone)]
-pub struct RocksDb {
+pub(crate) struct RocksDb {
     db: Arc<Db>,
     durable: bool,
     syncs: Option<Arc<EverySecond>>,
@@ -127,7 +127,7 @@ impl Kv for RocksDb {
 }
 
 /// One thread's access.
-pub struct Client {
+pub(crate) struct Client {
     db: Arc<Db>,
     writes: WriteOptions,
     transactions: TransactionOptions,
@@ -158,7 +158,7 @@ fn reading(snapshot: &Snapshot<'_>) -> ReadOptions {
 }
 
 /// A snapshot.
-pub struct Read<'c> {
+pub(crate) struct Read<'c> {
     reads: ReadOptions,
     db: &'c Db,
     _snapshot: Snapshot<'c>,
@@ -166,7 +166,7 @@ pub struct Read<'c> {
 }
 
 /// A transaction that may write.
-pub struct Write<'c> {
+pub(crate) struct Write<'c> {
     txn: Transaction<'c, Db>,
     db: &'c Db,
     snapshot: Option<(ReadOptions, Snapshot<'c>)>,

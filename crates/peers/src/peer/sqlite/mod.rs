@@ -41,7 +41,7 @@ fn sqlite(error: SqlError) -> highwater_bench::Error {
 
 /// An open database.
 #[derive(Clone)]
-pub struct Sqlite {
+pub(crate) struct Sqlite {
     shared: Arc<Shared>,
 }
 
@@ -126,7 +126,7 @@ impl Store for Sqlite {
 }
 
 /// A client: its connection, and its turns at the writer's.
-pub struct SqliteSession {
+pub(crate) struct SqliteSession {
     reader: Connection,
     shared: Arc<Shared>,
     text: String,
@@ -147,7 +147,7 @@ impl Session for SqliteSession {
 }
 
 /// A transaction. It is rolled back unless it is finished; only then the next writer has its turn.
-pub struct SqliteTxn<'s> {
+pub(crate) struct SqliteTxn<'s> {
     connection: Handle<'s>,
     text: &'s mut String,
     is_open: bool,
@@ -317,7 +317,7 @@ impl Transaction for SqliteTxn<'_> {
 
 /// New values of a row.
 #[derive(Default)]
-pub struct SqlChanges {
+pub(crate) struct SqlChanges {
     set: Vec<(usize, highwater::Value)>,
 }
 
@@ -329,7 +329,7 @@ impl RowChanges for SqlChanges {
 }
 
 /// A row of a statement.
-pub struct SqlRow<'r>(&'r Row<'r>);
+pub(crate) struct SqlRow<'r>(&'r Row<'r>);
 
 impl SqlRow<'_> {
     fn sql(&self, column: usize) -> Sql<'_> {

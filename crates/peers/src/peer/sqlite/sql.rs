@@ -10,31 +10,32 @@ use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 
 /// Where tables are described.
-pub const CATALOG: &str = "CREATE TABLE IF NOT EXISTS highwater_catalog (name TEXT PRIMARY KEY, definition TEXT)";
+pub(crate) const CATALOG: &str =
+    "CREATE TABLE IF NOT EXISTS highwater_catalog (name TEXT PRIMARY KEY, definition TEXT)";
 
 /// Rows up to this size belong into the tree of their key: a twentieth of a page.
 const SMALL_ROW_BYTES: usize = 200;
 
 /// A table and the statements on it.
 #[derive(Serialize, Deserialize)]
-pub struct SqlTable {
+pub(crate) struct SqlTable {
     name: String,
     columns: Vec<String>,
     primary: Vec<String>,
     indexes: Vec<(String, Vec<String>)>,
     create: Vec<String>,
     /// Column that numbers itself.
-    pub auto_increment: Option<usize>,
+    pub(crate) auto_increment: Option<usize>,
     /// Reads a row by its key.
-    pub get: String,
+    pub(crate) get: String,
     /// Inserts a row.
-    pub insert: String,
+    pub(crate) insert: String,
     /// Deletes a row by its key.
-    pub delete: String,
+    pub(crate) delete: String,
 }
 
 /// The tables of a database.
-pub fn read_catalog(connection: &Connection) -> Result<Vec<SqlTable>> {
+pub(crate) fn read_catalog(connection: &Connection) -> Result<Vec<SqlTable>> {
     let mut statement = connection.prepare("SELECT definition FROM highwater_catalog").map_err(sqlite)?;
     let texts = statement.query_map([], |row| row.get::<_, String>(0)).map_err(sqlite)?;
     let table =
@@ -56,7 +57,7 @@ fn index_sql(table: &str, name: &str, columns: &[String]) -> String {
 
 impl SqlTable {
     /// The statements of a table.
-    pub fn new(spec: &TableSpec) -> SqlTable {
+    pub(crate) fn new(spec: &TableSpec) -> SqlTable {
         let name = spec.name.clone();
         let owned = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
         let (columns, primary) = (spec.columns.iter().map(|c| c.name.to_string()).collect(), owned(spec.primary_key));
@@ -99,12 +100,12 @@ impl SqlTable {
         }
     }
 
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
     /// Makes it.
-    pub fn create(&self, connection: &Connection) -> Result<()> {
+    pub(crate) fn create(&self, connection: &Connection) -> Result<()> {
         self.create.iter().try_for_each(|sql| connection.execute_batch(sql)).map_err(sqlite)?;
         self.keep(connection)
     }
@@ -116,7 +117,7 @@ impl SqlTable {
     }
 
     /// The same table with an index, which is made.
-    pub fn with_index(&self, connection: &Connection, index: &IndexSpec) -> Result<SqlTable> {
+    pub(crate) fn with_index(&self, connection: &Connection, index: &IndexSpec) -> Result<SqlTable> {
         let columns: Vec<String> = index.columns.iter().map(ToString::to_string).collect();
         connection.execute_batch(&index_sql(&self.name, index.name, &columns)).map_err(sqlite)?;
         let text = serde_json::to_string(self).map_err(|e| failed("sqlite", e))?;
@@ -127,7 +128,7 @@ impl SqlTable {
     }
 
     /// A scan: its parameters are the prefix, the bounds that there are, and the limit, -1 for none.
-    pub fn write_scan(&self, scan: &Scan<'_>, out: &mut String) -> Result<()> {
+    pub(crate) fn write_scan(&self, scan: &Scan<'_>, out: &mut String) -> Result<()> {
         let (by, columns) = match scan.index {
             None => (None, &self.primary),
             Some(name) => {
@@ -163,7 +164,7 @@ impl SqlTable {
     }
 
     /// An update of columns: its parameters are the key, then the new values.
-    pub fn write_update(&self, columns: impl Iterator<Item = usize>, out: &mut String) {
+    pub(crate) fn write_update(&self, columns: impl Iterator<Item = usize>, out: &mut String) {
         out.clear();
         let _ = write!(out, "UPDATE \"{}\" SET ", self.name);
         for (n, column) in columns.enumerate() {

@@ -87,7 +87,7 @@ fn text(text: &str) -> Result<CString> {
 }
 
 /// `11.3.1`.
-pub fn version() -> String {
+pub(crate) fn version() -> String {
     let [mut major, mut minor, mut patch] = [0; 3];
     // SAFETY: it writes three numbers to where they are.
     unsafe { wiredtiger_version(&mut major, &mut minor, &mut patch) };
@@ -95,7 +95,7 @@ pub fn version() -> String {
 }
 
 /// An open database.
-pub struct Connection(*mut RawConnection);
+pub(crate) struct Connection(*mut RawConnection);
 
 // SAFETY: WiredTiger's connection handle may be used by any number of threads.
 unsafe impl Send for Connection {}
@@ -104,7 +104,7 @@ unsafe impl Sync for Connection {}
 
 impl Connection {
     /// Opens a database.
-    pub fn open(home: &str, config: &str) -> Result<Connection> {
+    pub(crate) fn open(home: &str, config: &str) -> Result<Connection> {
         let (home, config, mut connection) = (text(home)?, text(config)?, null_mut());
         // SAFETY: the texts end with zero and live through the call, which writes one pointer.
         check(unsafe { hw_wt_open(home.as_ptr(), config.as_ptr(), &mut connection) })?;
@@ -112,7 +112,7 @@ impl Connection {
     }
 
     /// Closes it, with a checkpoint.
-    pub fn close(self) -> Result<()> {
+    pub(crate) fn close(self) -> Result<()> {
         let connection = std::mem::ManuallyDrop::new(self);
         // SAFETY: open, and not used again: the value is consumed and not dropped.
         check(unsafe { hw_wt_close(connection.0) })
@@ -126,7 +126,7 @@ impl Drop for Connection {
     }
 }
 
-pub struct Session {
+pub(crate) struct Session {
     raw: *mut RawSession,
     _connection: Arc<Connection>,
 }
@@ -135,7 +135,7 @@ pub struct Session {
 unsafe impl Send for Session {}
 
 impl Session {
-    pub fn open(connection: &Arc<Connection>) -> Result<Session> {
+    pub(crate) fn open(connection: &Arc<Connection>) -> Result<Session> {
         let mut raw = null_mut();
         // SAFETY: the connection is open; the call writes one pointer.
         check(unsafe { hw_wt_session(connection.0, &mut raw) })?;
@@ -143,14 +143,14 @@ impl Session {
     }
 
     /// Makes an object unless it is there.
-    pub fn create(&mut self, uri: &str, config: &str) -> Result<()> {
+    pub(crate) fn create(&mut self, uri: &str, config: &str) -> Result<()> {
         let (uri, config) = (text(uri)?, text(config)?);
         // SAFETY: the session is open; the texts live through the call.
         check(unsafe { hw_wt_create(self.raw, uri.as_ptr(), config.as_ptr()) })
     }
 
     /// A cursor; it is used only while the session is open, which its owner sees to.
-    pub fn cursor(&mut self, uri: &str, config: &str) -> Result<Cursor> {
+    pub(crate) fn cursor(&mut self, uri: &str, config: &str) -> Result<Cursor> {
         let (uri, config, mut raw) = (text(uri)?, text(config)?, null_mut());
         // SAFETY: the session is open; the texts live through the call, which writes one pointer.
         check(unsafe { hw_wt_cursor(self.raw, uri.as_ptr(), config.as_ptr(), &mut raw) })?;
@@ -158,24 +158,24 @@ impl Session {
     }
 
     /// Begins a transaction.
-    pub fn begin(&mut self) -> Result<()> {
+    pub(crate) fn begin(&mut self) -> Result<()> {
         // SAFETY: the session is open.
         check(unsafe { hw_wt_begin(self.raw) })
     }
 
-    pub fn commit(&mut self) -> Result<()> {
+    pub(crate) fn commit(&mut self) -> Result<()> {
         // SAFETY: the session is open.
         check(unsafe { hw_wt_commit(self.raw) })
     }
 
     /// Rolls it back.
-    pub fn rollback(&mut self) -> Result<()> {
+    pub(crate) fn rollback(&mut self) -> Result<()> {
         // SAFETY: the session is open.
         check(unsafe { hw_wt_rollback(self.raw) })
     }
 
     /// Makes durable what was committed.
-    pub fn sync_log(&mut self) -> Result<()> {
+    pub(crate) fn sync_log(&mut self) -> Result<()> {
         // SAFETY: the session is open.
         check(unsafe { hw_wt_sync_log(self.raw) })
     }
@@ -189,7 +189,7 @@ impl Drop for Session {
 }
 
 /// A cursor of a session.
-pub struct Cursor(*mut RawCursor);
+pub(crate) struct Cursor(*mut RawCursor);
 
 // SAFETY: a cursor moves with its session, which owns it together with it.
 unsafe impl Send for Cursor {}
@@ -206,7 +206,7 @@ fn bytes<'b>(start: *const u8, len: usize) -> &'b [u8] {
 
 impl Cursor {
     /// Shows the value of a key.
-    pub fn get<R>(&mut self, key: &[u8], look: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+    pub(crate) fn get<R>(&mut self, key: &[u8], look: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
         let (mut value, mut len) = (std::ptr::null(), 0);
         // SAFETY: the cursor's session is open; the key lives through the call, which writes a pointer and a length.
         let code = unsafe { hw_wt_get(self.0, key.as_ptr(), key.len(), &mut value, &mut len) };
@@ -219,7 +219,7 @@ impl Cursor {
     }
 
     /// Puts an entry; false if the cursor does not overwrite and the key is there.
-    pub fn insert(&mut self, key: &[u8], value: &[u8]) -> Result<bool> {
+    pub(crate) fn insert(&mut self, key: &[u8], value: &[u8]) -> Result<bool> {
         // SAFETY: the cursor's session is open; key and value live through the call, which copies them.
         let code = unsafe { hw_wt_insert(self.0, key.as_ptr(), key.len(), value.as_ptr(), value.len()) };
         if code == DUPLICATE_KEY {
@@ -229,7 +229,7 @@ impl Cursor {
         check(code).map(|()| true)
     }
 
-    pub fn remove(&mut self, key: &[u8]) -> Result<()> {
+    pub(crate) fn remove(&mut self, key: &[u8]) -> Result<()> {
         // SAFETY: the cursor's session is open; the key lives through the call.
         let code = unsafe { hw_wt_remove(self.0, key.as_ptr(), key.len()) };
         found(code).map(drop)?;
@@ -263,7 +263,7 @@ impl Cursor {
     }
 
     /// Shows the entries of a range until `visit` breaks.
-    pub fn scan(
+    pub(crate) fn scan(
         &mut self,
         (from, to): (&[u8], &[u8]),
         reverse: bool,

@@ -23,7 +23,7 @@ const TABLE: &str = "key_format=u,value_format=u";
 
 /// An open database.
 #[derive(Clone)]
-pub struct WiredTiger {
+pub(crate) struct WiredTiger {
     connection: Arc<Connection>,
     syncs: Option<Arc<EverySecond>>,
 }
@@ -80,7 +80,7 @@ struct Cursors {
 }
 
 /// One thread's access. Cursors stand before their session: they are not used after it closes.
-pub struct Client {
+pub(crate) struct Client {
     cursors: Vec<Cursors>,
     session: Session,
 }
@@ -123,7 +123,7 @@ impl KvClient for Client {
 }
 
 /// A transaction: what it reads is a snapshot. It is rolled back unless it is finished.
-pub struct Txn<'c> {
+pub(crate) struct Txn<'c> {
     client: &'c mut Client,
     is_open: bool,
 }
