@@ -66,7 +66,7 @@ impl NewFile {
         self.file.write(bytes).map_err(|error| failed("write", &self.path, error))
     }
 
-    /// Fills the next record, and writes those that are full.
+    /// Adds bytes to the next encrypted record, and writes the records that are full.
     fn seal(&mut self, mut bytes: &[u8]) -> Result<()> {
         while let (Some(Sealing { plain, .. }), false) = (&mut self.sealing, bytes.is_empty()) {
             let (now, later) = bytes.split_at(bytes.len().min(SEALED_RECORD_BYTES - plain.len()));
@@ -81,7 +81,7 @@ impl NewFile {
         Ok(())
     }
 
-    /// Writes what the next record has, if it has anything.
+    /// Writes the next record, unless it is empty.
     fn put_record(&mut self) -> Result<()> {
         let Some(Sealing { sealer, plain, sealed }) = &mut self.sealing else { return Ok(()) };
         if plain.is_empty() {
@@ -161,7 +161,7 @@ pub(super) fn open_copy<R: Read>(from: R, len: u64, key: Option<&CopyKey>, path:
     CopyReader::new(from, len, key).map_err(|error| read_failed(path, error))
 }
 
-/// The error of a read of a copy: of the operating system, or what is wrong with encrypted bytes.
+/// The error of a read of a copy: an I/O error, or invalid encrypted bytes.
 pub(super) fn read_failed(path: &Path, error: std::io::Error) -> Error {
     match error.kind() {
         ErrorKind::InvalidData => Error::Corrupt(format!("{} is damaged: {error}", path.display())),

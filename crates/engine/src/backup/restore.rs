@@ -62,7 +62,8 @@ pub fn verify(
     Ok(plan::plan(&links, archive.as_ref(), None, tell)?.report())
 }
 
-/// The keys of the copies: of one database, but perhaps under several keys of the user's, of which one is enough.
+/// The keys of the copies. All are of one database, but the user's key may have been rotated between backups: one copy
+/// that it opens is enough.
 fn keys_of(dirs: &[PathBuf], archive: Option<&Path>, key: Option<&EncryptionKey>) -> CopyKeys {
     CopyKeys::of(dirs.iter().map(PathBuf::as_path).chain(archive), key)
 }
@@ -72,7 +73,7 @@ fn open_archive(links: &[BackupLink], dir: Option<&Path>, keys: &CopyKeys) -> Re
     dir.map(|dir| Archive::open(dir, id, keys)).transpose()
 }
 
-/// Makes a database of the chain in `target`; it is as a crash at the moment asked for would leave it.
+/// Restores the chain into a database in `target`, in the state that a crash at the requested time would leave.
 ///
 /// # Errors
 /// [`Error::Usage`] if the target is not empty, or for a moment that cannot be reached;
@@ -130,8 +131,7 @@ pub fn restore(
     Ok(Restored { target, _lock: lock, work, key, database_id, log_file_bytes, report })
 }
 
-/// Makes the folder, or takes what a restore that was cut short has left there away. It is locked until the restore
-/// ends.
+/// Makes the folder, or removes from it what an interrupted restore has left. It is locked until the restore ends.
 fn make_target(target: &Path) -> Result<FolderLock> {
     if !is_unfinished(target) {
         files::make_empty(target)?;
@@ -184,8 +184,8 @@ fn make_work(target: &Path) -> Result<PathBuf> {
     Ok(work)
 }
 
-/// A folder in which a restore was cut short is neither a database nor a place for a new one; a restore that is running
-/// has it locked.
+/// Refuses a folder with an interrupted restore, which is neither a database nor a place for a new one. A running
+/// restore has it locked.
 pub fn refuse_unfinished(dir: &Path) -> Result<()> {
     if !is_unfinished(dir) {
         return Ok(());
@@ -197,8 +197,8 @@ pub fn refuse_unfinished(dir: &Path) -> Result<()> {
     )))
 }
 
-/// Whether a restore into this folder was cut short: it holds the folder in which the database was being made, and
-/// nothing but what that restore has moved up.
+/// Whether a restore into this folder was interrupted: the folder has the subfolder in which the database was being
+/// made, and otherwise only files that the restore has moved up from there.
 pub fn is_unfinished(target: &Path) -> bool {
     let Ok(entries) = std::fs::read_dir(target) else { return false };
     let mut has_work = false;
@@ -310,7 +310,7 @@ impl RestoreTarget<'_> {
         Ok(())
     }
 
-    /// The store has room for what a leg changes, and belongs to its generation of the log (see
+    /// Reserves space for the pages that a span changes, and gives the store the log generation of the span (see
     /// `db::file_generations`).
     fn prepare(&self, span: &ReplaySpan) -> Result<()> {
         let store = self.open_store()?;

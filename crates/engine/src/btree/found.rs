@@ -1,4 +1,4 @@
-//! What descents find: a leaf and the way to it, or what is wrong with a page.
+//! Results of descents: a leaf and its position below its parent, or the damage of a page.
 
 use super::seek::Seek;
 use crate::context::Context;

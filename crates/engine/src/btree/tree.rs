@@ -1,4 +1,4 @@
-//! A tree: what is read of it ([`super::search`]), and what its changes need besides.
+//! A tree: its search ([`super::search`]), and the state and calls that changes need in addition.
 
 use super::estimate;
 use super::found::LeafPosition;
@@ -80,8 +80,8 @@ impl BTree {
         self.has_free_classes
     }
 
-    /// Notes how much room the latched leaf will have at least, after a change that takes up to `bytes`. The mtr has
-    /// changed nothing yet.
+    /// Records the least free space that the latched leaf will have after a change that takes up to `bytes`. The mtr
+    /// has changed nothing yet.
     ///
     /// # Errors
     /// The extent map that has to say so, which is not in the pool.
@@ -94,8 +94,8 @@ impl BTree {
         self.space.note_free_bytes(mtr, leaf.page_no(mtr), free_bytes)
     }
 
-    /// Makes sure that [`BTree::note_room`] can note what changes to come leave of a latched page's room, if it is a
-    /// leaf. The mtr has changed nothing yet.
+    /// Makes sure that [`BTree::note_room`] will succeed for a latched page, if it is a leaf. The mtr has changed
+    /// nothing yet.
     ///
     /// # Errors
     /// The leaf's extent map, which is not in the pool.
@@ -224,16 +224,16 @@ impl BTree {
         self.search.sibling_leaf(ctx, position, reverse)
     }
 
-    /// Has the records of the leaf that [`BTree::sibling_leaf`] would find fetched into the processor's cache, the
-    /// header of the one behind it, which says where its records begin, and what leads to that of the third: so the
-    /// next call waits for none of them.
+    /// Prefetches into the processor's cache: the records of the leaf that [`BTree::sibling_leaf`] would find, the
+    /// header of the leaf after it, which says where its records begin, and the page table's slot of the third leaf. So
+    /// the next call finds all of it in the cache.
     #[inline]
     pub fn prefetch_sibling(&self, ctx: &Context, position: LeafPosition, reverse: bool) {
         self.search.prefetch_sibling(ctx, position, reverse);
     }
 
-    /// X-latches the leaf that covers `key` if it is in the pool, as [`BTree::leaf_mut`] does; if not it is not read:
-    /// the inner error says which it is.
+    /// X-latches the leaf that covers `key` if it is in the pool, as [`BTree::leaf_mut`] does. Otherwise it is not
+    /// read; the inner error has its number.
     ///
     /// # Errors
     /// Those of [`BTree::leaf_mut`].
@@ -270,8 +270,8 @@ impl BTree {
         self.search.leaf_ahead(ctx, key)
     }
 
-    /// Has the leaf of `near` and those behind it (`reverse`: before it) up to that of `far`, but the first, read
-    /// ahead, as far as they have the same parent, `max` together. Says how many these are.
+    /// Requests the leaves after that of `near` (`reverse`: before it) up to that of `far`, as far as they have the
+    /// same parent, at most `max` counting the leaf of `near`. Returns their number.
     #[inline]
     pub fn request_leaves(&self, ctx: &Context, near: Seek<'_>, far: Seek<'_>, reverse: bool, max: usize) -> usize {
         self.search.request_leaves(ctx, near, far, reverse, max)

@@ -33,7 +33,7 @@ pub struct IndexPlace {
 /// The numbers of leaves whose operations are lost.
 pub(super) type Lost = Vec<RangeInclusive<PageNo>>;
 
-/// Finds what waits in the tree of operations, and what of it is lost.
+/// Finds the operations in the tree, and the ranges in which they are lost.
 pub(super) struct Finding<'b> {
     buffer: &'b Buffer,
     entered: HashSet<PageNo>,

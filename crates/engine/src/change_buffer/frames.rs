@@ -19,13 +19,13 @@ pub(super) struct BufferFrames {
 }
 
 impl BufferFrames {
-    /// Whether there are enough for changes of this size.
+    /// Whether enough frames are reserved for changes of this size.
     pub(super) fn are_enough_for(&self, bytes: usize) -> bool {
         bytes < self.bytes.load(Relaxed)
     }
 
-    /// Takes frames for changes of this size and some more. A pool of the smallest size gives none, and more is not
-    /// asked for then. The caller holds no latch.
+    /// Reserves frames for changes of this size and some more. A pool of the smallest size has none to give; then none
+    /// is requested. The caller holds no latch.
     ///
     /// # Errors
     /// No frame could be freed.
@@ -37,7 +37,7 @@ impl BufferFrames {
         let wanted = bytes / pool.page_bytes() + step(pool);
         let possible = pool.frame_count() - MIN_FRAMES;
         let more = wanted.min(possible).saturating_sub(taken.len());
-        // One by one: where few are freed at a time, others would always take them before there are enough.
+        // One by one: where few frames are freed at a time, other threads would take them before there are enough.
         let done = (0..more).try_for_each(|_| pool.reserve_frames(1, &mut taken));
         debug_assert!(more == 0 || taken.len() <= possible, "{} of {possible} frames are reserved", taken.len());
         let is_all = done.is_ok() && wanted > possible;

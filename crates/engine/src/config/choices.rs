@@ -79,7 +79,7 @@ read_by_name!(ChangeBuffering);
 /// Whether the change buffer is merged when the database is closed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MergeAtClose {
-    /// With `memory`, whose changes the next opening would have to apply before it is done; not with `disk`.
+    /// With mode `memory`, because the next opening would have to apply its changes; not with mode `disk`.
     #[default]
     Auto,
     /// Always: a close may take long.
@@ -156,8 +156,7 @@ pub enum Doublewrite {
     /// It is first written to the doublewrite file.
     #[default]
     On,
-    /// It is first written to the journal, a ring in the doublewrite file; what reaches its place is made durable
-    /// later.
+    /// A page is first written to the journal, a ring in the doublewrite file. The write to its place is synced later.
     Journal,
     /// Not at all.
     Off,

@@ -125,7 +125,7 @@ pub struct Cursor {
 }
 
 impl Scan<'_, '_> {
-    /// A cursor over what the scan describes; [`rev`](Self::rev) and [`limit`](Self::limit) do not matter to it.
+    /// A cursor over the rows of the scan; [`rev`](Self::rev) and [`limit`](Self::limit) are ignored.
     ///
     /// # Errors
     /// As [`iter`](Self::iter).
@@ -197,8 +197,8 @@ impl Cursor {
         self.is_of(txn) && self.changes == txn.changes()
     }
 
-    /// Hands the next rows up, those of one leaf at most, to `look`; false at the end, or when it says stop. If rows
-    /// were handed out, [`stand_at`](Self::stand_at) follows.
+    /// Calls `look` for the next rows upward, those of one leaf at most; false at the end, or when `look` stops. If it
+    /// was called, the caller calls [`stand_at`](Self::stand_at) afterwards.
     pub(super) fn look_ahead(&mut self, txn: &mut WriteTxn, look: &mut RowVisitor<'_>) -> Result<bool> {
         self.check(txn)?;
         (self.changes, self.is_on_row) = (txn.changes(), false);
@@ -258,8 +258,8 @@ impl Cursor {
     /// Goes to the next row; false at the end: then it stands behind the last row.
     ///
     /// # Errors
-    /// Those of a scan: a lock that is not granted, an interruption, a write conflict, I/O; then it stands where it
-    /// stood, on no row, and may be asked again. [`Error::Usage`] in another transaction than its own.
+    /// Those of a scan: a lock that is not granted, an interruption, a write conflict, I/O. The cursor then keeps its
+    /// position, but has no row, and the call may be repeated. [`Error::Usage`] in another transaction than its own.
     #[inline]
     pub fn next(&mut self, txn: &mut impl CursorTxn) -> Result<bool> {
         self.go(txn.open_txn()?, false, None)
@@ -274,8 +274,8 @@ impl Cursor {
         self.go(txn.open_txn()?, true, None)
     }
 
-    /// Goes to a place. If there is no such row it returns false and stands behind the last row, or before the first
-    /// one if it looked downward.
+    /// Moves to a place. If there is no such row, returns false and stands behind the last row, or before the first one
+    /// if it searched downward.
     ///
     /// # Errors
     /// As [`next`](Self::next); [`Error::BadValue`] for a value that does not fit its column.

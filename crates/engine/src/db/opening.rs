@@ -1,8 +1,8 @@
-//! Opening a database: the core, then catalog, tables and transactions.
+//! Opening a database: the parts below transactions, then catalog, tables and transactions.
 //!
-//! Order: core (files, recovery), catalog, tables, transactions, threads of the pool, the end of the change buffer's
-//! opening, rollback of active transactions (it needs the tables; prepared transactions stay), purge, removal of
-//! dropped tables and of interrupted schema changes.
+//! Order: open parts (files, recovery), catalog, tables, transactions, threads of the pool, the end of the change
+//! buffer's opening, rollback of active transactions (it needs the tables; prepared transactions stay), purge, removal
+//! of dropped tables and of interrupted schema changes.
 
 use super::changes::ChangeLog;
 use super::database::{Database, DatabaseInner, FreedMemory, OpenGuard};
@@ -46,15 +46,15 @@ impl Database {
     /// recovering from a crash if there was one.
     ///
     /// # Errors
-    /// `Open`, `Incompatible`, `Corrupt`, `BadOption`, an I/O error. A database that was there is then as it was,
-    /// or recovered; nothing is lost.
+    /// `Open`, `Incompatible`, `Corrupt`, `BadOption`, an I/O error. An existing database is then unchanged or
+    /// recovered; nothing is lost.
     pub fn open(dir: impl AsRef<Path>, options: Options) -> Result<Database> {
         Database::open_core(OpenParts::open_dir(dir.as_ref(), options)?)
     }
 
-    /// A new, empty database in memory, with the options' defaults: for tests, and for what is needed only as long as
-    /// the program runs. It has all that a database in a folder has, but for durability: nothing of it survives its
-    /// last handle, and no other process can open it. Its pages are in memory in addition to the buffer pool's frames;
+    /// A new, empty database in memory, with the options' defaults: for tests, and for data that is needed only as long
+    /// as the program runs. It has everything that a database in a folder has except durability: it ends with its last
+    /// handle, and no other process can open it. Its pages are in memory in addition to the buffer pool's frames;
     /// [`backup`](Database::backup) makes a copy on disk.
     ///
     /// ```
@@ -72,8 +72,8 @@ impl Database {
         Database::in_memory_with(Options::default())
     }
 
-    /// As [`in_memory`](Database::in_memory), with options. Those that say how pages are made durable do nothing here:
-    /// there is no doublewrite, and no commit waits for a sync.
+    /// As [`in_memory`](Database::in_memory), with options. Options about durability have no effect here: there is no
+    /// doublewrite, and no commit waits for a sync.
     ///
     /// # Errors
     /// `BadOption`; a thread that cannot be started.
@@ -103,8 +103,8 @@ impl Database {
         Database::assemble_idle(OpenParts::open_dir_read_only(dir.as_ref(), options)?)
     }
 
-    /// Opens an existing database on devices of your own, recovering it if need be, but does not purge: for programs
-    /// that look at it. A set that is read only stays as it is (see [`open_read_only`](Database::open_read_only)).
+    /// Opens an existing database on devices of your own, recovering it if necessary, but does not purge: for programs
+    /// that inspect it. A read-only set is not written (see [`open_read_only`](Database::open_read_only)).
     ///
     /// # Errors
     /// As [`open`](Database::open).

@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 impl Database {
-    /// The options in force: those it was opened with, but page and log have the size they were created with, the pool
-    /// that of its whole pages, and `lru_scan_depth` is limited for a small pool.
+    /// The options in force: those of the opening and of later changes, but page and log have their created sizes, the
+    /// pool has the size of whole pages, and `lru_scan_depth` is limited for a small pool.
     pub fn options(&self) -> Arc<Options> {
         self.inner.options.lock().clone()
     }
@@ -76,7 +76,7 @@ impl Database {
         let _one_at_a_time = self.inner.options_change.lock();
         let in_force = self.options();
         let mut options = Options::clone(&in_force);
-        // A database that is stepped waits for no lock, which is no value that is accepted.
+        // A deterministic database waits for no lock: its timeout of 0 is not an accepted value.
         let is_stepped = in_force.lock_wait_timeout_ms == 0;
         options.lock_wait_timeout_ms = options.lock_wait_timeout_ms.max(1);
         telling(|| change(&mut options))?;
@@ -93,7 +93,8 @@ impl Database {
         Ok(())
     }
 
-    /// Rule 2: what may refuse comes first, the log and then the pool; the log is set back if the pool refuses.
+    /// Applies the changes by rule 2: the parts that can refuse come first, the log and then the pool. If the pool
+    /// refuses, the log's change is undone.
     fn apply(&self, before: &Options, options: &mut Options) -> Result<()> {
         let (ctx, txns) = (&self.inner.ctx, &self.inner.txns);
         if options.log_file_size != before.log_file_size {

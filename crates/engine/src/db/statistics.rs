@@ -21,7 +21,7 @@ use crate::types::{IndexId, SegmentId};
 
 const SAMPLE_LEAVES: usize = 20;
 
-/// Keeps schema changes away from a table.
+/// Blocks schema changes of a table until it is dropped.
 pub(super) struct InUse<'t>(&'t TableShared);
 
 impl Drop for InUse<'_> {
@@ -57,8 +57,8 @@ impl Database {
         if high.is_some_and(|high| high <= low) { Ok(0) } else { tree.estimate_between(&self.inner.ctx, low, high) }
     }
 
-    /// Estimates the sizes of a table and of its indexes, and how many different values they have, from a few pages of
-    /// each. [`Table::statistics`] has the result from then on, also in later openings.
+    /// Estimates the sizes of a table and of its indexes, and the numbers of distinct values, from a few pages of each.
+    /// The result is stored; [`Table::statistics`] returns it.
     ///
     /// ```
     /// # use highwater::{Database, Options, Schema, Type, values};
@@ -122,7 +122,7 @@ impl Database {
         let mut changes = vec![0; index.columns.len()];
         let (mut entries, mut values_before): (u64, Option<Vec<Value>>) = (0, None);
         for leaf in 0..SAMPLE_LEAVES {
-            // Spread over the tree, so that the same pages give the same numbers.
+            // Places are spread evenly over the tree, not random, so that unchanged pages give the same numbers.
             let mut at = leaf;
             let mut pick = |children: usize| {
                 let child = at * children / SAMPLE_LEAVES;
@@ -144,12 +144,12 @@ impl Database {
     }
 }
 
-/// How many of the first columns are the same.
+/// The number of leading columns that are equal.
 fn common_columns(one: &[Value], other: &[Value]) -> usize {
     one.iter().zip(other).take_while(|(a, b)| a == b).count()
 }
 
-/// A part of a sample, as a part of all rows.
+/// The number of a sample's rows or values, scaled to all rows.
 fn scaled(part: u64, sample: u64, rows: u64) -> u64 {
     if sample == 0 { 0 } else { (u128::from(part) * u128::from(rows) / u128::from(sample)).max(1) as u64 }
 }

@@ -48,8 +48,8 @@ impl<R: Read> Dump<R> {
     /// Reads the beginning of a dump, up to its rows. Nothing is loaded yet.
     ///
     /// # Errors
-    /// [`Error::BadDump`] if it is no dump, is damaged or cut off, or of a format that this version does not know;
-    /// [`Error::Schema`] if a table cannot be as it is described; [`Error::Storage`] if it cannot be read.
+    /// [`Error::BadDump`] if it is not a dump, is damaged or truncated, or has a format that this version does not
+    /// know; [`Error::Schema`] for an invalid definition of a table; [`Error::Storage`] if it cannot be read.
     pub fn read(from: R) -> Result<Dump<R>> {
         let mut reader = BlockReader::new(from)?;
         let block = reader.block()?;
@@ -82,10 +82,10 @@ impl<R: Read> Dump<R> {
         &self.head.program
     }
 
-    /// Loads the tables, which must not be there. They appear when all rows are loaded and all indexes built; until
-    /// then they have names that begin with [`UNFINISHED`](crate::UNFINISHED_LOAD). If it fails, nothing is loaded.
-    /// After a crash in the middle the tables of such names are to be dropped; those that have their own names already
-    /// are complete.
+    /// Loads the tables, which must not exist. They get their names when all rows are loaded and all indexes built;
+    /// until then their names begin with [`UNFINISHED`](crate::UNFINISHED_LOAD). If the load fails, its tables are
+    /// dropped. After a crash the program has to drop the tables with such names; tables with their own names are
+    /// complete.
     ///
     /// # Errors
     /// As [`read`](Self::read); [`Error::TableExists`]; [`Error::DumpedRow`] names a row that this database refuses (a

@@ -109,7 +109,7 @@ impl<W: Write> BlockWriter<W> {
         Ok(())
     }
 
-    /// The end of the dump: hands everything to the operating system, or to the destination of the writer.
+    /// Ends the dump: flushes the writer.
     pub(super) fn finish(mut self) -> Result<u64> {
         self.out.flush().map_err(|error| failed("write", error))?;
         Ok(self.bytes)
@@ -122,7 +122,7 @@ impl<W: Write> BlockWriter<W> {
     }
 }
 
-/// Of the header up to the checksum, and what follows it.
+/// The checksum of the header's bytes before the checksum, and of the stored bytes.
 fn checksum(header: &[u8; HEADER_BYTES], stored: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&header[..20]), stored)
 }
@@ -199,7 +199,7 @@ impl<R: Read> BlockReader<R> {
         }
     }
 
-    /// As many bytes as asked for; fewer at the end.
+    /// Reads `bytes` bytes; fewer at the end.
     fn take(&mut self, bytes: usize) -> Result<Vec<u8>> {
         let mut taken = Vec::new();
         let read = (&mut self.from).take(bytes as u64).read_to_end(&mut taken);

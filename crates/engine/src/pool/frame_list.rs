@@ -55,7 +55,7 @@ impl FrameList {
         self.len += 1;
     }
 
-    /// Takes a member out.
+    /// Removes a member.
     pub fn remove(&mut self, frame: FrameNo) {
         let (before, after) = (self.prev(frame), self.next(frame));
         debug_assert!(self.are_neighbors(before, frame), "frame {frame} is not on the list");

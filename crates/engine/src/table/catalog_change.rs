@@ -17,7 +17,8 @@ impl Catalog {
     /// Gives a table another definition, atomically and durably.
     ///
     /// # Errors
-    /// `Schema` if it had as many layouts of rows as there can be; `DiskFull`, an I/O error. It is as it was then.
+    /// `Schema` if the table has the maximum number of row layouts; `DiskFull`, an I/O error. The table is unchanged
+    /// then.
     pub(crate) fn alter_table(&self, table: &TableEntry, altered: Altered) -> Result<TableEntry> {
         let Altered { definition, columns } = altered;
         let before = present_columns(&table.definition, &table.columns);
@@ -48,8 +49,8 @@ impl Catalog {
         Ok(after)
     }
 
-    /// Removes records of a definition or a layout that is not in use. What cannot be removed now does no harm: it is
-    /// not read, and removed when the database is opened next.
+    /// Removes records of a definition or a layout that is not in use. A failure is ignored: such records are not read,
+    /// and the next opening removes them.
     pub(crate) fn remove_unused(&self, keys: Vec<RecordKey>) {
         let _entitled = reserve::entitle(SpacePriority::Cleaning);
         let _ = keys.into_iter().try_for_each(|key| self.remove(key));
@@ -70,11 +71,11 @@ impl Catalog {
         self.flush()
     }
 
-    /// Puts a table without rows in the place of one with the same definition, atomically and durably: `before` is to
-    /// be removed. Auto-increment starts again.
+    /// Replaces a table by an empty one with the same definition, atomically and durably: `before` is to be removed.
+    /// Auto-increment starts again.
     ///
     /// # Errors
-    /// `DiskFull`, an I/O error. The table is as it was then.
+    /// `DiskFull`, an I/O error. The table is unchanged then.
     pub(crate) fn truncate_table(&self, before: &mut TableEntry) -> Result<TableEntry> {
         let mut after = self.begin_table(before.definition.clone(), Some(before.record.create_id))?;
         let removed = TableRecord { state: ObjectState::Dropping, ..before.record };

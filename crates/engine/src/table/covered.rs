@@ -84,8 +84,8 @@ impl CoveredLayout {
         values.filter(|_| reader.is_at_end()).ok_or_else(|| damaged(bytes))
     }
 
-    /// Hands over each column's position, and where the bytes that a row keeps of it are appended to `out`; `None`: it
-    /// is NULL.
+    /// Appends each column's bytes, as a row stores them, to `out`, and calls back with its position and their range;
+    /// `None`: it is NULL.
     ///
     /// # Errors
     /// As [`decode`](Self::decode).
@@ -120,7 +120,7 @@ impl CoveredColumn {
         self.ty.is_signed_integer() || matches!(self.ty, Type::Decimal(..) | Type::DateTime | Type::Date)
     }
 
-    /// Appends a number, of which these are the bytes, the lowest first, and more.
+    /// Appends a number. `bytes` begins with its little-endian bytes.
     fn put_number(&self, bytes: &[u8], out: &mut Vec<u8>) {
         let whole = &bytes[..self.ty.max_bytes().min(bytes.len())];
         if matches!(self.ty, Type::F32 | Type::F64) {
@@ -142,7 +142,7 @@ impl CoveredColumn {
         Some(if is_value { unfit(self.ty, buffer).to_value() } else { Value::Null })
     }
 
-    /// Reads the column, and appends the bytes that a row keeps of it; false: it is NULL.
+    /// Reads the column, and appends the bytes that a row stores of it; false: it is NULL.
     fn append_stored(&self, reader: &mut VarintReader<'_>, out: &mut Vec<u8>) -> Option<bool> {
         let Some(len) = usize::try_from(reader.number()?).ok()?.checked_sub(1) else { return Some(false) };
         let bytes = reader.bytes(len)?;

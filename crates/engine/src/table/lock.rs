@@ -127,7 +127,7 @@ impl LockState {
 }
 
 impl TableLock {
-    /// The lock of a table of the database that `poison` stops; its maker arranges that [`TableLock::wake_all`] is
+    /// The lock of a table of the database that `poison` stops; the caller arranges that [`TableLock::wake_all`] is
     /// called then.
     pub(crate) fn new(poison: Arc<Poison>) -> TableLock {
         TableLock { poison, ..TableLock::default() }
@@ -154,8 +154,8 @@ impl TableLock {
         check_gone(&self.state.lock(), table)
     }
 
-    /// Takes the lock beside a schema change that waits. The caller knows of a transaction that holds it in this mode,
-    /// and holds it until this returns.
+    /// Takes the lock although a schema change waits. The caller knows a transaction that holds the lock in this mode
+    /// until this returns.
     pub(crate) fn lock_shared_with_waiter(&self, mode: TableLockMode) {
         // A waiter adds the shards up under the mutex: it sees this one, or still the one that is held (rule 5).
         let _state = self.state.lock();
@@ -234,8 +234,8 @@ impl TableLock {
         self.wait(&mut self.state.lock(), patience.into(), |s| !(s.exclusive && s.removal_waits))
     }
 
-    /// Takes the lock for a transaction that others may wait for: before a removal that waits, after one that holds the
-    /// lock.
+    /// Takes the lock for a transaction that others may wait for: ahead of a removal that waits, but after a removal
+    /// that holds the lock.
     #[cold]
     pub(crate) fn lock_first<'p>(&self, mode: TableLockMode, patience: impl Into<Patience<'p>>) -> Result<()> {
         let mut state = self.state.lock();
@@ -254,7 +254,8 @@ impl TableLock {
         Ok(Change(self))
     }
 
-    /// Waits until `is_free`; bars transactions meanwhile, in turns, and for good at the end. `bar` says which.
+    /// Waits until `is_free`. Transactions are barred meanwhile, in turns, and remain barred at the end; `bar` says
+    /// which.
     fn wait_in_turns(
         &self,
         state: &mut MutexGuard<'_, LockState>,

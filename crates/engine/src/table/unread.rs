@@ -10,10 +10,10 @@ use crate::error::{Error, Result};
 use crate::txn::Outside;
 use std::sync::OnceLock;
 
-/// See the file's head.
+/// The columns of one row that are read on access.
 pub(crate) struct UnreadColumns<'o> {
     outside: &'o Outside<'o>,
-    /// Number of each, and its bytes once they are read.
+    /// Each column's number, and its bytes once they are read.
     columns: Vec<(usize, OnceLock<Result<Vec<u8>>>)>,
 }
 
@@ -22,7 +22,7 @@ impl<'o> UnreadColumns<'o> {
         UnreadColumns { outside, columns: outside.numbers().map(|number| (number.into(), OnceLock::new())).collect() }
     }
 
-    /// Bytes of variable-length column `number`, of which the row has `first`.
+    /// All bytes of variable-length column `number`, of which the row itself has `first`.
     pub(super) fn column<'c>(&'c self, number: usize, first: &'c [u8]) -> &'c [u8] {
         let Some((_, bytes)) = self.columns.iter().find(|(of, _)| *of == number) else { return first };
         let read = || {
@@ -33,7 +33,7 @@ impl<'o> UnreadColumns<'o> {
         bytes.get_or_init(read).as_deref().unwrap_or_default()
     }
 
-    /// Whether every column that was looked at could be read.
+    /// Returns the error of the first column that was accessed and could not be read.
     ///
     /// # Errors
     /// I/O, damage.

@@ -1,5 +1,5 @@
-//! Changes as bytes. The changes of a transaction are one stream of bytes, which is divided into the parts in the
-//! table.
+//! The encoding of changes. The changes of a transaction are one stream of bytes, which is divided into parts; each
+//! part is a row of the change log's table.
 //!
 //! ```text
 //! begin     7 u8 | time i64                        of the transaction: the time in microseconds since 1970
@@ -70,7 +70,7 @@ fn put_row(kind: u8, table: TableId, key: &[u8], row: &[u8], out: &mut Vec<u8>) 
     out.extend_from_slice(row);
 }
 
-/// Reads the change at the beginning of `bytes`, and says how many it takes; `None` if there are more to come.
+/// Reads the change at the beginning of `bytes`, and returns its length too; `None` if it continues in the next part.
 ///
 /// # Errors
 /// [`Error::Corrupt`] if no change begins so.

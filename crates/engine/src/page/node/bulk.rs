@@ -62,7 +62,7 @@ pub fn append(page: &mut [u8], packed: &[u8]) -> Fit {
     Ok(())
 }
 
-/// The `skip` that an empty page gets with these records: the one that [`raise_skip`] would give it.
+/// The `skip` of an empty page that gets these records: the same that [`raise_skip`] would give it.
 fn skip_of(node: Node<'_>, packed: &[u8], checked: &Checked<'_>) -> usize {
     if checked.records < 2 {
         return 0;
@@ -215,7 +215,7 @@ impl<'a> Tails<'a> {
         Ok(tails)
     }
 
-    /// The suffix that the key of `slot` has with the new prefix, made in `tail`, and the value. The record must be
+    /// The suffix of the key of `slot` under the new prefix, built in `tail`, and the value. The record must be
     /// readable.
     #[inline]
     fn read<'t>(&self, slot: usize, tail: &'t mut Vec<u8>) -> Fit<(&'t [u8], &'a [u8])> {
@@ -225,8 +225,8 @@ impl<'a> Tails<'a> {
         tail.get(self.dropped..).map(|suffix| (suffix, value)).ok_or(NOT_IN_RANGE)
     }
 
-    /// That the record is within the new fences, so that it begins with the new prefix. Of records in order it is
-    /// enough to ask the first and the last.
+    /// Checks that the record is within the new fences, so that it begins with the new prefix. As records are in order,
+    /// the first and the last are enough.
     fn check_within(&self, slot: usize) -> Fit {
         let mut tail = self.before.to_vec();
         self.node.append_record(slot, &mut tail).ok_or(NOT_A_NODE)?;

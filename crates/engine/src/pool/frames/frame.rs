@@ -243,8 +243,8 @@ impl Frames {
         unsafe { std::slice::from_raw_parts_mut(self.address(frame), self.page_bytes) }
     }
 
-    /// Gives the memory of these frames back to the system until their bytes are next touched; they are zero then, or
-    /// what they were. Until as many have [returned](Frames::note_returned) no more large pieces are made.
+    /// Returns the memory of these frames to the system until their bytes are next touched; they are then zero or
+    /// unchanged. No more huge pages are requested until as many frames have [returned](Frames::note_returned).
     ///
     /// # Safety
     /// The caller holds the frames' latches exclusively and has no slice of them.

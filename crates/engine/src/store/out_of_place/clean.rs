@@ -1,4 +1,4 @@
-//! Cleaning: copying the live images out of segments, so that they can be reused; and room by growth.
+//! Cleaning: live images are copied out of segments, so that the segments can be reused. And growth of the file.
 //!
 //! Order of a step (each needs the one before)
 //! 1. Choose sealed segments without unpublished batches ([`super::victim`]), and hold them.
@@ -41,7 +41,7 @@ const MAX_BATCHES: usize = 1024;
 const PAUSE: Duration = Duration::from_millis(1);
 
 impl OutOfPlace {
-    /// Cleans a segment at least; says whether there was one to clean.
+    /// Cleans at least one segment; returns whether there was one to clean.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if a segment's headers are damaged, an I/O error. The caller stops the store.
@@ -60,8 +60,8 @@ impl OutOfPlace {
         Ok(true)
     }
 
-    /// Beside a batch (rule 1): makes the file larger, or copies what is live out of segments. They are free after the
-    /// sync of `done`, until which the caller keeps the guard, and the next.
+    /// Makes room during a batch (rule 1): grows the file, or copies live images out of segments. These are free after
+    /// the sync of `done`, until which the caller keeps the guard, and one more sync.
     pub(super) fn clean_concurrently(&self, done: &mut Appended) -> Result<Option<MutexGuard<'_, AlignedBuf>>> {
         // The thread that cleans now makes room for the batches of the others as well.
         let Some(mut buffer) = self.cleaning.try_lock().filter(|_| self.is_low(done)) else { return Ok(None) };
@@ -148,8 +148,8 @@ impl OutOfPlace {
         groups
     }
 
-    /// Makes the file larger if it should be, else frees what is cleared, else cleans a segment; says whether any of it
-    /// helped.
+    /// Grows the file if it should grow, otherwise frees emptied segments, otherwise cleans one; returns whether any of
+    /// it succeeded.
     pub(super) fn gain_room(&self) -> Result<bool> {
         if self.grow_to_wanted()? || self.free_cleared()? {
             return Ok(true);
@@ -166,8 +166,8 @@ impl OutOfPlace {
         (usage.free + usage.coming) as usize >= reserve_segments(self.groups())
     }
 
-    /// Until a segment is free, for copies that found none: others may be about to free some, batches on their way
-    /// empty some when they are published, or the file grows, however large it should be.
+    /// Waits until a segment is free for copies that found none: other threads may free some, batches in flight may
+    /// empty some when they are published; otherwise the file grows, beyond its normal size if necessary.
     pub(super) fn room_for_copies(&self) -> Result<()> {
         self.wait_until(|| {
             let gained = self.free_cleared()?;
@@ -280,8 +280,8 @@ impl OutOfPlace {
         Ok(())
     }
 
-    /// Makes the footer of an emptied segment say so. The end of its summary, before the footer, stays as it is: a torn
-    /// write leaves the one footer or the other, and what belongs to it.
+    /// Writes the footer of an emptied segment. The end of its summary, before the footer, is unchanged: a torn write
+    /// leaves either footer with the summary that belongs to it.
     fn clear(&self, segment: u32) -> Result<()> {
         let at = self.geometry.start_of(segment + 1) - BLOCK_BYTES as u64;
         let block = read_blocks(self.data.device(), at, BLOCK_BYTES);
@@ -306,7 +306,7 @@ impl OutOfPlace {
     }
 }
 
-/// The batches of a life in a segment, of which these are the bytes: as its summary lists them, or as its headers do.
+/// The batches of a segment's life, from the segment's bytes: as its summary lists them, or else as its headers do.
 fn batches_in(bytes: &[u8], identity: u64, life: u64) -> Vec<Listed> {
     let footer = format::parse_footer(&bytes[bytes.len() - BLOCK_BYTES..], identity);
     let footer = footer.filter(|footer| !footer.is_free && footer.life == life);

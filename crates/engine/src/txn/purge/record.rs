@@ -27,7 +27,7 @@ pub(super) struct Purge<'a> {
 }
 
 impl Purge<'_> {
-    /// Removes what the version before an update left behind.
+    /// Removes the entries and overflow chains that only the version before an update needed.
     pub(super) fn update(&mut self, change: &UndoChange<'_>, entries_changed: bool) -> Result<()> {
         if let Some(entries) = change.entries {
             self.moved_entries(entries)?;
@@ -37,9 +37,9 @@ impl Purge<'_> {
         self.free_chains(change)
     }
 
-    /// The row before a change that has its old payload whole, with what its entries are made of. Chains that the
-    /// record does not name may be gone already. An index that needs them is younger than the change, and has no entry
-    /// of this version that a newer one has not.
+    /// The row before a change whose record has the whole old payload, with the columns that its entries are built
+    /// from. Chains that the record does not name may be freed already. An index that needs their columns is younger
+    /// than the change, and each entry of this version in it is also one of a newer version.
     fn old_row(&self, change: &UndoChange<'_>) -> Result<Vec<u8>> {
         let mut row = change.old_middle.to_vec();
         let named: Vec<OverflowRef> = change.chains().map(|(_, reference)| reference).collect();
@@ -70,7 +70,7 @@ impl Purge<'_> {
         header.is_delete_marked() && header.roll_ptr == pointer_to(self.place)
     }
 
-    /// The entries that the record names. An index that was dropped has none any more.
+    /// Purges the entries that the record names. Those of a dropped index are skipped.
     fn moved_entries(&mut self, mut entries: &[u8]) -> Result<()> {
         let mut entry = Vec::new();
         while let Some((index, columns)) = next_entry(&mut entries)? {
@@ -124,9 +124,9 @@ impl Purge<'_> {
         }
     }
 
-    /// Makes the removal of an entry pending if its leaf is not in the pool; false if the leaf has to be looked at.
-    /// Nothing may happen to the leaf from before the versions are looked at until then: a transaction that makes the
-    /// entry again changes its row first. An entry that no version needs is delete-marked, or not there.
+    /// Buffers the removal of an entry if its leaf is not in the pool; false if the leaf has to be read. The leaf must
+    /// not change between the check of the versions and this: a transaction that inserts the entry again changes its
+    /// row first. An entry that no version needs is delete-marked or missing.
     fn remove_unread(&mut self, i: usize, entry: &[u8]) -> Result<bool> {
         let (ctx, changes, tree) = (self.row.ctx, &self.system.changes, self.row.table.index(i));
         let Some(watch) = tree.non_resident_leaf(ctx, entry)?.and_then(|leaf| changes.watch(&leaf)) else {
@@ -157,7 +157,8 @@ impl Purge<'_> {
         Ok(marked.then(|| (mtr.page_no(leaf.latched), header::lsn(mtr.page(leaf.latched)))))
     }
 
-    /// Removes the deleted row if it is still ours; its undo record owns its overflow chains then.
+    /// Removes the deleted row if its newest version is still this record's; the undo record owns its overflow chains
+    /// then.
     fn remove_row(&self) -> Result<bool> {
         loop {
             let mut mtr = self.row.ctx.mtr()?;
