@@ -73,7 +73,7 @@ impl PlacementStreams {
 impl std::str::FromStr for PlacementStreams {
     type Err = DeviceError;
 
-    /// `one`, `spread` (over 16 streams), or `redo=1,doublewrite=2,...`: what is not named is stream 0.
+    /// `one`, `spread` (over 16 streams), or `redo=1,doublewrite=2,...`: placements that are not named go to stream 0.
     fn from_str(text: &str) -> Result<PlacementStreams> {
         match text {
             "one" => return Ok(PlacementStreams::ONE),
@@ -107,8 +107,8 @@ pub struct EngineDiskOptions {
 }
 
 impl EngineDiskOptions {
-    /// Room for 1 GiB of redo (less on a small disk) and 20 MiB of doublewrite, where a journal of the default size
-    /// fits; placements are spread over the streams there are.
+    /// Space for 1 GiB of redo (less on a small disk) and 20 MiB of doublewrite, in which a journal of the default size
+    /// fits; placements are spread over the device's streams.
     pub fn new(disk: DiskOptions) -> EngineDiskOptions {
         let capacity = u64::from(disk.config.capacity_blocks()) * 4096;
         let streams = match &disk.config {

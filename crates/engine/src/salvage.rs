@@ -38,7 +38,7 @@ pub struct SalvagedTable {
     pub name: String,
     /// Rows that were copied.
     pub rows: u64,
-    /// Of them, those of which an older version was copied, since the newest was not committed.
+    /// Copied rows whose newest version was not committed, so that an older version was copied.
     pub older_versions: u64,
     /// Rows that are known and could not be copied.
     pub rows_lost: u64,
@@ -51,8 +51,7 @@ pub struct SalvageReport {
     pub tables: Vec<SalvagedTable>,
     /// What is lost or damaged: pages, rows, ranges of keys, indexes.
     pub losses: Vec<Finding>,
-    /// The transactions that are prepared in the file, by name. What they have changed is not copied: of their rows
-    /// the version before is.
+    /// The names of prepared transactions in the file. Their changes are not copied; the versions before them are.
     pub prepared: Vec<Xid>,
 }
 
@@ -128,7 +127,7 @@ impl Salvage<'_> {
         self.report.losses.push(Finding { page, table: table.map(str::to_string), index, text });
     }
 
-    /// Looks at every page: finds the leaves and the transactions that have not ended, names what is damaged.
+    /// Reads every page: finds the leaves and the transactions that have not ended, and reports damage.
     fn survey(&mut self, on_progress: &mut OnProgress<'_>) -> Result<Vec<Leaf>> {
         let mut leaves = Vec::new();
         let pages = self.file.page_count();
@@ -234,7 +233,7 @@ impl Salvage<'_> {
         Ok(())
     }
 
-    /// Sorts the leaves of a table, notes which newer ones cover a part of another, names the gaps between them.
+    /// Sorts the leaves of a table, records which newer leaves cover parts of older ones, and reports the gaps.
     fn arrange(&mut self, table: &RawTable, leaves: &mut [Leaf]) {
         leaves.sort_by(|a, b| (&a.lower, b.lsn).cmp(&(&b.lower, a.lsn)));
         for i in 0..leaves.len() {

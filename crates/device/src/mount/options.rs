@@ -70,8 +70,8 @@ pub struct MountOptions {
     pub format: bool,
     /// Stream rules: `journal`, or ranges of 4 KiB blocks.
     pub rules: Vec<StreamRule>,
-    /// Whether the file system discards what it frees, and making it discards everything. Off keeps an aged device
-    /// aged.
+    /// Whether the file system discards the blocks that it frees, and its creation discards the whole disk. Off keeps
+    /// an aged device aged.
     pub discard: bool,
     /// Whether pages are classified by content.
     pub classify: bool,
@@ -86,8 +86,8 @@ pub struct MountOptions {
 impl MountOptions {
     /// ext4 in ordered mode on a new disk at `mountpoint`, classified, everything else by default.
     pub fn new(disk: DiskOptions, mountpoint: impl Into<PathBuf>) -> MountOptions {
-        // A thread that waits for the model's time does nothing else; without waiting, more threads than processors are
-        // useless.
+        // In real time a thread sleeps until the model's completion time, so many threads are needed; otherwise more
+        // threads than processors do not help.
         let threads = if disk.time == TimeMode::Real { 32 } else { 8 };
         MountOptions {
             disk,

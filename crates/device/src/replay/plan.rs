@@ -80,7 +80,7 @@ impl Plan {
                 Ok(())
             });
         for (first, blocks, old) in pieces {
-            // A rule over a wider range keeps finer names apart in the counts.
+            // A rule that covers named ranges does not merge their counts.
             let group = if stream.is_some() && old.group != 0 { old.group } else { group };
             self.labels.paint(first, blocks, Label { stream: stream.unwrap_or(old.stream), group });
         }

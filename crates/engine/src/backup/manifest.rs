@@ -8,9 +8,9 @@ use std::path::Path;
 
 /// Name of the manifest.
 pub(super) const MANIFEST: &str = "backup.json";
-/// Name of the file of pages: of each page its number, u32 little-endian, and its bytes, in ascending order.
+/// Name of the file of pages, in ascending order: the number of each page, u32 little-endian, then its bytes.
 pub(super) const PAGES: &str = "pages";
-/// Name of the file of redo: groups with their frames, one behind the other (see `log::format`).
+/// Name of the file of redo: consecutive groups with their frames (see `log::format`).
 pub(super) const REDO: &str = "redo-groups";
 /// Name of the table of keys, of an encrypted backup.
 pub(super) const KEYS: &str = "keys";
@@ -52,8 +52,8 @@ pub struct BackupManifest {
     pub damaged_pages: Vec<u32>,
     /// When it was finished: seconds since 1970.
     pub finished_unix_s: u64,
-    /// Of an encrypted backup: the id, in hexadecimal, of the key that its files are encrypted with. The file `keys`
-    /// beside them has that key, under the key that the database was opened with.
+    /// Id, in hexadecimal, of the key that encrypts the files of an encrypted backup. The file `keys` beside them has
+    /// that key, wrapped by the key with which the database was opened.
     pub key_id: Option<String>,
     /// Pages, and redo.
     pub files: [FileSum; 2],

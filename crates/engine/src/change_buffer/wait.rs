@@ -28,8 +28,7 @@ pub struct TooFull {
 }
 
 impl ChangeBuffer {
-    /// Makes a change wait in the tree, as the only work of `mtr`, if `allow` does not object. The thread holds no
-    /// latch.
+    /// Adds a change to the tree, as the only work of `mtr`, unless `allow` refuses. The thread holds no latch.
     ///
     /// # Errors
     /// Those of `allow`, a damaged page, an I/O error; nothing is changed then.
@@ -51,7 +50,7 @@ impl ChangeBuffer {
             self.look(shard, place, pending, ChangeBuffering::Disk).map(|left| (next, left))
         };
         let max_bytes = operations.tree.limits().max_value_bytes(key_of(page, 0).len());
-        // Before a page of the tree is read for it.
+        // A refusal now saves the read of a page of the tree.
         let next = match look(&self.buffer.lock(page)) {
             Ok((next, _)) if value.len() <= max_bytes => next,
             Ok(_) => return Ok(Added::Read(page)),
@@ -102,12 +101,12 @@ impl ChangeBuffer {
         self.space.pages_in(crate::space::SEGMENT_CHANGE_BUFFER) as usize
     }
 
-    /// Whether the tree, to which operations are added, is so large that leaves are merged in the background.
+    /// Whether operations are added to the tree, and it is so large that leaves are merged in the background.
     pub(super) fn is_tree_nearly_full(&self) -> bool {
         self.mode() == ChangeBuffering::Disk && self.tree_pages() > policy::merge_above_pages(self.limit_pages)
     }
 
-    /// Gives the database a tree of operations, if it has none, for mode `disk`.
+    /// Creates the tree of operations, for mode `disk`, if the database has none.
     ///
     /// # Errors
     /// A full disk, an I/O error.

@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 /// Rounds over the end of the file (rule 4).
 const MAX_ROUNDS: u32 = 6;
-/// Steps in which the store releases room, at most: others may fill it meanwhile.
+/// Most steps in which the store releases space: other threads may fill it meanwhile.
 const MAX_CUTS: u32 = 1 << 16;
 
 /// How far a [compaction](Database::compact) is.
@@ -38,7 +38,7 @@ pub struct CompactionProgress {
     pub left_pages: u64,
 }
 
-/// Is told how far a compaction is; [`ControlFlow::Break`] ends it. What was done until then stays.
+/// Gets the progress of a compaction; [`ControlFlow::Break`] ends it. Pages that were moved until then stay moved.
 pub type OnCompactionProgress<'f> = dyn FnMut(CompactionProgress) -> ControlFlow<()> + 'f;
 
 /// What a [compaction](Database::compact) did.
@@ -46,7 +46,7 @@ pub type OnCompactionProgress<'f> = dyn FnMut(CompactionProgress) -> ControlFlow
 pub struct CompactionReport {
     /// Pages that were moved.
     pub moved_pages: u64,
-    /// Pages that are behind the place where the file could end, and cannot be moved.
+    /// Pages beyond the shortest possible end of the file that cannot be moved.
     pub fixed_pages: u64,
     /// Length of the data file before, in bytes.
     pub bytes_before: u64,
@@ -102,12 +102,12 @@ impl Database {
         Ok(report)
     }
 
-    /// Moves what lies behind the place where the file could end, from its end on.
+    /// Moves the pages beyond the shortest possible end of the file, beginning at its end.
     fn move_down(&self, report: &mut CompactionReport, tell: &mut OnCompactionProgress<'_>) -> Result<ControlFlow<()>> {
         let _entitled = reserve::entitle(SpacePriority::Cleaning);
         let (space, mut owners) = (&self.inner.space, Owners::new());
         let (goal, mut end) = (space.packed_extents(), u32::MAX);
-        // The further down, the less room: a segment that found none finds none in this round.
+        // Later pages are further down and have less free space below them: a segment that found none is skipped.
         let mut without_room = HashSet::new();
         report.fixed_pages = 0;
         while let Some((extent, pages)) = space.last_used_below(end).filter(|(extent, _)| *extent >= goal) {
@@ -188,8 +188,8 @@ impl Database {
         owners
     }
 
-    /// Cuts the end off, once a checkpoint has passed what is logged of it. Changes that wait for leaves hold the
-    /// checkpoint back as dirty pages do.
+    /// Truncates the file, once a checkpoint has passed the redo of the extents at its end. Buffered changes hold the
+    /// checkpoint back as dirty pages do, so they are merged first.
     fn release_end(&self) -> Result<()> {
         let ctx = &self.inner.ctx;
         self.inner.txns.changes.merge_all_sound()?;

@@ -48,7 +48,7 @@ pub struct PageInfo {
 /// What a page holds.
 #[derive(Clone, Debug)]
 pub enum PageContents {
-    /// Nothing, or nothing that can be read: the reason.
+    /// No contents, or unreadable ones: the reason.
     Nothing(String),
     /// Page 0: the root slots.
     FileHeader(Vec<PageNo>),
@@ -310,7 +310,7 @@ fn show_values(layouts: &crate::table::RowLayouts, row: &[u8]) -> String {
     layouts.row(row).values().map(|value| value.to_string()).collect::<Vec<_>>().join(", ")
 }
 
-/// The values in the leaf, and where the others are.
+/// The values that are in the leaf, and the places of those on overflow pages.
 fn show_overflow_row(layouts: &crate::table::RowLayouts, stored: &OverflowRow<'_>) -> Result<String> {
     let place = |column: ColumnRef| {
         let name = match layouts.of(stored.row).column_of(column.number) {

@@ -1,4 +1,4 @@
-//! What must hold when any bytes are decoded: each function takes bytes from anywhere and panics if a law is broken.
+//! Properties that hold when arbitrary bytes are decoded: each function takes any bytes and panics if a law is broken.
 //!
 //! Laws
 //! 1. Nothing panics on any bytes; bytes that are not a record are an error.

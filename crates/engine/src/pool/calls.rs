@@ -1,4 +1,4 @@
-//! The pool's calls for the layers above: each is one of a part. What a part's method promises, its call does.
+//! The pool's calls for the layers above. Each one calls a method of a part of the pool, whose documentation applies.
 
 use super::buffer_pool::Pool;
 use super::flush::FlushReason;
@@ -145,8 +145,8 @@ impl Pool {
         self.loader().load(page)
     }
 
-    /// Reads the page as [`Pool::load`] does. If it cannot be read, or does not take what is pending for it, `lose` may
-    /// make the bytes those of a lost page; `lost` is called when that is durable.
+    /// Reads the page as [`Pool::load`] does. If it cannot be read, or its pending changes do not fit, `lose` may
+    /// replace its bytes by those of a lost page; `lost` is called when that is durable.
     ///
     /// # Errors
     /// As [`Pool::load`], also when the page was lost; a failed write.
@@ -164,8 +164,8 @@ impl Pool {
         self.loader().drop_clean(page);
     }
 
-    /// A frame for a page just allocated, latched exclusively, contents undefined. `spare` (held exclusively) is used
-    /// unless the page is still resident from an earlier life; says which frame it is.
+    /// A frame for a page just allocated, latched exclusively, contents undefined. Uses `spare` (held exclusively)
+    /// unless the page is still resident from before it was freed; returns the frame used.
     pub(crate) fn install(&self, page: PageNo, spare: FrameNo) -> FrameNo {
         self.loader().install(page, spare)
     }

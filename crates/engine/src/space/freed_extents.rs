@@ -18,7 +18,7 @@ impl FreedExtents {
         debug_assert_eq!(self.at.len(), self.in_order.len(), "one LSN for each extent");
     }
 
-    /// Whether something of the extent was logged that is to be passed.
+    /// Whether the extent has logged changes that a checkpoint has to pass.
     pub fn contains(&self, extent: u32) -> bool {
         self.at.contains_key(&extent)
     }
@@ -30,12 +30,12 @@ impl FreedExtents {
         }
     }
 
-    /// Whether something of the extent is logged that `checkpoint` has not passed.
+    /// Whether the extent has logged changes that `checkpoint` has not passed.
     pub fn is_behind(&self, extent: u32, checkpoint: Lsn) -> bool {
         self.at.get(&extent).is_some_and(|lsn| *lsn > checkpoint)
     }
 
-    /// Whether there are some that a checkpoint at `up_to` passes, and one at `behind` does not.
+    /// Whether a checkpoint at `up_to` passes extents that one at `behind` does not.
     pub fn any_in(&self, behind: Lsn, up_to: Lsn) -> bool {
         self.in_order.range((Lsn(behind.0 + 1), 0)..).next().is_some_and(|(lsn, _)| *lsn <= up_to)
     }

@@ -1,4 +1,4 @@
-//! What a transaction is begun with.
+//! The options of a transaction.
 //!
 //! Rule: of the levels, only REPEATABLE READ keeps a view for the whole transaction, and only it and SERIALIZABLE lock
 //! ranges of keys.

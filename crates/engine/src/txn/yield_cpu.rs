@@ -18,12 +18,12 @@ use std::time::{Duration, Instant};
 /// A thread yields the CPU once in this time. A slice has a few milliseconds; yielding the CPU costs less than a
 /// microsecond.
 const TURN: Duration = Duration::from_micros(200);
-/// The longest that a thread continues which was away for too long.
+/// Longest time between two yields of a thread that did not get the processor back in time.
 const MAX_TURN: Duration = Duration::from_secs(1);
-/// How long the turns of others take, at most, if they yield the CPU too: less than a slice.
+/// Longest time that the turns of other threads take if they yield too: less than a slice.
 const ROUND: Duration = Duration::from_micros(2500);
 
-/// How long a thread continues that gave way after `turn` and was `away` (rule 3).
+/// Time until the next yield of a thread that yielded after `turn` and was `away` (rule 3).
 fn next_turn(turn: Duration, away: Duration) -> Duration {
     if away <= ROUND { TURN } else { (turn * 8).min(MAX_TURN) }
 }

@@ -46,7 +46,7 @@ pub struct Head {
 pub struct ArchiveFile {
     pub path: PathBuf,
     pub head: Head,
-    /// With which its redo is encrypted, if it is, once that was [found](find_keys).
+    /// The key of an encrypted segment, once it was [found](find_keys).
     pub key: Option<CopyKey>,
     /// Bytes behind the head.
     pub stored_bytes: u64,
@@ -144,7 +144,7 @@ impl ArchiveFile {
         Ok(ArchiveFile { path, head, key: None, stored_bytes })
     }
 
-    /// Its groups; the stream's end is that of the file, if all of it is sound.
+    /// Its groups, up to the end of the file or the first invalid byte.
     pub fn groups(&self) -> Result<SegmentGroups> {
         let redo_bytes = match &self.key {
             None => self.stored_bytes,
@@ -157,7 +157,7 @@ impl ArchiveFile {
         Ok(StreamGroups::new(redo, start..Lsn(start.0 + redo_bytes), self.head.generation))
     }
 
-    /// Makes it durable, and forgets what the page cache has of it, so that it is read as the device has it.
+    /// Makes it durable, and drops it from the page cache, so that later reads come from the device.
     pub fn sync_all(&self) -> Result<()> {
         let sync_all = || {
             let file = File::open(&self.path)?;

@@ -5,8 +5,8 @@
 //! | `sequences` | the numbers of transactions in the log, and up to which it can be read |
 //! | `entry` | changes as bytes |
 //! | `change_log` | the log: what a transaction writes to it before it ends |
-//! | `stream` | what reads it: [`Database::changes`](super::Database::changes) |
-//! | `trim` | what is removed from it, on request or by age |
+//! | `stream` | reading it: [`Database::changes`](super::Database::changes) |
+//! | `trim` | removal of old changes, on request or by age |
 //!
 //! Rules
 //! 1. The log is a table of the database, [`CHANGE_LOG`], which users do not see. A transaction inserts its changes

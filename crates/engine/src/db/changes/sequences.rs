@@ -1,15 +1,15 @@
 //! Sequence numbers of the change log; see rules 2 to 4 of the module.
 
-/// The numbers that were taken.
+/// The state of the sequence numbers.
 #[derive(Debug, Default)]
 pub(super) struct Sequences {
     last: u64,
-    /// Those whose transactions have not ended; as many as transactions that are about to commit, or are prepared.
+    /// Numbers whose transactions have not ended: one for each transaction that is committing or prepared.
     open: Vec<u64>,
 }
 
 impl Sequences {
-    /// Numbers continue behind this one.
+    /// Continues the numbers after `last`.
     pub(super) fn go_on_behind(&mut self, last: u64) {
         self.last = self.last.max(last);
     }
@@ -27,7 +27,7 @@ impl Sequences {
         self.last
     }
 
-    /// Makes a number open that a transaction had before the database was opened.
+    /// Marks a number as open again: a transaction that was prepared before the opening has it.
     pub(super) fn take_again(&mut self, number: u64) {
         debug_assert_ne!(number, 0, "rule 2: numbers begin with 1");
         self.open.push(number);

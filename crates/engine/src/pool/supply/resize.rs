@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 
 /// Fewest frames a pool works with.
 pub const MIN_FRAMES: usize = 64;
-/// Frames that are taken at once: few, since a call gets all frames that it asks for, or waits.
+/// Frames that are taken at once: few, because a call waits until it has all frames that it requests.
 const STEP_FRAMES: usize = 16;
 
 impl FrameSupply {

@@ -1,4 +1,4 @@
-//! What is in the data file of a store out of place, beside pages 0 and 1 as they were created.
+//! The format of the data file of a store out of place.
 //!
 //! ```text
 //! file     [ region 0 ][ segment 1 ][ segment 2 ] ...      all of segment_bytes
@@ -201,7 +201,7 @@ pub fn parse_header(block: &[u8], identity: u64, at: usize) -> Option<(BatchHead
         group: block[46],
         tails: tails_at(block, TAILS_AT),
     };
-    // What contradicts itself, or was counted for longer than devices live, was not written by `put_header`.
+    // A header that contradicts itself, or whose numbers no device could reach, was not written by `put_header`.
     let images: usize = entries.iter().map(|entry| entry.bytes).sum();
     let are_in_order = header.durable < header.sequence && header.sequence <= MAX && header.life <= MAX;
     let is_possible = are_in_order && header.bytes == batch_bytes(count, images);
@@ -285,7 +285,7 @@ pub fn put_end(end: &mut [u8], identity: u64, footer: &Footer, summary: &[u8]) {
     seal(&mut block[..FOOTER_BYTES]);
 }
 
-/// Makes the checksums of summary and footer right, in the last bytes of a segment that were changed.
+/// Recomputes the checksums of summary and footer in the last bytes of a segment, after these were changed.
 pub fn reseal_end(end: &mut [u8], summary_bytes: usize) {
     let sum = crc32c::crc32c(&end[..summary_bytes]);
     let at = end.len() - FOOTER_ROOM;

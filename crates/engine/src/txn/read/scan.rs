@@ -214,8 +214,8 @@ impl RowCursor {
         !self.batch.is_delivered()
     }
 
-    /// Whether it may have passed the place of a row that is put right behind the current one: it has copied rows that
-    /// it has not delivered, or has read all up to the end of a leaf.
+    /// Whether it may have passed the place of a row that is inserted right after the current one: it has copied rows
+    /// that it has not delivered, or has read a leaf to its end.
     pub(crate) fn may_be_past_new_rows(&self) -> bool {
         self.is_ahead() || self.position.has_left_leaf()
     }
@@ -230,7 +230,7 @@ impl RowCursor {
         &self.batch.bytes[self.key.clone()]
     }
 
-    /// What the current entry has in addition to its key, if it was delivered without its row (rule 4).
+    /// The covered columns of the current entry, if it was delivered without its row (rule 4).
     pub fn covered(&self) -> Option<&[u8]> {
         self.covered.clone().map(|covered| &self.batch.bytes[covered])
     }
@@ -422,7 +422,7 @@ impl RowCursor {
     }
 }
 
-/// What a scan reads of columns on overflow pages: those that are asked for, and those of its index.
+/// The columns that a scan reads from overflow pages: the requested ones and those of its index.
 pub(super) fn wanted(columns: Option<&[usize]>, index: Option<usize>) -> Wanted<'_> {
     Wanted { columns, entries: index.map_or(Entries::None, Entries::Of) }
 }

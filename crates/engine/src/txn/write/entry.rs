@@ -79,7 +79,7 @@ impl RowOp<'_> {
         }
     }
 
-    /// Gives the entry of the row in index `i`, which is there, the row's value.
+    /// Replaces the value of the existing entry of the row in index `i` by the row's.
     pub(super) fn rewrite_entry(&mut self, i: usize, entry: &[u8], made: IndexEntry, row: &[u8]) -> Result<()> {
         let mut value = std::mem::take(&mut self.txn.buffers.entry_value);
         put_entry_value(self.table, i, made, row, &mut value);
@@ -157,7 +157,7 @@ impl<'a> StoredEntry<'a> {
         StoredEntry { system, tree: table.index(i), entry, log: table.entry_log(i) }
     }
 
-    /// Notes a change if the index is being built; false if it has to go to the tree.
+    /// Logs a change for the builder if the index is being built; false if it has to go to the tree.
     #[inline]
     fn log_takes(&self, change: EntryChange<'_>) -> bool {
         self.log.is_some_and(|log| log.take(self.entry, change))
@@ -165,7 +165,7 @@ impl<'a> StoredEntry<'a> {
 }
 
 impl StoredEntry<'_> {
-    /// Sets or clears the delete-mark, for transaction `by`. False if it is known that there is no such entry.
+    /// Sets or clears the delete-mark, for transaction `by`. False if there is certainly no such entry.
     pub(crate) fn set_mark(self, by: TxnId, marked: bool) -> Result<bool> {
         debug_assert!(marked || self.log.is_none(), "an entry is put, not unmarked");
         if self.log_takes(EntryChange::Mark) {

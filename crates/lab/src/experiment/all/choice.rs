@@ -1,11 +1,12 @@
-//! What of a request an experiment can do.
+//! The part of a request that an experiment can measure.
 
 use crate::experiment::{Experiment, Plan, Request, SubjectKind};
 
 /// The plan, or why the experiment is left out.
 pub(super) type Choice = std::result::Result<Plan, String>;
 
-/// The request's part that the experiment has. Where its servers cannot be measured here, Highwater is measured alone.
+/// The plan for the part of the request that the experiment covers. If its servers cannot be measured here, Highwater
+/// is measured alone.
 pub(super) fn plan(experiment: &dyn Experiment, request: &Request) -> Choice {
     let about = experiment.about();
     let subjects: Vec<SubjectKind> =
