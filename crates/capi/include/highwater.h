@@ -75,7 +75,7 @@ typedef enum {
   HIGHWATER_BAD_OPTION = 17,
   // The folder cannot be opened: it is in use, missing, incomplete or not writable.
   HIGHWATER_OPEN = 18,
-  // The files are no database, or of another version.
+  // The files are not a database, or of another version.
   HIGHWATER_INCOMPATIBLE = 19,
   // Something in the files is damaged.
   HIGHWATER_CORRUPT = 20,
@@ -526,8 +526,8 @@ void highwater_table_free(highwater_table *table);
 // Version of the library, such as "0.1.0".
 const char *highwater_version(void);
 
-// Opens the database in a folder, creating both if need be, recovering from a crash if there was one. Options that are
-// not named have their defaults.
+// Opens the database in a folder, creating both if necessary, recovering from a crash if there was one. Options that
+// are not named have their defaults.
 highwater_code highwater_open(const char *folder,
                               const highwater_option *options,
                               size_t option_count,
@@ -899,7 +899,7 @@ highwater_code highwater_metrics(highwater_db *db,
                                  char **metrics,
                                  highwater_error **error);
 
-// Frees a text that a function has handed out (`char **`); null is no text.
+// Frees a text that a function has handed out (`char **`); null is not a text.
 void highwater_string_free(char *string);
 
 #ifdef __cplusplus

@@ -45,8 +45,8 @@ pub extern "C" fn highwater_version() -> *const c_char {
     VERSION.as_ptr().cast()
 }
 
-/// Opens the database in a folder, creating both if need be, recovering from a crash if there was one. Options that are
-/// not named have their defaults.
+/// Opens the database in a folder, creating both if necessary, recovering from a crash if there was one. Options that
+/// are not named have their defaults.
 #[unsafe(no_mangle)]
 pub extern "C" fn highwater_open(
     folder: *const c_char,

@@ -4,7 +4,7 @@
 //! 1. A function returns a code. One that has failed hands out a `highwater_error`, which belongs to the caller: no
 //!    state of a thread or a handle, which another call would overwrite, and which programs that move between threads
 //!    would look for in the wrong one.
-//! 2. `HIGHWATER_NOT_FOUND` is an answer, no failure: there is no error then.
+//! 2. `HIGHWATER_NOT_FOUND` is an answer, not a failure: there is no error then.
 
 use crate::handle::{self, Out, c_string, opaque};
 use highwater::Error;
@@ -53,7 +53,7 @@ pub enum highwater_code {
     HIGHWATER_BAD_OPTION = 17,
     /// The folder cannot be opened: it is in use, missing, incomplete or not writable.
     HIGHWATER_OPEN = 18,
-    /// The files are no database, or of another version.
+    /// The files are not a database, or of another version.
     HIGHWATER_INCOMPATIBLE = 19,
     /// Something in the files is damaged.
     HIGHWATER_CORRUPT = 20,

@@ -22,7 +22,7 @@ pub(crate) trait Opaque {
     const NAME: &'static str;
 }
 
-/// Says what a handle of a type holds.
+/// Declares what a handle of a type holds.
 macro_rules! opaque {
     ($name:ident, $inner:ty, $tag:literal) => {
         impl $crate::handle::Opaque for $name {
@@ -232,7 +232,7 @@ pub(crate) fn c_string(text: &str) -> CString {
     CString::new(text.replace('\0', " ")).unwrap_or_default()
 }
 
-/// Frees a text that a function has handed out (`char **`); null is no text.
+/// Frees a text that a function has handed out (`char **`); null is not a text.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn highwater_string_free(string: *mut c_char) {
     if !string.is_null() {

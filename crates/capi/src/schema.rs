@@ -35,7 +35,7 @@ pub struct highwater_key_column {
 /// The index of these columns.
 ///
 /// # Errors
-/// A null pointer, a name that is no text.
+/// A null pointer, a name that is not a text.
 pub(crate) fn index_of(columns: *const highwater_key_column, count: usize) -> Result<Index> {
     let columns = slice(columns, count, "the columns")?;
     let names = columns.iter().map(|column| text(column.name, "a column's name")).collect::<Result<Vec<_>>>()?;

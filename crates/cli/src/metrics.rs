@@ -109,7 +109,7 @@ struct Place<'a> {
 }
 
 impl Clients {
-    /// Takes a place for `client`, if need be that of the oldest one, whose connection ends.
+    /// Takes a place for `client`, if necessary that of the oldest one, whose connection ends.
     fn enter(&self, client: &TcpStream) -> std::io::Result<Place<'_>> {
         let handle = client.try_clone()?;
         let mut connected = self.connected.lock();

@@ -2,8 +2,8 @@
 //!
 //! Rules
 //! 1. A statement is begun once, by whichever table comes first, and ended once; the end of a transaction ends it too.
-//! 2. After a deadlock the transaction is rolled back already: the statement's end is no error, and what is left to do
-//!    is the rollback.
+//! 2. After a deadlock the transaction is rolled back already: the statement's end is not an error, and what is left to
+//!    do is the rollback.
 
 use crate::abi::SessionOptions;
 use crate::database::Database;

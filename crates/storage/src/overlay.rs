@@ -145,7 +145,7 @@ impl Spill {
         self.file().write_at(at * BLOCK_BYTES, block, Placement::Other)
     }
 
-    /// Writes one more block; says where.
+    /// Writes one more block; returns where.
     fn add(&mut self, folder: &Path, block: &[u8]) -> Result<u64> {
         if self.file.is_none() {
             let file: Arc<dyn Device> = Arc::new(FileDevice::temporary(folder, FlushMethod::Fsync)?);

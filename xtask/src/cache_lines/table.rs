@@ -13,7 +13,7 @@ const HEAD: &str = "| lines | transfers | visits | ceiling, transactions/s | use
 const PLACES_A_LINE: usize = 4;
 const RARE_PLACES: usize = 6;
 
-/// Prints the table; says how many lines are contended.
+/// Prints the table; returns how many lines are contended.
 ///
 /// # Errors
 /// Places in the source cannot be looked up.

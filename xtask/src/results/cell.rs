@@ -44,7 +44,7 @@ impl Cell {
     /// Reads a cell.
     ///
     /// # Errors
-    /// A brace that is not closed, decimals that are no number.
+    /// A brace that is not closed, decimals that are not a number.
     pub(super) fn parse(text: &str) -> Result<Cell, String> {
         let (mut pieces, mut rest) = (Vec::new(), text);
         while let Some((before, after)) = rest.split_once('{') {
@@ -59,7 +59,7 @@ impl Cell {
     /// The text of the cell for a row, and the figure of its first placeholder.
     ///
     /// # Errors
-    /// A column that the data does not have; a quotient of what is no number.
+    /// A column that the data does not have; a quotient of what is not a number.
     pub(super) fn show(&self, row: &Row, base: Option<&Row>) -> Result<(String, Option<f64>), String> {
         let (mut text, mut figure, mut values, mut absent) = (String::new(), None, 0, 0);
         for piece in &self.0 {

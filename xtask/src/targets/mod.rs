@@ -3,7 +3,7 @@
 //! Rules
 //! 1. Files go through the portable backend on this machine too (`--cfg highwater_portable`), and tests run over it.
 //! 2. For each target the library is checked; where this machine can run its programs, the tests of the crate for files
-//!    and a small program over the library run, under an emulator if need be, and where it needs none, the engine's
+//!    and a small program over the library run, under an emulator if necessary, and where it needs none, the engine's
 //!    tests of [`ENGINE_TESTS`] too. A line for each says which.
 //! 3. The standard library of a target is a package of Debian's, or is built of its source ([`toolchain`]). Where there
 //!    is no apt the targets are left out, and a line says so.

@@ -46,7 +46,7 @@ fn next_record(args: &ImportArgs, file: &mut csv::Reader<Quotes<File>>, record: 
 /// Reads the first line, if it names the columns, or counts its fields.
 ///
 /// # Errors
-/// [`CsvError::Data`] for an empty file or a name that is no text, [`CsvError::File`].
+/// [`CsvError::Data`] for an empty file or a name that is not a text, [`CsvError::File`].
 pub(crate) fn read_header(args: &ImportArgs) -> Result<Header> {
     if args.format() == Format::Jsonl {
         return json_lines::read_header(args);

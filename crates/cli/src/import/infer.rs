@@ -67,7 +67,7 @@ impl Guess {
         self.see_time(field);
     }
 
-    /// Learns of a field that was written as a text: it is no number.
+    /// Learns of a field that was written as a text: it is not a number.
     pub(super) fn see_text(&mut self, field: &str) {
         self.values += 1;
         self.longest_bytes = self.longest_bytes.max(field.len());

@@ -174,7 +174,7 @@ pub(super) fn sync_folder(dir: &Path) -> Result<()> {
     Ok(highwater_storage::sync_folder(dir)?)
 }
 
-/// Makes the folder `dir` unless it is there and empty; says whether it was made.
+/// Makes the folder `dir` unless it is there and empty; returns whether it was made.
 ///
 /// # Errors
 /// [`Error::Usage`] if it is not empty or no folder, an I/O error.

@@ -17,7 +17,7 @@
 //!    Transactions and schema changes continue; the copies are of different moments.
 //! 5. When the last page is copied, the end of the log is made durable: the end LSN. The redo is copied up to there.
 //! 6. Files and folder are synced, and the redo is read back and verified. Then the manifest `backup.json` is written,
-//!    last. A folder without one is no backup.
+//!    last. A folder without one is not a backup.
 //!
 //! Why it is complete: pages and redo are the state after a crash at the end LSN, if the checkpoint had stayed at the
 //! start LSN and each page had been flushed last when it was copied. So recovery makes the database at the end LSN from

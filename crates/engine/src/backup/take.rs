@@ -187,7 +187,7 @@ impl Drop for GiveUp<'_> {
     }
 }
 
-/// Copies pages and, on a thread of its own, redo; says where the redo ends.
+/// Copies pages and, on a thread of its own, redo; returns where the redo ends.
 fn copy(
     source: &Source<'_>,
     kept: KeptRedo<&Log>,

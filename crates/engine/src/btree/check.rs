@@ -143,7 +143,7 @@ impl BTree {
         Ok(counts)
     }
 
-    /// Copies a page into `bytes` and verifies it by itself, its owner and its level. Says how many bytes the extent
+    /// Copies a page into `bytes` and verifies it by itself, its owner and its level. Returns how many bytes the extent
     /// map promises to be free on it, if it is a leaf.
     fn read_sound(&self, ctx: &Context, expected: &Expected, bytes: &mut Vec<u8>) -> Result<usize> {
         let promised = ask_map(ctx, || {

@@ -61,7 +61,7 @@ impl ChangeBuffer {
         Ok(advanced == CARRY_LEAVES || merged > 0)
     }
 
-    /// Carries forward or merges what a checkpoint has to pass, some of it; needs no redo space. Says how much.
+    /// Carries forward or merges what a checkpoint has to pass, some of it; needs no redo space. Returns how much.
     ///
     /// # Errors
     /// As [`ChangeBuffer::step`].
@@ -185,7 +185,7 @@ impl ChangeBuffer {
     }
 
     /// Merges up to `max` leaves with at least the mean of changes, in the order of their numbers, from where the last
-    /// call ended; says how many. Damaged ones are passed over.
+    /// call ended; returns how many. Damaged ones are passed over.
     fn merge_some(&self, max: usize) -> Result<usize> {
         let (all_bytes, leaves) = (self.buffer.bytes(), self.buffer.leaves());
         let worth = |leaf: &LeafBuffer| policy::is_worth_merging(leaf.bytes(), all_bytes, leaves);
@@ -212,7 +212,7 @@ impl ChangeBuffer {
         found
     }
 
-    /// Merges leaves; says how many. Damaged ones are passed over.
+    /// Merges leaves; returns how many. Damaged ones are passed over.
     fn merge_found(&self, found: Vec<PageNo>, merge: impl Fn(PageNo) -> Result<()>) -> Result<usize> {
         let mut merged = 0;
         self.ctx.pool.request(&found);

@@ -151,7 +151,7 @@ impl OperationTree {
         self.ctx.upgrade().ok_or(Error::Closed)
     }
 
-    /// Removes the operations of the indexes that `is_gone` names; says how many.
+    /// Removes the operations of the indexes that `is_gone` names; returns how many.
     pub(super) fn remove_of(&self, ctx: &Context, is_gone: impl Fn(IndexId) -> bool) -> Result<u64> {
         let (mut removed, mut from) = (0, Vec::new());
         loop {

@@ -106,7 +106,7 @@ impl<'c> Comparison<'c> {
         &self.rows.indexes[self.i].tree
     }
 
-    /// Compares the row in `key` with its entry; says what is missing.
+    /// Compares the row in `key` with its entry; returns what is missing.
     fn row(&mut self, value: &[u8]) -> Result<Option<String>> {
         let Ok(header) = RowHeader::decode(value) else { return Ok(None) };
         if header.is_delete_marked() || !self.read_row(&header, &value[ROW_HEADER_BYTES..])? {
@@ -143,7 +143,7 @@ impl<'c> Comparison<'c> {
         Ok(self.rows.row(&self.row).verify().is_ok())
     }
 
-    /// Compares the entry in `entry` with its row; says what is wrong.
+    /// Compares the entry in `entry` with its row; returns what is wrong.
     fn entry(&mut self, value: &[u8]) -> Result<Option<String>> {
         let Ok(found) = EntryValue::decode(value, self.entry.len()) else { return Ok(None) };
         if found.delete_marked || !self.digest.differs_at(&self.entry, found.prefix_bytes, found.covered) {

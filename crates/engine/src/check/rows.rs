@@ -52,7 +52,7 @@ impl Visitor for RowVisitor<'_, '_> {
 }
 
 impl RowVisitor<'_, '_> {
-    /// Checks the row whose key is in `key`; says what is wrong with it.
+    /// Checks the row whose key is in `key`; returns what is wrong with it.
     fn row(&mut self, value: &[u8]) -> Result<Option<String>> {
         let header = match RowHeader::decode(value) {
             Ok(header) => header,

@@ -18,7 +18,7 @@
 //!    distinguish its versions by that count.
 //!
 //! Not recognized: two versions of a file from the same opening (a copy made while the database was open) before
-//! the database was closed. Copies made while a database is open are no backup.
+//! the database was closed. Copies made while a database is open are not a backup.
 
 use crate::error::{Error, Result};
 use crate::log::{Log, RecoveryScan};

@@ -42,7 +42,7 @@ impl Database {
         self.inner.recovered.as_ref()
     }
 
-    /// Opens the database in the folder `dir`, creating both if need be (unless `options.create_if_missing` is off),
+    /// Opens the database in the folder `dir`, creating both if necessary (unless `options.create_if_missing` is off),
     /// recovering from a crash if there was one.
     ///
     /// # Errors

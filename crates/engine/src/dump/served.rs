@@ -30,7 +30,7 @@ impl Reader {
     /// # Errors
     /// As [`Database::dump`](crate::Database::dump) and [`Database::open_reader`](crate::Database::open_reader);
     /// [`Error::ReaderDisconnected`](crate::Error::ReaderDisconnected) if the other process closes the database. What
-    /// was written then is no dump: a load refuses it.
+    /// was written then is not a dump: a load refuses it.
     pub fn dump(&self, mut into: impl Write) -> Result<DumpReport> {
         let mut bytes = 0;
         let tables = self.receive_dump(&mut |part| {

@@ -3,7 +3,7 @@
 //!
 //! Rules
 //! 1. Nothing is written.
-//! 2. Damage is no error: an unreadable part is described in words, and the rest is shown.
+//! 2. Damage is not an error: an unreadable part is described in words, and the rest is shown.
 //!
 //! | file | what |
 //! |---|---|

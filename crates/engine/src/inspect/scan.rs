@@ -17,7 +17,7 @@ use highwater_storage::Device;
 /// Scans the file.
 ///
 /// # Errors
-/// [`Incompatible`](crate::Error::Incompatible) if not a single page verifies: this is no database. An I/O error.
+/// [`Incompatible`](crate::Error::Incompatible) if not a single page verifies: this is not a database. An I/O error.
 pub fn scan(data: &dyn Device, tell: &mut OnProgress<'_>) -> Result<CheckReport> {
     let file = RawFile::open(data)?;
     let mut scan = ExtentScan { report: CheckReport::default(), progress: Progress::new(tell), file: &file };

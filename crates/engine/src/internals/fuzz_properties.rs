@@ -32,7 +32,7 @@ fn records(page: &[u8]) -> Option<Records> {
     Some((0..node.count()).map(|slot| (node.key(slot), node.value(slot).to_vec())).collect())
 }
 
-/// Decodes a redo operation from the start of `input` and applies it to the page; says how many bytes it took.
+/// Decodes a redo operation from the start of `input` and applies it to the page; returns how many bytes it took.
 pub fn operation(page: &mut [u8], input: &[u8]) -> Option<usize> {
     let _ = operations(input);
     let (page_no, op, used) = PageOp::decode(input).ok()?;

@@ -112,7 +112,7 @@ impl Checkpoints {
     /// Ends the log at `end`, its checkpoint: begins a generation in which nothing is appended any more. If a thread
     /// has appended meanwhile, nothing changes. A log of more than `keep_bytes` shrinks to them, if that makes it half
     /// as large or less and no reader needs what it holds (`shrinking`). The file ends where the log does, also after a
-    /// growth that never finished. Says whether the log has ended.
+    /// growth that never finished. Returns whether the log has ended.
     ///
     /// # Errors
     /// [`Error::Poisoned`], or the I/O error that stops the database.

@@ -8,7 +8,7 @@
 //! 3. Crash order: the file gets the new part, which reads as zeros, and is synced; then both headers get the new size,
 //!    one after another; then blocks may be written there. A crash before the headers leaves the old ring in a longer
 //!    file.
-//! 4. A full disk is no error: the ring keeps its size, and growth is tried again later ([`REFUSED_FOR`]).
+//! 4. A full disk is not an error: the ring keeps its size, and growth is tried again later ([`REFUSED_FOR`]).
 //! 5. If commits wait for syncs, zeros are written to the new part, so that no sync waits for the file system's
 //!    metadata. Otherwise no thread waits for it, and the zeros would cost as much as the redo. Each step writes one
 //!    piece ([`PIECE_BYTES`]), because the thread also flushes dirty pages and advances the checkpoint.
@@ -31,7 +31,7 @@ const PIECE_BYTES: u64 = 4 << 20;
 const FULL_PART: u64 = 2;
 
 impl RingSize {
-    /// Grows the ring, or makes a piece of the room for it, if that is due and possible; says whether it is to be
+    /// Grows the ring, or makes a piece of the room for it, if that is due and possible; returns whether it is to be
     /// called again at once. One thread calls it; `syncs_commits` says whether commits wait for syncs (rule 5).
     ///
     /// # Errors

@@ -369,7 +369,7 @@ impl Log {
     /// Ends the log at `end`, its checkpoint: begins a generation in which nothing is appended any more. If a thread
     /// has appended meanwhile, nothing changes. A log of more than `keep_bytes` shrinks to them, if that makes it half
     /// as large or less and no reader needs what it holds (`shrinking`). The file ends where the log does, also after a
-    /// growth that never finished. Says whether the log has ended.
+    /// growth that never finished. Returns whether the log has ended.
     ///
     /// # Errors
     /// [`Poisoned`](crate::Error::Poisoned), or the I/O error that stops the database.
@@ -398,7 +398,7 @@ impl Log {
         self.checkpoints.mark_durable()
     }
 
-    /// Grows the ring, or makes a piece of the room for it, if that is due and possible; says whether it is to be
+    /// Grows the ring, or makes a piece of the room for it, if that is due and possible; returns whether it is to be
     /// called again at once. One thread calls it.
     ///
     /// # Errors

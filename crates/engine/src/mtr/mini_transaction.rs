@@ -101,7 +101,7 @@ impl<'c> Mtr<'c> {
         self.ctx
     }
 
-    /// X-latches a page, loading it if need be. Neither the mtr nor the thread may hold a latch.
+    /// X-latches a page, loading it if necessary. Neither the mtr nor the thread may hold a latch.
     ///
     /// # Errors
     /// Those of [`Mtr::load`].

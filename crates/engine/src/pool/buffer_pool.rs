@@ -120,7 +120,7 @@ impl Pool {
         self.cleaner_control.set_pace(limit, self.log.end_lsn());
     }
 
-    /// Says whether threads run that call the steps of the page cleaner and of the LRU flusher.
+    /// Sets whether threads run that call the steps of the page cleaner and of the LRU flusher.
     pub(crate) fn set_threads(&self, run: bool) {
         self.flusher().set_threads(run);
         if !run {
@@ -128,7 +128,7 @@ impl Pool {
         }
     }
 
-    /// One step of the LRU flusher; says how many pages it flushed.
+    /// One step of the LRU flusher; returns how many pages it flushed.
     pub(super) fn keep_free(&self, demand: &mut FrameDemand, now_ms: u64) -> Result<usize> {
         self.cache().lru().set_now_ms(now_ms);
         self.loader.supply().keep_free(demand, now_ms)

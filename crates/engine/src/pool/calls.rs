@@ -49,7 +49,7 @@ impl Pool {
         self.pages().find(page).is_some()
     }
 
-    /// Shared latch, loading the page if need be. The caller holds no latch.
+    /// Shared latch, loading the page if necessary. The caller holds no latch.
     ///
     /// # Errors
     /// As [`Pool::load`].
@@ -185,7 +185,7 @@ impl Pool {
         self.loader().change_unlogged(page, fresh, lsn, change)
     }
 
-    /// Loads the page if need be and takes it off the LRU list: it stays until the pool is dropped.
+    /// Loads the page if necessary and takes it off the LRU list: it stays until the pool is dropped.
     ///
     /// # Errors
     /// As [`Pool::load`].

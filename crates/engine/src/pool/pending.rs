@@ -28,8 +28,8 @@ pub trait PendingChanges: Send + Sync {
     fn carried_lsn(&self) -> Lsn;
 
     /// Applies the changes of a leaf that has just been read to its bytes, and its LSN; calls `note_dirty` with the
-    /// start of their redo. An error leaves them pending. Says whether the leaf is whole, or unmerged: operations wait
-    /// for it ([`PendingChanges::merge_waiting`]).
+    /// start of their redo. An error leaves them pending. Returns whether the leaf is whole, or unmerged: operations
+    /// wait for it ([`PendingChanges::merge_waiting`]).
     ///
     /// # Errors
     /// The page does not take its changes: it is damaged.

@@ -167,7 +167,7 @@ impl ReadAhead {
         now & ROWS != 0 && self.has_threads()
     }
 
-    /// Reads the first pages that are wanted, if there are any (rules 4 and 5); says how many came. `one_more` is to
+    /// Reads the first pages that are wanted, if there are any (rules 4 and 5); returns how many came. `one_more` is to
     /// start another thread.
     pub fn step(&self, loader: &PageLoader, buffer: &mut ReadBuffer, one_more: impl FnOnce()) -> usize {
         let page_bytes = loader.pages().frames().page_bytes();

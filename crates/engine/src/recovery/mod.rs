@@ -15,9 +15,9 @@
 //!    still applies to it.
 //! 3. Recovery writes no redo, so a crash during it starts it again from the same log: replay is idempotent by page
 //!    LSN.
-//! 4. A page that cannot be read is read once more. If that fails and the log later recreates the page, it is no error,
-//!    because its bytes are from before the page was freed: its operations up to that `Format` are skipped. Otherwise
-//!    it is an error at the end, unless [`Losses`] allows the loss. Then it becomes a lost page
+//! 4. A page that cannot be read is read once more. If that fails and the log later recreates the page, it is not an
+//!    error, because its bytes are from before the page was freed: its operations up to that `Format` are skipped.
+//!    Otherwise it is an error at the end, unless [`Losses`] allows the loss. Then it becomes a lost page
 //!    ([`crate::page::lost`]), durable before the log starts a new generation: its redo is discarded with the old
 //!    generation, so bytes that become readable later must not count as the page. The redo of a lost page is skipped.
 //! 5. Invalid bytes are an error that names the page, or lose it as in rule 4; recovery guesses nothing. A changed page

@@ -67,7 +67,7 @@ struct Unreadable {
 
 type AllUnreadable = Mutex<BTreeMap<PageNo, Unreadable>>;
 
-/// Makes the result durable: rule 4. Says how many pages were lost.
+/// Makes the result durable: rule 4. Returns how many pages were lost.
 fn finish(pool: &Pool, scan: &RecoveryScan, unreadable: BTreeMap<PageNo, Unreadable>, losses: Losses) -> Result<usize> {
     let mut to_lose = Vec::new();
     for (page_no, page) in unreadable {
@@ -207,7 +207,7 @@ impl Changed<'_> {
         Ok(())
     }
 
-    /// Applies a page's changes to its bytes; says whether there were any that they lack.
+    /// Applies a page's changes to its bytes; returns whether there were any that they lack.
     fn apply(&self, changes: &[Change], bytes: &mut [u8]) -> Result<bool> {
         let (page, fresh) = (changes[0].page, changes[0].is_format);
         debug_assert!(changes.iter().all(|change| change.page == page), "changes of other pages come to page {page}");

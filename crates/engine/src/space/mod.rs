@@ -182,7 +182,7 @@ impl Space {
         Ok(space)
     }
 
-    /// Counts a tree that is opened in it; says how many were before.
+    /// Counts a tree that is opened in it; returns how many were before.
     pub fn count_tree(&self) -> usize {
         self.trees.fetch_add(1, Relaxed)
     }

@@ -167,8 +167,8 @@ impl FoundStore {
         }
     }
 
-    /// Repairs pages that a crash after the log's checkpoint left torn; `log` reaches from there to its end. Says which
-    /// pages. Durable on return.
+    /// Repairs pages that a crash after the log's checkpoint left torn; `log` reaches from there to its end. Returns
+    /// which pages. Durable on return.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if a page shows that the log lost its end, or if it is not known which pages are damaged. An

@@ -269,7 +269,7 @@ pub trait PageStore: PageSource + Send + Sync {
         Ok(())
     }
 
-    /// Cleans a segment although there may be room enough; says whether there was one to clean.
+    /// Cleans a segment although there may be room enough; returns whether there was one to clean.
     ///
     /// # Errors
     /// An I/O error, [`Corrupt`](crate::Error::Corrupt).

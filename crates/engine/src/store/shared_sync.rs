@@ -45,7 +45,7 @@ impl SharedSync {
         self.failed.check()
     }
 
-    /// Makes what the caller has written durable; says whether this call synced the device itself.
+    /// Makes what the caller has written durable; returns whether this call synced the device itself.
     ///
     /// # Errors
     /// The sync's error, or [`Error::Poisoned`] after an earlier one.

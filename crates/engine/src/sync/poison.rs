@@ -29,7 +29,7 @@ pub trait OnStop: Send + Sync {
     fn interrupted(&self) {}
 }
 
-/// The reason of a stop that is no failure.
+/// The reason of a stop that is not a failure.
 pub const CLOSED: &str = "the database is closed";
 
 /// The fail-stop switch. Once it is set the database is poisoned: it has stopped and must be opened again. One per

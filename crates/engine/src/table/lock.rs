@@ -162,7 +162,7 @@ impl TableLock {
         self.users.local().of(mode).fetch_add(1, SeqCst);
     }
 
-    /// Takes the lock unless its mode is barred; says whether it did.
+    /// Takes the lock unless its mode is barred; returns whether it did.
     pub(crate) fn try_lock(&self, mode: TableLockMode) -> bool {
         self.enter(mode)
     }

@@ -390,7 +390,7 @@ mod tests {
         assert_eq!(fit_stored(Type::Json(9), b"{}"), Some(Stored::Bytes(b"{}")));
         assert_eq!(fit_stored(Type::Json(9), b"{"), None);
         assert_eq!(misfit_bytes(Type::Json(9), b"{"), "no JSON: EOF while parsing an object at byte 1");
-        // Bytes that are no value come from nowhere.
+        // Bytes that are not a value come from nowhere.
         assert_eq!((fit_stored(Type::Bool, &[2]), fit_stored(Type::Bool, &[1])), (None, Some(Stored::Word(1))));
         assert_eq!(fit_stored(Type::Time, &u64::MAX.to_le_bytes()), None);
         assert!(misfit_bytes(Type::Bool, &[2]).contains("no value of type bool"));

@@ -7,7 +7,7 @@
 //! Rules
 //! 1. No mutex is common to all transactions that write: `active` (ids, numbers, which are active) and `holders` (the
 //!    transaction of an id) have shards, and there are several lists of views. Order: list of views, the newest view,
-//!    then a shard of the active set; a shard of the holders under page latches if need be; none of them around I/O.
+//!    then a shard of the active set; a shard of the holders under page latches if necessary; none of them around I/O.
 //! 2. `min_active` is at most the smallest active id, so a row with a lower id has no implicit lock; this check takes
 //!    no mutex. Purge's views advance it, and other views only when it is behind by as many ids as the active set has
 //!    shards: every thread that changes rows reads it, so its cache line must not be written for each view.

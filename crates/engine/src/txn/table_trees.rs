@@ -85,7 +85,7 @@ pub trait TableTrees: Send + Sync {
     /// it: it gets number and bytes, in order.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::error::Error::Corrupt) if `row` is no row.
+    /// [`Error::Corrupt`](crate::error::Error::Corrupt) if `row` is not a row.
     fn rebuild_columns(&self, row: &[u8], column: &mut ColumnRewrite<'_>, out: &mut Vec<u8>) -> Result<()>;
     /// Which variable-length columns of a row go to overflow pages, so that it takes at most `room` bytes with their
     /// references: the number of each. Not again those in `moved`, which are there. If the row would be too long all

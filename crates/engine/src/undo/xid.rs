@@ -51,7 +51,7 @@ impl Xid {
         Ok(Xid { format_id, global: global.into(), branch: branch.into() })
     }
 
-    /// Says how the other two parts are to be read; the engine does not look at it.
+    /// Says how the other two parts are read; the engine ignores it.
     pub fn format_id(&self) -> i32 {
         self.format_id
     }

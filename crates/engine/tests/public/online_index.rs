@@ -337,7 +337,7 @@ fn a_crash_finds_all_of_the_index_or_nothing() {
     }
 }
 
-/// Writers with rollbacks, and one build after the other. Says how long the longest statement took.
+/// Writers with rollbacks, and one build after the other. Returns how long the longest statement took.
 #[test]
 fn builds_beside_busy_writers() {
     let db = memory_with(Options { lock_wait_timeout_ms: 20_000, ..options() });

@@ -8,7 +8,7 @@ use super::played::{Played, call};
 use highwater::{Database, LockWait, NumberRange, Session, Table, WriteTxn};
 use highwater_bench::{Error, Result};
 
-/// Runs statements in one of several calls; says whether what they did stays.
+/// Runs statements in one of several calls; returns whether what they did stays.
 ///
 /// # Errors
 /// Those of `act`; the engine's.

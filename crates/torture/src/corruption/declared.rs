@@ -28,7 +28,7 @@ pub enum PageKind {
     Undo,
     /// A page of the tree of operations that the change buffer keeps with `disk`.
     ChangeBuffer,
-    /// A page of a clustered tree that is no leaf.
+    /// A page of a clustered tree that is not a leaf.
     ClusteredInner,
     /// A leaf of a clustered tree.
     ClusteredLeaf,

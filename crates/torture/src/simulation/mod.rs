@@ -210,7 +210,7 @@ impl Simulation {
         self.player.oracle.compare(db.database())?;
         self.plan(&faults, ending);
         let lived = self.work(&db, &faults, stops).and_then(|()| {
-            // It may be off already, unnoticed: that discards fail is no error.
+            // It may be off already, unnoticed: that discards fail is not an error.
             if ending == Ending::Cut && !faults.is_power_off() {
                 faults.power_off_after(self.rng.u64(..30));
             }

@@ -25,7 +25,7 @@
 //!    ([`super::drawn`]); those that were given stay. The parent opens the database without the drawn ones.
 //! 2. The child dies with its parent: it watches its stdin.
 //! 3. With a limit on the data file (`--data-limit`), a transaction that meets it is rolled back and the load goes on:
-//!    that is no error.
+//!    that is not an error.
 //! 4. A killed process loses nothing that was written to the operating system. With `--cut-power` the database lies on
 //!    a mounted disk whose power is cut instead ([`disk`](super::disk)): the process must stop with an
 //!    error. Power cuts at chosen writes are tested on simulated disks (`crates/torture/tests/device_power_cut.rs`,

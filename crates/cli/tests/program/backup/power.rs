@@ -23,7 +23,7 @@ fn disk(place: &Path) -> Option<Mount> {
     mounted
 }
 
-/// Runs the command and cuts the power `after` some time; says whether it had ended well before.
+/// Runs the command and cuts the power `after` some time; returns whether it had ended well before.
 fn cut_during(disk: &mut Mount, arguments: &[&str], after: Duration, seed: u64) -> bool {
     let child = command(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
     let mut running = Running(child);

@@ -193,7 +193,7 @@ impl Archiver {
         self.problem.as_deref()
     }
 
-    /// Archives some of what is durable; says whether there is more. A failure is noted and tried again (rule 4).
+    /// Archives some of what is durable; returns whether there is more. A failure is noted and tried again (rule 4).
     pub fn step(&mut self) -> bool {
         let Some(mut following) = self.kept.take() else { return false };
         let copied = self.copy(&mut following);
@@ -220,7 +220,7 @@ impl Archiver {
         Ok(())
     }
 
-    /// Copies some of what is durable; says whether there is more. After an error the archive's end is where it was.
+    /// Copies some of what is durable; returns whether there is more. After an error the archive's end is where it was.
     fn copy(&mut self, following: &mut Following) -> Result<bool> {
         let generation = following.generation;
         let mut lsn = self.end.map_or(following.kept.at(), |end| end.lsn);

@@ -145,7 +145,7 @@ impl Fixture {
         ctx.pool.flush_all().unwrap();
     }
 
-    /// Moves the checkpoint as far as it may; says where it is.
+    /// Moves the checkpoint as far as it may; returns where it is.
     pub(super) fn checkpoint(&self) -> Lsn {
         let (pool, log) = (&self.parts.ctx.pool, &self.parts.ctx.log);
         checkpoint(pool, log, checkpoint_target(pool, log)).unwrap();

@@ -133,7 +133,7 @@ fn a_failed_read_at_the_opening_is_tried_once_more() {
         for (more, lost) in lost.iter_mut().enumerate() {
             let (storage, faults) = (image.cut(6), Faults::new());
             (0..=more as u64).for_each(|more| faults.fail(Operation::Read, nth + more, FaultKind::ErrorOnce));
-            // Where what failed was no leaf the database may refuse to open.
+            // If the page that failed is not a leaf, the database may refuse to open.
             let opened = OpenParts::open_in(storage.map(|device| faults.wrap(device)), options(), &overrides);
             *lost += opened.map_or(0, |parts| parts.replayed.lost_pages);
         }

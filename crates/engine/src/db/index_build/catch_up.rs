@@ -63,8 +63,8 @@ impl<'b> CatchUp<'b> {
         self.queue.push(&noted)
     }
 
-    /// Applies the next piece; says how many changes it had. None wait in the temporary file once a piece has at most
-    /// [`LAST_CHANGES`].
+    /// Applies the next piece; returns how many changes it had. None wait in the temporary file once a piece has at
+    /// most [`LAST_CHANGES`].
     pub(super) fn round(&mut self) -> Result<usize> {
         if let Some(piece) = self.queue.pop()? {
             self.apply(&piece)?;

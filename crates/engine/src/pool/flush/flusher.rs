@@ -92,8 +92,8 @@ impl PageFlusher {
         }
     }
 
-    /// Names a page that a load has filled; says whether enough are named for [`PageFlusher::flush_bulk_loaded`]. The
-    /// caller may hold latches.
+    /// Names a page that a load has filled; returns whether enough are named for [`PageFlusher::flush_bulk_loaded`].
+    /// The caller may hold latches.
     pub fn note_bulk_loaded(&self, page_no: PageNo) -> bool {
         self.filled.add(page_no)
     }

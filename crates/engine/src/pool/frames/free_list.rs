@@ -31,7 +31,7 @@ impl FreeList {
         self.frames.lock().len()
     }
 
-    /// Moves `count` frames to `out` if there are that many; says how many stay on the list, else `None`.
+    /// Moves `count` frames to `out` if there are that many; returns how many stay on the list, else `None`.
     pub fn take(&self, count: usize, out: &mut Vec<FrameNo>) -> Option<usize> {
         let mut frames = self.frames.lock();
         let rest = frames.len().checked_sub(count)?;

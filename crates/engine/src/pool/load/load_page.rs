@@ -138,7 +138,7 @@ impl PageLoader {
     }
 
     /// A frame for a page just allocated, latched exclusively, contents undefined. `spare` (held exclusively) is used
-    /// unless the page is still resident from an earlier life; says which frame it is.
+    /// unless the page is still resident from an earlier life; returns which frame it is.
     pub fn install(&self, page: PageNo, spare: FrameNo) -> FrameNo {
         debug_assert_ne!(page, NO_PAGE, "a page number that no page has");
         self.pages().frames().check_free(spare);

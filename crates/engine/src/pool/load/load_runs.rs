@@ -25,7 +25,7 @@ struct Entered {
 }
 
 impl PageLoader {
-    /// Reads those of the pages into the pool that are not there, through `buffer`, which has room for all. Says how
+    /// Reads those of the pages into the pool that are not there, through `buffer`, which has room for all. Returns how
     /// many came. The caller holds no latch and no redo space.
     ///
     /// # Errors

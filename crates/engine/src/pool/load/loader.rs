@@ -131,7 +131,7 @@ impl PageLoader {
         self.pages().get(frame).set_content(Content::Whole);
     }
 
-    /// Shared latch, loading the page if need be. The caller holds no latch.
+    /// Shared latch, loading the page if necessary. The caller holds no latch.
     ///
     /// # Errors
     /// As [`PageLoader::load`].
@@ -183,7 +183,7 @@ impl PageLoader {
         }
     }
 
-    /// Loads the page if need be and takes it off the LRU list: it stays until the pool is dropped.
+    /// Loads the page if necessary and takes it off the LRU list: it stays until the pool is dropped.
     pub fn make_resident(&self, page: PageNo) -> Result<()> {
         let frame = self.latched_frame(page)?;
         self.pages().get(frame).kept.store(true, Relaxed);

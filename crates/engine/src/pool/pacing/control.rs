@@ -34,7 +34,7 @@ impl CleanerControl {
         self.new_limits.lock().take()
     }
 
-    /// Waits until the next mini-transaction may start; says how long that took, if it had to wait.
+    /// Waits until the next mini-transaction may start; returns how long that took, if it had to wait.
     #[inline]
     pub fn wait(&self, end_lsn: impl Fn() -> Lsn) -> Option<Duration> {
         self.throttle.wait(end_lsn)

@@ -57,7 +57,7 @@ impl Throttle {
         self.limited.store(limit.is_some(), Relaxed);
     }
 
-    /// Waits until the next mini-transaction may start; says how long that took, if it had to wait.
+    /// Waits until the next mini-transaction may start; returns how long that took, if it had to wait.
     #[inline]
     pub fn wait(&self, end_lsn: impl Fn() -> Lsn) -> Option<Duration> {
         if self.limited.load(Relaxed) { self.wait_for_limit(end_lsn) } else { None }

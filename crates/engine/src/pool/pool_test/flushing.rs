@@ -31,7 +31,7 @@ fn a_page_flushed_for_the_log_counts_for_the_other_budget() {
     assert_eq!((stats.pages_flushed_checkpoint_age, stats.pages_flushed_dirty_pct), (1, 49));
 }
 
-/// Flushes the seventh of 31 new pages, of which all but every fifth are dirty, for `reason`; says what was counted.
+/// Flushes the seventh of 31 new pages, of which all but every fifth are dirty, for `reason`; returns what was counted.
 fn flushed_with(mode: FlushNeighbors, reason: FlushReason) -> (u64, u64, Vec<bool>) {
     let core = open(StorageSet::memory(), Options { flush_neighbors: mode, ..small_options() });
     // Pages enter the LRU list as old ones once it is long enough to have an old part.

@@ -81,8 +81,8 @@ impl FrameSupply {
         self.free_frame_wait.snapshot()
     }
 
-    /// One step of the LRU flusher: writes the pages that were deferred, and keeps frames free; says how many pages it
-    /// flushed.
+    /// One step of the LRU flusher: writes the pages that were deferred, and keeps frames free; returns how many pages
+    /// it flushed.
     ///
     /// # Errors
     /// An I/O or poison error.
@@ -91,7 +91,7 @@ impl FrameSupply {
         Ok(written + self.victims.keep_free(&self.cache, demand, now_ms)?)
     }
 
-    /// Writes the pages that the victim policy has deferred; says how many.
+    /// Writes the pages that the victim policy has deferred; returns how many.
     ///
     /// # Errors
     /// An I/O or poison error.
@@ -206,7 +206,7 @@ impl FrameSupply {
         }
     }
 
-    /// What a thread does that found no clean victim; says whether it cleaned a page itself.
+    /// What a thread does that found no clean victim; returns whether it cleaned a page itself.
     fn make_clean(&self, start: Instant) -> Result<bool> {
         self.cache.lru_notify().wake();
         let others_work = self.cache.flusher().threads_run() && start.elapsed() < TIMEOUT;

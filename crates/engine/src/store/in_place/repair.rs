@@ -25,8 +25,8 @@ use crate::types::{Lsn, PageNo};
 use highwater_storage::{AlignedBuf, Device};
 use std::ops::Range;
 
-/// Repairs pages that were torn by a crash after the log's checkpoint; `log` reaches from there to its end. Says which.
-/// Durable on return; may be repeated.
+/// Repairs pages that were torn by a crash after the log's checkpoint; `log` reaches from there to its end. Returns
+/// which. Durable on return; may be repeated.
 ///
 /// # Errors
 /// [`Error::Corrupt`] for a copy newer than the log's end, an I/O error.
@@ -106,7 +106,7 @@ fn read_place(data: &dyn Device, page_no: PageNo, place: &mut [u8]) -> Result<()
     Ok(data.read_at(offset, place)?)
 }
 
-/// Puts the copy back if it is whole and its page in place is not, or is older; says whether it did.
+/// Puts the copy back if it is whole and its page in place is not, or is older; returns whether it did.
 fn repair_page(doublewrite: &dyn Device, data: &dyn Device, page_bytes: usize, listed: &Copy) -> Result<bool> {
     let Copy { at, page_no, lsn } = *listed;
     let mut copy = AlignedBuf::zeroed(page_bytes);

@@ -88,7 +88,7 @@ impl OutOfPlace {
         coming <= capacity::low_segments(self.groups(), slack, self.sizes())
     }
 
-    /// Copies what is live out of a segment, or passes it over; says whether there was one.
+    /// Copies what is live out of a segment, or passes it over; returns whether there was one.
     fn copy_victim(&self, buffer: &mut AlignedBuf, done: &mut Appended) -> Result<bool> {
         let victim = self.segments.take_victim(self.appender.newest(), self.sizes());
         let Some(victim) = victim else { return Ok(false) };
@@ -192,7 +192,7 @@ impl OutOfPlace {
         }
     }
 
-    /// Frees segments that only wait for a sync; says whether there were any.
+    /// Frees segments that only wait for a sync; returns whether there were any.
     pub(super) fn free_cleared(&self) -> Result<bool> {
         self.clear_emptied()?;
         let cleared = self.segments.take_cleared();
@@ -222,7 +222,7 @@ impl OutOfPlace {
         StorageError { operation, device: self.data.device().name(), offset: 0, len: 0, source }
     }
 
-    /// Rules 1 and 2 of [`capacity`], in place of segments that cannot be read too; a full disk is no error here.
+    /// Rules 1 and 2 of [`capacity`], in place of segments that cannot be read too; a full disk is not an error here.
     fn grow_to_wanted(&self) -> Result<bool> {
         let usage = self.segments.usage();
         let have = u64::from(usage.segments + capacity::FIRST_SEGMENT);
@@ -240,7 +240,7 @@ impl OutOfPlace {
         self.refused.lock().is_some_and(|at| at.elapsed() < FULL_FOR)
     }
 
-    /// Gives the file this many segments; a full disk is no error here.
+    /// Gives the file this many segments; a full disk is not an error here.
     fn grow_if_possible(&self, segments: u64) -> Result<bool> {
         match self.grow_to(segments) {
             Ok(()) => Ok(true),

@@ -107,7 +107,7 @@ impl NewestCopies {
         self.first_page.iter().filter(move |(of, _)| *of == lsn).map(|(_, location)| *location)
     }
 
-    /// Says which copy of page 0 counts.
+    /// Sets the copy of page 0 that counts.
     pub fn set_first_page(&mut self, location: Location) {
         if let Some(first) = self.copies.first_mut() {
             first.place = location.pack();

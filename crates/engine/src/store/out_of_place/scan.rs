@@ -235,7 +235,7 @@ impl<'d> StoreScan<'d> {
         self.remains.push(remains);
     }
 
-    /// Rule 2; says what was torn.
+    /// Rule 2; returns what was torn.
     fn resolve_parked(&mut self) -> Result<Vec<Torn>> {
         let mut torn = Vec::new();
         for Parked { sequence, images } in std::mem::take(&mut self.parked) {
@@ -351,7 +351,7 @@ pub fn located(
 }
 
 impl OpenEnd {
-    /// Strikes torn images out; says whether there was one.
+    /// Strikes torn images out; returns whether there was one.
     fn strike_out(&mut self, torn: &HashSet<(u32, usize)>) -> bool {
         let mut any = false;
         for Listed { at, entries, .. } in &mut self.batches {

@@ -228,7 +228,7 @@ impl Segments {
         self.map.cut(pages);
     }
 
-    /// The free segments at the end behind the first `least` are no more, if they are `gain` at least; says how many
+    /// The free segments at the end behind the first `least` are no more, if they are `gain` at least; returns how many
     /// segments there are now, region 0 counted.
     pub fn cut_free(&self, least: u32, gain: u32) -> Option<u32> {
         let mut inner = self.inner.lock();

@@ -33,7 +33,7 @@ const MIN_SEGMENTS: u32 = 5;
 
 impl OutOfPlace {
     /// Cuts free segments at the end off, or cleans the last one that is not free; `thoroughly` as far as possible
-    /// (rule 2). Says whether another step may do more.
+    /// (rule 2). Returns whether another step may do more.
     pub(super) fn shrink(&self, thoroughly: bool) -> Result<bool> {
         if self.device().has_fixed_len() {
             return Ok(false);

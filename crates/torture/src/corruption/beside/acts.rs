@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 /// Redo that fills the log.
 const FULL_LOG_BYTES: u64 = 12 << 20;
-/// How long that is waited for: a slow machine is no failure.
+/// How long that is waited for: a slow machine is not a failure.
 const FILLING: Duration = Duration::from_secs(20);
 
 /// What comes after the damage.

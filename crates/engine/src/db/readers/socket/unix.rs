@@ -98,7 +98,7 @@ pub struct Waker {
 }
 
 impl Waker {
-    /// Ends it; says whether that could be done.
+    /// Ends it; returns whether that could be done.
     pub fn wake(&self) -> bool {
         if cfg!(target_os = "linux") { self.socket.shutdown(Shutdown::Both).is_ok() } else { self.wake_by_connecting() }
     }

@@ -24,22 +24,22 @@ pub trait Victims: Send + Sync {
     /// A thread took free frames, and fewer than half of those that are kept free are left.
     fn on_few_free(&self, _cache: &PageCache) {}
 
-    /// Takes `count` frames (all or none) that the policy holds back; says whether it did.
+    /// Takes `count` frames (all or none) that the policy holds back; returns whether it did.
     fn take_from_reserve(&self, _cache: &PageCache, _count: usize, _out: &mut Vec<FrameNo>) -> bool {
         false
     }
 
     /// What a thread does that found no clean victim; with `others_work` it may leave the work to the LRU flusher.
-    /// Says whether it cleaned a page itself.
+    /// Returns whether it cleaned a page itself.
     fn make_clean(&self, cache: &PageCache, others_work: bool) -> Result<bool>;
 
-    /// Writes the pages that were deferred; says how many.
+    /// Writes the pages that were deferred; returns how many.
     fn write_deferred(&self, _cache: &PageCache) -> Result<usize> {
         Ok(0)
     }
 
     /// The LRU flusher's work to keep frames free, in one step: a round of InnoDB's page cleaner, if it is time for
-    /// one; says how many pages it flushed.
+    /// one; returns how many pages it flushed.
     fn keep_free(&self, cache: &PageCache, demand: &mut FrameDemand, now_ms: u64) -> Result<usize> {
         if !demand.begins_round(now_ms) {
             return Ok(0);

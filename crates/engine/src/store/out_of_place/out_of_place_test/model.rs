@@ -189,7 +189,7 @@ impl Life {
         Life { memory, store, hooks, model }
     }
 
-    /// One step; says whether it changed anything, and whether a segment was cleaned.
+    /// One step; returns whether it changed anything, and whether a segment was cleaned.
     fn step(self, step: Step, counts: Option<&Arc<Mutex<Counts>>>) -> (Life, bool) {
         let watch = |hooks: &Hooks, memory: &MemoryDevice, model: &Arc<Mutex<Model>>| {
             let (memory, model) = (memory.clone(), model.clone());

@@ -20,7 +20,7 @@ impl Acknowledged {
     }
 }
 
-/// A fixed run: creation, batches, growth, cleaning; ends when a call fails. Says how far it came.
+/// A fixed run: creation, batches, growth, cleaning; ends when a call fails. Returns how far it came.
 fn run(storage: &StorageSet, seed: u64, steps: u64) -> Acknowledged {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut acknowledged = Acknowledged { pages: NEW_PAGES, ..Acknowledged::default() };
