@@ -18,7 +18,7 @@ using namespace highwater;
 
 ha_highwater::ha_highwater(handlerton *hton, TABLE_SHARE *share)
     : handler(hton, share), table_of_engine(nullptr), lock(HW_LOCK_NONE), skips_locked(false), stands_behind(false),
-      reads_all(false), knows_statistics(false), duplicate(0), rows_to_number(0) {}
+      reads_all(false), knows_statistics(false), duplicate(0), rows_to_number(0), number_error(0) {}
 
 ha_highwater::~ha_highwater() {
   if (table_of_engine) hw_table_close(table_of_engine);

@@ -65,6 +65,8 @@ int32_t with_waits(THD *thd, Call call) {
   }
 }
 bool ignores_foreign_keys(THD *thd);
+/* Whether a statement that takes a number of an auto-increment column keeps others from taking one until it ends. */
+bool locks_numbers(THD *thd);
 
 }  // namespace highwater
 
@@ -165,6 +167,7 @@ class ha_highwater final : public handler {
   bool knows_statistics;
   uint duplicate; /* number of the key that has one; -1: none of the server's */
   ulonglong rows_to_number; /* rows that the statement will still insert, if it said so with its first number */
+  int number_error;         /* why the last row got no number, if the column has one for it */
 
   hw_session *session() const;
   template <typename Call>

@@ -116,12 +116,26 @@ static MYSQL_THDVAR_BOOL(snapshot_isolation, PLUGIN_VAR_OPCMDARG,
                          "Refuse changes of rows that changed since the transaction's snapshot.", nullptr, nullptr,
                          FALSE);
 
+static ulong autoinc_lock_mode;
+static MYSQL_SYSVAR_ULONG(autoinc_lock_mode, autoinc_lock_mode, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
+                          "Which statements keep others from taking auto-increment numbers until they end: 0 = all that "
+                          "take some, 1 = those that do not know how many, as INSERT ... SELECT, 2 = none.",
+                          nullptr, nullptr, 1, 0, 2, 0);
+
+bool locks_numbers(THD *thd) {
+  if (autoinc_lock_mode != 1) return autoinc_lock_mode == 0;
+  int command = thd_sql_command(thd);
+  /* SQLCOM_END: rows that a replica applies. */
+  return command != SQLCOM_INSERT && command != SQLCOM_REPLACE && command != SQLCOM_END;
+}
+
 #define HIGHWATER_NUMBER(name, value, dynamic, doc) MYSQL_SYSVAR(name),
 #define HIGHWATER_SWITCH(name, value, dynamic, doc) MYSQL_SYSVAR(name),
 #define HIGHWATER_TEXT(name, value, dynamic, doc) MYSQL_SYSVAR(name),
 static st_mysql_sys_var *variables[] = {
 #include "highwater_options.inc"
-    MYSQL_SYSVAR(backup), MYSQL_SYSVAR(lock_wait_timeout), MYSQL_SYSVAR(ignore_foreign_keys), MYSQL_SYSVAR(snapshot_isolation), nullptr};
+    MYSQL_SYSVAR(backup), MYSQL_SYSVAR(lock_wait_timeout), MYSQL_SYSVAR(ignore_foreign_keys),
+    MYSQL_SYSVAR(snapshot_isolation), MYSQL_SYSVAR(autoinc_lock_mode), nullptr};
 #undef HIGHWATER_NUMBER
 #undef HIGHWATER_SWITCH
 #undef HIGHWATER_TEXT

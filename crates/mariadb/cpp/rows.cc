@@ -247,7 +247,8 @@ int ha_highwater::note_duplicate() {
 
 int ha_highwater::write_row(const uchar *record) {
   if (table->next_number_field && record == table->record[0]) {
-    if (int error = update_auto_increment()) return error;
+    number_error = 0;
+    if (int error = update_auto_increment()) return number_error ? number_error : error;
     if (rows_to_number) rows_to_number--;
   }
   values_of(record);
@@ -322,8 +323,12 @@ void ha_highwater::get_auto_increment(ulonglong offset, ulonglong increment, ulo
   /* Later the server asks for more numbers than rows are left. */
   if (!rows_to_number) rows_to_number = std::max<ulonglong>(wanted_numbers, 1);
   ulonglong count = rows_to_number;
-  auto reserve = [&] { return hw_numbers_reserve(session(), table_of_engine, count, increment, offset, &number); };
-  int32_t code = reserve();
+  auto reserve = [&] {
+    return with_waits([&] { return hw_numbers_reserve(session(), table_of_engine, count, increment, offset, &number); });
+  };
+  int32_t code = HW_OK;
+  if (locks_numbers(ha_thd())) code = with_waits([&] { return hw_numbers_lock(session(), table_of_engine); });
+  if (code == HW_OK) code = reserve();
   if (code == HW_BAD_VALUE && count > 1) {
     /* The column has not so many. */
     count = 1;
@@ -336,8 +341,9 @@ void ha_highwater::get_auto_increment(ulonglong offset, ulonglong increment, ulo
     /* A column in which the engine does not count. */
     handler::get_auto_increment(offset, increment, wanted_numbers, first, reserved);
   } else {
-    failed(code);
+    int error = failed(code);
     /* A number that the column does not have: the server says so. */
+    if (code != HW_BAD_VALUE) number_error = error;
     ulonglong last = table->next_number_field->get_max_int_value();
     *first = code == HW_BAD_VALUE && last != ULONGLONG_MAX ? last + 1 : ULONGLONG_MAX;
     *reserved = 1;

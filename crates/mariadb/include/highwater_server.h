@@ -178,6 +178,8 @@ int32_t hw_table_check(const hw_table *table, hw_database *database, void (*visi
 
 int32_t hw_numbers_reserve(hw_session *session, hw_table *table, uint64_t count, uint64_t every, uint64_t offset,
                            uint64_t *first);
+/* Until the statement ends no other transaction takes a number, or inserts a greater one than any before. */
+int32_t hw_numbers_lock(hw_session *session, hw_table *table);
 int32_t hw_numbers_set(hw_session *session, hw_table *table, uint64_t next);
 /* The next number of a hidden primary key. */
 int32_t hw_row_number(hw_table *table, hw_database *database, uint64_t *number);

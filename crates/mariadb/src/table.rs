@@ -303,6 +303,16 @@ pub extern "C" fn hw_numbers_reserve(
 
 /// See the header.
 #[unsafe(no_mangle)]
+pub extern "C" fn hw_numbers_lock(session: &mut Session, table: &mut Table) -> i32 {
+    guarded(|| {
+        table.refresh();
+        session.txn()?.lock_numbers(table.raw.table())?;
+        Ok(Code::Ok)
+    })
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
 pub extern "C" fn hw_numbers_set(session: &mut Session, table: &mut Table, next: u64) -> i32 {
     guarded(|| {
         table.refresh();

@@ -8,6 +8,7 @@
 //! 3. While pages are missing from the pool, the leaves of a batch's rows are read ahead concurrently as rows are
 //!    added, except for rows with ascending keys, which share leaves.
 
+use super::counter_wait::move_counter;
 use super::write_txn::{StatementContext, WriteTxn};
 use crate::error::{Error, Result};
 use crate::table::handle::TableShared;
@@ -33,15 +34,17 @@ impl StatementContext<'_> {
     /// Encodes a row that is to be inserted, and its key.
     #[inline]
     pub(super) fn encode_new<N: NewColumns + ?Sized>(&mut self, table: &TableShared, new: &N) -> Result<Inserted> {
-        let StatementContext { version, key, row, .. } = self;
-        let generated = table.generate(|column| new.is_null(column))?;
+        let StatementContext { system, txn, version, key, row, .. } = self;
+        let counted = (table, &***version as &dyn TableTrees);
+        let generate = |me| table.generate(me, |column| new.is_null(column));
+        let generated = move_counter((system, txn), counted, generate)?;
         let number = generated.map(|(column, number)| (column, ValueRef::UInt(number)));
         version.layouts.present().encode_columns(new, number, row)?;
         key.clear();
         version.key_of(row, key);
         version.check_keys(key, row)?;
         if generated.is_none() {
-            table.observe(version, row)?;
+            move_counter((system, txn), counted, |me| table.observe(me, version, row))?;
         }
         Ok(Inserted { auto_increment: generated.map(|(_, number)| number) })
     }

@@ -20,7 +20,8 @@ use std::sync::Arc;
 pub struct RowLockInfo {
     /// The row's table; empty if it was dropped meanwhile.
     pub table: String,
-    /// Bytes of the row's primary key, as the [raw API](crate::raw) has them.
+    /// Bytes of the row's primary key, as the [raw API](crate::raw) has them; empty: the table's
+    /// [numbers](WriteTxn::lock_numbers).
     pub key: Vec<u8>,
     /// Who holds or wants it: [`TxnWatch::owner`].
     pub owner: u64,

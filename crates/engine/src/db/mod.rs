@@ -18,7 +18,7 @@
 //! | `transact` | transactions that are run again |
 //! | `scan`, `scan_steps`, `visit`, `cursor` | scans; their rows shown in place; positions that live between calls |
 //! | `columns`, `column_iter` | reads of some columns |
-//! | `numbers` | auto-increment numbers |
+//! | `numbers`, `counter_wait` | auto-increment numbers, their lock |
 //! | `readers/` | readers in other processes: served, and what they call |
 //! | `gate` | keeps transactions that write, schema changes and checks apart |
 //! | `schema_change`, `index_build` | tables and indexes are created, online, and dropped |
@@ -88,6 +88,7 @@ mod archiving;
 mod background;
 mod column_iter;
 mod columns;
+mod counter_wait;
 mod creation;
 mod cursor;
 mod deferred_end;

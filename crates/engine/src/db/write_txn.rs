@@ -8,6 +8,7 @@
 //! 3. Once the database is closed every call is [`Error::Closed`], also a call that would need nothing of the database.
 //! 4. Keys and rows are built in buffers that the next transaction reuses: a call allocates only the returned row.
 
+use super::counter_wait::move_counter;
 use super::database::{DatabaseInner, OpenGuard};
 use super::deferred_end::defer_end;
 use super::insert_many::Inserted;
@@ -25,7 +26,7 @@ use crate::txn::{
 };
 use std::sync::Arc;
 
-/// Desks kept for the next transactions, for each shard that threads have.
+/// Scratch memories kept for the next transactions, for each shard that threads have.
 pub(super) const MAX_TXN_SCRATCHES: usize = 8;
 
 pub(super) const HAS_NOT_ENDED: &str =
@@ -428,7 +429,7 @@ impl StatementContext<'_> {
         crate::txn::closed(|| apply(version, row, &mut new_row, None, change))?;
         version.key_of(&new_row, &mut new_key);
         version.check_keys(&new_key, &new_row)?;
-        table.observe(version, &new_row)?;
+        move_counter((system, txn), (table, &**version), |me| table.observe(me, version, &new_row))?;
         let before = txn.savepoint();
         let deleted = RowOp { system, txn, table: &**version, key }.delete();
         let done = deleted.and_then(|_| RowOp { system, txn, table: &**version, key: &new_key }.insert(&new_row));

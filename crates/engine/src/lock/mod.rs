@@ -40,7 +40,8 @@
 //!    victim is the member with the fewest undo records.
 //! 6. Locks are kept until the transaction ends, and released in batches, so that no mutex is held for long. Only the
 //!    lock of the row read last may be released earlier: if the transaction did not hold it before, the caller does not
-//!    want the row, and no range is locked (`unlock_row`).
+//!    want the row, and no range is locked (`unlock_row`). A table's auto-increment lock is on a name that no row has,
+//!    and ends with its statement (`release_row`).
 //! 7. When the database stops, every waiter is woken and gets an error. An interrupted waiter is woken, unless its lock
 //!    was already granted; then the interruption ends its next wait.
 //!
@@ -60,7 +61,7 @@ mod wait_policy;
 mod waits;
 
 pub use holder::LockMode;
-pub(crate) use holder::{Holder, RowLock, RowName};
+pub(crate) use holder::{Holder, OwnerId, RowLock, RowName};
 pub(crate) use system::LockSystem;
 pub use system::LockWaitEvent;
 pub use wait_policy::LockWait;

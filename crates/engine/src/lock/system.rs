@@ -129,6 +129,17 @@ impl LockSystem {
         self.rows_of(row).lock().release_one(&mut waits, me.owner, row)
     }
 
+    /// Releases the lock of `me` on a name that is no row's: a table's auto-increment lock. (One on a row is kept until
+    /// the transaction ends, rule 6.)
+    pub(crate) fn release_row(&self, me: &Holder, name: RowName<'_>) {
+        debug_assert!(name.key.is_empty(), "rule 6: a row's lock is released before its transaction ends");
+        if me.last_row.load(Relaxed) == name.hash() {
+            me.last_row.store(0, Relaxed);
+        }
+        let mut waits = WaitsGuard::new(&self.waits);
+        self.rows_of(name).lock().release_one(&mut waits, me.owner, name);
+    }
+
     /// Makes the implicit lock of `me` on the row an explicit one. The caller has the row's leaf latched exclusively,
     /// and the row still has the id of `me`.
     pub(crate) fn keep_row(&self, me: &Holder, row: RowName<'_>) {

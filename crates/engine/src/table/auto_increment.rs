@@ -9,10 +9,14 @@
 //! 3. An explicit value moves the counter past it, and is below the bound before it is used. This is also checked for a
 //!    value that the counter has already passed, because the thread that moved the counter may not have written the
 //!    bound yet, or may have failed.
+//! 4. While a statement holds the table's auto-increment lock (`txn/auto_increment_lock.rs`), only its transaction
+//!    moves the counter: others are told [`Moved::IsLocked`], and wait for the lock. The counter's own note of the
+//!    owner stays when the lock is released; the next transaction that gets the lock replaces or removes it.
 
 use crate::error::{Error, Result};
-use crate::sync::Mutex;
+use crate::lock::OwnerId;
 use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Mutex, RwLock};
 
 /// Numbers given out per write of the bound, at most.
 const BLOCK: u64 = 1024;
@@ -56,6 +60,24 @@ impl NumberRange {
     }
 }
 
+/// What became of an attempt to move the counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Moved<T> {
+    /// It is moved.
+    To(T),
+    /// Rule 4: another transaction has locked it.
+    IsLocked,
+}
+
+impl<T> Moved<T> {
+    fn map<R>(self, change: impl FnOnce(T) -> Result<R>) -> Result<Moved<R>> {
+        match self {
+            Moved::To(done) => change(done).map(Moved::To),
+            Moved::IsLocked => Ok(Moved::IsLocked),
+        }
+    }
+}
+
 /// The counter of one table.
 #[derive(Debug)]
 pub(crate) struct AutoIncrement {
@@ -66,54 +88,84 @@ pub(crate) struct AutoIncrement {
     /// The column type's largest number.
     last: u64,
     extending: Mutex<()>,
+    /// Rule 4: who has locked it. Read while the counter is moved.
+    locked_by: RwLock<Option<OwnerId>>,
 }
 
 impl AutoIncrement {
     /// Counts from `bound` up to `last`.
     pub(crate) fn new(bound: u64, last: u64) -> AutoIncrement {
-        AutoIncrement { next: AtomicU64::new(bound), bound: AtomicU64::new(bound), last, extending: Mutex::new(()) }
+        AutoIncrement {
+            next: AtomicU64::new(bound),
+            bound: AtomicU64::new(bound),
+            last,
+            extending: Mutex::new(()),
+            locked_by: RwLock::new(None),
+        }
     }
 
-    /// Takes a number. `persist` writes a new bound into the catalog.
+    /// Rule 4: from now on only `owner` moves it, which has the table's auto-increment lock. `None`: everyone does.
+    pub(crate) fn set_locked_by(&self, owner: Option<OwnerId>) {
+        *self.locked_by.write() = owner;
+    }
+
+    /// Moves the counter for `me`.
+    #[inline]
+    fn change<T>(&self, me: OwnerId, change: impl FnOnce(&AtomicU64) -> T) -> Moved<T> {
+        let locked_by = self.locked_by.read();
+        if locked_by.is_none_or(|owner| owner == me) { Moved::To(change(&self.next)) } else { Moved::IsLocked }
+    }
+
+    /// Takes a number for `me`. `persist` writes a new bound into the catalog.
     ///
     /// # Errors
     /// `BadValue` when the column's type has no more numbers; what `persist` returns.
     #[inline]
-    pub(crate) fn take(&self, column: &str, persist: impl FnOnce(u64) -> Result<()>) -> Result<u64> {
+    pub(crate) fn take(
+        &self,
+        me: OwnerId,
+        column: &str,
+        persist: impl FnOnce(u64) -> Result<()>,
+    ) -> Result<Moved<u64>> {
         let advance = |next| (next <= self.last && next < u64::MAX).then(|| next + 1);
-        let taken = self.next.fetch_update(Ordering::SeqCst, Ordering::Relaxed, advance);
-        let taken = taken.map_err(|_| Error::BadValue {
-            column: column.to_string(),
-            reason: format!("auto-increment has reached {}, the last number of the column's type", self.last),
-        })?;
-        self.cover(taken, persist)?;
-        Ok(taken)
+        let taken = self.change(me, |next| next.fetch_update(Ordering::SeqCst, Ordering::Relaxed, advance));
+        taken.map(|taken| {
+            let taken = taken.map_err(|_| Error::BadValue {
+                column: column.to_string(),
+                reason: format!("auto-increment has reached {}, the last number of the column's type", self.last),
+            })?;
+            self.cover(taken, persist)?;
+            Ok(taken)
+        })
     }
 
-    /// Takes the numbers of a range; returns the first. Its count and distance are not 0.
+    /// Takes the numbers of a range for `me`; returns the first. Its count and distance are not 0.
     ///
     /// # Errors
     /// `BadValue` if fewer numbers are left; none is taken then. An error of `persist`.
     pub(crate) fn reserve(
         &self,
+        me: OwnerId,
         column: &str,
         range: NumberRange,
         persist: impl FnOnce(u64) -> Result<()>,
-    ) -> Result<u64> {
+    ) -> Result<Moved<u64>> {
         let advance = |next| range.from(next, self.last).map(|(_, end)| end + 1);
-        let taken = self.next.fetch_update(Ordering::SeqCst, Ordering::Relaxed, advance);
-        let taken = taken.map_err(|next| Error::BadValue {
-            column: column.to_string(),
-            reason: format!(
-                "{} numbers are asked for, {} of that kind are left up to {}, the last one of the column's type",
-                range.count,
-                range.left(next, self.last),
-                self.last
-            ),
-        })?;
-        let (first, end) = range.from(taken, self.last).unwrap_or((taken, taken));
-        self.cover(end, persist)?;
-        Ok(first)
+        let taken = self.change(me, |next| next.fetch_update(Ordering::SeqCst, Ordering::Relaxed, advance));
+        taken.map(|taken| {
+            let taken = taken.map_err(|next| Error::BadValue {
+                column: column.to_string(),
+                reason: format!(
+                    "{} numbers are asked for, {} of that kind are left up to {}, the last one of the column's type",
+                    range.count,
+                    range.left(next, self.last),
+                    self.last
+                ),
+            })?;
+            let (first, end) = range.from(taken, self.last).unwrap_or((taken, taken));
+            self.cover(end, persist)?;
+            Ok(first)
+        })
     }
 
     /// The next number; `None` if there is none left.
@@ -135,16 +187,21 @@ impl AutoIncrement {
         if next == 1 { Ok(()) } else { self.cover(next - 1, persist) }
     }
 
-    /// Moves the counter past an explicit value.
+    /// Moves the counter past an explicit value of `me`. One that it has passed already waits for no lock.
     ///
     /// # Errors
     /// What `persist` returns.
     #[inline]
-    pub(crate) fn observe(&self, value: u64, persist: impl FnOnce(u64) -> Result<()>) -> Result<()> {
-        if value >= self.next.load(Ordering::Relaxed) {
-            self.next.fetch_max(value.saturating_add(1), Ordering::SeqCst);
-        }
-        self.cover(value, persist)
+    pub(crate) fn observe(
+        &self,
+        me: OwnerId,
+        value: u64,
+        persist: impl FnOnce(u64) -> Result<()>,
+    ) -> Result<Moved<()>> {
+        let is_passed = value < self.next.load(Ordering::Relaxed);
+        let move_past = |next: &AtomicU64| next.fetch_max(value.saturating_add(1), Ordering::SeqCst);
+        let moved = if is_passed { Moved::To(value) } else { self.change(me, move_past) };
+        moved.map(|_| self.cover(value, persist))
     }
 
     /// Makes the bound greater than `number`.

@@ -9,7 +9,7 @@
 //!    meanwhile, except at the end of an index build, when the old and the new version write the same.
 //! 4. Lock order: gate of the database, table lock, schema mutex, registry, `entry` mutex, catalog.
 
-use super::auto_increment::{AutoIncrement, NumberRange};
+use super::auto_increment::{AutoIncrement, Moved, NumberRange};
 use super::catalog::Catalog;
 use super::catalog_entry::TableEntry;
 use super::index::IndexDefinition;
@@ -20,6 +20,7 @@ use super::schema::{Column, TableDefinition};
 use super::statistics::TableStatistics;
 use super::version::{Secondary, TableVersion, last_number};
 use crate::error::{Error, Result};
+use crate::lock::OwnerId;
 use crate::sync::atomic::{AtomicU64, Ordering::Release};
 use crate::sync::poison::OnStop;
 use crate::sync::{Mutex, RwLock};
@@ -111,17 +112,22 @@ impl TableShared {
         &self.catalog
     }
 
-    /// The next number of the auto-increment column, if `is_null` says that the row has none there and it cannot stay
-    /// so; (column, number).
+    /// The next number of the auto-increment column for `me`, if `is_null` says that the row has none there and it
+    /// cannot stay so; (column, number).
     #[inline]
-    pub(crate) fn generate(&self, is_null: impl FnOnce(usize) -> bool) -> Result<Option<(usize, u64)>> {
-        match &self.auto_increment {
-            Some((column, counter)) if is_null(*column) && !self.columns[*column].nullable => {
-                let number = counter.take(&self.columns[*column].name, |bound| self.persist_bound(bound))?;
-                Ok(Some((*column, number)))
-            }
-            _ => Ok(None),
+    pub(crate) fn generate(
+        &self,
+        me: OwnerId,
+        is_null: impl FnOnce(usize) -> bool,
+    ) -> Result<Moved<Option<(usize, u64)>>> {
+        let Some((column, counter)) = &self.auto_increment else { return Ok(Moved::To(None)) };
+        if !is_null(*column) || self.columns[*column].nullable {
+            return Ok(Moved::To(None));
         }
+        Ok(match counter.take(me, &self.columns[*column].name, |bound| self.persist_bound(bound))? {
+            Moved::To(number) => Moved::To(Some((*column, number))),
+            Moved::IsLocked => Moved::IsLocked,
+        })
     }
 
     fn counter(&self) -> Result<(&str, &AutoIncrement)> {
@@ -130,10 +136,15 @@ impl TableShared {
         Ok((&self.columns[*column].name, counter))
     }
 
-    /// Takes the numbers of a range; returns the first.
-    pub(crate) fn reserve(&self, range: NumberRange) -> Result<u64> {
+    /// Takes the numbers of a range for `me`; returns the first.
+    pub(crate) fn reserve(&self, me: OwnerId, range: NumberRange) -> Result<Moved<u64>> {
         let (column, counter) = self.counter()?;
-        counter.reserve(column, range, |bound| self.persist_bound(bound))
+        counter.reserve(me, column, range, |bound| self.persist_bound(bound))
+    }
+
+    /// From now on only `owner` moves the counter, which has the table's auto-increment lock; `None`: everyone does.
+    pub(crate) fn set_counter_locked_by(&self, owner: Option<OwnerId>) -> Result<()> {
+        self.counter().map(|(_, counter)| counter.set_locked_by(owner))
     }
 
     pub(crate) fn set_next_number(&self, next: u64) -> Result<()> {
@@ -141,13 +152,13 @@ impl TableShared {
         counter.set_next(column, next, |bound| self.persist_bound(bound))
     }
 
-    /// Moves the counter past the value a row has in the auto-increment column.
+    /// Moves the counter past the value that a row of `me` has in the auto-increment column.
     #[inline]
-    pub(crate) fn observe(&self, version: &TableVersion, row: &[u8]) -> Result<()> {
-        let Some((column, counter)) = &self.auto_increment else { return Ok(()) };
+    pub(crate) fn observe(&self, me: OwnerId, version: &TableVersion, row: &[u8]) -> Result<Moved<()>> {
+        let Some((column, counter)) = &self.auto_increment else { return Ok(Moved::To(())) };
         match version.counted(row, *column) {
-            Some(value) => counter.observe(value, |bound| self.persist_bound(bound)),
-            None => Ok(()),
+            Some(value) => counter.observe(me, value, |bound| self.persist_bound(bound)),
+            None => Ok(Moved::To(())),
         }
     }
 

@@ -46,6 +46,7 @@ impl Txn {
         debug_assert!(self.own_versions.is_none(), "an ended transaction remembers its versions");
         debug_assert!(self.view.is_none() && self.statement.is_none(), "an ended transaction has a view");
         debug_assert_eq!(self.holder.trx_id.load(Relaxed), 0, "an ended transaction holds rows by its id");
+        debug_assert!(self.auto_increment_locks.is_empty(), "an ended transaction has locked numbers");
         debug_assert!(self.holder.ranges.lock().is_empty(), "an ended transaction has ranges");
     }
 }

@@ -259,6 +259,7 @@ impl Txn {
     fn end(&mut self, system: &TxnSystem) {
         self.check_left(system);
         system.locks.release_all(&self.holder);
+        self.auto_increment_locks.clear();
         (self.view, self.statement) = (None, None);
         self.interrupt = None;
         self.holder.weight.store(0, Relaxed);

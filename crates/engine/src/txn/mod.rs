@@ -12,6 +12,7 @@
 //! | `ended.rs` | what holds of a transaction that has ended |
 //! | `recovered.rs` | transactions that had not ended when the database went down |
 //! | `row_op.rs`, `row_closure.rs` | an operation on one row: its context, its life as a statement |
+//! | `auto_increment_lock.rs` | the lock under which a statement takes consecutive numbers |
 //! | `statement.rs` | a statement of several calls: its view, how it is undone |
 //! | `system.rs` | what transactions share, order of a commit |
 //! | `active.rs`, `holders.rs` | ids, who is active, the cut a view is made by |
@@ -36,6 +37,7 @@ mod atomic {
 }
 
 mod active;
+pub(crate) mod auto_increment_lock;
 mod changed_rows;
 mod ended;
 mod entry_log;

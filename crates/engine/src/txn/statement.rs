@@ -5,8 +5,10 @@
 //! 1. Under READ COMMITTED all plain reads of a statement see one moment: that of its first read. A call outside a
 //!    statement is its own statement.
 //! 2. Each statement ends before the next one begins, and before the transaction ends (an end ends it too).
-//! 3. Undoing a statement restores the state of the transaction before it, except its locks.
+//! 3. Undoing a statement restores the state of the transaction before it, except its locks. Auto-increment locks end
+//!    with the statement.
 
+use super::auto_increment_lock;
 use super::options::Isolation;
 use super::read::ViewHandle;
 use super::row_closure::check_outside_row_closure;
@@ -110,6 +112,7 @@ impl TxnSystem {
     pub fn end_statement(&self, txn: &mut Txn, keeps: bool) -> Result<()> {
         check_outside_row_closure()?;
         let statement = txn.statement.take();
+        auto_increment_lock::unlock_all(self, txn);
         // A deadlock has undone it already, with all else, and has ended it.
         if txn.state == TxnState::RolledBack {
             return Ok(());

@@ -18,7 +18,7 @@ use crate::lock::{Holder, LockMode, LockWait};
 use crate::row::format::{OverflowRef, RowHeader};
 use crate::sync::IdGenerator;
 use crate::sync::interrupt::Interrupt;
-use crate::types::{TableId, TxnId};
+use crate::types::{IndexId, TableId, TxnId};
 use crate::undo::record::PreparedMark;
 use crate::undo::{UndoLog, UndoPlace};
 use std::collections::BTreeSet;
@@ -73,6 +73,8 @@ pub struct Txn {
     /// Counts what may have changed rows: row operations and rollbacks to savepoints.
     pub(crate) changes: u64,
     pub(super) savepoints: Savepoints,
+    /// The clustered indexes whose auto-increment locks the statement holds.
+    pub(super) auto_increment_locks: Vec<IndexId>,
     pub(crate) buffers: RowBuffers,
 }
 

@@ -5,6 +5,8 @@ use highwater::{
     Database, Error, Isolation, LockWait, NumberRange, Schema, Table, TxnOptions, Type, Value, WriteTxn, values,
 };
 use highwater_storage::StorageSet;
+use std::sync::Barrier;
+use std::thread;
 
 fn table(db: &Database) -> Table {
     let schema = Schema::new().column("id", Type::U64).auto_increment("id").column("n", Type::U64);
@@ -251,4 +253,128 @@ fn a_deadlock_in_a_statement_is_its_error() {
     let done = std::thread::scope(|scope| [(); 2].map(|()| scope.spawn(add)).map(|one| one.join().unwrap()));
     let failed: Vec<_> = done.into_iter().filter_map(Result::err).collect();
     assert!(matches!(failed[..], [Error::Deadlock]), "{failed:?}");
+}
+
+/// A statement that takes a number for each of its rows, one after another, beside others that insert: as many calls as
+/// there are rows.
+#[test]
+fn numbers_of_a_statement_that_has_locked_them_are_consecutive() {
+    const STATEMENTS: u64 = 40;
+    let db = memory();
+    let table = table(&db);
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                for at in 0..STATEMENTS {
+                    let mut txn = db.begin().unwrap();
+                    txn.begin_statement().unwrap();
+                    txn.lock_numbers(&table).unwrap();
+                    let numbers: Vec<_> = (0..9)
+                        .map(|n| txn.insert(&table, &values![null, n]).unwrap().auto_increment.unwrap())
+                        .collect();
+                    assert!(numbers.windows(2).all(|pair| pair[1] == pair[0] + 1), "{numbers:?}");
+                    // Half of them end the statement first, then the transaction.
+                    if at % 2 == 0 {
+                        txn.end_statement().unwrap();
+                    }
+                    txn.commit().unwrap();
+                }
+            });
+            scope.spawn(|| {
+                for at in 0..3 * STATEMENTS {
+                    let mut txn = db.begin().unwrap();
+                    match at % 3 {
+                        0 => drop(txn.insert(&table, &values![null, at]).unwrap()),
+                        // A number that has not been given.
+                        1 => {
+                            let far = table.next_number().unwrap() + 20;
+                            match txn.insert(&table, &values![far, at]) {
+                                Ok(_) | Err(Error::DuplicateKey { .. }) => {}
+                                Err(error) => panic!("{error}"),
+                            }
+                        }
+                        _ => drop(txn.reserve_numbers(&table, NumberRange::default()).unwrap()),
+                    }
+                    txn.commit().unwrap();
+                }
+            });
+        }
+    });
+    sound(&db);
+}
+
+#[test]
+fn numbers_are_locked_until_the_statement_ends() {
+    let db = memory();
+    let table = table(&db);
+    let (mut one, mut other) = (db.begin().unwrap(), db.begin().unwrap());
+    other.set_lock_wait(LockWait::NoWait);
+    let is_locked = |txn: &mut WriteTxn| match txn.insert(&table, &values![null, 1]) {
+        Ok(_) => false,
+        Err(Error::LockNotAvailable { table, .. }) => table == "t",
+        Err(error) => panic!("{error}"),
+    };
+    // Outside of a statement until the transaction ends; inside of one until it ends, whatever becomes of it.
+    one.lock_numbers(&table).unwrap();
+    assert!(is_locked(&mut other));
+    assert!(other.lock_numbers(&table).is_err() && other.reserve_numbers(&table, NumberRange::default()).is_err());
+    other.insert(&table, &values![50, 1]).unwrap_err();
+    let locks = db.row_locks(10);
+    assert!(locks.len() == 1 && locks[0].key.is_empty() && locks[0].owner == one.watch().owner(), "{locks:?}");
+    one.commit().unwrap();
+    assert!(!is_locked(&mut other));
+    for keeps in [true, false] {
+        let mut one = db.begin().unwrap();
+        one.begin_statement().unwrap();
+        one.lock_numbers(&table).unwrap();
+        one.lock_numbers(&table).unwrap();
+        one.insert(&table, &values![null, 2]).unwrap();
+        assert!(is_locked(&mut other));
+        if keeps {
+            one.end_statement().unwrap()
+        } else {
+            one.undo_statement().unwrap()
+        }
+        assert!(!is_locked(&mut other));
+        // A later statement of the same transaction, whose locks of rows stay.
+        one.insert(&table, &values![null, 2]).unwrap();
+        one.commit().unwrap();
+    }
+    assert!(db.row_locks(10).is_empty());
+    let plain = db.create_table("plain", Schema::new().column("id", Type::U64).primary_key(&["id"])).unwrap();
+    assert!(matches!(other.lock_numbers(&plain), Err(Error::Usage(_))));
+    other.commit().unwrap();
+    sound(&db);
+}
+
+/// One has the numbers and wants a row, the other has the row and wants a number.
+#[test]
+fn a_deadlock_of_numbers_and_a_row_is_found() {
+    let db = memory();
+    let table = table(&db);
+    commit_one(&db, &table);
+    let barrier = Barrier::new(2);
+    let ended = thread::scope(|scope| {
+        let numbers = scope.spawn(|| {
+            let mut txn = db.begin().unwrap();
+            txn.begin_statement().unwrap();
+            txn.lock_numbers(&table).unwrap();
+            barrier.wait();
+            let done = txn.update(&table, &values![1], &[(1, 8.into())]).map(drop);
+            txn.end_statement().unwrap();
+            done
+        });
+        let row = scope.spawn(|| {
+            let mut txn = db.begin().unwrap();
+            txn.update(&table, &values![1], &[(1, 9.into())]).unwrap();
+            barrier.wait();
+            txn.insert(&table, &values![null, 1]).map(drop)
+        });
+        [numbers.join().unwrap(), row.join().unwrap()]
+    });
+    let victims = ended.iter().filter(|done| matches!(done, Err(Error::Deadlock))).count();
+    assert!(victims == 1 && ended.iter().any(Result::is_ok), "{ended:?}");
+    assert!(db.row_locks(10).is_empty());
+    commit_one(&db, &table);
+    sound(&db);
 }

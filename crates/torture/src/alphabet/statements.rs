@@ -42,7 +42,15 @@ pub(super) fn reserve(
     (played, rng): (&Played, &mut Choices),
 ) -> Result<()> {
     let range = NumberRange { count: rng.u64(1..4), every: rng.u64(1..4), offset: rng.u64(..4) };
-    let first = call!(played, WriteTxn::reserve_numbers(txn, table, range))?;
+    let first = if rng.bool() {
+        call!(played, WriteTxn::begin_statement(txn))?;
+        let locked = call!(played, WriteTxn::lock_numbers(txn, table));
+        let first = locked.and_then(|()| call!(played, WriteTxn::reserve_numbers(txn, table, range)));
+        call!(played, WriteTxn::end_statement(txn))?;
+        first?
+    } else {
+        call!(played, WriteTxn::reserve_numbers(txn, table, range))?
+    };
     let last = first + (range.count - 1) * range.every;
     let next = call!(played, Table::next_number(table));
     if first <= greatest || first % range.every != range.offset % range.every || next != Some(last + 1) {

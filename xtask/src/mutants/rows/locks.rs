@@ -8,6 +8,8 @@ const ROW_LOCKS: &str = "crates/engine/src/lock/row_locks.rs";
 const WAITS: &str = "crates/engine/src/lock/waits.rs";
 const QUEUE: &str = "crates/engine/src/lock/queue.rs";
 const DUPLICATES: &str = "crates/engine/src/txn/write/duplicates.rs";
+const AUTO_INCREMENT: &str = "crates/engine/src/table/auto_increment.rs";
+const AUTO_INCREMENT_LOCK: &str = "crates/engine/src/txn/auto_increment_lock.rs";
 const UPSERT: &str = "crates/engine/src/db/upsert.rs";
 
 pub(super) const MUTANTS: &[Mutant] = &[
@@ -145,5 +147,26 @@ pub(super) const MUTANTS: &[Mutant] = &[
             replace: "        if !MUTANT && deleted > 0 && self",
         }],
         &["db_test::upsert::a_replacement"],
+    ),
+    of_engine(
+        "locked-numbers-given-to-others",
+        "a transaction takes numbers between those of a statement that has locked them",
+        &[Edit {
+            file: AUTO_INCREMENT,
+            find: "if locked_by.is_none_or(|owner| owner == me)",
+            replace: "if MUTANT || locked_by.is_none_or(|owner| owner == me)",
+        }],
+        &["statements::numbers_of_a_statement", "only_the_owner_moves"],
+    ),
+    of_engine(
+        "numbers-stay-locked",
+        "a statement's lock of auto-increment numbers lasts until its transaction ends",
+        &[Edit {
+            file: AUTO_INCREMENT_LOCK,
+            find: "        system.locks.release_row(&txn.holder, RowName { index, key: &[] });\n",
+            replace: "            if !MUTANT {\n                \
+                  system.locks.release_row(&txn.holder, RowName { index, key: &[] });\n            }\n",
+        }],
+        &["statements::numbers_are_locked"],
     ),
 ];
