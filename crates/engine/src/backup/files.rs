@@ -2,12 +2,12 @@
 //! They are dropped from the page cache ([`SequentialFile`]). Files of an encrypted database are encrypted; length and
 //! checksum are those of the plain bytes.
 
-use super::manifest::FileSum;
 use crate::error::{Error, Result};
 use highwater_storage::{
     CopyKey, CopyReader, SEALED_RECORD_BYTES, Sealer, SequentialFile, StorageError, forget_cached, is_lock_file,
     sealed_bytes,
 };
+use serde::{Deserialize, Serialize};
 use std::fs::{DirEntry, File};
 use std::io::{BufReader, ErrorKind, Read};
 use std::path::{Path, PathBuf};
@@ -18,6 +18,17 @@ const READ_BYTES: usize = 1 << 20;
 /// An I/O error of a file or folder.
 pub(super) fn failed(operation: &'static str, path: &Path, source: std::io::Error) -> Error {
     Error::Storage(StorageError { operation, device: path.display().to_string(), offset: 0, len: 0, source })
+}
+
+/// A file of a backup.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileSum {
+    /// Its name in the folder.
+    pub name: String,
+    /// Its length, before it was encrypted.
+    pub bytes: u64,
+    /// Its CRC-32C, in hexadecimal.
+    pub crc32c: String,
 }
 
 /// A file being written.

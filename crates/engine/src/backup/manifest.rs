@@ -1,5 +1,6 @@
 //! The manifest of a backup, `backup.json`: a JSON object with the manifest and the CRC-32C of its compact text.
 
+use super::files::FileSum;
 use crate::error::{Error, Result};
 use highwater_storage::OutputFile;
 use serde::{Deserialize, Serialize};
@@ -66,17 +67,6 @@ pub struct Base {
     pub backup_id: String,
     /// Its end LSN.
     pub end_lsn: u64,
-}
-
-/// A file of a backup.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileSum {
-    /// Its name in the folder.
-    pub name: String,
-    /// Its length, before it was encrypted.
-    pub bytes: u64,
-    /// Its CRC-32C, in hexadecimal.
-    pub crc32c: String,
 }
 
 /// The file's contents.

@@ -65,7 +65,8 @@ pub mod restore;
 pub mod take;
 mod until;
 
-pub use manifest::{BackupManifest, Base, FileSum};
+pub use files::FileSum;
+pub use manifest::{BackupManifest, Base};
 pub use until::{Commit, Until};
 
 use std::ops::ControlFlow;

@@ -1,8 +1,8 @@
 //! Takes a backup. The rules are those of [`super`].
 
 use super::chain::BackupLink;
-use super::files::{self, NewFile};
-use super::manifest::{self, BackupManifest, Base, FileSum};
+use super::files::{self, FileSum, NewFile};
+use super::manifest::{self, BackupManifest, Base};
 use super::pages::ExtentReader;
 use super::until::Target;
 use super::{BackupOptions, BackupProgress, OnBackupProgress};

@@ -10,7 +10,6 @@
 
 use super::ChangeBuffer;
 use super::buffer::{BufferShard, LeafBuffer, WaitingLeaf, Watch};
-use super::wait::TooFull;
 use crate::btree::{BTree, LeafMut, NonResidentLeaf};
 use crate::config::ChangeBuffering;
 use crate::error::{Error, Result};
@@ -25,6 +24,14 @@ pub struct PendingChange<'a> {
     pub change: LeafChange<'a>,
     /// Raises the leaf's max_trx_id; 0 = not.
     pub trx_id: TxnId,
+}
+
+/// An operation that a leaf of the tree has no room for.
+#[derive(Clone, Copy, Debug)]
+pub struct TooFull {
+    pub(super) page: PageNo,
+    pub(super) sequence: u32,
+    pub(super) value_bytes: usize,
 }
 
 /// What came of it.

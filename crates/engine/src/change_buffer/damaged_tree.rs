@@ -10,16 +10,15 @@
 //! 4. The tree does not change before that, so an interrupted opening is repeated completely.
 //! 5. In a read-only database indexes are given up in memory only, and the tree is not emptied.
 
-use super::ChangeBuffer;
 use super::buffer::Buffer;
 use super::tree::Operation;
+use super::{ChangeBuffer, Lost};
 use crate::btree::BTree;
 use crate::btree::check::Visitor;
 use crate::error::Result;
 use crate::page::Node;
 use crate::types::{IndexId, PageNo, SegmentId};
 use std::collections::{HashMap, HashSet};
-use std::ops::RangeInclusive;
 
 /// Where an index is.
 #[derive(Clone, Copy, Debug)]
@@ -29,9 +28,6 @@ pub struct IndexPlace {
     /// Whether its changes may be buffered.
     pub is_buffered: bool,
 }
-
-/// The numbers of leaves whose operations are lost.
-pub(super) type Lost = Vec<RangeInclusive<PageNo>>;
 
 /// Finds the operations in the tree, and the ranges in which they are lost.
 pub(super) struct Finding<'b> {

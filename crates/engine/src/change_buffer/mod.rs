@@ -86,11 +86,14 @@ use crate::space::Space;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use crate::sync::notify::Notify;
-use crate::types::IndexId;
+use crate::types::{IndexId, PageNo};
 use buffer::Buffer;
-use damaged_tree::Lost;
 use frames::BufferFrames;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
+
+/// The numbers of leaves whose operations are lost.
+type Lost = Vec<RangeInclusive<PageNo>>;
 
 /// The change buffer of one database.
 pub struct ChangeBuffer {

@@ -12,10 +12,10 @@
 //!    mode is set again.
 
 use super::buffer::Buffer;
-use super::damaged_tree::{Finding, IndexPlace, Lost};
+use super::damaged_tree::{Finding, IndexPlace};
 use super::frames::BufferFrames;
 use super::tree::OperationTree;
-use super::{ChangeBuffer, policy};
+use super::{ChangeBuffer, Lost, policy};
 use crate::config::{ChangeBuffering, Options};
 use crate::context::Context;
 use crate::error::{Error, Result};

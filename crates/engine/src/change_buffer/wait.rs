@@ -8,7 +8,7 @@
 //!    latched leaf of the tree does not cover the final number, the thread starts again.
 //! 3. The tree grows up to its limit; at the limit leaves are read instead.
 
-use super::add::{Added, LeafTarget, PendingChange};
+use super::add::{Added, LeafTarget, PendingChange, TooFull};
 use super::buffer::BufferShard;
 use super::tree::{OperationTree, key_of, value_of};
 use super::{ChangeBuffer, policy};
@@ -17,15 +17,6 @@ use crate::error::{Error, Result};
 use crate::mtr::Mtr;
 use crate::page::node;
 use crate::sync::atomic::Ordering::Relaxed;
-use crate::types::PageNo;
-
-/// An operation that a leaf of the tree has no room for.
-#[derive(Clone, Copy, Debug)]
-pub struct TooFull {
-    page: PageNo,
-    sequence: u32,
-    value_bytes: usize,
-}
 
 impl ChangeBuffer {
     /// Adds a change to the tree, as the only work of `mtr`, unless `allow` refuses. The thread holds no latch.

@@ -2,7 +2,6 @@
 
 use super::bitmap::Bitmap;
 use super::report::{CheckReport, Finding, OnProgress, Progress};
-use super::waiting::CHANGE_BUFFER;
 use crate::change_buffer::ChangeBuffer;
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -15,6 +14,9 @@ use crate::txn::TxnSystem;
 use crate::types::{CHANGE_BUFFER_INDEX, PageNo, SegmentId};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+
+/// What the tree is called.
+pub const CHANGE_BUFFER: &str = "change buffer";
 
 /// An open database that is quiet (rule 1).
 pub struct Subject<'a> {

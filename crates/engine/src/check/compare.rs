@@ -7,7 +7,7 @@
 use super::bitmap::Bitmap;
 use super::checker::{Checker, FindingPlace, Subject};
 use super::digest::Digest;
-use super::show_key;
+use super::walk::show_key;
 use crate::btree::check::{Visitor, reason_of};
 use crate::btree::{BTree, Seek};
 use crate::context::Context;

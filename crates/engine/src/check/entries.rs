@@ -1,7 +1,7 @@
 //! The check of each entry of a secondary index. A digest of all live entries is compared with the rows' afterwards.
 
 use super::digest::Digest;
-use super::tables::{TreeWalk, show_key};
+use super::walk::{TreeWalk, show_key};
 use crate::btree::check::Visitor;
 use crate::error::Result;
 use crate::page::{Node, header};

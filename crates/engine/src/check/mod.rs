@@ -33,10 +33,11 @@ mod rows;
 mod tables;
 mod undo;
 mod waiting;
+mod walk;
 
 pub use checker::{Subject, run};
 pub use report::{CheckCounts, CheckReport, Finding, NotCompared, OnProgress};
-pub use tables::show_key;
+pub use walk::show_key;
 
 #[cfg(test)]
 pub(crate) mod check_test;

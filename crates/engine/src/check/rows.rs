@@ -2,7 +2,7 @@
 
 use super::checker::FindingPlace;
 use super::digest::Digest;
-use super::tables::{TreeWalk, show_key};
+use super::walk::{TreeWalk, show_key};
 use crate::btree::check::Visitor;
 use crate::error::{Error, Result};
 use crate::page::Node;

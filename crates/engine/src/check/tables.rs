@@ -10,29 +10,17 @@ use super::digest::Digest;
 use super::entries::EntryVisitor;
 use super::report::{CheckCounts, NotCompared};
 use super::rows::RowVisitor;
+use super::walk::TreeWalk;
 use crate::btree::BTree;
 use crate::btree::check::{TreeCounts, Visitor, reason_of};
 use crate::error::Result;
 use crate::row::format::OverflowRef;
 use crate::table::handle::TableShared;
-use crate::table::key::KeyLayout;
 use crate::table::schema::PRIMARY;
-use crate::table::value::Value;
 use crate::table::version::TableVersion;
 use crate::txn::TableTrees;
 use crate::txn::overflow::read_link;
 use crate::types::{PageNo, SegmentId};
-
-/// A key in words: its values, or its bytes if they cannot be decoded.
-pub fn show_key(layout: &KeyLayout, key: &[u8]) -> String {
-    match layout.decode(key) {
-        Ok((values, _)) => {
-            let values: Vec<String> = values.iter().map(Value::to_string).collect();
-            format!("({})", values.join(", "))
-        }
-        Err(_) => format!("{key:02x?}"),
-    }
-}
 
 impl Checker<'_> {
     /// Walks the catalog's trees and compares them.
@@ -185,26 +173,6 @@ impl Checker<'_> {
             return Ok(false);
         }
         Ok(true)
-    }
-}
-
-/// What all walks do: claim pages, note problems.
-pub struct TreeWalk<'w, 'a> {
-    pub checker: &'w mut Checker<'a>,
-    pub segment: SegmentId,
-    pub place: FindingPlace,
-}
-
-impl TreeWalk<'_, '_> {
-    pub fn enter(&mut self, page: PageNo) -> Result<bool> {
-        (self.checker.subject.goes_on)()?;
-        Ok(self.checker.claim(page, self.segment, &self.place))
-    }
-
-    pub fn problem(&mut self, page: PageNo, reason: String) {
-        if page.0 < self.checker.subject.space.page_count() {
-            self.checker.find_on_page(page, self.segment, &self.place, reason);
-        }
     }
 }
 

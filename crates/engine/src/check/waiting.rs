@@ -6,8 +6,8 @@
 //! 2. The tree's pages do not change until the check ends ([`ChangeBuffer::freeze`]).
 
 use super::bitmap::Bitmap;
-use super::checker::{Checker, FindingPlace};
-use super::tables::TreeWalk;
+use super::checker::{CHANGE_BUFFER, Checker, FindingPlace};
+use super::walk::TreeWalk;
 use crate::btree::check::{Visitor, promised_bytes, reason_of};
 use crate::change_buffer::{ChangeBuffer, Operation};
 use crate::error::Result;
@@ -16,9 +16,6 @@ use crate::space::SEGMENT_CHANGE_BUFFER;
 use crate::types::{IndexId, PageNo, SegmentId};
 use highwater_storage::AlignedBuf;
 use std::collections::HashMap;
-
-/// What the tree is called.
-pub const CHANGE_BUFFER: &str = "change buffer";
 
 fn place() -> FindingPlace {
     FindingPlace::of_tree(CHANGE_BUFFER)

@@ -4,7 +4,7 @@
 //! log that was never started (generation 1), a doublewrite file of zeros. So an interrupted creation can be repeated,
 //! but a database that lost its `data` is never overwritten.
 
-use super::open_overrides::OpenOverrides;
+use super::open_overrides::{NEW_LOG_BYTES, OpenOverrides};
 use crate::config::{Options, PageStoreKind};
 use crate::error::{Error, Result};
 use crate::log::{Log, LogRemains};
@@ -16,8 +16,6 @@ use crate::types::PageNo;
 use crate::{page, space};
 use highwater_storage::StorageSet;
 
-/// Bytes of a new redo log, which grows.
-pub(super) const NEW_LOG_BYTES: u64 = 4 << 20;
 /// A redo log that shrinks when its database is closed keeps this part of the data file's size: a large database begins
 /// its next life with a large ring.
 const LOG_PART_AT_REST: u64 = 4;

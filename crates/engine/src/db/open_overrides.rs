@@ -1,9 +1,11 @@
 //! What differs between the openings of users, of tests and of simulations.
 
-use super::creation::NEW_LOG_BYTES;
 use crate::recovery;
 use crate::store::bootstrap;
 use crate::types::random_id;
+
+/// Bytes of a new redo log, which grows.
+pub(super) const NEW_LOG_BYTES: u64 = 4 << 20;
 
 /// How a database is opened, in addition to its options: users' in the default manner, simulated ones in their own.
 #[derive(Clone, Copy, Debug)]

@@ -30,6 +30,9 @@ mod write;
 
 pub use load::Dump;
 
+use crate::error::Error;
+use highwater_storage::StorageError;
+
 /// The beginning of the names of tables that a load has not finished. A load refuses to begin while there are such
 /// tables: another one runs, or one was interrupted by a crash and its tables are to be dropped.
 pub const UNFINISHED: &str = "highwater_load/";
@@ -57,4 +60,9 @@ impl DumpReport {
     pub fn rows(&self) -> u64 {
         self.tables.iter().map(|table| table.rows).sum()
     }
+}
+
+/// What could not be done with the dump's file.
+fn failed(operation: &'static str, source: std::io::Error) -> Error {
+    Error::Storage(StorageError { operation, device: "the dump".to_string(), offset: 0, len: 0, source })
 }

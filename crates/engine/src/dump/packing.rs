@@ -1,7 +1,7 @@
 //! Compression of blocks with Zstandard. A program that was built without the feature `zstd` can neither write nor read
 //! dumps.
 
-use super::stream::failed;
+use super::failed;
 use crate::error::{Error, Result};
 use std::io::Result as IoResult;
 

@@ -1,6 +1,6 @@
 //! A dump of a database that another process has open: that process writes it, through the socket for readers.
 
-use super::stream::failed;
+use super::failed;
 use super::{DumpReport, DumpedTable};
 use crate::db::Reader;
 use crate::error::Result;

@@ -4,9 +4,9 @@
 //! 1. Blocks are numbered from 0; the checksum of a block covers its header, so a block elsewhere does not verify.
 //! 2. A message names the byte of the dump where the block begins, and what the block holds.
 
+use super::failed;
 use super::packing::{Packer, Unpacker, most_packed_bytes, packer, unpacker};
 use crate::error::{Error, Result};
-use highwater_storage::StorageError;
 use std::io::{ErrorKind, Read, Write};
 
 const MAGIC: &[u8; 8] = b"HIGHWDMP";
@@ -63,10 +63,6 @@ impl Place {
         let Place { number, byte } = self;
         Error::BadDump(format!("the dump is cut off: it ends at byte {end}, in block {number} that begins at {byte}"))
     }
-}
-
-pub(super) fn failed(operation: &'static str, source: std::io::Error) -> Error {
-    Error::Storage(StorageError { operation, device: "the dump".to_string(), offset: 0, len: 0, source })
 }
 
 pub(super) struct BlockWriter<W> {

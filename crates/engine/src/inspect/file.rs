@@ -4,7 +4,7 @@
 //! 1. Nothing is recovered: changes that are only in the redo log are not visible.
 //! 2. An unreadable part is described in words, and the rest is shown.
 
-use super::catalog::{RawTable, RawTree};
+use super::table::{RawTable, RawTree};
 use crate::error::{Error, Result};
 use crate::page::{Node, PageType, header, node};
 use crate::space::layout::{CHUNK_PAGES, CHUNKS, EXTENT_PAGES, SpaceLayout};

@@ -20,6 +20,7 @@ mod log;
 mod op;
 mod page;
 mod scan;
+mod table;
 
 pub use crate::check::OnProgress;
 pub use crate::log::format::LogHeader;
@@ -33,12 +34,12 @@ pub use crate::table::RowLayouts;
 pub use crate::table::covered::CoveredLayout;
 pub use crate::table::key::{KeyLayout, KeyPart};
 pub use crate::types::{Lsn, SegmentId};
-pub use catalog::{RawTable, RawTree};
 pub use file::{ExtentUse, RawFile, SegmentUse, TreeSize};
 pub use log::{LogInfo, look};
 pub use op::{OpInfo, operations};
 pub use page::{NodeInfo, PageContents, PageInfo, UndoInfo, UndoStreamInfo};
 pub use scan::scan;
+pub use table::{RawTable, RawTree};
 
 /// Lengths of a pool's lists and of the history list, at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@
 //! 3. A node is one allocation, released with its interval.
 
 use super::holder::OwnerId;
-use super::range_locks::KeyBound;
+use super::key_bound::KeyBound;
 
 type Link = Option<Box<Node>>;
 

@@ -53,6 +53,7 @@ mod counters;
 mod deadlock;
 mod holder;
 mod interval_tree;
+mod key_bound;
 mod queue;
 mod range_locks;
 mod row_locks;

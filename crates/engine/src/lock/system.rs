@@ -2,9 +2,10 @@
 
 use super::counters::LockCounters;
 use super::holder::{Holder, LockMode, OwnerId, RowLock, RowName};
-use super::range_locks::{IndexRanges, KeyBound};
+use super::key_bound::KeyBound;
+use super::range_locks::IndexRanges;
 use super::row_locks::{LockReply, RowLockShard};
-use super::waits::{Waits, WaitsGuard};
+use super::waits::{WaitOutcome, Waits, WaitsGuard};
 use crate::error::{Error, Result};
 use crate::stats::Stats;
 use crate::sync::Mutex;
@@ -22,17 +23,6 @@ const ROW_SHARDS: usize = 64;
 const RANGE_SHARDS: usize = 64;
 /// Locks released in one hold of a mutex.
 const RELEASE_BATCH: usize = 128;
-
-/// How a wait ended, if not with the lock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WaitOutcome {
-    /// Still waiting.
-    Pending,
-    /// Nothing is in the way any more.
-    Granted,
-    /// Chosen as deadlock victim.
-    Deadlock,
-}
 
 /// The range locks of some indexes.
 type RangeShard = HashMap<IndexId, IndexRanges>;

@@ -22,12 +22,22 @@
 use super::deadlock;
 use super::holder::{Holder, LockMode, OwnerId};
 use super::queue::{Granted, RowQueue};
-use super::system::WaitOutcome;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::interrupt::Interrupt;
 use crate::sync::{Mutex, MutexGuard};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+
+/// How a wait ended, if not with the lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WaitOutcome {
+    /// Still waiting.
+    Pending,
+    /// Nothing is in the way any more.
+    Granted,
+    /// Chosen as deadlock victim.
+    Deadlock,
+}
 
 /// Most transactions that are reported as those a waiter waits for. The limit keeps every waiter of a long queue from
 /// walking all of it.

@@ -1,6 +1,5 @@
 //! Per-thread buffers of mini-transactions, kept between them so that an mtr allocates nothing.
 
-use super::mini_transaction::{Deferred, MemoEntry};
 use crate::pool::FrameNo;
 use crate::types::PageNo;
 use std::cell::RefCell;
@@ -10,6 +9,24 @@ use std::ops::{Deref, DerefMut};
 const KEPT: usize = 4;
 /// Redo buffers larger than this are not kept.
 const KEEP_REDO_BYTES: usize = 256 << 10;
+
+/// A page in an mtr's memo.
+pub struct MemoEntry {
+    pub frame: FrameNo,
+    pub page_no: PageNo,
+    pub changed: bool,
+    /// One of the changes is a `Format`.
+    pub recreated_by_redo: bool,
+    pub released: bool,
+}
+
+/// A bit change of a pinned or always-resident page, made at commit.
+pub struct Deferred {
+    pub page: PageNo,
+    pub offset: u16,
+    pub set: bool,
+    pub mask: u64,
+}
 
 /// What an mtr collects.
 #[derive(Default)]

@@ -1,6 +1,6 @@
 //! A mini-transaction while it latches and changes pages; how it ends is in `commit`.
 
-use super::buffers::{MtrBuffers, PooledBuffers};
+use super::buffers::{Deferred, MemoEntry, MtrBuffers, PooledBuffers};
 use crate::context::Context;
 use crate::error::Result;
 use crate::log::{EndRedo, Reservation};
@@ -17,24 +17,6 @@ pub const END_REDO_BYTES: usize = 512;
 /// A page latched exclusively in an mtr.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageHandle(pub(super) usize);
-
-/// A page in an mtr's memo.
-pub struct MemoEntry {
-    pub frame: FrameNo,
-    pub page_no: PageNo,
-    pub changed: bool,
-    /// One of the changes is a `Format`.
-    pub recreated_by_redo: bool,
-    pub released: bool,
-}
-
-/// A bit change of a pinned or always-resident page, made at commit.
-pub struct Deferred {
-    pub page: PageNo,
-    pub offset: u16,
-    pub set: bool,
-    pub mask: u64,
-}
 
 /// One atomic change of several pages.
 pub struct Mtr<'c> {

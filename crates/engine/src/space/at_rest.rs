@@ -13,7 +13,7 @@
 //! 4. A hold on discards ([`Space::hold_discards`]) also prevents this.
 
 use super::Space;
-use super::growth::pages_of;
+use super::layout::pages_of;
 use super::state::SpaceState;
 use crate::context::Context;
 use crate::error::{Error, Result};

@@ -1,8 +1,7 @@
 //! Freeing whole extents of a dropped segment, and discarding unused extents on the device.
 
 use super::Space;
-use super::growth::pages_of;
-use super::layout::{CHUNK_PAGES, CHUNKS, EXTENT_PAGES, chunk_mask};
+use super::layout::{CHUNK_PAGES, CHUNKS, EXTENT_PAGES, chunk_mask, pages_of};
 use super::truncation::kept_extents;
 use crate::context::Context;
 use crate::error::Result;

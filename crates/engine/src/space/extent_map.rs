@@ -1,7 +1,6 @@
 //! Extent maps: their entries, and how a page becomes one. The arithmetic is in [`super::layout`].
 
-use super::SEGMENT_SYSTEM;
-use super::layout::{CHUNKS, ENTRIES_AT, ENTRY_BYTES, OWNERS_AT, chunk_mask};
+use super::layout::{CHUNKS, ENTRIES_AT, ENTRY_BYTES, OWNERS_AT, SEGMENT_SYSTEM, chunk_mask};
 use crate::page::{PageOp, PageType};
 
 /// What an extent map says of one extent.

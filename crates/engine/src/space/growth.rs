@@ -1,7 +1,7 @@
 //! Making extents ready for allocation: reserving discarded extents again, growing the file.
 
 use super::extent_map::format_map_ops;
-use super::layout::{CHUNKS, EXTENT_PAGES, MAX_EXTENTS};
+use super::layout::{CHUNKS, MAX_EXTENTS, pages_of};
 use super::reserve::{self, SpacePriority};
 use super::state::SpaceState;
 use super::{Space, header};
@@ -216,9 +216,4 @@ impl Space {
         let offset = u64::from(self.state.lock().extents()) * bytes;
         Error::DiskFull { file, source: StorageError { operation, device, offset, len: bytes, source } }
     }
-}
-
-/// The pages of some extents.
-pub(super) fn pages_of(extents: Range<u32>) -> Range<u32> {
-    extents.start * EXTENT_PAGES..extents.end * EXTENT_PAGES
 }

@@ -4,7 +4,7 @@
 //! The mark ([`LogMark`]) changes at opening and closing only, without redo: state u32, 4 bytes of zeros, generation
 //! u64, LSN u64.
 
-use super::layout::MAX_EXTENTS;
+use super::layout::{MAX_EXTENTS, SEGMENT_SYSTEM};
 use crate::error::{Error, Result};
 use crate::page::{self, PageBytes, PageOp, PageType};
 use crate::store::{FIXED_END, FileHeader, format_fixed};
@@ -65,7 +65,7 @@ pub fn extents_set_by(op: &PageOp<'_>) -> Option<u32> {
 pub fn new_page(header: FileHeader, extents: u32, records: &[(usize, Vec<u8>)]) -> Vec<u8> {
     let mut bytes = vec![0; header.page_bytes];
     let mut apply = |op: PageOp<'_>| op.apply(&mut bytes).expect("a fresh page takes its header");
-    apply(PageOp::Format { page_type: PageType::FileHeader, level: 0, owner: super::SEGMENT_SYSTEM.0 });
+    apply(PageOp::Format { page_type: PageType::FileHeader, level: 0, owner: SEGMENT_SYSTEM.0 });
     format_fixed(header, &mut apply);
     apply(set_extents(&extents.to_le_bytes()));
     put_log_mark(&mut bytes, LogMark { state: MarkState::Open, generation: 1, lsn: Lsn(0) });

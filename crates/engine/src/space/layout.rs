@@ -6,8 +6,19 @@
 
 use crate::page::HEADER_BYTES;
 pub use crate::types::EXTENT_PAGES;
-use crate::types::PageNo;
+use crate::types::{PageNo, SegmentId};
+use std::ops::Range;
 
+/// Owner of file headers and extent maps.
+pub const SEGMENT_SYSTEM: SegmentId = SegmentId(u32::MAX);
+/// Owner of the catalog's tree.
+pub const SEGMENT_CATALOG: SegmentId = SegmentId(1);
+/// Owner of undo pages.
+pub const SEGMENT_UNDO: SegmentId = SegmentId(2);
+/// Owner of the change buffer's tree.
+pub const SEGMENT_CHANGE_BUFFER: SegmentId = SegmentId(3);
+/// Owner of the catalog's second tree.
+pub const SEGMENT_CATALOG_COPY: SegmentId = SegmentId(4);
 /// Chunks of an extent.
 pub const CHUNKS: u32 = 8;
 pub const CHUNK_PAGES: u32 = EXTENT_PAGES / CHUNKS;
@@ -115,6 +126,11 @@ impl SpaceLayout {
 /// The page bits of a set of chunks (bit per chunk).
 pub fn chunk_mask(chunks: u8) -> u64 {
     (0..CHUNKS).filter(|c| chunks >> c & 1 == 1).map(|c| 0xff_u64 << (c * CHUNK_PAGES)).sum()
+}
+
+/// The pages of some extents.
+pub(super) fn pages_of(extents: Range<u32>) -> Range<u32> {
+    extents.start * EXTENT_PAGES..extents.end * EXTENT_PAGES
 }
 
 #[cfg(test)]

@@ -67,6 +67,7 @@ mod truncation;
 mod truncation_test;
 
 pub use extent_map::{Extent, format_map_ops, read_entry};
+pub use layout::{SEGMENT_CATALOG, SEGMENT_CATALOG_COPY, SEGMENT_CHANGE_BUFFER, SEGMENT_SYSTEM, SEGMENT_UNDO};
 pub use truncation::Cut;
 
 use crate::context::{Context, SpaceHook};
@@ -77,20 +78,10 @@ use crate::store::PageStore;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use crate::types::{PageNo, SegmentId};
-use layout::{EXTENT_PAGES, SpaceLayout};
+use layout::{EXTENT_PAGES, SpaceLayout, pages_of};
 use state::SpaceState;
 use std::sync::Arc;
 
-/// Owner of file headers and extent maps.
-pub const SEGMENT_SYSTEM: SegmentId = SegmentId(u32::MAX);
-/// Owner of the catalog's tree.
-pub const SEGMENT_CATALOG: SegmentId = SegmentId(1);
-/// Owner of undo pages.
-pub const SEGMENT_UNDO: SegmentId = SegmentId(2);
-/// Owner of the change buffer's tree.
-pub const SEGMENT_CHANGE_BUFFER: SegmentId = SegmentId(3);
-/// Owner of the catalog's second tree.
-pub const SEGMENT_CATALOG_COPY: SegmentId = SegmentId(4);
 /// First segment number of users' tables.
 const FIRST_USER_SEGMENT: u32 = 16;
 
@@ -163,7 +154,7 @@ impl Space {
         }
         state.check_state();
         let mut is_known = true;
-        state.untouched().for_each(|extent| is_known &= store.discard_unused(growth::pages_of(extent..extent + 1)));
+        state.untouched().for_each(|extent| is_known &= store.discard_unused(pages_of(extent..extent + 1)));
         if !is_known {
             state.note_found();
         }

@@ -13,7 +13,8 @@
 //! 5. A hold on discards ([`Space::hold_discards`]) also prevents truncations: both are decided under the state's
 //!    mutex, and a new hold waits for a running truncation.
 
-use super::growth::{READY_EXTENTS, pages_of};
+use super::growth::READY_EXTENTS;
+use super::layout::pages_of;
 use super::state::SpaceState;
 use super::{Space, header, reserve};
 use crate::context::Context;

@@ -4,7 +4,8 @@ mod model;
 
 use super::holder::{Holder, LockMode, OwnerId, RowName};
 use super::queue::MAX_PASSES;
-use super::system::{LockSystem, WaitOutcome};
+use super::system::LockSystem;
+use super::waits::WaitOutcome;
 use crate::error::Error;
 use crate::stats::Stats;
 use crate::sync::poison::Poison;

@@ -48,6 +48,29 @@ pub const fn max_record_bytes(page_bytes: usize, max_key_bytes: usize) -> usize 
     page_bytes / 2 - max_key_bytes - 48
 }
 
+/// Where a record's parts are.
+#[derive(Clone, Copy, Debug)]
+pub struct NodeRecord {
+    /// Heap offset of the suffix without its head.
+    pub offset: usize,
+    pub suffix_len: usize,
+    /// Length of the suffix without its head.
+    pub rest_len: usize,
+    pub value_len: usize,
+}
+
+impl NodeRecord {
+    #[inline(always)]
+    pub fn heap_bytes(self) -> usize {
+        self.rest_len + self.value_len
+    }
+
+    #[inline(always)]
+    pub fn value_offset(self) -> usize {
+        self.offset + self.rest_len
+    }
+}
+
 /// How long the keys and records of a tree may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TreeLimits {

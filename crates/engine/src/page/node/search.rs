@@ -1,7 +1,6 @@
 //! Finding a slot by its key, in latched pages and optimistic views alike.
 
 use super::layout::*;
-use super::view::NodeRecord;
 use crate::page::bytes::PageBytes;
 use crate::types::PageNo;
 use std::cmp::Ordering;

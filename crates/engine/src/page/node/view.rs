@@ -14,29 +14,6 @@ pub struct Node<'p> {
     page: &'p [u8],
 }
 
-/// Where a record's parts are.
-#[derive(Clone, Copy, Debug)]
-pub struct NodeRecord {
-    /// Heap offset of the suffix without its head.
-    pub offset: usize,
-    pub suffix_len: usize,
-    /// Length of the suffix without its head.
-    pub rest_len: usize,
-    pub value_len: usize,
-}
-
-impl NodeRecord {
-    #[inline(always)]
-    pub fn heap_bytes(self) -> usize {
-        self.rest_len + self.value_len
-    }
-
-    #[inline(always)]
-    pub fn value_offset(self) -> usize {
-        self.offset + self.rest_len
-    }
-}
-
 impl<'p> Node<'p> {
     /// Looks at a page as a node. No check is made: see [`check`].
     #[inline]

@@ -1,7 +1,6 @@
 //! Truncation in memory: how much of the file's end is unused, and its removal from the state.
 
-use super::super::SEGMENT_SYSTEM;
-use super::super::layout::{CHUNK_PAGES, CHUNKS, EXTENT_PAGES, SpaceLayout};
+use super::super::layout::{CHUNK_PAGES, CHUNKS, EXTENT_PAGES, SEGMENT_SYSTEM, SpaceLayout};
 use super::{SMALL_SEGMENT_PAGES, SpaceState};
 use crate::types::{Lsn, PageNo};
 

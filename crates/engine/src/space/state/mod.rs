@@ -15,9 +15,9 @@
 
 use super::extent_map::{Extent, read_entry};
 use super::freed_extents::FreedExtents;
-use super::layout::{CHUNK_PAGES, CHUNKS, EXTENT_PAGES, SpaceLayout, chunk_mask};
+use super::header;
+use super::layout::{CHUNK_PAGES, CHUNKS, EXTENT_PAGES, SEGMENT_SYSTEM, SpaceLayout, chunk_mask};
 use super::reserve::SpacePriority;
-use super::{SEGMENT_SYSTEM, header};
 use crate::error::{Error, Result};
 use crate::page::{self, PageType};
 use crate::types::{Lsn, PageNo, SegmentId};
