@@ -107,6 +107,8 @@ impl NewFile {
     /// Makes the file durable (its folder's entry is not yet).
     pub fn finish(mut self) -> Result<FileSum> {
         self.put_record()?;
+        let left = self.sealing.as_ref().map_or(0, |sealing| sealing.plain.len());
+        debug_assert_eq!(left, 0, "the last record of a file is not written");
         self.file.finish().map_err(|error| failed("sync", &self.path, error))?;
         Ok(FileSum { name: self.name.into(), bytes: self.bytes, crc32c: format!("{:08x}", self.crc) })
     }

@@ -94,6 +94,7 @@ pub fn restore(
     let plan = plan::plan(&links, archive.as_ref(), options.until, tell)?;
     let links = &links[..plan.links];
     let page_counts = chain::verify(links, tell)?;
+    debug_assert_eq!(page_counts.len(), links.len(), "a backup of the chain was not verified");
     let lock = make_target(target)?;
     let work = make_work(target)?;
     let set = SetOptions {
@@ -286,6 +287,7 @@ impl RestoreTarget<'_> {
                 false => Ok(()),
             }
         })?;
+        debug_assert!(batch.entries().is_empty(), "{} pages are not written", batch.entries().len());
         self.write_lost(link, page_count, &*store, &mut batch)
     }
 

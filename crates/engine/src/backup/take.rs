@@ -147,6 +147,11 @@ fn fill(
     let create = |name| NewFile::create(dest, name, key.as_ref());
     let new_files = (create(manifest::PAGES)?, create(manifest::REDO)?);
     let (copied, redo, end_lsn) = copy(source, kept, new_files, since, options, tell)?;
+    let pages_lsn = copied.pages_lsn;
+    debug_assert!(start_lsn <= pages_lsn, "the log began to keep redo at {start_lsn}, behind the pages, {pages_lsn}");
+    debug_assert!(pages_lsn <= end_lsn, "step 5: the pages are of {pages_lsn}, the redo ends at {end_lsn}");
+    debug_assert!(since.is_none_or(|since| since <= end_lsn), "a backup up to {end_lsn} ends before its base");
+    debug_assert!(options.skip_damaged || copied.damaged.is_empty(), "damaged pages were left out unasked");
     let manifest = BackupManifest {
         format: manifest::FORMAT,
         backup_id: format!("{:016x}", crate::types::random_id()),
@@ -160,7 +165,7 @@ fn fill(
         log_file_bytes: source.ctx.log.size_bytes(),
         generation,
         start_lsn: start_lsn.0,
-        pages_lsn: copied.pages_lsn.0.max(start_lsn.0),
+        pages_lsn: pages_lsn.0.max(start_lsn.0),
         pages_unix_us: copied.pages_unix_us,
         end_lsn: end_lsn.0,
         page_count: source.space.stable_page_count(),
@@ -205,7 +210,8 @@ fn copy(
         let copied = copy_pages(source, pages, since, options, tell, &|| copier.is_finished());
         let is_redo_first = copier.is_finished();
         if copied.is_ok() {
-            order.store(Order::Finish as u8, SeqCst);
+            let before = order.swap(Order::Finish as u8, SeqCst);
+            debug_assert_eq!(before, Order::Copy as u8, "step 5: the redo ends before the pages are copied");
         }
         drop(give_up);
         let redo = copier.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -230,10 +236,12 @@ fn copy_pages(
     // Of a growth that the redo to copy does not have, the pages are copied.
     let (ctx, total) = (source.ctx, source.space.stable_page_count());
     let mut reader = ExtentReader::new(ctx, source.space);
-    let (mut count, mut damaged) = (0, Vec::new());
+    let (mut count, mut damaged, mut next) = (0, Vec::new(), 0);
     let (started, mut read_bytes) = (Instant::now(), 0);
     for extent in 0..total / EXTENT_PAGES {
         reader.read(extent, |page_no, page| {
+            debug_assert!(next <= page_no.0 && page_no.0 < total, "page {page_no} of {total} is copied behind {next}");
+            next = page_no.0 + 1;
             read_bytes += ctx.pool.page_bytes() as u64;
             match page {
                 Ok(page) if page_no == PageNo(0) || since.is_none_or(|since| header::lsn(page) > since) => {
@@ -292,7 +300,11 @@ fn copy_redo(ctx: &Context, mut kept: KeptRedo<&Log>, mut file: NewFile, order: 
             }
             _ => pauses = 0,
         }
+        let begun = kept.at();
         kept.read(end.unwrap_or(Lsn(u64::MAX)), &mut bytes)?;
+        let (at, durable) = (kept.at(), ctx.log.durable_lsn());
+        debug_assert_eq!(at.0 - begun.0, bytes.len() as u64, "redo from {begun} to {at} is copied with a gap");
+        debug_assert!(at <= durable, "step 3: redo to {at} is copied, and is durable to {durable}");
         file.write(&bytes)?;
         kept.release(kept.at());
         if end == Some(kept.at()) {

@@ -117,6 +117,8 @@ impl Target {
             self.is_reached = true;
             return Ok(false);
         }
+        let is_next = self.last_commit.is_none_or(|last| last.lsn < end.0);
+        debug_assert!(is_next, "rule 1: the group up to {end} comes behind {:?}", self.last_commit);
         let (mut commit, mut pages, mut rest) = (None, self.pages, payload);
         while !rest.is_empty() {
             let (page, op, bytes) = decode(end, rest)?;

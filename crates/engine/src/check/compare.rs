@@ -24,6 +24,7 @@ const MAX_FINDINGS: usize = 100;
 impl Checker<'_> {
     /// Finds the rows without entry and the entries without row of index `i`.
     pub(super) fn compare(&mut self, rows: &TableVersion, i: usize, digest: &Digest) -> Result<()> {
+        debug_assert!(!digest.is_even(), "rule 1: an index is compared whose entries are those of its rows");
         let before = self.report.findings.len();
         let place = FindingPlace::of(rows.name(), rows.index_name(i));
         let subject = self.subject;
@@ -99,6 +100,8 @@ impl<'c> Comparison<'c> {
     }
 
     fn outcome(self) -> Outcome {
+        let (found, failed) = (self.outcome.found.len(), self.outcome.failed);
+        debug_assert!(found.max(failed) <= MAX_FINDINGS, "rule 2: {found} are named, {failed} are counted");
         self.outcome
     }
 

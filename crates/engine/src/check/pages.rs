@@ -163,6 +163,7 @@ impl Checker<'_> {
             Some(OwnerKind::Unfinished) => &mut counts.unfinished_pages,
             _ => counts.pages_of(found),
         } += 1;
+        debug_assert!(counts.pages_verified <= counts.pages_used, "a page is counted twice: {counts:?}");
     }
 
     /// Compares an extent map with the one in memory, and claims the group's system pages.
@@ -186,6 +187,8 @@ impl Checker<'_> {
 
     /// Every used page is claimed. (A claimed page that is not used was found when it was claimed.)
     pub(super) fn compare_claims(&mut self) {
+        let (pages, before) = (self.subject.space.page_count(), self.report.counts.pages);
+        debug_assert_eq!(u64::from(pages), before, "rule 1: the data file changes its length during a check");
         let mut lost = Lost::default();
         for number in 0..self.subject.space.page_count() / EXTENT_PAGES {
             let extent = self.subject.space.extent(number).unwrap_or_default();

@@ -39,6 +39,7 @@ impl Archiving {
         let mut archiver = Archiver::open(dir, id, storage.copy_key()?)?;
         archiver.catch_up(log, scan, stats)?;
         let (generation, lsn) = log.next_generation(scan.end_lsn);
+        debug_assert!(lsn >= scan.end_lsn, "generation {generation} begins at {lsn}, before the end of the last one");
         archiver.begin(ArchivePosition { generation, lsn })?;
         let problem = Mutex::new(archiver.problem().map(String::from));
         Ok(Some(Archiving { archiver: Mutex::new(archiver), problem, wake: Notify::default() }))

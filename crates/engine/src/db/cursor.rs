@@ -218,6 +218,7 @@ impl Cursor {
         if !is_last {
             self.scan = None;
         }
+        self.check_place();
     }
 
     /// Has rows read only where the index was changed lately.
@@ -321,6 +322,15 @@ impl Cursor {
         self.go(txn, reverse, filter)
     }
 
+    /// Checks where it stands, when a move has begun or ended.
+    fn check_place(&self) {
+        debug_assert!(!self.is_on_row || self.at == At::Key, "rule 1: it stands on a row, and {:?}", self.at);
+        let entry = || self.scan.as_ref().map(|(scan, _)| scan.entry());
+        debug_assert!(!self.is_on_row || entry() == Some(&self.key[..]), "rule 1: its place is not the entry it shows");
+        let Range { limit, reverse, one_by_one, .. } = self.range;
+        debug_assert!(limit == usize::MAX && !reverse && one_by_one, "rule 2: its range has a limit or a direction");
+    }
+
     fn check(&self, txn: &WriteTxn) -> Result<()> {
         match txn.serial() == self.txn_serial {
             true => Ok(()),
@@ -365,6 +375,7 @@ impl Cursor {
         filter: Option<&mut EntryFilter<'_>>,
     ) -> Result<bool> {
         self.check(txn)?;
+        self.check_place();
         self.is_on_row = false;
         let changes = txn.changes();
         let has_changed = std::mem::replace(&mut self.changes, changes) != changes;
@@ -388,6 +399,7 @@ impl Cursor {
         if matches!(found, Ok(false)) {
             self.at = if reverse { At::BeforeFirst } else { At::BehindLast };
         }
+        self.check_place();
         found
     }
 

@@ -181,6 +181,7 @@ impl DatabaseInner {
     /// Writes what needs all parts running, before they close: numbers of tables, freed pages of dropped trees, unused
     /// undo streams. Where a damaged page prevents it, the next opening does it.
     fn write_at_closing(&self) -> Result<()> {
+        debug_assert!(self.closed.load(Ordering::Acquire), "rule 1: calls still come while the database closes");
         if self.ctx.poison.is_set() || self.storage.is_read_only() {
             return Ok(());
         }

@@ -13,6 +13,8 @@ crate::sync::thread_local! {
 
 /// Puts a transaction aside until this thread's call is over.
 pub(super) fn defer_end(txn: WriteTxn) {
+    debug_assert!(check_outside_row_closure().is_err(), "a transaction is deferred that no call takes up again");
+    debug_assert!(txn.txn.is_some(), "a transaction is deferred that has ended");
     let mut txn = Some(txn);
     let is_put = PUT_ASIDE.try_with(|aside| aside.borrow_mut().extend(txn.take()));
     // A thread that is ending has no place, and dropped it would come here again: the next opening rolls it back.

@@ -139,6 +139,7 @@ impl Dropping {
     }
 
     fn step_alone(&self) -> Result<bool> {
+        debug_assert!(self.at_work.try_lock().is_none(), "rule 3: a removal advances beside another step");
         let Some(mut removal) = self.waiting.lock().pop_front() else { return Ok(false) };
         let _entitled = reserve::entitle(SpacePriority::Cleaning);
         if !self.advance(&mut removal)? {
@@ -154,6 +155,7 @@ impl Dropping {
             removal.indexes.pop_front();
         } else if let Some(segment) = removal.segments.front() {
             if self.space.drop_segment_step(&self.ctx, *segment, STEP_EXTENTS)? {
+                debug_assert_eq!(self.space.pages_in(*segment), 0, "rule 2: segment {segment} owns pages still");
                 removal.segments.pop_front();
             }
         } else if let Some(key) = removal.keys.front() {

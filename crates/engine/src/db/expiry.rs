@@ -135,6 +135,8 @@ impl Database {
     }
 
     fn expire_rows(&self, table: &Table, definition: &TableDefinition, index: &IndexDefinition) -> Result<u64> {
+        let first = index.columns.first().map(|part| part.column);
+        debug_assert_eq!(first, definition.expires, "rule 1: index {} does not begin with the expiry", index.name);
         let now = DateTime::from_unix_us(self.inner.ctx.unix_us() as i64);
         let isolation = Isolation::ReadCommitted;
         let options = TxnOptions { isolation, lock_wait_timeout_ms: Some(0), ..TxnOptions::default() };
@@ -144,6 +146,7 @@ impl Database {
         let scan = txn.scan(table).index(&index.name).to(&expired).limit(ROWS).skip_locked();
         let may_be_null = definition.expires.is_some_and(|column| definition.columns[column].nullable);
         let deleted = if may_be_null { scan.from_exclusive(&never) } else { scan }.delete()?;
+        debug_assert!(deleted <= ROWS as u64, "rule 1: a transaction removes {deleted} rows");
         txn.commit()?;
         Ok(deleted)
     }

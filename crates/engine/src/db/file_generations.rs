@@ -105,6 +105,8 @@ pub(super) fn start(pool: &Pool, log: &Log, end: Lsn) -> Result<()> {
     put_mark(pool, LogMark { state: MarkState::Opening, generation, lsn: end })?;
     log.note_store_mark(pool.store().mark());
     log.start(end)?;
+    debug_assert_eq!(log.generation(), generation, "rule 1: the log begins another generation than the data file");
+    debug_assert_eq!(log.checkpoint_lsn(), log.end_lsn(), "rule 1: redo is appended before the mark *open*");
     put_mark(pool, LogMark { state: MarkState::Open, generation, lsn: end })
 }
 
@@ -118,10 +120,14 @@ pub(super) fn finish(pool: &Pool, log: &Log, keep_bytes: u64) -> Result<Option<L
     if log.checkpoint_lsn() < end {
         return Ok(None);
     }
-    put_mark(pool, LogMark { state: MarkState::Closed, generation: log.generation() + 1, lsn: end })?;
+    let mark = LogMark { state: MarkState::Closed, generation: log.generation() + 1, lsn: end };
+    put_mark(pool, mark)?;
     pool.store().sync_places()?;
     log.note_store_mark(pool.store().mark());
-    Ok(log.finish(end, keep_bytes)?.then_some(end))
+    let has_ended = log.finish(end, keep_bytes)?;
+    let expected = mark.generation - u64::from(!has_ended);
+    debug_assert_eq!(log.generation(), expected, "rule 2: the log is not in the generation of the mark *closed*");
+    Ok(has_ended.then_some(end))
 }
 
 /// Writes a mark into page 0, durable on return.

@@ -46,6 +46,8 @@ impl StatementContext<'_> {
         if generated.is_none() {
             move_counter((system, txn), counted, |me| table.observe(me, version, row))?;
         }
+        let is_generated = |(column, number): (usize, u64)| version.counted(row, column) == Some(number);
+        debug_assert!(generated.is_none_or(is_generated), "the number {generated:?} is not in its row");
         Ok(Inserted { auto_increment: generated.map(|(_, number)| number) })
     }
 }
@@ -79,6 +81,7 @@ impl Rows<'_> {
         let pushed = self.call.encode_new(self.table, new).and_then(|inserted| {
             self.name_leaf();
             self.batch.push(self.call.key, self.call.row);
+            debug_assert!(self.named <= self.max_named, "rule 3: {} leaves are read ahead at a time", self.named);
             let is_full = self.batch.bytes() >= BATCH_BYTES || self.named >= self.max_named;
             if is_full { self.flush().map(|()| inserted) } else { Ok(inserted) }
         });

@@ -141,6 +141,7 @@ impl OpenParts {
         let options = with_store(options, file, chosen.map(|chosen| chosen.page_compression), &*storage.data)?;
         check_pool_size(&options, file.page_bytes)?;
         let Recovered { ctx, archiving, repaired, replayed } = recover(&storage, &options, found, overrides)?;
+        debug_assert_eq!(ctx.pool.page_bytes(), file.page_bytes, "step 1: the pool has pages of another size");
         let space = Space::open(&ctx, overrides.group_extents)?;
         if space.is_small() && !storage.is_read_only() {
             space.reserve_after_rest(&ctx)?;
@@ -190,6 +191,7 @@ impl OpenParts {
         self.ctx.log.begin_closing();
         self.ctx.log.flush_to(self.ctx.log.end_lsn())?;
         checkpoint(&self.ctx.pool, &self.ctx.log, target)?;
+        debug_assert!(self.ctx.log.checkpoint_lsn() >= target, "a close ends before its checkpoint at {target}");
         self.space.discard_step(&self.ctx);
         while self.space.discard_found_step(&self.ctx) {}
         let keep_bytes = creation::log_bytes_at_rest(self.storage.data.len_bytes()?);
@@ -463,6 +465,7 @@ fn protection(options: &Options) -> Protection {
 /// holds whole pages, and a small pool is scanned less deep.
 fn in_force(asked: Options, ctx: &Context) -> Options {
     let (pool, page_bytes) = (&ctx.pool, ctx.pool.page_bytes());
+    debug_assert!(pool.frame_count() >= MIN_FRAMES, "a pool of {} frames was accepted", pool.frame_count());
     Options {
         page_size: PageSize::Bytes(page_bytes as u64),
         log_file_size: ctx.log.max_bytes(),

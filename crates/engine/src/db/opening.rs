@@ -249,6 +249,7 @@ fn open_transactions(parts: &OpenParts) -> Result<Arc<TxnSystem>> {
             mtr.commit();
             Ok(())
         })?;
+        debug_assert!(space.root(ROOT_UNDO).is_some(), "the undo directory has no root after it was made");
     }
     let Options { max_purge_lag, max_purge_lag_delay: max_delay_us, .. } = parts.options;
     let system = TxnSystem::open(ctx.clone(), space.clone(), parts.changes.clone())?;

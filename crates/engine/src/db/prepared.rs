@@ -133,6 +133,8 @@ impl PreparedTxns {
     }
 
     fn put(&self, xid: &Xid, parts: PreparedParts) {
+        debug_assert!(parts.txn.is_some(), "rule 4: {xid} is detached after its end");
+        debug_assert!(self.0.lock().contains_key(xid), "rule 1: {xid} is detached and not listed");
         if let Some(listed) = self.0.lock().get_mut(xid) {
             debug_assert!(listed.parts.is_none(), "rule 1: {xid} has two owners");
             listed.parts = Some(parts);
@@ -240,6 +242,7 @@ impl WriteTxn {
         }
         let (txn, mut scratch) = (self.txn.take().expect(HAS_NOT_ENDED), self.scratch.take().expect(HAS_NOT_ENDED));
         scratch.tables.release_read();
+        debug_assert!(txn.has_written(), "rule 1: {xid} is prepared, and has nothing to commit");
         self.inner.prepared.set_info(PreparedInfo {
             transaction: txn.number().unwrap_or(0),
             time: time_of(&mark),
@@ -334,6 +337,7 @@ impl PreparedTxn {
         check_outside_row_closure()?;
         self.inner.check_not_closed()?;
         let parts = self.parts.as_mut().expect(HAS_NOT_ENDED);
+        debug_assert!(parts.txn.is_some(), "the prepared transaction {} ends twice", self.xid);
         let ended = end(&self.inner, &mut parts.txn);
         if parts.txn.is_none()
             && let Some(mut parts) = self.parts.take()

@@ -51,6 +51,10 @@ pub(super) fn choose_for_device(ctx: &Context, options: &Options) -> Result<Opti
             record
         }
     };
+    debug_assert!(
+        record.is_about(&device, options.flush_method, page_bytes),
+        "the measurements of another device are used for {device:?}"
+    );
     ctx.pool.set_flush_neighbors(record.choice.flush_neighbors);
     store.set_write_depth(record.choice.write_depth);
     Ok(Some(record))

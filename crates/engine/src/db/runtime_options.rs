@@ -88,6 +88,8 @@ impl Database {
             return Err(Error::BadOption { option: fixed.replace('_', "-"), reason });
         }
         self.apply(&in_force, &mut options)?;
+        let fixed = options.fixed_difference(&in_force);
+        debug_assert!(fixed.is_none(), "rule 2: the option {fixed:?} is changed, and is fixed");
         *self.inner.options.lock() = Arc::new(options);
         self.inner.gate.expiry_wake().wake();
         Ok(())

@@ -243,6 +243,7 @@ impl<'s, 'v> Scan<'s, 'v> {
             low = Vec::new();
             layout.encode_start(table, values, &mut low)?;
             high = successor(low.clone());
+            debug_assert!(high.as_ref().is_none_or(|high| *high > low), "rule 1: no key begins with {low:?}");
         } else {
             low = match self.from {
                 Edge::Open => Vec::new(),

@@ -32,6 +32,8 @@ impl WriteTxn {
             );
             return Err(Error::Usage(reason));
         }
+        let is_empty = range.high.as_ref().is_some_and(|high| *high <= range.low);
+        debug_assert!(!is_empty && range.limit > 0, "a cursor is opened over no row: {range:?}");
         let options = ScanOptions {
             index,
             lower: if range.low.is_empty() { Bound::Unbounded } else { Bound::Included(&range.low) },

@@ -126,6 +126,7 @@ impl Database {
             self.log_table_change(entry.id, &[&table.name])?;
         }
         inner.catalog.set_table_state(&mut entry, ObjectState::Dropping)?;
+        debug_assert_eq!(entry.record.state, ObjectState::Dropping, "rule 3: table {} is in use", table.name);
         change.set_dropped();
         inner.registry.remove(&table);
         inner.dropping.add(Leftover::Table(entry.remains()));
@@ -155,6 +156,8 @@ impl Database {
         let record = entry.indexes.remove(at);
         entry.definition.indexes.remove(at);
         debug_assert_eq!(record.state, ObjectState::Dropping, "an index in use is removed");
+        debug_assert_eq!(record.definition.name, name, "another index than the named one is removed");
+        debug_assert_eq!(record.tree.id, before.indexes[at].tree.id(), "the catalog has another tree for index {name}");
         entry.check();
         let mut indexes = before.indexes.clone();
         indexes.remove(at);
@@ -227,6 +230,8 @@ impl Database {
         // In this order: a transaction that can see the index began at its version, or gets an error that it is too
         // old.
         self.inner.schema_version.fetch_add(1, Ordering::Release);
+        let since = after.indexes.last().map(|index| index.since);
+        debug_assert_eq!(since, Some(self.inner.schema_version()), "rule 4: the index has another version number");
         self.inner.registry.replace(table, after);
     }
 }
@@ -242,6 +247,7 @@ pub(super) fn with_new_tree(
     since: (u64, ReadView),
     log: Option<Arc<EntryLog>>,
 ) -> TableVersion {
+    debug_assert_eq!(definition.indexes.len(), others.len() + 1, "an index of {} has no tree", definition.name);
     let added = &definition.indexes[definition.indexes.len() - 1];
     let added = Secondary::new(&definition, added, collations, tree, since, log);
     let indexes = others.iter().cloned().chain([Arc::new(added)]).collect();

@@ -82,6 +82,8 @@ impl Database {
         let version = shared.current.read().clone();
         let definition = version.complete_definition();
         let rows = version.clustered.estimate_between(&self.inner.ctx, &[], None)?;
+        let (named, trees) = (definition.indexes.len(), version.indexes.len());
+        debug_assert!(named <= trees, "table {} has {named} indexes and {trees} trees", definition.name);
         let index = |i| self.analyze_index(&version, &definition, i, rows);
         let found = StoredStatistics {
             sizes: StoredSizes {
@@ -139,6 +141,8 @@ impl Database {
                 entries += 1;
             }
         }
+        let is_finer = changes.is_sorted() && changes.iter().all(|changes| *changes <= entries);
+        debug_assert!(is_finer, "rule 2: fewer values of more columns: {changes:?} of {entries} entries");
         let distinct = changes.iter().map(|changes| scaled(*changes, entries, rows)).collect();
         Ok((tree.id(), StoredIndexStatistics { bytes: self.bytes_of(tree.segment()), distinct }))
     }

@@ -98,6 +98,7 @@ impl Database {
         }
         let entry = inner.catalog.alter_table(&before.entry.lock(), altered)?;
         let version = before.current.read().altered(&entry, inner.catalog.collations());
+        debug_assert_eq!(entry.id, id, "rule 2: table {} gets another number", before.name);
         event!(INFO, table = before.name, name = entry.definition.name, "a table was changed");
         Ok(self.exchange(&before, &change, entry, version))
     }
@@ -134,12 +135,14 @@ impl Database {
             self.log_table_change(old.id, &[&before.name])?;
         }
         let entry = inner.catalog.truncate_table(&mut old)?;
+        debug_assert_ne!(entry.id, old.id, "rule 2: undo of the old rows finds the truncated table {}", before.name);
         let fresh = TableShared::open(&inner.catalog, entry.clone());
         let since = inner.schema_version() + 1;
         let mut version = TableVersion::clone(&fresh.current.read());
         version.since = since;
         // In this order: a transaction that can use the new trees began at their version, or gets an error.
         inner.schema_version.fetch_add(1, Ordering::Release);
+        debug_assert_eq!(since, inner.schema_version(), "rule 3: older snapshots read the truncated table");
         let table = self.exchange(&before, &change, entry, version);
         inner.dropping.add(Leftover::Table(old.remains()));
         event!(INFO, table = before.name, "a table was truncated");

@@ -83,6 +83,9 @@ impl Threads {
 
     /// Stops and joins the threads whose turn it is.
     fn stop(&self, phase: ShutdownPhase) {
+        let earlier = &self.stop[..phase as usize];
+        let have_ended = earlier.iter().all(|stop| stop.load(Ordering::Acquire));
+        debug_assert!(have_ended, "rule 2: the threads of {phase:?} end before those of an earlier phase");
         let ending: Vec<Running> = {
             let mut running = self.running.lock();
             self.stop[phase as usize].store(true, Ordering::Release);
@@ -95,6 +98,8 @@ impl Threads {
             // The thread has already stopped the database after a panic.
             let _ = thread.thread.join();
         }
+        let are_left = self.running.lock().iter().any(|thread| thread.phase == phase);
+        debug_assert!(!are_left, "rule 3: a thread of {phase:?} was started while its phase ended");
     }
 }
 
@@ -126,6 +131,7 @@ impl Background {
     /// # Errors
     /// Those of the first thread.
     pub(super) fn begin_group(&self, most: usize, start: Start) -> Result<()> {
+        debug_assert!(most > 0, "rule 4: a group without its first thread");
         let started = AtomicUsize::new(1);
         let group = Arc::new(ThreadGroup { threads: self.threads.clone(), most, started, start });
         (group.start)(&group, 0)
@@ -170,6 +176,7 @@ impl ThreadGroup {
     /// Starts one more thread, unless all are.
     pub(super) fn grow(self: &Arc<ThreadGroup>) {
         let one_more = |started: usize| (started < self.most).then_some(started + 1);
+        debug_assert!(self.started.load(Ordering::Relaxed) > 0, "rule 4: a group grows that has no thread");
         let Ok(n) = self.started.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more) else { return };
         if (self.start)(self, n).is_err() {
             self.started.store(self.most, Ordering::Relaxed);

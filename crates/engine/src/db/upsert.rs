@@ -93,7 +93,9 @@ impl WriteTxn {
         new: &N,
         lock: LockMode,
     ) -> Result<std::result::Result<Inserted, Duplicate>> {
-        self.txn.as_mut().expect(HAS_NOT_ENDED).duplicate_lock = Some(lock);
+        let before = self.txn.as_mut().expect(HAS_NOT_ENDED).duplicate_lock.replace(lock);
+        debug_assert_eq!(before, None, "rule 1: an earlier insertion has left its mode");
+        debug_assert_ne!(lock, LockMode::None, "rule 1: a duplicate is returned without a lock");
         let inserted = self.insert_columns(table, new);
         let txn = self.txn.as_mut().expect(HAS_NOT_ENDED);
         txn.duplicate_lock = None;

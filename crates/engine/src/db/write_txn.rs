@@ -307,6 +307,7 @@ impl WriteTxn {
     pub(super) fn call(&mut self, table: &Table, mode: TableLockMode) -> Result<StatementContext<'_>> {
         let at = self.using(table, mode)?;
         debug_assert!(mode == TableLockMode::Read || self.is_inside, "a transaction writes outside of the gate");
+        debug_assert!(self.inner.owns(&table.shared), "table {} of another database is used", table.name());
         if mode == TableLockMode::Write {
             self.scratch.as_ref().expect(HAS_NOT_ENDED).tables.version(at).check_writable()?;
         }
@@ -432,6 +433,7 @@ impl StatementContext<'_> {
         move_counter((system, txn), (table, &**version), |me| table.observe(me, version, &new_row))?;
         let before = txn.savepoint();
         let deleted = RowOp { system, txn, table: &**version, key }.delete();
+        debug_assert!(!matches!(deleted, Ok(false)), "a row that is locked was removed by another transaction");
         let done = deleted.and_then(|_| RowOp { system, txn, table: &**version, key: &new_key }.insert(&new_row));
         match done {
             Ok(()) => Ok(true),

@@ -90,7 +90,11 @@ impl<W: Write> BlockWriter<W> {
         if bytes.len() > MAX_BLOCK_BYTES {
             return Err(Error::Usage(format!("{} bytes are more than a block of a dump has", bytes.len())));
         }
+        debug_assert_eq!(Kind::of(kind as u8), Some(kind), "a block of a kind that no reader knows");
+        debug_assert_eq!(self.next == 0, kind == Kind::Head, "block {} of a dump is of kind {kind:?}", self.next);
         let stored = self.packer.pack(bytes).map_err(|error| failed("compression", error))?;
+        let packed = stored.len();
+        debug_assert!(packed <= most_packed_bytes(MAX_BLOCK_BYTES), "a block of {packed} bytes, which no reader takes");
         let mut header = [0; HEADER_BYTES];
         header[0] = kind as u8;
         for (at, number) in [(4, self.next), (8, table), (12, bytes.len() as u32), (16, stored.len() as u32)] {

@@ -77,6 +77,8 @@ impl Database {
             let written = rows.write(&mut read, table, number as u32, &mut writer)?;
             report.tables.push(DumpedTable { name: table.name().to_string(), rows: written });
         }
+        let is_unchanged = |(table, held): &(Table, Arc<TableDefinition>)| table.definition().columns == held.columns;
+        debug_assert!(tables.iter().all(is_unchanged), "rule: a table changes while it is dumped");
         let end = End { rows: report.tables.iter().map(|table| table.rows).collect() };
         writer.block(Kind::End, 0, &to_json(&end))?;
         report.bytes = writer.finish()?;
@@ -127,6 +129,7 @@ impl Rows<'_> {
         number: u32,
         writer: &mut BlockWriter<impl Write>,
     ) -> Result<u64> {
+        debug_assert!(self.block.is_empty(), "{} bytes of another table's rows are not written", self.block.len());
         let before = self.done;
         let (table, mut row) = (RawTable::from(table.clone()), RawRow::default());
         let mut cursor = table.cursor(PRIMARY, RawRead::default());

@@ -103,6 +103,7 @@ impl ExtentScan<'_> {
     fn count(&mut self, found: PageType) {
         let counts = &mut self.report.counts;
         counts.pages_verified += 1;
+        debug_assert!(counts.pages_verified <= counts.pages_used, "a page is counted twice: {counts:?}");
         *counts.pages_of(found) += 1;
     }
 }

@@ -169,6 +169,7 @@ pub(crate) fn format(page: &mut [u8], page_type: PageType, level: u8, owner: u32
     page[LEVEL] = level;
     put_u16(page, VERSION, PAGE_VERSION);
     put_u32(page, OWNER, owner);
+    debug_assert_eq!(page.u64_at(TYPE), identity(page_type, level, owner), "the identity of a page is another word");
 }
 
 /// Stamps place and checksum before the page is written to disk (on the copy that goes to disk).

@@ -29,6 +29,7 @@ pub(crate) fn format(page: &mut [u8], owner: u32, lsn: Lsn, reason: &str) {
     let reason = cut_text(reason, MAX_REASON_BYTES);
     put_u16(page, HEADER_BYTES, reason.len() as u16);
     page[REASON..REASON + reason.len()].copy_from_slice(reason.as_bytes());
+    debug_assert!(error(page, PageNo(0)).to_string().contains(reason), "a reader is not told why the page is lost");
 }
 
 /// The error of a thread that reads a lost page.

@@ -139,6 +139,8 @@ const HEADER_MAX_BYTES: usize = 32;
 
 /// Appends a record to the packed form of [`PageOp::NodeAppend`]. `suffix` is the key without the target node's prefix.
 pub fn pack_record(packed: &mut Vec<u8>, suffix: &[u8], value: &[u8]) {
+    let longest = suffix.len().max(value.len());
+    debug_assert!(longest <= usize::from(u16::MAX), "a packed record with {longest} bytes, which is not read again");
     varint::put(packed, suffix.len() as u64);
     varint::put(packed, value.len() as u64);
     packed.extend_from_slice(suffix);

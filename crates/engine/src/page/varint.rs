@@ -44,12 +44,14 @@ impl<const N: usize> VarintHeader<N> {
 }
 
 /// Appends a variable-length integer.
-pub(crate) fn put(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
+pub(crate) fn put(out: &mut Vec<u8>, value: u64) {
+    let (start, mut left) = (out.len(), value);
+    while left >= 0x80 {
+        out.push(left as u8 | 0x80);
+        left >>= 7;
     }
-    out.push(value as u8);
+    out.push(left as u8);
+    debug_assert_eq!(VarintReader::new(&out[start..]).number(), Some(value), "a number is not read as it is written");
 }
 
 /// Reads from the front of a byte string; every read is `None` when the input is too short or the value too large.

@@ -101,7 +101,10 @@ impl<'d> Region<'d> {
         let stride = slots / u64::from(PROBE_PAGES);
         // 13 is coprime to 32: consecutive writes are far apart.
         let slot = u64::from(i * 13 % PROBE_PAGES) * stride.max(1);
-        (first + slot.min(slots.saturating_sub(1))) * page_bytes as u64
+        let place = (first + slot.min(slots.saturating_sub(1))) * page_bytes as u64;
+        let is_inside = self.start <= place && place + page_bytes as u64 <= self.len;
+        debug_assert!(is_inside || slots == 0, "rule 1: {place} is outside of the space that the store lends");
+        place
     }
 
     fn timed(&self, write: impl FnOnce() -> highwater_storage::Result<()>) -> Result<u32> {

@@ -89,6 +89,8 @@ pub fn choose_new(asked: &Options, known: &KnownDevice) -> NewDatabase {
     let page_bytes = asked.page_size.bytes().unwrap_or_else(|| page_bytes(medium));
     let mut chosen = NewDatabase { page_bytes, page_store, page_compression, why: String::new() };
     chosen.why = why(asked, &chosen, medium, known);
+    let is_open = page_store == PageStoreKind::Auto || page_compression == PageCompression::Auto;
+    debug_assert!(!is_open, "a choice for a new database is left open: {chosen:?}");
     chosen
 }
 
@@ -203,6 +205,7 @@ impl NewDatabase {
         bytes.extend([self.page_compression as u8, 0]);
         bytes.extend((text.len() as u16).to_le_bytes());
         bytes.extend(text.as_bytes());
+        debug_assert!(bytes.len() <= FIXED_BYTES + MAX_TEXT_BYTES, "a record of {} bytes in page 0", bytes.len());
         let sum = crc32c::crc32c(&bytes[4..]);
         bytes[..4].copy_from_slice(&sum.to_le_bytes());
         bytes

@@ -49,6 +49,8 @@ impl ProbeRecord {
 
     /// With what an earlier measurement of the same device found.
     pub fn with_earlier(self, earlier: &ProbeRecord) -> ProbeRecord {
+        let (page_bytes, before) = (self.evidence.page_bytes, earlier.evidence.page_bytes);
+        debug_assert_eq!(page_bytes, before, "rule 4: times of pages of other sizes are compared");
         let evidence = self.evidence.best_of(earlier.evidence);
         let measurements = earlier.measurements.saturating_add(1);
         ProbeRecord { evidence, measurements, choice: super::choose(&evidence), ..self }
@@ -75,6 +77,7 @@ impl ProbeRecord {
 
     /// As bytes for page 0.
     pub fn encode(&self) -> [u8; RECORD_BYTES] {
+        debug_assert_ne!(self.choice.flush_neighbors, FlushNeighbors::Auto, "a measurement decides nothing");
         let (e, mut bytes) = (&self.evidence, [0; RECORD_BYTES]);
         bytes[4..6].copy_from_slice(&VERSION.to_le_bytes());
         bytes[6] = neighbors_code(self.choice.flush_neighbors);

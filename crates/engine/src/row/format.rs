@@ -65,6 +65,7 @@ impl RowHeader {
         head[0] = self.flags;
         put_u48(&mut head[TRX_ID_AT..], self.trx_id.0);
         put_u48(&mut head[ROLL_PTR_AT..], self.roll_ptr.0);
+        debug_assert!(RowHeader::decode(&head).is_ok_and(|read| read == *self), "{self:?} is not read as written");
         head
     }
 
@@ -102,6 +103,7 @@ impl OverflowRef {
         out[..4].copy_from_slice(&self.total_bytes.to_le_bytes());
         out[4..8].copy_from_slice(&self.first.0.to_le_bytes());
         out[8..].copy_from_slice(&self.stamp.to_le_bytes());
+        debug_assert_eq!(OverflowRef::read(&out), *self, "a reference is not read as it is written");
         out
     }
 }

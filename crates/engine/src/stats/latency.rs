@@ -37,7 +37,9 @@ impl Histogram {
     /// Adds one duration.
     pub fn record(&self, took: Duration) {
         let ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
-        self.buckets[bucket_of(ns)].fetch_add(1, Relaxed);
+        let bucket = bucket_of(ns);
+        debug_assert!(ns >= TOP_NS || ns <= upper_ns(bucket), "rule 1: {ns} ns are counted as fewer");
+        self.buckets[bucket].fetch_add(1, Relaxed);
         self.sum_ns.fetch_add(ns, Relaxed);
     }
 

@@ -73,6 +73,8 @@ impl MetricsText {
     }
 
     fn head(&mut self, name: &str, kind: &str, help: &str) {
+        let is_allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+        debug_assert!(name.bytes().all(is_allowed), "{name} is no name of a metric");
         let family = match self.format {
             MetricsFormat::Prometheus => name,
             MetricsFormat::OpenMetrics => name.strip_suffix("_total").unwrap_or(name),

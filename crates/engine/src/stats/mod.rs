@@ -97,6 +97,8 @@ impl Counter {
 
     /// Sets a gauge.
     pub fn set(&self, n: u64) {
+        let counts = self.0[1..].iter().any(|part| part.0.load(Relaxed) != 0);
+        debug_assert!(!counts, "a counter is set to {n} that has counted");
         self.0[0].0.store(n, Relaxed);
     }
 }

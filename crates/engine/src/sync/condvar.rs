@@ -56,7 +56,8 @@ impl Condvar {
             let waited = self.changed.wait_timeout_while(signals, timeout, |signals| *signals == before);
             waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
         });
-        self.waiting.fetch_sub(1, Ordering::SeqCst);
+        let waiting = self.waiting.fetch_sub(1, Ordering::SeqCst);
+        debug_assert!(waiting > 0, "rule 1: a thread has waited that was not counted");
         TimedOut(timed_out)
     }
 

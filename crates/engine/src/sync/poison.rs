@@ -79,6 +79,7 @@ impl Poison {
         if !self.owner.is_this_process() {
             return;
         }
+        debug_assert!(!reason.is_empty(), "rule 1: a database stops without a reason");
         let mut first = self.reason.lock();
         if self.set.load(Ordering::Acquire) {
             return;

@@ -76,7 +76,9 @@ impl<T: Default> Default for Sharded<T> {
 impl<T> Sharded<T> {
     /// What `make` makes, at each shard.
     pub fn of(mut make: impl FnMut() -> T) -> Sharded<T> {
-        Sharded((0..shard_count()).map(|_| CachePadded(make())).collect())
+        let shards = shard_count();
+        debug_assert!(shards.is_power_of_two(), "the remainder of {shards} is no mask");
+        Sharded((0..shards).map(|_| CachePadded(make())).collect())
     }
 
     /// That of this thread's shard.

@@ -95,6 +95,7 @@ pub(crate) struct AutoIncrement {
 impl AutoIncrement {
     /// Counts from `bound` up to `last`.
     pub(crate) fn new(bound: u64, last: u64) -> AutoIncrement {
+        debug_assert!(bound > 0, "numbers begin with 1");
         AutoIncrement {
             next: AtomicU64::new(bound),
             bound: AtomicU64::new(bound),

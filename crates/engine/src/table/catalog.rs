@@ -255,6 +255,7 @@ impl Catalog {
         self.space.with_room(&self.ctx, || {
             let mut mtr = self.ctx.mtr_with(MTR_REDO_BYTES, 1)?;
             let made = BTree::create(self.space.clone(), &mut mtr, tree.id, tree.segment)?;
+            debug_assert_ne!(made.root(), PageNo(0), "the tree {:?} is made on page 0", tree.id);
             mtr.commit();
             Ok(made.root())
         })

@@ -31,6 +31,7 @@ impl Catalog {
         after.record.definition_bytes = bytes.len() as u32;
         after.record.definition_copy = table.record.definition_copy.other();
         debug_assert_ne!(after.record.definition_copy, table.record.definition_copy, "the valid copy is overwritten");
+        debug_assert_eq!(after.definition.indexes.len(), table.indexes.len(), "an alteration loses an index");
         let named = table
             .indexes
             .iter()

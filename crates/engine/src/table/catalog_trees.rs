@@ -418,4 +418,10 @@ fn carry_out(mtr: &mut Mtr<'_>, leaf: LeafMut, key: &[u8], change: RecordChange<
         (RecordChange::Remove, Err(_)) => {}
         (RecordChange::Replace(_), Err(_)) => debug_assert!(false, "the plan has a record that is not there"),
     }
+    let expected = match change {
+        RecordChange::Put(value) | RecordChange::Replace(value) => Some(value),
+        RecordChange::Remove => None,
+    };
+    let stored = leaf.search(mtr, key).ok().map(|slot| leaf.value(mtr, slot));
+    debug_assert_eq!(stored, expected, "rule 6: a tree has another record than the change says");
 }

@@ -133,6 +133,7 @@ impl CoveredColumn {
         if self.is_signed() && (len == 0 && is_negative || len > 0 && (whole[len - 1] & 0x80 != 0) != is_negative) {
             len += 1;
         }
+        debug_assert!(len <= whole.len(), "a number of {} bytes is kept in {len}", whole.len());
         put(&whole[..len], out);
     }
 

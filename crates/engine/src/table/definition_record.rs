@@ -140,6 +140,7 @@ pub(crate) fn encode_layout(columns: &[LayoutColumn]) -> Vec<u8> {
     let mut out = Writer::new();
     out.u16(columns.len() as u16);
     columns.iter().for_each(|column| put_layout_column(column, &mut out));
+    debug_assert_eq!(decode_layout(&out.0).ok().as_deref(), Some(columns), "a layout is not read as it is written");
     out.0
 }
 

@@ -17,7 +17,7 @@
 use super::index::IndexColumn;
 pub use super::key_part::KeyPart;
 pub(crate) use super::key_part::append_stored;
-use super::key_part::decode_part;
+use super::key_part::{END, decode_part};
 use super::row::RowRef;
 use super::schema::{Column, TableDefinition};
 use super::types::Type;
@@ -207,7 +207,9 @@ impl KeyLayout {
         let last = values.len().checked_sub(1).and_then(|last| self.parts.get(last));
         match last {
             Some(part) if part.ty.fixed_bytes().is_none() && !values[values.len() - 1].is_null() => {
-                out.pop();
+                let end = out.pop();
+                let expected = if part.descending { !END } else { END };
+                debug_assert_eq!(end, Some(expected), "the last value of a prefix search is cut");
                 Ok(())
             }
             Some(part) => Err(bad_value(table, part, "a prefix search needs a text or binary column".to_string())),

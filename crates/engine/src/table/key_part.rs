@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 const NULL_MARKER: u8 = 0;
 const VALUE_MARKER: u8 = 1;
-const END: u8 = 0;
+pub(super) const END: u8 = 0;
 const ESCAPE: u8 = 1;
 
 /// One column of a key.
@@ -107,7 +107,11 @@ fn encode_part(part: &KeyPart, stored: Stored<'_>, out: &mut Vec<u8>) {
         out.push(VALUE_MARKER);
     }
     match stored {
-        Stored::Word(word) => encode_word(part.ty, word, out),
+        Stored::Word(word) => {
+            let start = out.len();
+            encode_word(part.ty, word, out);
+            debug_assert_eq!(Some(out.len() - start), part.ty.fixed_bytes(), "{:?} has another length", part.ty);
+        }
         Stored::Wide(wide) if part.ty == Type::Uuid => out.extend_from_slice(&wide.to_be_bytes()),
         Stored::Wide(wide) => out.extend_from_slice(&(wide ^ 1 << 127).to_be_bytes()),
         Stored::Bytes(bytes) => match part.ty {

@@ -169,6 +169,7 @@ impl IdCounters {
         out.u32(self.next_table);
         out.u32(self.next_index);
         out.u64(self.next_create);
+        debug_assert_eq!(IdCounters::decode(&out.0).ok(), Some(self), "counters are not read as they are written");
         out.0
     }
 
@@ -288,6 +289,7 @@ impl Writer {
 
     /// Each with flags and the length of its prefix, 0 for none.
     pub(super) fn key_columns(&mut self, columns: &[IndexColumn]) {
+        debug_assert!(columns.len() <= usize::from(u8::MAX), "a key of {} columns", columns.len());
         self.u8(columns.len() as u8);
         for part in columns {
             self.u16(part.column as u16);

@@ -78,6 +78,8 @@ impl RowLayout {
         for (i, slot) in self.slots.iter().enumerate() {
             self.put(i, slot, row.load(i), out)?;
         }
+        let reads = RowRef::new(self, out).verify_part().is_ok();
+        debug_assert!(reads || row.verify_part().is_err(), "a row is not read in the layout that it is converted to");
         check_row_bytes(out.len())
     }
 

@@ -56,6 +56,7 @@ impl StoredSizes {
     pub(crate) fn encode(self) -> Vec<u8> {
         let mut out = Writer::new();
         [self.rows, self.row_bytes, self.overflow_bytes].into_iter().for_each(|n| out.u64(n));
+        debug_assert_eq!(StoredSizes::decode(&out.0).ok(), Some(self), "sizes are not read as they are written");
         out.0
     }
 
@@ -72,6 +73,8 @@ impl StoredIndexStatistics {
         out.u64(self.bytes);
         out.u8(self.distinct.len() as u8);
         self.distinct.iter().for_each(|n| out.u64(*n));
+        let read = StoredIndexStatistics::decode(&out.0).ok();
+        debug_assert_eq!(read.as_ref(), Some(self), "statistics are not read as they are written");
         out.0
     }
 

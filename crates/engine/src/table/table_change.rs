@@ -5,7 +5,8 @@
 //!    every index stay valid.
 //! 2. Changes that are applied together are checked in sequence, each on the result of the previous ones.
 
-use super::definition_record::ColumnIds;
+use super::definition_record::{ColumnIds, check_resolvable};
+use super::row_layout::present_columns;
 use super::schema::{Column, TableDefinition};
 use super::types::Type;
 use super::value::ValueRef;
@@ -126,6 +127,11 @@ impl Altered {
     ) -> Result<Altered, String> {
         let mut altered = Altered { definition: definition.clone(), columns: columns.clone() };
         changes.iter().try_for_each(|change| altered.apply(change).and_then(|()| altered.definition.validate()))?;
+        let (after, ids) = (&altered.definition, &altered.columns);
+        debug_assert_eq!(after.columns.len(), ids.ids.len(), "a column of {} has no id", after.name);
+        let reads = check_resolvable(&present_columns(definition, columns), after, ids);
+        debug_assert_eq!(reads, Ok(()), "rule 1: rows of {} cannot be read any more", after.name);
+        debug_assert_eq!(after.primary_key.len(), definition.primary_key.len(), "rule 1: other keys");
         Ok(altered)
     }
 

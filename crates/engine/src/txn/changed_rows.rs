@@ -13,7 +13,7 @@
 use super::read::StoredRow;
 use super::system::TxnSystem;
 use super::table_trees::TableTrees;
-use super::transaction::Txn;
+use super::transaction::{Txn, TxnState};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::row::format::RowHeader;
@@ -55,6 +55,8 @@ pub(crate) struct ChangedRows {
 impl Txn {
     /// The rows that it has changed so far.
     pub(crate) fn changed_rows(&self) -> ChangedRows {
+        let goes_on = matches!(self.state, TxnState::Active | TxnState::Prepared);
+        debug_assert!(goes_on, "rule 3: the rows of a transaction that is {:?}", self.state);
         let next = self.undo.as_ref().and_then(|undo| undo.start());
         let nowhere = UndoPlace { page: PageNo(0), offset: 0 };
         ChangedRows {

@@ -1,5 +1,6 @@
 //! What holds of a transaction in each state, and of one that has ended, as assertions.
 
+use super::options::{Access, Isolation};
 use super::system::TxnSystem;
 use super::transaction::{Txn, TxnState};
 use crate::sync::atomic::Ordering::Relaxed;
@@ -10,6 +11,11 @@ impl Txn {
     /// that was rolled back has ended.
     pub(super) fn check_state(&self) {
         let (state, has_id) = (self.state, self.id != TxnId(0));
+        let is_of_this = self.statement.as_ref().is_none_or(|statement| statement.before.txn_serial == self.serial);
+        debug_assert!(is_of_this, "rule 2 of statements: {} has a statement of another transaction", self.id);
+        let is_snapshot = self.isolation == Isolation::RepeatableRead;
+        debug_assert!(is_snapshot || !self.first_committer_wins, "{:?} compares no commits", self.isolation);
+        debug_assert!(self.access == Access::ReadWrite || self.undo.is_none(), "a reading transaction has undo");
         match state {
             TxnState::Active => {
                 debug_assert_eq!(has_id, self.undo.is_some(), "the id {} and its stream", self.id);

@@ -185,6 +185,7 @@ impl EntryLog {
     /// The build is given up: changes go nowhere from now on.
     pub(crate) fn give_up(&self) {
         let mut noted = self.noted.lock();
+        debug_assert_ne!(self.goes.load(Relaxed), TO_TREE, "rule 6: a build is given up whose tree writers use");
         *noted = LoggedChanges::default();
         self.goes.store(NOWHERE, Release);
     }

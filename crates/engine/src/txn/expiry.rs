@@ -20,11 +20,14 @@ use crate::row::format::RowHeader;
 impl Txn {
     /// Expired rows do not exist for it from now on.
     pub(crate) fn hide_expired(&mut self) {
+        debug_assert_eq!(self.expiry_time, ExpiryTime::NotChecked, "rule 1: a transaction takes its time again");
         self.expiry_time = ExpiryTime::NotTaken;
     }
 
     /// Rows are expired for it as for `other`.
     pub(crate) fn take_expiry_time_of(&mut self, other: &mut Txn, system: &TxnSystem) {
+        let is_new = !matches!(self.expiry_time, ExpiryTime::At(_));
+        debug_assert!(is_new, "rule 1: a transaction changes its time: {:?}", self.expiry_time);
         other.take_time(system);
         self.expiry_time = other.expiry_time;
     }

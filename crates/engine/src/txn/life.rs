@@ -47,6 +47,7 @@ impl TxnSystem {
         if options.snapshot_at_begin && options.isolation == Isolation::RepeatableRead {
             txn.open_view(self);
         }
+        txn.check_state();
         Ok(txn)
     }
 
@@ -138,6 +139,7 @@ impl TxnSystem {
 impl Txn {
     /// Makes the transaction one that can write: gives it an id and a stream.
     pub(crate) fn prepare_write(&mut self, system: &TxnSystem) -> Result<()> {
+        debug_assert_eq!(self.state, TxnState::Active, "the transaction {} writes", self.id);
         self.changes += 1;
         if self.undo.is_some() {
             return Ok(());
@@ -182,6 +184,7 @@ impl Txn {
 
     /// Sees what `other` sees.
     pub(crate) fn share_view(&mut self, system: &TxnSystem, other: &mut Txn) {
+        debug_assert!(self.view.is_none(), "a transaction changes its view after it has read");
         self.view = Some(other.open_view(system).clone());
     }
 
@@ -225,6 +228,7 @@ impl Txn {
     /// Writes the transaction's end and leaves the active set; see the order in `system.rs`.
     pub(crate) fn finish(&mut self, system: &TxnSystem, state: UndoState) -> Result<Option<Lsn>> {
         let Some(mut undo) = self.undo.take() else { return Ok(None) };
+        debug_assert_ne!(self.id, TxnId(0), "rule 2: a transaction that has not written has undo");
         if undo.start().is_none() {
             system.undo.release(undo.into_stream());
             system.deactivate(self.id, self.shard);

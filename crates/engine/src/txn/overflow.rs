@@ -28,7 +28,7 @@ use crate::error::{Error, Result};
 use crate::mtr::{Mtr, PageHandle};
 use crate::page::{PageBytes, PageOp, PageType};
 use crate::row::format::{OVERFLOW_REF_FIRST_AT, OverflowRef};
-use crate::types::{PageNo, SegmentId};
+use crate::types::{PageNo, SegmentId, TxnId};
 use crate::undo::record::{FREEING, OVERFLOW_RECORD_BYTES, UndoChange};
 use crate::undo::{UndoPlace, expect_type, mark, put_overflow, write as write_bytes};
 
@@ -120,6 +120,8 @@ pub(crate) fn read(ctx: &Context, reference: OverflowRef, out: &mut Vec<u8>) -> 
 
 /// Writes bytes of a row into a new chain; returns the reference to it. The caller holds no latch.
 pub(crate) fn write(system: &TxnSystem, txn: &mut Txn, table: &dyn TableTrees, bytes: &[u8]) -> Result<OverflowRef> {
+    debug_assert!(bytes.len() <= MAX_ROW_BYTES, "a chain of {} bytes, which no reader takes", bytes.len());
+    debug_assert_ne!(txn.id, TxnId(0), "rule 4: a chain gets the stamp of no transaction");
     let page_bytes = system.ctx.pool.page_bytes();
     let group_pages = (GROUP_BYTES / page_bytes).max(1);
     let capacity = page_bytes - DATA_AT;
@@ -188,7 +190,10 @@ impl NewChain<'_> {
         for _ in parts {
             let near = pages.last().copied().or((last != PageNo(0)).then_some(last));
             match self.system.space.allocate(mtr, segment, near) {
-                Ok(page) => pages.push(page),
+                Ok(page) => {
+                    debug_assert!(page != last && !pages.contains(&page), "rule 1: page {page} is twice in a chain");
+                    pages.push(page);
+                }
                 Err(Error::Usage(_)) => return Err(Blocked::NoExtent),
                 Err(error) => return Err(Blocked::Fail(error)),
             }

@@ -55,6 +55,7 @@ impl TxnSystem {
             txn.state = TxnState::Prepared;
             (txn.view, txn.statement) = (None, None);
             self.ctx.log.flush_to(lsn)?;
+            debug_assert!(self.ctx.log.durable_lsn() >= lsn, "rule 1: {} is prepared, and is not durable", txn.id);
         }
         txn.check_state();
         self.stats.trx_prepares.inc();

@@ -25,7 +25,7 @@ use super::overflow_columns::Wanted;
 use super::read::{EntryOf, OwnVersions, ReadView, StoredRow, Version, resolve};
 use super::system::TxnSystem;
 use super::table_trees::IndexEntry;
-use super::transaction::Txn;
+use super::transaction::{Txn, TxnState as TransactionState};
 use super::write::{Attempt, Blocked, StoredEntry, put_entry_value, unblock_rollback};
 use crate::error::{Error, Result};
 use crate::lock::{Holder, RowName};
@@ -39,6 +39,7 @@ use crate::undo::{OwnedRecord, UndoLog, UndoPlace, mark, pointer_to, read_record
 
 /// Undoes what was done since the undo log ended at `at` (`None`: before the first write).
 pub(crate) fn roll_back_to(system: &TxnSystem, txn: &mut Txn, at: Option<UndoPlace>) -> Result<()> {
+    debug_assert!(at.is_none() || txn.undo.is_some(), "{} goes back to {at:?}, and has no undo", txn.id);
     let of = Of { trx_id: txn.id, goes_on: Some(&txn.holder), keeps_all: txn.locks_ranges() };
     match &mut txn.undo {
         Some(undo) => undo_down_to(system, undo, &mut txn.own_versions, of, at),
@@ -48,6 +49,7 @@ pub(crate) fn roll_back_to(system: &TxnSystem, txn: &mut Txn, at: Option<UndoPla
 
 /// Undoes everything and ends the transaction, but for its locks and view.
 pub(crate) fn roll_back_all(system: &TxnSystem, txn: &mut Txn) -> Result<()> {
+    debug_assert_ne!(txn.state, TransactionState::Prepared, "rule 4 of two phases: {} is undone", txn.id);
     if let Some(undo) = &mut txn.undo {
         let of = Of { trx_id: txn.id, goes_on: None, keeps_all: false };
         undo_down_to(system, undo, &mut txn.own_versions, of, None)?;

@@ -41,7 +41,9 @@ fn within<R>(inside: Inside, run: impl FnOnce() -> R) -> R {
             INSIDE.with(|inside| inside.set(self.0));
         }
     }
-    let _back = Back(INSIDE.with(|now| now.replace(inside)));
+    let outside = INSIDE.with(|now| now.replace(inside));
+    debug_assert!(outside != Inside::RowClosure, "rule 1: the engine runs a closure inside of a row closure");
+    let _back = Back(outside);
     run()
 }
 

@@ -36,6 +36,8 @@ impl Savepoints {
 
     /// Removes those after `number`, which is there.
     pub(super) fn remove_after(&mut self, number: u64) {
+        let is_there = number <= self.taken && !self.is_removed(number);
+        debug_assert!(is_there, "a rollback to the savepoint {number} of {}, which is not there", self.taken);
         while self.removed.pop_if(|(before, _)| *before >= number).is_some() {}
         if self.taken > number {
             self.removed.push((number, self.taken));

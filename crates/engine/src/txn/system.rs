@@ -188,7 +188,8 @@ impl TxnSystem {
     /// # Errors
     /// Any other error; the database cannot be used then.
     pub fn recover(&self, tables: &Arc<dyn Tables>) -> Result<usize> {
-        let _ = self.tables.set(Arc::clone(tables));
+        let is_first = self.tables.set(Arc::clone(tables)).is_ok();
+        debug_assert!(is_first, "the transactions are recovered twice");
         let recovered = std::mem::take(&mut *self.recovered.lock());
         let (prepared, active): (Vec<_>, Vec<_>) = recovered.into_iter().partition(|txn| txn.prepared.is_some());
         let count = active.len();
@@ -384,6 +385,7 @@ impl TxnSystem {
         if self.undo.is_unusable(stream.number) {
             return;
         }
+        debug_assert!(number < self.active.limit(), "rule 3: the number {number} is not below the durable limit");
         self.purge_pending_records.add(records);
         self.history.add(1);
         if stream.pending.fetch_add(1, AcqRel) == 0 {

@@ -178,7 +178,10 @@ impl Archiver {
     pub fn follow(&mut self, log: Arc<Log>, stats: Arc<Stats>) -> Result<()> {
         let kept = Log::keep(log.clone(), RedoReader::Archive)?;
         debug_assert_eq!(self.end.map(|end| end.lsn), Some(kept.at()), "rule 2: redo behind the archive is not kept");
+        debug_assert!(self.open.is_some(), "rule 3: a generation begins without its first segment");
         let generation = log.generation();
+        let begun = self.end.map(|end| end.generation);
+        debug_assert_eq!(begun, Some(generation), "rule 3: the segment that is open is of another generation");
         self.kept = Some(Following { log, kept, stats, generation, rest: Vec::new(), bytes: Vec::new() });
         Ok(())
     }
@@ -279,6 +282,7 @@ impl Archiver {
         following.rest.clear();
         let durable = following.log.durable_lsn();
         if let Some(ArchivePosition { lsn: from, .. }) = self.end {
+            debug_assert!(from <= durable, "rule 1: the archive ends at {from}, the durable redo at {durable}");
             following.kept.go_to(from);
             if (durable.0 - from.0) * GAP_PART.1 <= following.log.capacity_bytes() * GAP_PART.0 {
                 return;
@@ -298,6 +302,7 @@ impl Archiver {
 
     /// Begins a segment at `start`; it follows the archive's end.
     fn start_segment(&mut self, start: ArchivePosition) -> Result<()> {
+        debug_assert!(start.generation > 0, "a segment of generation 0, which its head takes for none");
         let replaces_empty = self.end.is_some_and(|end| end.lsn == start.lsn);
         let follows = match self.empty_follows {
             Some(follows) if replaces_empty => follows,

@@ -116,6 +116,10 @@ impl ChangeLog {
         if self.table.get().is_some() {
             return Ok(());
         }
+        debug_assert!(
+            db.inner.schema.try_lock().is_none(),
+            "rule 1 of schema changes: the change log is created without their mutex"
+        );
         let schema = Schema::new().column("sequence", Type::U64).column("part", Type::U32);
         let schema = schema.column("bytes", Type::Binary(MAX_PART_BYTES as u32)).primary_key(&["sequence", "part"]);
         let entry = db.inner.catalog.create_table(schema.check(CHANGE_LOG)?)?;
@@ -193,6 +197,7 @@ impl ChangeLog {
 
     /// Writes that a table is about to be changed, under each of its names, as a transaction of its own.
     fn append_table_change(self: &Arc<Self>, system: &TxnSystem, table: TableId, names: &[&str]) -> Result<()> {
+        debug_assert!(!names.is_empty(), "rule 5: a change of table {table} names no table");
         let mut txn = system.begin(&TxnOptions::default(), Access::ReadWrite)?;
         let written = Writer::new(self).and_then(|mut writer| {
             for name in names {
@@ -246,6 +251,8 @@ impl Writer {
 
     fn put_row(&mut self, changed: &ChangedRow<'_>) {
         let (table, key) = (changed.table.id(), changed.key);
+        debug_assert_ne!(changed.table.name(), CHANGE_LOG, "rule 1: the change log logs its own rows");
+        debug_assert!(changed.row.is_some() || changed.existed, "a row of table {table} came and went");
         if !self.named.contains(&table) {
             self.named.push(table);
             put(&Entry::Table { id: table, name: changed.table.name() }, &mut self.bytes);
@@ -285,6 +292,7 @@ impl Writer {
         version.layouts.present().encode_columns(&values[..], None, row)?;
         key.clear();
         version.key_of(row, key);
+        debug_assert_eq!(sequence_in(key), Some(self.sequence.number), "rule 4: a key does not begin with its number");
         RowOp { system, txn, table: &**version, key }.insert(row)?;
         let full = || Error::Usage("a transaction has too many changes for the change log".to_string());
         self.part = self.part.checked_add(1).ok_or_else(full)?;

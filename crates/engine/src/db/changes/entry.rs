@@ -32,6 +32,7 @@ pub(super) enum Entry<'a> {
 
 /// Appends a change.
 pub(super) fn put(entry: &Entry<'_>, out: &mut Vec<u8>) {
+    let start = out.len();
     match *entry {
         Entry::Begin { unix_us } => {
             out.push(7);
@@ -50,6 +51,8 @@ pub(super) fn put(entry: &Entry<'_>, out: &mut Vec<u8>) {
         Entry::TableChanged { table } => put_head(5, table, out),
         Entry::End => out.push(6),
     }
+    let is_read_again = || read(&out[start..]).is_ok_and(|read| read == Some((*entry, out.len() - start)));
+    debug_assert!(is_read_again(), "a change is not read as it is written: {entry:?}");
 }
 
 fn put_head(kind: u8, table: TableId, out: &mut Vec<u8>) {
@@ -59,6 +62,7 @@ fn put_head(kind: u8, table: TableId, out: &mut Vec<u8>) {
 
 /// Names and keys are shorter than a page.
 fn put_short(bytes: &[u8], out: &mut Vec<u8>) {
+    debug_assert!(bytes.len() <= usize::from(u16::MAX), "a key or name of {} bytes", bytes.len());
     out.extend_from_slice(&(bytes.len() as u16).to_le_bytes());
     out.extend_from_slice(bytes);
 }
@@ -66,6 +70,7 @@ fn put_short(bytes: &[u8], out: &mut Vec<u8>) {
 fn put_row(kind: u8, table: TableId, key: &[u8], row: &[u8], out: &mut Vec<u8>) {
     put_head(kind, table, out);
     put_short(key, out);
+    debug_assert!(row.len() <= MAX_ROW_BYTES, "a row of {} bytes, which no reader takes", row.len());
     out.extend_from_slice(&(row.len() as u32).to_le_bytes());
     out.extend_from_slice(row);
 }

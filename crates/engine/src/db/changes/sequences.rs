@@ -44,6 +44,7 @@ impl Sequences {
 
     /// Up to this number every transaction has ended.
     pub(super) fn ended(&self) -> u64 {
+        debug_assert!(!self.open.contains(&0), "rule 2: numbers begin with 1: {:?}", self.open);
         self.open.iter().min().map_or(self.last, |first| first - 1)
     }
 }

@@ -291,6 +291,7 @@ impl ChangeStream {
         if self.parts.is_empty() {
             self.read_parts()?;
         }
+        debug_assert!(!self.is_whole || self.held.is_none(), "rule 2: a change is held behind its end");
         let is_decoded = self.decoded == self.bytes.len();
         let wrong = |what: &str| Err(Error::Corrupt(format!("the change log: transaction {}: {what}", self.sequence)));
         let Some(Part { sequence, part, bytes }) = self.parts.pop_front() else {

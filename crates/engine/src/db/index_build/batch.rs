@@ -70,6 +70,7 @@ impl EntryBatch {
         let (len, covered_bytes) = ((end - start) as u32, (self.bytes.len() - end) as u32);
         self.places.push(EntryPlace { word, start: start as u32, len, columns_bytes, covered_bytes });
         debug_assert!(columns_bytes <= len, "an entry of {len} bytes has {columns_bytes} of columns");
+        debug_assert!(self.bytes.len() <= u32::MAX as usize, "rule 4: a batch of {} bytes", self.bytes.len());
         Ok(())
     }
 

@@ -23,6 +23,7 @@ pub(super) fn merge(
     while runs.count() > at_once {
         // No more than are too many: then the last merge has as many as it can.
         let merged = runs.take((runs.count() - at_once + 1).clamp(2, at_once));
+        debug_assert!(merged.len() >= 2, "a merge of {} runs makes no fewer", merged.len());
         let readers = merged.iter().map(|run| runs.reader(run)).collect::<Result<Vec<_>>>()?;
         let mut writer = runs.writer();
         merge_readers(readers, |entry| writer.push(entry))?;
@@ -30,6 +31,7 @@ pub(super) fn merge(
         merged.iter().try_for_each(|run| runs.discard(run))?;
     }
     let last = runs.take(at_once);
+    debug_assert!(runs.is_empty(), "{} runs are left out of the last merge", runs.count());
     merge_readers(last.iter().map(|run| runs.reader(run)).collect::<Result<_>>()?, take)
 }
 

@@ -99,6 +99,7 @@ impl Filling<'_> {
             drop(batch);
             merge::merge(runs, *batch_bytes, &mut take)?;
         }
+        debug_assert_eq!(tree.entries, rows, "rule 2: rows that the view sees have no entry");
         tree.builder.finish().map(drop)
     }
 

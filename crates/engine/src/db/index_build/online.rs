@@ -335,6 +335,10 @@ impl<'d> OnlineBuild<'d> {
             KeptOut::None => end.beside_writers(&mut catch_up, &mut all_applied),
             _ => end.without(kept_out, &mut catch_up, &mut all_applied),
         };
+        debug_assert!(
+            ended.is_err() || !self.log.is_open(),
+            "rule 2: a build ends, and writers note their changes still"
+        );
         self.duplicate = catch_up.duplicate.take();
         ended
     }
@@ -347,7 +351,11 @@ impl<'d> OnlineBuild<'d> {
         let (mut definition, mut others) = ((*version.definition).clone(), before.indexes.clone());
         let _schema = db.inner.schema.lock();
         let mut entry = table.entry.lock();
-        if let Some((at, _)) = &replaced {
+        if let Some((at, old)) = &replaced {
+            debug_assert_eq!(
+                old.definition.name, record.definition.name,
+                "rule 7: it takes the place of another index"
+            );
             definition.indexes.remove(*at);
             others.remove(*at);
             entry.indexes.remove(*at);
@@ -434,6 +442,7 @@ impl End<'_> {
     /// Applies the last changes, if they are at most `max`, and writes that the index is in use.
     fn try_end(&mut self, catch_up: &mut CatchUp<'_>, max: usize) -> Result<bool> {
         let log = catch_up.log;
+        debug_assert_eq!(self.record.state, ObjectState::Building, "rule 3: an index that is in use is ended again");
         log.finish(max, |last| {
             catch_up.apply(last)?;
             catch_up.check_unique()?;

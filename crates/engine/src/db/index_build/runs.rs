@@ -96,6 +96,8 @@ impl<'s> Runs<'s> {
     /// # Errors
     /// An I/O error.
     pub(super) fn discard(&self, run: &SortedRun) -> Result<()> {
+        let waits = self.runs.iter().any(|other| other.start < run.end && run.start < other.end);
+        debug_assert!(!waits, "rule 2: blocks {run:?} are discarded, and a run waits there");
         let Some(device) = &self.device else { return Ok(()) };
         Ok(device.discard(offset_of(run.start), u64::from(run.end - run.start) * BLOCK_BYTES as u64)?)
     }
@@ -111,6 +113,7 @@ impl<'s> Runs<'s> {
             device.set_len_bytes(offset_of(room))?;
             self.room = room;
         }
+        debug_assert!(self.next < self.room, "rule 1: block {} is written behind the end of the file", self.next);
         device.write_at(offset_of(self.next), block, Placement::Other)?;
         self.stats.sort_bytes_written.add(block.len() as u64);
         self.next += 1;
@@ -150,6 +153,9 @@ impl RunWriter<'_, '_> {
         if self.used + bytes > BLOCK_BYTES {
             self.end_block()?;
         }
+        debug_assert!(HEAD_BYTES + bytes <= BLOCK_BYTES, "an entry of {bytes} bytes has no room in a block");
+        let longest = key_bytes.max(covered_bytes);
+        debug_assert!(longest <= usize::from(u16::MAX), "a key or covered columns of {longest} bytes");
         let (lengths, room) = self.block[self.used..][..bytes].split_at_mut(LENGTHS_BYTES);
         for (at, length) in [key_bytes, entry.columns_bytes, covered_bytes].into_iter().enumerate() {
             lengths[2 * at..][..2].copy_from_slice(&(length as u16).to_le_bytes());
@@ -168,6 +174,8 @@ impl RunWriter<'_, '_> {
         if self.used > HEAD_BYTES {
             self.end_block()?;
         }
+        let before = self.runs.runs.back().map_or(0, |run| run.end);
+        debug_assert!(before <= self.start, "rule 2: a run at {} overlaps the one before, to {before}", self.start);
         if self.runs.next > self.start {
             self.runs.runs.push_back(self.start..self.runs.next);
         }
@@ -175,6 +183,8 @@ impl RunWriter<'_, '_> {
     }
 
     fn end_block(&mut self) -> Result<()> {
+        let used = self.used;
+        debug_assert!((HEAD_BYTES + 1..=BLOCK_BYTES).contains(&used), "a block of {used} bytes is written");
         self.block[4..HEAD_BYTES].copy_from_slice(&(self.used as u32).to_le_bytes());
         let checksum = checksum(&self.block, self.runs.next);
         self.block[..4].copy_from_slice(&checksum.to_le_bytes());

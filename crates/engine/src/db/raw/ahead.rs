@@ -64,6 +64,15 @@ impl RowsAhead {
         (self.steps, self.limit) = (0, FIRST_ROWS);
     }
 
+    /// Checks what is kept between two calls.
+    fn check(&self) {
+        let (rows, columns) = (self.rows.len(), self.columns.len());
+        debug_assert!(self.next <= rows, "the row {} of {rows} is current", self.next);
+        debug_assert_eq!(self.values.len(), rows * columns, "{rows} rows have not a value for each column");
+        let is_in_place = |(n, row): (usize, &Place)| row.first == n * columns && row.key.end <= self.bytes.len();
+        debug_assert!(self.rows.iter().enumerate().all(is_in_place), "rule 1: a row has the columns of another");
+    }
+
     fn forget(&mut self) {
         self.bytes.clear();
         self.values.clear();
@@ -81,6 +90,7 @@ impl RowsAhead {
 
     /// Leaves the rows: `cursor` stands where this stood.
     pub(super) fn leave(&mut self, cursor: &mut Cursor) {
+        self.check();
         if let Some(key) = self.key() {
             cursor.stand_at(key, self.next == self.rows.len());
         }
@@ -89,6 +99,7 @@ impl RowsAhead {
 
     /// Moves to the next row after it has read some ahead; false if it is too early, or there is none.
     pub(super) fn read(&mut self, cursor: &mut Cursor, txn: &mut WriteTxn) -> Result<bool> {
+        debug_assert!(self.rows.is_empty(), "rule 3: rows are read ahead behind {} others", self.rows.len());
         self.steps += 1;
         if self.steps <= STEPS_BEFORE || !cursor.may_look_ahead() {
             return Ok(false);
@@ -105,6 +116,7 @@ impl RowsAhead {
             self.forget();
             return Err(error);
         }
+        self.check();
         self.limit = self.limit.saturating_mul(4);
         Ok(self.step())
     }

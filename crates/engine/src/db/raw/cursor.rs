@@ -152,6 +152,10 @@ impl RawCursor {
             (None, Some(columns)) if covering && lock == LockMode::None && !keys_only => Some(RowsAhead::new(columns)),
             _ => None,
         };
+        debug_assert!(
+            self.ahead.is_none() || self.entry_columns.is_none() && self.read.lock == LockMode::None,
+            "rule 1 of rows ahead: a cursor reads them from entries, or locks them"
+        );
         if self.entry_columns.is_some() {
             cursor.read_entries();
         }

@@ -36,6 +36,7 @@ impl EntryColumns {
                 None => return None,
             }
         }
+        debug_assert!(found.parts <= self::parts(version, index).count(), "an entry has not {} columns", found.parts);
         Some(found)
     }
 

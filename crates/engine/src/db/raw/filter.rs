@@ -49,7 +49,9 @@ impl RawFilter {
     }
 
     pub(super) fn ask(&mut self, entry: &[u8]) -> Result<ControlFlow<(), bool>> {
+        debug_assert!(self.entry_columns.is_some(), "a filter is asked before it knows its index");
         if let Some(columns) = &self.entry_columns {
+            debug_assert!(columns.are_in_keys(), "rule: a filter sees covered columns, which change with the row");
             columns.read(entry, &[], &mut self.row)?;
         }
         match (self.judge)(&self.row) {

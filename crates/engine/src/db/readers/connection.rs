@@ -274,6 +274,7 @@ impl Connection {
                 Some(_) => Arc::new(RowLayout::of_columns(&held.definition, &wanted)?),
             };
             let (values, mut bytes) = (row.values().collect::<Vec<_>>(), Vec::new());
+            debug_assert_eq!(values.len(), wanted.len(), "rule 3 of messages: a row of other columns than asked for");
             layout.encode(&values, None, &mut bytes)?;
             Ok(Some(bytes))
         });

@@ -40,7 +40,8 @@ impl OwnOffer {
     pub(super) fn put(&mut self, read: ReadTxn) -> u64 {
         self.withdraw();
         let number = random_id();
-        self.offers.0.lock().insert(number, read);
+        let another = self.offers.0.lock().insert(number, read);
+        debug_assert!(another.is_none(), "rule 1: two offers have the number {number}");
         self.number = Some(number);
         number
     }

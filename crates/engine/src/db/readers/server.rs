@@ -154,7 +154,9 @@ impl Shared {
             shared.stats.readers.set(served.len() as u64);
         };
         let thread = Builder::new().name(format!("hw-reader-{number}")).spawn(serve)?;
-        served.insert(number, Served { stream, interrupt, thread: Some(thread) });
+        let another = served.insert(number, Served { stream, interrupt, thread: Some(thread) });
+        debug_assert!(another.is_none(), "two readers have the number {number}");
+        debug_assert!(served.len() <= self.max_readers, "{} readers of {}", served.len(), self.max_readers);
         self.stats.readers.set(served.len() as u64);
         self.stats.readers_served.inc();
         Ok(())

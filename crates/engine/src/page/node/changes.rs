@@ -18,6 +18,7 @@ use super::layout::*;
 use super::run::AscendingRun;
 use super::search::search;
 use super::view::Node;
+use crate::page::bytes::PageBytes;
 use crate::page::varint::{self, VarintReader};
 
 /// One change of one record, named by its key.
@@ -163,6 +164,7 @@ pub fn make_canonical(page: &mut [u8]) -> Fit {
     rebuild(page, 0..count, None, 0, 0)?;
     AscendingRun::NONE.write(page);
     raise_skip(page);
+    debug_assert_eq!(page.u16_at(GARBAGE), 0, "rule 2: a canonical page has garbage");
     Ok(())
 }
 

@@ -79,6 +79,8 @@ pub fn write_frame(page: &mut [u8], fences: Fences<'_>) {
     put_u32(page, UPPER_CHILD, fences.upper_child.0);
     AscendingRun::NONE.write(page);
     put_u16(page, SKIP, 0);
+    let node = Node::new(page);
+    debug_assert_eq!((node.lower(), node.upper()), (fences.lower, fences.upper), "fences are not read as written");
 }
 
 /// Slot count, start and end of the heap, when they make sense together.
@@ -143,6 +145,7 @@ pub fn insert(page: &mut [u8], slot: usize, key: &[u8], value: &[u8]) -> Fit {
     write_record(page, slot, offset, skip, suffix, value);
     put_u16(page, HEAP_START, offset as u16);
     put_u16(page, COUNT, count as u16 + 1);
+    debug_assert_eq!(Node::new(page).value(slot), value, "record {slot} is not read as it is inserted");
     AscendingRun::of(page).inserted(slot, || Node::new(page).full_count()).write(page);
     if matches!(count + 1, 8 | 32 | 128 | 512) {
         raise_skip(page);
@@ -256,6 +259,8 @@ pub fn splice(page: &mut [u8], slot: usize, at: usize, remove: usize, bytes: &[u
         put_u16(page, slot_at(slot) + SLOT_VALUE_LEN, value_len as u16);
         add_garbage(page, remove - bytes.len());
     }
+    let value = Node::new(page).value(slot);
+    debug_assert_eq!(value.get(at..at + bytes.len()), Some(bytes), "record {slot} is not read as it is spliced");
     Ok(())
 }
 
@@ -292,6 +297,8 @@ fn grow(page: &mut [u8], slot: usize, hole: Range<usize>, bytes: &[u8]) -> Fit {
     put_u16(page, slot_at(slot), offset as u16);
     put_u16(page, slot_at(slot) + SLOT_VALUE_LEN, new_len as u16);
     put_u16(page, HEAP_START, offset as u16);
+    let grown = Node::new(page).record(slot);
+    debug_assert_eq!((grown.offset, grown.value_len), (offset, new_len), "record {slot} grows, and is read elsewhere");
     Ok(())
 }
 
@@ -346,5 +353,6 @@ pub fn set_child(page: &mut [u8], slot: usize, child: PageNo) -> Fit {
         return Err(NOT_A_NODE);
     }
     put_u32(page, record.value_offset(), child.0);
+    debug_assert_eq!(Node::new(page).child(slot), child, "the child of separator {slot} is read elsewhere");
     Ok(())
 }

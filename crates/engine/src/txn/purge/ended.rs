@@ -34,7 +34,10 @@ impl EndedTxns {
 
     /// From purge: to be taken again at once.
     pub(crate) fn put_back(&self, entry: EndedStream) {
-        self.gathered.lock().push(Reverse(entry));
+        let mut gathered = self.gathered.lock();
+        let waits = gathered.iter().any(|Reverse((_, stream))| *stream == entry.1);
+        debug_assert!(!waits, "rule 1: the stream {} is put back and waits already", entry.1);
+        gathered.push(Reverse(entry));
     }
 
     /// Makes what is at the places something to choose from. Returns how many streams there are.

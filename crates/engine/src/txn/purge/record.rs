@@ -196,6 +196,7 @@ impl Purge<'_> {
         } else {
             leaf.remove(mtr, slot);
         }
+        debug_assert!(leaf.search(mtr, self.row.key).is_err(), "rule 4: the row is there that purge has removed");
         Ok(Some(leaf.underfull(mtr, before)))
     }
 

@@ -89,6 +89,7 @@ impl EntryOf<'_> {
     /// takes the row back. The caller has locked the row and holds the purge view. The versions of `own` may be left
     /// out (rule 2).
     pub(crate) fn is_needed_from(&self, version: &Version, own: TxnId, rows: &mut OwnVersions) -> Result<Needed> {
+        debug_assert_ne!(own, TxnId(0), "rule 2: versions of no transaction are passed");
         if version.header.trx_id != own {
             return Ok(Needed { is_needed: self.ask_locked(version, &mut rows.histories)?, own_too: true });
         }

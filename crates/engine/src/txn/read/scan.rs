@@ -114,6 +114,8 @@ impl TxnSystem {
                 ReadMode::Snapshot
             }
         };
+        let has_view = view.is_some() || txn.view.is_some();
+        debug_assert!(has_view || read_mode != ReadMode::Snapshot, "rule 3: a snapshot scan has no view");
         let first = if lock == LockMode::None { FIRST_BATCH } else { FIRST_LOCKING_BATCH };
         Ok(RowCursor {
             table,
@@ -203,6 +205,7 @@ impl RowCursor {
 
     /// Reads by the view that is shared, if one is and it needs one; else shares its own.
     pub(crate) fn share_view(&mut self, shared: &mut Option<ViewHandle>) {
+        debug_assert_eq!(self.position.leaf_records(), 0, "rule 1: a scan changes its view after it has read");
         match shared {
             Some(view) => self.view = self.view.is_some().then(|| view.clone()),
             None => shared.clone_from(&self.view),
@@ -284,6 +287,8 @@ impl RowCursor {
             let Err(blocked) = self.position.fill(&mut self.batch, &fill) else { break };
             unblock(system, txn, &*self.table, (tree, self.position.conflict_key()), blocked)?;
         }
+        let (rows, limit) = (self.batch.items.len(), self.batch_limit.min(self.remaining));
+        debug_assert!(rows <= limit, "rule 7: {rows} rows are read, and maybe locked, of {limit}");
         self.batch_limit = match self.read_mode {
             ReadMode::Locked(_) if self.one_by_one => 1,
             ReadMode::Locked(_) => (self.batch_limit * 2).min(MAX_LOCKING_BATCH),

@@ -101,6 +101,7 @@ impl ViewList {
         if self.views.back().is_none_or(|newest| newest.clock < asked) {
             self.take_closed_out();
             let mut view = self.spare.pop().unwrap_or_default();
+            debug_assert!(!is_open(&view), "rule 1: a view that is open is changed");
             fill(Arc::make_mut(&mut view));
             let follows = self.views.back().is_none_or(|before| before.clock < view.clock && view.follows(before));
             debug_assert!(follows, "rule 1: {view:?} does not follow {:?}", self.views.back());

@@ -16,7 +16,7 @@ use crate::pool::held_latches;
 use crate::row::format::RowHeader;
 use crate::txn::system::TxnSystem;
 use crate::txn::table_trees::TableTrees;
-use crate::txn::transaction::Txn;
+use crate::txn::transaction::{Txn, TxnState};
 use crate::types::{IndexId, PageNo, TxnId};
 use crate::undo::{Bound, UndoLog};
 use std::sync::Arc;
@@ -66,6 +66,7 @@ pub(crate) fn unblock(
     blocked: Blocked,
 ) -> Result<()> {
     held_latches::expect_none("an operation waits for what it lacks (rule 2)");
+    debug_assert_eq!(txn.state, TxnState::Active, "the transaction {} waits for what it lacks", txn.id);
     match blocked {
         Blocked::WaitRow { index, .. } | Blocked::WaitInsert { index }
             if matches!(txn.lock_wait, LockWait::NoWait | LockWait::SkipLocked) =>

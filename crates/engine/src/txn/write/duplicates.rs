@@ -33,6 +33,7 @@ impl EntryOp<'_> {
         txn: &Txn,
         searched: &mut Searched,
     ) -> std::result::Result<(), (Vec<u8>, Blocked)> {
+        debug_assert!(self.made.unique, "duplicates are searched that are none: {:?}", self.made);
         let others = self.other_rows(searched).map_err(|error| (Vec::new(), Blocked::Fail(error)))?;
         searched.begin_at(self.tree, self.columns(), self.entry);
         for other in others {

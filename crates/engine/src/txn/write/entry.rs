@@ -254,6 +254,9 @@ impl StoredEntry<'_> {
                 leaf.insert(&mut mtr, slot, self.entry, value);
             }
         }
+        debug_assert_ne!(by, TxnId(0), "rule 1: no transaction changes an entry");
+        let stored = leaf.search(&mtr, self.entry).map(|slot| leaf.value(&mtr, slot));
+        debug_assert_eq!(stored, Ok(value), "rule 3: an entry has not its whole new value");
         leaf.raise_max_trx_id(&mut mtr, by.0);
         mtr.commit();
         Ok(())

@@ -123,6 +123,7 @@ impl RowOp<'_> {
         let value = &mut self.txn.buffers.value;
         value[..ROW_HEADER_BYTES].copy_from_slice(&header.encode());
         leaf.splice(mtr, slot, 0, old_bytes, value);
+        debug_assert_eq!(leaf.value(mtr, slot), &value[..], "a row that is inserted over a deleted one is another");
         Ok(())
     }
 }

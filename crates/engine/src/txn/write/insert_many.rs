@@ -134,7 +134,11 @@ impl RowsOp<'_> {
         let mut done = 0;
         while done < self.rows.len() {
             match self.insert_from(done) {
-                Ok(inserted) => done += inserted,
+                Ok(inserted) => {
+                    let left = self.rows.len() - done;
+                    debug_assert!((1..=left).contains(&inserted), "rule 1: {inserted} of {left} rows are inserted");
+                    done += inserted;
+                }
                 Err(error) => return Err(self.txn.undo_statement(self.system, before, error)),
             }
         }

@@ -209,6 +209,8 @@ impl RowOp<'_> {
         let RowBuffers { record: scratch, value, new_row, .. } = &mut self.txn.buffers;
         let payload = if prepared.is_some() { &value[ROW_HEADER_BYTES..] } else { new_row };
         NewVersion { header, payload, splice, old_bytes }.write(mtr, pos, scratch);
+        let (stored_header, stored) = leaf.value(mtr, slot).split_at(ROW_HEADER_BYTES);
+        debug_assert!(stored_header == header.encode() && stored == payload, "a leaf has another row than was written");
         Ok(Found::Changed)
     }
 

@@ -8,6 +8,7 @@ use crate::sync::atomic::Ordering::Relaxed;
 use crate::txn::overflow::{self, MAX_ROW_BYTES};
 use crate::txn::overflow_columns::{ColumnRef, OverflowRow, REST, dropped_chains, put_refs, refs_bytes};
 use crate::txn::row_op::RowOp;
+use crate::types::TxnId;
 
 /// Header bytes that every change rewrites: flags to roll pointer.
 pub(super) const REWRITTEN_BYTES: usize = 14;
@@ -52,6 +53,8 @@ impl RowOp<'_> {
         value.clear();
         value.extend_from_slice(&[0; ROW_HEADER_BYTES]);
         value.extend_from_slice(moved.as_deref().unwrap_or(row));
+        let (bytes, limit_bytes) = (value.len() - ROW_HEADER_BYTES, self.max_inline_bytes());
+        debug_assert!(bytes <= limit_bytes, "a row of {bytes} bytes for a leaf, which takes {limit_bytes}");
         Ok(if inline { 0 } else { OVERFLOW })
     }
 
@@ -95,6 +98,7 @@ impl RowOp<'_> {
     pub(super) fn append_undo(&mut self, mtr: &mut Mtr<'_>, undo_page: PageHandle, flags: u8) -> RowHeader {
         let txn = &mut *self.txn;
         let undo = txn.undo.as_mut().expect("`latch_undo` found the undo log");
+        debug_assert_ne!(txn.id, TxnId(0), "a version without a transaction");
         let roll_ptr = undo.append(mtr, undo_page, txn.id, &txn.buffers.record);
         txn.holder.weight.store(undo.records, Relaxed);
         RowHeader { flags, trx_id: txn.id, roll_ptr }
