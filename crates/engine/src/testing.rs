@@ -9,7 +9,7 @@ pub use crate::internals::test_part::is_tried;
 use crate::page::Node;
 use crate::space::Space;
 use crate::types::PageNo;
-use highwater_storage::{Device, Placement, StorageSet};
+use highwater_storage::{Device, Request, StorageSet, TestDevice};
 use parking_lot::{Condvar, Mutex};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -64,7 +64,7 @@ pub fn records(parts: &OpenParts, tree: &BTree) -> BTreeMap<Vec<u8>, Vec<u8>> {
     }
 }
 
-/// Which read a [`SlowDevice`] holds back, and whether a thread waits for it.
+/// Which read a [`ReadGate`] holds back, and whether a thread waits for it.
 #[derive(Default)]
 struct HeldBack {
     offset: Option<u64>,
@@ -84,8 +84,17 @@ impl ReadGate {
     /// A core over memory whose data device has this gate.
     pub fn open(&self, options: Options) -> OpenParts {
         let memory = StorageSet::memory();
-        let through = |inner| -> Arc<dyn Device> { Arc::new(SlowDevice { inner, gate: self.clone() }) };
-        open(memory.map(through), options)
+        open(memory.map(|inner| self.before(inner)), options)
+    }
+
+    fn before(&self, inner: Arc<dyn Device>) -> Arc<dyn Device> {
+        let gate = self.clone();
+        Arc::new(TestDevice::over(inner).before(move |request| {
+            if let Request::Read { offset, .. } = request {
+                gate.pass(offset);
+            }
+            Ok(())
+        }))
     }
 
     /// From now on a thread that reads this page waits.
@@ -118,70 +127,9 @@ impl ReadGate {
     }
 }
 
-/// A device behind a [`ReadGate`].
-struct SlowDevice {
-    inner: Arc<dyn Device>,
-    gate: ReadGate,
-}
-
-impl Device for SlowDevice {
-    highwater_storage::pass_on!();
-
-    fn set_len_bytes(&self, len: u64) -> highwater_storage::Result<()> {
-        self.inner.set_len_bytes(len)
-    }
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> highwater_storage::Result<()> {
-        self.gate.pass(offset);
-        self.inner.read_at(offset, buf)
-    }
-    fn write_at(&self, offset: u64, data: &[u8], placement: Placement) -> highwater_storage::Result<()> {
-        self.inner.write_at(offset, data, placement)
-    }
-    fn sync(&self) -> highwater_storage::Result<()> {
-        self.inner.sync()
-    }
-    fn discard(&self, offset: u64, len: u64) -> highwater_storage::Result<()> {
-        self.inner.discard(offset, len)
-    }
-}
-
 /// A device that wants to be told what is not needed any more.
-pub struct PrefersDiscards(pub Arc<dyn Device>);
-
-impl Device for PrefersDiscards {
-    fn name(&self) -> String {
-        self.0.name()
-    }
-    fn len_bytes(&self) -> highwater_storage::Result<u64> {
-        self.0.len_bytes()
-    }
-    fn set_len_bytes(&self, len: u64) -> highwater_storage::Result<()> {
-        self.0.set_len_bytes(len)
-    }
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> highwater_storage::Result<()> {
-        self.0.read_at(offset, buf)
-    }
-    fn write_at(&self, offset: u64, data: &[u8], placement: Placement) -> highwater_storage::Result<()> {
-        self.0.write_at(offset, data, placement)
-    }
-    fn sync(&self) -> highwater_storage::Result<()> {
-        self.0.sync()
-    }
-    fn discard(&self, offset: u64, len: u64) -> highwater_storage::Result<()> {
-        self.0.discard(offset, len)
-    }
-    fn discard_keeps_room(&self) -> bool {
-        self.0.discard_keeps_room()
-    }
-    fn has_fixed_len(&self) -> bool {
-        self.0.has_fixed_len()
-    }
-    fn prefers_discards(&self) -> bool {
-        true
-    }
-    fn alignment_bytes(&self) -> usize {
-        self.0.alignment_bytes()
-    }
+pub fn preferring_discards(inner: Arc<dyn Device>) -> Arc<dyn Device> {
+    Arc::new(TestDevice::over(inner).preferring_discards())
 }
 
 /// No leaf of the tree has less room than the extent maps say. No thread changes the tree meanwhile.

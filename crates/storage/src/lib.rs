@@ -25,6 +25,7 @@ mod owner;
 mod pass_on;
 pub mod power_cut;
 mod set;
+mod test_device;
 
 pub use aligned::{ALIGNMENT_BYTES, AlignedBuf};
 pub use counted::{Counted, Counts};
@@ -44,6 +45,9 @@ pub use output::OutputFile;
 pub use overlay::Overlay;
 pub use owner::Owner;
 pub use set::{SetOptions, StorageSet, forget_data, forget_redo, redo_path};
+// For the tests of all crates: no part of what users see.
+#[doc(hidden)]
+pub use test_device::{Request, TestDevice};
 
 /// What a write is; the storage maps it to a stream, a lifetime hint or nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -2,12 +2,15 @@
 //! promise of it.
 
 /// In an `impl Device` of a wrapper whose field `inner` is the device below: every method through which no bytes pass.
-/// The wrapper itself has those through which they do. `pass_on!(all but sizes)` leaves length and alignment to it too.
+/// The wrapper itself has those through which they do. `pass_on!(all but sizes)` leaves length and alignment to it too,
+/// `pass_on!(all but steered)` what a [`TestDevice`](crate::TestDevice) may be told to promise.
 #[macro_export]
 macro_rules! pass_on {
     () => {
         $crate::pass_on!(all but sizes);
-
+        $crate::pass_on!(sizes);
+    };
+    (sizes) => {
         fn len_bytes(&self) -> $crate::Result<u64> {
             self.inner.len_bytes()
         }
@@ -17,9 +20,7 @@ macro_rules! pass_on {
         }
     };
     (all but sizes) => {
-        fn name(&self) -> String {
-            self.inner.name()
-        }
+        $crate::pass_on!(untouched);
 
         fn begin_write_back(&self, offset: u64, len: u64) -> $crate::Result<()> {
             self.inner.begin_write_back(offset, len)
@@ -31,6 +32,23 @@ macro_rules! pass_on {
 
         fn has_fixed_len(&self) -> bool {
             self.inner.has_fixed_len()
+        }
+
+        fn prefers_discards(&self) -> bool {
+            self.inner.prefers_discards()
+        }
+
+        fn identity(&self) -> Option<String> {
+            self.inner.identity()
+        }
+    };
+    (all but steered) => {
+        $crate::pass_on!(untouched);
+        $crate::pass_on!(sizes);
+    };
+    (untouched) => {
+        fn name(&self) -> String {
+            self.inner.name()
         }
 
         fn atomic_write_bytes(&self) -> usize {
@@ -45,16 +63,8 @@ macro_rules! pass_on {
             self.inner.supports_batch_reads()
         }
 
-        fn prefers_discards(&self) -> bool {
-            self.inner.prefers_discards()
-        }
-
         fn lifetime_streams(&self) -> usize {
             self.inner.lifetime_streams()
-        }
-
-        fn identity(&self) -> Option<String> {
-            self.inner.identity()
         }
 
         fn set_write_depth(&self, writes: u32) {

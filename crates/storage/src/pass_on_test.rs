@@ -1,6 +1,6 @@
 //! No wrapper hides a promise of the device below.
 
-use crate::{Counted, DataKeys, Device, Faults, Limited, Placement, Result, SetFile};
+use crate::{Counted, DataKeys, Device, Faults, Limited, Placement, Result, SetFile, TestDevice};
 use std::sync::Arc;
 
 /// A device that promises what memory does not.
@@ -72,10 +72,11 @@ impl Device for Promising {
 #[test]
 fn no_wrapper_hides_a_promise() {
     let below: Arc<dyn Device> = Arc::new(Promising);
-    let wrapped: [Arc<dyn Device>; 4] = [
+    let wrapped: [Arc<dyn Device>; 5] = [
         Counted::new(below.clone()),
         Limited::new(below.clone(), 100),
         Faults::new().wrap(below.clone()),
+        Arc::new(TestDevice::over(below.clone())),
         DataKeys::random().unwrap().wrap(SetFile::Data, below),
     ];
     for device in wrapped {

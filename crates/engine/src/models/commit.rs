@@ -1,6 +1,6 @@
 //! Group commit: the leader, those it serves, the one it makes the next leader; power cuts and failures meanwhile.
 
-use super::device::Turns;
+use super::device::taking_turns;
 use super::explore;
 use crate::config::FlushLog;
 use crate::error::Error;
@@ -25,9 +25,9 @@ fn open(device: Arc<dyn Device>, poison: Arc<Poison>) -> (Arc<Log>, Lsn) {
 /// A new log on `memory`, started, over a device that `wrap` makes.
 fn started(memory: &MemoryDevice, wrap: impl FnOnce(Arc<dyn Device>) -> Arc<dyn Device>) -> Arc<Log> {
     Log::create(Arc::new(memory.clone()), SIZE_BYTES, ID).unwrap();
-    let (log, end) = open(Arc::new(Turns::over(Arc::new(memory.clone()))), Arc::default());
+    let (log, end) = open(taking_turns(Arc::new(memory.clone())), Arc::default());
     drop(log);
-    let (log, _) = open(wrap(Arc::new(Turns::over(Arc::new(memory.clone())))), Arc::default());
+    let (log, _) = open(wrap(taking_turns(Arc::new(memory.clone()))), Arc::default());
     log.start(end).unwrap();
     log
 }

@@ -1,7 +1,7 @@
 //! The pool: readers with and without latches, writers, loads, evictions and flushes, each of which may find that the
 //! page it is after moves to another frame meanwhile.
 
-use super::device::Turns;
+use super::device::taking_turns;
 use super::{explore, small_database};
 use crate::context::Context;
 use crate::db::open_parts::OpenParts;
@@ -9,7 +9,6 @@ use crate::page::{PageBytes, PageOp, PageType};
 use crate::pool::{FlushReason, Pool};
 use crate::sync::thread;
 use crate::types::{PageNo, SegmentId};
-use std::sync::Arc;
 
 const SEGMENT: SegmentId = SegmentId(99);
 /// A value is at both places of a page, and its tag at the third: whose page it is.
@@ -18,7 +17,7 @@ const TAG: u16 = 1000;
 
 /// A database with these many pages of its own, all in the store, none in the pool but those that always are.
 fn pages<const N: usize>() -> (OpenParts, [PageNo; N]) {
-    let storage = small_database().map(|device| Arc::new(Turns::over(device)));
+    let storage = small_database().map(taking_turns);
     let parts = OpenParts::open(storage, super::options()).unwrap();
     let new_page = |tag: u64| {
         let make = || {

@@ -1,6 +1,6 @@
 //! Sessions on an open database concurrently with its background steps.
 
-use super::device::Turns;
+use super::device::taking_turns;
 use super::{explore, small_database};
 use crate::db::deterministic::{BackgroundStep, DeterministicDb, OpenOverrides};
 use crate::error::{Error, Result};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 const START: u64 = 100;
 
 fn open() -> (Arc<DeterministicDb>, Table) {
-    let storage = small_database().map(|device| Arc::new(Turns::over(device)));
+    let storage = small_database().map(taking_turns);
     let deterministic =
         DeterministicDb::open(storage, super::options(), &OpenOverrides::default(), Arc::default()).unwrap();
     let db = deterministic.database();

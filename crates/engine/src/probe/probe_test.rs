@@ -3,7 +3,7 @@
 use super::*;
 use crate::config::{FlushMethod, FlushNeighbors, Options};
 use crate::testing::{open, small_options};
-use highwater_storage::{AlignedBuf, Device, MemoryDevice, Placement, StorageSet, Write};
+use highwater_storage::{AlignedBuf, Device, MemoryDevice, Request, StorageSet, TestDevice};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
@@ -69,67 +69,17 @@ fn times_are_dates() {
     assert_eq!(at(1_767_225_599).date(), "2025-12-31 23:59 UTC");
 }
 
-/// Memory in which each place has a write time of its own.
-struct Paced {
-    memory: MemoryDevice,
-    place: Duration,
-    /// This many writes take it; the others take none.
-    slow_writes: AtomicU32,
-}
-
-impl Paced {
-    fn new(memory: MemoryDevice, place_ms: u64, slow_writes: u32) -> Paced {
-        Paced { memory, place: Duration::from_millis(place_ms), slow_writes: AtomicU32::new(slow_writes) }
-    }
-}
-
-impl Device for Paced {
-    fn name(&self) -> String {
-        "paced".into()
-    }
-
-    fn len_bytes(&self) -> highwater_storage::Result<u64> {
-        self.memory.len_bytes()
-    }
-
-    fn set_len_bytes(&self, len: u64) -> highwater_storage::Result<()> {
-        self.memory.set_len_bytes(len)
-    }
-
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> highwater_storage::Result<()> {
-        self.memory.read_at(offset, buf)
-    }
-
-    fn write_at(&self, offset: u64, data: &[u8], placement: Placement) -> highwater_storage::Result<()> {
-        if self.slow_writes.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok() {
-            std::thread::sleep(self.place);
+/// Memory in which each place has a write time of its own: this many writes take it, the others take none.
+fn paced(memory: MemoryDevice, place_ms: u64, slow_writes: &Arc<AtomicU32>) -> Arc<dyn Device> {
+    let slow_writes = slow_writes.clone();
+    let pause = move |request: Request<'_>| {
+        let is_slow = || slow_writes.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok();
+        if matches!(request, Request::Write { .. }) && is_slow() {
+            std::thread::sleep(Duration::from_millis(place_ms));
         }
-        self.memory.write_at(offset, data, placement)
-    }
-
-    fn write_batch(&self, writes: &[Write<'_>]) -> highwater_storage::Result<()> {
-        writes.iter().try_for_each(|w| self.write_at(w.offset, w.data, w.placement))
-    }
-
-    fn sync(&self) -> highwater_storage::Result<()> {
-        self.memory.sync()
-    }
-
-    fn reserve(&self, offset: u64, len: u64) -> highwater_storage::Result<()> {
-        self.memory.reserve(offset, len)
-    }
-
-    fn discard(&self, offset: u64, len: u64) -> highwater_storage::Result<()> {
-        self.memory.discard(offset, len)
-    }
-
-    fn alignment_bytes(&self) -> usize {
-        1
-    }
-
-    fn identity(&self) -> Option<String> {
-        Some("the paced device".into())
-    }
+        Ok(())
+    };
+    Arc::new(TestDevice::over(Arc::new(memory)).before(pause).identified_as("the paced device"))
 }
 
 #[test]
@@ -137,8 +87,8 @@ fn an_arm_is_seen_and_the_region_is_released() {
     for (len, limit) in [(2 << 20, u64::MAX), (2 << 20, 4 << 20), (64 << 10, 64 << 10)] {
         let memory = MemoryDevice::limited(limit);
         memory.set_len_bytes(len).unwrap();
-        let paced = Paced::new(memory.clone(), 3, u32::MAX);
-        let region = Region::begin(&paced, false).unwrap();
+        let paced = paced(memory.clone(), 3, &Arc::new(AtomicU32::new(u32::MAX)));
+        let region = Region::begin(&*paced, false).unwrap();
         let found = measure(&region, 1024).unwrap();
         region.end().unwrap();
         assert_eq!(choose(&found).flush_neighbors, FlushNeighbors::Extent, "{found}");
@@ -156,9 +106,10 @@ fn busy_rounds_do_not_decide() {
     // A round is a write side by side, then each page apart, then one page. Rounds of slow writes look like an arm and
     // take longer than a probe may; the last of five is as the device is.
     let looks_fast = |busy_rounds| {
-        let paced = Paced::new(MemoryDevice::new(), 4, busy_rounds * (PROBE_PAGES + 2));
+        let slow_writes = Arc::new(AtomicU32::new(busy_rounds * (PROBE_PAGES + 2)));
+        let paced = paced(MemoryDevice::new(), 4, &slow_writes);
         paced.set_len_bytes(2 << 20).unwrap();
-        let region = Region::begin(&paced, false).unwrap();
+        let region = Region::begin(&*paced, false).unwrap();
         let found = measure(&region, 4096).unwrap();
         region.end().unwrap();
         println!("{busy_rounds} busy rounds: {found}");
@@ -175,13 +126,13 @@ fn busy_rounds_do_not_decide() {
 /// Two slow rounds before a fast one: the next opening looks again, finds the device at rest, and that is kept.
 #[test]
 fn a_measurement_of_a_busy_disk_is_not_kept_for_good() {
-    let devices = [(); 3].map(|()| Arc::new(Paced::new(MemoryDevice::new(), 4, 0)));
-    let [data, redo, doublewrite] = devices.clone().map(|device| device as Arc<dyn Device>);
+    let of_set = [(); 3].map(|()| Arc::new(AtomicU32::new(0)));
+    let [data, redo, doublewrite] = of_set.each_ref().map(|slow_writes| paced(MemoryDevice::new(), 4, slow_writes));
     let set = StorageSet::of_devices(data, redo, doublewrite);
     let opened = |flush_neighbors, slow_writes| {
-        devices[2].slow_writes.store(slow_writes, Relaxed);
+        of_set[2].store(slow_writes, Relaxed);
         let mut parts = open(set.clone(), Options { flush_neighbors, ..small_options() });
-        devices[2].slow_writes.store(0, Relaxed);
+        of_set[2].store(0, Relaxed);
         parts.close().unwrap();
         parts.probe.clone()
     };

@@ -39,13 +39,13 @@
 mod batch;
 pub mod bootstrap;
 mod header;
+#[cfg(test)]
+mod hooks;
 pub(crate) mod in_place;
 pub(crate) mod out_of_place;
 mod shared_sync;
 #[cfg(test)]
 mod store_test;
-#[cfg(test)]
-mod test_device;
 
 /// Bytes at the start of the doublewrite file that show whether it was used.
 pub(crate) const DOUBLEWRITE_START_BYTES: u64 = batch::FRONT_BYTES as u64;

@@ -1,12 +1,12 @@
 //! What a caller of any store relies on: pages that were written are found after a power cut, nothing torn is read.
 
-use super::test_device::{Hooks, TestDevice};
+use super::hooks::Hooks;
 use super::*;
 use crate::error::Error;
 use crate::page::{self, PageOp, PageType};
 use crate::stats::Stats;
 use crate::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use crate::testing::PrefersDiscards;
+use crate::testing::preferring_discards;
 use crate::types::Lsn;
 use highwater_storage::{AlignedBuf, Counted, FaultKind, Faults, Operation, StorageSet};
 use std::sync::Arc;
@@ -76,7 +76,7 @@ fn nth_batch(n: u64, seed: u64) -> (Vec<u32>, FlushLane) {
 /// Writes batches until the power is cut; per page the LSN of its last batch that was acknowledged.
 fn write_until_the_cut(storage: &StorageSet, protection: Protection, seed: u64, discards: bool) -> Vec<u64> {
     let faults = Faults::new();
-    let device = |inner| -> Arc<dyn Device> { if discards { Arc::new(PrefersDiscards(inner)) } else { inner } };
+    let device = |inner| if discards { preferring_discards(inner) } else { inner };
     let store = open_with(&storage.map(|inner| faults.wrap(device(inner))), protection);
     faults.power_off_after(1 + seed);
     let mut acknowledged = vec![0; WRITTEN.end as usize];
@@ -125,8 +125,7 @@ fn copies_that_are_not_needed_are_discarded_where_the_device_wants_it() {
     for discards in [false, true] {
         let storage = new_store(StoreKind::InPlace);
         let counted = Counted::new(storage.doublewrite.clone());
-        let device: Arc<dyn Device> =
-            if discards { Arc::new(PrefersDiscards(counted.clone())) } else { counted.clone() };
+        let device = if discards { preferring_discards(counted.clone()) } else { counted.clone() };
         let found = bootstrap::find(&storage).unwrap();
         let (data, stats) = (storage.data.clone(), Arc::new(Stats::default()));
         let store = {
@@ -183,11 +182,8 @@ fn several_pages_are_read_at_once() {
 fn an_area_without_copies_is_released_before_the_places_are_written() {
     for recreated_by_redo in [true, false] {
         let (storage, hooks) = (new_store(StoreKind::InPlace), Arc::new(Hooks::default()));
-        let (doublewrite, mut devices) = (storage.doublewrite.clone(), 0..);
-        let hooked = storage.map(|inner| match devices.next() {
-            Some(0) => Arc::new(TestDevice { inner, hooks: hooks.clone() }),
-            _ => inner,
-        });
+        let doublewrite = storage.doublewrite.clone();
+        let hooked = storage.map_data(|inner| hooks.over(inner));
         let store = open_with(&hooked, Protection::Doublewrite);
         let write = move |store: &dyn PageStore, page: u32| {
             let mut batch = PageBatch::new(1, PAGE_BYTES);

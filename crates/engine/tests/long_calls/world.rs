@@ -2,7 +2,7 @@
 
 use highwater::config::PageSize;
 use highwater::{BackupOptions, Database, Options, Schema, Table, Type, values};
-use highwater_storage::{Device, Faults, Placement, Result, SetOptions, StorageSet, pass_on};
+use highwater_storage::{Device, Faults, Request, SetOptions, StorageSet, TestDevice};
 use std::ops::ControlFlow::Continue;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -30,45 +30,22 @@ impl Reads {
         self.is_slow.store(false, SeqCst);
     }
 
+    /// The device, slow while it is to be.
+    fn over(self: &Arc<Reads>, inner: Arc<dyn Device>) -> Arc<dyn Device> {
+        let reads = self.clone();
+        Arc::new(TestDevice::over(inner).before(move |request| {
+            if matches!(request, Request::Read { .. }) {
+                reads.pause();
+            }
+            Ok(())
+        }))
+    }
+
     fn pause(&self) {
         if self.is_slow.load(SeqCst) {
             self.slow_ones.fetch_add(1, SeqCst);
             thread::sleep(PAUSE);
         }
-    }
-}
-
-struct Slow {
-    inner: Arc<dyn Device>,
-    reads: Arc<Reads>,
-}
-
-impl Device for Slow {
-    pass_on!();
-
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
-        self.reads.pause();
-        self.inner.read_at(offset, buf)
-    }
-
-    fn set_len_bytes(&self, len: u64) -> Result<()> {
-        self.inner.set_len_bytes(len)
-    }
-
-    fn write_at(&self, offset: u64, data: &[u8], placement: Placement) -> Result<()> {
-        self.inner.write_at(offset, data, placement)
-    }
-
-    fn sync(&self) -> Result<()> {
-        self.inner.sync()
-    }
-
-    fn reserve(&self, offset: u64, len: u64) -> Result<()> {
-        self.inner.reserve(offset, len)
-    }
-
-    fn discard(&self, offset: u64, len: u64) -> Result<()> {
-        self.inner.discard(offset, len)
     }
 }
 
@@ -134,12 +111,11 @@ impl World {
         }
         let (reads, faults) = (Arc::new(Reads::default()), Faults::new());
         let set = StorageSet::open(&database, &SetOptions::default()).unwrap();
-        let redo = faults.wrap(set.redo.clone());
-        let mut nth = 0;
+        let (redo, mut nth) = (faults.wrap(set.redo.clone()), 0);
         let storage = set.map(|device| {
             nth += 1;
             match nth {
-                1 => Arc::new(Slow { inner: device, reads: reads.clone() }),
+                1 => reads.over(device),
                 2 => redo.clone(),
                 _ => device,
             }

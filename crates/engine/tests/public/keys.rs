@@ -4,7 +4,7 @@ use crate::support::{add, await_purge, check_indexes, memory, open, options, peo
 use highwater::{
     Database, Error, Isolation, Options, ReadTxn, Schema, Table, TxnOptions, Type, Value, WriteTxn, values,
 };
-use highwater_storage::{Device, Placement, StorageSet};
+use highwater_storage::{Request, StorageSet, TestDevice};
 use std::cmp::Ordering;
 use std::sync::Arc;
 use std::time::Duration;
@@ -107,39 +107,16 @@ fn rows_are_not_read_for_their_keys() {
     assert!(of_keys * 4 < rows && of_count * 4 < rows, "{rows} pages for rows, {of_keys} for keys, {of_count}");
 }
 
-/// A device whose reads take their time, as those of a disk do.
-struct SlowReads {
-    inner: Arc<dyn Device>,
-    time: Duration,
-}
-
-impl Device for SlowReads {
-    highwater_storage::pass_on!();
-
-    fn set_len_bytes(&self, len: u64) -> highwater_storage::Result<()> {
-        self.inner.set_len_bytes(len)
-    }
-
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> highwater_storage::Result<()> {
-        std::thread::sleep(self.time);
-        self.inner.read_at(offset, buf)
-    }
-
-    fn write_at(&self, offset: u64, data: &[u8], placement: Placement) -> highwater_storage::Result<()> {
-        self.inner.write_at(offset, data, placement)
-    }
-
-    fn sync(&self) -> highwater_storage::Result<()> {
-        self.inner.sync()
-    }
-
-    fn discard(&self, offset: u64, len: u64) -> highwater_storage::Result<()> {
-        self.inner.discard(offset, len)
-    }
-}
-
+/// The database, on devices whose reads take their time, as those of a disk do.
 pub(crate) fn open_slow(storage: &StorageSet, read_io_threads: u64, time: Duration) -> Database {
-    let slow = storage.map(|inner| Arc::new(SlowReads { inner, time }));
+    let slow = storage.map(|inner| {
+        Arc::new(TestDevice::over(inner).before(move |request| {
+            if matches!(request, Request::Read { .. }) {
+                std::thread::sleep(time);
+            }
+            Ok(())
+        }))
+    });
     Database::open_storage(slow, Options { read_io_threads, ..options() }).unwrap()
 }
 

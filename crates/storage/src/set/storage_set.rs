@@ -281,6 +281,11 @@ impl StorageSet {
         }
     }
 
+    /// The same set with only its data device put through `wrap`.
+    pub fn map_data(&self, wrap: impl FnOnce(Arc<dyn Device>) -> Arc<dyn Device>) -> StorageSet {
+        StorageSet { data: wrap(Arc::clone(&self.data)), ..self.clone() }
+    }
+
     /// A new, empty device for what lasts only as long as the device is used: a file without a name in the folder of
     /// the database, or memory where the set is not of files. That of an encrypted set is encrypted.
     ///

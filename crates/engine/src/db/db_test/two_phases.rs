@@ -12,7 +12,7 @@ use crate::testing::small_options;
 use crate::txn::{Isolation, TxnOptions};
 use crate::undo::Xid;
 use crate::values;
-use highwater_storage::{Device, Placement, StorageSet};
+use highwater_storage::{Request, StorageSet, TestDevice};
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -124,44 +124,26 @@ fn a_cut_in_the_middle_of_a_rollback_leaves_no_prepared_transaction() {
     }
 }
 
-/// A device that counts its syncs, and holds them while its gate is closed.
-struct Gated {
-    inner: Arc<dyn Device>,
+/// Counts the syncs of a device, and holds them while it is closed.
+#[derive(Default)]
+struct Gate {
     is_closed: Mutex<bool>,
     opened: Condvar,
     syncs: AtomicU64,
 }
 
-impl Gated {
+impl Gate {
     fn set_closed(&self, is_closed: bool) {
         *self.is_closed.lock() = is_closed;
         self.opened.notify_all();
     }
-}
 
-impl Device for Gated {
-    highwater_storage::pass_on!();
-
-    fn set_len_bytes(&self, len: u64) -> highwater_storage::Result<()> {
-        self.inner.set_len_bytes(len)
-    }
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> highwater_storage::Result<()> {
-        self.inner.read_at(offset, buf)
-    }
-    fn write_at(&self, offset: u64, data: &[u8], placement: Placement) -> highwater_storage::Result<()> {
-        self.inner.write_at(offset, data, placement)
-    }
-    fn sync(&self) -> highwater_storage::Result<()> {
+    fn pass(&self) {
         self.syncs.fetch_add(1, SeqCst);
         let mut is_closed = self.is_closed.lock();
         while *is_closed {
             self.opened.wait(&mut is_closed);
         }
-        drop(is_closed);
-        self.inner.sync()
-    }
-    fn discard(&self, offset: u64, len: u64) -> highwater_storage::Result<()> {
-        self.inner.discard(offset, len)
     }
 }
 
@@ -170,13 +152,15 @@ impl Device for Gated {
 fn a_group_costs_two_syncs() {
     const GROUP: u64 = 16;
     let storage = StorageSet::memory();
-    let gate = Arc::new(Gated {
-        inner: storage.redo.clone(),
-        is_closed: Mutex::new(false),
-        opened: Condvar::new(),
-        syncs: AtomicU64::new(0),
+    let gate = Arc::new(Gate::default());
+    let passed = gate.clone();
+    let redo = TestDevice::over(storage.redo.clone()).before(move |request| {
+        if matches!(request, Request::Sync) {
+            passed.pass();
+        }
+        Ok(())
     });
-    let db = open(StorageSet::of_devices(storage.data.clone(), gate.clone(), storage.doublewrite.clone()));
+    let db = open(StorageSet::of_devices(storage.data.clone(), Arc::new(redo), storage.doublewrite.clone()));
     let (database, table) = (db.database(), numbers(db.database()));
     let log = &database.context().log;
     for round in 1..4u64 {

@@ -11,7 +11,7 @@ use crate::table::{IndexColumn, IndexDefinition, Schema, TableDefinition, Type, 
 use crate::testing::{assert_free_classes, small_options};
 use crate::txn::ReadView;
 use crate::values;
-use highwater_storage::{Device, FaultKind, Faults, MemoryDevice, Operation, Placement, StorageSet};
+use highwater_storage::{Device, FaultKind, Faults, MemoryDevice, Operation, Request, StorageSet, TestDevice};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 
@@ -177,44 +177,25 @@ fn a_damaged_or_full_temporary_file_is_an_error_and_leaves_nothing() {
         assert_indexed(&db, "a");
     }
     for at in [9, 70_000, 3 << 16] {
-        let db = large(move || Arc::new(Damaging { inner: MemoryDevice::named("temporary", 1), at }));
+        let db = large(move || damaging(at));
         let error = db.create_index("a", "by_x", &["x"], false).unwrap_err();
         assert!(matches!(&error, Error::Corrupt(why) if why.contains("temporary is damaged")), "{error}");
     }
 }
 
-/// Gives one byte back that is another one than was written.
-struct Damaging {
-    inner: MemoryDevice,
-    at: u64,
-}
-
-impl Device for Damaging {
-    highwater_storage::pass_on!();
-
-    fn set_len_bytes(&self, len: u64) -> highwater_storage::Result<()> {
-        self.inner.set_len_bytes(len)
-    }
-
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> highwater_storage::Result<()> {
-        self.inner.read_at(offset, buf)?;
-        if let Some(byte) = self.at.checked_sub(offset).and_then(|at| buf.get_mut(at as usize)) {
+/// A temporary device that gives the byte at `at` back as another one than was written; nothing of it is synced.
+fn damaging(at: u64) -> Arc<dyn Device> {
+    let device = TestDevice::over(Arc::new(MemoryDevice::named("temporary", 1))).before(|request| {
+        assert!(!matches!(request, Request::Sync), "nothing of it is synced");
+        Ok(())
+    });
+    Arc::new(device.after(move |request| {
+        if let Request::Read { offset, buf } = request
+            && let Some(byte) = at.checked_sub(offset).and_then(|at| buf.get_mut(at as usize))
+        {
             *byte ^= 1;
         }
-        Ok(())
-    }
-
-    fn write_at(&self, offset: u64, data: &[u8], placement: Placement) -> highwater_storage::Result<()> {
-        self.inner.write_at(offset, data, placement)
-    }
-
-    fn sync(&self) -> highwater_storage::Result<()> {
-        panic!("nothing of it is synced");
-    }
-
-    fn discard(&self, offset: u64, len: u64) -> highwater_storage::Result<()> {
-        self.inner.discard(offset, len)
-    }
+    }))
 }
 
 /// While an index is built, other tables are made, indexed and dropped; a check and a change of the same table wait.

@@ -1,6 +1,6 @@
 //! Failed writes and syncs, and calls that are mistakes.
 
-use super::group_commit::Slow;
+use super::group_commit::slow;
 use super::*;
 
 #[test]
@@ -58,7 +58,7 @@ fn a_failed_write_or_sync_poisons_for_good() {
 fn everyone_who_waits_hears_of_a_failed_sync() {
     let faults = Faults::new();
     let memory = new_device();
-    let (log, scan) = open_as(Arc::new(Slow(faults.wrap(Arc::new(memory)))), FlushLog::Sync).unwrap();
+    let (log, scan) = open_as(slow(faults.wrap(Arc::new(memory))), FlushLog::Sync).unwrap();
     log.start(scan.end_lsn).unwrap();
     faults.fail(Operation::Sync, 1, FaultKind::ErrorForGood);
     std::thread::scope(|scope| {

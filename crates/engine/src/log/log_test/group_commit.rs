@@ -1,36 +1,16 @@
 //! Threads that commit together, and power cuts under them.
 
 use super::*;
+use highwater_storage::{Request, TestDevice};
 
 /// A device whose syncs take a while.
-pub struct Slow(pub Arc<dyn Device>);
-
-impl Device for Slow {
-    fn name(&self) -> String {
-        self.0.name()
-    }
-    fn len_bytes(&self) -> highwater_storage::Result<u64> {
-        self.0.len_bytes()
-    }
-    fn set_len_bytes(&self, len: u64) -> highwater_storage::Result<()> {
-        self.0.set_len_bytes(len)
-    }
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> highwater_storage::Result<()> {
-        self.0.read_at(offset, buf)
-    }
-    fn write_at(&self, offset: u64, data: &[u8], placement: Placement) -> highwater_storage::Result<()> {
-        self.0.write_at(offset, data, placement)
-    }
-    fn sync(&self) -> highwater_storage::Result<()> {
-        std::thread::sleep(Duration::from_millis(2));
-        self.0.sync()
-    }
-    fn discard(&self, offset: u64, len: u64) -> highwater_storage::Result<()> {
-        self.0.discard(offset, len)
-    }
-    fn alignment_bytes(&self) -> usize {
-        self.0.alignment_bytes()
-    }
+pub fn slow(inner: Arc<dyn Device>) -> Arc<dyn Device> {
+    Arc::new(TestDevice::over(inner).before(|request| {
+        if matches!(request, Request::Sync) {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        Ok(())
+    }))
 }
 
 #[test]
@@ -39,7 +19,7 @@ fn threads_that_commit_together_share_syncs() {
     const COMMITS: u64 = 20;
     let memory = MemoryDevice::new();
     Log::create(Arc::new(memory.clone()), 4 << 20, ID).unwrap();
-    let counted = Counted::new(Arc::new(Slow(Arc::new(memory.clone()))));
+    let counted = Counted::new(slow(Arc::new(memory.clone())));
     let (log, scan) = open_as(counted.clone(), FlushLog::Sync).unwrap();
     log.start(scan.end_lsn).unwrap();
     let syncs = counted.counts().syncs;

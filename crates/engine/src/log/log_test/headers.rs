@@ -132,7 +132,7 @@ fn both_headers_find_their_redo_on_a_device_that_prefers_discards() {
 #[test]
 fn the_ring_is_discarded_lap_by_lap() {
     let device = new_device();
-    let counted = Counted::new(Arc::new(PrefersDiscards(Arc::new(device.clone()))));
+    let counted = Counted::new(preferring_discards(Arc::new(device.clone())));
     let (log, scan) = open_as(counted.clone(), FlushLog::Sync).unwrap();
     log.start(scan.end_lsn).unwrap();
     let first = log.end_lsn();

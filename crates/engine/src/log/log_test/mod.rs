@@ -18,9 +18,9 @@ use super::*;
 use crate::config::FlushLog;
 use crate::error::{Error, Result};
 use crate::stats::Stats;
-use crate::testing::PrefersDiscards;
+use crate::testing::preferring_discards;
 use crate::types::Lsn;
-use highwater_storage::{Counted, Device, FaultKind, Faults, MemoryDevice, Operation, Placement};
+use highwater_storage::{Counted, Device, FaultKind, Faults, MemoryDevice, Operation};
 use proptest::prelude::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -67,7 +67,7 @@ pub fn open(device: &MemoryDevice) -> (Arc<Log>, Found) {
 
 /// As `open`, on a device that wants discards.
 pub fn open_preferring_discards(device: &MemoryDevice) -> (Arc<Log>, Found) {
-    open_as(Arc::new(PrefersDiscards(Arc::new(device.clone()))), FlushLog::Sync).unwrap()
+    open_as(preferring_discards(Arc::new(device.clone())), FlushLog::Sync).unwrap()
 }
 
 pub fn new_device() -> MemoryDevice {

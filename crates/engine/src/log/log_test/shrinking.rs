@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::log::RedoReader;
-use highwater_storage::Limited;
+use highwater_storage::{Limited, Request, TestDevice};
 
 const LARGE: u64 = 144 * format::BLOCK_BYTES;
 
@@ -157,7 +157,7 @@ fn a_full_disk_lets_a_log_shrink() {
 #[test]
 fn a_log_shrinks_on_a_device_that_prefers_discards() {
     let (device, _) = grown(600);
-    let whole = run(Arc::new(PrefersDiscards(Arc::new(device.clone()))));
+    let whole = run(preferring_discards(Arc::new(device.clone())));
     let (log, found) = open(&device);
     assert_eq!((log.size_bytes(), found.end_lsn), (SMALL, whole.durable));
     assert!(whole.appended.ends_with(&found.groups) && found.groups.len() > 5);
@@ -239,44 +239,14 @@ fn a_log_that_a_reader_needs_keeps_its_size_at_closing() {
     }
 }
 
-/// It keeps its length.
-struct FixedLen(MemoryDevice);
-
-impl Device for FixedLen {
-    fn name(&self) -> String {
-        self.0.name()
-    }
-    fn len_bytes(&self) -> highwater_storage::Result<u64> {
-        self.0.len_bytes()
-    }
-    fn set_len_bytes(&self, _len: u64) -> highwater_storage::Result<()> {
-        unreachable!("its length is fixed")
-    }
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> highwater_storage::Result<()> {
-        self.0.read_at(offset, buf)
-    }
-    fn write_at(&self, offset: u64, data: &[u8], placement: Placement) -> highwater_storage::Result<()> {
-        self.0.write_at(offset, data, placement)
-    }
-    fn sync(&self) -> highwater_storage::Result<()> {
-        self.0.sync()
-    }
-    fn discard(&self, offset: u64, len: u64) -> highwater_storage::Result<()> {
-        self.0.discard(offset, len)
-    }
-    fn has_fixed_len(&self) -> bool {
-        true
-    }
-    fn alignment_bytes(&self) -> usize {
-        self.0.alignment_bytes()
-    }
-}
-
 #[test]
 fn on_a_device_of_fixed_length_a_log_keeps_its_size() {
     let (device, _) = grown(600);
-    let fixed: Arc<dyn Device> = Arc::new(FixedLen(device.clone()));
-    let (log, found) = open_growing(fixed, FlushLog::Sync, SMALL).unwrap();
+    let fixed = TestDevice::over(Arc::new(device.clone())).of_fixed_len().before(|request| {
+        assert!(!matches!(request, Request::SetLen(_)), "its length is fixed");
+        Ok(())
+    });
+    let (log, found) = open_growing(Arc::new(fixed), FlushLog::Sync, SMALL).unwrap();
     log.start(found.end_lsn).unwrap();
     assert_eq!((log.size_bytes(), log.max_bytes(), device.len_bytes().unwrap()), (LARGE, LARGE, LARGE));
 }

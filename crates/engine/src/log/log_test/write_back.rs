@@ -1,65 +1,38 @@
 //! What commits leave in the page cache goes to the device before the sync that comes once a second.
 
 use super::*;
+use highwater_storage::{Request, TestDevice};
 use parking_lot::Mutex;
-
-/// A device that notes which ranges it is to begin with, or refuses.
-#[derive(Clone)]
-struct Noted {
-    inner: MemoryDevice,
-    begun: Arc<Mutex<Vec<(u64, u64)>>>,
-    refuses: bool,
-}
-
-impl Device for Noted {
-    fn name(&self) -> String {
-        self.inner.name()
-    }
-    fn len_bytes(&self) -> highwater_storage::Result<u64> {
-        self.inner.len_bytes()
-    }
-    fn set_len_bytes(&self, len: u64) -> highwater_storage::Result<()> {
-        self.inner.set_len_bytes(len)
-    }
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> highwater_storage::Result<()> {
-        self.inner.read_at(offset, buf)
-    }
-    fn write_at(&self, offset: u64, data: &[u8], placement: Placement) -> highwater_storage::Result<()> {
-        self.inner.write_at(offset, data, placement)
-    }
-    fn begin_write_back(&self, offset: u64, len: u64) -> highwater_storage::Result<()> {
-        if self.refuses {
-            // Whatever fails: beyond the end of the device.
-            return self.inner.read_at(u64::MAX / 2, &mut [0]);
-        }
-        self.begun.lock().push((offset, len));
-        Ok(())
-    }
-    fn sync(&self) -> highwater_storage::Result<()> {
-        self.inner.sync()
-    }
-    fn discard(&self, offset: u64, len: u64) -> highwater_storage::Result<()> {
-        self.inner.discard(offset, len)
-    }
-    fn alignment_bytes(&self) -> usize {
-        self.inner.alignment_bytes()
-    }
-}
+use std::ops::Range;
 
 const SIZE: u64 = 4 << 20;
 
-fn started_on(mode: FlushLog, refuses: bool) -> (Arc<Log>, Noted) {
-    let device = Noted { inner: MemoryDevice::new(), begun: Arc::default(), refuses };
-    Log::create(Arc::new(device.clone()), SIZE, ID).unwrap();
-    let (log, scan) = open_as(Arc::new(device.clone()), mode).unwrap();
+/// The ranges whose write-back has begun.
+type WriteBacks = Arc<Mutex<Vec<Range<u64>>>>;
+
+/// A log, and the ranges that its device is to begin with, which it may refuse.
+fn started_on(mode: FlushLog, refuses: bool) -> (Arc<Log>, WriteBacks) {
+    let begun = Arc::new(Mutex::new(Vec::new()));
+    let noted = begun.clone();
+    let device = TestDevice::over(Arc::new(MemoryDevice::new())).before(move |request| match request {
+        Request::WriteBack(_) if refuses => Err(std::io::Error::other("the cache is broken")),
+        Request::WriteBack(range) => {
+            noted.lock().push(range);
+            Ok(())
+        }
+        _ => Ok(()),
+    });
+    let device = Arc::new(device);
+    Log::create(device.clone(), SIZE, ID).unwrap();
+    let (log, scan) = open_as(device, mode).unwrap();
     log.start(scan.end_lsn).unwrap();
-    (log, device)
+    (log, begun)
 }
 
 /// Commits until the ring has been gone through twice.
 #[test]
 fn the_device_begins_with_whole_blocks_of_the_ring() {
-    let (log, device) = started_on(FlushLog::Write, false);
+    let (log, begun) = started_on(FlushLog::Write, false);
     let mut newest = log.end_lsn();
     while newest.0 < 2 * SIZE {
         newest = append(&log, 5, 50_000);
@@ -69,23 +42,24 @@ fn the_device_begins_with_whole_blocks_of_the_ring() {
             log.checkpoint(newest).unwrap();
         }
     }
-    let begun = device.begun.lock().clone();
-    let bytes: u64 = begun.iter().map(|(_, len)| len).sum();
+    let begun = begun.lock();
+    let bytes: u64 = begun.iter().map(|range| range.end - range.start).sum();
     assert!((SIZE..3 * SIZE).contains(&bytes), "{begun:?}");
-    for (offset, len) in begun {
-        let is_in_ring = offset >= format::RING_START && offset + len <= SIZE;
-        assert!(is_in_ring && offset % format::BLOCK_BYTES == 0 && len % format::BLOCK_BYTES == 0, "{offset} {len}");
+    for range in begun.iter() {
+        let is_in_ring = range.start >= format::RING_START && range.end <= SIZE;
+        let is_whole = [range.start, range.end].iter().all(|at| at % format::BLOCK_BYTES == 0);
+        assert!(is_in_ring && is_whole, "{range:?}");
     }
 }
 
 #[test]
 fn commits_that_wait_for_their_sync_need_none() {
-    let (log, device) = started_on(FlushLog::Sync, false);
+    let (log, begun) = started_on(FlushLog::Sync, false);
     for _ in 0..30 {
         let newest = append(&log, 5, 50_000);
         log.commit(newest, None).unwrap();
     }
-    assert!(device.begun.lock().is_empty());
+    assert!(begun.lock().is_empty());
 }
 
 #[test]

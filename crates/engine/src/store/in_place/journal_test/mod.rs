@@ -9,9 +9,9 @@ use crate::error::Error;
 use crate::page;
 use crate::store::store_test::{JOURNAL, PAGE_BYTES, new_store, open_with, page_of, read, write};
 use crate::store::{BATCH_PAGES, FlushLane, PageStore, Protection, Settings, StoreKind, bootstrap};
-use crate::testing::PrefersDiscards;
+use crate::testing::preferring_discards;
 use crate::types::{Lsn, PageNo};
-use highwater_storage::{Counted, FaultKind, Faults, Limited, Operation, StorageSet};
+use highwater_storage::{Counted, FaultKind, Faults, Limited, Operation, Request, StorageSet, TestDevice};
 use std::collections::BTreeMap;
 
 /// Pages that the tests write: enough for batches that fill a segment.
@@ -102,7 +102,7 @@ fn life(world: &mut World, protection: Protection, changes: u64, seed: u64) -> b
     let discards = seed.is_multiple_of(2);
     let wrapped = world.storage.map(|device| {
         let device = faults.wrap(device);
-        if discards { Arc::new(PrefersDiscards(device)) } else { device }
+        if discards { preferring_discards(device) } else { device }
     });
     // Without protection a batch must not be cut.
     let is_cut = protection != Protection::None;
@@ -190,50 +190,15 @@ fn lanes_share_the_ring() {
     }
 }
 
-/// A device that does one kind of operation only while the gate is open.
-struct Gated {
-    inner: Arc<dyn Device>,
-    what: Operation,
-    gate: Arc<Mutex<()>>,
-}
-
-impl Gated {
-    /// Has device `number` of the set wait with `what` for the gate.
-    fn wrap(storage: &StorageSet, number: usize, what: Operation, gate: &Arc<Mutex<()>>) -> StorageSet {
-        let mut devices = 0..;
-        storage.map(|inner| match devices.next() {
-            Some(at) if at == number => Arc::new(Gated { inner, what, gate: gate.clone() }),
-            _ => inner,
-        })
-    }
-
-    fn wait(&self, operation: Operation) {
-        if operation == self.what {
-            drop(self.gate.lock());
+/// A device that does what is asked for only while the gate is open, if it is of this kind.
+fn gated(inner: Arc<dyn Device>, is_held: fn(&Request<'_>) -> bool, gate: &Arc<Mutex<()>>) -> Arc<dyn Device> {
+    let gate = gate.clone();
+    Arc::new(TestDevice::over(inner).before(move |request| {
+        if is_held(&request) {
+            drop(gate.lock());
         }
-    }
-}
-
-impl Device for Gated {
-    highwater_storage::pass_on!();
-
-    fn set_len_bytes(&self, len: u64) -> highwater_storage::Result<()> {
-        self.inner.set_len_bytes(len)
-    }
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> highwater_storage::Result<()> {
-        self.inner.read_at(offset, buf)
-    }
-    fn write_at(&self, offset: u64, data: &[u8], placement: Placement) -> highwater_storage::Result<()> {
-        self.wait(Operation::Write);
-        self.inner.write_at(offset, data, placement)
-    }
-    fn sync(&self) -> highwater_storage::Result<()> {
-        self.wait(Operation::Sync);
-        self.inner.sync()
-    }
-    fn discard(&self, offset: u64, len: u64) -> highwater_storage::Result<()> {
-        self.inner.discard(offset, len)
-    }
+        Ok(())
+    }))
 }
 
 /// Waits until other threads have come so far, and then for them to come further if they can.
@@ -255,7 +220,9 @@ fn reaches(is_there: impl Fn() -> bool) -> bool {
 fn the_newest_durable_batch_is_found_whatever_is_on_its_way() {
     let (mut world, gate) = (World::new(), Arc::new(Mutex::new(())));
     let (counted, devices) = counting(&world.storage);
-    let store = world.open(&Gated::wrap(&counted, 2, Operation::Sync, &gate), segments(3)).unwrap();
+    let ring = gated(counted.doublewrite.clone(), |request| matches!(request, Request::Sync), &gate);
+    let behind_it = StorageSet::of_devices(counted.data, counted.redo, ring);
+    let store = world.open(&behind_it, segments(3)).unwrap();
     for lsn in 2..4 {
         write(&*store, &whole(), lsn, FlushLane::FlushList).unwrap();
         world.acknowledged.extend(whole().into_iter().map(|page| (page, lsn)));
@@ -284,7 +251,9 @@ fn the_newest_durable_batch_is_found_whatever_is_on_its_way() {
 fn a_turn_waits_for_what_is_on_its_way() {
     let (world, gate) = (World::new(), Arc::new(Mutex::new(())));
     let (counted, devices) = counting(&world.storage);
-    let store = world.open(&Gated::wrap(&counted, 0, Operation::Write, &gate), segments(3)).unwrap();
+    let is_write = |request: &Request<'_>| matches!(request, Request::Write { .. });
+    let behind_it = counted.map_data(|data| gated(data, is_write, &gate));
+    let store = world.open(&behind_it, segments(3)).unwrap();
     let before = devices[0].counts().syncs;
     std::thread::scope(|scope| {
         let closed = gate.lock();

@@ -1,58 +1,12 @@
 //! Blocks that the device cannot read, until they are written again.
 
 use super::*;
-use highwater_storage::StorageError;
-
-struct BadBlocks {
-    inner: Arc<dyn Device>,
-    bad: Mutex<Range<u64>>,
-}
-
-impl BadBlocks {
-    fn touches(&self, offset: u64, len: usize) -> bool {
-        let bad = self.bad.lock();
-        offset < bad.end && bad.start < offset + len as u64
-    }
-}
-
-impl Device for BadBlocks {
-    highwater_storage::pass_on!();
-
-    fn set_len_bytes(&self, len: u64) -> highwater_storage::Result<()> {
-        self.inner.set_len_bytes(len)
-    }
-
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> highwater_storage::Result<()> {
-        if self.touches(offset, buf.len()) {
-            let source = std::io::Error::other("a bad block");
-            return Err(StorageError { operation: "read", device: self.name(), offset, len: buf.len() as u64, source });
-        }
-        self.inner.read_at(offset, buf)
-    }
-
-    fn write_at(&self, offset: u64, data: &[u8], placement: Placement) -> highwater_storage::Result<()> {
-        if self.touches(offset, data.len()) {
-            *self.bad.lock() = 0..0;
-        }
-        self.inner.write_at(offset, data, placement)
-    }
-
-    fn sync(&self) -> highwater_storage::Result<()> {
-        self.inner.sync()
-    }
-
-    fn discard(&self, offset: u64, len: u64) -> highwater_storage::Result<()> {
-        self.inner.discard(offset, len)
-    }
-}
+use highwater_storage::TestDevice;
 
 /// The same disks as a power cut leaves them, with bad blocks in the data file.
 fn with_bad(storage: &StorageSet, bad: &Range<u64>) -> StorageSet {
-    let mut devices = 0..;
-    storage.cut(0).map(|inner| match devices.next() {
-        Some(0) => Arc::new(BadBlocks { inner, bad: Mutex::new(bad.clone()) }) as Arc<dyn Device>,
-        _ => inner,
-    })
+    let bad = Arc::new(Mutex::new(bad.clone()));
+    storage.cut(0).map_data(|data| Arc::new(TestDevice::over(data).with_bad_blocks(bad)))
 }
 
 const LAST: u64 = 199;

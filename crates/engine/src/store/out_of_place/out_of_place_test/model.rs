@@ -10,7 +10,7 @@
 //! Histories continue behind a cut too: [`Step::Lose`], [`Step::Keep`]. A step that changes nothing ends its history.
 
 use super::*;
-use crate::store::test_device::{Hooks, TestDevice};
+use crate::store::hooks::{Hook, Hooks};
 use std::collections::BTreeMap;
 
 const PAGE: usize = 16384;
@@ -183,8 +183,7 @@ impl Life {
     ) -> Life {
         let hooks = Arc::new(Hooks::default());
         prepare(&hooks, &memory, &model);
-        let device = TestDevice { inner: Arc::new(memory.clone()), hooks: hooks.clone() };
-        let store = open_model(Arc::new(device));
+        let store = open_model(hooks.over(Arc::new(memory.clone())));
         model.lock().check(&store);
         Life { memory, store, hooks, model }
     }
@@ -193,7 +192,7 @@ impl Life {
     fn step(self, step: Step, counts: Option<&Arc<Mutex<Counts>>>) -> (Life, bool) {
         let watch = |hooks: &Hooks, memory: &MemoryDevice, model: &Arc<Mutex<Model>>| {
             let (memory, model) = (memory.clone(), model.clone());
-            *hooks.before_sync.lock() = counts.cloned().map(|counts| -> crate::store::test_device::Hook {
+            *hooks.before_sync.lock() = counts.cloned().map(|counts| -> Hook {
                 Box::new(move || {
                     let cuts = cut_everywhere(&memory, &model.lock());
                     let mut counts = counts.lock();

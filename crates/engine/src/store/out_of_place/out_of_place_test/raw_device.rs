@@ -1,56 +1,7 @@
 //! A store on a device whose length is fixed and that holds what was there before.
 
 use super::*;
-use highwater_storage::{StorageError, UNUSED_ZEROS_BYTES};
-
-/// A device that has the length it has.
-struct FixedLen(Arc<dyn Device>);
-
-impl Device for FixedLen {
-    fn name(&self) -> String {
-        self.0.name()
-    }
-
-    fn len_bytes(&self) -> highwater_storage::Result<u64> {
-        self.0.len_bytes()
-    }
-
-    fn set_len_bytes(&self, len: u64) -> highwater_storage::Result<()> {
-        let has = self.0.len_bytes()?;
-        let source = std::io::Error::new(std::io::ErrorKind::StorageFull, format!("the device has {has} bytes"));
-        let full = StorageError { operation: "set length", device: self.name(), offset: 0, len, source };
-        if len <= has { Ok(()) } else { Err(full) }
-    }
-
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> highwater_storage::Result<()> {
-        self.0.read_at(offset, buf)
-    }
-
-    fn write_at(&self, offset: u64, data: &[u8], placement: Placement) -> highwater_storage::Result<()> {
-        assert!(offset + data.len() as u64 <= self.0.len_bytes()?, "a write beyond the end");
-        self.0.write_at(offset, data, placement)
-    }
-
-    fn sync(&self) -> highwater_storage::Result<()> {
-        self.0.sync()
-    }
-
-    fn discard(&self, offset: u64, len: u64) -> highwater_storage::Result<()> {
-        self.0.discard(offset, len)
-    }
-
-    fn discard_keeps_room(&self) -> bool {
-        true
-    }
-
-    fn has_fixed_len(&self) -> bool {
-        true
-    }
-
-    fn alignment_bytes(&self) -> usize {
-        self.0.alignment_bytes()
-    }
-}
+use highwater_storage::{Request, TestDevice, UNUSED_ZEROS_BYTES};
 
 /// Pages of a store that the tests fill the device with.
 const MAX_PAGES: u32 = NEW_PAGES + 256;
@@ -67,8 +18,14 @@ fn old_device(segments: u64) -> StorageSet {
 
 /// The set as it is used: only its data device has a fixed length.
 fn fixed(storage: &StorageSet) -> StorageSet {
-    let mut devices = 0..;
-    storage.map(|inner| if devices.next() == Some(0) { Arc::new(FixedLen(inner)) } else { inner })
+    storage.map_data(|inner| {
+        let below = inner.clone();
+        Arc::new(TestDevice::over(inner).of_fixed_len().before(move |request| {
+            let is_beyond = || request.range().end > below.len_bytes().unwrap();
+            assert!(!matches!(request, Request::Write { .. }) || !is_beyond(), "a write beyond the end");
+            Ok(())
+        }))
+    })
 }
 
 fn sizes() -> Sizes {

@@ -1,7 +1,7 @@
 //! Many pages read at once.
 
 use super::*;
-use crate::store::test_device::{Hooks, TestDevice};
+use crate::store::hooks::Hooks;
 use std::sync::Weak;
 
 /// Pages with images of every length, pages without one, several pages in one read, and a page beyond the end.
@@ -31,7 +31,7 @@ fn every_read_is_reported_once_and_finds_its_pages() {
 #[test]
 fn pages_that_are_moved_while_they_are_read_are_read_again() {
     let (storage, hooks) = (new_store(), Arc::new(Hooks::default()));
-    let store = open(&storage.map(|inner| Arc::new(TestDevice { inner, hooks: hooks.clone() })));
+    let store = open(&storage.map(|inner| hooks.over(inner)));
     write(&*store, &[5, 9, 13], 1, FlushLane::FlushList).unwrap();
     let place = store.place(PageNo(9)).unwrap().unwrap();
     let weak: Weak<dyn PageStore> = Arc::downgrade(&store);

@@ -1,10 +1,11 @@
 //! When a segment is used again.
 
 use super::*;
+use highwater_storage::{Request, TestDevice};
 
-/// A device that remembers the segments whose last block was written and not synced.
+/// What is remembered of a device: the segments whose last block was written and not synced.
+#[derive(Default)]
 struct Watched {
-    inner: Arc<dyn Device>,
     unsynced: Mutex<Vec<u64>>,
     /// Segments that were written or discarded while that was so.
     too_early: Mutex<Vec<u64>>,
@@ -13,43 +14,23 @@ struct Watched {
 }
 
 impl Watched {
-    fn note(&self, offset: u64, len: usize) {
-        let segment = offset / SEGMENT_BYTES;
+    fn note(&self, request: &Request<'_>) {
         let mut unsynced = self.unsynced.lock();
-        if unsynced.contains(&segment) {
-            self.too_early.lock().push(segment);
+        match request {
+            Request::Sync => unsynced.clear(),
+            Request::Write { .. } | Request::Discard(_) => {
+                let range = request.range();
+                let segment = range.start / SEGMENT_BYTES;
+                if unsynced.contains(&segment) {
+                    self.too_early.lock().push(segment);
+                }
+                if segment > 0 && range.end.is_multiple_of(SEGMENT_BYTES) {
+                    unsynced.push(segment);
+                    self.cleared.fetch_add(u64::from(range.end - range.start == BLOCK_BYTES as u64), Relaxed);
+                }
+            }
+            _ => {}
         }
-        if segment > 0 && (offset + len as u64).is_multiple_of(SEGMENT_BYTES) {
-            unsynced.push(segment);
-            self.cleared.fetch_add(u64::from(len == BLOCK_BYTES), Relaxed);
-        }
-    }
-}
-
-impl Device for Watched {
-    highwater_storage::pass_on!();
-
-    fn set_len_bytes(&self, len: u64) -> highwater_storage::Result<()> {
-        self.inner.set_len_bytes(len)
-    }
-
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> highwater_storage::Result<()> {
-        self.inner.read_at(offset, buf)
-    }
-
-    fn write_at(&self, offset: u64, data: &[u8], placement: Placement) -> highwater_storage::Result<()> {
-        self.note(offset, data.len());
-        self.inner.write_at(offset, data, placement)
-    }
-
-    fn sync(&self) -> highwater_storage::Result<()> {
-        self.unsynced.lock().clear();
-        self.inner.sync()
-    }
-
-    fn discard(&self, offset: u64, len: u64) -> highwater_storage::Result<()> {
-        self.note(offset, len as usize);
-        self.inner.discard(offset, len)
     }
 }
 
@@ -57,14 +38,13 @@ impl Device for Watched {
 #[test]
 fn a_segment_is_used_again_when_its_footer_is_durable() {
     let storage = new_store();
-    let mut watched = None;
-    let devices = storage.map(|inner| {
-        let (unsynced, too_early) = Default::default();
-        let device = Arc::new(Watched { inner, unsynced, too_early, cleared: AtomicU64::new(0) });
-        watched.get_or_insert(device.clone());
-        device
-    });
-    let watched = watched.unwrap();
+    let watched = Arc::new(Watched::default());
+    let notes = watched.clone();
+    let watching = move |request: Request<'_>| {
+        notes.note(&request);
+        Ok(())
+    };
+    let devices = storage.map_data(|data| Arc::new(TestDevice::over(data).before(watching)));
     let store = open(&devices);
     let mut random = fastrand::Rng::with_seed(4);
     for lsn in 1..1000 {
