@@ -59,7 +59,6 @@
 // The unit tests are those of the engine as it is; under a model checker (`models`) there are none.
 #![cfg(not(all(test, shuttle)))]
 #![cfg_attr(test, allow(clippy::duplicate_mod, reason = "models load the files they check once more, for loom"))]
-#![allow(unreachable_pub)]
 
 pub mod config;
 /// The guide: what a program needs to know, one chapter after the other.

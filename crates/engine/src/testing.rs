@@ -5,7 +5,7 @@ use crate::btree::{BTree, Seek};
 use crate::config::{Doublewrite, FlushNeighbors, Options, PageSize, VictimPolicy};
 use crate::context::Context;
 use crate::db::open_parts::OpenParts;
-pub use crate::internals::test_part::is_tried;
+pub(crate) use crate::internals::test_part::is_tried;
 use crate::page::Node;
 use crate::space::Space;
 use crate::types::PageNo;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Options of a small database: 4 KiB pages, 1 MiB pool, 4 MiB log.
-pub fn small_options() -> Options {
+pub(crate) fn small_options() -> Options {
     Options {
         page_size: PageSize::Bytes(4096),
         buffer_pool_size: 1 << 20,
@@ -28,7 +28,7 @@ pub fn small_options() -> Options {
 
 /// The same with a victim policy, a neighbor option and a protection from torn pages that the seed chooses; eighteen
 /// seeds in a row give every combination.
-pub fn seeded_options(seed: u64) -> Options {
+pub(crate) fn seeded_options(seed: u64) -> Options {
     let victim_policy = [VictimPolicy::LruClean, VictimPolicy::Raw, VictimPolicy::War][seed as usize % 3];
     let neighbors = [FlushNeighbors::Off, FlushNeighbors::Contiguous, FlushNeighbors::Extent];
     let doublewrite = [Doublewrite::On, Doublewrite::Journal][seed as usize % 2];
@@ -38,17 +38,17 @@ pub fn seeded_options(seed: u64) -> Options {
 }
 
 /// A small database in memory without background threads: call the steps yourself.
-pub fn small_parts() -> OpenParts {
+pub(crate) fn small_parts() -> OpenParts {
     open(StorageSet::memory(), small_options())
 }
 
 /// Opens a set in any state.
-pub fn open(storage: StorageSet, options: Options) -> OpenParts {
+pub(crate) fn open(storage: StorageSet, options: Options) -> OpenParts {
     OpenParts::open(storage, options).expect("a database in memory opens")
 }
 
 /// Every record of a tree, delete-marked ones too.
-pub fn records(parts: &OpenParts, tree: &BTree) -> BTreeMap<Vec<u8>, Vec<u8>> {
+pub(crate) fn records(parts: &OpenParts, tree: &BTree) -> BTreeMap<Vec<u8>, Vec<u8>> {
     let mut all = BTreeMap::new();
     let (mut key, mut from) = (Vec::new(), None::<Vec<u8>>);
     loop {
@@ -73,7 +73,7 @@ struct HeldBack {
 
 /// Holds reads of one page back until they are released.
 #[derive(Clone, Default)]
-pub struct ReadGate {
+pub(crate) struct ReadGate {
     held: Arc<(Mutex<HeldBack>, Condvar)>,
 }
 
@@ -82,7 +82,7 @@ const STUCK: Duration = Duration::from_secs(60);
 
 impl ReadGate {
     /// A core over memory whose data device has this gate.
-    pub fn open(&self, options: Options) -> OpenParts {
+    pub(crate) fn open(&self, options: Options) -> OpenParts {
         let memory = StorageSet::memory();
         open(memory.map(|inner| self.before(inner)), options)
     }
@@ -98,12 +98,12 @@ impl ReadGate {
     }
 
     /// From now on a thread that reads this page waits.
-    pub fn hold(&self, page: PageNo, page_bytes: usize) {
+    pub(crate) fn hold(&self, page: PageNo, page_bytes: usize) {
         self.held.0.lock().offset = Some(u64::from(page.0) * page_bytes as u64);
     }
 
     /// Waits until a thread does.
-    pub fn await_reader(&self) {
+    pub(crate) fn await_reader(&self) {
         let mut held = self.held.0.lock();
         while held.readers == 0 {
             assert!(!self.held.1.wait_for(&mut held, STUCK).timed_out(), "no thread reads the page");
@@ -111,7 +111,7 @@ impl ReadGate {
     }
 
     /// Lets all reads continue.
-    pub fn let_go(&self) {
+    pub(crate) fn let_go(&self) {
         self.held.0.lock().offset = None;
         self.held.1.notify_all();
     }
@@ -128,12 +128,12 @@ impl ReadGate {
 }
 
 /// A device that wants to be told what is not needed any more.
-pub fn preferring_discards(inner: Arc<dyn Device>) -> Arc<dyn Device> {
+pub(crate) fn preferring_discards(inner: Arc<dyn Device>) -> Arc<dyn Device> {
     Arc::new(TestDevice::over(inner).preferring_discards())
 }
 
 /// No leaf of the tree has less room than the extent maps say. No thread changes the tree meanwhile.
-pub fn assert_free_classes(ctx: &Context, space: &Space, tree: &BTree) {
+pub(crate) fn assert_free_classes(ctx: &Context, space: &Space, tree: &BTree) {
     let mut from = None::<Vec<u8>>;
     loop {
         let leaf = tree.leaf(ctx, from.as_deref().map_or(Seek::First, Seek::Covers)).unwrap();

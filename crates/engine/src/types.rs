@@ -1,11 +1,11 @@
 //! Numbers with a meaning, each a type of its own.
 
 macro_rules! number {
-    ($(#[$doc:meta])* $name:ident($int:ty)) => {
+    ($(#[$doc:meta])* $visibility:vis $name:ident($int:ty)) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(transparent)]
-        pub struct $name(pub $int);
+        $visibility struct $name(pub $int);
 
         impl std::fmt::Display for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -17,48 +17,48 @@ macro_rules! number {
 
 number!(
     /// Number of a page. Page 0 is the file header. The store knows where a page lies.
-    PageNo(u32)
+    pub PageNo(u32)
 );
 number!(
     /// Log sequence number: bytes of redo ever written before this point.
-    Lsn(u64)
+    pub Lsn(u64)
 );
 number!(
     /// Transaction number, in order of the first write. 48 bits on disk; 0 = older than all others.
-    TxnId(u64)
+    pub(crate) TxnId(u64)
 );
 number!(
     /// Place of an undo record: `page_no << 16 | offset_in_page`. 0 = no earlier version. 48 bits on disk.
-    RollPtr(u64)
+    pub(crate) RollPtr(u64)
 );
 number!(
     /// Owner of extents: a tree, the undo log, overflow pages of a table. 0 = none.
-    SegmentId(u32)
+    pub SegmentId(u32)
 );
 number!(
     /// Number of a table in the catalog.
-    TableId(u32)
+    pub(crate) TableId(u32)
 );
 number!(
     /// Number of an index in the catalog, unique in the database.
-    IndexId(u32)
+    pub(crate) IndexId(u32)
 );
 
 /// The owner of the change buffer's own tree. The catalog gives no index this number.
-pub const CHANGE_BUFFER_INDEX: IndexId = IndexId(u32::MAX);
+pub(crate) const CHANGE_BUFFER_INDEX: IndexId = IndexId(u32::MAX);
 
 /// Pages of an extent, the unit in which space is given out and neighbors are flushed.
-pub const EXTENT_PAGES: u32 = 64;
+pub(crate) const EXTENT_PAGES: u32 = 64;
 
 /// A random number, not 0: the id of a new database or backup.
-pub fn random_id() -> u64 {
+pub(crate) fn random_id() -> u64 {
     use std::hash::{BuildHasher, Hasher};
     // The standard library seeds this from the operating system's randomness.
     std::hash::RandomState::new().build_hasher().finish() | 1
 }
 
 /// The first whole characters of a text, `bytes` bytes of them at most.
-pub fn cut_text(text: &str, bytes: usize) -> &str {
+pub(crate) fn cut_text(text: &str, bytes: usize) -> &str {
     let mut end = text.len().min(bytes);
     while !text.is_char_boundary(end) {
         end -= 1;
@@ -67,27 +67,27 @@ pub fn cut_text(text: &str, bytes: usize) -> &str {
 }
 
 /// The wall clock: microseconds since 1970.
-pub fn unix_us() -> u64 {
+pub(crate) fn unix_us() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     now.map_or(0, |since| u64::try_from(since.as_micros()).unwrap_or(u64::MAX))
 }
 
 impl RollPtr {
     /// No earlier version.
-    pub const NONE: RollPtr = RollPtr(0);
+    pub(crate) const NONE: RollPtr = RollPtr(0);
 
     /// The pointer to `offset` in page `page`.
-    pub fn new(page: PageNo, offset: u16) -> RollPtr {
+    pub(crate) fn new(page: PageNo, offset: u16) -> RollPtr {
         RollPtr(u64::from(page.0) << 16 | u64::from(offset))
     }
 
     /// The undo page.
-    pub fn page(self) -> PageNo {
+    pub(crate) fn page(self) -> PageNo {
         PageNo((self.0 >> 16) as u32)
     }
 
     /// Byte offset of the record in its page.
-    pub fn offset(self) -> usize {
+    pub(crate) fn offset(self) -> usize {
         (self.0 & 0xffff) as usize
     }
 }

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 
 /// One backup of a chain.
 #[derive(Debug)]
-pub struct BackupLink {
+pub(super) struct BackupLink {
     pub dir: PathBuf,
     pub manifest: BackupManifest,
     /// With which its files are encrypted, if they are.
@@ -32,7 +32,7 @@ pub struct BackupLink {
 /// # Errors
 /// [`Error::Incompatible`] says which backup does not follow on which; as [`BackupManifest::read`] and
 /// [`CopyKeys::get`].
-pub fn open(dirs: &[PathBuf], keys: &CopyKeys) -> Result<Vec<BackupLink>> {
+pub(super) fn open(dirs: &[PathBuf], keys: &CopyKeys) -> Result<Vec<BackupLink>> {
     let mut links: Vec<BackupLink> = Vec::with_capacity(dirs.len());
     for dir in dirs {
         let manifest = BackupManifest::read(dir)?;
@@ -82,7 +82,7 @@ fn check_follows(before: Option<&BackupLink>, link: &BackupLink) -> Result<()> {
 }
 
 impl BackupLink {
-    pub fn redo_lsns(&self) -> Range<Lsn> {
+    pub(super) fn redo_lsns(&self) -> Range<Lsn> {
         Lsn(self.manifest.start_lsn)..Lsn(self.manifest.end_lsn)
     }
 
@@ -90,7 +90,7 @@ impl BackupLink {
     ///
     /// # Errors
     /// [`Error::Corrupt`] names the file, an I/O error, that of `take`.
-    pub fn pages(&self, mut take: impl FnMut(PageNo, &mut [u8]) -> Result<()>) -> Result<()> {
+    pub(super) fn pages(&self, mut take: impl FnMut(PageNo, &mut [u8]) -> Result<()>) -> Result<()> {
         let manifest = &self.manifest;
         let mut file = SummedFile::open(&self.dir, &manifest.files[0], self.key.as_ref())?;
         let mut record = vec![0; 4 + manifest.page_bytes as usize];
@@ -128,7 +128,7 @@ impl BackupLink {
     ///
     /// # Errors
     /// [`Error::Corrupt`] names the file, an I/O error.
-    pub fn follow_redo(&self, target: &mut Target) -> Result<(Lsn, Option<[u8; 8]>)> {
+    pub(super) fn follow_redo(&self, target: &mut Target) -> Result<(Lsn, Option<[u8; 8]>)> {
         let file = self.redo()?;
         let name = self.dir.join(&self.manifest.files[1].name);
         let mut groups = StreamGroups::new(file, self.redo_lsns(), self.manifest.generation);
@@ -152,7 +152,7 @@ impl BackupLink {
     }
 
     /// Its redo, from the start LSN on.
-    pub fn redo(&self) -> Result<SummedFile> {
+    pub(super) fn redo(&self) -> Result<SummedFile> {
         SummedFile::open(&self.dir, &self.manifest.files[1], self.key.as_ref())
     }
 }
@@ -161,7 +161,7 @@ impl BackupLink {
 ///
 /// # Errors
 /// [`Error::Corrupt`] names the file.
-pub fn verify(links: &[BackupLink], tell: &mut OnBackupProgress<'_>) -> Result<Vec<u32>> {
+pub(super) fn verify(links: &[BackupLink], tell: &mut OnBackupProgress<'_>) -> Result<Vec<u32>> {
     let total = links.iter().map(|link| link.manifest.pages_copied).sum();
     let (mut pages, mut target) = (0, Target::new(None));
     if let Some(first) = links.first() {
@@ -185,7 +185,7 @@ pub fn verify(links: &[BackupLink], tell: &mut OnBackupProgress<'_>) -> Result<V
 }
 
 /// Names of the chain's folders are not the target, nor in it.
-pub fn check_apart(links: &[BackupLink], target: &Path) -> Result<()> {
+pub(super) fn check_apart(links: &[BackupLink], target: &Path) -> Result<()> {
     let Ok(target) = target.canonicalize() else { return Ok(()) };
     let within = links.iter().find(|link| link.dir.canonicalize().is_ok_and(|dir| target.starts_with(dir)));
     match within {

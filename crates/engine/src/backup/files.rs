@@ -51,7 +51,7 @@ struct Sealing {
 
 impl NewFile {
     /// Makes the file, which must not exist; encrypted if there is a key.
-    pub fn create(dir: &Path, name: &'static str, key: Option<&CopyKey>) -> Result<NewFile> {
+    pub(super) fn create(dir: &Path, name: &'static str, key: Option<&CopyKey>) -> Result<NewFile> {
         let path = dir.join(name);
         let file = SequentialFile::create(&path).map_err(|error| failed("create", &path, error))?;
         let mut new = NewFile { file, path, name, bytes: 0, crc: 0, sealing: None };
@@ -64,7 +64,7 @@ impl NewFile {
         Ok(new)
     }
 
-    pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
+    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<()> {
         self.crc = crc32c::crc32c_append(self.crc, bytes);
         self.bytes += bytes.len() as u64;
         match &mut self.sealing {
@@ -105,7 +105,7 @@ impl NewFile {
     }
 
     /// Makes the file durable (its folder's entry is not yet).
-    pub fn finish(mut self) -> Result<FileSum> {
+    pub(super) fn finish(mut self) -> Result<FileSum> {
         self.put_record()?;
         let left = self.sealing.as_ref().map_or(0, |sealing| sealing.plain.len());
         debug_assert_eq!(left, 0, "the last record of a file is not written");
@@ -124,7 +124,7 @@ pub(super) struct SummedFile {
 
 impl SummedFile {
     /// Opens the file, which has its length and is encrypted if there is a key.
-    pub fn open(dir: &Path, wanted: &FileSum, key: Option<&CopyKey>) -> Result<SummedFile> {
+    pub(super) fn open(dir: &Path, wanted: &FileSum, key: Option<&CopyKey>) -> Result<SummedFile> {
         let path = dir.join(&wanted.name);
         let file = File::open(&path).map_err(|error| match error.kind() {
             ErrorKind::NotFound => Error::Corrupt(format!("{} is missing", path.display())),
@@ -141,17 +141,17 @@ impl SummedFile {
     }
 
     /// An error that names the file.
-    pub fn corrupt(&self, what: impl std::fmt::Display) -> Error {
+    pub(super) fn corrupt(&self, what: impl std::fmt::Display) -> Error {
         Error::Corrupt(format!("{} is damaged: {what}", self.path.display()))
     }
 
     /// Fills `bytes`.
-    pub fn read_all(&mut self, bytes: &mut [u8]) -> Result<()> {
+    pub(super) fn read_all(&mut self, bytes: &mut [u8]) -> Result<()> {
         self.read_exact(bytes).map_err(|error| read_failed(&self.path, error))
     }
 
     /// Compares the checksum, once everything was read.
-    pub fn finish(self) -> Result<()> {
+    pub(super) fn finish(self) -> Result<()> {
         forget_cached(self.file.get_ref().get_ref());
         let crc32c = format!("{:08x}", self.crc);
         match crc32c == self.wanted.crc32c {

@@ -14,16 +14,16 @@ pub(super) struct Maps {
 
 impl Maps {
     /// For a file of this layout.
-    pub fn of(layout: SpaceLayout) -> Maps {
+    pub(super) fn of(layout: SpaceLayout) -> Maps {
         Maps { layout: Some(layout), groups: BTreeSet::new() }
     }
 
-    pub fn note(&mut self, page: PageNo) {
+    pub(super) fn note(&mut self, page: PageNo) {
         self.groups.extend(self.layout.and_then(|layout| layout.group_mapped_by(page)));
     }
 
     /// Pages up to the first group that has no map.
-    pub fn pages(&self) -> u32 {
+    pub(super) fn pages(&self) -> u32 {
         let groups = self.groups.iter().zip(0..).take_while(|(group, n)| *group == n).count();
         self.layout.map_or(0, |layout| layout.group_pages().saturating_mul(groups as u32))
     }

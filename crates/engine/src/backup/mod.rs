@@ -54,15 +54,15 @@
 //! | `plan` | which backups and which redo lead there |
 //! | `restore` | making a database of them |
 
-pub mod archive;
+pub(crate) mod archive;
 mod chain;
 mod files;
 mod manifest;
 mod maps;
 mod pages;
 mod plan;
-pub mod restore;
-pub mod take;
+pub(crate) mod restore;
+pub(crate) mod take;
 mod until;
 
 pub use files::FileSum;

@@ -32,7 +32,7 @@ pub(super) struct ExtentReader<'a> {
 }
 
 impl<'a> ExtentReader<'a> {
-    pub fn new(ctx: &'a Context, space: &'a Space) -> ExtentReader<'a> {
+    pub(super) fn new(ctx: &'a Context, space: &'a Space) -> ExtentReader<'a> {
         let page_bytes = ctx.pool.page_bytes();
         let (bytes, page) = (AlignedBuf::zeroed(page_bytes * EXTENT_PAGES as usize), AlignedBuf::zeroed(page_bytes));
         ExtentReader { ctx, space, bytes, page }
@@ -40,7 +40,11 @@ impl<'a> ExtentReader<'a> {
 
     /// Calls `take` for each page of extent `number` that is not left out: with its bytes, or the error of a damaged
     /// page.
-    pub fn read(&mut self, number: u32, mut take: impl FnMut(PageNo, Result<&[u8]>) -> Result<()>) -> Result<()> {
+    pub(super) fn read(
+        &mut self,
+        number: u32,
+        mut take: impl FnMut(PageNo, Result<&[u8]>) -> Result<()>,
+    ) -> Result<()> {
         let (first, page_bytes) = (number * EXTENT_PAGES, self.ctx.pool.page_bytes());
         let whole = self.ctx.pool.store().read(PageNo(first), &mut self.bytes);
         for at in 0..EXTENT_PAGES {

@@ -26,7 +26,7 @@ const GROUPS_PER_WORD: u64 = 10_000;
 
 /// What is replayed.
 #[derive(Debug)]
-pub struct RestorePlan {
+pub(super) struct RestorePlan {
     /// Backups of the chain.
     pub links: usize,
     /// Where the last one's own redo ends.
@@ -41,7 +41,7 @@ pub struct RestorePlan {
 
 /// Redo that is replayed at once.
 #[derive(Clone, Debug)]
-pub struct ReplaySpan {
+pub(super) struct ReplaySpan {
     pub generation: u64,
     pub lsns: Range<Lsn>,
     /// The pages that it changes have lower numbers.
@@ -51,7 +51,7 @@ pub struct ReplaySpan {
 
 /// Redo in a segment of the archive.
 #[derive(Clone, Debug)]
-pub struct RedoPiece {
+pub(super) struct RedoPiece {
     pub file: PathBuf,
     /// With which it is encrypted, if it is.
     pub key: Option<CopyKey>,
@@ -62,12 +62,12 @@ pub struct RedoPiece {
 
 impl RestorePlan {
     /// Where the database ends.
-    pub fn end(&self) -> Lsn {
+    pub(super) fn end(&self) -> Lsn {
         self.spans.last().map_or(self.link_end, |span| span.lsns.end)
     }
 
     /// What a restore of it makes.
-    pub fn report(&self) -> RestoreReport {
+    pub(super) fn report(&self) -> RestoreReport {
         RestoreReport {
             end_lsn: self.end().0,
             backups: self.links,
@@ -124,7 +124,7 @@ impl RestorePlan {
 /// # Errors
 /// [`Error::Usage`] if the moment cannot be reached; [`Error::Corrupt`] and [`Error::Incompatible`] name what is
 /// damaged, missing or of another history.
-pub fn plan(
+pub(super) fn plan(
     links: &[BackupLink],
     archive: Option<&Archive>,
     until: Option<Until>,

@@ -34,7 +34,7 @@ const MARKER: &str = "made-by-highwater-restore";
 const FILES: [&str; 4] = ["keys", "doublewrite", "redo", "data"];
 
 /// A restored database that waits for its plain opening.
-pub struct Restored {
+pub(crate) struct Restored {
     target: PathBuf,
     _lock: FolderLock,
     /// The folder it is in.
@@ -49,7 +49,7 @@ pub struct Restored {
 ///
 /// # Errors
 /// As [`restore`].
-pub fn verify(
+pub(crate) fn verify(
     dirs: &[PathBuf],
     archive: Option<&Path>,
     key: Option<&EncryptionKey>,
@@ -80,7 +80,7 @@ fn open_archive(links: &[BackupLink], dir: Option<&Path>, keys: &CopyKeys) -> Re
 /// [`InUse`](highwater_storage::OpenError::InUse) if another restore makes a database there;
 /// [`Error::Incompatible`] for backups that do not follow each other, [`Error::Corrupt`] for damaged ones,
 /// [`Error::Open`] for encrypted ones that the options' key does not open: nothing was written then. An I/O error.
-pub fn restore(
+pub(crate) fn restore(
     dirs: &[PathBuf],
     target: &Path,
     options: &RestoreOptions,
@@ -187,7 +187,7 @@ fn make_work(target: &Path) -> Result<PathBuf> {
 
 /// Refuses a folder with an interrupted restore, which is neither a database nor a place for a new one. A running
 /// restore has it locked.
-pub fn refuse_unfinished(dir: &Path) -> Result<()> {
+pub(crate) fn refuse_unfinished(dir: &Path) -> Result<()> {
     if !is_unfinished(dir) {
         return Ok(());
     }
@@ -200,7 +200,7 @@ pub fn refuse_unfinished(dir: &Path) -> Result<()> {
 
 /// Whether a restore into this folder was interrupted: the folder has the subfolder in which the database was being
 /// made, and otherwise only files that the restore has moved up from there.
-pub fn is_unfinished(target: &Path) -> bool {
+pub(crate) fn is_unfinished(target: &Path) -> bool {
     let Ok(entries) = std::fs::read_dir(target) else { return false };
     let mut has_work = false;
     for entry in entries {
@@ -401,7 +401,7 @@ impl Restored {
     ///
     /// # Errors
     /// An I/O error.
-    pub fn finish(self) -> Result<()> {
+    pub(crate) fn finish(self) -> Result<()> {
         let set = SetOptions { encryption_key: self.key, ..SetOptions::default() };
         let storage = StorageSet::open(&self.work, &set)?;
         let header = Log::header(&*storage.redo, self.database_id)?;

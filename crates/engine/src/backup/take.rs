@@ -30,7 +30,7 @@ const MAX_PAUSES: u32 = 10;
 const MAX_SLEEP: Duration = Duration::from_millis(50);
 
 /// A database that a backup is taken of.
-pub struct Source<'a> {
+pub(crate) struct Source<'a> {
     pub ctx: &'a Context,
     pub space: &'a Space,
     pub storage: &'a StorageSet,
@@ -60,7 +60,7 @@ enum Order {
 /// [`Error::Usage`] for a folder that cannot be one, a base that does not fit: [`Error::Incompatible`], a damaged page:
 /// [`Error::CorruptPage`]. An I/O error; [`Error::Open`] if there is no table of an encrypted database's keys. The
 /// database continues even if the backup fails.
-pub fn take(
+pub(crate) fn take(
     source: &Source<'_>,
     dest: &Path,
     options: &BackupOptions,

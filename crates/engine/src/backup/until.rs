@@ -103,7 +103,7 @@ pub(super) struct Target {
 }
 
 impl Target {
-    pub fn new(until: Option<Until>) -> Target {
+    pub(super) fn new(until: Option<Until>) -> Target {
         Target { until, is_reached: false, newest_transaction: 0, last_commit: None, pages: 0, maps: Maps::default() }
     }
 
@@ -111,7 +111,7 @@ impl Target {
     ///
     /// # Errors
     /// [`Error::Corrupt`] for redo that does not decode.
-    pub fn admits(&mut self, end: Lsn, payload: &[u8]) -> Result<bool> {
+    pub(super) fn admits(&mut self, end: Lsn, payload: &[u8]) -> Result<bool> {
         let is_behind = matches!(self.until, Some(Until::Lsn(lsn)) if end.0 > lsn);
         if self.is_reached || is_behind {
             self.is_reached = true;
@@ -149,7 +149,7 @@ impl Target {
     ///
     /// # Errors
     /// As [`admits`](Self::admits).
-    pub fn note(&mut self, end: Lsn, payload: &[u8]) -> Result<()> {
+    pub(super) fn note(&mut self, end: Lsn, payload: &[u8]) -> Result<()> {
         let mut rest = payload;
         while !rest.is_empty() {
             let (page, _, bytes) = decode(end, rest)?;
@@ -160,7 +160,7 @@ impl Target {
     }
 
     /// Nothing behind what was admitted last is wanted.
-    pub fn is_reached(&self) -> bool {
+    pub(super) fn is_reached(&self) -> bool {
         self.is_reached
     }
 
@@ -169,7 +169,7 @@ impl Target {
     ///
     /// # Errors
     /// As [`end_at`](Self::end_at) for other moments, and for a time that has not come.
-    pub fn archive_ends_at(&self, end: Lsn) -> std::result::Result<bool, String> {
+    pub(super) fn archive_ends_at(&self, end: Lsn) -> std::result::Result<bool, String> {
         match self.until {
             Some(Until::Time(time)) if !self.is_reached && time <= now() => Ok(true),
             Some(Until::Time(time)) if !self.is_reached => {
@@ -184,7 +184,7 @@ impl Target {
     ///
     /// # Errors
     /// Says in words that this is before the moment that was asked for.
-    pub fn end_at(&self, end: Lsn) -> std::result::Result<(), String> {
+    pub(super) fn end_at(&self, end: Lsn) -> std::result::Result<(), String> {
         match self.until {
             None => Ok(()),
             Some(_) if self.is_reached => Ok(()),

@@ -17,7 +17,7 @@ use crate::types::PageNo;
 use std::ops::Range;
 
 /// Takes sorted records and makes a tree of them.
-pub struct Builder<'t, 'c> {
+pub(crate) struct Builder<'t, 'c> {
     tree: &'t BTree,
     ctx: &'c Context,
     levels: Vec<Pending>,
@@ -117,7 +117,7 @@ struct PageEmission {
 
 impl BTree {
     /// Starts building this empty tree. Pages are filled to `fill_percent` (10 to 100); leaves get `max_trx_id`.
-    pub fn builder<'t, 'c>(&'t self, ctx: &'c Context, fill_percent: usize, max_trx_id: u64) -> Builder<'t, 'c> {
+    pub(crate) fn builder<'t, 'c>(&'t self, ctx: &'c Context, fill_percent: usize, max_trx_id: u64) -> Builder<'t, 'c> {
         let target_bytes = self.capacity_bytes(ctx) * fill_percent.clamp(10, 100) / 100;
         Builder { tree: self, ctx, levels: vec![Pending::default()], target_bytes, max_trx_id, records: 0 }
     }
@@ -132,7 +132,7 @@ impl Builder<'_, '_> {
     ///
     /// # Errors
     /// [`Error::Usage`] for a key out of order, [`Error::KeyTooLong`], [`Error::RowTooLarge`], a full disk.
-    pub fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+    pub(crate) fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.check(key, value)?;
         let pending = &self.levels[0];
         if pending.records.len() > 1 {
@@ -174,7 +174,7 @@ impl Builder<'_, '_> {
     ///
     /// # Errors
     /// A full disk, no free frame.
-    pub fn finish(mut self) -> Result<u64> {
+    pub(crate) fn finish(mut self) -> Result<u64> {
         let mut level = 0;
         while level < self.levels.len() {
             let is_top = level + 1 == self.levels.len() && !self.levels[level].emitted;

@@ -23,7 +23,7 @@ use crate::types::PageNo;
 /// What a walk found.
 #[cfg(test)]
 #[derive(Clone, Debug, Default)]
-pub struct TreeReport {
+pub(crate) struct TreeReport {
     /// What is wrong, page by page.
     pub problems: Vec<(PageNo, String)>,
     /// Every page the tree uses, in the order visited.
@@ -40,7 +40,7 @@ pub struct TreeReport {
 
 /// Counts of a walk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TreeCounts {
+pub(crate) struct TreeCounts {
     /// Levels, 1 = the root is a leaf.
     pub levels: u64,
     /// Sound inner pages.
@@ -54,7 +54,7 @@ pub struct TreeCounts {
 }
 
 /// Is called for each page of a walk.
-pub trait Visitor {
+pub(crate) trait Visitor {
     /// The tree refers to this page. False if it was referred to before: the walk does not enter it then.
     ///
     /// # Errors
@@ -83,7 +83,7 @@ impl BTree {
     /// # Errors
     /// As [`BTree::walk`]. Damage is in the report.
     #[cfg(test)]
-    pub fn check(&self, ctx: &Context) -> Result<TreeReport> {
+    pub(crate) fn check(&self, ctx: &Context) -> Result<TreeReport> {
         let mut collector = Collector::default();
         let counts = self.walk(ctx, &mut collector)?;
         let Collector { seen: _, mut report } = collector;
@@ -99,7 +99,7 @@ impl BTree {
     /// # Errors
     /// What keeps the walk from going on: no free frame, a stopped database; those of the visitor. Damage is reported
     /// to the visitor.
-    pub fn walk(&self, ctx: &Context, visitor: &mut impl Visitor) -> Result<TreeCounts> {
+    pub(crate) fn walk(&self, ctx: &Context, visitor: &mut impl Visitor) -> Result<TreeCounts> {
         let _unchanged = self.changes.write();
         let mut counts = TreeCounts::default();
         let mut bytes = Vec::with_capacity(ctx.pool.page_bytes());

@@ -46,7 +46,7 @@ pub(super) enum PageVerdict {
 
 /// Where a descent found a leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LeafPosition {
+pub(crate) struct LeafPosition {
     pub(super) parent: PageVersion,
     pub(super) slot: usize,
     pub(super) leaf: PageNo,

@@ -19,7 +19,7 @@ impl BTree {
     ///
     /// # Errors
     /// An I/O error.
-    pub fn give_up(&self, ctx: &Context) -> Result<()> {
+    pub(crate) fn give_up(&self, ctx: &Context) -> Result<()> {
         let mut mtr = ctx.mtr_with(MTR_REDO_BYTES, 1)?;
         let root = mtr.new_page(self.root());
         mtr.apply(root, &PageOp::Format { page_type: PageType::Free, level: 0, owner: self.id().0 });
@@ -31,7 +31,7 @@ impl BTree {
     ///
     /// # Errors
     /// An I/O error.
-    pub fn make_empty(&self, ctx: &Context) -> Result<()> {
+    pub(crate) fn make_empty(&self, ctx: &Context) -> Result<()> {
         let _unchanged = self.changes.write();
         for page in self.space.pages_of(self.segment).into_iter().filter(|page| *page != self.root()) {
             let mut mtr = ctx.mtr_with(MTR_REDO_BYTES, 1)?;

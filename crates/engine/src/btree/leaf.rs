@@ -15,7 +15,7 @@ use crate::pool::{PageVersion, SharedPage};
 use crate::types::{Lsn, PageNo};
 
 /// A leaf latched shared.
-pub struct Leaf<'c> {
+pub(crate) struct Leaf<'c> {
     page: SharedPage<'c>,
 }
 
@@ -43,77 +43,77 @@ impl<'c> Leaf<'c> {
 
     /// Records on the leaf.
     #[inline]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.node().count()
     }
 
     /// `Ok(slot)` of the key, or `Err(slot)` where it would be.
     #[inline]
-    pub fn search(&self, key: &[u8]) -> std::result::Result<usize, usize> {
+    pub(crate) fn search(&self, key: &[u8]) -> std::result::Result<usize, usize> {
         self.node().search(key)
     }
 
     /// Replaces `out` with the whole key of `slot`.
     #[inline]
-    pub fn key_into(&self, slot: usize, out: &mut Vec<u8>) {
+    pub(crate) fn key_into(&self, slot: usize, out: &mut Vec<u8>) {
         self.node().key_into(slot, out);
     }
 
     /// Appends the key of a slot to `out`.
     #[inline]
-    pub fn append_key(&self, slot: usize, out: &mut Vec<u8>) {
+    pub(crate) fn append_key(&self, slot: usize, out: &mut Vec<u8>) {
         self.node().append_key(slot, out);
     }
 
     #[inline]
-    pub fn value(&self, slot: usize) -> &[u8] {
+    pub(crate) fn value(&self, slot: usize) -> &[u8] {
         self.node().value(slot)
     }
 
     /// First key the leaf may hold; `None` = no bound.
     #[inline]
-    pub fn lower(&self) -> Option<&[u8]> {
+    pub(crate) fn lower(&self) -> Option<&[u8]> {
         self.node().lower()
     }
 
     /// First key beyond the leaf; `None` = no bound.
     #[inline]
-    pub fn upper(&self) -> Option<&[u8]> {
+    pub(crate) fn upper(&self) -> Option<&[u8]> {
         self.node().upper()
     }
 
     #[inline]
-    pub fn page_no(&self) -> PageNo {
+    pub(crate) fn page_no(&self) -> PageNo {
         self.page.page_no()
     }
 
     /// The leaf as it is now, to come back to by [`Leaf::reopen`].
     #[inline]
-    pub fn version(&self) -> PageVersion {
+    pub(crate) fn version(&self) -> PageVersion {
         self.page.version()
     }
 
     /// The leaf again, if its page has neither left the pool nor changed since it was `seen`.
     #[inline]
-    pub fn reopen(ctx: &'c Context, seen: PageVersion) -> Option<Leaf<'c>> {
+    pub(crate) fn reopen(ctx: &'c Context, seen: PageVersion) -> Option<Leaf<'c>> {
         ctx.pool.fix_s_if(seen).map(Leaf::new)
     }
 
     /// LSN of its newest change.
-    pub fn lsn(&self) -> Lsn {
+    pub(crate) fn lsn(&self) -> Lsn {
         header::lsn(&self.page)
     }
 
     /// Largest transaction number that changed this (secondary) leaf.
     #[inline]
-    pub fn max_trx_id(&self) -> u64 {
+    pub(crate) fn max_trx_id(&self) -> u64 {
         header::max_trx_id(&self.page)
     }
 }
 
 /// A leaf latched exclusively in an mtr.
 #[derive(Clone, Copy, Debug)]
-pub struct LeafMut {
+pub(crate) struct LeafMut {
     pub(crate) latched: PageHandle,
 }
 
@@ -124,42 +124,42 @@ impl LeafMut {
     }
 
     #[inline]
-    pub fn page_no(self, mtr: &Mtr<'_>) -> PageNo {
+    pub(crate) fn page_no(self, mtr: &Mtr<'_>) -> PageNo {
         mtr.page_no(self.latched)
     }
 
     /// `Ok(slot)` of the key, or `Err(slot)` where it would be.
     #[inline]
-    pub fn search(self, mtr: &Mtr<'_>, key: &[u8]) -> std::result::Result<usize, usize> {
+    pub(crate) fn search(self, mtr: &Mtr<'_>, key: &[u8]) -> std::result::Result<usize, usize> {
         self.node(mtr).search(key)
     }
 
     #[inline]
-    pub fn value<'m>(self, mtr: &'m Mtr<'_>, slot: usize) -> &'m [u8] {
+    pub(crate) fn value<'m>(self, mtr: &'m Mtr<'_>, slot: usize) -> &'m [u8] {
         self.node(mtr).value(slot)
     }
 
     /// First key beyond the leaf; `None` = no bound.
     #[inline]
-    pub fn upper<'m>(self, mtr: &'m Mtr<'_>) -> Option<&'m [u8]> {
+    pub(crate) fn upper<'m>(self, mtr: &'m Mtr<'_>) -> Option<&'m [u8]> {
         self.node(mtr).upper()
     }
 
     /// Whether the leaf covers `key`.
     #[inline]
-    pub fn covers(self, mtr: &Mtr<'_>, key: &[u8]) -> bool {
+    pub(crate) fn covers(self, mtr: &Mtr<'_>, key: &[u8]) -> bool {
         self.node(mtr).covers(key)
     }
 
     /// Whether a record of this key and value length fits.
     #[inline]
-    pub fn fits(self, mtr: &Mtr<'_>, key_bytes: usize, value_bytes: usize) -> bool {
+    pub(crate) fn fits(self, mtr: &Mtr<'_>, key_bytes: usize, value_bytes: usize) -> bool {
         self.node(mtr).fits(key_bytes, value_bytes)
     }
 
     /// Whether the value of `slot` can grow by `bytes`.
     #[inline]
-    pub fn fits_growth(self, mtr: &Mtr<'_>, _slot: usize, bytes: usize) -> bool {
+    pub(crate) fn fits_growth(self, mtr: &Mtr<'_>, _slot: usize, bytes: usize) -> bool {
         self.node(mtr).fits_growth(bytes)
     }
 
@@ -168,7 +168,7 @@ impl LeafMut {
     /// # Panics
     /// If it does not fit.
     #[inline]
-    pub fn insert(self, mtr: &mut Mtr<'_>, slot: usize, key: &[u8], value: &[u8]) {
+    pub(crate) fn insert(self, mtr: &mut Mtr<'_>, slot: usize, key: &[u8], value: &[u8]) {
         debug_assert!(self.covers(mtr, key), "a key is inserted outside the fences of page {}", self.page_no(mtr));
         debug_assert_eq!(self.search(mtr, key), Err(slot), "a key is inserted in page {}", self.page_no(mtr));
         mtr.apply(self.latched, &PageOp::NodeInsert { slot: slot as u16, key, value });
@@ -180,7 +180,7 @@ impl LeafMut {
     /// # Panics
     /// If there is no such slot.
     #[inline]
-    pub fn remove(self, mtr: &mut Mtr<'_>, slot: usize) {
+    pub(crate) fn remove(self, mtr: &mut Mtr<'_>, slot: usize) {
         debug_assert!(slot < self.node(mtr).count(), "no record {slot} is in page {}", self.page_no(mtr));
         mtr.apply(self.latched, &PageOp::NodeRemove { slot: slot as u16 });
     }
@@ -190,7 +190,7 @@ impl LeafMut {
     /// # Panics
     /// If the range is not inside the value, or the growth does not fit.
     #[inline]
-    pub fn splice(self, mtr: &mut Mtr<'_>, slot: usize, at: usize, remove: usize, bytes: &[u8]) {
+    pub(crate) fn splice(self, mtr: &mut Mtr<'_>, slot: usize, at: usize, remove: usize, bytes: &[u8]) {
         debug_assert!(at + remove <= self.value(mtr, slot).len(), "{at} + {remove} is not in the value");
         let expected = self.value(mtr, slot).len() - remove + bytes.len();
         let op = PageOp::NodeSplice { slot: slot as u16, at: at as u16, remove: remove as u16, bytes };
@@ -200,12 +200,12 @@ impl LeafMut {
 
     /// Largest transaction number that changed this (secondary) leaf.
     #[inline]
-    pub fn max_trx_id(self, mtr: &Mtr<'_>) -> u64 {
+    pub(crate) fn max_trx_id(self, mtr: &Mtr<'_>) -> u64 {
         header::max_trx_id(mtr.page(self.latched))
     }
 
     /// Raises the page's max_trx_id to `id`; nothing is logged when it is that high already.
-    pub fn raise_max_trx_id(self, mtr: &mut Mtr<'_>, id: u64) {
+    pub(crate) fn raise_max_trx_id(self, mtr: &mut Mtr<'_>, id: u64) {
         if id > self.max_trx_id(mtr) {
             let offset = MAX_TRX_ID_OFFSET as u16;
             mtr.apply(self.latched, &PageOp::Write { offset, bytes: &id.to_le_bytes() });
@@ -215,13 +215,13 @@ impl LeafMut {
 
     /// Bytes taken by records and fences.
     #[inline]
-    pub fn used_bytes(self, mtr: &Mtr<'_>) -> usize {
+    pub(crate) fn used_bytes(self, mtr: &Mtr<'_>) -> usize {
         self.node(mtr).used_bytes()
     }
 
     /// Whether [`super::BTree::shrink`] is worth calling after a change of the leaf, which had `before` used bytes.
     #[inline]
-    pub fn underfull(self, mtr: &Mtr<'_>, before: usize) -> bool {
+    pub(crate) fn underfull(self, mtr: &Mtr<'_>, before: usize) -> bool {
         is_due(self.node(mtr), before)
     }
 }

@@ -36,7 +36,7 @@ impl BTree {
     ///
     /// # Errors
     /// A corrupt page, an I/O error, no free frame.
-    pub fn shrink(&self, ctx: &Context, key: &[u8]) -> Result<()> {
+    pub(crate) fn shrink(&self, ctx: &Context, key: &[u8]) -> Result<()> {
         let mut repeats = Repeats::new(ctx);
         // After inner pages were merged, the leaf has new neighbours.
         let mut merged_above = true;
@@ -56,7 +56,7 @@ impl BTree {
     ///
     /// # Errors
     /// What stops the database.
-    pub fn tidy(&self, ctx: &Context, key: &[u8]) -> Result<()> {
+    pub(crate) fn tidy(&self, ctx: &Context, key: &[u8]) -> Result<()> {
         match self.shrink(ctx, key) {
             Err(error)
                 if error.is_damage() || matches!(error, Error::PoolExhausted { .. } | Error::DiskFull { .. }) =>

@@ -36,7 +36,7 @@
 //! Crash: the tree is consistent after every mini-transaction, so it is after any prefix of the log.
 
 mod build;
-pub mod check;
+pub(crate) mod check;
 mod estimate;
 mod fill;
 mod found;
@@ -56,15 +56,15 @@ mod split;
 mod structure;
 mod tree;
 
-pub use build::Builder;
-pub use found::LeafPosition;
-pub use leaf::{Leaf, LeafMut};
-pub use non_resident::NonResidentLeaf;
-pub use read_ahead::max_leaves_ahead;
-pub use relocate::{NodePlace, Relocation};
+pub(crate) use build::Builder;
+pub(crate) use found::LeafPosition;
+pub(crate) use leaf::{Leaf, LeafMut};
+pub(crate) use non_resident::NonResidentLeaf;
+pub(crate) use read_ahead::max_leaves_ahead;
+pub(crate) use relocate::{NodePlace, Relocation};
 pub(crate) use restarts::Restarts;
-pub use seek::Seek;
-pub use tree::BTree;
+pub(crate) use seek::Seek;
+pub(crate) use tree::BTree;
 
 #[cfg(test)]
 mod btree_test;

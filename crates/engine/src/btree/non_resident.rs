@@ -17,7 +17,7 @@ use crate::types::{IndexId, PageNo};
 
 /// A leaf that was not in the pool a moment ago.
 #[derive(Clone, Copy)]
-pub struct NonResidentLeaf<'c> {
+pub(crate) struct NonResidentLeaf<'c> {
     pub index: IndexId,
     pub page: PageNo,
     parent: OptimisticPage<'c>,
@@ -25,7 +25,7 @@ pub struct NonResidentLeaf<'c> {
 
 impl NonResidentLeaf<'_> {
     /// Whether it is still the leaf for the key, if it is still not in the pool.
-    pub fn is_current(&self) -> bool {
+    pub(crate) fn is_current(&self) -> bool {
         self.parent.validate()
     }
 }

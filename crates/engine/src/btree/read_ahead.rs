@@ -19,7 +19,7 @@ const LEAVES_AHEAD: usize = 32;
 const FRAMES_OF_A_LEAF_AHEAD: usize = 16;
 
 /// Most leaves that are worth reading ahead in a pool of this many frames.
-pub fn max_leaves_ahead(frames: usize) -> usize {
+pub(crate) fn max_leaves_ahead(frames: usize) -> usize {
     LEAVES_AHEAD.min(frames / FRAMES_OF_A_LEAF_AHEAD)
 }
 

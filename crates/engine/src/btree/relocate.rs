@@ -17,7 +17,7 @@ use crate::types::PageNo;
 
 /// What came of a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Relocation {
+pub(crate) enum Relocation {
     /// The page is free.
     Done,
     /// No page below is free.
@@ -28,7 +28,7 @@ pub enum Relocation {
 
 /// A node: where a descent finds it.
 #[derive(Clone, Copy, Debug)]
-pub struct NodePlace<'k> {
+pub(crate) struct NodePlace<'k> {
     pub page: PageNo,
     pub level: u8,
     /// A key that it covers.
@@ -40,7 +40,7 @@ impl BTree {
     ///
     /// # Errors
     /// A corrupt page, an I/O error, no free frame.
-    pub fn relocate(&self, ctx: &Context, place: NodePlace<'_>, end: u32) -> Result<Relocation> {
+    pub(crate) fn relocate(&self, ctx: &Context, place: NodePlace<'_>, end: u32) -> Result<Relocation> {
         Repeats::new(ctx).until_done(|| self.relocate_step(ctx, place, end))
     }
 

@@ -2,7 +2,7 @@
 
 /// Where a descent ends.
 #[derive(Clone, Copy, Debug)]
-pub enum Seek<'k> {
+pub(crate) enum Seek<'k> {
     /// The leaf that covers this key.
     Covers(&'k [u8]),
     /// The leaf that holds keys just below this one (for walking backward).

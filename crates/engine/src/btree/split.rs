@@ -61,7 +61,7 @@ impl BTree {
     /// # Errors
     /// [`Error::RowTooLarge`] or [`Error::KeyTooLong`] if no page could ever take it; a corrupt page, no free frame, a
     /// full disk.
-    pub fn make_room(&self, ctx: &Context, key: &[u8], bytes: usize) -> Result<()> {
+    pub(crate) fn make_room(&self, ctx: &Context, key: &[u8], bytes: usize) -> Result<()> {
         let TreeLimits { max_key_bytes, max_record_bytes } = self.limits;
         if key.len() > max_key_bytes {
             return Err(Error::KeyTooLong { key: "a key".to_string(), bytes: key.len(), limit_bytes: max_key_bytes });

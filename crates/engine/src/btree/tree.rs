@@ -21,7 +21,7 @@ use crate::types::{IndexId, PageNo, SegmentId};
 use std::sync::Arc;
 
 /// A tree; cheap to share by reference.
-pub struct BTree {
+pub(crate) struct BTree {
     search: TreeSearch,
     pub(super) space: Arc<Space>,
     pub(super) segment: SegmentId,
@@ -42,7 +42,7 @@ impl BTree {
     ///
     /// # Errors
     /// Those of [`Space::allocate`].
-    pub fn create(space: Arc<Space>, mtr: &mut Mtr<'_>, id: IndexId, segment: SegmentId) -> Result<BTree> {
+    pub(crate) fn create(space: Arc<Space>, mtr: &mut Mtr<'_>, id: IndexId, segment: SegmentId) -> Result<BTree> {
         let root = space.allocate(mtr, segment, None)?;
         let latched = mtr.new_page(root);
         mtr.apply(latched, &PageOp::Format { page_type: PageType::Leaf, level: 0, owner: id.0 });
@@ -51,7 +51,7 @@ impl BTree {
     }
 
     /// The tree whose root is `root`.
-    pub fn open(space: Arc<Space>, id: IndexId, segment: SegmentId, root: PageNo) -> BTree {
+    pub(crate) fn open(space: Arc<Space>, id: IndexId, segment: SegmentId, root: PageNo) -> BTree {
         let search = TreeSearch::new(id, root, hint::new_serial(space.count_tree()));
         let (changes, leaf_records) = (CachePadded::default(), AtomicUsize::new(0));
         let limits = TreeLimits::usual(space.page_bytes());
@@ -59,24 +59,24 @@ impl BTree {
     }
 
     /// The tree of an index that is not unique: its leaves' free classes are kept, so that changes can be buffered.
-    pub fn with_free_classes(self) -> BTree {
+    pub(crate) fn with_free_classes(self) -> BTree {
         BTree { has_free_classes: true, ..self }
     }
 
     /// The tree of keys of up to this many bytes, all its life: what it holds has room by that.
-    pub fn with_max_key_bytes(self, max_key_bytes: usize) -> BTree {
+    pub(crate) fn with_max_key_bytes(self, max_key_bytes: usize) -> BTree {
         BTree { limits: TreeLimits::of(self.space.page_bytes(), max_key_bytes), ..self }
     }
 
     /// How long its keys and records may be.
     #[inline]
-    pub fn limits(&self) -> TreeLimits {
+    pub(crate) fn limits(&self) -> TreeLimits {
         self.limits
     }
 
     /// Whether its leaves' free classes are kept.
     #[inline]
-    pub fn has_free_classes(&self) -> bool {
+    pub(crate) fn has_free_classes(&self) -> bool {
         self.has_free_classes
     }
 
@@ -86,7 +86,12 @@ impl BTree {
     /// # Errors
     /// The extent map that has to say so, which is not in the pool.
     #[inline]
-    pub fn note_growth(&self, mtr: &mut Mtr<'_>, leaf: LeafMut, bytes: usize) -> std::result::Result<(), PageNo> {
+    pub(crate) fn note_growth(
+        &self,
+        mtr: &mut Mtr<'_>,
+        leaf: LeafMut,
+        bytes: usize,
+    ) -> std::result::Result<(), PageNo> {
         if !self.has_free_classes {
             return Ok(());
         }
@@ -99,7 +104,7 @@ impl BTree {
     ///
     /// # Errors
     /// The leaf's extent map, which is not in the pool.
-    pub fn keep_free_class(&self, mtr: &mut Mtr<'_>, latched: PageHandle) -> std::result::Result<(), PageNo> {
+    pub(crate) fn keep_free_class(&self, mtr: &mut Mtr<'_>, latched: PageHandle) -> std::result::Result<(), PageNo> {
         match self.has_free_class(mtr, latched) {
             true => self.space.try_keep_map(mtr, mtr.page_no(latched)),
             false => Ok(()),
@@ -108,7 +113,7 @@ impl BTree {
 
     /// Notes how much room a latched page has, if it is a leaf. Its map is kept ([`BTree::keep_free_class`]), or the
     /// page is a new leaf or the root.
-    pub fn note_room(&self, mtr: &mut Mtr<'_>, latched: PageHandle) {
+    pub(crate) fn note_room(&self, mtr: &mut Mtr<'_>, latched: PageHandle) {
         if self.has_free_class(mtr, latched) {
             let free_bytes = Node::new(mtr.page(latched)).free_bytes();
             self.space.note_free_bytes_if_kept(mtr, mtr.page_no(latched), free_bytes);
@@ -120,7 +125,7 @@ impl BTree {
     }
 
     /// Estimated number of leaves for this many records, from recent scans; `None` before the first scan.
-    pub fn leaves_of(&self, records: usize) -> Option<usize> {
+    pub(crate) fn leaves_of(&self, records: usize) -> Option<usize> {
         match self.leaf_records.load(Relaxed) {
             0 => None,
             leaf_records => Some(records.div_ceil(leaf_records)),
@@ -128,7 +133,7 @@ impl BTree {
     }
 
     /// A scan has met a leaf of this many records. (A similar number is not stored: many scans read it.)
-    pub fn note_leaf_records(&self, records: usize) {
+    pub(crate) fn note_leaf_records(&self, records: usize) {
         let known = self.leaf_records.load(Relaxed);
         if records > 0 && known.abs_diff(records) > known / 4 {
             let expected = if known == 0 { records } else { (known + records).div_ceil(2) };
@@ -137,17 +142,17 @@ impl BTree {
     }
 
     #[inline]
-    pub fn id(&self) -> IndexId {
+    pub(crate) fn id(&self) -> IndexId {
         self.search.id()
     }
 
     #[inline]
-    pub fn root(&self) -> PageNo {
+    pub(crate) fn root(&self) -> PageNo {
         self.search.root()
     }
 
     /// The segment its pages are allocated from.
-    pub fn segment(&self) -> SegmentId {
+    pub(crate) fn segment(&self) -> SegmentId {
         self.segment
     }
 
@@ -165,7 +170,7 @@ impl BTree {
     /// # Errors
     /// [`Error::CorruptPage`], an I/O error, [`Error::PoolExhausted`].
     #[inline]
-    pub fn leaf<'c>(&self, ctx: &'c Context, seek: Seek<'_>) -> Result<Leaf<'c>> {
+    pub(crate) fn leaf<'c>(&self, ctx: &'c Context, seek: Seek<'_>) -> Result<Leaf<'c>> {
         self.search.leaf(ctx, seek)
     }
 
@@ -174,7 +179,7 @@ impl BTree {
     /// # Errors
     /// As [`BTree::leaf`].
     #[inline]
-    pub fn sought_leaf<'c>(&self, ctx: &'c Context, seek: Seek<'_>) -> Result<(Leaf<'c>, Option<LeafPosition>)> {
+    pub(crate) fn sought_leaf<'c>(&self, ctx: &'c Context, seek: Seek<'_>) -> Result<(Leaf<'c>, Option<LeafPosition>)> {
         self.search.sought_leaf(ctx, seek)
     }
 
@@ -183,39 +188,39 @@ impl BTree {
     /// # Errors
     /// [`Error::CorruptPage`], an I/O error, [`Error::PoolExhausted`].
     #[inline]
-    pub fn leaf_mut(&self, mtr: &mut Mtr<'_>, key: &[u8]) -> Result<LeafMut> {
+    pub(crate) fn leaf_mut(&self, mtr: &mut Mtr<'_>, key: &[u8]) -> Result<LeafMut> {
         self.search.leaf_mut(mtr, key)
     }
 
     /// X-latches the page if it is in the pool and the leaf that covers `key`; never reads, so that other leaves may be
     /// latched.
     #[inline]
-    pub fn leaf_mut_at(&self, mtr: &mut Mtr<'_>, page: PageNo, key: &[u8]) -> Option<LeafMut> {
+    pub(crate) fn leaf_mut_at(&self, mtr: &mut Mtr<'_>, page: PageNo, key: &[u8]) -> Option<LeafMut> {
         self.search.leaf_mut_at(mtr, page, key)
     }
 
     /// Finds the leaf that covers `key` without reading a page; the memory of it is then on its way to the processor's
     /// cache, as after each descent. The way is for [`BTree::leaf_of`], soon after.
     #[inline]
-    pub fn prefetch_leaf(&self, ctx: &Context, key: &[u8]) -> Option<LeafPosition> {
+    pub(crate) fn prefetch_leaf(&self, ctx: &Context, key: &[u8]) -> Option<LeafPosition> {
         self.search.prefetch_leaf(ctx, key)
     }
 
     /// Has the record of `key` on the leaf that `position` led to fetched into the processor's cache.
     #[inline]
-    pub fn prefetch_record(&self, ctx: &Context, position: LeafPosition, key: &[u8]) {
+    pub(crate) fn prefetch_record(&self, ctx: &Context, position: LeafPosition, key: &[u8]) {
         self.search.prefetch_record(ctx, position, key);
     }
 
     /// S-latches the leaf that `position` led to, if it is in the pool and still the leaf of the same keys.
     #[inline]
-    pub fn leaf_of<'c>(&self, ctx: &'c Context, position: LeafPosition) -> Option<Leaf<'c>> {
+    pub(crate) fn leaf_of<'c>(&self, ctx: &'c Context, position: LeafPosition) -> Option<Leaf<'c>> {
         self.search.leaf_of(ctx, position)
     }
 
     /// S-latches the leaf behind (`reverse`: before) the one that `position` led to, and says which way it is to it.
     #[inline]
-    pub fn sibling_leaf<'c>(
+    pub(crate) fn sibling_leaf<'c>(
         &self,
         ctx: &'c Context,
         position: LeafPosition,
@@ -228,7 +233,7 @@ impl BTree {
     /// header of the leaf after it, which says where its records begin, and the page table's slot of the third leaf. So
     /// the next call finds all of it in the cache.
     #[inline]
-    pub fn prefetch_sibling(&self, ctx: &Context, position: LeafPosition, reverse: bool) {
+    pub(crate) fn prefetch_sibling(&self, ctx: &Context, position: LeafPosition, reverse: bool) {
         self.search.prefetch_sibling(ctx, position, reverse);
     }
 
@@ -238,7 +243,7 @@ impl BTree {
     /// # Errors
     /// Those of [`BTree::leaf_mut`].
     #[inline]
-    pub fn leaf_if_resident<'c>(
+    pub(crate) fn leaf_if_resident<'c>(
         &self,
         mtr: &mut Mtr<'c>,
         key: &[u8],
@@ -251,7 +256,7 @@ impl BTree {
     /// # Errors
     /// A corrupt page on the way, an I/O error.
     #[inline]
-    pub fn non_resident_leaf<'c>(&self, ctx: &'c Context, key: &[u8]) -> Result<Option<NonResidentLeaf<'c>>> {
+    pub(crate) fn non_resident_leaf<'c>(&self, ctx: &'c Context, key: &[u8]) -> Result<Option<NonResidentLeaf<'c>>> {
         self.search.non_resident_leaf(ctx, key)
     }
 
@@ -260,20 +265,31 @@ impl BTree {
     /// # Errors
     /// Those of [`BTree::non_resident_leaf`].
     #[inline]
-    pub fn non_resident_leaf_in<'c>(&self, mtr: &mut Mtr<'c>, key: &[u8]) -> Result<Option<NonResidentLeaf<'c>>> {
+    pub(crate) fn non_resident_leaf_in<'c>(
+        &self,
+        mtr: &mut Mtr<'c>,
+        key: &[u8],
+    ) -> Result<Option<NonResidentLeaf<'c>>> {
         self.search.non_resident_leaf_in(mtr, key)
     }
 
     /// The leaf that covers `key`, to be read ahead, together with others, by [`Pool::want`](crate::pool::Pool::want).
     #[inline]
-    pub fn leaf_ahead(&self, ctx: &Context, key: &[u8]) -> Option<PageNo> {
+    pub(crate) fn leaf_ahead(&self, ctx: &Context, key: &[u8]) -> Option<PageNo> {
         self.search.leaf_ahead(ctx, key)
     }
 
     /// Requests the leaves after that of `near` (`reverse`: before it) up to that of `far`, as far as they have the
     /// same parent, at most `max` counting the leaf of `near`. Returns their number.
     #[inline]
-    pub fn request_leaves(&self, ctx: &Context, near: Seek<'_>, far: Seek<'_>, reverse: bool, max: usize) -> usize {
+    pub(crate) fn request_leaves(
+        &self,
+        ctx: &Context,
+        near: Seek<'_>,
+        far: Seek<'_>,
+        reverse: bool,
+        max: usize,
+    ) -> usize {
         self.search.request_leaves(ctx, near, far, reverse, max)
     }
 
@@ -282,7 +298,7 @@ impl BTree {
     /// # Errors
     /// A page that cannot be read.
     #[inline]
-    pub fn estimate_between(&self, ctx: &Context, low: &[u8], high: Option<&[u8]>) -> Result<u64> {
+    pub(crate) fn estimate_between(&self, ctx: &Context, low: &[u8], high: Option<&[u8]>) -> Result<u64> {
         estimate::estimate_between(&self.search, ctx, low, high)
     }
 
@@ -292,7 +308,7 @@ impl BTree {
     /// # Errors
     /// A page that cannot be read.
     #[inline]
-    pub fn sample_leaf<'c>(
+    pub(crate) fn sample_leaf<'c>(
         &self,
         ctx: &'c Context,
         pick: &mut dyn FnMut(usize) -> usize,

@@ -20,7 +20,7 @@ use crate::types::{PageNo, TxnId};
 
 /// A change of a leaf that is not in the pool.
 #[derive(Clone, Copy, Debug)]
-pub struct PendingChange<'a> {
+pub(crate) struct PendingChange<'a> {
     pub change: LeafChange<'a>,
     /// Raises the leaf's max_trx_id; 0 = not.
     pub trx_id: TxnId,
@@ -28,7 +28,7 @@ pub struct PendingChange<'a> {
 
 /// An operation that a leaf of the tree has no room for.
 #[derive(Clone, Copy, Debug)]
-pub struct TooFull {
+pub(crate) struct TooFull {
     pub(super) page: PageNo,
     pub(super) sequence: u32,
     pub(super) value_bytes: usize,
@@ -37,7 +37,7 @@ pub struct TooFull {
 /// What came of it.
 #[derive(Debug)]
 #[must_use = "a change that is not pending has to be tried again: see `ChangeBuffer::make_room_for_added`"]
-pub enum Added {
+pub(crate) enum Added {
     /// The change is made: it is pending, or in its leaf.
     Done,
     /// The leaf may have no room, or the buffer takes no more changes: the leaf is to be read and changed.
@@ -60,7 +60,7 @@ pub(super) struct LeafTarget<'l, 'c> {
 }
 
 /// Where a change can be made.
-pub enum Reached<'c> {
+pub(crate) enum Reached<'c> {
     /// In its leaf, which is latched.
     Leaf(Mtr<'c>, LeafMut),
     /// The leaf is not in the pool.
@@ -74,7 +74,7 @@ impl ChangeBuffer {
     /// # Errors
     /// Those of `allow`, a damaged page, an I/O error; nothing is changed then.
     #[inline]
-    pub fn reach<'c, E: From<Error>>(
+    pub(crate) fn reach<'c, E: From<Error>>(
         &self,
         mut mtr: Mtr<'c>,
         tree: &BTree,
@@ -115,7 +115,7 @@ impl ChangeBuffer {
     ///
     /// # Errors
     /// A damaged page, an I/O error; nothing is changed then.
-    pub fn add_if_watched(
+    pub(crate) fn add_if_watched(
         &self,
         mtr: Mtr<'_>,
         leaf: &NonResidentLeaf<'_>,
@@ -126,7 +126,7 @@ impl ChangeBuffer {
     }
 
     /// Begins to watch a leaf; `None` if it is in the pool now, or another one is the leaf for the key.
-    pub fn watch(&self, leaf: &NonResidentLeaf<'_>) -> Option<Watch> {
+    pub(crate) fn watch(&self, leaf: &NonResidentLeaf<'_>) -> Option<Watch> {
         let mut shard = self.buffer.lock(leaf.page);
         self.is_absent(leaf).then(|| self.buffer.watch(&mut shard, leaf.page))
     }
@@ -135,7 +135,7 @@ impl ChangeBuffer {
     ///
     /// # Errors
     /// An I/O error, a damaged page.
-    pub fn make_room_for_added(&self, added: &Added) -> Result<bool> {
+    pub(crate) fn make_room_for_added(&self, added: &Added) -> Result<bool> {
         match added {
             Added::Done => return Ok(true),
             Added::Read(page) | Added::LoadMap(page) => self.ctx.pool.load(*page)?,

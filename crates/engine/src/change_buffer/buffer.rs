@@ -146,7 +146,7 @@ pub(super) struct Buffer {
 }
 
 /// Tells whether a leaf that is not in the pool was read or changed since the watch began. Ends when it is dropped.
-pub struct Watch {
+pub(crate) struct Watch {
     buffer: Arc<Buffer>,
     page: PageNo,
     number: u64,

@@ -22,7 +22,7 @@ use std::collections::{HashMap, HashSet};
 
 /// Where an index is.
 #[derive(Clone, Copy, Debug)]
-pub struct IndexPlace {
+pub(crate) struct IndexPlace {
     pub segment: SegmentId,
     pub root: PageNo,
     /// Whether its changes may be buffered.

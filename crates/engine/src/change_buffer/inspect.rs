@@ -10,12 +10,12 @@ use crate::types::PageNo;
 
 impl ChangeBuffer {
     /// The tree of operations, if the database has one.
-    pub fn operation_tree(&self) -> Option<&BTree> {
+    pub(crate) fn operation_tree(&self) -> Option<&BTree> {
         self.buffer.operations().map(|operations| &operations.tree)
     }
 
     /// Keeps merges from changing the shape of the tree of operations until the guard is dropped.
-    pub fn freeze(&self) -> Option<RwLockWriteGuard<'_, ()>> {
+    pub(crate) fn freeze(&self) -> Option<RwLockWriteGuard<'_, ()>> {
         self.buffer.operations().map(|operations| operations.structure.write())
     }
 
@@ -23,7 +23,7 @@ impl ChangeBuffer {
     ///
     /// # Errors
     /// An I/O error.
-    pub fn compact(&self) -> Result<()> {
+    pub(crate) fn compact(&self) -> Result<()> {
         let compacted = self.buffer.operations().map_or(Ok(()), |operations| operations.compact(&self.ctx));
         compacted.or_else(|error| if error.is_damage() { Ok(()) } else { Err(error) })
     }
@@ -34,7 +34,7 @@ impl ChangeBuffer {
     }
 
     /// How many operations are known to wait for a leaf.
-    pub fn waiting_count(&self, page: PageNo) -> u32 {
+    pub(crate) fn waiting_count(&self, page: PageNo) -> u32 {
         self.waiting(page).count
     }
 
@@ -47,7 +47,7 @@ impl ChangeBuffer {
     ///
     /// # Errors
     /// A damaged page of the tree, an I/O error.
-    pub fn waiting_differs(&self, page: PageNo) -> Result<Option<(u32, u32)>> {
+    pub(crate) fn waiting_differs(&self, page: PageNo) -> Result<Option<(u32, u32)>> {
         let Some(operations) = self.buffer.operations() else { return Ok(None) };
         loop {
             let known = self.waiting(page);

@@ -66,7 +66,7 @@ mod inspect;
 mod lose;
 mod merge;
 mod opening;
-pub mod policy;
+pub(crate) mod policy;
 mod steps;
 mod tree;
 mod wait;
@@ -74,9 +74,9 @@ mod wait;
 #[cfg(test)]
 mod change_buffer_test;
 
-pub use add::{Added, PendingChange, Reached};
-pub use damaged_tree::IndexPlace;
-pub use tree::Operation;
+pub(crate) use add::{Added, PendingChange, Reached};
+pub(crate) use damaged_tree::IndexPlace;
+pub(crate) use tree::Operation;
 
 use crate::btree::BTree;
 use crate::config::ChangeBuffering;
@@ -96,7 +96,7 @@ use std::sync::Arc;
 type Lost = Vec<RangeInclusive<PageNo>>;
 
 /// The change buffer of one database.
-pub struct ChangeBuffer {
+pub(crate) struct ChangeBuffer {
     ctx: Arc<Context>,
     space: Arc<Space>,
     buffer: Arc<Buffer>,
@@ -117,7 +117,7 @@ pub struct ChangeBuffer {
 impl ChangeBuffer {
     /// Whether changes of this tree may become pending.
     #[inline]
-    pub fn takes(&self, tree: &BTree) -> bool {
+    pub(crate) fn takes(&self, tree: &BTree) -> bool {
         tree.has_free_classes() && self.mode.load(Relaxed) != 0
     }
 
@@ -126,7 +126,7 @@ impl ChangeBuffer {
     ///
     /// # Errors
     /// An I/O error, a damaged leaf, a full disk.
-    pub fn set_mode(&self, mode: ChangeBuffering) -> Result<()> {
+    pub(crate) fn set_mode(&self, mode: ChangeBuffering) -> Result<()> {
         if self.mode() == mode {
             return Ok(());
         }
@@ -143,7 +143,7 @@ impl ChangeBuffer {
     ///
     /// # Errors
     /// An I/O error.
-    pub fn end_buffering(&self) -> Result<()> {
+    pub(crate) fn end_buffering(&self) -> Result<()> {
         self.store_mode(ChangeBuffering::Off);
         self.merge_all_sound()
     }
@@ -153,12 +153,12 @@ impl ChangeBuffer {
     ///
     /// # Errors
     /// A damaged page of the tree of operations, an I/O error.
-    pub fn discard(&self, index: IndexId) -> Result<()> {
+    pub(crate) fn discard(&self, index: IndexId) -> Result<()> {
         self.discard_of(|gone| gone == index)
     }
 
     /// The notification that wakes the thread of [`ChangeBuffer::step`].
-    pub fn wake(&self) -> &Notify {
+    pub(crate) fn wake(&self) -> &Notify {
         &self.wake
     }
 }

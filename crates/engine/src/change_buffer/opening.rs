@@ -32,7 +32,7 @@ impl ChangeBuffer {
     ///
     /// # Errors
     /// An I/O error.
-    pub fn open(
+    pub(crate) fn open(
         ctx: &Arc<Context>,
         space: &Arc<Space>,
         options: &Options,
@@ -88,7 +88,7 @@ impl ChangeBuffer {
     ///
     /// # Errors
     /// An I/O error. Damaged leaves are skipped: what waits for them waits still.
-    pub fn finish_opening(&self, indexes: &HashMap<IndexId, IndexPlace>, is_read_only: bool) -> Result<()> {
+    pub(crate) fn finish_opening(&self, indexes: &HashMap<IndexId, IndexPlace>, is_read_only: bool) -> Result<()> {
         debug_assert_eq!(
             (self.buffer.leaves(), self.buffer.bytes()),
             (0, 0),

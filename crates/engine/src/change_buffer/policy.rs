@@ -17,38 +17,38 @@ const CARRY_PCT: u64 = 50;
 const MERGE_PART: usize = 8;
 
 /// Bytes of the pool that pending changes may take.
-pub fn pool_share_bytes(pool_bytes: usize, max_size_pct: u64) -> usize {
+pub(crate) fn pool_share_bytes(pool_bytes: usize, max_size_pct: u64) -> usize {
     pool_bytes / 100 * max_size_pct as usize
 }
 
 /// Most bytes of pending changes: the smaller of the pool's share and the log's.
-pub fn limit_bytes(pool_share_bytes: usize, log_capacity_bytes: usize) -> usize {
+pub(crate) fn limit_bytes(pool_share_bytes: usize, log_capacity_bytes: usize) -> usize {
     pool_share_bytes.min(log_capacity_bytes / LOG_SHARE)
 }
 
 /// Bytes above which leaves are merged in the background.
-pub fn merge_above_bytes(limit_bytes: usize) -> usize {
+pub(crate) fn merge_above_bytes(limit_bytes: usize) -> usize {
     limit_bytes / 100 * MERGE_PCT
 }
 
 /// Most pages of the tree of operations.
-pub fn limit_pages(frames: usize, max_size_pct: u64) -> usize {
+pub(crate) fn limit_pages(frames: usize, max_size_pct: u64) -> usize {
     (frames * max_size_pct as usize / 100).max(2)
 }
 
 /// Pages of the tree above which leaves are merged in the background.
-pub fn merge_above_pages(limit_pages: usize) -> usize {
+pub(crate) fn merge_above_pages(limit_pages: usize) -> usize {
     limit_pages * MERGE_PCT / 100
 }
 
 /// Changes whose redo starts before this are due to be merged or carried forward.
-pub fn due_before(end: Lsn, log_capacity_bytes: u64) -> Lsn {
+pub(crate) fn due_before(end: Lsn, log_capacity_bytes: u64) -> Lsn {
     Lsn(end.0.saturating_sub(log_capacity_bytes / 100 * CARRY_PCT))
 }
 
 /// What is done with the changes of a leaf so that the checkpoint can advance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Advance {
+pub(crate) enum Advance {
     /// They are logged again.
     Carry,
     /// The leaf is read.
@@ -56,12 +56,12 @@ pub enum Advance {
 }
 
 /// The cheaper way for a leaf with this many bytes of changes.
-pub fn advance(change_bytes: usize, page_bytes: usize) -> Advance {
+pub(crate) fn advance(change_bytes: usize, page_bytes: usize) -> Advance {
     if change_bytes * MERGE_PART >= page_bytes { Advance::Merge } else { Advance::Carry }
 }
 
 /// Whether a leaf is merged when the buffer is full: it has at least the mean bytes of changes.
-pub fn is_worth_merging(leaf_bytes: usize, all_bytes: usize, leaves: usize) -> bool {
+pub(crate) fn is_worth_merging(leaf_bytes: usize, all_bytes: usize, leaves: usize) -> bool {
     leaf_bytes * leaves >= all_bytes
 }
 

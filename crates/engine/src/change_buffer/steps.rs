@@ -39,7 +39,7 @@ impl ChangeBuffer {
     /// # Errors
     /// An I/O error. A damaged leaf is skipped: its changes stay pending. Where no frame was free for a long time, the
     /// rest is left to the next step.
-    pub fn step(&self) -> Result<bool> {
+    pub(crate) fn step(&self) -> Result<bool> {
         match self.whole_step() {
             Err(Error::PoolExhausted { .. }) => Ok(false),
             done => done,
@@ -65,7 +65,7 @@ impl ChangeBuffer {
     ///
     /// # Errors
     /// As [`ChangeBuffer::step`].
-    pub fn advance_due(&self) -> Result<usize> {
+    pub(crate) fn advance_due(&self) -> Result<usize> {
         self.advance(policy::due_before(self.ctx.log.end_lsn(), self.ctx.log.capacity_bytes()))
     }
 
@@ -89,7 +89,7 @@ impl ChangeBuffer {
     ///
     /// # Errors
     /// An I/O error; the first damaged leaf, when all others are merged.
-    pub fn merge_all(&self) -> Result<()> {
+    pub(crate) fn merge_all(&self) -> Result<()> {
         let pending = self.merge_each(|shard| &shard.leaves, |page| self.merge_leaf(page))?;
         let waiting = self.merge_each(|shard| &shard.waiting, |page| self.ctx.pool.load(page))?;
         self.publish();
@@ -100,7 +100,7 @@ impl ChangeBuffer {
     ///
     /// # Errors
     /// An I/O error.
-    pub fn merge_all_sound(&self) -> Result<()> {
+    pub(crate) fn merge_all_sound(&self) -> Result<()> {
         self.merge_all().or_else(|error| if error.is_damage() { Ok(()) } else { Err(error) })
     }
 

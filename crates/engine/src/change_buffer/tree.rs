@@ -52,7 +52,7 @@ pub(super) fn value_of(index: IndexId, trx_id: TxnId, change: &LeafChange<'_>) -
 
 /// A waiting operation, as read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Operation<'a> {
+pub(crate) struct Operation<'a> {
     /// The leaf.
     pub page: PageNo,
     pub sequence: u32,
@@ -64,7 +64,7 @@ pub struct Operation<'a> {
 
 impl<'a> Operation<'a> {
     /// Decodes a record of the tree; `None` if it is not one.
-    pub fn decode(key: &[u8], value: &'a [u8]) -> Option<Operation<'a>> {
+    pub(crate) fn decode(key: &[u8], value: &'a [u8]) -> Option<Operation<'a>> {
         let key = u64::from_be_bytes(key.try_into().ok()?);
         let change = value.get(VALUE_HEAD_BYTES..)?;
         // The next operation has a greater number.

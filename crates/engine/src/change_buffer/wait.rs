@@ -111,7 +111,7 @@ impl ChangeBuffer {
     }
 
     /// How changes are buffered now.
-    pub fn mode(&self) -> ChangeBuffering {
+    pub(crate) fn mode(&self) -> ChangeBuffering {
         match self.mode.load(Relaxed) {
             1 => ChangeBuffering::Disk,
             2 => ChangeBuffering::Memory,

@@ -16,10 +16,10 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// What the tree is called.
-pub const CHANGE_BUFFER: &str = "change buffer";
+pub(super) const CHANGE_BUFFER: &str = "change buffer";
 
 /// An open database that is quiet (rule 1).
-pub struct Subject<'a> {
+pub(crate) struct Subject<'a> {
     pub ctx: &'a Context,
     pub space: &'a Space,
     pub txns: &'a TxnSystem,
@@ -34,7 +34,7 @@ pub struct Subject<'a> {
 ///
 /// # Errors
 /// The database closes or has stopped; no free frame. Damage is not an error, but in the report.
-pub fn run(subject: &Subject<'_>, tell: &mut OnProgress<'_>) -> Result<CheckReport> {
+pub(crate) fn run(subject: &Subject<'_>, tell: &mut OnProgress<'_>) -> Result<CheckReport> {
     let frozen = subject.changes.freeze();
     let report = run_frozen(subject, tell);
     drop(frozen);
@@ -60,7 +60,7 @@ fn run_frozen(subject: &Subject<'_>, tell: &mut OnProgress<'_>) -> Result<CheckR
 
 /// What a segment's pages are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OwnerKind {
+pub(super) enum OwnerKind {
     System,
     Undo,
     /// Of the tree with this number.
@@ -71,30 +71,30 @@ pub enum OwnerKind {
 }
 
 #[derive(Clone, Debug)]
-pub struct Owner {
+pub(super) struct Owner {
     pub kind: OwnerKind,
     pub place: FindingPlace,
 }
 
 /// Where a finding belongs.
 #[derive(Clone, Debug, Default)]
-pub struct FindingPlace {
+pub(super) struct FindingPlace {
     pub table: Option<String>,
     pub index: Option<String>,
 }
 
 impl FindingPlace {
-    pub fn of(table: &str, index: &str) -> FindingPlace {
+    pub(super) fn of(table: &str, index: &str) -> FindingPlace {
         FindingPlace { table: Some(table.to_string()), index: Some(index.to_string()) }
     }
 
     /// A tree that belongs to no table.
-    pub fn of_tree(name: &str) -> FindingPlace {
+    pub(super) fn of_tree(name: &str) -> FindingPlace {
         FindingPlace { table: None, index: Some(name.to_string()) }
     }
 }
 
-pub struct Checker<'a> {
+pub(super) struct Checker<'a> {
     pub subject: &'a Subject<'a>,
     pub report: CheckReport,
     pub owners: HashMap<u32, Owner>,
@@ -126,13 +126,19 @@ impl<'a> Checker<'a> {
         }
     }
 
-    pub fn find(&mut self, page: Option<PageNo>, place: &FindingPlace, text: impl Into<String>) {
+    pub(super) fn find(&mut self, page: Option<PageNo>, place: &FindingPlace, text: impl Into<String>) {
         let FindingPlace { table, index } = place.clone();
         self.report.add(Finding { page, table, index, text: text.into() });
     }
 
     /// Notes what is wrong with a page of a segment, unless the page was reported as unreadable before.
-    pub fn find_on_page(&mut self, page: PageNo, segment: SegmentId, place: &FindingPlace, text: impl Into<String>) {
+    pub(super) fn find_on_page(
+        &mut self,
+        page: PageNo,
+        segment: SegmentId,
+        place: &FindingPlace,
+        text: impl Into<String>,
+    ) {
         self.damaged.insert(segment);
         if !self.unreadable.contains(&page) {
             self.find(Some(page), place, text);
@@ -141,7 +147,7 @@ impl<'a> Checker<'a> {
 
     /// Records that a structure of `segment` refers to a page. False if the page must not be entered: another structure
     /// refers to it, or it is beyond the file.
-    pub fn claim(&mut self, page: PageNo, segment: SegmentId, place: &FindingPlace) -> bool {
+    pub(super) fn claim(&mut self, page: PageNo, segment: SegmentId, place: &FindingPlace) -> bool {
         self.progress.advance(1);
         if page.0 >= self.subject.space.page_count() {
             self.find_on_page(page, segment, place, "it lies beyond the end of the data file");

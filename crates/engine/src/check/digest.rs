@@ -5,25 +5,25 @@ use std::hash::Hasher;
 /// Buckets of a digest.
 const BUCKETS: usize = 1 << 14;
 
-pub struct Digest {
+pub(super) struct Digest {
     sums: Vec<u64>,
     /// Live rows less live entries.
     pub surplus: i64,
 }
 
 impl Digest {
-    pub fn new() -> Digest {
+    pub(super) fn new() -> Digest {
         Digest { sums: vec![0; BUCKETS], surplus: 0 }
     }
 
-    pub fn add(&mut self, entry: &[u8], prefix_bytes: usize, covered: &[u8]) {
+    pub(super) fn add(&mut self, entry: &[u8], prefix_bytes: usize, covered: &[u8]) {
         let hash = hash(entry, prefix_bytes, covered);
         let sum = &mut self.sums[bucket(hash)];
         *sum = sum.wrapping_add(hash);
         self.surplus += 1;
     }
 
-    pub fn take(&mut self, entry: &[u8], prefix_bytes: usize, covered: &[u8]) {
+    pub(super) fn take(&mut self, entry: &[u8], prefix_bytes: usize, covered: &[u8]) {
         let hash = hash(entry, prefix_bytes, covered);
         let sum = &mut self.sums[bucket(hash)];
         *sum = sum.wrapping_sub(hash);
@@ -31,12 +31,12 @@ impl Digest {
     }
 
     /// Whether rows and entries are the same.
-    pub fn is_even(&self) -> bool {
+    pub(super) fn is_even(&self) -> bool {
         self.surplus == 0 && self.sums.iter().all(|sum| *sum == 0)
     }
 
     /// Whether rows and entries differ where this entry is counted.
-    pub fn differs_at(&self, entry: &[u8], prefix_bytes: usize, covered: &[u8]) -> bool {
+    pub(super) fn differs_at(&self, entry: &[u8], prefix_bytes: usize, covered: &[u8]) -> bool {
         self.sums[bucket(hash(entry, prefix_bytes, covered))] != 0
     }
 }

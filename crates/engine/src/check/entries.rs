@@ -11,7 +11,7 @@ use crate::table::value::Value;
 use crate::table::version::TableVersion;
 use crate::types::PageNo;
 
-pub struct EntryVisitor<'w, 'a> {
+pub(super) struct EntryVisitor<'w, 'a> {
     pub walk: TreeWalk<'w, 'a>,
     pub rows: &'w TableVersion,
     pub i: usize,

@@ -28,16 +28,16 @@ mod compare;
 mod digest;
 mod entries;
 mod pages;
-pub mod report;
+pub(crate) mod report;
 mod rows;
 mod tables;
 mod undo;
 mod waiting;
 mod walk;
 
-pub use checker::{Subject, run};
+pub(crate) use checker::{Subject, run};
 pub use report::{CheckCounts, CheckReport, Finding, NotCompared, OnProgress};
-pub use walk::show_key;
+pub(crate) use walk::show_key;
 
 #[cfg(test)]
 pub(crate) mod check_test;

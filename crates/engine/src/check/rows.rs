@@ -15,7 +15,7 @@ use crate::types::{PageNo, RollPtr};
 use std::collections::HashMap;
 
 /// Looks at every row.
-pub struct RowVisitor<'w, 'a> {
+pub(super) struct RowVisitor<'w, 'a> {
     pub walk: TreeWalk<'w, 'a>,
     pub rows: &'w TableVersion,
     pub next_id: u64,

@@ -9,19 +9,19 @@ use crate::table::value::Value;
 use crate::types::{PageNo, SegmentId};
 
 /// A walk of the tree of one segment.
-pub struct TreeWalk<'w, 'a> {
+pub(super) struct TreeWalk<'w, 'a> {
     pub checker: &'w mut Checker<'a>,
     pub segment: SegmentId,
     pub place: FindingPlace,
 }
 
 impl TreeWalk<'_, '_> {
-    pub fn enter(&mut self, page: PageNo) -> Result<bool> {
+    pub(super) fn enter(&mut self, page: PageNo) -> Result<bool> {
         (self.checker.subject.goes_on)()?;
         Ok(self.checker.claim(page, self.segment, &self.place))
     }
 
-    pub fn problem(&mut self, page: PageNo, reason: String) {
+    pub(super) fn problem(&mut self, page: PageNo, reason: String) {
         if page.0 < self.checker.subject.space.page_count() {
             self.checker.find_on_page(page, self.segment, &self.place, reason);
         }
@@ -29,7 +29,7 @@ impl TreeWalk<'_, '_> {
 }
 
 /// A key in words: its values, or its bytes if they cannot be decoded.
-pub fn show_key(layout: &KeyLayout, key: &[u8]) -> String {
+pub(crate) fn show_key(layout: &KeyLayout, key: &[u8]) -> String {
     match layout.decode(key) {
         Ok((values, _)) => {
             let values: Vec<String> = values.iter().map(Value::to_string).collect();

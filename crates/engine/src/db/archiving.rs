@@ -27,7 +27,7 @@ impl Archiving {
     ///
     /// # Errors
     /// As [`Archiver::open`] and [`Archiver::catch_up`].
-    pub fn open(
+    pub(super) fn open(
         options: &Options,
         log: &Log,
         scan: &RecoveryScan,
@@ -46,7 +46,7 @@ impl Archiving {
     }
 
     /// Follows the log, which has just been started.
-    pub fn follow(&self, log: &Arc<Log>, stats: &Arc<Stats>) -> Result<()> {
+    pub(super) fn follow(&self, log: &Arc<Log>, stats: &Arc<Stats>) -> Result<()> {
         self.archiver.lock().follow(log.clone(), stats.clone())
     }
 
@@ -54,20 +54,20 @@ impl Archiving {
     ///
     /// # Errors
     /// An I/O error.
-    pub fn put_keys(&self, table: &KeyTable) -> Result<()> {
+    pub(super) fn put_keys(&self, table: &KeyTable) -> Result<()> {
         self.archiver.lock().put_keys(table)
     }
 
     /// The latest time that the archive has.
-    pub fn noted_us(&self) -> u64 {
+    pub(super) fn noted_us(&self) -> u64 {
         self.archiver.lock().noted_us()
     }
 
-    pub fn problem(&self) -> Option<String> {
+    pub(super) fn problem(&self) -> Option<String> {
         self.problem.lock().clone()
     }
 
-    pub fn wake(&self) -> &Notify {
+    pub(super) fn wake(&self) -> &Notify {
         &self.wake
     }
 
@@ -89,7 +89,7 @@ impl Archiving {
     ///
     /// # Errors
     /// The archive cannot be written: the next opening archives the rest.
-    pub fn finish(&self) -> Result<()> {
+    pub(super) fn finish(&self) -> Result<()> {
         self.archiver.lock().finish()
     }
 }

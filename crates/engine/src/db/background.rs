@@ -64,7 +64,7 @@ impl OpenParts {
     ///
     /// # Errors
     /// The system cannot start a thread.
-    pub fn start_threads(&mut self) -> Result<()> {
+    pub(crate) fn start_threads(&mut self) -> Result<()> {
         self.start_cleaner()?;
         self.start_lru_flusher()?;
         self.start_change_buffer()?;

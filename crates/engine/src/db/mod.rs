@@ -55,7 +55,7 @@ mod prepared;
 
 mod interrupt;
 
-pub mod expiry;
+pub(crate) mod expiry;
 
 mod changes;
 
@@ -93,7 +93,7 @@ mod creation;
 mod cursor;
 mod deferred_end;
 mod delete_many;
-pub mod deterministic;
+pub(crate) mod deterministic;
 mod file_generations;
 mod gate;
 mod get_many;
@@ -103,7 +103,7 @@ mod lock_wait;
 mod locked_tables;
 mod numbers;
 pub(crate) mod open_overrides;
-pub mod open_parts;
+pub(crate) mod open_parts;
 mod probe;
 pub mod raw;
 mod read_txn;

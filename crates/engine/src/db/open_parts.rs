@@ -48,7 +48,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The parts of an open database below transactions.
-pub struct OpenParts {
+pub(crate) struct OpenParts {
     pub ctx: Arc<Context>,
     pub space: Arc<Space>,
     pub changes: Arc<ChangeBuffer>,
@@ -87,7 +87,7 @@ impl OpenParts {
     ///
     /// # Errors
     /// As [`OpenParts::open`], and [`Error::Open`] for a folder that is in use, missing or not writable.
-    pub fn open_dir(dir: &Path, options: Options) -> Result<OpenParts> {
+    pub(crate) fn open_dir(dir: &Path, options: Options) -> Result<OpenParts> {
         options.validate()?;
         let options = with_real_paths(options);
         // Before a file is made.
@@ -107,7 +107,7 @@ impl OpenParts {
     ///
     /// # Errors
     /// As [`OpenParts::open`], and [`Error::Open`] for a folder that is in use, missing or not readable.
-    pub fn open_dir_read_only(dir: &Path, options: Options) -> Result<OpenParts> {
+    pub(crate) fn open_dir_read_only(dir: &Path, options: Options) -> Result<OpenParts> {
         options.validate()?;
         let options = with_real_paths(options);
         restore::refuse_unfinished(dir)?;
@@ -119,7 +119,7 @@ impl OpenParts {
     ///
     /// # Errors
     /// [`Error::Incompatible`], [`Error::Corrupt`], [`Error::BadOption`], an I/O error.
-    pub fn open(storage: StorageSet, options: Options) -> Result<OpenParts> {
+    pub(crate) fn open(storage: StorageSet, options: Options) -> Result<OpenParts> {
         OpenParts::open_in(storage, options, &OpenOverrides::default())
     }
 
@@ -127,7 +127,7 @@ impl OpenParts {
     ///
     /// # Errors
     /// As [`OpenParts::open`].
-    pub fn open_in(storage: StorageSet, options: Options, overrides: &OpenOverrides) -> Result<OpenParts> {
+    pub(crate) fn open_in(storage: StorageSet, options: Options, overrides: &OpenOverrides) -> Result<OpenParts> {
         options.validate()?;
         let options = without_secret(with_real_paths(options), &storage)?;
         if !storage.is_read_only() {
@@ -171,7 +171,7 @@ impl OpenParts {
     ///
     /// # Errors
     /// The database was poisoned, or an I/O error.
-    pub fn close(&mut self) -> Result<()> {
+    pub(crate) fn close(&mut self) -> Result<()> {
         // While the threads run: merging may need more redo than fits between two checkpoints.
         let merged = self.merge_at_close();
         self.background.stop(ShutdownPhase::First);
@@ -222,7 +222,7 @@ impl OpenParts {
         Ok(())
     }
 
-    pub fn storage(&self) -> &StorageSet {
+    pub(crate) fn storage(&self) -> &StorageSet {
         &self.storage
     }
 }

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 /// When a thread ends, at the closing (rule 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ShutdownPhase {
+pub(crate) enum ShutdownPhase {
     /// Purge, drops, and those that read ahead: they wait for redo space and frames.
     First,
     /// The change buffer's: what is pending holds the checkpoint back.
@@ -105,7 +105,7 @@ impl Threads {
 
 /// The threads of one database. Dropping it stops and joins them.
 #[derive(Default)]
-pub struct Background {
+pub(crate) struct Background {
     threads: Arc<Threads>,
 }
 
@@ -138,7 +138,7 @@ impl Background {
     }
 
     /// Stops and joins the threads whose turn it is.
-    pub fn stop(&mut self, phase: ShutdownPhase) {
+    pub(crate) fn stop(&mut self, phase: ShutdownPhase) {
         self.threads.stop(phase);
     }
 }

@@ -12,25 +12,25 @@ mod backend {
 
     const LEVEL: i32 = 3;
 
-    pub struct Packer(zstd::bulk::Compressor<'static>);
-    pub struct Unpacker(zstd::bulk::Decompressor<'static>);
+    pub(crate) struct Packer(zstd::bulk::Compressor<'static>);
+    pub(crate) struct Unpacker(zstd::bulk::Decompressor<'static>);
 
     impl Packer {
-        pub fn new() -> Result<Option<Packer>> {
+        pub(crate) fn new() -> Result<Option<Packer>> {
             zstd::bulk::Compressor::new(LEVEL).map(|zstd| Some(Packer(zstd)))
         }
 
-        pub fn pack(&mut self, bytes: &[u8]) -> Result<Vec<u8>> {
+        pub(crate) fn pack(&mut self, bytes: &[u8]) -> Result<Vec<u8>> {
             self.0.compress(bytes)
         }
     }
 
     impl Unpacker {
-        pub fn new() -> Result<Option<Unpacker>> {
+        pub(crate) fn new() -> Result<Option<Unpacker>> {
             zstd::bulk::Decompressor::new().map(|zstd| Some(Unpacker(zstd)))
         }
 
-        pub fn unpack(&mut self, packed: &[u8], bytes: usize) -> Result<Vec<u8>> {
+        pub(crate) fn unpack(&mut self, packed: &[u8], bytes: usize) -> Result<Vec<u8>> {
             self.0.decompress(packed, bytes)
         }
     }
@@ -42,25 +42,25 @@ mod backend {
     use std::convert::Infallible;
     use std::io::Result;
 
-    pub struct Packer(Infallible);
-    pub struct Unpacker(Infallible);
+    pub(crate) struct Packer(Infallible);
+    pub(crate) struct Unpacker(Infallible);
 
     impl Packer {
-        pub fn new() -> Result<Option<Packer>> {
+        pub(crate) fn new() -> Result<Option<Packer>> {
             Ok(None)
         }
 
-        pub fn pack(&mut self, _: &[u8]) -> Result<Vec<u8>> {
+        pub(crate) fn pack(&mut self, _: &[u8]) -> Result<Vec<u8>> {
             match self.0 {}
         }
     }
 
     impl Unpacker {
-        pub fn new() -> Result<Option<Unpacker>> {
+        pub(crate) fn new() -> Result<Option<Unpacker>> {
             Ok(None)
         }
 
-        pub fn unpack(&mut self, _: &[u8], _: usize) -> Result<Vec<u8>> {
+        pub(crate) fn unpack(&mut self, _: &[u8], _: usize) -> Result<Vec<u8>> {
             match self.0 {}
         }
     }

@@ -37,7 +37,7 @@ pub fn operations(payload: &[u8]) -> (Vec<OpInfo>, Option<String>) {
 }
 
 /// Bytes in hexadecimal, cut when long.
-pub fn hex(bytes: &[u8]) -> String {
+pub(super) fn hex(bytes: &[u8]) -> String {
     let shown: String = bytes.iter().take(SHOWN_BYTES).map(|byte| format!("{byte:02x}")).collect();
     if bytes.len() > SHOWN_BYTES { format!("{shown}.. ({} bytes)", bytes.len()) } else { shown }
 }

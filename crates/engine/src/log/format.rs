@@ -24,18 +24,18 @@ use crate::error::{Error, Result};
 use crate::types::Lsn;
 
 /// Unit of writes, and of the headers.
-pub const BLOCK_BYTES: u64 = 4096;
+pub(crate) const BLOCK_BYTES: u64 = 4096;
 /// Bytes of the mark in front of each block of the ring.
-pub const MARK_BYTES: u64 = 16;
+pub(crate) const MARK_BYTES: u64 = 16;
 /// Bytes of groups in a block: what LSNs count.
-pub const DATA_BYTES: u64 = BLOCK_BYTES - MARK_BYTES;
+pub(crate) const DATA_BYTES: u64 = BLOCK_BYTES - MARK_BYTES;
 /// Bytes before the ring.
-pub const RING_START: u64 = 2 * BLOCK_BYTES;
+pub(crate) const RING_START: u64 = 2 * BLOCK_BYTES;
 /// Bytes in front of each payload.
-pub const FRAME_BYTES: usize = 8;
-pub const VERSION: u32 = 3;
+pub(crate) const FRAME_BYTES: usize = 8;
+pub(crate) const VERSION: u32 = 3;
 /// Where a new log begins; above the LSN 0 of pages never logged.
-pub const FIRST_LSN: Lsn = Lsn(DATA_BYTES);
+pub(crate) const FIRST_LSN: Lsn = Lsn(DATA_BYTES);
 /// Blocks of the smallest ring.
 const MIN_RING_BLOCKS: u64 = 16;
 
@@ -43,34 +43,34 @@ const MAGIC: [u8; 8] = highwater_storage::mark::REDO;
 const HEADER_BYTES: usize = 80;
 
 /// Whole blocks of a number of bytes on the device.
-pub fn whole_blocks(bytes: u64) -> u64 {
+pub(crate) fn whole_blocks(bytes: u64) -> u64 {
     bytes / BLOCK_BYTES * BLOCK_BYTES
 }
 
 /// LSN of the first byte of the block in which `lsn` lies.
-pub fn block_floor(lsn: u64) -> u64 {
+pub(crate) fn block_floor(lsn: u64) -> u64 {
     lsn / DATA_BYTES * DATA_BYTES
 }
 
 /// `lsn`, or LSN of the first byte of the next block.
-pub fn block_ceil(lsn: u64) -> u64 {
+pub(crate) fn block_ceil(lsn: u64) -> u64 {
     lsn.next_multiple_of(DATA_BYTES)
 }
 
 /// Blocks that `bytes` of groups fill, from a block's first byte on.
-pub fn blocks_of(bytes: u64) -> u64 {
+pub(crate) fn blocks_of(bytes: u64) -> u64 {
     bytes.div_ceil(DATA_BYTES)
 }
 
 /// Where byte `at` of the groups is in consecutive blocks.
 #[inline]
-pub fn place_in_blocks(at: u64) -> usize {
+pub(crate) fn place_in_blocks(at: u64) -> usize {
     (at / DATA_BYTES * BLOCK_BYTES + MARK_BYTES + at % DATA_BYTES) as usize
 }
 
 /// The ring's size and places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LogGeometry {
+pub(crate) struct LogGeometry {
     blocks: u64,
     /// LSN of the first byte of a block that is at the ring's start.
     base: u64,
@@ -78,60 +78,60 @@ pub struct LogGeometry {
 
 impl LogGeometry {
     /// The ring of a new file of `size_bytes`, which [`is_size_possible`].
-    pub fn new(size_bytes: u64) -> LogGeometry {
+    pub(crate) fn new(size_bytes: u64) -> LogGeometry {
         LogGeometry { blocks: (size_bytes - RING_START) / BLOCK_BYTES, base: 0 }
     }
 
     /// The ring of the file with this header.
-    pub fn of(header: &LogHeader) -> LogGeometry {
+    pub(crate) fn of(header: &LogHeader) -> LogGeometry {
         LogGeometry { base: header.ring_base.0, ..LogGeometry::new(header.size_bytes) }
     }
 
     /// LSN of the ring's first byte in the lap in which `lsn` lies.
-    pub fn start_of_lap(self, lsn: Lsn) -> Lsn {
+    pub(crate) fn start_of_lap(self, lsn: Lsn) -> Lsn {
         Lsn(self.base + (lsn.0 - self.base) / self.lap() * self.lap())
     }
 
     /// Bytes of the file.
-    pub fn size_bytes(self) -> u64 {
+    pub(crate) fn size_bytes(self) -> u64 {
         RING_START + self.ring_bytes()
     }
 
     /// Bytes of the ring on the device.
-    pub fn ring_bytes(self) -> u64 {
+    pub(crate) fn ring_bytes(self) -> u64 {
         self.blocks * BLOCK_BYTES
     }
 
     /// LSNs in one lap.
-    pub fn lap(self) -> u64 {
+    pub(crate) fn lap(self) -> u64 {
         self.blocks * DATA_BYTES
     }
 
     /// Redo that may be between checkpoint and end. Less than the ring: the block of the end is written whole and must
     /// not reach the block of the checkpoint.
-    pub fn capacity_bytes(self) -> u64 {
+    pub(crate) fn capacity_bytes(self) -> u64 {
         (self.blocks - 2) * DATA_BYTES
     }
 
     /// Offset of an LSN's block in the file, and the bytes from there to the end of the ring. An LSN before the base is
     /// elsewhere, so a block read here for it does not verify.
-    pub fn block_place(self, lsn: u64) -> (u64, u64) {
+    pub(crate) fn block_place(self, lsn: u64) -> (u64, u64) {
         let in_ring = lsn.wrapping_sub(self.base) / DATA_BYTES % self.blocks * BLOCK_BYTES;
         (RING_START + in_ring, self.ring_bytes() - in_ring)
     }
 
-    pub fn offset_of(self, lsn: Lsn) -> u64 {
+    pub(crate) fn offset_of(self, lsn: Lsn) -> u64 {
         self.block_place(lsn.0).0 + MARK_BYTES + lsn.0 % DATA_BYTES
     }
 }
 
 /// Whether a file of this size can be a log.
-pub fn is_size_possible(size_bytes: u64) -> bool {
+pub(crate) fn is_size_possible(size_bytes: u64) -> bool {
     (RING_START + MIN_RING_BLOCKS * BLOCK_BYTES..=1 << 62).contains(&size_bytes)
 }
 
 /// Whether a header's LSNs can be those of a log.
-pub fn are_lsns_possible(header: &LogHeader) -> bool {
+pub(crate) fn are_lsns_possible(header: &LogHeader) -> bool {
     let LogHeader { checkpoint_lsn, durable_lsn, ring_base, .. } = *header;
     let is_base = ring_base.0.is_multiple_of(DATA_BYTES) && ring_base <= checkpoint_lsn;
     is_base && FIRST_LSN <= checkpoint_lsn && checkpoint_lsn <= durable_lsn && durable_lsn.0 < 1 << 62
@@ -160,7 +160,7 @@ pub struct LogHeader {
 
 /// Why a header block cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unusable {
+pub(crate) enum Unusable {
     /// It does not begin as a header does.
     Foreign,
     /// It does, but the checksum is wrong.
@@ -217,7 +217,7 @@ fn block_checksum(block: &[u8]) -> u32 {
 }
 
 /// The newer header of the two slots, and whether it is certainly the newest one written: the other one is valid too.
-pub fn choose(slots: [&[u8]; 2], name: &str) -> Result<(LogHeader, bool)> {
+pub(crate) fn choose(slots: [&[u8]; 2], name: &str) -> Result<(LogHeader, bool)> {
     let decoded = slots.map(LogHeader::decode);
     if let Some(version) = decoded.iter().find_map(|d| if let Err(Unusable::Version(v)) = d { Some(*v) } else { None })
     {
@@ -248,7 +248,7 @@ fn begin(block: &[u8]) -> String {
 
 /// The frame in front of a payload whose CRC-32C is `payload_crc`.
 #[inline]
-pub fn frame(payload_crc: u32, len: u32, start: Lsn, generation: u64) -> [u8; FRAME_BYTES] {
+pub(crate) fn frame(payload_crc: u32, len: u32, start: Lsn, generation: u64) -> [u8; FRAME_BYTES] {
     let mut frame = [0; FRAME_BYTES];
     frame[..4].copy_from_slice(&len.to_le_bytes());
     frame[4..].copy_from_slice(&group_checksum(payload_crc, len, start, generation).to_le_bytes());
@@ -256,24 +256,24 @@ pub fn frame(payload_crc: u32, len: u32, start: Lsn, generation: u64) -> [u8; FR
 }
 
 /// Length and checksum of a frame.
-pub fn split_frame(frame: &[u8]) -> (u32, u32) {
+pub(crate) fn split_frame(frame: &[u8]) -> (u32, u32) {
     (u32_at(frame, 0), u32_at(frame, 4))
 }
 
 /// Checksum of a group; a few instructions on top of the payload's CRC.
 #[inline]
-pub fn group_checksum(payload_crc: u32, len: u32, start: Lsn, generation: u64) -> u32 {
+pub(crate) fn group_checksum(payload_crc: u32, len: u32, start: Lsn, generation: u64) -> u32 {
     payload_crc ^ (mix(mix(start.0) ^ generation ^ u64::from(len).rotate_left(32)) >> 32) as u32
 }
 
 /// Writes the mark of the block that begins at LSN `block`.
-pub fn put_mark(bytes: &mut [u8], durable: Lsn, block: u64, generation: u64, database_id: u64) {
+pub(crate) fn put_mark(bytes: &mut [u8], durable: Lsn, block: u64, generation: u64, database_id: u64) {
     bytes[..8].copy_from_slice(&durable.0.to_le_bytes());
     bytes[8..16].copy_from_slice(&mark_checksum(durable.0, block, generation, database_id).to_le_bytes());
 }
 
 /// The durable LSN in the mark of the block that begins at LSN `block`, if the mark is that block's in that generation.
-pub fn mark(bytes: &[u8], block: u64, generation: u64, database_id: u64) -> Option<Lsn> {
+pub(crate) fn mark(bytes: &[u8], block: u64, generation: u64, database_id: u64) -> Option<Lsn> {
     let durable = u64_at(bytes, 0);
     (u64_at(bytes, 8) == mark_checksum(durable, block, generation, database_id)).then_some(Lsn(durable))
 }

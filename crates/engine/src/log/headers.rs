@@ -120,7 +120,7 @@ pub(super) fn write_zeros(device: &dyn Device, range: Range<u64>) -> highwater_s
 ///
 /// # Errors
 /// An I/O error, or a file too short for them.
-pub fn read_header_slots(device: &dyn Device) -> Result<AlignedBuf> {
+pub(crate) fn read_header_slots(device: &dyn Device) -> Result<AlignedBuf> {
     let len = device.len_bytes()?;
     if len < 2 * BLOCK_BYTES {
         let reason = format!(

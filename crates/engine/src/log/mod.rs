@@ -49,10 +49,10 @@ mod buffer;
 mod checkpoint;
 mod commit;
 mod damage;
-pub mod format;
+pub(crate) mod format;
 mod group;
 mod growth;
-pub mod headers;
+pub(crate) mod headers;
 mod keep;
 mod redo_log;
 mod reservation;
@@ -65,13 +65,14 @@ mod stream;
 mod writer;
 
 pub use damage::LogDamage;
-pub use headers::LogRemains;
-pub use keep::KeptRedo;
+pub(crate) use headers::LogRemains;
+pub(crate) use keep::KeptRedo;
 pub use redo_log::Log;
-pub use reservation::{EndRedo, Reservation};
-pub use scan::{RecoveryScan, Window, Windows};
-pub use space::RedoReader;
-pub use stream::{StreamGroups, whole_groups};
+pub(crate) use reservation::{EndRedo, Reservation};
+pub(crate) use scan::Windows;
+pub use scan::{RecoveryScan, Window};
+pub(crate) use space::RedoReader;
+pub(crate) use stream::{StreamGroups, whole_groups};
 
 use crate::sync;
 

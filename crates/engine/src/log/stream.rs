@@ -13,7 +13,7 @@ use std::ops::Range;
 const WRITE_BLOCKS: u64 = 256;
 
 /// Reads a stream group by group and verifies each.
-pub struct StreamGroups<R> {
+pub(crate) struct StreamGroups<R> {
     from: R,
     at: Lsn,
     end: Lsn,
@@ -25,7 +25,7 @@ pub struct StreamGroups<R> {
 
 impl<R: Read> StreamGroups<R> {
     /// The redo of `lsns` in this generation, which `from` is about to give.
-    pub fn new(from: R, lsns: Range<Lsn>, generation: u64) -> StreamGroups<R> {
+    pub(crate) fn new(from: R, lsns: Range<Lsn>, generation: u64) -> StreamGroups<R> {
         let (frame, payload, failed_read) = ([0; FRAME_BYTES], Vec::new(), None);
         StreamGroups { from, at: lsns.start, end: lsns.end, generation, frame, payload, failed_read }
     }
@@ -34,7 +34,7 @@ impl<R: Read> StreamGroups<R> {
     ///
     /// # Errors
     /// In words, what is wrong with the stream.
-    pub fn next(&mut self) -> std::result::Result<Option<Lsn>, String> {
+    pub(crate) fn next(&mut self) -> std::result::Result<Option<Lsn>, String> {
         if self.at == self.end {
             return Ok(None);
         }
@@ -63,32 +63,32 @@ impl<R: Read> StreamGroups<R> {
     }
 
     /// Why the last group could not be read, if that is not a fault of the stream's bytes.
-    pub fn take_failed_read(&mut self) -> Option<std::io::Error> {
+    pub(crate) fn take_failed_read(&mut self) -> Option<std::io::Error> {
         self.failed_read.take()
     }
 
     /// Where the next group begins.
-    pub fn at(&self) -> Lsn {
+    pub(crate) fn at(&self) -> Lsn {
         self.at
     }
 
     /// Bytes from there to the end of the stream.
-    pub fn left_bytes(&self) -> u64 {
+    pub(crate) fn left_bytes(&self) -> u64 {
         self.end.0 - self.at.0
     }
 
     /// The frame of the last group: its length and checksum, which depends on its place and generation too.
-    pub fn frame(&self) -> [u8; FRAME_BYTES] {
+    pub(crate) fn frame(&self) -> [u8; FRAME_BYTES] {
         self.frame
     }
 
     /// The payload of the last group.
-    pub fn payload(&self) -> &[u8] {
+    pub(crate) fn payload(&self) -> &[u8] {
         &self.payload
     }
 
     /// What the groups were read from.
-    pub fn into_inner(self) -> R {
+    pub(crate) fn into_inner(self) -> R {
         self.from
     }
 }
@@ -98,7 +98,7 @@ impl<R: Read> StreamGroups<R> {
 ///
 /// # Errors
 /// In words, what is wrong with the redo.
-pub fn whole_groups(
+pub(crate) fn whole_groups(
     bytes: &[u8],
     start: Lsn,
     generation: u64,

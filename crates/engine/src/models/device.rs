@@ -5,7 +5,7 @@ use highwater_storage::{Device, TestDevice};
 use std::sync::Arc;
 
 /// See the head of this file.
-pub fn taking_turns(inner: Arc<dyn Device>) -> Arc<dyn Device> {
+pub(crate) fn taking_turns(inner: Arc<dyn Device>) -> Arc<dyn Device> {
     let turn = |_: highwater_storage::Request<'_>| {
         yield_now();
         Ok(())

@@ -11,7 +11,7 @@ const KEPT: usize = 4;
 const KEEP_REDO_BYTES: usize = 256 << 10;
 
 /// A page in an mtr's memo.
-pub struct MemoEntry {
+pub(super) struct MemoEntry {
     pub frame: FrameNo,
     pub page_no: PageNo,
     pub changed: bool,
@@ -21,7 +21,7 @@ pub struct MemoEntry {
 }
 
 /// A bit change of a pinned or always-resident page, made at commit.
-pub struct Deferred {
+pub(super) struct Deferred {
     pub page: PageNo,
     pub offset: u16,
     pub set: bool,
@@ -30,7 +30,7 @@ pub struct Deferred {
 
 /// What an mtr collects.
 #[derive(Default)]
-pub struct MtrBuffers {
+pub(super) struct MtrBuffers {
     /// Latched pages.
     pub memo: Vec<MemoEntry>,
     /// Encoded operations.
@@ -63,12 +63,12 @@ thread_local! {
 
 /// A set of empty buffers, lent for the life of an mtr. Boxed: an mtr is handed from function to function, and is small
 /// that way.
-pub struct PooledBuffers(Option<Box<MtrBuffers>>);
+pub(super) struct PooledBuffers(Option<Box<MtrBuffers>>);
 
 impl PooledBuffers {
     /// The set that the thread's last mtr released, or a new one.
     #[inline]
-    pub fn take() -> PooledBuffers {
+    pub(super) fn take() -> PooledBuffers {
         // A thread that is ending may have none: what it keeps to its end may roll back then.
         let spare = SPARE.try_with(|spare| spare.borrow_mut().pop());
         let set = spare.ok().flatten().unwrap_or_default();

@@ -12,7 +12,7 @@ impl Mtr<'_> {
     ///
     /// # Panics
     /// If the page was changed.
-    pub fn release(&mut self, latched: PageHandle) {
+    pub(crate) fn release(&mut self, latched: PageHandle) {
         let held = &mut self.buffers.memo[latched.0];
         assert!(!held.changed && !held.released, "page {} cannot be released", held.page_no);
         held.released = true;
@@ -20,23 +20,23 @@ impl Mtr<'_> {
         held_latches::add(-1);
     }
 
-    pub fn is_modified(&self) -> bool {
+    pub(crate) fn is_modified(&self) -> bool {
         !self.buffers.redo.is_empty()
     }
 
     /// Releases all latches of an mtr that changed nothing (the same as dropping it, but explicit).
-    pub fn abandon(self) {
+    pub(crate) fn abandon(self) {
         debug_assert!(!self.is_modified());
     }
 
     /// Commits; returns the LSN up to which the log must be durable for this mtr to be.
     #[inline]
-    pub fn commit(self) -> Lsn {
+    pub(crate) fn commit(self) -> Lsn {
         self.commit_as().end
     }
 
     /// Commits; returns where its redo is in the log.
-    pub fn commit_as(mut self) -> Range<Lsn> {
+    pub(crate) fn commit_as(mut self) -> Range<Lsn> {
         if !self.buffers.deferred.is_empty() {
             self.apply_deferred();
         }

@@ -9,17 +9,17 @@ use crate::pool::{FrameNo, OptimisticPage, held_latches};
 use crate::types::{PageNo, TxnId};
 
 /// Redo an ordinary mtr may write.
-pub const MTR_REDO_BYTES: usize = 64 << 10;
+pub(crate) const MTR_REDO_BYTES: usize = 64 << 10;
 
 /// Redo that the end of a prepared transaction may write.
-pub const END_REDO_BYTES: usize = 512;
+pub(crate) const END_REDO_BYTES: usize = 512;
 
 /// A page latched exclusively in an mtr.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PageHandle(pub(super) usize);
+pub(crate) struct PageHandle(pub(super) usize);
 
 /// One atomic change of several pages.
-pub struct Mtr<'c> {
+pub(crate) struct Mtr<'c> {
     pub(super) ctx: &'c Context,
     pub(super) reservation: Option<Reservation<'c>>,
     redo_limit: usize,
@@ -31,7 +31,7 @@ impl Context {
     ///
     /// # Errors
     /// The database is poisoned.
-    pub fn mtr(&self) -> Result<Mtr<'_>> {
+    pub(crate) fn mtr(&self) -> Result<Mtr<'_>> {
         self.mtr_with(MTR_REDO_BYTES, 0)
     }
 
@@ -39,7 +39,7 @@ impl Context {
     ///
     /// # Errors
     /// The database is poisoned.
-    pub fn mtr_at_once(&self) -> Result<Option<Mtr<'_>>> {
+    pub(crate) fn mtr_at_once(&self) -> Result<Option<Mtr<'_>>> {
         self.poison.check()?;
         let reservation = self.log.reserve_at_once(MTR_REDO_BYTES as u64);
         Ok(reservation.map(|reservation| Mtr {
@@ -65,7 +65,7 @@ impl Context {
     /// # Errors
     /// The database is poisoned, no frame could be freed, or the log is smaller than `redo_bytes`.
     #[inline]
-    pub fn mtr_with(&self, redo_bytes: usize, frames: usize) -> Result<Mtr<'_>> {
+    pub(crate) fn mtr_with(&self, redo_bytes: usize, frames: usize) -> Result<Mtr<'_>> {
         self.poison.check()?;
         held_latches::expect_none("a mini-transaction begins");
         let mut buffers = PooledBuffers::take();
@@ -79,7 +79,7 @@ impl Context {
 }
 
 impl<'c> Mtr<'c> {
-    pub fn context(&self) -> &'c Context {
+    pub(crate) fn context(&self) -> &'c Context {
         self.ctx
     }
 
@@ -87,7 +87,7 @@ impl<'c> Mtr<'c> {
     ///
     /// # Errors
     /// Those of [`Mtr::load`].
-    pub fn fix_x(&mut self, page: PageNo) -> Result<PageHandle> {
+    pub(crate) fn fix_x(&mut self, page: PageNo) -> Result<PageHandle> {
         debug_assert!(self.buffers.memo.iter().all(|h| h.released), "fix_x may wait for I/O; use try_fix_x");
         loop {
             if let Some(latched) = self.try_fix_x(page) {
@@ -103,7 +103,7 @@ impl<'c> Mtr<'c> {
     /// # Errors
     /// Those of [`Pool::load`]; the mtr can be used nevertheless. The database is poisoned.
     #[cold]
-    pub fn load(&mut self, page: PageNo) -> Result<()> {
+    pub(crate) fn load(&mut self, page: PageNo) -> Result<()> {
         debug_assert!(!self.is_modified() && self.buffers.memo.iter().all(|h| h.released), "a load may wait for I/O");
         held_latches::expect_none("a mini-transaction loads a page");
         self.reservation = None;
@@ -126,7 +126,7 @@ impl<'c> Mtr<'c> {
 
     /// X-latches a resident page, waiting for the latch only; `None` if it is not resident. A page the mtr already
     /// holds gives the same handle.
-    pub fn try_fix_x(&mut self, page: PageNo) -> Option<PageHandle> {
+    pub(crate) fn try_fix_x(&mut self, page: PageNo) -> Option<PageHandle> {
         if let Some(at) = self.buffers.memo.iter().position(|h| h.page_no == page && !h.released) {
             return Some(PageHandle(at));
         }
@@ -140,7 +140,7 @@ impl<'c> Mtr<'c> {
     }
 
     /// X-latches the page of an optimistic view iff it is unchanged since; waits for shared holders.
-    pub fn upgrade(&mut self, view: OptimisticPage<'c>) -> Option<PageHandle> {
+    pub(crate) fn upgrade(&mut self, view: OptimisticPage<'c>) -> Option<PageHandle> {
         let frame = self.ctx.pool.upgrade(view)?;
         Some(self.remember(frame, view.page_no()))
     }
@@ -149,7 +149,7 @@ impl<'c> Mtr<'c> {
     ///
     /// # Panics
     /// If no frame was reserved (a bug of the caller).
-    pub fn new_page(&mut self, page: PageNo) -> PageHandle {
+    pub(crate) fn new_page(&mut self, page: PageNo) -> PageHandle {
         let spare = self.buffers.spare.pop().expect("the mtr set enough frames aside");
         let frame = self.ctx.pool.install(page, spare);
         if frame != spare {
@@ -175,14 +175,14 @@ impl<'c> Mtr<'c> {
     }
 
     #[inline]
-    pub fn page(&self, latched: PageHandle) -> &[u8] {
+    pub(crate) fn page(&self, latched: PageHandle) -> &[u8] {
         let frame = self.held(latched).frame;
         // SAFETY: the memo holds this frame's latch exclusively, and `apply` needs `&mut self`, so no one writes while
         // the slice, which borrows `self`, lives.
         unsafe { self.ctx.pool.frames().bytes(frame) }
     }
 
-    pub fn page_no(&self, latched: PageHandle) -> PageNo {
+    pub(crate) fn page_no(&self, latched: PageHandle) -> PageNo {
         self.held(latched).page_no
     }
 
@@ -192,7 +192,7 @@ impl<'c> Mtr<'c> {
     /// If the operation does not fit the page or the mtr's redo limit. That is a bug in the caller, which has to check
     /// both first. The unwinding poisons the database.
     #[inline]
-    pub fn apply(&mut self, latched: PageHandle, op: &PageOp<'_>) {
+    pub(crate) fn apply(&mut self, latched: PageHandle, op: &PageOp<'_>) {
         let MtrBuffers { memo, redo, .. } = &mut *self.buffers;
         let held = &mut memo[latched.0];
         assert!(!held.released, "page {} was released", held.page_no);

@@ -20,4 +20,4 @@ mod buffers;
 mod commit;
 mod mini_transaction;
 
-pub use mini_transaction::{END_REDO_BYTES, MTR_REDO_BYTES, Mtr, PageHandle};
+pub(crate) use mini_transaction::{END_REDO_BYTES, MTR_REDO_BYTES, Mtr, PageHandle};

@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 /// Bounds-checked reads of page bytes, so that one search runs on latched and on optimistic pages.
 /// Out-of-range reads return 0 / `Ordering::Less` / copy nothing on latched pages, anything on optimistic ones (whose
 /// validation will fail, unless the page is corrupt).
-pub trait PageBytes {
+pub(crate) trait PageBytes {
     fn page_len(&self) -> usize;
     fn u8_at(&self, offset: usize) -> u8;
     /// Little-endian u16 at `offset`.

@@ -21,9 +21,9 @@ use crate::error::{Error, Result};
 use crate::types::{Lsn, PageNo};
 
 /// Bytes of the header at the start of every page.
-pub const HEADER_BYTES: usize = 32;
+pub(crate) const HEADER_BYTES: usize = 32;
 /// The page format this build writes.
-pub const PAGE_VERSION: u16 = 1;
+pub(crate) const PAGE_VERSION: u16 = 1;
 
 const CHECKSUM: usize = 0;
 const PAGE_NO: usize = 4;
@@ -38,7 +38,7 @@ pub(crate) const fn identity(page_type: PageType, level: u8, owner: u32) -> u64 
 }
 
 /// Offset of max_trx_id, for the `Write` operation that raises it.
-pub const MAX_TRX_ID_OFFSET: usize = 24;
+pub(crate) const MAX_TRX_ID_OFFSET: usize = 24;
 
 /// What a page holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,35 +89,35 @@ impl PageType {
 
 /// Page LSN: end of the last redo that changed the page.
 #[inline]
-pub fn lsn(page: &[u8]) -> Lsn {
+pub(crate) fn lsn(page: &[u8]) -> Lsn {
     Lsn(page.u64_at(LSN))
 }
 
 /// The checksum that a page says it has.
-pub fn checksum(page: &[u8]) -> u32 {
+pub(crate) fn checksum(page: &[u8]) -> u32 {
     page.u32_at(CHECKSUM)
 }
 
 /// The problem of a page on disk that has a change behind `end`, the end of the log: the log is written before data, so
 /// the log lost its end.
-pub fn beyond_log(page: &[u8], end: Lsn) -> Option<String> {
+pub(crate) fn beyond_log(page: &[u8], end: Lsn) -> Option<String> {
     let last = lsn(page);
     (last > end).then(|| format!("its LSN {last} is beyond the end of the redo log, {end}"))
 }
 
 /// Page 0: how often it was changed without redo, so without another LSN. (It has no use for the field that leaves of
 /// secondary indexes keep their newest transaction in.)
-pub fn unlogged_changes(page: &[u8]) -> u64 {
+pub(crate) fn unlogged_changes(page: &[u8]) -> u64 {
     max_trx_id(page)
 }
 
 /// Counts a change of page 0 without redo.
-pub fn count_unlogged_change(page: &mut [u8]) {
+pub(crate) fn count_unlogged_change(page: &mut [u8]) {
     raise_max_trx_id(page, unlogged_changes(page) + 1);
 }
 
 #[inline]
-pub fn set_lsn(page: &mut [u8], lsn: Lsn) {
+pub(crate) fn set_lsn(page: &mut [u8], lsn: Lsn) {
     put_u64(page, LSN, lsn.0);
 }
 
@@ -126,7 +126,7 @@ pub fn set_lsn(page: &mut [u8], lsn: Lsn) {
 /// # Errors
 /// [`Error::CorruptPage`] names the byte found.
 #[inline]
-pub fn page_type(page: &[u8]) -> Result<PageType> {
+pub(crate) fn page_type(page: &[u8]) -> Result<PageType> {
     let byte = page.u8_at(TYPE);
     PageType::from_u8(byte)
         .ok_or_else(|| Error::corrupt_page(stored_page_no(page), format!("unknown page type {byte}")))
@@ -134,31 +134,31 @@ pub fn page_type(page: &[u8]) -> Result<PageType> {
 
 /// Owner word (index id of a tree page, segment of others).
 #[inline]
-pub fn owner(page: &[u8]) -> u32 {
+pub(crate) fn owner(page: &[u8]) -> u32 {
     page.u32_at(OWNER)
 }
 
 /// Level in the tree, 0 = leaf.
 #[inline]
-pub fn level(page: &[u8]) -> u8 {
+pub(crate) fn level(page: &[u8]) -> u8 {
     page.u8_at(LEVEL)
 }
 
 /// Largest transaction number that changed this secondary leaf.
 #[inline]
-pub fn max_trx_id(page: &[u8]) -> u64 {
+pub(crate) fn max_trx_id(page: &[u8]) -> u64 {
     page.u64_at(MAX_TRX_ID_OFFSET)
 }
 
 /// Raises max_trx_id to `id`, if it is lower.
-pub fn raise_max_trx_id(page: &mut [u8], id: u64) {
+pub(crate) fn raise_max_trx_id(page: &mut [u8], id: u64) {
     if id > max_trx_id(page) {
         put_u64(page, MAX_TRX_ID_OFFSET, id);
     }
 }
 
 /// The place stamped when the page was last sealed; 0 on a page that was not written yet.
-pub fn stored_page_no(page: &[u8]) -> PageNo {
+pub(crate) fn stored_page_no(page: &[u8]) -> PageNo {
     PageNo(page.u32_at(PAGE_NO))
 }
 
@@ -173,7 +173,7 @@ pub(crate) fn format(page: &mut [u8], page_type: PageType, level: u8, owner: u32
 }
 
 /// Stamps place and checksum before the page is written to disk (on the copy that goes to disk).
-pub fn stamp(page: &mut [u8], page_no: PageNo) {
+pub(crate) fn stamp(page: &mut [u8], page_no: PageNo) {
     put_u32(page, PAGE_NO, page_no.0);
     let checksum = crc32c::crc32c(&page[PAGE_NO..]);
     put_u32(page, CHECKSUM, checksum);
@@ -183,7 +183,7 @@ pub fn stamp(page: &mut [u8], page_no: PageNo) {
 ///
 /// # Errors
 /// [`Error::CorruptPage`] says what does not match; [`Error::Incompatible`] for a page of another format version.
-pub fn verify(page: &[u8], page_no: PageNo) -> Result<()> {
+pub(crate) fn verify(page: &[u8], page_no: PageNo) -> Result<()> {
     if page.len() <= HEADER_BYTES {
         return Err(Error::corrupt_page(page_no, format!("only {} bytes long", page.len())));
     }

@@ -7,19 +7,20 @@
 //! 3. Nothing here panics on any bytes, neither of a page nor of an encoded operation.
 
 mod bytes;
-pub mod header;
+pub(crate) mod header;
 pub(crate) mod lost;
-pub mod node;
-pub mod op;
+pub(crate) mod node;
+pub(crate) mod op;
 pub(crate) mod varint;
 
 #[cfg(test)]
 mod page_test;
 
-pub use bytes::PageBytes;
-pub use header::{HEADER_BYTES, PageType};
-pub use node::Node;
-pub use op::PageOp;
+pub(crate) use bytes::PageBytes;
+pub(crate) use header::HEADER_BYTES;
+pub use header::PageType;
+pub(crate) use node::Node;
+pub(crate) use op::PageOp;
 
 use crate::error::Result;
 use crate::types::PageNo;
@@ -28,7 +29,7 @@ use crate::types::PageNo;
 ///
 /// # Errors
 /// [`Error::CorruptPage`](crate::Error::CorruptPage) for invalid contents, an unknown type, a lost page ([`lost`]).
-pub fn check_contents(page: &[u8], page_no: PageNo) -> Result<()> {
+pub(crate) fn check_contents(page: &[u8], page_no: PageNo) -> Result<()> {
     match header::page_type(page)? {
         PageType::Inner | PageType::Leaf => node::check(page, page_no),
         _ => check_not_lost(page, page_no),

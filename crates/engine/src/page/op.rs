@@ -22,7 +22,7 @@ use crate::types::PageNo;
 
 /// One change of one page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PageOp<'a> {
+pub(crate) enum PageOp<'a> {
     /// Zero the page and write its header. Recovery need not read the page before this.
     Format {
         /// What the page will hold.
@@ -138,7 +138,7 @@ const CANONICAL: u8 = 0x40;
 const HEADER_MAX_BYTES: usize = 32;
 
 /// Appends a record to the packed form of [`PageOp::NodeAppend`]. `suffix` is the key without the target node's prefix.
-pub fn pack_record(packed: &mut Vec<u8>, suffix: &[u8], value: &[u8]) {
+pub(crate) fn pack_record(packed: &mut Vec<u8>, suffix: &[u8], value: &[u8]) {
     let longest = suffix.len().max(value.len());
     debug_assert!(longest <= usize::from(u16::MAX), "a packed record with {longest} bytes, which is not read again");
     varint::put(packed, suffix.len() as u64);
@@ -251,7 +251,7 @@ fn decode_operation<'a>(reader: &mut VarintReader<'a>, tag: u8) -> Option<PageOp
 impl<'a> PageOp<'a> {
     /// Appends the redo record for this change of `page_no`.
     #[inline]
-    pub fn encode(&self, page_no: PageNo, out: &mut Vec<u8>) {
+    pub(crate) fn encode(&self, page_no: PageNo, out: &mut Vec<u8>) {
         let start = out.len();
         self.encode_into(page_no, out);
         if cfg!(debug_assertions) {
@@ -346,7 +346,7 @@ impl<'a> PageOp<'a> {
     ///
     /// # Errors
     /// [`Error::Corrupt`] when the bytes are no whole record.
-    pub fn decode(input: &'a [u8]) -> Result<(PageNo, PageOp<'a>, usize)> {
+    pub(crate) fn decode(input: &'a [u8]) -> Result<(PageNo, PageOp<'a>, usize)> {
         let mut reader = VarintReader::new(input);
         let mut read = || {
             let tag = reader.byte()?;
@@ -363,7 +363,7 @@ impl<'a> PageOp<'a> {
     /// # Errors
     /// [`Error::Corrupt`] means that the page does not fit the operation; nothing was changed.
     #[inline]
-    pub fn apply(&self, page: &mut [u8]) -> Result<()> {
+    pub(crate) fn apply(&self, page: &mut [u8]) -> Result<()> {
         self.apply_checked(page).map_err(|misfit| self.misfit(misfit))
     }
 
@@ -373,7 +373,7 @@ impl<'a> PageOp<'a> {
     }
 
     /// Name of the operation, for messages and listings.
-    pub const fn name(&self) -> &'static str {
+    pub(crate) const fn name(&self) -> &'static str {
         match self {
             PageOp::Format { .. } => "format",
             PageOp::Write { .. } => "write",

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The buffer pool of one database.
-pub struct Pool {
+pub(crate) struct Pool {
     loader: PageLoader,
     read_ahead: ReadAhead,
     cleaner_control: CleanerControl,
@@ -32,7 +32,7 @@ impl Pool {
     ///
     /// # Errors
     /// The system has no memory for it.
-    pub fn new(
+    pub(crate) fn new(
         options: &Options,
         store: Arc<dyn PageStore>,
         log: Arc<Log>,
@@ -95,12 +95,12 @@ impl Pool {
     }
 
     /// The notification that wakes the page cleaner.
-    pub fn cleaner_notify(&self) -> &Notify {
+    pub(crate) fn cleaner_notify(&self) -> &Notify {
         self.cleaner_control.notify()
     }
 
     /// The notification that wakes the LRU flusher.
-    pub fn lru_notify(&self) -> &Notify {
+    pub(crate) fn lru_notify(&self) -> &Notify {
         self.cache().lru_notify()
     }
 
@@ -179,12 +179,12 @@ impl Pool {
     }
 
     /// From finding that a page is not resident until it is readable, the wait for a frame included.
-    pub fn page_read_latency(&self) -> LatencySnapshot {
+    pub(crate) fn page_read_latency(&self) -> LatencySnapshot {
         self.loader.page_read_latency()
     }
 
     /// Waits of threads that found no free frame.
-    pub fn free_frame_wait_latency(&self) -> LatencySnapshot {
+    pub(crate) fn free_frame_wait_latency(&self) -> LatencySnapshot {
         self.loader.supply().free_frame_wait_latency()
     }
 

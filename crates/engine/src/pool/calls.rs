@@ -15,37 +15,37 @@ impl Pool {
     /// A view of a resident page that takes no latch; `None` if it is not resident, or not merged. Waits while the page
     /// is latched exclusively, or read in: the caller holds no latch.
     #[inline]
-    pub fn optimistic(&self, page: PageNo) -> Option<OptimisticPage<'_>> {
+    pub(crate) fn optimistic(&self, page: PageNo) -> Option<OptimisticPage<'_>> {
         self.cache().view(page)
     }
 
     /// A latch-free view of a page iff it is where it was seen, unchanged.
     #[inline]
-    pub fn optimistic_at(&self, seen: PageVersion) -> Option<OptimisticPage<'_>> {
+    pub(crate) fn optimistic_at(&self, seen: PageVersion) -> Option<OptimisticPage<'_>> {
         self.pages().view_at(seen)
     }
 
     /// Has what every look at a page reads first fetched into the processor's cache, if the page is resident.
     #[inline]
-    pub fn prefetch(&self, page: PageNo) {
+    pub(crate) fn prefetch(&self, page: PageNo) {
         self.pages().prefetch(page);
     }
 
     /// As [`Pool::prefetch`], and a small page from what `start` says to its end, for a thread that reads all of that.
     #[inline]
-    pub fn prefetch_from(&self, page: PageNo, start: impl Fn(&OptimisticPage<'_>) -> usize) {
+    pub(crate) fn prefetch_from(&self, page: PageNo, start: impl Fn(&OptimisticPage<'_>) -> usize) {
         self.pages().prefetch_from(page, start);
     }
 
     /// Has the place in the page table that leads to a page fetched, for who will ask for the page a little later.
     #[inline]
-    pub fn prefetch_table_slot(&self, page: PageNo) {
+    pub(crate) fn prefetch_table_slot(&self, page: PageNo) {
         self.pages().prefetch_table_slot(page);
     }
 
     /// Whether the page is resident, merged or not, or being read in.
     #[inline]
-    pub fn is_resident(&self, page: PageNo) -> bool {
+    pub(crate) fn is_resident(&self, page: PageNo) -> bool {
         self.pages().find(page).is_some()
     }
 
@@ -53,18 +53,18 @@ impl Pool {
     ///
     /// # Errors
     /// As [`Pool::load`].
-    pub fn fix_s(&self, page: PageNo) -> Result<SharedPage<'_>> {
+    pub(crate) fn fix_s(&self, page: PageNo) -> Result<SharedPage<'_>> {
         self.loader().fix_s(page)
     }
 
     /// Shared latch if the page is resident and whole, waiting for the latch only.
     #[inline]
-    pub fn try_fix_s(&self, page: PageNo) -> Option<SharedPage<'_>> {
+    pub(crate) fn try_fix_s(&self, page: PageNo) -> Option<SharedPage<'_>> {
         self.cache().latch_s(page)
     }
 
     /// Shared latch iff the page is where it was seen, unchanged.
-    pub fn fix_s_if(&self, seen: PageVersion) -> Option<SharedPage<'_>> {
+    pub(crate) fn fix_s_if(&self, seen: PageVersion) -> Option<SharedPage<'_>> {
         self.cache().latch_s_at(seen)
     }
 
@@ -89,7 +89,7 @@ impl Pool {
 
     /// Shared latch on the page of `view` iff it is unchanged.
     #[inline]
-    pub fn latch_s(&self, view: OptimisticPage<'_>) -> Option<SharedPage<'_>> {
+    pub(crate) fn latch_s(&self, view: OptimisticPage<'_>) -> Option<SharedPage<'_>> {
         self.pages().latch_s_at(view.page_version())
     }
 
@@ -141,7 +141,7 @@ impl Pool {
     ///
     /// # Errors
     /// [`Error::CorruptPage`], an I/O error, [`Error::PoolExhausted`].
-    pub fn load(&self, page: PageNo) -> Result<()> {
+    pub(crate) fn load(&self, page: PageNo) -> Result<()> {
         self.loader().load(page)
     }
 
@@ -189,7 +189,7 @@ impl Pool {
     ///
     /// # Errors
     /// As [`Pool::load`].
-    pub fn make_resident(&self, page: PageNo) -> Result<()> {
+    pub(crate) fn make_resident(&self, page: PageNo) -> Result<()> {
         self.loader().make_resident(page)
     }
 
@@ -210,7 +210,7 @@ impl Pool {
     }
 
     /// The store that its pages come from and go to.
-    pub fn store(&self) -> &Arc<dyn PageStore> {
+    pub(crate) fn store(&self) -> &Arc<dyn PageStore> {
         self.loader().store()
     }
 
@@ -251,27 +251,27 @@ impl Pool {
     }
 
     #[inline]
-    pub fn page_bytes(&self) -> usize {
+    pub(crate) fn page_bytes(&self) -> usize {
         self.pages().frames().page_bytes()
     }
 
     /// Frames in use: all but the withdrawn ones.
-    pub fn frame_count(&self) -> usize {
+    pub(crate) fn frame_count(&self) -> usize {
         self.pages().frame_count()
     }
 
     /// Frames on the free list.
-    pub fn free_count(&self) -> usize {
+    pub(crate) fn free_count(&self) -> usize {
         self.pages().free().len()
     }
 
     /// Frames on the LRU list.
-    pub fn lru_count(&self) -> usize {
+    pub(crate) fn lru_count(&self) -> usize {
         self.cache().lru().len()
     }
 
     /// Pages looked at from the tail of the LRU list: the option, within what a pool of this size allows.
-    pub fn lru_scan_depth(&self) -> usize {
+    pub(crate) fn lru_scan_depth(&self) -> usize {
         self.cache().lru().scan_depth()
     }
 }
@@ -279,26 +279,26 @@ impl Pool {
 /// Dirty pages.
 impl Pool {
     /// Smallest LSN a checkpoint may not pass; `None` when nothing is dirty or pending.
-    pub fn oldest_lsn(&self) -> Option<Lsn> {
+    pub(crate) fn oldest_lsn(&self) -> Option<Lsn> {
         self.loader().oldest_lsn()
     }
 
     /// How far the log has to be durable before a checkpoint at [`Pool::oldest_lsn`], asked before.
-    pub fn carried_lsn(&self) -> Lsn {
+    pub(crate) fn carried_lsn(&self) -> Lsn {
         self.loader().carried_lsn()
     }
 
     /// As [`Pool::oldest_lsn`], of dirty pages alone.
-    pub fn oldest_dirty_lsn(&self) -> Option<Lsn> {
+    pub(crate) fn oldest_dirty_lsn(&self) -> Option<Lsn> {
         self.flusher().oldest_dirty_lsn()
     }
 
-    pub fn dirty_count(&self) -> usize {
+    pub(crate) fn dirty_count(&self) -> usize {
         self.flusher().dirty_count()
     }
 
     /// Whether the page is resident with bytes that differ from the store's.
-    pub fn is_dirty(&self, page_no: PageNo) -> bool {
+    pub(crate) fn is_dirty(&self, page_no: PageNo) -> bool {
         self.pages().is_dirty(page_no)
     }
 
@@ -314,7 +314,7 @@ impl Pool {
     ///
     /// # Errors
     /// An I/O or poison error.
-    pub fn flush_oldest(&self, before: Lsn, limit: usize, reason: FlushReason) -> Result<usize> {
+    pub(crate) fn flush_oldest(&self, before: Lsn, limit: usize, reason: FlushReason) -> Result<usize> {
         self.flusher().flush_oldest(before, limit, reason)
     }
 
@@ -322,7 +322,7 @@ impl Pool {
     ///
     /// # Errors
     /// An I/O or poison error.
-    pub fn flush_all(&self) -> Result<()> {
+    pub(crate) fn flush_all(&self) -> Result<()> {
         self.flusher().flush_all()
     }
 
@@ -330,12 +330,12 @@ impl Pool {
     ///
     /// # Errors
     /// An I/O or poison error.
-    pub fn flush_before(&self, before: Lsn) -> Result<()> {
+    pub(crate) fn flush_before(&self, before: Lsn) -> Result<()> {
         self.flusher().flush_before(before)
     }
 
     /// Chooses what is flushed with a page from now on; `Auto`, which is resolved at opening, stands for `Off`.
-    pub fn set_flush_neighbors(&self, mode: FlushNeighbors) {
+    pub(crate) fn set_flush_neighbors(&self, mode: FlushNeighbors) {
         self.flusher().set_neighbors(mode);
     }
 }
@@ -368,7 +368,7 @@ impl Pool {
 
     /// LSN of a resident page, if it is resident.
     #[cfg(test)]
-    pub fn resident_lsn(&self, page_no: PageNo) -> Option<Lsn> {
+    pub(crate) fn resident_lsn(&self, page_no: PageNo) -> Option<Lsn> {
         self.try_fix_s(page_no).map(|guard| crate::page::header::lsn(&guard))
     }
 

@@ -3,7 +3,7 @@
 use super::frames::{FrameNo, NIL};
 
 /// The links live in two arrays.
-pub struct FrameList {
+pub(super) struct FrameList {
     prev: Box<[FrameNo]>,
     next: Box<[FrameNo]>,
     pub head: FrameNo,
@@ -13,18 +13,18 @@ pub struct FrameList {
 
 impl FrameList {
     /// An empty list over `frames` frames.
-    pub fn new(frames: usize) -> FrameList {
+    pub(super) fn new(frames: usize) -> FrameList {
         let frame_list = || vec![NIL; frames].into_boxed_slice();
         FrameList { prev: frame_list(), next: frame_list(), head: NIL, tail: NIL, len: 0 }
     }
 
     /// Towards the head.
-    pub fn prev(&self, frame: FrameNo) -> FrameNo {
+    pub(super) fn prev(&self, frame: FrameNo) -> FrameNo {
         self.prev[frame as usize]
     }
 
     /// Towards the tail.
-    pub fn next(&self, frame: FrameNo) -> FrameNo {
+    pub(super) fn next(&self, frame: FrameNo) -> FrameNo {
         self.next[frame as usize]
     }
 
@@ -36,7 +36,7 @@ impl FrameList {
     }
 
     /// Inserts before `at`; `NIL` = at the tail.
-    pub fn insert_before(&mut self, frame: FrameNo, at: FrameNo) {
+    pub(super) fn insert_before(&mut self, frame: FrameNo, at: FrameNo) {
         let before = if at == NIL { self.tail } else { self.prev(at) };
         debug_assert_ne!(frame, at, "frame {frame} is to be inserted before itself");
         debug_assert!(self.are_neighbors(before, at), "{before} and {at} are no neighbors");
@@ -56,7 +56,7 @@ impl FrameList {
     }
 
     /// Removes a member.
-    pub fn remove(&mut self, frame: FrameNo) {
+    pub(super) fn remove(&mut self, frame: FrameNo) {
         let (before, after) = (self.prev(frame), self.next(frame));
         debug_assert!(self.are_neighbors(before, frame), "frame {frame} is not on the list");
         debug_assert!(self.are_neighbors(frame, after), "frame {frame} is not on the list");

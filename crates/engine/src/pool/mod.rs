@@ -38,22 +38,24 @@
 
 mod buffer_pool;
 mod calls;
-pub mod cleaner;
+pub(crate) mod cleaner;
 mod flush;
 mod frame_list;
 mod frames;
 mod load;
 mod lru;
-pub mod pacing;
-pub mod pending;
+pub(crate) mod pacing;
+pub(crate) mod pending;
 #[cfg(test)]
 mod pool_test;
 mod read_ahead;
 mod supply;
 
-pub use buffer_pool::Pool;
+pub(crate) use buffer_pool::Pool;
 #[cfg(any(test, shuttle))]
-pub use flush::FlushReason;
-pub use frames::{Content, FrameNo, OptimisticPage, PageVersion, SharedPage, held_latches, release_freed_memory};
+pub(crate) use flush::FlushReason;
+pub(crate) use frames::{
+    Content, FrameNo, OptimisticPage, PageVersion, SharedPage, held_latches, release_freed_memory,
+};
 pub(crate) use read_ahead::ReadBuffer;
-pub use supply::MIN_FRAMES;
+pub(crate) use supply::MIN_FRAMES;

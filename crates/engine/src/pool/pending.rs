@@ -20,7 +20,7 @@ use crate::error::Result;
 use crate::types::{Lsn, PageNo};
 
 /// The change buffer, for the pool.
-pub trait PendingChanges: Send + Sync {
+pub(crate) trait PendingChanges: Send + Sync {
     /// Start of the oldest pending change's redo.
     fn oldest_lsn(&self) -> Option<Lsn>;
 

@@ -34,7 +34,7 @@ const FRAMES_OF_A_THREAD: usize = 64;
 
 /// The pages that are wanted.
 #[derive(Default)]
-pub struct ReadAhead {
+pub(super) struct ReadAhead {
     has_threads: AtomicBool,
     wanted: Mutex<VecDeque<PageNo>>,
     /// Threads that wait for a wish; changed under the lock of `wanted`.
@@ -129,7 +129,7 @@ fn share(loader: &PageLoader) -> Share {
 
 impl ReadAhead {
     /// Has those of the pages read ahead that are not resident.
-    pub fn request(&self, loader: &PageLoader, pages: &[PageNo]) {
+    pub(super) fn request(&self, loader: &PageLoader, pages: &[PageNo]) {
         if !self.has_threads() {
             return;
         }
@@ -156,7 +156,7 @@ impl ReadAhead {
 
     /// Whether pages were read into the pool lately: since this thread asked for one of the last few rows before these.
     /// `pages_read` counts all reads.
-    pub fn misses(&self, pages_read: u64, rows: usize) -> bool {
+    pub(super) fn misses(&self, pages_read: u64, rows: usize) -> bool {
         let asked = self.asked.local();
         let before = asked.load(Relaxed);
         let now = ask(before, pages_read, rows as u64);
@@ -169,7 +169,7 @@ impl ReadAhead {
 
     /// Reads the first pages that are wanted, if there are any (rules 4 and 5); returns how many came. `one_more` is to
     /// start another thread.
-    pub fn step(&self, loader: &PageLoader, buffer: &mut ReadBuffer, one_more: impl FnOnce()) -> usize {
+    pub(super) fn step(&self, loader: &PageLoader, buffer: &mut ReadBuffer, one_more: impl FnOnce()) -> usize {
         let page_bytes = loader.pages().frames().page_bytes();
         let share = share(loader);
         let mut wanted = self.wanted.lock();
@@ -194,7 +194,7 @@ impl ReadAhead {
     }
 
     /// Waits until a page is wanted, or [`ReadAhead::stop`].
-    pub fn await_request(&self, timeout: Duration) {
+    pub(super) fn await_request(&self, timeout: Duration) {
         let mut wanted = self.wanted.lock();
         if wanted.is_empty() && self.has_threads() {
             self.waiting.fetch_add(1, Relaxed);
@@ -204,12 +204,12 @@ impl ReadAhead {
     }
 
     /// Threads run that call [`ReadAhead::step`].
-    pub fn start(&self) {
+    pub(super) fn start(&self) {
         self.has_threads.store(true, Relaxed);
     }
 
     /// Forgets what is wanted, and ends the pauses of those threads for good.
-    pub fn stop(&self) {
+    pub(super) fn stop(&self) {
         let mut wanted = self.wanted.lock();
         wanted.clear();
         self.has_threads.store(false, Relaxed);
@@ -218,7 +218,7 @@ impl ReadAhead {
 
     /// Whether threads run that read ahead.
     #[inline]
-    pub fn has_threads(&self) -> bool {
+    pub(super) fn has_threads(&self) -> bool {
         self.has_threads.load(Relaxed)
     }
 }

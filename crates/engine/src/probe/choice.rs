@@ -36,7 +36,7 @@ pub struct Choice {
     pub write_depth: u32,
 }
 
-pub fn choose(evidence: &Evidence) -> Choice {
+pub(crate) fn choose(evidence: &Evidence) -> Choice {
     let flush_neighbors = neighbors(evidence);
     let write_depth = if flush_neighbors == FlushNeighbors::Off { flash_depth(evidence) } else { DISK_DEPTH };
     Choice { flush_neighbors, write_depth }

@@ -29,7 +29,7 @@ const ZEROS_BYTES: u64 = 1 << 20;
 
 /// A scratch region: a whole device whose contents are not needed, put back to its length, in whole blocks, by
 /// [`Region::end`].
-pub struct Region<'d> {
+pub(crate) struct Region<'d> {
     device: &'d dyn Device,
     /// Nothing before this byte is written.
     start: u64,
@@ -44,7 +44,7 @@ impl<'d> Region<'d> {
     ///
     /// # Errors
     /// An I/O error.
-    pub fn begin(device: &'d dyn Device, force_sync: bool) -> Result<Region<'d>> {
+    pub(crate) fn begin(device: &'d dyn Device, force_sync: bool) -> Result<Region<'d>> {
         Region::begin_behind(0, device, force_sync)
     }
 
@@ -52,7 +52,7 @@ impl<'d> Region<'d> {
     ///
     /// # Errors
     /// An I/O error.
-    pub fn begin_behind(start: u64, device: &'d dyn Device, force_sync: bool) -> Result<Region<'d>> {
+    pub(crate) fn begin_behind(start: u64, device: &'d dyn Device, force_sync: bool) -> Result<Region<'d>> {
         let unit = device.alignment_bytes() as u64;
         let len_before = device.len_bytes()? / unit * unit;
         let longer = len_before < SPAN_BYTES && device.set_len_bytes(SPAN_BYTES).is_ok();
@@ -68,7 +68,7 @@ impl<'d> Region<'d> {
     ///
     /// # Errors
     /// An I/O error.
-    pub fn end(self) -> Result<()> {
+    pub(crate) fn end(self) -> Result<()> {
         let zeros = AlignedBuf::zeroed(ZEROS_BYTES as usize);
         let mut at = self.start;
         while at < self.len_before {
@@ -83,7 +83,7 @@ impl<'d> Region<'d> {
     }
 
     /// Whether it is as long as a measurement wants.
-    pub fn is_whole(&self) -> bool {
+    pub(crate) fn is_whole(&self) -> bool {
         self.len >= SPAN_BYTES
     }
 
@@ -135,7 +135,7 @@ impl<'d> Region<'d> {
 ///
 /// # Errors
 /// An I/O error.
-pub fn measure(region: &Region<'_>, page_bytes: usize) -> Result<Evidence> {
+pub(crate) fn measure(region: &Region<'_>, page_bytes: usize) -> Result<Evidence> {
     let bytes = noise(PROBE_PAGES as usize * page_bytes);
     let mut found = Evidence { pages: PROBE_PAGES, page_bytes: page_bytes as u32, ..Evidence::default() };
     let start = Instant::now();

@@ -25,18 +25,21 @@ mod record;
 #[cfg(test)]
 mod probe_test;
 
-pub use choice::{Choice, choose};
-pub use measure::{Region, measure};
-pub use new_database::{Chosen, KnownDevice, NEW_DATABASE_AT, NewDatabase, choose_new, needs_evidence, rows_page};
-pub use record::{ProbeRecord, RECORD_AT, RECORD_BYTES};
+pub use choice::Choice;
+pub(crate) use choice::choose;
+pub(crate) use measure::{Region, measure};
+pub use new_database::Chosen;
+pub(crate) use new_database::{KnownDevice, NEW_DATABASE_AT, NewDatabase, choose_new, needs_evidence, rows_page};
+pub use record::ProbeRecord;
+pub(crate) use record::{RECORD_AT, RECORD_BYTES};
 
 /// Depths at which scattered writes are timed.
 pub const DEPTHS: [u32; 3] = [1, 8, 32];
 /// Pages written for each time.
-pub const PROBE_PAGES: u32 = 32;
+pub(crate) const PROBE_PAGES: u32 = 32;
 
 /// Measurements that are taken until one is kept for good.
-pub const MAX_MEASUREMENTS: u32 = 3;
+pub(crate) const MAX_MEASUREMENTS: u32 = 3;
 
 /// Times that differ by less decide nothing: a seek costs half a millisecond for each of the pages.
 const DIFFERENCE_US: u32 = 1000;

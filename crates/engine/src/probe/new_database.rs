@@ -19,7 +19,7 @@ use crate::config::{FlushMethod, FlushNeighbors, Options, PageCompression, PageS
 use crate::types::cut_text;
 
 /// Place of the record in page 0, behind that of the probe.
-pub const NEW_DATABASE_AT: usize = 2048;
+pub(crate) const NEW_DATABASE_AT: usize = 2048;
 const MAX_TEXT_BYTES: usize = 1024;
 const FIXED_BYTES: usize = 10;
 const _: () = assert!(super::RECORD_AT + super::RECORD_BYTES <= NEW_DATABASE_AT);
@@ -36,7 +36,7 @@ const PACKING_TIMES: f64 = 2.0;
 
 /// What is known of the device and of this processor.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct KnownDevice {
+pub(crate) struct KnownDevice {
     /// What was measured; `None` of memory, and of a device that could not be measured.
     pub evidence: Option<Evidence>,
     /// Microseconds to pack a page of the measured size with LZ4.
@@ -47,7 +47,7 @@ pub struct KnownDevice {
 
 /// What is chosen for a new database. No field is `Auto`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NewDatabase {
+pub(crate) struct NewDatabase {
     pub page_bytes: u64,
     pub page_store: PageStoreKind,
     pub page_compression: PageCompression,
@@ -65,14 +65,14 @@ enum Medium {
 }
 
 /// Whether `choose_new` needs to know the device.
-pub fn needs_evidence(asked: &Options) -> bool {
+pub(crate) fn needs_evidence(asked: &Options) -> bool {
     asked.page_size == PageSize::Auto
         || asked.page_store == PageStoreKind::Auto
         || (asked.page_compression == PageCompression::Auto && asked.page_store != PageStoreKind::InPlace)
 }
 
 /// Chooses what is `auto` in `asked`.
-pub fn choose_new(asked: &Options, known: &KnownDevice) -> NewDatabase {
+pub(crate) fn choose_new(asked: &Options, known: &KnownDevice) -> NewDatabase {
     let medium = medium(known.evidence.as_ref());
     let packing = match asked.page_compression {
         PageCompression::Auto => packing(medium, known),
@@ -95,7 +95,7 @@ pub fn choose_new(asked: &Options, known: &KnownDevice) -> NewDatabase {
 }
 
 /// A page as rows fill it: numbers, texts of random characters, zeros behind them. Packing is timed with it.
-pub fn rows_page(bytes: usize) -> Vec<u8> {
+pub(crate) fn rows_page(bytes: usize) -> Vec<u8> {
     const ROW_BYTES: usize = 96;
     let mut state = 0x9E37_79B9_7F4A_7C15_u64;
     let mut page = vec![0; bytes];
@@ -198,7 +198,7 @@ fn packing_text(us: f64) -> String {
 
 impl NewDatabase {
     /// As bytes for page 0.
-    pub fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let text = cut_text(&self.why, MAX_TEXT_BYTES);
         let mut bytes = vec![0; 4];
         bytes.extend(VERSION.to_le_bytes());

@@ -10,8 +10,8 @@ use crate::config::{FlushMethod, FlushNeighbors};
 use crate::types::cut_text;
 
 /// Place of the record in page 0, behind the root slots.
-pub const RECORD_AT: usize = 1024;
-pub const RECORD_BYTES: usize = 8 + 4 * NUMBERS + 8 + 2 + DEVICE_BYTES;
+pub(crate) const RECORD_AT: usize = 1024;
+pub(crate) const RECORD_BYTES: usize = 8 + 4 * NUMBERS + 8 + 2 + DEVICE_BYTES;
 const NUMBERS: usize = 8 + DEPTHS.len();
 const DEVICE_BYTES: usize = 64;
 const VERSION: u16 = 2;

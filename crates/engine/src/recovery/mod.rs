@@ -29,13 +29,13 @@ mod replay;
 #[cfg(test)]
 mod recovery_test;
 
-pub use replay::{THREADS, replay};
+pub(crate) use replay::{THREADS, replay};
 
 use crate::types::PageNo;
 
 /// Which pages recovery may lose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Losses {
+pub(crate) enum Losses {
     /// Leaves of secondary indexes for which changes were buffered: an index can be built again from the rows.
     IndexLeaves,
     /// Every page but page 0: what is written stays in memory, and the files are as they were.
@@ -50,7 +50,7 @@ impl Losses {
 
 /// What recovery did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Replayed {
+pub(crate) struct Replayed {
     pub redo_bytes: u64,
     /// Operations in them.
     pub operations: usize,

@@ -12,7 +12,7 @@ use crate::types::{Lsn, PageNo};
 use std::collections::BTreeMap;
 
 /// Threads that read and apply pages, at most.
-pub const THREADS: usize = 4;
+pub(crate) const THREADS: usize = 4;
 /// Pages a worker takes at once.
 const PAGES_PER_TURN: usize = 64;
 /// Bytes of redo in a window: a quarter of the pool, within these bounds.
@@ -38,7 +38,7 @@ struct Change {
 /// # Errors
 /// [`Error::Corrupt`] for redo that does not decode, [`Error::CorruptPage`] for a page that does not take its redo and
 /// may not be lost, I/O.
-pub fn replay(pool: &Pool, log: &Log, scan: &RecoveryScan, threads: usize, losses: Losses) -> Result<Replayed> {
+pub(crate) fn replay(pool: &Pool, log: &Log, scan: &RecoveryScan, threads: usize, losses: Losses) -> Result<Replayed> {
     let window_bytes = (pool.frame_count() * pool.page_bytes() / 4).clamp(MIN_WINDOW_BYTES, MAX_WINDOW_BYTES);
     let log_end = log.end_lsn();
     debug_assert!(scan.checkpoint_lsn <= scan.end_lsn, "{} to {} is scanned", scan.checkpoint_lsn, scan.end_lsn);

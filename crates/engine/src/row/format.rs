@@ -16,15 +16,15 @@ use crate::page::PageBytes;
 use crate::types::{PageNo, RollPtr, TxnId};
 
 /// Bytes in front of the payload.
-pub const ROW_HEADER_BYTES: usize = 16;
+pub(crate) const ROW_HEADER_BYTES: usize = 16;
 /// Bytes of a secondary entry's value in front of its covered bytes.
-pub const ENTRY_VALUE_BYTES: usize = 3;
+pub(crate) const ENTRY_VALUE_BYTES: usize = 3;
 /// Flag of a row or entry: deleted, kept for older snapshots until purge.
-pub const DELETE_MARKED: u8 = 1;
+pub(crate) const DELETE_MARKED: u8 = 1;
 /// Flag of a row: columns of it are on overflow pages.
-pub const OVERFLOW: u8 = 2;
+pub(crate) const OVERFLOW: u8 = 2;
 /// Bytes of a reference to a chain of overflow pages.
-pub const OVERFLOW_REF_BYTES: usize = 16;
+pub(crate) const OVERFLOW_REF_BYTES: usize = 16;
 /// Offset of its first-page field.
 pub(crate) const OVERFLOW_REF_FIRST_AT: usize = 4;
 /// Offset of `trx_id` in the header; it and `roll_ptr` are neighbours, 12 bytes together.
@@ -33,7 +33,7 @@ const ROLL_PTR_AT: usize = 8;
 
 /// The first 16 bytes of a clustered value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RowHeader {
+pub(crate) struct RowHeader {
     /// [`DELETE_MARKED`], [`OVERFLOW`].
     pub flags: u8,
     /// The transaction that wrote this version.
@@ -48,7 +48,7 @@ impl RowHeader {
     /// # Errors
     /// [`Error::Corrupt`] when the value is too short to have one.
     #[inline]
-    pub fn decode(value: &[u8]) -> Result<RowHeader> {
+    pub(crate) fn decode(value: &[u8]) -> Result<RowHeader> {
         let Some(head) = value.first_chunk::<ROW_HEADER_BYTES>() else {
             return Err(Error::Corrupt(format!("a row of {} bytes has no room for its header", value.len())));
         };
@@ -60,7 +60,7 @@ impl RowHeader {
     }
 
     #[inline]
-    pub fn encode(&self) -> [u8; ROW_HEADER_BYTES] {
+    pub(crate) fn encode(&self) -> [u8; ROW_HEADER_BYTES] {
         let mut head = [0; ROW_HEADER_BYTES];
         head[0] = self.flags;
         put_u48(&mut head[TRX_ID_AT..], self.trx_id.0);
@@ -71,20 +71,20 @@ impl RowHeader {
 
     /// Whether the row is deleted in this version.
     #[inline]
-    pub fn is_delete_marked(&self) -> bool {
+    pub(crate) fn is_delete_marked(&self) -> bool {
         self.flags & DELETE_MARKED != 0
     }
 
     /// Whether columns of the row are on overflow pages.
     #[inline]
-    pub fn is_overflow(&self) -> bool {
+    pub(crate) fn is_overflow(&self) -> bool {
         self.flags & OVERFLOW != 0
     }
 }
 
 /// Where bytes on overflow pages are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OverflowRef {
+pub(crate) struct OverflowRef {
     /// How many bytes the chain has.
     pub total_bytes: u32,
     /// First page of the chain.
@@ -94,11 +94,11 @@ pub struct OverflowRef {
 }
 
 impl OverflowRef {
-    pub fn read(bytes: &[u8; OVERFLOW_REF_BYTES]) -> OverflowRef {
+    pub(crate) fn read(bytes: &[u8; OVERFLOW_REF_BYTES]) -> OverflowRef {
         OverflowRef { total_bytes: bytes.u32_at(0), first: PageNo(bytes.u32_at(4)), stamp: bytes.u64_at(8) }
     }
 
-    pub fn encode(&self) -> [u8; OVERFLOW_REF_BYTES] {
+    pub(crate) fn encode(&self) -> [u8; OVERFLOW_REF_BYTES] {
         let mut out = [0; OVERFLOW_REF_BYTES];
         out[..4].copy_from_slice(&self.total_bytes.to_le_bytes());
         out[4..8].copy_from_slice(&self.first.0.to_le_bytes());
@@ -109,7 +109,7 @@ impl OverflowRef {
 }
 
 /// What the value of a live secondary entry begins with whose key starts with `prefix_bytes` of index columns.
-pub fn entry_header(prefix_bytes: usize) -> [u8; ENTRY_VALUE_BYTES] {
+pub(crate) fn entry_header(prefix_bytes: usize) -> [u8; ENTRY_VALUE_BYTES] {
     debug_assert!(u16::try_from(prefix_bytes).is_ok(), "the columns of an entry have {prefix_bytes} bytes");
     let [low, high] = u16::try_from(prefix_bytes).unwrap_or(u16::MAX).to_le_bytes();
     [0, low, high]
@@ -117,7 +117,7 @@ pub fn entry_header(prefix_bytes: usize) -> [u8; ENTRY_VALUE_BYTES] {
 
 /// A secondary entry's value, decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EntryValue<'a> {
+pub(crate) struct EntryValue<'a> {
     /// Whether the entry is delete-marked.
     pub delete_marked: bool,
     /// Length of the index-column part of its key.
@@ -132,7 +132,7 @@ impl<'a> EntryValue<'a> {
     /// # Errors
     /// [`Error::Corrupt`] when it cannot be one.
     #[inline]
-    pub fn decode(value: &'a [u8], key_bytes: usize) -> Result<EntryValue<'a>> {
+    pub(crate) fn decode(value: &'a [u8], key_bytes: usize) -> Result<EntryValue<'a>> {
         let Some((&[flags, low, high], covered)) = value.split_first_chunk() else {
             return Err(Error::Corrupt(format!("a secondary entry with a value of {} bytes", value.len())));
         };

@@ -6,4 +6,4 @@
 //! | `diff.rs` | by which bytes two versions differ |
 
 pub(crate) mod diff;
-pub mod format;
+pub(crate) mod format;

@@ -19,7 +19,7 @@ impl Space {
     /// [`Error::Usage`] when all prepared extents were taken meanwhile, or the page's extent map is not in the pool:
     /// drop the mtr, `prepare`, start again.
     /// [`Error::DiskFull`] when the file cannot grow and has no page left that this thread may take.
-    pub fn allocate(&self, mtr: &mut Mtr<'_>, segment: SegmentId, near: Option<PageNo>) -> Result<PageNo> {
+    pub(crate) fn allocate(&self, mtr: &mut Mtr<'_>, segment: SegmentId, near: Option<PageNo>) -> Result<PageNo> {
         let page = {
             let mut state = self.state.lock();
             let keep = self.kept_chunks(&state);
@@ -40,7 +40,7 @@ impl Space {
     ///
     /// # Errors
     /// [`Error::Usage`] when the page's extent map is not in the pool.
-    pub fn allocate_below(&self, mtr: &mut Mtr<'_>, segment: SegmentId, end: u32) -> Result<Option<PageNo>> {
+    pub(crate) fn allocate_below(&self, mtr: &mut Mtr<'_>, segment: SegmentId, end: u32) -> Result<Option<PageNo>> {
         let page = self.state.lock().take_below(segment, end);
         page.map(|page| self.record(mtr, segment, page)).transpose()
     }
@@ -67,7 +67,7 @@ impl Space {
     ///
     /// # Errors
     /// [`Error::CorruptPage`] names the map.
-    pub fn expect_used(&self, page: PageNo) -> Result<()> {
+    pub(crate) fn expect_used(&self, page: PageNo) -> Result<()> {
         match self.owner(page) {
             Some(_) => Ok(()),
             None => {
@@ -80,7 +80,7 @@ impl Space {
     }
 
     /// Makes sure that `mtr` can give `page` back. Neither the mtr nor the thread holds a latch.
-    pub fn keep_map(&self, mtr: &mut Mtr<'_>, page: PageNo) -> Result<()> {
+    pub(crate) fn keep_map(&self, mtr: &mut Mtr<'_>, page: PageNo) -> Result<()> {
         while let Err(map) = self.try_keep_map(mtr, page) {
             mtr.load(map)?;
         }
@@ -88,7 +88,7 @@ impl Space {
     }
 
     /// Whether one mtr may give `next` back together with `pages`: it pins the maps of all of them.
-    pub fn fits_batch(&self, pages: &[PageNo], next: PageNo) -> bool {
+    pub(crate) fn fits_batch(&self, pages: &[PageNo], next: PageNo) -> bool {
         let map_of = |page: &PageNo| self.layout.entry_of(*page).0;
         let maps: BTreeSet<PageNo> = pages.iter().chain([&next]).map(map_of).collect();
         maps.len() <= BATCH_MAPS
@@ -98,14 +98,14 @@ impl Space {
     ///
     /// # Errors
     /// The map, which is not in the pool.
-    pub fn try_keep_map(&self, mtr: &mut Mtr<'_>, page: PageNo) -> std::result::Result<(), PageNo> {
+    pub(crate) fn try_keep_map(&self, mtr: &mut Mtr<'_>, page: PageNo) -> std::result::Result<(), PageNo> {
         let map = self.layout.entry_of(page).0;
         if mtr.pin(map) { Ok(()) } else { Err(map) }
     }
 
     /// Frees a page, whose map is kept ([`Space::keep_map`]); it may be allocated again once `mtr` has committed. One
     /// that is free already stays as it is: a disk that loses a write may leave a map older than the tree.
-    pub fn free(&self, mtr: &mut Mtr<'_>, page: PageNo) {
+    pub(crate) fn free(&self, mtr: &mut Mtr<'_>, page: PageNo) {
         if self.owner(page).is_none() {
             return;
         }

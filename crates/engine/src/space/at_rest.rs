@@ -24,7 +24,7 @@ const SMALL_BYTES: u64 = 1 << 20;
 
 impl Space {
     /// Whether a closing releases what the database does not hold, or an earlier one may have done so.
-    pub fn is_small(&self) -> bool {
+    pub(crate) fn is_small(&self) -> bool {
         let pages = self.state.lock().segments().iter().map(|(_, pages)| u64::from(*pages)).sum::<u64>();
         pages * self.layout.page_bytes() as u64 <= SMALL_BYTES
     }
@@ -33,7 +33,7 @@ impl Space {
     ///
     /// # Errors
     /// An I/O error.
-    pub fn release_at_rest(&self) -> Result<()> {
+    pub(crate) fn release_at_rest(&self) -> Result<()> {
         if self.is_held() {
             return Ok(());
         }
@@ -45,7 +45,7 @@ impl Space {
     ///
     /// # Errors
     /// [`Error::DiskFull`], another I/O error.
-    pub fn reserve_after_rest(&self, ctx: &Context) -> Result<()> {
+    pub(crate) fn reserve_after_rest(&self, ctx: &Context) -> Result<()> {
         let owned: Vec<u32> = {
             let state = self.state.lock();
             (0..state.extents()).filter(|extent| !state.is_untouched(*extent)).collect()

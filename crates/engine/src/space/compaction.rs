@@ -11,18 +11,18 @@ const RESERVE_EXTENTS: usize = 16;
 
 impl Space {
     /// How many extents the file would have if the used pages of each segment lay side by side.
-    pub fn packed_extents(&self) -> u32 {
+    pub(crate) fn packed_extents(&self) -> u32 {
         self.state.lock().packed_extents(&self.layout)
     }
 
     /// Whether the file would be much shorter if it had no gaps between chunks with an owner.
-    pub fn has_gaps(&self) -> bool {
+    pub(crate) fn has_gaps(&self) -> bool {
         let state = self.state.lock();
         Cut::InUse.is_worth(state.extents(), state.gapless_extents(&self.layout, kept_extents))
     }
 
     /// The used pages of the last extent below `end` that has some, and its number.
-    pub fn last_used_below(&self, end: u32) -> Option<(u32, Vec<PageNo>)> {
+    pub(crate) fn last_used_below(&self, end: u32) -> Option<(u32, Vec<PageNo>)> {
         self.state.lock().last_used_below(end)
     }
 
@@ -30,7 +30,7 @@ impl Space {
     ///
     /// # Errors
     /// An I/O error.
-    pub fn reserve_below(&self, ctx: &Context, end: u32) -> Result<bool> {
+    pub(crate) fn reserve_below(&self, ctx: &Context, end: u32) -> Result<bool> {
         let _one_at_a_time = self.growing.lock();
         let bare = self.state.lock().bare_below(end, RESERVE_EXTENTS);
         Ok(!bare.is_empty() && self.reserve_these(ctx, &bare)?)

@@ -13,7 +13,7 @@ const FOUND_RUNS: usize = 64;
 const FOUND_EXTENTS: u32 = 1024;
 
 /// Keeps emptied extents from being discarded; see [`Space::hold_discards`].
-pub struct DiscardHold<'s> {
+pub(crate) struct DiscardHold<'s> {
     space: &'s Space,
 }
 
@@ -27,7 +27,7 @@ impl Drop for DiscardHold<'_> {
 impl Space {
     /// Frees up to `extents` extents (or the chunks in them) of a dropped segment, in an mtr of its own; true when
     /// the segment owns nothing any more. No page is allocated for the segment any more.
-    pub fn drop_segment_step(&self, ctx: &Context, segment: SegmentId, extents: usize) -> Result<bool> {
+    pub(crate) fn drop_segment_step(&self, ctx: &Context, segment: SegmentId, extents: usize) -> Result<bool> {
         let mut victims = self.state.lock().extents_of(segment, extents.min(256));
         if victims.is_empty() {
             return Ok(true);
@@ -64,7 +64,7 @@ impl Space {
     /// Nothing is discarded or cut while this lives; extents that are emptied meanwhile are discarded later. A discard
     /// that is under way continues: what is logged of its pages is before the present checkpoint. A cut under way is
     /// waited for.
-    pub fn hold_discards(&self) -> DiscardHold<'_> {
+    pub(crate) fn hold_discards(&self) -> DiscardHold<'_> {
         {
             let _decided = self.state.lock();
             self.discard_holds.fetch_add(1, SeqCst);
@@ -78,13 +78,13 @@ impl Space {
     }
 
     /// Whether a checkpoint at `target` would let emptied extents be discarded that the present one does not.
-    pub fn awaits_checkpoint(&self, ctx: &Context, target: Lsn) -> bool {
+    pub(crate) fn awaits_checkpoint(&self, ctx: &Context, target: Lsn) -> bool {
         self.state.lock().awaits_checkpoint(ctx.log.checkpoint_lsn(), target)
     }
 
     /// Discards on the device the emptied extents that recovery no longer needs and that were not taken since. The
     /// first free ones are left out: they are the reserve. Discarding is advice; a refusal is ignored.
-    pub fn discard_step(&self, ctx: &Context) {
+    pub(crate) fn discard_step(&self, ctx: &Context) {
         if self.is_held() {
             return;
         }
@@ -105,7 +105,7 @@ impl Space {
     /// Discards extents that were free at the opening and may still have their place on the device: recovery has
     /// brought the checkpoint behind everything logged of them. The reserve comes first, so that a full disk does not
     /// lack it. Returns whether there are more.
-    pub fn discard_found_step(&self, ctx: &Context) -> bool {
+    pub(crate) fn discard_found_step(&self, ctx: &Context) -> bool {
         for _ in 0..FOUND_RUNS {
             if self.is_held() || !self.state.lock().has_found() {
                 return false;

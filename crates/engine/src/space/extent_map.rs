@@ -39,7 +39,7 @@ impl Extent {
 }
 
 /// Reads the entry of the `index`th extent of a map's group; zeros if the page is too short.
-pub fn read_entry(map: &[u8], index: usize) -> Extent {
+pub(crate) fn read_entry(map: &[u8], index: usize) -> Extent {
     let at = ENTRIES_AT + index * ENTRY_BYTES;
     let entry: &[u8; ENTRY_BYTES] = map.get(at..).and_then(<[u8]>::first_chunk).unwrap_or(&[0; ENTRY_BYTES]);
     let owner = |c: usize| {
@@ -50,7 +50,7 @@ pub fn read_entry(map: &[u8], index: usize) -> Extent {
 }
 
 /// The operations that make a page an empty extent map of a group.
-pub fn format_map_ops(mut apply: impl FnMut(&PageOp<'_>)) {
+pub(crate) fn format_map_ops(mut apply: impl FnMut(&PageOp<'_>)) {
     apply(&PageOp::Format { page_type: PageType::ExtentMap, level: 0, owner: SEGMENT_SYSTEM.0 });
     let offset = ENTRIES_AT as u16;
     apply(&PageOp::SetBits { offset, mask: 0b11 });

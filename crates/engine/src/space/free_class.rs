@@ -31,7 +31,7 @@ impl Space {
     ///
     /// # Errors
     /// The map that says so, which is not in the pool.
-    pub fn min_free_bytes(&self, ctx: &Context, page: PageNo) -> std::result::Result<usize, PageNo> {
+    pub(crate) fn min_free_bytes(&self, ctx: &Context, page: PageNo) -> std::result::Result<usize, PageNo> {
         let (map, word_at, shift) = self.layout.class_of(page);
         let word = ctx.pool.peek_u64(map, usize::from(word_at)).ok_or(map)?;
         Ok((word >> shift) as usize % CLASSES * class_bytes(ctx.pool.page_bytes()))
@@ -42,7 +42,7 @@ impl Space {
     ///
     /// # Errors
     /// The map that has to say so, which is not in the pool: load it with no latch held and start again.
-    pub fn note_free_bytes(
+    pub(crate) fn note_free_bytes(
         &self,
         mtr: &mut Mtr<'_>,
         page: PageNo,
@@ -69,7 +69,7 @@ impl Space {
 
     /// As [`Space::note_free_bytes`], if the mtr keeps the leaf's map ([`Space::try_keep_map`]); else nothing is noted.
     /// The mtr may have changed pages.
-    pub fn note_free_bytes_if_kept(&self, mtr: &mut Mtr<'_>, page: PageNo, free_bytes: usize) {
+    pub(crate) fn note_free_bytes_if_kept(&self, mtr: &mut Mtr<'_>, page: PageNo, free_bytes: usize) {
         if mtr.is_pinned(self.layout.class_of(page).0) {
             // It is pinned, so it is in the pool.
             let _ = self.note_free_bytes(mtr, page, free_bytes);

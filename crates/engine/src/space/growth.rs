@@ -31,7 +31,7 @@ impl Space {
     /// Makes sure that free extents are ready, growing the file if they are not. A full disk is not an error here:
     /// pages that are free in the file may suffice, and [`Space::allocate`] fails if they do not. The caller holds no
     /// latch; called before an mtr that may allocate.
-    pub fn prepare(&self, ctx: &Context) -> Result<()> {
+    pub(crate) fn prepare(&self, ctx: &Context) -> Result<()> {
         held_latches::expect_none("room is made");
         let missed = std::mem::take(&mut *self.missed_maps.lock());
         missed.into_iter().try_for_each(|map| self.load_map(ctx, map))?;
@@ -73,7 +73,7 @@ impl Space {
     ///
     /// # Errors
     /// Those of [`Space::prepare`] and of `run`.
-    pub fn with_room<R>(&self, ctx: &Context, mut run: impl FnMut() -> Result<R>) -> Result<R> {
+    pub(crate) fn with_room<R>(&self, ctx: &Context, mut run: impl FnMut() -> Result<R>) -> Result<R> {
         loop {
             self.prepare(ctx)?;
             match run() {

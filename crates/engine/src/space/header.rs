@@ -11,7 +11,7 @@ use crate::store::{FIXED_END, FileHeader, format_fixed};
 use crate::types::{Lsn, PageNo};
 
 /// Number of root slots.
-pub const ROOTS: usize = 16;
+pub(crate) const ROOTS: usize = 16;
 
 const EXTENTS_AT: usize = FIXED_END;
 const ROOTS_AT: usize = EXTENTS_AT + 8;
@@ -19,7 +19,7 @@ const MARK_AT: usize = ROOTS_AT + ROOTS * 4;
 
 /// In which generation of the redo log the data file was last used; what follows from it, `db::file_generations` says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LogMark {
+pub(crate) struct LogMark {
     /// How far the use had come.
     pub state: MarkState,
     /// Of the redo log.
@@ -31,7 +31,7 @@ pub struct LogMark {
 /// How far the use of a data file had come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub enum MarkState {
+pub(crate) enum MarkState {
     /// The generation is about to begin.
     Opening = 1,
     /// It has begun.
@@ -41,18 +41,18 @@ pub enum MarkState {
 }
 
 /// Offset of a root slot in page 0.
-pub fn root_offset(slot: usize) -> u16 {
+pub(crate) fn root_offset(slot: usize) -> u16 {
     assert!(slot < ROOTS);
     (ROOTS_AT + slot * 4) as u16
 }
 
 /// The change of page 0 that makes the file one of this many extents; `bytes` is the number, little-endian.
-pub fn set_extents(bytes: &[u8; 4]) -> PageOp<'_> {
+pub(crate) fn set_extents(bytes: &[u8; 4]) -> PageOp<'_> {
     PageOp::Write { offset: EXTENTS_AT as u16, bytes }
 }
 
 /// The number of extents that this change of page 0 makes the file have, if it is such a change.
-pub fn extents_set_by(op: &PageOp<'_>) -> Option<u32> {
+pub(crate) fn extents_set_by(op: &PageOp<'_>) -> Option<u32> {
     match op {
         PageOp::Write { offset, bytes } if *offset as usize == EXTENTS_AT => {
             Some(u32::from_le_bytes((*bytes).try_into().ok()?).min(MAX_EXTENTS))
@@ -62,7 +62,7 @@ pub fn extents_set_by(op: &PageOp<'_>) -> Option<u32> {
 }
 
 /// A new page 0 for a file of `extents`, sealed; `records` are more bytes for it, and where they lie.
-pub fn new_page(header: FileHeader, extents: u32, records: &[(usize, Vec<u8>)]) -> Vec<u8> {
+pub(crate) fn new_page(header: FileHeader, extents: u32, records: &[(usize, Vec<u8>)]) -> Vec<u8> {
     let mut bytes = vec![0; header.page_bytes];
     let mut apply = |op: PageOp<'_>| op.apply(&mut bytes).expect("a fresh page takes its header");
     apply(PageOp::Format { page_type: PageType::FileHeader, level: 0, owner: SEGMENT_SYSTEM.0 });
@@ -77,7 +77,7 @@ pub fn new_page(header: FileHeader, extents: u32, records: &[(usize, Vec<u8>)]) 
 }
 
 /// Writes the mark of the redo log into page 0.
-pub fn put_log_mark(page: &mut [u8], mark: LogMark) {
+pub(crate) fn put_log_mark(page: &mut [u8], mark: LogMark) {
     page[MARK_AT..MARK_AT + 4].copy_from_slice(&(mark.state as u32).to_le_bytes());
     page[MARK_AT + 8..MARK_AT + 16].copy_from_slice(&mark.generation.to_le_bytes());
     page[MARK_AT + 16..MARK_AT + 24].copy_from_slice(&mark.lsn.0.to_le_bytes());
@@ -87,7 +87,7 @@ pub fn put_log_mark(page: &mut [u8], mark: LogMark) {
 ///
 /// # Errors
 /// [`Error::CorruptPage`] for a state that does not exist.
-pub fn log_mark(page: &[u8]) -> Result<LogMark> {
+pub(crate) fn log_mark(page: &[u8]) -> Result<LogMark> {
     let state = match page.u32_at(MARK_AT) {
         1 => MarkState::Opening,
         2 => MarkState::Open,
@@ -106,7 +106,7 @@ pub fn log_mark(page: &[u8]) -> Result<LogMark> {
 ///
 /// # Errors
 /// [`Error::CorruptPage`] if the page is not a file header, or the number cannot be.
-pub fn read_extents(page: &[u8]) -> Result<u32> {
+pub(crate) fn read_extents(page: &[u8]) -> Result<u32> {
     expect_header(page)?;
     let at = EXTENTS_AT;
     let extents = u32::from_le_bytes(page[at..at + 4].try_into().expect("four bytes"));
@@ -127,7 +127,7 @@ fn expect_header(page: &[u8]) -> Result<()> {
 ///
 /// # Errors
 /// [`Error::Corrupt`] if the page is not a file header.
-pub fn read_roots(page: &[u8]) -> Result<[PageNo; ROOTS]> {
+pub(crate) fn read_roots(page: &[u8]) -> Result<[PageNo; ROOTS]> {
     expect_header(page)?;
     Ok(std::array::from_fn(|slot| {
         let at = ROOTS_AT + slot * 4;

@@ -5,34 +5,34 @@
 //! group are the file header (of group 0; unused in others) and the map.
 
 use crate::page::HEADER_BYTES;
-pub use crate::types::EXTENT_PAGES;
+pub(crate) use crate::types::EXTENT_PAGES;
 use crate::types::{PageNo, SegmentId};
 use std::ops::Range;
 
 /// Owner of file headers and extent maps.
-pub const SEGMENT_SYSTEM: SegmentId = SegmentId(u32::MAX);
+pub(crate) const SEGMENT_SYSTEM: SegmentId = SegmentId(u32::MAX);
 /// Owner of the catalog's tree.
-pub const SEGMENT_CATALOG: SegmentId = SegmentId(1);
+pub(crate) const SEGMENT_CATALOG: SegmentId = SegmentId(1);
 /// Owner of undo pages.
-pub const SEGMENT_UNDO: SegmentId = SegmentId(2);
+pub(crate) const SEGMENT_UNDO: SegmentId = SegmentId(2);
 /// Owner of the change buffer's tree.
-pub const SEGMENT_CHANGE_BUFFER: SegmentId = SegmentId(3);
+pub(crate) const SEGMENT_CHANGE_BUFFER: SegmentId = SegmentId(3);
 /// Owner of the catalog's second tree.
-pub const SEGMENT_CATALOG_COPY: SegmentId = SegmentId(4);
+pub(crate) const SEGMENT_CATALOG_COPY: SegmentId = SegmentId(4);
 /// Chunks of an extent.
-pub const CHUNKS: u32 = 8;
-pub const CHUNK_PAGES: u32 = EXTENT_PAGES / CHUNKS;
+pub(crate) const CHUNKS: u32 = 8;
+pub(crate) const CHUNK_PAGES: u32 = EXTENT_PAGES / CHUNKS;
 /// Most extents of a file: page numbers have 32 bits.
-pub const MAX_EXTENTS: u32 = u32::MAX / EXTENT_PAGES;
+pub(crate) const MAX_EXTENTS: u32 = u32::MAX / EXTENT_PAGES;
 /// Where a map's entries start.
-pub const ENTRIES_AT: usize = HEADER_BYTES;
-pub const ENTRY_BYTES: usize = 72;
+pub(crate) const ENTRIES_AT: usize = HEADER_BYTES;
+pub(crate) const ENTRY_BYTES: usize = 72;
 /// Where an entry's owners start.
-pub const OWNERS_AT: usize = 8;
+pub(crate) const OWNERS_AT: usize = 8;
 /// Where an entry's free classes start.
-pub const CLASSES_AT: usize = 40;
+pub(crate) const CLASSES_AT: usize = 40;
 /// Bits of a page's free class.
-pub const CLASS_BITS: u32 = 4;
+pub(crate) const CLASS_BITS: u32 = 4;
 /// Pages whose free classes share a u64.
 const CLASS_WORD_PAGES: u32 = u64::BITS / CLASS_BITS;
 
@@ -124,7 +124,7 @@ impl SpaceLayout {
 }
 
 /// The page bits of a set of chunks (bit per chunk).
-pub fn chunk_mask(chunks: u8) -> u64 {
+pub(crate) fn chunk_mask(chunks: u8) -> u64 {
     (0..CHUNKS).filter(|c| chunks >> c & 1 == 1).map(|c| 0xff_u64 << (c * CHUNK_PAGES)).sum()
 }
 

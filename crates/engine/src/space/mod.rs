@@ -56,9 +56,9 @@ mod extent_map;
 mod free_class;
 mod freed_extents;
 mod growth;
-pub mod header;
-pub mod layout;
-pub mod reserve;
+pub(crate) mod header;
+pub(crate) mod layout;
+pub(crate) mod reserve;
 #[cfg(test)]
 mod space_test;
 mod state;
@@ -66,9 +66,10 @@ mod truncation;
 #[cfg(test)]
 mod truncation_test;
 
-pub use extent_map::{Extent, format_map_ops, read_entry};
-pub use layout::{SEGMENT_CATALOG, SEGMENT_CATALOG_COPY, SEGMENT_CHANGE_BUFFER, SEGMENT_SYSTEM, SEGMENT_UNDO};
-pub use truncation::Cut;
+pub use extent_map::Extent;
+pub(crate) use extent_map::{format_map_ops, read_entry};
+pub(crate) use layout::{SEGMENT_CATALOG, SEGMENT_CATALOG_COPY, SEGMENT_CHANGE_BUFFER, SEGMENT_SYSTEM, SEGMENT_UNDO};
+pub(crate) use truncation::Cut;
 
 use crate::context::{Context, SpaceHook};
 use crate::error::{Error, Result};
@@ -86,17 +87,17 @@ use std::sync::Arc;
 const FIRST_USER_SEGMENT: u32 = 16;
 
 /// Root slot of the catalog's tree.
-pub const ROOT_CATALOG: usize = 0;
+pub(crate) const ROOT_CATALOG: usize = 0;
 /// Root slot of the undo directory.
-pub const ROOT_UNDO: usize = 1;
+pub(crate) const ROOT_UNDO: usize = 1;
 /// Root slot of the change buffer's tree.
-pub const ROOT_CHANGE_BUFFER: usize = 2;
+pub(crate) const ROOT_CHANGE_BUFFER: usize = 2;
 
 /// Root slot of the catalog's second tree.
-pub const ROOT_CATALOG_COPY: usize = 3;
+pub(crate) const ROOT_CATALOG_COPY: usize = 3;
 
 /// The data file's space.
-pub struct Space {
+pub(crate) struct Space {
     layout: SpaceLayout,
     store: Arc<dyn PageStore>,
     state: Mutex<SpaceState>,
@@ -120,7 +121,7 @@ impl SpaceHook for Space {
 }
 
 impl Space {
-    pub fn page_bytes(&self) -> usize {
+    pub(crate) fn page_bytes(&self) -> usize {
         self.layout.page_bytes()
     }
 
@@ -129,7 +130,7 @@ impl Space {
     ///
     /// # Errors
     /// A corrupt map, pages used beyond the end of the file, an I/O error.
-    pub fn open(ctx: &Context, group_extents: u32) -> Result<Arc<Space>> {
+    pub(crate) fn open(ctx: &Context, group_extents: u32) -> Result<Arc<Space>> {
         let layout = SpaceLayout::new(ctx.pool.page_bytes()).with_groups_of(group_extents);
         let store = ctx.pool.store().clone();
         let mut state = SpaceState::new();
@@ -174,7 +175,7 @@ impl Space {
     }
 
     /// Counts a tree that is opened in it; returns how many were before.
-    pub fn count_tree(&self) -> usize {
+    pub(crate) fn count_tree(&self) -> usize {
         self.trees.fetch_add(1, Relaxed)
     }
 
@@ -186,7 +187,7 @@ impl Space {
     }
 
     /// A new segment's number. It owns nothing yet.
-    pub fn new_segment(&self) -> SegmentId {
+    pub(crate) fn new_segment(&self) -> SegmentId {
         let mut state = self.state.lock();
         state.next_segment = state.next_segment.max(FIRST_USER_SEGMENT);
         state.next_segment += 1;
@@ -194,19 +195,19 @@ impl Space {
     }
 
     /// Notes that a segment number is in use (it may own nothing yet).
-    pub fn note_segment(&self, segment: SegmentId) {
+    pub(crate) fn note_segment(&self, segment: SegmentId) {
         let mut state = self.state.lock();
         state.next_segment = state.next_segment.max(segment.0 + 1);
     }
 
     /// The page a root slot names; `None` if it was never set.
-    pub fn root(&self, slot: usize) -> Option<PageNo> {
+    pub(crate) fn root(&self, slot: usize) -> Option<PageNo> {
         let page = self.state.lock().roots[slot];
         (page.0 != 0).then_some(page)
     }
 
     /// Sets a root slot that is empty, in `mtr`.
-    pub fn set_root(&self, mtr: &mut Mtr<'_>, slot: usize, page: PageNo) {
+    pub(crate) fn set_root(&self, mtr: &mut Mtr<'_>, slot: usize, page: PageNo) {
         let mut state = self.state.lock();
         assert_eq!(state.roots[slot], PageNo(0), "a root slot in use is emptied first");
         state.roots[slot] = page;
@@ -214,49 +215,49 @@ impl Space {
     }
 
     /// Empties a root slot, in `mtr`.
-    pub fn clear_root(&self, mtr: &mut Mtr<'_>, slot: usize) {
+    pub(crate) fn clear_root(&self, mtr: &mut Mtr<'_>, slot: usize) {
         let old = std::mem::take(&mut self.state.lock().roots[slot]);
         mtr.defer(PageNo(0), header::root_offset(slot), false, u64::from(old.0));
     }
 
     /// Owner of a used page; `None` if the page is free or beyond the file.
-    pub fn owner(&self, page: PageNo) -> Option<SegmentId> {
+    pub(crate) fn owner(&self, page: PageNo) -> Option<SegmentId> {
         self.state.lock().owner(page)
     }
 
     /// What is known of an extent; `None` beyond the file.
-    pub fn extent(&self, number: u32) -> Option<Extent> {
+    pub(crate) fn extent(&self, number: u32) -> Option<Extent> {
         self.state.lock().extent(number)
     }
 
     /// The arithmetic of this file.
-    pub fn layout(&self) -> SpaceLayout {
+    pub(crate) fn layout(&self) -> SpaceLayout {
         self.layout
     }
 
     /// As [`page_count`](Space::page_count), no less than the log says up to its present end: a growth under way is
     /// waited for.
-    pub fn stable_page_count(&self) -> u32 {
+    pub(crate) fn stable_page_count(&self) -> u32 {
         let _no_growth = self.growing.lock();
         self.page_count()
     }
 
-    pub fn page_count(&self) -> u32 {
+    pub(crate) fn page_count(&self) -> u32 {
         self.state.lock().extents() * EXTENT_PAGES
     }
 
     /// Every used page of a segment, ascending.
-    pub fn pages_of(&self, segment: SegmentId) -> Vec<PageNo> {
+    pub(crate) fn pages_of(&self, segment: SegmentId) -> Vec<PageNo> {
         self.state.lock().pages_of(segment)
     }
 
     /// Used pages of a segment.
-    pub fn pages_in(&self, segment: SegmentId) -> u32 {
+    pub(crate) fn pages_in(&self, segment: SegmentId) -> u32 {
         self.state.lock().pages_in(segment)
     }
 
     /// Every segment that owns a chunk, with its number of used pages.
-    pub fn segments(&self) -> Vec<(SegmentId, u32)> {
+    pub(crate) fn segments(&self) -> Vec<(SegmentId, u32)> {
         self.state.lock().segments()
     }
 }

@@ -21,7 +21,7 @@ const MAX_KEPT_EXTENTS: u32 = 256;
 
 /// What room is taken for; each may take more than those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum SpacePriority {
+pub(crate) enum SpacePriority {
     /// Rows, entries and tables of users.
     Users,
     /// Undo of users' changes.
@@ -33,12 +33,12 @@ pub enum SpacePriority {
 }
 
 /// Free extents that users leave in a file of `extents`.
-pub fn reserve_extents(extents: u32) -> u32 {
+pub(crate) fn reserve_extents(extents: u32) -> u32 {
     MIN_KEPT_EXTENTS + (extents / SHARE).min(MAX_KEPT_EXTENTS)
 }
 
 /// Chunks without owner that must be left in a file of `extents`.
-pub fn kept_chunks(purpose: SpacePriority, extents: u32) -> u32 {
+pub(crate) fn kept_chunks(purpose: SpacePriority, extents: u32) -> u32 {
     let reserve = reserve_extents(extents) * CHUNKS;
     match purpose {
         SpacePriority::Users => reserve,
@@ -53,18 +53,18 @@ crate::sync::thread_local! {
 }
 
 /// What this thread works for now.
-pub fn purpose() -> SpacePriority {
+pub(crate) fn purpose() -> SpacePriority {
     PURPOSE.with(Cell::get)
 }
 
 /// While it lives, this thread may take room as `purpose` may (or as it could before, if that is more).
 #[must_use]
-pub fn entitle(purpose: SpacePriority) -> PriorityGuard {
+pub(crate) fn entitle(purpose: SpacePriority) -> PriorityGuard {
     PriorityGuard { before: PURPOSE.with(|now| now.replace(now.get().max(purpose))) }
 }
 
 /// Ends an entitlement when dropped.
-pub struct PriorityGuard {
+pub(crate) struct PriorityGuard {
     before: SpacePriority,
 }
 

@@ -27,7 +27,7 @@ const MIN_PART: u32 = 8;
 
 /// When the end of the file is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cut {
+pub(crate) enum Cut {
     /// As soon as it is worth it (rule 4).
     InUse,
     /// As far as possible, without moving pages.
@@ -54,7 +54,7 @@ pub(super) fn kept_extents(extents: u32) -> u32 {
 
 impl Space {
     /// Whether there will be something to cut once a checkpoint has passed all that is logged now.
-    pub fn can_cut(&self, cut: Cut) -> bool {
+    pub(crate) fn can_cut(&self, cut: Cut) -> bool {
         let state = self.state.lock();
         cut.is_worth(state.extents(), self.needed(&state, Lsn(u64::MAX)))
     }
@@ -69,7 +69,7 @@ impl Space {
     ///
     /// # Errors
     /// An I/O error; the database has stopped then, or page 0 cannot be read.
-    pub fn cut_step(&self, ctx: &Context, cut: Cut) -> Result<bool> {
+    pub(crate) fn cut_step(&self, ctx: &Context, cut: Cut) -> Result<bool> {
         let _one_at_a_time = self.growing.lock();
         let end = self.begin_cut(ctx, cut)?;
         if let Some(end) = end {

@@ -15,7 +15,7 @@ const BUCKETS: usize = ((40 - SUB_BITS + 1) << SUB_BITS) as usize + 1;
 
 /// A histogram of durations.
 #[derive(Debug)]
-pub struct Histogram {
+pub(crate) struct Histogram {
     buckets: Box<[AtomicU64]>,
     sum_ns: AtomicU64,
 }
@@ -35,7 +35,7 @@ impl Default for Histogram {
 
 impl Histogram {
     /// Adds one duration.
-    pub fn record(&self, took: Duration) {
+    pub(crate) fn record(&self, took: Duration) {
         let ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         let bucket = bucket_of(ns);
         debug_assert!(ns >= TOP_NS || ns <= upper_ns(bucket), "rule 1: {ns} ns are counted as fewer");
@@ -44,7 +44,7 @@ impl Histogram {
     }
 
     /// The present state.
-    pub fn snapshot(&self) -> LatencySnapshot {
+    pub(crate) fn snapshot(&self) -> LatencySnapshot {
         let buckets = self.buckets.iter().map(|b| b.load(Relaxed)).collect();
         LatencySnapshot { buckets, sum_ns: self.sum_ns.load(Relaxed) }
     }

@@ -7,12 +7,12 @@ use crate::types::{CHANGE_BUFFER_INDEX, Lsn, PageNo};
 use highwater_storage::{AlignedBuf, Placement};
 
 /// Most pages in a batch.
-pub const BATCH_PAGES: usize = 128;
+pub(crate) const BATCH_PAGES: usize = 128;
 /// Bytes in front of the copies; the alignment of direct I/O.
 pub(super) const FRONT_BYTES: usize = 4096;
 
 /// Copies of pages.
-pub struct PageBatch {
+pub(crate) struct PageBatch {
     bytes: AlignedBuf,
     page_bytes: usize,
     entries: Vec<BatchEntry>,
@@ -20,7 +20,7 @@ pub struct PageBatch {
 
 /// One page of a batch.
 #[derive(Clone, Copy, Debug)]
-pub struct BatchEntry {
+pub(crate) struct BatchEntry {
     pub page_no: PageNo,
     /// LSN of the copy.
     pub lsn: Lsn,
@@ -32,13 +32,13 @@ pub struct BatchEntry {
 
 impl PageBatch {
     /// Room for `pages` pages.
-    pub fn new(pages: usize, page_bytes: usize) -> PageBatch {
+    pub(crate) fn new(pages: usize, page_bytes: usize) -> PageBatch {
         let bytes = AlignedBuf::zeroed(FRONT_BYTES + pages * page_bytes);
         PageBatch { bytes, page_bytes, entries: Vec::with_capacity(pages) }
     }
 
     /// Adds a copy of the page, sealed for disk.
-    pub fn push(&mut self, page: &[u8], page_no: PageNo) {
+    pub(crate) fn push(&mut self, page: &[u8], page_no: PageNo) {
         debug_assert!(self.entries.len() < self.capacity(), "a batch of {} pages is full", self.capacity());
         let is_there = self.entries.iter().any(|entry| entry.page_no == page_no);
         debug_assert!(!is_there, "rule 4 of the store: page {page_no} is twice in a batch");
@@ -58,7 +58,7 @@ impl PageBatch {
 
     /// Marks the page added last as recreated by redo: that redo formats it, and the checkpoint does not pass it before
     /// the batch has finished. So a crash may tear the page.
-    pub fn last_is_recreated_by_redo(&mut self) {
+    pub(crate) fn last_is_recreated_by_redo(&mut self) {
         debug_assert!(!self.entries.is_empty(), "no page was added");
         if let Some(entry) = self.entries.last_mut() {
             entry.recreated_by_redo = true;
@@ -71,7 +71,7 @@ impl PageBatch {
     }
 
     /// The pages in it.
-    pub fn entries(&self) -> &[BatchEntry] {
+    pub(crate) fn entries(&self) -> &[BatchEntry] {
         &self.entries
     }
 
@@ -80,17 +80,17 @@ impl PageBatch {
     }
 
     /// Pages it has room for.
-    pub fn capacity(&self) -> usize {
+    pub(crate) fn capacity(&self) -> usize {
         self.entries.capacity()
     }
 
     /// Forgets the pages.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.entries.clear();
     }
 
     /// The newest change in it; zero if it is empty.
-    pub fn newest_lsn(&self) -> Lsn {
+    pub(crate) fn newest_lsn(&self) -> Lsn {
         self.entries.iter().map(|entry| entry.lsn).max().unwrap_or(Lsn(0))
     }
 

@@ -14,7 +14,7 @@
 //!    one under which most pages verify.
 
 use super::in_place::{self, InPlace, Mark, RawInPlace};
-pub use super::out_of_place::READERS;
+pub(crate) use super::out_of_place::READERS;
 use super::out_of_place::{self, OutOfPlace, RawOutOfPlace, ScannedStore, StoreGeometry};
 use super::{FileHeader, PageSource, PageStore, Protection, Settings, StoreKind, header};
 use crate::error::{Error, Result};
@@ -33,7 +33,7 @@ const START_BYTES: usize = PAGE_SIZES[0];
 const PROBED_PAGES: usize = 64;
 
 /// A store that was found and is not open.
-pub struct FoundStore {
+pub(crate) struct FoundStore {
     data: Arc<dyn Device>,
     doublewrite: Arc<dyn Device>,
     header: FileHeader,
@@ -44,20 +44,20 @@ pub struct FoundStore {
 }
 
 /// A store that can be inspected, in any state.
-pub struct InspectedStore<'d> {
+pub(crate) struct InspectedStore<'d> {
     pub pages: Box<dyn PageSource + 'd>,
     /// What page 0 says, or why it cannot be read.
     pub header: std::result::Result<FileHeader, String>,
 }
 
 /// Whether creation never finished, of a store that creation makes `new_pages` pages long.
-pub fn is_uncreated(storage: &StorageSet, new_pages: u32) -> Result<bool> {
+pub(crate) fn is_uncreated(storage: &StorageSet, new_pages: u32) -> Result<bool> {
     let data = &*storage.data;
     if data.has_fixed_len() { out_of_place::is_uncreated_device(data) } else { in_place::is_uncreated(data, new_pages) }
 }
 
 /// Whether the store was ever used, though its data file is empty; if so, the name of the file that shows it.
-pub fn trace_of_use(storage: &StorageSet) -> Result<Option<String>> {
+pub(crate) fn trace_of_use(storage: &StorageSet) -> Result<Option<String>> {
     let file = &*storage.doublewrite;
     Ok(in_place::was_used(file)?.then(|| file.name()))
 }
@@ -66,7 +66,7 @@ pub fn trace_of_use(storage: &StorageSet) -> Result<Option<String>> {
 ///
 /// # Errors
 /// [`Error::Incompatible`] if not: pages in place need a file, since a page that was never written reads as zeros.
-pub fn check_kind(storage: &StorageSet, kind: StoreKind) -> Result<()> {
+pub(crate) fn check_kind(storage: &StorageSet, kind: StoreKind) -> Result<()> {
     if kind == StoreKind::InPlace && storage.data.has_fixed_len() {
         let name = storage.data.name();
         return Err(Error::Incompatible(format!(
@@ -78,7 +78,7 @@ pub fn check_kind(storage: &StorageSet, kind: StoreKind) -> Result<()> {
 
 /// Creates a store of `pages` pages, of which all but the first two are zeros. `first` is page 0, `second` page 1, both
 /// sealed (rule 1).
-pub fn create(storage: &StorageSet, pages: u32, first: &[u8], second: &[u8]) -> Result<()> {
+pub(crate) fn create(storage: &StorageSet, pages: u32, first: &[u8], second: &[u8]) -> Result<()> {
     let (data, header) = (&*storage.data, header::parse(first)?);
     match geometry_of(&header) {
         Some(geometry) if data.has_fixed_len() => {
@@ -93,12 +93,12 @@ pub fn create(storage: &StorageSet, pages: u32, first: &[u8], second: &[u8]) -> 
 ///
 /// # Errors
 /// [`Error::Incompatible`] if they hold none that this build reads. An I/O error.
-pub fn find(storage: &StorageSet) -> Result<FoundStore> {
+pub(crate) fn find(storage: &StorageSet) -> Result<FoundStore> {
     find_by(storage, READERS)
 }
 
 /// As [`find`], by this many threads; by one always in the same order.
-pub fn find_by(storage: &StorageSet, readers: usize) -> Result<FoundStore> {
+pub(crate) fn find_by(storage: &StorageSet, readers: usize) -> Result<FoundStore> {
     let data = &*storage.data;
     if data.len_bytes()? < START_BYTES as u64 {
         return Err(Error::Incompatible(format!("{} is too short to be a database", data.name())));
@@ -130,13 +130,13 @@ fn read_start(data: &dyn Device) -> Result<Result<FileHeader>> {
 
 impl FoundStore {
     /// What page 0 says.
-    pub fn header(&self) -> FileHeader {
+    pub(crate) fn header(&self) -> FileHeader {
         self.header
     }
 
     /// Why what page 0 says may be wrong: it does not verify, as it is at the start of the file. A crash may have torn
     /// it, which leaves the fixed fields as they were.
-    pub fn doubt(&self) -> Option<String> {
+    pub(crate) fn doubt(&self) -> Option<String> {
         let mut first = AlignedBuf::zeroed(self.header.page_bytes);
         let read = self.data.read_at(0, &mut first).map_err(Error::from);
         read.and_then(|()| page::header::verify(&first, PageNo(0))).err().map(|error| error.to_string())
@@ -147,7 +147,7 @@ impl FoundStore {
     ///
     /// # Errors
     /// [`Error::Corrupt`] if something of a journal that is needed was lost. An I/O error.
-    pub fn expect(mut self, mark: u64) -> Result<FoundStore> {
+    pub(crate) fn expect(mut self, mark: u64) -> Result<FoundStore> {
         if self.header.kind == StoreKind::InPlace {
             self.journal = in_place::ScannedJournal::read(&*self.doublewrite, self.header, Mark::decode(mark))?;
         }
@@ -157,7 +157,7 @@ impl FoundStore {
     }
 
     /// Its pages; a crash may have torn some.
-    pub fn pages(&self) -> Box<dyn PageSource + '_> {
+    pub(crate) fn pages(&self) -> Box<dyn PageSource + '_> {
         match (geometry_of(&self.header), &self.scanned) {
             (Some(geometry), Some(scanned)) => Box::new(RawOutOfPlace { data: &*self.data, geometry, scanned }),
             _ => {
@@ -173,14 +173,14 @@ impl FoundStore {
     /// # Errors
     /// [`Error::Corrupt`] if a page shows that the log lost its end, or if it is not known which pages are damaged. An
     /// I/O error.
-    pub fn repair(&self, log: Range<Lsn>) -> Result<Vec<PageNo>> {
+    pub(crate) fn repair(&self, log: Range<Lsn>) -> Result<Vec<PageNo>> {
         match &self.scanned {
             Some(scanned) => scanned.check_complete(&self.data.name(), log).map(|()| Vec::new()),
             None => in_place::repair(&*self.doublewrite, &*self.data, self.header, log, &self.journal),
         }
     }
 
-    pub fn open(self, settings: &Settings, stats: Arc<Stats>) -> Result<Arc<dyn PageStore>> {
+    pub(crate) fn open(self, settings: &Settings, stats: Arc<Stats>) -> Result<Arc<dyn PageStore>> {
         let FoundStore { data, doublewrite, header, scanned, journal } = self;
         match (geometry_of(&header), scanned) {
             (Some(geometry), Some(scanned)) => {
@@ -198,7 +198,7 @@ impl FoundStore {
 ///
 /// # Errors
 /// [`Error::Incompatible`] if the page size can neither be read nor guessed. An I/O error.
-pub fn look(data: &dyn Device) -> Result<InspectedStore<'_>> {
+pub(crate) fn look(data: &dyn Device) -> Result<InspectedStore<'_>> {
     let header = checked_header(data)?;
     let page_bytes = match &header {
         Ok(header) => header.page_bytes,

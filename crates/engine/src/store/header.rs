@@ -22,7 +22,7 @@ const SEGMENT_AT: usize = VERSION_AT + 2;
 const PAGE_BYTES_AT: usize = HEADER_BYTES + 12;
 const DATABASE_ID_AT: usize = HEADER_BYTES + 16;
 /// Where the fixed fields end.
-pub const FIXED_END: usize = HEADER_BYTES + 24;
+pub(crate) const FIXED_END: usize = HEADER_BYTES + 24;
 
 /// The kind of a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub struct FileHeader {
 }
 
 /// The operations that write the fixed fields into a new page 0.
-pub fn format_fixed(header: FileHeader, mut apply: impl FnMut(PageOp<'_>)) {
+pub(crate) fn format_fixed(header: FileHeader, mut apply: impl FnMut(PageOp<'_>)) {
     let mut write = |at: usize, bytes: &[u8]| apply(PageOp::Write { offset: at as u16, bytes });
     write(MAGIC_AT, MAGIC);
     write(VERSION_AT, &FORMAT_VERSION.to_le_bytes());
@@ -61,12 +61,12 @@ pub fn format_fixed(header: FileHeader, mut apply: impl FnMut(PageOp<'_>)) {
 }
 
 /// What a page 0 says of the file itself: no redo changes it.
-pub fn fixed_fields(page: &[u8]) -> &[u8] {
+pub(crate) fn fixed_fields(page: &[u8]) -> &[u8] {
     &page[MAGIC_AT..FIXED_END]
 }
 
 /// Gives a page 0 another database id.
-pub fn put_database_id(page: &mut [u8], database_id: u64) {
+pub(crate) fn put_database_id(page: &mut [u8], database_id: u64) {
     page[DATABASE_ID_AT..DATABASE_ID_AT + 8].copy_from_slice(&database_id.to_le_bytes());
 }
 
@@ -74,7 +74,7 @@ pub fn put_database_id(page: &mut [u8], database_id: u64) {
 ///
 /// # Errors
 /// [`Error::Incompatible`] says what was found instead.
-pub fn parse(start: &[u8]) -> Result<FileHeader> {
+pub(crate) fn parse(start: &[u8]) -> Result<FileHeader> {
     let u32_at = |at: usize| u32::from_le_bytes(start[at..at + 4].try_into().expect("four bytes"));
     let refuse = |what: String| Err(Error::Incompatible(what));
     if start.len() < FIXED_END || start[MAGIC_AT..MAGIC_AT + 8] != *MAGIC {

@@ -4,10 +4,10 @@ use crate::sync::Mutex;
 use highwater_storage::{Device, Request, TestDevice};
 use std::sync::Arc;
 
-pub type Hook = Box<dyn FnMut() + Send>;
+pub(super) type Hook = Box<dyn FnMut() + Send>;
 
 #[derive(Default)]
-pub struct Hooks {
+pub(super) struct Hooks {
     pub before_read: Mutex<Option<Hook>>,
     pub before_sync: Mutex<Option<Hook>>,
 }
@@ -23,7 +23,7 @@ fn run(hook: &Mutex<Option<Hook>>) {
 
 impl Hooks {
     /// The device, with these hooks.
-    pub fn over(self: &Arc<Hooks>, inner: Arc<dyn Device>) -> Arc<dyn Device> {
+    pub(super) fn over(self: &Arc<Hooks>, inner: Arc<dyn Device>) -> Arc<dyn Device> {
         let hooks = self.clone();
         Arc::new(TestDevice::over(inner).before(move |request| {
             match request {

@@ -37,7 +37,7 @@
 //! | `out_of_place` | pages are appended to segments and found through a map; nothing is overwritten |
 
 mod batch;
-pub mod bootstrap;
+pub(crate) mod bootstrap;
 mod header;
 #[cfg(test)]
 mod hooks;
@@ -50,8 +50,9 @@ mod store_test;
 /// Bytes at the start of the doublewrite file that show whether it was used.
 pub(crate) const DOUBLEWRITE_START_BYTES: u64 = batch::FRONT_BYTES as u64;
 pub(crate) use batch::placement_of;
-pub use batch::{BATCH_PAGES, PageBatch};
-pub use header::{FIXED_END, FileHeader, StoreKind, fixed_fields, format_fixed, parse as file_header, put_database_id};
+pub(crate) use batch::{BATCH_PAGES, PageBatch};
+pub(crate) use header::{FIXED_END, fixed_fields, format_fixed, parse as file_header, put_database_id};
+pub use header::{FileHeader, StoreKind};
 pub use out_of_place::SyntheticStore;
 pub(crate) use out_of_place::packing_us;
 
@@ -62,11 +63,11 @@ use highwater_storage::Device;
 use std::ops::Range;
 
 /// Single pages that can be on their way at once.
-pub const SINGLE_PAGES: usize = 8;
+pub(crate) const SINGLE_PAGES: usize = 8;
 
 /// Why a batch is written. Batches of different lanes do not wait for each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FlushLane {
+pub(crate) enum FlushLane {
     /// For pages of the flush list.
     FlushList,
     /// For pages at the tail of the LRU list.
@@ -77,12 +78,12 @@ pub enum FlushLane {
 
 impl FlushLane {
     /// Number of lanes, those for single pages counted as one.
-    pub const COUNT: usize = 3;
+    pub(crate) const COUNT: usize = 3;
 }
 
 /// What protects pages in place from being torn by a crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protection {
+pub(crate) enum Protection {
     /// Nothing in the store.
     None,
     /// Copies in the areas of the doublewrite file.
@@ -96,7 +97,7 @@ pub enum Protection {
 
 /// How a store is opened.
 #[derive(Clone, Copy, Debug)]
-pub struct Settings {
+pub(crate) struct Settings {
     /// In place: what pages are written through, so that a torn one can be repaired.
     pub protection: Protection,
     /// Out of place: how pages are compressed.
@@ -147,7 +148,7 @@ pub struct StoreSegments {
 }
 
 /// Reading pages, of an open store or of one that is only looked at.
-pub trait PageSource {
+pub(crate) trait PageSource {
     /// Name of the data file, for messages.
     fn name(&self) -> String;
 
@@ -188,7 +189,7 @@ pub trait PageSource {
 }
 
 /// Pages to be read, among many.
-pub struct PageRead<'a> {
+pub(crate) struct PageRead<'a> {
     /// The first of them.
     pub first: PageNo,
     /// Filled from it on; its length is a multiple of the page size.
@@ -196,10 +197,10 @@ pub struct PageRead<'a> {
 }
 
 /// Is called for each read among many, by its index: the bytes of its pages, or why there are none.
-pub type PageReadCallback<'f> = dyn FnMut(usize, Result<&[u8]>) + 'f;
+pub(crate) type PageReadCallback<'f> = dyn FnMut(usize, Result<&[u8]>) + 'f;
 
 /// An open store. Threads share it. The rules are those of the module.
-pub trait PageStore: PageSource + Send + Sync {
+pub(crate) trait PageStore: PageSource + Send + Sync {
     /// Writes the pages of a batch: durable and findable on return.
     ///
     /// # Errors

@@ -16,7 +16,7 @@ use highwater_storage::Device;
 use std::sync::Arc;
 
 /// A device and its syncs.
-pub struct SharedSync {
+pub(super) struct SharedSync {
     device: Arc<dyn Device>,
     /// Syncs ever started.
     started: AtomicU64,
@@ -26,22 +26,22 @@ pub struct SharedSync {
 }
 
 impl SharedSync {
-    pub fn new(device: Arc<dyn Device>) -> SharedSync {
+    pub(super) fn new(device: Arc<dyn Device>) -> SharedSync {
         SharedSync { device, started: AtomicU64::new(0), finished: Mutex::new(0), failed: Poison::default() }
     }
 
-    pub fn device(&self) -> &dyn Device {
+    pub(super) fn device(&self) -> &dyn Device {
         &*self.device
     }
 
     /// Stops the device for good: no later [`sync`](Self::sync) or [`check`](Self::check) succeeds.
-    pub fn stop(&self, error: &Error) {
+    pub(super) fn stop(&self, error: &Error) {
         self.failed.set(&error.to_string());
     }
 
     /// # Errors
     /// [`Error::Poisoned`] once the device is stopped.
-    pub fn check(&self) -> Result<()> {
+    pub(super) fn check(&self) -> Result<()> {
         self.failed.check()
     }
 
@@ -49,7 +49,7 @@ impl SharedSync {
     ///
     /// # Errors
     /// The sync's error, or [`Error::Poisoned`] after an earlier one.
-    pub fn sync(&self) -> Result<bool> {
+    pub(super) fn sync(&self) -> Result<bool> {
         self.sync_since(self.started.load(SeqCst))
     }
 

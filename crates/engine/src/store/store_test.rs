@@ -12,19 +12,19 @@ use highwater_storage::{AlignedBuf, Counted, FaultKind, Faults, Operation, Stora
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-pub const PAGE_BYTES: usize = 4096;
+pub(super) const PAGE_BYTES: usize = 4096;
 const NEW_PAGES: u32 = 64;
 /// Pages that the tests write; the first two belong to creation.
 const WRITTEN: Range<u32> = 2..40;
 
 /// Segments as small as they can be.
 const OUT_OF_PLACE: StoreKind = StoreKind::OutOfPlace { segment_bytes: 256 << 10 };
-pub const JOURNAL: Protection = Protection::Journal { bytes: 0 };
+pub(super) const JOURNAL: Protection = Protection::Journal { bytes: 0 };
 /// Both kinds, in place with each protection.
 const STORES: [(StoreKind, Protection); 3] =
     [(StoreKind::InPlace, Protection::Doublewrite), (StoreKind::InPlace, JOURNAL), (OUT_OF_PLACE, Protection::None)];
 
-pub fn new_store(kind: StoreKind) -> StorageSet {
+pub(super) fn new_store(kind: StoreKind) -> StorageSet {
     let storage = StorageSet::memory();
     let header = FileHeader { page_bytes: PAGE_BYTES, database_id: 77, kind };
     let mut first = page_of(PageNo(0), PageType::FileHeader, 0);
@@ -35,14 +35,14 @@ pub fn new_store(kind: StoreKind) -> StorageSet {
     storage
 }
 
-pub fn open_with(storage: &StorageSet, protection: Protection) -> Arc<dyn PageStore> {
+pub(super) fn open_with(storage: &StorageSet, protection: Protection) -> Arc<dyn PageStore> {
     let compression = PageCompression::Off;
     let settings = Settings { protection, compression, segment_fill_pct: 75, is_read_only: false };
     bootstrap::find(storage).unwrap().expect(0).unwrap().open(&settings, Arc::new(Stats::default())).unwrap()
 }
 
 /// A page full of the low byte of its LSN.
-pub fn page_of(page_no: PageNo, page_type: PageType, lsn: u64) -> Vec<u8> {
+pub(super) fn page_of(page_no: PageNo, page_type: PageType, lsn: u64) -> Vec<u8> {
     let mut bytes = vec![0; PAGE_BYTES];
     PageOp::Format { page_type, level: 0, owner: 9 }.apply(&mut bytes).unwrap();
     bytes[page::HEADER_BYTES..].fill(lsn as u8);
@@ -51,7 +51,7 @@ pub fn page_of(page_no: PageNo, page_type: PageType, lsn: u64) -> Vec<u8> {
     bytes
 }
 
-pub fn write(store: &dyn PageStore, pages: &[u32], lsn: u64, lane: FlushLane) -> Result<()> {
+pub(super) fn write(store: &dyn PageStore, pages: &[u32], lsn: u64, lane: FlushLane) -> Result<()> {
     let mut batch = PageBatch::new(pages.len(), PAGE_BYTES);
     for page_no in pages.iter().map(|n| PageNo(*n)) {
         batch.push(&page_of(page_no, PageType::Overflow, lsn), page_no);
@@ -59,7 +59,7 @@ pub fn write(store: &dyn PageStore, pages: &[u32], lsn: u64, lane: FlushLane) ->
     store.write(&mut batch, lane)
 }
 
-pub fn read(store: &dyn PageStore, page: u32) -> AlignedBuf {
+pub(super) fn read(store: &dyn PageStore, page: u32) -> AlignedBuf {
     let mut bytes = AlignedBuf::zeroed(PAGE_BYTES);
     store.read(PageNo(page), &mut bytes).unwrap();
     bytes

@@ -17,14 +17,14 @@ const LONG: Duration = Duration::from_secs(3600);
 
 /// What a wait of this length does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wait {
+pub(crate) enum Wait {
     TimesOut,
     MayTimeOut,
     Lasts,
 }
 
 impl Wait {
-    pub fn of(length: Duration) -> Wait {
+    pub(crate) fn of(length: Duration) -> Wait {
         if length < SHORT {
             Wait::TimesOut
         } else if length <= LONG {
@@ -43,15 +43,15 @@ macro_rules! primitives {
         use std::time::{Duration, Instant};
 
         /// See the engine's own. Once is enough where nothing takes time.
-        pub const SPINS: u32 = 1;
+        pub(crate) const SPINS: u32 = 1;
 
-        pub use $checker::sync::atomic;
-        pub use $checker::{hint::spin_loop, thread, thread_local};
+        pub(crate) use $checker::sync::atomic;
+        pub(crate) use $checker::{hint::spin_loop, thread, thread_local};
 
         #[derive(Debug, Default)]
-        pub struct Mutex<T>($checker::sync::Mutex<T>);
+        pub(crate) struct Mutex<T>($checker::sync::Mutex<T>);
 
-        pub struct MutexGuard<'m, T> {
+        pub(crate) struct MutexGuard<'m, T> {
             mutex: &'m Mutex<T>,
             /// None only while it waits.
             held: Option<$checker::sync::MutexGuard<'m, T>>,
@@ -59,19 +59,19 @@ macro_rules! primitives {
 
         impl<T> Mutex<T> {
             #[track_caller]
-            pub fn new(value: T) -> Mutex<T> {
+            pub(crate) fn new(value: T) -> Mutex<T> {
                 Mutex($checker::sync::Mutex::new(value))
             }
 
-            pub fn lock(&self) -> MutexGuard<'_, T> {
+            pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
                 MutexGuard { mutex: self, held: Some(self.0.lock().unwrap()) }
             }
 
-            pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+            pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
                 self.0.try_lock().ok().map(|held| MutexGuard { mutex: self, held: Some(held) })
             }
 
-            pub fn get_mut(&mut self) -> &mut T {
+            pub(crate) fn get_mut(&mut self) -> &mut T {
                 self.0.get_mut().unwrap()
             }
         }
@@ -96,29 +96,29 @@ macro_rules! primitives {
         }
 
         #[derive(Debug, Default)]
-        pub struct Condvar($checker::sync::Condvar);
+        pub(crate) struct Condvar($checker::sync::Condvar);
 
         /// Whether a wait timed out.
         #[derive(Debug)]
-        pub struct TimedOut(bool);
+        pub(crate) struct TimedOut(bool);
 
         impl TimedOut {
-            pub fn timed_out(&self) -> bool {
+            pub(crate) fn timed_out(&self) -> bool {
                 self.0
             }
         }
 
         impl Condvar {
             #[track_caller]
-            pub fn new() -> Condvar {
+            pub(crate) fn new() -> Condvar {
                 Condvar($checker::sync::Condvar::new())
             }
 
-            pub fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
+            pub(crate) fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
                 guard.held = guard.held.take().map(|held| self.0.wait(held).unwrap());
             }
 
-            pub fn wait_for<T>(&self, guard: &mut MutexGuard<'_, T>, length: Duration) -> TimedOut {
+            pub(crate) fn wait_for<T>(&self, guard: &mut MutexGuard<'_, T>, length: Duration) -> TimedOut {
                 let times_out = match Wait::of(length) {
                     Wait::TimesOut => true,
                     Wait::MayTimeOut => $chooses,
@@ -134,45 +134,45 @@ macro_rules! primitives {
                 TimedOut(times_out)
             }
 
-            pub fn wait_until<T>(&self, guard: &mut MutexGuard<'_, T>, until: Instant) -> TimedOut {
+            pub(crate) fn wait_until<T>(&self, guard: &mut MutexGuard<'_, T>, until: Instant) -> TimedOut {
                 self.wait_for(guard, until.saturating_duration_since(Instant::now()))
             }
 
-            pub fn notify_one(&self) {
+            pub(crate) fn notify_one(&self) {
                 self.0.notify_one();
             }
 
-            pub fn notify_all(&self) {
+            pub(crate) fn notify_all(&self) {
                 self.0.notify_all();
             }
         }
 
         #[derive(Debug, Default)]
-        pub struct RwLock<T>($checker::sync::RwLock<T>);
+        pub(crate) struct RwLock<T>($checker::sync::RwLock<T>);
 
-        pub use $checker::sync::{RwLockReadGuard, RwLockWriteGuard};
+        pub(crate) use $checker::sync::{RwLockReadGuard, RwLockWriteGuard};
 
         impl<T> RwLock<T> {
             #[track_caller]
-            pub fn new(value: T) -> RwLock<T> {
+            pub(crate) fn new(value: T) -> RwLock<T> {
                 RwLock($checker::sync::RwLock::new(value))
             }
 
-            pub fn read(&self) -> RwLockReadGuard<'_, T> {
+            pub(crate) fn read(&self) -> RwLockReadGuard<'_, T> {
                 self.0.read().unwrap()
             }
 
-            pub fn write(&self) -> RwLockWriteGuard<'_, T> {
+            pub(crate) fn write(&self) -> RwLockWriteGuard<'_, T> {
                 self.0.write().unwrap()
             }
 
-            pub fn try_read(&self) -> Option<RwLockReadGuard<'_, T>> {
+            pub(crate) fn try_read(&self) -> Option<RwLockReadGuard<'_, T>> {
                 self.0.try_read().ok()
             }
         }
 
         /// Threads that are parked on an address.
-        pub mod parking {
+        pub(crate) mod parking {
             use super::{Condvar, Mutex};
 
             #[derive(Default)]
@@ -188,7 +188,7 @@ macro_rules! primitives {
 
             /// # Safety
             /// None is needed here; see the engine's own.
-            pub unsafe fn park(address: usize, is_needed: impl FnOnce() -> bool) {
+            pub(crate) unsafe fn park(address: usize, is_needed: impl FnOnce() -> bool) {
                 let mut parked = LOT.parked.lock();
                 if !is_needed() {
                     return;
@@ -203,7 +203,7 @@ macro_rules! primitives {
 
             /// # Safety
             /// None is needed here; see the engine's own.
-            pub unsafe fn unpark_all(address: usize) {
+            pub(crate) unsafe fn unpark_all(address: usize) {
                 LOT.parked.lock().0.retain(|(at, _)| *at != address);
                 LOT.notify.notify_all();
             }
@@ -213,20 +213,20 @@ macro_rules! primitives {
 
 /// Under shuttle: random schedules of the whole engine. Atomics are sequentially consistent.
 #[cfg(shuttle)]
-pub mod shuttle_primitives {
+pub(crate) mod shuttle_primitives {
     use shuttle::rand::Rng;
     primitives!(shuttle, shuttle::rand::thread_rng().gen_bool(0.5));
 }
 
 /// Under loom: every schedule of a few steps, and every order of memory that the atomics allow. Waits do not time out.
 #[cfg(all(test, not(shuttle)))]
-pub mod loom_primitives {
+pub(crate) mod loom_primitives {
     primitives!(loom, false);
 }
 
 /// Runs a model under loom, with at most `preemptions` switches away from a thread that could continue.
 #[cfg(all(test, not(shuttle)))]
-pub fn model(preemptions: usize, threads: impl Fn() + Sync + Send + 'static) {
+pub(crate) fn model(preemptions: usize, threads: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
     builder.check(threads);

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 /// Use it with one mutex of the engine at a time.
 #[derive(Debug, Default)]
-pub struct Condvar {
+pub(crate) struct Condvar {
     /// Threads that wait (rule 1).
     waiting: AtomicU32,
     /// Notifications so far.
@@ -29,26 +29,26 @@ pub struct Condvar {
 
 /// Whether a wait timed out.
 #[derive(Clone, Copy, Debug)]
-pub struct TimedOut(bool);
+pub(crate) struct TimedOut(bool);
 
 impl TimedOut {
-    pub fn timed_out(self) -> bool {
+    pub(crate) fn timed_out(self) -> bool {
         self.0
     }
 }
 
 impl Condvar {
-    pub fn new() -> Condvar {
+    pub(crate) fn new() -> Condvar {
         Condvar::default()
     }
 
     /// Waits for a notification.
-    pub fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
+    pub(crate) fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
         self.wait_for(guard, Duration::from_secs(3600));
     }
 
     /// Waits for a notification or until `timeout` has passed.
-    pub fn wait_for<T>(&self, guard: &mut MutexGuard<'_, T>, timeout: Duration) -> TimedOut {
+    pub(crate) fn wait_for<T>(&self, guard: &mut MutexGuard<'_, T>, timeout: Duration) -> TimedOut {
         self.waiting.fetch_add(1, Ordering::SeqCst);
         let signals = self.signals.lock().unwrap_or_else(PoisonError::into_inner);
         let before = *signals;
@@ -62,19 +62,19 @@ impl Condvar {
     }
 
     /// Waits for a notification or until `deadline`.
-    pub fn wait_until<T>(&self, guard: &mut MutexGuard<'_, T>, deadline: Instant) -> TimedOut {
+    pub(crate) fn wait_until<T>(&self, guard: &mut MutexGuard<'_, T>, deadline: Instant) -> TimedOut {
         self.wait_for(guard, deadline.saturating_duration_since(Instant::now()))
     }
 
     /// Wakes one thread that waits.
     #[inline]
-    pub fn notify_one(&self) {
+    pub(crate) fn notify_one(&self) {
         self.notify(std::sync::Condvar::notify_one);
     }
 
     /// Wakes every thread that waits.
     #[inline]
-    pub fn notify_all(&self) {
+    pub(crate) fn notify_all(&self) {
         self.notify(std::sync::Condvar::notify_all);
     }
 

@@ -13,19 +13,19 @@ use std::time::Duration;
 
 /// See the file's head.
 #[derive(Debug, Default)]
-pub struct Interrupt(AtomicBool);
+pub(crate) struct Interrupt(AtomicBool);
 
 impl Interrupt {
-    pub fn raise(&self) {
+    pub(crate) fn raise(&self) {
         self.0.store(true, SeqCst);
     }
 
-    pub fn is_raised(&self) -> bool {
+    pub(crate) fn is_raised(&self) -> bool {
         self.0.load(SeqCst)
     }
 
     /// Forgets it.
-    pub fn clear(&self) {
+    pub(crate) fn clear(&self) {
         self.0.store(false, SeqCst);
     }
 
@@ -34,14 +34,14 @@ impl Interrupt {
     /// # Errors
     /// [`Error::Interrupted`] if it is raised.
     #[inline]
-    pub fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         if self.is_raised() && self.0.swap(false, SeqCst) { Err(Error::Interrupted) } else { Ok(()) }
     }
 }
 
 /// How long a thread waits for a lock, and what ends the wait before.
 #[derive(Clone, Copy, Debug)]
-pub struct Patience<'i> {
+pub(crate) struct Patience<'i> {
     pub timeout: Duration,
     pub interrupt: Option<&'i Arc<Interrupt>>,
 }
@@ -55,7 +55,7 @@ impl From<Duration> for Patience<'_> {
 impl Patience<'_> {
     /// The same for another time.
     #[must_use]
-    pub fn with_timeout(self, timeout: Duration) -> Self {
+    pub(crate) fn with_timeout(self, timeout: Duration) -> Self {
         Patience { timeout, ..self }
     }
 
@@ -63,7 +63,7 @@ impl Patience<'_> {
     ///
     /// # Errors
     /// [`Error::Interrupted`].
-    pub fn check(self) -> Result<()> {
+    pub(crate) fn check(self) -> Result<()> {
         self.interrupt.map_or(Ok(()), |interrupt| interrupt.check())
     }
 }

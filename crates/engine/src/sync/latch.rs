@@ -30,7 +30,7 @@ const VERSION_ONE: u64 = 1 << VERSION_SHIFT;
 
 /// Shared/exclusive latch with a version.
 #[derive(Debug, Default)]
-pub struct Latch(AtomicU64);
+pub(crate) struct Latch(AtomicU64);
 
 #[derive(Clone, Copy, PartialEq)]
 enum Mode {
@@ -40,20 +40,20 @@ enum Mode {
 
 impl Latch {
     /// A latch that is held exclusively from the start.
-    pub fn new_exclusive() -> Latch {
+    pub(crate) fn new_exclusive() -> Latch {
         Latch(AtomicU64::new(EXCLUSIVE))
     }
 
     /// The version, or `None` while the latch is held exclusively.
     #[inline]
-    pub fn version(&self) -> Option<u64> {
+    pub(crate) fn version(&self) -> Option<u64> {
         let word = self.0.load(Ordering::Acquire);
         (word & HOLDERS != EXCLUSIVE).then_some(word >> VERSION_SHIFT)
     }
 
     /// Whether the guarded bytes are still those of `version`. Orders all earlier reads before the check.
     #[inline]
-    pub fn is_version(&self, version: u64) -> bool {
+    pub(crate) fn is_version(&self, version: u64) -> bool {
         fence(Ordering::Acquire);
         let word = self.0.load(Ordering::Relaxed);
         word & HOLDERS != EXCLUSIVE && word >> VERSION_SHIFT == version
@@ -61,26 +61,26 @@ impl Latch {
 
     /// The version while the caller holds the latch.
     #[inline]
-    pub fn held_version(&self) -> u64 {
+    pub(crate) fn held_version(&self) -> u64 {
         self.0.load(Ordering::Relaxed) >> VERSION_SHIFT
     }
 
     /// Whether a thread holds the latch exclusively: for assertions. A model checker would take the question for a step
     /// of its own.
     #[inline]
-    pub fn is_held_exclusively(&self) -> bool {
+    pub(crate) fn is_held_exclusively(&self) -> bool {
         cfg!(shuttle) || self.0.load(Ordering::Relaxed) & HOLDERS == EXCLUSIVE
     }
 
     /// Whether a thread holds the latch, shared or exclusively: for assertions.
     #[inline]
-    pub fn is_held(&self) -> bool {
+    pub(crate) fn is_held(&self) -> bool {
         cfg!(shuttle) || self.0.load(Ordering::Relaxed) & HOLDERS != 0
     }
 
     /// Raises the version within an exclusive hold, independent of its end.
     #[inline]
-    pub fn raise_version(&self) {
+    pub(crate) fn raise_version(&self) {
         let before = self.0.fetch_add(VERSION_ONE, Ordering::Relaxed);
         debug_assert_eq!(before & HOLDERS, EXCLUSIVE, "a version raised without the latch: {before:#x}");
     }
@@ -88,7 +88,7 @@ impl Latch {
     /// Takes the latch shared, waiting while it is held exclusively.
     #[inline]
     #[cfg(test)]
-    pub fn lock_shared(&self) {
+    pub(crate) fn lock_shared(&self) {
         if !self.try_lock(Mode::Shared, false) {
             self.lock_slow(Mode::Shared, || true);
         }
@@ -96,7 +96,7 @@ impl Latch {
 
     /// Takes the latch exclusively, waiting for all other holders.
     #[inline]
-    pub fn lock_exclusive(&self) {
+    pub(crate) fn lock_exclusive(&self) {
         if !self.try_lock(Mode::Exclusive, false) {
             self.lock_slow(Mode::Exclusive, || true);
         }
@@ -105,19 +105,19 @@ impl Latch {
     /// As [`Latch::lock_shared`], but gives up (false) once `still` is false. What it looks at is changed by atomic
     /// stores before [`Latch::nudge`].
     #[inline]
-    pub fn lock_shared_while(&self, still: impl Fn() -> bool) -> bool {
+    pub(crate) fn lock_shared_while(&self, still: impl Fn() -> bool) -> bool {
         self.try_lock(Mode::Shared, false) || self.lock_slow(Mode::Shared, still)
     }
 
     /// As [`Latch::lock_exclusive`], but gives up (false) once `still` is false; see [`Latch::lock_shared_while`].
     #[inline]
-    pub fn lock_exclusive_while(&self, still: impl Fn() -> bool) -> bool {
+    pub(crate) fn lock_exclusive_while(&self, still: impl Fn() -> bool) -> bool {
         self.try_lock(Mode::Exclusive, false) || self.lock_slow(Mode::Exclusive, still)
     }
 
     /// Makes all waiting threads check their conditions (rule 5).
     #[inline]
-    pub fn nudge(&self) {
+    pub(crate) fn nudge(&self) {
         // Orders the change of the condition before the read of the word: a waiter sets the bit, then checks.
         fence(Ordering::SeqCst);
         if self.0.load(Ordering::Relaxed) & WAITERS != 0 {
@@ -127,19 +127,19 @@ impl Latch {
 
     /// Takes the latch shared if that needs no wait.
     #[inline]
-    pub fn try_lock_shared(&self) -> bool {
+    pub(crate) fn try_lock_shared(&self) -> bool {
         self.try_lock(Mode::Shared, false)
     }
 
     /// Takes the latch exclusively if that needs no wait.
     #[inline]
-    pub fn try_lock_exclusive(&self) -> bool {
+    pub(crate) fn try_lock_exclusive(&self) -> bool {
         self.try_lock(Mode::Exclusive, false)
     }
 
     /// Takes the latch exclusively iff its version is `version` and `still` holds; waits for shared holders, but not
     /// for a changed page.
-    pub fn lock_exclusive_if(&self, version: u64, still: impl Fn() -> bool) -> bool {
+    pub(crate) fn lock_exclusive_if(&self, version: u64, still: impl Fn() -> bool) -> bool {
         if !self.lock_exclusive_while(still) {
             return false;
         }
@@ -152,7 +152,7 @@ impl Latch {
 
     /// Gives a shared hold back.
     #[inline]
-    pub fn unlock_shared(&self) {
+    pub(crate) fn unlock_shared(&self) {
         let before = self.0.fetch_sub(1, Ordering::Release);
         debug_assert!((1..=MAX_SHARED).contains(&(before & HOLDERS)), "shared unlock of {before:#x}");
         if before & WAITERS != 0 && before & HOLDERS == 1 {
@@ -162,7 +162,7 @@ impl Latch {
 
     /// Gives the exclusive hold back; `changed` raises the version.
     #[inline]
-    pub fn unlock_exclusive(&self, changed: bool) {
+    pub(crate) fn unlock_exclusive(&self, changed: bool) {
         let word = self.0.load(Ordering::Relaxed);
         debug_assert_eq!(word & HOLDERS, EXCLUSIVE, "exclusive unlock of {word:#x}");
         let add = if changed { VERSION_ONE } else { 0 };
@@ -175,7 +175,7 @@ impl Latch {
 
     /// Whether threads are parked, or about to be.
     #[cfg(test)]
-    pub fn has_waiters(&self) -> bool {
+    pub(crate) fn has_waiters(&self) -> bool {
         self.0.load(Ordering::Relaxed) & WAITERS != 0
     }
 

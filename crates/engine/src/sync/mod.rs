@@ -9,30 +9,30 @@
 
 #[cfg(any(all(test, target_pointer_width = "64"), shuttle))]
 #[cfg_attr(test, allow(dead_code, reason = "the files that loom checks need less of it than the engine"))]
-pub mod checked;
+pub(crate) mod checked;
 #[cfg(not(shuttle))]
 mod condvar;
 pub(crate) mod event;
 mod id_generator;
-pub mod interrupt;
-pub mod latch;
+pub(crate) mod interrupt;
+pub(crate) mod latch;
 #[cfg(not(shuttle))]
 mod native;
-pub mod notify;
-pub mod poison;
-pub mod sharded;
+pub(crate) mod notify;
+pub(crate) mod poison;
+pub(crate) mod sharded;
 
 #[cfg(shuttle)]
-pub use checked::shuttle_primitives::*;
-pub use id_generator::IdGenerator;
+pub(crate) use checked::shuttle_primitives::*;
+pub(crate) use id_generator::IdGenerator;
 #[cfg(not(shuttle))]
-pub use native::*;
+pub(crate) use native::*;
 use std::sync::OnceLock;
 
 static PROCESSORS: OnceLock<usize> = OnceLock::new();
 
 /// How many processors there are for this process; asked once, since the answer is read from files.
-pub fn cpu_count() -> usize {
+pub(crate) fn cpu_count() -> usize {
     *PROCESSORS.get_or_init(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get))
 }
 

@@ -1,16 +1,16 @@
 //! The primitives of a normal build: those of `parking_lot` and `std`, and a condition variable.
 
-pub use super::condvar::Condvar;
-pub use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
-pub use std::hint::spin_loop;
-pub use std::sync::atomic;
-pub use std::{thread, thread_local};
+pub(crate) use super::condvar::Condvar;
+pub(crate) use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+pub(crate) use std::hint::spin_loop;
+pub(crate) use std::sync::atomic;
+pub(crate) use std::{thread, thread_local};
 
 /// How often a thread looks again at a latch before it is parked.
-pub const SPINS: u32 = 64;
+pub(crate) const SPINS: u32 = 64;
 
 /// Threads that are parked on an address.
-pub mod parking {
+pub(crate) mod parking {
     use parking_lot_core::{DEFAULT_PARK_TOKEN, DEFAULT_UNPARK_TOKEN};
 
     /// Parks this thread on an address until [`unpark_all`], unless `is_needed` denies it. That is asked while no
@@ -19,7 +19,7 @@ pub mod parking {
     /// # Safety
     /// The address belongs to the caller, so that no other code parks on it; `is_needed` neither panics nor parks.
     #[inline]
-    pub unsafe fn park(address: usize, is_needed: impl FnOnce() -> bool) {
+    pub(crate) unsafe fn park(address: usize, is_needed: impl FnOnce() -> bool) {
         // SAFETY: the caller's promise; the other callbacks do nothing.
         unsafe { parking_lot_core::park(address, is_needed, || {}, |_, _| {}, DEFAULT_PARK_TOKEN, None) };
     }
@@ -29,7 +29,7 @@ pub mod parking {
     /// # Safety
     /// The address belongs to the caller, as in [`park`].
     #[inline]
-    pub unsafe fn unpark_all(address: usize) {
+    pub(crate) unsafe fn unpark_all(address: usize) {
         // SAFETY: the caller's promise.
         unsafe { parking_lot_core::unpark_all(address, DEFAULT_UNPARK_TOKEN) };
     }

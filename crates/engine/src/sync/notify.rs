@@ -4,14 +4,14 @@ use crate::sync::{Condvar, Mutex};
 use std::time::Duration;
 
 #[derive(Default)]
-pub struct Notify {
+pub(crate) struct Notify {
     asked: Mutex<bool>,
     notify: Condvar,
 }
 
 impl Notify {
     /// Asks for a step now.
-    pub fn wake(&self) {
+    pub(crate) fn wake(&self) {
         let mut asked = self.asked.lock();
         if !*asked {
             *asked = true;
@@ -20,12 +20,12 @@ impl Notify {
     }
 
     /// Waits until asked or until `timeout` has passed.
-    pub fn wait(&self, timeout: Duration) {
+    pub(crate) fn wait(&self, timeout: Duration) {
         self.wait_for(Some(timeout));
     }
 
     /// As [`wait`](Self::wait); `None`: until asked.
-    pub fn wait_for(&self, timeout: Option<Duration>) {
+    pub(crate) fn wait_for(&self, timeout: Option<Duration>) {
         let mut asked = self.asked.lock();
         match timeout {
             _ if *asked => {}

@@ -30,7 +30,7 @@ pub trait OnStop: Send + Sync {
 }
 
 /// The reason of a stop that is not a failure.
-pub const CLOSED: &str = "the database is closed";
+pub(crate) const CLOSED: &str = "the database is closed";
 
 /// The fail-stop switch. Once it is set the database is poisoned: it has stopped and must be opened again. One per
 /// database, shared by pool, log and everything that waits; the devices of the page store have one each of their own.

@@ -15,20 +15,20 @@ const MAX_SHARDS: usize = 64;
 
 /// How many shards there are; a power of two.
 #[cfg(not(shuttle))]
-pub fn shard_count() -> usize {
+pub(crate) fn shard_count() -> usize {
     (super::cpu_count() + 1).next_power_of_two().clamp(4, MAX_SHARDS)
 }
 
 /// As few as let threads differ from others that came before, for any machine.
 #[cfg(shuttle)]
-pub fn shard_count() -> usize {
+pub(crate) fn shard_count() -> usize {
     2
 }
 
 /// A value on cache lines of its own: threads that only use neighboring data do not pay for its changes.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub struct CachePadded<T>(pub T);
+pub(crate) struct CachePadded<T>(pub T);
 
 impl<T> Deref for CachePadded<T> {
     type Target = T;
@@ -42,7 +42,7 @@ impl<T> Deref for CachePadded<T> {
 /// The shard of this thread; with fewer shards than [`MAX_SHARDS`], its lowest bits.
 #[cfg(not(shuttle))]
 #[inline]
-pub fn shard() -> usize {
+pub(crate) fn shard() -> usize {
     use std::cell::Cell;
     use std::sync::atomic::AtomicUsize;
     static NEXT: AtomicUsize = AtomicUsize::new(0);
@@ -59,13 +59,13 @@ pub fn shard() -> usize {
 
 /// A checker repeats schedules: where threads meet must not depend on those before.
 #[cfg(shuttle)]
-pub fn shard() -> usize {
+pub(crate) fn shard() -> usize {
     0
 }
 
 /// Something at each shard.
 #[derive(Debug)]
-pub struct Sharded<T>(Box<[CachePadded<T>]>);
+pub(crate) struct Sharded<T>(Box<[CachePadded<T>]>);
 
 impl<T: Default> Default for Sharded<T> {
     fn default() -> Sharded<T> {
@@ -75,7 +75,7 @@ impl<T: Default> Default for Sharded<T> {
 
 impl<T> Sharded<T> {
     /// What `make` makes, at each shard.
-    pub fn of(mut make: impl FnMut() -> T) -> Sharded<T> {
+    pub(crate) fn of(mut make: impl FnMut() -> T) -> Sharded<T> {
         let shards = shard_count();
         debug_assert!(shards.is_power_of_two(), "the remainder of {shards} is no mask");
         Sharded((0..shards).map(|_| CachePadded(make())).collect())
@@ -83,13 +83,13 @@ impl<T> Sharded<T> {
 
     /// That of this thread's shard.
     #[inline]
-    pub fn local(&self) -> &T {
+    pub(crate) fn local(&self) -> &T {
         // There is a power of two of them, so the mask is the remainder.
         &self.0[shard() & (self.0.len() - 1)]
     }
 
     /// Those of all shards.
-    pub fn iter(&self) -> impl Iterator<Item = &T> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.0.iter().map(|apart| &apart.0)
     }
 }
@@ -97,30 +97,30 @@ impl<T> Sharded<T> {
 /// A number that many threads change and few read: the sum of one at each shard. What was added at one shard may be
 /// taken off at another.
 #[derive(Debug, Default)]
-pub struct ShardedCounter(Sharded<AtomicU64>);
+pub(crate) struct ShardedCounter(Sharded<AtomicU64>);
 
 impl ShardedCounter {
     /// Beginning at `n`.
-    pub fn new(n: u64) -> ShardedCounter {
+    pub(crate) fn new(n: u64) -> ShardedCounter {
         let sum = ShardedCounter::default();
         sum.add(n);
         sum
     }
 
     #[inline]
-    pub fn add(&self, n: u64) {
+    pub(crate) fn add(&self, n: u64) {
         self.0.local().fetch_add(n, Relaxed);
     }
 
     /// Takes `n` off.
     #[inline]
-    pub fn sub(&self, n: u64) {
+    pub(crate) fn sub(&self, n: u64) {
         self.0.local().fetch_sub(n, Relaxed);
     }
 
     /// The sum. Beside threads that change it, it may lack what one of them added while it has what the same or another
     /// took off later; then it is 0 rather than less.
-    pub fn get(&self) -> u64 {
+    pub(crate) fn get(&self) -> u64 {
         let sum = self.0.iter().fold(0u64, |sum, part| sum.wrapping_add(part.load(Relaxed)));
         if sum > u64::MAX / 2 { 0 } else { sum }
     }
@@ -129,7 +129,7 @@ impl ShardedCounter {
 /// Things that were used and can be used again, by the same thread if possible: what it has written last is in its
 /// caches.
 #[derive(Debug)]
-pub struct ObjectPool<T> {
+pub(crate) struct ObjectPool<T> {
     places: Sharded<Mutex<Vec<Box<T>>>>,
     /// Most that are kept at each shard.
     max: usize,
@@ -137,19 +137,19 @@ pub struct ObjectPool<T> {
 
 impl<T> ObjectPool<T> {
     /// None yet; of each shard's, `max` will be kept.
-    pub fn new(max: usize) -> ObjectPool<T> {
+    pub(crate) fn new(max: usize) -> ObjectPool<T> {
         ObjectPool { places: Sharded::of(|| Mutex::new(Vec::new())), max }
     }
 
     /// One that this thread's shard has.
     #[inline]
-    pub fn take(&self) -> Option<Box<T>> {
+    pub(crate) fn take(&self) -> Option<Box<T>> {
         self.places.local().lock().pop()
     }
 
     /// Keeps one, unless there are enough.
     #[inline]
-    pub fn keep(&self, spare: Box<T>) {
+    pub(crate) fn keep(&self, spare: Box<T>) {
         let mut spares = self.places.local().lock();
         if spares.len() < self.max {
             spares.push(spare);

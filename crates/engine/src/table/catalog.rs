@@ -44,7 +44,7 @@ const FIRST_USER_TABLE: u32 = 16;
 const FIRST_USER_INDEX: u32 = 16;
 
 /// The catalog of an open database.
-pub struct Catalog {
+pub(crate) struct Catalog {
     ctx: Arc<Context>,
     space: Arc<Space>,
     trees: CatalogTrees,
@@ -57,7 +57,7 @@ impl Catalog {
     ///
     /// # Errors
     /// An I/O or corruption error.
-    pub fn open(ctx: Arc<Context>, space: Arc<Space>, is_read_only: bool) -> Result<Catalog> {
+    pub(crate) fn open(ctx: Arc<Context>, space: Arc<Space>, is_read_only: bool) -> Result<Catalog> {
         let trees = CatalogTrees::open(ctx.clone(), space.clone(), is_read_only)?;
         let counters =
             Mutex::new(IdCounters { next_table: FIRST_USER_TABLE, next_index: FIRST_USER_INDEX, next_create: 1 });
@@ -79,7 +79,7 @@ impl Catalog {
         &self.ctx.poison
     }
 
-    pub fn trees(&self) -> &CatalogTrees {
+    pub(crate) fn trees(&self) -> &CatalogTrees {
         &self.trees
     }
 

@@ -30,7 +30,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The first tree, and the second.
-pub const CATALOG_TREES: [CatalogTree; 2] = [
+pub(crate) const CATALOG_TREES: [CatalogTree; 2] = [
     CatalogTree { name: "catalog", id: IndexId(1), segment: SEGMENT_CATALOG, root_slot: ROOT_CATALOG },
     CatalogTree { name: "catalog copy", id: IndexId(2), segment: SEGMENT_CATALOG_COPY, root_slot: ROOT_CATALOG_COPY },
 ];
@@ -43,7 +43,7 @@ const RECORD_OVERHEAD_BYTES: usize = 16;
 
 /// What never changes of one of the trees.
 #[derive(Clone, Copy, Debug)]
-pub struct CatalogTree {
+pub(crate) struct CatalogTree {
     pub name: &'static str,
     pub id: IndexId,
     pub segment: SegmentId,
@@ -54,7 +54,7 @@ pub struct CatalogTree {
 type Records = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// The trees of an open database; `None`: given up.
-pub struct CatalogTrees {
+pub(crate) struct CatalogTrees {
     ctx: Arc<Context>,
     space: Arc<Space>,
     is_read_only: bool,
@@ -65,7 +65,7 @@ pub struct CatalogTrees {
 
 /// What is done to the record under a key.
 #[derive(Clone, Copy, Debug)]
-pub enum RecordChange<'v> {
+pub(crate) enum RecordChange<'v> {
     /// Put a record there, in the place of one that is there.
     Put(&'v [u8]),
     /// Put another one in the place of the one that is there.
@@ -89,7 +89,7 @@ impl CatalogTrees {
     ///
     /// # Errors
     /// An I/O or corruption error; of the first tree, if neither can be read.
-    pub fn open(ctx: Arc<Context>, space: Arc<Space>, is_read_only: bool) -> Result<CatalogTrees> {
+    pub(crate) fn open(ctx: Arc<Context>, space: Arc<Space>, is_read_only: bool) -> Result<CatalogTrees> {
         let has_tree = CATALOG_TREES.iter().any(|tree| space.root(tree.root_slot).is_some());
         // The undo directory is made after them.
         let is_new = !has_tree && space.root(ROOT_UNDO).is_none();
@@ -152,7 +152,7 @@ impl CatalogTrees {
     ///
     /// # Errors
     /// What stops the database.
-    pub fn make_missing(&self) -> Result<()> {
+    pub(crate) fn make_missing(&self) -> Result<()> {
         let trees = self.trees.lock().clone();
         let Some(at) = trees.iter().position(Option::is_none).filter(|_| !self.is_read_only) else { return Ok(()) };
         let _entitled = reserve::entitle(SpacePriority::Cleaning);
@@ -164,7 +164,7 @@ impl CatalogTrees {
     }
 
     /// The trees that are there, and which they are.
-    pub fn each(&self) -> impl Iterator<Item = (CatalogTree, Arc<BTree>)> {
+    pub(crate) fn each(&self) -> impl Iterator<Item = (CatalogTree, Arc<BTree>)> {
         let trees = self.trees.lock().clone();
         CATALOG_TREES.into_iter().zip(trees).filter_map(|(which, tree)| Some((which, tree?)))
     }
@@ -173,7 +173,7 @@ impl CatalogTrees {
     ///
     /// # Errors
     /// An I/O or corruption error of the first tree, if the second cannot be read either.
-    pub fn read(&self) -> Result<Records> {
+    pub(crate) fn read(&self) -> Result<Records> {
         let mut first_error = None;
         for (_, tree) in self.each() {
             match self.records(&tree) {
@@ -185,24 +185,24 @@ impl CatalogTrees {
     }
 
     /// Looks at the trees that were given up since the database was opened, and why.
-    pub fn each_given_up(&self, look: impl FnMut(&(CatalogTree, Error))) {
+    pub(crate) fn each_given_up(&self, look: impl FnMut(&(CatalogTree, Error))) {
         self.given_up.lock().iter().for_each(look);
     }
 
     /// The first key under which the trees differ; `None` also if they cannot both be read.
-    pub fn difference(&self) -> Option<Vec<u8>> {
+    pub(crate) fn difference(&self) -> Option<Vec<u8>> {
         let read: Vec<Records> = self.each().filter_map(|(_, tree)| self.records(&tree).ok()).collect();
         let [first, second] = &read[..] else { return None };
         different_keys(first, second).into_iter().next()
     }
 
     /// Writes a record, new or again, atomically.
-    pub fn put(&self, key: &[u8], value: &[u8]) -> Result<Lsn> {
+    pub(crate) fn put(&self, key: &[u8], value: &[u8]) -> Result<Lsn> {
         self.change(&[(key, RecordChange::Put(value))])
     }
 
     /// Removes a record, if it is there.
-    pub fn remove(&self, key: &[u8]) -> Result<()> {
+    pub(crate) fn remove(&self, key: &[u8]) -> Result<()> {
         self.change(&[(key, RecordChange::Remove)])?;
         for (_, tree) in self.each() {
             let mut mtr = self.ctx.mtr()?;
@@ -221,7 +221,7 @@ impl CatalogTrees {
     /// # Errors
     /// `Schema` if they add more bytes than one record may have (rule 6); `Corrupt` if a record to be replaced does not
     /// exist; an I/O or corruption error. Nothing is changed then.
-    pub fn change(&self, changes: &[(&[u8], RecordChange<'_>)]) -> Result<Lsn> {
+    pub(crate) fn change(&self, changes: &[(&[u8], RecordChange<'_>)]) -> Result<Lsn> {
         debug_assert!(changes.is_sorted_by(|a, b| a.0 < b.0), "keys ascend");
         let mut restarts = Restarts::new(&self.ctx);
         loop {

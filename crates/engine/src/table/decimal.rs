@@ -9,7 +9,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// Most digits of a `Decimal`.
-pub const MAX_PRECISION: u8 = 38;
+pub(crate) const MAX_PRECISION: u8 = 38;
 
 /// An exact decimal number of up to 38 digits.
 #[derive(Clone, Copy, Debug, Default)]

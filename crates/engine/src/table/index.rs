@@ -4,11 +4,11 @@ use super::schema::TableDefinition;
 use super::types::Type;
 
 /// Most columns of an index.
-pub const MAX_INDEX_COLUMNS: usize = 16;
+pub(crate) const MAX_INDEX_COLUMNS: usize = 16;
 /// Most columns that an index covers in addition to its own.
-pub const MAX_COVERED_COLUMNS: usize = 64;
+pub(crate) const MAX_COVERED_COLUMNS: usize = 64;
 /// Longest beginning of a column that an index can have, in bytes.
-pub const MAX_PREFIX_BYTES: u16 = 3072;
+pub(crate) const MAX_PREFIX_BYTES: u16 = 3072;
 
 /// A column of an index or of the primary key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

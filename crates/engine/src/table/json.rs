@@ -10,7 +10,7 @@
 use serde::de::IgnoredAny;
 
 /// How deep lists and objects may be nested. Parsers have limits from about 100 on.
-pub const MAX_DEPTH: usize = 100;
+pub(super) const MAX_DEPTH: usize = 100;
 
 /// Checks that a text is JSON.
 ///

@@ -54,7 +54,7 @@ pub(super) struct ColumnSlot {
 
 /// Where the columns of a table are in rows of one layout, and what they are called.
 #[derive(Debug)]
-pub struct RowLayout {
+pub(crate) struct RowLayout {
     /// The first byte of each row; 0 for a layout that is not known.
     pub(super) number: u8,
     pub(super) names: Vec<String>,
@@ -79,7 +79,7 @@ pub(crate) fn present_columns(definition: &TableDefinition, columns: &ColumnIds)
 }
 
 impl RowLayout {
-    pub fn new(definition: &TableDefinition) -> RowLayout {
+    pub(crate) fn new(definition: &TableDefinition) -> RowLayout {
         let columns = ColumnIds::first(definition.columns.len());
         RowLayout::resolved(FIRST_LAYOUT, &present_columns(definition, &columns), definition, &columns)
     }
@@ -204,7 +204,7 @@ impl RowLayout {
     }
 
     /// Number of columns.
-    pub fn columns(&self) -> usize {
+    pub(crate) fn columns(&self) -> usize {
         self.slots.len()
     }
 

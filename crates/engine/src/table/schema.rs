@@ -13,19 +13,19 @@ use super::value_form::{stored_bytes, stored_value};
 use crate::error::{Error, Result};
 
 /// Most columns of a table.
-pub const MAX_COLUMNS: usize = 1017;
+pub(crate) const MAX_COLUMNS: usize = 1017;
 /// Most secondary indexes of a table.
-pub const MAX_INDEXES: usize = 64;
+pub(crate) const MAX_INDEXES: usize = 64;
 /// Longest name of a table, in bytes.
-pub const MAX_TABLE_NAME_BYTES: usize = 2048;
+pub(crate) const MAX_TABLE_NAME_BYTES: usize = 2048;
 /// Longest name of a column, an index or a collation, in bytes.
-pub const MAX_NAME_BYTES: usize = 256;
+pub(crate) const MAX_NAME_BYTES: usize = 256;
 /// Longest default of a column, as it is stored.
-pub const MAX_DEFAULT_BYTES: usize = 4096;
+pub(crate) const MAX_DEFAULT_BYTES: usize = 4096;
 /// Longest attachment of a table.
-pub const MAX_ATTACHMENT_BYTES: usize = 1 << 20;
+pub(crate) const MAX_ATTACHMENT_BYTES: usize = 1 << 20;
 /// What messages call the clustered index.
-pub const PRIMARY: &str = "PRIMARY";
+pub(crate) const PRIMARY: &str = "PRIMARY";
 
 /// A column.
 #[derive(Clone, Debug, PartialEq)]

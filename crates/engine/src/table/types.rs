@@ -11,7 +11,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// Longest `Text`, `Binary` or `Json` column, in bytes.
-pub const MAX_VALUE_BYTES: u32 = 16 << 20;
+pub(crate) const MAX_VALUE_BYTES: u32 = 16 << 20;
 
 /// Digits a decimal may have to be kept in 8 bytes.
 const SMALL_PRECISION: u8 = 18;

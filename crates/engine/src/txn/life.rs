@@ -27,7 +27,7 @@ impl TxnSystem {
     ///
     /// # Errors
     /// [`Error::Usage`] from inside a row closure.
-    pub fn begin(&self, options: &TxnOptions, access: Access) -> Result<Box<Txn>> {
+    pub(crate) fn begin(&self, options: &TxnOptions, access: Access) -> Result<Box<Txn>> {
         check_outside_row_closure()?;
         let mut txn = self.spare();
         txn.check_ended();
@@ -56,7 +56,7 @@ impl TxnSystem {
     /// # Errors
     /// [`Error::Usage`] if the transaction was rolled back already. After any other error it is unknown whether it
     /// committed until the database is opened again.
-    pub fn commit(&self, txn: Box<Txn>) -> Result<()> {
+    pub(crate) fn commit(&self, txn: Box<Txn>) -> Result<()> {
         self.commit_lsn(txn).map(drop)
     }
 
@@ -64,7 +64,7 @@ impl TxnSystem {
     ///
     /// # Errors
     /// As [`commit`](Self::commit).
-    pub fn commit_lsn(&self, mut txn: Box<Txn>) -> Result<Option<Lsn>> {
+    pub(crate) fn commit_lsn(&self, mut txn: Box<Txn>) -> Result<Option<Lsn>> {
         let finished = txn.check_active().and_then(|()| {
             let finished = txn.finish(self, UndoState::Committed);
             finished.inspect_err(|_| txn.state = TxnState::Broken)
@@ -96,7 +96,7 @@ impl TxnSystem {
     ///
     /// # Errors
     /// I/O; the rows stay locked then until the database is opened again.
-    pub fn rollback(&self, mut txn: Box<Txn>) -> Result<()> {
+    pub(crate) fn rollback(&self, mut txn: Box<Txn>) -> Result<()> {
         check_outside_row_closure()?;
         if txn.undo.is_some() {
             self.stats.trx_rollbacks.inc();
@@ -112,7 +112,7 @@ impl TxnSystem {
     /// # Errors
     /// [`Error::Usage`] for a savepoint of another transaction or one that was removed; I/O, after which the
     /// transaction can only be rolled back.
-    pub fn rollback_to(&self, txn: &mut Txn, savepoint: Savepoint) -> Result<()> {
+    pub(crate) fn rollback_to(&self, txn: &mut Txn, savepoint: Savepoint) -> Result<()> {
         txn.check_active()?;
         if savepoint.txn_serial != txn.serial {
             return Err(Error::Usage("the savepoint is not one of this transaction".to_string()));

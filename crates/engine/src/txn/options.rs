@@ -104,7 +104,7 @@ pub struct TxnOptions {
 
 /// What a transaction may do with rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Access {
+pub(crate) enum Access {
     /// Snapshot reads only: writes and locking reads are refused.
     ReadOnly,
     #[default]

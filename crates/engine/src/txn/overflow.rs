@@ -33,7 +33,7 @@ use crate::undo::record::{FREEING, OVERFLOW_RECORD_BYTES, UndoChange};
 use crate::undo::{UndoPlace, expect_type, mark, put_overflow, write as write_bytes};
 
 /// Largest row, in bytes.
-pub const MAX_ROW_BYTES: usize = 16 << 20;
+pub(crate) const MAX_ROW_BYTES: usize = 16 << 20;
 
 const NEXT_AT: usize = 32;
 const STAMP_AT: usize = 40;

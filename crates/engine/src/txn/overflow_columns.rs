@@ -29,12 +29,12 @@ use crate::row::format::{OVERFLOW_REF_BYTES, OverflowRef};
 /// Stands for a column: the chain has the row itself.
 pub(crate) const REST: u16 = u16::MAX;
 /// Bytes of one reference, and of their number.
-pub const COLUMN_REF_BYTES: usize = 2 + OVERFLOW_REF_BYTES;
-pub const COUNT_BYTES: usize = 1;
+pub(crate) const COLUMN_REF_BYTES: usize = 2 + OVERFLOW_REF_BYTES;
+pub(crate) const COUNT_BYTES: usize = 1;
 
 /// A column on overflow pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ColumnRef {
+pub(crate) struct ColumnRef {
     /// Number of the variable-length column in its row, or [`REST`].
     pub number: u16,
     /// Where its bytes are, those that the row does not have.
@@ -50,7 +50,7 @@ impl ColumnRef {
 
 /// The payload of an overflow row, taken apart.
 #[derive(Clone, Copy, Debug)]
-pub struct OverflowRow<'p> {
+pub(crate) struct OverflowRow<'p> {
     /// The row, as far as the leaf has it.
     pub row: &'p [u8],
     refs: &'p [u8],
@@ -61,7 +61,7 @@ impl<'p> OverflowRow<'p> {
     ///
     /// # Errors
     /// [`Error::Corrupt`] when there are no references behind a row.
-    pub fn decode(payload: &'p [u8]) -> Result<OverflowRow<'p>> {
+    pub(crate) fn decode(payload: &'p [u8]) -> Result<OverflowRow<'p>> {
         let wrong =
             || Error::Corrupt(format!("no references to overflow pages behind a row of {} bytes", payload.len()));
         let (&count, front) = payload.split_last().ok_or_else(wrong)?;
@@ -82,7 +82,7 @@ impl<'p> OverflowRow<'p> {
     }
 
     /// All references.
-    pub fn refs(&self) -> impl Iterator<Item = ColumnRef> + 'p {
+    pub(crate) fn refs(&self) -> impl Iterator<Item = ColumnRef> + 'p {
         self.refs.as_chunks::<COLUMN_REF_BYTES>().0.iter().map(|bytes| {
             let [low, high, chain @ ..] = bytes;
             ColumnRef { number: u16::from_le_bytes([*low, *high]), chain: OverflowRef::read(chain) }
@@ -90,17 +90,17 @@ impl<'p> OverflowRow<'p> {
     }
 
     /// Where the row is, if the leaf has nothing of it.
-    pub fn rest(&self) -> Option<OverflowRef> {
+    pub(crate) fn rest(&self) -> Option<OverflowRef> {
         self.refs().last().filter(|last| last.number == REST).map(|last| last.chain)
     }
 
-    pub fn columns(&self) -> impl Iterator<Item = ColumnRef> + 'p {
+    pub(crate) fn columns(&self) -> impl Iterator<Item = ColumnRef> + 'p {
         self.refs().filter(|column| column.number != REST)
     }
 }
 
 /// Bytes of this many references and their number.
-pub const fn refs_bytes(count: usize) -> usize {
+pub(crate) const fn refs_bytes(count: usize) -> usize {
     count * COLUMN_REF_BYTES + COUNT_BYTES
 }
 
@@ -134,7 +134,7 @@ pub(crate) fn retain_named(named: &[OverflowRef], payload: &mut Vec<u8>) -> Resu
 
 /// Which columns of a row a reader wants whole.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted<'c> {
+pub(crate) struct Wanted<'c> {
     /// By their position in the table; `None`: all.
     pub columns: Option<&'c [usize]>,
     /// And those that these entries are made of.
@@ -143,7 +143,7 @@ pub struct Wanted<'c> {
 
 /// Entries of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Entries {
+pub(crate) enum Entries {
     None,
     /// That of one index.
     Of(usize),
@@ -152,12 +152,12 @@ pub enum Entries {
 
 impl Wanted<'_> {
     /// The whole row.
-    pub const ALL: Wanted<'static> = Wanted { columns: None, entries: Entries::None };
+    pub(crate) const ALL: Wanted<'static> = Wanted { columns: None, entries: Entries::None };
     /// What all entries of the row are made of.
-    pub const ENTRIES: Wanted<'static> = Wanted { columns: Some(&[]), entries: Entries::All };
+    pub(crate) const ENTRIES: Wanted<'static> = Wanted { columns: Some(&[]), entries: Entries::All };
 
     /// What the entry of an index is made of.
-    pub const fn entry(i: usize) -> Wanted<'static> {
+    pub(crate) const fn entry(i: usize) -> Wanted<'static> {
         Wanted { columns: Some(&[]), entries: Entries::Of(i) }
     }
 
@@ -199,13 +199,13 @@ pub(crate) fn load(
 }
 
 /// Replaces its buffer by the bytes of a chain.
-pub type ReadChain<'f> = dyn FnMut(OverflowRef, &mut Vec<u8>) -> Result<()> + 'f;
+pub(crate) type ReadChain<'f> = dyn FnMut(OverflowRef, &mut Vec<u8>) -> Result<()> + 'f;
 /// [`TableTrees::rebuild_columns`].
-pub type RebuildColumns<'f> = dyn FnMut(&[u8], &mut ColumnRewrite<'_>, &mut Vec<u8>) -> Result<()> + 'f;
+pub(crate) type RebuildColumns<'f> = dyn FnMut(&[u8], &mut ColumnRewrite<'_>, &mut Vec<u8>) -> Result<()> + 'f;
 
 /// Replaces `out` with the row of an overflow payload; columns that `wants` refuses have the bytes only that the
 /// payload has of them. Returns the references of these.
-pub fn assemble(
+pub(crate) fn assemble(
     payload: &[u8],
     wants: impl Fn(&[u8], u16) -> bool,
     read: &mut ReadChain<'_>,
@@ -244,7 +244,7 @@ pub fn assemble(
 }
 
 /// The columns of an old row that a row closure did not get, as it sees them.
-pub struct Outside<'o> {
+pub(crate) struct Outside<'o> {
     pub(super) ctx: &'o Context,
     pub(super) columns: &'o [ColumnRef],
     pub(super) kept: Vec<ColumnRef>,
@@ -252,7 +252,7 @@ pub struct Outside<'o> {
 
 impl Outside<'_> {
     /// Their numbers.
-    pub fn numbers(&self) -> impl Iterator<Item = u16> + '_ {
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = u16> + '_ {
         self.columns.iter().map(|column| column.number)
     }
 
@@ -260,7 +260,7 @@ impl Outside<'_> {
     ///
     /// # Errors
     /// I/O, damage.
-    pub fn read(&self, number: u16, out: &mut Vec<u8>) -> Result<()> {
+    pub(crate) fn read(&self, number: u16, out: &mut Vec<u8>) -> Result<()> {
         out.clear();
         match self.columns.iter().find(|column| column.number == number) {
             Some(column) => overflow::read(self.ctx, column.chain, out),
@@ -272,7 +272,7 @@ impl Outside<'_> {
     ///
     /// # Errors
     /// I/O, damage; a column of another length is not read.
-    pub fn is_same(&self, number: u16, first: &[u8], bytes: &[u8]) -> Result<bool> {
+    pub(crate) fn is_same(&self, number: u16, first: &[u8], bytes: &[u8]) -> Result<bool> {
         let behind = bytes.strip_prefix(first).filter(|behind| {
             self.columns
                 .iter()
@@ -284,12 +284,12 @@ impl Outside<'_> {
     }
 
     /// Whether the new row does not keep all of them.
-    pub fn is_changed(&self) -> bool {
+    pub(crate) fn is_changed(&self) -> bool {
         self.kept.len() < self.columns.len()
     }
 
     /// The new row has the column as the old one has it; with `new` as its number.
-    pub fn keep(&mut self, old: u16, new: u16) {
+    pub(crate) fn keep(&mut self, old: u16, new: u16) {
         let column = self.columns.iter().find(|column| column.number == old);
         self.kept.extend(column.map(|column| ColumnRef { number: new, ..*column }));
     }

@@ -14,10 +14,10 @@ use crate::space::reserve::{self, SpacePriority};
 
 /// A row closure: gets the present row, writes the new one, returns whether there is a change. With [`Outside`] it runs
 /// under no latch, and the row lacks columns on overflow pages: it says which of them the new row keeps.
-pub type RowChange<'f> = dyn FnMut(&[u8], &mut Vec<u8>, Option<&mut Outside<'_>>) -> Result<bool> + 'f;
+pub(super) type RowChange<'f> = dyn FnMut(&[u8], &mut Vec<u8>, Option<&mut Outside<'_>>) -> Result<bool> + 'f;
 
 /// A row operation of a transaction: the table and the row's clustered key.
-pub struct RowOp<'a> {
+pub(crate) struct RowOp<'a> {
     /// The system the transaction belongs to.
     pub system: &'a TxnSystem,
     /// The transaction.
@@ -32,7 +32,7 @@ impl RowOp<'_> {
     ///
     /// # Errors
     /// `DuplicateKey`, `KeyTooLong`, `RowTooLarge`, lock waits, `WriteConflict`, I/O.
-    pub fn insert(self, payload: &[u8]) -> Result<()> {
+    pub(crate) fn insert(self, payload: &[u8]) -> Result<()> {
         self.statement(|op| op.insert_row(payload))
     }
 
@@ -42,7 +42,7 @@ impl RowOp<'_> {
     ///
     /// # Errors
     /// As [`RowOp::insert`], and those of `change`.
-    pub fn update(self, change: &mut RowChange<'_>) -> Result<bool> {
+    pub(crate) fn update(self, change: &mut RowChange<'_>) -> Result<bool> {
         self.statement(|op| op.update_row(change))
     }
 
@@ -50,7 +50,7 @@ impl RowOp<'_> {
     ///
     /// # Errors
     /// Lock waits, `WriteConflict`, I/O.
-    pub fn delete(self) -> Result<bool> {
+    pub(crate) fn delete(self) -> Result<bool> {
         let _entitled = reserve::entitle(SpacePriority::Deletes);
         self.statement(RowOp::delete_row)
     }

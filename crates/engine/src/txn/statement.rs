@@ -25,7 +25,7 @@ impl Txn {
     ///
     /// # Errors
     /// [`Error::Usage`] in another one, or if the transaction cannot continue.
-    pub fn begin_statement(&mut self) -> Result<()> {
+    pub(crate) fn begin_statement(&mut self) -> Result<()> {
         self.check_active()?;
         if self.statement.is_some() {
             return Err(Error::Usage("a statement has begun already; end it first".to_string()));
@@ -109,7 +109,7 @@ impl TxnSystem {
     ///
     /// # Errors
     /// [`Error::Usage`] outside of a statement; undoing, I/O: the transaction can only be rolled back then.
-    pub fn end_statement(&self, txn: &mut Txn, keeps: bool) -> Result<()> {
+    pub(crate) fn end_statement(&self, txn: &mut Txn, keeps: bool) -> Result<()> {
         check_outside_row_closure()?;
         let statement = txn.statement.take();
         auto_increment_lock::unlock_all(self, txn);

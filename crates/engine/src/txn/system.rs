@@ -55,7 +55,7 @@ const MAX_SPARE: usize = 8;
 const DEFAULT_LOCK_TIMEOUT_MS: u64 = 50_000;
 
 /// Everything transactions share.
-pub struct TxnSystem {
+pub(crate) struct TxnSystem {
     pub(crate) ctx: Arc<Context>,
     pub(crate) space: Arc<Space>,
     pub(crate) changes: Arc<ChangeBuffer>,
@@ -103,7 +103,7 @@ impl TxnSystem {
     ///
     /// # Errors
     /// The data file is full.
-    pub fn format(space: &Space, mtr: &mut Mtr<'_>) -> Result<()> {
+    pub(crate) fn format(space: &Space, mtr: &mut Mtr<'_>) -> Result<()> {
         UndoSpace::format(space, mtr)
     }
 
@@ -112,7 +112,7 @@ impl TxnSystem {
     ///
     /// # Errors
     /// I/O, or damaged undo pages.
-    pub fn open(ctx: Arc<Context>, space: Arc<Space>, changes: Arc<ChangeBuffer>) -> Result<TxnSystem> {
+    pub(crate) fn open(ctx: Arc<Context>, space: Arc<Space>, changes: Arc<ChangeBuffer>) -> Result<TxnSystem> {
         let stats = Arc::clone(&ctx.stats);
         let opened = UndoSpace::open(Arc::clone(&ctx), Arc::clone(&space))?;
         let shards = (crate::sync::cpu_count() * SHARDS_PER_CPU).min(MAX_SHARDS);
@@ -165,12 +165,12 @@ impl TxnSystem {
     }
 
     /// Slows writers when purge is behind by more than `limits` allow.
-    pub fn set_lag_limits(&self, limits: LagLimits) {
+    pub(crate) fn set_lag_limits(&self, limits: LagLimits) {
         self.lag_limits.set(limits);
     }
 
     /// Transactions that begin from now on wait this long for a lock if they do not say otherwise.
-    pub fn set_lock_timeout(&self, lock_timeout: Duration) {
+    pub(crate) fn set_lock_timeout(&self, lock_timeout: Duration) {
         self.lock_timeout_ms.store(lock_timeout.as_millis().try_into().unwrap_or(u64::MAX), Relaxed);
     }
 
@@ -187,7 +187,7 @@ impl TxnSystem {
     ///
     /// # Errors
     /// Any other error; the database cannot be used then.
-    pub fn recover(&self, tables: &Arc<dyn Tables>) -> Result<usize> {
+    pub(crate) fn recover(&self, tables: &Arc<dyn Tables>) -> Result<usize> {
         let is_first = self.tables.set(Arc::clone(tables)).is_ok();
         debug_assert!(is_first, "the transactions are recovered twice");
         let recovered = std::mem::take(&mut *self.recovered.lock());
@@ -360,7 +360,7 @@ impl TxnSystem {
     }
 
     /// Milliseconds for which the oldest open view has been open; 0 if none is.
-    pub fn oldest_view_age_ms(&self) -> u64 {
+    pub(crate) fn oldest_view_age_ms(&self) -> u64 {
         self.views.oldest_age_ms(self.now_ms())
     }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// What [`TableTrees::entry`] appended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct IndexEntry {
+pub(crate) struct IndexEntry {
     /// Length of the index-column part of the entry key, in bytes; the clustered key follows it.
     pub prefix_bytes: usize,
     /// Whether no other row may have the same index columns (a unique index, and none of the columns is NULL).
@@ -20,10 +20,10 @@ pub struct IndexEntry {
 }
 
 /// Appends the new bytes of a variable-length column, of which it gets number and bytes.
-pub type ColumnRewrite<'f> = dyn FnMut(u16, &[u8], &mut Vec<u8>) + 'f;
+pub(crate) type ColumnRewrite<'f> = dyn FnMut(u16, &[u8], &mut Vec<u8>) + 'f;
 
 /// A table as the transaction layer sees it.
-pub trait TableTrees: Send + Sync {
+pub(crate) trait TableTrees: Send + Sync {
     /// Its number in the catalog.
     fn id(&self) -> TableId;
     /// Its name, for messages.
@@ -94,7 +94,7 @@ pub trait TableTrees: Send + Sync {
 }
 
 /// Finds tables by number, for rollback and purge.
-pub trait Tables: Send + Sync {
+pub(crate) trait Tables: Send + Sync {
     /// The table, or `None` when it has been dropped.
     fn table(&self, id: TableId) -> Option<Arc<dyn TableTrees>>;
 }

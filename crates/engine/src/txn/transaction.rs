@@ -36,7 +36,7 @@ pub(crate) enum TxnState {
 
 /// A transaction. Its memory is reused for the next one, so that its buffers grow once.
 #[derive(Debug, Default)]
-pub struct Txn {
+pub(crate) struct Txn {
     pub(crate) state: TxnState,
     pub(crate) isolation: Isolation,
     pub(super) access: Access,
@@ -163,17 +163,17 @@ impl Txn {
     }
 
     /// What it sees of others.
-    pub fn isolation(&self) -> Isolation {
+    pub(crate) fn isolation(&self) -> Isolation {
         self.isolation
     }
 
     /// Its number, from its first write on.
-    pub fn number(&self) -> Option<u64> {
+    pub(crate) fn number(&self) -> Option<u64> {
         (self.id != TxnId(0)).then_some(self.id.0)
     }
 
     /// Marks the present state, to be rolled back to.
-    pub fn savepoint(&mut self) -> Savepoint {
+    pub(crate) fn savepoint(&mut self) -> Savepoint {
         Savepoint { at: self.position(), txn_serial: self.serial, number: self.savepoints.take() }
     }
 

@@ -44,6 +44,6 @@ mod writer;
 #[cfg(test)]
 mod archive_test;
 
-pub use reader::{Archive, Begin, RedoGroup};
-pub use segment::{ArchivePosition, redo_of};
-pub use writer::Archiver;
+pub(crate) use reader::{Archive, Begin, RedoGroup};
+pub(crate) use segment::{ArchivePosition, redo_of};
+pub(crate) use writer::Archiver;

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 /// Where the reading begins: the end of a backup.
 #[derive(Clone, Copy, Debug)]
-pub struct Begin {
+pub(crate) struct Begin {
     pub position: ArchivePosition,
     /// The frame of the group that ends there, if the backup has redo.
     pub frame: Option<[u8; 8]>,
@@ -25,13 +25,13 @@ pub struct Begin {
 
 /// The archive of a database.
 #[derive(Debug)]
-pub struct Archive {
+pub(crate) struct Archive {
     dir: PathBuf,
     segments: Vec<ArchiveFile>,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct RedoGroup<'g> {
+pub(crate) struct RedoGroup<'g> {
     pub generation: u64,
     pub start: Lsn,
     pub end: Lsn,
@@ -43,7 +43,7 @@ pub struct RedoGroup<'g> {
 }
 
 /// Groups, one after another.
-pub struct RedoGroups<'a> {
+pub(crate) struct RedoGroups<'a> {
     archive: &'a Archive,
     begin: Begin,
     /// Number of the segment that is read.
@@ -59,7 +59,7 @@ impl Archive {
     /// # Errors
     /// [`Error::Incompatible`] if it is another database's or there is none; [`Error::Corrupt`] for a damaged segment;
     /// [`Error::Open`] if none of `keys` is that of an encrypted one.
-    pub fn open(dir: &Path, database_id: u64, keys: &CopyKeys) -> Result<Archive> {
+    pub(crate) fn open(dir: &Path, database_id: u64, keys: &CopyKeys) -> Result<Archive> {
         let mut segments = segment::list(dir)?;
         if segments.is_empty() {
             return Err(Error::Incompatible(format!("{} has no redo: it is no archive, or empty", dir.display())));
@@ -73,7 +73,7 @@ impl Archive {
     ///
     /// # Errors
     /// [`Error::Incompatible`] if the archive begins later, an I/O error.
-    pub fn groups(&self, begin: Begin) -> Result<RedoGroups<'_>> {
+    pub(crate) fn groups(&self, begin: Begin) -> Result<RedoGroups<'_>> {
         let from = begin.position.lsn;
         let Some(number) = self.segments.iter().rposition(|segment| segment.head.start <= from) else {
             let first = self.segments[0].head.start;
@@ -92,7 +92,7 @@ impl RedoGroups<'_> {
     ///
     /// # Errors
     /// [`Error::Corrupt`] or [`Error::Incompatible`] names the segment, and the LSNs of what is missing.
-    pub fn next(&mut self) -> Result<Option<RedoGroup<'_>>> {
+    pub(crate) fn next(&mut self) -> Result<Option<RedoGroup<'_>>> {
         loop {
             if self.is_followed_here() && self.next_segment(None)? {
                 continue;
@@ -137,7 +137,7 @@ impl RedoGroups<'_> {
 
     /// Up to there the archive is known to lack nothing: the end of the last group, or the start of a generation behind
     /// it of which nothing is archived yet.
-    pub fn at(&self) -> Lsn {
+    pub(crate) fn at(&self) -> Lsn {
         self.stream.at()
     }
 

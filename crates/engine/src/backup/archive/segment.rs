@@ -15,7 +15,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{BufReader, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-pub const HEAD_BYTES: u64 = 64;
+pub(super) const HEAD_BYTES: u64 = 64;
 const MAGIC: [u8; 8] = *b"HWARCHIV";
 const VERSION: u32 = 2;
 const SUFFIX: &str = ".redo";
@@ -26,13 +26,13 @@ const READ_BYTES: usize = 1 << 20;
 
 /// A place in the redo of a database's history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ArchivePosition {
+pub(crate) struct ArchivePosition {
     pub generation: u64,
     pub lsn: Lsn,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Head {
+pub(super) struct Head {
     pub database_id: u64,
     pub generation: u64,
     pub start: Lsn,
@@ -43,7 +43,7 @@ pub struct Head {
 
 /// A segment of a folder.
 #[derive(Clone, Debug)]
-pub struct ArchiveFile {
+pub(super) struct ArchiveFile {
     pub path: PathBuf,
     pub head: Head,
     /// The key of an encrypted segment, once it was [found](find_keys).
@@ -54,7 +54,7 @@ pub struct ArchiveFile {
 
 /// Where the sound redo of a segment ends.
 #[derive(Clone, Copy, Debug)]
-pub struct ArchiveEnd {
+pub(super) struct ArchiveEnd {
     pub lsn: Lsn,
     /// The latest time in it, 0 for none.
     pub noted_us: u64,
@@ -62,7 +62,7 @@ pub struct ArchiveEnd {
     pub stored_bytes: u64,
 }
 
-pub type SegmentGroups = StreamGroups<CopyReader<BufReader<File>>>;
+pub(super) type SegmentGroups = StreamGroups<CopyReader<BufReader<File>>>;
 
 impl Head {
     fn encode(&self) -> [u8; HEAD_BYTES as usize] {
@@ -96,7 +96,7 @@ impl Head {
 
     /// Makes the segment, in place of an empty one of the same LSN; the file is ready to be appended to, through the
     /// sealer if there is a key.
-    pub fn create(&self, dir: &Path, key: Option<&CopyKey>) -> Result<(File, Option<Sealer>)> {
+    pub(super) fn create(&self, dir: &Path, key: Option<&CopyKey>) -> Result<(File, Option<Sealer>)> {
         debug_assert_eq!(self.key_id, key.map_or(0, CopyKey::id), "rule 9: a segment names another key");
         let is_read =
             Head::decode(&self.encode()).is_ok_and(|read| (read.start, read.follows) == (self.start, self.follows));
@@ -121,7 +121,7 @@ fn checksum(bytes: &[u8; HEAD_BYTES as usize]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&bytes[..12]), &bytes[16..])
 }
 
-pub fn name(start: Lsn) -> String {
+pub(super) fn name(start: Lsn) -> String {
     format!("{:020}{SUFFIX}", start.0)
 }
 
@@ -145,7 +145,7 @@ impl ArchiveFile {
     }
 
     /// Its groups, up to the end of the file or the first invalid byte.
-    pub fn groups(&self) -> Result<SegmentGroups> {
+    pub(super) fn groups(&self) -> Result<SegmentGroups> {
         let redo_bytes = match &self.key {
             None => self.stored_bytes,
             Some(_) => open_behind_head(&self.path)
@@ -158,7 +158,7 @@ impl ArchiveFile {
     }
 
     /// Makes it durable, and drops it from the page cache, so that later reads come from the device.
-    pub fn sync_all(&self) -> Result<()> {
+    pub(super) fn sync_all(&self) -> Result<()> {
         let sync_all = || {
             let file = File::open(&self.path)?;
             file.sync_all()?;
@@ -169,7 +169,7 @@ impl ArchiveFile {
     }
 
     /// Where the groups that verify end.
-    pub fn end(&self) -> Result<ArchiveEnd> {
+    pub(super) fn end(&self) -> Result<ArchiveEnd> {
         let (mut groups, mut noted_us) = (self.groups()?, 0);
         while let Ok(Some(_)) = groups.next() {
             noted_us = noted_us.max(time_noted_in(groups.payload()));
@@ -188,7 +188,7 @@ impl ArchiveFile {
     }
 
     /// Cuts off what lies behind `end`, durably.
-    pub fn cut(&self, end: &ArchiveEnd) -> Result<()> {
+    pub(super) fn cut(&self, end: &ArchiveEnd) -> Result<()> {
         let cut = || {
             let file = OpenOptions::new().write(true).open(&self.path)?;
             file.set_len(HEAD_BYTES + end.stored_bytes)?;
@@ -202,7 +202,7 @@ impl ArchiveFile {
 ///
 /// # Errors
 /// [`Error::Corrupt`] for an encrypted one with a damaged head, an I/O error.
-pub fn redo_of(path: &Path, skipped: u64, key: Option<&CopyKey>) -> Result<CopyReader<BufReader<File>>> {
+pub(crate) fn redo_of(path: &Path, skipped: u64, key: Option<&CopyKey>) -> Result<CopyReader<BufReader<File>>> {
     let open = || {
         let mut file = open_behind_head(path)?;
         let left = file.get_ref().metadata()?.len().saturating_sub(HEAD_BYTES);
@@ -225,7 +225,7 @@ fn open_behind_head(path: &Path) -> std::io::Result<BufReader<File>> {
 }
 
 /// The latest time that a group's operations note, 0 for none.
-pub fn time_noted_in(mut payload: &[u8]) -> u64 {
+pub(super) fn time_noted_in(mut payload: &[u8]) -> u64 {
     let mut noted_us = 0;
     while let Ok((_, op, bytes)) = PageOp::decode(payload) {
         if let PageOp::CommitTime { unix_us, .. } = op {
@@ -240,7 +240,7 @@ pub fn time_noted_in(mut payload: &[u8]) -> u64 {
 ///
 /// # Errors
 /// As [`CopyKeys::get`].
-pub fn find_keys(segments: &mut [ArchiveFile], keys: &CopyKeys, dir: &Path) -> Result<()> {
+pub(super) fn find_keys(segments: &mut [ArchiveFile], keys: &CopyKeys, dir: &Path) -> Result<()> {
     for segment in segments {
         segment.key = keys.get(segment.head.key_id, dir)?.cloned();
     }
@@ -251,7 +251,7 @@ pub fn find_keys(segments: &mut [ArchiveFile], keys: &CopyKeys, dir: &Path) -> R
 ///
 /// # Errors
 /// [`Error::Usage`] if it holds other files and no segment; [`Error::Corrupt`] names a segment without a sound head.
-pub fn list(dir: &Path) -> Result<Vec<ArchiveFile>> {
+pub(super) fn list(dir: &Path) -> Result<Vec<ArchiveFile>> {
     let failed = |error| files::failed("look at", dir, error);
     let (mut segments, mut others) = (Vec::new(), 0);
     for entry in std::fs::read_dir(dir).map_err(failed)? {

@@ -21,7 +21,7 @@ const READS: usize = 16;
 const GAP_PART: (u64, u64) = (3, 4);
 
 /// Writes the archive of an open database.
-pub struct Archiver {
+pub(crate) struct Archiver {
     dir: PathBuf,
     database_id: u64,
     /// The end of what is durable in the archive; `None` if there is nothing, or a gap follows.
@@ -66,7 +66,7 @@ impl Archiver {
     /// # Errors
     /// [`Error::Usage`] for a folder with other files, [`Error::Incompatible`] for the archive of another database,
     /// [`OpenError::InUse`] if a copy of this one writes it, [`Error::Corrupt`] for a damaged one, an I/O error.
-    pub fn open(dir: &Path, database_id: u64, key: Option<(CopyKey, KeyTable)>) -> Result<Archiver> {
+    pub(crate) fn open(dir: &Path, database_id: u64, key: Option<(CopyKey, KeyTable)>) -> Result<Archiver> {
         match std::fs::create_dir_all(dir) {
             Ok(()) => files::sync_parent(dir)?,
             Err(error) if matches!(error.kind(), ErrorKind::AlreadyExists | ErrorKind::NotADirectory) => {
@@ -109,7 +109,7 @@ impl Archiver {
     ///
     /// # Errors
     /// An I/O error.
-    pub fn put_keys(&self, table: &KeyTable) -> Result<()> {
+    pub(crate) fn put_keys(&self, table: &KeyTable) -> Result<()> {
         Ok(table.put_into(&self.dir)?)
     }
 
@@ -117,7 +117,7 @@ impl Archiver {
     ///
     /// # Errors
     /// [`Error::Incompatible`] if the archive is ahead of the log, an I/O error.
-    pub fn catch_up(&mut self, log: &Log, scan: &RecoveryScan, stats: &Stats) -> Result<()> {
+    pub(crate) fn catch_up(&mut self, log: &Log, scan: &RecoveryScan, stats: &Stats) -> Result<()> {
         let Some(end) = self.end else { return Ok(()) };
         if self.is_of_a_generation_to_begin(log.next_generation(scan.end_lsn), scan.end_lsn) {
             return Ok(());
@@ -167,7 +167,7 @@ impl Archiver {
     ///
     /// # Errors
     /// An I/O error.
-    pub fn begin(&mut self, start: ArchivePosition) -> Result<()> {
+    pub(crate) fn begin(&mut self, start: ArchivePosition) -> Result<()> {
         self.start_segment(start)
     }
 
@@ -175,7 +175,7 @@ impl Archiver {
     ///
     /// # Errors
     /// [`Error::Usage`]: it is followed already.
-    pub fn follow(&mut self, log: Arc<Log>, stats: Arc<Stats>) -> Result<()> {
+    pub(crate) fn follow(&mut self, log: Arc<Log>, stats: Arc<Stats>) -> Result<()> {
         let kept = Log::keep(log.clone(), RedoReader::Archive)?;
         debug_assert_eq!(self.end.map(|end| end.lsn), Some(kept.at()), "rule 2: redo behind the archive is not kept");
         debug_assert!(self.open.is_some(), "rule 3: a generation begins without its first segment");
@@ -187,17 +187,17 @@ impl Archiver {
     }
 
     /// The latest time that the archive has, 0 for none.
-    pub fn noted_us(&self) -> u64 {
+    pub(crate) fn noted_us(&self) -> u64 {
         self.noted_us
     }
 
     /// Why the archive could not be written, or what it lacks: the last problem since the opening.
-    pub fn problem(&self) -> Option<&str> {
+    pub(crate) fn problem(&self) -> Option<&str> {
         self.problem.as_deref()
     }
 
     /// Archives some of what is durable; returns whether there is more. A failure is noted and tried again (rule 4).
-    pub fn step(&mut self) -> bool {
+    pub(crate) fn step(&mut self) -> bool {
         let Some(mut following) = self.kept.take() else { return false };
         let copied = self.copy(&mut following);
         let is_more = match copied {
@@ -217,7 +217,7 @@ impl Archiver {
     ///
     /// # Errors
     /// That of the archive: the next opening archives the rest.
-    pub fn finish(&mut self) -> Result<()> {
+    pub(crate) fn finish(&mut self) -> Result<()> {
         let Some(mut following) = self.kept.take() else { return Ok(()) };
         while self.copy(&mut following)? {}
         Ok(())

@@ -19,19 +19,19 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-pub struct Fixture {
+pub(super) struct Fixture {
     pub parts: OpenParts,
     pub tree: BTree,
 }
 
-pub type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
+pub(super) type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
 
 impl Fixture {
-    pub fn new() -> Fixture {
+    pub(super) fn new() -> Fixture {
         Fixture::over(small_parts())
     }
 
-    pub fn with_page_size(page_size: u64) -> Fixture {
+    pub(super) fn with_page_size(page_size: u64) -> Fixture {
         let buffer_pool_size = page_size * 256;
         Fixture::over(open(
             StorageSet::memory(),
@@ -43,35 +43,35 @@ impl Fixture {
         ))
     }
 
-    pub fn over(parts: OpenParts) -> Fixture {
+    pub(super) fn over(parts: OpenParts) -> Fixture {
         let tree = new_tree(&parts, 100);
         Fixture { parts, tree }
     }
 
     /// The same for keys of up to this many bytes.
-    pub fn with_max_key_bytes(self, max_key_bytes: usize) -> Fixture {
+    pub(super) fn with_max_key_bytes(self, max_key_bytes: usize) -> Fixture {
         Fixture { parts: self.parts, tree: self.tree.with_max_key_bytes(max_key_bytes) }
     }
 
-    pub fn ctx(&self) -> &Context {
+    pub(super) fn ctx(&self) -> &Context {
         &self.parts.ctx
     }
 
-    pub fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+    pub(super) fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
         put(self.ctx(), &self.tree, key, value)
     }
 
-    pub fn delete(&self, key: &[u8]) -> Result<bool> {
+    pub(super) fn delete(&self, key: &[u8]) -> Result<bool> {
         delete(self.ctx(), &self.tree, key)
     }
 
-    pub fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
+    pub(super) fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
         let leaf = self.tree.leaf(self.ctx(), Seek::Covers(key)).unwrap();
         leaf.search(key).ok().map(|slot| leaf.value(slot).to_vec())
     }
 
     /// Verifies the tree, that its pages are exactly its segment's, and that it holds what the map holds.
-    pub fn assert_is(&self, model: &BTreeMap<Vec<u8>, Vec<u8>>) {
+    pub(super) fn assert_is(&self, model: &BTreeMap<Vec<u8>, Vec<u8>>) {
         let report = self.tree.check(self.ctx()).unwrap();
         assert_eq!(report.problems, vec![]);
         assert_eq!(report.records, model.len() as u64);
@@ -86,14 +86,14 @@ impl Fixture {
     }
 
     /// Bytes used on the leaves, in percent.
-    pub fn leaf_fill(&self) -> u64 {
+    pub(super) fn leaf_fill(&self) -> u64 {
         let report = self.tree.check(self.ctx()).unwrap();
         assert_eq!(report.problems, vec![]);
         report.leaf_bytes_used * 100 / (report.leaves * (self.ctx().pool.page_bytes() as u64 - 54))
     }
 }
 
-pub fn new_tree(parts: &OpenParts, id: u32) -> BTree {
+pub(super) fn new_tree(parts: &OpenParts, id: u32) -> BTree {
     parts.space.prepare(&parts.ctx).unwrap();
     let segment = parts.space.new_segment();
     let mut mtr = parts.ctx.mtr_with(4096, 1).unwrap();
@@ -103,7 +103,7 @@ pub fn new_tree(parts: &OpenParts, id: u32) -> BTree {
 }
 
 /// Inserts or replaces, as a row operation does.
-pub fn put(ctx: &Context, tree: &BTree, key: &[u8], value: &[u8]) -> Result<()> {
+pub(super) fn put(ctx: &Context, tree: &BTree, key: &[u8], value: &[u8]) -> Result<()> {
     loop {
         let mut mtr = ctx.mtr()?;
         let leaf = tree.leaf_mut(&mut mtr, key)?;
@@ -132,7 +132,7 @@ pub fn put(ctx: &Context, tree: &BTree, key: &[u8], value: &[u8]) -> Result<()> 
     }
 }
 
-pub fn delete(ctx: &Context, tree: &BTree, key: &[u8]) -> Result<bool> {
+pub(super) fn delete(ctx: &Context, tree: &BTree, key: &[u8]) -> Result<bool> {
     let mut mtr = ctx.mtr()?;
     let leaf = tree.leaf_mut(&mut mtr, key)?;
     let Ok(slot) = leaf.search(&mtr, key) else { return Ok(false) };
@@ -146,7 +146,7 @@ pub fn delete(ctx: &Context, tree: &BTree, key: &[u8]) -> Result<bool> {
     Ok(true)
 }
 
-pub fn pairs_of(leaf: &Leaf<'_>) -> Pairs {
+pub(super) fn pairs_of(leaf: &Leaf<'_>) -> Pairs {
     let mut key = Vec::new();
     (0..leaf.len())
         .map(|slot| {
@@ -156,7 +156,7 @@ pub fn pairs_of(leaf: &Leaf<'_>) -> Pairs {
         .collect()
 }
 
-pub fn forward(ctx: &Context, tree: &BTree, from: Seek<'_>) -> Pairs {
+pub(super) fn forward(ctx: &Context, tree: &BTree, from: Seek<'_>) -> Pairs {
     let mut all = Vec::new();
     let mut leaf = tree.leaf(ctx, from).unwrap();
     let mut at_least = Vec::new();
@@ -170,7 +170,7 @@ pub fn forward(ctx: &Context, tree: &BTree, from: Seek<'_>) -> Pairs {
     }
 }
 
-pub fn backward(ctx: &Context, tree: &BTree, from: Seek<'_>) -> Pairs {
+pub(super) fn backward(ctx: &Context, tree: &BTree, from: Seek<'_>) -> Pairs {
     let mut all: Pairs = Vec::new();
     let mut leaf = tree.leaf(ctx, from).unwrap();
     let mut below: Option<Vec<u8>> = None;
@@ -184,7 +184,7 @@ pub fn backward(ctx: &Context, tree: &BTree, from: Seek<'_>) -> Pairs {
     }
 }
 
-pub fn random_key(rng: &mut Rng, longest: usize) -> Vec<u8> {
+pub(super) fn random_key(rng: &mut Rng, longest: usize) -> Vec<u8> {
     let len = match rng.usize(0..20) {
         0 => rng.usize(0..=longest),
         1..5 => rng.usize(0..40),
@@ -193,7 +193,7 @@ pub fn random_key(rng: &mut Rng, longest: usize) -> Vec<u8> {
     (0..len).map(|_| [0u8, 1, 2, 3, 200, 255][rng.usize(0..6)]).collect()
 }
 
-pub fn random_value(rng: &mut Rng, longest: usize) -> Vec<u8> {
+pub(super) fn random_value(rng: &mut Rng, longest: usize) -> Vec<u8> {
     let len = if rng.usize(0..20) == 0 { rng.usize(0..=longest) } else { rng.usize(0..60) };
     vec![rng.u8(..); len]
 }

@@ -21,9 +21,9 @@ use crate::{Schema, Table, Type, values};
 use highwater_storage::{MemoryDevice, StorageSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-pub const PAGE_BYTES: usize = 4096;
+pub(crate) const PAGE_BYTES: usize = 4096;
 
-pub fn schema() -> Schema {
+pub(crate) fn schema() -> Schema {
     Schema::new()
         .column("id", Type::U64)
         .auto_increment("id")
@@ -35,12 +35,12 @@ pub fn schema() -> Schema {
         .unique_index("by_code", &["code"])
 }
 
-pub fn name(n: u64) -> String {
+pub(crate) fn name(n: u64) -> String {
     format!("name {:05}", n.wrapping_mul(7919) % 10_007)
 }
 
 /// Rows with and without overflow pages, updates that move entries, deletions, rollbacks.
-pub fn fill(db: &Database, table: &Table, rows: u64) -> Result<()> {
+pub(crate) fn fill(db: &Database, table: &Table, rows: u64) -> Result<()> {
     let long = "x".repeat(9000);
     let mut txn = db.begin()?;
     for n in 0..rows {
@@ -66,7 +66,7 @@ pub fn fill(db: &Database, table: &Table, rows: u64) -> Result<()> {
 }
 
 /// A closed database in memory. Purge has run at most in part.
-pub fn closed(rows: u64) -> StorageSet {
+pub(crate) fn closed(rows: u64) -> StorageSet {
     let storage = StorageSet::memory();
     let db = Database::open_storage(storage.clone(), small_options()).unwrap();
     fill_new(&db, rows);
@@ -75,14 +75,14 @@ pub fn closed(rows: u64) -> StorageSet {
     storage
 }
 
-pub fn fill_new(db: &Database, rows: u64) {
+pub(crate) fn fill_new(db: &Database, rows: u64) {
     let table = db.create_table("person", schema()).unwrap();
     db.create_table("empty", schema()).unwrap();
     fill(db, &table, rows).unwrap();
 }
 
 /// A closed database of which nothing is purged.
-pub fn closed_idle(rows: u64) -> StorageSet {
+pub(crate) fn closed_idle(rows: u64) -> StorageSet {
     let storage = StorageSet::memory();
     Database::open_storage(storage.clone(), small_options()).unwrap().close().unwrap();
     let db = Database::open_storage_idle(storage.clone(), small_options()).unwrap();
@@ -93,12 +93,12 @@ pub fn closed_idle(rows: u64) -> StorageSet {
 }
 
 /// So that opening cannot repair the damage from the last batch.
-pub fn forget_doublewrite(storage: &StorageSet) {
+pub(crate) fn forget_doublewrite(storage: &StorageSet) {
     storage.memory_devices().unwrap()[2].damage(|bytes| bytes[..PAGE_BYTES].fill(0));
 }
 
 /// The same with everything purged.
-pub fn purged(rows: u64) -> StorageSet {
+pub(crate) fn purged(rows: u64) -> StorageSet {
     let storage = closed(rows);
     let db = Database::open_storage_idle(storage.clone(), small_options()).unwrap();
     while db.transactions().purge_step(1000).unwrap() > 0 {}
@@ -108,20 +108,20 @@ pub fn purged(rows: u64) -> StorageSet {
 }
 
 /// A copy of the set in memory, whose changes leave the original alone.
-pub fn copy(storage: &StorageSet) -> StorageSet {
+pub(crate) fn copy(storage: &StorageSet) -> StorageSet {
     storage.cut(0)
 }
 
-pub fn data(storage: &StorageSet) -> &MemoryDevice {
+pub(crate) fn data(storage: &StorageSet) -> &MemoryDevice {
     &storage.memory_devices().unwrap()[0]
 }
 
-pub fn check(storage: &StorageSet) -> Result<CheckReport> {
+pub(crate) fn check(storage: &StorageSet) -> Result<CheckReport> {
     Database::open_storage_idle(storage.clone(), small_options())?.check()
 }
 
 /// Changes a page in the file and stamps it again, so that only its contents are wrong.
-pub fn change_page(storage: &StorageSet, page: PageNo, change: impl FnOnce(&mut [u8])) {
+pub(crate) fn change_page(storage: &StorageSet, page: PageNo, change: impl FnOnce(&mut [u8])) {
     data(storage).damage(|bytes| {
         let page_bytes = &mut bytes[page.0 as usize * PAGE_BYTES..][..PAGE_BYTES];
         change(page_bytes);
@@ -129,35 +129,35 @@ pub fn change_page(storage: &StorageSet, page: PageNo, change: impl FnOnce(&mut 
     });
 }
 
-pub fn apply(storage: &StorageSet, page: PageNo, op: &PageOp<'_>) {
+pub(crate) fn apply(storage: &StorageSet, page: PageNo, op: &PageOp<'_>) {
     change_page(storage, page, |bytes| op.apply(bytes).unwrap());
 }
 
 /// The first used page that fits.
-pub fn find_page(storage: &StorageSet, fits: impl Fn(&[u8]) -> bool) -> PageNo {
+pub(crate) fn find_page(storage: &StorageSet, fits: impl Fn(&[u8]) -> bool) -> PageNo {
     let file = RawFile::open(&*storage.data).unwrap();
     let mut used = (0..file.page_count() as u32).map(PageNo).filter(|page| file.owner(*page).is_some());
     used.find(|page_no| fits(&page(storage, *page_no))).unwrap()
 }
 
-pub fn page(storage: &StorageSet, page: PageNo) -> Vec<u8> {
+pub(crate) fn page(storage: &StorageSet, page: PageNo) -> Vec<u8> {
     data(storage).image()[page.0 as usize * PAGE_BYTES..][..PAGE_BYTES].to_vec()
 }
 
 /// Number of an index of table person: 0 = the rows.
-pub fn index_id(storage: &StorageSet, index: usize) -> u32 {
+pub(crate) fn index_id(storage: &StorageSet, index: usize) -> u32 {
     let db = Database::open_storage_idle(copy(storage), small_options()).unwrap();
     let rows = db.table("person").unwrap().shared.current.read().clone();
     if index == 0 { rows.clustered.id().0 } else { rows.indexes[index - 1].tree.id().0 }
 }
 
-pub fn is_leaf_of(page: &[u8], index: u32) -> bool {
+pub(crate) fn is_leaf_of(page: &[u8], index: u32) -> bool {
     header::page_type(page).unwrap() == PageType::Leaf && header::owner(page) == index && Node::new(page).count() > 4
 }
 
 /// A finding that mentions all of this (in its text as shown, place included).
 #[track_caller]
-pub fn expect(report: &CheckReport, parts: &[&str]) {
+pub(crate) fn expect(report: &CheckReport, parts: &[&str]) {
     let found = report.findings.iter().any(|finding| parts.iter().all(|part| finding.to_string().contains(part)));
     assert!(found, "nothing with {parts:?} in {:#?}", report.findings);
 }

@@ -4,7 +4,7 @@ use super::*;
 use highwater_storage::{Request, TestDevice};
 
 /// A device whose syncs take a while.
-pub fn slow(inner: Arc<dyn Device>) -> Arc<dyn Device> {
+pub(super) fn slow(inner: Arc<dyn Device>) -> Arc<dyn Device> {
     Arc::new(TestDevice::over(inner).before(|request| {
         if matches!(request, Request::Sync) {
             std::thread::sleep(Duration::from_millis(2));

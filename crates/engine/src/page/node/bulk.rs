@@ -33,7 +33,7 @@ struct Checked<'a> {
 }
 
 /// Appends records packed by `op::pack_record` behind the last one.
-pub fn append(page: &mut [u8], packed: &[u8]) -> Fit {
+pub(crate) fn append(page: &mut [u8], packed: &[u8]) -> Fit {
     let (count, _) = frame(page)?;
     let checked = check_packed(page, packed)?;
     let node = Node::new(page);
@@ -119,7 +119,7 @@ fn check_packed_bounds(node: Node<'_>, first: Option<&[u8]>, last: Option<&[u8]>
 }
 
 /// Keeps the records `range` only and gives the page new fences (narrower or wider), rebuilding it with the new prefix.
-pub fn refence(page: &mut [u8], range: Range<usize>, fences: Fences<'_>) -> Fit {
+pub(crate) fn refence(page: &mut [u8], range: Range<usize>, fences: Fences<'_>) -> Fit {
     let (count, _) = frame(page)?;
     if range.start > range.end || range.end > count {
         return Err(NO_SUCH_SLOT);
@@ -132,7 +132,13 @@ pub fn refence(page: &mut [u8], range: Range<usize>, fences: Fences<'_>) -> Fit 
 
 /// Writes the records `range` again with these fences (`None`: those it has) and this `skip`, which all of them
 /// share. Checks first that `spare` bytes are free afterwards.
-pub fn rebuild(page: &mut [u8], range: Range<usize>, fences: Option<Fences<'_>>, skip: usize, spare: usize) -> Fit {
+pub(super) fn rebuild(
+    page: &mut [u8],
+    range: Range<usize>,
+    fences: Option<Fences<'_>>,
+    skip: usize,
+    spare: usize,
+) -> Fit {
     let old = page.to_vec();
     let node = Node::new(&old);
     let upper_child = PageNo(old.u32_at(UPPER_CHILD));

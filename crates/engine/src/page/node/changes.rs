@@ -23,7 +23,7 @@ use crate::page::varint::{self, VarintReader};
 
 /// One change of one record, named by its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LeafChange<'a> {
+pub(crate) enum LeafChange<'a> {
     /// Insert the record, or give the one that is there this value.
     Put { key: &'a [u8], value: &'a [u8] },
     /// Set the first byte of the value, if the record is there.
@@ -38,14 +38,14 @@ const REMOVE: u8 = 3;
 
 impl<'a> LeafChange<'a> {
     /// The key of the record.
-    pub fn key(&self) -> &'a [u8] {
+    pub(crate) fn key(&self) -> &'a [u8] {
         match *self {
             LeafChange::Put { key, .. } | LeafChange::Flag { key, .. } | LeafChange::Remove { key } => key,
         }
     }
 
     /// Most bytes of a leaf that the change takes.
-    pub fn max_bytes(&self) -> usize {
+    pub(crate) fn max_bytes(&self) -> usize {
         match self {
             LeafChange::Put { key, value } => record_bytes(key.len() + HEAD_BYTES, value.len()),
             LeafChange::Flag { .. } | LeafChange::Remove { .. } => 0,
@@ -53,7 +53,7 @@ impl<'a> LeafChange<'a> {
     }
 
     /// Appends the change to a list.
-    pub fn encode(&self, list: &mut Vec<u8>) {
+    pub(crate) fn encode(&self, list: &mut Vec<u8>) {
         let start = list.len();
         self.encode_into(list);
         debug_assert_eq!(changes(&list[start..]).next(), Some(Ok(*self)), "a change is not read as it is written");
@@ -111,7 +111,7 @@ impl<'a> LeafChange<'a> {
 }
 
 /// The changes of a list; an error where the bytes are no change.
-pub fn changes(list: &[u8]) -> impl Iterator<Item = Fit<LeafChange<'_>>> {
+pub(crate) fn changes(list: &[u8]) -> impl Iterator<Item = Fit<LeafChange<'_>>> {
     let mut reader = VarintReader::new(list);
     std::iter::from_fn(move || {
         if reader.is_at_end() {
@@ -126,7 +126,7 @@ pub fn changes(list: &[u8]) -> impl Iterator<Item = Fit<LeafChange<'_>>> {
 }
 
 /// Applies a list to a leaf. An error may leave a part of it done: see [`apply_changes`].
-pub fn apply_changes_in_place(page: &mut [u8], list: &[u8]) -> Fit {
+pub(crate) fn apply_changes_in_place(page: &mut [u8], list: &[u8]) -> Fit {
     frame(page)?;
     if !Node::new(page).is_leaf() {
         return Err("changes by key are for leaves");
@@ -142,7 +142,7 @@ pub fn apply_changes_in_place(page: &mut [u8], list: &[u8]) -> Fit {
 }
 
 /// Applies a list to a leaf; `Err` leaves the page as it was.
-pub fn apply_changes(page: &mut [u8], list: &[u8], canonical: bool) -> Fit {
+pub(crate) fn apply_changes(page: &mut [u8], list: &[u8], canonical: bool) -> Fit {
     if !canonical && changes(list).nth(1).is_none() {
         // One change is made or not.
         return apply_changes_in_place(page, list);
@@ -159,7 +159,7 @@ pub fn apply_changes(page: &mut [u8], list: &[u8], canonical: bool) -> Fit {
 }
 
 /// Writes the records of a leaf again, in the one form that its records give.
-pub fn make_canonical(page: &mut [u8]) -> Fit {
+pub(crate) fn make_canonical(page: &mut [u8]) -> Fit {
     let (count, _) = frame(page)?;
     rebuild(page, 0..count, None, 0, 0)?;
     AscendingRun::NONE.write(page);

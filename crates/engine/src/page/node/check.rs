@@ -22,7 +22,7 @@ type Verdict = std::result::Result<(), String>;
 ///
 /// # Errors
 /// [`Error::CorruptPage`] says what is wrong.
-pub fn check(page: &[u8], page_no: PageNo) -> Result<()> {
+pub(crate) fn check(page: &[u8], page_no: PageNo) -> Result<()> {
     check_type(page)
         .and_then(|()| check_frame(page))
         .and_then(|()| check_records(page))
@@ -31,7 +31,7 @@ pub fn check(page: &[u8], page_no: PageNo) -> Result<()> {
 }
 
 /// Whether the page is a well-formed node: for assertions.
-pub fn is_sound(page: &[u8]) -> bool {
+pub(super) fn is_sound(page: &[u8]) -> bool {
     check(page, PageNo(0)).is_ok()
 }
 

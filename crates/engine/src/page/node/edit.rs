@@ -18,17 +18,17 @@ use crate::types::PageNo;
 use std::ops::Range;
 
 /// Why an operation does not fit a page.
-pub type Misfit = &'static str;
-pub type Fit<T = ()> = std::result::Result<T, Misfit>;
+pub(crate) type Misfit = &'static str;
+pub(super) type Fit<T = ()> = std::result::Result<T, Misfit>;
 
-pub const NOT_A_NODE: Misfit = "the page is not a valid node";
-pub const NO_SUCH_SLOT: Misfit = "no such slot";
-pub const NO_ROOM: Misfit = "not enough room";
-pub const NOT_IN_RANGE: Misfit = "a key outside the page's fences";
+pub(super) const NOT_A_NODE: Misfit = "the page is not a valid node";
+pub(super) const NO_SUCH_SLOT: Misfit = "no such slot";
+pub(super) const NO_ROOM: Misfit = "not enough room";
+pub(super) const NOT_IN_RANGE: Misfit = "a key outside the page's fences";
 
 /// What a node is to be bounded by.
 #[derive(Clone, Copy)]
-pub struct Fences<'a> {
+pub(crate) struct Fences<'a> {
     pub lower: Option<&'a [u8]>,
     pub upper: Option<&'a [u8]>,
     pub upper_child: PageNo,
@@ -36,11 +36,11 @@ pub struct Fences<'a> {
 
 impl Fences<'_> {
     /// Bytes they take in the heap.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.lower.map_or(0, <[u8]>::len) + self.upper.map_or(0, <[u8]>::len)
     }
 
-    pub fn check(&self, page: &[u8]) -> Fit {
+    pub(crate) fn check(&self, page: &[u8]) -> Fit {
         let is_leaf = page.u8_at(header::TYPE) == PageType::Leaf as u8;
         let is_inner = page.u8_at(header::TYPE) == PageType::Inner as u8;
         if !(is_leaf || is_inner) || is_leaf != (header::level(page) == 0) || is_leaf != (self.upper_child == PageNo(0))
@@ -57,14 +57,14 @@ impl Fences<'_> {
 }
 
 /// Makes the page an empty node.
-pub fn format(page: &mut [u8], fences: Fences<'_>) -> Fit {
+pub(crate) fn format(page: &mut [u8], fences: Fences<'_>) -> Fit {
     fences.check(page)?;
     write_frame(page, fences);
     Ok(())
 }
 
 /// Writes header fields and fences of an empty node. The caller has checked that they fit.
-pub fn write_frame(page: &mut [u8], fences: Fences<'_>) {
+pub(super) fn write_frame(page: &mut [u8], fences: Fences<'_>) {
     let len_of = |fence: Option<&[u8]>| fence.map_or(NO_FENCE, |bytes| bytes.len() as u16);
     let lower_at = page.len() - fences.lower.map_or(0, <[u8]>::len);
     let heap_end = page.len() - fences.bytes();
@@ -85,7 +85,7 @@ pub fn write_frame(page: &mut [u8], fences: Fences<'_>) {
 
 /// Slot count, start and end of the heap, when they make sense together.
 #[inline(always)]
-pub fn frame(page: &[u8]) -> Fit<(usize, usize)> {
+pub(super) fn frame(page: &[u8]) -> Fit<(usize, usize)> {
     let count = page.u16_at(COUNT) as usize;
     let heap_start = page.u16_at(HEAP_START) as usize;
     let is_node = PageType::from_u8(page.u8_at(header::TYPE)).is_some_and(PageType::is_node);
@@ -98,7 +98,7 @@ pub fn frame(page: &[u8]) -> Fit<(usize, usize)> {
 
 /// Writes slot and heap bytes of a record whose heap bytes begin at `offset`.
 #[inline(always)]
-pub fn write_record(page: &mut [u8], slot: usize, offset: usize, skip: usize, suffix: &[u8], value: &[u8]) {
+pub(super) fn write_record(page: &mut [u8], slot: usize, offset: usize, skip: usize, suffix: &[u8], value: &[u8]) {
     let (before, tail) = suffix.split_at(skip.min(suffix.len()));
     let behind = tail.get(HEAD_BYTES..).unwrap_or(&[]);
     let at = slot_at(slot);
@@ -115,13 +115,13 @@ pub fn write_record(page: &mut [u8], slot: usize, offset: usize, skip: usize, su
     target[behind.len()..].copy_from_slice(value);
 }
 
-pub fn add_garbage(page: &mut [u8], bytes: usize) {
+pub(super) fn add_garbage(page: &mut [u8], bytes: usize) {
     let garbage = (page.u16_at(GARBAGE) as usize + bytes).min(page.len());
     put_u16(page, GARBAGE, garbage as u16);
 }
 
 /// Inserts a record with a whole key at `slot`.
-pub fn insert(page: &mut [u8], slot: usize, key: &[u8], value: &[u8]) -> Fit {
+pub(crate) fn insert(page: &mut [u8], slot: usize, key: &[u8], value: &[u8]) -> Fit {
     let node = Node::new(page);
     let (count, _) = frame(page)?;
     if slot > count {
@@ -168,7 +168,7 @@ fn lower_skip(page: &mut [u8], suffix: &[u8], value_len: usize) -> Fit<usize> {
 }
 
 /// Raises `skip` as far as [`worthwhile_skip`] says.
-pub fn raise_skip(page: &mut [u8]) {
+pub(super) fn raise_skip(page: &mut [u8]) {
     let node = Node::new(page);
     let Some(last) = node.count().checked_sub(1).filter(|last| *last > 0) else { return };
     let now = node.skip();
@@ -185,7 +185,7 @@ pub fn raise_skip(page: &mut [u8]) {
 }
 
 /// What the choice of a `skip` depends on.
-pub struct Suffixes<S, B> {
+pub(super) struct Suffixes<S, B> {
     /// Bytes that all suffixes begin with.
     pub common: usize,
     /// Length of the shortest one.
@@ -197,7 +197,7 @@ pub struct Suffixes<S, B> {
 /// The best `skip` instead of `now`. On a leaf, the largest for which no record takes more space (the heads of the
 /// shortest keys reach to their ends then). On an inner page, all bytes that the suffixes have in common, unless that
 /// takes more than half of the `free` space.
-pub fn worthwhile_skip<S, B>(node: Node<'_>, now: usize, free: usize, suffixes: Suffixes<S, B>) -> usize
+pub(super) fn worthwhile_skip<S, B>(node: Node<'_>, now: usize, free: usize, suffixes: Suffixes<S, B>) -> usize
 where
     S: FnOnce() -> usize,
     B: Fn(usize) -> usize,
@@ -211,7 +211,7 @@ where
 }
 
 /// Removes the record at `slot`.
-pub fn remove(page: &mut [u8], slot: usize) -> Fit {
+pub(crate) fn remove(page: &mut [u8], slot: usize) -> Fit {
     let (count, heap_start) = frame(page)?;
     if slot >= count {
         return Err(NO_SUCH_SLOT);
@@ -230,7 +230,7 @@ pub fn remove(page: &mut [u8], slot: usize) -> Fit {
 }
 
 /// In the value of `slot`: replaces `remove` bytes at `at` with `bytes`.
-pub fn splice(page: &mut [u8], slot: usize, at: usize, remove: usize, bytes: &[u8]) -> Fit {
+pub(crate) fn splice(page: &mut [u8], slot: usize, at: usize, remove: usize, bytes: &[u8]) -> Fit {
     let node = Node::new(page);
     let (count, heap_start) = frame(page)?;
     if slot >= count {
@@ -339,7 +339,7 @@ fn compact(page: &mut [u8], without: Option<usize>, need: usize) -> Fit<Vec<u8>>
 }
 
 /// Sets a child pointer of an inner page; `slot` = record count means the upper child.
-pub fn set_child(page: &mut [u8], slot: usize, child: PageNo) -> Fit {
+pub(crate) fn set_child(page: &mut [u8], slot: usize, child: PageNo) -> Fit {
     let (count, _) = frame(page)?;
     if slot > count || header::level(page) == 0 || child == PageNo(0) {
         return Err(NO_SUCH_SLOT);

@@ -3,54 +3,54 @@
 use crate::page::bytes::PageBytes;
 use crate::page::header::HEADER_BYTES;
 
-pub const COUNT: usize = HEADER_BYTES;
-pub const HEAP_START: usize = HEADER_BYTES + 2;
-pub const GARBAGE: usize = HEADER_BYTES + 4;
-pub const PREFIX_LEN: usize = HEADER_BYTES + 6;
-pub const LOWER_LEN: usize = HEADER_BYTES + 8;
-pub const UPPER_LEN: usize = HEADER_BYTES + 10;
-pub const UPPER_CHILD: usize = HEADER_BYTES + 12;
-pub const LAST_INSERT: usize = HEADER_BYTES + 16;
-pub const RUN: usize = HEADER_BYTES + 18;
-pub const SKIP: usize = HEADER_BYTES + 20;
+pub(super) const COUNT: usize = HEADER_BYTES;
+pub(super) const HEAP_START: usize = HEADER_BYTES + 2;
+pub(super) const GARBAGE: usize = HEADER_BYTES + 4;
+pub(super) const PREFIX_LEN: usize = HEADER_BYTES + 6;
+pub(super) const LOWER_LEN: usize = HEADER_BYTES + 8;
+pub(super) const UPPER_LEN: usize = HEADER_BYTES + 10;
+pub(super) const UPPER_CHILD: usize = HEADER_BYTES + 12;
+pub(super) const LAST_INSERT: usize = HEADER_BYTES + 16;
+pub(super) const RUN: usize = HEADER_BYTES + 18;
+pub(super) const SKIP: usize = HEADER_BYTES + 20;
 /// First slot.
-pub const SLOTS: usize = HEADER_BYTES + 22;
-pub const SLOT_BYTES: usize = 10;
-pub const SLOT_KEY_LEN: usize = 2;
-pub const SLOT_VALUE_LEN: usize = 4;
-pub const SLOT_HEAD: usize = 6;
+pub(crate) const SLOTS: usize = HEADER_BYTES + 22;
+pub(super) const SLOT_BYTES: usize = 10;
+pub(super) const SLOT_KEY_LEN: usize = 2;
+pub(super) const SLOT_VALUE_LEN: usize = 4;
+pub(super) const SLOT_HEAD: usize = 6;
 /// Bytes of a suffix that live in its slot.
-pub const HEAD_BYTES: usize = 4;
+pub(super) const HEAD_BYTES: usize = 4;
 /// Length that stands for "no fence".
-pub const NO_FENCE: u16 = u16::MAX;
+pub(super) const NO_FENCE: u16 = u16::MAX;
 /// `last_insert` when it is unknown.
-pub const NO_SLOT: u16 = u16::MAX;
+pub(super) const NO_SLOT: u16 = u16::MAX;
 /// Bytes of an inner record's value.
-pub const CHILD_BYTES: usize = 4;
+pub(crate) const CHILD_BYTES: usize = 4;
 
 const _: () = assert!(SLOTS == 54 && SLOT_HEAD + HEAD_BYTES == SLOT_BYTES);
 
 /// Longest key of a tree that is not declared to have long ones: an eighth of the page.
-pub const fn max_key_bytes(page_bytes: usize) -> usize {
+pub(crate) const fn max_key_bytes(page_bytes: usize) -> usize {
     page_bytes / 8
 }
 
 /// Longest key of any tree: seven 32nds of the page. Two fences and two separators of that length fit an inner page, so
 /// that it can always be split.
-pub const fn max_long_key_bytes(page_bytes: usize) -> usize {
+pub(crate) const fn max_long_key_bytes(page_bytes: usize) -> usize {
     page_bytes / 32 * 7
 }
 
 /// Most bytes of key and value that a leaf takes as one record, in a tree whose keys have up to `max_key_bytes`: half
 /// the page less the longest key and 48 bytes. Two of them fit together with the longest fences, so that a split always
 /// makes room.
-pub const fn max_record_bytes(page_bytes: usize, max_key_bytes: usize) -> usize {
+pub(super) const fn max_record_bytes(page_bytes: usize, max_key_bytes: usize) -> usize {
     page_bytes / 2 - max_key_bytes - 48
 }
 
 /// Where a record's parts are.
 #[derive(Clone, Copy, Debug)]
-pub struct NodeRecord {
+pub(crate) struct NodeRecord {
     /// Heap offset of the suffix without its head.
     pub offset: usize,
     pub suffix_len: usize,
@@ -61,19 +61,19 @@ pub struct NodeRecord {
 
 impl NodeRecord {
     #[inline(always)]
-    pub fn heap_bytes(self) -> usize {
+    pub(crate) fn heap_bytes(self) -> usize {
         self.rest_len + self.value_len
     }
 
     #[inline(always)]
-    pub fn value_offset(self) -> usize {
+    pub(crate) fn value_offset(self) -> usize {
         self.offset + self.rest_len
     }
 }
 
 /// How long the keys and records of a tree may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TreeLimits {
+pub(crate) struct TreeLimits {
     /// Longest key.
     pub max_key_bytes: usize,
     /// Most bytes of key and value together; see [`max_record_bytes`].
@@ -82,19 +82,19 @@ pub struct TreeLimits {
 
 impl TreeLimits {
     /// Those of a tree whose keys have up to `max_key_bytes`; 0 stands for as many as a page of this size takes.
-    pub const fn of(page_bytes: usize, max_key_bytes: usize) -> TreeLimits {
+    pub(crate) const fn of(page_bytes: usize, max_key_bytes: usize) -> TreeLimits {
         let longest = max_long_key_bytes(page_bytes);
         let max_key_bytes = if max_key_bytes == 0 || max_key_bytes > longest { longest } else { max_key_bytes };
         TreeLimits { max_key_bytes, max_record_bytes: max_record_bytes(page_bytes, max_key_bytes) }
     }
 
     /// Those of a tree that is not declared to have long keys.
-    pub const fn usual(page_bytes: usize) -> TreeLimits {
+    pub(crate) const fn usual(page_bytes: usize) -> TreeLimits {
         TreeLimits::of(page_bytes, max_key_bytes(page_bytes))
     }
 
     /// Longest value that a leaf takes with a key of this length.
-    pub const fn max_value_bytes(self, key_bytes: usize) -> usize {
+    pub(crate) const fn max_value_bytes(self, key_bytes: usize) -> usize {
         self.max_record_bytes.saturating_sub(key_bytes)
     }
 }
@@ -121,13 +121,13 @@ const _: () = {
 
 /// Offset of a slot.
 #[inline(always)]
-pub const fn slot_at(slot: usize) -> usize {
+pub(super) const fn slot_at(slot: usize) -> usize {
     SLOTS + slot * SLOT_BYTES
 }
 
 /// Bytes of a suffix kept in the heap: all but the head. Grows with `skip` for suffixes that end within the head.
 #[inline(always)]
-pub const fn rest_len(suffix_len: usize, skip: usize) -> usize {
+pub(super) const fn rest_len(suffix_len: usize, skip: usize) -> usize {
     if suffix_len >= skip + HEAD_BYTES {
         suffix_len - HEAD_BYTES
     } else if suffix_len > skip {
@@ -139,25 +139,25 @@ pub const fn rest_len(suffix_len: usize, skip: usize) -> usize {
 
 /// Bytes a record takes, slot included, on a page with `skip` 0.
 #[inline(always)]
-pub const fn record_bytes(suffix_len: usize, value_len: usize) -> usize {
+pub(crate) const fn record_bytes(suffix_len: usize, value_len: usize) -> usize {
     SLOT_BYTES + rest_len(suffix_len, 0) + value_len
 }
 
 /// The head, given the suffix from there on.
 #[inline(always)]
-pub fn head_of(tail: &[u8]) -> u32 {
+pub(super) fn head_of(tail: &[u8]) -> u32 {
     (tail.word_at(0, tail.len().min(HEAD_BYTES)) >> 32) as u32
 }
 
 /// Length of the longest common prefix.
-pub fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     let (words_a, words_b) = (a.as_chunks::<8>().0, b.as_chunks::<8>().0);
     let equal = words_a.iter().zip(words_b).take_while(|(x, y)| x == y).count() * 8;
     equal + a[equal..].iter().zip(&b[equal..]).take_while(|(x, y)| x == y).count()
 }
 
 /// Length of the prefix of a page with these fences.
-pub fn prefix_of(lower: Option<&[u8]>, upper: Option<&[u8]>) -> usize {
+pub(crate) fn prefix_of(lower: Option<&[u8]>, upper: Option<&[u8]>) -> usize {
     match (lower, upper) {
         (Some(lower), Some(upper)) => common_prefix(lower, upper),
         _ => 0,
@@ -165,7 +165,7 @@ pub fn prefix_of(lower: Option<&[u8]>, upper: Option<&[u8]>) -> usize {
 }
 
 /// The shortest key `s` with `below < s <= above` that begins `above`. Needs `below < above`.
-pub fn shortest_separator<'k>(below: &[u8], above: &'k [u8]) -> &'k [u8] {
+pub(crate) fn shortest_separator<'k>(below: &[u8], above: &'k [u8]) -> &'k [u8] {
     let len = common_prefix(below, above) + 1;
     above.get(..len).unwrap_or(above)
 }

@@ -48,17 +48,17 @@ mod run;
 mod search;
 mod view;
 
-pub use bulk::{append, refence};
-pub use changes::{LeafChange, apply_changes, apply_changes_in_place, changes, make_canonical};
-pub use check::check;
-pub use edit::{Fences, Misfit, format, insert, remove, set_child, splice};
-pub use layout::{
+pub(crate) use bulk::{append, refence};
+pub(crate) use changes::{LeafChange, apply_changes, apply_changes_in_place, changes, make_canonical};
+pub(crate) use check::check;
+pub(crate) use edit::{Fences, Misfit, format, insert, remove, set_child, splice};
+pub(crate) use layout::{
     CHILD_BYTES, SLOTS, TreeLimits, common_prefix, max_key_bytes, max_long_key_bytes, prefix_of, record_bytes,
     shortest_separator,
 };
-pub use run::Ascent;
-pub use search::{
+pub(crate) use run::Ascent;
+pub(crate) use search::{
     child_at, child_slot_before, child_slot_covering, count, covers, fences_child, heap_start, is_unbounded, record,
     search,
 };
-pub use view::Node;
+pub(crate) use view::Node;

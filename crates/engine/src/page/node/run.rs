@@ -29,7 +29,7 @@ const MIN_LATE: usize = 16;
 
 /// A run that fills a page, as an insertion meets it that continues with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ascent {
+pub(crate) struct Ascent {
     /// The slot behind the front.
     pub end: usize,
     /// How many slots before `end` the next insertions are expected: 0 if all came in order.
@@ -38,7 +38,7 @@ pub struct Ascent {
 
 /// The run of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AscendingRun {
+pub(super) struct AscendingRun {
     front: u16,
     len: u16,
     has_late: bool,
@@ -46,34 +46,34 @@ pub struct AscendingRun {
 
 impl AscendingRun {
     /// None is known.
-    pub const NONE: AscendingRun = AscendingRun { front: NO_SLOT, len: 0, has_late: false };
+    pub(super) const NONE: AscendingRun = AscendingRun { front: NO_SLOT, len: 0, has_late: false };
 
     #[inline(always)]
-    pub fn of<B: PageBytes + ?Sized>(page: &B) -> AscendingRun {
+    pub(super) fn of<B: PageBytes + ?Sized>(page: &B) -> AscendingRun {
         let run = page.u16_at(RUN);
         AscendingRun { front: page.u16_at(LAST_INSERT), len: run & !LATE, has_late: run & LATE != 0 }
     }
 
     /// Of a page to which `records` were appended, so that it has `count`.
-    pub fn of_appended(records: usize, count: usize) -> AscendingRun {
+    pub(super) fn of_appended(records: usize, count: usize) -> AscendingRun {
         AscendingRun { front: (count as u16).wrapping_sub(1), len: (records as u16).min(!LATE), has_late: false }
     }
 
     #[inline(always)]
-    pub fn write(self, page: &mut [u8]) {
+    pub(super) fn write(self, page: &mut [u8]) {
         put_u16(page, LAST_INSERT, self.front);
         put_u16(page, RUN, self.len | if self.has_late { LATE } else { 0 });
     }
 
     /// The slot behind the front.
     #[inline(always)]
-    pub fn end(self) -> usize {
+    pub(super) fn end(self) -> usize {
         self.front.wrapping_add(1) as usize
     }
 
     /// After an insertion at `slot` into a page that holds `full` records when it is full.
     #[inline(always)]
-    pub fn inserted(self, slot: usize, full: impl FnOnce() -> usize) -> AscendingRun {
+    pub(super) fn inserted(self, slot: usize, full: impl FnOnce() -> usize) -> AscendingRun {
         let len = (self.len + 1).min(!LATE);
         if slot == self.end() {
             AscendingRun { front: slot as u16, len, ..self }
@@ -86,13 +86,13 @@ impl AscendingRun {
 
     /// After the record at `slot` was removed.
     #[inline(always)]
-    pub fn removed(self, slot: usize) -> AscendingRun {
+    pub(super) fn removed(self, slot: usize) -> AscendingRun {
         let moves = self.front != NO_SLOT && slot <= self.front as usize;
         if moves { AscendingRun { front: self.front.wrapping_sub(1), ..self } } else { self }
     }
 
     /// After all records but those of `range` were removed.
-    pub fn kept(self, range: &Range<usize>) -> AscendingRun {
+    pub(super) fn kept(self, range: &Range<usize>) -> AscendingRun {
         if self.front != NO_SLOT && range.contains(&(self.front as usize)) {
             AscendingRun { front: self.front - range.start as u16, ..self }
         } else {
@@ -103,7 +103,7 @@ impl AscendingRun {
     /// What an insertion at `slot` of a page that is full with `count` records continues with, if the run is long
     /// enough to count.
     #[inline]
-    pub fn ascent_at(self, slot: usize, count: usize) -> Option<Ascent> {
+    pub(super) fn ascent_at(self, slot: usize, count: usize) -> Option<Ascent> {
         let is_next = slot == self.end();
         if slot == 0 || !(is_next || self.is_late(slot, || count)) {
             return None;
@@ -115,7 +115,7 @@ impl AscendingRun {
 
     /// Whether a run of at least [`ASCENDING_RUN`] insertions fills the end of a page of `count` records.
     #[inline]
-    pub fn fills_end(self, count: usize) -> bool {
+    pub(super) fn fills_end(self, count: usize) -> bool {
         self.len >= ASCENDING_RUN && count >= ASCENDING_RUN as usize && self.end() == count
     }
 

@@ -112,7 +112,7 @@ fn search_behind_head<B: PageBytes + ?Sized>(
 
 /// `Ok(slot)` of `key`, or `Err(slot)` where it would be. Any key may be asked for, also one outside the fences.
 #[inline]
-pub fn search<B: PageBytes + ?Sized>(page: &B, key: &[u8]) -> std::result::Result<usize, usize> {
+pub(crate) fn search<B: PageBytes + ?Sized>(page: &B, key: &[u8]) -> std::result::Result<usize, usize> {
     let prefix_len = page.u16_at(PREFIX_LEN) as usize;
     if prefix_len != 0 {
         let fence = page.page_len().wrapping_sub(page.u16_at(LOWER_LEN) as usize);
@@ -128,7 +128,7 @@ pub fn search<B: PageBytes + ?Sized>(page: &B, key: &[u8]) -> std::result::Resul
 /// Position of the child of an inner page that covers `key`; the record count stands for the upper child. `key` is
 /// within the page's fences.
 #[inline]
-pub fn child_slot_covering<B: PageBytes + ?Sized>(page: &B, key: &[u8]) -> usize {
+pub(crate) fn child_slot_covering<B: PageBytes + ?Sized>(page: &B, key: &[u8]) -> usize {
     let prefix_len = page.u16_at(PREFIX_LEN) as usize;
     match search_suffix(page, key.get(prefix_len..).unwrap_or(&[])) {
         Ok(slot) => slot + 1,
@@ -138,7 +138,7 @@ pub fn child_slot_covering<B: PageBytes + ?Sized>(page: &B, key: &[u8]) -> usize
 
 /// Position of the child of an inner page that holds the keys just below `key` (`lower < key <= upper`).
 #[inline]
-pub fn child_slot_before<B: PageBytes + ?Sized>(page: &B, key: &[u8]) -> usize {
+pub(crate) fn child_slot_before<B: PageBytes + ?Sized>(page: &B, key: &[u8]) -> usize {
     let prefix_len = page.u16_at(PREFIX_LEN) as usize;
     match search_suffix(page, key.get(prefix_len..).unwrap_or(&[])) {
         Ok(slot) | Err(slot) => slot,
@@ -147,7 +147,7 @@ pub fn child_slot_before<B: PageBytes + ?Sized>(page: &B, key: &[u8]) -> usize {
 
 /// Whether the page's fences cover `key`: `lower <= key < upper`.
 #[inline]
-pub fn covers<B: PageBytes + ?Sized>(page: &B, key: &[u8]) -> bool {
+pub(crate) fn covers<B: PageBytes + ?Sized>(page: &B, key: &[u8]) -> bool {
     let (lower_len, upper_len) = (page.u16_at(LOWER_LEN), page.u16_at(UPPER_LEN));
     let mut fence_at = page.page_len();
     if lower_len != NO_FENCE {
@@ -165,13 +165,13 @@ pub fn covers<B: PageBytes + ?Sized>(page: &B, key: &[u8]) -> bool {
 
 /// Whether the page has no fence: it covers every key, as a root must.
 #[inline]
-pub fn is_unbounded<B: PageBytes + ?Sized>(page: &B) -> bool {
+pub(crate) fn is_unbounded<B: PageBytes + ?Sized>(page: &B) -> bool {
     page.u16_at(LOWER_LEN) == NO_FENCE && page.u16_at(UPPER_LEN) == NO_FENCE
 }
 
 /// Where the parts of a record are; meaningless offsets for a slot that does not exist.
 #[inline(always)]
-pub fn record<B: PageBytes + ?Sized>(page: &B, slot: usize) -> NodeRecord {
+pub(crate) fn record<B: PageBytes + ?Sized>(page: &B, slot: usize) -> NodeRecord {
     let at = slot_at(slot);
     let suffix_len = page.u16_at(at + SLOT_KEY_LEN) as usize;
     NodeRecord {
@@ -184,7 +184,7 @@ pub fn record<B: PageBytes + ?Sized>(page: &B, slot: usize) -> NodeRecord {
 
 /// The child at a position.
 #[inline]
-pub fn child_at<B: PageBytes + ?Sized>(page: &B, slot: usize) -> PageNo {
+pub(crate) fn child_at<B: PageBytes + ?Sized>(page: &B, slot: usize) -> PageNo {
     if slot >= count(page) {
         return PageNo(page.u32_at(UPPER_CHILD));
     }
@@ -195,7 +195,7 @@ pub fn child_at<B: PageBytes + ?Sized>(page: &B, slot: usize) -> PageNo {
 
 /// Whether the child at `slot` of an inner page has the fences that its parent's separators give it, so that both are
 /// of the same version of the tree.
-pub fn fences_child<P, C>(parent: &P, slot: usize, child: &C) -> bool
+pub(crate) fn fences_child<P, C>(parent: &P, slot: usize, child: &C) -> bool
 where
     P: PageBytes + ?Sized,
     C: PageBytes + ?Sized,
@@ -245,11 +245,11 @@ fn separator_into<B: PageBytes + ?Sized>(page: &B, slot: usize, out: &mut Vec<u8
 
 /// Where the records' bytes begin.
 #[inline]
-pub fn heap_start<B: PageBytes + ?Sized>(page: &B) -> usize {
+pub(crate) fn heap_start<B: PageBytes + ?Sized>(page: &B) -> usize {
     page.u16_at(HEAP_START) as usize
 }
 
 #[inline]
-pub fn count<B: PageBytes + ?Sized>(page: &B) -> usize {
+pub(crate) fn count<B: PageBytes + ?Sized>(page: &B) -> usize {
     page.u16_at(COUNT) as usize
 }

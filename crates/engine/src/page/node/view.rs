@@ -10,31 +10,31 @@ use std::ops::Range;
 
 /// A node whose bytes do not change while this lives (latched, or a copy).
 #[derive(Clone, Copy, Debug)]
-pub struct Node<'p> {
+pub(crate) struct Node<'p> {
     page: &'p [u8],
 }
 
 impl<'p> Node<'p> {
     /// Looks at a page as a node. No check is made: see [`check`].
     #[inline]
-    pub fn new(page: &'p [u8]) -> Node<'p> {
+    pub(crate) fn new(page: &'p [u8]) -> Node<'p> {
         Node { page }
     }
 
     #[inline]
-    pub fn count(self) -> usize {
+    pub(crate) fn count(self) -> usize {
         count(self.page)
     }
 
     /// Level in the tree, 0 = leaf.
     #[inline]
-    pub fn level(self) -> u8 {
+    pub(crate) fn level(self) -> u8 {
         header::level(self.page)
     }
 
     /// Whether the type byte says leaf.
     #[inline]
-    pub fn is_leaf(self) -> bool {
+    pub(crate) fn is_leaf(self) -> bool {
         self.page.u8_at(header::TYPE) == PageType::Leaf as u8
     }
 
@@ -54,13 +54,13 @@ impl<'p> Node<'p> {
 
     /// First byte behind the heap.
     #[inline]
-    pub fn heap_end(self) -> usize {
+    pub(crate) fn heap_end(self) -> usize {
         self.page.len().saturating_sub(self.lower_len() + self.upper_len())
     }
 
     /// First key the page may hold; `None` = no bound.
     #[inline]
-    pub fn lower(self) -> Option<&'p [u8]> {
+    pub(crate) fn lower(self) -> Option<&'p [u8]> {
         let len = self.page.u16_at(LOWER_LEN);
         let start = self.page.len().wrapping_sub(len as usize);
         (len != NO_FENCE).then(|| slice_at(self.page, start, len as usize))
@@ -68,7 +68,7 @@ impl<'p> Node<'p> {
 
     /// First key beyond the page; `None` = no bound.
     #[inline]
-    pub fn upper(self) -> Option<&'p [u8]> {
+    pub(crate) fn upper(self) -> Option<&'p [u8]> {
         let len = self.page.u16_at(UPPER_LEN);
         let start = self.page.len().wrapping_sub(self.lower_len() + len as usize);
         (len != NO_FENCE).then(|| slice_at(self.page, start, len as usize))
@@ -76,70 +76,70 @@ impl<'p> Node<'p> {
 
     /// Bytes every key of the page begins with.
     #[inline]
-    pub fn prefix(self) -> &'p [u8] {
+    pub(crate) fn prefix(self) -> &'p [u8] {
         let len = self.page.u16_at(PREFIX_LEN) as usize;
         slice_at(self.page, self.page.len().wrapping_sub(self.lower_len()), len)
     }
 
     /// The page's prefix length.
     #[inline]
-    pub fn prefix_len(self) -> usize {
+    pub(crate) fn prefix_len(self) -> usize {
         self.page.u16_at(PREFIX_LEN) as usize
     }
 
     /// Suffix bytes before the head.
     #[inline(always)]
-    pub fn skip(self) -> usize {
+    pub(crate) fn skip(self) -> usize {
         self.page.u16_at(SKIP) as usize
     }
 
     /// The bytes all suffixes of the page begin with, as far as `skip` goes.
     #[inline]
-    pub fn skipped(self) -> &'p [u8] {
+    pub(crate) fn skipped(self) -> &'p [u8] {
         slice_at(self.page, self.page.u16_at(SLOTS) as usize, self.skip())
     }
 
     /// Whether the page covers `key`: `lower <= key < upper`.
     #[inline]
-    pub fn covers(self, key: &[u8]) -> bool {
+    pub(crate) fn covers(self, key: &[u8]) -> bool {
         covers(self.page, key)
     }
 
     /// Whether the page holds the keys just below `key`: `lower < key <= upper`.
     #[inline]
-    pub fn is_before(self, key: &[u8]) -> bool {
+    pub(crate) fn is_before(self, key: &[u8]) -> bool {
         self.lower().is_none_or(|lower| lower < key) && self.upper().is_none_or(|upper| key <= upper)
     }
 
     /// Where the parts of a record are; meaningless offsets for a slot that does not exist.
     #[inline(always)]
-    pub fn record(self, slot: usize) -> NodeRecord {
+    pub(crate) fn record(self, slot: usize) -> NodeRecord {
         search::record(self.page, slot)
     }
 
     /// Head of a record.
     #[inline(always)]
-    pub fn head(self, slot: usize) -> u32 {
+    pub(crate) fn head(self, slot: usize) -> u32 {
         self.page.u32_at(slot_at(slot) + SLOT_HEAD)
     }
 
     /// Suffix of a record without its head.
     #[inline]
-    pub fn rest(self, slot: usize) -> &'p [u8] {
+    pub(crate) fn rest(self, slot: usize) -> &'p [u8] {
         let record = self.record(slot);
         slice_at(self.page, record.offset, record.rest_len)
     }
 
     /// Appends the suffix of a record to `out`.
     #[inline]
-    pub fn append_suffix(self, slot: usize, out: &mut Vec<u8>) {
+    pub(crate) fn append_suffix(self, slot: usize, out: &mut Vec<u8>) {
         let record = self.record(slot);
         self.append_around_head(slot, &record, slice_at(self.page, record.offset, record.rest_len), out);
     }
 
     /// Appends the suffix of a record to `out`; returns the value, or `None` if the record is not inside the page.
     #[inline]
-    pub fn append_record(self, slot: usize, out: &mut Vec<u8>) -> Option<&'p [u8]> {
+    pub(crate) fn append_record(self, slot: usize, out: &mut Vec<u8>) -> Option<&'p [u8]> {
         let record = self.record(slot);
         let bytes = self.page.get(record.offset..record.offset + record.heap_bytes())?;
         let (rest, value) = bytes.split_at(record.rest_len);
@@ -162,7 +162,7 @@ impl<'p> Node<'p> {
     }
 
     /// How many bytes the suffixes of two records begin with in common.
-    pub fn common_suffix_len(self, one: usize, other: usize) -> usize {
+    pub(crate) fn common_suffix_len(self, one: usize, other: usize) -> usize {
         let (first, second) = (self.record(one), self.record(other));
         let least = first.suffix_len.min(second.suffix_len);
         let until_head = self.skip() + (self.head(one) ^ self.head(other)).leading_zeros() as usize / 8;
@@ -175,14 +175,14 @@ impl<'p> Node<'p> {
 
     /// Replaces `out` with the whole key of `slot` (empty for a slot that does not exist).
     #[inline]
-    pub fn key_into(self, slot: usize, out: &mut Vec<u8>) {
+    pub(crate) fn key_into(self, slot: usize, out: &mut Vec<u8>) {
         out.clear();
         self.append_key(slot, out);
     }
 
     /// Appends the whole key of `slot` to `out` (nothing for a slot that does not exist).
     #[inline]
-    pub fn append_key(self, slot: usize, out: &mut Vec<u8>) {
+    pub(crate) fn append_key(self, slot: usize, out: &mut Vec<u8>) {
         if slot < self.count() {
             out.extend_from_slice(self.prefix());
             self.append_suffix(slot, out);
@@ -190,7 +190,7 @@ impl<'p> Node<'p> {
     }
 
     /// The whole key of `slot`, in a buffer of its own.
-    pub fn key(self, slot: usize) -> Vec<u8> {
+    pub(crate) fn key(self, slot: usize) -> Vec<u8> {
         let mut key = Vec::new();
         self.key_into(slot, &mut key);
         key
@@ -198,7 +198,7 @@ impl<'p> Node<'p> {
 
     /// Value of `slot` (empty for a slot that does not exist).
     #[inline]
-    pub fn value(self, slot: usize) -> &'p [u8] {
+    pub(crate) fn value(self, slot: usize) -> &'p [u8] {
         if slot >= self.count() {
             return &[];
         }
@@ -208,43 +208,43 @@ impl<'p> Node<'p> {
 
     /// `Ok(slot)` of the key, or `Err(slot)` where it would be.
     #[inline]
-    pub fn search(self, key: &[u8]) -> std::result::Result<usize, usize> {
+    pub(crate) fn search(self, key: &[u8]) -> std::result::Result<usize, usize> {
         search::search(self.page, key)
     }
 
     /// The child at a position; the record count stands for the upper child.
     #[inline]
-    pub fn child(self, slot: usize) -> PageNo {
+    pub(crate) fn child(self, slot: usize) -> PageNo {
         child_at(self.page, slot)
     }
 
     /// Free bytes in one piece between slots and heap.
     #[inline(always)]
-    pub fn contiguous_bytes(self) -> usize {
+    pub(crate) fn contiguous_bytes(self) -> usize {
         (self.page.u16_at(HEAP_START) as usize).saturating_sub(slot_at(self.count()))
     }
 
     /// Free bytes, garbage included.
     #[inline(always)]
-    pub fn free_bytes(self) -> usize {
+    pub(crate) fn free_bytes(self) -> usize {
         self.contiguous_bytes() + self.page.u16_at(GARBAGE) as usize
     }
 
     /// Bytes of the page that records and fences could take.
     #[inline]
-    pub fn capacity_bytes(self) -> usize {
+    pub(crate) fn capacity_bytes(self) -> usize {
         self.page.len().saturating_sub(SLOTS)
     }
 
     /// Bytes taken by records and fences.
     #[inline]
-    pub fn used_bytes(self) -> usize {
+    pub(crate) fn used_bytes(self) -> usize {
         self.capacity_bytes().saturating_sub(self.free_bytes())
     }
 
     /// About how many records the page has when it is full, if those to come are as those it has.
     #[inline]
-    pub fn full_count(self) -> usize {
+    pub(crate) fn full_count(self) -> usize {
         self.count() * self.capacity_bytes() / self.used_bytes().max(1)
     }
 
@@ -258,30 +258,30 @@ impl<'p> Node<'p> {
 
     /// Whether a record with a whole key of `key_bytes` and a value of `value_bytes` should be inserted here.
     #[inline]
-    pub fn fits(self, key_bytes: usize, value_bytes: usize) -> bool {
+    pub(crate) fn fits(self, key_bytes: usize, value_bytes: usize) -> bool {
         let rest = rest_len(key_bytes.saturating_sub(self.prefix_len()), self.skip());
         self.free_bytes() >= SLOT_BYTES + rest + value_bytes + self.reserved_bytes()
     }
 
     /// Whether a record can grow by `bytes`.
     #[inline]
-    pub fn fits_growth(self, bytes: usize) -> bool {
+    pub(crate) fn fits_growth(self, bytes: usize) -> bool {
         self.free_bytes() >= bytes
     }
 
     /// The run of insertions that fills the page, if an insertion at `slot` would continue with it.
-    pub fn ascent_at(self, slot: usize) -> Option<Ascent> {
+    pub(crate) fn ascent_at(self, slot: usize) -> Option<Ascent> {
         AscendingRun::of(self.page).ascent_at(slot, self.count())
     }
 
     /// Bytes the records `range` would take (slots included, fences not) on a page with a prefix of `prefix_len` bytes
     /// and no `skip`.
-    pub fn rebuilt_bytes(self, range: Range<usize>, prefix_len: usize) -> usize {
+    pub(crate) fn rebuilt_bytes(self, range: Range<usize>, prefix_len: usize) -> usize {
         self.rebuilt_bytes_with(range, prefix_len, 0)
     }
 
     /// As `rebuilt_bytes`, with a `skip`.
-    pub fn rebuilt_bytes_with(self, range: Range<usize>, prefix_len: usize, skip: usize) -> usize {
+    pub(crate) fn rebuilt_bytes_with(self, range: Range<usize>, prefix_len: usize, skip: usize) -> usize {
         let old_prefix_len = self.prefix_len();
         range
             .map(|slot| {

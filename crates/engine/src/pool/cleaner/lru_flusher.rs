@@ -11,13 +11,13 @@ use crate::pool::lru::FrameDemand;
 
 /// The flusher's memory between steps.
 #[derive(Debug, Default)]
-pub struct LruFlusher {
+pub(crate) struct LruFlusher {
     demand: FrameDemand,
 }
 
 impl LruFlusher {
     /// A flusher before its first step.
-    pub fn new() -> LruFlusher {
+    pub(crate) fn new() -> LruFlusher {
         LruFlusher::default()
     }
 
@@ -25,7 +25,7 @@ impl LruFlusher {
     ///
     /// # Errors
     /// An I/O or poison error.
-    pub fn step(&mut self, pool: &Pool, now_ms: u64) -> Result<usize> {
+    pub(crate) fn step(&mut self, pool: &Pool, now_ms: u64) -> Result<usize> {
         pool.keep_free(&mut self.demand, now_ms)
     }
 }

@@ -9,7 +9,7 @@
 mod lru_flusher;
 mod page_cleaner;
 
-pub use lru_flusher::LruFlusher;
+pub(crate) use lru_flusher::LruFlusher;
 #[cfg(test)]
-pub use page_cleaner::flush;
-pub use page_cleaner::{Cleaner, checkpoint, checkpoint_target};
+pub(crate) use page_cleaner::flush;
+pub(crate) use page_cleaner::{Cleaner, checkpoint, checkpoint_target};

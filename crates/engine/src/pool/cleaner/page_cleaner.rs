@@ -19,7 +19,7 @@ const IDLE_LOG_MS: u64 = 1000;
 
 /// The cleaner's memory between steps.
 #[derive(Debug)]
-pub struct Cleaner {
+pub(crate) struct Cleaner {
     flusher: AdaptiveFlusher,
     /// The log's end, and since when it has not moved; `None` once the durable LSN was noted.
     log_end: Lsn,
@@ -28,13 +28,13 @@ pub struct Cleaner {
 
 impl Cleaner {
     /// A cleaner before its first step.
-    pub fn new(options: &Options) -> Cleaner {
+    pub(crate) fn new(options: &Options) -> Cleaner {
         Cleaner { flusher: AdaptiveFlusher::new(Limits::new(options)), log_end: Lsn(0), log_idle_since_ms: None }
     }
 
     /// One bounded step; `now_ms` is any monotonic clock. Returns how many pages it flushed; after a large batch it
     /// asks to be called again at once.
-    pub fn step(&mut self, pool: &Pool, log: &Log, now_ms: u64) -> Result<usize> {
+    pub(crate) fn step(&mut self, pool: &Pool, log: &Log, now_ms: u64) -> Result<usize> {
         pool.cache().lru().set_now_ms(now_ms);
         let is_log_growing = log.growth_step()?;
         if let Some(limits) = pool.cleaner_control().take_limits() {
@@ -84,7 +84,7 @@ fn snapshot(pool: &Pool, log: &Log, now_ms: u64) -> Snapshot {
 }
 
 /// Pages flushed for the log count for the other budget too.
-pub fn flush(pool: &Pool, plan: &FlushPlan) -> Result<usize> {
+pub(crate) fn flush(pool: &Pool, plan: &FlushPlan) -> Result<usize> {
     let for_log = pool.flush_oldest(plan.flush_before, BATCH_PAGES, plan.reason)?;
     let more = plan.pages.min(BATCH_PAGES).saturating_sub(for_log);
     if more == 0 {
@@ -108,7 +108,7 @@ fn move_checkpoint(pool: &Pool, log: &Log) -> Result<()> {
 
 /// Makes `target`, a [`checkpoint_target`], the place recovery starts from. What was carried forward in the log, so
 /// that it does not hold the checkpoint back, is durable there first.
-pub fn checkpoint(pool: &Pool, log: &Log, target: Lsn) -> Result<()> {
+pub(crate) fn checkpoint(pool: &Pool, log: &Log, target: Lsn) -> Result<()> {
     log.flush_to(pool.carried_lsn())?;
     log.note_store_mark(pool.store().mark());
     // What is changed later is above the target.
@@ -121,7 +121,7 @@ pub fn checkpoint(pool: &Pool, log: &Log, target: Lsn) -> Result<()> {
 }
 
 /// The newest LSN recovery may start from. (The log's end is read first: later redo is newer.)
-pub fn checkpoint_target(pool: &Pool, log: &Log) -> Lsn {
+pub(crate) fn checkpoint_target(pool: &Pool, log: &Log) -> Lsn {
     let end = log.end_lsn();
     pool.oldest_lsn().unwrap_or(end).min(end)
 }

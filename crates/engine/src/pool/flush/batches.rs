@@ -9,7 +9,7 @@ const SMALL_BATCH_PAGES: usize = 8;
 /// Large batches kept.
 const SPARE_BATCHES: usize = 4;
 
-pub struct Batches {
+pub(super) struct Batches {
     page_bytes: usize,
     /// Full-size batches between uses.
     spare: Mutex<Vec<PageBatch>>,
@@ -18,12 +18,12 @@ pub struct Batches {
 }
 
 impl Batches {
-    pub fn new(page_bytes: usize) -> Batches {
+    pub(super) fn new(page_bytes: usize) -> Batches {
         Batches { page_bytes, spare: Mutex::default(), took_us: Default::default() }
     }
 
     /// An empty batch for up to `pages` pages.
-    pub fn take(&self, pages: usize) -> PageBatch {
+    pub(super) fn take(&self, pages: usize) -> PageBatch {
         if pages <= SMALL_BATCH_PAGES {
             return PageBatch::new(pages, self.page_bytes);
         }
@@ -31,7 +31,7 @@ impl Batches {
     }
 
     /// Takes a batch back after use.
-    pub fn put(&self, mut batch: PageBatch) {
+    pub(super) fn put(&self, mut batch: PageBatch) {
         let mut spare = self.spare.lock();
         if batch.capacity() == BATCH_PAGES && spare.len() < SPARE_BATCHES {
             batch.clear();
@@ -40,7 +40,7 @@ impl Batches {
     }
 
     /// Notes how long writing a batch took.
-    pub fn note_us(&self, lane: FlushLane, took_us: u64) {
+    pub(super) fn note_us(&self, lane: FlushLane, took_us: u64) {
         let smoothed = &self.took_us[lane as usize];
         let past = smoothed.load(Relaxed);
         let now = if past == 0 { took_us } else { (past * 7 + took_us) / 8 };
@@ -48,7 +48,7 @@ impl Batches {
     }
 
     /// Microseconds that writing a batch took lately, smoothed; 0 when there was none yet.
-    pub fn us(&self, lane: FlushLane) -> u64 {
+    pub(super) fn us(&self, lane: FlushLane) -> u64 {
         self.took_us[lane as usize].load(Relaxed)
     }
 }

@@ -24,13 +24,13 @@ const MAX_WAITING: usize = 8 * UNIT;
 
 /// Numbers of filled pages, in the order in which they were filled.
 #[derive(Default)]
-pub struct BulkLoadedPages {
+pub(super) struct BulkLoadedPages {
     waiting: Mutex<VecDeque<PageNo>>,
 }
 
 impl BulkLoadedPages {
     /// Adds a page; returns whether this completes another unit.
-    pub fn add(&self, page_no: PageNo) -> bool {
+    pub(super) fn add(&self, page_no: PageNo) -> bool {
         let mut waiting = self.waiting.lock();
         if waiting.len() == MAX_WAITING {
             return false;
@@ -41,7 +41,7 @@ impl BulkLoadedPages {
     }
 
     /// Takes a unit of pages, if there is one: the frames of those that still have to be written.
-    pub fn take(&self, pages: &ResidentPages) -> Vec<FrameNo> {
+    pub(super) fn take(&self, pages: &ResidentPages) -> Vec<FrameNo> {
         let named: Vec<PageNo> = {
             let mut waiting = self.waiting.lock();
             if waiting.len() < UNIT { Vec::new() } else { waiting.drain(..UNIT).collect() }
@@ -50,7 +50,7 @@ impl BulkLoadedPages {
     }
 
     #[cfg(test)]
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.waiting.lock().len()
     }
 }

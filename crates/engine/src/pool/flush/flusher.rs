@@ -23,7 +23,7 @@ use crate::types::{Lsn, PageNo};
 use std::sync::Arc;
 
 /// The dirty ones of the resident pages, and the way from them to the store.
-pub struct PageFlusher {
+pub(crate) struct PageFlusher {
     pub(super) pages: ResidentPages,
     pub(super) list: CachePadded<Mutex<FlushList>>,
     pub(super) oldest_starvation: Mutex<OldestPageStarvation>,
@@ -43,7 +43,7 @@ pub struct PageFlusher {
 
 impl PageFlusher {
     /// `pages` are flushed to `store`, which has pages of `page_bytes`.
-    pub fn new(
+    pub(crate) fn new(
         pages: ResidentPages,
         store: Arc<dyn PageStore>,
         log: Arc<Log>,
@@ -69,22 +69,22 @@ impl PageFlusher {
     }
 
     #[inline]
-    pub fn pages(&self) -> &ResidentPages {
+    pub(crate) fn pages(&self) -> &ResidentPages {
         &self.pages
     }
 
     /// Smallest LSN a checkpoint may not pass; `None` when nothing is dirty.
-    pub fn oldest_dirty_lsn(&self) -> Option<Lsn> {
+    pub(crate) fn oldest_dirty_lsn(&self) -> Option<Lsn> {
         self.list.lock().oldest_lsn(self.pages.frames())
     }
 
-    pub fn dirty_count(&self) -> usize {
+    pub(crate) fn dirty_count(&self) -> usize {
         self.list.lock().len()
     }
 
     /// Notes in the flush list that the mini-transaction starting at `lsn` changed these frames, which the caller holds
     /// exclusively. Called in log order.
-    pub fn note_changes(&self, changed: impl Iterator<Item = FrameNo> + Clone, lsn: Lsn) {
+    pub(crate) fn note_changes(&self, changed: impl Iterator<Item = FrameNo> + Clone, lsn: Lsn) {
         // A frame that is dirty and not being written stays so while its latch is held: nothing to note.
         if changed.clone().any(|f| !self.pages.get(f).dirty.is_noted()) {
             let mut list = self.list.lock();
@@ -94,7 +94,7 @@ impl PageFlusher {
 
     /// Names a page that a load has filled; returns whether enough are named for [`PageFlusher::flush_bulk_loaded`].
     /// The caller may hold latches.
-    pub fn note_bulk_loaded(&self, page_no: PageNo) -> bool {
+    pub(crate) fn note_bulk_loaded(&self, page_no: PageNo) -> bool {
         self.filled.add(page_no)
     }
 
@@ -102,37 +102,37 @@ impl PageFlusher {
     ///
     /// # Errors
     /// As [`PageFlusher::flush_oldest`].
-    pub fn flush_bulk_loaded(&self) -> Result<usize> {
+    pub(crate) fn flush_bulk_loaded(&self) -> Result<usize> {
         let frames = self.filled.take(&self.pages);
         if frames.is_empty() { Ok(0) } else { self.flush_frames(&frames, FlushReason::BulkLoad) }
     }
 
     #[cfg(test)]
-    pub fn bulk_loaded_count(&self) -> usize {
+    pub(crate) fn bulk_loaded_count(&self) -> usize {
         self.filled.len()
     }
 
     /// Chooses what is flushed with a page from now on; `Auto`, which is resolved at opening, stands for `Off`.
-    pub fn set_neighbors(&self, mode: FlushNeighbors) {
+    pub(crate) fn set_neighbors(&self, mode: FlushNeighbors) {
         self.selection.set_neighbors(mode);
     }
 
     /// Microseconds that writing a batch took lately, smoothed; 0 when there was none yet.
-    pub fn batch_us(&self, lane: FlushLane) -> u64 {
+    pub(crate) fn batch_us(&self, lane: FlushLane) -> u64 {
         self.batches.us(lane)
     }
 
     /// Batches of pages that became clean so far, modulo 2^32.
-    pub fn cleanings(&self) -> u32 {
+    pub(crate) fn cleanings(&self) -> u32 {
         self.cleanings.load(Relaxed)
     }
 
     /// Whether threads run that flush pages and keep frames free.
-    pub fn threads_run(&self) -> bool {
+    pub(crate) fn threads_run(&self) -> bool {
         self.threads.load(Relaxed)
     }
 
-    pub fn set_threads(&self, run: bool) {
+    pub(crate) fn set_threads(&self, run: bool) {
         self.threads.store(run, Relaxed);
     }
 }

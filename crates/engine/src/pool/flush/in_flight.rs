@@ -12,14 +12,14 @@ use std::collections::BTreeSet;
 /// The pages of all unfinished batches. Not tracked under the model checker, which would take the mutex for one that
 /// threads of the model wait for.
 #[derive(Default)]
-pub struct PagesInFlight {
+pub(super) struct PagesInFlight {
     #[cfg(all(debug_assertions, not(shuttle)))]
     pages: Mutex<BTreeSet<PageNo>>,
 }
 
 impl PagesInFlight {
     /// The write of a batch begins.
-    pub fn begin(&self, _batch: &PageBatch) {
+    pub(super) fn begin(&self, _batch: &PageBatch) {
         #[cfg(all(debug_assertions, not(shuttle)))]
         for entry in _batch.entries() {
             let is_new = self.pages.lock().insert(entry.page_no);
@@ -28,7 +28,7 @@ impl PagesInFlight {
     }
 
     /// A batch is durable in the store; or its write has failed, and the database stops.
-    pub fn end(&self, _batch: &PageBatch) {
+    pub(super) fn end(&self, _batch: &PageBatch) {
         #[cfg(all(debug_assertions, not(shuttle)))]
         for entry in _batch.entries() {
             let was_there = self.pages.lock().remove(&entry.page_no);

@@ -14,32 +14,32 @@ use crate::pool::frames::{FrameNo, Frames, NIL};
 use crate::types::Lsn;
 
 /// The list. Kept under the pool's flush-list mutex.
-pub struct FlushList {
+pub(super) struct FlushList {
     frame_list: FrameList,
 }
 
 impl FlushList {
     /// An empty list over `frames` frames.
-    pub fn new(frames: usize) -> FlushList {
+    pub(super) fn new(frames: usize) -> FlushList {
         FlushList { frame_list: FrameList::new(frames) }
     }
 
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.frame_list.len
     }
 
     /// Start of the oldest change not in the store.
-    pub fn oldest_lsn(&self, frames: &Frames) -> Option<Lsn> {
+    pub(super) fn oldest_lsn(&self, frames: &Frames) -> Option<Lsn> {
         if self.frame_list.tail == NIL { None } else { frames.get(self.frame_list.tail).oldest_lsn() }
     }
 
     /// The frame that holds the checkpoint back, and where.
-    pub fn tail(&self, frames: &Frames) -> Option<(FrameNo, Lsn)> {
+    pub(super) fn tail(&self, frames: &Frames) -> Option<(FrameNo, Lsn)> {
         self.oldest_lsn(frames).map(|lsn| (self.frame_list.tail, lsn))
     }
 
     /// Notes a change that starts at `lsn`; the caller holds the frame's latch exclusively.
-    pub fn note_change(&mut self, frames: &Frames, frame: FrameNo, lsn: Lsn) {
+    pub(super) fn note_change(&mut self, frames: &Frames, frame: FrameNo, lsn: Lsn) {
         debug_assert!(frames.get(frame).latch.is_held_exclusively(), "frame {frame} is changed without its latch");
         debug_assert_ne!(lsn, Lsn(0), "a change of frame {frame} that counts as none");
         if frames.get(frame).dirty.note(lsn.0) {
@@ -49,13 +49,13 @@ impl FlushList {
 
     /// Marks a dirty page as being written; the caller holds its latch (shared is enough) and copies it now.
     /// False if there is nothing to write or it is being written already.
-    pub fn begin_write(&mut self, frames: &Frames, frame: FrameNo) -> bool {
+    pub(super) fn begin_write(&mut self, frames: &Frames, frame: FrameNo) -> bool {
         debug_assert!(frames.get(frame).latch.is_held(), "frame {frame} is copied without its latch");
         frames.get(frame).dirty.begin_write()
     }
 
     /// The copy made at `begin_write` is durable in the store.
-    pub fn end_write(&mut self, frames: &Frames, frame: FrameNo) {
+    pub(super) fn end_write(&mut self, frames: &Frames, frame: FrameNo) {
         self.frame_list.remove(frame);
         let oldest = frames.get(frame).dirty.oldest();
         let rewritten = frames.get(frame).dirty.end_write();
@@ -69,7 +69,7 @@ impl FlushList {
     }
 
     /// Up to `limit` frames from the tail whose oldest change starts before `before`, not being written.
-    pub fn oldest(&self, frames: &Frames, before: Lsn, limit: usize) -> Vec<FrameNo> {
+    pub(super) fn oldest(&self, frames: &Frames, before: Lsn, limit: usize) -> Vec<FrameNo> {
         let mut chosen = Vec::with_capacity(limit.min(self.frame_list.len));
         let mut at = self.frame_list.tail;
         while at != NIL && chosen.len() < limit && frames.get(at).oldest_lsn().is_some_and(|lsn| lsn < before) {

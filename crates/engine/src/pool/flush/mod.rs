@@ -25,5 +25,5 @@ mod select;
 mod starvation;
 mod write;
 
-pub use flusher::PageFlusher;
-pub use reason::FlushReason;
+pub(super) use flusher::PageFlusher;
+pub(crate) use reason::FlushReason;

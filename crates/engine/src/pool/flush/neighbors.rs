@@ -8,7 +8,7 @@ use std::ops::Range;
 
 /// Adds to `out` the pages that go with `page`, in ascending order, `page` itself left out. `takes` says whether a page
 /// of the extent would be flushed at all. `Auto` is resolved before; here it stands for `Off`.
-pub fn add(mode: FlushNeighbors, page: PageNo, takes: impl Fn(PageNo) -> bool, out: &mut Vec<PageNo>) {
+pub(super) fn add(mode: FlushNeighbors, page: PageNo, takes: impl Fn(PageNo) -> bool, out: &mut Vec<PageNo>) {
     let range = match mode {
         FlushNeighbors::Off | FlushNeighbors::Auto => return,
         FlushNeighbors::Contiguous => run_around(page, &takes),

@@ -23,7 +23,7 @@ const MAX_HELPERS: usize = FlushLane::COUNT - 1;
 impl PageFlusher {
     /// Flushes up to `limit` of the oldest pages whose first change is before `before`, and their neighbors; returns
     /// how many. The caller holds no latch.
-    pub fn flush_oldest(&self, before: Lsn, limit: usize, reason: FlushReason) -> Result<usize> {
+    pub(crate) fn flush_oldest(&self, before: Lsn, limit: usize, reason: FlushReason) -> Result<usize> {
         let (frames, oldest) = {
             let list = self.list.lock();
             (list.oldest(self.pages.frames(), before, limit), list.tail(self.pages.frames()))
@@ -57,7 +57,7 @@ impl PageFlusher {
     ///
     /// # Errors
     /// An I/O or poison error.
-    pub fn flush_all(&self) -> Result<()> {
+    pub(crate) fn flush_all(&self) -> Result<()> {
         let helpers = (self.dirty_count() / PAGES_OF_A_HELPER).min(MAX_HELPERS);
         if helpers > 0 {
             self.flush_side_by_side(helpers)?;
@@ -95,7 +95,7 @@ impl PageFlusher {
     ///
     /// # Errors
     /// An I/O or poison error.
-    pub fn flush_before(&self, before: Lsn) -> Result<()> {
+    pub(crate) fn flush_before(&self, before: Lsn) -> Result<()> {
         while self.oldest_dirty_lsn().is_some_and(|oldest| oldest < before) {
             if self.flush_oldest(before, BATCH_PAGES, FlushReason::Shutdown)? == 0 {
                 crate::sync::thread::yield_now();

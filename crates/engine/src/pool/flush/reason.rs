@@ -4,7 +4,7 @@ use crate::store::FlushLane;
 
 /// Why pages are flushed; each flushed page is counted once under its reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FlushReason {
+pub(crate) enum FlushReason {
     /// They are at the tail of the LRU list and frames are needed.
     LruList,
     /// Too many frames are dirty.
@@ -27,7 +27,7 @@ pub enum FlushReason {
 
 impl FlushReason {
     /// Where the batches go: two threads that have different lanes do not wait for each other.
-    pub fn lane(self) -> FlushLane {
+    pub(crate) fn lane(self) -> FlushLane {
         match self {
             FlushReason::SinglePage => FlushLane::SinglePage,
             // When a database is closed no other thread flushes the LRU list.

@@ -9,7 +9,7 @@ use crate::types::PageNo;
 
 /// A page to be flushed.
 #[derive(Clone, Copy)]
-pub struct FlushTarget {
+pub(super) struct FlushTarget {
     pub page_no: PageNo,
     pub frame: FrameNo,
     /// It is flushed because it is a neighbor of another one.
@@ -18,21 +18,21 @@ pub struct FlushTarget {
 
 impl FlushTarget {
     /// The page in a frame, asked for.
-    pub fn new(pages: &ResidentPages, frame: FrameNo) -> FlushTarget {
+    pub(super) fn new(pages: &ResidentPages, frame: FrameNo) -> FlushTarget {
         FlushTarget { page_no: pages.get(frame).page_no(), frame, neighbor: false }
     }
 }
 
 /// The choice of what is flushed with a page.
 #[derive(Default)]
-pub struct FlushSelection {
+pub(super) struct FlushSelection {
     /// 0, 1 or 2; see `neighbors`.
     neighbors: AtomicU8,
 }
 
 impl FlushSelection {
     /// The pages in `frames` and their neighbors, by page number, each once.
-    pub fn targets(&self, pages: &ResidentPages, frames: &[FrameNo], reason: FlushReason) -> Vec<FlushTarget> {
+    pub(super) fn targets(&self, pages: &ResidentPages, frames: &[FrameNo], reason: FlushReason) -> Vec<FlushTarget> {
         let mut targets: Vec<FlushTarget> = frames.iter().map(|frame| FlushTarget::new(pages, *frame)).collect();
         let mode = self.neighbors();
         if reason != FlushReason::SinglePage && mode != FlushNeighbors::Off {
@@ -54,7 +54,7 @@ impl FlushSelection {
     }
 
     /// Chooses what is flushed with a page from now on; `Auto` stands for `Off`.
-    pub fn set_neighbors(&self, mode: FlushNeighbors) {
+    pub(super) fn set_neighbors(&self, mode: FlushNeighbors) {
         let value = match mode {
             FlushNeighbors::Off | FlushNeighbors::Auto => 0,
             FlushNeighbors::Contiguous => 1,

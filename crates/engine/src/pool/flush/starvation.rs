@@ -8,14 +8,14 @@ const MISSES: u32 = 4;
 
 /// The page that was oldest at the last flush, and how often it was skipped.
 #[derive(Default)]
-pub struct OldestPageStarvation {
+pub(super) struct OldestPageStarvation {
     oldest: Option<(FrameNo, Lsn)>,
     misses: u32,
 }
 
 impl OldestPageStarvation {
     /// Notes whether the oldest page was flushed; returns whether it is time to wait for it.
-    pub fn note(&mut self, oldest: (FrameNo, Lsn), is_missed: bool) -> bool {
+    pub(super) fn note(&mut self, oldest: (FrameNo, Lsn), is_missed: bool) -> bool {
         self.misses = match is_missed {
             true if self.oldest == Some(oldest) => self.misses + 1,
             true => 1,

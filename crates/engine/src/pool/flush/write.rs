@@ -19,7 +19,7 @@ use std::time::Instant;
 
 /// What to do with a page that another thread has latched exclusively.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LatchMode {
+pub(super) enum LatchMode {
     Try,
     Wait,
 }
@@ -35,7 +35,7 @@ struct Copies {
 impl PageFlusher {
     /// Flushes those of `frames` that are dirty and not latched exclusively right now, and their neighbors; returns how
     /// many.
-    pub fn flush_frames(&self, frames: &[FrameNo], reason: FlushReason) -> Result<usize> {
+    pub(crate) fn flush_frames(&self, frames: &[FrameNo], reason: FlushReason) -> Result<usize> {
         self.flush_targets(&self.selection.targets(&self.pages, frames, reason), reason, LatchMode::Try)
     }
 
@@ -96,7 +96,7 @@ impl PageFlusher {
         copies
     }
 
-    pub fn write_batch(&self, batch: &mut PageBatch, reason: FlushReason) -> Result<()> {
+    pub(crate) fn write_batch(&self, batch: &mut PageBatch, reason: FlushReason) -> Result<()> {
         self.log.flush_to(batch.newest_lsn())?;
         debug_assert!(self.log.durable_lsn() >= batch.newest_lsn(), "a page is written before its redo is durable");
         let lane = reason.lane();

@@ -21,7 +21,7 @@ use super::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The marks of one frame; LSNs are plain numbers here, 0 = none.
 #[derive(Debug)]
-pub struct DirtyMarks {
+pub(crate) struct DirtyMarks {
     oldest: AtomicU64,
     rewrite: AtomicU64,
     flushing: AtomicBool,
@@ -39,24 +39,24 @@ impl Default for DirtyMarks {
 impl DirtyMarks {
     /// Start of the oldest change not in the store; 0 = the page is clean.
     #[inline]
-    pub fn oldest(&self) -> u64 {
+    pub(crate) fn oldest(&self) -> u64 {
         self.oldest.load(Ordering::Relaxed)
     }
 
     /// Whether a copy is being written.
     #[inline]
-    pub fn is_flushing(&self) -> bool {
+    pub(crate) fn is_flushing(&self) -> bool {
         self.flushing.load(Ordering::Relaxed)
     }
 
     /// Whether another change needs no note: the page is dirty and stays so. The caller holds the latch exclusively.
     #[inline]
-    pub fn is_noted(&self) -> bool {
+    pub(crate) fn is_noted(&self) -> bool {
         !self.flushing.load(Ordering::Acquire) && self.oldest() != 0
     }
 
     /// Notes a change that starts at `lsn`; returns whether the page was clean before.
-    pub fn note(&self, lsn: u64) -> bool {
+    pub(crate) fn note(&self, lsn: u64) -> bool {
         let first = self.oldest() == 0;
         if first {
             self.oldest.store(lsn, Ordering::Relaxed);
@@ -67,17 +67,17 @@ impl DirtyMarks {
     }
 
     /// Notes that a change formats the page, which was noted before. The caller holds the latch exclusively.
-    pub fn note_recreated_by_redo(&self) {
+    pub(crate) fn note_recreated_by_redo(&self) {
         self.recreated_by_redo.store(true, Ordering::Relaxed);
     }
 
     /// Whether the page is recreated by redo from *oldest* on. Asked under the latch, once a write has begun.
-    pub fn is_recreated_by_redo(&self) -> bool {
+    pub(crate) fn is_recreated_by_redo(&self) -> bool {
         self.recreated_by_redo.load(Ordering::Relaxed)
     }
 
     /// A copy is made now; false if the page is clean or a copy is being written already.
-    pub fn begin_write(&self) -> bool {
+    pub(crate) fn begin_write(&self) -> bool {
         let begin = self.oldest() != 0 && !self.is_flushing();
         if begin {
             self.flushing.store(true, Ordering::Relaxed);
@@ -87,7 +87,7 @@ impl DirtyMarks {
 
     /// The copy is in the store. Returns what is oldest now: the first change since the copy was made, 0 = the page is
     /// clean.
-    pub fn end_write(&self) -> u64 {
+    pub(crate) fn end_write(&self) -> u64 {
         debug_assert!(self.is_flushing() && self.oldest() != 0);
         let rewritten = self.rewrite.load(Ordering::Relaxed);
         self.rewrite.store(0, Ordering::Relaxed);

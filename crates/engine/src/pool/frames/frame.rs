@@ -25,11 +25,11 @@ use crate::types::{Lsn, PageNo};
 use memmap2::MmapMut;
 
 /// Index of a frame.
-pub type FrameNo = u32;
+pub(crate) type FrameNo = u32;
 
-pub const NIL: FrameNo = u32::MAX;
+pub(crate) const NIL: FrameNo = u32::MAX;
 /// The page number of a frame that holds none.
-pub const NO_PAGE: PageNo = PageNo(u32::MAX);
+pub(crate) const NO_PAGE: PageNo = PageNo(u32::MAX);
 
 /// When such a part of the pool has returned, the allocator releases what was freed.
 const FREED_SHARE: usize = 64;
@@ -37,7 +37,7 @@ const FREED_SHARE: usize = 64;
 /// What there is of a frame's page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Content {
+pub(crate) enum Content {
     Whole,
     /// The page is being read from the store; its latch is held until the read ends.
     Reading,
@@ -48,7 +48,7 @@ pub enum Content {
 /// The state of one frame.
 #[derive(Debug)]
 #[repr(align(64))]
-pub struct Frame {
+pub(crate) struct Frame {
     pub latch: Latch,
     page_no: AtomicU32,
     /// Next frame in the page table's chain.
@@ -90,12 +90,12 @@ impl Frame {
     }
 
     #[inline]
-    pub fn page_no(&self) -> PageNo {
+    pub(crate) fn page_no(&self) -> PageNo {
         PageNo(self.page_no.load(Ordering::Acquire))
     }
 
     /// Gives the frame to a page (rule 2). The caller holds it exclusively.
-    pub fn set_page_no(&self, page: PageNo) {
+    pub(crate) fn set_page_no(&self, page: PageNo) {
         self.latch.raise_version();
         // A thread that sees the number also sees the marks made before it.
         self.page_no.store(page.0, Ordering::Release);
@@ -103,29 +103,29 @@ impl Frame {
 
     /// Whether this is the frame of `page`, and the page is whole: waiting for its latch is not waiting for I/O.
     #[inline]
-    pub fn has(&self, page: PageNo) -> bool {
+    pub(crate) fn has(&self, page: PageNo) -> bool {
         self.page_no() == page && self.content.load(Ordering::Acquire) == Content::Whole as u8
     }
 
     /// Whether this is the frame of `page`, of which there is not more than this.
-    pub fn has_only(&self, page: PageNo, content: Content) -> bool {
+    pub(crate) fn has_only(&self, page: PageNo, content: Content) -> bool {
         self.content.load(Ordering::Acquire) == content as u8 && self.page_no() == page
     }
 
     /// Whether this is the frame of `page`, but the page is not whole.
     #[inline]
-    pub fn lacks(&self, page: PageNo) -> bool {
+    pub(crate) fn lacks(&self, page: PageNo) -> bool {
         self.content.load(Ordering::Acquire) != Content::Whole as u8 && self.page_no() == page
     }
 
     /// Notes what there is of the page: before the page is in the page table or before the latch is released.
-    pub fn set_content(&self, content: Content) {
+    pub(crate) fn set_content(&self, content: Content) {
         self.content.store(content as u8, Ordering::Release);
     }
 
     /// Start of the oldest change not in the store; `None` = clean.
     #[inline]
-    pub fn oldest_lsn(&self) -> Option<Lsn> {
+    pub(crate) fn oldest_lsn(&self) -> Option<Lsn> {
         match self.dirty.oldest() {
             0 => None,
             lsn => Some(Lsn(lsn)),
@@ -134,7 +134,7 @@ impl Frame {
 }
 
 /// Readable bytes behind the last frame: a latch-free read may begin at the last byte of a page.
-pub const READ_SLACK_BYTES: usize = 8;
+pub(super) const READ_SLACK_BYTES: usize = 8;
 
 /// Frame numbers are 32 bits wide, and [`NIL`] is not a frame.
 fn check_count(count: usize) -> Result<()> {
@@ -146,13 +146,13 @@ fn check_count(count: usize) -> Result<()> {
 }
 
 /// The system has no memory for this many frames.
-pub fn no_memory(count: usize) -> Error {
+pub(super) fn no_memory(count: usize) -> Error {
     let reason = format!("the system cannot provide memory for {count} frames");
     Error::BadOption { option: "buffer-pool-size".into(), reason }
 }
 
 /// All frames and their memory.
-pub struct Frames {
+pub(crate) struct Frames {
     frames: Mapped<Frame>,
     /// First byte of `mapping`, taken once so that frames are reached without borrowing it.
     memory: *mut u8,
@@ -175,7 +175,7 @@ impl Frames {
     ///
     /// # Errors
     /// [`Error::BadOption`] for more frames than can be numbered, or when the system has no such memory.
-    pub fn new(count: usize, page_bytes: usize) -> Result<Frames> {
+    pub(crate) fn new(count: usize, page_bytes: usize) -> Result<Frames> {
         assert!(
             count > 0 && page_bytes.is_power_of_two(),
             "a pool has at least MIN_FRAMES frames, pages of checked size"
@@ -198,17 +198,17 @@ impl Frames {
         })
     }
 
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.frames.len()
     }
 
-    pub fn page_bytes(&self) -> usize {
+    pub(crate) fn page_bytes(&self) -> usize {
         self.page_bytes
     }
 
     /// The frame's state.
     #[inline]
-    pub fn get(&self, frame: FrameNo) -> &Frame {
+    pub(crate) fn get(&self, frame: FrameNo) -> &Frame {
         &self.frames[frame as usize]
     }
 
@@ -225,7 +225,7 @@ impl Frames {
     /// # Safety
     /// The caller holds the frame's latch, shared or exclusive, for as long as the slice lives.
     #[inline]
-    pub unsafe fn bytes(&self, frame: FrameNo) -> &[u8] {
+    pub(crate) unsafe fn bytes(&self, frame: FrameNo) -> &[u8] {
         debug_assert!(self.get(frame).latch.is_held(), "frame {frame} is read without its latch");
         // SAFETY: the range is inside the mapping and initialised (zeroed); the caller's latch keeps writers out.
         unsafe { std::slice::from_raw_parts(self.address(frame), self.page_bytes) }
@@ -237,7 +237,7 @@ impl Frames {
     /// The caller holds the frame's latch exclusively for as long as the slice lives, and makes no second slice of it.
     #[inline]
     #[expect(clippy::mut_from_ref, reason = "the exclusive latch, not the borrow, guards frame memory")]
-    pub unsafe fn bytes_mut(&self, frame: FrameNo) -> &mut [u8] {
+    pub(crate) unsafe fn bytes_mut(&self, frame: FrameNo) -> &mut [u8] {
         debug_assert!(self.get(frame).latch.is_held_exclusively(), "frame {frame} is changed without its latch");
         // SAFETY: as in `bytes`, and the exclusive latch keeps everyone else out.
         unsafe { std::slice::from_raw_parts_mut(self.address(frame), self.page_bytes) }
@@ -248,7 +248,7 @@ impl Frames {
     ///
     /// # Safety
     /// The caller holds the frames' latches exclusively and has no slice of them.
-    pub unsafe fn release_memory(&self, frames: &[FrameNo]) {
+    pub(crate) unsafe fn release_memory(&self, frames: &[FrameNo]) {
         let had = self.without_memory.fetch_add(frames.len(), Ordering::Relaxed);
         if !memory::can_release(self.page_bytes) {
             return;
@@ -267,7 +267,7 @@ impl Frames {
 
     /// This many of the frames whose memory was released will be touched again: what was in other memory meanwhile is
     /// freed, and the system gets that first, now and then.
-    pub fn note_returned(&self, frames: usize) {
+    pub(crate) fn note_returned(&self, frames: usize) {
         let bytes = frames * self.page_bytes;
         if self.returned_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes > self.mapping.len() / FREED_SHARE {
             self.returned_bytes.store(0, Ordering::Relaxed);
@@ -281,7 +281,7 @@ impl Frames {
     }
 
     /// Rule 2: a frame that holds no page, and is to be used by no thread but the one that took it.
-    pub fn check_free(&self, frame: FrameNo) {
+    pub(crate) fn check_free(&self, frame: FrameNo) {
         if cfg!(debug_assertions) && !cfg!(shuttle) {
             let state = self.get(frame);
             debug_assert!(state.latch.is_held_exclusively(), "the free frame {frame} can be latched");
@@ -295,13 +295,13 @@ impl Frames {
     }
 
     /// How many frames are reserved.
-    pub fn without_memory(&self) -> usize {
+    pub(crate) fn without_memory(&self) -> usize {
         self.without_memory.load(Ordering::Relaxed)
     }
 
     /// A pointer for optimistic reads of `len` bytes at `offset`; `None` if they leave the page.
     #[inline]
-    pub fn racy(&self, frame: FrameNo, offset: usize, len: usize) -> Option<*const u8> {
+    pub(crate) fn racy(&self, frame: FrameNo, offset: usize, len: usize) -> Option<*const u8> {
         if offset > self.page_bytes || len > self.page_bytes - offset {
             return None;
         }

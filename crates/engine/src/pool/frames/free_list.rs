@@ -10,7 +10,7 @@ use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::sync::{Condvar, Mutex};
 use std::time::Duration;
 
-pub struct FreeList {
+pub(crate) struct FreeList {
     frames: Mutex<Vec<FrameNo>>,
     arrived: Condvar,
     /// Frames ever taken.
@@ -19,7 +19,7 @@ pub struct FreeList {
 
 impl FreeList {
     /// All `count` frames are free.
-    pub fn new(count: usize) -> FreeList {
+    pub(crate) fn new(count: usize) -> FreeList {
         FreeList {
             frames: Mutex::new((0..count as FrameNo).rev().collect()),
             arrived: Condvar::new(),
@@ -27,12 +27,12 @@ impl FreeList {
         }
     }
 
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.frames.lock().len()
     }
 
     /// Moves `count` frames to `out` if there are that many; returns how many stay on the list, else `None`.
-    pub fn take(&self, count: usize, out: &mut Vec<FrameNo>) -> Option<usize> {
+    pub(crate) fn take(&self, count: usize, out: &mut Vec<FrameNo>) -> Option<usize> {
         let mut frames = self.frames.lock();
         let rest = frames.len().checked_sub(count)?;
         out.extend(frames.drain(rest..));
@@ -41,18 +41,18 @@ impl FreeList {
     }
 
     /// Frames ever taken.
-    pub fn taken(&self) -> u64 {
+    pub(crate) fn taken(&self) -> u64 {
         self.taken.load(Relaxed)
     }
 
     /// Releases frames.
-    pub fn put(&self, back: impl IntoIterator<Item = FrameNo>) {
+    pub(crate) fn put(&self, back: impl IntoIterator<Item = FrameNo>) {
         self.frames.lock().extend(back);
         self.arrived.notify_all();
     }
 
     /// Waits until frames arrive or `timeout` passes.
-    pub fn wait(&self, timeout: Duration) {
+    pub(crate) fn wait(&self, timeout: Duration) {
         let mut frames = self.frames.lock();
         self.arrived.wait_for(&mut frames, timeout);
     }

@@ -7,7 +7,7 @@ use crate::types::PageNo;
 use std::ops::Deref;
 
 /// A page latched shared; unlatched on drop. Derefs to the page's bytes, header included.
-pub struct SharedPage<'p> {
+pub(crate) struct SharedPage<'p> {
     frames: &'p Frames,
     frame: FrameNo,
 }
@@ -16,7 +16,7 @@ pub struct SharedPage<'p> {
 /// and not changed. Nothing else can match: a frame never has a version twice (`frame`, rule 2), but two frames may
 /// have the same one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PageVersion {
+pub(crate) struct PageVersion {
     pub(in crate::pool) page_no: PageNo,
     pub(in crate::pool) frame: FrameNo,
     pub(in crate::pool) version: u64,
@@ -30,7 +30,7 @@ impl<'p> SharedPage<'p> {
         SharedPage { frames, frame }
     }
 
-    pub fn page_no(&self) -> PageNo {
+    pub(crate) fn page_no(&self) -> PageNo {
         self.frames.get(self.frame).page_no()
     }
 
@@ -40,7 +40,7 @@ impl<'p> SharedPage<'p> {
     }
 
     /// The page as it is now, to come back to.
-    pub fn version(&self) -> PageVersion {
+    pub(crate) fn version(&self) -> PageVersion {
         let state = self.frames.get(self.frame);
         PageVersion { page_no: state.page_no(), frame: self.frame, version: state.latch.held_version() }
     }

@@ -12,7 +12,7 @@ crate::sync::thread_local! {
 
 /// This thread has this many latches more.
 #[inline]
-pub fn add(_more: i32) {
+pub(crate) fn add(_more: i32) {
     // A thread that is ending may have no count any more.
     #[cfg(debug_assertions)]
     let _ = HELD.try_with(|held| held.set(held.get() + _more));
@@ -20,7 +20,7 @@ pub fn add(_more: i32) {
 
 /// This thread is about to wait.
 #[inline]
-pub fn expect_none(_before: &str) {
+pub(crate) fn expect_none(_before: &str) {
     #[cfg(debug_assertions)]
     let _ = HELD.try_with(|held| debug_assert_eq!(held.get(), 0, "page latches are held before {_before}"));
 }

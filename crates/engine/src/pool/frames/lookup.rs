@@ -16,7 +16,7 @@ use crate::types::PageNo;
 impl Frame {
     /// Shared latch iff the frame is at `version`, at which it held `page`.
     #[inline]
-    pub fn latch_s_at(&self, page: PageNo, version: u64) -> bool {
+    pub(crate) fn latch_s_at(&self, page: PageNo, version: u64) -> bool {
         if !self.latch.lock_shared_while(|| self.has(page)) {
             return false;
         }
@@ -32,7 +32,7 @@ impl PageTable {
     /// Where a resident page is, and the version of its frame at that time; `None` if it is not resident, or not
     /// merged. Waits while the page is latched exclusively, or read in.
     #[inline]
-    pub fn view(&self, frames: &Frames, page: PageNo) -> Option<(FrameNo, u64)> {
+    pub(super) fn view(&self, frames: &Frames, page: PageNo) -> Option<(FrameNo, u64)> {
         loop {
             let frame = self.find(frames, page)?;
             let state = frames.get(frame);
@@ -53,7 +53,7 @@ impl PageTable {
 
     /// Shared latch on a page that is resident and whole; the caller releases it.
     #[inline]
-    pub fn latch_s(&self, frames: &Frames, page: PageNo) -> Option<FrameNo> {
+    pub(super) fn latch_s(&self, frames: &Frames, page: PageNo) -> Option<FrameNo> {
         loop {
             let frame = self.find(frames, page)?;
             let state = frames.get(frame);
@@ -71,7 +71,7 @@ impl PageTable {
 
     /// Exclusive latch on a page that is resident and whole; the caller releases it.
     #[inline]
-    pub fn latch_x(&self, frames: &Frames, page: PageNo) -> Option<FrameNo> {
+    pub(super) fn latch_x(&self, frames: &Frames, page: PageNo) -> Option<FrameNo> {
         loop {
             let frame = self.find(frames, page)?;
             let state = frames.get(frame);
@@ -88,7 +88,7 @@ impl PageTable {
     }
 
     /// Exclusive latch on a page that is resident and not merged; the caller releases it.
-    pub fn latch_unmerged(&self, frames: &Frames, page: PageNo) -> Option<FrameNo> {
+    pub(super) fn latch_unmerged(&self, frames: &Frames, page: PageNo) -> Option<FrameNo> {
         let frame = self.find(frames, page)?;
         let state = frames.get(frame);
         let is_unmerged = || state.has_only(page, Content::Unmerged);
@@ -103,7 +103,7 @@ impl PageTable {
     }
 
     /// Enters `page` in `frame`, which the caller holds exclusively; the frame that already has the page, if any.
-    pub fn enter(&self, frames: &Frames, page: PageNo, frame: FrameNo) -> Option<FrameNo> {
+    pub(super) fn enter(&self, frames: &Frames, page: PageNo, frame: FrameNo) -> Option<FrameNo> {
         let lock = self.lock(page);
         let other = self.find_locked(frames, page, &lock);
         if other.is_none() {
@@ -114,7 +114,7 @@ impl PageTable {
     }
 
     /// Takes the page of a frame out of the table; the caller holds the frame exclusively, and continues to.
-    pub fn unmap(&self, frames: &Frames, frame: FrameNo) {
+    pub(super) fn unmap(&self, frames: &Frames, frame: FrameNo) {
         let state = frames.get(frame);
         let lock = self.lock(state.page_no());
         self.remove(frames, frame, &lock);

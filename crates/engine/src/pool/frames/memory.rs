@@ -18,7 +18,7 @@ use std::ptr::NonNull;
 ///
 /// # Errors
 /// The system has no such memory.
-pub fn map(bytes: usize) -> io::Result<MmapMut> {
+pub(super) fn map(bytes: usize) -> io::Result<MmapMut> {
     let mapping = MmapMut::map_anon(bytes)?;
     prefer_large_pieces(&mapping, true);
     Ok(mapping)
@@ -26,7 +26,7 @@ pub fn map(bytes: usize) -> io::Result<MmapMut> {
 
 /// Asks for large pieces, or that no more are made: the system puts a piece together from a few touched pages and fills
 /// the rest with zeros, so what was released would take memory again.
-pub fn prefer_large_pieces(mapping: &MmapMut, large: bool) {
+pub(super) fn prefer_large_pieces(mapping: &MmapMut, large: bool) {
     #[cfg(all(target_os = "linux", not(miri)))]
     let _ = mapping.advise(if large { memmap2::Advice::HugePage } else { memmap2::Advice::NoHugePage });
     #[cfg(not(all(target_os = "linux", not(miri))))]
@@ -38,7 +38,7 @@ pub fn prefer_large_pieces(mapping: &MmapMut, large: bool) {
 ///
 /// # Safety
 /// No thread has a reference to these bytes. Volatile loads find what was there, or zero.
-pub unsafe fn release(mapping: &MmapMut, offset: usize, len: usize) {
+pub(super) unsafe fn release(mapping: &MmapMut, offset: usize, len: usize) {
     #[cfg(all(target_os = "linux", not(miri)))]
     if offset.is_multiple_of(system_page_bytes()) && len.is_multiple_of(system_page_bytes()) {
         // SAFETY: private memory without a file is zero when it is released and touched again, and whole pages of the
@@ -50,7 +50,7 @@ pub unsafe fn release(mapping: &MmapMut, offset: usize, len: usize) {
 }
 
 /// Whether the memory of such pages can be released: they are whole pages of the system.
-pub fn can_release(page_bytes: usize) -> bool {
+pub(super) fn can_release(page_bytes: usize) -> bool {
     #[cfg(all(target_os = "linux", not(miri)))]
     return page_bytes.is_multiple_of(system_page_bytes());
     #[cfg(not(all(target_os = "linux", not(miri))))]
@@ -59,7 +59,7 @@ pub fn can_release(page_bytes: usize) -> bool {
 
 /// Has the allocator give the system what it keeps of memory that was freed: much that was freed in small pieces stays
 /// with the process otherwise. Takes milliseconds.
-pub fn release_freed_memory() {
+pub(crate) fn release_freed_memory() {
     #[cfg(all(target_os = "linux", target_env = "gnu", not(miri)))]
     // SAFETY: it locks each arena of the allocator that it looks at, and releases only memory that is not in use.
     unsafe {
@@ -77,7 +77,7 @@ fn system_page_bytes() -> usize {
 
 /// Fetches the cache line of an address, where the processor can be asked to.
 #[inline(always)]
-pub fn fetch(at: *const u8) {
+pub(super) fn fetch(at: *const u8) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     // SAFETY: a prefetch reads nothing that the program sees and never faults, for any address.
     unsafe {
@@ -89,7 +89,7 @@ pub fn fetch(at: *const u8) {
 }
 
 /// A slice that never changes its length, in memory of its own.
-pub struct Mapped<T> {
+pub(super) struct Mapped<T> {
     start: NonNull<T>,
     len: usize,
     _mapping: MmapMut,
@@ -106,7 +106,7 @@ impl<T> Mapped<T> {
     ///
     /// # Errors
     /// The system has no such memory.
-    pub fn new(len: usize, item: impl Fn() -> T) -> io::Result<Mapped<T>> {
+    pub(super) fn new(len: usize, item: impl Fn() -> T) -> io::Result<Mapped<T>> {
         const { assert!(align_of::<T>() <= 4096) };
         let bytes = len.checked_mul(size_of::<T>()).ok_or(io::ErrorKind::OutOfMemory)?;
         let mut mapping = map(bytes)?;

@@ -17,7 +17,7 @@ mod dirty;
 mod frame;
 mod free_list;
 mod guard;
-pub mod held_latches;
+pub(crate) mod held_latches;
 mod lookup;
 mod memory;
 mod optimistic;
@@ -25,16 +25,16 @@ mod page_table;
 mod parent_check;
 mod resident;
 
-pub use frame::{Content, FrameNo, Frames, NIL, NO_PAGE};
-pub use guard::{PageVersion, SharedPage};
-pub use memory::release_freed_memory;
-pub use optimistic::OptimisticPage;
+pub(crate) use frame::{Content, FrameNo, Frames, NIL, NO_PAGE};
+pub(crate) use guard::{PageVersion, SharedPage};
+pub(crate) use memory::release_freed_memory;
+pub(crate) use optimistic::OptimisticPage;
 #[cfg(test)]
 use page_table::PageTable;
 #[cfg(test)]
-pub use page_table::meanwhile;
+pub(super) use page_table::meanwhile;
 pub(crate) use parent_check::ParentCheck;
-pub use resident::ResidentPages;
+pub(super) use resident::ResidentPages;
 
 use crate::sync;
 use crate::sync::latch::Latch;

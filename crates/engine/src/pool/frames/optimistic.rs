@@ -23,7 +23,7 @@ const PREFETCH_PAGE_LINES: usize = 64;
 
 /// A latch-free view of a resident page.
 #[derive(Clone, Copy)]
-pub struct OptimisticPage<'p> {
+pub(crate) struct OptimisticPage<'p> {
     state: &'p Frame,
     /// The frame's first byte; `mask + 1 + READ_SLACK_BYTES` bytes from there are readable while the pool lives.
     start: *const u8,
@@ -45,18 +45,18 @@ impl<'p> OptimisticPage<'p> {
 
     /// Whether the page has neither changed nor moved since the view was taken.
     #[inline]
-    pub fn validate(&self) -> bool {
+    pub(crate) fn validate(&self) -> bool {
         self.state.latch.is_version(self.version)
     }
 
     /// The page as this view sees it, if it turns out to be valid.
     #[inline]
-    pub fn page_version(&self) -> PageVersion {
+    pub(crate) fn page_version(&self) -> PageVersion {
         PageVersion { page_no: self.page_no, frame: self.frame, version: self.version }
     }
 
     #[inline]
-    pub fn page_no(&self) -> PageNo {
+    pub(crate) fn page_no(&self) -> PageNo {
         self.page_no
     }
 
@@ -73,7 +73,7 @@ impl<'p> OptimisticPage<'p> {
 
     /// Has a record of `len` bytes at `offset` fetched into the processor's cache, its first few lines.
     #[inline]
-    pub fn prefetch_record(&self, offset: usize, len: usize) {
+    pub(crate) fn prefetch_record(&self, offset: usize, len: usize) {
         self.prefetch_bytes(offset, len.min(PREFETCH_RECORD_LINES * LINE_BYTES));
     }
 

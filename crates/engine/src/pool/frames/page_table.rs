@@ -21,7 +21,7 @@ const SHARDS: usize = 64;
 /// Steps of an unlatched lookup. A longer walk has probably been led from chain to chain.
 const PEEK_STEPS: usize = 128;
 
-pub struct PageTable {
+pub(super) struct PageTable {
     heads: Mapped<AtomicU32>,
     shards: Box<[Shard]>,
 }
@@ -32,14 +32,14 @@ pub struct PageTable {
 struct Shard(Mutex<()>);
 
 /// Proof that the page's shard is locked.
-pub struct ShardGuard<'t>(#[expect(dead_code, reason = "held for its lifetime only")] MutexGuard<'t, ()>);
+pub(super) struct ShardGuard<'t>(#[expect(dead_code, reason = "held for its lifetime only")] MutexGuard<'t, ()>);
 
 impl PageTable {
     /// An empty table for `frames` frames.
     ///
     /// # Errors
     /// The system has no such memory.
-    pub fn new(frames: usize) -> io::Result<PageTable> {
+    pub(super) fn new(frames: usize) -> io::Result<PageTable> {
         let buckets = (frames * 2).next_power_of_two().max(SHARDS);
         let heads = Mapped::new(buckets, || AtomicU32::new(NIL))?;
         Ok(PageTable { heads, shards: (0..SHARDS).map(|_| Shard::default()).collect() })
@@ -54,37 +54,37 @@ impl PageTable {
 
     /// Whether two pages are in one chain.
     #[cfg(test)]
-    pub fn is_same_chain(&self, page: PageNo, other: PageNo) -> bool {
+    pub(super) fn is_same_chain(&self, page: PageNo, other: PageNo) -> bool {
         self.bucket(page) == self.bucket(other)
     }
 
     /// Locks the page's part of the table.
-    pub fn lock(&self, page: PageNo) -> ShardGuard<'_> {
+    pub(super) fn lock(&self, page: PageNo) -> ShardGuard<'_> {
         ShardGuard(self.shards[self.bucket(page) % SHARDS].0.lock())
     }
 
     /// The frame that holds the page, or held it a moment ago; `None` = the page is not here (rule 3).
     #[inline]
-    pub fn find(&self, frames: &Frames, page: PageNo) -> Option<FrameNo> {
+    pub(super) fn find(&self, frames: &Frames, page: PageNo) -> Option<FrameNo> {
         self.peek(frames, page).or_else(|| self.find_locking(frames, page))
     }
 
     /// The frame that holds the page, if any page of its chain is here: for what may be wrong.
     #[inline]
-    pub fn lookup_unlatched(&self, page: PageNo) -> Option<FrameNo> {
+    pub(super) fn lookup_unlatched(&self, page: PageNo) -> Option<FrameNo> {
         let first = self.heads[self.bucket(page)].load(Ordering::Acquire);
         (first != NIL).then_some(first)
     }
 
     /// Has the head of the page's chain fetched into the processor's cache.
     #[inline]
-    pub fn prefetch(&self, page: PageNo) {
+    pub(super) fn prefetch(&self, page: PageNo) {
         fetch(std::ptr::from_ref(&self.heads[self.bucket(page)]).cast());
     }
 
     /// The frame that probably holds the page; `None` proves nothing (rule 2).
     #[inline]
-    pub fn peek(&self, frames: &Frames, page: PageNo) -> Option<FrameNo> {
+    pub(super) fn peek(&self, frames: &Frames, page: PageNo) -> Option<FrameNo> {
         let mut at = self.heads[self.bucket(page)].load(Ordering::Acquire);
         for _ in 0..PEEK_STEPS {
             if at == NIL {
@@ -107,7 +107,7 @@ impl PageTable {
     }
 
     /// The frame that holds the page.
-    pub fn find_locked(&self, frames: &Frames, page: PageNo, _lock: &ShardGuard<'_>) -> Option<FrameNo> {
+    pub(super) fn find_locked(&self, frames: &Frames, page: PageNo, _lock: &ShardGuard<'_>) -> Option<FrameNo> {
         let mut at = self.heads[self.bucket(page)].load(Ordering::Acquire);
         while at != NIL {
             if frames.get(at).page_no() == page {
@@ -119,14 +119,14 @@ impl PageTable {
     }
 
     /// Enters the frame under its page number (set by the caller before).
-    pub fn insert(&self, frames: &Frames, frame: FrameNo, _lock: &ShardGuard<'_>) {
+    pub(super) fn insert(&self, frames: &Frames, frame: FrameNo, _lock: &ShardGuard<'_>) {
         let head = &self.heads[self.bucket(frames.get(frame).page_no())];
         frames.get(frame).hash_next.store(head.load(Ordering::Relaxed), Ordering::Release);
         head.store(frame, Ordering::Release);
     }
 
     /// Takes the frame out (its page number is still set).
-    pub fn remove(&self, frames: &Frames, frame: FrameNo, _lock: &ShardGuard<'_>) {
+    pub(super) fn remove(&self, frames: &Frames, frame: FrameNo, _lock: &ShardGuard<'_>) {
         let mut link = &self.heads[self.bucket(frames.get(frame).page_no())];
         loop {
             let at = link.load(Ordering::Relaxed);
@@ -142,7 +142,7 @@ impl PageTable {
 
 /// What tests let happen while an unlatched lookup of their thread has reached a frame.
 #[cfg(test)]
-pub mod meanwhile {
+pub(crate) mod meanwhile {
     use super::FrameNo;
     use std::cell::RefCell;
 
@@ -153,16 +153,16 @@ pub mod meanwhile {
     }
 
     /// Has `event` happen once, when an unlatched lookup of this thread has reached `frame`.
-    pub fn on(frame: FrameNo, event: Event) {
+    pub(crate) fn on(frame: FrameNo, event: Event) {
         NEXT.set(Some((frame, event)));
     }
 
     /// Whether the event is still to come.
-    pub fn is_pending() -> bool {
+    pub(crate) fn is_pending() -> bool {
         NEXT.with_borrow(Option::is_some)
     }
 
-    pub fn happen(frame: FrameNo) {
+    pub(crate) fn happen(frame: FrameNo) {
         if let Some((_, event)) = NEXT.with_borrow_mut(|next| next.take_if(|(at, _)| *at == frame)) {
             event();
         }

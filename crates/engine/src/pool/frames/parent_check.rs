@@ -44,7 +44,7 @@ fn mark(parent: &Frame, child: &Frame) -> u32 {
 
 impl ResidentPages {
     /// Numbers the arrival of a page in a frame, which the caller holds exclusively.
-    pub fn note_arrival(&self, frame: FrameNo, read_in: bool) {
+    pub(crate) fn note_arrival(&self, frame: FrameNo, read_in: bool) {
         let state = self.get(frame);
         let arrival = self.next_arrival();
         state.arrival.store(arrival, Relaxed);
@@ -53,20 +53,20 @@ impl ResidentPages {
 
     /// Whether the page in a frame, which is latched, was compared with this parent.
     #[inline(always)]
-    pub fn is_known_child(&self, parent: &OptimisticPage<'_>, child: FrameNo) -> bool {
+    pub(crate) fn is_known_child(&self, parent: &OptimisticPage<'_>, child: FrameNo) -> bool {
         let child = self.get(child);
         child.known_child_of.load(Relaxed) == mark(parent.frame_state(), child)
     }
 
     /// What to note if the page in a frame is a child of this parent. Computed before the pages that are not latched
     /// are validated.
-    pub fn parent_check(&self, parent: &OptimisticPage<'_>, child: FrameNo) -> ParentCheck {
+    pub(crate) fn parent_check(&self, parent: &OptimisticPage<'_>, child: FrameNo) -> ParentCheck {
         let child = self.get(child);
         ParentCheck { before: child.known_child_of.load(Relaxed), compared: mark(parent.frame_state(), child) }
     }
 
     /// Notes that the page that was in a frame then is that child; does nothing if the page has left the frame.
-    pub fn note_checked_child(&self, child: FrameNo, parent_check: ParentCheck) {
+    pub(crate) fn note_checked_child(&self, child: FrameNo, parent_check: ParentCheck) {
         let ParentCheck { before, compared } = parent_check;
         // Fails also if another thread was faster: it noted the same or a newer parent.
         let _ = self.get(child).known_child_of.compare_exchange(before, compared, Relaxed, Relaxed);

@@ -20,7 +20,7 @@ use crate::sync::sharded::CachePadded;
 use crate::types::PageNo;
 
 /// Which page is in which frame, and which frames are free.
-pub struct ResidentPages {
+pub(crate) struct ResidentPages {
     frames: Frames,
     table: PageTable,
     free: CachePadded<FreeList>,
@@ -35,7 +35,7 @@ impl ResidentPages {
     ///
     /// # Errors
     /// The system has no memory for them.
-    pub fn new(count: usize, page_bytes: usize) -> Result<ResidentPages> {
+    pub(crate) fn new(count: usize, page_bytes: usize) -> Result<ResidentPages> {
         Ok(ResidentPages {
             frames: Frames::new(count, page_bytes)?,
             table: PageTable::new(count).map_err(|_| no_memory(count))?,
@@ -46,38 +46,38 @@ impl ResidentPages {
     }
 
     #[inline]
-    pub fn frames(&self) -> &Frames {
+    pub(crate) fn frames(&self) -> &Frames {
         &self.frames
     }
 
     /// The state of a frame.
     #[inline]
-    pub fn get(&self, frame: FrameNo) -> &Frame {
+    pub(crate) fn get(&self, frame: FrameNo) -> &Frame {
         self.frames.get(frame)
     }
 
-    pub fn free(&self) -> &FreeList {
+    pub(crate) fn free(&self) -> &FreeList {
         &self.free
     }
 
     /// Frames in use.
     #[inline]
-    pub fn frame_count(&self) -> usize {
+    pub(crate) fn frame_count(&self) -> usize {
         self.in_use.load(Relaxed)
     }
 
     /// Notes how many frames are in use.
-    pub fn set_frame_count(&self, frames: usize) {
+    pub(crate) fn set_frame_count(&self, frames: usize) {
         self.in_use.store(frames, Relaxed);
     }
 
     /// Gives unused frames back.
-    pub fn release_frames(&self, frames: impl IntoIterator<Item = FrameNo>) {
+    pub(crate) fn release_frames(&self, frames: impl IntoIterator<Item = FrameNo>) {
         self.free.put(frames.into_iter().inspect(|frame| self.frames.check_free(*frame)));
     }
 
     /// Pages that arrived so far, modulo 2^32.
-    pub fn arrivals(&self) -> u32 {
+    pub(crate) fn arrivals(&self) -> u32 {
         self.arrivals.load(Relaxed)
     }
 
@@ -88,31 +88,31 @@ impl ResidentPages {
 
     /// The frame that holds the page, or held it a moment ago; `None` = the page is not resident.
     #[inline]
-    pub fn find(&self, page: PageNo) -> Option<FrameNo> {
+    pub(crate) fn find(&self, page: PageNo) -> Option<FrameNo> {
         self.table.find(&self.frames, page)
     }
 
     /// The frame that probably holds the page; `None` proves nothing.
-    pub fn peek(&self, page: PageNo) -> Option<FrameNo> {
+    pub(crate) fn peek(&self, page: PageNo) -> Option<FrameNo> {
         self.table.peek(&self.frames, page)
     }
 
     /// Whether the page is resident with bytes that differ from the store's.
-    pub fn is_dirty(&self, page: PageNo) -> bool {
+    pub(crate) fn is_dirty(&self, page: PageNo) -> bool {
         self.find(page).is_some_and(|frame| self.get(frame).oldest_lsn().is_some())
     }
 
     /// A view of a resident page that takes no latch; `None` if it is not resident, or not merged. Waits while the page
     /// is latched exclusively, or read in: the caller holds no latch.
     #[inline]
-    pub fn view(&self, page: PageNo) -> Option<OptimisticPage<'_>> {
+    pub(crate) fn view(&self, page: PageNo) -> Option<OptimisticPage<'_>> {
         let (frame, version) = self.table.view(&self.frames, page)?;
         Some(OptimisticPage::new(&self.frames, frame, page, version))
     }
 
     /// A latch-free view of a page iff it is where it was seen, unchanged.
     #[inline]
-    pub fn view_at(&self, seen: PageVersion) -> Option<OptimisticPage<'_>> {
+    pub(crate) fn view_at(&self, seen: PageVersion) -> Option<OptimisticPage<'_>> {
         let view = OptimisticPage::new(&self.frames, seen.frame, seen.page_no, seen.version);
         view.validate().then_some(view)
     }
@@ -121,7 +121,7 @@ impl ResidentPages {
     /// of its frame, its header and first slots, and its fences. It waits for none of them: where the page lies is a
     /// guess, nearly always right.
     #[inline]
-    pub fn prefetch(&self, page: PageNo) {
+    pub(crate) fn prefetch(&self, page: PageNo) {
         if let Some(view) = self.lookup_unlatched(page) {
             view.prefetch();
         }
@@ -130,7 +130,7 @@ impl ResidentPages {
     /// As [`ResidentPages::prefetch`], and a small page from what `start` says to its end, for a thread that reads all
     /// of that.
     #[inline]
-    pub fn prefetch_from(&self, page: PageNo, start: impl Fn(&OptimisticPage<'_>) -> usize) {
+    pub(crate) fn prefetch_from(&self, page: PageNo, start: impl Fn(&OptimisticPage<'_>) -> usize) {
         if let Some(view) = self.lookup_unlatched(page) {
             view.prefetch();
             view.prefetch_from(start(&view));
@@ -139,7 +139,7 @@ impl ResidentPages {
 
     /// Has the place in the page table that leads to a page fetched, for who will ask for the page a little later.
     #[inline]
-    pub fn prefetch_table_slot(&self, page: PageNo) {
+    pub(crate) fn prefetch_table_slot(&self, page: PageNo) {
         self.table.prefetch(page);
     }
 
@@ -151,14 +151,14 @@ impl ResidentPages {
 
     /// Shared latch if the page is resident and whole, waiting for the latch only.
     #[inline]
-    pub fn latch_s(&self, page: PageNo) -> Option<SharedPage<'_>> {
+    pub(crate) fn latch_s(&self, page: PageNo) -> Option<SharedPage<'_>> {
         let frame = self.table.latch_s(&self.frames, page)?;
         Some(SharedPage::adopt(&self.frames, frame))
     }
 
     /// Shared latch on a page iff it is where it was seen, unchanged.
     #[inline]
-    pub fn latch_s_at(&self, seen: PageVersion) -> Option<SharedPage<'_>> {
+    pub(crate) fn latch_s_at(&self, seen: PageVersion) -> Option<SharedPage<'_>> {
         let state = self.frames.get(seen.frame);
         state.latch_s_at(seen.page_no, seen.version).then(|| {
             debug_assert!(state.has(seen.page_no), "frame {} had another page at the same version", seen.frame);
@@ -169,19 +169,19 @@ impl ResidentPages {
     /// Exclusive latch on a page that is resident and whole, waiting for the latch only; else `None`. The caller
     /// releases the latch.
     #[inline]
-    pub fn latch_x(&self, page: PageNo) -> Option<FrameNo> {
+    pub(crate) fn latch_x(&self, page: PageNo) -> Option<FrameNo> {
         self.table.latch_x(&self.frames, page)
     }
 
     /// Exclusive latch on a page that is resident and not merged, waiting for the latch only; else `None`. The caller
     /// releases the latch.
-    pub fn latch_unmerged(&self, page: PageNo) -> Option<FrameNo> {
+    pub(crate) fn latch_unmerged(&self, page: PageNo) -> Option<FrameNo> {
         self.table.latch_unmerged(&self.frames, page)
     }
 
     /// Exclusive latch on the page of `view` iff it is unchanged.
     #[inline]
-    pub fn upgrade(&self, view: OptimisticPage<'_>) -> Option<FrameNo> {
+    pub(crate) fn upgrade(&self, view: OptimisticPage<'_>) -> Option<FrameNo> {
         let state = self.frames.get(view.frame);
         let still = || state.has(view.page_no());
         let is_latched = state.latch.lock_exclusive_if(view.version, still);
@@ -191,7 +191,7 @@ impl ResidentPages {
 
     /// Eight bytes of a page as they are now, without a latch and without waiting; `None` if the page is not resident
     /// and whole. A thread may be changing them.
-    pub fn peek_u64(&self, page: PageNo, offset: usize) -> Option<u64> {
+    pub(crate) fn peek_u64(&self, page: PageNo, offset: usize) -> Option<u64> {
         let frame = self.find(page)?;
         let state = self.frames.get(frame);
         if !state.has(page) {
@@ -204,7 +204,7 @@ impl ResidentPages {
     }
 
     /// Enters `page` into the page table in `frame` (held exclusively); the frame that already has it, if any.
-    pub fn enter(&self, page: PageNo, frame: FrameNo) -> Option<FrameNo> {
+    pub(crate) fn enter(&self, page: PageNo, frame: FrameNo) -> Option<FrameNo> {
         let other = self.table.enter(&self.frames, page, frame);
         if other.is_none() {
             self.frames.get(frame).first_access_ms.store(0, Relaxed);
@@ -213,7 +213,7 @@ impl ResidentPages {
     }
 
     /// Takes the page out of the page table; the caller holds its frame exclusively.
-    pub fn unmap(&self, frame: FrameNo) {
+    pub(crate) fn unmap(&self, frame: FrameNo) {
         let state = self.frames.get(frame);
         debug_assert!(state.latch.is_held_exclusively(), "the page of frame {frame} leaves while others latch it");
         debug_assert_eq!(state.oldest_lsn(), None, "the page of frame {frame} leaves with changes");
@@ -223,7 +223,7 @@ impl ResidentPages {
 
     /// Whether two pages are in one chain of the page table.
     #[cfg(test)]
-    pub fn is_same_chain(&self, page: PageNo, other: PageNo) -> bool {
+    pub(crate) fn is_same_chain(&self, page: PageNo, other: PageNo) -> bool {
         self.table.is_same_chain(page, other)
     }
 }

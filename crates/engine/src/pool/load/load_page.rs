@@ -25,7 +25,7 @@ impl PageLoader {
     ///
     /// # Errors
     /// [`Error::CorruptPage`], an I/O error, [`Error::PoolExhausted`].
-    pub fn load(&self, page: PageNo) -> Result<()> {
+    pub(crate) fn load(&self, page: PageNo) -> Result<()> {
         self.log.expect_nothing_reserved();
         held_latches::expect_none("a page is read");
         if let Some(frame) = self.pages().find(page) {
@@ -139,7 +139,7 @@ impl PageLoader {
 
     /// A frame for a page just allocated, latched exclusively, contents undefined. `spare` (held exclusively) is used
     /// unless the page is still resident from an earlier life; returns which frame it is.
-    pub fn install(&self, page: PageNo, spare: FrameNo) -> FrameNo {
+    pub(crate) fn install(&self, page: PageNo, spare: FrameNo) -> FrameNo {
         debug_assert_ne!(page, NO_PAGE, "a page number that no page has");
         self.pages().frames().check_free(spare);
         loop {

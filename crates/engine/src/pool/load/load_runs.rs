@@ -31,7 +31,7 @@ impl PageLoader {
     /// # Errors
     /// [`PoolExhausted`](crate::Error::PoolExhausted), a stopped database. A page that cannot be read, or is damaged,
     /// is left out.
-    pub fn load_runs(&self, runs: &[Range<u32>], buffer: &mut [u8]) -> Result<usize> {
+    pub(crate) fn load_runs(&self, runs: &[Range<u32>], buffer: &mut [u8]) -> Result<usize> {
         self.log.expect_nothing_reserved();
         held_latches::expect_none("pages are read");
         self.poison.check()?;

@@ -18,7 +18,7 @@ use crate::types::{IndexId, Lsn, PageNo};
 use std::sync::{Arc, OnceLock};
 
 /// The ways of pages into frames.
-pub struct PageLoader {
+pub(crate) struct PageLoader {
     pub(super) supply: FrameSupply,
     pending: OnceLock<Arc<dyn PendingChanges>>,
     /// From finding that a page is not resident until it is readable, the wait for a frame included.
@@ -30,7 +30,7 @@ pub struct PageLoader {
 }
 
 impl PageLoader {
-    pub fn new(
+    pub(crate) fn new(
         supply: FrameSupply,
         store: Arc<dyn PageStore>,
         log: Arc<Log>,
@@ -42,42 +42,42 @@ impl PageLoader {
     }
 
     #[inline]
-    pub fn supply(&self) -> &FrameSupply {
+    pub(crate) fn supply(&self) -> &FrameSupply {
         &self.supply
     }
 
     #[inline]
-    pub fn cache(&self) -> &PageCache {
+    pub(crate) fn cache(&self) -> &PageCache {
         self.supply.cache()
     }
 
     #[inline]
-    pub fn flusher(&self) -> &PageFlusher {
+    pub(crate) fn flusher(&self) -> &PageFlusher {
         self.cache().flusher()
     }
 
     #[inline]
-    pub fn pages(&self) -> &ResidentPages {
+    pub(crate) fn pages(&self) -> &ResidentPages {
         self.cache().pages()
     }
 
     /// The store that pages come from and go to.
-    pub fn store(&self) -> &Arc<dyn PageStore> {
+    pub(crate) fn store(&self) -> &Arc<dyn PageStore> {
         &self.store
     }
 
     /// From finding that a page is not resident until it is readable, the wait for a frame included.
-    pub fn page_read_latency(&self) -> LatencySnapshot {
+    pub(crate) fn page_read_latency(&self) -> LatencySnapshot {
         self.page_read.snapshot()
     }
 
     /// Sets what is asked for pending changes; once, when the database is recovered.
-    pub fn set_pending(&self, pending: Arc<dyn PendingChanges>) {
+    pub(crate) fn set_pending(&self, pending: Arc<dyn PendingChanges>) {
         assert!(self.pending.set(pending).is_ok(), "one change buffer for a pool");
     }
 
     /// Smallest LSN a checkpoint may not pass; `None` when nothing is dirty or pending.
-    pub fn oldest_lsn(&self) -> Option<Lsn> {
+    pub(crate) fn oldest_lsn(&self) -> Option<Lsn> {
         // In this order: rule 2 of `crate::pool::pending`.
         let pending = self.pending.get().and_then(|pending| pending.oldest_lsn());
         [pending, self.flusher().oldest_dirty_lsn()].into_iter().flatten().min()
@@ -85,7 +85,7 @@ impl PageLoader {
 
     /// How far the log has to be durable before a checkpoint at [`PageLoader::oldest_lsn`], asked before: rule 3 of
     /// `crate::pool::pending`.
-    pub fn carried_lsn(&self) -> Lsn {
+    pub(crate) fn carried_lsn(&self) -> Lsn {
         self.pending.get().map_or(Lsn(0), |pending| pending.carried_lsn())
     }
 
@@ -109,7 +109,7 @@ impl PageLoader {
 
     /// Marks a leaf of this index, if it is resident, as unmerged: operations that wait for it were found at opening.
     /// No thread uses the pool yet.
-    pub fn mark_unmerged(&self, page: PageNo, index: IndexId) {
+    pub(crate) fn mark_unmerged(&self, page: PageNo, index: IndexId) {
         let Some(frame) = self.cache().latch_x(page) else { return };
         // SAFETY: the frame was just latched exclusively.
         let bytes = unsafe { self.pages().frames().bytes(frame) };
@@ -121,7 +121,7 @@ impl PageLoader {
     }
 
     /// An unmerged leaf, which the caller has latched exclusively, has everything now.
-    pub fn mark_merged(&self, frame: FrameNo) {
+    pub(crate) fn mark_merged(&self, frame: FrameNo) {
         let state = self.pages().get(frame);
         debug_assert!(state.latch.is_held_exclusively(), "the merged leaf in frame {frame} is not latched");
         debug_assert!(
@@ -135,7 +135,7 @@ impl PageLoader {
     ///
     /// # Errors
     /// As [`PageLoader::load`].
-    pub fn fix_s(&self, page: PageNo) -> Result<SharedPage<'_>> {
+    pub(crate) fn fix_s(&self, page: PageNo) -> Result<SharedPage<'_>> {
         loop {
             if let Some(guard) = self.cache().latch_s(page) {
                 return Ok(guard);
@@ -146,7 +146,7 @@ impl PageLoader {
 
     /// Lets `change` work on the page's bytes under its exclusive latch, without redo; `fresh` pages are not read.
     /// A page that `change` says it changed becomes dirty since `lsn`. For recovery, and for the log's mark in page 0.
-    pub fn change_unlogged(
+    pub(crate) fn change_unlogged(
         &self,
         page: PageNo,
         fresh: bool,
@@ -184,7 +184,7 @@ impl PageLoader {
     }
 
     /// Loads the page if necessary and takes it off the LRU list: it stays until the pool is dropped.
-    pub fn make_resident(&self, page: PageNo) -> Result<()> {
+    pub(crate) fn make_resident(&self, page: PageNo) -> Result<()> {
         let frame = self.latched_frame(page)?;
         self.pages().get(frame).kept.store(true, Relaxed);
         self.cache().lru().take_out(self.pages(), frame);

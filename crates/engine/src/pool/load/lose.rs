@@ -19,7 +19,7 @@ impl PageLoader {
     ///
     /// # Errors
     /// As [`PageLoader::load`], also when the page was lost; a failed write.
-    pub fn load_or_lose(
+    pub(crate) fn load_or_lose(
         &self,
         page: PageNo,
         lose: impl FnOnce(&Error, &mut [u8]) -> bool,
@@ -67,7 +67,7 @@ impl PageLoader {
     }
 
     /// Takes a clean page out of the pool, if it is there. For recovery: no other thread uses the pool.
-    pub fn drop_clean(&self, page: PageNo) {
+    pub(crate) fn drop_clean(&self, page: PageNo) {
         let Some(frame) = self.cache().latch_x(page) else { return };
         debug_assert!(self.pages().get(frame).oldest_lsn().is_none());
         self.cache().lru().take_out(self.pages(), frame);

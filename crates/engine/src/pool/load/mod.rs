@@ -11,4 +11,4 @@ mod load_runs;
 mod loader;
 mod lose;
 
-pub use loader::PageLoader;
+pub(super) use loader::PageLoader;

@@ -19,7 +19,7 @@ const AIM_US: u64 = 20_000;
 const STEP_BATCHES: usize = 8;
 
 /// Resident pages in the order of their use.
-pub struct PageCache {
+pub(crate) struct PageCache {
     flusher: PageFlusher,
     lru: Lru,
     /// Free frames that the LRU flusher keeps ready, and what wakes it.
@@ -29,7 +29,7 @@ pub struct PageCache {
 }
 
 impl PageCache {
-    pub fn new(options: &Options, flusher: PageFlusher, stats: Arc<Stats>) -> PageCache {
+    pub(crate) fn new(options: &Options, flusher: PageFlusher, stats: Arc<Stats>) -> PageCache {
         let frames = flusher.pages().frames().len();
         PageCache {
             lru: Lru::new(options, frames, stats.clone()),
@@ -41,38 +41,38 @@ impl PageCache {
     }
 
     #[inline]
-    pub fn pages(&self) -> &ResidentPages {
+    pub(crate) fn pages(&self) -> &ResidentPages {
         self.flusher.pages()
     }
 
     #[inline]
-    pub fn flusher(&self) -> &PageFlusher {
+    pub(crate) fn flusher(&self) -> &PageFlusher {
         &self.flusher
     }
 
     #[inline]
-    pub fn lru(&self) -> &Lru {
+    pub(crate) fn lru(&self) -> &Lru {
         &self.lru
     }
 
     /// The notification that wakes the LRU flusher.
-    pub fn lru_notify(&self) -> &Notify {
+    pub(crate) fn lru_notify(&self) -> &Notify {
         &self.lru_flusher
     }
 
     /// Free frames that the LRU flusher keeps ready.
-    pub fn free_target(&self) -> usize {
+    pub(crate) fn free_target(&self) -> usize {
         self.free_target.load(Relaxed)
     }
 
     /// Changes how many frames the LRU flusher keeps ready.
-    pub fn set_free_target(&self, frames: usize) {
+    pub(crate) fn set_free_target(&self, frames: usize) {
         self.free_target.store(frames, Relaxed);
     }
 
     /// Evicts up to `want` clean pages among the last `depth` of the LRU list (`by_cursor`: as [`Lru::evict`] says);
     /// says how many.
-    pub fn evict(&self, depth: usize, want: usize, by_cursor: bool) -> usize {
+    pub(crate) fn evict(&self, depth: usize, want: usize, by_cursor: bool) -> usize {
         let evicted = self.lru.evict(self.pages(), || self.flusher.cleanings(), depth, want, by_cursor);
         let count = evicted.len();
         self.note_evicted(count);
@@ -83,18 +83,18 @@ impl PageCache {
     }
 
     /// Counts pages that were evicted.
-    pub fn note_evicted(&self, pages: usize) {
+    pub(crate) fn note_evicted(&self, pages: usize) {
         self.stats.pages_evicted.add(pages as u64);
     }
 
     /// Up to `want` dirty frames among the last `depth` of the LRU list, least recently used first.
-    pub fn dirty_tail(&self, depth: usize, want: usize) -> Vec<FrameNo> {
+    pub(crate) fn dirty_tail(&self, depth: usize, want: usize) -> Vec<FrameNo> {
         self.lru.dirty_tail(self.pages(), depth, want)
     }
 
     /// Flushes one page alone, the least recently used dirty one that no other thread takes first; false if there is
     /// none.
-    pub fn flush_one_page(&self) -> Result<bool> {
+    pub(crate) fn flush_one_page(&self) -> Result<bool> {
         let start = Instant::now();
         let mut flushed = 0;
         for victim in self.dirty_tail(self.lru.scan_depth(), SINGLE_PAGES) {
@@ -108,7 +108,7 @@ impl PageCache {
     }
 
     /// Evicts clean pages, and flushes dirty ones at the tail, until `target` frames are free or no progress is made.
-    pub fn refill(&self, target: usize, by_cursor: bool) -> Result<usize> {
+    pub(crate) fn refill(&self, target: usize, by_cursor: bool) -> Result<usize> {
         let max = self.batch_pages();
         let mut flushed = 0;
         for _ in 0..STEP_BATCHES {
@@ -128,7 +128,7 @@ impl PageCache {
     }
 
     /// Pages of a batch of victims.
-    pub fn batch_pages(&self) -> usize {
+    pub(crate) fn batch_pages(&self) -> usize {
         policy::batch_pages(BATCH_PAGES, self.flusher.batch_us(FlushLane::LruList), AIM_US)
     }
 }

@@ -7,7 +7,7 @@ const ROUND_MS: u64 = 1000;
 
 /// What the LRU flusher remembers between its steps.
 #[derive(Debug, Default)]
-pub struct FrameDemand {
+pub(crate) struct FrameDemand {
     taken: u64,
     last_ms: u64,
     demand_per_s: f64,
@@ -16,7 +16,7 @@ pub struct FrameDemand {
 
 impl FrameDemand {
     /// Whether it is time for a round of InnoDB's page cleaner, which begins then.
-    pub fn begins_round(&mut self, now_ms: u64) -> bool {
+    pub(crate) fn begins_round(&mut self, now_ms: u64) -> bool {
         let begins = now_ms >= self.next_round_ms;
         if begins {
             self.next_round_ms = now_ms + ROUND_MS;
@@ -25,7 +25,7 @@ impl FrameDemand {
     }
 
     /// Frames taken per second. A rise is seen at once and forgotten over a second or so.
-    pub fn per_s(&mut self, cache: &PageCache, now_ms: u64) -> f64 {
+    pub(crate) fn per_s(&mut self, cache: &PageCache, now_ms: u64) -> f64 {
         let elapsed_ms = now_ms.saturating_sub(self.last_ms);
         if elapsed_ms >= 5 {
             let taken = cache.pages().free().taken();

@@ -9,7 +9,7 @@ impl Lru {
     /// Takes up to `want` clean pages among the last `depth` of the list out of it and out of the page table; their
     /// frames stay latched exclusively. With `by_cursor` the search goes on where the last one ended, within the old
     /// part and before the pages that came in lately, unless pages have become clean since: `cleanings` counts those.
-    pub fn evict(
+    pub(crate) fn evict(
         &self,
         pages: &ResidentPages,
         cleanings: impl Fn() -> u32,
@@ -41,18 +41,18 @@ impl Lru {
     }
 
     /// Whether the least recently used page is dirty.
-    pub fn is_tail_dirty(&self, pages: &ResidentPages) -> bool {
+    pub(crate) fn is_tail_dirty(&self, pages: &ResidentPages) -> bool {
         let tail = self.list.lock().tail();
         tail != NIL && pages.get(tail).oldest_lsn().is_some()
     }
 
     /// Up to `want` dirty frames among the last `depth` of the list, least recently used first.
-    pub fn dirty_tail(&self, pages: &ResidentPages, depth: usize, want: usize) -> Vec<FrameNo> {
+    pub(crate) fn dirty_tail(&self, pages: &ResidentPages, depth: usize, want: usize) -> Vec<FrameNo> {
         dirty_at_tail(pages, &self.list.lock(), depth, want)
     }
 
     /// Takes up to `want` dirty pages at the tail off the list.
-    pub fn take_dirty_tail(&self, pages: &ResidentPages, want: usize) -> Vec<FrameNo> {
+    pub(crate) fn take_dirty_tail(&self, pages: &ResidentPages, want: usize) -> Vec<FrameNo> {
         let mut list = self.list.lock();
         let victims = dirty_at_tail(pages, &list, self.scan_depth(), want);
         victims.iter().for_each(|frame| list.remove(pages.frames(), *frame));
@@ -60,7 +60,7 @@ impl Lru {
     }
 
     /// Enters a page again that was taken off the list, unless it is there or stays resident without the list.
-    pub fn put_back(&self, pages: &ResidentPages, frame: FrameNo) {
+    pub(crate) fn put_back(&self, pages: &ResidentPages, frame: FrameNo) {
         let mut list = self.list.lock();
         if !pages.get(frame).kept.load(Relaxed) && !list.contains(frame) {
             list.insert_old(pages.frames(), frame);
@@ -86,7 +86,7 @@ fn dirty_at_tail(pages: &ResidentPages, lru: &LruList, depth: usize, want: usize
 }
 
 /// Takes a clean, unlatched page out of the page table; its frame stays latched exclusively.
-pub fn detach_if_clean(pages: &ResidentPages, frame: FrameNo) -> bool {
+pub(super) fn detach_if_clean(pages: &ResidentPages, frame: FrameNo) -> bool {
     let state = pages.get(frame);
     if state.oldest_lsn().is_some() || !state.latch.try_lock_exclusive() {
         return false;

@@ -10,7 +10,7 @@ impl PageCache {
     /// A view of a resident page that takes no latch; `None` if it is not resident, or not merged. Waits while the page
     /// is latched exclusively, or read in: the caller holds no latch.
     #[inline]
-    pub fn view(&self, page: PageNo) -> Option<OptimisticPage<'_>> {
+    pub(crate) fn view(&self, page: PageNo) -> Option<OptimisticPage<'_>> {
         let view = self.pages().view(page)?;
         self.promote(view.frame());
         Some(view)
@@ -18,14 +18,14 @@ impl PageCache {
 
     /// Shared latch if the page is resident and whole, waiting for the latch only.
     #[inline]
-    pub fn latch_s(&self, page: PageNo) -> Option<SharedPage<'_>> {
+    pub(crate) fn latch_s(&self, page: PageNo) -> Option<SharedPage<'_>> {
         let guard = self.pages().latch_s(page)?;
         self.promote(guard.frame());
         Some(guard)
     }
 
     /// Shared latch iff the page is where it was seen, unchanged.
-    pub fn latch_s_at(&self, seen: PageVersion) -> Option<SharedPage<'_>> {
+    pub(crate) fn latch_s_at(&self, seen: PageVersion) -> Option<SharedPage<'_>> {
         let guard = self.pages().latch_s_at(seen)?;
         self.promote(guard.frame());
         Some(guard)
@@ -34,7 +34,7 @@ impl PageCache {
     /// Exclusive latch on a page that is resident and whole, waiting for the latch only; else `None`. The caller
     /// releases the latch.
     #[inline]
-    pub fn latch_x(&self, page: PageNo) -> Option<FrameNo> {
+    pub(crate) fn latch_x(&self, page: PageNo) -> Option<FrameNo> {
         let frame = self.pages().latch_x(page)?;
         self.promote(frame);
         Some(frame)
@@ -47,7 +47,7 @@ impl PageCache {
 
     /// Keeps a resident page from being evicted until [`PageCache::unpin`], waiting for its latch only; `None` if it is
     /// not resident.
-    pub fn pin(&self, page: PageNo) -> Option<FrameNo> {
+    pub(crate) fn pin(&self, page: PageNo) -> Option<FrameNo> {
         let guard = self.latch_s(page)?;
         let frame = guard.frame();
         self.pages().get(frame).pins.fetch_add(1, Relaxed);
@@ -55,7 +55,7 @@ impl PageCache {
     }
 
     /// Ends one [`PageCache::pin`].
-    pub fn unpin(&self, frame: FrameNo) {
+    pub(crate) fn unpin(&self, frame: FrameNo) {
         let state = self.pages().get(frame);
         // Changes of the page are ordered by its latch; the count orders nothing.
         let before = state.pins.fetch_sub(1, Relaxed);

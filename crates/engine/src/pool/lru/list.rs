@@ -19,7 +19,7 @@ const TOLERANCE: usize = 20;
 const MIN_FOR_OLD: usize = 64;
 
 /// The list. Kept under the pool's LRU mutex.
-pub struct LruList {
+pub(super) struct LruList {
     frame_list: FrameList,
     /// First frame of the old part, `NIL` if there is none.
     old: FrameNo,
@@ -35,7 +35,7 @@ pub struct LruList {
 
 impl LruList {
     /// An empty list over `frames` frames.
-    pub fn new(frames: usize, old_pct: usize) -> LruList {
+    pub(super) fn new(frames: usize, old_pct: usize) -> LruList {
         let member = vec![false; frames].into_boxed_slice();
         LruList {
             frame_list: FrameList::new(frames),
@@ -49,12 +49,12 @@ impl LruList {
         }
     }
 
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.frame_list.len
     }
 
     /// Whether the frame is on the list.
-    pub fn contains(&self, frame: FrameNo) -> bool {
+    pub(super) fn contains(&self, frame: FrameNo) -> bool {
         self.member[frame as usize]
     }
 
@@ -79,22 +79,22 @@ impl LruList {
     }
 
     /// Least recently used frame.
-    pub fn tail(&self) -> FrameNo {
+    pub(super) fn tail(&self) -> FrameNo {
         self.frame_list.tail
     }
 
     /// The next one towards the head.
-    pub fn toward_head(&self, frame: FrameNo) -> FrameNo {
+    pub(super) fn toward_head(&self, frame: FrameNo) -> FrameNo {
         self.frame_list.prev(frame)
     }
 
     /// Where the search for a clean page continues.
-    pub fn cursor(&self) -> FrameNo {
+    pub(super) fn cursor(&self) -> FrameNo {
         if self.cursor == NIL { self.frame_list.tail } else { self.cursor }
     }
 
     /// Leaves the cursor at a frame of the list; `NIL` = at the tail.
-    pub fn set_cursor(&mut self, frame: FrameNo) {
+    pub(super) fn set_cursor(&mut self, frame: FrameNo) {
         debug_assert!(frame == NIL || self.contains(frame), "the cursor moves to frame {frame}, which is not here");
         self.cursor = frame;
     }
@@ -106,7 +106,7 @@ impl LruList {
 
     /// Whether the search for a clean page ends here: the young part, or pages that came in lately. (If those were
     /// taken, a page just read would be evicted before it is used, whenever all others are dirty.)
-    pub fn ends_search(&self, frames: &Frames, frame: FrameNo) -> bool {
+    pub(super) fn ends_search(&self, frames: &Frames, frame: FrameNo) -> bool {
         let (fresh, age) = self.fresh(frame);
         self.is_beyond_old(frames, frame) || age < fresh
     }
@@ -123,7 +123,7 @@ impl LruList {
     }
 
     /// Enters a page just read: at the head of the old part.
-    pub fn insert_old(&mut self, frames: &Frames, frame: FrameNo) {
+    pub(super) fn insert_old(&mut self, frames: &Frames, frame: FrameNo) {
         if self.old == NIL {
             return self.insert_young(frames, frame, 1);
         }
@@ -141,7 +141,7 @@ impl LruList {
     }
 
     /// Enters at the head; `stamp` (not 0) is the LRU clock.
-    pub fn insert_young(&mut self, frames: &Frames, frame: FrameNo, stamp: u32) {
+    pub(super) fn insert_young(&mut self, frames: &Frames, frame: FrameNo, stamp: u32) {
         debug_assert!(!self.contains(frame), "frame {frame} is on the list already");
         debug_assert_ne!(stamp, 0, "rule 3: the stamp of the old part");
         self.member[frame as usize] = true;
@@ -152,7 +152,7 @@ impl LruList {
     }
 
     /// Takes a frame out.
-    pub fn remove(&mut self, frames: &Frames, frame: FrameNo) {
+    pub(super) fn remove(&mut self, frames: &Frames, frame: FrameNo) {
         debug_assert!(self.contains(frame), "frame {frame} is not on the list");
         if frames.get(frame).young_stamp.load(Relaxed) == 0 {
             if self.old == frame {
@@ -169,7 +169,7 @@ impl LruList {
     }
 
     /// Moves a frame to the head.
-    pub fn make_young(&mut self, frames: &Frames, frame: FrameNo, stamp: u32) {
+    pub(super) fn make_young(&mut self, frames: &Frames, frame: FrameNo, stamp: u32) {
         self.remove(frames, frame);
         self.insert_young(frames, frame, stamp);
     }

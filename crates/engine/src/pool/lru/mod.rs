@@ -18,6 +18,6 @@ mod list;
 mod recency;
 mod victim;
 
-pub use cache::PageCache;
-pub use demand::FrameDemand;
-pub use victim::{Victims, of as victims_of};
+pub(super) use cache::PageCache;
+pub(super) use demand::FrameDemand;
+pub(super) use victim::{Victims, of as victims_of};

@@ -12,7 +12,7 @@ use crate::sync::sharded::CachePadded;
 use std::sync::Arc;
 
 /// The LRU list and its clock.
-pub struct Lru {
+pub(crate) struct Lru {
     pub(super) list: CachePadded<Mutex<LruList>>,
     /// Moves to the head of the list so far; the unit of a frame's `young_stamp`.
     clock: CachePadded<AtomicU32>,
@@ -34,7 +34,7 @@ pub struct Lru {
 
 impl Lru {
     /// An empty list for `frames` frames.
-    pub fn new(options: &Options, frames: usize, stats: Arc<Stats>) -> Lru {
+    pub(crate) fn new(options: &Options, frames: usize, stats: Arc<Stats>) -> Lru {
         Lru {
             list: CachePadded(Mutex::new(LruList::new(frames, options.old_blocks_pct as usize))),
             clock: CachePadded(AtomicU32::new(1)),
@@ -50,7 +50,7 @@ impl Lru {
     }
 
     /// Changes what can be changed while the pool is in use; `frames` are those in use.
-    pub fn set_options(&self, options: &Options, frames: usize) {
+    pub(crate) fn set_options(&self, options: &Options, frames: usize) {
         self.old_blocks_time_ms.store(old_blocks_time_ms(options), Relaxed);
         self.scan_depth.store(scan_depth_of(options, frames), Relaxed);
         self.lag.store(lag_of(frames), Relaxed);
@@ -58,23 +58,23 @@ impl Lru {
     }
 
     /// Moves pool time on.
-    pub fn set_now_ms(&self, now_ms: u64) {
+    pub(crate) fn set_now_ms(&self, now_ms: u64) {
         self.now_ms.store((now_ms as u32).max(1), Relaxed);
     }
 
     /// Pages looked at from the tail of the list.
-    pub fn scan_depth(&self) -> usize {
+    pub(crate) fn scan_depth(&self) -> usize {
         self.scan_depth.load(Relaxed)
     }
 
     /// Frames on the list.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.list.lock().len()
     }
 
     /// Notes that the page was used.
     #[inline]
-    pub fn promote(&self, pages: &ResidentPages, frame: FrameNo) {
+    pub(crate) fn promote(&self, pages: &ResidentPages, frame: FrameNo) {
         let stamp = pages.get(frame).young_stamp.load(Relaxed);
         // Negative if the page became young after the clock was published.
         let age = self.published.load(Relaxed).wrapping_sub(stamp) as i32;
@@ -111,12 +111,12 @@ impl Lru {
     }
 
     /// Enters a page just read.
-    pub fn insert_old(&self, pages: &ResidentPages, frame: FrameNo) {
+    pub(crate) fn insert_old(&self, pages: &ResidentPages, frame: FrameNo) {
         self.list.lock().insert_old(pages.frames(), frame);
     }
 
     /// Takes a frame out, if it is on the list.
-    pub fn take_out(&self, pages: &ResidentPages, frame: FrameNo) {
+    pub(crate) fn take_out(&self, pages: &ResidentPages, frame: FrameNo) {
         let mut list = self.list.lock();
         if list.contains(frame) {
             list.remove(pages.frames(), frame);

@@ -8,8 +8,8 @@
 //! | `pacing_model` | a model of users and a device around the policy |
 
 mod control;
-pub mod pacing_model;
-pub mod policy;
+pub(crate) mod pacing_model;
+pub(crate) mod policy;
 mod throttle;
 
-pub use control::CleanerControl;
+pub(crate) use control::CleanerControl;

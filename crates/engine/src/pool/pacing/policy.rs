@@ -21,7 +21,7 @@ use crate::pool::flush::FlushReason;
 use crate::types::Lsn;
 
 /// Checkpoint age, in per cent of the log, at which flushing is exactly as fast as the redo.
-pub const EVEN_PCT: f64 = 60.0;
+pub(crate) const EVEN_PCT: f64 = 60.0;
 /// Share of `io_capacity` spent while nothing is changed.
 const IDLE_SHARE: f64 = 0.1;
 /// The log counts as idle after this many seconds without redo.
@@ -65,7 +65,7 @@ impl Limits {
 
 /// The state at one step.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Snapshot {
+pub(crate) struct Snapshot {
     /// A monotonic clock, in seconds.
     pub now_s: f64,
     pub end_lsn: Lsn,
@@ -103,7 +103,7 @@ impl Rate {
 
 /// What to do now.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct FlushPlan {
+pub(crate) struct FlushPlan {
     /// Flush pages whose oldest change is before this, oldest first, a batch at a time.
     pub flush_before: Lsn,
     pub reason: FlushReason,
@@ -116,7 +116,7 @@ pub struct FlushPlan {
 
 /// The memory between steps.
 #[derive(Clone, Debug)]
-pub struct AdaptiveFlusher {
+pub(crate) struct AdaptiveFlusher {
     limits: Limits,
     last: Option<Snapshot>,
     redo: Rate,
@@ -128,23 +128,23 @@ pub struct AdaptiveFlusher {
 
 impl AdaptiveFlusher {
     /// A pacer before its first snapshot.
-    pub fn new(limits: Limits) -> AdaptiveFlusher {
+    pub(crate) fn new(limits: Limits) -> AdaptiveFlusher {
         let (redo, flushed) = (Rate::default(), Rate::default());
         AdaptiveFlusher { limits, last: None, redo, flushed, idle_s: 0.0, due_lsn: 0.0, credit_pages: 0.0 }
     }
 
     /// Goes on with other limits.
-    pub fn set_limits(&mut self, limits: Limits) {
+    pub(crate) fn set_limits(&mut self, limits: Limits) {
         self.limits = limits;
     }
 
     /// Redo per second, smoothed, in bytes.
-    pub fn redo_bytes_per_s(&self) -> f64 {
+    pub(crate) fn redo_bytes_per_s(&self) -> f64 {
         self.redo.fast
     }
 
     /// Learns from a snapshot and says what to do.
-    pub fn decide(&mut self, now: &Snapshot) -> FlushPlan {
+    pub(crate) fn decide(&mut self, now: &Snapshot) -> FlushPlan {
         let elapsed_s = self.last.map_or(0.0, |last| now.now_s - last.now_s);
         if self.last.is_none() || elapsed_s >= 0.005 {
             self.learn(now, elapsed_s);
@@ -226,7 +226,7 @@ impl AdaptiveFlusher {
 }
 
 /// Age of the oldest dirty page in per cent of the log.
-pub fn age_pct(now: &Snapshot) -> f64 {
+pub(crate) fn age_pct(now: &Snapshot) -> f64 {
     age_of(now, now.oldest_lsn)
 }
 
@@ -243,7 +243,7 @@ pub fn speed(age_pct: f64, limits: &Limits) -> f64 {
 /// Free frames to keep ready: as many as are taken while two batches are written and a thread is woken. No more than a
 /// 64th of a large pool: empty frames hold nothing, and pages cleaned long before they go are changed and written
 /// again.
-pub fn free_target(demand_per_s: f64, batch_us: u64, frames: usize, lru_scan_depth: usize) -> usize {
+pub(crate) fn free_target(demand_per_s: f64, batch_us: u64, frames: usize, lru_scan_depth: usize) -> usize {
     let lead_s = 2.0 * batch_us as f64 / 1e6 + 0.02;
     let share = (frames / 64).max(64.min(frames / 8));
     let max = lru_scan_depth.min(share).max(4);
@@ -251,7 +251,7 @@ pub fn free_target(demand_per_s: f64, batch_us: u64, frames: usize, lru_scan_dep
 }
 
 /// Pages of a batch so that it takes about `aim_us`, when a batch of `pages` took `took_us`.
-pub fn batch_pages(max: usize, took_us: u64, aim_us: u64) -> usize {
+pub(crate) fn batch_pages(max: usize, took_us: u64, aim_us: u64) -> usize {
     if took_us <= aim_us { max } else { ((max as u64 * aim_us / took_us) as usize).clamp(8.min(max), max) }
 }
 

@@ -23,7 +23,7 @@ const MAX_NAP: Duration = Duration::from_millis(10);
 const MAX_WAIT: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
-pub struct Throttle {
+pub(super) struct Throttle {
     limited: AtomicBool,
     limit: Mutex<Option<LsnLimit>>,
 }
@@ -43,7 +43,7 @@ impl LsnLimit {
 
 impl Throttle {
     /// Sets the redo that may be written per second from now on; `None` = no limit.
-    pub fn set(&self, bytes_per_s: Option<f64>, end_lsn: Lsn) {
+    pub(super) fn set(&self, bytes_per_s: Option<f64>, end_lsn: Lsn) {
         if bytes_per_s.is_none() && !self.limited.load(Relaxed) {
             return;
         }
@@ -59,7 +59,7 @@ impl Throttle {
 
     /// Waits until the next mini-transaction may start; returns how long that took, if it had to wait.
     #[inline]
-    pub fn wait(&self, end_lsn: impl Fn() -> Lsn) -> Option<Duration> {
+    pub(super) fn wait(&self, end_lsn: impl Fn() -> Lsn) -> Option<Duration> {
         if self.limited.load(Relaxed) { self.wait_for_limit(end_lsn) } else { None }
     }
 

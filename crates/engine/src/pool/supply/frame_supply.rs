@@ -38,7 +38,7 @@ const CLEAN_IN_A_ROW: u32 = 64;
 const EVICT_BATCH: usize = 16;
 
 /// The frames that hold no page, and the ways to more of them.
-pub struct FrameSupply {
+pub(crate) struct FrameSupply {
     cache: PageCache,
     victims: Box<dyn Victims>,
     /// Frames that are not in use, without memory.
@@ -53,7 +53,7 @@ pub struct FrameSupply {
 }
 
 impl FrameSupply {
-    pub fn new(options: &Options, cache: PageCache, stats: Arc<Stats>, poison: Arc<Poison>) -> FrameSupply {
+    pub(crate) fn new(options: &Options, cache: PageCache, stats: Arc<Stats>, poison: Arc<Poison>) -> FrameSupply {
         FrameSupply {
             victims: victims_of(options.victim_policy, cache.pages().frames().len()),
             withdrawn: Mutex::default(),
@@ -67,17 +67,17 @@ impl FrameSupply {
     }
 
     #[inline]
-    pub fn cache(&self) -> &PageCache {
+    pub(crate) fn cache(&self) -> &PageCache {
         &self.cache
     }
 
     #[inline]
-    pub fn pages(&self) -> &ResidentPages {
+    pub(crate) fn pages(&self) -> &ResidentPages {
         self.cache.pages()
     }
 
     /// Waits of threads that found no free frame.
-    pub fn free_frame_wait_latency(&self) -> LatencySnapshot {
+    pub(crate) fn free_frame_wait_latency(&self) -> LatencySnapshot {
         self.free_frame_wait.snapshot()
     }
 
@@ -86,7 +86,7 @@ impl FrameSupply {
     ///
     /// # Errors
     /// An I/O or poison error.
-    pub fn keep_free(&self, demand: &mut FrameDemand, now_ms: u64) -> Result<usize> {
+    pub(crate) fn keep_free(&self, demand: &mut FrameDemand, now_ms: u64) -> Result<usize> {
         let written = self.write_deferred()?;
         Ok(written + self.victims.keep_free(&self.cache, demand, now_ms)?)
     }
@@ -95,7 +95,7 @@ impl FrameSupply {
     ///
     /// # Errors
     /// An I/O or poison error.
-    pub fn write_deferred(&self) -> Result<usize> {
+    pub(crate) fn write_deferred(&self) -> Result<usize> {
         self.victims.write_deferred(&self.cache)
     }
 
@@ -103,7 +103,7 @@ impl FrameSupply {
     ///
     /// # Errors
     /// [`Error::PoolExhausted`] when nothing could be freed for a long time; an I/O or poison error.
-    pub fn take_frames(&self, count: usize, out: &mut Vec<FrameNo>) -> Result<()> {
+    pub(crate) fn take_frames(&self, count: usize, out: &mut Vec<FrameNo>) -> Result<()> {
         if count == 0 {
             return Ok(());
         }
@@ -132,7 +132,7 @@ impl FrameSupply {
     ///
     /// # Errors
     /// As there.
-    pub fn reserve_frames(&self, count: usize, out: &mut Vec<FrameNo>) -> Result<()> {
+    pub(crate) fn reserve_frames(&self, count: usize, out: &mut Vec<FrameNo>) -> Result<()> {
         let had = out.len();
         self.take_frames(count, out)?;
         // SAFETY: a frame that was taken from the free list is latched exclusively for the thread that took it, and
@@ -142,14 +142,14 @@ impl FrameSupply {
     }
 
     /// Releases frames that were deferred.
-    pub fn return_frames(&self, frames: impl ExactSizeIterator<Item = FrameNo>) {
+    pub(crate) fn return_frames(&self, frames: impl ExactSizeIterator<Item = FrameNo>) {
         self.pages().frames().note_returned(frames.len());
         self.pages().release_frames(frames);
     }
 
     /// Changes how long `take_frames` looks before it gives up.
     #[cfg(test)]
-    pub fn set_free_frame_timeout_ms(&self, free_frame_timeout_ms: u64) {
+    pub(crate) fn set_free_frame_timeout_ms(&self, free_frame_timeout_ms: u64) {
         self.free_frame_timeout_ms.store(free_frame_timeout_ms, Relaxed);
     }
 

@@ -8,5 +8,5 @@
 mod frame_supply;
 mod resize;
 
-pub use frame_supply::FrameSupply;
-pub use resize::MIN_FRAMES;
+pub(super) use frame_supply::FrameSupply;
+pub(crate) use resize::MIN_FRAMES;

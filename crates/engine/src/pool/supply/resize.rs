@@ -10,13 +10,13 @@ use super::frame_supply::FrameSupply;
 use crate::error::{Error, Result};
 
 /// Fewest frames a pool works with.
-pub const MIN_FRAMES: usize = 64;
+pub(crate) const MIN_FRAMES: usize = 64;
 /// Frames that are taken at once: few, because a call waits until it has all frames that it requests.
 const STEP_FRAMES: usize = 16;
 
 impl FrameSupply {
     /// Most frames that can be in use.
-    pub fn max_frame_count(&self) -> usize {
+    pub(crate) fn max_frame_count(&self) -> usize {
         self.pages().frames().len()
     }
 
@@ -25,7 +25,7 @@ impl FrameSupply {
     /// # Errors
     /// [`Error::BadOption`] for more than there are, or too few; [`Error::PoolExhausted`] if too few come free: the
     /// pool is as it was then. An I/O error.
-    pub fn resize(&self, frames: usize) -> Result<()> {
+    pub(crate) fn resize(&self, frames: usize) -> Result<()> {
         let (most, page_bytes) = (self.max_frame_count(), self.pages().frames().page_bytes());
         if !(MIN_FRAMES..=most).contains(&frames) {
             let (least, most) = (MIN_FRAMES * page_bytes, most * page_bytes);

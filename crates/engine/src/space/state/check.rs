@@ -25,7 +25,7 @@ impl SpaceState {
     }
 
     /// The rules for all extents, and the sums.
-    pub fn check_state(&self) {
+    pub(crate) fn check_state(&self) {
         if !cfg!(debug_assertions) {
             return;
         }

@@ -8,7 +8,7 @@ impl SpaceState {
     /// How many extents the file needs: up to the last one that is not empty, or of which something is logged behind
     /// `checkpoint`; and as many more as it takes for `keep` free ones, which depends on how many there are. A group
     /// stays or goes with its map.
-    pub fn needed_extents(&self, layout: &SpaceLayout, checkpoint: Lsn, keep: impl Fn(u32) -> u32) -> u32 {
+    pub(crate) fn needed_extents(&self, layout: &SpaceLayout, checkpoint: Lsn, keep: impl Fn(u32) -> u32) -> u32 {
         let is_needed = |number: &u32| !self.is_empty_extent(*number) || self.freed.is_behind(*number, checkpoint);
         let mut needed = (1..self.extents()).rev().find(is_needed).map_or(1, |last| last + 1);
         let mut free = self.unowned_below(needed, keep(self.extents()) as usize);
@@ -25,14 +25,14 @@ impl SpaceState {
     }
 
     /// Of the extents below `end` whose place is to be reserved the lowest ones: as many as `keep` free ones lack.
-    pub fn lacking_below(&self, end: u32, keep: u32) -> Vec<u32> {
+    pub(crate) fn lacking_below(&self, end: u32, keep: u32) -> Vec<u32> {
         let lacking = (keep as usize).saturating_sub(self.free.range(..end).take(keep as usize).count());
         self.untouched.range(..end).take(lacking).copied().collect()
     }
 
     /// How many extents the file would have if all chunks with an owner lay side by side, and `keep` free ones behind
     /// them.
-    pub fn gapless_extents(&self, layout: &SpaceLayout, keep: impl Fn(u32) -> u32) -> u32 {
+    pub(crate) fn gapless_extents(&self, layout: &SpaceLayout, keep: impl Fn(u32) -> u32) -> u32 {
         let unowned = self.unowned_chunks + self.untouched.len() as u32 * CHUNKS;
         let maps = layout.groups(self.extents());
         self.extents_for((self.extents() * CHUNKS).saturating_sub(unowned + maps), layout, keep)
@@ -40,7 +40,7 @@ impl SpaceState {
 
     /// The same if the used pages of each segment lay side by side, in whole extents unless the segment is small, and
     /// no free extents behind them.
-    pub fn packed_extents(&self, layout: &SpaceLayout) -> u32 {
+    pub(crate) fn packed_extents(&self, layout: &SpaceLayout) -> u32 {
         let of_users = self.segments.iter().filter(|(owner, _)| **owner != SEGMENT_SYSTEM.0);
         let chunks = of_users.map(|(_, segment)| match segment.pages {
             pages @ ..=SMALL_SEGMENT_PAGES => pages.div_ceil(CHUNK_PAGES),
@@ -56,7 +56,7 @@ impl SpaceState {
     }
 
     /// The used pages of the last extent below `end` that is not empty, and its number.
-    pub fn last_used_below(&self, end: u32) -> Option<(u32, Vec<PageNo>)> {
+    pub(crate) fn last_used_below(&self, end: u32) -> Option<(u32, Vec<PageNo>)> {
         let extent = (0..end.min(self.extents())).rev().find(|number| !self.is_empty_extent(*number))?;
         let used = self.extents[extent as usize].used;
         let pages = (0..EXTENT_PAGES).filter(|bit| used >> bit & 1 == 1);
@@ -64,12 +64,12 @@ impl SpaceState {
     }
 
     /// The lowest extents below `end`, up to `limit`, whose place is to be reserved.
-    pub fn bare_below(&self, end: u32, limit: usize) -> Vec<u32> {
+    pub(crate) fn bare_below(&self, end: u32, limit: usize) -> Vec<u32> {
         self.untouched.range(..end).take(limit).copied().collect()
     }
 
     /// The extents from `end` on, all of them empty, are no more.
-    pub fn cut(&mut self, end: u32) {
+    pub(crate) fn cut(&mut self, end: u32) {
         for number in (end..self.extents()).rev() {
             debug_assert!(self.is_empty_extent(number), "extent {number} is in use");
             self.freed.remove(number);

@@ -40,7 +40,7 @@ struct SegmentState {
     extents: BTreeSet<u32>,
 }
 
-pub struct SpaceState {
+pub(super) struct SpaceState {
     extents: Vec<Extent>,
     free: BTreeSet<u32>,
     untouched: BTreeSet<u32>,
@@ -66,7 +66,7 @@ pub struct SpaceState {
 
 impl SpaceState {
     /// No extents yet.
-    pub fn new() -> SpaceState {
+    pub(super) fn new() -> SpaceState {
         SpaceState {
             extents: Vec::new(),
             free: BTreeSet::new(),
@@ -85,47 +85,47 @@ impl SpaceState {
         }
     }
 
-    pub fn extents(&self) -> u32 {
+    pub(super) fn extents(&self) -> u32 {
         self.extents.len() as u32
     }
 
-    pub fn extent(&self, number: u32) -> Option<Extent> {
+    pub(super) fn extent(&self, number: u32) -> Option<Extent> {
         self.extents.get(number as usize).copied()
     }
 
     /// Chunks that can be taken.
-    pub fn unowned_chunks(&self) -> u32 {
+    pub(super) fn unowned_chunks(&self) -> u32 {
         self.unowned_chunks
     }
 
     /// Notes that room was refused.
-    pub fn note_full(&mut self, since: (Instant, SpacePriority), source: &StorageError) {
+    pub(super) fn note_full(&mut self, since: (Instant, SpacePriority), source: &StorageError) {
         (self.full_since, self.full_why) = (Some(since), source.source.to_string());
     }
 
     /// Whether room for `purpose` was refused not longer than `time` ago. A refusal does not count for purposes that
     /// may take more.
-    pub fn is_full(&self, purpose: SpacePriority, time: Duration) -> bool {
+    pub(super) fn is_full(&self, purpose: SpacePriority, time: Duration) -> bool {
         self.full_since.is_some_and(|(at, refused)| purpose <= refused && at.elapsed() < time)
     }
 
     /// Extents whose place is to be reserved before they can be taken.
-    pub fn untouched(&self) -> impl Iterator<Item = u32> {
+    pub(super) fn untouched(&self) -> impl Iterator<Item = u32> {
         self.untouched.iter().copied()
     }
 
     /// Whether an extent is one of those.
-    pub fn is_untouched(&self, number: u32) -> bool {
+    pub(super) fn is_untouched(&self, number: u32) -> bool {
         self.untouched.contains(&number)
     }
 
     /// How many of those there are.
-    pub fn untouched_extents(&self) -> usize {
+    pub(super) fn untouched_extents(&self) -> usize {
         self.untouched.len()
     }
 
     /// The next extents, up to `limit`, that follow each other and cannot be taken before their place is reserved.
-    pub fn untouched_run(&self, limit: u32) -> Range<u32> {
+    pub(super) fn untouched_run(&self, limit: u32) -> Range<u32> {
         let next = self.untouched.range(self.bare_from..).next().or_else(|| self.untouched.first());
         next.map_or(0..0, |first| self.bare_run_at(*first, limit))
     }
@@ -136,19 +136,19 @@ impl SpaceState {
     }
 
     /// All of `untouched` may still have their place: it is not known what an earlier process discarded.
-    pub fn note_found(&mut self) {
+    pub(super) fn note_found(&mut self) {
         (self.found, self.found_tries) = (0..self.extents(), self.untouched.len());
         self.check_state();
     }
 
     /// Whether some of those are left.
-    pub fn has_found(&self) -> bool {
+    pub(super) fn has_found(&self) -> bool {
         !self.found.is_empty()
     }
 
     /// The next extents of those that were found, up to `limit`, that follow each other and were not reserved since;
     /// they are found no more.
-    pub fn next_found(&mut self, limit: u32) -> Range<u32> {
+    pub(super) fn next_found(&mut self, limit: u32) -> Range<u32> {
         let Some(&first) = self.untouched.range(self.found.clone()).next() else {
             self.found.start = self.found.end;
             return 0..0;
@@ -159,7 +159,7 @@ impl SpaceState {
     }
 
     /// The reserve could not be made of some; once all were tried, those found stay as they are.
-    pub fn note_refused(&mut self) {
+    pub(super) fn note_refused(&mut self) {
         self.found_tries = self.found_tries.saturating_sub(1);
         if self.found_tries == 0 {
             self.found.start = self.found.end;
@@ -167,12 +167,12 @@ impl SpaceState {
     }
 
     /// The place of this one cannot be reserved now: the next run begins behind it.
-    pub fn skip_untouched(&mut self, number: u32) {
+    pub(super) fn skip_untouched(&mut self, number: u32) {
         self.bare_from = number + 1;
     }
 
     /// The place of these extents is reserved: they can be taken.
-    pub fn note_reserved(&mut self, extents: Range<u32>) {
+    pub(super) fn note_reserved(&mut self, extents: Range<u32>) {
         for number in extents {
             if self.untouched.remove(&number) {
                 self.free.insert(number);
@@ -184,7 +184,7 @@ impl SpaceState {
 
     /// The next extent whose last change is before the checkpoint, reserved for discarding. The first `keep` free ones
     /// are left out, now and until they are emptied again.
-    pub fn next_to_discard(&mut self, checkpoint: Lsn, keep: usize) -> Option<u32> {
+    pub(super) fn next_to_discard(&mut self, checkpoint: Lsn, keep: usize) -> Option<u32> {
         loop {
             let extent = self.freed.next_due(checkpoint)?;
             debug_assert!(self.is_empty_extent(extent), "extent {extent} is to be discarded, but is in use");
@@ -198,18 +198,18 @@ impl SpaceState {
 
     /// An extent has just become empty; `end_of_log` was read since the last mtr that freed a page of it was
     /// committed.
-    pub fn note_freed(&mut self, extent: u32, end_of_log: Lsn) {
+    pub(super) fn note_freed(&mut self, extent: u32, end_of_log: Lsn) {
         debug_assert!(self.is_empty_extent(extent));
         self.freed.note(extent, end_of_log);
     }
 
     /// Whether an extent that was emptied waits for a checkpoint in this range.
-    pub fn awaits_checkpoint(&self, behind: Lsn, up_to: Lsn) -> bool {
+    pub(super) fn awaits_checkpoint(&self, behind: Lsn, up_to: Lsn) -> bool {
         self.freed.any_in(behind, up_to)
     }
 
     /// Sets a free extent aside, to be discarded, unless it is one of the first `keep`.
-    pub fn set_untouched(&mut self, number: u32, keep: usize) -> bool {
+    pub(super) fn set_untouched(&mut self, number: u32, keep: usize) -> bool {
         if self.free.range(..number).take(keep).count() < keep || !self.free.remove(&number) {
             return false;
         }
@@ -219,7 +219,7 @@ impl SpaceState {
 
     /// Adds the extents that a map describes, `here` of which the file has. Those without an owner may have been
     /// discarded.
-    pub fn add_group(&mut self, layout: &SpaceLayout, group: u32, here: u32, map: &[u8]) -> Result<()> {
+    pub(super) fn add_group(&mut self, layout: &SpaceLayout, group: u32, here: u32, map: &[u8]) -> Result<()> {
         let page_no = layout.map_page(group);
         if page::header::page_type(map)? != PageType::ExtentMap {
             return Err(Error::corrupt_page(page_no, "an extent map should be here"));
@@ -245,7 +245,7 @@ impl SpaceState {
     }
 
     /// Adds free extents up to `total` (new groups' first chunk belongs to the system).
-    pub fn add_free(&mut self, layout: &SpaceLayout, total: u32) {
+    pub(super) fn add_free(&mut self, layout: &SpaceLayout, total: u32) {
         for number in self.extents()..total {
             let mut extent = Extent::default();
             if layout.begins_group(number) {
@@ -288,7 +288,7 @@ impl SpaceState {
     }
 
     /// Takes a page for a segment and leaves `keep` unowned chunks; `None` if no other page is free.
-    pub fn take(&mut self, segment: SegmentId, near: Option<PageNo>, keep: u32) -> Option<PageNo> {
+    pub(super) fn take(&mut self, segment: SegmentId, near: Option<PageNo>, keep: u32) -> Option<PageNo> {
         let end = self.extents();
         let page = self.take_near(segment.0, near).or_else(|| self.take_new(segment.0, keep, end))?;
         self.mark(page, segment.0);
@@ -297,7 +297,7 @@ impl SpaceState {
     }
 
     /// As [`take`](Self::take), the lowest page that the segment can have below extent `end`.
-    pub fn take_below(&mut self, segment: SegmentId, end: u32) -> Option<PageNo> {
+    pub(super) fn take_below(&mut self, segment: SegmentId, end: u32) -> Option<PageNo> {
         let page = self.take_new(segment.0, 0, end)?;
         self.mark(page, segment.0);
         debug_assert!(page.0 < end * EXTENT_PAGES, "page {page} is not below extent {end}");
@@ -373,7 +373,7 @@ impl SpaceState {
     }
 
     /// The page is free again, and its chunk too if no page of it is used (rule 5); true if the extent is now empty.
-    pub fn clear(&mut self, page: PageNo) -> bool {
+    pub(super) fn clear(&mut self, page: PageNo) -> bool {
         let number = page.0 / EXTENT_PAGES;
         let Some(owner) = self.owner(page) else { return false };
         let extent = &mut self.extents[number as usize];
@@ -391,14 +391,14 @@ impl SpaceState {
     }
 
     /// Owner of a used page.
-    pub fn owner(&self, page: PageNo) -> Option<SegmentId> {
+    pub(super) fn owner(&self, page: PageNo) -> Option<SegmentId> {
         let extent = self.extents.get((page.0 / EXTENT_PAGES) as usize)?;
         let bit = page.0 % EXTENT_PAGES;
         (extent.used >> bit & 1 == 1).then(|| SegmentId(extent.owners[(bit / CHUNK_PAGES) as usize]))
     }
 
     /// Takes chunks away from their owner; true if the extent is now empty.
-    pub fn release_chunks(&mut self, number: u32, chunks: u8) -> bool {
+    pub(super) fn release_chunks(&mut self, number: u32, chunks: u8) -> bool {
         let extent = &mut self.extents[number as usize];
         let mask = chunk_mask(chunks);
         let pages = (extent.used & mask).count_ones();
@@ -427,7 +427,7 @@ impl SpaceState {
     }
 
     /// Whether no chunk of the extent has an owner, but for that of a map.
-    pub fn is_empty_extent(&self, number: u32) -> bool {
+    pub(super) fn is_empty_extent(&self, number: u32) -> bool {
         self.extent(number).is_some_and(|extent| extent.chunks_of(0) | extent.chunks_of(SEGMENT_SYSTEM.0) == 0xff)
     }
 }

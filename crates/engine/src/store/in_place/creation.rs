@@ -12,7 +12,7 @@ use crate::types::PageNo;
 use highwater_storage::{AlignedBuf, Device, Placement};
 
 /// Creates a store of `pages` pages, of which all but the first two are zeros; with `doublewrite` its file too.
-pub fn create(
+pub(crate) fn create(
     data: &dyn Device,
     doublewrite: Option<&dyn Device>,
     pages: u32,
@@ -42,7 +42,7 @@ const SECTOR_BYTES: usize = 512;
 
 /// Whether creation never finished: the data file is empty, or no larger than creation makes it with zeros for the
 /// first sector and for everything behind page 1.
-pub fn is_uncreated(data: &dyn Device, new_pages: u32) -> Result<bool> {
+pub(crate) fn is_uncreated(data: &dyn Device, new_pages: u32) -> Result<bool> {
     let len = data.len_bytes()?;
     let [smallest, .., largest] = PAGE_SIZES;
     if len == 0 || len > offset_of(PageNo(new_pages), largest) || !len.is_multiple_of(smallest as u64) {

@@ -44,11 +44,11 @@ use std::time::Instant;
 /// Bytes of the directory before the copies.
 const DIRECTORY_BYTES: usize = FRONT_BYTES;
 /// Stands at byte 8 of a directory.
-pub const MAGIC: &[u8; 8] = &highwater_storage::mark::DOUBLEWRITE;
+pub(crate) const MAGIC: &[u8; 8] = &highwater_storage::mark::DOUBLEWRITE;
 /// Bytes in front of a directory's entries: checksum u32, count u32, magic, database id u64. Then per page: number u32,
 /// LSN u64.
-pub const FIXED_BYTES: usize = 24;
-pub const ENTRY_BYTES: usize = 12;
+pub(crate) const FIXED_BYTES: usize = 24;
+pub(crate) const ENTRY_BYTES: usize = 12;
 const _: () = assert!(FIXED_BYTES + BATCH_PAGES * ENTRY_BYTES <= DIRECTORY_BYTES);
 
 /// Where an area begins, and the right to use it.
@@ -58,13 +58,13 @@ struct Area {
 }
 
 /// An area that is in use until this is dropped.
-pub struct AreaGuard<'d> {
+pub(crate) struct AreaGuard<'d> {
     at: u64,
     _free: MutexGuard<'d, ()>,
 }
 
 /// The doublewrite file in use.
-pub struct Doublewrite {
+pub(crate) struct Doublewrite {
     file: SharedSync,
     database_id: u64,
     flush_list: Area,
@@ -79,7 +79,7 @@ pub struct Doublewrite {
 
 impl Doublewrite {
     /// Makes the file long enough.
-    pub fn open(file: Arc<dyn Device>, header: FileHeader, stats: Arc<Stats>) -> Result<Doublewrite> {
+    pub(crate) fn open(file: Arc<dyn Device>, header: FileHeader, stats: Arc<Stats>) -> Result<Doublewrite> {
         let FileHeader { page_bytes, database_id, .. } = header;
         if file.len_bytes()? < file_bytes(page_bytes) {
             file.set_len_bytes(file_bytes(page_bytes))?;
@@ -96,7 +96,7 @@ impl Doublewrite {
     }
 
     /// The area of a lane, once it is free.
-    pub fn take(&self, lane: FlushLane) -> AreaGuard<'_> {
+    pub(crate) fn take(&self, lane: FlushLane) -> AreaGuard<'_> {
         let area = match lane {
             FlushLane::FlushList => &self.flush_list,
             FlushLane::LruList => &self.lru_list,
@@ -121,7 +121,7 @@ impl Doublewrite {
     }
 
     /// Makes directory and copies durable in the area.
-    pub fn write(&self, area: &AreaGuard<'_>, batch: &mut PageBatch) -> Result<()> {
+    pub(crate) fn write(&self, area: &AreaGuard<'_>, batch: &mut PageBatch) -> Result<()> {
         put_directory(batch, self.database_id);
         let bytes = batch.with_front();
         let next = area_offsets(batch.page_bytes()).find(|at| *at > area.at).unwrap_or(file_bytes(batch.page_bytes()));
@@ -142,7 +142,7 @@ impl Doublewrite {
     }
 
     /// Says that the pages of the batch in the area are durable in their places (rule 4).
-    pub fn finished(&self, area: &AreaGuard<'_>, batch: &PageBatch) {
+    pub(crate) fn finished(&self, area: &AreaGuard<'_>, batch: &PageBatch) {
         if self.discards {
             let copies = batch.with_front().len() - DIRECTORY_BYTES;
             // Advice: a refusal changes nothing.
@@ -151,7 +151,7 @@ impl Doublewrite {
     }
 
     /// Releases the places of all copies: no batch is under way, nor will be (rule 4).
-    pub fn release_copies(&self, page_bytes: usize) {
+    pub(crate) fn release_copies(&self, page_bytes: usize) {
         let copies = area_offsets(page_bytes).map(|area| area + DIRECTORY_BYTES as u64);
         let ends = area_offsets(page_bytes).skip(1).chain([file_bytes(page_bytes)]);
         for (start, end) in copies.zip(ends) {
@@ -206,13 +206,13 @@ fn area_offsets(page_bytes: usize) -> impl Iterator<Item = u64> {
 }
 
 /// Bytes of the doublewrite file.
-pub fn file_bytes(page_bytes: usize) -> u64 {
+pub(crate) fn file_bytes(page_bytes: usize) -> u64 {
     let last = area_offsets(page_bytes).last().unwrap_or(0);
     last + (DIRECTORY_BYTES + page_bytes) as u64
 }
 
 /// Whether the file was ever used: creation leaves zeros.
-pub fn was_used(file: &dyn Device) -> Result<bool> {
+pub(crate) fn was_used(file: &dyn Device) -> Result<bool> {
     if file.len_bytes()? < DIRECTORY_BYTES as u64 {
         return Ok(false);
     }
@@ -222,7 +222,7 @@ pub fn was_used(file: &dyn Device) -> Result<bool> {
 }
 
 /// A copy that a whole directory lists. Of a page that redo recreates there is none: something else is at that place.
-pub struct Copy {
+pub(crate) struct Copy {
     /// Where it begins.
     pub at: u64,
     pub page_no: PageNo,
@@ -231,7 +231,7 @@ pub struct Copy {
 
 /// What the directories of all areas list; the copies themselves may be torn. An area without a whole directory lists
 /// nothing.
-pub fn listed_copies(file: &dyn Device, header: FileHeader) -> Result<Vec<Copy>> {
+pub(crate) fn listed_copies(file: &dyn Device, header: FileHeader) -> Result<Vec<Copy>> {
     let mut copies = Vec::new();
     let mut directory = AlignedBuf::zeroed(DIRECTORY_BYTES);
     for area in area_offsets(header.page_bytes) {
@@ -248,7 +248,7 @@ pub fn listed_copies(file: &dyn Device, header: FileHeader) -> Result<Vec<Copy>>
 }
 
 /// Makes [`was_used`] true, for a database whose pages go through the journal behind the areas.
-pub fn show_use(file: &dyn Device, database_id: u64) -> Result<()> {
+pub(crate) fn show_use(file: &dyn Device, database_id: u64) -> Result<()> {
     if !was_used(file)? {
         let mut empty = PageBatch::new(0, 0);
         put_directory(&mut empty, database_id);

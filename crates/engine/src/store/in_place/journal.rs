@@ -36,14 +36,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// A batch that is in the ring and not yet, or not wholly, written to its places: until this is dropped.
-pub type InFlight<'j> = RwLockReadGuard<'j, ()>;
+pub(super) type InFlight<'j> = RwLockReadGuard<'j, ()>;
 
 /// Numbers that are left out at each opening: of batches that were on their way when the power was cut a later one may
 /// stand on the device behind a lost one, where nothing leads to it. Its number must not come again.
 const UNKNOWN: u64 = 1024;
 
 /// The journal in use.
-pub struct PageJournal {
+pub(super) struct PageJournal {
     file: SharedSync,
     layout: JournalLayout,
     database_id: u64,
@@ -78,7 +78,7 @@ impl PageJournal {
     ///
     /// # Errors
     /// The file cannot be made long enough.
-    pub fn open(
+    pub(super) fn open(
         file: Arc<dyn Device>,
         header: FileHeader,
         journal_bytes: u64,
@@ -115,7 +115,7 @@ impl PageJournal {
     ///
     /// # Errors
     /// An I/O error, or the data file was stopped.
-    pub fn write(&self, batch: &mut PageBatch, data: &SharedSync) -> Result<InFlight<'_>> {
+    pub(super) fn write(&self, batch: &mut PageBatch, data: &SharedSync) -> Result<InFlight<'_>> {
         loop {
             let in_flight = self.in_flight.read();
             data.check()?;
@@ -210,7 +210,7 @@ impl PageJournal {
     ///
     /// # Errors
     /// An I/O error, or the data file was stopped.
-    pub fn empty(&self, data: &SharedSync) -> Result<()> {
+    pub(super) fn empty(&self, data: &SharedSync) -> Result<()> {
         let _alone = self.in_flight.write();
         let mut position = self.position.lock();
         self.sync_and_retire(&mut position, data)?;
@@ -220,7 +220,7 @@ impl PageJournal {
     }
 
     /// What the log's header has to say of the journal.
-    pub fn mark(&self) -> Mark {
+    pub(super) fn mark(&self) -> Mark {
         let newest = self.durable.load(SeqCst);
         Mark { newest, is_needed: newest > self.retired.load(SeqCst) }
     }

@@ -34,12 +34,12 @@ use crate::types::{Lsn, PageNo};
 use highwater_storage::{AlignedBuf, Device};
 use std::collections::{BTreeMap, BTreeSet};
 
-pub const DIRECTORY_BYTES: usize = FRONT_BYTES;
+pub(crate) const DIRECTORY_BYTES: usize = FRONT_BYTES;
 /// Stands at byte 8 of a directory.
-pub const MAGIC: &[u8; 8] = b"HWJRNL01";
+pub(crate) const MAGIC: &[u8; 8] = b"HWJRNL01";
 /// Bytes in front of a directory's entries.
-pub const FIXED_BYTES: usize = 48;
-pub const ENTRY_BYTES: usize = 16;
+pub(crate) const FIXED_BYTES: usize = 48;
+pub(crate) const ENTRY_BYTES: usize = 16;
 const _: () = assert!(FIXED_BYTES + BATCH_PAGES * ENTRY_BYTES <= DIRECTORY_BYTES);
 /// Segments of the smallest journal: the newest durable batch is never overwritten.
 const MIN_SEGMENTS: u64 = 3;
@@ -48,36 +48,36 @@ const MAX: u64 = 1 << 62;
 
 /// Where the journal is in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct JournalLayout {
+pub(crate) struct JournalLayout {
     page_bytes: usize,
     start: u64,
 }
 
 impl JournalLayout {
     /// Of a database with pages of this size.
-    pub fn new(page_bytes: usize) -> JournalLayout {
+    pub(crate) fn new(page_bytes: usize) -> JournalLayout {
         JournalLayout {
             page_bytes,
             start: super::doublewrite::file_bytes(page_bytes).next_multiple_of(DIRECTORY_BYTES as u64),
         }
     }
 
-    pub fn batch_bytes(self, pages: usize) -> u64 {
+    pub(crate) fn batch_bytes(self, pages: usize) -> u64 {
         (DIRECTORY_BYTES + pages * self.page_bytes) as u64
     }
 
     /// Bytes of a segment: the largest batch.
-    pub fn segment_bytes(self) -> u64 {
+    pub(crate) fn segment_bytes(self) -> u64 {
         self.batch_bytes(BATCH_PAGES)
     }
 
     /// Segments of a journal of about this size.
-    pub fn segments_of(self, journal_bytes: u64) -> u64 {
+    pub(crate) fn segments_of(self, journal_bytes: u64) -> u64 {
         (journal_bytes / self.segment_bytes()).max(MIN_SEGMENTS)
     }
 
     /// Where a segment begins.
-    pub fn offset_of(self, segment: u64) -> u64 {
+    pub(crate) fn offset_of(self, segment: u64) -> u64 {
         self.start + segment * self.segment_bytes()
     }
 
@@ -89,7 +89,7 @@ impl JournalLayout {
 
 /// What the log's header says of the journal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Mark {
+pub(crate) struct Mark {
     /// The newest batch that was durable.
     pub newest: u64,
     /// Whether pages of it, or of one before it, may be old in their places.
@@ -98,25 +98,25 @@ pub struct Mark {
 
 impl Mark {
     /// As the log's header keeps it.
-    pub fn encode(self) -> u64 {
+    pub(crate) fn encode(self) -> u64 {
         self.newest << 1 | u64::from(self.is_needed)
     }
 
-    pub fn decode(mark: u64) -> Mark {
+    pub(crate) fn decode(mark: u64) -> Mark {
         Mark { newest: mark >> 1, is_needed: mark & 1 == 1 }
     }
 }
 
 /// Fields of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct JournalDirectory {
+pub(crate) struct JournalDirectory {
     pub number: u64,
     pub retired: u64,
     pub offset: u64,
 }
 
 /// Writes the directory of a batch.
-pub fn put_directory(block: &mut [u8], entries: &[BatchEntry], database_id: u64, directory: JournalDirectory) {
+pub(crate) fn put_directory(block: &mut [u8], entries: &[BatchEntry], database_id: u64, directory: JournalDirectory) {
     debug_assert!(entries.len() <= BATCH_PAGES, "a batch of {} pages", entries.len());
     debug_assert!(directory.retired < directory.number, "batch {} retires itself", directory.number);
     block.fill(0);
@@ -164,7 +164,7 @@ fn parse_directory(
 
 /// An image that a whole directory lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct JournalImage {
+pub(crate) struct JournalImage {
     /// Where it begins in the file.
     pub at: u64,
     pub lsn: Lsn,
@@ -174,7 +174,7 @@ pub struct JournalImage {
 }
 
 /// The newest image of a page.
-pub struct NewestImage {
+pub(crate) struct NewestImage {
     /// Whether there is one that is whole.
     pub is_whole: bool,
     /// The place must have a version of this LSN at least then: newer images that are needed are damaged (rule 4).
@@ -183,7 +183,7 @@ pub struct NewestImage {
 
 /// The batches that were found.
 #[derive(Debug, Default)]
-pub struct ScannedJournal {
+pub(crate) struct ScannedJournal {
     /// Number of the newest batch, 0 if there never was one.
     pub newest: u64,
     pub segment: u64,
@@ -198,7 +198,7 @@ impl ScannedJournal {
     ///
     /// # Errors
     /// [`Error::Corrupt`] if a batch that is needed is not there (rule 4), an I/O error.
-    pub fn read(file: &dyn Device, header: FileHeader, mark: Mark) -> Result<ScannedJournal> {
+    pub(crate) fn read(file: &dyn Device, header: FileHeader, mark: Mark) -> Result<ScannedJournal> {
         let layout = JournalLayout::new(header.page_bytes);
         let (mut scanned, mut retired, mut images) = (ScannedJournal::default(), 0, Vec::new());
         for segment in 0..layout.segments_in(file.len_bytes()?) {
@@ -231,13 +231,13 @@ impl ScannedJournal {
     }
 
     /// The newest LSN of any image that is live, and its page.
-    pub fn newest_lsn(&self) -> Option<(PageNo, Lsn)> {
+    pub(crate) fn newest_lsn(&self) -> Option<(PageNo, Lsn)> {
         let lsns = self.live.iter().flat_map(|(page_no, images)| images.iter().map(|image| (*page_no, image.lsn)));
         lsns.max_by_key(|(_, lsn)| *lsn)
     }
 
     /// Reads the newest whole image of the page into `image` (rule 2).
-    pub fn image(&self, file: &dyn Device, page_no: PageNo, image: &mut [u8]) -> Result<NewestImage> {
+    pub(crate) fn image(&self, file: &dyn Device, page_no: PageNo, image: &mut [u8]) -> Result<NewestImage> {
         let mut found = NewestImage { is_whole: false, least: Lsn(0) };
         for listed in self.live.get(&page_no).into_iter().flatten() {
             file.read_at(listed.at, image)?;
@@ -255,7 +255,7 @@ impl ScannedJournal {
 
 /// Whether the image belongs in the place that holds `place` (rule 3). Of equal LSNs the image is the newer one: a page
 /// may change without a new LSN.
-pub fn replaces(image: &[u8], place: &[u8], page_no: PageNo) -> bool {
+pub(crate) fn replaces(image: &[u8], place: &[u8], page_no: PageNo) -> bool {
     let [of_image, of_place] = [image, place].map(page::header::lsn);
     page::header::verify(place, page_no).is_err() || of_place < of_image || (of_place == of_image && place != image)
 }

@@ -60,7 +60,7 @@ fn beyond_the_end(page: PageNo) -> Error {
 }
 
 /// An open store.
-pub struct InPlace {
+pub(crate) struct InPlace {
     page_bytes: usize,
     data: SharedSync,
     /// The length of the data file when it was last asked for.
@@ -96,7 +96,7 @@ impl InPlace {
     ///
     /// # Errors
     /// The doublewrite file cannot be made long enough.
-    pub fn open(
+    pub(crate) fn open(
         data: Arc<dyn Device>,
         doublewrite_file: Arc<dyn Device>,
         header: FileHeader,

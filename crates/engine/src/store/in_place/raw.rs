@@ -9,7 +9,7 @@ use crate::types::PageNo;
 use highwater_storage::{AlignedBuf, Device};
 
 /// A data file and the page size that it is read with.
-pub struct RawInPlace<'d> {
+pub(crate) struct RawInPlace<'d> {
     data: &'d dyn Device,
     page_bytes: usize,
     /// The file of the journal and what is in it.
@@ -18,12 +18,12 @@ pub struct RawInPlace<'d> {
 
 impl<'d> RawInPlace<'d> {
     /// Pages as they lie there.
-    pub fn new(data: &'d dyn Device, page_bytes: usize) -> RawInPlace<'d> {
+    pub(crate) fn new(data: &'d dyn Device, page_bytes: usize) -> RawInPlace<'d> {
         RawInPlace { data, page_bytes, journal: None }
     }
 
     /// Pages as the journal's images in `file` will make them.
-    pub fn with_journal(
+    pub(crate) fn with_journal(
         data: &'d dyn Device,
         page_bytes: usize,
         file: &'d dyn Device,

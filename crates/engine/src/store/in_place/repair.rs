@@ -30,7 +30,7 @@ use std::ops::Range;
 ///
 /// # Errors
 /// [`Error::Corrupt`] for a copy newer than the log's end, an I/O error.
-pub fn repair(
+pub(crate) fn repair(
     doublewrite: &dyn Device,
     data: &dyn Device,
     header: FileHeader,

@@ -42,7 +42,7 @@ const TIMEOUT_IN_ALL: Duration = Duration::from_secs(60);
 
 /// An image on its way: `bytes` from `at` in some buffer.
 #[derive(Clone, Copy, Debug)]
-pub struct PageImage {
+pub(super) struct PageImage {
     pub page_no: PageNo,
     pub lsn: Lsn,
     pub at: usize,
@@ -60,14 +60,14 @@ impl PageImage {
 
 /// Who appends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AppendSource {
+pub(super) enum AppendSource {
     Flush,
     Cleaner,
 }
 
 /// What was appended and is not yet synced.
 #[derive(Default)]
-pub struct Appended {
+pub(super) struct Appended {
     pub moves: Vec<Move>,
     /// The group of each batch, and the batch as that group's tail.
     tails: Vec<(usize, Tail)>,
@@ -77,7 +77,7 @@ pub struct Appended {
 
 impl Appended {
     /// How many were appended.
-    pub fn batches(&self) -> usize {
+    pub(super) fn batches(&self) -> usize {
         self.tails.len()
     }
 
@@ -111,7 +111,7 @@ struct AppendGroup {
 }
 
 /// The groups' open segments.
-pub struct Appender {
+pub(super) struct Appender {
     groups: [Mutex<AppendGroup>; GROUPS],
     sequences: Mutex<Sequences>,
 }
@@ -129,14 +129,14 @@ struct Sequences {
 impl Appender {
     /// For a store whose newest batch is `newest`, all of whose segments have their footers, and whose headers call
     /// what is up to `durable` so.
-    pub fn new(newest: u64, durable: u64) -> Appender {
+    pub(super) fn new(newest: u64, durable: u64) -> Appender {
         let tails = GroupTails::default();
         let sequences = Mutex::new(Sequences { next: newest + UNKNOWN + 1, unsynced: BTreeMap::new(), tails, durable });
         Appender { groups: Default::default(), sequences }
     }
 
     /// Sequence of the newest batch.
-    pub fn newest(&self) -> u64 {
+    pub(super) fn newest(&self) -> u64 {
         self.sequences.lock().next - 1
     }
 
@@ -146,7 +146,7 @@ impl Appender {
     }
 
     /// Sequence up to which every batch is durable.
-    pub fn durable(&self) -> u64 {
+    pub(super) fn durable(&self) -> u64 {
         self.sequences.lock().durable
     }
 }

@@ -21,11 +21,11 @@ const FULLEST_PCT: u64 = 90;
 /// A store has a group for each of this many segments.
 const SEGMENTS_PER_GROUP: u32 = 32;
 /// The number of the first segment; region 0 is not a segment.
-pub const FIRST_SEGMENT: u32 = 1;
+pub(super) const FIRST_SEGMENT: u32 = 1;
 
 /// Sizes that never change.
 #[derive(Clone, Copy, Debug)]
-pub struct Sizes {
+pub(crate) struct Sizes {
     pub page_bytes: usize,
     /// Bytes of a segment that batches may take.
     pub segment_room: u64,
@@ -35,19 +35,19 @@ pub struct Sizes {
 
 /// Groups of a store with this many segments, region 0 counted, on a device that keeps this many lifetimes apart (rule
 /// 3).
-pub fn groups(segments: u32, lifetime_streams: usize) -> usize {
+pub(super) fn groups(segments: u32, lifetime_streams: usize) -> usize {
     ((segments / SEGMENTS_PER_GROUP) as usize).min(lifetime_streams).clamp(1, GROUPS)
 }
 
 /// Free segments that only the cleaner may take: one for each group that survivors may go to, and one more.
-pub fn reserve_segments(groups: usize) -> usize {
+pub(super) fn reserve_segments(groups: usize) -> usize {
     groups + 1
 }
 
 /// Free segments at which cleaning begins, those counted that wait for a sync: the reserve, one for each group, and
 /// what two batches take, for a segment that is cleaned is free after the second sync. A store with little `slack`
 /// (segments beyond those that its live bytes fill) leaves half of it where pages die.
-pub fn low_segments(groups: usize, slack: u32, sizes: Sizes) -> usize {
+pub(super) fn low_segments(groups: usize, slack: u32, sizes: Sizes) -> usize {
     let batch_bytes = BATCH_PAGES * sizes.page_bytes;
     let ahead = groups + 2 * batch_bytes.div_ceil(sizes.segment_room as usize);
     debug_assert!((1..=GROUPS).contains(&groups), "a store of {groups} groups");
@@ -55,21 +55,21 @@ pub fn low_segments(groups: usize, slack: u32, sizes: Sizes) -> usize {
 }
 
 /// Whether copies of images that take `live_bytes` leave another image room in the segment that they are written to.
-pub fn copies_leave_room(live_bytes: u64, sizes: Sizes) -> bool {
+pub(super) fn copies_leave_room(live_bytes: u64, sizes: Sizes) -> bool {
     let images = live_bytes.div_ceil(sizes.page_bytes as u64);
     let headers = images.div_ceil(MAX_IMAGES as u64) * BLOCK_BYTES as u64;
     live_bytes + headers + batch_bytes(1, sizes.page_bytes) as u64 <= sizes.segment_room
 }
 
 /// Segments, region 0 counted, with which every one of `pages` can be written (rule 1).
-pub fn guaranteed_segments(pages: u32, sizes: Sizes) -> u64 {
+pub(super) fn guaranteed_segments(pages: u32, sizes: Sizes) -> u64 {
     let on_their_way = u64::from(pages).min((FlushLane::COUNT * BATCH_PAGES) as u64) * sizes.page_bytes as u64;
     with_overhead(holding(pages, sizes) + on_their_way.div_ceil(sizes.segment_room), sizes)
 }
 
 /// Segments, region 0 counted, that a store of `pages` has at least: older versions did not count the batches on their
 /// way.
-pub fn min_segments(pages: u32, sizes: Sizes) -> u64 {
+pub(super) fn min_segments(pages: u32, sizes: Sizes) -> u64 {
     with_overhead(holding(pages, sizes), sizes)
 }
 
@@ -80,7 +80,7 @@ fn holding(pages: u32, sizes: Sizes) -> u64 {
 }
 
 /// Segments, region 0 counted, at which images that take `live_bytes` fill them to `fill_pct` (rule 2).
-pub fn wanted_segments(live_bytes: u64, fill_pct: u64, sizes: Sizes) -> u64 {
+pub(super) fn wanted_segments(live_bytes: u64, fill_pct: u64, sizes: Sizes) -> u64 {
     with_overhead((live_bytes * 100).div_ceil(sizes.segment_room * fill_pct), sizes)
 }
 

@@ -38,7 +38,7 @@ thread_local! {
 }
 
 /// Appends the image of a page to `images`; returns its length.
-pub fn put_image(images: &mut Vec<u8>, page: &[u8], compression: PageCompression) -> usize {
+pub(crate) fn put_image(images: &mut Vec<u8>, page: &[u8], compression: PageCompression) -> usize {
     let start = images.len();
     // Only what is smaller by a unit is kept.
     let room = page.len() - UNIT_BYTES;
@@ -103,7 +103,7 @@ fn compress(page: &[u8], out: &mut [u8], compression: PageCompression) -> Option
 }
 
 /// Microseconds that packing this page takes: the shortest of a few times. Infinite if the codec is not built in.
-pub fn packing_us(page: &[u8], compression: PageCompression) -> f64 {
+pub(crate) fn packing_us(page: &[u8], compression: PageCompression) -> f64 {
     const TIMES: usize = 9;
     if compression.missing_feature().is_some() {
         return f64::INFINITY;
@@ -120,7 +120,7 @@ pub fn packing_us(page: &[u8], compression: PageCompression) -> f64 {
 
 /// Why an image gives no page.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Unreadable {
+pub(crate) enum Unreadable {
     /// It is damaged; in words how.
     Damaged(String),
     /// It may be whole: this program was built without what decompresses it.
@@ -130,7 +130,7 @@ pub enum Unreadable {
 
 impl Unreadable {
     /// As the error of a read of this page.
-    pub fn of_page(self, page: PageNo) -> Error {
+    pub(crate) fn of_page(self, page: PageNo) -> Error {
         match self {
             Unreadable::Damaged(reason) => Error::corrupt_page(page, reason),
             Unreadable::NeedsFeature(feature) => Error::Incompatible(format!(
@@ -145,7 +145,7 @@ impl Unreadable {
 ///
 /// # Errors
 /// Why it cannot.
-pub fn read_image(image: &[u8], page: &mut [u8]) -> Result<(), Unreadable> {
+pub(crate) fn read_image(image: &[u8], page: &mut [u8]) -> Result<(), Unreadable> {
     if image.len() == page.len() {
         page.copy_from_slice(image);
         return Ok(());
@@ -176,7 +176,7 @@ pub fn read_image(image: &[u8], page: &mut [u8]) -> Result<(), Unreadable> {
 }
 
 /// Replaces the first bytes of the page in an image, if they are in it as they are.
-pub fn put_start(image: &mut [u8], start: &[u8]) {
+pub(crate) fn put_start(image: &mut [u8], start: &[u8]) {
     if image[0] == WITHOUT_ZEROS {
         let at = PREFIX_BYTES + zeros::AT_BYTES;
         image[at..at + start.len()].copy_from_slice(start);

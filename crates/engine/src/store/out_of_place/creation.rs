@@ -23,7 +23,7 @@ const ZEROS_BYTES: usize = 256 << 10;
 ///
 /// # Errors
 /// The device is too small for its segments, an I/O error.
-pub fn create_on_device(
+pub(crate) fn create_on_device(
     device: &dyn Device,
     geometry: StoreGeometry,
     pages: u32,
@@ -54,7 +54,7 @@ pub fn create_on_device(
 ///
 /// # Errors
 /// [`OpenError::NotEmpty`] if the device holds something else, an I/O error.
-pub fn is_uncreated_device(device: &dyn Device) -> Result<bool> {
+pub(crate) fn is_uncreated_device(device: &dyn Device) -> Result<bool> {
     let is_zeros = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
     if !is_zeros(&read_blocks(device, 0, BLOCK_BYTES)?) {
         return Ok(false);

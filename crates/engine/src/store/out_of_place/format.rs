@@ -39,16 +39,16 @@ use crate::types::{Lsn, PageNo};
 use highwater_storage::ALIGNMENT_BYTES;
 
 /// The grain of images.
-pub const UNIT_BYTES: usize = 128;
+pub(crate) const UNIT_BYTES: usize = 128;
 const _: () = assert!(16384 / UNIT_BYTES <= u8::MAX as usize, "the units of the largest page fit a byte");
 /// The grain of batches; a header is within it.
-pub const BLOCK_BYTES: usize = ALIGNMENT_BYTES;
+pub(crate) const BLOCK_BYTES: usize = ALIGNMENT_BYTES;
 /// Most images in a batch: those whose entries fit a header within [`BLOCK_BYTES`].
-pub const MAX_IMAGES: usize = (BLOCK_BYTES - FIXED_BYTES) / ENTRY_BYTES;
+pub(crate) const MAX_IMAGES: usize = (BLOCK_BYTES - FIXED_BYTES) / ENTRY_BYTES;
 /// In place of the page number: the image counts for no page, since a crash tore it.
-pub const VOID: PageNo = PageNo(u32::MAX);
+pub(crate) const VOID: PageNo = PageNo(u32::MAX);
 /// Where the slots begin; page 0 and 1 are before them.
-pub const SLOTS_AT: [u64; 2] = [32 << 10, 36 << 10];
+pub(crate) const SLOTS_AT: [u64; 2] = [32 << 10, 36 << 10];
 
 const TAILS_AT: usize = 48;
 const TAIL_BYTES: usize = 12;
@@ -56,7 +56,7 @@ const FIXED_BYTES: usize = TAILS_AT + GROUPS * TAIL_BYTES;
 const ENTRY_BYTES: usize = 16;
 const BATCH_MAGIC: u32 = u32::from_le_bytes(*b"hwBa");
 const SLOT_MAGIC: u32 = u32::from_le_bytes(*b"hwSl");
-pub const SLOT_BYTES: usize = 40;
+pub(crate) const SLOT_BYTES: usize = 40;
 const FOOTER_MAGIC: u32 = u32::from_le_bytes(*b"hwFo");
 const FOOTER_TAILS_AT: usize = 60;
 const FOOTER_BYTES: usize = FOOTER_TAILS_AT + GROUPS * TAIL_BYTES;
@@ -70,17 +70,17 @@ const FREE: u32 = 2;
 
 /// The newest durable batch of a group; segment 0: it has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tail {
+pub(crate) struct Tail {
     pub segment: u32,
     pub sequence: u64,
 }
 
 /// Those of all groups.
-pub type GroupTails = [Tail; GROUPS];
+pub(crate) type GroupTails = [Tail; GROUPS];
 
 /// What the header of a batch says of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BatchHeader {
+pub(crate) struct BatchHeader {
     /// Life of its segment.
     pub life: u64,
     /// Its own.
@@ -96,7 +96,7 @@ pub struct BatchHeader {
 
 /// An image as a header lists it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ImageEntry {
+pub(crate) struct ImageEntry {
     pub page_no: PageNo,
     /// Bytes that it takes, whole units.
     pub bytes: usize,
@@ -106,11 +106,11 @@ pub struct ImageEntry {
     pub lsn: Lsn,
 }
 
-pub fn sum_of(image: &[u8]) -> u32 {
+pub(crate) fn sum_of(image: &[u8]) -> u32 {
     crc32c::crc32c(image) & 0xFF_FFFF
 }
 
-pub fn identity(database_id: u64, segment: u64) -> u64 {
+pub(crate) fn identity(database_id: u64, segment: u64) -> u64 {
     database_id ^ segment.wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
@@ -120,22 +120,22 @@ fn identity_at(identity: u64, at: usize) -> u64 {
 }
 
 /// Bytes of the header of a batch of `images`.
-pub fn header_bytes(images: usize) -> usize {
+pub(crate) fn header_bytes(images: usize) -> usize {
     entries_end(images).next_multiple_of(UNIT_BYTES)
 }
 
 /// Bytes of a header of `images` without the zeros behind its entries: what its checksum covers.
-pub fn entries_end(images: usize) -> usize {
+pub(crate) fn entries_end(images: usize) -> usize {
     FIXED_BYTES + images * ENTRY_BYTES
 }
 
 /// Bytes of a batch of `images` that take `image_bytes` together.
-pub fn batch_bytes(images: usize, image_bytes: usize) -> usize {
+pub(crate) fn batch_bytes(images: usize, image_bytes: usize) -> usize {
     (header_bytes(images) + image_bytes).next_multiple_of(BLOCK_BYTES)
 }
 
 /// Writes the header to the start of a batch, which begins at `at` in the segment of this identity.
-pub fn put_header(batch: &mut [u8], identity: u64, at: usize, header: &BatchHeader, entries: &[ImageEntry]) {
+pub(crate) fn put_header(batch: &mut [u8], identity: u64, at: usize, header: &BatchHeader, entries: &[ImageEntry]) {
     for (entry, slot) in entries.iter().zip(batch[FIXED_BYTES..BLOCK_BYTES].chunks_exact_mut(ENTRY_BYTES)) {
         slot.copy_from_slice(&entry.encode());
     }
@@ -185,7 +185,7 @@ impl ImageEntry {
 }
 
 /// Reads the header in the block at `at` of a segment and the images that it lists; `None` if it does not belong there.
-pub fn parse_header(block: &[u8], identity: u64, at: usize) -> Option<(BatchHeader, Vec<ImageEntry>)> {
+pub(crate) fn parse_header(block: &[u8], identity: u64, at: usize) -> Option<(BatchHeader, Vec<ImageEntry>)> {
     let count = usize::from(u16_at(block, 44));
     let is_ours = u32_at(block, 4) == BATCH_MAGIC && u64_at(block, 8) == identity_at(identity, at);
     if !is_ours || count > MAX_IMAGES || !is_sealed(&block[..FIXED_BYTES + count * ENTRY_BYTES]) {
@@ -210,7 +210,7 @@ pub fn parse_header(block: &[u8], identity: u64, at: usize) -> Option<(BatchHead
 
 /// A batch as a summary lists it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
+pub(crate) struct Listed {
     /// Where it begins in its segment.
     pub at: usize,
     pub sequence: u64,
@@ -220,7 +220,7 @@ pub struct Listed {
 
 /// What a footer says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Footer {
+pub(crate) struct Footer {
     pub life: u64,
     /// Sequence of the last batch; of a free segment that of the store's newest batch when it became free.
     pub newest: u64,
@@ -235,7 +235,7 @@ pub struct Footer {
     summary_sum: u32,
 }
 
-pub fn add_to_summary(summary: &mut Vec<u8>, batch: &Listed) {
+pub(crate) fn add_to_summary(summary: &mut Vec<u8>, batch: &Listed) {
     debug_assert!(batch.entries.len() <= MAX_IMAGES, "a batch of {} images", batch.entries.len());
     summary.extend_from_slice(&(batch.at as u32).to_le_bytes());
     summary.extend_from_slice(&(batch.entries.len() as u16).to_le_bytes());
@@ -245,29 +245,29 @@ pub fn add_to_summary(summary: &mut Vec<u8>, batch: &Listed) {
 }
 
 /// Bytes that another batch adds to a summary.
-pub fn summary_bytes(images: usize) -> usize {
+pub(crate) fn summary_bytes(images: usize) -> usize {
     ENTRY_BYTES + images * ENTRY_BYTES
 }
 
 /// Bytes of a summary of this many bytes and a footer.
-pub fn end_bytes(summary: usize) -> usize {
+pub(crate) fn end_bytes(summary: usize) -> usize {
     (summary + FOOTER_ROOM).next_multiple_of(BLOCK_BYTES)
 }
 
 /// A footer that goes with a summary; `sequences` are those of the last batch but one and of the last.
-pub fn footer_of(life: u64, sequences: [u64; 2], durable: u64, tails: GroupTails, summary: &[u8]) -> Footer {
+pub(crate) fn footer_of(life: u64, sequences: [u64; 2], durable: u64, tails: GroupTails, summary: &[u8]) -> Footer {
     let (summary_bytes, summary_sum) = (summary.len() as u32, crc32c::crc32c(summary));
     let [before, newest] = sequences;
     Footer { life, newest, before, durable, is_free: false, tails, summary_bytes, summary_sum }
 }
 
 /// The footer of a segment of which nothing counts, when the newest batch of the store is `newest`.
-pub fn free_footer(life: u64, newest: u64, tails: GroupTails) -> Footer {
+pub(crate) fn free_footer(life: u64, newest: u64, tails: GroupTails) -> Footer {
     Footer { life, newest, before: 0, durable: 0, is_free: true, tails, summary_bytes: 0, summary_sum: 0 }
 }
 
 /// Writes summary and footer to the end of a segment, of which `end` are the last bytes.
-pub fn put_end(end: &mut [u8], identity: u64, footer: &Footer, summary: &[u8]) {
+pub(crate) fn put_end(end: &mut [u8], identity: u64, footer: &Footer, summary: &[u8]) {
     let start = end.len() - end_bytes(summary.len());
     end[start..start + summary.len()].copy_from_slice(summary);
     let at = end.len() - FOOTER_ROOM;
@@ -286,7 +286,7 @@ pub fn put_end(end: &mut [u8], identity: u64, footer: &Footer, summary: &[u8]) {
 }
 
 /// Recomputes the checksums of summary and footer in the last bytes of a segment, after these were changed.
-pub fn reseal_end(end: &mut [u8], summary_bytes: usize) {
+pub(crate) fn reseal_end(end: &mut [u8], summary_bytes: usize) {
     let sum = crc32c::crc32c(&end[..summary_bytes]);
     let at = end.len() - FOOTER_ROOM;
     end[at + 44..at + 48].copy_from_slice(&sum.to_le_bytes());
@@ -294,7 +294,7 @@ pub fn reseal_end(end: &mut [u8], summary_bytes: usize) {
 }
 
 /// Reads the footer in the last block of a segment.
-pub fn parse_footer(block: &[u8], identity: u64) -> Option<Footer> {
+pub(crate) fn parse_footer(block: &[u8], identity: u64) -> Option<Footer> {
     let block = &block[block.len() - FOOTER_ROOM..];
     let is_ours = u32_at(block, 4) == FOOTER_MAGIC && u64_at(block, 8) == identity;
     if !is_ours || !is_sealed(&block[..FOOTER_BYTES]) {
@@ -316,12 +316,12 @@ pub fn parse_footer(block: &[u8], identity: u64) -> Option<Footer> {
 
 impl Footer {
     /// Bytes at the end of the segment that summary and footer take.
-    pub fn end_bytes(&self) -> usize {
+    pub(crate) fn end_bytes(&self) -> usize {
         end_bytes(self.summary_bytes as usize)
     }
 
     /// The summary; `end` are those bytes. `None` if it is damaged.
-    pub fn summary<'e>(&self, end: &'e [u8]) -> Option<&'e [u8]> {
+    pub(crate) fn summary<'e>(&self, end: &'e [u8]) -> Option<&'e [u8]> {
         let summary = end.get(..self.summary_bytes as usize)?;
         let listed: usize = batches(summary).map(|batch| summary_bytes(batch.entries().len())).sum();
         (listed == summary.len() && crc32c::crc32c(summary) == self.summary_sum).then_some(summary)
@@ -330,7 +330,7 @@ impl Footer {
 
 /// A batch as it is in a summary.
 #[derive(Clone, Copy)]
-pub struct InSummary<'s> {
+pub(crate) struct InSummary<'s> {
     pub at: usize,
     pub sequence: u64,
     pub group: u8,
@@ -338,23 +338,23 @@ pub struct InSummary<'s> {
 }
 
 impl<'s> InSummary<'s> {
-    pub fn entries(&self) -> impl ExactSizeIterator<Item = ImageEntry> + use<'s> {
+    pub(crate) fn entries(&self) -> impl ExactSizeIterator<Item = ImageEntry> + use<'s> {
         self.entries.chunks_exact(ENTRY_BYTES).map(ImageEntry::decode)
     }
 
     /// Where it ends in its segment.
-    pub fn end(&self) -> usize {
+    pub(crate) fn end(&self) -> usize {
         let images = self.entries().map(|entry| entry.bytes).fold(0, usize::saturating_add);
         self.at.saturating_add(batch_bytes(self.entries().len(), images))
     }
 
-    pub fn listed(&self) -> Listed {
+    pub(crate) fn listed(&self) -> Listed {
         Listed { at: self.at, sequence: self.sequence, group: self.group, entries: self.entries().collect() }
     }
 }
 
 /// The batches that a summary lists, up to the first that it does not hold whole.
-pub fn batches(summary: &[u8]) -> impl Iterator<Item = InSummary<'_>> {
+pub(crate) fn batches(summary: &[u8]) -> impl Iterator<Item = InSummary<'_>> {
     let mut rest = summary;
     std::iter::from_fn(move || {
         let fixed = rest.get(..ENTRY_BYTES)?;
@@ -368,7 +368,7 @@ pub fn batches(summary: &[u8]) -> impl Iterator<Item = InSummary<'_>> {
 
 /// What a slot says; all zeros before the first one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct StoreSlot {
+pub(crate) struct StoreSlot {
     /// The higher one counts.
     pub sequence: u64,
     /// Pages that the store has.
@@ -380,7 +380,7 @@ pub struct StoreSlot {
 }
 
 /// A slot; `None` if the block holds none of this database.
-pub fn parse_slot(block: &[u8], database_id: u64) -> Option<StoreSlot> {
+pub(crate) fn parse_slot(block: &[u8], database_id: u64) -> Option<StoreSlot> {
     let slot = &block[..SLOT_BYTES];
     let is_slot = u32_at(slot, 4) == SLOT_MAGIC && u64_at(slot, 8) == database_id && is_sealed(slot);
     let [sequence, cut_sequence] = [16, 32].map(|at| u64_at(slot, at));
@@ -388,7 +388,7 @@ pub fn parse_slot(block: &[u8], database_id: u64) -> Option<StoreSlot> {
     (is_slot && sequence.max(cut_sequence) <= MAX).then_some(found)
 }
 
-pub fn put_slot(block: &mut [u8], database_id: u64, slot: &StoreSlot) {
+pub(crate) fn put_slot(block: &mut [u8], database_id: u64, slot: &StoreSlot) {
     block[4..8].copy_from_slice(&SLOT_MAGIC.to_le_bytes());
     block[8..16].copy_from_slice(&database_id.to_le_bytes());
     block[16..24].copy_from_slice(&slot.sequence.to_le_bytes());

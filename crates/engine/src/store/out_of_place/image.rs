@@ -13,7 +13,7 @@ use std::ops::Range;
 
 /// What never changes of a store.
 #[derive(Clone, Copy, Debug)]
-pub struct StoreGeometry {
+pub(crate) struct StoreGeometry {
     pub page_bytes: usize,
     pub segment_bytes: u64,
     pub database_id: u64,
@@ -26,38 +26,38 @@ thread_local! {
 impl StoreGeometry {
     /// Bytes of a segment that batches may take, when its summary lists pages that are not compressed. (Of compressed
     /// ones the summary lists more.)
-    pub fn segment_room(&self) -> u64 {
+    pub(crate) fn segment_room(&self) -> u64 {
         let images = self.segment_bytes as usize / self.page_bytes;
         self.segment_bytes - format::end_bytes(format::summary_bytes(2 * images)) as u64
     }
 
     /// The sizes of a store that keeps this many lifetimes apart.
-    pub fn sizes(&self, lifetime_streams: usize) -> Sizes {
+    pub(crate) fn sizes(&self, lifetime_streams: usize) -> Sizes {
         Sizes { page_bytes: self.page_bytes, segment_room: self.segment_room(), lifetime_streams }
     }
 
     /// What the headers and the footer of a segment say that they belong to.
-    pub fn identity(&self, segment: u32) -> u64 {
+    pub(crate) fn identity(&self, segment: u32) -> u64 {
         format::identity(self.database_id, segment.into())
     }
 
     /// Where a segment begins in the file.
-    pub fn start_of(&self, segment: u32) -> u64 {
+    pub(crate) fn start_of(&self, segment: u32) -> u64 {
         u64::from(segment) * self.segment_bytes
     }
 
     /// Where an image begins in the file.
-    pub fn offset_of(&self, location: Location) -> u64 {
+    pub(crate) fn offset_of(&self, location: Location) -> u64 {
         self.start_of(location.segment) + location.offset as u64
     }
 
     /// The same as a [`PageLocation`], for inspection.
-    pub fn place(&self, location: Location) -> PageLocation {
+    pub(crate) fn place(&self, location: Location) -> PageLocation {
         PageLocation { offset: self.offset_of(location), bytes: location.bytes as u64 }
     }
 
     /// A page as it was created.
-    pub fn as_created(&self, page: PageNo) -> Location {
+    pub(crate) fn as_created(&self, page: PageNo) -> Location {
         Location::new(0, page.0 as usize * self.page_bytes, self.page_bytes, 0)
     }
 
@@ -65,7 +65,7 @@ impl StoreGeometry {
     ///
     /// # Errors
     /// [`Error::CorruptPage`](crate::Error::CorruptPage) for an image that cannot be decompressed, an I/O error.
-    pub fn read(&self, device: &dyn Device, page: PageNo, location: Location, buf: &mut [u8]) -> Result<()> {
+    pub(crate) fn read(&self, device: &dyn Device, page: PageNo, location: Location, buf: &mut [u8]) -> Result<()> {
         let at = self.offset_of(location);
         if location.bytes == buf.len() && at.is_multiple_of(BLOCK_BYTES as u64) {
             return Ok(device.read_at(at, buf)?);
@@ -78,7 +78,12 @@ impl StoreGeometry {
     ///
     /// # Errors
     /// An I/O error.
-    pub fn look_at<R>(&self, device: &dyn Device, location: Location, look: impl FnOnce(&[u8]) -> R) -> Result<R> {
+    pub(crate) fn look_at<R>(
+        &self,
+        device: &dyn Device,
+        location: Location,
+        look: impl FnOnce(&[u8]) -> R,
+    ) -> Result<R> {
         let blocks = self.blocks_of(location);
         with_scratch(blocks.bytes.max(self.page_bytes + 2 * BLOCK_BYTES), |scratch| {
             let scratch = &mut scratch[..blocks.bytes];
@@ -88,7 +93,7 @@ impl StoreGeometry {
     }
 
     /// The blocks that have to be read for an image.
-    pub fn blocks_of(&self, location: Location) -> Blocks {
+    pub(crate) fn blocks_of(&self, location: Location) -> Blocks {
         let (at, block) = (self.offset_of(location), BLOCK_BYTES as u64);
         let offset = at / block * block;
         let start = (at - offset) as usize;
@@ -99,14 +104,14 @@ impl StoreGeometry {
 
 /// Blocks of the file, and where among them an image is.
 #[derive(Clone, Debug)]
-pub struct Blocks {
+pub(crate) struct Blocks {
     pub offset: u64,
     pub bytes: usize,
     pub image: Range<usize>,
 }
 
 /// Lends this thread's memory for reading blocks, this many bytes or more.
-pub fn with_scratch<R>(bytes: usize, work: impl FnOnce(&mut [u8]) -> R) -> R {
+pub(super) fn with_scratch<R>(bytes: usize, work: impl FnOnce(&mut [u8]) -> R) -> R {
     codec::with_kept(&SCRATCH, |scratch| {
         if scratch.len() < bytes {
             *scratch = AlignedBuf::zeroed(bytes);

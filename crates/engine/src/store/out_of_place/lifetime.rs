@@ -17,7 +17,7 @@
 use highwater_storage::Placement;
 
 /// Groups of segments.
-pub const GROUPS: usize = Placement::LIFETIMES.len();
+pub(super) const GROUPS: usize = Placement::LIFETIMES.len();
 
 /// Bytes of the clock's tick.
 const TICK_BYTES: u64 = 64 << 10;
@@ -29,11 +29,11 @@ const STEPS: f64 = 8.0;
 /// What is remembered of a page, packed into 32 bits: the tick of its last write, and the logarithm of its interval;
 /// 0 = nothing. The clock's overflow (after a terabyte) makes an estimate wrong, and no more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct WriteHistory(pub u32);
+pub(super) struct WriteHistory(pub u32);
 
 impl WriteHistory {
     /// After another write, when `now` bytes have been appended.
-    pub fn written(self, now: u64) -> WriteHistory {
+    pub(super) fn written(self, now: u64) -> WriteHistory {
         let interval = self.interval_of(now).map(|newest| match self.estimate() {
             Some(before) => (before + newest) / 2.0,
             None => newest,
@@ -42,7 +42,7 @@ impl WriteHistory {
     }
 
     /// After its image was copied: the page was not written since.
-    pub fn survived(self, now: u64) -> WriteHistory {
+    pub(super) fn survived(self, now: u64) -> WriteHistory {
         let age = self.interval_of(now);
         let estimate = match (self.estimate(), age) {
             (Some(before), Some(age)) => Some(before.max(age)),
@@ -53,7 +53,7 @@ impl WriteHistory {
     }
 
     /// The group of a page, in a store of `capacity` bytes that is divided into `groups` of them.
-    pub fn group(self, capacity: u64, groups: usize) -> usize {
+    pub(super) fn group(self, capacity: u64, groups: usize) -> usize {
         let Some(estimate) = self.estimate() else { return 0 };
         let turns = ((capacity / TICK_BYTES).max(1) as f64).log2() - estimate;
         (turns.floor().max(0.0) as usize).min(groups - 1)

@@ -21,15 +21,15 @@ const LENGTH_BITS: u32 = 8;
 const LIFE_BITS: u32 = 64 - SEGMENT_BITS - UNIT_BITS - LENGTH_BITS;
 
 /// Most bytes of a segment: its units have numbers of 18 bits.
-pub const MAX_SEGMENT_BYTES: u64 = (1 << UNIT_BITS) * UNIT_BYTES as u64;
+pub(crate) const MAX_SEGMENT_BYTES: u64 = (1 << UNIT_BITS) * UNIT_BYTES as u64;
 /// Most bytes of an image.
-pub const MAX_IMAGE_BYTES: usize = ((1 << LENGTH_BITS) - 1) * UNIT_BYTES;
+pub(super) const MAX_IMAGE_BYTES: usize = ((1 << LENGTH_BITS) - 1) * UNIT_BYTES;
 /// Most segments, region 0 counted.
-pub const MAX_SEGMENTS: u32 = 1 << SEGMENT_BITS;
+pub(super) const MAX_SEGMENTS: u32 = 1 << SEGMENT_BITS;
 
 /// Where an image is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Location {
+pub(crate) struct Location {
     /// Number of the segment; 0 for a page as it was created.
     pub segment: u32,
     /// First byte, from the start of the segment.
@@ -42,21 +42,21 @@ pub struct Location {
 
 impl Location {
     /// `offset` and `bytes` are whole units; an image has at most [`MAX_IMAGE_BYTES`].
-    pub fn new(segment: u32, offset: usize, bytes: usize, life: u64) -> Location {
+    pub(crate) fn new(segment: u32, offset: usize, bytes: usize, life: u64) -> Location {
         debug_assert!(segment < MAX_SEGMENTS, "segment {segment} is named");
         debug_assert!((1..=MAX_IMAGE_BYTES).contains(&bytes), "an image of {bytes} bytes is named");
         Location { segment, offset, bytes, life: (life & ((1 << LIFE_BITS) - 1)) as u32 }
     }
 
     /// In 64 bits, never 0.
-    pub fn pack(self) -> u64 {
+    pub(crate) fn pack(self) -> u64 {
         let (offset, length) = ((self.offset / UNIT_BYTES) as u64, (self.bytes / UNIT_BYTES) as u64);
         let high = u64::from(self.segment) << UNIT_BITS | offset;
         (high << LENGTH_BITS | length) << LIFE_BITS | u64::from(self.life)
     }
 
     /// `None` for 0: the page has no image.
-    pub fn unpack(word: u64) -> Option<Location> {
+    pub(crate) fn unpack(word: u64) -> Option<Location> {
         let part = |shift: u32, bits: u32| word >> shift & ((1 << bits) - 1);
         let bytes = part(LIFE_BITS, LENGTH_BITS) as usize * UNIT_BYTES;
         (bytes > 0).then(|| Location {
@@ -70,32 +70,32 @@ impl Location {
 
 /// The map; its length is the number of pages that the store has.
 #[derive(Default)]
-pub struct PageMap {
+pub(crate) struct PageMap {
     words: RwLock<Vec<AtomicU64>>,
 }
 
 impl PageMap {
     /// Of [packed](Location::pack) locations.
-    pub fn of(mut words: Vec<AtomicU64>) -> PageMap {
+    pub(crate) fn of(mut words: Vec<AtomicU64>) -> PageMap {
         // It may have been made in place of something larger.
         words.shrink_to_fit();
         PageMap { words: RwLock::new(words) }
     }
 
     /// Pages that the store has.
-    pub fn pages(&self) -> u32 {
+    pub(crate) fn pages(&self) -> u32 {
         self.words.read().len() as u32
     }
 
     /// Adds pages without images, up to `pages` of them.
-    pub fn grow(&self, pages: u32) {
+    pub(crate) fn grow(&self, pages: u32) {
         let mut words = self.words.write();
         let new = (pages as usize).max(words.len());
         words.resize_with(new, AtomicU64::default);
     }
 
     /// The store ends behind `pages` pages. The others have no images any more.
-    pub fn cut(&self, pages: u32) {
+    pub(crate) fn cut(&self, pages: u32) {
         let mut words = self.words.write();
         let are_empty = words.iter().skip(pages as usize).all(|word| word.load(Acquire) == 0);
         debug_assert!(are_empty, "the map is cut to {pages} pages, and has places of others");
@@ -103,12 +103,12 @@ impl PageMap {
     }
 
     /// Where the page is; `None` if it has no image.
-    pub fn get(&self, page: PageNo) -> Option<Location> {
+    pub(crate) fn get(&self, page: PageNo) -> Option<Location> {
         self.words.read().get(page.0 as usize).and_then(|word| Location::unpack(word.load(Acquire)))
     }
 
     /// Sets where the page is, and says where it was (rule 1). A page that the store does not have stays unknown.
-    pub fn set(&self, page: PageNo, location: Option<Location>) -> Option<Location> {
+    pub(crate) fn set(&self, page: PageNo, location: Option<Location>) -> Option<Location> {
         let words = self.words.read();
         let word = words.get(page.0 as usize)?;
         let old = word.load(Acquire);
@@ -117,14 +117,14 @@ impl PageMap {
     }
 
     /// Looks at every page that has an image, with its location.
-    pub fn each(&self, mut look: impl FnMut(PageNo, Location)) {
+    pub(crate) fn each(&self, mut look: impl FnMut(PageNo, Location)) {
         for (page, word) in self.words.read().iter().enumerate() {
             Location::unpack(word.load(Acquire)).into_iter().for_each(|location| look(PageNo(page as u32), location));
         }
     }
 
     /// Every page that has an image, with its location.
-    pub fn all(&self) -> Vec<(PageNo, Location)> {
+    pub(crate) fn all(&self) -> Vec<(PageNo, Location)> {
         let mut all = Vec::new();
         self.each(|page, location| all.push((page, location)));
         all

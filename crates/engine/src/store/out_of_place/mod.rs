@@ -66,7 +66,7 @@ pub(crate) use codec::packing_us;
 pub(super) use creation::{create_on_device, is_uncreated_device};
 pub(super) use image::StoreGeometry;
 pub(super) use map::MAX_SEGMENT_BYTES;
-pub use read::READERS;
+pub(crate) use read::READERS;
 pub(super) use scan::{ScannedStore, scan};
 pub use synthetic::SyntheticStore;
 
@@ -93,7 +93,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// An open store.
-pub struct OutOfPlace {
+pub(crate) struct OutOfPlace {
     geometry: StoreGeometry,
     data: SharedSync,
     segments: Segments,
@@ -124,7 +124,7 @@ impl OutOfPlace {
     ///
     /// # Errors
     /// The disk has no room for its pages, an I/O error.
-    pub fn open(
+    pub(crate) fn open(
         data: Arc<dyn Device>,
         geometry: StoreGeometry,
         mut scanned: ScannedStore,
@@ -417,7 +417,7 @@ impl PageStore for OutOfPlace {
 }
 
 /// A store that is only looked at: as the scan found it.
-pub struct RawOutOfPlace<'d, S> {
+pub(crate) struct RawOutOfPlace<'d, S> {
     pub data: &'d dyn Device,
     pub geometry: StoreGeometry,
     pub scanned: S,

@@ -23,7 +23,7 @@ const COUNTERS: usize = 8;
 const SMALL_BYTES: usize = 256 << 10;
 
 /// The copies that count.
-pub struct NewestCopies {
+pub(super) struct NewestCopies {
     copies: Vec<Copied>,
     /// Per segment, the sequence of its last batch.
     newest_of: Vec<u64>,
@@ -52,7 +52,7 @@ struct Part<'b> {
 
 impl NewestCopies {
     /// For `pages` in this many segments, region 0 counted.
-    pub fn new(pages: u32, segments: u32) -> NewestCopies {
+    pub(super) fn new(pages: u32, segments: u32) -> NewestCopies {
         let counters = crate::sync::cpu_count().min(COUNTERS);
         let copies = vec![Copied::default(); pages as usize];
         NewestCopies {
@@ -65,14 +65,14 @@ impl NewestCopies {
     }
 
     /// The last batch of a segment, to be said before its images are counted.
-    pub fn note_segment(&mut self, segment: u32, newest: u64) {
+    pub(super) fn note_segment(&mut self, segment: u32, newest: u64) {
         if let Some(of) = self.newest_of.get_mut(segment as usize) {
             *of = newest;
         }
     }
 
     /// Counts a copy.
-    pub fn count(&mut self, page: PageNo, lsn: Lsn, location: Location) {
+    pub(super) fn count(&mut self, page: PageNo, lsn: Lsn, location: Location) {
         let mut all = Part::new(0, &mut self.copies, &self.newest_of);
         all.count(page, lsn, location);
         let Part { newest_copy, first_page, .. } = all;
@@ -81,7 +81,7 @@ impl NewestCopies {
     }
 
     /// Counts the images of all batches that are `durable`.
-    pub fn count_all(&mut self, segments: &[SegmentContents], durable: u64) {
+    pub(super) fn count_all(&mut self, segments: &[SegmentContents], durable: u64) {
         let bytes: usize = segments.iter().map(|held| held.summary().len()).sum();
         let counters = if bytes < SMALL_BYTES { 1 } else { self.counters };
         let each = self.copies.len().div_ceil(counters).max(1);
@@ -102,29 +102,29 @@ impl NewestCopies {
     }
 
     /// The copies of page 0 with the LSN that counts.
-    pub fn first_page(&self) -> impl Iterator<Item = Location> {
+    pub(super) fn first_page(&self) -> impl Iterator<Item = Location> {
         let lsn = self.lsn(PageNo(0));
         self.first_page.iter().filter(move |(of, _)| *of == lsn).map(|(_, location)| *location)
     }
 
     /// Sets the copy of page 0 that counts.
-    pub fn set_first_page(&mut self, location: Location) {
+    pub(super) fn set_first_page(&mut self, location: Location) {
         if let Some(first) = self.copies.first_mut() {
             first.place = location.pack();
         }
     }
 
     /// LSN of the copy that counts; zero without one.
-    pub fn lsn(&self, page: PageNo) -> Lsn {
+    pub(super) fn lsn(&self, page: PageNo) -> Lsn {
         self.copies.get(page.0 as usize).map_or(Lsn(0), |copy| Lsn(copy.lsn))
     }
 
     /// The copy with the newest change of all that were counted.
-    pub fn newest_copy(&self) -> Option<(Lsn, PageNo)> {
+    pub(super) fn newest_copy(&self) -> Option<(Lsn, PageNo)> {
         self.newest_copy
     }
 
-    pub fn into_map(self) -> PageMap {
+    pub(super) fn into_map(self) -> PageMap {
         PageMap::of(self.copies.into_iter().map(|copy| AtomicU64::new(copy.place)).collect())
     }
 }

@@ -19,12 +19,12 @@ use std::ops::Range;
 use std::sync::mpsc::sync_channel;
 
 /// Threads that read segments, unless another number is asked for.
-pub const READERS: usize = 32;
+pub(crate) const READERS: usize = 32;
 /// Segments that are read before they are given on.
 const AT_ONCE: usize = 256;
 
 /// One segment as it was read.
-pub struct Read {
+pub(super) struct Read {
     pub segment: u32,
     /// The highest sequence that it names as its own.
     pub newest: u64,
@@ -37,7 +37,7 @@ pub struct Read {
 }
 
 /// What a segment holds.
-pub struct SegmentContents {
+pub(super) struct SegmentContents {
     pub remains: SegmentSummary,
     pub durable: u64,
     /// Those that its last header names, or its footer if its summary was read.
@@ -54,7 +54,7 @@ pub struct SegmentContents {
 ///
 /// # Errors
 /// An I/O error.
-pub fn read_segments(
+pub(super) fn read_segments(
     device: &dyn Device,
     geometry: StoreGeometry,
     segments: u32,
@@ -96,7 +96,7 @@ pub fn read_segments(
     })
 }
 
-pub fn read_blocks(device: &dyn Device, at: u64, bytes: usize) -> Result<AlignedBuf> {
+pub(super) fn read_blocks(device: &dyn Device, at: u64, bytes: usize) -> Result<AlignedBuf> {
     let mut blocks = AlignedBuf::zeroed(bytes);
     device.read_at(at, &mut blocks)?;
     Ok(blocks)
@@ -162,7 +162,7 @@ fn read_segment(device: &dyn Device, geometry: StoreGeometry, segment: u32, end_
 
 impl SegmentContents {
     /// What its batches list.
-    pub fn summary(&self) -> &[u8] {
+    pub(super) fn summary(&self) -> &[u8] {
         &self.end[self.summary.clone()]
     }
 

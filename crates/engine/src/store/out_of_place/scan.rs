@@ -47,7 +47,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::Range;
 
 /// What the scan found.
-pub struct ScannedStore {
+pub(crate) struct ScannedStore {
     pub map: PageMap,
     /// Segments that hold batches.
     pub remains: Vec<SegmentSummary>,
@@ -77,7 +77,7 @@ pub struct ScannedStore {
 }
 
 /// A segment that was not sealed, or with batches that nothing calls durable.
-pub struct OpenEnd {
+pub(crate) struct OpenEnd {
     pub remains: SegmentSummary,
     /// What its last header calls durable, and the tails that it names.
     pub durable: u64,
@@ -122,7 +122,7 @@ struct StoreScan<'d> {
 ///
 /// # Errors
 /// An I/O error.
-pub fn scan(device: &dyn Device, geometry: StoreGeometry, readers: usize) -> Result<ScannedStore> {
+pub(crate) fn scan(device: &dyn Device, geometry: StoreGeometry, readers: usize) -> Result<ScannedStore> {
     let len = device.len_bytes()?;
     let as_created = || StoreSlot { pages: (len / geometry.page_bytes as u64) as u32, ..StoreSlot::default() };
     let slot = newest_slot(device, geometry)?.unwrap_or_else(as_created);
@@ -335,7 +335,7 @@ fn first_missing(footer: &Footer, found: &SegmentSummary) -> Option<u64> {
 }
 
 /// The images of a batch that begins at `at` in its segment, and where they are.
-pub fn located(
+pub(super) fn located(
     segment: u32,
     at: usize,
     life: u64,
@@ -372,7 +372,7 @@ impl ScannedStore {
     /// Segments whose summary and footer are to be written before any batch is: those that have none, and those with
     /// images that a crash tore, which are struck out (rule 2). What [`check_complete`](Self::check_complete) calls
     /// damage stays.
-    pub fn ends(&mut self) -> Vec<OpenEnd> {
+    pub(crate) fn ends(&mut self) -> Vec<OpenEnd> {
         let torn = self.torn.iter().filter(|torn| self.map.get(torn.page_no) != Some(torn.location));
         let torn: HashSet<(u32, usize)> = torn.map(|torn| (torn.location.segment, torn.location.offset)).collect();
         let mut ends = std::mem::take(&mut self.open);
@@ -381,7 +381,7 @@ impl ScannedStore {
     }
 
     /// The segments that hold batches.
-    pub fn segments(&self, segment_bytes: u64) -> StoreSegments {
+    pub(crate) fn segments(&self, segment_bytes: u64) -> StoreSegments {
         let mut live = vec![(0, 0); self.segments as usize];
         self.map.each(|_, location| {
             if let Some((bytes, pages)) = live.get_mut(location.segment as usize) {
@@ -403,7 +403,7 @@ impl ScannedStore {
 
     /// Compares with what the log's newest checkpoint calls durable: every batch up to sequence `mark`.
     /// [`ScannedStore::check_complete`] says what is missing.
-    pub fn expect(&mut self, name: &str, mark: u64) {
+    pub(crate) fn expect(&mut self, name: &str, mark: u64) {
         let missing =
             (self.durable.max(self.reused) + 1..=mark).find(|sequence| !self.after_durable.contains(sequence));
         let damage = missing.map(|sequence| {
@@ -420,7 +420,7 @@ impl ScannedStore {
     ///
     /// # Errors
     /// [`Error::Corrupt`]: a damaged header, or a copy newer than the log's end.
-    pub fn check_complete(&self, name: &str, log: Range<Lsn>) -> Result<()> {
+    pub(crate) fn check_complete(&self, name: &str, log: Range<Lsn>) -> Result<()> {
         if let Some(damage) = &self.damage {
             return Err(Error::Corrupt(damage.clone()));
         }

@@ -74,7 +74,7 @@ impl StoreSegmentState {
 
 /// A copy of a page that is durable at a new place.
 #[derive(Clone, Copy, Debug)]
-pub struct Move {
+pub(super) struct Move {
     pub page_no: PageNo,
     pub to: Location,
     /// Where a cleaner copied it from (rule 4); `None` for a new copy.
@@ -83,14 +83,14 @@ pub struct Move {
 
 /// A segment that is being cleaned.
 #[derive(Clone, Copy, Debug)]
-pub struct Victim {
+pub(super) struct Victim {
     pub segment: u32,
     pub life: u64,
 }
 
 /// What a segment held when the store was opened.
 #[derive(Clone, Copy, Debug)]
-pub struct SegmentSummary {
+pub(crate) struct SegmentSummary {
     pub segment: u32,
     pub life: u64,
     /// Sequence of its last batch.
@@ -103,7 +103,7 @@ pub struct SegmentSummary {
 
 /// How the segments are used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Usage {
+pub(super) struct Usage {
     /// All, region 0 not counted.
     pub segments: u32,
     pub free: u32,
@@ -115,7 +115,7 @@ pub struct Usage {
 }
 
 /// The segments of a store, and its page map.
-pub struct Segments {
+pub(super) struct Segments {
     pub map: PageMap,
     inner: Mutex<Inner>,
 }
@@ -137,7 +137,7 @@ struct Inner {
 
 impl Segments {
     /// `count` segments, region 0 counted, of which some hold something; `map` says what is live.
-    pub fn new(count: u32, map: PageMap, remains: &[SegmentSummary]) -> Segments {
+    pub(super) fn new(count: u32, map: PageMap, remains: &[SegmentSummary]) -> Segments {
         let mut inner = Inner::default();
         inner.grow(count);
         for found in remains {
@@ -154,13 +154,13 @@ impl Segments {
     }
 
     /// The store has `count` segments now, region 0 counted.
-    pub fn grow(&self, count: u32) {
+    pub(super) fn grow(&self, count: u32) {
         self.inner.lock().grow(count);
         self.inner.lock().check_all();
     }
 
     /// Takes a free segment, unless only `keep` are left.
-    pub fn take(&self, keep: usize) -> Option<u32> {
+    pub(super) fn take(&self, keep: usize) -> Option<u32> {
         let mut inner = self.inner.lock();
         let number = (inner.free.len() > keep).then(|| inner.free.pop_first()).flatten()?;
         debug_assert_eq!(inner.table[number as usize].state, SegmentPhase::Free, "segment {number} is in use");
@@ -170,7 +170,7 @@ impl Segments {
 
     /// Before a batch is written to an open segment (rule 1), where it ends at `end`; `life` is the sequence of its
     /// first one.
-    pub fn begin(&self, number: u32, life: u64, sequence: u64, end: u64) {
+    pub(super) fn begin(&self, number: u32, life: u64, sequence: u64, end: u64) {
         let segment = &mut self.inner.lock().table[number as usize];
         debug_assert_eq!(segment.state, SegmentPhase::Open, "batch {sequence} is written to segment {number}");
         debug_assert!(segment.life == 0 || segment.life == life, "segment {number} begins another life while open");
@@ -181,7 +181,7 @@ impl Segments {
     }
 
     /// Nothing more is appended to the segment.
-    pub fn seal(&self, number: u32) {
+    pub(super) fn seal(&self, number: u32) {
         let mut inner = self.inner.lock();
         debug_assert_eq!(inner.table[number as usize].state, SegmentPhase::Open, "segment {number} is sealed twice");
         inner.table[number as usize].state = SegmentPhase::Sealed;
@@ -191,7 +191,7 @@ impl Segments {
 
     /// Makes durable copies the ones that are found; `segments` names that of each batch they are in, and each that was
     /// held as a victim.
-    pub fn publish(&self, moves: &[Move], segments: impl Iterator<Item = u32>) {
+    pub(super) fn publish(&self, moves: &[Move], segments: impl Iterator<Item = u32>) {
         let mut inner = self.inner.lock();
         for Move { page_no, to, from } in moves {
             let segment = &inner.table[to.segment as usize];
@@ -213,7 +213,7 @@ impl Segments {
     }
 
     /// Forgets where the pages are.
-    pub fn discard(&self, pages: std::ops::Range<u32>) {
+    pub(super) fn discard(&self, pages: std::ops::Range<u32>) {
         let mut inner = self.inner.lock();
         for page in pages {
             let old = self.map.set(PageNo(page), None);
@@ -222,7 +222,7 @@ impl Segments {
     }
 
     /// Forgets where the pages behind `pages` are, and that there are any.
-    pub fn forget_behind(&self, pages: u32) {
+    pub(super) fn forget_behind(&self, pages: u32) {
         self.discard(pages..self.map.pages().max(pages));
         let _no_change = self.inner.lock();
         self.map.cut(pages);
@@ -230,7 +230,7 @@ impl Segments {
 
     /// The free segments at the end behind the first `least` are no more, if they are `gain` at least; returns how many
     /// segments there are now, region 0 counted.
-    pub fn cut_free(&self, least: u32, gain: u32) -> Option<u32> {
+    pub(super) fn cut_free(&self, least: u32, gain: u32) -> Option<u32> {
         let mut inner = self.inner.lock();
         let have = inner.table.len() as u32;
         let end = (least..have).rev().find(|number| !inner.free.contains(number)).map_or(least, |last| last + 1);
@@ -244,12 +244,12 @@ impl Segments {
     }
 
     /// How many of the first `least` segments are free.
-    pub fn free_below(&self, least: u32) -> usize {
+    pub(super) fn free_below(&self, least: u32) -> usize {
         self.inner.lock().free.range(..least).count()
     }
 
     /// Holds the last segment behind the first `least` that can be cleaned, as [`take_victim`](Self::take_victim) does.
-    pub fn take_last(&self, least: u32) -> Option<Victim> {
+    pub(super) fn take_last(&self, least: u32) -> Option<Victim> {
         let mut inner = self.inner.lock();
         let found = inner.table.iter_mut().enumerate().skip(least as usize).rev().find(|(_, s)| s.is_cleanable());
         let (number, segment) = found?;
@@ -258,7 +258,7 @@ impl Segments {
     }
 
     /// Holds that of the first `least` segments with the fewest live bytes, if it has `most_live_bytes` at most.
-    pub fn take_emptiest(&self, least: u32, most_live_bytes: u64) -> Option<Victim> {
+    pub(super) fn take_emptiest(&self, least: u32, most_live_bytes: u64) -> Option<Victim> {
         let mut inner = self.inner.lock();
         let cleanable = inner.table.iter_mut().enumerate().take(least as usize).filter(|(_, s)| s.is_cleanable());
         let (number, segment) = cleanable.min_by_key(|(_, s)| s.live_bytes)?;
@@ -270,14 +270,14 @@ impl Segments {
     }
 
     /// Segments that are emptied; the caller clears their footers and [notes](Self::note_cleared) it.
-    pub fn take_emptied(&self) -> Vec<u32> {
+    pub(super) fn take_emptied(&self) -> Vec<u32> {
         let mut inner = self.inner.lock();
         inner.clearing += inner.emptied.len();
         std::mem::take(&mut inner.emptied)
     }
 
     /// The footers of these segments are cleared.
-    pub fn note_cleared(&self, emptied: &[u32]) {
+    pub(super) fn note_cleared(&self, emptied: &[u32]) {
         let mut inner = self.inner.lock();
         for number in emptied {
             let state = inner.table[*number as usize].state;
@@ -291,14 +291,14 @@ impl Segments {
     }
 
     /// Segments that are cleared; the caller syncs, discards and [releases](Self::release) them.
-    pub fn take_cleared(&self) -> Vec<u32> {
+    pub(super) fn take_cleared(&self) -> Vec<u32> {
         let mut inner = self.inner.lock();
         inner.releasing += inner.cleared.len();
         std::mem::take(&mut inner.cleared)
     }
 
     /// Makes a segment free that was taken to be released.
-    pub fn release(&self, number: u32) {
+    pub(super) fn release(&self, number: u32) {
         let mut inner = self.inner.lock();
         let released = std::mem::replace(&mut inner.table[number as usize], FREE);
         let held = (released.state, released.live_bytes, released.unpublished);
@@ -312,7 +312,7 @@ impl Segments {
 
     /// Chooses a segment to clean, when the newest batch is `newest`, and holds it (rule 1) until it is
     /// [published](Self::publish) as a batch is; `None` if none gains room.
-    pub fn take_victim(&self, newest: u64, sizes: Sizes) -> Option<Victim> {
+    pub(super) fn take_victim(&self, newest: u64, sizes: Sizes) -> Option<Victim> {
         let mut inner = self.inner.lock();
         let numbered = inner.table.iter().enumerate();
         let candidates = numbered.filter(|(_, s)| s.is_cleanable()).map(|(number, s)| Candidate {
@@ -327,7 +327,7 @@ impl Segments {
     }
 
     /// Releases a victim that could not be read.
-    pub fn pass_over(&self, Victim { segment, .. }: Victim) {
+    pub(super) fn pass_over(&self, Victim { segment, .. }: Victim) {
         let mut inner = self.inner.lock();
         let passed = &mut inner.table[segment as usize];
         debug_assert_eq!(
@@ -341,24 +341,24 @@ impl Segments {
     }
 
     /// Life of a segment.
-    pub fn life(&self, number: u32) -> u64 {
+    pub(super) fn life(&self, number: u32) -> u64 {
         self.inner.lock().table[number as usize].life
     }
 
     /// Bytes of a sealed segment that are live; 0 if it has another life by now.
-    pub fn live_bytes(&self, number: u32, life: u64) -> u64 {
+    pub(super) fn live_bytes(&self, number: u32, life: u64) -> u64 {
         let segment = self.inner.lock().table[number as usize];
         if segment.state == SegmentPhase::Sealed && segment.life == life { segment.live_bytes } else { 0 }
     }
 
     /// Bytes that the batches of each segment take, 0 of a free one; region 0 is not there.
-    pub fn used_bytes(&self) -> Vec<(u32, u64)> {
+    pub(super) fn used_bytes(&self) -> Vec<(u32, u64)> {
         let inner = self.inner.lock();
         let numbered = (0..).zip(&inner.table).skip(FIRST_SEGMENT as usize);
         numbered.map(|(number, segment)| (number, segment.used_bytes)).collect()
     }
 
-    pub fn usage(&self) -> Usage {
+    pub(super) fn usage(&self) -> Usage {
         let inner = self.inner.lock();
         let segments = inner.table.len() as u32 - FIRST_SEGMENT;
         let coming = inner.emptied.len() + inner.clearing + inner.cleared.len() + inner.releasing;
@@ -368,7 +368,7 @@ impl Segments {
 
     /// Whether live bytes are those of the images that the map points at, none of which overlap, and whether every
     /// segment will be used again; in words what is not.
-    pub fn problems(&self, segment_bytes: u64) -> Vec<String> {
+    pub(super) fn problems(&self, segment_bytes: u64) -> Vec<String> {
         let inner = self.inner.lock();
         let mut all = self.map.all();
         all.sort_unstable_by_key(|(_, location)| (location.segment, location.offset));

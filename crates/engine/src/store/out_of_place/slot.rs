@@ -8,13 +8,13 @@ use highwater_storage::{AlignedBuf, Device, Placement};
 
 impl StoreSlot {
     /// Whether the batch may have been in a segment that was cut off.
-    pub fn may_be_cut(&self, batch: &Tail) -> bool {
+    pub(crate) fn may_be_cut(&self, batch: &Tail) -> bool {
         self.cut_from > 0 && batch.segment >= self.cut_from && batch.sequence <= self.cut_sequence
     }
 }
 
 /// The newest slot that is whole.
-pub fn newest_slot(device: &dyn Device, geometry: StoreGeometry) -> Result<Option<StoreSlot>> {
+pub(super) fn newest_slot(device: &dyn Device, geometry: StoreGeometry) -> Result<Option<StoreSlot>> {
     let mut block = AlignedBuf::zeroed(BLOCK_BYTES);
     let mut newest = None;
     for at in SLOTS_AT {

@@ -17,7 +17,7 @@ use crate::types::{Lsn, PageNo};
 
 /// An image that does not verify, of a batch that no header calls durable.
 #[derive(Clone, Copy, Debug)]
-pub struct Torn {
+pub(super) struct Torn {
     pub page_no: PageNo,
     pub lsn: Lsn,
     /// Of its batch.
@@ -30,7 +30,7 @@ pub struct Torn {
 impl Torn {
     /// Whether the page is damaged (rules 1 and 2), of a database whose log starts at `checkpoint` and proves batches
     /// up to `mark` durable.
-    pub fn is_damage(&self, mark: u64, checkpoint: Lsn) -> bool {
+    pub(super) fn is_damage(&self, mark: u64, checkpoint: Lsn) -> bool {
         let was_durable = self.sequence <= mark || self.lsn <= checkpoint;
         let is_made_whole = self.counts >= self.lsn || self.counts >= checkpoint;
         was_durable && !is_made_whole

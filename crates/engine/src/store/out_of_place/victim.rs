@@ -10,7 +10,7 @@ use super::capacity::{self, Sizes};
 
 /// What is known of a segment that could be cleaned.
 #[derive(Clone, Copy, Debug)]
-pub struct Candidate {
+pub(super) struct Candidate {
     pub segment: u32,
     pub life: u64,
     /// Bytes of images that the page map points at.
@@ -20,7 +20,7 @@ pub struct Candidate {
 }
 
 /// The segment to clean; `None` if no cleaning would gain room.
-pub fn choose(candidates: impl Iterator<Item = Candidate>, sizes: Sizes) -> Option<Candidate> {
+pub(super) fn choose(candidates: impl Iterator<Item = Candidate>, sizes: Sizes) -> Option<Candidate> {
     let score = |candidate: &Candidate| {
         let live = candidate.live_bytes as f64 / sizes.segment_room as f64;
         (1.0 - live) * ((candidate.age + 1) as f64).sqrt() / (1.0 + live)

@@ -10,10 +10,10 @@
 /// Runs that do not hold a stretch of this length, at a multiple of it, are not looked for.
 const STRETCH_BYTES: usize = 256;
 /// Bytes in front of those of the page.
-pub const AT_BYTES: usize = 4;
+pub(super) const AT_BYTES: usize = 4;
 
 /// Writes the page without its longest run of zeros to `out`; returns the length, `None` if it does not fit.
-pub fn leave_out(page: &[u8], out: &mut [u8]) -> Option<usize> {
+pub(super) fn leave_out(page: &[u8], out: &mut [u8]) -> Option<usize> {
     let (start, end) = longest(page);
     debug_assert!(page[start..end].iter().all(|byte| *byte == 0), "bytes from {start} to {end} are left out");
     let length = AT_BYTES + page.len() - (end - start);
@@ -29,7 +29,7 @@ pub fn leave_out(page: &[u8], out: &mut [u8]) -> Option<usize> {
 ///
 /// # Errors
 /// In words why it cannot.
-pub fn put_back(packed: &[u8], page: &mut [u8]) -> Result<usize, String> {
+pub(super) fn put_back(packed: &[u8], page: &mut [u8]) -> Result<usize, String> {
     let (at, bytes) = packed.split_first_chunk::<AT_BYTES>().ok_or("its image is too short")?;
     let start = u32::from_le_bytes(*at) as usize;
     let zeros = page.len().checked_sub(bytes.len()).ok_or("its image is too long")?;

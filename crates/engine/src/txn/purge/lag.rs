@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// InnoDB's `max_purge_lag` and `max_purge_lag_delay`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LagLimits {
+pub(crate) struct LagLimits {
     /// Length of the history list above which changes of rows are delayed; 0 = never.
     pub max_purge_lag: u64,
     /// Longest delay, in microseconds.
@@ -18,7 +18,7 @@ pub struct LagLimits {
 impl LagLimits {
     /// How long the change of a row is delayed, in microseconds, by InnoDB's formula: 5 ms at the limit, 10 ms more
     /// each time the history list is longer by the limit.
-    pub fn delay_us(&self, history: u64) -> u64 {
+    pub(crate) fn delay_us(&self, history: u64) -> u64 {
         if self.max_purge_lag == 0 || history <= self.max_purge_lag {
             return 0;
         }

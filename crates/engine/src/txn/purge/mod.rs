@@ -39,6 +39,7 @@ mod record;
 mod steps;
 
 pub(crate) use ended::EndedTxns;
+pub(crate) use lag::LagLimits;
 pub(super) use lag::LagLimitsInForce;
 pub(crate) use lag::PurgeDamage;
-pub use lag::{LagLimits, PurgeState, PurgeWatch};
+pub use lag::{PurgeState, PurgeWatch};

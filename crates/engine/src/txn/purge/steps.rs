@@ -47,7 +47,7 @@ impl TxnSystem {
     ///
     /// # Errors
     /// Any error but damage; the step may be tried again.
-    pub fn purge_step(&self, max_records: usize) -> Result<usize> {
+    pub(crate) fn purge_step(&self, max_records: usize) -> Result<usize> {
         let _entitled = reserve::entitle(SpacePriority::Cleaning);
         match self.purge_by_view(max_records)? {
             0 => {
@@ -62,7 +62,7 @@ impl TxnSystem {
     ///
     /// # Errors
     /// As [`TxnSystem::purge_step`].
-    pub fn purge_round(&self, max_records: usize, is_first: bool) -> Result<usize> {
+    pub(crate) fn purge_round(&self, max_records: usize, is_first: bool) -> Result<usize> {
         let done = self.purge_step(max_records)?;
         if is_first {
             self.free_idle_streams_step()?;
@@ -71,7 +71,7 @@ impl TxnSystem {
     }
 
     /// Whether enough streams wait for a thread that has `others` beside it to have something to do.
-    pub fn purge_needs(&self, others: usize) -> bool {
+    pub(crate) fn purge_needs(&self, others: usize) -> bool {
         self.ended.gather() > others
     }
 
@@ -165,7 +165,7 @@ impl TxnSystem {
     ///
     /// # Errors
     /// As [`TxnSystem::purge_step`].
-    pub fn free_idle_streams_step(&self) -> Result<usize> {
+    pub(crate) fn free_idle_streams_step(&self) -> Result<usize> {
         let (now, last) = (self.now_ms(), self.streams_looked_at_ms.load(Relaxed));
         if now < last + STREAMS_IDLE_MS {
             return Ok(0);
@@ -179,7 +179,7 @@ impl TxnSystem {
     ///
     /// # Errors
     /// As [`TxnSystem::purge_step`].
-    pub fn free_idle_streams(&self) -> Result<()> {
+    pub(crate) fn free_idle_streams(&self) -> Result<()> {
         // What was used before the first call is unused in the second one.
         for _ in 0..2 {
             self.undo.free_idle_but(0, |error| self.note_stream_skipped(error))?;
@@ -193,7 +193,7 @@ impl TxnSystem {
     }
 
     /// Ended transactions whose undo is not purged yet.
-    pub fn history_list_length(&self) -> u64 {
+    pub(crate) fn history_list_length(&self) -> u64 {
         self.history.get()
     }
 
@@ -325,7 +325,7 @@ impl TxnSystem {
 /// What users and writers notice of purge.
 impl TxnSystem {
     /// How far purge is behind. Sets the gauges among the counters too.
-    pub fn purge_state(&self) -> PurgeState {
+    pub(crate) fn purge_state(&self) -> PurgeState {
         let pages = self.space.segments().into_iter().find(|(id, _)| *id == SEGMENT_UNDO).map_or(0, |(_, n)| n);
         let stats = &self.stats;
         let state = PurgeState {

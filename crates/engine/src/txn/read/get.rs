@@ -20,7 +20,7 @@ impl RowOp<'_> {
     /// # Errors
     /// Lock waits, `WriteConflict`, I/O, corruption.
     #[inline]
-    pub fn get(self, lock: LockMode, wanted: Wanted<'_>, out: &mut Vec<u8>) -> Result<bool> {
+    pub(crate) fn get(self, lock: LockMode, wanted: Wanted<'_>, out: &mut Vec<u8>) -> Result<bool> {
         let RowOp { system, txn, table, key } = self;
         txn.check_active()?;
         system.stats.rows_read.inc();
@@ -90,7 +90,7 @@ impl RowOp<'_> {
 impl TxnSystem {
     /// Releases the lock of the row that a locking read of this transaction has read last, if the transaction did not
     /// hold the row before and its reads lock no ranges; whether it did.
-    pub fn unlock_row(&self, txn: &Txn, table: &dyn TableTrees, key: &[u8]) -> bool {
+    pub(crate) fn unlock_row(&self, txn: &Txn, table: &dyn TableTrees, key: &[u8]) -> bool {
         let row = RowName { index: table.clustered().id(), key };
         !txn.reads_lock_ranges() && self.locks.unlock_row(&txn.holder, row)
     }

@@ -43,7 +43,7 @@ const FIRST_LOCKING_BATCH: usize = 1;
 const MAX_LOCKING_BATCH: usize = 16;
 
 /// Whether an entry, of which it gets the key, may deliver its row; [`ControlFlow::Break`] ends the scan.
-pub type EntryFilter<'f> = dyn FnMut(&[u8]) -> Result<ControlFlow<(), bool>> + 'f;
+pub(crate) type EntryFilter<'f> = dyn FnMut(&[u8]) -> Result<ControlFlow<(), bool>> + 'f;
 
 /// Where the current row's payload is.
 enum Payload {
@@ -52,7 +52,7 @@ enum Payload {
 }
 
 /// A running scan. It belongs to the transaction that made it.
-pub struct RowCursor {
+pub(crate) struct RowCursor {
     pub(super) table: Arc<dyn TableTrees>,
     pub(super) index: Option<usize>,
     pub(super) read_mode: ReadMode,
@@ -94,7 +94,12 @@ impl TxnSystem {
     ///
     /// # Errors
     /// [`Error::Usage`] for locks in a read-only transaction, or after a deadlock.
-    pub fn scan(&self, txn: &mut Txn, table: Arc<dyn TableTrees>, options: &ScanOptions<'_>) -> Result<RowCursor> {
+    pub(crate) fn scan(
+        &self,
+        txn: &mut Txn,
+        table: Arc<dyn TableTrees>,
+        options: &ScanOptions<'_>,
+    ) -> Result<RowCursor> {
         txn.check_active()?;
         let lock = txn.lock_of_read(options.lock);
         let now = txn.time_for(self, &*table);
@@ -167,7 +172,7 @@ impl RowCursor {
     /// # Errors
     /// Lock waits, [`Error::WriteConflict`], I/O, corruption, another transaction's cursor.
     #[inline]
-    pub fn next(&mut self, system: &TxnSystem, txn: &mut Txn) -> Result<bool> {
+    pub(crate) fn next(&mut self, system: &TxnSystem, txn: &mut Txn) -> Result<bool> {
         self.next_where(system, txn, None)
     }
 
@@ -175,7 +180,7 @@ impl RowCursor {
     ///
     /// # Errors
     /// As [`next`](Self::next); those of the filter.
-    pub fn next_where(
+    pub(crate) fn next_where(
         &mut self,
         system: &TxnSystem,
         txn: &mut Txn,
@@ -224,22 +229,22 @@ impl RowCursor {
     }
 
     /// Key of the current row.
-    pub fn key(&self) -> &[u8] {
+    pub(crate) fn key(&self) -> &[u8] {
         &self.batch.bytes[self.key.start + self.prefix_bytes..self.key.end]
     }
 
     /// Key of the current entry of a secondary scan: index columns, then the row's key.
-    pub fn entry(&self) -> &[u8] {
+    pub(crate) fn entry(&self) -> &[u8] {
         &self.batch.bytes[self.key.clone()]
     }
 
     /// The covered columns of the current entry, if it was delivered without its row (rule 4).
-    pub fn covered(&self) -> Option<&[u8]> {
+    pub(crate) fn covered(&self) -> Option<&[u8]> {
         self.covered.clone().map(|covered| &self.batch.bytes[covered])
     }
 
     /// Payload of the current row.
-    pub fn payload(&self) -> &[u8] {
+    pub(crate) fn payload(&self) -> &[u8] {
         match &self.payload {
             Payload::InBatch(range) => &self.batch.bytes[range.clone()],
             Payload::InRow => &self.row,

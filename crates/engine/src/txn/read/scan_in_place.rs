@@ -21,7 +21,7 @@ use crate::txn::transaction::Txn;
 use std::ops::{ControlFlow, Range};
 
 /// A row that is looked at.
-pub struct RowInPlace<'r> {
+pub(crate) struct RowInPlace<'r> {
     pub payload: &'r [u8],
     key: KeyInPlace<'r>,
 }
@@ -42,7 +42,7 @@ impl RowInPlace<'_> {
 }
 
 /// Looks at a row.
-pub type RowVisitor<'l> = dyn FnMut(RowInPlace<'_>) -> ControlFlow<()> + 'l;
+pub(crate) type RowVisitor<'l> = dyn FnMut(RowInPlace<'_>) -> ControlFlow<()> + 'l;
 
 /// How looking at the rows of a leaf ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +61,7 @@ impl RowCursor {
     ///
     /// # Errors
     /// As [`next`](Self::next).
-    pub fn look(&mut self, system: &TxnSystem, txn: &mut Txn, look: &mut RowVisitor<'_>) -> Result<bool> {
+    pub(crate) fn look(&mut self, system: &TxnSystem, txn: &mut Txn, look: &mut RowVisitor<'_>) -> Result<bool> {
         if self.is_in_place() {
             match self.look_in_place(system, txn, look)? {
                 Ended::Stopped => return Ok(false),

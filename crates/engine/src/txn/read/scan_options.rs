@@ -4,7 +4,7 @@ use crate::lock::{LockMode, LockWait};
 use std::ops::Bound;
 
 #[derive(Clone, Copy, Debug)]
-pub struct ScanOptions<'k> {
+pub(crate) struct ScanOptions<'k> {
     /// Secondary index to follow; `None`: the rows in key order.
     pub index: Option<usize>,
     /// Bounds on the keys: of rows, or of entries (index columns, then the row's key).

@@ -27,7 +27,7 @@ const ROW_REDO_BYTES: usize = 128;
 
 /// Rows to be inserted, one behind the other: the key, and the stored value, whose header is still to be written.
 #[derive(Debug, Default)]
-pub struct NewRows {
+pub(crate) struct NewRows {
     bytes: Vec<u8>,
     /// Where a row begins, and its value.
     places: Vec<(usize, Range<usize>)>,
@@ -56,12 +56,12 @@ impl Filling {
 
 impl NewRows {
     /// None yet, with room for this many bytes.
-    pub fn with_room(bytes: usize) -> NewRows {
+    pub(crate) fn with_room(bytes: usize) -> NewRows {
         NewRows { bytes: Vec::with_capacity(bytes), places: Vec::new(), filling: Filling::default() }
     }
 
     /// Adds a row.
-    pub fn push(&mut self, key: &[u8], payload: &[u8]) {
+    pub(crate) fn push(&mut self, key: &[u8], payload: &[u8]) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(key);
         let value = self.bytes.len();
@@ -71,17 +71,17 @@ impl NewRows {
     }
 
     /// How many they are.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.places.len()
     }
 
     /// Bytes they take.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.bytes.len()
     }
 
     /// Forgets them, not their memory.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.places.clear();
     }
@@ -110,7 +110,7 @@ impl NewRows {
 }
 
 /// The insertion of rows into a table.
-pub struct RowsOp<'a> {
+pub(crate) struct RowsOp<'a> {
     /// The system the transaction belongs to.
     pub system: &'a TxnSystem,
     /// The transaction.
@@ -124,7 +124,7 @@ impl RowsOp<'_> {
     ///
     /// # Errors
     /// As [`RowOp::insert`]; then none of them is inserted.
-    pub fn insert(mut self) -> Result<()> {
+    pub(crate) fn insert(mut self) -> Result<()> {
         self.txn.check_active()?;
         self.txn.check_interrupt()?;
         self.system.delay_for_purge();

@@ -32,5 +32,5 @@ mod version;
 pub(super) use attempt::{Attempt, Blocked, check_lockable, latch_undo, not_available, unblock, unblock_rollback};
 pub(crate) use entry::StoredEntry;
 pub(super) use entry::put_entry_value;
-pub use insert_many::{NewRows, RowsOp};
+pub(crate) use insert_many::{NewRows, RowsOp};
 pub(crate) use unique::Unique;

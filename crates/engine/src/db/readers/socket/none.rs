@@ -12,66 +12,66 @@ fn unsupported<T>() -> Result<T> {
 }
 
 /// A connection: there is none.
-pub struct Stream(Infallible);
+pub(crate) struct Stream(Infallible);
 
 /// What waits for connections: there is none.
-pub struct Listener(Infallible);
+pub(crate) struct Listener(Infallible);
 
 /// Ends the waiting of a [`Listener`].
-pub struct Waker(Infallible);
+pub(crate) struct Waker(Infallible);
 
 /// Connects to nothing.
 ///
 /// # Errors
 /// Always.
-pub fn connect(_folder: &Path) -> Result<Stream> {
+pub(crate) fn connect(_folder: &Path) -> Result<Stream> {
     unsupported()
 }
 
 /// There is nothing to remove.
-pub fn remove(_folder: &Path) {}
+pub(crate) fn remove(_folder: &Path) {}
 
 impl Listener {
     /// Makes nothing.
     ///
     /// # Errors
     /// Always.
-    pub fn bind(_folder: &Path) -> Result<Listener> {
+    pub(crate) fn bind(_folder: &Path) -> Result<Listener> {
         unsupported()
     }
 
     /// There is no listener that waits.
-    pub fn accept(&self) -> Result<Stream> {
+    pub(crate) fn accept(&self) -> Result<Stream> {
         match self.0 {}
     }
 
     /// There is no listener that waits.
-    pub fn waker(&self, _folder: &Path) -> Result<Waker> {
+    pub(crate) fn waker(&self, _folder: &Path) -> Result<Waker> {
         match self.0 {}
     }
 }
 
 impl Waker {
     /// There is nothing to wake.
-    pub fn wake(&self) -> bool {
+    pub(crate) fn wake(&self) -> bool {
         match self.0 {}
     }
 }
 
 impl Stream {
-    pub fn try_clone(&self) -> Result<Stream> {
+    pub(crate) fn try_clone(&self) -> Result<Stream> {
         match self.0 {}
     }
 
-    pub fn set_read_timeout(&self, _: Option<Duration>) -> Result<()> {
+    pub(crate) fn set_read_timeout(&self, _: Option<Duration>) -> Result<()> {
         match self.0 {}
     }
 
-    pub fn set_nonblocking(&self, _: bool) -> Result<()> {
+    pub(crate) fn set_nonblocking(&self, _: bool) -> Result<()> {
         match self.0 {}
     }
 
-    pub fn shutdown(&self, _: Shutdown) -> Result<()> {
+    pub(crate) fn shutdown(&self, _: Shutdown) -> Result<()> {
         match self.0 {}
     }
 }

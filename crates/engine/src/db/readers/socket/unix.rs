@@ -15,7 +15,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
 /// A connection.
-pub type Stream = UnixStream;
+pub(crate) type Stream = UnixStream;
 
 /// Name of the socket in the database's folder.
 const SOCKET: &str = "readers";
@@ -41,25 +41,25 @@ fn path_of(folder: &Path) -> Result<(PathBuf, Option<File>)> {
 ///
 /// # Errors
 /// No thread listens; the system's.
-pub fn connect(folder: &Path) -> Result<Stream> {
+pub(crate) fn connect(folder: &Path) -> Result<Stream> {
     let (path, _opened) = path_of(folder)?;
     UnixStream::connect(path)
 }
 
 /// Removes the socket of a folder, if it is there.
-pub fn remove(folder: &Path) {
+pub(crate) fn remove(folder: &Path) {
     let _ = std::fs::remove_file(folder.join(SOCKET));
 }
 
 /// What waits for connections.
-pub struct Listener(UnixListener);
+pub(crate) struct Listener(UnixListener);
 
 impl Listener {
     /// Makes the socket of a folder, which is locked.
     ///
     /// # Errors
     /// Rules 1 and 2; the system's.
-    pub fn bind(folder: &Path) -> Result<Listener> {
+    pub(crate) fn bind(folder: &Path) -> Result<Listener> {
         let (path, _opened) = path_of(folder)?;
         match UnixListener::bind(&path) {
             Err(error) if error.kind() == ErrorKind::AddrInUse => {
@@ -77,7 +77,7 @@ impl Listener {
     ///
     /// # Errors
     /// It was woken (rule 3); the system's.
-    pub fn accept(&self) -> Result<Stream> {
+    pub(crate) fn accept(&self) -> Result<Stream> {
         self.0.accept().map(|(stream, _)| stream)
     }
 
@@ -85,13 +85,13 @@ impl Listener {
     ///
     /// # Errors
     /// The system's.
-    pub fn waker(&self, folder: &Path) -> Result<Waker> {
+    pub(crate) fn waker(&self, folder: &Path) -> Result<Waker> {
         Ok(Waker { socket: UnixStream::from(OwnedFd::from(self.0.try_clone()?)), folder: folder.to_path_buf() })
     }
 }
 
 /// Ends the waiting of a [`Listener`].
-pub struct Waker {
+pub(crate) struct Waker {
     /// The socket once more.
     socket: UnixStream,
     folder: PathBuf,
@@ -99,7 +99,7 @@ pub struct Waker {
 
 impl Waker {
     /// Ends it; returns whether that could be done.
-    pub fn wake(&self) -> bool {
+    pub(crate) fn wake(&self) -> bool {
         if cfg!(target_os = "linux") { self.socket.shutdown(Shutdown::Both).is_ok() } else { self.wake_by_connecting() }
     }
 

@@ -11,7 +11,7 @@ use crate::pool::lru::demand::FrameDemand;
 use crate::pool::pacing::policy;
 use crate::store::FlushLane;
 
-pub struct LruClean;
+pub(super) struct LruClean;
 
 impl Victims for LruClean {
     /// The cursor goes through the old part a few steps at a time.

@@ -15,11 +15,11 @@ mod war;
 use crate::config::VictimPolicy;
 use lru_clean::LruClean;
 use raw::Raw;
-pub use victims::Victims;
+pub(crate) use victims::Victims;
 use war::War;
 
 /// The policy of the option, for a pool of `frames`.
-pub fn of(policy: VictimPolicy, frames: usize) -> Box<dyn Victims> {
+pub(crate) fn of(policy: VictimPolicy, frames: usize) -> Box<dyn Victims> {
     match policy {
         VictimPolicy::Raw => Box::new(Raw),
         VictimPolicy::War => Box::new(War::new(frames)),

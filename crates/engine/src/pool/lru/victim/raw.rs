@@ -5,7 +5,7 @@ use super::victims::Victims;
 use crate::error::Result;
 use crate::pool::lru::cache::PageCache;
 
-pub struct Raw;
+pub(super) struct Raw;
 
 impl Victims for Raw {
     fn make_clean(&self, cache: &PageCache, _others_work: bool) -> Result<bool> {

@@ -9,7 +9,7 @@ use crate::pool::lru::demand::FrameDemand;
 const INNODB_SEARCH_DEPTH: usize = 100;
 
 /// A victim policy. Its calls are made with no latch held.
-pub trait Victims: Send + Sync {
+pub(crate) trait Victims: Send + Sync {
     /// How far from the tail a thread looks for a clean victim.
     fn search_depth(&self, scan_depth: usize) -> usize {
         INNODB_SEARCH_DEPTH.min(scan_depth)

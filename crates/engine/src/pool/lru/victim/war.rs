@@ -23,7 +23,7 @@ use crate::pool::lru::evict::detach_if_clean;
 use crate::store::BATCH_PAGES;
 use crate::sync::Mutex;
 
-pub struct War {
+pub(super) struct War {
     aside: Mutex<DeferredVictims>,
     /// Most frames deferred, being written and in reserve.
     limit: usize,
@@ -101,7 +101,7 @@ impl Victims for War {
 }
 
 impl War {
-    pub fn new(frames: usize) -> War {
+    pub(super) fn new(frames: usize) -> War {
         War { aside: Mutex::default(), limit: BATCH_PAGES.min(frames / 16) }
     }
 
