@@ -123,10 +123,11 @@ fn merged(below: &BTreeMap<String, String>, above: &BTreeMap<String, String>) ->
 
 /// How a table names a value of the data.
 pub(super) fn display_name(value: &str) -> &str {
-    const NAMES: [(&str, &str); 10] = [
+    const NAMES: [(&str, &str); 11] = [
         ("highwater", "Highwater"),
         ("mysql", "MySQL 5.6.24"),
         ("mariadb", "MariaDB 10.11"),
+        ("mariadb-highwater", "Highwater in MariaDB"),
         ("myrocks", "MyRocks"),
         ("rocksdb", "RocksDB"),
         ("wiredtiger", "WiredTiger"),
