@@ -273,7 +273,8 @@ impl BTree {
         self.search.non_resident_leaf_in(mtr, key)
     }
 
-    /// The leaf that covers `key`, to be read ahead, together with others, by [`Pool::want`](crate::pool::Pool::want).
+    /// The leaf that covers `key`, to be read ahead, together with others, by
+    /// [`Pool::request`](crate::pool::Pool::request).
     #[inline]
     pub(crate) fn leaf_ahead(&self, ctx: &Context, key: &[u8]) -> Option<PageNo> {
         self.search.leaf_ahead(ctx, key)

@@ -12,10 +12,9 @@
 use super::system::TxnSystem;
 use super::table_trees::TableTrees;
 use super::transaction::Txn;
-use super::write::not_available;
+use super::write::{Blocked, unblock};
 use crate::error::Result;
-use crate::lock::{LockMode, LockWait, RowName};
-use crate::pool::held_latches;
+use crate::lock::{LockMode, RowName};
 
 /// Rule 1.
 fn name(table: &dyn TableTrees) -> RowName<'static> {
@@ -27,13 +26,13 @@ fn name(table: &dyn TableTrees) -> RowName<'static> {
 /// # Errors
 /// As a wait for a row; after a deadlock the transaction is rolled back.
 pub(crate) fn lock(system: &TxnSystem, txn: &mut Txn, table: &dyn TableTrees) -> Result<()> {
-    held_latches::expect_none("a transaction waits for an auto-increment lock");
     txn.check_active()?;
-    if matches!(txn.lock_wait, LockWait::NoWait | LockWait::SkipLocked) {
-        let is_free = system.locks.try_lock_row(&txn.holder, name(table), LockMode::Exclusive);
-        return if is_free { Ok(()) } else { Err(not_available(table, table.clustered().id())) };
+    let name = name(table);
+    if system.locks.try_lock_row(&txn.holder, name, LockMode::Exclusive) {
+        return Ok(());
     }
-    let waited = system.locks.wait_row(&txn.holder, name(table), LockMode::Exclusive, None, txn.patience());
+    let blocked = Blocked::WaitRow { index: name.index, mode: LockMode::Exclusive, implicit: None };
+    let waited = unblock(system, txn, table, (table.clustered(), name.key), blocked);
     waited.map_err(|error| txn.after_read_error(system, error))
 }
 

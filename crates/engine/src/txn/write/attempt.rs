@@ -110,7 +110,7 @@ fn leave_stream(system: &TxnSystem, txn: &mut Txn, page: PageNo, error: Error) -
 }
 
 #[cold]
-pub(in crate::txn) fn not_available(table: &dyn TableTrees, index: IndexId) -> Error {
+fn not_available(table: &dyn TableTrees, index: IndexId) -> Error {
     let at = (0..table.index_count()).find(|i| table.index(*i).id() == index);
     let index = at.map_or("PRIMARY", |i| table.index_name(i)).to_string();
     Error::LockNotAvailable { table: table.name().to_string(), index: Some(index) }

@@ -29,7 +29,7 @@ mod unique;
 mod update;
 mod version;
 
-pub(super) use attempt::{Attempt, Blocked, check_lockable, latch_undo, not_available, unblock, unblock_rollback};
+pub(super) use attempt::{Attempt, Blocked, check_lockable, latch_undo, unblock, unblock_rollback};
 pub(crate) use entry::StoredEntry;
 pub(super) use entry::put_entry_value;
 pub(crate) use insert_many::{NewRows, RowsOp};
