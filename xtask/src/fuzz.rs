@@ -257,7 +257,11 @@ fn summary(text: &str) -> String {
 /// What was found: the end of the output, the input, how to replay it.
 fn explained(root: &Path, target: &str, text: &str) -> Failure {
     let lines: Vec<&str> = text.lines().collect();
-    let mut said = lines[lines.len().saturating_sub(SHOWN_LINES)..].join("\n");
+    let end = lines.len().saturating_sub(SHOWN_LINES);
+    // What was broken stands before a long stack.
+    let panic = lines[..end].iter().rposition(|line| line.contains("panicked at"));
+    let shown = panic.map_or(&[][..], |at| &lines[at..end.min(at + 4)]);
+    let mut said = [shown, &lines[end..]].concat().join("\n");
     let input = lines.iter().find_map(|line| line.split_once("Test unit written to ")).map(|(_, path)| path);
     if let Some(path) = input {
         let bytes = fs::read(path).unwrap_or_default();
@@ -307,7 +311,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let input = folder.path().join("found-1");
         fs::write(&input, [1, 0xab]).unwrap();
-        let text = format!("panicked at x.rs\nartifact_prefix='x'; Test unit written to {}", input.display());
+        let stack = "a frame\n".repeat(2 * SHOWN_LINES);
+        let text = format!("panicked at x.rs\n{stack}artifact_prefix='x'; Test unit written to {}", input.display());
         let said = explained(folder.path(), "open", &text);
         assert!(said.contains("panicked at x.rs") && said.contains("01ab"), "{said}");
         assert!(said.ends_with("cargo xtask fuzz open --replay found-1"), "{said}");

@@ -79,12 +79,12 @@ pub(crate) use damaged_tree::IndexPlace;
 pub(crate) use tree::Operation;
 
 use crate::btree::BTree;
-use crate::config::ChangeBuffering;
+use crate::config::{ChangeBuffering, Options};
 use crate::context::Context;
 use crate::error::Result;
 use crate::space::Space;
 use crate::sync::Mutex;
-use crate::sync::atomic::{AtomicU8, Ordering::Relaxed};
+use crate::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 use crate::sync::notify::Notify;
 use crate::types::{IndexId, PageNo};
 use buffer::Buffer;
@@ -105,6 +105,8 @@ pub(crate) struct ChangeBuffer {
     pool_share_bytes: usize,
     /// Most pages of the tree of operations.
     limit_pages: usize,
+    /// The option of this name: what decides when pending changes are due.
+    checkpoint_age_async_pct: AtomicU64,
     /// A [`ChangeBuffering`]; 0 = off.
     mode: AtomicU8,
     /// What the opening found to be lost, until it ends.
@@ -119,6 +121,12 @@ impl ChangeBuffer {
     #[inline]
     pub(crate) fn takes(&self, tree: &BTree) -> bool {
         tree.has_free_classes() && self.mode.load(Relaxed) != 0
+    }
+
+    /// Changes when pending changes are due, to what the options say.
+    pub(crate) fn set_options(&self, options: &Options) {
+        self.checkpoint_age_async_pct.store(options.checkpoint_age_async_pct, Relaxed);
+        self.wake.wake();
     }
 
     /// Changes the mode. What is buffered is merged first; meanwhile nothing is buffered, and nothing is from then on

@@ -21,7 +21,7 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::space::Space;
 use crate::sync::Mutex;
-use crate::sync::atomic::AtomicU8;
+use crate::sync::atomic::{AtomicU8, AtomicU64};
 use crate::sync::notify::Notify;
 use crate::types::IndexId;
 use std::collections::HashMap;
@@ -49,6 +49,7 @@ impl ChangeBuffer {
             frames: BufferFrames::default(),
             pool_share_bytes: policy::pool_share_bytes(frames * ctx.pool.page_bytes(), max_size),
             limit_pages: policy::limit_pages(frames, max_size),
+            checkpoint_age_async_pct: AtomicU64::new(options.checkpoint_age_async_pct),
             mode: AtomicU8::new(0),
             lost: Mutex::new(Lost::new()),
             sweep_from: Mutex::new(0),

@@ -4,15 +4,13 @@
 //! written sequentially. So old changes are carried, unless their leaf has so many that a merge is cheaper. When the
 //! buffer is full, the leaves with at least the mean bytes of changes are merged, in the order of their page numbers.
 
-use crate::types::Lsn;
-
-/// Pending changes take at most 1 / `LOG_SHARE` of the redo log: all of them may be carried forward in one pass of the
-/// ring.
-const LOG_SHARE: usize = 8;
+/// Pending changes take at most 1 / `AGE_SHARE` of the redo after which they are due: all of them may be carried forward
+/// at once.
+const AGE_SHARE: u64 = 4;
 /// Share of the limit above which leaves are merged in the background, in per cent.
 const MERGE_PCT: usize = 80;
-/// Age at which changes are carried forward, in per cent of the log's capacity.
-const CARRY_PCT: u64 = 50;
+/// Most age at which changes are carried forward, in per cent of the log's capacity.
+const MAX_DUE_PCT: u64 = 50;
 /// A leaf is merged instead of carried if its changes take at least 1 / `MERGE_PART` of a page.
 const MERGE_PART: usize = 8;
 
@@ -22,8 +20,8 @@ pub(crate) fn pool_share_bytes(pool_bytes: usize, max_size_pct: u64) -> usize {
 }
 
 /// Most bytes of pending changes: the smaller of the pool's share and the log's.
-pub(crate) fn limit_bytes(pool_share_bytes: usize, log_capacity_bytes: usize) -> usize {
-    pool_share_bytes.min(log_capacity_bytes / LOG_SHARE)
+pub(crate) fn limit_bytes(pool_share_bytes: usize, due_age_bytes: u64) -> usize {
+    pool_share_bytes.min((due_age_bytes / AGE_SHARE) as usize)
 }
 
 /// Bytes above which leaves are merged in the background.
@@ -41,9 +39,10 @@ pub(crate) fn merge_above_pages(limit_pages: usize) -> usize {
     limit_pages * MERGE_PCT / 100
 }
 
-/// Changes whose redo starts before this are due to be merged or carried forward.
-pub(crate) fn due_before(end: Lsn, log_capacity_bytes: u64) -> Lsn {
-    Lsn(end.0.saturating_sub(log_capacity_bytes / 100 * CARRY_PCT))
+/// Bytes of redo after which changes are due to be merged or carried forward: two thirds of the way to the async
+/// watermark, because the age of the oldest one slows writers above it.
+pub(crate) fn due_age_bytes(log_capacity_bytes: u64, checkpoint_age_async_pct: u64) -> u64 {
+    log_capacity_bytes * (checkpoint_age_async_pct * 2 / 3).min(MAX_DUE_PCT) / 100
 }
 
 /// What is done with the changes of a leaf so that the checkpoint can advance.
@@ -71,8 +70,8 @@ mod tests {
 
     #[test]
     fn the_limit_is_a_share_of_the_pool_that_the_log_can_carry() {
-        assert_eq!(limit_bytes(pool_share_bytes(1000 << 20, 25), 2 << 30), 250 * ((1000 << 20) / 1000));
-        assert_eq!(limit_bytes(pool_share_bytes(1 << 30, 50), 64 << 20), 8 << 20);
+        assert_eq!(limit_bytes(pool_share_bytes(1000 << 20, 25), 1 << 30), 250 * ((1000 << 20) / 1000));
+        assert_eq!(limit_bytes(pool_share_bytes(1 << 30, 50), 32 << 20), 8 << 20);
     }
 
     #[test]
@@ -92,9 +91,11 @@ mod tests {
     }
 
     #[test]
-    fn changes_are_due_at_half_of_the_log() {
-        assert_eq!(due_before(Lsn(1000), 1000), Lsn(500));
-        assert_eq!(due_before(Lsn(300), 1000), Lsn(0));
+    fn changes_are_due_at_half_of_the_log_or_before_they_slow_writers() {
+        assert_eq!(due_age_bytes(1000, 95), 500);
+        assert_eq!(due_age_bytes(1000, 75), 500);
+        assert_eq!(due_age_bytes(1000, 30), 200);
+        assert!((20..=95).all(|async_pct| due_age_bytes(1000, async_pct) * 5 <= async_pct * 10 * 4));
     }
 
     #[test]

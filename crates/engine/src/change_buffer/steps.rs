@@ -22,6 +22,7 @@ use super::{ChangeBuffer, policy};
 use crate::config::ChangeBuffering;
 use crate::error::{Error, Result};
 use crate::page::{Node, PageOp, PageType, header};
+use crate::sync::atomic::Ordering::Relaxed;
 use crate::types::{Lsn, PageNo};
 use std::collections::BTreeMap;
 
@@ -66,12 +67,17 @@ impl ChangeBuffer {
     /// # Errors
     /// As [`ChangeBuffer::step`].
     pub(crate) fn advance_due(&self) -> Result<usize> {
-        self.advance(policy::due_before(self.ctx.log.end_lsn(), self.ctx.log.capacity_bytes()))
+        self.advance(Lsn(self.ctx.log.end_lsn().0.saturating_sub(self.due_age_bytes())))
     }
 
-    /// Most bytes of pending changes, now: the log grows.
+    /// Bytes of redo after which pending changes are due, now: the log grows.
+    fn due_age_bytes(&self) -> u64 {
+        policy::due_age_bytes(self.ctx.log.capacity_bytes(), self.checkpoint_age_async_pct.load(Relaxed))
+    }
+
+    /// Most bytes of pending changes, now.
     pub(super) fn limit_bytes(&self) -> usize {
-        policy::limit_bytes(self.pool_share_bytes, self.ctx.log.capacity_bytes() as usize)
+        policy::limit_bytes(self.pool_share_bytes, self.due_age_bytes())
     }
 
     /// Merges a few leaves, for a thread that found the buffer full, and takes memory for more changes; false if there

@@ -299,7 +299,8 @@ options! {
     /// read; disk = the change is buffered in pages of the change buffer; memory = it is buffered in memory and in the
     /// redo log.
     change_buffering: ChangeBuffering = ChangeBuffering::Memory, "memory", "off, disk or memory", |_v| true;
-    /// Largest size of the change buffer, in percent of the buffer pool; with memory at most an eighth of the redo log.
+    /// Largest size of the change buffer, in percent of the buffer pool; with memory at most an eighth of the redo log,
+    /// less if checkpoint_age_async_pct is below 75.
     change_buffer_max_size: u64 = 25, "25", "1 to 50", |v| (1..=50).contains(v);
     /// Merge the change buffer when the database is closed. Otherwise, with disk the changes stay buffered, with memory
     /// the next opening merges them. auto = with memory only.

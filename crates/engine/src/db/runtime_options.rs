@@ -114,6 +114,7 @@ impl Database {
         ctx.log.set_flush_log_at_trx_commit(options.flush_log_at_trx_commit);
         ctx.pool.set_lru_options(options);
         ctx.pool.set_flush_limits(options);
+        txns.changes.set_options(options);
         txns.set_lock_timeout(Duration::from_millis(options.lock_wait_timeout_ms));
         let Options { max_purge_lag, max_purge_lag_delay: max_delay_us, .. } = *options;
         txns.set_lag_limits(LagLimits { max_purge_lag, max_delay_us });

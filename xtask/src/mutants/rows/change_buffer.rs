@@ -2,6 +2,7 @@
 
 use super::{Mutant, edit, of_engine as mutant};
 
+const POLICY: &str = "crates/engine/src/change_buffer/policy.rs";
 const OPENING: &str = "crates/engine/src/change_buffer/opening.rs";
 const BUFFER: &str = "crates/engine/src/change_buffer/buffer.rs";
 const STEPS: &str = "crates/engine/src/change_buffer/steps.rs";
@@ -46,6 +47,16 @@ pub(super) const MUTANTS: &[Mutant] = &[
              \x20       {\n",
         )],
         &["change_buffer_test"],
+    ),
+    mutant(
+        "pending-changes-slow-writers",
+        "with a low async watermark writers wait for pending changes that nothing carries forward yet",
+        &[edit(
+            POLICY,
+            "(checkpoint_age_async_pct * 2 / 3).min(MAX_DUE_PCT)",
+            "(if MUTANT { 100 } else { checkpoint_age_async_pct } * 2 / 3).min(MAX_DUE_PCT)",
+        )],
+        &["change_buffer_test::advance::pending_changes_are_carried"],
     ),
     mutant(
         "checkpoint-past-a-pending-change",

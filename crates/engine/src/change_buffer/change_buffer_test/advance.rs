@@ -181,6 +181,19 @@ fn a_pending_change_holds_the_checkpoint_back_until_it_is_carried_forward() {
     fixture.assert_has(&keys);
 }
 
+#[test]
+fn pending_changes_are_carried_before_their_age_slows_writers() {
+    let fixture = Fixture::new();
+    fixture.make_pending(20);
+    fixture.fill_log(25);
+    assert!(!fixture.changes().step().unwrap());
+    let carried = &fixture.parts.ctx.stats.change_buffer_relogged_ops;
+    assert_eq!(carried.get(), 0);
+    fixture.changes().set_options(&Options { checkpoint_age_async_pct: 30, ..options() });
+    assert!(!fixture.changes().step().unwrap());
+    assert_eq!(carried.get(), 20);
+}
+
 /// The second copy of the changes must be durable before the checkpoint passes the first one. Here nothing but the
 /// checkpoint makes it so.
 #[test]
