@@ -28,12 +28,10 @@ use std::process::Command;
 /// How a step failed.
 pub(crate) type Failure = String;
 
-/// Lints in a folder of their own, beside the build of the tests; then what runs the program beside the tests.
-const STATIC: &[Step] = &[
+/// What needs no build, then the one of the tests of the tests, then what runs the program beside the tests.
+const PROGRAM: &[Step] = &[
     Step { name: "format", run: checks::format },
     Step { name: "tidy", run: checks::tidy },
-    Step { name: "lints", run: checks::lints },
-    Step { name: "docs", run: checks::docs },
     Step { name: "tests of the tests", run: tests_of_tests },
     Step { name: "the program", run: |run| run.await_built() },
     Step { name: "Debian package", run: checks::package },
@@ -45,9 +43,12 @@ const STATIC: &[Step] = &[
     Step { name: "isolation, beside MariaDB", run: torture::isolation },
 ];
 
-const DYNAMIC: &[Step] = &[
+/// Lints, documentation and tests in one folder: macros and build scripts are built once for all three.
+const TESTS: &[Step] = &[
     Step { name: "tools", run: |run| crate::tools::ensure(tests_mount()).and_then(|()| run.say("all there")) },
     Step { name: "servers to compare with", run: checks::servers },
+    Step { name: "lints", run: checks::lints },
+    Step { name: "docs", run: checks::docs },
     Step { name: "build of the tests", run: |run| programs::build(run).map(|()| run.note_built()) },
     Step { name: "tests", run: checks::tests },
 ];
@@ -80,7 +81,7 @@ fn run(root: &Path, extent: Extent) -> Result<(), Failure> {
     let scratch = std::env::temp_dir().join(format!("highwater-test-{}", std::process::id()));
     let target = crate::process::target(root)?.join("test");
     println!("trying {extent}");
-    lane::run(root, &target, &scratch, extent, "dynamic", &[("static", STATIC), ("dynamic", DYNAMIC)])
+    lane::run(root, &target, &scratch, extent, "tests", &[("program", PROGRAM), ("tests", TESTS)])
 }
 
 /// A step of which a slice has one, since each builds the engine in a way of its own.

@@ -4,8 +4,8 @@
 //! written sequentially. So old changes are carried, unless their leaf has so many that a merge is cheaper. When the
 //! buffer is full, the leaves with at least the mean bytes of changes are merged, in the order of their page numbers.
 
-/// Pending changes take at most 1 / `AGE_SHARE` of the redo after which they are due: all of them may be carried forward
-/// at once.
+/// Pending changes take at most 1 / `AGE_SHARE` of the redo after which they are due: all of them may be carried
+/// forward at once.
 const AGE_SHARE: u64 = 4;
 /// Share of the limit above which leaves are merged in the background, in per cent.
 const MERGE_PCT: usize = 80;

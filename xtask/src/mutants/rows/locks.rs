@@ -87,7 +87,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
             file: ROW_LOCKS,
             find: "        waits.end(me.owner);\n",
             replace: "        let is_over = waits.outcome(me.owner) != \
-                Some(super::system::WaitOutcome::Pending);\n        \
+                Some(super::waits::WaitOutcome::Pending);\n        \
                       if !MUTANT || is_over {\n            \
                       waits.end(me.owner);\n        \
                       }\n",
