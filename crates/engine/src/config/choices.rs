@@ -1,6 +1,6 @@
 //! Options whose values have names.
 
-use super::{OptionValue, parse_size};
+use super::value::{OptionValue, parse_size};
 use highwater_storage::{FlushMethod, names, read_by_name, shown_by_name};
 use std::fmt;
 use std::str::FromStr;
