@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::inspect::{OnProgress, RawFile, RawTable};
 use crate::page::{self, Node, PageType, header, node};
 use crate::row::format::{OverflowRef, ROW_HEADER_BYTES, RowHeader};
-use crate::table::schema::PRIMARY;
+use crate::table::definition::PRIMARY;
 use crate::table::{Index, Schema, Table, TableDefinition, ValueRef};
 use crate::txn::{MAX_ROW_BYTES, overflow};
 use crate::types::{Lsn, PageNo, RollPtr};

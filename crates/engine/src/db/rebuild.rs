@@ -18,7 +18,7 @@ use crate::check::{CheckReport, Finding};
 use crate::error::{Error, Result};
 use crate::inspect::OnProgress;
 use crate::table::TableDefinition;
-use crate::table::schema::PRIMARY;
+use crate::table::definition::PRIMARY;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

@@ -16,7 +16,7 @@ use crate::table::lock::TableLockMode;
 use crate::table::statistics::{StoredIndexStatistics, StoredSizes, StoredStatistics, TableStatistics};
 use crate::table::value::Value;
 use crate::table::version::TableVersion;
-use crate::table::{Table, schema::TableDefinition};
+use crate::table::{Table, TableDefinition};
 use crate::types::{IndexId, SegmentId};
 
 const SAMPLE_LEAVES: usize = 20;

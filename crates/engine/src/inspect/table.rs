@@ -5,8 +5,8 @@
 use crate::config::Collations;
 use crate::table::catalog_entry::TableEntry;
 use crate::table::covered::CoveredLayout;
+use crate::table::definition::PRIMARY;
 use crate::table::key::KeyLayout;
-use crate::table::schema::PRIMARY;
 use crate::table::{RowLayouts, TableDefinition};
 use crate::types::PageNo;
 

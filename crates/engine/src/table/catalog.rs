@@ -16,13 +16,12 @@
 
 use super::catalog_entry::{Gathered, Leftover, TableEntry, TableRemains};
 use super::catalog_trees::{CatalogTrees, RecordChange};
+use super::definition::{IndexColumn, IndexDefinition, TableDefinition};
 use super::definition_record::{ColumnIds, FIRST_LAYOUT, decode_definition, encode_definition};
-use super::index::{IndexColumn, IndexDefinition};
 use super::key::KeyLayout;
 use super::record::{
     DefinitionCopy, IdCounters, IndexRecord, ObjectState, PART_BYTES, RecordKey, TableRecord, TreeRecord,
 };
-use super::schema::TableDefinition;
 use super::statistics::StoredStatistics;
 use crate::btree::BTree;
 use crate::config::Collations;

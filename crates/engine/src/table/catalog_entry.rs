@@ -5,6 +5,7 @@
 //!    layouts and each column of its indexes must exist, otherwise the table is damaged.
 //! 2. All other records are remains of an interrupted change.
 
+use super::definition::TableDefinition;
 use super::definition_record::{
     ColumnIds, DefinitionRecord, FIRST_LAYOUT, LayoutColumn, check_resolvable, decode_definition, decode_layout,
     encode_layout,
@@ -12,7 +13,6 @@ use super::definition_record::{
 use super::record::{
     DefinitionCopy, IdCounters, IndexRecord, ObjectState, PART_BYTES, RecordKey, TableRecord, TreeRecord,
 };
-use super::schema::TableDefinition;
 use super::statistics::{StoredIndexStatistics, StoredSizes, StoredStatistics, TableStatistics};
 use crate::error::{Error, Result};
 use crate::types::{IndexId, PageNo, SegmentId, TableId};

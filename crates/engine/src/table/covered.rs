@@ -7,9 +7,8 @@
 //! 1. The bytes are a function of the row's values, as the key is. A longer text or binary type does not change them.
 //! 2. Decoding checks every length; bytes that do not decode are `Corrupt`.
 
-use super::index::IndexDefinition;
+use super::definition::{IndexDefinition, TableDefinition};
 use super::row::RowRef;
-use super::schema::TableDefinition;
 use super::types::Type;
 use super::value::Value;
 use super::value_form::{Stored, unfit};

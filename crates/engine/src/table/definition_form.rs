@@ -6,8 +6,7 @@
 //!    it.
 //! 3. A definition is destructured member by member, so a new member does not compile until it is handled here.
 
-use super::index::{IndexColumn, IndexDefinition};
-use super::schema::{Column, TableDefinition};
+use super::definition::{Column, IndexColumn, IndexDefinition, TableDefinition};
 use super::types::Type;
 use super::value::ValueRef;
 use super::value_form::{stored_bytes, stored_value};

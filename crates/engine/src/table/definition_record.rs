@@ -5,9 +5,8 @@
 //! 2. A column's default is stored in row format.
 //! 3. A decoded record encodes to the same bytes; any other record is `Corrupt`.
 
-use super::index::{IndexColumn, IndexDefinition};
+use super::definition::{Column, IndexColumn, IndexDefinition, MAX_COLUMNS, MAX_DEFAULT_BYTES, TableDefinition};
 use super::record::{DefinitionCopy, Reader, Writer, decode};
-use super::schema::{Column, MAX_COLUMNS, MAX_DEFAULT_BYTES, TableDefinition};
 use super::types::Type;
 use super::value_form::{stored_bytes, stored_value};
 use crate::error::Result;

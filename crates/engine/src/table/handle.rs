@@ -12,11 +12,10 @@
 use super::auto_increment::{AutoIncrement, Moved, NumberRange};
 use super::catalog::Catalog;
 use super::catalog_entry::TableEntry;
-use super::index::IndexDefinition;
+use super::definition::{Column, IndexDefinition, TableDefinition};
 use super::lock::TableLock;
 use super::record::{IndexRecord, RecordKey};
 use super::row_layouts::RowLayouts;
-use super::schema::{Column, TableDefinition};
 use super::statistics::TableStatistics;
 use super::version::{Secondary, TableVersion, last_number};
 use crate::error::{Error, Result};

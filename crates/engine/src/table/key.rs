@@ -14,12 +14,11 @@
 //!    then of the weights). Such a key does not contain the value. A descending column has all bytes inverted, marker
 //!    and end included: NULL sorts last.
 
-use super::index::IndexColumn;
+use super::definition::{Column, IndexColumn, TableDefinition};
 pub use super::key_part::KeyPart;
 pub(crate) use super::key_part::append_stored;
 use super::key_part::{END, decode_part};
 use super::row::RowRef;
-use super::schema::{Column, TableDefinition};
 use super::types::Type;
 use super::value::{Value, ValueRef};
 use super::value_form::{Stored, fit_bound, float_beside, misfit};

@@ -12,7 +12,8 @@
 //! | `json.rs` | validation of `Json` columns |
 //! | `key.rs`, `key_part.rs` | keys as bytes that compare as their values do |
 //! | `covered.rs` | covered columns of entries |
-//! | `schema.rs`, `index.rs`, `table_change.rs` | definitions of tables and indexes, and their changes |
+//! | `schema.rs`, `index.rs` | declarations of tables and indexes |
+//! | `definition.rs`, `table_change.rs` | definitions of tables and indexes, and their changes |
 //! | `schema_check.rs` | validation of definitions |
 //! | `schema_difference.rs` | the differences between a table and a schema |
 //! | `record.rs`, `definition_record.rs` | the catalog's records of them, as bytes |
@@ -36,6 +37,7 @@ pub(crate) mod covered;
 pub(crate) mod date;
 pub(crate) mod datetime;
 pub(crate) mod decimal;
+pub(crate) mod definition;
 pub(crate) mod definition_form;
 pub(crate) mod definition_record;
 mod from_value;
@@ -76,15 +78,16 @@ pub use column_index::ColumnIndex;
 pub use date::{Date, Time};
 pub use datetime::DateTime;
 pub use decimal::Decimal;
+pub use definition::{Column, IndexColumn, IndexDefinition, TableDefinition};
 pub use from_value::FromValue;
 pub use handle::Table;
-pub use index::{Index, IndexColumn, IndexDefinition};
+pub use index::Index;
 pub(crate) use new_columns::{NewColumns, key_value};
 pub use owned_row::Row;
 pub use row::RowRef;
 pub(crate) use row_layout::RowLayout;
 pub use row_layouts::RowLayouts;
-pub use schema::{Column, Schema, TableDefinition};
+pub use schema::Schema;
 pub use statistics::{IndexStatistics, TableStatistics};
 pub use table_change::TableChange;
 pub use types::Type;

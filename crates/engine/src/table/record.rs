@@ -17,7 +17,7 @@
 //!    smallest page size.
 //! 6. Decoding checks every length; bytes that do not decode are `Corrupt`.
 
-use super::index::{IndexColumn, IndexDefinition};
+use super::definition::{IndexColumn, IndexDefinition};
 use crate::error::{Error, Result};
 use crate::types::{IndexId, PageNo, SegmentId, TableId};
 

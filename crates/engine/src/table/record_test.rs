@@ -1,7 +1,6 @@
 //! Catalog records round trip, and what is no record is refused.
 
-use super::super::index::{MAX_COVERED_COLUMNS, MAX_INDEX_COLUMNS};
-use super::super::schema::MAX_NAME_BYTES;
+use super::super::definition::{MAX_COVERED_COLUMNS, MAX_INDEX_COLUMNS, MAX_NAME_BYTES};
 use super::*;
 use proptest::prelude::*;
 

@@ -17,8 +17,8 @@
 //!    table's present layout (`row_layouts.rs`), which has each column in its own type.
 
 use super::column_index::{ColumnIndex, sealed::Sealed};
+use super::definition::{Column, MAX_COLUMNS, TableDefinition};
 use super::definition_record::{ColumnIds, FIRST_LAYOUT, LayoutColumn};
-use super::schema::{Column, MAX_COLUMNS, TableDefinition};
 use super::types::Type;
 use super::value_form::stored_bytes;
 use crate::error::{Error, Result};

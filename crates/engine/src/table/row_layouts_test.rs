@@ -1,9 +1,8 @@
 //! Rows of older layouts read, change and make keys as rows that were written in the present one.
 
+use super::super::definition::{Column, IndexColumn, TableDefinition};
 use super::super::definition_record::{ColumnIds, check_resolvable};
-use super::super::index::IndexColumn;
 use super::super::key::KeyLayout;
-use super::super::schema::{Column, TableDefinition};
 use super::super::testing::{any_table, refs, row_of, same, value_of};
 use super::super::types::Type;
 use super::super::value::{Value, ValueRef};

@@ -1,7 +1,8 @@
 //! Rows decode to what was encoded, changes change what they name, and damaged bytes are read without panic.
 
+use super::super::definition::TableDefinition;
 use super::super::owned_row::Row;
-use super::super::schema::{Schema, TableDefinition};
+use super::super::schema::Schema;
 use super::super::testing::{refs, same, table_and_rows};
 use super::super::value::Value;
 use super::*;

@@ -1,61 +1,10 @@
-//! Table definitions: the user's declaration ([`Schema`]) and the checked definition ([`TableDefinition`]).
-//!
-//! Rules
-//! 1. A `TableDefinition` is valid (`schema_check.rs`). Only [`Schema::check`] and the catalog (which runs the same
-//!    checks on what it reads) make one.
-//! 2. Columns have positions, from 0, in the order they were declared.
-//! 3. Names compare exactly, byte for byte.
+//! Declarations of tables.
 
-use super::index::{Index, IndexColumn, IndexDefinition};
+use super::definition::{Column, TableDefinition};
+use super::index::Index;
 use super::types::Type;
 use super::value::{Value, ValueRef};
-use super::value_form::{stored_bytes, stored_value};
 use crate::error::{Error, Result};
-
-/// Most columns of a table.
-pub(crate) const MAX_COLUMNS: usize = 1017;
-/// Most secondary indexes of a table.
-pub(crate) const MAX_INDEXES: usize = 64;
-/// Longest name of a table, in bytes.
-pub(crate) const MAX_TABLE_NAME_BYTES: usize = 2048;
-/// Longest name of a column, an index or a collation, in bytes.
-pub(crate) const MAX_NAME_BYTES: usize = 256;
-/// Longest default of a column, as it is stored.
-pub(crate) const MAX_DEFAULT_BYTES: usize = 4096;
-/// Longest attachment of a table.
-pub(crate) const MAX_ATTACHMENT_BYTES: usize = 1 << 20;
-/// What messages call the clustered index.
-pub(crate) const PRIMARY: &str = "PRIMARY";
-
-/// A column.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Column {
-    /// Name.
-    pub name: String,
-    /// What it holds.
-    pub ty: Type,
-    /// Whether it may be NULL.
-    pub nullable: bool,
-    /// Value of the column in rows that were inserted before it was added to the table; `None`: NULL.
-    pub default: Option<Value>,
-    /// Of text: the name of the collation by which indexes compare it; `None`: by its bytes.
-    pub collation: Option<String>,
-}
-
-impl Column {
-    /// The column in words.
-    pub(super) fn form(&self) -> String {
-        let null = if self.nullable { ", nullable" } else { "" };
-        let collation = self.collation.as_ref().map_or(String::new(), |collation| format!(", collation {collation}"));
-        format!("column {} ({}{null}{collation})", self.name, self.ty)
-    }
-
-    /// Makes the default the value that is read where it is kept: `5` is an unsigned number in an unsigned column.
-    pub(super) fn take_canonical_default(&mut self) {
-        let kept = self.default.as_ref().and_then(|value| stored_bytes(self.ty, value));
-        self.default = kept.and_then(|kept| stored_value(self.ty, &kept)).or_else(|| self.default.take());
-    }
-}
 
 /// A table to be created.
 ///
@@ -298,72 +247,6 @@ impl Schema {
         }
         definition.validate().map_err(wrong)?;
         Ok(definition)
-    }
-}
-
-/// A table as it was checked.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TableDefinition {
-    /// Name.
-    pub name: String,
-    /// Columns by position.
-    pub columns: Vec<Column>,
-    /// The primary key's columns, in order.
-    pub primary_key: Vec<IndexColumn>,
-    /// The auto-increment column.
-    pub auto_increment: Option<usize>,
-    /// The column that says when a row expires; see [`Schema::expires`].
-    pub expires: Option<usize>,
-    /// Whether keys may be long; see [`Schema::long_keys`].
-    pub long_keys: bool,
-    /// Whether changes of its rows are logged; see [`Schema::log_changes`].
-    pub log_changes: bool,
-    /// Secondary indexes, in the order they were made.
-    pub indexes: Vec<IndexDefinition>,
-    /// Bytes that the application keeps with the definition.
-    pub attachment: Vec<u8>,
-}
-
-impl TableDefinition {
-    /// Position of a column.
-    ///
-    /// # Errors
-    /// There is no such column.
-    pub fn position(&self, column: &str) -> std::result::Result<usize, String> {
-        self.columns.iter().position(|c| c.name == column).ok_or_else(|| format!("there is no column {column}"))
-    }
-
-    /// Position of the column, if one is named.
-    ///
-    /// # Errors
-    /// There is no such column.
-    pub(crate) fn position_of(&self, column: Option<&str>) -> std::result::Result<Option<usize>, String> {
-        column.map(|column| self.position(column)).transpose()
-    }
-
-    /// Columns of a key in words, as they are declared: `name(40), born desc`.
-    pub fn columns_in_words(&self, columns: &[IndexColumn]) -> String {
-        let part = |part: &IndexColumn| {
-            let prefix = part.prefix_bytes.map_or(String::new(), |bytes| format!("({bytes})"));
-            format!("{}{prefix}{}", self.columns[part.column].name, if part.descending { " desc" } else { "" })
-        };
-        columns.iter().map(part).collect::<Vec<_>>().join(", ")
-    }
-
-    /// The index by which expired rows are found: one that begins with the expiry column, ascending.
-    pub(crate) fn expiry_index(&self) -> Option<&IndexDefinition> {
-        let begins = |part: &IndexColumn| Some(part.column) == self.expires && !part.descending;
-        self.indexes.iter().find(|index| index.columns.first().is_some_and(begins))
-    }
-
-    /// Position of a secondary index.
-    pub fn index_position(&self, name: &str) -> Option<usize> {
-        self.indexes.iter().position(|index| index.name == name)
-    }
-
-    /// Whether `column` is part of the primary key.
-    pub fn is_key(&self, column: usize) -> bool {
-        self.primary_key.iter().any(|part| part.column == column)
     }
 }
 

@@ -3,9 +3,9 @@
 //! Rule: names are unique, columns exist, primary key columns are not nullable, and each declaration of a column is
 //! possible for its type.
 
-use super::schema::{
-    Column, MAX_ATTACHMENT_BYTES, MAX_COLUMNS, MAX_DEFAULT_BYTES, MAX_INDEXES, MAX_NAME_BYTES, MAX_TABLE_NAME_BYTES,
-    PRIMARY, TableDefinition,
+use super::definition::{
+    Column, IndexColumn, IndexDefinition, MAX_ATTACHMENT_BYTES, MAX_COLUMNS, MAX_COVERED_COLUMNS, MAX_DEFAULT_BYTES,
+    MAX_INDEX_COLUMNS, MAX_INDEXES, MAX_NAME_BYTES, MAX_PREFIX_BYTES, MAX_TABLE_NAME_BYTES, PRIMARY, TableDefinition,
 };
 use super::types::Type;
 use super::value_form::{misfit, stored_bytes};
@@ -92,6 +92,50 @@ impl TableDefinition {
         }
         let columns = self.validate_key_columns(&index.columns).and_then(|()| self.validate_covered(index));
         columns.map_err(|reason| format!("index {}: {reason}", index.name))
+    }
+
+    /// What is wrong with the columns of a key, if anything.
+    fn validate_key_columns(&self, parts: &[IndexColumn]) -> std::result::Result<(), String> {
+        if parts.is_empty() || parts.len() > MAX_INDEX_COLUMNS {
+            return Err(format!("an index has 1 to {MAX_INDEX_COLUMNS} columns, not {}", parts.len()));
+        }
+        for (i, part) in parts.iter().enumerate() {
+            let Some(found) = self.columns.get(part.column) else {
+                return Err(format!("there is no column {}", part.column));
+            };
+            if parts[..i].iter().any(|other| other.column == part.column) {
+                return Err(format!("column {} is named twice", found.name));
+            }
+            if let Type::Json(_) = found.ty {
+                let reason = "JSON has no order of its own; keep what rows are looked up by in a column beside it";
+                return Err(format!("column {}: {reason}", found.name));
+            }
+            match part.prefix_bytes {
+                Some(_) if found.ty.fixed_bytes().is_some() => {
+                    return Err(format!("column {}: only text and binary columns have a prefix", found.name));
+                }
+                Some(bytes) if bytes == 0 || bytes > MAX_PREFIX_BYTES => {
+                    return Err(format!("column {}: a prefix has 1 to {MAX_PREFIX_BYTES} bytes", found.name));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// What is wrong with what an index covers, if anything.
+    fn validate_covered(&self, index: &IndexDefinition) -> std::result::Result<(), String> {
+        if index.covered.len() > MAX_COVERED_COLUMNS {
+            return Err(format!("an index covers up to {MAX_COVERED_COLUMNS} columns, not {}", index.covered.len()));
+        }
+        for (i, &column) in index.covered.iter().enumerate() {
+            let Some(found) = self.columns.get(column) else { return Err(format!("there is no column {column}")) };
+            let is_whole_part = index.columns.iter().any(|part| part.column == column && part.prefix_bytes.is_none());
+            if index.covered[..i].contains(&column) || is_whole_part || self.is_key(column) {
+                return Err(format!("it has column {} without covering it", found.name));
+            }
+        }
+        Ok(())
     }
 }
 

@@ -1,7 +1,6 @@
 //! The differences between a table and a schema.
 
-use super::index::{IndexColumn, IndexDefinition};
-use super::schema::{Column, TableDefinition};
+use super::definition::{Column, IndexColumn, IndexDefinition, TableDefinition};
 
 impl TableDefinition {
     /// What of this definition is not as `wanted` has it, with both forms; more indexes, other defaults and another

@@ -1,6 +1,6 @@
 //! Statistics of a table for a planner, and their form in the catalog.
 
-use super::index::IndexDefinition;
+use super::definition::IndexDefinition;
 use super::record::{Writer, decode};
 use crate::error::Result;
 use crate::types::IndexId;

@@ -5,9 +5,9 @@
 //!    every index stay valid.
 //! 2. Changes that are applied together are checked in sequence, each on the result of the previous ones.
 
+use super::definition::{Column, TableDefinition};
 use super::definition_record::{ColumnIds, check_resolvable};
 use super::row_layout::present_columns;
-use super::schema::{Column, TableDefinition};
 use super::types::Type;
 use super::value::ValueRef;
 
@@ -226,7 +226,7 @@ impl Altered {
         if self.definition.is_key(position) {
             return Err(format!("column {name} is in the primary key and cannot {what}"));
         }
-        let has = |index: &&super::index::IndexDefinition| index.has(position);
+        let has = |index: &&super::definition::IndexDefinition| index.has(position);
         match self.definition.indexes.iter().find(has) {
             Some(index) => {
                 Err(format!("column {name} is in index {} and cannot {what}; drop the index first", index.name))

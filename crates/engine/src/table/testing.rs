@@ -3,7 +3,7 @@
 use super::date::{Date, Time};
 use super::datetime::DateTime;
 use super::decimal::{Decimal, power_of_ten};
-use super::schema::{Column, TableDefinition};
+use super::definition::{Column, TableDefinition};
 use super::types::Type;
 pub(crate) use super::value::compare;
 use super::value::{Value, ValueRef};

@@ -12,12 +12,11 @@
 
 use super::catalog_entry::TableEntry;
 use super::covered::CoveredLayout;
-use super::index::IndexDefinition;
+use super::definition::{IndexDefinition, PRIMARY, TableDefinition};
 use super::key::KeyLayout;
 use super::record::IndexRecord;
 use super::row::RowRef;
 use super::row_layouts::RowLayouts;
-use super::schema::{PRIMARY, TableDefinition};
 use super::types::Type;
 use super::value::ValueRef;
 use crate::btree::BTree;

@@ -14,7 +14,7 @@
 //! pages are in the row.
 
 use crate::error::{Error, Result};
-use crate::table::schema::MAX_TABLE_NAME_BYTES;
+use crate::table::definition::MAX_TABLE_NAME_BYTES;
 use crate::txn::MAX_ROW_BYTES;
 use crate::types::TableId;
 

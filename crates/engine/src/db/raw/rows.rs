@@ -132,7 +132,7 @@ impl RawTable {
         let definition = &*version.complete_definition();
         let of_index = |(i, index): (usize, &crate::table::IndexDefinition)| (Some(i), index.name.clone());
         let unique = definition.indexes.iter().enumerate().filter(|(_, index)| index.unique).map(of_index);
-        let all = std::iter::once((None, crate::table::schema::PRIMARY.to_string())).chain(unique);
+        let all = std::iter::once((None, crate::table::definition::PRIMARY.to_string())).chain(unique);
         let mut found = Vec::new();
         for (index, name) in all {
             let layout = version.key_of_index(index);

@@ -1,6 +1,6 @@
 //! Records change together, of any lengths; what a change leaves that did not end is found.
 
-use super::super::super::schema::{MAX_NAME_BYTES, MAX_TABLE_NAME_BYTES};
+use super::super::super::definition::{MAX_NAME_BYTES, MAX_TABLE_NAME_BYTES};
 use super::super::super::table_change::{Altered, TableChange};
 use super::*;
 

@@ -3,7 +3,7 @@
 use super::Refusal;
 use super::field::FieldSerializer;
 use crate::Error;
-use crate::table::schema::MAX_NAME_BYTES;
+use crate::table::definition::MAX_NAME_BYTES;
 use crate::table::{Column, Table, Type, Value};
 use serde::ser::{Impossible, Serialize, SerializeMap, SerializeStruct, Serializer};
 use std::fmt;
