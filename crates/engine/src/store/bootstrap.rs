@@ -13,10 +13,11 @@
 //! 4. Reading pages without opening relies only on pages that verify: without a readable header the page size is the
 //!    one under which most pages verify.
 
+use super::header::{self, PAGE_SIZES};
 use super::in_place::{self, InPlace, Mark, RawInPlace};
 pub(crate) use super::out_of_place::READERS;
 use super::out_of_place::{self, OutOfPlace, RawOutOfPlace, ScannedStore, StoreGeometry};
-use super::{FileHeader, PageSource, PageStore, Protection, Settings, StoreKind, header};
+use super::{FileHeader, PageSource, PageStore, Protection, Settings, StoreKind};
 use crate::error::{Error, Result};
 use crate::page;
 use crate::stats::Stats;
@@ -25,8 +26,6 @@ use highwater_storage::{AlignedBuf, Device, StorageSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Page sizes there are.
-pub(super) const PAGE_SIZES: [usize; 3] = [4096, 8192, 16384];
 /// Bytes in which the fixed fields of page 0 lie: the smallest page.
 const START_BYTES: usize = PAGE_SIZES[0];
 /// Pages tried to find out the page size of a file without header.

@@ -12,6 +12,8 @@ use highwater_storage::mark;
 const MAGIC: &[u8; 8] = &mark::DATA;
 /// Version of the whole on-disk format.
 const FORMAT_VERSION: u16 = 10;
+/// Page sizes there are.
+pub(super) const PAGE_SIZES: [usize; 3] = [4096, 8192, 16384];
 /// Segment sizes that there are.
 const SEGMENT_BYTES: std::ops::RangeInclusive<u64> = 256 << 10..=out_of_place::MAX_SEGMENT_BYTES;
 

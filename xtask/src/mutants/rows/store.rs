@@ -4,9 +4,11 @@
 use super::{Mutant, edit, of_engine as mutant};
 
 const APPEND: &str = "crates/engine/src/store/out_of_place/append.rs";
+const APPENDER: &str = "crates/engine/src/store/out_of_place/appender.rs";
 const CLEAN: &str = "crates/engine/src/store/out_of_place/clean.rs";
 const SEGMENTS: &str = "crates/engine/src/store/out_of_place/segments.rs";
 const BEST: &str = "crates/engine/src/store/out_of_place/newest_copies.rs";
+const IMAGE: &str = "crates/engine/src/store/out_of_place/image.rs";
 const SCAN: &str = "crates/engine/src/store/out_of_place/scan.rs";
 const TORN: &str = "crates/engine/src/store/out_of_place/torn.rs";
 const READ: &str = "crates/engine/src/store/out_of_place/read.rs";
@@ -172,7 +174,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         "length-off-by-a-unit",
         "images behind a compressed one are looked for a unit too late",
         &[edit(
-            SCAN,
+            IMAGE,
             "        offset += entry.bytes;\n        (entry, location)",
             "        offset += entry.bytes + if MUTANT && entry.bytes < 4096 { 128 } else { 0 };\n        \
              (entry, location)",
@@ -271,7 +273,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         "durable-too-high",
         "a header calls its own batch durable",
         &[edit(
-            APPEND,
+            APPENDER,
             "        (sequence, self.synced(), self.tails)\n",
             "        (sequence, if MUTANT { sequence } else { self.synced() }, self.tails)\n",
         )],

@@ -7,7 +7,7 @@
 use super::doublewrite::file_bytes;
 use super::offset_of;
 use crate::error::Result;
-use crate::store::bootstrap::PAGE_SIZES;
+use crate::store::header::PAGE_SIZES;
 use crate::types::PageNo;
 use highwater_storage::{AlignedBuf, Device, Placement};
 

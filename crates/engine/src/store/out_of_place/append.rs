@@ -16,175 +16,20 @@
 //! Lock order: the cleaner's mutex, a group's, then those of sequences and [`super::segments`].
 
 use super::OutOfPlace;
+use super::appender::{AppendGroup, AppendSource, Appended, OpenSegment, PageImage};
 use super::capacity::reserve_segments;
-use super::format::{
-    self, BLOCK_BYTES, BatchHeader, GroupTails, ImageEntry, Listed, MAX_IMAGES, Tail, batch_bytes, header_bytes,
-};
+use super::format::{self, BLOCK_BYTES, BatchHeader, ImageEntry, Listed, MAX_IMAGES, Tail, batch_bytes, header_bytes};
+use super::image::located;
 use super::lifetime::GROUPS;
-use super::map::Location;
-use super::scan::{OpenEnd, located};
-use super::segments::{Move, SegmentSummary, Victim};
+use super::scan::OpenEnd;
+use super::segments::{Move, SegmentSummary};
 use crate::error::{Error, Result};
-use crate::sync::Mutex;
 use crate::sync::atomic::Ordering::Relaxed;
-use crate::types::{Lsn, PageNo};
 use highwater_storage::{AlignedBuf, Placement};
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
-
-/// Sequences that are left out at each opening. Of batches that were on their way when the power was cut a later one
-/// may stand on the device whose segment begins with a lost one: its sequence is not known then, and must not come
-/// again.
-const UNKNOWN: u64 = 4096;
 
 /// How long the images of one batch look for room, again and again: cleaning may gain less than others take.
 const TIMEOUT_IN_ALL: Duration = Duration::from_secs(60);
-
-/// An image on its way: `bytes` from `at` in some buffer.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct PageImage {
-    pub page_no: PageNo,
-    pub lsn: Lsn,
-    pub at: usize,
-    pub bytes: usize,
-    /// Where the cleaner found it; `None` for a new one.
-    pub from: Option<Location>,
-}
-
-impl PageImage {
-    fn entry(&self, source: &[u8]) -> ImageEntry {
-        let sum = format::sum_of(&source[self.at..self.at + self.bytes]);
-        ImageEntry { page_no: self.page_no, bytes: self.bytes, sum, lsn: self.lsn }
-    }
-}
-
-/// Who appends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum AppendSource {
-    Flush,
-    Cleaner,
-}
-
-/// What was appended and is not yet synced.
-#[derive(Default)]
-pub(super) struct Appended {
-    pub moves: Vec<Move>,
-    /// The group of each batch, and the batch as that group's tail.
-    tails: Vec<(usize, Tail)>,
-    /// Segments whose live images were copied.
-    pub victims: Vec<Victim>,
-}
-
-impl Appended {
-    /// How many were appended.
-    pub(super) fn batches(&self) -> usize {
-        self.tails.len()
-    }
-
-    /// The segment of each batch, and each segment that was held to be cleaned.
-    fn segments(&self) -> impl Iterator<Item = u32> {
-        let batches = self.tails.iter().map(|(_, batch)| batch.segment);
-        batches.chain(self.victims.iter().map(|victim| victim.segment))
-    }
-}
-
-/// A segment that batches are appended to.
-struct Open {
-    segment: u32,
-    placement: Placement,
-    /// 0 before its first batch.
-    life: u64,
-    /// Sequences of its last batch but one, and of its last.
-    sequences: [u64; 2],
-    /// What its last header calls durable.
-    durable: u64,
-    /// Where the next batch begins.
-    at: usize,
-    summary: Vec<u8>,
-}
-
-/// A group: its open segment, and memory for its batches.
-#[derive(Default)]
-struct AppendGroup {
-    open: Option<Open>,
-    buffer: AlignedBuf,
-}
-
-/// The groups' open segments.
-pub(super) struct Appender {
-    groups: [Mutex<AppendGroup>; GROUPS],
-    sequences: Mutex<Sequences>,
-}
-
-struct Sequences {
-    /// Of the next batch.
-    next: u64,
-    /// Of batches that are not synced, with their groups.
-    unsynced: BTreeMap<u64, usize>,
-    tails: GroupTails,
-    /// Every batch up to this sequence is durable, if it was ever written.
-    durable: u64,
-}
-
-impl Appender {
-    /// For a store whose newest batch is `newest`, all of whose segments have their footers, and whose headers call
-    /// what is up to `durable` so.
-    pub(super) fn new(newest: u64, durable: u64) -> Appender {
-        let tails = GroupTails::default();
-        let sequences = Mutex::new(Sequences { next: newest + UNKNOWN + 1, unsynced: BTreeMap::new(), tails, durable });
-        Appender { groups: Default::default(), sequences }
-    }
-
-    /// Sequence of the newest batch.
-    pub(super) fn newest(&self) -> u64 {
-        self.sequences.lock().next - 1
-    }
-
-    pub(super) fn newest_and_tails(&self) -> (u64, GroupTails) {
-        let sequences = self.sequences.lock();
-        (sequences.next - 1, sequences.tails)
-    }
-
-    /// Sequence up to which every batch is durable.
-    pub(super) fn durable(&self) -> u64 {
-        self.sequences.lock().durable
-    }
-}
-
-impl Sequences {
-    /// The sequence of a new batch, and what its header calls durable.
-    fn begin(&mut self, group: usize) -> (u64, u64, GroupTails) {
-        let sequence = self.next;
-        debug_assert!(self.durable <= self.synced(), "{} is durable, {} is synced", self.durable, self.synced());
-        debug_assert!(self.tails[group].sequence < sequence, "sequence {sequence} is not the newest of its group");
-        self.next += 1;
-        self.unsynced.insert(sequence, group);
-        (sequence, self.synced(), self.tails)
-    }
-
-    fn synced(&self) -> u64 {
-        self.unsynced.keys().next().unwrap_or(&self.next) - 1
-    }
-
-    /// Notes that batches are durable, and with each those of its group before it (rule 1): their writes had ended when
-    /// the sync began.
-    fn end(&mut self, done: &[(usize, Tail)]) {
-        let before = self.durable;
-        for (group, tail) in done {
-            self.unsynced.retain(|sequence, of| of != group || *sequence > tail.sequence);
-            // Another thread may have synced a later one before.
-            if self.tails[*group].sequence < tail.sequence {
-                debug_assert!(tail.sequence < self.next, "batch {} is synced before it is begun", tail.sequence);
-                self.tails[*group] = *tail;
-            }
-        }
-        // A crash may have left a gap before the first batch since the opening; its header calls that durable.
-        if !done.is_empty() {
-            self.durable = self.synced();
-            debug_assert!(before <= self.durable, "rule 3: {} was durable after {before}", self.durable);
-        }
-    }
-}
 
 impl OutOfPlace {
     /// Appends images, whose bytes are in `source`, to a group.
@@ -238,14 +83,14 @@ impl OutOfPlace {
             }
             let keep = if by == AppendSource::Flush { reserve_segments(self.groups()) } else { 0 };
             let Some(segment) = self.segments.take(keep) else { break };
-            *open = Some(Open::new(segment, placement(group, self.groups())));
+            *open = Some(OpenSegment::new(segment, placement(group, self.groups())));
         }
         Ok(rest)
     }
 
     fn append_batch(
         &self,
-        open: &mut Open,
+        open: &mut OpenSegment,
         buffer: &mut AlignedBuf,
         group: usize,
         images: &[PageImage],
@@ -301,7 +146,7 @@ impl OutOfPlace {
     }
 
     /// Writes what follows in an open segment (rule 6).
-    fn write_to(&self, open: &Open, bytes: &[u8]) -> Result<()> {
+    fn write_to(&self, open: &OpenSegment, bytes: &[u8]) -> Result<()> {
         let at = self.geometry.start_of(open.segment) + open.at as u64;
         let written = self.data.device().write_at(at, bytes, open.placement);
         written.map_err(Error::from).inspect_err(|error| self.data.stop(error))
@@ -319,7 +164,7 @@ impl OutOfPlace {
     /// Writes the rest of the segment, zeros and its end, and lets it be cleaned. So a group writes whole segments,
     /// which are in erase units in the same way each time. The end needs no sync of its own: without it the segment's
     /// headers are read.
-    fn seal(&self, full: &Open) -> Result<()> {
+    fn seal(&self, full: &OpenSegment) -> Result<()> {
         let mut rest = AlignedBuf::zeroed(self.geometry.segment_bytes as usize - full.at);
         self.put_footer(full, &mut rest);
         self.write_to(full, &rest)?;
@@ -341,7 +186,7 @@ impl OutOfPlace {
     }
 
     /// Writes the end of an open segment, of which `end` are the last bytes.
-    fn put_footer(&self, full: &Open, end: &mut [u8]) {
+    fn put_footer(&self, full: &OpenSegment, end: &mut [u8]) {
         let tails = self.appender.sequences.lock().tails;
         let footer = format::footer_of(full.life, full.sequences, full.durable, tails, &full.summary);
         format::put_end(end, self.geometry.identity(full.segment), &footer, &full.summary);
@@ -389,23 +234,6 @@ impl OutOfPlace {
     }
 }
 
-impl Open {
-    fn new(segment: u32, placement: Placement) -> Open {
-        Open { segment, placement, life: 0, sequences: [0; 2], durable: 0, at: 0, summary: Vec::new() }
-    }
-
-    /// How many of the images fit into the segment as a batch, with what lists them at its end.
-    fn fitting(&self, images: &[PageImage], segment_bytes: usize) -> usize {
-        let mut bytes = 0;
-        let fits = |(n, image): &(usize, &PageImage)| {
-            bytes += image.bytes;
-            let end = format::end_bytes(self.summary.len() + format::summary_bytes(n + 1));
-            self.at + batch_bytes(n + 1, bytes) + end <= segment_bytes
-        };
-        images.iter().take(MAX_IMAGES).enumerate().take_while(fits).count()
-    }
-}
-
 /// The lifetime hint of a group's writes. If the device keeps fewer lifetimes apart, the shortest ones have streams of
 /// their own.
 fn placement(group: usize, groups: usize) -> Placement {
@@ -418,49 +246,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_batch_takes_as_many_images_as_fit() {
-        let image = PageImage { page_no: PageNo(1), lsn: Lsn(1), at: 0, bytes: 4096, from: None };
-        let images = [image; 300];
-        let mut open = Open::new(1, Placement::Lifetime0);
-        let fitting = |open: &Open, images: &[PageImage], segment: usize| open.fitting(images, segment);
-        let end = 4096;
-        assert_eq!(fitting(&open, &images, end + 4096), 0);
-        assert_eq!(fitting(&open, &images, end + 8192), 1);
-        assert_eq!(fitting(&open, &images, end + 3 * 4096), 2);
-        assert_eq!(fitting(&open, &images, 4 << 20), MAX_IMAGES);
-        assert_eq!(fitting(&open, &images[..5], 4 << 20), 5);
-        (open.at, open.summary) = (8192, vec![0; 4096 - 168]);
-        assert_eq!(fitting(&open, &images, 8192 + end + 3 * 4096), 1, "the summary needs another block");
-    }
-
-    #[test]
     fn each_group_has_a_stream_if_the_device_has_so_many() {
         let streams = |groups| (0..groups).map(|group| placement(group, groups)).collect::<Vec<Placement>>();
         assert_eq!(streams(GROUPS), Placement::LIFETIMES);
         assert_eq!(streams(3), [Placement::Lifetime0, Placement::Lifetime4, Placement::Lifetime5]);
         assert_eq!(streams(1), [Placement::Lifetime0]);
-    }
-
-    #[test]
-    fn a_header_calls_durable_what_lies_below_every_unsynced_batch() {
-        let tails = GroupTails::default();
-        let mut sequences = Sequences { next: 8, unsynced: BTreeMap::new(), tails, durable: 5 };
-        let tail = |group, sequence| (group, Tail { segment: sequence as u32 + 100, sequence });
-        assert_eq!(sequences.begin(1), (8, 7, tails));
-        assert_eq!(sequences.begin(2), (9, 7, tails));
-        sequences.end(&[]);
-        assert_eq!(sequences.durable, 5, "6 and 7 were never written");
-        sequences.end(&[tail(1, 8)]);
-        let (sequence, durable, newest) = sequences.begin(1);
-        assert_eq!((sequence, durable, newest[1], sequences.durable), (10, 8, tail(1, 8).1, 8));
-        sequences.end(&[tail(1, 10)]);
-        let (sequence, durable, newest) = sequences.begin(1);
-        assert_eq!((sequence, durable, newest[1]), (11, 8, tail(1, 10).1), "9 is another group's");
-        sequences.end(&[tail(2, 9), tail(1, 11)]);
-        let (sequence, durable, newest) = sequences.begin(1);
-        assert_eq!((sequence, durable, newest[1], newest[0]), (12, 11, tail(1, 11).1, Tail::default()));
-        sequences.begin(1);
-        sequences.end(&[tail(1, 13)]);
-        assert_eq!(sequences.durable, 13, "12 was written before 13 was");
     }
 }

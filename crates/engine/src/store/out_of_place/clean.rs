@@ -16,12 +16,12 @@
 //!    have room for all its images, so copies find room, also after a crash.
 
 use super::OutOfPlace;
-use super::append::{AppendSource, Appended, PageImage};
+use super::appender::{AppendSource, Appended, PageImage};
 use super::capacity::{self, reserve_segments};
 use super::format::{self, BLOCK_BYTES, ImageEntry, Listed};
+use super::image::located;
 use super::map::{Location, MAX_SEGMENTS};
 use super::read::read_blocks;
-use super::scan::located;
 use super::segments::Victim;
 use crate::error::{Error, Result};
 use crate::sync::MutexGuard;

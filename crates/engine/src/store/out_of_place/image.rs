@@ -1,9 +1,9 @@
-//! The division of the file into segments, and reading one image.
+//! The division of the file into segments, the places of the images of a batch, and reading one image.
 
 use super::capacity::Sizes;
 use super::codec;
-use super::format::{self, BLOCK_BYTES};
-use super::map::Location;
+use super::format::{self, BLOCK_BYTES, ImageEntry, header_bytes};
+use super::map::{Location, MAX_IMAGE_BYTES};
 use crate::error::Result;
 use crate::store::PageLocation;
 use crate::types::PageNo;
@@ -108,6 +108,22 @@ pub(crate) struct Blocks {
     pub offset: u64,
     pub bytes: usize,
     pub image: Range<usize>,
+}
+
+/// The images of a batch that begins at `at` in its segment, and where they are.
+pub(super) fn located(
+    segment: u32,
+    at: usize,
+    life: u64,
+    entries: impl ExactSizeIterator<Item = ImageEntry>,
+) -> impl Iterator<Item = (ImageEntry, Location)> {
+    let mut offset = at + header_bytes(entries.len());
+    let entries = entries.filter(|entry| (1..=MAX_IMAGE_BYTES).contains(&entry.bytes));
+    entries.map(move |entry| {
+        let location = Location::new(segment, offset, entry.bytes, life);
+        offset += entry.bytes;
+        (entry, location)
+    })
 }
 
 /// Lends this thread's memory for reading blocks, this many bytes or more.

@@ -27,9 +27,10 @@
 //! |---|---|
 //! | `format`, `image`, `codec`, `zeros` | what stands on the device; the images, compressed or not |
 //! | `map`, `segments` | where pages are; what of each segment is live |
-//! | `append`, `clean`, `shrink` | writing batches; getting segments back; making the file shorter |
+//! | `appender`, `append`, `clean`, `shrink` | writing batches; getting segments back; making the file shorter |
 //! | `capacity`, `lifetime`, `victim` | pure functions: how large, which group, which segment |
-//! | `scan`, `read`, `newest_copies`, `slot`, `torn` | deriving the map |
+//! | `scan`, `read`, `newest_copies`, `torn` | deriving the map |
+//! | `slot` | how many pages there are, on the device |
 //! | `read_many` | reading many pages at once |
 //! | `rest` | what a small store that is closed does without |
 //! | `creation` | creating a store on a block device |
@@ -39,6 +40,7 @@
 //! segments and cost-benefit; "out-of-place" LeanStore (VLDB 2025) for compression in an out-of-place store.
 
 mod append;
+mod appender;
 mod capacity;
 mod clean;
 pub(crate) mod codec;
@@ -80,7 +82,7 @@ use crate::stats::Stats;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use crate::sync::{Mutex, RwLock};
 use crate::types::PageNo;
-use append::{AppendSource, Appended, Appender, PageImage};
+use appender::{AppendSource, Appended, Appender, PageImage};
 use capacity::Sizes;
 use format::StoreSlot;
 use highwater_storage::{AlignedBuf, Device, StorageError};

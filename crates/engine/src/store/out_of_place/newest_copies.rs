@@ -11,9 +11,9 @@
 //!    number: each looks at every image and counts those of its pages.
 
 use super::format;
+use super::image::located;
 use super::map::{Location, PageMap};
 use super::read::SegmentContents;
-use super::scan::located;
 use crate::sync::atomic::AtomicU64;
 use crate::types::{Lsn, PageNo};
 

@@ -30,13 +30,14 @@
 //!    stand behind one that was lost.
 
 use super::codec::{self, Unreadable};
-use super::format::{self, BLOCK_BYTES, Footer, GroupTails, ImageEntry, Listed, StoreSlot, VOID, header_bytes};
-use super::image::StoreGeometry;
-use super::map::{Location, MAX_IMAGE_BYTES, MAX_SEGMENTS, PageMap};
+use super::format::{
+    self, BLOCK_BYTES, Footer, GroupTails, ImageEntry, Listed, SLOTS_AT, StoreSlot, Tail, VOID, header_bytes,
+};
+use super::image::{StoreGeometry, located};
+use super::map::{Location, MAX_SEGMENTS, PageMap};
 use super::newest_copies::NewestCopies;
 use super::read::{Read, SegmentContents, read_blocks, read_segments};
 use super::segments::SegmentSummary;
-use super::slot::newest_slot;
 use super::torn::Torn;
 use crate::error::{Error, Result};
 use crate::page;
@@ -157,12 +158,32 @@ pub(crate) fn scan(device: &dyn Device, geometry: StoreGeometry, readers: usize)
     })
 }
 
+/// The newest slot that is whole.
+fn newest_slot(device: &dyn Device, geometry: StoreGeometry) -> Result<Option<StoreSlot>> {
+    let mut block = AlignedBuf::zeroed(BLOCK_BYTES);
+    let mut newest = None;
+    for at in SLOTS_AT {
+        if at + BLOCK_BYTES as u64 <= device.len_bytes()? {
+            device.read_at(at, &mut block)?;
+            newest = newest.max(format::parse_slot(&block, geometry.database_id));
+        }
+    }
+    Ok(newest)
+}
+
 fn damage_of(device: &dyn Device, geometry: StoreGeometry, segment: u32) -> String {
     let (name, start) = (device.name(), geometry.start_of(segment));
     format!(
         "{name}: a batch header in segment {segment} (from byte {start}) is damaged, and which pages it lists is not \
          known; restore a backup of all files"
     )
+}
+
+impl StoreSlot {
+    /// Whether the batch may have been in a segment that was cut off.
+    fn may_be_cut(&self, batch: &Tail) -> bool {
+        self.cut_from > 0 && batch.segment >= self.cut_from && batch.sequence <= self.cut_sequence
+    }
 }
 
 impl<'d> StoreScan<'d> {
@@ -332,22 +353,6 @@ impl<'d> StoreScan<'d> {
 fn first_missing(footer: &Footer, found: &SegmentSummary) -> Option<u64> {
     let named = [footer.life, footer.before, footer.newest];
     named.into_iter().find(|sequence| *sequence > found.newest)
-}
-
-/// The images of a batch that begins at `at` in its segment, and where they are.
-pub(super) fn located(
-    segment: u32,
-    at: usize,
-    life: u64,
-    entries: impl ExactSizeIterator<Item = ImageEntry>,
-) -> impl Iterator<Item = (ImageEntry, Location)> {
-    let mut offset = at + header_bytes(entries.len());
-    let entries = entries.filter(|entry| (1..=MAX_IMAGE_BYTES).contains(&entry.bytes));
-    entries.map(move |entry| {
-        let location = Location::new(segment, offset, entry.bytes, life);
-        offset += entry.bytes;
-        (entry, location)
-    })
 }
 
 impl OpenEnd {

@@ -20,7 +20,7 @@
 //! The caller prevents calls of [`reserve`](crate::store::PageStore::reserve) meanwhile.
 
 use super::OutOfPlace;
-use super::append::Appended;
+use super::appender::Appended;
 use super::capacity;
 use super::map::MAX_SEGMENTS;
 use super::segments::Victim;

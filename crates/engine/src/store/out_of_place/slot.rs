@@ -1,30 +1,9 @@
-//! The two slots: the number of pages in the store, and the segments that were cut off (rule 7 of [`super`]).
+//! Writing the two slots: the number of pages in the store, and the segments that were cut off (rule 7 of [`super`]).
 
 use super::OutOfPlace;
-use super::format::{self, BLOCK_BYTES, SLOTS_AT, StoreSlot, Tail};
-use super::image::StoreGeometry;
+use super::format::{self, BLOCK_BYTES, SLOTS_AT, StoreSlot};
 use crate::error::Result;
-use highwater_storage::{AlignedBuf, Device, Placement};
-
-impl StoreSlot {
-    /// Whether the batch may have been in a segment that was cut off.
-    pub(crate) fn may_be_cut(&self, batch: &Tail) -> bool {
-        self.cut_from > 0 && batch.segment >= self.cut_from && batch.sequence <= self.cut_sequence
-    }
-}
-
-/// The newest slot that is whole.
-pub(super) fn newest_slot(device: &dyn Device, geometry: StoreGeometry) -> Result<Option<StoreSlot>> {
-    let mut block = AlignedBuf::zeroed(BLOCK_BYTES);
-    let mut newest = None;
-    for at in SLOTS_AT {
-        if at + BLOCK_BYTES as u64 <= device.len_bytes()? {
-            device.read_at(at, &mut block)?;
-            newest = newest.max(format::parse_slot(&block, geometry.database_id));
-        }
-    }
-    Ok(newest)
-}
+use highwater_storage::{AlignedBuf, Placement};
 
 impl OutOfPlace {
     /// Makes the number of pages known to the next opening, if it changed. Durable with the next sync.
