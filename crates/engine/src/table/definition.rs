@@ -86,7 +86,8 @@ pub struct IndexDefinition {
     pub name: String,
     /// Its columns, in order.
     pub columns: Vec<IndexColumn>,
-    /// Positions of the columns that its entries have in addition to the key; see [`Index::covering`].
+    /// Positions of the columns that its entries have in addition to the key; see
+    /// [`Index::covering`](super::Index::covering).
     pub covered: Vec<usize>,
     /// Whether two rows may have the same (not NULL) values in its columns.
     pub unique: bool,
@@ -118,11 +119,11 @@ pub struct TableDefinition {
     pub primary_key: Vec<IndexColumn>,
     /// The auto-increment column.
     pub auto_increment: Option<usize>,
-    /// The column that says when a row expires; see [`Schema::expires`].
+    /// The column that says when a row expires; see [`Schema::expires`](super::Schema::expires).
     pub expires: Option<usize>,
-    /// Whether keys may be long; see [`Schema::long_keys`].
+    /// Whether keys may be long; see [`Schema::long_keys`](super::Schema::long_keys).
     pub long_keys: bool,
-    /// Whether changes of its rows are logged; see [`Schema::log_changes`].
+    /// Whether changes of its rows are logged; see [`Schema::log_changes`](super::Schema::log_changes).
     pub log_changes: bool,
     /// Secondary indexes, in the order they were made.
     pub indexes: Vec<IndexDefinition>,
