@@ -4,6 +4,7 @@ use super::*;
 use crate::Type;
 use crate::check::check_test::{closed, find_page, forget_doublewrite, index_id, is_leaf_of};
 use crate::config::{Options, PageSize};
+use crate::db::testing::{by_id, commit_all};
 use crate::table::catalog::Catalog;
 use crate::table::catalog_trees::CATALOG_TREES;
 use crate::table::record::{DefinitionCopy, RecordKey};
@@ -168,14 +169,12 @@ fn rows_that_the_target_refuses_are_named_and_the_salvage_goes_on() {
     let db = Database::open_storage(storage.clone(), pages(16384)).unwrap();
     let schema = Schema::new().column("key", Type::Text(1500)).column("name", Type::Text(1500)).primary_key(&["key"]);
     let texts = db.create_table("person", schema.index("by_name", &["name"])).unwrap();
-    let later = db.create_table("z", Schema::new().column("id", Type::U64).primary_key(&["id"])).unwrap();
-    let mut txn = db.begin().unwrap();
-    for n in 0..20u64 {
+    let later = db.create_table("z", by_id()).unwrap();
+    commit_all(&db, 0..20u64, |txn, n| {
         let key = format!("{n:0width$}", width = if n % 4 == 3 { 1200 } else { 20 });
         txn.insert(&texts, &crate::values![key.as_str(), "name"]).unwrap();
-        txn.insert(&later, &crate::values![n]).unwrap();
-    }
-    txn.commit().unwrap();
+        txn.insert(&later, &crate::values![n])
+    });
     db.close().unwrap();
 
     for (bytes, lost) in [(16384, 0), (4096, 5)] {
@@ -198,7 +197,7 @@ fn rows_that_the_target_refuses_are_named_and_the_salvage_goes_on() {
 fn a_table_that_the_target_refuses_is_named() {
     let (storage, all) = whole();
     let out = Database::open_storage(StorageSet::memory(), small_options()).unwrap();
-    out.create_table("person", Schema::new().column("id", Type::U64).primary_key(&["id"])).unwrap();
+    out.create_table("person", by_id()).unwrap();
     let report = salvage(&*storage.data, &out, &mut |_, _| {}).unwrap();
     let counts: Vec<_> = report.tables.iter().map(|table| (&*table.name, table.rows, table.rows_lost)).collect();
     assert_eq!(counts, [("person", 0, all.len() as u64), ("empty", 0, 0)]);

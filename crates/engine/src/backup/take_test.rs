@@ -3,7 +3,8 @@
 use crate::backup::{BackupManifest, BackupOptions, RestoreOptions};
 use crate::config::{Options, PageStoreKind};
 use crate::db::Database;
-use crate::table::{Schema, Table, Type, ValueRef};
+use crate::db::testing::by_id;
+use crate::table::{Table, Type, ValueRef};
 use crate::testing::small_options;
 use highwater_storage::StorageSet;
 use std::ops::ControlFlow::Continue;
@@ -11,8 +12,7 @@ use std::ops::ControlFlow::Continue;
 const ROWS: u64 = 8000;
 
 fn filled(db: &Database, name: &str, rows: u64) -> Table {
-    let schema = Schema::new().column("id", Type::U64).column("text", Type::Text(600)).primary_key(&["id"]);
-    let table = db.create_table(name, schema).unwrap();
+    let table = db.create_table(name, by_id().column("text", Type::Text(600))).unwrap();
     change(db, rows, |txn, id| {
         txn.insert(&table, &[ValueRef::from(id), ValueRef::from(&*"deep ".repeat(80))]).unwrap();
     });

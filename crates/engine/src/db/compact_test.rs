@@ -2,9 +2,10 @@
 
 use crate::config::{Options, PageStoreKind};
 use crate::db::deterministic::{BackgroundStep, DeterministicDb, OpenOverrides};
+use crate::db::testing::{by_id, commit_all};
 use crate::db::{CompactionProgress, Database};
 use crate::sync::atomic::AtomicU64;
-use crate::table::{Schema, Type};
+use crate::table::Type;
 use crate::testing::small_options;
 use crate::values;
 use highwater_storage::{Faults, StorageSet};
@@ -31,17 +32,13 @@ fn behind_a_gap(options: &Options) -> StorageSet {
     let stepped = deterministic(&storage, options).unwrap();
     let db = stepped.database();
     let text = "x".repeat(1200);
-    let columns = || Schema::new().column("id", Type::U64).column("k", Type::U64).column("x", Type::Text(2000));
-    let schema = || columns().primary_key(&["id"]);
+    let schema = || by_id().column("k", Type::U64).column("x", Type::Text(2000));
     let stays = db.create_table("t", schema().index("by_k", &["k"])).unwrap();
     let gone = db.create_table("gone", schema()).unwrap();
     for (table, rows) in [(&gone, GONE), (&stays, ROWS)] {
         for first in (0..rows).step_by(200) {
             let row = |id: u64| values![id, id * 7919 % GONE, text.as_str()];
-            let insert = |txn: &mut crate::WriteTxn| {
-                (first..first + 200).try_for_each(|id| txn.insert(table, &row(id)).map(drop))
-            };
-            db.transact(insert).unwrap();
+            commit_all(db, first..first + 200, |txn, id| txn.insert(table, &row(id)));
             stepped.step(BackgroundStep::Cleaner).unwrap();
         }
     }
@@ -93,28 +90,21 @@ fn extents_that_deletes_left_nearly_empty_become_few_full_ones() {
         let storage = StorageSet::memory();
         let stepped = deterministic(&storage, &options).unwrap();
         let (db, text) = (stepped.database(), "x".repeat(1200));
-        let columns = || Schema::new().column("id", Type::U64).column("k", Type::U64).column("x", Type::Text(2000));
-        let schema = || columns().primary_key(&["id"]).index("by_k", &["k"]);
+        let schema = || by_id().column("k", Type::U64).column("x", Type::Text(2000)).index("by_k", &["k"]);
         let tables = ["t", "u"].map(|name| db.create_table(name, schema()).unwrap());
         let is_kept = |id: u64| id.is_multiple_of(GONE / ROWS);
         let kept = (0..GONE).filter(|id| is_kept(*id)).take(ROWS as usize).last().unwrap();
         for first in (0..GONE).step_by(100) {
             for table in &tables {
-                let insert = |txn: &mut crate::WriteTxn| {
-                    (first..first + 100)
-                        .try_for_each(|id| txn.insert(table, &values![id, id % 97, text.as_str()]).map(drop))
-                };
-                db.transact(insert).unwrap();
+                let row = |id: u64| values![id, id % 97, text.as_str()];
+                commit_all(db, first..first + 100, |txn, id| txn.insert(table, &row(id)));
             }
             stepped.step(BackgroundStep::Cleaner).unwrap();
         }
         for first in (0..GONE).step_by(100) {
             for table in &tables {
                 let gone = |id: &u64| !is_kept(*id) || *id > kept;
-                let delete = |txn: &mut crate::WriteTxn| {
-                    (first..first + 100).filter(gone).try_for_each(|id| txn.delete(table, &values![id]).map(drop))
-                };
-                db.transact(delete).unwrap();
+                commit_all(db, (first..first + 100).filter(gone), |txn, id| txn.delete(table, &values![id]));
             }
             (0..4).for_each(|_| stepped.step(BackgroundStep::Purge).unwrap());
             stepped.step(BackgroundStep::Cleaner).unwrap();

@@ -2,8 +2,9 @@
 
 use crate::db::Database;
 use crate::db::deterministic::{BackgroundStep, DeterministicDb, OpenOverrides};
+use crate::db::testing::{by_id, commit_all};
 use crate::sync::atomic::AtomicU64;
-use crate::table::{Schema, Type};
+use crate::table::Type;
 use crate::testing::small_options;
 use crate::{Error, values};
 use highwater_storage::StorageSet;
@@ -19,12 +20,8 @@ fn deterministic(storage: &StorageSet) -> DeterministicDb {
 /// Tables a, with an index, and b.
 fn fill(db: &Database) {
     for name in ["a", "b"] {
-        let schema = Schema::new().column("id", Type::U64).column("x", Type::Text(200)).primary_key(&["id"]);
-        let table = db.create_table(name, schema.index("by_x", &["x"])).unwrap();
-        let rows = |txn: &mut crate::WriteTxn| {
-            (0..ROWS).try_for_each(|id| txn.insert(&table, &values![id, "x".repeat(150).as_str()]).map(drop))
-        };
-        db.transact(rows).unwrap();
+        let table = db.create_table(name, by_id().column("x", Type::Text(200)).index("by_x", &["x"])).unwrap();
+        commit_all(db, 0..ROWS, |txn, id| txn.insert(&table, &values![id, "x".repeat(150).as_str()]));
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::db::Database;
 use crate::db::deterministic::{DeterministicDb, OpenOverrides};
 use crate::db::expiry::{BUSY_PAUSE, Expired::*, IDLE_PAUSE};
+use crate::db::testing::by_id;
 use crate::error::{Error, Result};
 use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::table::{DateTime, Schema, Table, TableChange, Type};
@@ -49,12 +50,10 @@ impl Clocked {
 }
 
 fn schema() -> Schema {
-    Schema::new()
-        .column("id", Type::U64)
+    by_id()
         .nullable("until", Type::DateTime)
         .column("code", Type::U64)
         .column("text", Type::Text(20_000))
-        .primary_key(&["id"])
         .unique_index("by_code", &["code"])
         .index("by_until", &["until"])
         .expires("until")
@@ -231,7 +230,7 @@ fn steps_remove_what_is_expired_and_not_locked() -> Result<()> {
 fn a_table_without_an_index_keeps_its_rows_and_says_so() -> Result<()> {
     let clocked = Clocked::open(&StorageSet::memory());
     let db = clocked.at_second(5);
-    let schema = Schema::new().column("id", Type::U64).column("until", Type::DateTime).primary_key(&["id"]);
+    let schema = by_id().column("until", Type::DateTime);
     let wrong = db.create_table("w", schema.clone().expires("id")).unwrap_err().to_string();
     assert!(wrong.contains("rows expire by a column of type datetime, not u64"), "{wrong}");
     let table = db.create_table("t", schema.expires("until"))?;
@@ -255,7 +254,7 @@ fn an_expiry_is_declared_and_taken_back_at_once() -> Result<()> {
     let storage = StorageSet::memory();
     let clocked = Clocked::open(&storage);
     let db = clocked.at_second(10);
-    let plain = Schema::new().column("id", Type::U64).nullable("until", Type::DateTime).primary_key(&["id"]);
+    let plain = by_id().nullable("until", Type::DateTime);
     let expiring = plain.clone().index("by_until", &["until"]).expires("until");
     let table = db.migrate("t", plain.clone())?.table;
     db.transact(|txn| txn.insert_many(&table, [values![1u64, second(1)], values![2u64, null]]))?;
@@ -373,8 +372,7 @@ fn a_removal_is_in_the_change_log_exactly_if_it_has_happened() {
 #[test]
 fn changes_older_than_the_bound_are_removed_and_a_consumer_behind_it_gets_an_error() -> Result<()> {
     let clocked = Clocked::open(&StorageSet::memory());
-    let schema = Schema::new().column("id", Type::U64).primary_key(&["id"]).log_changes();
-    let table = clocked.db().create_table("t", schema)?;
+    let table = clocked.db().create_table("t", by_id().log_changes())?;
     let insert = |at: u64, id: u64| {
         let db = clocked.at_second(at);
         db.transact(|txn| txn.insert(&table, &values![id]).map(drop))?;

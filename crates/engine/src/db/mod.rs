@@ -145,3 +145,5 @@ pub use write_txn::WriteTxn;
 
 #[cfg(test)]
 mod db_test;
+#[cfg(test)]
+pub(crate) mod testing;

@@ -1,9 +1,10 @@
 //! Backups of a database that does not change meanwhile: chains, what is refused, what is damaged.
 
 use crate::support::{all, await_purge, check_indexes, options, sound};
+use crate::testing::by_id;
 use highwater::config::{ChangeBuffering, PageStoreKind};
 use highwater::{
-    BackupManifest, BackupOptions, Database, Error, Options, RestoreOptions, Schema, Table, Type, Until, Value, values,
+    BackupManifest, BackupOptions, Database, Error, Options, RestoreOptions, Table, Type, Until, Value, values,
 };
 use highwater_storage::{Placement, StorageSet};
 use std::ops::ControlFlow::{Break, Continue};
@@ -28,12 +29,7 @@ pub(crate) fn restored(chain: &[PathBuf], dir: &Path, options: &Options) -> high
 }
 
 fn accounts(db: &Database, name: &str) -> Table {
-    let schema = Schema::new()
-        .column("id", Type::U64)
-        .column("owner", Type::U64)
-        .column("note", Type::Text(3000))
-        .primary_key(&["id"])
-        .index("by_owner", &["owner"]);
+    let schema = by_id().column("owner", Type::U64).column("note", Type::Text(3000)).index("by_owner", &["owner"]);
     db.create_table(name, schema).unwrap()
 }
 

@@ -2,6 +2,7 @@
 //! them; and what a copy of such a database must hold.
 
 use crate::support::sound;
+use crate::testing::{by_id, commit_all};
 use highwater::{Database, Error, Options, Schema, Table, Type, values};
 use highwater_storage::StorageSet;
 use std::ops::RangeInclusive;
@@ -49,7 +50,7 @@ impl Bank {
 
     /// Of a database without tables.
     pub(crate) fn of_new(db: Database) -> Bank {
-        let accounts = Schema::new().column("id", Type::U64).column("balance", Type::I64).primary_key(&["id"]);
+        let accounts = by_id().column("balance", Type::I64);
         let accounts = db.create_table("accounts", accounts.index("by_balance", &["balance"])).unwrap();
         let transfers = Schema::new()
             .column("client", Type::U64)
@@ -61,11 +62,7 @@ impl Bank {
             .primary_key(&["client", "number"])
             .index("by_place", &["place"]);
         db.create_table("transfers", transfers).unwrap();
-        let mut txn = db.begin().unwrap();
-        for id in 0..ACCOUNTS {
-            txn.insert(&accounts, &values![id, BALANCE]).unwrap();
-        }
-        txn.commit().unwrap();
+        commit_all(&db, 0..ACCOUNTS, |txn, id| txn.insert(&accounts, &values![id, BALANCE]));
         Bank::of(db)
     }
 
@@ -132,8 +129,7 @@ impl Bank {
 
     fn schema_change(&self, round: u64, random: &mut fastrand::Rng) -> highwater::Result<()> {
         let name = format!("passing-{}-{round}", self.db.lsn());
-        let schema = Schema::new().column("id", Type::U64).column("text", Type::Text(400)).primary_key(&["id"]);
-        let table = self.db.create_table(&name, schema)?;
+        let table = self.db.create_table(&name, by_id().column("text", Type::Text(400)))?;
         let text = "x".repeat(300);
         for start in (0..random.u64(1..800)).step_by(200) {
             let mut txn = self.db.begin()?;

@@ -2,6 +2,7 @@
 //! trimmed.
 
 use crate::support::{add, all, memory, open, options, patient, people, sound};
+use crate::testing::by_id;
 use highwater::{
     Change, ChangeKind, Database, Error, Isolation, Options, Result, Schema, Table, TableChange, TxnOptions, Type,
     Value, Xid, values,
@@ -330,9 +331,9 @@ fn tables_that_change_say_so_between_their_rows() {
 #[test]
 fn a_table_that_is_not_used_can_begin_and_end_to_log() {
     let db = memory();
-    let plain = db.create_table("p", Schema::new().column("id", Type::U64).primary_key(&["id"])).unwrap();
+    let plain = db.create_table("p", by_id()).unwrap();
     db.transact(|txn| txn.insert(&plain, &values![1])).unwrap();
-    let wanted = || Schema::new().column("id", Type::U64).primary_key(&["id"]).log_changes();
+    let wanted = || by_id().log_changes();
     let refused = db.table_or_create("p", wanted()).unwrap_err();
     assert!(refused.to_string().contains("no log of its changes"), "{refused}");
     let migrated = db.migrate("p", wanted()).unwrap();

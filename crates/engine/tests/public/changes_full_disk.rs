@@ -2,8 +2,9 @@
 //! anything of it.
 
 use super::changes::Replica;
+use crate::testing::{by_id, commit_all};
 use highwater::config::PageSize;
-use highwater::{Database, Error, Options, Schema, Table, Type, values};
+use highwater::{Database, Error, Options, Table, Type, values};
 use highwater_storage::{MemoryDevice, StorageSet};
 
 const ROWS: u64 = 20;
@@ -36,11 +37,9 @@ fn agree(db: &Database, table: &Table, at: &str) {
 fn a_commit_that_finds_no_room_for_its_changes_is_refused_as_a_whole() {
     let set = disk(6 << 20);
     let db = open(&set);
-    let schema = Schema::new().column("id", Type::U64).column("v", Type::Text(BYTES as u32)).primary_key(&["id"]);
-    let table = db.create_table("t", schema.log_changes()).unwrap();
+    let table = db.create_table("t", by_id().column("v", Type::Text(BYTES as u32)).log_changes()).unwrap();
     let text = |n: u64| format!("{n:0BYTES$}");
-    db.transact(|txn| (0..ROWS).try_for_each(|id| txn.insert(&table, &values![id, text(0).as_str()]).map(drop)))
-        .unwrap();
+    commit_all(&db, 0..ROWS, |txn, id| txn.insert(&table, &values![id, text(0).as_str()]));
     // The rows need no more room; their changes do.
     let mut refused = [0, 0];
     for round in 1..100_000u64 {

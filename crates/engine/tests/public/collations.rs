@@ -1,6 +1,7 @@
 //! Text columns with collations, and programs that do not have their functions.
 
 use crate::support::{await_purge, check_indexes, open, options, sound};
+use crate::testing::by_id;
 use highwater::{Collations, Database, Error, Options, Schema, Type, Value, values};
 use highwater_storage::StorageSet;
 
@@ -50,7 +51,7 @@ fn a_program_without_the_collation_does_what_needs_no_weights() {
     let storage = StorageSet::memory();
     let db = Database::open_storage(storage.clone(), knowing()).unwrap();
     let table = db.create_table("t", logins()).unwrap();
-    let other = db.create_table("other", Schema::new().column("id", Type::U64).primary_key(&["id"])).unwrap();
+    let other = db.create_table("other", by_id()).unwrap();
     let rows = || (0..20u64).map(|id| (id, format!("a-{id}")));
     db.transact(|txn| {
         rows().try_for_each(|(id, login)| txn.insert(&table, &values![id, login.as_str(), id]).map(drop))

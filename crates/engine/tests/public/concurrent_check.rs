@@ -1,7 +1,8 @@
 //! Checks and schema changes beside transactions that wait for each other: none waits for the end of a timeout.
 
 use crate::support::*;
-use highwater::{Database, Error, Isolation, Options, Schema, Table, TxnOptions, Type, values};
+use crate::testing::by_id;
+use highwater::{Database, Error, Isolation, Options, Table, TxnOptions, Type, values};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
@@ -17,8 +18,7 @@ fn patient() -> Database {
 /// Two tables with the rows (1, 0) and (2, 0).
 fn tables(db: &Database) -> [Table; 2] {
     ["a", "b"].map(|name| {
-        let schema = Schema::new().column("id", Type::U64).column("n", Type::U64).primary_key(&["id"]);
-        let table = db.create_table(name, schema).unwrap();
+        let table = db.create_table(name, by_id().column("n", Type::U64)).unwrap();
         db.transact(|txn| txn.insert_many(&table, [values![1u64, 0u64], values![2u64, 0u64]])).unwrap();
         table
     })
@@ -142,8 +142,7 @@ fn a_check_lets_a_schema_change_of_a_thread_that_it_waits_for_go_first() {
     txn.update(&a, &values![1], &[(1, 1u64.into())]).unwrap();
     let check = beside(&db, is_sound);
     let begin = Instant::now();
-    let schema = Schema::new().column("id", Type::U64).primary_key(&["id"]);
-    db.create_table("c", schema).unwrap();
+    db.create_table("c", by_id()).unwrap();
     assert!(begin.elapsed() < TIMEOUT / 2, "{:?}", begin.elapsed());
     txn.commit().unwrap();
     check.join().unwrap();

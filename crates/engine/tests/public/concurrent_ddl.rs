@@ -1,20 +1,17 @@
 //! Schema changes beside transactions that have already read the table and write it afterwards.
 
 use crate::support::{check_indexes, memory, open, patient, sound};
-use highwater::{Database, Error, Isolation, Result, Schema, Table, TxnOptions, Type, ValueRef, WriteTxn, values};
+use crate::testing::{by_id, commit_all};
+use highwater::{Database, Error, Isolation, Result, Table, TxnOptions, Type, ValueRef, WriteTxn, values};
 use highwater_storage::StorageSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// id | a | b, a hundred rows with all three the same; index by_b.
 fn hundred(db: &Database) -> Table {
-    let schema = Schema::new().column("id", Type::U64).column("a", Type::U64).column("b", Type::U64);
-    let table = db.create_table("t", schema.primary_key(&["id"]).index("by_b", &["b"])).unwrap();
-    let mut txn = db.begin().unwrap();
-    for i in 0..100u64 {
-        txn.insert(&table, &values![i, i, i]).unwrap();
-    }
-    txn.commit().unwrap();
+    let schema = by_id().column("a", Type::U64).column("b", Type::U64);
+    let table = db.create_table("t", schema.index("by_b", &["b"])).unwrap();
+    commit_all(db, 0..100u64, |txn, i| txn.insert(&table, &values![i, i, i]));
     table
 }
 
@@ -43,11 +40,9 @@ fn write(txn: &mut WriteTxn, table: &Table) {
 /// The rows of these keys can be changed, and every index is whole.
 fn usable(db: &Database, table: &Table) {
     check_indexes(db, table);
-    let mut txn = db.begin().unwrap();
-    for id in [3, 7, 50, 500, 700u64] {
-        txn.update(table, &values![id], &[(1, ValueRef::UInt(2000 + id))]).unwrap();
-    }
-    txn.commit().unwrap();
+    commit_all(db, [3, 7, 50, 500, 700u64], |txn, id| {
+        txn.update(table, &values![id], &[(1, ValueRef::UInt(2000 + id))])
+    });
     check_indexes(db, table);
     sound(db);
 }

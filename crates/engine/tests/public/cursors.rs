@@ -1,16 +1,14 @@
 //! Cursors that live between calls, in both directions, beside what their transaction and others change.
 
 use crate::support::{memory, sound};
-use highwater::{
-    Cursor, Database, Error, Isolation, LockWait, Schema, Seek, Table, TxnOptions, Type, Value, WriteTxn, values,
-};
+use crate::testing::by_id;
+use highwater::{Cursor, Database, Error, Isolation, LockWait, Seek, Table, TxnOptions, Type, Value, WriteTxn, values};
 use std::collections::BTreeMap;
 
 /// id | n, with an index.
 fn database() -> (Database, Table) {
     let db = memory();
-    let schema = Schema::new().column("id", Type::U64).column("n", Type::U64).primary_key(&["id"]);
-    let table = db.create_table("t", schema.index("by_n", &["n"])).unwrap();
+    let table = db.create_table("t", by_id().column("n", Type::U64).index("by_n", &["n"])).unwrap();
     (db, table)
 }
 

@@ -2,9 +2,10 @@
 //! and written.
 
 use crate::support::options;
+use crate::testing::{by_id, commit_all};
 use highwater::config::{ChangeBuffering, MergeAtClose};
 use highwater::inspect::RawFile;
-use highwater::{Database, Options, PageNo, Schema, Table, Type, salvage, values};
+use highwater::{Database, Options, PageNo, Table, Type, salvage, values};
 use highwater_storage::{MemoryDevice, StorageSet};
 
 const ROWS: u64 = 24_000;
@@ -36,8 +37,8 @@ fn note(id: u64) -> String {
 fn with_every_kind() -> [Vec<u8>; 3] {
     let storage = StorageSet::memory();
     let db = Database::open_storage(storage.clone(), buffering()).unwrap();
-    let schema = Schema::new().column("id", Type::U64).column("code", Type::U64).column("note", Type::Text(9000));
-    let schema = schema.column("count", Type::U64).primary_key(&["id"]).index("by_code", &["code"]);
+    let schema = by_id().column("code", Type::U64).column("note", Type::Text(9000));
+    let schema = schema.column("count", Type::U64).index("by_code", &["code"]);
     let big = db.create_table("big", schema.clone()).unwrap();
     let other = db.create_table("other", schema).unwrap();
     for first in (0..ROWS).step_by(1000) {
@@ -53,16 +54,8 @@ fn with_every_kind() -> [Vec<u8>; 3] {
     // Nothing is purged, and most leaves of the index are not in the pool.
     let db = Database::open_storage_idle(storage.clone(), buffering()).unwrap();
     let big = db.table("big").unwrap();
-    let mut txn = db.begin().unwrap();
-    for id in 0..ROWS / 4 {
-        txn.update(&big, &values![id], &[(1, code(id).into())]).unwrap();
-    }
-    txn.commit().unwrap();
-    let mut txn = db.begin().unwrap();
-    for id in ROWS / 4..ROWS {
-        txn.update(&big, &values![id], &[(1, code(id).into())]).unwrap();
-    }
-    txn.commit().unwrap();
+    commit_all(&db, 0..ROWS / 4, |txn, id| txn.update(&big, &values![id], &[(1, code(id).into())]));
+    commit_all(&db, ROWS / 4..ROWS, |txn, id| txn.update(&big, &values![id], &[(1, code(id).into())]));
     db.close().unwrap();
     storage.memory_devices().unwrap().each_ref().map(MemoryDevice::image)
 }

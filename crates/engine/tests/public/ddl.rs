@@ -1,6 +1,7 @@
 //! Schema changes: atomic, on existing rows, beside running transactions, over crashes.
 
 use crate::support::{add, all, check_indexes, memory, open, people, sound};
+use crate::testing::{by_id, commit_all};
 use highwater::{Database, Error, Schema, TxnOptions, Type, values};
 use highwater_storage::{Faults, StorageSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,13 +18,10 @@ impl Drop for StopAtEnd<'_> {
 
 fn fill(db: &Database, rows: i32) -> highwater::Table {
     let table = people(db);
-    let mut txn = db.begin().unwrap();
-    for i in 0..rows {
+    commit_all(db, 0..rows, |txn, i| {
         let age = (i % 7 != 0).then_some(i * 7919 % 1000);
         txn.insert(&table, &values![null, format!("last{}", i % 50).as_str(), format!("first{i}").as_str(), age])
-            .unwrap();
-    }
-    txn.commit().unwrap();
+    });
     table
 }
 
@@ -75,11 +73,7 @@ fn an_index_that_cannot_be_leaves_no_trace() {
     // NULLs are not compared.
     let sparse = Schema::new().column("id", Type::U8).nullable("x", Type::U8).primary_key(&["id"]);
     let sparse = db.create_table("sparse", sparse).unwrap();
-    let mut txn = db.begin().unwrap();
-    for i in 0..5 {
-        txn.insert(&sparse, &values![i, null]).unwrap();
-    }
-    txn.commit().unwrap();
+    commit_all(&db, 0..5, |txn, i| txn.insert(&sparse, &values![i, null]));
     db.create_index("sparse", "by_x", &["x"], true).unwrap();
 }
 
@@ -255,7 +249,7 @@ fn a_crash_leaves_whole_schemas() {
 #[test]
 fn tables_are_changed_by_handle_or_by_name() {
     let db = memory();
-    let schema = || Schema::new().column("id", Type::U64).column("x", Type::U64).primary_key(&["id"]);
+    let schema = || by_id().column("x", Type::U64);
     let first = db.create_table("t", schema()).unwrap();
     db.create_index(&first, "by_x", &["x"], false).unwrap();
     db.rebuild_index(&first, "by_x").unwrap();

@@ -1,7 +1,8 @@
 //! Deleting the rows of a range, or those of it that a closure chooses.
 
 use crate::support::{await_purge, check_indexes, memory, open, options, sound};
-use highwater::{Database, Error, Isolation, Result, Schema, Table, TxnOptions, Type, values};
+use crate::testing::by_id;
+use highwater::{Database, Error, Isolation, Result, Table, TxnOptions, Type, values};
 use highwater_storage::StorageSet;
 use std::collections::BTreeMap;
 
@@ -9,12 +10,7 @@ const ROWS: u64 = 3000;
 
 /// id | group; rows of a few to a page.
 fn filled(db: &Database) -> Table {
-    let schema = Schema::new()
-        .column("id", Type::U64)
-        .column("group", Type::U32)
-        .column("body", Type::Text(300))
-        .primary_key(&["id"])
-        .index("by_group", &["group"]);
+    let schema = by_id().column("group", Type::U32).column("body", Type::Text(300)).index("by_group", &["group"]);
     let table = db.create_table("t", schema).unwrap();
     let body = "b".repeat(200);
     db.transact(|txn| txn.insert_many(&table, (0..ROWS).map(|id| values![id, (id % 7) as u32, body.as_str()])))

@@ -2,6 +2,7 @@
 //! loaded.
 
 use crate::support::{memory, options, sound};
+use crate::testing::commit_all;
 use highwater::config::PageSize;
 use highwater::{
     Database, Dump, Error, Index, NumberRange, Options, Schema, TableChange, Type, UNFINISHED_LOAD, Value, values,
@@ -97,7 +98,7 @@ fn small() -> Database {
     for name in ["a", "b"] {
         let schema = Schema::new().column("id", Type::U8).column("x", Type::Text(9)).primary_key(&["id"]);
         let table = db.create_table(name, schema.index("by_x", &["x"])).unwrap();
-        db.transact(|txn| (0..3u8).try_for_each(|n| txn.insert(&table, &values![n, "text"]).map(drop))).unwrap();
+        commit_all(&db, 0..3u8, |txn, n| txn.insert(&table, &values![n, "text"]));
     }
     db
 }
@@ -292,7 +293,7 @@ fn what_cannot_be_loaded_is_named_and_nothing_is() {
 }
 
 fn db_insert(db: &Database, table: &highwater::Table, keys: &[&str]) {
-    db.transact(|txn| keys.iter().try_for_each(|key| txn.insert(table, &values![*key]).map(drop))).unwrap();
+    commit_all(db, keys.iter(), |txn, key| txn.insert(table, &values![*key]));
 }
 
 #[test]

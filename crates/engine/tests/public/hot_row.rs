@@ -1,7 +1,8 @@
 //! Thousands of sessions that want one row.
 
 use crate::support::{memory_with, options, sound};
-use highwater::{Error, Options, Schema, TxnOptions, Type, ValueRef, values};
+use crate::testing::by_id;
+use highwater::{Error, Options, TxnOptions, Type, ValueRef, values};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::Builder;
 
@@ -11,8 +12,7 @@ const STACK_BYTES: usize = 192 << 10;
 #[test]
 fn five_thousand_sessions_change_one_row_each_once() {
     let db = memory_with(Options { buffer_pool_size: 16 << 20, log_file_size: 32 << 20, ..options() });
-    let schema = Schema::new().column("id", Type::U64).column("n", Type::U64).primary_key(&["id"]);
-    let table = db.create_table("t", schema).unwrap();
+    let table = db.create_table("t", by_id().column("n", Type::U64)).unwrap();
     let mut txn = db.begin().unwrap();
     txn.insert(&table, &values![1, 0]).unwrap();
     txn.commit().unwrap();

@@ -1,6 +1,7 @@
 //! Indexes that are more than ascending columns: descending ones, prefixes, covered columns, collations.
 
 use crate::support::{await_purge, check_indexes, memory, open, sound};
+use crate::testing::by_id;
 use highwater::{Error, Index, Isolation, Scan, Schema, Table, TxnOptions, Type, Value, ValueRef, WriteTxn, values};
 use highwater_storage::StorageSet;
 use std::cmp::Ordering;
@@ -236,8 +237,10 @@ fn every_index_agrees_with_the_rows_that_a_transaction_sees() {
 #[test]
 fn covered_columns_are_those_of_the_version_that_is_seen() {
     let db = memory();
-    let schema = Schema::new().column("id", Type::U64).column("a", Type::U64).column("b", Type::Text(30));
-    let schema = schema.primary_key(&["id"]).index_with("by_a", Index::new(&["a"]).covering(&["b"]));
+    let schema = by_id()
+        .column("a", Type::U64)
+        .column("b", Type::Text(30))
+        .index_with("by_a", Index::new(&["a"]).covering(&["b"]));
     let table = db.create_table("t", schema).unwrap();
     let covered = |txn: &mut WriteTxn| -> Vec<String> {
         let found = txn.scan(&table).index("by_a").select(&["b"]).unwrap();

@@ -1,6 +1,7 @@
 //! Many rows inserted by one call are what single insertions make of them, and the call is one statement.
 
 use crate::support::{add, all, check_indexes, memory, options, people};
+use crate::testing::{by_id, commit_all};
 use highwater::{
     Database, Error, Isolation, Options, Result, Schema, Table, TxnOptions, Type, Value, ValueRef, values,
 };
@@ -33,11 +34,9 @@ fn the_rows_are_those_of_single_insertions() {
     let (one, many) = (memory(), memory());
     let (by_one, by_many) = (people(&one), people(&many));
     let name = |n: u32| format!("{:05}{}", n, "x".repeat(n as usize % 50));
-    let mut txn = one.begin().unwrap();
-    for n in disorder(3000) {
-        txn.insert(&by_one, &values![n + 1, name(n).as_str(), "f", (n % 7 != 0).then_some(n as i32)]).unwrap();
-    }
-    txn.commit().unwrap();
+    commit_all(&one, disorder(3000), |txn, n| {
+        txn.insert(&by_one, &values![n + 1, name(n).as_str(), "f", (n % 7 != 0).then_some(n as i32)])
+    });
     let mut txn = many.begin().unwrap();
     let inserted = txn.insert_many_with(&by_many, |rows| {
         disorder(3000).try_for_each(|n| {
@@ -267,8 +266,7 @@ fn no_row_stays_after_a_panic_of_who_makes_them() {
 fn leaves_of_rows_in_disorder_are_read_ahead() {
     let storage = StorageSet::memory();
     let db = Database::open_storage(storage.clone(), options()).unwrap();
-    let schema = Schema::new().column("id", Type::U64).column("text", Type::Text(400)).primary_key(&["id"]);
-    let table = db.create_table("long", schema).unwrap();
+    let table = db.create_table("long", by_id().column("text", Type::Text(400))).unwrap();
     let text = "x".repeat(300);
     let rows = |ids: Vec<u64>| ids.into_iter().map(|id| values![id, text.as_str()]).collect::<Vec<_>>();
     db.transact(|txn| txn.insert_many(&table, rows((0..20_000).step_by(2).collect()))).unwrap();
@@ -301,8 +299,7 @@ fn what_a_load_fills_is_written_while_it_goes_on() {
     let loaded = |ids: Vec<u64>| {
         let options = Options { buffer_pool_size: 32 << 20, ..options() };
         let db = Database::open_storage(StorageSet::memory(), options).unwrap();
-        let schema = Schema::new().column("id", Type::U64).column("text", Type::Text(400)).primary_key(&["id"]);
-        let table = db.create_table("long", schema).unwrap();
+        let table = db.create_table("long", by_id().column("text", Type::Text(400))).unwrap();
         let texts: Vec<_> = ids.iter().map(|id| format!("{id:x<300}")).collect();
         let rows = ids.iter().zip(&texts).map(|(id, text)| values![*id, text.as_str()]);
         db.transact(|txn| txn.insert_many(&table, rows.clone())).unwrap();

@@ -1,9 +1,10 @@
 //! Calls that another thread interrupts.
 
 use crate::support::{memory_with, options, sound};
+use crate::testing::by_id;
 use highwater::{
-    BuildProgress, Database, Error, InterruptHandle, Isolation, Options, Result, Schema, Table, TxnOptions, Type,
-    WriteTxn, values,
+    BuildProgress, Database, Error, InterruptHandle, Isolation, Options, Result, Table, TxnOptions, Type, WriteTxn,
+    values,
 };
 use std::ops::ControlFlow;
 use std::thread;
@@ -13,8 +14,7 @@ const ROWS: u64 = 2_000;
 
 fn database() -> (Database, Table) {
     let db = memory_with(Options { lock_wait_timeout_ms: 60_000, ..options() });
-    let schema = Schema::new().column("id", Type::U64).column("n", Type::U64).primary_key(&["id"]);
-    let table = db.create_table("t", schema.index("by_n", &["n"])).unwrap();
+    let table = db.create_table("t", by_id().column("n", Type::U64).index("by_n", &["n"])).unwrap();
     db.transact(|txn| txn.insert_many(&table, (0..ROWS).map(|n| values![n * 10, n]))).unwrap();
     (db, table)
 }

@@ -1,15 +1,14 @@
 //! JSON columns: what is written is JSON, byte for byte, whichever way it comes and goes.
 
 use crate::support::{memory, open, options, sound};
+use crate::testing::by_id;
 use highwater::{Column, Database, Error, Index, Schema, TableChange, Type, Value, values};
 use highwater_storage::StorageSet;
 
 const DOC: usize = 1;
 
 fn documents(db: &Database) -> highwater::Table {
-    let schema =
-        Schema::new().column("id", Type::U64).column("doc", Type::Json(1 << 20)).nullable("more", Type::Json(50));
-    db.create_table("documents", schema.primary_key(&["id"])).unwrap()
+    db.create_table("documents", by_id().column("doc", Type::Json(1 << 20)).nullable("more", Type::Json(50))).unwrap()
 }
 
 /// Longer than a page.

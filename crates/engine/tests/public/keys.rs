@@ -1,6 +1,7 @@
 //! Keys without their rows; rows of several keys; what is read ahead.
 
 use crate::support::{add, await_purge, check_indexes, memory, open, options, people};
+use crate::testing::{by_id, commit_all};
 use highwater::{
     Database, Error, Isolation, Options, ReadTxn, Schema, Table, TxnOptions, Type, Value, WriteTxn, values,
 };
@@ -224,8 +225,7 @@ fn a_scan_reads_ahead_what_it_will_deliver_and_no_more() {
 fn rows_up_to_half_a_page_stay_in_their_leaves() {
     let storage = StorageSet::memory();
     let db = open(&storage);
-    let schema = Schema::new().column("id", Type::U64).column("body", Type::Text(4000)).primary_key(&["id"]);
-    let table = db.create_table("bodies", schema).unwrap();
+    let table = db.create_table("bodies", by_id().column("body", Type::Text(4000))).unwrap();
     let fill = |bytes: usize, ids: std::ops::Range<u64>| {
         let body = "b".repeat(bytes);
         let mut txn = db.begin().unwrap();
@@ -265,8 +265,7 @@ fn a_check_reads_ahead() {
 fn an_index_is_built_with_read_ahead() {
     let storage = StorageSet::memory();
     let db = open(&storage);
-    let schema = Schema::new().column("id", Type::U64).column("text", Type::Text(250)).primary_key(&["id"]);
-    let table = db.create_table("long", schema).unwrap();
+    let table = db.create_table("long", by_id().column("text", Type::Text(250))).unwrap();
     let text = |id: u64| format!("{:05}{}", id * 7_919 % 20_011, "x".repeat(200));
     let fill = |rows: &mut highwater::Rows<'_>| {
         (0..12_000).try_for_each(|id| rows.push(&values![id, text(id).as_str()]).map(drop))
@@ -314,7 +313,7 @@ fn the_ends_of_a_range_of_floats_are_not_rounded() {
     let table = db.create_table("ratios", schema).unwrap();
     let written = [f64::NEG_INFINITY, -3e38, -0.2, -0.1, -1e-40, 0.0, 0.1, 0.2, 0.3, 3e38, f64::INFINITY, f64::NAN];
     let rows = || written.iter().flat_map(|ratio| [(*ratio, 1u64), (*ratio, 2)]);
-    db.transact(|txn| rows().try_for_each(|(ratio, id)| txn.insert(&table, &values![ratio, id]).map(drop))).unwrap();
+    commit_all(&db, rows(), |txn, (ratio, id)| txn.insert(&table, &values![ratio, id]));
     let mut read = db.snapshot().unwrap();
     let kept: Vec<f64> = written.iter().map(|x| f64::from(*x as f32)).collect();
     // NaN sorts last.

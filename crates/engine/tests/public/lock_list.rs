@@ -1,6 +1,7 @@
 //! Locks, those who hold them and those who wait, as another thread sees them.
 
 use crate::support::{patient, sound};
+use crate::testing::commit_all;
 use highwater::{LockMode, RowLockInfo, Schema, Type, values};
 use std::time::{Duration, Instant};
 
@@ -8,7 +9,7 @@ use std::time::{Duration, Instant};
 fn holders_and_waiters_are_listed() {
     let db = patient();
     let table = db.create_table("t", Schema::new().column("id", Type::U8).primary_key(&["id"])).unwrap();
-    db.transact(|txn| (1..4u8).try_for_each(|id| txn.insert(&table, &values![id]).map(drop))).unwrap();
+    commit_all(&db, 1..4u8, |txn, id| txn.insert(&table, &values![id]));
     assert!(db.row_locks(10).is_empty() && db.lock_waiters().is_empty());
     let (mut one, mut other) = (db.begin().unwrap(), db.begin().unwrap());
     one.get_for_share(&table, &values![1]).unwrap();

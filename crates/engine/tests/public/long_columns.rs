@@ -1,6 +1,7 @@
 //! Long columns: what changes and reads of the others cost, versions that share their pages, indexes over them.
 
 use crate::support::{await_purge, check_indexes, memory, memory_with, open, options, sound};
+use crate::testing::by_id;
 use highwater::inspect::RawFile;
 use highwater::{
     Database, Error, Isolation, Options, PageNo, Schema, Table, TableChange, TxnOptions, Type, Value, ValueRef,
@@ -13,13 +14,11 @@ const MIB: usize = 1 << 20;
 
 /// id | seen | picture | note? | text
 fn album(db: &Database) -> Table {
-    let schema = Schema::new()
-        .column("id", Type::U64)
+    let schema = by_id()
         .column("seen", Type::U64)
         .column("picture", Type::Binary(16 << 20))
         .nullable("note", Type::Text(4000))
-        .column("text", Type::Text(16 << 20))
-        .primary_key(&["id"]);
+        .column("text", Type::Text(16 << 20));
     db.create_table("album", schema).unwrap()
 }
 
@@ -271,9 +270,8 @@ fn a_damaged_long_column_costs_the_reads_that_need_it() {
 #[test]
 fn equal_long_values_are_no_change() {
     let db = memory();
-    let schema =
-        Schema::new().column("id", Type::U64).nullable("note", Type::Text(9000)).column("more", Type::Text(9000));
-    let table = db.create_table("notes", schema.primary_key(&["id"])).unwrap();
+    let schema = by_id().nullable("note", Type::Text(9000)).column("more", Type::Text(9000));
+    let table = db.create_table("notes", schema).unwrap();
     let (key, note, other) = (values![1], text(8000, 1), text(8000, 2));
     db.transact(|txn| txn.insert(&table, &values![1, &note, &other]).map(drop)).unwrap();
     let put = |value: ValueRef<'_>| db.transact(|txn| txn.update(&table, &key, &[(1, value)]).map(drop)).unwrap();

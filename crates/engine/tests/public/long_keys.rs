@@ -1,6 +1,7 @@
 //! Keys and records of the longest lengths that tables are declared to have.
 
 use crate::support::{await_purge, check_indexes, memory, sound};
+use crate::testing::by_id;
 use highwater::{Error, Index, Schema, Table, TableChange, Type, Value, values};
 use std::collections::BTreeMap;
 
@@ -68,10 +69,7 @@ fn a_widened_key_is_as_long_as_its_tree_takes() {
 #[test]
 fn a_table_warns_of_keys_that_can_be_too_long() {
     let db = memory();
-    let schema = || {
-        let schema = Schema::new().column("id", Type::U64).column("url", Type::Text(600)).nullable("at", Type::U32);
-        schema.primary_key(&["id"])
-    };
+    let schema = || by_id().column("url", Type::Text(600)).nullable("at", Type::U32);
     let table = db.create_table("t", schema().index("by_at", &["at"])).unwrap();
     assert!(table.warnings().is_empty());
     db.create_index(&table, "by_url", &["url", "at"], false).unwrap();

@@ -45,8 +45,13 @@ mod statements;
 mod statistics;
 mod support;
 mod table_change;
+#[path = "../../src/db/testing.rs"]
+mod testing;
 #[cfg(target_os = "linux")]
 mod threads;
 mod transact;
 mod transactions;
 mod visit;
+
+// What `testing.rs` uses, by the names that they have in the engine.
+use highwater::{Database, Result, Schema, Type, WriteTxn};

@@ -1,7 +1,8 @@
 //! Indexes are built beside writers: what writers do meanwhile is in the index, and what they undo is not.
 
 use crate::support::{all, await_purge, check_indexes, memory, memory_with, open, options, sound};
-use highwater::{BuildProgress, Database, Error, Options, Result, Schema, Table, Type, ValueRef, WriteTxn, values};
+use crate::testing::{by_id, commit_all};
+use highwater::{BuildProgress, Database, Error, Options, Result, Table, Type, ValueRef, WriteTxn, values};
 use highwater_storage::StorageSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,9 +12,9 @@ const ROWS: u64 = 1500;
 
 /// id | x (the same number), nullable | n.
 fn filled(db: &Database) -> Table {
-    let schema = Schema::new().column("id", Type::U64).nullable("x", Type::U64).column("n", Type::U64);
-    let table = db.create_table("t", schema.primary_key(&["id"]).index("by_n", &["n"])).unwrap();
-    db.transact(|txn| (0..ROWS).try_for_each(|id| txn.insert(&table, &values![id, id, id % 7]).map(drop))).unwrap();
+    let schema = by_id().nullable("x", Type::U64).column("n", Type::U64);
+    let table = db.create_table("t", schema.index("by_n", &["n"])).unwrap();
+    commit_all(db, 0..ROWS, |txn, id| txn.insert(&table, &values![id, id, id % 7]));
     table
 }
 
@@ -182,10 +183,7 @@ fn a_unique_index_is_refused_for_rows_that_are_equal_in_the_end() {
         ),
         (
             "NULLs are equal to none",
-            |db, t| {
-                db.transact(|txn| (9000..9009u64).try_for_each(|id| txn.insert(t, &values![id, null, 0]).map(drop)))
-                    .unwrap()
-            },
+            |db, t| commit_all(db, 9000..9009u64, |txn, id| txn.insert(t, &values![id, null, 0])),
             true,
         ),
     ];

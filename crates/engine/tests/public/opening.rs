@@ -1,6 +1,7 @@
 //! Opening, closing, and calls that are mistakes.
 
 use crate::support::{add, all, await_purge, check_indexes, memory, open, options, people};
+use crate::testing::commit_all;
 use highwater::config::PageStoreKind;
 use highwater::inspect::RawFile;
 use highwater::{Database, Error, Options, Schema, Type, values};
@@ -59,12 +60,10 @@ fn every_owner_of_pages_has_a_name() {
     let storage = StorageSet::memory();
     let db = open(&storage);
     let table = people(&db);
-    let mut txn = db.begin().unwrap();
-    for n in 0..3000 {
-        txn.insert(&table, &values![null, "x".repeat(50).as_str(), format!("{n}").as_str(), n]).unwrap();
-    }
-    txn.commit().unwrap();
-    db.transact(|txn| (1..=3000_u64).try_for_each(|id| txn.delete(&table, &values![id]).map(drop))).unwrap();
+    commit_all(&db, 0..3000, |txn, n| {
+        txn.insert(&table, &values![null, "x".repeat(50).as_str(), format!("{n}").as_str(), n])
+    });
+    commit_all(&db, 1..=3000_u64, |txn, id| txn.delete(&table, &values![id]));
     await_purge(&db);
     drop(table);
     db.drop_table("people").unwrap();

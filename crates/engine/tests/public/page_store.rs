@@ -1,8 +1,9 @@
 //! A database whose pages are out of place, through the public API.
 
 use crate::support::{check_indexes, options};
+use crate::testing::{by_id, commit_all};
 use highwater::config::{FlushMethod, PageCompression, PageStoreKind};
-use highwater::{Database, Error, Options, Schema, Table, Type, values};
+use highwater::{Database, Error, Options, Table, Type, values};
 use highwater_storage::{Faults, StorageSet};
 
 const ROWS: u64 = 4000;
@@ -19,12 +20,8 @@ fn out_of_place(compression: PageCompression) -> Options {
 }
 
 fn orders(db: &Database) -> Table {
-    let schema = Schema::new()
-        .column("id", Type::U64)
-        .column("customer", Type::U64)
-        .column("note", Type::Text(600))
-        .primary_key(&["id"])
-        .index("by_customer", &["customer"]);
+    let schema =
+        by_id().column("customer", Type::U64).column("note", Type::Text(600)).index("by_customer", &["customer"]);
     db.create_table("orders", schema).unwrap()
 }
 
@@ -35,11 +32,9 @@ fn note(random: &mut fastrand::Rng) -> String {
 
 fn fill(db: &Database, table: &Table, random: &mut fastrand::Rng) {
     for start in (0..ROWS).step_by(100) {
-        let mut txn = db.begin().unwrap();
-        for id in start..start + 100 {
-            txn.insert(table, &values![id, random.u64(..ROWS), note(random).as_str()]).unwrap();
-        }
-        txn.commit().unwrap();
+        commit_all(db, start..start + 100, |txn, id| {
+            txn.insert(table, &values![id, random.u64(..ROWS), note(random).as_str()])
+        });
     }
 }
 

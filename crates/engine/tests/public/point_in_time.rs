@@ -4,6 +4,7 @@ use crate::backup::{back_up, restore_options};
 use crate::bank::{Bank, CLIENTS, Transfer, check_bank, now_us};
 use crate::concurrent_backup;
 use crate::support::options;
+use crate::testing::by_id;
 use highwater::config::{ChangeBuffering, Doublewrite, PageStoreKind};
 use highwater::{Database, DateTime, Options, RestoreOptions, RestoreReport, Until};
 use highwater_storage::{Faults, StorageSet};
@@ -252,9 +253,7 @@ fn an_archive_of_another_history_is_refused() {
         fs::copy(db.join(name), older.join(name)).unwrap();
     }
     let first = open(&db, "redo").unwrap();
-    first
-        .create_table("later", highwater::Schema::new().column("id", highwater::Type::U64).primary_key(&["id"]))
-        .unwrap();
+    first.create_table("later", by_id()).unwrap();
     first.close().unwrap();
     refused(open(&older, "redo"), &["has redo up to LSN", "it is an older copy"]);
     refused(open(&db, "other"), &["has the redo of database", "name another folder"]);

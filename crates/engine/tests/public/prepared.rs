@@ -1,6 +1,7 @@
 //! Prepared transactions: their names, their locks, how they end, what they keep others from.
 
 use crate::support::{add, all, await_purge, check_indexes, memory, open, options, people, sound};
+use crate::testing::by_id;
 use highwater::{Database, Error, Options, PreparedTxn, Table, Value, WriteTxn, Xid, values};
 use highwater_storage::{MemoryDevice, StorageSet};
 use std::time::{Duration, Instant};
@@ -193,8 +194,7 @@ fn a_schema_change_of_its_table_is_refused_and_names_it() {
 fn a_table_that_it_only_read_can_be_dropped() {
     let db = memory();
     let people = filled(&db);
-    let schema = highwater::Schema::new().column("id", highwater::Type::U64).primary_key(&["id"]);
-    let other = db.create_table("other", schema).unwrap();
+    let other = db.create_table("other", by_id()).unwrap();
     let mut txn = db.begin().unwrap();
     txn.get(&other, &values![1]).unwrap();
     txn.update(&people, &values![1], &[(3, 5.into())]).unwrap();

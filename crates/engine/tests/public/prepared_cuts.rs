@@ -3,7 +3,8 @@
 
 use crate::prepared::{listed, xid};
 use crate::support::{all, await_purge, check_indexes, open, options, sound};
-use highwater::{Database, Error, Result, Schema, Table, Type, Value, WriteTxn, values};
+use crate::testing::by_id;
+use highwater::{Database, Error, Result, Table, Type, Value, WriteTxn, values};
 use highwater_storage::{Faults, StorageSet};
 use std::collections::BTreeMap;
 
@@ -30,11 +31,7 @@ fn name(n: u64) -> String {
 }
 
 fn table(db: &Database) -> Table {
-    let schema = Schema::new()
-        .column("id", Type::U64)
-        .column("value", Type::Text(400))
-        .primary_key(&["id"])
-        .index("by_value", &["value"]);
+    let schema = by_id().column("value", Type::Text(400)).index("by_value", &["value"]);
     db.table_or_create("rows", schema).unwrap()
 }
 

@@ -1,6 +1,7 @@
 //! Cursors of the raw API that read rows ahead show what those show that read row by row.
 
 use crate::support::{memory, sound};
+use crate::testing::commit_all;
 use highwater::raw::{RawColumn, RawCursor, RawRead, RawRow, RawSeek, RawTable};
 use highwater::{Database, Isolation, LockMode, Schema, TableChange, TxnOptions, Type, WriteTxn};
 use std::ops::Range;
@@ -14,14 +15,12 @@ fn table(db: &Database) -> RawTable {
     RawTable::create(db, "t", schema.primary_key(&["id"])).unwrap();
     // Each third number is free. Some bodies are on pages of their own.
     let insert = |ids: Range<u16>, late: Option<RawColumn<'_>>| {
-        let mut txn = db.begin().unwrap();
-        for id in ids.filter(|id| id % 3 > 0) {
+        commit_all(db, ids.filter(|id| id % 3 > 0), |txn, id| {
             let (key, name) = (id.to_le_bytes(), (id % 7 > 0).then_some(&b"name"[..]));
             let body = vec![id as u8; if id % 50 == 1 { 8000 } else { usize::from(id % 90) }];
             let columns: Vec<RawColumn<'_>> = [Some(&key[..]), name, Some(&body)].into_iter().chain(late).collect();
-            RawTable::open(db, "t").unwrap().insert(&mut txn, &columns).unwrap();
-        }
-        txn.commit().unwrap();
+            RawTable::open(db, "t").unwrap().insert(txn, &columns)
+        });
     };
     insert(0..ROWS / 2, None);
     db.alter_table("t", &[TableChange::add_nullable("late", Type::U8)]).unwrap();

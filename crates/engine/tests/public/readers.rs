@@ -2,6 +2,7 @@
 //! other waiting.
 
 use super::support::{add, options, people};
+use crate::testing::{by_id, commit_all};
 use highwater::{Database, Error, MetricsFormat, Options, Reader, Row, Schema, Table, Type, Value, ValueRef, values};
 use std::io::{BufRead, BufReader};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -24,13 +25,10 @@ fn filled() -> (TempDir, Database, Table) {
     let folder = tempfile::tempdir().unwrap();
     let db = opened(folder.path());
     let people = people(&db);
-    let mut txn = db.begin().unwrap();
-    for n in 0..ROWS {
+    commit_all(&db, 0..ROWS, |txn, n| {
         let age = (n % 7 != 0).then_some(n as i32 % 90);
         txn.insert(&people, &values![null, format!("last{}", n % 100).as_str(), format!("first{n}").as_str(), age])
-            .unwrap();
-    }
-    txn.commit().unwrap();
+    });
     (folder, db, people)
 }
 
@@ -125,7 +123,7 @@ fn every_type_of_value_arrives() {
 fn a_snapshot_stays_and_the_next_one_is_newer() {
     let (folder, db, people) = filled();
     let reader = reader(&folder);
-    let pets = db.create_table("pets", Schema::new().column("id", Type::U64).primary_key(&["id"])).unwrap();
+    let pets = db.create_table("pets", by_id()).unwrap();
     let mut snapshot = reader.snapshot().unwrap();
     assert_eq!(snapshot.scan("people").count().unwrap(), ROWS);
     db.transact(|txn| txn.insert(&pets, &values![1u64]).map(drop)).unwrap();
@@ -176,8 +174,7 @@ fn an_iterator_that_is_left_keeps_nobody_waiting() {
         let mut rows = snapshot.scan("people").iter().unwrap();
         assert_eq!(rows.by_ref().take(taken).count(), taken);
         // Every page is changed while the iterator is in its middle.
-        db.transact(|txn| (1..=ROWS).try_for_each(|id| txn.update(&people, &values![id], &[(3, 1.into())]).map(drop)))
-            .unwrap();
+        commit_all(&db, 1..=ROWS, |txn, id| txn.update(&people, &values![id], &[(3, 1.into())]));
         drop(rows);
         // The connection is ready for the next request.
         assert_eq!(snapshot.scan("people").iter().unwrap().count() as u64, ROWS);

@@ -1,6 +1,7 @@
 //! Rows, scans, types, limits, auto-increment.
 
 use crate::support::{add, all, check_indexes, memory, names, open, people};
+use crate::testing::{by_id, commit_all};
 use highwater::{
     Database, Date, DateTime, Decimal, Error, Index, Schema, TableChange, Time, Type, Uuid, Value, ValueRef, values,
 };
@@ -145,11 +146,7 @@ fn every_type_comes_back() {
         values![0, null, null, null, null, null, null, null, null],
         values![127, 0, 0, 1.5, -1.5, 7, "", b"", DateTime::from_unix_us(i64::MIN)],
     ];
-    let mut txn = db.begin().unwrap();
-    for row in &rows {
-        txn.insert(&table, row).unwrap();
-    }
-    txn.commit().unwrap();
+    commit_all(&db, &rows, |txn, row| txn.insert(&table, row));
     let found = all(&db, &table, "PRIMARY");
     for (row, found) in rows.iter().zip(&found) {
         for (i, (value, found)) in row.iter().zip(found).enumerate() {
@@ -251,14 +248,13 @@ fn auto_increment_never_repeats() {
 /// A number that an update sets is not given again, also not after a crash.
 #[test]
 fn an_update_of_the_auto_increment_column_moves_the_counter() {
-    let schema =
-        || Schema::new().column("id", Type::U64).column("n", Type::U64).auto_increment("n").primary_key(&["id"]);
+    let schema = || by_id().column("n", Type::U64).auto_increment("n");
     for (columns, name) in [(["id", "n"], "key"), (["n", "id"], "plain")] {
         let storage = StorageSet::memory();
         let db = open(&storage);
         let schema = match name {
             "plain" => schema(),
-            _ => Schema::new().column("id", Type::U64).column("n", Type::U64).auto_increment("id").primary_key(&["id"]),
+            _ => by_id().column("n", Type::U64).auto_increment("id"),
         };
         let table = db.create_table("t", schema).unwrap();
         let counter = table.column(columns[0]).unwrap();
@@ -278,8 +274,8 @@ fn an_update_of_the_auto_increment_column_moves_the_counter() {
 #[test]
 fn columns_have_names() {
     let db = memory();
-    let schema = Schema::new().column("id", Type::U64).column("name", Type::Text(20)).nullable("age", Type::U8);
-    let table = db.create_table("t", schema.primary_key(&["id"]).index("by_name", &["name"])).unwrap();
+    let schema = by_id().column("name", Type::Text(20)).nullable("age", Type::U8);
+    let table = db.create_table("t", schema.index("by_name", &["name"])).unwrap();
     let mut txn = db.begin().unwrap();
     txn.insert(&table, &values![1u64, "Ada", null]).unwrap();
     assert!(txn.update(&table, &values![1u64], &[("age", 36.into()), ("name", "Ada King".into())]).unwrap());

@@ -1,20 +1,19 @@
 //! Options that are changed while the database is open.
 
 use crate::support::{memory, memory_with, open, options, sound};
+use crate::testing::{by_id, commit_all};
 use highwater::config::{FlushLog, OPTION_TABLE};
-use highwater::{Database, Error, Options, Schema, Table, TxnOptions, Type, ValueRef, values};
+use highwater::{Database, Error, Options, Table, TxnOptions, Type, ValueRef, values};
 use highwater_storage::StorageSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 fn filled(db: &Database, rows: u64) -> Table {
-    let schema = Schema::new().column("id", Type::U64).column("x", Type::Text(400)).primary_key(&["id"]);
-    let table = db.create_table("t", schema).unwrap();
+    let table = db.create_table("t", by_id().column("x", Type::Text(400))).unwrap();
     let text = "x".repeat(300);
     for first in (0..rows).step_by(500) {
         let end = rows.min(first + 500);
-        db.transact(|txn| (first..end).try_for_each(|id| txn.insert(&table, &values![id, text.as_str()]).map(drop)))
-            .unwrap();
+        commit_all(db, first..end, |txn, id| txn.insert(&table, &values![id, text.as_str()]));
     }
     table
 }
@@ -178,10 +177,7 @@ fn the_redo_log_grows_to_what_the_option_says_now() {
     let mut id = 1000;
     while storage.redo.len_bytes().unwrap() <= before {
         assert!(id < 100_000, "the log has not grown");
-        db.transact(|txn| {
-            (id..id + 100).try_for_each(|id: u64| txn.insert(&table, &values![id, "z".repeat(300).as_str()]).map(drop))
-        })
-        .unwrap();
+        commit_all(&db, id..id + 100, |txn, id: u64| txn.insert(&table, &values![id, "z".repeat(300).as_str()]));
         id += 100;
     }
     db.set_option("log_file_size", "4M").unwrap();

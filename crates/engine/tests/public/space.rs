@@ -1,8 +1,9 @@
 //! Space that is not needed goes back to the file system, while transactions run and at a closing.
 
 use crate::support::{await_purge, open, sound};
+use crate::testing::{by_id, commit_all};
 use highwater::config::{FlushLog, PageSize, PageStoreKind};
-use highwater::{Database, Options, Schema, Table, Type, values};
+use highwater::{Database, Options, Table, Type, values};
 use highwater_storage::{Faults, MemoryDevice, StorageSet};
 use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt;
@@ -13,14 +14,12 @@ use std::time::{Duration, Instant};
 const ROWS: u64 = 20_000;
 
 fn table(db: &Database) -> Table {
-    let schema = Schema::new().column("id", Type::U64).column("x", Type::Text(200)).primary_key(&["id"]);
-    db.create_table("t", schema.index("by_x", &["x"])).unwrap()
+    db.create_table("t", by_id().column("x", Type::Text(200)).index("by_x", &["x"])).unwrap()
 }
 
 fn insert(db: &Database, table: &Table, ids: std::ops::Range<u64>) {
     let text = |id: u64| format!("{:08}{}", id * 7919 % ROWS, "x".repeat(100));
-    db.transact(|txn| ids.clone().try_for_each(|id| txn.insert(table, &values![id, text(id).as_str()]).map(drop)))
-        .unwrap();
+    commit_all(db, ids.clone(), |txn, id| txn.insert(table, &values![id, text(id).as_str()]));
 }
 
 fn data_bytes(storage: &StorageSet) -> u64 {
@@ -74,10 +73,7 @@ fn rows_whose_undo_was_behind_the_end_are_sound() {
     old.get(&table, &values![0u64]).unwrap().unwrap();
     for round in 0..20 {
         let text = format!("{round}{}", "y".repeat(150));
-        let update = |txn: &mut highwater::WriteTxn| {
-            (0..1000u64).try_for_each(|id| txn.update(&table, &values![id], &[(1, text.as_str().into())]).map(drop))
-        };
-        db.transact(update).unwrap();
+        commit_all(&db, 0..1000u64, |txn, id| txn.update(&table, &values![id], &[(1, text.as_str().into())]));
     }
     let full = data_bytes(&storage);
     drop(old);
@@ -99,7 +95,7 @@ fn a_compaction_beside_writers_loses_nothing() {
         (0..ROWS).step_by(1000).for_each(|first| insert(&db, &table, first..first + 1000));
         for first in (0..ROWS).step_by(1000) {
             let gone = || (first..first + 1000).filter(|id| !id.is_multiple_of(10));
-            db.transact(|txn| gone().try_for_each(|id| txn.delete(&table, &values![id]).map(drop))).unwrap();
+            commit_all(&db, gone(), |txn, id| txn.delete(&table, &values![id]));
         }
         let done = AtomicBool::new(false);
         let (written, report) = std::thread::scope(|scope| {
@@ -185,7 +181,7 @@ fn a_small_database_out_of_place_grows_and_shrinks() {
     let rows = db.table("t").unwrap();
     for first in (0..ROWS).step_by(1000) {
         let gone = || (first..first + 1000).filter(|id| *id >= 100);
-        db.transact(|txn| gone().try_for_each(|id| txn.delete(&rows, &values![id]).map(drop))).unwrap();
+        commit_all(&db, gone(), |txn, id| txn.delete(&rows, &values![id]));
     }
     await_purge(&db);
     db.compact(&mut |_| ControlFlow::Continue(())).unwrap();
@@ -228,7 +224,7 @@ fn a_small_database_opens_once_there_is_room() {
         let db = open(&storage);
         devices[at].fill_up();
         let table = db.table("t").unwrap();
-        db.transact(|txn| (0..10u64).try_for_each(|id| txn.delete(&table, &values![id]).map(drop))).unwrap();
+        commit_all(&db, 0..10u64, |txn, id| txn.delete(&table, &values![id]));
         sound(&db);
         db.close().unwrap();
     }

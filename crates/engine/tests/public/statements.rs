@@ -1,16 +1,14 @@
 //! Statements of several calls, snapshots of the begin, sessions, ranges of numbers.
 
 use crate::support::{memory, open, patient, sound};
-use highwater::{
-    Database, Error, Isolation, LockWait, NumberRange, Schema, Table, TxnOptions, Type, Value, WriteTxn, values,
-};
+use crate::testing::by_id;
+use highwater::{Database, Error, Isolation, LockWait, NumberRange, Table, TxnOptions, Type, Value, WriteTxn, values};
 use highwater_storage::StorageSet;
 use std::sync::Barrier;
 use std::thread;
 
 fn table(db: &Database) -> Table {
-    let schema = Schema::new().column("id", Type::U64).auto_increment("id").column("n", Type::U64);
-    db.create_table("t", schema.primary_key(&["id"]).index("by_n", &["n"])).unwrap()
+    db.create_table("t", by_id().auto_increment("id").column("n", Type::U64).index("by_n", &["n"])).unwrap()
 }
 
 fn at(db: &Database, isolation: Isolation) -> WriteTxn {
@@ -200,13 +198,13 @@ fn numbers_are_reserved_once_also_over_a_crash() {
     assert_eq!(table.next_number(), None);
     assert!(matches!(txn.insert(&table, &values![null, 1]), Err(Error::BadValue { .. })));
     assert!(matches!(txn.set_next_number(&table, 0), Err(Error::BadValue { .. })));
-    let other = Schema::new().column("id", Type::U64).primary_key(&["id"]).auto_increment("id");
+    let other = by_id().auto_increment("id");
     let other = after.create_table("other", other).unwrap();
     let far = NumberRange { count: 1, every: u64::MAX, offset: u64::MAX - 1 };
     assert_eq!(txn.reserve_numbers(&other, far).unwrap(), u64::MAX - 1);
     let error = txn.reserve_numbers(&other, far).unwrap_err();
     assert!(error.to_string().contains("0 of that kind are left"), "{error}");
-    let plain = after.create_table("plain", Schema::new().column("id", Type::U64).primary_key(&["id"])).unwrap();
+    let plain = after.create_table("plain", by_id()).unwrap();
     assert_eq!(plain.next_number(), None);
     assert!(matches!(txn.set_next_number(&plain, 5), Err(Error::Usage(_))));
     txn.commit().unwrap();
@@ -217,8 +215,7 @@ fn numbers_are_reserved_once_also_over_a_crash() {
 fn a_counted_column_that_may_be_null_keeps_null_and_counts() {
     let storage = StorageSet::memory();
     let db = open(&storage);
-    let schema = Schema::new().column("id", Type::U64).nullable("n", Type::U8).auto_increment("n").primary_key(&["id"]);
-    let table = db.create_table("t", schema).unwrap();
+    let table = db.create_table("t", by_id().nullable("n", Type::U8).auto_increment("n")).unwrap();
     let mut txn = db.begin().unwrap();
     assert_eq!(txn.insert(&table, &values![1, null]).unwrap().auto_increment, None);
     assert_eq!(txn.get(&table, &values![1]).unwrap().unwrap().to_values()[1], Value::Null);
@@ -341,7 +338,7 @@ fn numbers_are_locked_until_the_statement_ends() {
         one.commit().unwrap();
     }
     assert!(db.row_locks(10).is_empty());
-    let plain = db.create_table("plain", Schema::new().column("id", Type::U64).primary_key(&["id"])).unwrap();
+    let plain = db.create_table("plain", by_id()).unwrap();
     assert!(matches!(other.lock_numbers(&plain), Err(Error::Usage(_))));
     other.commit().unwrap();
     sound(&db);

@@ -1,29 +1,25 @@
 //! Estimates, and numbers of tables.
 
 use crate::support::{memory, memory_with, open, options, sound};
-use highwater::{Database, Error, Options, Schema, Table, TableChange, Type, values};
+use crate::testing::{by_id, commit_all};
+use highwater::{Database, Error, Options, Table, TableChange, Type, values};
 use highwater_storage::StorageSet;
 
 const ROWS: u64 = 20_000;
 
 /// id, every third number | town, one of 40 | mail, all different, in another order.
 fn people(db: &Database) -> Table {
-    let schema = Schema::new()
-        .column("id", Type::U64)
+    let schema = by_id()
         .column("town", Type::U32)
         .column("mail", Type::Text(60))
-        .primary_key(&["id"])
         .index("by_town", &["town", "mail"])
         .index("by_mail", &["mail"]);
     let table = db.create_table("people", schema).unwrap();
     for first in (0..ROWS).step_by(1000) {
-        db.transact(|txn| {
-            (first..first + 1000).try_for_each(|n| {
-                let mail = format!("{:06}@example.net", n * 7919 % 1_000_003);
-                txn.insert(&table, &values![3 * n, n * 31 % 40, mail.as_str()]).map(drop)
-            })
-        })
-        .unwrap();
+        commit_all(db, first..first + 1000, |txn, n| {
+            let mail = format!("{:06}@example.net", n * 7919 % 1_000_003);
+            txn.insert(&table, &values![3 * n, n * 31 % 40, mail.as_str()])
+        });
     }
     table
 }
@@ -75,8 +71,7 @@ fn a_table_is_analyzed_without_being_read() {
 #[test]
 fn an_empty_table_has_no_rows() {
     let db = memory();
-    let schema = Schema::new().column("id", Type::U64).primary_key(&["id"]).index("again", &["id"]);
-    let table = db.create_table("empty", schema).unwrap();
+    let table = db.create_table("empty", by_id().index("again", &["id"])).unwrap();
     let found = db.analyze("empty").unwrap();
     assert_eq!((found.rows, &found.indexes[0].distinct[..]), (0, &[0][..]));
     assert_eq!(db.snapshot().unwrap().scan(&table).estimate().unwrap(), 0);
@@ -87,10 +82,10 @@ fn an_empty_table_has_no_rows() {
 fn what_was_found_survives_reopenings_and_renames() {
     let storage = StorageSet::memory();
     let db = open(&storage);
-    let schema = Schema::new().column("id", Type::U64).column("a", Type::U64).column("b", Type::U64);
-    let table = db.create_table("t", schema.primary_key(&["id"]).index("by_a", &["a"]).index("by_b", &["b", "a"]));
+    let schema = by_id().column("a", Type::U64).column("b", Type::U64);
+    let table = db.create_table("t", schema.index("by_a", &["a"]).index("by_b", &["b", "a"]));
     let table = table.unwrap();
-    db.transact(|txn| (0..500).try_for_each(|n| txn.insert(&table, &values![n, n % 7, n % 90]).map(drop))).unwrap();
+    commit_all(&db, 0..500, |txn, n| txn.insert(&table, &values![n, n % 7, n % 90]));
     let found = db.analyze("t").unwrap();
     db.alter_table("t", &[TableChange::rename_index("by_b", "b_first"), TableChange::drop_column("x")]).unwrap_err();
     let table = db.alter_table("t", &[TableChange::rename_index("by_b", "b_first")]).unwrap();

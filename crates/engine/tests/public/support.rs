@@ -1,7 +1,8 @@
 //! Small databases and tables for tests.
 
+use crate::testing::by_id;
 use highwater::config::PageSize;
-use highwater::{Database, Options, Row, Scan, Schema, Table, Type, Value, values};
+use highwater::{Database, Options, Row, Scan, Table, Type, Value, values};
 use highwater_storage::StorageSet;
 use std::time::{Duration, Instant};
 
@@ -36,13 +37,11 @@ pub(crate) fn memory_with(options: Options) -> Database {
 
 /// id (counts by itself) | last | first | age? ; indexes by_name (last, first) and by_age (age).
 pub(crate) fn people(db: &Database) -> Table {
-    let schema = Schema::new()
-        .column("id", Type::U64)
+    let schema = by_id()
         .auto_increment("id")
         .column("last", Type::Text(64))
         .column("first", Type::Text(64))
         .nullable("age", Type::I32)
-        .primary_key(&["id"])
         .index("by_name", &["last", "first"])
         .index("by_age", &["age"]);
     db.create_table("people", schema).unwrap()

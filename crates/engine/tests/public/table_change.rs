@@ -2,6 +2,7 @@
 //! crashes.
 
 use crate::support::{all, await_purge, check_indexes, memory, open, sound};
+use crate::testing::{by_id, commit_all};
 use highwater::{Database, Error, Schema, Table, TableChange, Type, Value, values};
 use highwater_storage::{Faults, StorageSet};
 
@@ -15,12 +16,10 @@ fn things(db: &Database, rows: u64) -> Table {
         Schema::new().column("id", Type::U64).column("name", Type::Text(30)).nullable("note", Type::Text(9000));
     let schema = schema.column("age", Type::U8).auto_increment("id").primary_key(&["id"]).index("by_name", &["name"]);
     let table = db.create_table("things", schema).unwrap();
-    let mut txn = db.begin().unwrap();
-    for id in 0..rows {
+    commit_all(db, 0..rows, |txn, id| {
         let note = (id % 3 > 0).then(|| text(if id % 10 == 7 { 7000 } else { id as usize % 50 }));
-        txn.insert(&table, &values![null, format!("n{}", id % 40).as_str(), note.as_deref(), id % 100]).unwrap();
-    }
-    txn.commit().unwrap();
+        txn.insert(&table, &values![null, format!("n{}", id % 40).as_str(), note.as_deref(), id % 100])
+    });
     table
 }
 
@@ -315,15 +314,15 @@ fn a_crash_leaves_the_table_before_or_after_a_change() {
 #[test]
 fn a_schema_is_compared_and_migrated_to() {
     let db = memory();
-    let first = || Schema::new().column("id", Type::U64).column("a", Type::Text(10)).primary_key(&["id"]);
+    let first = || by_id().column("a", Type::Text(10));
     let done = db.migrate("t", first()).unwrap();
     assert!(done.created && done.changes.is_empty());
     db.transact(|txn| txn.insert(&done.table, &values![1u64, "x"]).map(drop)).unwrap();
     let cases = [
-        (Schema::new().column("id", Type::U64).primary_key(&["id"]), "column a would be dropped"),
+        (by_id(), "column a would be dropped"),
         (first().column("b", Type::U8), "column b: the rows that are there need a default"),
-        (Schema::new().column("id", Type::U64).column("a", Type::Text(3)).primary_key(&["id"]), "does not widen"),
-        (Schema::new().column("id", Type::U64).column("b", Type::Text(10)).primary_key(&["id"]), "is a and would be b"),
+        (by_id().column("a", Type::Text(3)), "does not widen"),
+        (by_id().column("b", Type::Text(10)), "is a and would be b"),
         (first().primary_key(&["a"]), "another primary key"),
         (first().collation("a", "ascii_ci"), "ascii_ci"),
         (first().long_keys(), "another limit of its keys"),

@@ -1,16 +1,16 @@
 //! Transactions that run again, tables opened or created, snapshots that share a point in time, durability of a commit.
 
 use crate::support::{add, memory, memory_with, open, options, patient, people};
+use crate::testing::by_id;
 use highwater::config::{FlushLog, PageSize};
-use highwater::{Database, Error, Isolation, Options, Schema, TxnOptions, Type, values};
+use highwater::{Database, Error, Isolation, Options, TxnOptions, Type, values};
 use highwater_storage::StorageSet;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// A table with two counters.
 fn counters(db: &Database) -> highwater::Table {
-    let schema = Schema::new().column("id", Type::U64).column("n", Type::I64).primary_key(&["id"]);
-    let table = db.create_table("counters", schema).unwrap();
+    let table = db.create_table("counters", by_id().column("n", Type::I64)).unwrap();
     db.transact(|txn| {
         txn.insert(&table, &values![1, 0])?;
         txn.insert(&table, &values![2, 0])
@@ -180,10 +180,7 @@ fn a_transaction_that_a_deadlock_has_undone_is_never_done() {
 #[test]
 fn a_table_is_opened_or_created() {
     let db = patient();
-    let columns = || {
-        let schema = Schema::new().column("id", Type::U64).auto_increment("id").nullable("x", Type::U8);
-        schema.primary_key(&["id"])
-    };
+    let columns = || by_id().auto_increment("id").nullable("x", Type::U8);
     let schema = || columns().index("by_x", &["x"]);
     assert!(!db.has_table("t"));
     let table = db.table_or_create("t", schema()).unwrap();
@@ -194,14 +191,8 @@ fn a_table_is_opened_or_created() {
     assert_eq!(db.snapshot().unwrap().scan(&again).count().unwrap(), 1);
     for (other, what) in [
         (schema().index("another", &["x"]), "no index another, and the index another (x) was asked for"),
-        (
-            Schema::new().column("id", Type::U64).primary_key(&["id"]),
-            "column x (u8, nullable), and no column was asked for",
-        ),
-        (
-            Schema::new().column("id", Type::U64).nullable("x", Type::U8).primary_key(&["id"]),
-            "the auto-increment column id, and none was asked for",
-        ),
+        (by_id(), "column x (u8, nullable), and no column was asked for"),
+        (by_id().nullable("x", Type::U8), "the auto-increment column id, and none was asked for"),
         (columns().unique_index("by_x", &["x"]), "the index by_x (x), and the unique index by_x (x) was asked for"),
     ] {
         let error = db.table_or_create("t", other).unwrap_err();

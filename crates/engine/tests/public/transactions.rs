@@ -1,6 +1,7 @@
 //! Transactions: savepoints, snapshots, conflicts, threads.
 
 use crate::support::{add, all, check_indexes, memory, patient, people};
+use crate::testing::by_id;
 use highwater::{Database, Error, Isolation, Schema, Table, TxnOptions, Type, Value, ValueRef, WriteTxn, values};
 
 #[test]
@@ -216,8 +217,7 @@ fn closures_do_not_close_or_change_the_database() {
         assert!(matches!(done, Err(Error::Usage(_))), "{what}: {done:?}");
     };
     let try_all = || {
-        let schema = Schema::new().column("id", Type::U64).primary_key(&["id"]);
-        refused("create", db.create_table("other", schema).map(drop));
+        refused("create", db.create_table("other", by_id()).map(drop));
         refused("drop", db.drop_table("people"));
         refused("index", db.create_index("people", "by_first", &["first"], false));
         refused("check", db.check().map(drop));
@@ -338,8 +338,8 @@ fn threads_count_right() {
 #[test]
 fn rows_that_move_while_a_scan_goes_to_them_are_found() {
     let db = memory();
-    let schema = Schema::new().column("id", Type::U64).column("n", Type::U64).column("pad", Type::Binary(200));
-    let table = db.create_table("moving", schema.primary_key(&["id"]).index("by_n", &["n"])).unwrap();
+    let schema = by_id().column("n", Type::U64).column("pad", Type::Binary(200));
+    let table = db.create_table("moving", schema.index("by_n", &["n"])).unwrap();
     let insert = |ids: Vec<u64>| {
         let rows = ids.into_iter().map(|id| values![id, id * 7_919 % 1_000_003, &[7u8; 180][..]]);
         db.transact(|txn| txn.insert_many(&table, rows.clone()).map(drop)).unwrap();

@@ -1,6 +1,7 @@
 //! Scans that look at rows in place: the same rows as those of an iterator, and the engine is closed meanwhile.
 
 use crate::support::{memory, open, sound};
+use crate::testing::by_id;
 use highwater::{
     Database, Error, Isolation, Result, RowRef, Scan, Schema, Table, TxnOptions, Type, ValueRef, WriteTxn, values,
 };
@@ -9,12 +10,7 @@ use std::ops::ControlFlow::{Break, Continue};
 
 /// id | group | body; rows of up to three pages.
 fn bodies(db: &Database) -> Table {
-    let schema = Schema::new()
-        .column("id", Type::U64)
-        .column("group", Type::U32)
-        .column("body", Type::Binary(10_000))
-        .primary_key(&["id"])
-        .index("by_group", &["group"]);
+    let schema = by_id().column("group", Type::U32).column("body", Type::Binary(10_000)).index("by_group", &["group"]);
     db.create_table("bodies", schema).unwrap()
 }
 

@@ -4,7 +4,8 @@ use super::segment::time_noted_in;
 use super::{Archive, ArchivePosition, Begin};
 use crate::config::Options;
 use crate::db::Database;
-use crate::table::{Schema, Type, ValueRef};
+use crate::db::testing::by_id;
+use crate::table::{Type, ValueRef};
 use crate::testing::{is_tried, small_options};
 use crate::types::{Lsn, unix_us};
 use highwater_storage::{CopyKeys, DataKeys, EncryptionKey, Faults, StorageSet};
@@ -16,7 +17,7 @@ fn options(archive: &Path) -> Options {
 }
 
 fn fill(db: &Database, from: u64) -> crate::error::Result<()> {
-    let schema = Schema::new().column("id", Type::U64).column("text", Type::Text(200)).primary_key(&["id"]);
+    let schema = by_id().column("text", Type::Text(200));
     let table = db.table("rows").or_else(|_| db.create_table("rows", schema))?;
     for id in from..from + 50 {
         let mut txn = db.begin()?;
@@ -120,8 +121,7 @@ fn cut_off_with_a_large_log(archive: &Path) -> (StorageSet, u64) {
     let (storage, faults) = (StorageSet::memory(), Faults::new());
     let large = Options { log_file_size: 8 << 20, ..options(archive) };
     let db = Database::open_storage(storage.map(|device| faults.wrap(device)), large).unwrap();
-    let schema = Schema::new().column("id", Type::U64).column("text", Type::Text(900)).primary_key(&["id"]);
-    let table = db.create_table("long", schema).unwrap();
+    let table = db.create_table("long", by_id().column("text", Type::Text(900))).unwrap();
     for id in 0.. {
         if storage.redo.len_bytes().unwrap() > small_options().log_file_size {
             break;

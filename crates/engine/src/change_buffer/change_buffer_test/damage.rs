@@ -2,18 +2,18 @@
 
 use super::advance::Fixture;
 use super::{assert_same, filled, in_order_of, options, transact};
-use crate::Schema;
 use crate::backup::{BackupOptions, RestoreOptions};
 use crate::config::{MergeAtClose, Options, PageStoreKind};
 use crate::db::Database;
 use crate::db::open_overrides::OpenOverrides;
 use crate::db::open_parts::OpenParts;
+use crate::db::testing::by_id;
 use crate::error::Error;
 use crate::mtr::MTR_REDO_BYTES;
 use crate::page::{PageOp, PageType, header};
 use crate::txn::TableTrees;
 use crate::types::PageNo;
-use crate::{Type, values};
+use crate::values;
 use fastrand::Rng;
 use highwater_storage::{FaultKind, Faults, Operation, StorageSet};
 use std::ops::ControlFlow::Continue;
@@ -159,7 +159,7 @@ impl Damaged {
         let mut rng = Rng::with_seed(50);
         let storage = StorageSet::memory();
         let (db, mut rows) = filled(storage.clone(), options.clone(), 12_000, &mut rng);
-        db.create_table("other", Schema::new().column("id", Type::U64).primary_key(&["id"])).unwrap();
+        db.create_table("other", by_id()).unwrap();
         db.close().unwrap();
         let db = Database::open_storage(storage.clone(), options.clone()).unwrap();
         damage_leaves(&db, &storage);

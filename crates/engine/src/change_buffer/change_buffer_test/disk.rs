@@ -3,6 +3,7 @@
 use super::super::buffer::WaitingLeaf;
 use super::super::tree::{key_of, value_of};
 use super::*;
+use crate::db::testing::by_id;
 use crate::error::Error;
 use crate::page::Node;
 use crate::page::node::LeafChange;
@@ -136,7 +137,7 @@ fn everything_is_merged_at_the_close_if_asked() {
 fn fill(storage: &StorageSet, numbers: &mut RangeFrom<u64>) -> u64 {
     let off = Options { change_buffering: ChangeBuffering::Off, ..options() };
     let db = Database::open_storage_idle(storage.clone(), off).unwrap();
-    let schema = Schema::new().column("id", Type::U64).column("text", Type::Text(900)).primary_key(&["id"]);
+    let schema = by_id().column("text", Type::Text(900));
     let table = db.table_or_create("filling", schema.clone()).unwrap();
     let text = "full ".repeat(160);
     let insert = |id: u64| db.transact(|txn| txn.insert(&table, &values![id, text.as_str()]).map(drop));

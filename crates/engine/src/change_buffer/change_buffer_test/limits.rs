@@ -1,6 +1,7 @@
 //! The smallest pool, a full buffer, a small log.
 
 use super::*;
+use crate::db::testing::by_id;
 
 #[test]
 fn the_smallest_pool_buffers_changes() {
@@ -42,8 +43,7 @@ fn changes_are_carried_forward_in_a_small_log() {
         let mut rng = Rng::with_seed(33 + seed);
         let (db, mut rows) = filled(StorageSet::memory(), options(), 12_000, &mut rng);
         let table = db.table("t").unwrap();
-        let schema = Schema::new().column("id", Type::U64).column("text", Type::Text(1000)).primary_key(&["id"]);
-        let filler = db.create_table("filler", schema).unwrap();
+        let filler = db.create_table("filler", by_id().column("text", Type::Text(1000))).unwrap();
         let mut turns = 0;
         while db.stats().change_buffer_relogged_ops < 300 {
             transact(&db, &table, &mut rows, &mut rng);

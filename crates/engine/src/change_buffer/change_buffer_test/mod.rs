@@ -14,8 +14,8 @@ mod threads;
 mod transactions;
 mod watches;
 
-use crate::Schema;
 use crate::config::{ChangeBuffering, Options};
+use crate::db::testing::by_id;
 use crate::db::{Database, WriteTxn};
 use crate::table::Table;
 use crate::testing::{assert_free_classes, small_options};
@@ -42,13 +42,7 @@ pub(super) fn options_of(change_buffering: ChangeBuffering) -> Options {
 }
 
 pub(super) fn create(db: &Database) -> Table {
-    let schema = Schema::new()
-        .column("id", Type::U64)
-        .column("a", Type::U64)
-        .column("b", Type::U64)
-        .primary_key(&["id"])
-        .index("by_a", &["a"])
-        .index("by_b", &["b"]);
+    let schema = by_id().column("a", Type::U64).column("b", Type::U64).index("by_a", &["a"]).index("by_b", &["b"]);
     db.create_table("t", schema).unwrap()
 }
 

@@ -1,6 +1,7 @@
 //! Creating and dropping indexes and tables beside pending changes; pages that are used again.
 
 use super::*;
+use crate::db::testing::{by_id, commit_all};
 
 #[test]
 fn a_new_index_has_what_is_pending_for_the_others() {
@@ -32,15 +33,12 @@ fn pages_of_a_dropped_index_are_used_again() {
             if round % 2 == 0 {
                 db.drop_index("t", "extra").unwrap();
             }
-            let schema = Schema::new().column("id", Type::U64).column("x", Type::Text(200)).primary_key(&["id"]);
-            let other = db.create_table("other", schema.index("by_x", &["x"])).unwrap();
+            let other = db.create_table("other", by_id().column("x", Type::Text(200)).index("by_x", &["x"])).unwrap();
             for ids in (0..4000_u64).collect::<Vec<_>>().chunks(200) {
-                let mut txn = db.begin().unwrap();
-                for id in ids {
+                commit_all(&db, ids, |txn, id| {
                     let text = format!("{:020} {}", rng.u64(..), "x".repeat(100));
-                    txn.insert(&other, &values![*id, text.as_str()]).unwrap();
-                }
-                txn.commit().unwrap();
+                    txn.insert(&other, &values![*id, text.as_str()])
+                });
             }
             if round % 2 == 1 {
                 db.drop_index("t", "extra").unwrap();

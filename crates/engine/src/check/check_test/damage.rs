@@ -1,6 +1,7 @@
 //! Each kind of damage is found and located.
 
 use super::*;
+use crate::db::testing::commit_all;
 
 #[test]
 fn a_flipped_byte_is_found_on_its_page() {
@@ -38,11 +39,7 @@ fn an_old_copy_of_a_page_is_found() {
     let old = page(&storage, leaf);
     let db = Database::open_storage(storage.clone(), small_options()).unwrap();
     let table = db.table("person").unwrap();
-    let mut txn = db.begin().unwrap();
-    for id in 1..2000u64 {
-        txn.update(&table, &values![id], &[(1, "new".into())]).unwrap();
-    }
-    txn.commit().unwrap();
+    commit_all(&db, 1..2000u64, |txn, id| txn.update(&table, &values![id], &[(1, "new".into())]));
     db.close().unwrap();
     forget_doublewrite(&storage);
     data(&storage).damage(|bytes| bytes[leaf.0 as usize * PAGE_BYTES..][..PAGE_BYTES].copy_from_slice(&old));

@@ -1,6 +1,7 @@
 //! What is not damaged passes.
 
 use super::*;
+use crate::db::testing::commit_all;
 
 #[test]
 fn a_healthy_database_passes() {
@@ -45,11 +46,9 @@ fn a_long_transaction_is_rolled_back_at_opening() {
     let storage = StorageSet::memory();
     let db = Database::open_storage(storage.clone(), small_options()).unwrap();
     let table = db.create_table("person", schema()).unwrap();
-    let mut txn = db.begin().unwrap();
-    for n in 0..8000u64 {
-        txn.insert(&table, &values![null, name(n).as_str(), null, "a".repeat(800).as_str()]).unwrap();
-    }
-    txn.commit().unwrap();
+    commit_all(&db, 0..8000u64, |txn, n| {
+        txn.insert(&table, &values![null, name(n).as_str(), null, "a".repeat(800).as_str()])
+    });
     let mut txn = db.begin().unwrap();
     for n in 1..=8000u64 {
         txn.update(&table, &values![n], &[(3, "b".repeat(800).as_str().into())]).unwrap();
@@ -81,12 +80,10 @@ fn a_check_runs_beside_readers_and_after_writers() {
 
 fn write_some(db: &Database, table: &Table) {
     for _ in 0..40 {
-        let mut txn = db.begin().unwrap();
-        for _ in 0..10 {
+        commit_all(db, 0..10, |txn, _| {
             let id = txn.insert(table, &values![null, "a", null, "x".repeat(3000).as_str()]).unwrap();
-            txn.update(table, &values![id.auto_increment.unwrap()], &[(1, "b".into())]).unwrap();
-        }
-        txn.commit().unwrap();
+            txn.update(table, &values![id.auto_increment.unwrap()], &[(1, "b".into())])
+        });
     }
 }
 

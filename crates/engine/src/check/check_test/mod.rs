@@ -9,6 +9,7 @@ mod healthy;
 
 use super::CheckReport;
 use crate::db::Database;
+use crate::db::testing::by_id;
 use crate::error::Result;
 use crate::inspect;
 use crate::inspect::RawFile;
@@ -24,13 +25,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 pub(crate) const PAGE_BYTES: usize = 4096;
 
 pub(crate) fn schema() -> Schema {
-    Schema::new()
-        .column("id", Type::U64)
+    by_id()
         .auto_increment("id")
         .column("name", Type::Text(64))
         .nullable("code", Type::I32)
         .nullable("note", Type::Text(1 << 20))
-        .primary_key(&["id"])
         .index("by_name", &["name"])
         .unique_index("by_code", &["code"])
 }

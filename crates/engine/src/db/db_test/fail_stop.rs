@@ -1,9 +1,10 @@
 //! After a failure that stops the database no call pretends that all is well.
 
 use crate::config::FlushLog;
+use crate::db::testing::{by_id, commit_all};
 use crate::error::{Error, Result};
 use crate::testing::small_options;
-use crate::{Database, Options, Schema, Table, Type, values};
+use crate::{Database, Options, Table, Type, values};
 use highwater_storage::{FaultKind, Faults, Operation, StorageSet};
 
 fn is_stopped<T>(result: Result<T>) -> bool {
@@ -16,13 +17,8 @@ fn database(mode: FlushLog) -> (Database, Table, Faults) {
     storage.redo = faults.wrap(storage.redo.clone());
     let options = Options { flush_log_at_trx_commit: mode, ..small_options() };
     let db = Database::open_storage(storage, options).unwrap();
-    let schema = Schema::new().column("id", Type::U64).column("n", Type::U64).primary_key(&["id"]);
-    let table = db.create_table("t", schema).unwrap();
-    let mut txn = db.begin().unwrap();
-    for id in 0..2000u64 {
-        txn.insert(&table, &values![id, 0u64]).unwrap();
-    }
-    txn.commit().unwrap();
+    let table = db.create_table("t", by_id().column("n", Type::U64)).unwrap();
+    commit_all(&db, 0..2000u64, |txn, id| txn.insert(&table, &values![id, 0u64]));
     db.flush_log().unwrap();
     (db, table, faults)
 }

@@ -3,9 +3,10 @@
 
 use crate::config::{Doublewrite, Options};
 use crate::db::Database;
+use crate::db::testing::{by_id, commit_all};
 use crate::error::Error;
 use crate::testing::{is_tried, small_options};
-use crate::{Schema, Type, values};
+use crate::{Type, values};
 use highwater_storage::{Faults, StorageSet};
 use std::sync::Arc;
 
@@ -34,11 +35,7 @@ fn open_with(storage: &StorageSet, doublewrite: Doublewrite) -> Result<Database,
 
 fn insert(db: &Database, from: u64) {
     let table = db.table("t").unwrap();
-    let mut txn = db.begin().unwrap();
-    for id in from..from + 50 {
-        txn.insert(&table, &values![id, "x".repeat(100).as_str()]).unwrap();
-    }
-    txn.commit().unwrap();
+    commit_all(db, from..from + 50, |txn, id| txn.insert(&table, &values![id, "x".repeat(100).as_str()]));
 }
 
 fn rows(db: &Database) -> usize {
@@ -50,8 +47,7 @@ fn versions(doublewrite: Doublewrite) -> Vec<Files> {
     let storage = StorageSet::memory();
     let open = |storage| open_with(storage, doublewrite);
     let db = open(&storage).unwrap();
-    db.create_table("t", Schema::new().column("id", Type::U64).column("x", Type::Text(200)).primary_key(&["id"]))
-        .unwrap();
+    db.create_table("t", by_id().column("x", Type::Text(200))).unwrap();
     db.close().unwrap();
     let mut versions = vec![files(&storage)];
     for from in [0, 50] {
@@ -175,8 +171,7 @@ fn a_commit_during_a_closing_that_was_acknowledged_is_found_again() {
     for round in 0..8u64 {
         let storage = StorageSet::memory();
         let db = open(&storage).unwrap();
-        let schema = Schema::new().column("id", Type::U64).primary_key(&["id"]);
-        let table = Arc::new(db.create_table("t", schema).unwrap());
+        let table = Arc::new(db.create_table("t", by_id()).unwrap());
         let (other, of_other) = (db.clone(), table.clone());
         let writer = std::thread::spawn(move || {
             let commit = |id: u64| {

@@ -1,7 +1,8 @@
 //! A child process has the handles of its parent. (What it may try, beside which calls: `tests/long_calls`.)
 
+use crate::db::testing::by_id;
 use crate::error::Error;
-use crate::{Database, Options, Schema, Type, values};
+use crate::{Database, Options, values};
 use std::time::{Duration, Instant};
 
 /// Runs `run` in a child process; false if it says so, panics or hangs.
@@ -29,8 +30,7 @@ fn in_child(run: impl FnOnce() -> bool) -> bool {
 fn a_child_neither_uses_nor_ends_what_its_parent_opened() {
     let folder = tempfile::tempdir().unwrap();
     let db = Database::open(folder.path(), Options::default()).unwrap();
-    let schema = Schema::new().column("id", Type::U64).primary_key(&["id"]);
-    let table = db.create_table("t", schema).unwrap();
+    let table = db.create_table("t", by_id()).unwrap();
     let mut txn = db.begin().unwrap();
     txn.insert(&table, &values![1u64]).unwrap();
     let mut handles = Some((db, table, txn));

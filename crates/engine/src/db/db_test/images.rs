@@ -4,13 +4,14 @@
 
 use crate::config::{ChangeBuffering, PageCompression, PageStoreKind};
 use crate::db::deterministic::{DeterministicDb, OpenOverrides};
+use crate::db::testing::{by_id, commit_all};
 use crate::error::Error;
 use crate::pool::FlushReason;
 use crate::pool::cleaner::{checkpoint, checkpoint_target};
 use crate::store::{PageLocation, bootstrap};
 use crate::testing::small_options;
 use crate::types::{Lsn, PageNo};
-use crate::{Options, Row, Schema, Table, Type, WriteTxn, values};
+use crate::{Options, Row, Table, Type, WriteTxn, values};
 use highwater_storage::StorageSet;
 use std::sync::Arc;
 
@@ -45,13 +46,9 @@ fn killed(options: &Options) -> StorageSet {
     let storage = StorageSet::memory();
     let deterministic = open(&storage, options).unwrap();
     let db = deterministic.database();
-    let schema = Schema::new().column("id", Type::U64).column("name", Type::Text(40)).column("note", Type::Text(400));
-    let table = db.create_table("t", schema.primary_key(&["id"]).index("by_name", &["name"])).unwrap();
-    let mut txn = db.begin().unwrap();
-    for n in 0..ROWS {
-        txn.insert(&table, &values![n, "new", note(n, 0).as_str()]).unwrap();
-    }
-    txn.commit().unwrap();
+    let schema = by_id().column("name", Type::Text(40)).column("note", Type::Text(400));
+    let table = db.create_table("t", schema.index("by_name", &["name"])).unwrap();
+    commit_all(db, 0..ROWS, |txn, n| txn.insert(&table, &values![n, "new", note(n, 0).as_str()]));
     let change = |rows: std::iter::StepBy<std::ops::Range<u64>>, version| {
         let mut txn = db.begin().unwrap();
         update(&mut txn, &table, rows, version);

@@ -3,23 +3,21 @@
 
 use crate::TxnOptions;
 use crate::db::Database;
+use crate::db::testing::{by_id, commit_all};
 use crate::error::Error;
 use crate::testing::small_options;
-use crate::{Schema, Type, values};
+use crate::{Type, values};
 use highwater_storage::{FaultKind, Faults, Operation, StorageSet};
 
 /// 300 committed rows, and a transaction that a power cut ended; with overflow rows.
 fn crashed() -> StorageSet {
     let storage = StorageSet::memory();
     let db = Database::open_storage(storage.clone(), small_options()).unwrap();
-    let schema = Schema::new().column("id", Type::U64).column("note", Type::Text(1 << 20)).primary_key(&["id"]);
-    let table = db.create_table("note", schema).unwrap();
-    let mut txn = db.begin().unwrap();
-    for n in 0..300u64 {
+    let table = db.create_table("note", by_id().column("note", Type::Text(1 << 20))).unwrap();
+    commit_all(&db, 0..300u64, |txn, n| {
         let note = "x".repeat(if n % 50 == 0 { 9000 } else { 200 });
-        txn.insert(&table, &values![n, note.as_str()]).unwrap();
-    }
-    txn.commit().unwrap();
+        txn.insert(&table, &values![n, note.as_str()])
+    });
     let mut open = db.begin().unwrap();
     for n in 300..400u64 {
         open.insert(&table, &values![n, "never committed"]).unwrap();
@@ -67,10 +65,9 @@ fn what_is_only_read_cannot_be_written() {
         let error = result.unwrap_err();
         assert!(matches!(&error, Error::Usage(text) if text.contains("read only")), "{error}");
     };
-    let schema = Schema::new().column("id", Type::U64).primary_key(&["id"]);
     refused(db.begin().map(drop));
     refused(db.begin_with(TxnOptions::default()).map(drop));
-    refused(db.create_table("more", schema).map(drop));
+    refused(db.create_table("more", by_id()).map(drop));
     refused(db.create_index("note", "by_note", &["note"], false));
     refused(db.drop_index("note", "by_note"));
     refused(db.drop_table("note"));

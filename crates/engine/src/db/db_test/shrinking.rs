@@ -3,10 +3,11 @@
 
 use super::super::deterministic::{BackgroundStep, DeterministicDb, OpenOverrides};
 use crate::config::Options;
+use crate::db::testing::by_id;
 use crate::error::Result;
 use crate::pool::cleaner::{checkpoint, checkpoint_target};
 use crate::testing::small_options;
-use crate::{Schema, Type, values};
+use crate::{Type, values};
 use highwater_storage::{Faults, StorageSet};
 use std::sync::Arc;
 
@@ -41,8 +42,7 @@ fn redo_bytes(storage: &StorageSet) -> u64 {
 fn grown() -> (StorageSet, u64) {
     let storage = StorageSet::memory();
     let deterministic = open(&storage, LARGE).unwrap();
-    let schema = Schema::new().column("id", Type::U64).column("text", Type::Text(900)).primary_key(&["id"]);
-    deterministic.database().create_table("t", schema).unwrap();
+    deterministic.database().create_table("t", by_id().column("text", Type::Text(900))).unwrap();
     for from in (0..3000).step_by(100) {
         insert(&deterministic, from, from + 100);
     }

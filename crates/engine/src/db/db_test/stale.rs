@@ -4,11 +4,12 @@
 //! [`can_be_told`] and in `check`.
 
 use crate::db::Database;
+use crate::db::testing::{by_id, commit_all};
 use crate::error::Error;
 use crate::page::{Node, PageType, header};
 use crate::testing::small_options;
 use crate::types::PageNo;
-use crate::{Row, Schema, Table, Type, values};
+use crate::{Row, Table, Type, values};
 use highwater_storage::{MemoryDevice, StorageSet};
 use std::collections::BTreeMap;
 
@@ -40,14 +41,11 @@ fn note(n: u64, version: u64) -> String {
 fn before_and_after(active: bool) -> (Vec<u8>, StorageSet) {
     let storage = StorageSet::memory();
     let db = Database::open_storage(storage.clone(), small_options()).unwrap();
-    let schema =
-        Schema::new().column("id", Type::U64).column("name", Type::Text(40)).column("note", Type::Text(1 << 20));
-    let table = db.create_table("t", schema.primary_key(&["id"]).index("by_name", &["name"])).unwrap();
-    let mut txn = db.begin().unwrap();
-    for n in (0..ROWS).step_by(2) {
-        txn.insert(&table, &values![n, format!("name {:04}", n * 7 % ROWS).as_str(), note(n, 1).as_str()]).unwrap();
-    }
-    txn.commit().unwrap();
+    let schema = by_id().column("name", Type::Text(40)).column("note", Type::Text(1 << 20));
+    let table = db.create_table("t", schema.index("by_name", &["name"])).unwrap();
+    commit_all(&db, (0..ROWS).step_by(2), |txn, n| {
+        txn.insert(&table, &values![n, format!("name {:04}", n * 7 % ROWS).as_str(), note(n, 1).as_str()])
+    });
     drop(table);
     let before = close(db, &storage);
     let db = open(&storage);

@@ -3,11 +3,12 @@
 use crate::Options;
 use crate::db::deterministic::DeterministicDb;
 use crate::db::open_overrides::OpenOverrides;
+use crate::db::testing::{by_id, commit_all};
 use crate::db::{Database, PreparedTxn};
 use crate::error::Result;
 use crate::log::Log;
 use crate::mtr::MTR_REDO_BYTES;
-use crate::table::{Schema, Table, Type};
+use crate::table::{Table, Type};
 use crate::testing::small_options;
 use crate::txn::{Isolation, TxnOptions};
 use crate::undo::Xid;
@@ -26,7 +27,7 @@ fn open(storage: StorageSet) -> DeterministicDb {
 }
 
 fn numbers(db: &Database) -> Table {
-    db.create_table("numbers", Schema::new().column("id", Type::U64).primary_key(&["id"])).unwrap()
+    db.create_table("numbers", by_id()).unwrap()
 }
 
 fn prepare(db: &Database, table: &Table, id: u64) -> Result<PreparedTxn> {
@@ -88,10 +89,9 @@ fn a_cut_in_the_middle_of_a_rollback_leaves_no_prepared_transaction() {
     let storage = StorageSet::memory();
     let db = open(storage.clone());
     let database = db.database();
-    let schema = Schema::new().column("id", Type::U64).column("value", Type::Text(400)).primary_key(&["id"]);
-    let table = database.create_table("rows", schema).unwrap();
+    let table = database.create_table("rows", by_id().column("value", Type::Text(400))).unwrap();
     let (old, new) = ("o".repeat(400), "n".repeat(400));
-    database.transact(|txn| (0..ROWS).try_for_each(|id| txn.insert(&table, &values![id, &*old]).map(drop))).unwrap();
+    commit_all(database, 0..ROWS, |txn, id| txn.insert(&table, &values![id, &*old]));
     let mut txn = database.begin().unwrap();
     for id in 0..ROWS {
         txn.update(&table, &values![id], &[(1, (&*new).into())]).unwrap();

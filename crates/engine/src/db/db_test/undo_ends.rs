@@ -2,6 +2,7 @@
 //! that all transactions of the stream have ended, which it never says of another stream.
 
 use crate::db::open_parts::OpenParts;
+use crate::db::testing::by_id;
 use crate::db::{Database, PreparedTxn, WriteTxn};
 use crate::error::Result;
 use crate::inspect::{PageContents, RawFile, UndoStreamInfo};
@@ -10,7 +11,7 @@ use crate::testing::small_options;
 use crate::types::PageNo;
 use crate::undo::record::{TxnState, UndoKind};
 use crate::undo::{RECORDS_AT, UndoFields, UndoPlace, read_directories, scan_page, with_record};
-use crate::{Schema, Type, Xid, values};
+use crate::{Type, Xid, values};
 use highwater_storage::{Faults, MemoryDevice, StorageSet};
 use std::sync::Barrier;
 
@@ -51,8 +52,7 @@ fn expect_ids(db: &Database, expected: std::ops::Range<u64>) {
 fn with_streams(storage: &StorageSet) -> Database {
     let db = open(storage).unwrap();
     for table in TABLES {
-        let schema = Schema::new().column("id", Type::U64).column("text", Type::Text(20)).primary_key(&["id"]);
-        db.create_table(table, schema).unwrap();
+        db.create_table(table, by_id().column("text", Type::Text(20))).unwrap();
     }
     let writers: Vec<_> = (0..STREAMS).map(|n| writer(&db, n * 10..n * 10 + 10).unwrap()).collect();
     writers.into_iter().for_each(|writer| writer.commit().unwrap());

@@ -4,6 +4,7 @@
 use super::*;
 use crate::btree::Seek;
 use crate::db::Database;
+use crate::db::testing::{by_id, commit_all};
 use crate::row::format::ENTRY_VALUE_BYTES;
 use crate::table::catalog::Catalog;
 use crate::table::version::Secondary;
@@ -19,12 +20,10 @@ fn filled(rows: u32) -> (Database, Table) {
     let db = Database::open_storage(StorageSet::memory(), small_options()).unwrap();
     let schema = Schema::new().column("id", Type::U32).column("x", Type::Text(40)).nullable("n", Type::U32);
     let table = db.create_table("t", schema.primary_key(&["id"])).unwrap();
-    let mut txn = db.begin().unwrap();
-    for id in 0..rows {
+    commit_all(&db, 0..rows, |txn, id| {
         let x = format!("value {:05}", u64::from(id) * 7919 % 10_007);
-        txn.insert(&table, &values![id, x.as_str(), (id % 3 == 0).then_some(id / 6)]).unwrap();
-    }
-    txn.commit().unwrap();
+        txn.insert(&table, &values![id, x.as_str(), (id % 3 == 0).then_some(id / 6)])
+    });
     (db, table)
 }
 
@@ -139,11 +138,9 @@ fn large(make: impl Fn() -> Arc<dyn Device> + Send + Sync + 'static) -> Database
     for name in ["a", "b"] {
         let schema = Schema::new().column("id", Type::U32).column("x", Type::Text(300));
         let table = db.create_table(name, schema.primary_key(&["id"])).unwrap();
-        let mut txn = db.begin().unwrap();
-        for id in 0..6000u32 {
-            txn.insert(&table, &values![id, format!("{:0250}", u64::from(id) * 7919 % 10_007).as_str()]).unwrap();
-        }
-        txn.commit().unwrap();
+        commit_all(&db, 0..6000u32, |txn, id| {
+            txn.insert(&table, &values![id, format!("{:0250}", u64::from(id) * 7919 % 10_007).as_str()])
+        });
     }
     assert!(batch_bytes(db.context()) < 6000 * 250);
     db
@@ -248,9 +245,9 @@ fn schema_changes_of_other_tables_go_on_during_a_build() {
 fn an_entry_that_only_versions_before_the_build_have_is_removed_by_a_rollback() {
     for rebuilt in [false, true] {
         let db = Database::open_storage(StorageSet::memory(), small_options()).unwrap();
-        let schema = Schema::new().column("id", Type::U64).column("c", Type::U64).primary_key(&["id"]);
+        let schema = by_id().column("c", Type::U64);
         let table = db.create_table("t", if rebuilt { schema.index("by_c", &["c"]) } else { schema }).unwrap();
-        let other = db.create_table("u", Schema::new().column("id", Type::U64).primary_key(&["id"])).unwrap();
+        let other = db.create_table("u", by_id()).unwrap();
         db.transact(|txn| txn.insert(&table, &values![1, 10]).map(drop)).unwrap();
         let mut snapshot = db.snapshot().unwrap();
         assert!(snapshot.get(&other, &values![1]).unwrap().is_none());

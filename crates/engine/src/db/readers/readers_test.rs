@@ -7,6 +7,7 @@ use super::message::{
 };
 use super::reader_changes::ReaderChanges;
 use super::value::{Field, to_fields, to_values};
+use crate::db::testing::{by_id, commit_all};
 use crate::db::{ChangeKind, Database};
 use crate::error::Error;
 use crate::{Schema, Type, values};
@@ -19,8 +20,8 @@ use std::time::Duration;
 
 fn database(folder: &Path) -> Database {
     let db = Database::open(folder, crate::Options { buffer_pool_size: 2 << 20, ..Default::default() }).unwrap();
-    let table = db.create_table("t", Schema::new().column("id", Type::U64).primary_key(&["id"])).unwrap();
-    db.transact(|txn| (0..10u64).try_for_each(|id| txn.insert(&table, &values![id]).map(drop))).unwrap();
+    let table = db.create_table("t", by_id()).unwrap();
+    commit_all(&db, 0..10u64, |txn, id| txn.insert(&table, &values![id]));
     db
 }
 
