@@ -4,7 +4,7 @@ use super::*;
 use crate::Type;
 use crate::check::check_test::{closed, find_page, forget_doublewrite, index_id, is_leaf_of};
 use crate::config::{Options, PageSize};
-use crate::db::testing::{by_id, commit_all};
+use crate::db::testing::{TestDb, by_id, commit_all};
 use crate::table::catalog::Catalog;
 use crate::table::catalog_trees::CATALOG_TREES;
 use crate::table::record::{DefinitionCopy, RecordKey};
@@ -24,7 +24,7 @@ fn rows(db: &Database) -> Vec<String> {
 }
 
 fn salvaged(storage: &StorageSet) -> (Vec<String>, SalvageReport) {
-    let out = Database::open_storage(StorageSet::memory(), small_options()).unwrap();
+    let out = TestDb::new(small_options());
     let report = salvage(&*storage.data, &out, &mut |_, _| {}).unwrap();
     assert!(out.check().unwrap().is_sound());
     (rows(&out), report)
@@ -82,7 +82,7 @@ fn without_any_definition_there_is_nothing_to_copy() {
     for tree in CATALOG_TREES {
         flip(&storage, find_page(&storage, |page| is_leaf_of(page, tree.id.0)));
     }
-    let out = Database::open_storage(StorageSet::memory(), small_options()).unwrap();
+    let out = TestDb::new(small_options());
     let error = salvage(&*storage.data, &out, &mut |_, _| {}).unwrap_err().to_string();
     assert!(error.contains("no definition of a table can be read"), "{error}");
 }
@@ -178,7 +178,7 @@ fn rows_that_the_target_refuses_are_named_and_the_salvage_goes_on() {
     db.close().unwrap();
 
     for (bytes, lost) in [(16384, 0), (4096, 5)] {
-        let out = Database::open_storage(StorageSet::memory(), pages(bytes)).unwrap();
+        let out = TestDb::new(pages(bytes));
         let report = salvage(&*storage.data, &out, &mut |_, _| {}).unwrap();
         let counts: Vec<_> = report.tables.iter().map(|table| (&*table.name, table.rows, table.rows_lost)).collect();
         assert_eq!(counts, [("person", 20 - lost, lost), ("z", 20, 0)]);
@@ -196,7 +196,7 @@ fn rows_that_the_target_refuses_are_named_and_the_salvage_goes_on() {
 #[test]
 fn a_table_that_the_target_refuses_is_named() {
     let (storage, all) = whole();
-    let out = Database::open_storage(StorageSet::memory(), small_options()).unwrap();
+    let out = TestDb::new(small_options());
     out.create_table("person", by_id()).unwrap();
     let report = salvage(&*storage.data, &out, &mut |_, _| {}).unwrap();
     let counts: Vec<_> = report.tables.iter().map(|table| (&*table.name, table.rows, table.rows_lost)).collect();
@@ -210,12 +210,12 @@ fn a_page_that_cannot_be_read_again_costs_its_rows() {
     let (storage, all) = whole();
     let reads_of_copying = 2..6;
     let total = {
-        let (faults, out) = (Faults::new(), Database::open_storage(StorageSet::memory(), small_options()).unwrap());
+        let (faults, out) = (Faults::new(), TestDb::new(small_options()));
         salvage(&*faults.wrap(storage.data.clone()), &out, &mut |_, _| {}).unwrap();
         faults.count(Operation::Read)
     };
     for last in reads_of_copying {
-        let (faults, out) = (Faults::new(), Database::open_storage(StorageSet::memory(), small_options()).unwrap());
+        let (faults, out) = (Faults::new(), TestDb::new(small_options()));
         faults.fail(Operation::Read, total - last, FaultKind::ErrorOnce);
         let report = salvage(&*faults.wrap(storage.data.clone()), &out, &mut |_, _| {}).unwrap();
         let found = rows(&out);

@@ -3,10 +3,9 @@
 use crate::backup::{BackupManifest, BackupOptions, RestoreOptions};
 use crate::config::{Options, PageStoreKind};
 use crate::db::Database;
-use crate::db::testing::by_id;
+use crate::db::testing::{TestDb, by_id};
 use crate::table::{Table, Type, ValueRef};
 use crate::testing::small_options;
-use highwater_storage::StorageSet;
 use std::ops::ControlFlow::Continue;
 
 const ROWS: u64 = 8000;
@@ -43,7 +42,7 @@ fn emptied_pages_stay_until_the_backup_has_them() {
     for page_store in [PageStoreKind::InPlace, PageStoreKind::OutOfPlace] {
         let folder = tempfile::tempdir().unwrap();
         let options = Options { page_store, segment_size: 256 << 10, log_file_size: 16 << 20, ..small_options() };
-        let db = Database::open_storage(StorageSet::memory(), options.clone()).unwrap();
+        let db = TestDb::new(options.clone());
         filled(&db, "stays", 100);
         let passing = filled(&db, "passing", ROWS);
         wait_until_flushed(&db);
@@ -72,7 +71,7 @@ fn emptied_pages_stay_until_the_backup_has_them() {
 fn pages_that_a_backup_cannot_have_take_no_room() {
     let folder = tempfile::tempdir().unwrap();
     let (dest, copy) = (folder.path().join("full"), folder.path().join("copy"));
-    let db = Database::open_storage(StorageSet::memory(), small_options()).unwrap();
+    let db = TestDb::new(small_options());
     filled(&db, "rows", 100);
     let manifest = db.backup(&dest, &BackupOptions::default(), &mut |_| Continue(())).unwrap();
     BackupManifest { page_count: 1 << 30, ..manifest }.write(&dest).unwrap();

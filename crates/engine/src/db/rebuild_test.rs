@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::check::check_test::{closed, find_page, forget_doublewrite, index_id, is_leaf_of, name, page};
+use crate::db::testing::TestDb;
 use crate::page::{Node, PageOp, header};
 use crate::testing::small_options;
 use crate::types::{IndexId, PageNo};
@@ -13,8 +14,8 @@ use std::time::{Duration, Instant};
 
 const PAGE_BYTES: usize = 4096;
 
-fn open(storage: &StorageSet) -> Database {
-    Database::open_storage(storage.clone(), small_options()).unwrap()
+fn open(storage: &StorageSet) -> TestDb {
+    TestDb::on(storage, small_options())
 }
 
 fn damage(storage: &StorageSet, page: PageNo, change: impl FnOnce(&mut [u8])) {
@@ -68,8 +69,7 @@ fn a_damaged_page_and_a_lost_entry_are_repaired() {
     let twin = txn.insert(&table, &values![null, "twin", 77_777i32, null]);
     assert!(matches!(twin, Err(Error::DuplicateKey { .. })), "{twin:?}");
     txn.commit().unwrap();
-    db.close().unwrap();
-    let db = open(&storage);
+    let db = db.reopen();
     assert_eq!(db.check().unwrap().findings, []);
     assert_same_rows(&db);
     assert_eq!(repair(&db).rebuilt, []);
@@ -368,9 +368,8 @@ fn writers_beside_the_rebuild_of_a_damaged_index() {
     });
     rebuilt.unwrap();
     assert!(written > 500 && refused > 0, "{written} written, {refused} refused");
-    db.close().unwrap();
     drop(table);
-    let db = open(&storage);
+    let db = db.reopen();
     assert_same_rows(&db);
     assert_eq!(db.check().unwrap().findings, []);
 }

@@ -1,7 +1,7 @@
 //! Backups of a database that does not change meanwhile: chains, what is refused, what is damaged.
 
-use crate::support::{all, await_purge, check_indexes, options, sound};
-use crate::testing::by_id;
+use crate::support::{all, await_purge, check_indexes, memory, open, options, sound};
+use crate::testing::{TestDb, by_id};
 use highwater::config::{ChangeBuffering, PageStoreKind};
 use highwater::{
     BackupManifest, BackupOptions, Database, Error, Options, RestoreOptions, Table, Type, Until, Value, values,
@@ -121,7 +121,7 @@ fn a_chain_goes_on_where_the_log_has_shrunk() {
     let (folder, mut random) = (tempfile::tempdir().unwrap(), fastrand::Rng::with_seed(9));
     let storage = StorageSet::memory();
     let large = Options { log_file_size: 32 << 20, ..options() };
-    let mut db = Database::open_storage(storage.clone(), large).unwrap();
+    let db = TestDb::on(&storage, large);
     accounts(&db, "only");
     while storage.redo.len_bytes().unwrap() == options().log_file_size {
         put(&db, &db.table("only").unwrap(), &mut random, 50);
@@ -130,7 +130,7 @@ fn a_chain_goes_on_where_the_log_has_shrunk() {
     back_up(&db, &chain[0], None).unwrap();
     put(&db, &db.table("only").unwrap(), &mut random, 20);
     drop(db);
-    db = Database::open_storage(storage.clone(), options()).unwrap();
+    let db = open(&storage);
     assert_eq!(storage.redo.len_bytes().unwrap(), options().log_file_size);
     put(&db, &db.table("only").unwrap(), &mut random, 20);
     assert!(!back_up(&db, &chain[1], Some(&chain[0])).unwrap().is_full());
@@ -142,7 +142,7 @@ fn a_chain_goes_on_where_the_log_has_shrunk() {
 #[test]
 fn an_incremental_backup_is_small() {
     let folder = tempfile::tempdir().unwrap();
-    let db = Database::open_storage(StorageSet::memory(), options()).unwrap();
+    let db = memory();
     let table = accounts(&db, "only");
     put(&db, &table, &mut fastrand::Rng::with_seed(1), 200);
     let (one, two) = (folder.path().join("1"), folder.path().join("2"));
@@ -161,7 +161,7 @@ fn an_incremental_backup_is_small() {
 #[test]
 fn the_end_of_a_crash_between_the_redo_of_a_backup_is_any_lsn_it_names() {
     let folder = tempfile::tempdir().unwrap();
-    let db = Database::open_storage(StorageSet::memory(), options()).unwrap();
+    let db = memory();
     let table = accounts(&db, "only");
     put(&db, &table, &mut fastrand::Rng::with_seed(1), 20);
     let dest = folder.path().join("full");
@@ -225,7 +225,7 @@ fn a_wrong_link_is_refused_by_name() {
     // An older copy of the source.
     copy.close().unwrap();
     let older = StorageSet::memory();
-    let young = Database::open_storage(older, options()).unwrap();
+    let young = open(&older);
     refusal(back_up(&young, &path("w"), Some(&path("a"))), &["is a backup of database"]);
     assert!(!path("w").exists() && !path("x").exists() && !path("y").exists());
 }
@@ -236,17 +236,17 @@ fn a_wrong_link_is_refused_by_name() {
 fn a_copy_that_was_put_back_does_not_add_to_a_later_backup() {
     let (folder, mut random) = (tempfile::tempdir().unwrap(), fastrand::Rng::with_seed(5));
     let storage = StorageSet::memory();
-    let db = Database::open_storage(storage.clone(), options()).unwrap();
+    let db = open(&storage);
     put(&db, &accounts(&db, "only"), &mut random, 5);
     db.close().unwrap();
     let copy = storage.cut(0);
     for _ in 0..3 {
-        Database::open_storage(storage.clone(), options()).unwrap().close().unwrap();
+        open(&storage).close().unwrap();
     }
-    let db = Database::open_storage(storage, options()).unwrap();
+    let db = open(&storage);
     let full = folder.path().join("full");
     back_up(&db, &full, None).unwrap();
-    let older = Database::open_storage(copy, options()).unwrap();
+    let older = open(&copy);
     while older.lsn() <= db.lsn() {
         put(&older, &older.table("only").unwrap(), &mut random, 5);
     }
@@ -257,7 +257,7 @@ fn a_copy_that_was_put_back_does_not_add_to_a_later_backup() {
 #[test]
 fn a_damaged_backup_is_noticed() {
     let (folder, mut random) = (tempfile::tempdir().unwrap(), fastrand::Rng::with_seed(4));
-    let db = Database::open_storage(StorageSet::memory(), options()).unwrap();
+    let db = memory();
     put(&db, &accounts(&db, "only"), &mut random, 5);
     let dest = folder.path().join("full");
     back_up(&db, &dest, None).unwrap();
@@ -291,10 +291,9 @@ fn a_damaged_backup_is_noticed() {
 fn a_damaged_page_of_the_source_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let storage = StorageSet::memory();
-    let db = Database::open_storage(storage.clone(), options()).unwrap();
+    let db = open(&storage);
     put(&db, &accounts(&db, "only"), &mut fastrand::Rng::with_seed(5), 200);
-    db.close().unwrap();
-    let db = Database::open_storage(storage.clone(), options()).unwrap();
+    let db = db.reopen();
     let dest = folder.path().join("full");
     // From the end on, until one is in use and not in the pool.
     let damaged = (2..storage.data.len_bytes().unwrap() / 4096).rev().find(|page| {
@@ -327,7 +326,7 @@ fn a_damaged_page_of_the_source_is_named() {
 #[test]
 fn work_that_is_ended_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    let db = Database::open_storage(StorageSet::memory(), options()).unwrap();
+    let db = memory();
     let table = accounts(&db, "only");
     put(&db, &table, &mut fastrand::Rng::with_seed(6), 20);
     let dest = folder.path().join("full");

@@ -184,8 +184,7 @@ fn every_level_and_call_is_logged() {
 
 #[test]
 fn large_transactions_and_long_columns_come_whole() {
-    let storage = StorageSet::memory();
-    let db = open(&storage);
+    let db = memory();
     let table = db.create_table("t", schema()).unwrap();
     let long = |n: u64, bytes: usize| (0..bytes).map(|at| (at as u64 * 7 + n) as u8).collect::<Vec<u8>>();
     let mut txn = db.begin().unwrap();
@@ -203,8 +202,7 @@ fn large_transactions_and_long_columns_come_whole() {
     replica.check(&db, &table, "after a large transaction");
     let last = changes(&db, 1).pop().unwrap();
     assert_eq!(last.row.unwrap().bytes("long"), long(5000, 250_000));
-    db.close().unwrap();
-    let db = open(&storage);
+    let db = db.reopen();
     let mut again = Replica::default();
     again.take(&db, usize::MAX).unwrap();
     again.check(&db, &db.table("t").unwrap(), "after another opening");
@@ -349,8 +347,7 @@ fn a_table_that_is_not_used_can_begin_and_end_to_log() {
 
 #[test]
 fn numbers_go_on_behind_what_was_trimmed() {
-    let storage = StorageSet::memory();
-    let db = open(&storage);
+    let db = memory();
     assert_eq!((db.trim_changes(9).unwrap(), db.last_change().unwrap()), (0, 0));
     let table = db.create_table("t", schema()).unwrap();
     let add = |db: &Database, id: u64| {
@@ -374,8 +371,7 @@ fn numbers_go_on_behind_what_was_trimmed() {
     assert_eq!(db.trim_changes(u64::MAX).unwrap(), numbers[9]);
     assert_eq!((db.last_change().unwrap(), changes(&db, numbers[9]).len()), (numbers[9], 0));
     drop((slow, table));
-    db.close().unwrap();
-    let db = open(&storage);
+    let db = db.reopen();
     assert_eq!(db.last_change().unwrap(), numbers[9]);
     assert!(add(&db, 50) > numbers[9]);
     assert_eq!(changes(&db, numbers[9]).len(), 1);

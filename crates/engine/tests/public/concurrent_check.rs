@@ -1,7 +1,7 @@
 //! Checks and schema changes beside transactions that wait for each other: none waits for the end of a timeout.
 
 use crate::support::*;
-use crate::testing::by_id;
+use crate::testing::{TestDb, by_id};
 use highwater::{Database, Error, Isolation, Options, Table, TxnOptions, Type, values};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// Far longer than anything here takes.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-fn patient() -> Database {
+fn patient() -> TestDb {
     memory_with(Options { lock_wait_timeout_ms: TIMEOUT.as_millis() as u64, ..options() })
 }
 

@@ -1,9 +1,8 @@
 //! Schema changes beside transactions that have already read the table and write it afterwards.
 
-use crate::support::{check_indexes, memory, open, patient, sound};
+use crate::support::{check_indexes, memory, patient, sound};
 use crate::testing::{by_id, commit_all};
 use highwater::{Database, Error, Isolation, Result, Table, TxnOptions, Type, ValueRef, WriteTxn, values};
-use highwater_storage::StorageSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -106,8 +105,7 @@ fn a_new_unique_index_binds_those_who_read_before() {
 #[test]
 fn a_crash_after_a_build_leaves_the_new_index_right() {
     for way in 0..WAYS {
-        let storage = StorageSet::memory();
-        let db = open(&storage);
+        let db = memory();
         let table = hundred(&db);
         let mut txn = reader(&db, &table, way);
         db.create_index("t", "by_a", &["a"], true).unwrap();
@@ -119,7 +117,7 @@ fn a_crash_after_a_build_leaves_the_new_index_right() {
             db.flush_log().unwrap();
             std::mem::forget(txn);
         }
-        let db = open(&storage.cut(way as u64));
+        let db = db.after_power_cut(way as u64);
         usable(&db, &db.table("t").unwrap());
     }
 }

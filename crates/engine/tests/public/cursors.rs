@@ -1,12 +1,12 @@
 //! Cursors that live between calls, in both directions, beside what their transaction and others change.
 
 use crate::support::{memory, sound};
-use crate::testing::by_id;
+use crate::testing::{TestDb, by_id};
 use highwater::{Cursor, Database, Error, Isolation, LockWait, Seek, Table, TxnOptions, Type, Value, WriteTxn, values};
 use std::collections::BTreeMap;
 
 /// id | n, with an index.
-fn database() -> (Database, Table) {
+fn database() -> (TestDb, Table) {
     let db = memory();
     let table = db.create_table("t", by_id().column("n", Type::U64).index("by_n", &["n"])).unwrap();
     (db, table)

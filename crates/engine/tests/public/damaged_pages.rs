@@ -1,7 +1,7 @@
 //! One damaged page of each kind: it is reported with file, page and reason, and what does not lie on it can be read
 //! and written.
 
-use crate::support::options;
+use crate::support::{memory, options};
 use crate::testing::{by_id, commit_all};
 use highwater::config::{ChangeBuffering, MergeAtClose};
 use highwater::inspect::RawFile;
@@ -123,7 +123,7 @@ fn with_damage(files: &[Vec<u8>; 3], page: PageNo) -> Cost {
         Err(error) => {
             assert!(names(&error.to_string(), page) || page == PageNo(0), "page {page}: {error}");
             assert!(error.to_string().contains("data") || names(&error.to_string(), page), "page {page}: {error}");
-            let into = Database::open_storage(StorageSet::memory(), options()).unwrap();
+            let into = memory();
             let report = salvage(&MemoryDevice::holding(damaged[0].clone()), &into, &mut |_, _| {}).unwrap();
             assert!(page == PageNo(0) || report.losses.iter().any(|loss| names(&loss.to_string(), page)));
             return Cost::Opening { salvaged: report.tables.iter().map(|table| table.rows).collect() };

@@ -27,8 +27,7 @@ fn fill(db: &Database, rows: i32) -> highwater::Table {
 
 #[test]
 fn an_index_is_built_on_the_rows_there_are() {
-    let storage = StorageSet::memory();
-    let db = open(&storage);
+    let db = memory();
     let table = fill(&db, 3000);
     db.create_index("people", "by_first", &["first"], true).unwrap();
     db.create_index("people", "by_age_name", &["age", "last"], false).unwrap();
@@ -41,8 +40,7 @@ fn an_index_is_built_on_the_rows_there_are() {
     txn.delete(&table, &values![6]).unwrap();
     txn.commit().unwrap();
     check_indexes(&db, &table);
-    db.close().unwrap();
-    let db = open(&storage);
+    let db = db.reopen();
     let table = db.table("people").unwrap();
     assert_eq!(table.definition().indexes.len(), 4);
     check_indexes(&db, &table);
@@ -79,8 +77,7 @@ fn an_index_that_cannot_be_leaves_no_trace() {
 
 #[test]
 fn a_dropped_table_is_gone_and_its_name_free() {
-    let storage = StorageSet::memory();
-    let db = open(&storage);
+    let db = memory();
     let old = fill(&db, 500);
     db.drop_table("people").unwrap();
     assert!(matches!(db.table("people"), Err(Error::NoSuchTable { .. })) && db.tables().is_empty());
@@ -94,8 +91,7 @@ fn a_dropped_table_is_gone_and_its_name_free() {
     let new = people(&db);
     assert_eq!(add(&db, &new, "a", "b", None), 1);
     assert_eq!(all(&db, &new, "by_name").len(), 1);
-    db.close().unwrap();
-    let db = open(&storage);
+    let db = db.reopen();
     assert_eq!(all(&db, &db.table("people").unwrap(), "PRIMARY").len(), 1);
 }
 

@@ -1,8 +1,8 @@
 //! Dumps: what is loaded equals what was dumped, and every other stream is refused, by name of the place, with nothing
 //! loaded.
 
-use crate::support::{memory, options, sound};
-use crate::testing::commit_all;
+use crate::support::{memory, memory_with, open, options, sound};
+use crate::testing::{TestDb, commit_all};
 use highwater::config::PageSize;
 use highwater::{
     Database, Dump, Error, Index, NumberRange, Options, Schema, TableChange, Type, UNFINISHED_LOAD, Value, values,
@@ -11,7 +11,7 @@ use highwater_storage::StorageSet;
 use std::io::{Read, Write};
 
 /// One table with every form of column and index, with rows of three layouts; an empty one; one without a number left.
-fn filled() -> Database {
+fn filled() -> TestDb {
     let db = memory();
     let schema = Schema::new()
         .column("id", Type::U32)
@@ -80,7 +80,7 @@ fn a_loaded_database_equals_the_dumped_one() {
     let dump = dumped(&db);
     for page_size in [4096, 16384] {
         let copy = Options { page_size: PageSize::Bytes(page_size), ..options() };
-        let copy = Database::open_storage(StorageSet::memory(), copy).unwrap();
+        let copy = memory_with(copy);
         let report = copy.load(&dump[..]).unwrap();
         assert_eq!((report.bytes, report.rows()), (dump.len() as u64, 177));
         let names: Vec<&str> = report.tables.iter().map(|table| &table.name[..]).collect();
@@ -93,7 +93,7 @@ fn a_loaded_database_equals_the_dumped_one() {
 }
 
 /// A small database whose dump has several blocks of each kind.
-fn small() -> Database {
+fn small() -> TestDb {
     let db = memory();
     for name in ["a", "b"] {
         let schema = Schema::new().column("id", Type::U8).column("x", Type::Text(9)).primary_key(&["id"]);
@@ -249,7 +249,7 @@ fn a_crash_in_a_load_leaves_no_table_in_part() {
     let dump = dumped(&filled());
     for seed in 0..12 {
         let set = StorageSet::memory();
-        let db = Database::open_storage(set.clone(), options()).unwrap();
+        let db = open(&set);
         let mut after = None;
         let at = dump.len() * seed as usize / 11;
         let cut = || after = Some(set.cut(seed));
@@ -270,7 +270,7 @@ fn a_crash_in_a_load_leaves_no_table_in_part() {
 #[test]
 fn what_cannot_be_loaded_is_named_and_nothing_is() {
     let large = Options { page_size: PageSize::Bytes(16384), ..options() };
-    let large = Database::open_storage(StorageSet::memory(), large).unwrap();
+    let large = memory_with(large);
     let schema = Schema::new().column("k", Type::Text(2000)).primary_key(&["k"]);
     let table = large.create_table("keys", schema).unwrap();
     let long = "k".repeat(1500);
@@ -299,7 +299,7 @@ fn db_insert(db: &Database, table: &highwater::Table, keys: &[&str]) {
 #[test]
 fn a_dump_reads_what_was_opened_to_be_read() {
     let set = StorageSet::memory();
-    let db = Database::open_storage(set.clone(), options()).unwrap();
+    let db = open(&set);
     db.load(&dumped(&small())[..]).unwrap();
     db.close().unwrap();
     let idle = Database::open_storage_idle(set.overlaid().unwrap(), options()).unwrap();

@@ -1,6 +1,6 @@
 //! Many rows inserted by one call are what single insertions make of them, and the call is one statement.
 
-use crate::support::{add, all, check_indexes, memory, options, people};
+use crate::support::{add, all, check_indexes, memory, memory_with, open, options, people};
 use crate::testing::{by_id, commit_all};
 use highwater::{
     Database, Error, Isolation, Options, Result, Schema, Table, TxnOptions, Type, Value, ValueRef, values,
@@ -265,7 +265,7 @@ fn no_row_stays_after_a_panic_of_who_makes_them() {
 #[test]
 fn leaves_of_rows_in_disorder_are_read_ahead() {
     let storage = StorageSet::memory();
-    let db = Database::open_storage(storage.clone(), options()).unwrap();
+    let db = open(&storage);
     let table = db.create_table("long", by_id().column("text", Type::Text(400))).unwrap();
     let text = "x".repeat(300);
     let rows = |ids: Vec<u64>| ids.into_iter().map(|id| values![id, text.as_str()]).collect::<Vec<_>>();
@@ -288,7 +288,7 @@ fn leaves_of_rows_in_disorder_are_read_ahead() {
     assert_eq!(ahead(0, 3), 0);
     // On a busy machine a read thread may get the processor too late.
     assert!([1, 5, 7].into_iter().any(|remainder| ahead(4, remainder) > 300));
-    let db = Database::open_storage(storage, options()).unwrap();
+    let db = open(&storage);
     let expected = (0..20_000u64).filter(|id| id % 2 == 0 || inserted.contains(&(id % 8)));
     assert!(self::ids(&db, &db.table("long").unwrap()).into_iter().eq(expected));
 }
@@ -298,7 +298,7 @@ fn leaves_of_rows_in_disorder_are_read_ahead() {
 fn what_a_load_fills_is_written_while_it_goes_on() {
     let loaded = |ids: Vec<u64>| {
         let options = Options { buffer_pool_size: 32 << 20, ..options() };
-        let db = Database::open_storage(StorageSet::memory(), options).unwrap();
+        let db = memory_with(options);
         let table = db.create_table("long", by_id().column("text", Type::Text(400))).unwrap();
         let texts: Vec<_> = ids.iter().map(|id| format!("{id:x<300}")).collect();
         let rows = ids.iter().zip(&texts).map(|(id, text)| values![*id, text.as_str()]);

@@ -1,7 +1,7 @@
 //! Calls that another thread interrupts.
 
 use crate::support::{memory_with, options, sound};
-use crate::testing::by_id;
+use crate::testing::{TestDb, by_id};
 use highwater::{
     BuildProgress, Database, Error, InterruptHandle, Isolation, Options, Result, Table, TxnOptions, Type, WriteTxn,
     values,
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 const ROWS: u64 = 2_000;
 
-fn database() -> (Database, Table) {
+fn database() -> (TestDb, Table) {
     let db = memory_with(Options { lock_wait_timeout_ms: 60_000, ..options() });
     let table = db.create_table("t", by_id().column("n", Type::U64).index("by_n", &["n"])).unwrap();
     db.transact(|txn| txn.insert_many(&table, (0..ROWS).map(|n| values![n * 10, n]))).unwrap();

@@ -1,6 +1,6 @@
 //! JSON columns: what is written is JSON, byte for byte, whichever way it comes and goes.
 
-use crate::support::{memory, open, options, sound};
+use crate::support::{memory, open, sound};
 use crate::testing::by_id;
 use highwater::{Column, Database, Error, Index, Schema, TableChange, Type, Value, values};
 use highwater_storage::StorageSet;
@@ -117,7 +117,7 @@ fn documents_survive_whatever_keeps_them() {
     loaded.load(&dump[..]).unwrap();
     assert_eq!((rows(&loaded), loaded.table("documents").unwrap().columns()), (before.clone(), table.columns()));
     db.close().unwrap();
-    let salvaged = Database::open_storage(StorageSet::memory(), options()).unwrap();
+    let salvaged = memory();
     highwater::salvage(&*storage.data, &salvaged, &mut |_, _| {}).unwrap();
     assert_eq!(rows(&salvaged), before);
 }

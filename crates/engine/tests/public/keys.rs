@@ -223,8 +223,7 @@ fn a_scan_reads_ahead_what_it_will_deliver_and_no_more() {
 
 #[test]
 fn rows_up_to_half_a_page_stay_in_their_leaves() {
-    let storage = StorageSet::memory();
-    let db = open(&storage);
+    let db = memory();
     let table = db.create_table("bodies", by_id().column("body", Type::Text(4000))).unwrap();
     let fill = |bytes: usize, ids: std::ops::Range<u64>| {
         let body = "b".repeat(bytes);

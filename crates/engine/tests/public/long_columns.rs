@@ -234,7 +234,7 @@ fn a_damaged_long_column_costs_the_reads_that_need_it() {
     // Lest the opening repairs the page from its copy.
     damaged[2].fill(0);
     let storage = StorageSet::of_memory(damaged.map(MemoryDevice::holding));
-    let db = Database::open_storage(storage.clone(), options()).unwrap();
+    let db = open(&storage);
     let album = db.table("album").unwrap();
     let mut txn = db.begin().unwrap();
     let is_broken = |txn: &mut WriteTxn, id: u64, column: usize| {

@@ -54,4 +54,4 @@ mod transactions;
 mod visit;
 
 // What `testing.rs` uses, by the names that they have in the engine.
-use highwater::{Database, Result, Schema, Type, WriteTxn};
+use highwater::{Database, Options, Result, Schema, Type, WriteTxn};

@@ -3,7 +3,6 @@
 use crate::support::{all, await_purge, check_indexes, memory, memory_with, open, options, sound};
 use crate::testing::{by_id, commit_all};
 use highwater::{BuildProgress, Database, Error, Options, Result, Table, Type, ValueRef, WriteTxn, values};
-use highwater_storage::StorageSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -298,8 +297,7 @@ fn a_build_whose_closure_panics_leaves_nothing() {
 #[test]
 fn a_crash_finds_all_of_the_index_or_nothing() {
     for unique in [false, true] {
-        let storage = StorageSet::memory();
-        let db = open(&storage);
+        let db = memory();
         let table = filled(&db);
         let mut cuts = Vec::new();
         let mut still_open = None;
@@ -313,7 +311,7 @@ fn a_crash_finds_all_of_the_index_or_nothing() {
             let mut undone = db.begin().unwrap();
             change(&mut undone, &table, 100 * n + 50, 100_000 * (n + 1) + 500);
             db.flush_log().unwrap();
-            cuts.extend((0..3).map(|seed| storage.cut(seed)));
+            cuts.extend((0..3).map(|seed| db.storage.cut(seed)));
             undone.rollback().unwrap();
         })
         .unwrap();
@@ -321,7 +319,7 @@ fn a_crash_finds_all_of_the_index_or_nothing() {
         change(&mut txn, &table, 1000, 900_000);
         db.flush_log().unwrap();
         still_open.replace(txn);
-        let finished = storage.cut(7);
+        let finished = db.storage.cut(7);
         for (cut, has_index) in cuts.into_iter().map(|cut| (cut, false)).chain([(finished, true)]) {
             let db = open(&cut);
             let table = db.table("t").unwrap();

@@ -34,15 +34,14 @@ fn mistakes_are_errors_that_say_so() {
 /// A crash leaves redo and an open transaction; a closing leaves nothing to say.
 #[test]
 fn an_opening_says_what_it_recovered() {
-    let storage = StorageSet::memory();
-    let db = open(&storage);
+    let db = memory();
     assert_eq!(db.recovery_report(), None, "a new database");
     let table = people(&db);
     let mut never_committed = db.begin().unwrap();
     never_committed.insert(&table, &values![null, "a", "b", null]).unwrap();
     // Its sync makes the redo of the other one durable.
     add(&db, &table, "c", "d", None);
-    let killed = storage.cut(0);
+    let killed = db.storage.cut(0);
     let again = open(&killed);
     let report = again.recovery_report().expect("the database was not closed");
     assert!(report.redo_bytes > 0 && report.redo_operations > report.redo_pages && report.redo_pages > 0, "{report:?}");

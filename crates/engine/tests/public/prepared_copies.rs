@@ -2,16 +2,17 @@
 
 use crate::backup::{back_up, restore_options};
 use crate::prepared::{ages, filled, listed, prepared, xid};
-use crate::support::{check_indexes, memory, open, options, sound};
+use crate::support::{check_indexes, memory, memory_with, open, options, sound};
+use crate::testing::TestDb;
 use highwater::{Database, Options, RestoreOptions, Until, Xid, salvage, values};
 use highwater_storage::StorageSet;
 use std::ops::ControlFlow::Continue;
 use std::path::{Path, PathBuf};
 
 /// A new database whose redo is archived in a folder.
-fn archiving(redo: &Path) -> Database {
+fn archiving(redo: &Path) -> TestDb {
     let archived = Options { redo_archive: Some(redo.into()), ..options() };
-    Database::open_storage(StorageSet::memory(), archived).unwrap()
+    memory_with(archived)
 }
 
 /// The source's redo is archived. A full backup, two transactions that are prepared, an incremental backup, their ends.

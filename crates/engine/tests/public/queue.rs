@@ -1,8 +1,7 @@
 //! A queue of jobs: workers take rows with SKIP LOCKED, producers add them meanwhile.
 
-use crate::support::{memory, open, sound};
+use crate::support::{memory, sound};
 use highwater::{Database, Error, Isolation, LockWait, Result, Schema, Table, TxnOptions, Type, WriteTxn, values};
-use highwater_storage::StorageSet;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
@@ -90,8 +89,7 @@ fn each_job_is_done_once_though_workers_die() {
 #[test]
 fn after_a_power_cut_the_jobs_in_work_are_free() {
     for seed in 0..6 {
-        let storage = StorageSet::memory();
-        let db = open(&storage);
+        let db = memory();
         let tables = tables(&db);
         db.transact(|txn| txn.insert_many(&tables.0, (0..20u64).map(|_| values![null, "ready"]))).unwrap();
         for worker in 0..5 {
@@ -101,7 +99,7 @@ fn after_a_power_cut_the_jobs_in_work_are_free() {
         for (txn, worker) in in_work.iter_mut().zip(5..) {
             assert!(work(txn, &tables, worker).unwrap());
         }
-        let after = open(&storage.cut(seed));
+        let after = db.after_power_cut(seed);
         let tables = (after.table("job").unwrap(), after.table("done").unwrap());
         let mut left = 0;
         while after.transact(|txn| work(txn, &tables, 99)).unwrap() {

@@ -6,7 +6,6 @@ use highwater::{
     Database, DateTime, Decimal, Error, LockMode, LockWait, Schema, TableChange, Type, Value, ValueRef, WriteTxn,
     salvage, values,
 };
-use highwater_storage::StorageSet;
 
 /// id | day | code? | note? | size | long? ; by_day (day), by_code (code) unique
 fn files(db: &Database) -> RawTable {
@@ -307,13 +306,12 @@ fn long_columns_stay_where_they_are() {
 
 #[test]
 fn a_power_cut_and_a_salvage_keep_raw_tables() {
-    let storage = StorageSet::memory();
-    let db = open(&storage);
+    let db = memory();
     let table = files(&db);
     let create_id = table.create_id();
     db.transact(|txn| table.insert(txn, &file(&[1, 2, 3], &[9, 8, 7], Some(b"x"))).map(drop)).unwrap();
     let lost = db.begin().map(|mut txn| table.insert(&mut txn, &file(&[4; 3], &[5; 3], None)).map(|_| txn)).unwrap();
-    let (lost, cut) = (lost.unwrap(), storage.cut(7));
+    let (lost, cut) = (lost.unwrap(), db.storage.cut(7));
     drop((lost, db));
     let db = open(&cut);
     let table = RawTable::open_by_create_id(&db, create_id).unwrap();

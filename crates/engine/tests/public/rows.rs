@@ -1,11 +1,10 @@
 //! Rows, scans, types, limits, auto-increment.
 
-use crate::support::{add, all, check_indexes, memory, names, open, people};
+use crate::support::{add, all, check_indexes, memory, names, people};
 use crate::testing::{by_id, commit_all};
 use highwater::{
     Database, Date, DateTime, Decimal, Error, Index, Schema, TableChange, Time, Type, Uuid, Value, ValueRef, values,
 };
-use highwater_storage::StorageSet;
 
 #[test]
 fn rows_are_inserted_read_changed_and_deleted() {
@@ -216,18 +215,16 @@ fn keys_and_rows_have_limits() {
 
 #[test]
 fn auto_increment_never_repeats() {
-    let storage = StorageSet::memory();
-    let db = open(&storage);
+    let db = memory();
     let table = people(&db);
     assert_eq!((1..=3).map(|_| add(&db, &table, "a", "b", None)).collect::<Vec<_>>(), [1, 2, 3]);
     // After a crash: a gap, nothing twice.
-    let crashed = open(&storage.cut(1));
+    let crashed = db.after_power_cut(1);
     let after = add(&crashed, &crashed.table("people").unwrap(), "a", "b", None);
     assert!(after > 3, "{after}");
     drop(crashed);
     // After a clean close: no gap.
-    db.close().unwrap();
-    let db = open(&storage);
+    let db = db.reopen();
     let table = db.table("people").unwrap();
     assert_eq!(add(&db, &table, "a", "b", None), 4);
     let mut txn = db.begin().unwrap();
@@ -250,8 +247,7 @@ fn auto_increment_never_repeats() {
 fn an_update_of_the_auto_increment_column_moves_the_counter() {
     let schema = || by_id().column("n", Type::U64).auto_increment("n");
     for (columns, name) in [(["id", "n"], "key"), (["n", "id"], "plain")] {
-        let storage = StorageSet::memory();
-        let db = open(&storage);
+        let db = memory();
         let schema = match name {
             "plain" => schema(),
             _ => by_id().column("n", Type::U64).auto_increment("id"),
@@ -262,7 +258,7 @@ fn an_update_of_the_auto_increment_column_moves_the_counter() {
         db.transact(|txn| txn.insert(&table, &row(1))).unwrap();
         assert!(db.transact(|txn| txn.update(&table, &values![1], &[(counter, 5000.into())])).unwrap(), "{name}");
         assert_eq!(db.check().unwrap().findings, []);
-        let db = open(&storage.cut(0));
+        let db = db.after_power_cut(0);
         let table = db.table("t").unwrap();
         let given = db.transact(|txn| txn.insert(&table, &row(2))).unwrap().auto_increment.unwrap();
         assert!(given > 5000, "{name}: {given}");
@@ -299,8 +295,7 @@ fn columns_have_names() {
 /// Truth values, dates, times of day and UUIDs: in rows, keys, entries and defaults, in their order.
 #[test]
 fn days_times_truth_and_uuids_are_values() {
-    let storage = StorageSet::memory();
-    let db = open(&storage);
+    let db = memory();
     let newest = Index::new(&["born", "id"]).descending("born").covering(&["wakes", "active"]);
     let schema = Schema::new()
         .column("id", Type::Uuid)
@@ -363,7 +358,7 @@ fn days_times_truth_and_uuids_are_values() {
         [TableChange::add_column("since", Type::Date, since), TableChange::add_column("free", Type::Bool, true)];
     let table = db.alter_table(&table, &added).unwrap();
     db.transact(|txn| txn.update(&table, &values![uuid(7)], &[("free", false.into())])).unwrap();
-    let db = Database::open_storage(storage.cut(3), crate::support::options()).unwrap();
+    let db = db.after_power_cut(3);
     let table = db.table("t").unwrap();
     let mut read = db.snapshot().unwrap();
     let [seven, eight] = [7, 8].map(|n| read.get(&table, &values![uuid(n)]).unwrap().unwrap());

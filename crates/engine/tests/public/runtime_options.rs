@@ -168,21 +168,19 @@ fn the_pool_shrinks_and_grows_under_load_and_loses_nothing() {
 
 #[test]
 fn the_redo_log_grows_to_what_the_option_says_now() {
-    let storage = StorageSet::memory();
-    let db = open(&storage);
+    let db = memory();
     let table = filled(&db, 100);
-    let before = storage.redo.len_bytes().unwrap();
+    let before = db.storage.redo.len_bytes().unwrap();
     db.set_option("log_file_size", "16M").unwrap();
     assert_eq!(db.options().log_file_size, 16 << 20);
     let mut id = 1000;
-    while storage.redo.len_bytes().unwrap() <= before {
+    while db.storage.redo.len_bytes().unwrap() <= before {
         assert!(id < 100_000, "the log has not grown");
         commit_all(&db, id..id + 100, |txn, id: u64| txn.insert(&table, &values![id, "z".repeat(300).as_str()]));
         id += 100;
     }
     db.set_option("log_file_size", "4M").unwrap();
-    db.close().unwrap();
-    let db = open(&storage);
-    assert!(storage.redo.len_bytes().unwrap() <= 4 << 20);
+    let db = db.reopen();
+    assert!(db.storage.redo.len_bytes().unwrap() <= 4 << 20);
     sound(&db);
 }

@@ -1,6 +1,6 @@
 //! Space that is not needed goes back to the file system, while transactions run and at a closing.
 
-use crate::support::{await_purge, open, sound};
+use crate::support::{await_purge, memory, open, sound};
 use crate::testing::{by_id, commit_all};
 use highwater::config::{FlushLog, PageSize, PageStoreKind};
 use highwater::{Database, Options, Table, Type, values};
@@ -29,16 +29,15 @@ fn data_bytes(storage: &StorageSet) -> u64 {
 /// The file becomes shorter without a closing, also when nothing else happens.
 #[test]
 fn a_dropped_table_leaves_a_short_file() {
-    let storage = StorageSet::memory();
-    let db = open(&storage);
+    let db = memory();
     let table = table(&db);
     (0..ROWS).step_by(1000).for_each(|first| insert(&db, &table, first..first + 1000));
-    let full = data_bytes(&storage);
+    let full = data_bytes(&db.storage);
     drop(table);
     db.drop_table("t").unwrap();
     let since = Instant::now();
-    while data_bytes(&storage) > full / 3 {
-        assert!(since.elapsed() < Duration::from_secs(120), "{} of {full} bytes", data_bytes(&storage));
+    while data_bytes(&db.storage) > full / 3 {
+        assert!(since.elapsed() < Duration::from_secs(120), "{} of {full} bytes", data_bytes(&db.storage));
         std::thread::sleep(Duration::from_millis(20));
     }
     sound(&db);
@@ -65,8 +64,7 @@ fn a_closing_leaves_a_short_file() {
 /// Rows keep pointers to undo that is purged: where it was may be behind the present end of the file.
 #[test]
 fn rows_whose_undo_was_behind_the_end_are_sound() {
-    let storage = StorageSet::memory();
-    let db = open(&storage);
+    let db = memory();
     let table = table(&db);
     insert(&db, &table, 0..1000);
     let mut old = db.snapshot().unwrap();
@@ -75,11 +73,11 @@ fn rows_whose_undo_was_behind_the_end_are_sound() {
         let text = format!("{round}{}", "y".repeat(150));
         commit_all(&db, 0..1000u64, |txn, id| txn.update(&table, &values![id], &[(1, text.as_str().into())]));
     }
-    let full = data_bytes(&storage);
+    let full = data_bytes(&db.storage);
     drop(old);
     await_purge(&db);
     db.compact(&mut |_| ControlFlow::Continue(())).unwrap();
-    assert!(data_bytes(&storage) < full / 2, "{} of {full} bytes", data_bytes(&storage));
+    assert!(data_bytes(&db.storage) < full / 2, "{} of {full} bytes", data_bytes(&db.storage));
     sound(&db);
     db.close().unwrap();
 }

@@ -158,8 +158,7 @@ fn a_session_has_one_transaction_after_the_other() {
 
 #[test]
 fn a_session_ends_with_its_database() {
-    let storage = StorageSet::memory();
-    let db = open(&storage);
+    let db = memory();
     let table = table(&db);
     let mut session = db.session();
     session.txn().unwrap().insert(&table, &values![1, 1]).unwrap();
@@ -169,8 +168,7 @@ fn a_session_ends_with_its_database() {
 
 #[test]
 fn numbers_are_reserved_once_also_over_a_crash() {
-    let storage = StorageSet::memory();
-    let db = open(&storage);
+    let db = memory();
     let table = table(&db);
     let mut txn = db.begin().unwrap();
     let range = NumberRange { count: 4, every: 10, offset: 3 };
@@ -185,7 +183,7 @@ fn numbers_are_reserved_once_also_over_a_crash() {
     }
     // What was reserved is not given again, whatever the redo log kept of it.
     db.transact(|txn| txn.insert(&table, &values![1, 1]).map(drop)).unwrap();
-    let after = open(&storage.cut(3));
+    let after = db.after_power_cut(3);
     let table = after.table("t").unwrap();
     assert!(table.next_number().unwrap() > last);
     let mut txn = after.begin().unwrap();

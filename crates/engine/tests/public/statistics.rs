@@ -1,9 +1,8 @@
 //! Estimates, and numbers of tables.
 
-use crate::support::{memory, memory_with, open, options, sound};
+use crate::support::{memory, memory_with, options, sound};
 use crate::testing::{by_id, commit_all};
 use highwater::{Database, Error, Options, Table, TableChange, Type, values};
-use highwater_storage::StorageSet;
 
 const ROWS: u64 = 20_000;
 
@@ -80,8 +79,7 @@ fn an_empty_table_has_no_rows() {
 /// The numbers of an index stay under its new name, and go with it.
 #[test]
 fn what_was_found_survives_reopenings_and_renames() {
-    let storage = StorageSet::memory();
-    let db = open(&storage);
+    let db = memory();
     let schema = by_id().column("a", Type::U64).column("b", Type::U64);
     let table = db.create_table("t", schema.index("by_a", &["a"]).index("by_b", &["b", "a"]));
     let table = table.unwrap();
@@ -93,7 +91,7 @@ fn what_was_found_survives_reopenings_and_renames() {
     right.indexes[1].name = "b_first".into();
     assert_eq!(table.statistics().as_ref(), Some(&right));
     db.flush_log().unwrap();
-    let cut = open(&storage.cut(1));
+    let cut = db.after_power_cut(1);
     assert_eq!(cut.table("t").unwrap().statistics().as_ref(), Some(&right));
     cut.drop_index("t", "by_a").unwrap();
     cut.create_index("t", "by_a", &["a"], false).unwrap();

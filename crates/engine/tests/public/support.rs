@@ -1,6 +1,6 @@
 //! Small databases and tables for tests.
 
-use crate::testing::by_id;
+use crate::testing::{TestDb, by_id};
 use highwater::config::PageSize;
 use highwater::{Database, Options, Row, Scan, Table, Type, Value, values};
 use highwater_storage::StorageSet;
@@ -18,21 +18,21 @@ pub(crate) fn options() -> Options {
     }
 }
 
-pub(crate) fn open(storage: &StorageSet) -> Database {
-    Database::open_storage(storage.clone(), options()).unwrap()
+pub(crate) fn open(storage: &StorageSet) -> TestDb {
+    TestDb::on(storage, options())
 }
 
-pub(crate) fn memory() -> Database {
+pub(crate) fn memory() -> TestDb {
     memory_with(options())
 }
 
 /// Locks are waited for as long as it takes: for threads that wait for each other, and are not to give up.
-pub(crate) fn patient() -> Database {
+pub(crate) fn patient() -> TestDb {
     memory_with(Options { lock_wait_timeout_ms: 120_000, ..options() })
 }
 
-pub(crate) fn memory_with(options: Options) -> Database {
-    Database::open_storage(StorageSet::memory(), options).unwrap()
+pub(crate) fn memory_with(options: Options) -> TestDb {
+    TestDb::new(options)
 }
 
 /// id (counts by itself) | last | first | age? ; indexes by_name (last, first) and by_age (age).

@@ -29,8 +29,7 @@ fn rows(db: &Database, table: &Table) -> Vec<Vec<Value>> {
 
 #[test]
 fn rows_of_every_layout_read_as_the_table_is_now() {
-    let storage = StorageSet::memory();
-    let db = open(&storage);
+    let db = memory();
     let before = things(&db, 300);
     let mut expected = rows(&db, &before);
     let added = [
@@ -73,8 +72,7 @@ fn rows_of_every_layout_read_as_the_table_is_now() {
     assert_eq!(rows(&db, &table), expected);
     check_indexes(&db, &table);
     sound(&db);
-    db.close().unwrap();
-    let db = open(&storage);
+    let db = db.reopen();
     let table = db.table("things").unwrap();
     assert_eq!(rows(&db, &table), expected);
     db.create_index("things", "by_more", &["age"], false).unwrap();
@@ -127,8 +125,7 @@ fn snapshots_and_rollbacks_go_on_over_a_change() {
 
 #[test]
 fn a_renamed_table_is_the_same_table() {
-    let storage = StorageSet::memory();
-    let db = open(&storage);
+    let db = memory();
     let table = things(&db, 50);
     let (id, expected) = (table.create_id(), rows(&db, &table));
     assert!(matches!(db.rename_table("nothing", "x"), Err(Error::NoSuchTable { .. })));
@@ -145,8 +142,7 @@ fn a_renamed_table_is_the_same_table() {
     let next = db.transact(|txn| txn.insert(&table, &values![null, "x", null, 1u8])).unwrap();
     assert_eq!(next.auto_increment, Some(51));
     db.transact(|txn| txn.delete(&table, &values![51u64])).unwrap();
-    db.close().unwrap();
-    let db = open(&storage);
+    let db = db.reopen();
     let table = db.table(&long).unwrap();
     assert_eq!((rows(&db, &table), table.create_id()), (expected, id));
     assert_eq!(all(&db, &table, "names").len(), 50);
@@ -189,8 +185,7 @@ fn a_truncated_table_has_no_rows_and_no_older_snapshots() {
 
 #[test]
 fn a_table_has_at_most_255_layouts() {
-    let storage = StorageSet::memory();
-    let db = open(&storage);
+    let db = memory();
     let schema = Schema::new().column("id", Type::U32).nullable("t", Type::Text(10)).primary_key(&["id"]);
     let mut table = db.create_table("t", schema).unwrap();
     for n in 0..254u32 {
@@ -202,8 +197,7 @@ fn a_table_has_at_most_255_layouts() {
     // Names are no matter of layouts.
     let table = db.alter_table("t", &[TableChange::rename_column("t", "u")]).unwrap();
     assert_eq!(rows(&db, &table).len(), 254);
-    db.close().unwrap();
-    let db = open(&storage);
+    let db = db.reopen();
     assert_eq!(rows(&db, &db.table("t").unwrap()).len(), 254);
     sound(&db);
     db.truncate_table("t").unwrap();

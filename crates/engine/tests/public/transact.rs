@@ -250,15 +250,14 @@ fn two_transactions_share_a_snapshot_whatever_commits_between() {
 /// A commit that does not wait leaves its redo unsynced; within seconds, or with the next commit that waits, it is.
 #[test]
 fn a_commit_waits_for_its_redo_as_the_transaction_says() {
-    let storage = StorageSet::memory();
-    let db = open(&storage);
+    let db = memory();
     let table = counters(&db);
     let commit = |flush_log, n: i64| {
         let options = TxnOptions { flush_log_at_trx_commit: flush_log, ..TxnOptions::default() };
         db.transact_with(&options, |txn| txn.update(&table, &values![1], &[(1, n.into())])).unwrap();
     };
     let after_a_cut = |seed| {
-        let db = Database::open_storage(storage.cut(seed), options()).unwrap();
+        let db = db.after_power_cut(seed);
         let table = db.table("counters").unwrap();
         db.snapshot().unwrap().get(&table, &values![1]).unwrap().unwrap().i64(1)
     };

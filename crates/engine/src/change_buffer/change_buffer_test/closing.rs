@@ -13,7 +13,7 @@ fn what_is_pending_at_a_close_is_there_at_the_next_opening() {
             for merge in [MergeAtClose::Off, MergeAtClose::On] {
                 let mut rng = Rng::with_seed(40 + seed);
                 let options = Options { change_buffer_merge_at_close: merge, ..options_of(mode) };
-                let (db, mut rows) = filled(StorageSet::memory(), options, 12_000, &mut rng);
+                let (db, mut rows) = filled(options, 12_000, &mut rng);
                 let table = db.table("t").unwrap();
                 (0..30).for_each(|_| transact(&db, &table, &mut rows, &mut rng));
                 let storage = db.storage().clone();
@@ -48,7 +48,7 @@ fn a_close_makes_pending_changes_durable() {
             change_buffer_merge_at_close,
             ..options_of(mode)
         };
-        let (db, mut rows) = filled(StorageSet::memory(), options.clone(), 12_000, &mut rng);
+        let (db, mut rows) = filled(options.clone(), 12_000, &mut rng);
         let table = db.table("t").unwrap();
         (0..50).for_each(|_| transact(&db, &table, &mut rows, &mut rng));
         let storage = db.storage().clone();
@@ -64,7 +64,7 @@ fn reading_only_shows_what_is_pending() {
     for mode in MODES {
         let mut rng = Rng::with_seed(44);
         let options = Options { change_buffer_merge_at_close: MergeAtClose::Off, ..options_of(mode) };
-        let (db, mut rows) = filled(StorageSet::memory(), options, 12_000, &mut rng);
+        let (db, mut rows) = filled(options, 12_000, &mut rng);
         let table = db.table("t").unwrap();
         (0..30).for_each(|_| transact(&db, &table, &mut rows, &mut rng));
         let storage = db.storage().clone();

@@ -7,7 +7,7 @@ use crate::config::{MergeAtClose, Options, PageStoreKind};
 use crate::db::Database;
 use crate::db::open_overrides::OpenOverrides;
 use crate::db::open_parts::OpenParts;
-use crate::db::testing::by_id;
+use crate::db::testing::{TestDb, by_id};
 use crate::error::Error;
 use crate::mtr::MTR_REDO_BYTES;
 use crate::page::{PageOp, PageType, header};
@@ -15,7 +15,7 @@ use crate::txn::TableTrees;
 use crate::types::PageNo;
 use crate::values;
 use fastrand::Rng;
-use highwater_storage::{FaultKind, Faults, Operation, StorageSet};
+use highwater_storage::{FaultKind, Faults, Operation};
 use std::ops::ControlFlow::Continue;
 use std::time::Duration;
 
@@ -143,9 +143,8 @@ fn a_failed_read_at_the_opening_is_tried_once_more() {
 
 /// A closed database with a second table; every leaf of an index of the first is damaged.
 struct Damaged {
-    storage: StorageSet,
     options: Options,
-    db: Database,
+    db: TestDb,
     rows: super::Rows,
 }
 
@@ -157,12 +156,10 @@ impl Damaged {
         let merge = MergeAtClose::On;
         let options = Options { page_store, segment_size: 256 << 10, change_buffer_merge_at_close: merge, ..options() };
         let mut rng = Rng::with_seed(50);
-        let storage = StorageSet::memory();
-        let (db, mut rows) = filled(storage.clone(), options.clone(), 12_000, &mut rng);
+        let (db, mut rows) = filled(options.clone(), 12_000, &mut rng);
         db.create_table("other", by_id()).unwrap();
-        db.close().unwrap();
-        let db = Database::open_storage(storage.clone(), options.clone()).unwrap();
-        damage_leaves(&db, &storage);
+        let db = db.reopen();
+        damage_leaves(&db);
         let (table, other) = (db.table("t").unwrap(), db.table("other").unwrap());
         let mut txn = db.begin().unwrap();
         // Marking an entry needs no room, so no leaf is read for it.
@@ -173,7 +170,7 @@ impl Damaged {
         (0..OTHER_ROWS).for_each(|id| assert!(txn.insert(&other, &values![id]).is_ok()));
         txn.commit().unwrap();
         assert!(db.stats().change_buffer_ops_buffered > 20, "{:?}", db.stats());
-        Damaged { storage, options, db, rows }
+        Damaged { options, db, rows }
     }
 
     /// The database opens and has everything but the index, which can be made again.
@@ -196,7 +193,7 @@ impl Damaged {
 }
 
 /// Damages every third leaf of the index `by_a`, on the device.
-fn damage_leaves(db: &Database, storage: &StorageSet) {
+fn damage_leaves(db: &TestDb) {
     let index = db.table("t").unwrap().shared.current.read().index(0).id();
     let store = db.context().pool.store();
     let mut page = vec![0; store.page_bytes()];
@@ -206,7 +203,7 @@ fn damage_leaves(db: &Database, storage: &StorageSet) {
         if matches!(header::page_type(&page), Ok(PageType::Leaf)) && header::owner(&page) == index.0 {
             let at = store.place(page_no).unwrap().unwrap().offset as usize + 200;
             let mask = if leaves % 3 == 0 { 0x55 } else { 0 };
-            storage.memory_devices().unwrap()[0].damage(|bytes| bytes[at] ^= mask);
+            db.storage.memory_devices().unwrap()[0].damage(|bytes| bytes[at] ^= mask);
             leaves += 1;
         }
     }
@@ -219,17 +216,17 @@ const STORES: [PageStoreKind; 2] = [PageStoreKind::InPlace, PageStoreKind::OutOf
 fn a_database_with_damaged_leaves_and_pending_changes_opens_and_is_repaired() {
     for page_store in STORES {
         let damaged = Damaged::new(page_store);
-        let after_a_cut = damaged.storage.cut(3);
+        let after_a_cut = damaged.db.storage.cut(3);
         damaged.db.clone().close().unwrap();
-        for (storage, note) in [(after_a_cut, "after a power cut"), (damaged.storage.clone(), "closed")] {
+        for (storage, note) in [(after_a_cut, "after a power cut"), (damaged.db.storage.clone(), "closed")] {
             let note = format!("{page_store:?}, {note}");
             let overlaid = Database::open_storage_idle(storage.overlaid().unwrap(), damaged.options.clone()).unwrap();
             assert!(!overlaid.check().unwrap().is_sound(), "{note}");
             drop(overlaid);
-            let db = Database::open_storage(storage.clone(), damaged.options.clone()).unwrap();
+            let db = TestDb::on(&storage, damaged.options.clone());
             assert!(db.stats().pages_lost > 5, "{note}");
             damaged.assert_repairable(&db, &note);
-            let db = Database::open_storage(storage.cut(4), damaged.options.clone()).unwrap();
+            let db = db.after_power_cut(4);
             assert_same(&db, &damaged.rows, &note);
         }
     }
@@ -241,7 +238,7 @@ fn a_crash_after_the_repair_or_the_drop_of_damaged_leaves_is_recovered() {
     for page_store in STORES {
         let mut damaged = Damaged::new(page_store);
         damaged.assert_repairable(&damaged.db, "while open");
-        let db = Database::open_storage(damaged.storage.cut(3), damaged.options.clone()).unwrap();
+        let db = damaged.db.after_power_cut(3);
         assert_same(&db, &damaged.rows, "repaired");
         let mut rng = Rng::with_seed(51);
         let table = db.table("t").unwrap();
@@ -250,7 +247,7 @@ fn a_crash_after_the_repair_or_the_drop_of_damaged_leaves_is_recovered() {
     }
     let damaged = Damaged::new(PageStoreKind::InPlace);
     damaged.db.drop_table("t").unwrap();
-    let db = Database::open_storage(damaged.storage.cut(3), damaged.options.clone()).unwrap();
+    let db = damaged.db.after_power_cut(3);
     assert!(db.check().unwrap().is_sound(), "dropped");
     assert_eq!(in_order_of(&db, &db.table("other").unwrap(), "PRIMARY").len() as u64, OTHER_ROWS);
 }

@@ -40,7 +40,7 @@ fn assert_root_alone(db: &Database, note: &str) {
 #[test]
 fn operations_wait_in_a_tree_of_many_pages_and_are_merged() {
     let mut rng = Rng::with_seed(1);
-    let (db, mut rows) = filled(StorageSet::memory(), disk(), 20_000, &mut rng);
+    let (db, mut rows) = filled(disk(), 20_000, &mut rng);
     let table = db.table("t").unwrap();
     let mut max_pages = 0;
     for _ in 0..300 {
@@ -79,7 +79,7 @@ pub(super) fn closed_with_waiting(seed: u64) -> (StorageSet, Rows) {
 /// The same, where the tree of operations has at least `pages` pages before the database is closed.
 pub(super) fn closed_with_tree_pages(seed: u64, pages: u32) -> (StorageSet, Rows) {
     let mut rng = Rng::with_seed(seed);
-    let (db, mut rows) = filled(StorageSet::memory(), disk(), 14_000, &mut rng);
+    let (db, mut rows) = filled(disk(), 14_000, &mut rng);
     let table = db.table("t").unwrap();
     transact_until(&db, &mut rows, &mut rng, |leaf| leaf.count > 2 && tree_pages(&db) >= pages);
     let storage = db.storage().clone();
@@ -121,7 +121,7 @@ fn a_database_that_is_only_read_merges_what_it_reads() {
 fn everything_is_merged_at_the_close_if_asked() {
     let mut rng = Rng::with_seed(7);
     let options = Options { change_buffer_merge_at_close: crate::config::MergeAtClose::On, ..disk() };
-    let (db, mut rows) = filled(StorageSet::memory(), options.clone(), 14_000, &mut rng);
+    let (db, mut rows) = filled(options.clone(), 14_000, &mut rng);
     let table = db.table("t").unwrap();
     (0..100).for_each(|_| transact(&db, &table, &mut rows, &mut rng));
     let storage = db.storage().clone();
@@ -174,7 +174,7 @@ fn a_database_on_a_full_disk_opens_and_buffers_nothing() {
 #[test]
 fn the_mode_can_be_switched_while_changes_are_buffered() {
     let mut rng = Rng::with_seed(8);
-    let (db, mut rows) = filled(StorageSet::memory(), options(), 14_000, &mut rng);
+    let (db, mut rows) = filled(options(), 14_000, &mut rng);
     let table = db.table("t").unwrap();
     for mode in [ChangeBuffering::Disk, ChangeBuffering::Off, ChangeBuffering::Memory, ChangeBuffering::Disk] {
         (0..60).for_each(|_| transact(&db, &table, &mut rows, &mut rng));
@@ -193,7 +193,7 @@ fn the_mode_can_be_switched_while_changes_are_buffered() {
 #[test]
 fn operations_of_a_dropped_index_are_discarded_and_its_pages_used_again() {
     let mut rng = Rng::with_seed(9);
-    let (db, mut rows) = filled(StorageSet::memory(), disk(), 14_000, &mut rng);
+    let (db, mut rows) = filled(disk(), 14_000, &mut rng);
     let table = db.table("t").unwrap();
     for turn in 0..3 {
         let index = table.shared.current.read().indexes[1].tree.id();
@@ -213,7 +213,7 @@ fn operations_of_a_dropped_index_are_discarded_and_its_pages_used_again() {
 #[test]
 fn operations_of_an_index_that_is_being_dropped_are_removed_at_opening() {
     let mut rng = Rng::with_seed(10);
-    let (db, mut rows) = filled(StorageSet::memory(), disk(), 14_000, &mut rng);
+    let (db, mut rows) = filled(disk(), 14_000, &mut rng);
     let table = db.table("t").unwrap();
     let (id, mut record) = {
         let entry = table.shared.entry.lock();
@@ -236,7 +236,7 @@ fn operations_of_an_index_that_is_being_dropped_are_removed_at_opening() {
 fn the_smallest_pool_is_enough() {
     let options = Options { page_size: crate::config::PageSize::Bytes(16 << 10), buffer_pool_size: 1 << 20, ..disk() };
     let mut rng = Rng::with_seed(11);
-    let (db, mut rows) = filled(StorageSet::memory(), options.clone(), 20_000, &mut rng);
+    let (db, mut rows) = filled(options.clone(), 20_000, &mut rng);
     let table = db.table("t").unwrap();
     (0..100).for_each(|_| transact(&db, &table, &mut rows, &mut rng));
     assert!(db.stats().change_buffer_ops_buffered > 1000, "{:?}", db.stats());
@@ -249,7 +249,7 @@ fn the_smallest_pool_is_enough() {
 fn the_tree_grows_to_its_limit_and_no_further() {
     let options = Options { change_buffer_max_size: 4, ..disk() };
     let mut rng = Rng::with_seed(12);
-    let (db, mut rows) = filled(StorageSet::memory(), options, 14_000, &mut rng);
+    let (db, mut rows) = filled(options, 14_000, &mut rng);
     let table = db.table("t").unwrap();
     let mut max = 0;
     for _ in 0..150 {
@@ -285,7 +285,7 @@ fn a_step_merges_what_waits_with_this_mode_only() {
 #[test]
 fn threads_write_and_read_at_once() {
     let mut rng = Rng::with_seed(13);
-    let (db, _) = filled(StorageSet::memory(), disk(), 0, &mut rng);
+    let (db, _) = filled(disk(), 0, &mut rng);
     let table = db.table("t").unwrap();
     let mut rows = Rows::new();
     std::thread::scope(|scope| {

@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn changes_become_pending_and_are_merged() {
     let mut rng = Rng::with_seed(1);
-    let (db, mut rows) = filled(StorageSet::memory(), options(), 20_000, &mut rng);
+    let (db, mut rows) = filled(options(), 20_000, &mut rng);
     let table = db.table("t").unwrap();
     (0..300).for_each(|_| transact(&db, &table, &mut rows, &mut rng));
     let stats = db.stats();

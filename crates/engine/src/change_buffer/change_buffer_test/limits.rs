@@ -8,7 +8,7 @@ fn the_smallest_pool_buffers_changes() {
     for mode in MODES {
         let mut rng = Rng::with_seed(31);
         let options = Options { page_size: crate::config::PageSize::Bytes(16384), ..options_of(mode) };
-        let (db, mut rows) = filled(StorageSet::memory(), options, 20_000, &mut rng);
+        let (db, mut rows) = filled(options, 20_000, &mut rng);
         let table = db.table("t").unwrap();
         (0..150).for_each(|_| transact(&db, &table, &mut rows, &mut rng));
         assert!(db.stats().change_buffer_ops_buffered > 1000, "{:?}", db.stats());
@@ -23,7 +23,7 @@ fn a_full_buffer_makes_room() {
         let mut rng = Rng::with_seed(32);
         let options = Options { change_buffer_max_size: 1, ..options_of(mode) };
         let limit_bytes = options.buffer_pool_size / 100;
-        let (db, mut rows) = filled(StorageSet::memory(), options, 12_000, &mut rng);
+        let (db, mut rows) = filled(options, 12_000, &mut rng);
         let table = db.table("t").unwrap();
         for _ in 0..200 {
             transact(&db, &table, &mut rows, &mut rng);
@@ -41,7 +41,7 @@ fn a_full_buffer_makes_room() {
 fn changes_are_carried_forward_in_a_small_log() {
     for seed in 0..3 {
         let mut rng = Rng::with_seed(33 + seed);
-        let (db, mut rows) = filled(StorageSet::memory(), options(), 12_000, &mut rng);
+        let (db, mut rows) = filled(options(), 12_000, &mut rng);
         let table = db.table("t").unwrap();
         let filler = db.create_table("filler", by_id().column("text", Type::Text(1000))).unwrap();
         let mut turns = 0;

@@ -15,7 +15,7 @@ mod transactions;
 mod watches;
 
 use crate::config::{ChangeBuffering, Options};
-use crate::db::testing::by_id;
+use crate::db::testing::{TestDb, by_id};
 use crate::db::{Database, WriteTxn};
 use crate::table::Table;
 use crate::testing::{assert_free_classes, small_options};
@@ -47,8 +47,8 @@ pub(super) fn create(db: &Database) -> Table {
 }
 
 /// A new database with this many rows, and its rows.
-pub(super) fn filled(storage: StorageSet, options: Options, rows: u64, rng: &mut Rng) -> (Database, Rows) {
-    let db = Database::open_storage(storage, options).unwrap();
+pub(super) fn filled(options: Options, rows: u64, rng: &mut Rng) -> (TestDb, Rows) {
+    let db = TestDb::new(options);
     let table = create(&db);
     let mut model = Rows::new();
     for ids in (0..rows).collect::<Vec<_>>().chunks(500) {

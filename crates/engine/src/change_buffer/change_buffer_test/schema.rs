@@ -7,7 +7,7 @@ use crate::db::testing::{by_id, commit_all};
 fn a_new_index_has_what_is_pending_for_the_others() {
     for mode in MODES {
         let mut rng = Rng::with_seed(21);
-        let (db, mut rows) = filled(StorageSet::memory(), options_of(mode), 8000, &mut rng);
+        let (db, mut rows) = filled(options_of(mode), 8000, &mut rng);
         let table = db.table("t").unwrap();
         for _ in 0..3 {
             (0..60).for_each(|_| transact(&db, &table, &mut rows, &mut rng));
@@ -25,7 +25,7 @@ fn a_new_index_has_what_is_pending_for_the_others() {
 fn pages_of_a_dropped_index_are_used_again() {
     for mode in MODES {
         let mut rng = Rng::with_seed(22);
-        let (mut db, mut rows) = filled(StorageSet::memory(), options_of(mode), 8000, &mut rng);
+        let (mut db, mut rows) = filled(options_of(mode), 8000, &mut rng);
         for round in 0..6 {
             let table = db.table("t").unwrap();
             db.create_index("t", "extra", &["a", "b"], false).unwrap();
@@ -44,9 +44,8 @@ fn pages_of_a_dropped_index_are_used_again() {
                 db.drop_index("t", "extra").unwrap();
             }
             if round < 4 {
-                let cut = db.storage().cut(round);
-                drop((table, other, db));
-                db = Database::open_storage(cut, options_of(mode)).unwrap();
+                drop((table, other));
+                db = db.after_power_cut(round);
             }
             assert_same(&db, &rows, &format!("{mode:?} round {round}"));
             db.drop_table("other").unwrap();
@@ -58,7 +57,7 @@ fn pages_of_a_dropped_index_are_used_again() {
 #[test]
 fn pending_changes_of_a_dropped_index_are_discarded() {
     let mut rng = Rng::with_seed(23);
-    let (db, mut rows) = filled(StorageSet::memory(), options(), 12_000, &mut rng);
+    let (db, mut rows) = filled(options(), 12_000, &mut rng);
     let table = db.table("t").unwrap();
     (0..60).for_each(|_| transact(&db, &table, &mut rows, &mut rng));
     let before = db.stats().change_buffer_discarded_ops;

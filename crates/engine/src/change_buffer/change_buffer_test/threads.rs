@@ -46,7 +46,7 @@ fn scan(db: &Database, table: &Table, column: usize, index: &str) {
 #[test]
 fn writers_and_readers_agree() {
     for mode in MODES {
-        let (db, all) = filled(StorageSet::memory(), options_of(mode), IDS, &mut Rng::with_seed(49));
+        let (db, all) = filled(options_of(mode), IDS, &mut Rng::with_seed(49));
         let table = db.table("t").unwrap();
         let is_done = AtomicBool::new(false);
         let rows: Rows = std::thread::scope(|scope| {

@@ -29,7 +29,7 @@ fn await_purge(db: &Database) {
 fn a_held_snapshot_reads_what_was_and_purge_waits_for_it() {
     for mode in MODES {
         let mut rng = Rng::with_seed(11);
-        let (db, mut rows) = filled(StorageSet::memory(), options_of(mode), 12_000, &mut rng);
+        let (db, mut rows) = filled(options_of(mode), 12_000, &mut rng);
         let table = db.table("t").unwrap();
         let (mut held, then) = (db.snapshot().unwrap(), expected_by_a(&rows));
         assert_eq!(ids_by_a(&mut held, &table), then);
@@ -52,7 +52,7 @@ fn a_held_snapshot_reads_what_was_and_purge_waits_for_it() {
 fn rollbacks_undo_pending_changes() {
     for mode in MODES {
         let mut rng = Rng::with_seed(12);
-        let (db, mut rows) = filled(StorageSet::memory(), options_of(mode), 12_000, &mut rng);
+        let (db, mut rows) = filled(options_of(mode), 12_000, &mut rng);
         let table = db.table("t").unwrap();
         for round in 0..30 {
             let mut txn = db.begin().unwrap();
@@ -79,7 +79,7 @@ fn rollbacks_undo_pending_changes() {
 fn an_entry_that_goes_and_comes_back_is_there() {
     for mode in MODES {
         let mut rng = Rng::with_seed(13);
-        let (db, mut rows) = filled(StorageSet::memory(), options_of(mode), 12_000, &mut rng);
+        let (db, mut rows) = filled(options_of(mode), 12_000, &mut rng);
         let table = db.table("t").unwrap();
         let ids: Vec<u64> = (0..200).map(|_| rng.u64(0..12_000)).collect();
         for turn in 0..12_u64 {

@@ -1,7 +1,7 @@
 //! What is not damaged passes.
 
 use super::*;
-use crate::db::testing::commit_all;
+use crate::db::testing::{TestDb, commit_all};
 
 #[test]
 fn a_healthy_database_passes() {
@@ -22,8 +22,7 @@ fn a_healthy_database_passes() {
 #[test]
 fn what_a_power_cut_leaves_passes() {
     for seed in 0..8 {
-        let storage = StorageSet::memory();
-        let db = Database::open_storage(storage.clone(), small_options()).unwrap();
+        let db = TestDb::new(small_options());
         let table = db.create_table("person", schema()).unwrap();
         fill(&db, &table, 300 + seed * 100).unwrap();
         let mut open = db.begin().unwrap();
@@ -31,7 +30,7 @@ fn what_a_power_cut_leaves_passes() {
             open.update(&table, &values![id], &[(1, "cut off".into()), (3, "z".repeat(5000).as_str().into())]).unwrap();
         }
         db.flush_log().unwrap();
-        let left = storage.cut(seed);
+        let left = db.storage.cut(seed);
         drop(open);
         let db = Database::open_storage_idle(left, small_options()).unwrap();
         assert_eq!(db.check().unwrap().findings, [], "seed {seed}");
@@ -43,8 +42,7 @@ fn what_a_power_cut_leaves_passes() {
 /// Its rollback writes more redo than fits between two checkpoints.
 #[test]
 fn a_long_transaction_is_rolled_back_at_opening() {
-    let storage = StorageSet::memory();
-    let db = Database::open_storage(storage.clone(), small_options()).unwrap();
+    let db = TestDb::new(small_options());
     let table = db.create_table("person", schema()).unwrap();
     commit_all(&db, 0..8000u64, |txn, n| {
         txn.insert(&table, &values![null, name(n).as_str(), null, "a".repeat(800).as_str()])
@@ -54,7 +52,7 @@ fn a_long_transaction_is_rolled_back_at_opening() {
         txn.update(&table, &values![n], &[(3, "b".repeat(800).as_str().into())]).unwrap();
     }
     db.flush_log().unwrap();
-    let left = storage.cut(3);
+    let left = db.storage.cut(3);
     drop((txn, db));
     let report = check(&left).unwrap();
     assert_eq!((report.findings.len(), report.counts.rows), (0, 8000));
@@ -62,8 +60,7 @@ fn a_long_transaction_is_rolled_back_at_opening() {
 
 #[test]
 fn a_check_runs_beside_readers_and_after_writers() {
-    let storage = StorageSet::memory();
-    let db = Database::open_storage(storage, small_options()).unwrap();
+    let db = TestDb::new(small_options());
     let table = db.create_table("person", schema()).unwrap();
     let mut reader = db.snapshot().unwrap();
     assert!(reader.get(&table, &values![1]).unwrap().is_none());

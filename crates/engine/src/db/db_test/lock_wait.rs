@@ -1,12 +1,11 @@
 //! Closing a database wakes every thread that waits for a lock: of a row, of a range, of a table.
 
 use crate::TxnOptions;
-use crate::db::Database;
+use crate::db::testing::TestDb;
 use crate::error::{Error, Result};
 use crate::table::{Schema, Type};
 use crate::testing::small_options;
 use crate::values;
-use highwater_storage::StorageSet;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -19,7 +18,7 @@ fn spawn(statement: impl FnOnce() -> Result<()> + Send + 'static) -> JoinHandle<
 #[test]
 fn closing_wakes_waiters_for_a_lock() {
     let options = crate::Options { lock_wait_timeout_ms: LONG_MS, ..small_options() };
-    let db = Database::open_storage(StorageSet::memory(), options).unwrap();
+    let db = TestDb::new(options);
     let schema = Schema::new().column("id", Type::U32).column("x", Type::U32).primary_key(&["id"]);
     let table = db.create_table("t", schema).unwrap();
     let mut first = db.begin().unwrap();

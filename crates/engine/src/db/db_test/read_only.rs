@@ -3,7 +3,7 @@
 
 use crate::TxnOptions;
 use crate::db::Database;
-use crate::db::testing::{by_id, commit_all};
+use crate::db::testing::{TestDb, by_id, commit_all};
 use crate::error::Error;
 use crate::testing::small_options;
 use crate::{Type, values};
@@ -11,8 +11,7 @@ use highwater_storage::{FaultKind, Faults, Operation, StorageSet};
 
 /// 300 committed rows, and a transaction that a power cut ended; with overflow rows.
 fn crashed() -> StorageSet {
-    let storage = StorageSet::memory();
-    let db = Database::open_storage(storage.clone(), small_options()).unwrap();
+    let db = TestDb::new(small_options());
     let table = db.create_table("note", by_id().column("note", Type::Text(1 << 20))).unwrap();
     commit_all(&db, 0..300u64, |txn, n| {
         let note = "x".repeat(if n % 50 == 0 { 9000 } else { 200 });
@@ -23,7 +22,7 @@ fn crashed() -> StorageSet {
         open.insert(&table, &values![n, "never committed"]).unwrap();
     }
     db.flush_log().unwrap();
-    storage.cut(1)
+    db.storage.cut(1)
 }
 
 /// The set on devices that refuse every change.

@@ -1,5 +1,6 @@
 //! Insertions that return, change or replace their duplicate: what they answer, what they lock, how they are undone.
 
+use crate::db::testing::TestDb;
 use crate::db::{Database, Insertion, Replaced, Upserted, WriteTxn};
 use crate::error::{Error, Result};
 use crate::lock::{LockMode, LockWait};
@@ -7,7 +8,6 @@ use crate::table::{Schema, Table, Type, ValueRef};
 use crate::testing::small_options;
 use crate::txn::{Isolation, TxnOptions};
 use crate::values;
-use highwater_storage::StorageSet;
 use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 const LOCK_WAIT_MS: u64 = 60_000;
 
 /// id (counts by itself) | mail | name | visits; mail and name are unique.
-fn users() -> (Database, Table) {
+fn users() -> (TestDb, Table) {
     let options = crate::Options { lock_wait_timeout_ms: LOCK_WAIT_MS, ..small_options() };
-    let db = Database::open_storage(StorageSet::memory(), options).unwrap();
+    let db = TestDb::new(options);
     let schema = Schema::new().column("id", Type::U64).auto_increment("id").column("mail", Type::Text(80));
     let schema = schema.column("name", Type::Text(80)).column("visits", Type::U64).primary_key(&["id"]);
     let schema = schema.unique_index("by_mail", &["mail"]).unique_index("by_name", &["name"]);
@@ -26,7 +26,7 @@ fn users() -> (Database, Table) {
 }
 
 /// The same with rows 1 to 3.
-fn three() -> (Database, Table) {
+fn three() -> (TestDb, Table) {
     let (db, users) = users();
     let rows = [values![1, "a", "A", 1], values![2, "b", "B", 1], values![3, "c", "C", 1]];
     db.transact(|txn| txn.insert_many(&users, rows)).unwrap();

@@ -4,7 +4,7 @@
 use super::*;
 use crate::btree::Seek;
 use crate::db::Database;
-use crate::db::testing::{by_id, commit_all};
+use crate::db::testing::{TestDb, by_id, commit_all};
 use crate::row::format::ENTRY_VALUE_BYTES;
 use crate::table::catalog::Catalog;
 use crate::table::version::Secondary;
@@ -16,8 +16,8 @@ use highwater_storage::{Device, FaultKind, Faults, MemoryDevice, Operation, Requ
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 
-fn filled(rows: u32) -> (Database, Table) {
-    let db = Database::open_storage(StorageSet::memory(), small_options()).unwrap();
+fn filled(rows: u32) -> (TestDb, Table) {
+    let db = TestDb::new(small_options());
     let schema = Schema::new().column("id", Type::U32).column("x", Type::Text(40)).nullable("n", Type::U32);
     let table = db.create_table("t", schema.primary_key(&["id"])).unwrap();
     commit_all(&db, 0..rows, |txn, id| {
@@ -244,7 +244,7 @@ fn schema_changes_of_other_tables_go_on_during_a_build() {
 #[test]
 fn an_entry_that_only_versions_before_the_build_have_is_removed_by_a_rollback() {
     for rebuilt in [false, true] {
-        let db = Database::open_storage(StorageSet::memory(), small_options()).unwrap();
+        let db = TestDb::new(small_options());
         let schema = by_id().column("c", Type::U64);
         let table = db.create_table("t", if rebuilt { schema.index("by_c", &["c"]) } else { schema }).unwrap();
         let other = db.create_table("u", by_id()).unwrap();
