@@ -17,8 +17,8 @@ use ChangeKind::{Delete, Insert, TableChanged, Update};
 
 /// id | name | note? | long?
 pub(crate) fn schema() -> Schema {
-    let schema = Schema::new().column("id", Type::U64).column("name", Type::Text(100)).nullable("note", Type::I32);
-    schema.nullable("long", Type::Binary(300_000)).primary_key(&["id"]).index("by_name", &["name"]).log_changes()
+    let schema = by_id().column("name", Type::Text(100)).nullable("note", Type::I32);
+    schema.nullable("long", Type::Binary(300_000)).index("by_name", &["name"]).log_changes()
 }
 
 /// What a consumer keeps: rows by table and key, and how far it has come.

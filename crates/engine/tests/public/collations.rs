@@ -1,13 +1,13 @@
 //! Text columns with collations, and programs that do not have their functions.
 
-use crate::support::{await_purge, check_indexes, open, options, sound};
-use crate::testing::by_id;
+use crate::support::{await_purge, check_indexes, memory_with, open, options, sound};
+use crate::testing::{by_id, commit_all};
 use highwater::{Collations, Database, Error, Options, Schema, Type, Value, values};
 use highwater_storage::StorageSet;
 
 fn logins() -> Schema {
-    let schema = Schema::new().column("id", Type::U64).column("login", Type::Text(40)).column("n", Type::U64);
-    schema.collation("login", "dashes").primary_key(&["id"]).unique_index("by_login", &["login"])
+    let schema = by_id().column("login", Type::Text(40)).column("n", Type::U64);
+    schema.collation("login", "dashes").unique_index("by_login", &["login"])
 }
 
 /// Options of a program that knows the collation: dashes do not count, and a `!` makes its function panic.
@@ -21,8 +21,7 @@ fn knowing() -> Options {
 
 #[test]
 fn a_panic_in_a_collation_is_an_error_of_its_call_alone() {
-    let storage = StorageSet::memory();
-    let db = Database::open_storage(storage.clone(), knowing()).unwrap();
+    let db = memory_with(knowing());
     let table = db.create_table("t", logins()).unwrap();
     let mut txn = db.begin().unwrap();
     txn.insert(&table, &values![1u64, "a-b", 1u64]).unwrap();
@@ -53,10 +52,7 @@ fn a_program_without_the_collation_does_what_needs_no_weights() {
     let table = db.create_table("t", logins()).unwrap();
     let other = db.create_table("other", by_id()).unwrap();
     let rows = || (0..20u64).map(|id| (id, format!("a-{id}")));
-    db.transact(|txn| {
-        rows().try_for_each(|(id, login)| txn.insert(&table, &values![id, login.as_str(), id]).map(drop))
-    })
-    .unwrap();
+    commit_all(&db, rows(), |txn, (id, login)| txn.insert(&table, &values![id, login.as_str(), id]));
     db.transact(|txn| txn.delete(&table, &values![7u64]).map(drop)).unwrap();
     let mut unfinished = db.begin().unwrap();
     unfinished.update(&table, &values![3u64], &[(1, "changed".into())]).unwrap();

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 /// id | a | b, a hundred rows with all three the same; index by_b.
 fn hundred(db: &Database) -> Table {
-    let schema = by_id().column("a", Type::U64).column("b", Type::U64);
-    let table = db.create_table("t", schema.index("by_b", &["b"])).unwrap();
+    let schema = by_id().column("a", Type::U64).column("b", Type::U64).index("by_b", &["b"]);
+    let table = db.create_table("t", schema).unwrap();
     commit_all(db, 0..100u64, |txn, i| txn.insert(&table, &values![i, i, i]));
     table
 }

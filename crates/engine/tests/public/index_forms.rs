@@ -293,8 +293,7 @@ fn covered_columns_are_those_of_the_version_that_is_seen() {
 fn a_covering_scan_reads_the_index_alone() {
     let storage = StorageSet::memory();
     let db = open(&storage);
-    let schema = Schema::new().column("id", Type::U64).column("a", Type::U32).column("b", Type::U64);
-    let schema = schema.column("fat", Type::Text(200)).primary_key(&["id"]);
+    let schema = by_id().column("a", Type::U32).column("b", Type::U64).column("fat", Type::Text(200));
     let table = db.create_table("t", schema).unwrap();
     let fat = "f".repeat(150);
     let row = |id: u64| values![id, (id * 7919 % 5000) as u32, id * 3, fat.as_str()];

@@ -227,9 +227,7 @@ fn rows_up_to_half_a_page_stay_in_their_leaves() {
     let table = db.create_table("bodies", by_id().column("body", Type::Text(4000))).unwrap();
     let fill = |bytes: usize, ids: std::ops::Range<u64>| {
         let body = "b".repeat(bytes);
-        let mut txn = db.begin().unwrap();
-        ids.for_each(|id| assert!(txn.insert(&table, &values![id, body.as_str()]).is_ok()));
-        txn.commit().unwrap();
+        commit_all(&db, ids, |txn, id| txn.insert(&table, &values![id, body.as_str()]));
         let report = db.check().unwrap();
         (report.counts.rows_overflow, report.counts.overflow_pages)
     };

@@ -4,8 +4,8 @@ use crate::support::{await_purge, check_indexes, memory, memory_with, open, opti
 use crate::testing::by_id;
 use highwater::inspect::RawFile;
 use highwater::{
-    Database, Error, Isolation, Options, PageNo, Schema, Table, TableChange, TxnOptions, Type, Value, ValueRef,
-    WriteTxn, values,
+    Database, Error, Isolation, Options, PageNo, Table, TableChange, TxnOptions, Type, Value, ValueRef, WriteTxn,
+    values,
 };
 use highwater_storage::{MemoryDevice, StorageSet};
 use std::ops::ControlFlow;
@@ -176,9 +176,8 @@ fn snapshots_see_the_long_columns_of_their_time() {
 fn indexes_over_columns_that_went_out_are_right() {
     let db = memory();
     let wide = || (0..8).map(|i| format!("c{i}"));
-    let schema =
-        wide().fold(Schema::new().column("id", Type::U64), |schema, name| schema.column(&name, Type::Text(450)));
-    let table = db.create_table("wide", schema.primary_key(&["id"]).index("by_c0", &["c0"])).unwrap();
+    let schema = wide().fold(by_id(), |schema, name| schema.column(&name, Type::Text(450)));
+    let table = db.create_table("wide", schema.index("by_c0", &["c0"])).unwrap();
     let insert = |id: u64, seed: u8| {
         let texts: Vec<String> = (0..8).map(|i| text(400 + i, seed + i as u8)).collect();
         let row: Vec<ValueRef<'_>> =
@@ -270,8 +269,8 @@ fn a_damaged_long_column_costs_the_reads_that_need_it() {
 #[test]
 fn equal_long_values_are_no_change() {
     let db = memory();
-    let schema = by_id().nullable("note", Type::Text(9000)).column("more", Type::Text(9000));
-    let table = db.create_table("notes", schema).unwrap();
+    let table =
+        db.create_table("notes", by_id().nullable("note", Type::Text(9000)).column("more", Type::Text(9000))).unwrap();
     let (key, note, other) = (values![1], text(8000, 1), text(8000, 2));
     db.transact(|txn| txn.insert(&table, &values![1, &note, &other]).map(drop)).unwrap();
     let put = |value: ValueRef<'_>| db.transact(|txn| txn.update(&table, &key, &[(1, value)]).map(drop)).unwrap();
@@ -344,9 +343,8 @@ fn rows_at_every_limit_come_back() {
     db.transact(|txn| txn.delete(&album, &values![1]).map(drop)).unwrap();
 
     // Hundreds of short columns: what is left of the row goes to a chain too.
-    let schema = (0..300)
-        .fold(Schema::new().column("id", Type::U64), |schema, i| schema.column(&format!("d{i}"), Type::Decimal(30, 2)));
-    let schema = schema.column("picture", Type::Binary(1 << 20)).primary_key(&["id"]).index("by_d7", &["d7"]);
+    let schema = (0..300).fold(by_id(), |schema, i| schema.column(&format!("d{i}"), Type::Decimal(30, 2)));
+    let schema = schema.column("picture", Type::Binary(1 << 20)).index("by_d7", &["d7"]);
     let numbers = db.create_table("numbers", schema).unwrap();
     let picture = bytes(200_000, 4);
     let row = |n: i64| -> Vec<Value> {

@@ -1,6 +1,7 @@
 //! A queue of jobs: workers take rows with SKIP LOCKED, producers add them meanwhile.
 
 use crate::support::{memory, sound};
+use crate::testing::by_id;
 use highwater::{Database, Error, Isolation, LockWait, Result, Schema, Table, TxnOptions, Type, WriteTxn, values};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread;
@@ -11,8 +12,8 @@ const WORKERS: u64 = 4;
 
 /// job: id, state | done: the job, and who did it.
 fn tables(db: &Database) -> (Table, Table) {
-    let jobs = Schema::new().column("id", Type::U64).auto_increment("id").column("state", Type::Text(8));
-    let jobs = db.create_table("job", jobs.primary_key(&["id"]).index("by_state", &["state"])).unwrap();
+    let jobs = by_id().auto_increment("id").column("state", Type::Text(8)).index("by_state", &["state"]);
+    let jobs = db.create_table("job", jobs).unwrap();
     let done = Schema::new().column("job", Type::U64).column("worker", Type::U64).primary_key(&["job"]);
     (jobs, db.create_table("done", done).unwrap())
 }

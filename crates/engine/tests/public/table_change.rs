@@ -12,9 +12,8 @@ fn text(len: usize) -> String {
 
 /// id | name | note? (long in each tenth row) | age; by_name (name).
 fn things(db: &Database, rows: u64) -> Table {
-    let schema =
-        Schema::new().column("id", Type::U64).column("name", Type::Text(30)).nullable("note", Type::Text(9000));
-    let schema = schema.column("age", Type::U8).auto_increment("id").primary_key(&["id"]).index("by_name", &["name"]);
+    let schema = by_id().auto_increment("id").column("name", Type::Text(30)).nullable("note", Type::Text(9000));
+    let schema = schema.column("age", Type::U8).index("by_name", &["name"]);
     let table = db.create_table("things", schema).unwrap();
     commit_all(db, 0..rows, |txn, id| {
         let note = (id % 3 > 0).then(|| text(if id % 10 == 7 { 7000 } else { id as usize % 50 }));
@@ -329,8 +328,8 @@ fn a_schema_is_compared_and_migrated_to() {
     let error = db.table_or_create("t", first().nullable("b", Type::U8)).unwrap_err().to_string();
     assert!(error.contains("no column, and column b (u8, nullable) was asked for"), "{error}");
     let second = || {
-        let schema = Schema::new().column("id", Type::U64).nullable("a", Type::Text(99)).column("b", Type::I16);
-        schema.default_value("b", -3).attachment(b"2").primary_key(&["id"]).index("by_b", &["b"])
+        let schema = by_id().nullable("a", Type::Text(99)).column("b", Type::I16);
+        schema.default_value("b", -3).attachment(b"2").index("by_b", &["b"])
     };
     let done = db.migrate("t", second()).unwrap();
     assert_eq!((done.created, done.changes.len(), &done.indexes[..]), (false, 4, &["by_b".to_string()][..]));

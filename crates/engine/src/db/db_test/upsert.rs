@@ -1,10 +1,10 @@
 //! Insertions that return, change or replace their duplicate: what they answer, what they lock, how they are undone.
 
-use crate::db::testing::TestDb;
+use crate::db::testing::{TestDb, by_id};
 use crate::db::{Database, Insertion, Replaced, Upserted, WriteTxn};
 use crate::error::{Error, Result};
 use crate::lock::{LockMode, LockWait};
-use crate::table::{Schema, Table, Type, ValueRef};
+use crate::table::{Table, Type, ValueRef};
 use crate::testing::small_options;
 use crate::txn::{Isolation, TxnOptions};
 use crate::values;
@@ -18,9 +18,13 @@ const LOCK_WAIT_MS: u64 = 60_000;
 fn users() -> (TestDb, Table) {
     let options = crate::Options { lock_wait_timeout_ms: LOCK_WAIT_MS, ..small_options() };
     let db = TestDb::new(options);
-    let schema = Schema::new().column("id", Type::U64).auto_increment("id").column("mail", Type::Text(80));
-    let schema = schema.column("name", Type::Text(80)).column("visits", Type::U64).primary_key(&["id"]);
-    let schema = schema.unique_index("by_mail", &["mail"]).unique_index("by_name", &["name"]);
+    let schema = by_id()
+        .auto_increment("id")
+        .column("mail", Type::Text(80))
+        .column("name", Type::Text(80))
+        .column("visits", Type::U64)
+        .unique_index("by_mail", &["mail"])
+        .unique_index("by_name", &["name"]);
     let users = db.create_table("users", schema).unwrap();
     (db, users)
 }
