@@ -12,13 +12,13 @@
 use super::archiving::Archiving;
 use super::changes::ChangeLog;
 use super::dropping::Dropping;
-use super::expiry::ExpiryThread;
+use super::expiry_thread::ExpiryThread;
 use super::gate::{Gate, SchemaChange};
 use super::open_parts::OpenParts;
-use super::prepared::PreparedTxns;
+use super::prepared_list::PreparedTxns;
 use super::readers::ReaderServer;
 use super::recovery_report::RecoveryReport;
-use super::write_txn::TxnScratch;
+use super::txn_scratch::TxnScratch;
 use crate::config::Options;
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -33,7 +33,7 @@ use crate::sync::poison::CLOSED;
 use crate::sync::sharded::{CachePadded, ObjectPool, Sharded};
 use crate::table::catalog::Catalog;
 use crate::table::handle::{Registry, TableShared};
-use crate::txn::{TxnOptions, TxnSystem, check_outside_closures, check_outside_row_closure};
+use crate::txn::{KEPT_ROW_BYTES, TxnOptions, TxnSystem, check_outside_closures, check_outside_row_closure};
 use highwater_storage::StorageSet;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -160,6 +160,14 @@ impl DatabaseInner {
     pub(crate) fn check_running(&self) -> Result<()> {
         self.check_not_closed()?;
         self.ctx.poison.check()
+    }
+
+    /// Keeps what an ended transaction worked with for the next one.
+    pub(super) fn keep_scratch(&self, scratch: Box<TxnScratch>) {
+        debug_assert!(!scratch.tables.holds_any(), "memory of an ended transaction locks a table");
+        if scratch.row.capacity() <= KEPT_ROW_BYTES {
+            self.txn_scratches.keep(scratch);
+        }
     }
 
     fn close(&self) -> Result<()> {

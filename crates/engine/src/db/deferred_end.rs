@@ -1,7 +1,8 @@
-//! Transactions that are committed, rolled back or dropped inside the closure of a `modify` or of a `visit`.
+//! The end of a transaction that is dropped: it is rolled back.
 //!
-//! That is a mistake of the program: the closure runs while a page is latched, so nothing can be undone there. The
-//! transaction is kept with its locks, and rolled back as soon as the call that runs the closure returns.
+//! One that is committed, rolled back or dropped inside the closure of a `modify` or of a `visit` is a mistake of the
+//! program: the closure runs while a page is latched, so nothing can be undone there. The transaction is kept with its
+//! locks, and rolled back as soon as the call that runs the closure returns.
 
 use super::write_txn::WriteTxn;
 use crate::txn::check_outside_row_closure;
@@ -12,7 +13,7 @@ crate::sync::thread_local! {
 }
 
 /// Puts a transaction aside until this thread's call is over.
-pub(super) fn defer_end(txn: WriteTxn) {
+fn defer_end(txn: WriteTxn) {
     debug_assert!(check_outside_row_closure().is_err(), "a transaction is deferred that no call takes up again");
     debug_assert!(txn.txn.is_some(), "a transaction is deferred that has ended");
     let mut txn = Some(txn);
@@ -20,6 +21,28 @@ pub(super) fn defer_end(txn: WriteTxn) {
     // A thread that is ending has no place, and dropped it would come here again: the next opening rolls it back.
     if is_put.is_err() {
         std::mem::forget(txn);
+    }
+}
+
+impl Drop for WriteTxn {
+    fn drop(&mut self) {
+        if self.inner.ctx.poison.check_owner().is_err() {
+            // The parent's: to roll it back, or to let its locks go, would wait for the parent's threads.
+            return std::mem::forget((self.txn.take(), self.scratch.take()));
+        }
+        if self.txn.is_some() && check_outside_row_closure().is_err() {
+            let (txn, scratch, inner) = (self.txn.take(), self.scratch.take(), self.inner.clone());
+            let (schema_version, is_inside) = (self.schema_version, std::mem::take(&mut self.is_inside));
+            return defer_end(WriteTxn { txn, scratch, inner, schema_version, is_inside, attempt: self.attempt });
+        }
+        if let Some(txn) = self.txn.take() {
+            // A rollback that fails leaves the transaction active; recovery will undo it.
+            let _ = self.inner.txn_system().rollback(txn);
+        }
+        self.release_tables();
+        if let Some(scratch) = self.scratch.take() {
+            self.inner.keep_scratch(scratch);
+        }
     }
 }
 

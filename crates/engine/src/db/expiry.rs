@@ -13,7 +13,7 @@
 //!    last handle is dropped (`handle_thread.rs`).
 
 use super::database::{Database, OpenGuard};
-use super::gate::Gate;
+use super::expiry_thread::ExpiryThread;
 use super::handle_thread::HandleThread;
 use super::write_txn::WriteTxn;
 use crate::error::Result;
@@ -55,13 +55,6 @@ impl Expired {
     }
 }
 
-/// Removes expired rows until it is dropped.
-pub(super) struct ExpiryThread {
-    stops: Arc<AtomicBool>,
-    gate: Arc<Gate>,
-    thread: HandleThread,
-}
-
 impl ExpiryThread {
     /// Starts it; `None` if the system has no thread for it, or nothing is to be written.
     pub(super) fn start(db: &Database) -> Option<Arc<ExpiryThread>> {
@@ -80,21 +73,6 @@ impl ExpiryThread {
                 None
             }
         }
-    }
-
-    /// Ends the thread, and waits for it where that can be.
-    pub(super) fn stop(&self) {
-        if self.thread.is_here() {
-            self.stops.store(true, Ordering::Release);
-            self.gate.expiry_wake().wake();
-            self.thread.join();
-        }
-    }
-}
-
-impl Drop for ExpiryThread {
-    fn drop(&mut self) {
-        self.stop();
     }
 }
 

@@ -9,7 +9,7 @@
 //!    added, except for rows with ascending keys, which share leaves.
 
 use super::counter_wait::move_counter;
-use super::write_txn::{StatementContext, WriteTxn};
+use super::write_txn::{Inserted, StatementContext, WriteTxn};
 use crate::error::{Error, Result};
 use crate::table::handle::TableShared;
 use crate::table::lock::TableLockMode;
@@ -22,13 +22,6 @@ const BATCH_BYTES: usize = 64 << 10;
 /// this many frames for each.
 const MAX_NAMED: usize = 96;
 const FRAMES_OF_A_NAME: usize = 32;
-
-/// What an insert did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Inserted {
-    /// The number the auto-increment column got, if it was NULL in the values.
-    pub auto_increment: Option<u64>,
-}
 
 impl StatementContext<'_> {
     /// Encodes a row that is to be inserted, and its key.

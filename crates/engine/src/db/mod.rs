@@ -8,6 +8,9 @@
 //! | `background`, `threads` | the threads; how they run, when they are started, how they end |
 //! | `backup`, `archiving` | backups; the archive of redo |
 //! | `write_txn`, `read_txn`, `locked_tables` | the calls of a transaction, and the tables it uses |
+//! | `txn_scratch` | what a transaction leaves to the next one |
+//! | `deferred_end` | the end of a transaction that is dropped |
+//! | `prepared`, `prepared_list` | prepared transactions |
 //! | `row_calls`, `row_change` | what both APIs do to a row; what a closure makes of one |
 //! | `session`, `statement` | transactions of a connection; statements of several calls |
 //! | `raw/` | the raw API: rows and keys as bytes |
@@ -15,6 +18,7 @@
 //! | `struct_calls` | rows of structs of the program, by serde |
 //! | `upsert` | insertions that find or change their duplicate |
 //! | `lock_wait`, `interrupt` | what statements do about locks of others; ending a wait from another thread |
+//! | `interrupt_handle` | what another thread ends a wait by |
 //! | `transact` | transactions that are run again |
 //! | `scan`, `scan_steps`, `visit`, `cursor` | scans; their rows shown in place; positions that live between calls |
 //! | `columns`, `column_iter` | reads of some columns |
@@ -24,7 +28,7 @@
 //! | `schema_change`, `index_build` | tables and indexes are created, online, and dropped |
 //! | `encryption` | keys of encrypted databases |
 //! | `dropping` | what dropped tables and indexes have left is freed in the background |
-//! | `expiry` | expired rows are removed in the background |
+//! | `expiry`, `expiry_thread` | expired rows are removed in the background |
 //! | `handle_thread` | a thread that ends with the last handle of the program |
 //! | `table_ref` | tables by handle or by name |
 //! | `changes/` | the change log: row changes that committed, in order |
@@ -94,16 +98,19 @@ mod cursor;
 mod deferred_end;
 mod delete_many;
 pub(crate) mod deterministic;
+mod expiry_thread;
 mod file_generations;
 mod gate;
 mod get_many;
 mod handle_thread;
 mod insert_many;
+mod interrupt_handle;
 mod lock_wait;
 mod locked_tables;
 mod numbers;
 pub(crate) mod open_overrides;
 pub(crate) mod open_parts;
+mod prepared_list;
 mod probe;
 pub mod raw;
 mod read_txn;
@@ -116,6 +123,7 @@ mod statement;
 mod struct_calls;
 mod table_ref;
 mod threads;
+mod txn_scratch;
 mod upsert;
 mod visit;
 mod write_txn;
@@ -128,11 +136,12 @@ pub use cursor::{Cursor, CursorTxn, Seek};
 pub use database::Database;
 pub use encryption::rotate_key;
 pub use index_build::BuildProgress;
-pub use insert_many::{Inserted, Rows};
-pub use interrupt::InterruptHandle;
+pub use insert_many::Rows;
+pub use interrupt_handle::InterruptHandle;
 pub use lock_list::{RowLockInfo, TxnWatch};
 pub use migration::Migration;
-pub use prepared::{PreparedInfo, PreparedTxn};
+pub use prepared::PreparedTxn;
+pub use prepared_list::PreparedInfo;
 pub use read_txn::ReadTxn;
 pub use readers::{Reader, ReaderChanges, ReaderRows, ReaderScan, ReaderSnapshot, ServedTable};
 pub use rebuild::RepairReport;
@@ -141,7 +150,7 @@ pub use scan::{Scan, ScanIter};
 pub use session::Session;
 pub use table_ref::TableRef;
 pub use upsert::{Insertion, Replaced, Upserted};
-pub use write_txn::WriteTxn;
+pub use write_txn::{Inserted, WriteTxn};
 
 #[cfg(test)]
 mod db_test;

@@ -4,16 +4,16 @@
 //! buffer's opening, rollback of active transactions (it needs the tables; prepared transactions stay), purge, removal
 //! of dropped tables and of interrupted schema changes.
 
-use super::changes::ChangeLog;
+use super::changes::{self, ChangeLog};
 use super::database::{Database, DatabaseInner, FreedMemory, OpenGuard};
 use super::dropping::Dropping;
-use super::expiry::ExpiryThread;
+use super::expiry_thread::ExpiryThread;
 use super::gate::Gate;
 use super::open_parts::OpenParts;
-use super::prepared::PreparedTxns;
+use super::prepared_list::PreparedTxns;
 use super::readers::ReaderServer;
 use super::recovery_report::RecoveryReport;
-use super::write_txn::MAX_TXN_SCRATCHES;
+use super::txn_scratch::MAX_TXN_SCRATCHES;
 use crate::change_buffer::IndexPlace;
 use crate::config::{Doublewrite, FlushLog, Options};
 use crate::context::Context;
@@ -177,7 +177,7 @@ impl Database {
             closed: AtomicBool::new(false),
         };
         let inner = Arc::new(inner);
-        inner.changes.finish_opening(&OpenGuard::new(&inner))?;
+        changes::finish_opening(&OpenGuard::new(&inner))?;
         event!(INFO, data = inner.storage.data.name(), "the database is open");
         Ok(Database {
             readers: None,

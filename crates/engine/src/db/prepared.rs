@@ -10,163 +10,17 @@
 //!    any other transaction.
 //! 4. A call that fails leaves it prepared and detached, except a rollback that has begun.
 
-use super::changes::{CHANGE_LOG, ChangeLog, OpenSequence};
 use super::database::{Database, DatabaseInner, OpenGuard};
-use super::locked_tables::LockedTables;
-use super::write_txn::{HAS_NOT_ENDED, TxnScratch, WriteTxn};
-use crate::error::{Error, Result};
-use crate::sync::Mutex;
-use crate::table::DateTime;
-use crate::table::handle::{Registry, TableShared};
-use crate::table::lock::TableLockMode;
-use crate::txn::{RecoveredPrepared, Txn, TxnSystem, check_outside_row_closure};
+use super::prepared_list::{PreparedInfo, PreparedParts, time_of};
+use super::write_txn::{HAS_NOT_ENDED, WriteTxn};
+use crate::error::Result;
+use crate::txn::{Txn, check_outside_row_closure};
 use crate::types::Lsn;
 use crate::undo::Xid;
-use crate::undo::record::PreparedMark;
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// A check ends by itself.
 const UNTIL_CHECK_ENDS: Duration = Duration::MAX;
-
-/// A prepared transaction, as [`Database::prepared`] lists it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct PreparedInfo {
-    /// Its name.
-    pub xid: Xid,
-    /// Its number, which its rows carry.
-    pub transaction: u64,
-    /// When it was prepared, in UTC.
-    pub time: DateTime,
-    /// Undo records that it has written: about as many as it has changed rows.
-    pub undo_records: u64,
-    /// The tables that it has changed, by name.
-    pub tables: Vec<String>,
-    /// Whether no [`PreparedTxn`] has it, so that [`Database::finish_prepared`] can end it.
-    pub is_detached: bool,
-}
-
-fn time_of(mark: &PreparedMark) -> DateTime {
-    DateTime::from_unix_us(i64::try_from(mark.unix_us).unwrap_or(i64::MAX))
-}
-
-/// What a prepared transaction needs until it ends.
-struct PreparedParts {
-    /// `None` once it has ended.
-    txn: Option<Box<Txn>>,
-    scratch: Box<TxnScratch>,
-    /// Its number in the change log.
-    _sequence: Option<OpenSequence>,
-}
-
-/// A prepared transaction in the list.
-struct Listed {
-    /// `None` while it is being prepared.
-    info: Option<PreparedInfo>,
-    /// Set if it is detached.
-    parts: Option<PreparedParts>,
-}
-
-/// See the file's head.
-#[derive(Default)]
-pub(super) struct PreparedTxns(Mutex<BTreeMap<Xid, Listed>>);
-
-impl PreparedTxns {
-    /// Those that were found when the database was opened, detached.
-    pub(super) fn recovered(txns: &TxnSystem, registry: &Registry, changes: &Arc<ChangeLog>) -> Result<PreparedTxns> {
-        let mut list = BTreeMap::new();
-        for RecoveredPrepared { txn, mark, tables: ids } in txns.take_recovered_prepared() {
-            let sequence = changes.adopt(txns, &txn)?;
-            let mut tables = LockedTables::default();
-            for table in registry.with_ids(&ids).into_iter().filter(|table| table.name != CHANGE_LOG) {
-                tables.add(&table, TableLockMode::Write, Duration::ZERO.into())?;
-            }
-            let info = PreparedInfo {
-                xid: mark.xid.clone(),
-                transaction: txn.number().unwrap_or(0),
-                time: time_of(&mark),
-                undo_records: mark.records,
-                tables: tables.names(),
-                is_detached: true,
-            };
-            let mut scratch = Box::<TxnScratch>::default();
-            scratch.tables = tables;
-            let listed = Listed {
-                info: Some(info),
-                parts: Some(PreparedParts { txn: Some(txn), scratch, _sequence: sequence }),
-            };
-            if list.insert(mark.xid.clone(), listed).is_some() {
-                return Err(Error::Corrupt(format!("two transactions are prepared as {}", mark.xid)));
-            }
-        }
-        Ok(PreparedTxns(Mutex::new(list)))
-    }
-
-    pub(super) fn count(&self) -> usize {
-        self.0.lock().len()
-    }
-
-    /// Takes a name for a transaction that is about to be prepared.
-    fn enter(&self, xid: &Xid) -> Result<()> {
-        match self.0.lock().entry(xid.clone()) {
-            Entry::Occupied(_) => Err(Error::DuplicateXid { xid: xid.to_string() }),
-            Entry::Vacant(place) => {
-                place.insert(Listed { info: None, parts: None });
-                Ok(())
-            }
-        }
-    }
-
-    fn set_info(&self, info: PreparedInfo) {
-        debug_assert!(self.0.lock().contains_key(&info.xid), "rule 1: {} is prepared and not listed", info.xid);
-        if let Some(listed) = self.0.lock().get_mut(&info.xid) {
-            listed.info = Some(info);
-        }
-    }
-
-    fn remove(&self, xid: &Xid) {
-        let listed = self.0.lock().remove(xid);
-        debug_assert!(listed.is_some_and(|listed| listed.parts.is_none()), "rule 1: {xid} ends without its owner");
-    }
-
-    fn put(&self, xid: &Xid, parts: PreparedParts) {
-        debug_assert!(parts.txn.is_some(), "rule 4: {xid} is detached after its end");
-        debug_assert!(self.0.lock().contains_key(xid), "rule 1: {xid} is detached and not listed");
-        if let Some(listed) = self.0.lock().get_mut(xid) {
-            debug_assert!(listed.parts.is_none(), "rule 1: {xid} has two owners");
-            listed.parts = Some(parts);
-        }
-    }
-
-    fn take(&self, xid: &Xid) -> Result<PreparedParts> {
-        let mut list = self.0.lock();
-        let listed = list.get_mut(xid).ok_or_else(|| Error::NoSuchXid { xid: xid.to_string() })?;
-        listed.parts.take().ok_or_else(|| {
-            Error::Usage(format!(
-                "the prepared transaction {xid} has an owner, which ends it: a PreparedTxn, or a call"
-            ))
-        })
-    }
-
-    fn list(&self) -> Vec<PreparedInfo> {
-        let list = self.0.lock();
-        let info = |listed: &Listed| Some(PreparedInfo { is_detached: listed.parts.is_some(), ..listed.info.clone()? });
-        list.values().filter_map(info).collect()
-    }
-
-    /// Rule 3.
-    pub(super) fn refuse_change(&self, table: &Arc<TableShared>) -> Result<()> {
-        let list = self.0.lock();
-        let uses = |listed: &Listed| listed.parts.as_ref().is_some_and(|parts| parts.scratch.tables.has(table));
-        match list.iter().find(|(_, listed)| uses(listed)) {
-            Some((xid, _)) => Err(Error::TableInPrepared { table: table.name.clone(), xid: xid.to_string() }),
-            None => Ok(()),
-        }
-    }
-}
 
 impl WriteTxn {
     /// Prepares the transaction to be committed: the first phase of two. When it returns, every change is durable under
@@ -211,8 +65,8 @@ impl WriteTxn {
     /// ```
     ///
     /// # Errors
-    /// [`Error::DuplicateXid`], [`Error::DiskFull`], those of [`commit`](Self::commit). The transaction is rolled back
-    /// then; after a failed sync the next opening decides.
+    /// [`DuplicateXid`](crate::Error::DuplicateXid), [`DiskFull`](crate::Error::DiskFull), those of
+    /// [`commit`](Self::commit). The transaction is rolled back then; after a failed sync the next opening decides.
     pub fn prepare(mut self, xid: Xid) -> Result<Option<PreparedTxn>> {
         self.check_may_end()?;
         let txn = self.txn.as_mut().expect(HAS_NOT_ENDED);
@@ -371,7 +225,8 @@ impl Database {
     /// Makes this handle's caller the owner of a prepared transaction that is detached.
     ///
     /// # Errors
-    /// [`Error::NoSuchXid`]; [`Error::Usage`] if it has an owner, or the database was opened to be read only.
+    /// [`NoSuchXid`](crate::Error::NoSuchXid); [`Usage`](crate::Error::Usage) if it has an owner, or the database was
+    /// opened to be read only.
     pub fn take_prepared(&self, xid: &Xid) -> Result<PreparedTxn> {
         self.check_writable()?;
         let parts = Some(self.inner.prepared.take(xid)?);
@@ -391,7 +246,8 @@ impl Database {
     /// or [`Database::lsn`] has returned. Threads that wait at the same time share one sync.
     ///
     /// # Errors
-    /// An I/O error; the database has stopped then. [`Error::Usage`] for an LSN beyond the end of the log.
+    /// An I/O error; the database has stopped then. [`Usage`](crate::Error::Usage) for an LSN beyond the
+    /// end of the log.
     pub fn wait_durable(&self, lsn: u64) -> Result<()> {
         check_outside_row_closure()?;
         self.inner.check_not_closed()?;

@@ -1,9 +1,8 @@
 //! The calls that change one row, common to both APIs: the key and the new columns are values or bytes.
 
 use super::deferred_end::ClosureCall;
-use super::insert_many::Inserted;
 use super::row_change::apply;
-use super::write_txn::{StatementContext, WriteTxn};
+use super::write_txn::{Inserted, StatementContext, WriteTxn};
 use crate::error::{Error, Result};
 use crate::table::lock::TableLockMode;
 use crate::table::{Changes, NewColumns, RowRef, Table};

@@ -1,17 +1,32 @@
-//! The steps of a scan: opening its cursor, moving it, and showing rows in place.
+//! The steps of a scan in a transaction: describing it, opening its cursor, moving it, and showing rows in place.
 
 use super::deferred_end::ClosureCall;
 use super::locked_tables::check_since;
-use super::scan::Range;
+use super::scan::{Range, Scan};
 use super::write_txn::{HAS_NOT_ENDED, WriteTxn};
 use crate::error::{Error, Result};
 use crate::lock::LockMode;
 use crate::table::version::TableVersion;
+use crate::table::{Row, Table, ValueRef};
 use crate::txn::{EntryFilter, Isolation, RowCursor, RowVisitor, ScanOptions, TableTrees};
 use std::ops::Bound;
 use std::sync::Arc;
 
 impl WriteTxn {
+    /// The first row, in the order of an index, whose leading columns of that index have these values, as
+    /// [`ReadTxn::get_by`](super::ReadTxn::get_by).
+    ///
+    /// # Errors
+    /// [`Error::NoSuchIndex`], or as [`get`](Self::get).
+    pub fn get_by(&mut self, table: &Table, index: &str, values: &[ValueRef<'_>]) -> Result<Option<Row>> {
+        self.scan(table).index(index).prefix(values).first()
+    }
+
+    /// A scan of a table, to be described further.
+    pub fn scan<'v>(&mut self, table: &Table) -> Scan<'_, 'v> {
+        Scan::new(self, table)
+    }
+
     /// Opens a cursor over an index (`None` = the rows themselves) of a table in use.
     pub(crate) fn cursor(
         &mut self,

@@ -6,7 +6,7 @@
 //! 2. The settings of a session (options, lock waits, its interrupt handle) apply to all its transactions.
 
 use super::database::Database;
-use super::interrupt::InterruptHandle;
+use super::interrupt_handle::InterruptHandle;
 use super::prepared::PreparedTxn;
 use super::write_txn::{HAS_NOT_ENDED, WriteTxn};
 use crate::error::{Error, Result};

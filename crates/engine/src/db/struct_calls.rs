@@ -1,8 +1,7 @@
 //! Rows of structs of the program, by serde.
 
-use super::insert_many::Inserted;
 use super::upsert::Upserted;
-use super::write_txn::WriteTxn;
+use super::write_txn::{Inserted, WriteTxn};
 use crate::error::Result;
 use crate::table::serde_rows::StructValues;
 use crate::table::{Table, Value, ValueRef};

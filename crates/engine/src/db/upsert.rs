@@ -6,8 +6,7 @@
 //!    other (a deadlock).
 //! 2. Each call is a statement: it is done as a whole or not at all.
 
-use super::insert_many::Inserted;
-use super::write_txn::{HAS_NOT_ENDED, WriteTxn};
+use super::write_txn::{HAS_NOT_ENDED, Inserted, WriteTxn};
 use crate::error::{Error, Result};
 use crate::lock::LockMode;
 use crate::table::{Changes, NewColumns, Row, RowRef, Table, ValueRef};

@@ -10,24 +10,17 @@
 
 use super::counter_wait::move_counter;
 use super::database::{DatabaseInner, OpenGuard};
-use super::deferred_end::defer_end;
-use super::insert_many::Inserted;
-use super::locked_tables::{LockedTables, check_since};
+use super::locked_tables::check_since;
 use super::row_change::apply;
-use super::scan::Scan;
+use super::txn_scratch::TxnScratch;
 use crate::error::{Error, Result};
 use crate::lock::LockMode;
 use crate::table::handle::TableShared;
 use crate::table::lock::TableLockMode;
 use crate::table::version::TableVersion;
 use crate::table::{Changes, ColumnIndex, Row, RowRef, Table, ValueRef};
-use crate::txn::{
-    Access, KEPT_ROW_BYTES, ReadView, RowOp, Savepoint, Txn, TxnOptions, TxnSystem, Wanted, check_outside_row_closure,
-};
+use crate::txn::{Access, ReadView, RowOp, Savepoint, Txn, TxnOptions, TxnSystem, Wanted, check_outside_row_closure};
 use std::sync::Arc;
-
-/// Scratch memories kept for the next transactions, for each shard that threads have.
-pub(super) const MAX_TXN_SCRATCHES: usize = 8;
 
 pub(super) const HAS_NOT_ENDED: &str =
     "only `commit`, `rollback` and `drop` take the transaction, and they take its owner";
@@ -49,14 +42,6 @@ pub struct WriteTxn {
     pub(super) inner: OpenGuard,
 }
 
-/// What a transaction works with and leaves to the next one.
-#[derive(Default)]
-pub(super) struct TxnScratch {
-    pub(super) tables: LockedTables,
-    key: Vec<u8>,
-    row: Vec<u8>,
-}
-
 /// The parts of a call, borrowed apart.
 pub(super) struct StatementContext<'a> {
     pub(super) inner: &'a DatabaseInner,
@@ -65,6 +50,13 @@ pub(super) struct StatementContext<'a> {
     pub(super) version: &'a Arc<TableVersion>,
     pub(super) key: &'a mut Vec<u8>,
     pub(super) row: &'a mut Vec<u8>,
+}
+
+/// What an insert did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Inserted {
+    /// The number the auto-increment column got, if it was NULL in the values.
+    pub auto_increment: Option<u64>,
 }
 
 impl WriteTxn {
@@ -139,20 +131,6 @@ impl WriteTxn {
     ) -> Result<Option<R>> {
         let found = self.read(table, key, LockMode::None, Wanted::ALL)?;
         found.map(|(version, row)| version.layouts.read(row).map(look)).transpose()
-    }
-
-    /// The first row, in the order of an index, whose leading columns of that index have these values, as
-    /// [`ReadTxn::get_by`](super::ReadTxn::get_by).
-    ///
-    /// # Errors
-    /// [`Error::NoSuchIndex`], or as [`get`](Self::get).
-    pub fn get_by(&mut self, table: &Table, index: &str, values: &[ValueRef<'_>]) -> Result<Option<Row>> {
-        self.scan(table).index(index).prefix(values).first()
-    }
-
-    /// A scan of a table, to be described further.
-    pub fn scan<'v>(&mut self, table: &Table) -> Scan<'_, 'v> {
-        Scan::new(self, table)
     }
 
     /// The newest committed row, locked exclusively until the transaction ends.
@@ -372,38 +350,6 @@ impl WriteTxn {
             None => None,
         };
         Ok((tables.version(at).clone(), index))
-    }
-}
-
-impl Drop for WriteTxn {
-    fn drop(&mut self) {
-        if self.inner.ctx.poison.check_owner().is_err() {
-            // The parent's: to roll it back, or to let its locks go, would wait for the parent's threads.
-            return std::mem::forget((self.txn.take(), self.scratch.take()));
-        }
-        if self.txn.is_some() && check_outside_row_closure().is_err() {
-            let (txn, scratch, inner) = (self.txn.take(), self.scratch.take(), self.inner.clone());
-            let (schema_version, is_inside) = (self.schema_version, std::mem::take(&mut self.is_inside));
-            return defer_end(WriteTxn { txn, scratch, inner, schema_version, is_inside, attempt: self.attempt });
-        }
-        if let Some(txn) = self.txn.take() {
-            // A rollback that fails leaves the transaction active; recovery will undo it.
-            let _ = self.inner.txn_system().rollback(txn);
-        }
-        self.release_tables();
-        if let Some(scratch) = self.scratch.take() {
-            self.inner.keep_scratch(scratch);
-        }
-    }
-}
-
-impl DatabaseInner {
-    /// Keeps what an ended transaction worked with for the next one.
-    pub(super) fn keep_scratch(&self, scratch: Box<TxnScratch>) {
-        debug_assert!(!scratch.tables.holds_any(), "memory of an ended transaction locks a table");
-        if scratch.row.capacity() <= KEPT_ROW_BYTES {
-            self.txn_scratches.keep(scratch);
-        }
     }
 }
 

@@ -6,8 +6,9 @@ const CHANGED_ROWS: &str = "crates/engine/src/txn/changed_rows.rs";
 const CHANGE_LOG: &str = "crates/engine/src/db/changes/change_log.rs";
 const SEQUENCES: &str = "crates/engine/src/db/changes/sequences.rs";
 const STREAM: &str = "crates/engine/src/db/changes/stream.rs";
+const LOGGING: &str = "crates/engine/src/db/changes/logging.rs";
 const TRIM: &str = "crates/engine/src/db/changes/trim.rs";
-const PREPARED: &str = "crates/engine/src/db/prepared.rs";
+const PREPARED_LIST: &str = "crates/engine/src/db/prepared_list.rs";
 
 pub(super) const MUTANTS: &[Mutant] = &[
     mutant(
@@ -40,7 +41,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         "changes-number-of-prepared-forgotten",
         "after an opening a consumer passes a prepared transaction",
         &[edit(
-            PREPARED,
+            PREPARED_LIST,
             "            let sequence = changes.adopt(txns, &txn)?;",
             "            let sequence = changes.adopt(txns, &txn)?.filter(|_| !MUTANT);",
         )],
@@ -50,9 +51,9 @@ pub(super) const MUTANTS: &[Mutant] = &[
         "changes-trimmed-numbers-again",
         "after all was trimmed and an opening, numbers begin again",
         &[edit(
-            CHANGE_LOG,
-            "        Ok(last.max(trimmed(&mut read, table)?))",
-            "        Ok(last.max(if MUTANT { 0 } else { trimmed(&mut read, table)? }))",
+            LOGGING,
+            "    Ok(last.max(trimmed(&mut read, table)?))",
+            "    Ok(last.max(if MUTANT { 0 } else { trimmed(&mut read, table)? }))",
         )],
         &["changes::numbers_go_on"],
     ),

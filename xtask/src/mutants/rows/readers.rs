@@ -5,7 +5,7 @@ use super::{Mutant, edit, of_engine};
 const CONNECTION: &str = "crates/engine/src/db/readers/connection.rs";
 const LINK: &str = "crates/engine/src/db/readers/link.rs";
 const READER_SCAN: &str = "crates/engine/src/db/readers/reader_scan.rs";
-const SERVER: &str = "crates/engine/src/db/readers/server.rs";
+const ACCEPT: &str = "crates/engine/src/db/readers/accept.rs";
 
 pub(super) const MUTANTS: &[Mutant] = &[
     of_engine(
@@ -70,7 +70,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         "more-readers-than-allowed",
         "the option max_readers is one too few",
         &[edit(
-            SERVER,
+            ACCEPT,
             "        if served.len() >= self.max_readers {\n",
             "        if served.len() >= self.max_readers + usize::from(MUTANT) {\n",
         )],

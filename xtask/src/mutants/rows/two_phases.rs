@@ -5,6 +5,7 @@ use super::{Mutant, edit, of_engine as mutant};
 const PREPARED: &str = "crates/engine/src/txn/prepared.rs";
 const APPEND: &str = "crates/engine/src/undo/append.rs";
 const OPEN: &str = "crates/engine/src/undo/open.rs";
+const LIST: &str = "crates/engine/src/db/prepared_list.rs";
 const OWNERS: &str = "crates/engine/src/db/prepared.rs";
 
 pub(super) const MUTANTS: &[Mutant] = &[
@@ -100,7 +101,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         "name-of-a-prepared-given-again",
         "two transactions are prepared under one name",
         &[edit(
-            OWNERS,
+            LIST,
             "            Entry::Occupied(_) => Err(",
             "            Entry::Occupied(_) if MUTANT => Ok(()),\n            Entry::Occupied(_) => Err(",
         )],
@@ -110,7 +111,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         "tables-of-a-found-prepared-not-locked",
         "after an opening a table can be dropped that a prepared transaction has changed",
         &[edit(
-            OWNERS,
+            LIST,
             "                tables.add(&table, TableLockMode::Write, Duration::ZERO.into())?;\n",
             "                if !MUTANT {\n                    \
              tables.add(&table, TableLockMode::Write, Duration::ZERO.into())?;\n                }\n",
@@ -121,7 +122,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         "schema-change-waits-for-a-detached",
         "a schema change waits for a prepared transaction that has no owner",
         &[edit(
-            OWNERS,
+            LIST,
             "            Some((xid, _)) => Err(",
             "            Some(_) if MUTANT => Ok(()),\n            Some((xid, _)) => Err(",
         )],

@@ -1,21 +1,22 @@
-//! The change log: its table, its numbers, and what a transaction writes to it before it ends.
+//! The change log: its table, its numbers, and what is written to it.
 
-use super::CHANGE_LOG;
 use super::entry::{Entry, put, sequence_in};
 use super::sequences::Sequences;
 use crate::context::Context;
-use crate::db::database::{Database, OpenGuard};
-use crate::db::write_txn::{HAS_NOT_ENDED, WriteTxn};
 use crate::error::{Error, Result};
 use crate::sync::poison::{OnStop, Poison};
 use crate::sync::{Condvar, Mutex};
+use crate::table::catalog::Catalog;
 use crate::table::handle::{Registry, TableShared};
 use crate::table::version::TableVersion;
 use crate::table::{Schema, Table, Type, ValueRef};
-use crate::txn::{Access, ChangedRow, Isolation, RowOp, Txn, TxnOptions, TxnSystem};
+use crate::txn::{Access, ChangedRow, RowOp, Txn, TxnOptions, TxnSystem};
 use crate::types::TableId;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
+
+/// Name of the table that is the change log.
+pub(crate) const CHANGE_LOG: &str = "highwater.changes";
 
 /// Bytes of changes in a row of the table, at most; less in pages smaller than 16 KiB.
 const MAX_PART_BYTES: usize = 2048;
@@ -91,10 +92,10 @@ impl ChangeLog {
         Ok(Some(OpenSequence { log: self.clone(), number }))
     }
 
-    /// Continues the numbers after the greatest in the table; the database is open. If the table cannot be read, calls
-    /// that use the log fail, but the opening does not.
-    pub(in crate::db) fn finish_opening(&self, open: &OpenGuard) -> Result<()> {
-        match self.last_in_table(open) {
+    /// Continues the numbers after the last one of the table. If that cannot be read, calls that use the log fail, but
+    /// the opening does not.
+    pub(super) fn go_on_behind(&self, last: Result<u64>) -> Result<()> {
+        match last {
             Ok(last) => self.sequences.lock().go_on_behind(last),
             Err(error) if error.is_damage() => drop(self.damage.set(error.to_string())),
             Err(error) => return Err(error),
@@ -102,39 +103,19 @@ impl ChangeLog {
         Ok(())
     }
 
-    /// The last number in the table, of a prepared transaction too, or up to which it was trimmed.
-    fn last_in_table(&self, open: &OpenGuard) -> Result<u64> {
-        let Some(table) = self.table.get() else { return Ok(0) };
-        let options = TxnOptions { isolation: Isolation::ReadUncommitted, ..TxnOptions::default() };
-        let mut read = WriteTxn::begin(open, &options, Access::ReadOnly)?;
-        let last = read.scan(table).rev().first()?.map_or(0, |row| row.u64(0));
-        Ok(last.max(trimmed(&mut read, table)?))
-    }
-
     /// Makes its table, if there is none. The caller holds the schema mutex.
-    fn create(&self, db: &Database) -> Result<()> {
+    pub(super) fn create(&self, catalog: &Arc<Catalog>, registry: &Registry) -> Result<()> {
         if self.table.get().is_some() {
             return Ok(());
         }
-        debug_assert!(
-            db.inner.schema.try_lock().is_none(),
-            "rule 1 of schema changes: the change log is created without their mutex"
-        );
         let schema = Schema::new().column("sequence", Type::U64).column("part", Type::U32);
         let schema = schema.column("bytes", Type::Binary(MAX_PART_BYTES as u32)).primary_key(&["sequence", "part"]);
-        let entry = db.inner.catalog.create_table(schema.check(CHANGE_LOG)?)?;
-        let shared = TableShared::open(&db.inner.catalog, entry);
-        db.inner.registry.add(shared.clone());
+        let entry = catalog.create_table(schema.check(CHANGE_LOG)?)?;
+        let shared = TableShared::open(catalog, entry);
+        registry.add(shared.clone());
         let _ = self.table.set(Table { shared });
         Ok(())
     }
-}
-
-/// Up to which number the log was trimmed, as this transaction sees it.
-pub(super) fn trimmed(read: &mut WriteTxn, table: &Table) -> Result<u64> {
-    let mark = read.get(table, &[ValueRef::UInt(0), ValueRef::UInt(0)])?;
-    let number = mark.map(|row| row.bytes(2).first_chunk().map(|bytes| u64::from_be_bytes(*bytes)));
-    number.map_or(Ok(0), |number| number.ok_or_else(|| Error::Corrupt("the change log: no mark".to_string())))
 }
 
 /// The log is read.
@@ -196,7 +177,12 @@ impl ChangeLog {
     }
 
     /// Writes that a table is about to be changed, under each of its names, as a transaction of its own.
-    fn append_table_change(self: &Arc<Self>, system: &TxnSystem, table: TableId, names: &[&str]) -> Result<()> {
+    pub(super) fn append_table_change(
+        self: &Arc<Self>,
+        system: &TxnSystem,
+        table: TableId,
+        names: &[&str],
+    ) -> Result<()> {
         debug_assert!(!names.is_empty(), "rule 5: a change of table {table} names no table");
         let mut txn = system.begin(&TxnOptions::default(), Access::ReadWrite)?;
         let written = Writer::new(self).and_then(|mut writer| {
@@ -297,46 +283,6 @@ impl Writer {
         let full = || Error::Usage("a transaction has too many changes for the change log".to_string());
         self.part = self.part.checked_add(1).ok_or_else(full)?;
         Ok(())
-    }
-}
-
-impl WriteTxn {
-    /// Before the transaction is committed or prepared: writes what it has changed to the change log. The number that
-    /// is returned is kept until the transaction has ended. After an error it is rolled back.
-    #[inline]
-    pub(in crate::db) fn log_changes(&mut self) -> Result<Option<OpenSequence>> {
-        match self.txn.as_ref().is_some_and(|txn| txn.logs_changes) {
-            true => self.append_changes(),
-            false => Ok(None),
-        }
-    }
-
-    #[cold]
-    fn append_changes(&mut self) -> Result<Option<OpenSequence>> {
-        let (system, txn) = (self.inner.txn_system(), self.txn.as_mut().expect(HAS_NOT_ENDED));
-        // Else the end says why it cannot be committed.
-        if txn.check_active().is_err() {
-            return Ok(None);
-        }
-        let appended = self.inner.changes.append(system, txn);
-        appended.or_else(|error| match self.txn.take() {
-            Some(txn) => system.rollback(txn).and(Err(error)),
-            None => Err(error),
-        })
-    }
-}
-
-impl Database {
-    /// Before a table is made that logs its changes. The caller holds the schema mutex.
-    pub(in crate::db) fn ensure_change_log(&self) -> Result<()> {
-        self.inner.changes.create(self)
-    }
-
-    /// Before a table is changed that logs its changes, or will: says so in the change log, under each of its names.
-    /// No transaction uses the table; the caller holds the schema mutex.
-    pub(in crate::db) fn log_table_change(&self, table: TableId, names: &[&str]) -> Result<()> {
-        self.ensure_change_log()?;
-        self.inner.changes.append_table_change(self.inner.txn_system(), table, names)
     }
 }
 

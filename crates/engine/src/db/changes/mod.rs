@@ -4,7 +4,8 @@
 //! |---|---|
 //! | `sequences` | the numbers of transactions in the log, and up to which it can be read |
 //! | `entry` | changes as bytes |
-//! | `change_log` | the log: what a transaction writes to it before it ends |
+//! | `change_log` | the log: its table, and what is written to it |
+//! | `logging` | who writes to it: transactions before they end, changes of tables |
 //! | `stream` | reading it: [`Database::changes`](super::Database::changes) |
 //! | `trim` | removal of old changes, on request or by age |
 //!
@@ -28,12 +29,12 @@
 
 mod change_log;
 mod entry;
+mod logging;
 mod sequences;
 mod stream;
 mod trim;
 
+pub(crate) use change_log::CHANGE_LOG;
 pub(super) use change_log::{ChangeLog, OpenSequence, check_not_change_log};
+pub(super) use logging::finish_opening;
 pub use stream::{Change, ChangeKind, ChangeStream};
-
-/// Name of the table that is the change log.
-pub(crate) const CHANGE_LOG: &str = "highwater.changes";

@@ -6,8 +6,8 @@
 //! 2. A stream checks that parts are consecutive, changes complete, and rows and keys valid for their tables. Otherwise
 //!    it ends with [`Error::Corrupt`].
 
-use super::change_log::trimmed;
 use super::entry::{Entry, read};
+use super::trim::trimmed;
 use crate::db::database::Database;
 use crate::error::{Error, Result};
 use crate::table::handle::TableShared;

@@ -8,7 +8,8 @@
 
 use super::entry::{self, Entry};
 use crate::db::database::Database;
-use crate::error::Result;
+use crate::db::write_txn::WriteTxn;
+use crate::error::{Error, Result};
 use crate::space::reserve::{self, SpacePriority};
 use crate::table::{Table, ValueRef};
 use crate::txn::{Isolation, TxnOptions};
@@ -22,6 +23,13 @@ fn begin_us(part: &[u8]) -> Option<i64> {
         Ok(Some((Entry::Begin { unix_us }, _))) => Some(unix_us),
         _ => None,
     }
+}
+
+/// Up to which number the log was trimmed, as this transaction sees it.
+pub(super) fn trimmed(read: &mut WriteTxn, table: &Table) -> Result<u64> {
+    let mark = read.get(table, &[ValueRef::UInt(0), ValueRef::UInt(0)])?;
+    let number = mark.map(|row| row.bytes(2).first_chunk().map(|bytes| u64::from_be_bytes(*bytes)));
+    number.map_or(Ok(0), |number| number.ok_or_else(|| Error::Corrupt("the change log: no mark".to_string())))
 }
 
 impl Database {

@@ -13,7 +13,7 @@ use super::message::{
 };
 use super::offers::OwnOffer;
 use super::served_changes::ServedChanges;
-use super::socket::Stream;
+use super::socket::{Stream, is_gone};
 use super::value::to_values;
 use crate::db::read_txn::ReadTxn;
 use crate::db::scan::Scan;
@@ -22,7 +22,7 @@ use crate::error::{Error, Result};
 use crate::stats::MetricsFormat;
 use crate::table::definition_form::{TableForm, to_json};
 use crate::table::{RowLayout, Table, TableDefinition, ValueRef};
-use std::io::{Error as IoError, ErrorKind, Read, Result as IoResult, Write};
+use std::io::{Error as IoError, ErrorKind, Result as IoResult, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -330,19 +330,6 @@ impl Write for DumpFrames {
 
     fn flush(&mut self) -> IoResult<()> {
         Ok(())
-    }
-}
-
-/// Whether the other end of a connection, which owes nothing now, has closed it.
-pub(super) fn is_gone(mut stream: &Stream) -> IoResult<bool> {
-    stream.set_nonblocking(true)?;
-    let read = stream.read(&mut [0]);
-    stream.set_nonblocking(false)?;
-    match read {
-        Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(false),
-        Ok(0) => Ok(true),
-        Ok(_) => Err(invalid("a request out of turn")),
-        Err(error) => Err(error),
     }
 }
 

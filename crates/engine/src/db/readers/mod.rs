@@ -5,7 +5,7 @@
 //! | `message` | what a reader and the process that serves it say to each other, as bytes |
 //! | `value` | values of keys in messages |
 //! | `socket` | the socket, where the system has such sockets |
-//! | `server` | the threads behind the socket |
+//! | `server`, `accept` | the threads behind the socket |
 //! | `connection` | one reader's requests, answered |
 //! | `offers` | snapshots that connections share |
 //! | `link` | the reader's end of a connection |
@@ -29,6 +29,7 @@
 //!    replaces the socket of a killed process.
 //! 6. If the file system or the operating system has no sockets, the database opens without readers.
 
+mod accept;
 mod connection;
 mod link;
 mod message;

@@ -4,9 +4,8 @@
 //! 1. The columns of a table are sent before its first row, and again before the first row with other columns.
 //! 2. The changes before an error are sent first; the error is the answer to the next request.
 
-use super::connection::is_gone;
 use super::message::{ChangeForm, ChangesHead, Kind, extend, put_frame};
-use super::socket::Stream;
+use super::socket::{Stream, is_gone};
 use super::value::{Field, to_fields};
 use crate::db::Database;
 use crate::db::changes::{Change, ChangeStream};

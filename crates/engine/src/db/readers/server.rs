@@ -1,41 +1,30 @@
-//! The socket in the folder of an open database, and the threads behind it.
+//! The server of readers: its state, and its end.
 //!
 //! Rules
-//! 1. One thread waits for readers, and each reader has a thread. They keep the database open, and end with the server:
-//!    at a close, or when the last handle of the program is dropped.
+//! 1. One thread waits for readers (`accept`), and each reader has a thread. They keep the database open, and end with
+//!    the server: at a close, or when the last handle of the program is dropped.
 //! 2. `db/handle_thread.rs` says when their end is awaited.
 //! 3. Only the server that created the socket's file removes it: no other database is opened in the folder while this
 //!    one holds its lock.
 
-use super::connection::Connection;
-use super::message::{Answer, Failure, put_message};
-use super::offers::{Offers, OwnOffer};
-use super::socket::{self, Listener, Stream, Waker};
-use crate::db::database::Database;
+use super::socket::{self, Stream, Waker};
 use crate::db::handle_thread::HandleThread;
-use crate::db::interrupt::InterruptHandle;
+use crate::db::interrupt_handle::InterruptHandle;
 use crate::stats::Stats;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, Ordering};
-use crate::sync::event::event;
-use crate::sync::thread::{Builder, JoinHandle, sleep};
+use crate::sync::thread::JoinHandle;
 use crate::txn::check_outside_closures;
 use std::collections::HashMap;
-use std::io::{Result as IoResult, Write};
 use std::net::Shutdown;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
-
-/// Pause when the process has no file descriptor or thread left for a reader.
-const EXHAUSTED_PAUSE: Duration = Duration::from_millis(100);
 
 /// A reader's thread, and what ends it.
-struct Served {
-    stream: Stream,
-    interrupt: InterruptHandle,
-    thread: Option<JoinHandle<()>>,
+pub(super) struct Served {
+    pub(super) stream: Stream,
+    pub(super) interrupt: InterruptHandle,
+    pub(super) thread: Option<JoinHandle<()>>,
 }
 
 impl Served {
@@ -46,52 +35,23 @@ impl Served {
 }
 
 /// What the threads share.
-struct Shared {
-    stops: AtomicBool,
-    served: Mutex<HashMap<u64, Served>>,
-    offers: Arc<Offers>,
-    max_readers: usize,
-    stats: Arc<Stats>,
+pub(super) struct Shared {
+    pub(super) stops: AtomicBool,
+    pub(super) served: Mutex<HashMap<u64, Served>>,
+    pub(super) max_readers: usize,
+    pub(super) stats: Arc<Stats>,
 }
 
 /// Serves readers until it is dropped.
 pub(in crate::db) struct ReaderServer {
-    folder: PathBuf,
+    pub(super) folder: PathBuf,
     /// Ends the waiting for readers.
-    waker: Waker,
-    shared: Arc<Shared>,
-    waiting: HandleThread,
+    pub(super) waker: Waker,
+    pub(super) shared: Arc<Shared>,
+    pub(super) waiting: HandleThread,
 }
 
 impl ReaderServer {
-    /// Serves readers of a database in a folder; `None` if there can be no socket (rule 6 of the module).
-    pub(in crate::db) fn start(db: &Database) -> Option<Arc<ReaderServer>> {
-        let max_readers = db.options().max_readers as usize;
-        let folder = db.storage().folders()?.0.to_path_buf();
-        if max_readers == 0 {
-            return None;
-        }
-        match ReaderServer::listen(db, &folder, max_readers) {
-            Ok(server) => Some(Arc::new(server)),
-            Err(error) => {
-                event!(WARN, folder = folder.display(), error = error, "readers of other processes are not served");
-                None
-            }
-        }
-    }
-
-    fn listen(db: &Database, folder: &Path, max_readers: usize) -> IoResult<ReaderServer> {
-        let listener = Listener::bind(folder)?;
-        let waker = listener.waker(folder)?;
-        let stats = Arc::clone(&db.inner.ctx.stats);
-        let (stops, served, offers) = (AtomicBool::new(false), Mutex::default(), Arc::default());
-        let shared = Arc::new(Shared { stops, served, offers, max_readers, stats });
-        let (db, thread_shared) = (db.clone(), Arc::clone(&shared));
-        let wait = move || thread_shared.wait(&db, &listener);
-        let waiting = HandleThread::new(Builder::new().name("hw-readers".to_string()).spawn(wait)?);
-        Ok(ReaderServer { folder: folder.to_path_buf(), waker, shared, waiting })
-    }
-
     /// Ends every connection and waits for the threads (rule 2).
     pub(in crate::db) fn stop(&self) {
         if !self.waiting.is_here() || self.shared.stops.swap(true, Ordering::AcqRel) {
@@ -113,52 +73,5 @@ impl ReaderServer {
 impl Drop for ReaderServer {
     fn drop(&mut self) {
         self.stop();
-    }
-}
-
-impl Shared {
-    /// Waits for readers until the server stops.
-    fn wait(self: Arc<Shared>, db: &Database, listener: &Listener) {
-        for number in 0.. {
-            let accepted = listener.accept();
-            if self.stops.load(Ordering::Acquire) {
-                return;
-            }
-            let begun = accepted.and_then(|stream| Arc::clone(&self).begin(number, db, stream));
-            if let Err(error) = begun {
-                event!(WARN, error = error, "a reader is not served");
-                sleep(EXHAUSTED_PAUSE);
-            }
-        }
-    }
-
-    /// Starts the thread of a reader.
-    fn begin(self: Arc<Shared>, number: u64, db: &Database, mut stream: Stream) -> IoResult<()> {
-        let mut served = self.served.lock();
-        if served.len() >= self.max_readers {
-            let mut refusal = Vec::new();
-            let reason = format!("{} processes or snapshots read already, as many as max_readers allows", served.len());
-            put_message(&Answer::Failed(Failure::Other(reason)), &mut refusal);
-            // Short enough for the socket's buffer.
-            return stream.write_all(&refusal);
-        }
-        let interrupt = db.interrupt_handle();
-        let offer = OwnOffer::new(Arc::clone(&self.offers));
-        let connection = Connection::new(db.with_interrupt(&interrupt), stream.try_clone()?, offer);
-        let shared = Arc::clone(&self);
-        let serve = move || {
-            // A panic is the end of this reader alone: it has changed nothing.
-            let _ = catch_unwind(AssertUnwindSafe(|| connection.serve()));
-            let mut served = shared.served.lock();
-            served.remove(&number);
-            shared.stats.readers.set(served.len() as u64);
-        };
-        let thread = Builder::new().name(format!("hw-reader-{number}")).spawn(serve)?;
-        let another = served.insert(number, Served { stream, interrupt, thread: Some(thread) });
-        debug_assert!(another.is_none(), "two readers have the number {number}");
-        debug_assert!(served.len() <= self.max_readers, "{} readers of {}", served.len(), self.max_readers);
-        self.stats.readers.set(served.len() as u64);
-        self.stats.readers_served.inc();
-        Ok(())
     }
 }

@@ -1,0 +1,14 @@
+//! The memory of a transaction, and the tables that it has locked: what the next one gets when it has ended.
+
+use super::locked_tables::LockedTables;
+
+/// Scratch memories kept for the next transactions, for each shard that threads have.
+pub(super) const MAX_TXN_SCRATCHES: usize = 8;
+
+/// What a transaction works with and leaves to the next one.
+#[derive(Default)]
+pub(super) struct TxnScratch {
+    pub(super) tables: LockedTables,
+    pub(super) key: Vec<u8>,
+    pub(super) row: Vec<u8>,
+}
