@@ -12,11 +12,11 @@
 use highwater::config::{Doublewrite, PageSize};
 use highwater::{Database, Error, Options, Schema, Type, ValueRef, values};
 use highwater_device::adapter::{EngineDisk, EngineDiskOptions};
-use highwater_device::disk::{Disk, DiskOptions, TimeMode};
+use highwater_device::disk::{DiskOptions, TimeMode};
 use highwater_device::preset::DeviceConfig;
 use highwater_device::promises::{Faults, Promises};
 use highwater_device::ssd::config::SsdConfig;
-use highwater_storage::{Device, Placement, StorageError, StorageSet, Write};
+use highwater_storage::{Request, StorageSet, TestDevice};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
@@ -38,39 +38,6 @@ enum Verdict {
     Mixed,
     /// The disk did not come back.
     DeadDisk,
-}
-
-/// A device whose sync does nothing.
-struct NoSync(Arc<dyn Device>);
-
-impl Device for NoSync {
-    fn name(&self) -> String {
-        self.0.name()
-    }
-    fn len_bytes(&self) -> Result<u64, StorageError> {
-        self.0.len_bytes()
-    }
-    fn set_len_bytes(&self, len: u64) -> Result<(), StorageError> {
-        self.0.set_len_bytes(len)
-    }
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<(), StorageError> {
-        self.0.read_at(offset, buf)
-    }
-    fn write_at(&self, offset: u64, data: &[u8], placement: Placement) -> Result<(), StorageError> {
-        self.0.write_at(offset, data, placement)
-    }
-    fn write_batch(&self, writes: &[Write<'_>]) -> Result<(), StorageError> {
-        self.0.write_batch(writes)
-    }
-    fn sync(&self) -> Result<(), StorageError> {
-        Ok(())
-    }
-    fn discard(&self, offset: u64, len: u64) -> Result<(), StorageError> {
-        self.0.discard(offset, len)
-    }
-    fn alignment_bytes(&self) -> usize {
-        self.0.alignment_bytes()
-    }
 }
 
 /// How the engine and its disk are set up.
@@ -119,7 +86,7 @@ impl Setup {
     fn set(&self, disk: &EngineDisk) -> StorageSet {
         match self.syncs {
             true => disk.set(),
-            false => disk.set().map(|device| Arc::new(NoSync(device))),
+            false => disk.set().map(|device| Arc::new(TestDevice::over(device).without_syncs())),
         }
     }
 
@@ -351,48 +318,6 @@ fn a_lost_map_page_and_a_dead_disk_are_errors() {
 /// Bytes that one extent map of 4 KiB describes: 101 extents of 64 pages.
 const GROUP_BYTES: u64 = 101 * 64 * 4096;
 
-/// A data file whose disk loses its power a few writes after the file grew into group `group`.
-struct CutAtGrowth {
-    data: Arc<dyn Device>,
-    disk: Arc<Disk>,
-    group: u64,
-    writes: u64,
-    done: AtomicBool,
-}
-
-impl Device for CutAtGrowth {
-    fn name(&self) -> String {
-        self.data.name()
-    }
-    fn len_bytes(&self) -> Result<u64, StorageError> {
-        self.data.len_bytes()
-    }
-    fn set_len_bytes(&self, len: u64) -> Result<(), StorageError> {
-        if len > self.group * GROUP_BYTES && !self.done.swap(true, SeqCst) {
-            self.disk.power_cut_at_write(self.writes, self.writes);
-        }
-        self.data.set_len_bytes(len)
-    }
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<(), StorageError> {
-        self.data.read_at(offset, buf)
-    }
-    fn write_at(&self, offset: u64, data: &[u8], placement: Placement) -> Result<(), StorageError> {
-        self.data.write_at(offset, data, placement)
-    }
-    fn write_batch(&self, writes: &[Write<'_>]) -> Result<(), StorageError> {
-        self.data.write_batch(writes)
-    }
-    fn sync(&self) -> Result<(), StorageError> {
-        self.data.sync()
-    }
-    fn discard(&self, offset: u64, len: u64) -> Result<(), StorageError> {
-        self.data.discard(offset, len)
-    }
-    fn alignment_bytes(&self) -> usize {
-        self.data.alignment_bytes()
-    }
-}
-
 /// Commits rows of 300 KiB until the disk fails; how many were acknowledged.
 fn fill(database: &Database) -> u64 {
     let schema = Schema::new().column("id", Type::U64).column("v", Type::Text(400_000)).primary_key(&["id"]);
@@ -418,15 +343,16 @@ fn growth_into_new_extent_map_groups_survives() {
     for (group, writes) in (1..=8).map(|writes| (1, writes)).chain([(1, 30), (2, 1), (2, 2), (2, 3), (2, 4), (2, 6)]) {
         let case = format!("cut at write {writes} of the growth into group {group}");
         let disk = EngineDisk::new(&disk_options).unwrap();
-        let cutting = |data: Arc<dyn Device>, done: bool| -> Arc<dyn Device> {
-            let (disk, done) = (disk.disk().clone(), AtomicBool::new(done));
-            Arc::new(CutAtGrowth { data, disk, group, writes, done })
+        // The data file's disk loses its power a few writes after the file grew into the group.
+        let (cut_disk, done) = (disk.disk().clone(), AtomicBool::new(false));
+        let cutting = move |request: Request<'_>| {
+            let is_growth = matches!(request, Request::SetLen(len) if len > group * GROUP_BYTES);
+            if is_growth && !done.swap(true, SeqCst) {
+                cut_disk.power_cut_at_write(writes, writes);
+            }
+            Ok(())
         };
-        let data_name = disk.set().data.name();
-        let set = disk.set().map(|device| {
-            let other = device.name() != data_name;
-            cutting(device, other)
-        });
+        let set = disk.set().map_data(|data| Arc::new(TestDevice::over(data).before(cutting)));
         let database = Database::open_storage(set, options.clone()).unwrap();
         let acknowledged = fill(&database);
         assert!(!disk.disk().is_powered(), "{case}: the run ended before the cut");

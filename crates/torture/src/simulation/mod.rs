@@ -36,8 +36,8 @@ use highwater::Error as Engine;
 use highwater::internals::DeterministicDb;
 use highwater_bench::{Error, Result};
 use highwater_storage::{Device, FaultKind, Faults, Operation, StorageSet};
+use observed::Event;
 pub use observed::History;
-use observed::{Event, Observed};
 use setting::Setting;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -304,7 +304,7 @@ impl Simulation {
         let disks = self.storage.map(|device| wrap(number(), device));
         let mut numbers = 1..;
         let mut number = || numbers.next().expect("a set has three devices");
-        let devices = self.setting.over(disks).map(|device| Observed::wrap(device, number(), &self.history));
+        let devices = self.setting.over(disks).map(|device| self.history.observe(device, number()));
         let options = self.setting.at_opening(&mut self.rng)?;
         Ok(DeterministicDb::open(devices, options, &self.setting.overrides, self.now_ms.clone())?)
     }

@@ -1,6 +1,6 @@
 //! What was asked of the devices of a simulation, in order.
 
-use highwater_storage::{Device, Placement, Result, Write};
+use highwater_storage::{Device, Request, TestDevice};
 use parking_lot::Mutex;
 use std::fmt;
 use std::sync::Arc;
@@ -31,6 +31,28 @@ impl fmt::Display for Event {
 pub struct History(Arc<Mutex<Vec<Event>>>);
 
 impl History {
+    /// Device `number` of a set, from 1 on, observed. Threads read when a database is opened, so reads are no part of
+    /// the history; nor is what is begun to be written back.
+    pub fn observe(&self, inner: Arc<dyn Device>, number: u64) -> Arc<dyn Device> {
+        let history = self.clone();
+        Arc::new(TestDevice::over(inner).before(move |request| {
+            let (range, mut sum) = (request.range(), 0);
+            let what = match request {
+                Request::Read { .. } | Request::WriteBack(_) => return Ok(()),
+                Request::Write { data, .. } => {
+                    sum = crc32c::crc32c(data);
+                    "write"
+                }
+                Request::SetLen(_) => "length",
+                Request::Reserve(_) => "reservation",
+                Request::Sync | Request::Discard(_) => request.operation(),
+            };
+            let (offset, bytes) = (range.start, range.end - range.start);
+            history.add(Event::Asked { number, what, offset, bytes, sum });
+            Ok(())
+        }))
+    }
+
     pub(super) fn add(&self, event: Event) {
         self.0.lock().push(event);
     }
@@ -42,67 +64,5 @@ impl History {
         let words = |events: &[Event]| events.get(at).map_or("the end".to_string(), Event::to_string);
         let steps = ours[..at].iter().filter(|event| matches!(event, Event::Step(_))).count();
         Some(format!("after {steps} steps, event {at}: {}; and {}", words(&ours), words(&theirs)))
-    }
-}
-
-/// The device below, observed.
-pub(super) struct Observed {
-    inner: Arc<dyn Device>,
-    number: u64,
-    history: History,
-}
-
-impl Observed {
-    /// Device `number` of a set, from 1 on.
-    pub(super) fn wrap(inner: Arc<dyn Device>, number: u64, history: &History) -> Arc<dyn Device> {
-        Arc::new(Observed { inner, number, history: history.clone() })
-    }
-
-    fn note(&self, what: &'static str, offset: u64, bytes: u64) {
-        self.history.add(Event::Asked { number: self.number, what, offset, bytes, sum: 0 });
-    }
-
-    fn note_write(&self, offset: u64, data: &[u8]) {
-        let (number, bytes, sum) = (self.number, data.len() as u64, crc32c::crc32c(data));
-        self.history.add(Event::Asked { number, what: "write", offset, bytes, sum });
-    }
-}
-
-impl Device for Observed {
-    highwater_storage::pass_on!();
-
-    fn set_len_bytes(&self, len: u64) -> Result<()> {
-        self.note("length", 0, len);
-        self.inner.set_len_bytes(len)
-    }
-
-    /// Threads read when a database is opened, so reads are no part of the history.
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
-        self.inner.read_at(offset, buf)
-    }
-
-    fn write_at(&self, offset: u64, data: &[u8], placement: Placement) -> Result<()> {
-        self.note_write(offset, data);
-        self.inner.write_at(offset, data, placement)
-    }
-
-    fn write_batch(&self, writes: &[Write<'_>]) -> Result<()> {
-        writes.iter().for_each(|write| self.note_write(write.offset, write.data));
-        self.inner.write_batch(writes)
-    }
-
-    fn sync(&self) -> Result<()> {
-        self.note("sync", 0, 0);
-        self.inner.sync()
-    }
-
-    fn reserve(&self, offset: u64, len: u64) -> Result<()> {
-        self.note("reservation", offset, len);
-        self.inner.reserve(offset, len)
-    }
-
-    fn discard(&self, offset: u64, len: u64) -> Result<()> {
-        self.note("discard", offset, len);
-        self.inner.discard(offset, len)
     }
 }

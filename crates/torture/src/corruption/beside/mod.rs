@@ -17,17 +17,15 @@
 //!    they are, and two of them share a block.
 
 mod acts;
-mod bad_blocks;
 mod load;
 
 use super::declared::{DECLARED, Declared, Loss, PageKind, kind_of, stream_has_ended};
 use super::whole::{INDEXES, TABLES, Whole, data, pages_of, place_in};
 use acts::{Act, Ended};
-use bad_blocks::BadBlocks;
 use highwater::inspect::RawFile;
 use highwater::{Database, PageNo};
 use highwater_bench::Result;
-use highwater_storage::{Device, MemoryDevice, StorageSet};
+use highwater_storage::{MemoryDevice, StorageSet, TestDevice};
 use load::{Known, WRITERS};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -231,11 +229,7 @@ fn one(whole: &Whole, seed: u64) -> Result<Lives> {
 fn live(whole: &Whole, mut plan: Plan) -> Result<Lives> {
     let memory = whole.storage.cut(0);
     let bad = Arc::new(Mutex::new(0..0));
-    let mut is_data = true;
-    let storage = memory.map(|inner| match std::mem::take(&mut is_data) {
-        true => Arc::new(BadBlocks { inner, bad: Arc::clone(&bad) }) as Arc<dyn Device>,
-        false => inner,
-    });
+    let storage = memory.map_data(|data| Arc::new(TestDevice::over(data).with_bad_blocks(Arc::clone(&bad))));
     let db = Database::open_storage(storage.clone(), whole.options.clone())?;
     let (before, mut lives) = (plan.act.before(&db)?, Lives::default());
     let (stop, mut known) = (AtomicBool::new(false), Known::default());
