@@ -7,8 +7,7 @@
 //! 2. Pages are filled up to the fill factor; a page always ends at a record where its records and fences fit.
 //! 3. Nothing is latched between two records.
 
-use super::structure::{Missing, NodeBounds, NodeContents};
-use super::tree::BTree;
+use super::structure::{Missing, NodeBounds, NodeContents, TreeStructure};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::page::node::{CHILD_BYTES, common_prefix, record_bytes, shortest_separator};
@@ -18,7 +17,7 @@ use std::ops::Range;
 
 /// Takes sorted records and makes a tree of them.
 pub(crate) struct Builder<'t, 'c> {
-    tree: &'t BTree,
+    tree: &'t TreeStructure,
     ctx: &'c Context,
     levels: Vec<Pending>,
     target_bytes: usize,
@@ -115,16 +114,16 @@ struct PageEmission {
     upper: Option<Vec<u8>>,
 }
 
-impl BTree {
-    /// Starts building this empty tree. Pages are filled to `fill_percent` (10 to 100); leaves get `max_trx_id`.
-    pub(crate) fn builder<'t, 'c>(&'t self, ctx: &'c Context, fill_percent: usize, max_trx_id: u64) -> Builder<'t, 'c> {
-        let target_bytes = self.capacity_bytes(ctx) * fill_percent.clamp(10, 100) / 100;
-        Builder { tree: self, ctx, levels: vec![Pending::default()], target_bytes, max_trx_id, records: 0 }
+impl<'t, 'c> Builder<'t, 'c> {
+    /// Starts building an empty tree. Pages are filled to `fill_percent` (10 to 100); leaves get `max_trx_id`.
+    pub(super) fn new(tree: &'t TreeStructure, ctx: &'c Context, fill_percent: usize, max_trx_id: u64) -> Self {
+        let target_bytes = capacity_bytes(ctx) * fill_percent.clamp(10, 100) / 100;
+        Builder { tree, ctx, levels: vec![Pending::default()], target_bytes, max_trx_id, records: 0 }
     }
+}
 
-    fn capacity_bytes(&self, ctx: &Context) -> usize {
-        ctx.pool.page_bytes() - crate::page::node::SLOTS
-    }
+fn capacity_bytes(ctx: &Context) -> usize {
+    ctx.pool.page_bytes() - crate::page::node::SLOTS
 }
 
 impl Builder<'_, '_> {
@@ -149,7 +148,7 @@ impl Builder<'_, '_> {
     }
 
     fn check(&self, key: &[u8], value: &[u8]) -> Result<()> {
-        let limits = self.tree.limits;
+        let limits = self.tree.limits();
         let value_limit = limits.max_value_bytes(key.len());
         if key.len() > limits.max_key_bytes {
             return Err(Error::KeyTooLong {
@@ -201,7 +200,7 @@ impl Builder<'_, '_> {
     /// As many pending records as fit one page.
     fn plan(&self, level: usize, upper: Option<&[u8]>) -> PageEmission {
         let pending = &self.levels[level];
-        let capacity = self.tree.capacity_bytes(self.ctx);
+        let capacity = capacity_bytes(self.ctx);
         let count = pending.records.len();
         let mut take = count;
         loop {
@@ -274,7 +273,7 @@ impl Builder<'_, '_> {
 
     fn write_page(&self, contents: &NodeContents<'_>) -> Result<PageNo> {
         loop {
-            let mut mtr = self.tree.structure_mtr(self.ctx, 1)?;
+            let mut mtr = self.tree.mtr(self.ctx, 1)?;
             let page = match self.tree.allocate(&mut mtr, None) {
                 Ok(page) => page,
                 Err(Missing::Failed(error)) => return Err(error),
@@ -302,7 +301,7 @@ impl Builder<'_, '_> {
 
     fn fits_root(&self, level: usize) -> bool {
         let take = self.levels[level].records.len();
-        take == 0 || self.page_bytes(level, take, None) <= self.tree.capacity_bytes(self.ctx)
+        take == 0 || self.page_bytes(level, take, None) <= capacity_bytes(self.ctx)
     }
 
     fn write_root(&self, level: usize) -> Result<()> {
@@ -312,7 +311,7 @@ impl Builder<'_, '_> {
         }
         let (bounds, packed) = self.contents(level, &PageEmission { take, upper: None });
         let max_trx_id = if level == 0 { self.max_trx_id } else { 0 };
-        let mut mtr = self.tree.structure_mtr(self.ctx, 0)?;
+        let mut mtr = self.tree.mtr(self.ctx, 0)?;
         let root = mtr.fix_x(self.tree.root())?;
         let contents = NodeContents { level: level as u8, bounds: &bounds, packed: &packed, max_trx_id };
         self.tree.write_node(&mut mtr, root, &contents);

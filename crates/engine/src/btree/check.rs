@@ -12,7 +12,7 @@
 use super::found::MAX_LEVEL;
 use super::found::error_of;
 use super::read_ahead::max_leaves_ahead;
-use super::tree::BTree;
+use super::structure::TreeStructure;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::page::header::TYPE;
@@ -77,13 +77,13 @@ struct Expected {
     upper: Option<Vec<u8>>,
 }
 
-impl BTree {
+impl TreeStructure {
     /// Walks the whole tree and reports what is wrong with it.
     ///
     /// # Errors
-    /// As [`BTree::walk`]. Damage is in the report.
+    /// As [`TreeStructure::walk`]. Damage is in the report.
     #[cfg(test)]
-    pub(crate) fn check(&self, ctx: &Context) -> Result<TreeReport> {
+    pub(super) fn check(&self, ctx: &Context) -> Result<TreeReport> {
         let mut collector = Collector::default();
         let counts = self.walk(ctx, &mut collector)?;
         let Collector { seen: _, mut report } = collector;
@@ -99,8 +99,8 @@ impl BTree {
     /// # Errors
     /// What keeps the walk from going on: no free frame, a stopped database; those of the visitor. Damage is reported
     /// to the visitor.
-    pub(crate) fn walk(&self, ctx: &Context, visitor: &mut impl Visitor) -> Result<TreeCounts> {
-        let _unchanged = self.changes.write();
+    pub(super) fn walk(&self, ctx: &Context, visitor: &mut impl Visitor) -> Result<TreeCounts> {
+        let _unchanged = self.exclude_changes();
         let mut counts = TreeCounts::default();
         let mut bytes = Vec::with_capacity(ctx.pool.page_bytes());
         let mut to_visit = vec![Expected { page: self.root(), level: None, lower: None, upper: None }];
@@ -154,7 +154,7 @@ impl BTree {
                 return Err(error);
             }
             // Asked under the latch: a change of the leaf's room and of its class is one mini-transaction.
-            Ok(if self.has_free_classes { self.space.min_free_bytes(ctx, expected.page) } else { Ok(0) })
+            Ok(self.free_classes().min_free_bytes(ctx, expected.page))
         })?;
         node::check(bytes, expected.page)?;
         let level = expected.level.unwrap_or_else(|| header::level(bytes).min(MAX_LEVEL));

@@ -19,16 +19,17 @@
 //! 5. The root never moves: it grows by moving its records to two new children and collapses by taking the records of
 //!    its only child.
 //!
-//! [`BTree`] is `TreeSearch`, which reads, and around it what changes need. `tidy` checks their order.
+//! `TreeSearch` reads; `TreeStructure` is the search and what changes need; [`BTree`] has the calls of both. `tidy`
+//! checks their order.
 //!
 //! | files | what |
 //! |---|---|
 //! | `seek`, `fill`, `leaf`, `hint`, `restarts`, `found` | what is sought and found; latched leaves |
 //! | `parent_check`, `search`, `sibling`, `estimate`, `read_ahead`, `non_resident` | `TreeSearch`: reading the tree |
-//! | `tree` | [`BTree`] |
-//! | `structure` | what all structure changes have in common |
+//! | `free_classes`, `structure` | `TreeStructure`: what all structure changes have in common |
 //! | `split`, `merge`, `relocate`, `given_up`, `build` | structure changes, a file each |
 //! | `check` | verifying a tree |
+//! | `tree` | [`BTree`] |
 //!
 //! Latch order within a tree: top-down, then left to right. No latch is held across I/O or a wait for frames or log
 //! space. Only `check` holds, during its walk, the lock that excludes structure changes; it precedes every latch.
@@ -40,6 +41,7 @@ pub(crate) mod check;
 mod estimate;
 mod fill;
 mod found;
+mod free_classes;
 mod given_up;
 mod hint;
 mod leaf;

@@ -15,8 +15,7 @@
 //!    halves, and may be as long as a key: if a half would not fit its page with it, the leaf is split elsewhere.
 
 use super::found::MAX_LEVEL;
-use super::structure::{Missing, NodeBounds, NodeContents, Repeats, StepResult, pack};
-use super::tree::BTree;
+use super::structure::{Missing, NodeBounds, NodeContents, Repeats, StepResult, TreeStructure, pack};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::mtr::{Mtr, PageHandle};
@@ -53,138 +52,133 @@ struct Halves {
     packed: Vec<u8>,
 }
 
-impl BTree {
-    /// Splits the leaf that covers `key` unless it has room for a record (or for growth) of `bytes` more: key and value
-    /// of a new record, or additional bytes of a value. Holds no latch before or after. Call again if there is no room
-    /// after re-latching: another thread may have taken it, or halves of unlike records may need another split.
-    ///
-    /// # Errors
-    /// [`Error::RowTooLarge`] or [`Error::KeyTooLong`] if no page could ever take it; a corrupt page, no free frame, a
-    /// full disk.
-    pub(crate) fn make_room(&self, ctx: &Context, key: &[u8], bytes: usize) -> Result<()> {
-        let TreeLimits { max_key_bytes, max_record_bytes } = self.limits;
-        if key.len() > max_key_bytes {
-            return Err(Error::KeyTooLong { key: "a key".to_string(), bytes: key.len(), limit_bytes: max_key_bytes });
-        }
-        if bytes > max_record_bytes {
-            return Err(Error::RowTooLarge { bytes, limit_bytes: max_record_bytes });
-        }
-        let mut repeats = Repeats::new(ctx);
-        while repeats.until_done(|| self.split_step(ctx, key, 0, bytes))? != SplitStep::Room {}
-        Ok(())
+/// Splits the leaf that covers `key` unless it has room for `bytes` more.
+///
+/// # Errors
+/// Those of [`make_room`](super::BTree::make_room).
+pub(super) fn make_room(tree: &TreeStructure, ctx: &Context, key: &[u8], bytes: usize) -> Result<()> {
+    let TreeLimits { max_key_bytes, max_record_bytes } = tree.limits();
+    if key.len() > max_key_bytes {
+        return Err(Error::KeyTooLong { key: "a key".to_string(), bytes: key.len(), limit_bytes: max_key_bytes });
     }
-
-    /// Splits the page at `level` that covers `key` unless it has room: a leaf for a record or growth of `bytes`, an
-    /// inner page for a separator of that many bytes.
-    fn split_step(&self, ctx: &Context, key: &[u8], level: u8, bytes: usize) -> StepResult<SplitStep> {
-        let path = self.search().path(ctx, key)?;
-        let depth = (path.len() - 1).checked_sub(usize::from(level)).ok_or(Missing::Stale)?;
-        let (mut mtr, admitted) = self.begin_step(ctx, if depth == 0 { 2 } else { 1 })?;
-        if depth == 0 {
-            let root = self.latch_root(&mut mtr, level)?;
-            return match self.cut(&mtr, root, key, bytes)? {
-                None => Ok(SplitStep::Room),
-                Some(cut) => self.grow_root(mtr, root, &cut),
-            };
-        }
-        let parent = self.latch_parent(&mut mtr, path[depth - 1], level + 1, key)?;
-        let slot = node::child_slot_covering(mtr.page(parent), key);
-        let page = self.latch_child(&mut mtr, parent, slot, level)?;
-        let Some(cut) = self.cut(&mtr, page, key, bytes)? else { return Ok(SplitStep::Room) };
-        let separator_bytes = cut.separator.len();
-        if Node::new(mtr.page(parent)).fits(separator_bytes, CHILD_BYTES) {
-            return self.split(mtr, (parent, slot), page, &cut);
-        }
-        drop((mtr, admitted));
-        // There is room there now: check this page again.
-        self.split_step(ctx, key, level + 1, separator_bytes).map(|_| SplitStep::Above)
+    if bytes > max_record_bytes {
+        return Err(Error::RowTooLarge { bytes, limit_bytes: max_record_bytes });
     }
+    let mut repeats = Repeats::new(ctx);
+    while repeats.until_done(|| split_step(tree, ctx, key, 0, bytes))? != SplitStep::Room {}
+    Ok(())
+}
 
-    /// Where to cut a latched page that has no room at `key`; `None` if it has.
-    fn cut(&self, mtr: &Mtr<'_>, page: PageHandle, key: &[u8], bytes: usize) -> Result<Option<SplitPoint>> {
-        let node = Node::new(mtr.page(page));
-        if !node.is_leaf() {
-            if node.fits(bytes, CHILD_BYTES) {
-                return Ok(None);
-            }
-            let damaged = || Error::corrupt_page(mtr.page_no(page), "it has no separator and no room for one");
-            return cut_inner(node, key).ok_or_else(damaged).map(Some);
-        }
-        if has_room(node, bytes) {
+/// Splits the page at `level` that covers `key` unless it has room: a leaf for a record or growth of `bytes`, an
+/// inner page for a separator of that many bytes.
+fn split_step(tree: &TreeStructure, ctx: &Context, key: &[u8], level: u8, bytes: usize) -> StepResult<SplitStep> {
+    let path = tree.search().path(ctx, key)?;
+    let depth = (path.len() - 1).checked_sub(usize::from(level)).ok_or(Missing::Stale)?;
+    let (mut mtr, admitted) = tree.begin_step(ctx, if depth == 0 { 2 } else { 1 })?;
+    if depth == 0 {
+        let root = tree.latch_root(&mut mtr, level)?;
+        return match cut(&mtr, root, key, bytes)? {
+            None => Ok(SplitStep::Room),
+            Some(cut) => grow_root(tree, mtr, root, &cut),
+        };
+    }
+    let parent = tree.latch_parent(&mut mtr, path[depth - 1], level + 1, key)?;
+    let slot = node::child_slot_covering(mtr.page(parent), key);
+    let page = tree.latch_child(&mut mtr, parent, slot, level)?;
+    let Some(cut) = cut(&mtr, page, key, bytes)? else { return Ok(SplitStep::Room) };
+    let separator_bytes = cut.separator.len();
+    if Node::new(mtr.page(parent)).fits(separator_bytes, CHILD_BYTES) {
+        return split(tree, mtr, (parent, slot), page, &cut);
+    }
+    drop((mtr, admitted));
+    // There is room there now: check this page again.
+    split_step(tree, ctx, key, level + 1, separator_bytes).map(|_| SplitStep::Above)
+}
+
+/// Where to cut a latched page that has no room at `key`; `None` if it has.
+fn cut(mtr: &Mtr<'_>, page: PageHandle, key: &[u8], bytes: usize) -> Result<Option<SplitPoint>> {
+    let node = Node::new(mtr.page(page));
+    if !node.is_leaf() {
+        if node.fits(bytes, CHILD_BYTES) {
             return Ok(None);
         }
-        if node.count() < 2 {
-            return Err(Error::RowTooLarge { bytes: node.used_bytes() + bytes, limit_bytes: node.capacity_bytes() });
-        }
-        let too_large = || Error::RowTooLarge { bytes, limit_bytes: node.capacity_bytes() };
-        cut_leaf(node, key, bytes).ok_or_else(too_large).map(Some)
+        let damaged = || Error::corrupt_page(mtr.page_no(page), "it has no separator and no room for one");
+        return cut_inner(node, key).ok_or_else(damaged).map(Some);
     }
+    if has_room(node, bytes) {
+        return Ok(None);
+    }
+    if node.count() < 2 {
+        return Err(Error::RowTooLarge { bytes: node.used_bytes() + bytes, limit_bytes: node.capacity_bytes() });
+    }
+    let too_large = || Error::RowTooLarge { bytes, limit_bytes: node.capacity_bytes() };
+    cut_leaf(node, key, bytes).ok_or_else(too_large).map(Some)
+}
 
-    /// Moves the records behind the cut to a new page and enters it in the parent, which has room for the separator.
-    fn split(
-        &self,
-        mut mtr: Mtr<'_>,
-        (parent, slot): (PageHandle, usize),
-        left: PageHandle,
-        cut: &SplitPoint,
-    ) -> StepResult<SplitStep> {
-        let ctx = mtr.context();
-        let halves = halve(Node::new(mtr.page(left)), cut);
-        let (level, max_trx_id) = (header::level(mtr.page(left)), header::max_trx_id(mtr.page(left)));
-        let had = node::count(mtr.page(left)) + cut.keep - cut.right_from;
-        let left_no = mtr.page_no(left);
-        // The left page may have less room than before: it gets a longer fence, and in the end keeps every record.
-        self.keep_free_class(&mut mtr, left).map_err(Missing::Absent)?;
-        let right_no = self.allocate(&mut mtr, Some(left_no))?;
-        let right = mtr.new_page(right_no);
-        let contents = NodeContents { level, bounds: &halves.right, packed: &halves.packed, max_trx_id };
-        self.write_node(&mut mtr, right, &contents);
-        mtr.apply(left, &halves.left.refence(0..cut.keep));
-        self.note_room(&mut mtr, left);
-        let child = left_no.0.to_le_bytes();
-        mtr.apply(parent, &PageOp::NodeInsert { slot: slot as u16, key: &cut.separator, value: &child });
-        mtr.apply(parent, &PageOp::NodeSetChild { slot: slot as u16 + 1, child: right_no });
-        let have = node::count(mtr.page(left)) + node::count(mtr.page(right));
-        debug_assert_eq!(have, had, "a split of page {left_no} loses records");
-        [parent, left].into_iter().for_each(|page| self.check_node(&mtr, page));
-        [(slot, left), (slot + 1, right)].into_iter().for_each(|(at, child)| self.check_child(&mtr, parent, at, child));
-        mtr.commit();
-        ctx.stats.btree_splits.inc();
-        Ok(SplitStep::Room)
-    }
+/// Moves the records behind the cut to a new page and enters it in the parent, which has room for the separator.
+fn split(
+    tree: &TreeStructure,
+    mut mtr: Mtr<'_>,
+    (parent, slot): (PageHandle, usize),
+    left: PageHandle,
+    cut: &SplitPoint,
+) -> StepResult<SplitStep> {
+    let ctx = mtr.context();
+    let halves = halve(Node::new(mtr.page(left)), cut);
+    let (level, max_trx_id) = (header::level(mtr.page(left)), header::max_trx_id(mtr.page(left)));
+    let had = node::count(mtr.page(left)) + cut.keep - cut.right_from;
+    let left_no = mtr.page_no(left);
+    // The left page may have less room than before: it gets a longer fence, and in the end keeps every record.
+    tree.free_classes().keep(&mut mtr, left).map_err(Missing::Absent)?;
+    let right_no = tree.allocate(&mut mtr, Some(left_no))?;
+    let right = mtr.new_page(right_no);
+    let contents = NodeContents { level, bounds: &halves.right, packed: &halves.packed, max_trx_id };
+    tree.write_node(&mut mtr, right, &contents);
+    mtr.apply(left, &halves.left.refence(0..cut.keep));
+    tree.free_classes().note(&mut mtr, left);
+    let child = left_no.0.to_le_bytes();
+    mtr.apply(parent, &PageOp::NodeInsert { slot: slot as u16, key: &cut.separator, value: &child });
+    mtr.apply(parent, &PageOp::NodeSetChild { slot: slot as u16 + 1, child: right_no });
+    let have = node::count(mtr.page(left)) + node::count(mtr.page(right));
+    debug_assert_eq!(have, had, "a split of page {left_no} loses records");
+    [parent, left].into_iter().for_each(|page| tree.check_node(&mtr, page));
+    [(slot, left), (slot + 1, right)].into_iter().for_each(|(at, child)| tree.check_child(&mtr, parent, at, child));
+    mtr.commit();
+    ctx.stats.btree_splits.inc();
+    Ok(SplitStep::Room)
+}
 
-    /// Gives the root's records to two new children: the tree is one level higher, the root's number the same.
-    fn grow_root(&self, mut mtr: Mtr<'_>, root: PageHandle, cut: &SplitPoint) -> StepResult<SplitStep> {
-        let ctx = mtr.context();
-        let node = Node::new(mtr.page(root));
-        let level = node.level();
-        let (had, mut have) = (node.count() + cut.keep - cut.right_from, 0);
-        if level >= MAX_LEVEL {
-            return Err(Error::corrupt_page(self.root(), format!("a tree of {level} levels is not possible")).into());
-        }
-        let halves = halve(node, cut);
-        let mut packed = Vec::new();
-        pack(node, 0..cut.keep, halves.left.prefix_len(), &mut packed);
-        let max_trx_id = header::max_trx_id(mtr.page(root));
-        let near = Some(self.root());
-        let left_no = self.allocate(&mut mtr, near)?;
-        let right_no = self.allocate(&mut mtr, Some(left_no))?;
-        for (page_no, bounds, packed) in [(left_no, &halves.left, &packed), (right_no, &halves.right, &halves.packed)] {
-            let child = mtr.new_page(page_no);
-            self.write_node(&mut mtr, child, &NodeContents { level, bounds, packed, max_trx_id });
-            have += node::count(mtr.page(child));
-        }
-        let bounds = NodeBounds::infinite(right_no);
-        let mut packed = Vec::new();
-        pack_record(&mut packed, &cut.separator, &left_no.0.to_le_bytes());
-        let contents = NodeContents { level: level + 1, bounds: &bounds, packed: &packed, max_trx_id: 0 };
-        self.write_node(&mut mtr, root, &contents);
-        debug_assert_eq!(have, had, "a root that grows loses records");
-        debug_assert!(node::is_unbounded(mtr.page(root)), "rule 5 of the tree: the root {} has fences", self.root());
-        mtr.commit();
-        ctx.stats.btree_splits.inc();
-        Ok(SplitStep::Room)
+/// Gives the root's records to two new children: the tree is one level higher, the root's number the same.
+fn grow_root(tree: &TreeStructure, mut mtr: Mtr<'_>, root: PageHandle, cut: &SplitPoint) -> StepResult<SplitStep> {
+    let ctx = mtr.context();
+    let node = Node::new(mtr.page(root));
+    let level = node.level();
+    let (had, mut have) = (node.count() + cut.keep - cut.right_from, 0);
+    if level >= MAX_LEVEL {
+        return Err(Error::corrupt_page(tree.root(), format!("a tree of {level} levels is not possible")).into());
     }
+    let halves = halve(node, cut);
+    let mut packed = Vec::new();
+    pack(node, 0..cut.keep, halves.left.prefix_len(), &mut packed);
+    let max_trx_id = header::max_trx_id(mtr.page(root));
+    let near = Some(tree.root());
+    let left_no = tree.allocate(&mut mtr, near)?;
+    let right_no = tree.allocate(&mut mtr, Some(left_no))?;
+    for (page_no, bounds, packed) in [(left_no, &halves.left, &packed), (right_no, &halves.right, &halves.packed)] {
+        let child = mtr.new_page(page_no);
+        tree.write_node(&mut mtr, child, &NodeContents { level, bounds, packed, max_trx_id });
+        have += node::count(mtr.page(child));
+    }
+    let bounds = NodeBounds::infinite(right_no);
+    let mut packed = Vec::new();
+    pack_record(&mut packed, &cut.separator, &left_no.0.to_le_bytes());
+    let contents = NodeContents { level: level + 1, bounds: &bounds, packed: &packed, max_trx_id: 0 };
+    tree.write_node(&mut mtr, root, &contents);
+    debug_assert_eq!(have, had, "a root that grows loses records");
+    debug_assert!(node::is_unbounded(mtr.page(root)), "rule 5 of the tree: the root {} has fences", tree.root());
+    mtr.commit();
+    ctx.stats.btree_splits.inc();
+    Ok(SplitStep::Room)
 }
 
 /// What the halves of a node are.

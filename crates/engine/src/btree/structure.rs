@@ -19,17 +19,23 @@
 //!    resources; if it is not admitted at once, it releases them before it waits.
 
 use super::found::bounded_root;
+use super::free_classes::FreeClasses;
+use super::hint;
 use super::restarts::Restarts;
-use super::tree::BTree;
+use super::search::TreeSearch;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::mtr::{MTR_REDO_BYTES, Mtr, PageHandle};
 use crate::page::header::{self, MAX_TRX_ID_OFFSET, TYPE, identity};
+use crate::page::node::TreeLimits;
 use crate::page::op::pack_record;
 use crate::page::{Node, PageBytes, PageOp, PageType, node};
-use crate::sync::RwLockReadGuard;
-use crate::types::PageNo;
+use crate::space::Space;
+use crate::sync::sharded::CachePadded;
+use crate::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use crate::types::{IndexId, PageNo, SegmentId};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Why a step ended without having changed anything.
 #[derive(Debug)]
@@ -166,9 +172,76 @@ pub(super) struct NodeContents<'a> {
     pub(super) max_trx_id: u64,
 }
 
-impl BTree {
+/// What a change of a tree's structure needs: the tree's search, where its pages come from, and which changes run.
+pub(super) struct TreeStructure {
+    search: TreeSearch,
+    space: Arc<Space>,
+    segment: SegmentId,
+    /// Shared by threads that change the structure, for the latched part of a change; held by a thread that walks the
+    /// whole tree. A thread that only reads or changes rows uses the fields next to it.
+    changes: CachePadded<RwLock<()>>,
+    free_classes: FreeClasses,
+    limits: TreeLimits,
+}
+
+/// A page that could not be taken; stale if other threads have taken what was reserved.
+fn missing_page(error: Error) -> Missing {
+    match error {
+        Error::Usage(_) => Missing::Stale,
+        error => Missing::Failed(error),
+    }
+}
+
+impl TreeStructure {
+    /// That of the tree whose root is `root`; its leaves' free classes are not kept.
+    pub(super) fn new(space: Arc<Space>, id: IndexId, segment: SegmentId, root: PageNo) -> TreeStructure {
+        let search = TreeSearch::new(id, root, hint::new_serial(space.count_tree()));
+        let (free_classes, limits) = (FreeClasses::unkept(space.clone()), TreeLimits::usual(space.page_bytes()));
+        TreeStructure { search, space, segment, changes: CachePadded::default(), free_classes, limits }
+    }
+
+    /// With the free classes of its leaves kept.
+    pub(super) fn with_free_classes(self) -> TreeStructure {
+        TreeStructure { free_classes: self.free_classes.kept(), ..self }
+    }
+
+    /// With keys of up to this many bytes.
+    pub(super) fn with_max_key_bytes(self, max_key_bytes: usize) -> TreeStructure {
+        TreeStructure { limits: TreeLimits::of(self.space.page_bytes(), max_key_bytes), ..self }
+    }
+
+    /// The tree, to be read.
+    #[inline]
+    pub(super) fn search(&self) -> &TreeSearch {
+        &self.search
+    }
+
+    #[inline]
+    pub(super) fn id(&self) -> IndexId {
+        self.search.id()
+    }
+
+    #[inline]
+    pub(super) fn root(&self) -> PageNo {
+        self.search.root()
+    }
+
+    pub(super) fn segment(&self) -> SegmentId {
+        self.segment
+    }
+
+    #[inline]
+    pub(super) fn limits(&self) -> TreeLimits {
+        self.limits
+    }
+
+    #[inline]
+    pub(super) fn free_classes(&self) -> &FreeClasses {
+        &self.free_classes
+    }
+
     /// Starts the mini-transaction of a structure change that allocates up to `frames` pages.
-    pub(super) fn structure_mtr<'c>(&self, ctx: &'c Context, frames: usize) -> Result<Mtr<'c>> {
+    pub(super) fn mtr<'c>(&self, ctx: &'c Context, frames: usize) -> Result<Mtr<'c>> {
         if frames > 0 {
             self.space.prepare(ctx)?;
         }
@@ -177,16 +250,42 @@ impl BTree {
 
     /// Takes a page for the tree; stale if other threads have taken what was reserved.
     pub(super) fn allocate(&self, mtr: &mut Mtr<'_>, near: Option<PageNo>) -> StepResult<PageNo> {
-        self.space.allocate(mtr, self.segment, near).map_err(|error| match error {
-            Error::Usage(_) => Missing::Stale,
-            error => Missing::Failed(error),
-        })
+        self.space.allocate(mtr, self.segment, near).map_err(missing_page)
+    }
+
+    /// Takes the lowest free page below extent `end` that the tree can have, if there is one; stale as
+    /// [`TreeStructure::allocate`].
+    pub(super) fn allocate_below(&self, mtr: &mut Mtr<'_>, end: u32) -> StepResult<Option<PageNo>> {
+        self.space.allocate_below(mtr, self.segment, end).map_err(missing_page)
+    }
+
+    /// Keeps the extent map of a page in the pool for `mtr`, which has changed nothing yet: the page can be freed then.
+    pub(super) fn keep_map(&self, mtr: &mut Mtr<'_>, page: PageNo) -> StepResult<()> {
+        self.space.try_keep_map(mtr, page).map_err(Missing::Absent)
+    }
+
+    /// As [`TreeStructure::keep_map`], and reads the map.
+    ///
+    /// # Errors
+    /// Those of [`Space::keep_map`].
+    pub(super) fn read_and_keep_map(&self, mtr: &mut Mtr<'_>, page: PageNo) -> Result<()> {
+        self.space.keep_map(mtr, page)
+    }
+
+    /// The pages of its segment.
+    pub(super) fn pages(&self) -> Vec<PageNo> {
+        self.space.pages_of(self.segment)
+    }
+
+    /// Waits until no structure change runs, and admits none meanwhile (rule 6).
+    pub(super) fn exclude_changes(&self) -> RwLockWriteGuard<'_, ()> {
+        self.changes.write()
     }
 
     /// Starts a step that allocates up to `frames` pages, admitted among structure changes.
     pub(super) fn begin_step<'c>(&self, ctx: &'c Context, frames: usize) -> Result<(Mtr<'c>, RwLockReadGuard<'_, ()>)> {
         loop {
-            let mtr = self.structure_mtr(ctx, frames)?;
+            let mtr = self.mtr(ctx, frames)?;
             if let Some(admitted) = self.changes.try_read() {
                 return Ok((mtr, admitted));
             }
@@ -290,7 +389,7 @@ impl BTree {
             mtr.apply(latched, &PageOp::NodeAppend { packed: contents.packed });
         }
         self.check_node(mtr, latched);
-        self.note_room(mtr, latched);
+        self.free_classes.note(mtr, latched);
     }
 
     /// Rule 5: a page that a structure change leaves is a valid node of this tree.

@@ -1,37 +1,29 @@
-//! A tree: its search ([`super::search`]), and the state and calls that changes need in addition.
+//! A tree: its structure ([`super::structure`]), which has its search ([`super::search`]), and every call of both.
 
-use super::estimate;
+use super::build::Builder;
+use super::check::{TreeCounts, Visitor};
 use super::found::LeafPosition;
-use super::hint;
 use super::leaf::{Leaf, LeafMut};
 use super::non_resident::NonResidentLeaf;
+use super::relocate::{NodePlace, Relocation};
 use super::search::TreeSearch;
 use super::seek::Seek;
+use super::structure::TreeStructure;
+use super::{estimate, given_up, merge, relocate, split};
 use crate::context::Context;
 use crate::error::Result;
-use crate::mtr::{Mtr, PageHandle};
+use crate::mtr::Mtr;
 use crate::page::node::TreeLimits;
-use crate::page::{Node, PageOp, PageType};
+use crate::page::{PageOp, PageType};
 use crate::pool::SharedPage;
 use crate::space::Space;
-use crate::sync::RwLock;
 use crate::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use crate::sync::sharded::CachePadded;
 use crate::types::{IndexId, PageNo, SegmentId};
 use std::sync::Arc;
 
 /// A tree; cheap to share by reference.
 pub(crate) struct BTree {
-    search: TreeSearch,
-    pub(super) space: Arc<Space>,
-    pub(super) segment: SegmentId,
-    /// Shared by threads that change the structure, for the latched part of a change; held by a thread that walks the
-    /// whole tree. A thread that only reads or changes rows uses the fields next to it.
-    pub(super) changes: CachePadded<RwLock<()>>,
-    /// The extent maps say how much room its leaves have ([`crate::space`]'s free classes): those of an index whose
-    /// changes may be buffered.
-    pub(super) has_free_classes: bool,
-    pub(super) limits: TreeLimits,
+    structure: TreeStructure,
     /// Records of a leaf that a scan met lately; 0 if none has.
     leaf_records: AtomicUsize,
 }
@@ -52,32 +44,29 @@ impl BTree {
 
     /// The tree whose root is `root`.
     pub(crate) fn open(space: Arc<Space>, id: IndexId, segment: SegmentId, root: PageNo) -> BTree {
-        let search = TreeSearch::new(id, root, hint::new_serial(space.count_tree()));
-        let (changes, leaf_records) = (CachePadded::default(), AtomicUsize::new(0));
-        let limits = TreeLimits::usual(space.page_bytes());
-        BTree { search, space, segment, changes, has_free_classes: false, limits, leaf_records }
+        BTree { structure: TreeStructure::new(space, id, segment, root), leaf_records: AtomicUsize::new(0) }
     }
 
     /// The tree of an index that is not unique: its leaves' free classes are kept, so that changes can be buffered.
     pub(crate) fn with_free_classes(self) -> BTree {
-        BTree { has_free_classes: true, ..self }
+        BTree { structure: self.structure.with_free_classes(), ..self }
     }
 
     /// The tree of keys of up to this many bytes, all its life: what it holds has room by that.
     pub(crate) fn with_max_key_bytes(self, max_key_bytes: usize) -> BTree {
-        BTree { limits: TreeLimits::of(self.space.page_bytes(), max_key_bytes), ..self }
+        BTree { structure: self.structure.with_max_key_bytes(max_key_bytes), ..self }
     }
 
     /// How long its keys and records may be.
     #[inline]
     pub(crate) fn limits(&self) -> TreeLimits {
-        self.limits
+        self.structure.limits()
     }
 
     /// Whether its leaves' free classes are kept.
     #[inline]
     pub(crate) fn has_free_classes(&self) -> bool {
-        self.has_free_classes
+        self.structure.free_classes().are_kept()
     }
 
     /// Records the least free space that the latched leaf will have after a change that takes up to `bytes`. The mtr
@@ -92,36 +81,7 @@ impl BTree {
         leaf: LeafMut,
         bytes: usize,
     ) -> std::result::Result<(), PageNo> {
-        if !self.has_free_classes {
-            return Ok(());
-        }
-        let free_bytes = Node::new(mtr.page(leaf.latched)).free_bytes().saturating_sub(bytes);
-        self.space.note_free_bytes(mtr, leaf.page_no(mtr), free_bytes)
-    }
-
-    /// Makes sure that [`BTree::note_room`] will succeed for a latched page, if it is a leaf. The mtr has changed
-    /// nothing yet.
-    ///
-    /// # Errors
-    /// The leaf's extent map, which is not in the pool.
-    pub(crate) fn keep_free_class(&self, mtr: &mut Mtr<'_>, latched: PageHandle) -> std::result::Result<(), PageNo> {
-        match self.has_free_class(mtr, latched) {
-            true => self.space.try_keep_map(mtr, mtr.page_no(latched)),
-            false => Ok(()),
-        }
-    }
-
-    /// Notes how much room a latched page has, if it is a leaf. Its map is kept ([`BTree::keep_free_class`]), or the
-    /// page is a new leaf or the root.
-    pub(crate) fn note_room(&self, mtr: &mut Mtr<'_>, latched: PageHandle) {
-        if self.has_free_class(mtr, latched) {
-            let free_bytes = Node::new(mtr.page(latched)).free_bytes();
-            self.space.note_free_bytes_if_kept(mtr, mtr.page_no(latched), free_bytes);
-        }
-    }
-
-    fn has_free_class(&self, mtr: &Mtr<'_>, latched: PageHandle) -> bool {
-        self.has_free_classes && Node::new(mtr.page(latched)).is_leaf()
+        self.structure.free_classes().note_growth(mtr, leaf, bytes)
     }
 
     /// Estimated number of leaves for this many records, from recent scans; `None` before the first scan.
@@ -143,23 +103,23 @@ impl BTree {
 
     #[inline]
     pub(crate) fn id(&self) -> IndexId {
-        self.search.id()
+        self.structure.id()
     }
 
     #[inline]
     pub(crate) fn root(&self) -> PageNo {
-        self.search.root()
+        self.structure.root()
     }
 
     /// The segment its pages are allocated from.
     pub(crate) fn segment(&self) -> SegmentId {
-        self.segment
+        self.structure.segment()
     }
 
     /// The tree, to be read.
     #[inline]
     pub(super) fn search(&self) -> &TreeSearch {
-        &self.search
+        self.structure.search()
     }
 }
 
@@ -171,7 +131,7 @@ impl BTree {
     /// [`Error::CorruptPage`], an I/O error, [`Error::PoolExhausted`].
     #[inline]
     pub(crate) fn leaf<'c>(&self, ctx: &'c Context, seek: Seek<'_>) -> Result<Leaf<'c>> {
-        self.search.leaf(ctx, seek)
+        self.search().leaf(ctx, seek)
     }
 
     /// S-latches a leaf, and says which way a descent found it. The caller holds no latch.
@@ -180,7 +140,7 @@ impl BTree {
     /// As [`BTree::leaf`].
     #[inline]
     pub(crate) fn sought_leaf<'c>(&self, ctx: &'c Context, seek: Seek<'_>) -> Result<(Leaf<'c>, Option<LeafPosition>)> {
-        self.search.sought_leaf(ctx, seek)
+        self.search().sought_leaf(ctx, seek)
     }
 
     /// X-latches the leaf that covers `key`. `mtr` and thread hold no latch yet.
@@ -189,33 +149,33 @@ impl BTree {
     /// [`Error::CorruptPage`], an I/O error, [`Error::PoolExhausted`].
     #[inline]
     pub(crate) fn leaf_mut(&self, mtr: &mut Mtr<'_>, key: &[u8]) -> Result<LeafMut> {
-        self.search.leaf_mut(mtr, key)
+        self.search().leaf_mut(mtr, key)
     }
 
     /// X-latches the page if it is in the pool and the leaf that covers `key`; never reads, so that other leaves may be
     /// latched.
     #[inline]
     pub(crate) fn leaf_mut_at(&self, mtr: &mut Mtr<'_>, page: PageNo, key: &[u8]) -> Option<LeafMut> {
-        self.search.leaf_mut_at(mtr, page, key)
+        self.search().leaf_mut_at(mtr, page, key)
     }
 
     /// Finds the leaf that covers `key` without reading a page; the memory of it is then on its way to the processor's
     /// cache, as after each descent. The way is for [`BTree::leaf_of`], soon after.
     #[inline]
     pub(crate) fn prefetch_leaf(&self, ctx: &Context, key: &[u8]) -> Option<LeafPosition> {
-        self.search.prefetch_leaf(ctx, key)
+        self.search().prefetch_leaf(ctx, key)
     }
 
     /// Has the record of `key` on the leaf that `position` led to fetched into the processor's cache.
     #[inline]
     pub(crate) fn prefetch_record(&self, ctx: &Context, position: LeafPosition, key: &[u8]) {
-        self.search.prefetch_record(ctx, position, key);
+        self.search().prefetch_record(ctx, position, key);
     }
 
     /// S-latches the leaf that `position` led to, if it is in the pool and still the leaf of the same keys.
     #[inline]
     pub(crate) fn leaf_of<'c>(&self, ctx: &'c Context, position: LeafPosition) -> Option<Leaf<'c>> {
-        self.search.leaf_of(ctx, position)
+        self.search().leaf_of(ctx, position)
     }
 
     /// S-latches the leaf behind (`reverse`: before) the one that `position` led to, and says which way it is to it.
@@ -226,7 +186,7 @@ impl BTree {
         position: LeafPosition,
         reverse: bool,
     ) -> Option<(Leaf<'c>, LeafPosition)> {
-        self.search.sibling_leaf(ctx, position, reverse)
+        self.search().sibling_leaf(ctx, position, reverse)
     }
 
     /// Prefetches into the processor's cache: the records of the leaf that [`BTree::sibling_leaf`] would find, the
@@ -234,7 +194,7 @@ impl BTree {
     /// the next call finds all of it in the cache.
     #[inline]
     pub(crate) fn prefetch_sibling(&self, ctx: &Context, position: LeafPosition, reverse: bool) {
-        self.search.prefetch_sibling(ctx, position, reverse);
+        self.search().prefetch_sibling(ctx, position, reverse);
     }
 
     /// X-latches the leaf that covers `key` if it is in the pool, as [`BTree::leaf_mut`] does. Otherwise it is not
@@ -248,7 +208,7 @@ impl BTree {
         mtr: &mut Mtr<'c>,
         key: &[u8],
     ) -> Result<std::result::Result<LeafMut, NonResidentLeaf<'c>>> {
-        self.search.leaf_if_resident(mtr, key)
+        self.search().leaf_if_resident(mtr, key)
     }
 
     /// The leaf that covers `key` if it is not in the pool.
@@ -257,7 +217,7 @@ impl BTree {
     /// A corrupt page on the way, an I/O error.
     #[inline]
     pub(crate) fn non_resident_leaf<'c>(&self, ctx: &'c Context, key: &[u8]) -> Result<Option<NonResidentLeaf<'c>>> {
-        self.search.non_resident_leaf(ctx, key)
+        self.search().non_resident_leaf(ctx, key)
     }
 
     /// As [`BTree::non_resident_leaf`], with an mtr that has done nothing yet.
@@ -270,14 +230,14 @@ impl BTree {
         mtr: &mut Mtr<'c>,
         key: &[u8],
     ) -> Result<Option<NonResidentLeaf<'c>>> {
-        self.search.non_resident_leaf_in(mtr, key)
+        self.search().non_resident_leaf_in(mtr, key)
     }
 
     /// The leaf that covers `key`, to be read ahead, together with others, by
     /// [`Pool::request`](crate::pool::Pool::request).
     #[inline]
     pub(crate) fn leaf_ahead(&self, ctx: &Context, key: &[u8]) -> Option<PageNo> {
-        self.search.leaf_ahead(ctx, key)
+        self.search().leaf_ahead(ctx, key)
     }
 
     /// Requests the leaves after that of `near` (`reverse`: before it) up to that of `far`, as far as they have the
@@ -291,7 +251,7 @@ impl BTree {
         reverse: bool,
         max: usize,
     ) -> usize {
-        self.search.request_leaves(ctx, near, far, reverse, max)
+        self.search().request_leaves(ctx, near, far, reverse, max)
     }
 
     /// About how many records have a key from `low` on and below `high` (`None`: to the end).
@@ -300,7 +260,7 @@ impl BTree {
     /// A page that cannot be read.
     #[inline]
     pub(crate) fn estimate_between(&self, ctx: &Context, low: &[u8], high: Option<&[u8]>) -> Result<u64> {
-        estimate::estimate_between(&self.search, ctx, low, high)
+        estimate::estimate_between(self.search(), ctx, low, high)
     }
 
     /// A leaf that `pick` leads to: it gets how many children there are, and says which one is next. `None` if a page
@@ -314,6 +274,87 @@ impl BTree {
         ctx: &'c Context,
         pick: &mut dyn FnMut(usize) -> usize,
     ) -> Result<Option<SharedPage<'c>>> {
-        estimate::sample_leaf(&self.search, ctx, pick)
+        estimate::sample_leaf(self.search(), ctx, pick)
+    }
+}
+
+/// Changes of the structure: each call is one of its file.
+impl BTree {
+    /// Splits the leaf that covers `key` unless it has room for a record (or for growth) of `bytes` more: key and value
+    /// of a new record, or additional bytes of a value. Holds no latch before or after. Call again if there is no room
+    /// after re-latching: another thread may have taken it, or halves of unlike records may need another split.
+    ///
+    /// # Errors
+    /// [`RowTooLarge`](crate::Error::RowTooLarge) or [`KeyTooLong`](crate::Error::KeyTooLong) if no page could ever
+    /// take it; a corrupt page, no free frame, a full disk.
+    pub(crate) fn make_room(&self, ctx: &Context, key: &[u8], bytes: usize) -> Result<()> {
+        split::make_room(&self.structure, ctx, key, bytes)
+    }
+
+    /// Merges the leaf that covers `key` with a neighbor if both fit one page (and so on upward, collapsing the root
+    /// when it has one child), after a change that is committed. Holds no latch before or after. It only saves room, so
+    /// what keeps it from being done (damage in a neighbor, no free frame, no room on the device) is counted and does
+    /// not fail the change.
+    ///
+    /// # Errors
+    /// What stops the database.
+    pub(crate) fn tidy(&self, ctx: &Context, key: &[u8]) -> Result<()> {
+        merge::tidy(&self.structure, ctx, key)
+    }
+
+    /// As [`BTree::tidy`], and what keeps it from being done is an error.
+    ///
+    /// # Errors
+    /// A corrupt page, an I/O error, no free frame.
+    #[cfg(test)]
+    pub(crate) fn shrink(&self, ctx: &Context, key: &[u8]) -> Result<()> {
+        merge::shrink(&self.structure, ctx, key)
+    }
+
+    /// Moves a node to the lowest page below extent `end` that the tree can have. Holds no latch before or after.
+    ///
+    /// # Errors
+    /// A corrupt page, an I/O error, no free frame.
+    pub(crate) fn relocate(&self, ctx: &Context, place: NodePlace<'_>, end: u32) -> Result<Relocation> {
+        relocate::relocate(&self.structure, ctx, place, end)
+    }
+
+    /// Gives the tree up: every descent ends with an error. No thread uses it yet; the caller makes that durable.
+    ///
+    /// # Errors
+    /// An I/O error.
+    pub(crate) fn give_up(&self, ctx: &Context) -> Result<()> {
+        given_up::give_up(&self.structure, ctx)
+    }
+
+    /// Makes the tree an empty one, for any contents of its pages. No thread uses it.
+    ///
+    /// # Errors
+    /// An I/O error.
+    pub(crate) fn make_empty(&self, ctx: &Context) -> Result<()> {
+        given_up::make_empty(&self.structure, ctx)
+    }
+
+    /// Starts building this empty tree. Pages are filled to `fill_percent` (10 to 100); leaves get `max_trx_id`.
+    pub(crate) fn builder<'t, 'c>(&'t self, ctx: &'c Context, fill_percent: usize, max_trx_id: u64) -> Builder<'t, 'c> {
+        Builder::new(&self.structure, ctx, fill_percent, max_trx_id)
+    }
+
+    /// Walks the whole tree and reports what is wrong with it.
+    ///
+    /// # Errors
+    /// As [`BTree::walk`]. Damage is in the report.
+    #[cfg(test)]
+    pub(crate) fn check(&self, ctx: &Context) -> Result<super::check::TreeReport> {
+        self.structure.check(ctx)
+    }
+
+    /// Walks the whole tree, left to right, parents first.
+    ///
+    /// # Errors
+    /// What keeps the walk from going on: no free frame, a stopped database; those of the visitor. Damage is reported
+    /// to the visitor.
+    pub(crate) fn walk(&self, ctx: &Context, visitor: &mut impl Visitor) -> Result<TreeCounts> {
+        self.structure.walk(ctx, visitor)
     }
 }

@@ -210,7 +210,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     mutant(
         "merge-loses-records",
         "the records of the right page are gone when two pages become one",
-        &[edit(MERGE, "        if !fit.packed.is_empty() {\n", "        if !fit.packed.is_empty() && !MUTANT {\n")],
+        &[edit(MERGE, "    if !fit.packed.is_empty() {\n", "    if !fit.packed.is_empty() && !MUTANT {\n")],
         &["btree_test::operations::random_operations"],
     ),
     mutant(
@@ -228,8 +228,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         "the page that became empty is never freed",
         &[edit(
             MERGE,
-            "        self.free_node(mtr, right);\n",
-            "        if !MUTANT {\n            self.free_node(mtr, right);\n        }\n",
+            "    tree.free_node(mtr, right);\n",
+            "    if !MUTANT {\n        tree.free_node(mtr, right);\n    }\n",
         )],
         &["btree_test::operations::a_queue"],
     ),
