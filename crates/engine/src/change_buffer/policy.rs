@@ -9,7 +9,7 @@
 const AGE_SHARE: u64 = 4;
 /// Share of the limit above which leaves are merged in the background, in per cent.
 const MERGE_PCT: usize = 80;
-/// Most age at which changes are carried forward, in per cent of the log's capacity.
+/// Largest age at which changes are carried forward, in per cent of the log's capacity.
 const MAX_DUE_PCT: u64 = 50;
 /// A leaf is merged instead of carried if its changes take at least 1 / `MERGE_PART` of a page.
 const MERGE_PART: usize = 8;
@@ -40,7 +40,7 @@ pub(crate) fn merge_above_pages(limit_pages: usize) -> usize {
 }
 
 /// Bytes of redo after which changes are due to be merged or carried forward: two thirds of the way to the async
-/// watermark, because the age of the oldest one slows writers above it.
+/// watermark, because the age of the oldest one slows writers above it; half of the log at most.
 pub(crate) fn due_age_bytes(log_capacity_bytes: u64, checkpoint_age_async_pct: u64) -> u64 {
     log_capacity_bytes * (checkpoint_age_async_pct * 2 / 3).min(MAX_DUE_PCT) / 100
 }
