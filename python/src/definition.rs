@@ -22,8 +22,8 @@ pub struct Index {
 
 #[pymethods]
 impl Index {
-    /// The columns, in order; whether a second row with the same values is refused; columns that its entries have
-    /// beside its own.
+    /// The columns, in order; whether a second row with the same values is refused; columns that its entries hold in
+    /// addition to its own.
     #[new]
     #[pyo3(signature = (columns, *, unique = false, covering = None))]
     fn new(columns: Vec<String>, unique: bool, covering: Option<Vec<String>>) -> Index {
@@ -42,7 +42,7 @@ impl Index {
         self.unique
     }
 
-    /// Columns that its entries have beside its own.
+    /// Columns that its entries hold in addition to its own.
     #[getter]
     fn covering(&self) -> Vec<String> {
         self.covering.clone()

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use self_cell::{MutBorrow, self_cell};
 use std::sync::Arc;
 
-/// Reads a database that another process has open, beside its writers.
+/// Reads a database that another process has open, while that process writes.
 #[pyclass(frozen, module = "highwater")]
 pub struct Reader(pub highwater::Reader);
 

@@ -1,11 +1,11 @@
 //! Where tests stand and how a module's folder begins.
 //!
 //! Rules
-//! 1. A module with a folder is `x/mod.rs`; no `x.rs` stands beside a folder `x`.
-//! 2. Tests are at the foot of the file they test while they are shorter than the code above them. Longer ones are
-//!    `x_test.rs` beside `x.rs`. Tests of a whole folder `x` are `x/x_test.rs` or a folder `x/x_test/`. What tests
+//! 1. A module with a folder is `x/mod.rs`; no `x.rs` exists next to a folder `x`.
+//! 2. Tests are at the foot of the file they test while they are shorter than the code above them. Longer ones are in
+//!    `x_test.rs` next to `x.rs`. Tests of a whole folder `x` are `x/x_test.rs` or a folder `x/x_test/`. What tests
 //!    share is `testing.rs`.
-//! 3. Integration tests are in `tests` beside `src`, as cargo wants them.
+//! 3. Integration tests are in `tests` next to `src`, where cargo looks for them.
 
 /// Roots of a crate's modules: a folder of their name is no module of theirs.
 const ROOTS: [&str; 3] = ["mod", "lib", "main"];

@@ -1,4 +1,4 @@
-//! Programs the tests need beside the toolchain.
+//! Programs that the tests need in addition to the toolchain.
 //!
 //! Rule: what is missing is installed where that is possible without asking (root on a system with apt); elsewhere the
 //! failure says what to install.

@@ -1,4 +1,4 @@
-//! Clients that run transactions beside work that is measured: how many a second, and how long the longest takes.
+//! Clients run transactions while some work is measured: their rate, and the time of the longest transaction.
 //!
 //! Rules
 //! 1. Clients run from before the work until it has ended. A phase of it counts the transactions that end in it.
@@ -32,7 +32,7 @@ pub(crate) struct Clients {
     failure: Mutex<Option<Error>>,
 }
 
-/// Does `work` beside this many clients, of which each runs the transactions that `client` makes of its number.
+/// Does `work` while N clients run; each client runs the transactions that `client` makes of its number.
 ///
 /// # Errors
 /// Those of the work, of the clients (rule 3).

@@ -1,4 +1,4 @@
-//! Deletes most rows of a table beside clients that update the rest, and measures what the files take before and after.
+//! Deletes most rows of a table while clients update the rest, and measures the size of the files before and after.
 //!
 //! Rules
 //! 1. The rows that are deleted are spread evenly over the table: no page becomes empty by itself, leaves must be
@@ -78,11 +78,11 @@ pub struct Shrunk {
     pub fixed_pages: u64,
     /// Clients without the deletion.
     pub alone: Phase,
-    /// Clients beside the deletion.
+    /// Clients that run during the deletion.
     pub deleting: Phase,
     /// Clients between the last deletion and the return of the space.
     pub returning: Phase,
-    /// Clients beside the compaction.
+    /// Clients that run during the compaction.
     pub compacting: Phase,
 }
 
@@ -250,12 +250,12 @@ mod tests {
 
     #[test]
     fn space_returns_beside_clients() {
-        // Where others have the processors no transaction may end beside the deletion; and the file ends behind the
-        // undo of a client, wherever that is.
+        // If other processes use the processors, no transaction may end during the deletion; and the file ends after
+        // the last undo page of a client.
         assert!((0..10).any(|_| space_returns()));
     }
 
-    /// Whether clients had a transaction beside the deletion, and most of the file was cut off.
+    /// Whether a client ran a transaction during the deletion, and most of the file was truncated.
     fn space_returns() -> bool {
         let dir = tempfile::tempdir().unwrap();
         let config = Config {

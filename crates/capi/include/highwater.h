@@ -465,8 +465,8 @@ highwater_code highwater_schema_primary_key(highwater_schema *schema,
                                             size_t count,
                                             highwater_error **error);
 
-// Adds a secondary index. `covered` names columns that its entries have beside its own and those of the primary key.
-// `flags` is 0 or `HIGHWATER_INDEX_UNIQUE`.
+// Adds a secondary index. `covered` names columns that its entries hold in addition to the index's columns and those of
+// the primary key. `flags` is 0 or `HIGHWATER_INDEX_UNIQUE`.
 highwater_code highwater_schema_index(highwater_schema *schema,
                                       const char *name,
                                       const highwater_key_column *columns,

@@ -145,8 +145,8 @@ pub extern "C" fn highwater_schema_primary_key(
     change(schema, error, |schema| Ok(schema.primary_key_with(index_of(columns, count)?)))
 }
 
-/// Adds a secondary index. `covered` names columns that its entries have beside its own and those of the primary key.
-/// `flags` is 0 or `HIGHWATER_INDEX_UNIQUE`.
+/// Adds a secondary index. `covered` names columns that its entries hold in addition to the index's columns and those
+/// of the primary key. `flags` is 0 or `HIGHWATER_INDEX_UNIQUE`.
 #[unsafe(no_mangle)]
 pub extern "C" fn highwater_schema_index(
     schema: *mut highwater_schema,

@@ -189,11 +189,11 @@ pub(crate) fn values<'a>(data: *const highwater_value, count: usize, name: &str)
     slice(data, count, name)?.iter().enumerate().map(taken).collect()
 }
 
-/// Values that were handed out. What they point to is kept beside them.
+/// Values that were handed out. The memory that they point to is stored with them.
 #[derive(Default)]
 pub(crate) struct ValuesOut(pub Vec<highwater_value>);
 
-// SAFETY: they point to memory that is kept beside them, and that does not change while it is shared.
+// SAFETY: they point to memory that is stored with them, and that does not change while it is shared.
 unsafe impl Send for ValuesOut {}
 // SAFETY: as above.
 unsafe impl Sync for ValuesOut {}

@@ -127,7 +127,7 @@ enum BenchWorkload {
         #[command(flatten)]
         common: Common,
     },
-    /// Deletes most rows of the `user` table beside clients that update the rest: what the files take then
+    /// Deletes most rows of the `user` table while clients update the rest, and shows the size of the files
     #[command(after_help = SHRINK_EXAMPLES)]
     Shrink(ShrinkArgs),
     /// Builds an index of a large table while clients change the table: how long it takes, and how long they wait

@@ -1,5 +1,5 @@
-//! What a benchmark's result says of its setting beside the workload's options: the engine's options as they were in
-//! force, what was durable, how pages were flushed and on what evidence, and where and when it ran.
+//! The setting in a benchmark's result, in addition to the workload's options: the engine's options in force, what was
+//! durable, how pages were flushed and on what evidence, the machine and the time.
 
 use highwater::config::{FlushLog, FlushNeighbors, OptionValue};
 use highwater::{Database, Options};

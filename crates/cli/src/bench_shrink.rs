@@ -1,4 +1,4 @@
-//! `highwater bench shrink`: what the files of a database take after most rows of a table were deleted beside clients.
+//! `highwater bench shrink`: the size of a database's files after most rows of a table were deleted while clients ran.
 
 use crate::bench_phases::PhaseOptions;
 use crate::engine_options::tell_recovery;

@@ -25,7 +25,7 @@ const DEFAULT_RATE: &str = "32M";
 /// A backup concurrently with a measurement.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ConcurrentBackup {
-    /// Take a full backup into DEST, a new or empty folder, beside the run
+    /// Take a full backup into DEST, a new or empty folder, during the run
     #[arg(long, value_name = "DEST")]
     backup_to: Option<PathBuf>,
     /// Bytes of pages that the backup reads in a second at most; 0 = no limit
@@ -50,7 +50,8 @@ impl Throughput for highwater_bench::result::RunResult {
 }
 
 impl ConcurrentBackup {
-    /// Runs `run`, and what was asked for beside it; all has ended then. The result is that of the last run.
+    /// Runs `run` and, concurrently, what the options ask for; returns after all of it has ended. The result is that of
+    /// the last run.
     ///
     /// # Errors
     /// That of a backup, that of `run`.
@@ -132,7 +133,7 @@ impl ConcurrentBackup {
         last.ok_or_else(|| highwater_bench::Error::Interrupted.into())
     }
 
-    /// A run with one backup after the other beside it, and how many of them it has seen finish.
+    /// A run during which backups are taken, one after another; counts the finished ones.
     fn with_backups<R>(
         &self,
         database: &Database,

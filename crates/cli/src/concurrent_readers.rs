@@ -1,4 +1,5 @@
-//! `bench --reader-processes N`: other processes that export the tables, one after the other, beside the measurement.
+//! `bench --reader-processes N`: other processes that export the tables during the measurement, one table after
+//! another.
 //!
 //! Rules
 //! 1. A reader is a process of this program that runs `export`: its rows are those of one snapshot. When it has ended
@@ -17,10 +18,10 @@ use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Readers beside a measurement.
+/// Readers that run during a measurement.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ConcurrentReaders {
-    /// Processes that export the tables beside the run, one after the other, as fast as they can
+    /// Processes that export the tables during the run, one table after another, as fast as they can
     #[arg(long, default_value_t = 0, value_name = "N", conflicts_with = "device",
           value_parser = clap::value_parser!(u64).range(0..=1000))]
     reader_processes: u64,
@@ -32,7 +33,7 @@ impl ConcurrentReaders {
         self.reader_processes
     }
 
-    /// Runs `run` with the readers beside it, which have ended then.
+    /// Runs `run` with concurrent readers; returns after they have ended.
     ///
     /// # Errors
     /// That of a reader, that of `run`.

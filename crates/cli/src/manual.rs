@@ -1,5 +1,5 @@
 //! `highwater completions SHELL`, `highwater man [COMMAND...]` and `highwater man --all-to DIR`: what a package
-//! installs beside the program.
+//! installs in addition to the program.
 //!
 //! Rule: both are made of the definition of the command line, so they never differ from it.
 

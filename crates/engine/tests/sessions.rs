@@ -3,7 +3,7 @@
 //!
 //! By default the numbers are small. `HIGHWATER_SESSIONS=full` takes 10,000 open at once, 5,000 that wait for one row,
 //! 100,000 begun and ended. Memory is what this process has allocated and not freed; the system's view of it (resident
-//! bytes) is printed beside.
+//! bytes) is printed too.
 
 use highwater::config::{FlushLog, PageSize};
 use highwater::{Database, Error, Options, Schema, Table, TxnOptions, Type, ValueRef, values};

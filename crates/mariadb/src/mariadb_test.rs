@@ -342,7 +342,7 @@ fn a_cursor_goes_on_beyond_its_key_and_its_transaction() {
         assert_eq!(row[1].text(), text);
         assert_eq!(key_of_row(&table), Some(id));
     }
-    // A row that is read beside the cursor does not move it.
+    // A point read of a row does not move the cursor.
     let first = 1u32.to_be_bytes();
     assert_eq!(hw_get(&mut session, &mut table, Bytes::of(&first), &read(), ArrayOut::of(&mut row)), OK);
     assert_eq!(key_of_row(&table), Some(1));

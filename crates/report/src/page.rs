@@ -24,7 +24,7 @@ pub struct Page<'p> {
     pub lead: &'p str,
     /// The summary.
     pub tiles: Vec<Tile>,
-    /// Groups of cards, two beside each other.
+    /// Groups of cards, two in a row.
     pub groups: Vec<Vec<Markup>>,
     /// At the end.
     pub footer: &'p str,

@@ -99,7 +99,7 @@ fn files_of_a_database_and_folders_are_refused() {
         assert!(refusal(&place(name)).contains("is a folder"), "{name}");
     }
     assert_eq!(std::fs::read(place("db/data")).unwrap(), first);
-    // Only the name is the same; or it lies beside.
+    // Only the name is the same; or it is in the same folder.
     std::fs::create_dir(place("mine")).unwrap();
     std::fs::write(place("mine/redo"), "mine").unwrap();
     for name in ["mine/data", "mine/redo", "db/export.csv"] {

@@ -10,8 +10,8 @@
 //! | `alphabet` | every public call and option, and the oracle of their answers |
 //! | [`simulation`] | the whole engine on one thread, on simulated disks that fail |
 //! | [`power_cuts`] | the engine with its threads, on a disk whose power is cut |
-//! | [`corruption`] | damaged bytes, blocks and pages, at rest and beside a load |
-//! | [`ddl_stress`] | schema changes, options, expiry and readers beside TPC-C, for kills of the process |
+//! | [`corruption`] | damaged bytes, blocks and pages, at rest and under load |
+//! | [`ddl_stress`] | schema changes, options, expiry and readers, concurrently with TPC-C, for kills of the process |
 //! | [`isolation`] | known anomalies, and random histories with a checker |
 //! | [`growth`] | sizes over a long life |
 

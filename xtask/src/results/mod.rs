@@ -1,8 +1,8 @@
 //! The tables of `docs/results`: `cargo xtask results` writes them from measured rows, `cargo xtask tidy` compares.
 //!
 //! Rules
-//! 1. A page `X.md` has blocks `<!-- table: NAME -->` to `<!-- end -->`. `X.json` beside it has the template of each
-//!    ([`template`]), which names its data ([`data`]). The data are the only home of a figure.
+//! 1. A page `X.md` has blocks `<!-- table: NAME -->` to `<!-- end -->`. `X.json` in the same folder has the template
+//!    of each ([`template`]), which names its data ([`data`]). The data are the only home of a figure.
 //! 2. The text outside the blocks is written by hand and stays as it is.
 //! 3. A block without a template, and a template without a block, is an error.
 

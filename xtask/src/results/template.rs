@@ -1,4 +1,4 @@
-//! Templates of tables: the JSON file beside a page.
+//! Templates of tables: the JSON file of a page.
 //!
 //! Rules
 //! 1. Three parts describe a cell: that of its table (`cells`), of its row and of its column. The column's entries

@@ -28,7 +28,8 @@ use std::process::Command;
 /// How a step failed.
 pub(crate) type Failure = String;
 
-/// What needs no build, then the one of the tests of the tests, then what runs the program beside the tests.
+/// First the steps without a build, then the step that tests the tests, then the steps that run the program with the
+/// tests.
 const PROGRAM: &[Step] = &[
     Step { name: "format", run: checks::format },
     Step { name: "tidy", run: checks::tidy },

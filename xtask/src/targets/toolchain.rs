@@ -2,7 +2,7 @@
 //!
 //! Rules
 //! 1. Nothing is installed: the packages are unpacked into a folder, and the compiler runs with the loader and the
-//!    libraries that are unpacked beside it.
+//!    libraries that are unpacked with it.
 //! 2. They come from the place that this system's own packages come from, of the suite [`SUITE`]: the stable one has a
 //!    compiler that is too old. apt has a configuration of its own for that, in the same folder.
 //! 3. A folder is used once it is whole, and unpacked again when [`MARK`] says something else.

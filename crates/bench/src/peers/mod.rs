@@ -1,4 +1,5 @@
-//! A measurement of one storage engine beside others: what is asked, how it is taken ([`measure`]), what is answered.
+//! A measurement of one storage engine that is compared with others: its specification, the measurement ([`measure`]),
+//! its result.
 //!
 //! Rules
 //! 1. Request and answer are JSON. The laboratory writes requests, the program `highwater-peers` answers; neither

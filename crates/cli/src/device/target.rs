@@ -32,7 +32,7 @@ pub(crate) fn device_config(name: &str, capacity_bytes: Option<u64>) -> Result<D
     Ok(if blocks == native.capacity_blocks() { native } else { native.at_capacity(blocks)? })
 }
 
-/// Room beside the redo log's own size, for its headers.
+/// Space for the headers of the redo log, in addition to its size.
 const REDO_SLACK_BYTES: u64 = 1 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -27,7 +27,7 @@ Exit status: 0 each damage was reported or is harmless; 1 one was not: the files
 /// Failures that are printed.
 const SHOWN: usize = 20;
 
-/// Options of the databases that are damaged beside a load.
+/// Options of the databases that are damaged under load.
 const BESIDE: [&[(&str, &str)]; 6] = [
     &[("page_store", "in-place"), ("change_buffering", "disk")],
     &[("page_store", "in-place"), ("change_buffering", "memory")],
@@ -59,7 +59,7 @@ pub(super) struct CorruptOptions {
     /// Threads [default: one for each processor]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1000))]
     threads: Option<u64>,
-    /// Instead damage a page beside a load, this many times
+    /// Instead damage a page under load, this many times
     #[arg(long, value_name = "LIVES", conflicts_with_all = ["every", "part", "databases", "together", "threads",
           "keep"], value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     beside: Option<u64>,
@@ -122,7 +122,7 @@ pub(super) fn run(options: &CorruptOptions) -> Result<(), Failure> {
     if all.failures.is_empty() { Ok(()) } else { Err(Failure::NotFine) }
 }
 
-/// Lives of databases that are damaged beside a load.
+/// Lives of databases that are damaged under load.
 fn beside(count: u64, seed: u64, lines: Lines) -> Result<(), Failure> {
     let wholes = BESIDE.iter().map(|own| Ok(Arc::new(Whole::new(own)?)));
     let wholes = wholes.collect::<Result<Vec<_>, highwater_bench::Error>>()?;

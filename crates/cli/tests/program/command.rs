@@ -222,7 +222,7 @@ fn fresh_removes_only_a_benchmark() {
     let exported = highwater(&["export", db, "user"]);
     assert_eq!(String::from_utf8_lossy(&exported.stdout), "id,name\r\n1,Ada\r\n2,Grace\r\n");
 
-    // A benchmark's, of other pages; and with a table of the user's beside it.
+    // A benchmark's database with another page size; and one that also has a table of the user.
     let own = folder.path().join("own");
     let own = own.to_str().expect("a readable path");
     let fresh = ["bench", "user-table", "--dir", own, "--bytes", "1K", "--page-size", "4K", "--fresh"];
@@ -422,7 +422,7 @@ fn manual_pages_are_printed() {
     assert!(stderr(&output).contains("there is no command \"everything\" of highwater"), "{}", stderr(&output));
 }
 
-/// What `bench` measures beside the clients: processes that export, a deletion of most rows, the build of an index.
+/// What `bench` runs while its clients run: processes that export, a deletion of most rows, the build of an index.
 #[test]
 fn others_read_most_rows_are_deleted_and_an_index_is_built_beside_clients() {
     let folder = tempfile::tempdir().expect("a folder");

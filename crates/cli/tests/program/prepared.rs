@@ -1,4 +1,4 @@
-//! `highwater prepared` as a command, beside `check`, `backup` and `restore` of a database with prepared transactions.
+//! The command `highwater prepared`; and `check`, `backup` and `restore` of a database with prepared transactions.
 
 use highwater::{Database, Options, Schema, Type, Xid, values};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The shell as a process: scripts, single commands, errors, transactions; and `top` beside a process with metrics.
+//! The shell as a process: scripts, single commands, errors, transactions; and `top` on a process with metrics.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;

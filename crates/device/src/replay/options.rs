@@ -71,7 +71,7 @@ pub struct ReplayOptions {
     pub rules: Vec<StreamRule>,
     /// Additional named ranges. One named `journal` replaces the search for the journal in the trace.
     pub ranges: Vec<NamedRange>,
-    /// The file map; by default `NAME.files.csv` beside the trace, if there.
+    /// The file map; by default `NAME.files.csv` next to the trace, if it exists.
     pub files: Option<PathBuf>,
     /// What happens to the device first.
     pub age: Age,

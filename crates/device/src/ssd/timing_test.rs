@@ -38,7 +38,7 @@ fn an_idle_read_takes_sensing_and_transfer() {
     assert_eq!(done, expected);
 }
 
-/// Blocks of one program are sensed once, and each crosses the channel; those of another die do so beside them.
+/// Blocks of one program are sensed once, and each crosses the channel; blocks of another die do so concurrently.
 #[test]
 fn every_block_of_a_read_crosses_its_channel() {
     let done = timer().read(0, [(0, 0); 4].into_iter(), 4);

@@ -1,7 +1,8 @@
 //! Named ranges of a trace's device: files, ext4's journal, InnoDB's doublewrite buffer; and the stream rules that use
 //! them.
 //!
-//! A trace `NAME.csv.zst` may lie beside `NAME.files.csv`, lines of `first_lba,blocks,file,first_block_in_file`.
+//! A trace `NAME.csv.zst` may have a file `NAME.files.csv` next to it, lines of
+//! `first_lba,blocks,file,first_block_in_file`.
 //! - `journal` is not a file. If it is not given, it is found from the trace: ext4 rewrites its journal round
 //!   and round, so it is the contiguous stretch of at least 1,024 blocks (jbd2's least) outside all files that takes
 //!   the most writes.
@@ -93,7 +94,7 @@ fn parse_file_line(line: &str) -> Option<NamedRange> {
     Some(NamedRange { name: name.trim().into(), first_lba, blocks, first_block_in_file })
 }
 
-/// The file map beside a trace, if there is one: `x.csv.zst`, `x.csv` -> `x.files.csv`.
+/// The file map next to a trace, if there is one: `x.csv.zst`, `x.csv` -> `x.files.csv`.
 pub fn beside(trace: &Path) -> Option<std::path::PathBuf> {
     let name = trace.file_name()?.to_str()?;
     let stem = name.strip_suffix(".zst").unwrap_or(name);

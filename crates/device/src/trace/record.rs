@@ -23,7 +23,7 @@ enum Out {
     Ended,
 }
 
-/// Writes `NAME.csv.zst`, and `NAME.files.csv` beside it.
+/// Writes `NAME.csv.zst`, and `NAME.files.csv` next to it.
 pub struct Recorder {
     out: Mutex<Out>,
     path: PathBuf,
@@ -62,7 +62,7 @@ impl Recorder {
         }
     }
 
-    /// Ends the file and writes the map of named ranges beside it. An error, also an earlier one, is returned once.
+    /// Ends the file and writes the map of named ranges next to it. An error, also an earlier one, is returned once.
     pub fn finish(&self, ranges: &[NamedRange]) -> Result<()> {
         match std::mem::replace(&mut *self.out.lock(), Out::Ended) {
             Out::Open(encoder) => end(encoder).map_err(|e| self.failed(e))?,

@@ -53,8 +53,8 @@ pub struct BackupManifest {
     pub damaged_pages: Vec<u32>,
     /// When it was finished: seconds since 1970.
     pub finished_unix_s: u64,
-    /// Id, in hexadecimal, of the key that encrypts the files of an encrypted backup. The file `keys` beside them has
-    /// that key, wrapped by the key with which the database was opened.
+    /// Id, in hexadecimal, of the key that encrypts the files of an encrypted backup. The file `keys` in the same
+    /// folder has that key, wrapped by the key with which the database was opened.
     pub key_id: Option<String>,
     /// Pages, and redo.
     pub files: [FileSum; 2],

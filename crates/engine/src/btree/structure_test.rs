@@ -1,4 +1,4 @@
-//! Structure changes beside each other: by several threads in tall trees, and past a page that is slow to come.
+//! Concurrent structure changes: by several threads in tall trees, and while another thread reads a page slowly.
 
 use crate::btree::Seek;
 use crate::btree::btree_test::{Fixture, Pairs, backward, forward, put};
@@ -48,8 +48,8 @@ fn assert_ascending(pairs: &Pairs) {
     assert!(pairs.windows(2).all(|pair| pair[0].0 < pair[1].0), "out of order");
 }
 
-/// Splits, merges, growth and collapse of the root by several threads at once, beside scans both ways and walks that
-/// verify the tree, in a pool smaller than the data. In the end only an empty root is left.
+/// Splits, merges, growth and collapse of the root by several threads, concurrently with scans in both directions and
+/// with checks of the tree, in a pool smaller than the data. In the end only an empty root is left.
 #[test]
 fn threads_that_split_and_merge_leave_a_sound_tree() {
     for seed in 0..3 {

@@ -121,8 +121,8 @@ impl Database {
     ///
     /// # Errors
     /// [`LockWaitTimeout`](crate::Error::LockWaitTimeout) if transactions or schema changes keep it out for longer than
-    /// that; [`Closed`](crate::Error::Closed) if the database is closed beside it; what keeps the check from going on.
-    /// Damage is not an error but in the report.
+    /// that; [`Closed`](crate::Error::Closed) if the database is closed during the check; the error that ends the
+    /// check. Damage is not an error but in the report.
     pub fn check(&self) -> Result<CheckReport> {
         self.check_with(&mut |_, _| {})
     }

@@ -114,7 +114,7 @@ impl Model<'_> {
         key
     }
 
-    /// Key of a row that a row other than `own` cannot be beside.
+    /// A unique key: no row other than `own` may have it.
     fn other(&self, key: &[u8], row: &Columns, own: Option<&[u8]>) -> Option<Vec<u8>> {
         let same = |(other_key, other): &(&Vec<u8>, &Columns)| {
             Some(&other_key[..]) != own && (*other_key == key || row[TEXT].is_some() && other[TEXT] == row[TEXT])

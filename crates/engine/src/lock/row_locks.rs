@@ -205,7 +205,8 @@ impl RowLockShard {
         let waits_for = match self.find(row).map(|at| &self.rows[at].holders) {
             None => false,
             // Also if we hold the row: an explicit lock is granted without the leaf's latch, so another transaction's
-            // implicit lock may be beside ours once it is made explicit. Then the other one comes first, and we wait.
+            // implicit lock may exist together with ours once it is made explicit. Then the other one comes first, and
+            // we wait.
             Some(Holders::One(owner, held)) => *owner != me.owner && held.conflicts(mode),
             Some(Holders::Many(granted)) => granted.conflicts(me.owner, mode),
             Some(&Holders::Queue(queue)) => {

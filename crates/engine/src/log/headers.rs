@@ -69,7 +69,7 @@ pub(super) fn remains(device: &dyn Device) -> Result<LogRemains> {
         Err(error @ Error::Incompatible(_)) if is_log(first) || is_log(second) => return Err(error),
         Err(_) => return Ok(LogRemains::Foreign),
     };
-    // A header beside one that cannot be read may be the older one.
+    // If one header cannot be read, the other may be the older one.
     let is_whole = [first, second].iter().all(|slot| is_zero(slot) || LogHeader::decode(slot).is_ok());
     let LogHeader { generation, database_id, durable_lsn, .. } = newest;
     match generation {

@@ -128,7 +128,7 @@ pub fn a_row_is_taken_while_its_front_wakes() {
 }
 
 /// Two lock two rows the other way round, a third waits for one of them, and a transaction ends while it is chosen as
-/// victim. No thread waits for ever, and none holds a row beside another.
+/// victim. No thread waits for ever, and no two threads hold the same row.
 pub fn a_victim_is_chosen_while_locks_are_granted() {
     explore(600, || {
         let (system, rows) = (system(), Arc::new(Rows::default()));

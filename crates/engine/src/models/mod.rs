@@ -15,7 +15,7 @@
 //! | `commit.rs` | group commit, power cuts under it, a sync that fails |
 //! | `locks.rs` | the lock table's waits: granted, timed out, deadlock victim, stopped |
 //! | `pages.rs` | the pool: fix, latch-free reads, load, evict, flush |
-//! | `sessions.rs` | transactions on an open database, beside its background steps |
+//! | `sessions.rs` | transactions on an open database, concurrently with its background steps |
 
 pub mod commit;
 mod device;

@@ -99,7 +99,7 @@ fn runs_of(wanted: &mut VecDeque<PageNo>, share: Share) -> Vec<Range<u32>> {
     runs
 }
 
-/// The run with a page beside it.
+/// The run extended by an adjacent page.
 fn with_next(run: &Range<u32>, next: PageNo) -> Option<Range<u32>> {
     match next.0 {
         next if next == run.end => Some(run.start..run.end.saturating_add(1)),

@@ -262,7 +262,7 @@ impl TableEntry {
         (!are_distinct).then_some("two trees of it have one number or one segment")
     }
 
-    /// What holds of a table, beside rule 1: its parts belong together.
+    /// What holds of a table in addition to rule 1: its parts belong together.
     pub(crate) fn check(&self) {
         debug_assert_eq!(self.contradiction(), None, "the trees of {}", self.definition.name);
         let TableEntry { record, definition, indexes, columns, older_layouts, .. } = self;

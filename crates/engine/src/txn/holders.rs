@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// Consecutive ids are in different shards.
 const SHARDS: u64 = 64;
 
-/// Seldom more than two, which are stored inline, beside the mutex.
+/// Seldom more than two; these are stored inline, next to the mutex.
 type Members = SmallVec<[(TxnId, Arc<Holder>); 2]>;
 
 type Shard = CachePadded<Mutex<Members>>;

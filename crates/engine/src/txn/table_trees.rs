@@ -69,8 +69,8 @@ pub(crate) trait TableTrees: Send + Sync {
     fn entry(&self, i: usize, key: &[u8], row: &[u8], out: &mut Vec<u8>) -> Result<IndexEntry>;
     /// Appends to `out` what the entry of index `i` for this row has in addition to its key.
     fn covered(&self, i: usize, row: &[u8], out: &mut Vec<u8>);
-    /// Whether a change from `old_row` to `new_row` can change the entry of index `i`, its key or what it has beside
-    /// it. May say true needlessly.
+    /// Whether a change from `old_row` to `new_row` can change the entry of index `i`, its key or its covered columns.
+    /// May say true needlessly.
     fn entry_changes(&self, i: usize, old_row: &[u8], new_row: &[u8]) -> bool;
     /// Whether such a change can leave the key of the entry as it is.
     fn may_keep_key(&self, i: usize) -> bool;

@@ -1,6 +1,7 @@
-//! Long calls beside a close, a fail-stop, a fork and a signal: each call with each event. A call ends with the error
-//! that says what has happened, or as if nothing had; never with a report of damage, and never not at all. The database
-//! opens afterwards, is sound, and has what was acknowledged. A part of the tests tries a part of the calls.
+//! Long calls during which a close, a fail-stop, a fork or a signal occurs: each call with each event. A call ends with
+//! the error that says what has happened, or as if nothing had; never with a report of damage, and never not at all.
+//! The database opens afterwards, is sound, and has what was acknowledged. A part of the tests tries a part of the
+//! calls.
 //!
 //! To add a call or an event: one entry of [`calls::CALLS`], one of [`events::EVENTS`].
 

@@ -371,7 +371,7 @@ fn a_restore_leaves_what_is_not_its_own() {
     refusal(restore(&mut |_| Continue(())), &["is not empty"]);
     Database::open(&own, options()).unwrap().close().unwrap();
     std::fs::remove_dir_all(&own).unwrap();
-    // A restore beside another one.
+    // Two concurrent restores.
     let mut refusals = 0;
     restore(&mut |progress| {
         if progress.step != "restoring" {

@@ -1,5 +1,5 @@
-//! Accounts whose balances always have the same sum, clients that transfer between them, and schema changes beside
-//! them; and what a copy of such a database must hold.
+//! Accounts whose balances always have the same sum, clients that transfer between them, and concurrent schema changes;
+//! and what a copy of such a database must hold.
 
 use crate::support::sound;
 use crate::testing::{by_id, commit_all};

@@ -1,4 +1,4 @@
-//! Backups beside transactions, schema changes, growth and power cuts, with real threads.
+//! Backups concurrent with transactions, schema changes, growth and power cuts, with real threads.
 
 use crate::backup::{back_up, restored};
 use crate::bank::{Bank, between, check_bank};

@@ -1,4 +1,4 @@
-//! Checks and schema changes beside transactions that wait for each other: none waits for the end of a timeout.
+//! Checks and schema changes while transactions wait for each other: none waits until a timeout.
 
 use crate::support::*;
 use crate::testing::{TestDb, by_id};

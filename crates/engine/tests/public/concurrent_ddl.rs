@@ -1,4 +1,4 @@
-//! Schema changes beside transactions that have already read the table and write it afterwards.
+//! Schema changes concurrent with transactions that have read the table before and write it afterwards.
 
 use crate::support::{check_indexes, memory, patient, sound};
 use crate::testing::{by_id, commit_all};

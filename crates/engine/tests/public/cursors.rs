@@ -1,4 +1,4 @@
-//! Cursors that live between calls, in both directions, beside what their transaction and others change.
+//! Cursors that live between calls, in both directions, while their transaction and others change the table.
 
 use crate::support::{memory, sound};
 use crate::testing::{TestDb, by_id};

@@ -1,4 +1,4 @@
-//! Schema changes: atomic, on existing rows, beside running transactions, over crashes.
+//! Schema changes: atomic, on existing rows, concurrent with transactions, across crashes.
 
 use crate::support::{add, all, check_indexes, memory, open, people, sound};
 use crate::testing::{by_id, commit_all};

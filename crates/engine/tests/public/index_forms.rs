@@ -177,7 +177,7 @@ fn bound_of(form: &Form, row: &[Value], count: usize) -> Vec<Value> {
     form.parts[..count].iter().map(|part| row[part.0].clone()).collect()
 }
 
-/// Random transactions, some rolled back in part or in whole, snapshots beside them, and power cuts: each reader finds
+/// Random transactions, some rolled back in part or in whole, concurrent snapshots, and power cuts: each reader finds
 /// its rows by each index, with what the entries cover.
 #[test]
 fn every_index_agrees_with_the_rows_that_a_transaction_sees() {

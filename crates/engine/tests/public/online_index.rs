@@ -1,4 +1,4 @@
-//! Indexes are built beside writers: what writers do meanwhile is in the index, and what they undo is not.
+//! Indexes are built while writers run: the index has their changes, except those that are rolled back.
 
 use crate::support::{all, await_purge, check_indexes, memory, memory_with, open, options, sound};
 use crate::testing::{by_id, commit_all};

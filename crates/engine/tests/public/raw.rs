@@ -1,4 +1,4 @@
-//! The raw API: columns and keys as bytes, beside the typed API.
+//! The raw API: columns and keys as bytes; compared with the typed API.
 
 use crate::support::{await_purge, check_indexes, memory, open, sound};
 use highwater::raw::{RawColumn, RawDuplicate, RawRead, RawRow, RawSeek, RawTable};

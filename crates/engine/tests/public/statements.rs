@@ -250,8 +250,8 @@ fn a_deadlock_in_a_statement_is_its_error() {
     assert!(matches!(failed[..], [Error::Deadlock]), "{failed:?}");
 }
 
-/// A statement that takes a number for each of its rows, one after another, beside others that insert: as many calls as
-/// there are rows.
+/// A statement that takes a number for each of its rows, one after another, while other transactions insert: one call
+/// for each row.
 #[test]
 fn numbers_of_a_statement_that_has_locked_them_are_consecutive() {
     const STATEMENTS: u64 = 40;

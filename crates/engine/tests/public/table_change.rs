@@ -1,5 +1,5 @@
-//! Tables change in their names and columns, and are truncated: over rows of several layouts, beside snapshots, over
-//! crashes.
+//! Tables change in their names and columns, and are truncated: with rows of several layouts, with open snapshots,
+//! across crashes.
 
 use crate::support::{all, await_purge, check_indexes, memory, open, sound};
 use crate::testing::{by_id, commit_all};

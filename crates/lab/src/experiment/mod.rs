@@ -97,7 +97,7 @@ pub trait Experiment: Sync {
     fn runs_subjects(&self, _scale: Scale) -> bool {
         true
     }
-    /// Programs beside this one that measure: measurements of others are not mixed with theirs.
+    /// Other programs that measure at the same time: their measurements are not mixed with this program's.
     fn programs(&self) -> Vec<PathBuf> {
         Vec::new()
     }
@@ -130,7 +130,7 @@ pub trait Experiment: Sync {
     }
     /// The paper's claims for each subject.
     fn claims(&self, plan: &Plan, rows: &[Row]) -> Vec<Claim>;
-    /// Tables and charts beside the paper's.
+    /// Tables and charts, compared with the paper's.
     fn figures(&self, rows: &[Row]) -> Vec<Figure>;
     /// Ratios kept, and what differs from the paper.
     fn notes(&self, plan: &Plan) -> Vec<String>;

@@ -2,7 +2,7 @@
 //!
 //! Rules
 //! 1. Field names stay the same across releases.
-//! 2. A row is a setting's median over its repetitions, with the least and the greatest value beside it.
+//! 2. A row is a setting's median over its repetitions, with the least and the greatest value.
 
 use super::metric::{Info, Metric, Series};
 use super::{Scale, Setting, SubjectKind};

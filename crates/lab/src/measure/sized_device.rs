@@ -2,9 +2,8 @@
 //! flash.
 //!
 //! Rules
-//! 1. The data are the loaded pages that are not zeros, and what the run will add. The room for them is what they
-//!    take, divided by the fill; what lies beside them (redo log, doublewrite file, a file system's own records) comes
-//!    on top.
+//! 1. The data are the loaded pages that are not zeros, and what the run will add. The space for pages is their size
+//!    divided by the fill; the other files (redo log, doublewrite file, a file system's own records) are added.
 //! 2. The database that [`SizedDevice::sized_by`] describes decides the size. So one that keeps its pages otherwise, or
 //!    in fewer bytes, is measured on the same device.
 //! 3. The device is filled and overwritten at random, and then discarded as a whole, as making a file system does.

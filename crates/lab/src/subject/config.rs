@@ -7,9 +7,9 @@
 //!    possible through the socket only.
 //! 4. Every metric of InnoDB counts.
 //! 5. `extra` overrides everything else.
-//! 6. With MyRocks there is no InnoDB. Of the cache a quarter is memtables, as of RocksDB's beside it; the rest is the
-//!    example of the project's page "my.cnf tuning": Bloom filters, levels sized from the last one, LZ4 and at the
-//!    bottom Zstandard, blocks of 16 KiB. Index and filters are divided, for caches that are small against the data.
+//! 6. With MyRocks there is no InnoDB. Of the cache a quarter is memtables, as with RocksDB; the rest is the example of
+//!    the project's page "my.cnf tuning": Bloom filters, levels sized from the last one, LZ4 and at the bottom
+//!    Zstandard, blocks of 16 KiB. Index and filters are divided, for caches that are small against the data.
 
 use super::{Files, Settings, SubjectKind};
 use highwater::config::{FlushMethod, OptionValue};

@@ -169,7 +169,7 @@ const MYROCKS: &str = "ha_rocksdb.so";
 /// The plugin that is Highwater.
 const HIGHWATER: &str = "ha_highwater.so";
 
-/// Whether MariaDB has a plugin: in a folder `plugin` below `lib`, beside the folder of its programs.
+/// Whether MariaDB has a plugin: in a folder `plugin` below `lib`, next to the folder of its programs.
 fn has_plugin(server: &Path, name: &str) -> bool {
     let root = server.ancestors().nth(2).unwrap_or(Path::new("/"));
     let folders = ["lib/mysql", "lib64/mysql", "lib/mariadb", "lib64/mariadb"];

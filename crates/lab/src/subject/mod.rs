@@ -120,8 +120,8 @@ impl SubjectKind {
         self != SubjectKind::Highwater && !self.is_server()
     }
 
-    /// Takes one measurement beside other engines, in a memory group of this many bytes; what the program
-    /// `highwater-peers` is asked and answers is kept in `folder`.
+    /// Measures another engine, in a memory group of this many bytes; the requests to and the answers of the program
+    /// `highwater-peers` are kept in `folder`.
     ///
     /// # Errors
     /// [`Error::Usage`] for what is not installed; the subject's.

@@ -1,8 +1,8 @@
 //! The program `highwater-peers`, which measures one storage engine in a process of its own.
 //!
 //! Rules
-//! 1. It is the file that HIGHWATER_PEERS names, or lies beside this program, or where `cargo xtask peers-build`
-//!    puts it: in `peers/release` beside the folder of this program.
+//! 1. It is the file that HIGHWATER_PEERS names, or in the folder of this program, or where `cargo xtask peers-build`
+//!    puts it: in `peers/release` next to the folder of this program.
 //! 2. A measurement is a child process in a memory group. Where no group can be made it runs without one, and the
 //!    result says so.
 //! 3. The child ends with this process, however that ends ([`Guard`]), and on a request to stop.

@@ -1,4 +1,4 @@
-//! A server measured beside embedded engines: the same cell, on a server of our own.
+//! A server that is compared with embedded engines: the same cell, on a server that the laboratory starts.
 //!
 //! Rules
 //! 1. The server alone is in the memory group, with everything that it starts; its clients are threads of this process.

@@ -16,7 +16,7 @@ pub enum Scale {
     /// In proportion.
     #[default]
     Linear,
-    /// By the logarithm of 1 + value: small values stay visible beside large ones.
+    /// By the logarithm of 1 + value: small values stay visible next to large ones.
     Logarithmic,
 }
 

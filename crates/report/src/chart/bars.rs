@@ -1,11 +1,11 @@
-//! Bars beside each other, of one or more parts.
+//! Bars next to each other, of one or more parts.
 
 use super::axis::{Axes, Scale};
 use super::{colour, head};
 use crate::numbers::short;
 use maud::{Markup, html};
 
-/// Bars beside each other.
+/// Bars next to each other.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Bars {
     /// Heading.

@@ -42,7 +42,7 @@ fn what_was_written_is_read_and_is_not_on_the_device() {
     assert_eq!(read(&*device, 2 * UNIT, UNIT), plain[UNIT..2 * UNIT]);
     let image = memory.image();
     assert!(!image.windows(16).any(|part| plain.windows(16).any(|other| part == other)));
-    // Nothing beside it was touched.
+    // Nothing else was written.
     assert!(image[..UNIT].iter().chain(&image[5 * UNIT..]).all(|byte| *byte == 0));
     // Zeros that were written are encrypted as anything else.
     write(&*device, 8 * UNIT, &[0; UNIT]);

@@ -138,7 +138,7 @@ impl StorageSet {
         Ok(set.encrypted_if(keys.map(Arc::new)).overlaid()?)
     }
 
-    /// This set to be read only: nothing reaches its devices, what is written is kept beside them.
+    /// This set for reading only: no write reaches its devices; writes stay in memory.
     ///
     /// # Errors
     /// A device does not tell its length.

@@ -6,7 +6,8 @@ use highwater_bench::{Error, Result};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a row holds beside its id. Texts follow from numbers, so that a row is small here and may be large there.
+/// The columns of a row other than its id. Texts follow from numbers, so that a row is small here and may be large
+/// there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Content {
     pub a: u32,

@@ -1,4 +1,4 @@
-//! A table whose rows expire, beside those of the other letters: what it must hold at any time.
+//! A table whose rows expire, in addition to those of the other letters: what it must hold at any time.
 //!
 //! Rules
 //! 1. A letter is a whole transaction of this table alone, or a read; only snapshots are held. So nothing of it is
@@ -31,7 +31,7 @@ const STATEMENTS: u32 = 6;
 /// Snapshots that are held at most.
 const HELD: usize = 2;
 
-/// A row beside its id.
+/// A row without its id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Brief {
     /// In microseconds; `None`: it never expires.

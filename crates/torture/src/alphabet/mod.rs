@@ -59,7 +59,7 @@ use oracle::Changes;
 use played::Played;
 pub(crate) use player::{Player, Scene, Stage};
 
-/// What there is beside a transaction when it acts.
+/// The state of the database when a transaction acts.
 pub(crate) struct World<'a> {
     pub db: &'a Database,
     pub played: &'a Played,

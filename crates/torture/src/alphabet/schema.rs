@@ -97,7 +97,7 @@ impl Player {
         call!(self.played, RawTable::create_index(&table, db, index.name, &made, &mut duplicate))
     }
 
-    /// Builds an index beside a transaction that deletes rows, some again behind a savepoint, and is rolled back.
+    /// Builds an index while a transaction deletes rows, some of them after a savepoint, and is rolled back.
     fn create_index_beside(
         &self,
         db: &Database,

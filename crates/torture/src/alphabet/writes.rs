@@ -321,7 +321,7 @@ impl After<'_> {
     }
 }
 
-/// A statement beside what there was when it ran.
+/// A statement, and the state of the database when it ran.
 pub(super) struct Judge<'a> {
     pub statement: &'a Statement,
     /// The newest rows that are committed, and its own.

@@ -10,7 +10,7 @@
 //!    ([`Verdict`]). Flips that do not hide each other are tried together ([`grouped`]).
 //!
 //! What one damaged page costs, by its owner and type, is declared ([`DECLARED`]) and compared: at rest
-//! ([`costs_what_is_declared`]) and beside a load ([`lives`]).
+//! ([`costs_what_is_declared`]) and under load ([`lives`]).
 //!
 //! Rules
 //! 1. No damage may lead to a panic, a hang, or rows other than the right ones without an error.

@@ -44,7 +44,7 @@ pub struct Whole {
 }
 
 impl Whole {
-    /// Makes one with these options beside those that make it small.
+    /// Makes one with these options, and with those that make it small.
     ///
     /// # Errors
     /// The engine's.

@@ -3,10 +3,10 @@
 //!
 //! Threads: `WRITERS` that read a table, wait a little, then write it; one whose every transaction changes all rows of
 //! another table; `WIDE_WRITERS` that change rows of a table whose indexes do not fit the pool; one that creates and
-//! drops indexes on the first two, and whole tables; one that flushes the log; one that changes options
-//! (`options`); those of `tables`, which rename a table and change its columns beside a writer, and compact
-//! the data file; `EXPIRING_WRITERS` that change a table whose rows expire and its twin, whose rows do not
-//! (`expiring`). Both log their changes, and a consumer follows them (`change_copy`).
+//! drops indexes on the first two, and whole tables; one that flushes the log; one that changes options (`options`);
+//! those of `tables`, which rename a table and change its columns while a writer runs, and compact the data file;
+//! `EXPIRING_WRITERS` that change a table whose rows expire and its twin, whose rows do not (`expiring`). Both log
+//! their changes, and a consumer follows them (`change_copy`).
 //!
 //! Rules
 //! 1. Those that write commit through an `Acknowledger`, as TPC-C's clients do; their numbers follow the clients'.

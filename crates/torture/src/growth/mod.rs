@@ -6,7 +6,7 @@
 //!    engine's background steps in between. Preparations are not counted.
 //! 2. What is counted is processor time of the process, where the system tells it: other programs change it little.
 //! 3. N log N takes 4 to 5 times as long at 4N as at N, a quadratic operation 16 times: [`MAX_RATIO`] is in between. N
-//!    is chosen so that what does not grow is small beside what does.
+//!    is chosen so that the constant part is small compared with the part that grows.
 //! 4. A busy machine makes times longer, never shorter. So the smallest of several rounds counts, and an operation that
 //!    is within the limit in any round is not measured again.
 

@@ -279,7 +279,7 @@ fn waiting(n: usize) -> Result<Duration> {
     })
 }
 
-/// Sessions read one range under SERIALIZABLE; then rows are inserted beside it, and the sessions end.
+/// Sessions read one range under SERIALIZABLE; then rows are inserted next to it, and the sessions end.
 fn ranges(n: usize) -> Result<Duration> {
     let (db, table) = one_row()?;
     timed(|| {

@@ -50,7 +50,7 @@ const MIN_STEPS: u32 = 20;
 const NEW_PAGES: u64 = 512;
 /// Most cuts of openings in a row.
 const MAX_RECOVERIES: u32 = 3;
-/// Most outcomes of a power cut that are tried beside the one that the database continues from.
+/// Most outcomes of a power cut that are tried, in addition to the one that the database continues from.
 const MAX_OTHERS: u32 = 2;
 
 /// What happened.

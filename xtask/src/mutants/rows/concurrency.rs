@@ -1,5 +1,5 @@
-//! Bugs of threads beside each other: a missing order, a lost wake-up, a second look that is left out. Small parts are
-//! checked by loom in the engine's own tests, the others by the models under shuttle.
+//! Bugs of concurrent threads: a missing memory order, a lost wake-up, a missing second check. Small parts are checked
+//! by loom in the engine's own tests, the others by the models under shuttle.
 
 use super::{Edit, Mutant, edit, of_engine};
 

@@ -187,7 +187,7 @@ impl Store for MysqlStore {
             sql::name(table),
             sql::names(index.columns.iter().copied())
         );
-        // Of its own: others continue meanwhile, and another index can be made beside it.
+        // A connection of its own: other clients continue meanwhile, and another index can be built concurrently.
         self.connection()?.query_drop(statement).map_err(server_error)
     }
 

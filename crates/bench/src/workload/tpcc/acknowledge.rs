@@ -116,7 +116,7 @@ pub(super) fn cut_to(path: &Path, bytes: u64) -> Result<()> {
     file.set_len(bytes).map_err(|e| Error::file(path, e))
 }
 
-/// Numbers a client's commits, in a row of the database and in a file beside it.
+/// Numbers a client's commits, in a row of the database and in a file next to the database.
 #[derive(Debug)]
 pub struct Acknowledger<T> {
     table: T,

@@ -4,7 +4,7 @@
 //! 1. What survives is a prefix: if a commit returned before another one was called, and the other one survived, so did
 //!    the first. Each record has both moments ([`Record`]).
 //! 2. A call that makes everything durable, a flush of the log or a schema change, keeps what returned before it was
-//!    called. Such calls are recorded beside the commits ([`DurableCalls`]).
+//!    called. Such calls are recorded with the commits ([`DurableCalls`]).
 //! 3. Commits that were lost are taken out of the record before the database is used again: their numbers come again.
 
 use super::acknowledge::{

@@ -16,7 +16,7 @@ use highwater_torture::ddl_stress::ChangeCopy;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-/// Most kills of the follower in a run, beside the last one.
+/// Most kills of the follower in a run, without the last one.
 const KILLS: u64 = 2;
 
 /// See the file's head.

@@ -82,8 +82,8 @@ pub(super) fn forget_backup(options: &CrashOptions) -> Result<(), Failure> {
     if folder.exists() { std::fs::remove_dir_all(&folder).map_err(file_failure(&folder)) } else { Ok(()) }
 }
 
-/// Restores the backup and all archived redo beside the database and checks the copy as the database itself; returns
-/// what it has. `None`: the redo is not archived.
+/// Restores the backup and all archived redo next to the database, and checks the copy like the database; returns its
+/// contents. `None`: the redo is not archived.
 pub(super) fn restore(options: &CrashOptions) -> Result<Option<String>, Failure> {
     let own = options.engine.options(super::ENGINE_DEFAULTS)?;
     let Some(redo) = own.redo_archive.clone() else { return Ok(None) };

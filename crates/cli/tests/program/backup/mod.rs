@@ -1,4 +1,4 @@
-//! Backups through the command: beside a load, killed in the middle, onto a full disk.
+//! Backups with the command: under load, killed in the middle, onto a full disk.
 
 mod archive;
 mod power;

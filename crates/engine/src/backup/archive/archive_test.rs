@@ -1,4 +1,4 @@
-//! The archive beside power cuts.
+//! The archive and power cuts.
 
 use super::segment::time_noted_in;
 use super::{Archive, ArchivePosition, Begin};

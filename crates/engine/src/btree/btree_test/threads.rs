@@ -1,4 +1,4 @@
-//! Readers and writers beside each other.
+//! Concurrent readers and writers.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Creating and dropping indexes and tables beside pending changes; pages that are used again.
+//! Creating and dropping indexes and tables that have pending changes; pages that are reused.
 
 use super::*;
 use crate::db::testing::{by_id, commit_all};

@@ -1,4 +1,4 @@
-//! Several threads that write, others that scan, beside merging, carrying forward and purge.
+//! Threads that write and threads that scan, concurrently with merging, carrying forward and purge.
 
 use super::*;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

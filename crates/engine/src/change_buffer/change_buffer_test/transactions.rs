@@ -1,4 +1,4 @@
-//! Snapshots, rollback and purge beside pending changes.
+//! Snapshots, rollback and purge while changes are pending.
 
 use super::*;
 use crate::ReadTxn;

@@ -1,4 +1,4 @@
-//! A database that closes beside its check.
+//! A database that is closed during its check.
 
 use crate::error::Error;
 use crate::{Database, Options};

@@ -138,7 +138,7 @@ fn every_crash_of_an_opening_and_a_closing_is_let_through_with_a_journal() {
     every_crash_is_let_through(Doublewrite::On, Doublewrite::Journal);
 }
 
-/// Outcomes of a power cut that are tried at each step: few of them tear a copy beside its page.
+/// Outcomes of a power cut that are tried at each step: few of them tear both a page and its doublewrite copy.
 const CUTS: u64 = 40;
 
 /// Cuts a life that is opened in one way, at every step, and opens it in the other way.

@@ -1,4 +1,4 @@
-//! A child process has the handles of its parent. (What it may try, beside which calls: `tests/long_calls`.)
+//! A child process has the handles of its parent. (What it may try, during which calls: `tests/long_calls`.)
 
 use crate::db::testing::by_id;
 use crate::error::Error;

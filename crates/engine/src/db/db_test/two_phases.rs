@@ -1,4 +1,5 @@
-//! Two phases beside a log that is full, and how many syncs a group costs: with steps instead of threads.
+//! Two-phase commit while the redo log is full, and the number of syncs that a group commit costs. The engine runs by
+//! steps, without threads.
 
 use crate::Options;
 use crate::db::deterministic::DeterministicDb;

@@ -242,7 +242,7 @@ fn an_old_version_of_the_directory_is_refused() {
     expect_ids(&open(&crashed).unwrap(), 0..30);
 }
 
-/// Opens, binds a stream that has a note, and closes beside a transaction that is open.
+/// Opens, binds a stream that has a note, and closes while a transaction is active.
 fn live(storage: StorageSet) -> Result<()> {
     let db = open(&storage)?;
     let open_one = writer(&db, 30..32)?;

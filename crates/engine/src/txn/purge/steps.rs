@@ -70,7 +70,7 @@ impl TxnSystem {
         Ok(done)
     }
 
-    /// Whether enough streams wait for a thread that has `others` beside it to have something to do.
+    /// Whether enough streams wait to keep one more thread busy when `others` threads run already.
     pub(crate) fn purge_needs(&self, others: usize) -> bool {
         self.ended.gather() > others
     }

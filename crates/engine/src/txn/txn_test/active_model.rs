@@ -103,7 +103,7 @@ fn a_transaction_that_comes_and_goes_during_a_cut_is_seen_by_it_or_makes_it_old(
 }
 
 /// Ids that a shard has taken and not given are not given after a cut that has read `next` beyond them: a transaction
-/// that gets an id beside a cut is not seen by it, though others of its shard were.
+/// that gets an id during a cut is not seen by it, though others of its shard were.
 #[test]
 fn an_allotment_ends_with_a_cut() {
     model(|| {

@@ -181,8 +181,8 @@ fn a_unique_value_of_an_own_older_version_stays_taken() {
     assert_eq!(rows, [row("a", "back", ""), row("a", "other", "")]);
 }
 
-/// A unique value is taken and released again and again beside a snapshot: a search begins behind the dead entries, and
-/// finds one that was made again in front of them.
+/// A unique value is inserted and deleted repeatedly while a snapshot is open: a search begins after the dead entries,
+/// and finds an entry that was inserted again before them.
 #[test]
 fn a_search_for_duplicates_begins_behind_the_dead_entries() {
     let db = Db::new();

@@ -154,8 +154,8 @@ fn purge_goes_on_where_a_restart_left_it() {
     assert_eq!((db.system.history_list_length(), undo_pages(&db)), (0, 2));
 }
 
-/// Many streams, several threads, a writer and a snapshot beside them: purge takes all away, and the snapshot sees what
-/// it saw.
+/// Many streams, several threads, a concurrent writer and a snapshot: purge removes everything that it may, and the
+/// snapshot still sees the same rows.
 #[test]
 fn several_threads_purge_side_by_side() {
     let db = Db::new();

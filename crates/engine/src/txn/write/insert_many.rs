@@ -21,7 +21,7 @@ use crate::types::PageNo;
 use crate::undo;
 use std::ops::Range;
 
-/// Redo after which a mini-transaction takes no further row, and what a row has beside key and value, at most.
+/// Redo after which a mini-transaction takes no further row, and the most that a row adds to its key and value.
 const REDO_BYTES: usize = MTR_REDO_BYTES / 2;
 const ROW_REDO_BYTES: usize = 128;
 

@@ -244,7 +244,7 @@ impl RowOp<'_> {
         moved
     }
 
-    /// Whether the entry of index `i`, whose key stays, has something else beside it now.
+    /// Whether covered columns of the entry of index `i` change; its key stays.
     fn covered_changes(&mut self, i: usize, new_row: &[u8]) -> bool {
         let RowBuffers { entry_value: both, old_row, .. } = &mut self.txn.buffers;
         both.clear();

@@ -12,7 +12,7 @@
 //!    every device. The copies that go to the doublewrite area are not in them.
 //! 4. Two claims, that data writes and log writes rise, are judged with one client. With many, group commit writes the
 //!    log once for all that wait, and two processors are the limit long before a server of 24 threads is. The figures
-//!    of many clients stand beside.
+//!    of many clients are shown too.
 //! 5. How busy the processors were is measured with every cell. Only where that shows them at their limit does a note
 //!    take them for the reason why writes of many clients do not rise.
 

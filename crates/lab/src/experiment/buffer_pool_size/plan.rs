@@ -22,7 +22,7 @@ pub(super) const ONE_SHARES: [&str; 3] = [SHARES[0], SHARES[2], SHARES[4]];
 const LOG_BYTES: u64 = 96 << 20;
 /// 1,024 for each of the paper's eight pool instances.
 const LRU_SCAN_DEPTH: u64 = 8 * 1024;
-/// The paper's log has a device of its own: the 850 PRO beside the 960 PRO.
+/// The paper's log has a device of its own: the 850 PRO; the data is on the 960 PRO.
 pub(super) const LOG_DEVICE: &str = "samsung-850-pro-256gb";
 
 /// The paper's figures that it states: at 15 % and at 75 %, and the log's requests for all.

@@ -1,4 +1,4 @@
-//! Tables and charts beside the paper's.
+//! Tables and charts, compared with the paper's.
 
 use super::claims::key;
 use super::plan::{AUTO, OPTION, SIZE, SIZES};

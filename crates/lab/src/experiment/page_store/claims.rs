@@ -1,4 +1,4 @@
-//! Highwater's aims, and the published figures beside them.
+//! Highwater's aims, compared with the published figures.
 
 use super::plan::{ATOMIC, BASE, DOUBLEWRITE, HALF_FULL, LZ4, MACHINE_CLOCK, PLAIN, Point, ZSTD};
 use crate::experiment::judge::{self, Judgment, Rows, number};

@@ -73,9 +73,9 @@ fn memory_mib(scale: Scale) -> u64 {
 }
 
 /// Of that memory, what is the subject's own cache, in MiB. One that reads past the operating system gets all but 48
-/// (10 were measured beside the cache); of a load only three eighths, for two indexes are sorted at a time, each in a
-/// quarter of the cache, and the redo log grows in the page cache. One that reads through the operating system has the
-/// rest as more cache there.
+/// (10 were measured in addition to the cache); of a load only three eighths, for two indexes are sorted at a time,
+/// each in a quarter of the cache, and the redo log grows in the page cache. One that reads through the operating
+/// system has the rest as more cache there.
 fn own_cache_mib(scale: Scale, workload: PeerWorkload, subject: SubjectKind) -> u64 {
     let memory = memory_mib(scale);
     match (is_direct(subject), workload) {

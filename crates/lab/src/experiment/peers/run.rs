@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 const LOAD_THREADS: usize = 2;
 const LOAD_CACHE_BYTES: u64 = 1 << 30;
 
-/// What is known of loaded data, beside them.
+/// Facts about loaded data, stored with the data.
 const LOADED: &str = "loaded.json";
 
 pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<CellResult> {

@@ -10,7 +10,7 @@
 //! 2. Sync flushing and single-page flushing are claimed of what the subject counts. What it does not count is no zero:
 //!    the claim says so and does not hold.
 //! 3. A commit waits for a sync of the log, and how long that takes the device decides. So the worst second is shown
-//!    with its log syncs beside those of the median second, with the processor time that the hypervisor withheld in it,
+//!    with its log syncs and those of the median second, with the processor time that the hypervisor withheld in it,
 //!    and with the worst of the seconds in which it withheld little: the reason of a slow second then shows. The claim
 //!    is about all seconds nevertheless.
 //! 4. The seconds of the warm-up, during which the pool fills and the log runs round for the first time, are not

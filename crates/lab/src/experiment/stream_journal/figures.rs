@@ -1,4 +1,4 @@
-//! The document's table 1 and figures 1, 3 and 4 beside ours.
+//! The document's table 1 and figures 1, 3 and 4, compared with ours.
 
 use super::plan::{JOURNAL, JOURNALS, MODE, OWN_SPARE, SPARE};
 use crate::experiment::Row;
@@ -29,7 +29,7 @@ pub(super) fn figures(rows: &[Row]) -> Vec<Figure> {
     figures
 }
 
-/// The document's table 1 beside ours.
+/// The document's table 1, compared with ours.
 fn waf_table(rows: &[Row]) -> Table {
     let mut table = table_of(
         "Write amplification",

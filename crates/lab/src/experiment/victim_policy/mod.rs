@@ -1,7 +1,7 @@
 //! `victim-policy`: what to do when the frame that is needed holds a dirty page.
 //!
 //! Source: "LRU-C: Parallelizing Database I/Os for Flash SSDs" (VLDB 2023), whose figures against stock MySQL (which
-//! writes, then reads: `raw`) and against WAR (write after read) stand beside ours.
+//! writes, then reads: `raw`) and against WAR (write after read) are compared with ours.
 //!
 //! Choices
 //! 1. Data are ten times the pool, sysbench's read-write mix with uniform rows and many threads: nearly every

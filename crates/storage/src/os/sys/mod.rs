@@ -57,7 +57,7 @@ mod family;
 pub use backend::*;
 pub(crate) use family::*;
 
-/// How a file is opened, beside what the standard library offers.
+/// Ways to open a file that the standard library does not offer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OpenFlags {
     /// Past the page cache; only where [`HAS_DIRECT_IO`].

@@ -1,4 +1,4 @@
-//! Damage of a database while it is open, beside a load, and what comes after.
+//! Damage of an open database under load, and what follows.
 //!
 //! How a life goes
 //! 1. A copy of [`Whole`] is opened. Writers change both of its tables ([`load`]).

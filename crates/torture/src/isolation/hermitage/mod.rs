@@ -6,7 +6,7 @@
 //! | `play.rs` | plays a schedule with a thread for each session |
 //! | `embedded.rs`, `server.rs` | the same schedules on Highwater and, as SQL, on an engine of MariaDB |
 //!
-//! Rule: both subjects play the same data. What is promised stands beside the schedule, once for each subject; a test
+//! Rule: both subjects play the same data. Each schedule states its expected outcome, once for each subject; a test
 //! plays them all, and the table in docs/design/isolation.md is made from the promises.
 
 mod embedded;

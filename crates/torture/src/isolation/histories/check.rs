@@ -191,7 +191,7 @@ impl<'h> Checker<'h> {
         }
     }
 
-    /// Looks at the reads of one transaction, each by itself and beside the ones before.
+    /// Checks the reads of one transaction, each alone and with the earlier ones.
     fn reads_of(&mut self, number: usize, transaction: &Transaction) {
         let mut own: Vec<(Key, Element)> = Vec::new();
         let mut before: BTreeMap<Key, usize> = BTreeMap::new();

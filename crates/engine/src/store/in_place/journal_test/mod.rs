@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 const PAGES: std::ops::Range<u32> = 2..180;
 const LAYOUT_PAGE: usize = PAGE_BYTES;
 
-/// A store and what outlives a power cut beside it.
+/// A store, and the contents of its devices that outlive a power cut.
 struct World {
     storage: StorageSet,
     /// What the log's header says of the store.
