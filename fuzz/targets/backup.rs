@@ -1,4 +1,4 @@
-//! Verifying and restoring backups whose files were edited, behind checksums that are right.
+//! Verifying and restoring backups whose files were edited and whose checksums are right.
 
 #![no_main]
 

@@ -220,7 +220,7 @@ fn imported_well(args: &ImportArgs, db: &Database, imported: import::Imported) {
     assert!(exported(args, "again", db).0 == text, "exported again");
 }
 
-/// Fields of the file are fields of the export, behind its first column. Decimals, floats and times may be written in
+/// Fields of the file are fields of the export, after its first column. Decimals, floats and times may be written in
 /// another form.
 fn same_fields(args: &ImportArgs, original: &[u8], text: &[u8], types: &[Type]) {
     let records = |bytes: &[u8]| -> Vec<csv::ByteRecord> {

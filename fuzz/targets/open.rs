@@ -1,4 +1,4 @@
-//! Opening and using a database whose files were edited: any bytes anywhere, behind checksums that are right.
+//! Opening and using a database whose files were edited: any bytes anywhere, with checksums that are right.
 
 #![no_main]
 

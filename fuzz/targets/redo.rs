@@ -1,4 +1,4 @@
-//! Recovery of a log with groups of redo of any payload, behind checksums that are right.
+//! Recovery of a log with groups of redo of any payload, with checksums that are right.
 
 #![no_main]
 

@@ -163,7 +163,7 @@ impl Database {
     }
 
     /// Creates a table. `columns` maps names to types such as "u64", "text(40)" or "decimal(12,2) null"; `primary_key`
-    /// and the values of `indexes` are columns, with " desc" behind a name in descending order, or an `Index`.
+    /// and the values of `indexes` are columns, with " desc" after a name in descending order, or an `Index`.
     #[pyo3(signature = (name, columns, primary_key, *, indexes = None, auto_increment = None, expires = None,
         collations = None, defaults = None, long_keys = false, log_changes = false))]
     #[allow(clippy::too_many_arguments, reason = "each is a keyword argument in Python")]

@@ -1,9 +1,9 @@
 //! Definitions of tables and indexes, as Python writes them.
 //!
 //! Rules
-//! 1. A column is `name: type`, the type as the engine names it; with ` null` behind it the column may be None.
-//! 2. A column of a key is its name, with ` desc` behind it in descending order, with `(BYTES)` behind the name only
-//!    its beginning counts. A name that is a column's as it stands means that column.
+//! 1. A column is `name: type`, the type as the engine names it; with ` null` after it the column may be None.
+//! 2. A column of a key is its name, with ` desc` after it in descending order, with `(BYTES)` after the name only its
+//!    beginning counts. A name that is a column's as it stands means that column.
 
 use crate::failure::{Failure, Result};
 use crate::values::to_value;

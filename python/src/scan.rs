@@ -294,7 +294,7 @@ impl Scan {
     }
 }
 
-/// Rows of a scan, one after the other.
+/// Rows of a scan, one after another.
 #[pyclass(module = "highwater")]
 pub struct Rows {
     /// None at the end.

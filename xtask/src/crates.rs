@@ -46,7 +46,7 @@ pub(crate) fn check(path: &str, text: &str) -> Vec<String> {
     found.map(|(line, name)| format!("{path}:{line}: {folder} uses {name}, which is not below it")).collect()
 }
 
-/// The dependencies that a manifest names, with their lines: as keys, as tables of their own, and behind another name
+/// The dependencies that a manifest names, with their lines: as keys, as tables of their own, and under another name
 /// (`package`).
 fn dependencies(text: &str) -> Vec<(usize, &str)> {
     let (mut in_dependencies, mut found) = (false, Vec::new());

@@ -1,8 +1,8 @@
 //! Links and paths in the documents lead somewhere.
 //!
 //! Rules
-//! 1. A relative link of a document names a file or folder that exists, and behind `#` a heading of the document there.
-//!    A link to an item of the API (`crate::`) is rustdoc's to check.
+//! 1. A relative link of a document names a file or folder that exists, and after `#` a heading of that document. A
+//!    link to an item of the API (`crate::`) is rustdoc's to check.
 //! 2. A path between backticks that begins with one of [`ROOTS`] exists; so does a `layer/file.rs` of ARCHITECTURE.md
 //!    below the engine's source. A name with a space, `*` or an upper-case placeholder is an example and is not looked
 //!    for.

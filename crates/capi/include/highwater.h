@@ -89,7 +89,7 @@ typedef enum {
   HIGHWATER_CLOSED = 24,
   // The database was opened before this process was forked: open it after fork.
   HIGHWATER_FORKED = 25,
-  // Changes behind the position are no longer kept.
+  // Changes after the position are no longer kept.
   HIGHWATER_CHANGES_TRIMMED = 26,
   // A wrong call: a null pointer, a wrong handle, a transaction that has ended, a handle that another thread uses.
   HIGHWATER_USAGE = 27,
@@ -269,7 +269,7 @@ typedef struct {
   highwater_datum of;
 } highwater_value;
 
-// A column of a key. Zeros behind the name: the whole column, ascending.
+// A column of a key. Zeros after the name: the whole column, ascending.
 typedef struct {
   // Its name.
   const char *name;
@@ -811,7 +811,7 @@ highwater_code highwater_cursor_open(highwater_txn *txn,
                                      highwater_error **error);
 
 // Goes to the next row and hands out its values and, if `count` is not null, their number. They live until the next
-// call of the cursor. `HIGHWATER_NOT_FOUND` behind the last row, or when the scan's limit is reached.
+// call of the cursor. `HIGHWATER_NOT_FOUND` after the last row, or when the scan's limit is reached.
 highwater_code highwater_cursor_next(highwater_cursor *cursor,
                                      const highwater_value **row,
                                      size_t *count,
@@ -836,7 +836,7 @@ highwater_code highwater_cursor_seek(highwater_cursor *cursor,
 // Frees a cursor; null is ignored.
 void highwater_cursor_free(highwater_cursor *cursor);
 
-// The changes that transactions have committed, behind the transaction `since`, in tables that log them
+// The changes that transactions have committed, after the transaction `since`, in tables that log them
 // (`highwater_schema_log_changes`); 0 begins with all that are kept. Free it with `highwater_changes_free`.
 highwater_code highwater_changes_open(highwater_db *db,
                                       uint64_t since,

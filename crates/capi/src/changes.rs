@@ -110,7 +110,7 @@ fn with(
     })
 }
 
-/// The changes that transactions have committed, behind the transaction `since`, in tables that log them
+/// The changes that transactions have committed, after the transaction `since`, in tables that log them
 /// (`highwater_schema_log_changes`); 0 begins with all that are kept. Free it with `highwater_changes_free`.
 #[unsafe(no_mangle)]
 pub extern "C" fn highwater_changes_open(

@@ -1,4 +1,4 @@
-//! Cursors: the rows of a scan, one after the other.
+//! Cursors: the rows of a scan, one after another.
 //!
 //! Rules
 //! 1. A cursor shares its transaction, and is of use until that ends. Freeing either does not touch the other.
@@ -26,7 +26,7 @@ pub(crate) struct OpenCursor {
     cursor: Cursor,
     txn: Arc<Transaction>,
     is_reverse: bool,
-    /// It stands before the first row of the scan, which of one that goes backward is behind the last one.
+    /// It stands before the first row of the scan; in a backward scan the first row is the last one in key order.
     is_at_begin: bool,
     /// How many rows it may still deliver.
     left: u64,
@@ -149,7 +149,7 @@ pub extern "C" fn highwater_cursor_open(
 }
 
 /// Goes to the next row and hands out its values and, if `count` is not null, their number. They live until the next
-/// call of the cursor. `HIGHWATER_NOT_FOUND` behind the last row, or when the scan's limit is reached.
+/// call of the cursor. `HIGHWATER_NOT_FOUND` after the last row, or when the scan's limit is reached.
 #[unsafe(no_mangle)]
 pub extern "C" fn highwater_cursor_next(
     cursor: *mut highwater_cursor,

@@ -67,7 +67,7 @@ pub enum highwater_code {
     HIGHWATER_CLOSED = 24,
     /// The database was opened before this process was forked: open it after fork.
     HIGHWATER_FORKED = 25,
-    /// Changes behind the position are no longer kept.
+    /// Changes after the position are no longer kept.
     HIGHWATER_CHANGES_TRIMMED = 26,
     /// A wrong call: a null pointer, a wrong handle, a transaction that has ended, a handle that another thread uses.
     HIGHWATER_USAGE = 27,

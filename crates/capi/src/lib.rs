@@ -9,7 +9,7 @@
 //!    refused; that the rest lives, and is not changed meanwhile, is the header's rule for its caller.
 //! 4. A handle keeps alive what it needs: none dangles because another one was freed. After the database was closed its
 //!    calls fail.
-//! 5. What one thread at a time may use is behind a mutex that is tried, and not waited for: a second thread gets an
+//! 5. A mutex protects what one thread at a time may use; it is tried, and not waited for: a second thread gets an
 //!    error.
 //! 6. This is not a library for Rust, which has the engine itself: only what the header declares is `pub`.
 

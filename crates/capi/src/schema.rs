@@ -20,7 +20,7 @@ opaque!(highwater_schema, Mutex<Schema>, b"hwschema");
 /// Unlike other indexes it refuses a second row with the same values.
 pub const HIGHWATER_INDEX_UNIQUE: u32 = 1;
 
-/// A column of a key. Zeros behind the name: the whole column, ascending.
+/// A column of a key. Zeros after the name: the whole column, ascending.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct highwater_key_column {

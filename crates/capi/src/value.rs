@@ -175,7 +175,7 @@ impl highwater_value {
     }
 }
 
-/// Digits behind the point that a decimal has at most.
+/// Digits after the point that a decimal has at most.
 const MAX_SCALE: u8 = 38;
 
 /// The values of a call's array.

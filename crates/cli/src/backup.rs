@@ -130,7 +130,7 @@ pub(crate) struct RestoreArgs {
     /// Folder of the new database: new or empty
     #[arg(long, value_name = "DIR", required_unless_present = "verify")]
     to: Option<PathBuf>,
-    /// The archive of the database's redo: the restore goes on behind the last backup
+    /// The archive of the database's redo: the restore goes on after the last backup
     #[arg(long, value_name = "ARCHIVE")]
     redo: Option<PathBuf>,
     /// Restore what was committed up to this moment: an LSN, a date and time in UTC (2026-01-31 11:59:30), or a

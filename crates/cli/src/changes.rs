@@ -37,7 +37,7 @@ program follows with Database::changes, or from another process with Reader::cha
 pub(crate) struct ChangesArgs {
     /// Folder of the database
     dir: PathBuf,
-    /// Only changes of the transactions behind this number
+    /// Only changes of the transactions after this number
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     since: u64,
     /// Wait for further changes, of a database that another process has open, until that process closes it

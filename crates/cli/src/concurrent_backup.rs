@@ -1,5 +1,5 @@
 //! `bench --backup-to DEST`: a backup concurrently with the measurement, and `--backup-pairs N`: what backups cost, by
-//! runs with and without, one after the other.
+//! runs with and without, one after another.
 //!
 //! Rules
 //! 1. Both runs of a pair are on the same open database, as long as each other, in an order that changes from pair to

@@ -188,7 +188,7 @@ impl CrashLog {
         }
         let mut report = summarise(&pending, &fates, seed);
         if !self.keeps_flushed() {
-            // Flushed, but behind one that was not: these could not be lost.
+            // Flushed, but after one that was not: these could not be lost.
             report.pending_writes -= pending.iter().filter(|p| p.flushed).count() as u64;
         }
         report.flipped_bits = self.flip_bits(store, &pending, &mut rng)?;

@@ -80,7 +80,7 @@ impl Rig {
         1 + (-mean * (1.0 - self.rng.f64()).ln()) as u32
     }
 
-    /// Writes the log's last block and those behind it, as far as a commit reaches; the checkpoint follows.
+    /// Writes the log's last block and those after it, as far as a commit reaches; the checkpoint follows.
     fn commit(&mut self) {
         let end = self.filled + self.exponential(2700.0);
         for _ in 0..end.div_ceil(REDO_BYTES) {

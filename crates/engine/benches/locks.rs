@@ -164,7 +164,7 @@ fn many_locks(sizes: &Sizes) {
     );
 }
 
-/// This many sessions wait for one row and take it one after the other: how long until all wait, and then until all had
+/// This many sessions wait for one row and take it one after another: how long until all wait, and then until all had
 /// it. `None` if they are not done in time.
 fn hot_row(sizes: &Sizes, sessions: usize) -> Option<(Duration, Duration)> {
     let (db, table) = table(sizes);

@@ -64,6 +64,6 @@ fn cpu_seconds() -> f64 {
     const TICKS_PER_SECOND: f64 = 100.0;
     let stat = std::fs::read_to_string("/proc/self/stat").expect("Linux has it");
     let fields = stat.rsplit(')').next().expect("there is one part at least").split_whitespace();
-    // utime and stime, fields 14 and 15; what is behind the name begins with field 3.
+    // utime and stime are fields 14 and 15; the text after the name begins with field 3.
     fields.skip(11).take(2).map(|ticks| ticks.parse::<f64>().expect("a number")).sum::<f64>() / TICKS_PER_SECOND
 }

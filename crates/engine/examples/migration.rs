@@ -41,7 +41,7 @@ fn main() -> Result<(), Error> {
     // Handles from before do not know the new columns.
     assert!(matches!(db.snapshot()?.get(&done.table, &values![1u64]), Err(Error::TableChanged { .. })));
 
-    // What cannot be done is an error that says so, and nothing has changed.
+    // A change that is not supported is an error that says so, and changes nothing.
     match db.migrate("people", first()) {
         Err(Error::Schema(reason)) => println!("refused: {reason}"),
         other => println!("not refused: {other:?}"),

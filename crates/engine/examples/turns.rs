@@ -124,7 +124,7 @@ enum Work {
     Read,
     /// Changes one of the thread's rows.
     Update,
-    /// Inserts a row behind the thread's.
+    /// Inserts a row after the thread's.
     Insert,
     /// Every second thread reads, the others change rows.
     Mixed,

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 pub enum PageDamage {
     /// Its bytes do not verify, or contradict each other or other pages.
     Contents,
-    /// It has a change behind the end of the redo log, so the log has lost its end.
+    /// It has a change beyond the end of the redo log, so the log has lost its end.
     BeyondLog,
     /// It was overwritten since it could not be read when its changes had to be applied: its contents are lost.
     Lost,
@@ -235,7 +235,7 @@ pub enum Error {
         /// The transaction's.
         xid: String,
     },
-    /// Changes behind this number are no longer kept ([`Database::trim_changes`](crate::Database::trim_changes)): the
+    /// Changes after this number are no longer kept ([`Database::trim_changes`](crate::Database::trim_changes)): the
     /// consumer's copy has to be made again.
     #[error(
         "the changes behind number {since} were asked for, and they are kept behind number {trimmed} only; make the \

@@ -142,7 +142,8 @@ fn a_damaged_overflow_page_costs_its_row() {
     assert!(texts.iter().any(|text| text.contains(&format!("page {overflow}:"))), "{texts:?}");
 }
 
-/// What a crash left half done is not copied: of a changed row the version before, of a new one nothing.
+/// Changes of unfinished transactions are not copied: of a changed row the previous version is copied, of a new row
+/// nothing.
 #[test]
 fn unfinished_transactions_are_left_out() {
     let (storage, all) = whole();

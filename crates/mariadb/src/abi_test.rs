@@ -17,7 +17,7 @@ const SOURCES: [&str; 8] = [
     include_str!("two_phases.rs"),
 ];
 
-/// The functions that begin behind `start`, with their numbers of parameters.
+/// The functions that begin after `start`, with their numbers of parameters.
 fn functions(text: &str, start: &str) -> BTreeMap<String, usize> {
     let mut found = BTreeMap::new();
     for (at, _) in text.match_indices(start) {

@@ -4,7 +4,7 @@
 //! 1. A table has one cursor. It outlives statements and transactions: it is opened again where it is needed.
 //! 2. In another transaction than that of its last move it goes on from the entry where it stood.
 //! 3. The row of a whole primary key is read without a cursor.
-//! 4. After an exact seek the moves stay within the key, and lock nothing outside; the moves beyond start again behind
+//! 4. After an exact seek the moves stay within the key, and lock nothing outside; the moves beyond start again after
 //!    the current entry.
 
 use crate::abi::{Bytes, Columns, ColumnsOut, Judge, Read};
@@ -72,7 +72,7 @@ impl Table {
         Ok(true)
     }
 
-    /// The entry behind which a move goes on: where the cursor stands or stood last, unless another one was noted.
+    /// The entry after which a move goes on: where the cursor stands or stood last, unless another one was noted.
     fn place(&self) -> &[u8] {
         if !self.entry.is_empty() {
             return &self.entry;

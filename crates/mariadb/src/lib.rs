@@ -1,4 +1,4 @@
-//! Highwater as a storage engine of MariaDB: the half that is Rust, behind the C functions of
+//! Highwater as a storage engine of MariaDB: the half that is Rust, called through the C functions of
 //! `include/highwater_server.h`.
 //!
 //! Rules

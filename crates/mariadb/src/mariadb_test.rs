@@ -248,7 +248,7 @@ fn moves_go_on_from_a_row_that_was_read_without_a_cursor() {
     };
     assert_eq!(hw_cursor_open(&mut table, bytes("PRIMARY"), &read()), OK);
     assert_eq!((point(&mut session, &mut table, 3, &mut row), row[0].elements()[0]), (OK, 3));
-    // The key has no other row; behind it there is one, and another one behind that.
+    // The key has no other row; after it there is one, and another one after that.
     assert_eq!(hw_cursor_next(&mut session, &mut table, ArrayOut::of(&mut row)), NOT_FOUND);
     assert_eq!(hw_cursor_next_beyond(&mut session, &mut table, ArrayOut::of(&mut row)), OK);
     assert_eq!(row[0].elements()[0], 5);

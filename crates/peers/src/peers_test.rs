@@ -111,7 +111,7 @@ fn changes<P: Peer>(store: &P) {
     assert!(txn.delete(&table, &values![2, "a"]).unwrap() && !txn.delete(&table, &values![2, "a"]).unwrap());
     assert_eq!(names(&mut txn, &table, &by_n).unwrap(), ["1a", "300a", "2c", "1b"], "its own changes");
     for (for_update, reverse) in [(false, false), (false, true), (true, false), (true, true)] {
-        // Its own changes are before and behind these.
+        // Its own changes are before and after these.
         for (part, limit, expected) in [(2, 0, &["2c"][..]), (2, 1, &["2c"]), (300, 1, &["300a"]), (7, 1, &[])] {
             let prefix = values![part];
             let scan = Scan { limit, for_update, reverse, ..Scan::prefix(&prefix) };

@@ -1,8 +1,8 @@
 //! Memory a direct read or write may use: owned, zeroed, and aligned to [`ALIGNMENT_BYTES`].
 //!
 //! Rules
-//! 1. The first byte's address is a multiple of [`ALIGNMENT_BYTES`] for the buffer's whole life: the heap block behind
-//!    it never moves and never grows.
+//! 1. The first byte's address is a multiple of [`ALIGNMENT_BYTES`] for the buffer's whole life: the heap block that
+//!    holds it never moves and never grows.
 //! 2. Large buffers cost no memory until they are touched (the allocator hands out untouched zero pages).
 
 use std::ops::{Deref, DerefMut};

@@ -4,7 +4,7 @@
 
 /// Length of the start of a file within which its mark is.
 pub const LENGTH: usize = DATA_AT + 8;
-/// Mark of the data file, behind the header of its first page.
+/// Mark of the data file, after the header of its first page.
 pub const DATA: [u8; 8] = *b"HIGHWTR\0";
 /// Where.
 pub const DATA_AT: usize = 32;
@@ -18,7 +18,7 @@ pub const DOUBLEWRITE_AT: usize = 8;
 /// Mark of the table of data keys of an encrypted database, at its start.
 pub const KEYS: [u8; 8] = *b"HWKEYS\r\n";
 
-/// Mark of an encrypted copy: a file of a backup, or a segment of archived redo behind its head.
+/// Mark of an encrypted copy: a file of a backup, or a segment of archived redo after its head.
 pub const SEALED: [u8; 8] = *b"HWSEAL\r\n";
 
 /// Whether a file that begins with these bytes belongs to a database.

@@ -19,7 +19,7 @@ pub fn over(rows: &Rows, own: &Own) -> Rows {
     rows
 }
 
-/// Every row of a scan, one after the other or looked at in place.
+/// Every row of a scan, one after another or looked at in place.
 pub fn all(scan: Scan<'_, '_>, in_place: bool) -> Result<Vec<Vec<Value>>, Error> {
     if !in_place {
         return scan.iter()?.map(|row| Ok(row?.to_values())).collect();

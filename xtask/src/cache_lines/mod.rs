@@ -90,7 +90,7 @@ pub(crate) fn run(root: &Path, wanted: &Wanted) -> Result<(), String> {
     for cores in &wanted.cores {
         for (workload, allowed) in &wanted.workloads {
             let counted = trace_of(&program, &scratch, workload, *cores, &functions);
-            // What cannot be removed is no reason to fail.
+            // A file that cannot be removed is not a reason to fail.
             let _ = std::fs::remove_dir_all(&scratch);
             let contended = table::print(&program, workload, *cores, counted?)?;
             if contended > *allowed {

@@ -5,7 +5,7 @@
 //!    `{redo_bytes/1000}` are quotients; `{tps/base}` and `{base/tps}` compare a field with that of the base row. `:2`
 //!    at a placeholder's end asks for two decimals, `:text` for the field as it is.
 //! 2. Without that, a figure has three significant digits or all those before the decimal point, and never more
-//!    decimals than its field. A quotient by a number, a change of the unit, has no zeros behind its last digit.
+//!    decimals than its field. A quotient by a number, a change of the unit, has no zeros after its last digit.
 //! 3. A field of several runs, separated by blanks, shows two of them both, and more as their median with the least and
 //!    the greatest. A field that is not a number shows as it is.
 //! 4. An empty field shows as [`ABSENT`]; so does a cell of which every placeholder is empty.

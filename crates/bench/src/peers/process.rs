@@ -135,7 +135,7 @@ pub fn sync_folder(folder: &Path) {
     }
 }
 
-/// The number behind a name, in the kernel's texts.
+/// The number after a name, in the kernel's texts.
 fn field(text: &str, name: &str) -> u64 {
     let line = text.lines().find_map(|line| line.strip_prefix(name));
     line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0)

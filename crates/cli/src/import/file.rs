@@ -1,4 +1,4 @@
-//! The CSV file: its header, and its records one after the other.
+//! The CSV file: its header, and its records one after another.
 //!
 //! Rules
 //! 1. A message names a record by the number of its first line, counted as an editor counts.

@@ -6,7 +6,7 @@
 //!    of a field only; two quotes inside one are a character; what follows the closing one up to the delimiter is
 //!    plain.
 //! 2. A record of more than [`MAX_RECORD_BYTES`] or [`MAX_FIELDS`] is not read further: the reader would hold all of it
-//!    in memory. If most of it lies behind a quote that is still open, that quote is the mistake.
+//!    in memory. If most of it follows a quote that is still open, that quote is the mistake.
 
 use std::io::{Error, Read, Result};
 

@@ -158,7 +158,7 @@ pub(super) fn parse(words: &[Word]) -> Result<Command, String> {
     }
 }
 
-/// The words behind the table, at least one.
+/// The words after the table, at least one.
 fn key_words(words: &[Word]) -> Option<Vec<Word>> {
     words.get(1..).filter(|key| !key.is_empty()).map(<[Word]>::to_vec)
 }

@@ -8,7 +8,7 @@
 //! - `long keys`
 //! - `expires by COLUMN`
 //!
-//! COLUMNS are `COLUMN[(BYTES)] [desc]`, one after the other, or between parentheses with commas.
+//! COLUMNS are `COLUMN[(BYTES)] [desc]`, one after another, or between parentheses with commas.
 
 use super::session::{Session, Stop};
 use super::words::{Piece, Word};
@@ -193,7 +193,7 @@ impl<'p> Pieces<'p> {
         }
     }
 
-    /// A type, and whether `?` behind it makes the column nullable.
+    /// A type, and whether `?` after it makes the column nullable.
     fn column_type(&mut self) -> Result<(Type, bool)> {
         let mut text = self.name("its type").map_err(|_| self.wrong("its type is missing"))?.to_string();
         if self.take_mark('(') {

@@ -173,7 +173,7 @@ impl Shell<'_> {
         Ok(())
     }
 
-    /// Carries out the commands of a line. After an error those behind it are left out.
+    /// Carries out the commands of a line. After an error those after it are left out.
     fn line(&mut self, line: &str, place: &str) -> Result<(), End> {
         let failed = |reason: String| {
             tell!("error: {place}{reason}");

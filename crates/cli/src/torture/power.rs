@@ -20,7 +20,7 @@ const ENGINE_DEFAULTS: &[(&str, &str)] = &[
     ("segment_size", "256K"),
     ("journal_size", "8M"),
 ];
-/// Lives of one database, before the next one is made.
+/// Lives of one database (openings that end with a cut, a failure or a close), before the next database is created.
 const LIVES: u64 = 20;
 
 pub(super) const EXAMPLES: &str = "\

@@ -2,8 +2,8 @@
 //! ([`highwater_torture::simulation`]).
 //!
 //! Each database has one thread; several run concurrently with each other. A failure names the seed of its database and
-//! the command that repeats it. Then smaller cases are looked for: fewer lives, fewer steps, other seeds; the smallest
-//! one that fails is named too.
+//! the command that repeats it. Then it searches for smaller cases: fewer lives, fewer steps, other seeds; it names the
+//! smallest one that fails, too.
 
 use crate::failure::Failure;
 use crate::output::Lines;
@@ -21,7 +21,7 @@ Examples:
   highwater torture simulate --every-failure --databases 20 --steps 60
   highwater torture simulate --seed 4711 --databases 1";
 
-/// Lives of one database, before the next one is made.
+/// Lives of one database (openings that end with a cut, a failure or a close), before the next database is created.
 const LIVES: u32 = 12;
 /// Seeds tried for each size when a smaller case is looked for.
 const SMALLER_SEEDS: u64 = 300;
@@ -31,7 +31,7 @@ const SMALLER: [(u32, u32); 5] = [(1, 30), (2, 30), (1, 100), (2, 100), (3, 200)
 /// What is simulated, and how often.
 #[derive(Args, Clone, Debug)]
 pub(super) struct SimulateOptions {
-    /// Least number of power cuts, those of openings and other outcomes of the same cut included
+    /// Minimum number of power cuts; cuts during openings and other outcomes of the same cut count too
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     cuts: u64,
     /// Number of databases, instead of a number of cuts
@@ -43,14 +43,14 @@ pub(super) struct SimulateOptions {
     /// Lives of each database: openings that end with a cut, a failure or a close
     #[arg(long, default_value_t = LIVES, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     lives: u32,
-    /// Most steps of a life
+    /// Maximum number of steps of a life
     #[arg(long, default_value_t = MAX_STEPS, value_parser = clap::value_parser!(u32).range(21..=1_000_000))]
     steps: u32,
-    /// Run each database twice and compare what was asked of the disks
+    /// Run each database twice and compare the requests to the disks
     #[arg(long)]
     twice: bool,
-    /// Instead of lives one after the other: one short life of each database again and again, each time with another
-    /// read, write, sync, growth, reservation or discard that fails, or with the disk full from that growth on
+    /// Instead of successive lives, repeat one short life of each database; each time another read, write, sync,
+    /// growth, reservation or discard fails, or the disk is full from that growth on
     #[arg(long, conflicts_with_all = ["cuts", "lives", "twice"])]
     every_failure: bool,
 }

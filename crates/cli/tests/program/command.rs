@@ -346,7 +346,7 @@ fn large_csv(folder: &Path) -> std::path::PathBuf {
     path
 }
 
-/// Runs the arguments behind `program` and its own.
+/// Runs the arguments after `program` and its own.
 fn below(program: &str, own: &[&str], arguments: &[&str]) -> Output {
     let mut command = Command::new(program);
     command.args(own).arg(env!("CARGO_BIN_EXE_highwater")).args(arguments);

@@ -5,8 +5,8 @@
 //!   log-structured file system, in the form Kawaguchi, Nishioka and Motoda (USENIX 1995) gave it for flash.
 //! - *FIFO*: the unit that was filled first (cyclic cleaning; its write amplification has a closed formula).
 //!
-//! [`VictimIndex`](super::victim_index::VictimIndex) finds the same greedy and FIFO victims without looking at every
-//! unit; a test holds it to this.
+//! [`VictimIndex`](super::victim_index::VictimIndex) finds the same greedy and FIFO victims without a search of all
+//! units; a test compares them.
 
 use crate::error::DeviceError;
 use serde::{Deserialize, Serialize};
@@ -34,7 +34,7 @@ impl std::str::FromStr for VictimPolicy {
     }
 }
 
-/// What the choice may know of a full unit.
+/// The facts about a full unit that a policy may use.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Candidate {
     /// Its number.
@@ -47,7 +47,7 @@ pub struct Candidate {
     pub filled_at: u64,
 }
 
-/// How much a candidate is wanted; the highest is the victim.
+/// The score of a candidate; the candidate with the highest score is the victim.
 pub fn score(policy: VictimPolicy, candidate: &Candidate, now: u64) -> f64 {
     match policy {
         VictimPolicy::Greedy => -f64::from(candidate.valid),

@@ -1,5 +1,5 @@
 //! fio's iolog, versions 2 and 3, as `--write_iolog` makes them and fio's documentation describes them: a first line
-//! `fio version N iolog`, then `FILE ACTION [OFFSET LENGTH]` a line, with version 3 behind a time in microseconds.
+//! `fio version N iolog`, then `FILE ACTION [OFFSET LENGTH]` a line, with version 3 after a time in microseconds.
 //! Offsets and lengths are in bytes.
 //!
 //! Rules

@@ -123,7 +123,7 @@ impl BackupLink {
         }
     }
 
-    /// The end of its redo, as far as `target` admits the groups behind the pages' LSN, and the frame of the last group
+    /// The end of its redo, as far as `target` admits the groups after the pages' LSN, and the frame of the last group
     /// there. All groups are verified.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! The number of pages that the extent maps in a chain of backups describe: the restored file has no page behind them.
+//! The number of pages that the extent maps in a chain of backups describe: the restored file has no page after them.
 
 use crate::space::layout::SpaceLayout;
 use crate::types::PageNo;
@@ -33,7 +33,7 @@ impl Maps {
 mod tests {
     use super::*;
 
-    /// What names a page far behind the file does not make the file longer.
+    /// A record that names a page far beyond the end of the file does not make the file longer.
     #[test]
     fn pages_count_up_to_the_first_group_without_a_map() {
         let layout = SpaceLayout::new(4096);

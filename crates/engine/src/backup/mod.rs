@@ -96,7 +96,7 @@ impl Default for BackupOptions {
 pub struct RestoreOptions {
     /// Options of the database that is made; those that are fixed at its creation are the backup's.
     pub database: crate::config::Options,
-    /// The archive of the database's redo ([`Options::redo_archive`](crate::Options::redo_archive)), to continue behind
+    /// The archive of the database's redo ([`Options::redo_archive`](crate::Options::redo_archive)), to continue after
     /// the last backup.
     pub redo: Option<PathBuf>,
     /// Restore the database as it was at this moment. Backups of later moments are left out. `None`: the end of all
@@ -113,7 +113,7 @@ pub struct RestoreReport {
     pub end_lsn: u64,
     /// How many backups of the chain were used.
     pub backups: usize,
-    /// The last commit in the redo behind the last backup's pages, if the redo notes commits: it does while it is
+    /// The last commit in the redo after the last backup's pages, if the redo notes commits: it does while it is
     /// archived.
     pub last_commit: Option<Commit>,
     /// The archive ends before the time that was asked for, and everything in it was restored. What was committed

@@ -31,7 +31,7 @@ pub(super) struct RestorePlan {
     pub links: usize,
     /// Where the last one's own redo ends.
     pub link_end: Lsn,
-    /// Archived redo behind it.
+    /// Archived redo after it.
     pub spans: Vec<ReplaySpan>,
     /// The last commit in it, as far as redo from the last backup's pages on says.
     pub last_commit: Option<Commit>,
@@ -142,7 +142,7 @@ pub(super) fn plan(
             continue;
         }
         match plan_from(link, archive, until, count, &mut tell) {
-            // Its commit may be before the pages of this backup, whatever is missing behind them.
+            // Its commit may be before the pages of this backup, whatever is missing after them.
             Err(error) if matches!(until, Some(Until::Transaction(_))) && !is_interrupted.get() => {
                 missed = Some(more_telling(missed, error));
             }

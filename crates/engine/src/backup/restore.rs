@@ -45,7 +45,7 @@ pub(crate) struct Restored {
     pub report: RestoreReport,
 }
 
-/// Verifies a chain, and the archived redo behind it.
+/// Verifies a chain, and the archived redo after it.
 ///
 /// # Errors
 /// As [`restore`].

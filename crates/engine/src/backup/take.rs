@@ -19,9 +19,8 @@ use highwater_storage::{CopyKey, StorageSet};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Redo is copied once there is this much: piece by piece as commits make it durable, the copy would compete with them
-/// for the device. What there is, is copied after [`MAX_PAUSES`] of [`REDO_PAUSE`]: in a small ring writers may wait
-/// for less.
+/// Redo is copied once there is this much: a copy after each commit would compete with commits for the device. A
+/// smaller amount is copied after [`MAX_PAUSES`] of [`REDO_PAUSE`]: in a small ring writers may wait for it.
 const REDO_AT_ONCE_BYTES: u64 = 512 << 10;
 const REDO_PAUSE: Duration = Duration::from_millis(10);
 const MAX_PAUSES: u32 = 10;
@@ -176,7 +175,7 @@ fn fill(
         files: [copied.pages, redo],
     };
     files::sync_folder(dest)?;
-    // What the log released is not verified before: a backup that cannot be restored is not a backup.
+    // The copied redo is verified only here: a backup that cannot be restored must be an error.
     let link = BackupLink { dir: dest.to_path_buf(), manifest, key };
     link.follow_redo(&mut Target::new(None))?;
     link.manifest.write(dest)?;
@@ -288,7 +287,7 @@ fn copy_redo(ctx: &Context, mut kept: KeptRedo<&Log>, mut file: NewFile, order: 
         match order.load(SeqCst) {
             order if order == Order::GiveUp as u8 => return Err(super::interrupted()),
             order if order == Order::Finish as u8 && end.is_none() => {
-                // Nothing that was copied lies behind it.
+                // Nothing that was copied lies after it.
                 let last = ctx.log.end_lsn();
                 ctx.log.flush_to(last)?;
                 end = Some(last);

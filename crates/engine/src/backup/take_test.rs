@@ -1,4 +1,4 @@
-//! What a backup holds back while it runs.
+//! The discard of emptied pages during a backup.
 
 use crate::backup::{BackupManifest, BackupOptions, RestoreOptions};
 use crate::config::{Options, PageStoreKind};
@@ -26,7 +26,7 @@ fn change(db: &Database, rows: u64, mut row: impl FnMut(&mut crate::db::WriteTxn
     }
 }
 
-/// Everything is in the store, and the checkpoint behind it; emptied extents are discarded unless that is held.
+/// Everything is in the store, and the checkpoint after it; emptied extents are discarded unless that is held.
 fn wait_until_flushed(db: &Database) {
     let ctx = db.context();
     ctx.log.flush_to(ctx.log.end_lsn()).unwrap();

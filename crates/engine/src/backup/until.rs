@@ -159,12 +159,12 @@ impl Target {
         Ok(())
     }
 
-    /// Nothing behind what was admitted last is wanted.
+    /// Nothing after what was admitted last is wanted.
     pub(super) fn is_reached(&self) -> bool {
         self.is_reached
     }
 
-    /// The archive ends at `end`. True if that is before the time that was asked for: nothing behind it was archived,
+    /// The archive ends at `end`. True if that is before the time that was asked for: nothing after it was archived,
     /// and perhaps nothing happened (rule 4).
     ///
     /// # Errors

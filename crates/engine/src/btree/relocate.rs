@@ -14,7 +14,7 @@ use crate::page::{Node, PageOp, node};
 use crate::space::layout::EXTENT_PAGES;
 use crate::types::PageNo;
 
-/// What came of a move.
+/// The outcome of a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Relocation {
     /// The page is free.

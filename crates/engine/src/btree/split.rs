@@ -29,7 +29,7 @@ use std::ops::Range;
 struct SplitPoint {
     /// Records that stay.
     keep: usize,
-    /// First record that goes to the new page (`keep`, or behind the separator on an inner page).
+    /// First record that goes to the new page (`keep`, or after the separator on an inner page).
     right_from: usize,
     /// Upper fence of the left page, lower fence of the right one.
     separator: Vec<u8>,
@@ -115,7 +115,7 @@ fn cut(mtr: &Mtr<'_>, page: PageHandle, key: &[u8], bytes: usize) -> Result<Opti
     cut_leaf(node, key, bytes).ok_or_else(too_large).map(Some)
 }
 
-/// Moves the records behind the cut to a new page and enters it in the parent, which has room for the separator.
+/// Moves the records after the cut to a new page and enters it in the parent, which has room for the separator.
 fn split(
     tree: &TreeStructure,
     mut mtr: Mtr<'_>,
@@ -236,7 +236,7 @@ fn cut_leaf(node: Node<'_>, key: &[u8], bytes: usize) -> Option<SplitPoint> {
 fn cut_ascending(node: Node<'_>, slot: usize, key: &[u8], ascent: Ascent) -> Option<SplitPoint> {
     let count = node.count();
     let (keep, separator) = if ascent.end < count {
-        // What lies behind the run moves away, and the run continues at the end of the left page.
+        // What lies after the run moves away, and the run continues at the end of the left page.
         let last = if slot == ascent.end { Cow::Borrowed(key) } else { Cow::Owned(node.key(ascent.end - 1)) };
         (ascent.end, shortest_separator(&last, &node.key(ascent.end)).to_vec())
     } else {

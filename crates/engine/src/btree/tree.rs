@@ -178,7 +178,7 @@ impl BTree {
         self.search().leaf_of(ctx, position)
     }
 
-    /// S-latches the leaf behind (`reverse`: before) the one that `position` led to, and says which way it is to it.
+    /// S-latches the leaf after (`reverse`: before) the one that `position` led to, and says which way it is to it.
     #[inline]
     pub(crate) fn sibling_leaf<'c>(
         &self,

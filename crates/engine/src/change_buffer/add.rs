@@ -34,7 +34,7 @@ pub(crate) struct TooFull {
     pub(super) value_bytes: usize,
 }
 
-/// What came of it.
+/// The outcome.
 #[derive(Debug)]
 #[must_use = "a change that is not pending has to be tried again: see `ChangeBuffer::make_room_for_added`"]
 pub(crate) enum Added {
@@ -176,7 +176,7 @@ impl ChangeBuffer {
             }
             (ChangeBuffering::Memory, Some(leaf), None) => (Some(leaf.free_bytes), leaf.changes.len()),
             (ChangeBuffering::Disk, None, Some(leaf)) => (leaf.free_bytes.map(|b| b as usize), leaf.bytes as usize),
-            // What is buffered in another mode comes first.
+            // Operations that were buffered in another mode come first.
             _ => return Err(Added::Read(page)),
         };
         let free_bytes = match free_bytes {

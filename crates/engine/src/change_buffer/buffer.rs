@@ -64,7 +64,7 @@ impl LeafBuffer {
     }
 }
 
-/// What is known of the operations that wait for a leaf.
+/// The known facts about a leaf's pending changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct WaitingLeaf {
     pub(crate) index: IndexId,

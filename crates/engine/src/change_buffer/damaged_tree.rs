@@ -33,7 +33,7 @@ pub(crate) struct IndexPlace {
 pub(super) struct Finding<'b> {
     buffer: &'b Buffer,
     entered: HashSet<PageNo>,
-    /// The upper fence of the last sound leaf; `None` behind the last one.
+    /// The upper fence of the last sound leaf; `None` after the last one.
     reached: Option<Vec<u8>>,
     lost: Lost,
 }

@@ -1,4 +1,4 @@
-//! What a check asks.
+//! Calls for the check of a database.
 
 use super::ChangeBuffer;
 use super::buffer::WaitingLeaf;

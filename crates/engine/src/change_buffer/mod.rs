@@ -109,7 +109,7 @@ pub(crate) struct ChangeBuffer {
     checkpoint_age_async_pct: AtomicU64,
     /// A [`ChangeBuffering`]; 0 = off.
     mode: AtomicU8,
-    /// What the opening found to be lost, until it ends.
+    /// The changes that the opening found to be lost, until it ends.
     lost: Mutex<Lost>,
     /// Where the next sweep for leaves to merge begins.
     sweep_from: Mutex<u32>,

@@ -182,7 +182,7 @@ impl OperationTree {
         let mut from = Vec::new();
         while let Some(upper) = upper_at(&from)? {
             self.tidy(ctx, &from)?;
-            // What has taken its neighbor's operations may take those of the next, too.
+            // A leaf that has taken its neighbor's operations may take those of the next leaf, too.
             if upper_at(&from)?.is_none_or(|now| now == upper) {
                 from = upper;
             }

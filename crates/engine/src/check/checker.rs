@@ -15,7 +15,7 @@ use crate::types::{CHANGE_BUFFER_INDEX, PageNo, SegmentId};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// What the tree is called.
+/// The name of the tree.
 pub(super) const CHANGE_BUFFER: &str = "change buffer";
 
 /// An open database that is quiet (rule 1).

@@ -83,7 +83,7 @@ impl RowVisitor<'_, '_> {
                 header.trx_id, self.next_id
             ));
         }
-        // Undo that is purged may have been behind the present end of the file: the pointer stays as it was.
+        // Undo that is purged may have been beyond the present end of the file: the pointer stays as it was.
         let page = header.roll_ptr.page();
         if header.roll_ptr != RollPtr::NONE && (page == PageNo(0) || page.0 >= MAX_EXTENTS * EXTENT_PAGES) {
             return Some(format!("its roll pointer leads to page {page}"));

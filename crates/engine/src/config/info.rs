@@ -11,7 +11,7 @@ pub struct OptionInfo {
     pub default: &'static str,
     /// Accepted values, as text.
     pub accepts: &'static str,
-    /// InnoDB's names where they are not this name behind `innodb_`, which is understood too.
+    /// InnoDB's names where they are not this name after `innodb_`, which is understood too.
     pub innodb: &'static [InnodbName],
     /// Whether it can be changed while the database is open
     /// ([`Database::set_option`](crate::Database::set_option)).

@@ -62,8 +62,8 @@ impl Database {
 
     /// Makes a database in `dir`, a new or empty folder, of a full backup and the incremental ones that follow it, in
     /// order, and of the archived redo that follows, up to the moment that the options say. Everything is verified
-    /// before anything is written. The database has a new id; it is closed. What a restore that was cut short has left
-    /// in `dir` is taken away. `tell` is called with the progress and may end the work.
+    /// before anything is written. The database has a new id; it is closed. Files in `dir` that an interrupted restore
+    /// left are removed. `tell` is called with the progress and may end the work.
     ///
     /// Encrypted backups and archives are opened by the key in `options.database`, which becomes the new database's. If
     /// the key was changed between them, it is enough that it opens one of their folders.

@@ -6,8 +6,8 @@
 //! 2. During a move, schema changes of its table wait.
 //! 3. These pages do not move, and the file cannot end before them: roots of trees, undo, pages of long columns, the
 //!    catalog, the tree of the change buffer, damaged pages, trees that are being built.
-//! 4. A page that was allocated meanwhile behind the others may need another round, and so may a page whose room
-//!    another tree has just freed. The number of rounds is small, so a compaction ends under concurrent writes.
+//! 4. A page that was allocated meanwhile after the others may need another round, and so may a page whose room another
+//!    tree has just freed. The number of rounds is small, so a compaction ends under concurrent writes.
 //! 5. Pages of a tree move to free pages in lower extents of the tree first: extents that deletes left nearly empty
 //!    become few full ones.
 
@@ -84,7 +84,8 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Usage`] if the database was opened to be read only; an I/O error. What was moved before stays.
+    /// [`Error::Usage`] if the database was opened to be read only; an I/O error. Pages that were moved before the
+    /// error stay moved.
     pub fn compact(&self, tell: &mut OnCompactionProgress<'_>) -> Result<CompactionReport> {
         self.finish_drops()?;
         let data = &self.inner.storage.data;

@@ -35,11 +35,11 @@ pub(super) fn log_bytes_at_rest(data_bytes: u64) -> u64 {
     (data_bytes / LOG_PART_AT_REST).max(NEW_LOG_BYTES)
 }
 
-/// What a new database is made like.
+/// The parameters of a new database.
 pub(super) struct CreationPlan {
     pub header: FileHeader,
     log_bytes: u64,
-    /// Bytes of page 0 behind its header, and where they lie.
+    /// Bytes of page 0 after its header, and where they lie.
     records: Vec<(usize, Vec<u8>)>,
 }
 

@@ -210,7 +210,7 @@ impl Cursor {
         goes_on
     }
 
-    /// Stands at the key of a row that was handed out: the last one, or one behind which it begins again.
+    /// Stands at the key of a row that was handed out: the last one, or one after which it begins again.
     pub(super) fn stand_at(&mut self, key: &[u8], is_last: bool) {
         self.key.clear();
         self.key.extend_from_slice(key);
@@ -256,7 +256,7 @@ impl Cursor {
         &self.table
     }
 
-    /// Goes to the next row; false at the end: then it stands behind the last row.
+    /// Goes to the next row; false at the end: then it stands after the last row.
     ///
     /// # Errors
     /// Those of a scan: a lock that is not granted, an interruption, a write conflict, I/O. The cursor then keeps its
@@ -275,7 +275,7 @@ impl Cursor {
         self.go(txn.open_txn()?, true, None)
     }
 
-    /// Moves to a place. If there is no such row, returns false and stands behind the last row, or before the first one
+    /// Moves to a place. If there is no such row, returns false and stands after the last row, or before the first one
     /// if it searched downward.
     ///
     /// # Errors
@@ -285,7 +285,7 @@ impl Cursor {
         self.check(txn)?;
         let layout = self.version.key_of_index(self.index);
         let edge = |values, is_behind, is_upper| edge(layout, &self.version.definition, values, is_behind, is_upper);
-        // A half-open range from or up to an edge; no edge is behind all keys.
+        // A half-open range from or up to an edge; no edge means the end of the index.
         let (at, reverse) = match to {
             Seek::First => (Some(Vec::new()), false),
             Seek::Last => (None, true),
@@ -297,7 +297,7 @@ impl Cursor {
         self.seek_key(txn, at, reverse, None)
     }
 
-    /// Goes to the first entry from a key on, or to the last one before it; no key is behind all.
+    /// Goes to the first entry from a key on, or to the last one before it; without a key, the end of the index.
     pub(super) fn seek_key(
         &mut self,
         txn: &mut WriteTxn,

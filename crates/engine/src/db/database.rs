@@ -54,9 +54,9 @@ pub struct Database {
     pub(super) inner: Arc<DatabaseInner>,
     /// How long calls of this handle wait for a lock, if not as the option says.
     pub(super) lock_wait_timeout: Option<Duration>,
-    /// What interrupts calls of this handle.
+    /// Interrupts calls of this handle.
     pub(super) interrupt: Option<Arc<Interrupt>>,
-    /// What transactions hold instead of `inner`, whose count all threads would change.
+    /// Transactions hold this instead of `inner`, whose reference count all threads would change.
     pub(super) open: Arc<Sharded<OpenGuard>>,
 }
 
@@ -112,7 +112,7 @@ pub(crate) struct DatabaseInner {
     pub(super) changes: Arc<ChangeLog>,
     /// Transactions that are prepared.
     pub(super) prepared: PreparedTxns,
-    /// What ended transactions left to the next ones.
+    /// Buffers of ended transactions, for the next ones.
     pub(super) txn_scratches: ObjectPool<TxnScratch>,
     /// Dropped when all else is gone.
     pub(super) _freed: FreedMemory,

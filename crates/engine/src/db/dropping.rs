@@ -29,7 +29,7 @@ use std::sync::Arc;
 /// Extents that a step frees.
 const STEP_EXTENTS: usize = 16;
 
-/// What is left of a table or an index, each part in the order in which it goes.
+/// The parts of a dropped table or index that remain, in the order in which they are removed.
 #[derive(Debug, Default)]
 struct Removal {
     indexes: VecDeque<IndexId>,
@@ -59,7 +59,7 @@ impl Removal {
     }
 }
 
-/// What waits to be freed; see the file's head.
+/// Dropped objects that wait to be freed; see the file's head.
 pub(super) struct Dropping {
     ctx: Arc<Context>,
     space: Arc<Space>,

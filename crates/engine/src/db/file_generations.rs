@@ -43,7 +43,7 @@ fn older(mark: &LogMark, generation: u64, end: Lsn) -> Option<Older> {
         return Some(Older::Data);
     }
     if mark.generation == generation {
-        // A log that was closed has no group behind its last checkpoint.
+        // A log that was closed has no group after its last checkpoint.
         return match mark.state {
             Closed if end < mark.lsn => Some(Older::Redo),
             Closed if end > mark.lsn => Some(Older::Data),
@@ -96,7 +96,7 @@ fn stored_mark(pages: &dyn PageSource) -> Result<Option<LogMark>> {
     }
 }
 
-/// Starts the log behind what recovery has made durable (rule 1). Nothing has been appended yet.
+/// Starts the log after what recovery has made durable (rule 1). Nothing has been appended yet.
 ///
 /// # Errors
 /// An I/O error.

@@ -43,7 +43,7 @@ impl WriteTxn {
             rows.push(self.get(table, key.as_ref())?);
             if self.pages_read() > pages_read && named <= n + 1 {
                 named = (n + 1 + AHEAD).min(keys.len());
-                // What is wrong with a key its own look-up says.
+                // A wrong key is an error of its own look-up.
                 drop(self.request_leaves(table, &keys[n + 1..named]));
             }
         }

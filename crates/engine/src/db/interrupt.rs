@@ -7,7 +7,7 @@ use super::write_txn::{HAS_NOT_ENDED, WriteTxn};
 use std::sync::Arc;
 
 impl WriteTxn {
-    /// What interrupts this transaction from another thread.
+    /// A handle with which another thread interrupts this transaction.
     pub fn interrupt_handle(&mut self) -> InterruptHandle {
         let txn = self.txn.as_mut().expect(HAS_NOT_ENDED);
         let interrupt = txn.interrupt.get_or_insert_default().clone();
@@ -16,14 +16,15 @@ impl WriteTxn {
 }
 
 impl ReadTxn {
-    /// What interrupts this transaction's scans from another thread.
+    /// A handle with which another thread interrupts this transaction's scans.
     pub fn interrupt_handle(&mut self) -> InterruptHandle {
         self.txn.interrupt_handle()
     }
 }
 
 impl Database {
-    /// What interrupts calls of a handle that is [made with it](Self::with_interrupt).
+    /// A handle with which another thread interrupts calls of a database handle that is [made with
+    /// it](Self::with_interrupt).
     pub fn interrupt_handle(&self) -> InterruptHandle {
         InterruptHandle { interrupt: Arc::default(), poison: Arc::clone(&self.inner.ctx.poison) }
     }

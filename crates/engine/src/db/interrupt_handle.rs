@@ -1,4 +1,4 @@
-//! What interrupts calls from another thread.
+//! Interrupts calls from another thread.
 
 use crate::sync::interrupt::Interrupt;
 use crate::sync::poison::Poison;

@@ -23,7 +23,7 @@ pub struct RowLockInfo {
     /// Bytes of the row's primary key, as the [raw API](crate::raw) has them; empty: the table's
     /// [numbers](WriteTxn::lock_numbers).
     pub key: Vec<u8>,
-    /// Who holds or wants it: [`TxnWatch::owner`].
+    /// The transaction that holds or requests it: [`TxnWatch::owner`].
     pub owner: u64,
     /// How.
     pub mode: LockMode,

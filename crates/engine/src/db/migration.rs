@@ -27,8 +27,8 @@ impl Database {
     /// that calls this for each of its tables when it starts needs no other migrations, but for columns that go or get
     /// another name ([`alter_table`](Self::alter_table)).
     ///
-    /// Columns are changed together, atomically; then indexes are built one by one. What a crash interrupts the next
-    /// call completes. Indexes that the schema does not have stay.
+    /// Columns are changed together, atomically; then indexes are built one by one. After a crash the next call
+    /// completes the migration. Indexes that the schema does not have stay.
     ///
     /// ```
     /// use highwater::{Database, Options, Schema, Type, values};
@@ -87,7 +87,7 @@ impl Database {
 /// The changes that make a table's columns those that are wanted.
 ///
 /// # Errors
-/// What cannot be done.
+/// A change that is not supported.
 fn changes_to(present: &TableDefinition, wanted: &TableDefinition) -> std::result::Result<Vec<TableChange>, String> {
     let mut changes = Vec::new();
     for (position, column) in present.columns.iter().enumerate() {

@@ -1,4 +1,5 @@
-//! The database: opening and closing, background threads, transactions, scans, schema changes. What users call.
+//! The database, the part that users call: opening and closing, background threads, transactions, scans, schema
+//! changes.
 //!
 //! | file | what |
 //! |---|---|

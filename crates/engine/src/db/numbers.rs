@@ -3,8 +3,8 @@
 //! Rules
 //! 1. Numbers are not part of a transaction. A reserved number is not assigned again, even after a rollback; a crash
 //!    leaves a gap and assigns no number twice.
-//! 2. What moves a counter does so by [`move_counter`], which waits while the statement of another transaction has the
-//!    numbers locked. Only [`WriteTxn::set_next_number`] waits for nothing.
+//! 2. Every call that moves a counter uses [`move_counter`], which waits while the statement of another transaction has
+//!    the numbers locked. Only [`WriteTxn::set_next_number`] waits for nothing.
 
 use super::counter_wait::move_counter;
 use super::write_txn::{StatementContext, WriteTxn};

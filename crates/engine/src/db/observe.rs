@@ -59,8 +59,7 @@ impl Database {
         text.finish()
     }
 
-    /// How far purge is behind, and which damage it skipped; [`PurgeWatch`](crate::PurgeWatch) turns it into
-    /// warnings.
+    /// How far purge lags, and which damage it skipped; [`PurgeWatch`](crate::PurgeWatch) turns it into warnings.
     pub fn purge_state(&self) -> PurgeState {
         self.inner.txns.purge_state()
     }

@@ -187,7 +187,7 @@ impl OpenParts {
         cut?;
         self.ctx.pool.flush_all()?;
         let target = checkpoint_target(&self.ctx.pool, &self.ctx.log);
-        // Pending changes lie behind it.
+        // Pending changes lie after it.
         self.ctx.log.begin_closing();
         self.ctx.log.flush_to(self.ctx.log.end_lsn())?;
         checkpoint(&self.ctx.pool, &self.ctx.log, target)?;
@@ -347,7 +347,7 @@ fn check_page_size(options: &Options, page_bytes: usize) -> Result<()> {
     }
 }
 
-/// What differs from the default was asked for, and is what the database has.
+/// An option that differs from its default must be what the database has.
 fn check_kind(asked: &Options, kind: StoreKind) -> Result<()> {
     let refuse = |option: &str, asked: String, has: String| {
         let reason = format!(
@@ -377,8 +377,8 @@ fn check_pool_size(options: &Options, page_bytes: usize) -> Result<()> {
     Ok(())
 }
 
-/// What was `auto` when the database was created, as page 0 says; in place, where a crash may have torn it, nothing
-/// depends on it.
+/// The choices for options that were `auto` when the database was created, from page 0. In place a crash may have torn
+/// page 0, and nothing depends on the choices.
 fn chosen_at_creation(pages: &dyn PageSource, kind: StoreKind) -> Result<Option<Chosen>> {
     if kind == StoreKind::InPlace {
         return Ok(None);

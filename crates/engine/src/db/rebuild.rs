@@ -41,8 +41,8 @@ impl Database {
     /// Transactions that write wait for the checks, not for the rebuilds.
     ///
     /// # Errors
-    /// As [`check`](Database::check); [`Error::Usage`] if the database was opened to be read only; an I/O error. What
-    /// was rebuilt before stays.
+    /// As [`check`](Database::check); [`Error::Usage`] if the database was opened to be read only; an I/O error.
+    /// Indexes that were rebuilt before the error stay.
     pub fn repair_indexes(&self, on_progress: &mut OnProgress<'_>) -> Result<RepairReport> {
         self.check_writable()?;
         let found = self.check_with(on_progress)?;

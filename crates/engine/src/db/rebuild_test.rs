@@ -75,14 +75,14 @@ fn a_damaged_page_and_a_lost_entry_are_repaired() {
     assert_eq!(repair(&db).rebuilt, []);
 }
 
-/// What was pending for the old tree is forgotten with it: the new one has it already.
+/// Pending changes of the old tree are discarded with it: the new tree has them already.
 #[test]
 fn a_damaged_root_is_replaced_and_other_indexes_stay() {
     let storage = closed(1500);
     let id = index_id(&storage, 1);
     let db = open(&storage);
     let root = db.table("person").unwrap().shared.current.read().indexes[0].tree.root();
-    // What purge meets while the index is damaged it passes over, overflow pages and all.
+    // While the index is damaged purge skips its records, and their overflow pages too.
     while db.stats().history_list_length > 0 {
         std::thread::yield_now();
     }
@@ -206,7 +206,7 @@ fn clean(db: &Database) {
     assert_same_rows(db);
 }
 
-/// Every kind of change, of rows from `id` on; no row has the code `n` or the two behind it.
+/// Every kind of change, of rows from `id` on; no row has the code `n` or the two after it.
 fn change(txn: &mut WriteTxn, table: &Table, id: u64, n: i32) -> Result<()> {
     let name = format!("beside {n}");
     txn.update(table, &values![id], &[(1, name.as_str().into()), (2, n.into())])?;

@@ -167,9 +167,9 @@ impl Database {
         Ok(())
     }
 
-    /// Frees what dropped tables and indexes have left, now, and returns when nothing of it is left. A background
-    /// thread does the same soon after each drop, and a closing what is left then. What a process that was killed has
-    /// left is freed after the next opening.
+    /// Frees the remains of dropped tables and indexes now, and returns when all are freed. A background thread does
+    /// the same soon after each drop, and a close frees the rest. The remains of a killed process are freed after the
+    /// next opening.
     ///
     /// ```
     /// # use highwater::{Database, Options, Schema, Type};

@@ -86,12 +86,13 @@ impl Session {
         self.txn.as_ref().is_some_and(|txn| txn.txn.is_some())
     }
 
-    /// What the next transactions are begun with; the open one continues as it began.
+    /// The options of the next transactions; the open one keeps its own.
     pub fn set_options(&mut self, options: TxnOptions) {
         self.options = options;
     }
 
-    /// What statements do about locks of others, from now on: as [`WriteTxn::set_lock_wait`], for all transactions.
+    /// What statements do about locks of other transactions, from now on: as [`WriteTxn::set_lock_wait`], for all
+    /// transactions.
     pub fn set_lock_wait(&mut self, wait: LockWait) {
         self.lock_wait = wait;
         if let Some(txn) = self.txn.as_mut().filter(|txn| txn.txn.is_some()) {
@@ -99,7 +100,7 @@ impl Session {
         }
     }
 
-    /// What interrupts the session from another thread: its transactions now and later.
+    /// A handle with which another thread interrupts the session: its present and later transactions.
     pub fn interrupt_handle(&self) -> InterruptHandle {
         self.handle.clone()
     }

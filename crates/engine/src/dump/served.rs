@@ -29,8 +29,8 @@ impl Reader {
     ///
     /// # Errors
     /// As [`Database::dump`](crate::Database::dump) and [`Database::open_reader`](crate::Database::open_reader);
-    /// [`Error::ReaderDisconnected`](crate::Error::ReaderDisconnected) if the other process closes the database. What
-    /// was written then is not a dump: a load refuses it.
+    /// [`Error::ReaderDisconnected`](crate::Error::ReaderDisconnected) if the other process closes the database. The
+    /// output is then incomplete: a load refuses it.
     pub fn dump(&self, mut into: impl Write) -> Result<DumpReport> {
         let mut bytes = 0;
         let tables = self.receive_dump(&mut |part| {

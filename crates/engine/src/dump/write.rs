@@ -52,7 +52,7 @@ impl Database {
     ///
     /// # Errors
     /// [`Error::Storage`] if it cannot be written; [`Error::LockWaitTimeout`] if a change of a table blocks it for too
-    /// long; a damaged page. What was written until then is incomplete, and a load refuses it.
+    /// long; a damaged page. The output is then incomplete, and a load refuses it.
     pub fn dump(&self, into: impl Write) -> Result<DumpReport> {
         self.dump_with(into, &mut |_, _| {})
     }

@@ -166,14 +166,14 @@ impl<'d> RawFile<'d> {
         is_map.then(|| (0..self.layout().group_extents() as usize).map(|i| read_entry(&page, i)).collect())
     }
 
-    /// What the extent maps say of an extent, also of one behind the end; `None` if its map cannot be read.
+    /// What the extent maps say of an extent, also of one beyond the end; `None` if its map cannot be read.
     pub fn extent(&self, number: u32) -> Option<Extent> {
         let per_group = self.layout().group_extents();
         let map = self.maps.get((number / per_group) as usize)?.as_ref()?;
         map.get((number % per_group) as usize).copied()
     }
 
-    /// The last extent of which a page is used, also behind the end of the file. (A chunk without used pages may still
+    /// The last extent of which a page is used, also beyond the end of the file. (A chunk without used pages may still
     /// have an owner there, which means nothing.)
     pub fn last_used_extent(&self) -> Option<u32> {
         let extents = self.maps.len() as u32 * self.layout().group_extents();

@@ -113,7 +113,7 @@ pub struct UndoStreamInfo {
 pub struct UndoInfo {
     /// Page before, 0 = none.
     pub previous: PageNo,
-    /// Page behind, 0 = none.
+    /// Next page, 0 = none.
     pub next: PageNo,
     /// Transactions of the stream that began before this page.
     pub begun_before: u64,

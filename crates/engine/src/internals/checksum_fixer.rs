@@ -1,5 +1,5 @@
-//! The checksums in the files of a small database, and making them right again after bytes were edited: so that what
-//! lies behind a checksum can be tested with any bytes.
+//! The checksums in the files of a small database, and making them right again after bytes were edited: so that code
+//! that runs after a checksum is verified can be tested with any bytes.
 //!
 //! Rules
 //! 1. Where checksums are is found once, in files that are whole. An edit moves nothing.

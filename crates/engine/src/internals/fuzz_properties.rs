@@ -163,7 +163,7 @@ pub fn definition(bytes: &[u8]) -> Option<TableDefinition> {
     Some(found.definition)
 }
 
-/// Decodes undo records, one behind the other, and what they hold.
+/// Decodes undo records, one after another, and what they hold.
 pub fn undo(mut bytes: &[u8], payload: &[u8]) {
     while let Ok(Some(record)) = UndoRecord::parse(bytes) {
         let _ = (record.header().is_ok(), record.row().is_ok(), record.overflow().is_ok());

@@ -4,7 +4,7 @@
 //! 1. No bytes lead to a panic; a call that is refused changes nothing.
 //! 2. A row is refused iff a column of it has bytes that are no value of its type, or another row has its primary key
 //!    or its place in the unique index; then that row is found.
-//! 3. What is read is what was written, by both APIs, in the order of the encoded keys, whichever way a cursor goes.
+//! 3. Both APIs read the rows that were written, in the order of the encoded keys, in both directions of a cursor.
 //! 4. An index has an entry for each row, and the database passes its check.
 
 use crate::config::PageSize;

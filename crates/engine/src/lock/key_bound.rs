@@ -13,7 +13,7 @@ pub(crate) enum KeyBound {
     Start,
     /// Just before a key.
     Before(Arc<[u8]>),
-    /// Just behind a key.
+    /// Just after a key.
     After(Arc<[u8]>),
     /// Behind every key.
     End,

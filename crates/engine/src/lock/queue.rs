@@ -209,7 +209,7 @@ impl RowQueue {
         }
     }
 
-    /// Whether there is a waiter behind this ticket.
+    /// Whether there is a waiter after this ticket.
     pub(crate) fn waits_behind(&self, ticket: i64) -> bool {
         self.waiting.last_key_value().is_some_and(|(last, _)| *last > ticket)
     }

@@ -273,7 +273,7 @@ impl RowLockShard {
         self.owners.entry(owner.owner).or_default().push(row.hash() as u32);
     }
 
-    /// Makes `me` wait for the row, behind the other waiters.
+    /// Makes `me` wait for the row, after the other waiters.
     pub(crate) fn begin_wait(&mut self, waits: &mut Waits, me: &Arc<Holder>, row: RowName<'_>, mode: LockMode) {
         let found = self.find(row);
         debug_assert!(found.is_some(), "a wait begins for a row that no transaction holds");

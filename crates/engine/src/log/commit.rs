@@ -96,8 +96,8 @@ impl GroupCommit {
         }
     }
 
-    /// Closing has begun: nothing writes the log once a second any more. What was appended before this is for the
-    /// caller to flush; a commit that is appended afterwards makes itself durable, or fails.
+    /// Closing has begun: no thread writes the log once a second any more. The caller must flush all redo that was
+    /// appended before this; a later commit makes itself durable, or fails.
     pub(super) fn begin_closing(&self) {
         // A thread that appends after this locks the mutex after this thread, and sees it.
         let _appending = self.ring().buffer().lock();
@@ -117,7 +117,7 @@ impl GroupCommit {
         }
     }
 
-    /// What commits do with their redo, if they do not say.
+    /// What commits do with their redo by default.
     #[inline]
     pub(super) fn flush_log_at_trx_commit(&self) -> FlushLog {
         match self.flush_log_at_trx_commit.load(Relaxed) {
@@ -127,8 +127,8 @@ impl GroupCommit {
         }
     }
 
-    /// Changes it, for commits that begin after this returns. What earlier ones left to be synced is synced within a
-    /// second.
+    /// Changes it, for commits that begin after this returns. Redo that earlier commits left unsynced is synced within
+    /// a second.
     pub(super) fn set_flush_log_at_trx_commit(&self, flush_log: FlushLog) {
         self.flush_log_at_trx_commit.store(flush_log as u8, Relaxed);
         // Behind the change: a commit that found the old value has appended before.

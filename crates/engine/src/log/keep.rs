@@ -49,12 +49,12 @@ impl<L: Deref<Target = Log>> KeptRedo<L> {
         self.at = lsn;
     }
 
-    /// What is before `lsn` is not kept any more.
+    /// Redo before `lsn` is not kept any more.
     pub fn release(&mut self, lsn: Lsn) {
         self.log.ring().space().keep_from(self.reader, lsn, || self.log.checkpoint_lsn());
     }
 
-    /// Replaces `out` by the redo that follows, as far as it is durable and not behind `limit`: nothing, or up to
+    /// Replaces `out` by the redo that follows, as far as it is durable and not beyond `limit`: nothing, or up to
     /// [`READ_BLOCKS`] blocks.
     ///
     /// # Errors

@@ -64,7 +64,7 @@ impl Log {
     ) -> Result<(Arc<Log>, RecoveryScan)> {
         let (header, is_sure) = headers::read_header(&*device, database_id)?;
         let geometry = LogGeometry::of(&header);
-        // What a killed process wrote may not be durable yet; recovery is about to build on it.
+        // Writes of a killed process may not be durable yet, and recovery builds on them.
         let since = Instant::now();
         device.sync()?;
         stats.log_syncs.inc();
@@ -212,8 +212,8 @@ impl Log {
         self.ring().space().capacity()
     }
 
-    /// Changes it, for commits that begin after this returns. What earlier ones left to be synced is synced within a
-    /// second.
+    /// Changes it, for commits that begin after this returns. Redo that earlier commits left unsynced is synced within
+    /// a second.
     pub fn set_flush_log_at_trx_commit(&self, flush_log: FlushLog) {
         self.commits().set_flush_log_at_trx_commit(flush_log);
     }
@@ -270,7 +270,7 @@ impl Log {
         self.ring().keep_for_end(bytes)
     }
 
-    /// What was kept for an end, to be used now.
+    /// Uses the space that was kept for a transaction's end.
     pub fn use_kept(&self, kept: EndRedo) -> Reservation<'_> {
         self.ring().use_kept(kept)
     }
@@ -323,8 +323,8 @@ impl Log {
         self.commits().commit(lsn, asked)
     }
 
-    /// Closing has begun: nothing writes the log once a second any more. What was appended before this is for the
-    /// caller to flush; a commit that is appended afterwards makes itself durable, or fails.
+    /// Closing has begun: no thread writes the log once a second any more. The caller must flush all redo that was
+    /// appended before this; a later commit makes itself durable, or fails.
     pub fn begin_closing(&self) {
         self.commits().begin_closing();
     }

@@ -96,7 +96,7 @@ impl Ring {
         }
     }
 
-    /// What was kept for an end, to be used now.
+    /// Uses the space that was kept for a transaction's end.
     pub(super) fn use_kept(&self, kept: EndRedo) -> Reservation<'_> {
         self.space().uncount_end(kept.0);
         Reservation::new(self.space(), kept.0)

@@ -67,7 +67,7 @@ pub(super) fn copy_groups(
         let start = groups.at;
         payload.clear();
         let max = (lsns.end.0 - start.0) as usize;
-        // What claims to be longer is not kept (rule 2).
+        // The payload of a group that claims to be longer is not kept (rule 2).
         let next = groups.next(|piece| {
             if payload.len() + piece.len() <= max {
                 payload.extend_from_slice(piece);
@@ -83,7 +83,7 @@ pub(super) fn copy_groups(
 /// Consecutive mini-transactions in memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Window {
-    /// Their payloads, one behind the other.
+    /// Their payloads, one after another.
     bytes: Vec<u8>,
     /// Of each, its end LSN and the end of its payload in `bytes`.
     ends: Vec<(Lsn, usize)>,
@@ -103,7 +103,7 @@ impl Window {
         self.ends[group].0
     }
 
-    /// The payloads, one behind the other.
+    /// The payloads, one after another.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }

@@ -63,7 +63,7 @@ pub(super) struct LogSpace {
     /// How much is reserved so; 0 in a ring too small for it.
     batch: AtomicU64,
     limit_end: AtomicU64,
-    /// What is kept for ends (rule 5).
+    /// Bytes that are kept for ends of transactions (rule 5).
     ends: CachePadded<AtomicU64>,
     /// The redo from here on is kept for each [`RedoReader`]; `NOTHING_KEPT` if there is none. Changes under `state`.
     kept: [AtomicU64; 2],
@@ -180,7 +180,7 @@ impl LogSpace {
         let before = self.limit_end.load(SeqCst);
         self.move_limit(state, checkpoint);
         if cfg!(debug_assertions) && state == ReservationState::Open {
-            // What is reserved meanwhile is below the older or the newer limit.
+            // A concurrent reservation is below the older or the newer limit.
             let (reserved, limit) = (self.reserved_end.load(SeqCst), self.limit_end.load(SeqCst));
             debug_assert!(before <= limit, "rule 6: the limit moves back from {before} to {limit}");
             debug_assert!(reserved <= limit, "rule 1: {reserved} is reserved, above the limit {limit}");
@@ -204,7 +204,7 @@ impl LogSpace {
         }
     }
 
-    /// What is kept for the readers begins here.
+    /// Start of the redo that is kept for readers.
     pub(super) fn kept(&self) -> Lsn {
         Lsn(self.kept.iter().map(|kept| kept.load(SeqCst)).min().unwrap_or(NOTHING_KEPT))
     }
@@ -269,7 +269,7 @@ impl LogSpace {
     fn take_after_gathering(&self, bytes: u64) -> bool {
         self.gather_spare();
         let took = self.try_take(bytes);
-        // What was spare may be what another waits for.
+        // Another thread may wait for the spare bytes.
         if self.waiting.load(SeqCst) > 0 {
             self.notify();
         }

@@ -28,8 +28,8 @@ use std::time::Instant;
 
 /// Redo that commits leave in the page cache before the device begins with it.
 const WRITE_BACK_BYTES: u64 = 1 << 20;
-/// What is discarded at once is at least this part of the ring, so that whole erase units become empty together. More
-/// than this part is free while the checkpoint age is below the sync watermark.
+/// One discard covers at least this part of the ring, so that whole erase units become empty together. More than this
+/// part is free while the checkpoint age is below the sync watermark.
 const DISCARD_PART: u64 = 16;
 
 /// What the one thread that does I/O owns.
@@ -57,7 +57,7 @@ pub(super) struct RingWriter {
 }
 
 impl RingWriter {
-    /// A writer behind `header`, the newest on the device, for groups of up to `longest_group` bytes.
+    /// A writer after `header`, the newest on the device, for groups of up to `longest_group` bytes.
     pub(super) fn new(ring: Ring, header: LogHeader, longest_group: usize) -> RingWriter {
         let io = Io {
             spare: LogBuffer::memory(longest_group),
@@ -155,7 +155,7 @@ impl RingWriter {
         end
     }
 
-    /// The buffer mutex, with room for `bytes` behind it (or the database has stopped).
+    /// The buffer mutex, with room for `bytes` after it (or the database has stopped).
     #[inline]
     fn lock_with_room(&self, bytes: usize) -> MutexGuard<'_, Active> {
         loop {

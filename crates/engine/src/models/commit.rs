@@ -53,7 +53,7 @@ fn committers(log: &Arc<Log>, acknowledged: &Arc<AtomicU64>) -> Vec<JoinHandle<O
         .collect()
 }
 
-/// What a power cut now leaves holds all that was acknowledged before it.
+/// After a power cut now the log holds all redo that was acknowledged before it.
 fn assert_a_cut_keeps(memory: &MemoryDevice, acknowledged: &AtomicU64) {
     let before = Lsn(acknowledged.load(SeqCst));
     let cut = memory.cut(thread_rng().r#gen());

@@ -21,7 +21,7 @@ pub(crate) trait PageBytes {
     fn u64_at(&self, offset: usize) -> u64;
     /// How many of the `count` ascending little-endian u32s at `offset`, `offset + STRIDE`, ... are below `value`.
     fn lower_bound<const STRIDE: usize>(&self, offset: usize, count: usize, value: u32) -> usize;
-    /// The first `len` (at most 8) bytes at `offset` as a big-endian number, padded with zeros behind.
+    /// The first `len` (at most 8) bytes at `offset` as a big-endian number, padded with zeros at the end.
     fn word_at(&self, offset: usize, len: usize) -> u64;
     /// Compares `len` bytes at `offset` with `key` as byte strings (`stored.cmp(key)`).
     fn cmp_at(&self, offset: usize, len: usize, key: &[u8]) -> Ordering;
@@ -44,7 +44,7 @@ pub(crate) fn slice_at(page: &[u8], offset: usize, len: usize) -> &[u8] {
     page.get(offset..offset.wrapping_add(len)).unwrap_or(&[])
 }
 
-/// Fewer than eight bytes as a big-endian number, padded with zeros behind.
+/// Fewer than eight bytes as a big-endian number, padded with zeros at the end.
 #[inline(always)]
 fn short_word(bytes: &[u8]) -> u64 {
     let (mut word, mut rest, mut room) = (0, bytes, 64);

@@ -98,7 +98,7 @@ pub(crate) fn checksum(page: &[u8]) -> u32 {
     page.u32_at(CHECKSUM)
 }
 
-/// The problem of a page on disk that has a change behind `end`, the end of the log: the log is written before data, so
+/// The problem of a page on disk that has a change beyond `end`, the end of the log: the log is written before data, so
 /// the log lost its end.
 pub(crate) fn beyond_log(page: &[u8], end: Lsn) -> Option<String> {
     let last = lsn(page);

@@ -21,7 +21,7 @@ const REASON: usize = HEADER_BYTES + 2;
 /// A page's size does not matter for what is said of it.
 const MAX_REASON_BYTES: usize = 300;
 
-/// Makes `page` a lost page. `owner` is its index, 0 if that is not known; `lsn` is at or behind all its changes that
+/// Makes `page` a lost page. `owner` is its index, 0 if that is not known; `lsn` is at or after all its changes that
 /// are in the log.
 pub(crate) fn format(page: &mut [u8], owner: u32, lsn: Lsn, reason: &str) {
     header::format(page, PageType::Lost, 0, owner);

@@ -80,7 +80,7 @@ pub(crate) enum PageOp<'a> {
         remove: u16,
         bytes: &'a [u8],
     },
-    /// Append records behind the last one.
+    /// Append records after the last one.
     NodeAppend {
         /// Records as [`pack_record`] packs them.
         packed: &'a [u8],
@@ -89,7 +89,7 @@ pub(crate) enum PageOp<'a> {
     NodeRefence {
         /// First record kept.
         from: u16,
-        /// First record dropped behind those kept.
+        /// First record dropped after those kept.
         to: u16,
         /// New lower fence.
         lower: Option<&'a [u8]>,
@@ -171,7 +171,7 @@ fn encode_bits(tag: u8, page_no: PageNo, offset: u16, mask: u64, out: &mut Vec<u
     finish(out, &header, []);
 }
 
-/// Encodes fences behind the numbers already in `header`.
+/// Encodes fences after the numbers already in `header`.
 fn encode_fences(mut header: VarintHeader<HEADER_MAX_BYTES>, fences: Fences<'_>, out: &mut Vec<u8>) {
     header.number(u64::from(fences.upper_child.0));
     for fence in [fences.lower, fences.upper].into_iter().flatten() {

@@ -28,7 +28,7 @@ impl FrameList {
         self.next[frame as usize]
     }
 
-    /// Whether `after` follows `before`; `NIL` is what is before the head and behind the tail.
+    /// Whether `after` follows `before`; `NIL` is what is before the head and after the tail.
     fn are_neighbors(&self, before: FrameNo, after: FrameNo) -> bool {
         let next = if before == NIL { self.head } else { self.next(before) };
         let prev = if after == NIL { self.tail } else { self.prev(after) };

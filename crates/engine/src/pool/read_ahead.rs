@@ -111,8 +111,8 @@ fn with_next(run: &Range<u32>, next: PageNo) -> Option<Range<u32>> {
 /// This many rows asked for, while no page was read, show that no page is missing; a mask.
 const ROWS: u64 = 63;
 
-/// What a place knows: the pages read, and behind them the rows that are left until "no". Before, and now that this
-/// many pages have been read and `rows` are asked for.
+/// What a place knows: the pages read, and after them the rows that are left until "no". Before, and now that this many
+/// pages have been read and `rows` are asked for.
 fn ask(before: u64, pages_read: u64, rows: u64) -> u64 {
     let pages_read = pages_read << ROWS.count_ones();
     if before & !ROWS != pages_read { pages_read | ROWS } else { pages_read | (before & ROWS).saturating_sub(rows) }
@@ -174,7 +174,7 @@ impl ReadAhead {
         let share = share(loader);
         let mut wanted = self.wanted.lock();
         let runs = runs_of(&mut wanted, share);
-        // What was named at once was announced by one notification.
+        // Pages that were requested together were announced by one notification.
         if share.pages > 1 && !wanted.is_empty() {
             self.notify.notify_one();
         }

@@ -18,7 +18,7 @@ use super::{Evidence, choose};
 use crate::config::{FlushMethod, FlushNeighbors, Options, PageCompression, PageSize, PageStoreKind};
 use crate::types::cut_text;
 
-/// Place of the record in page 0, behind that of the probe.
+/// Place of the record in page 0, after that of the probe.
 pub(crate) const NEW_DATABASE_AT: usize = 2048;
 const MAX_TEXT_BYTES: usize = 1024;
 const FIXED_BYTES: usize = 10;
@@ -94,7 +94,7 @@ pub(crate) fn choose_new(asked: &Options, known: &KnownDevice) -> NewDatabase {
     chosen
 }
 
-/// A page as rows fill it: numbers, texts of random characters, zeros behind them. Packing is timed with it.
+/// A page as rows fill it: numbers, texts of random characters, zeros after them. Packing is timed with it.
 pub(crate) fn rows_page(bytes: usize) -> Vec<u8> {
     const ROW_BYTES: usize = 96;
     let mut state = 0x9E37_79B9_7F4A_7C15_u64;

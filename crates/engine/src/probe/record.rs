@@ -9,7 +9,7 @@ use super::{Choice, DEPTHS, Evidence, MAX_MEASUREMENTS};
 use crate::config::{FlushMethod, FlushNeighbors};
 use crate::types::cut_text;
 
-/// Place of the record in page 0, behind the root slots.
+/// Place of the record in page 0, after the root slots.
 pub(crate) const RECORD_AT: usize = 1024;
 pub(crate) const RECORD_BYTES: usize = 8 + 4 * NUMBERS + 8 + 2 + DEVICE_BYTES;
 const NUMBERS: usize = 8 + DEPTHS.len();

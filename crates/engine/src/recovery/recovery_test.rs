@@ -243,7 +243,7 @@ fn changed_pages(parts: &OpenParts) -> Vec<PageNo> {
     pages
 }
 
-/// What windows leave in the data file is a state from which recovery can start again, and the result is the same.
+/// After each window recovery can start again from the data file, and the result is the same.
 #[test]
 fn recovery_in_windows_may_be_cut_short_anywhere() {
     let parts = open(StorageSet::memory(), seeded_options(1));

@@ -193,7 +193,7 @@ impl Changed<'_> {
         let may_be_lost = self.losses.may_lose(page, is_index_leaf(changes));
         let mut misfit = None;
         self.pool.change_unlogged(page, fresh, self.scan.checkpoint_lsn, |bytes| match self.apply(changes, bytes) {
-            // What is written of it meanwhile must not be taken for the page before its redo.
+            // A version of it that is written meanwhile must not be taken for the page before its redo.
             Err(error @ Error::CorruptPage { .. }) if may_be_lost => {
                 lose(bytes, self.scan.end_lsn, &error);
                 misfit = Some(error);

@@ -103,7 +103,7 @@ impl Space {
     }
 
     /// Discards extents that were free at the opening and may still have their place on the device: recovery has
-    /// brought the checkpoint behind everything logged of them. The reserve comes first, so that a full disk does not
+    /// brought the checkpoint after everything logged of them. The reserve comes first, so that a full disk does not
     /// lack it. Returns whether there are more.
     pub(crate) fn discard_found_step(&self, ctx: &Context) -> bool {
         for _ in 0..FOUND_RUNS {

@@ -35,7 +35,7 @@ impl FreedExtents {
         self.at.get(&extent).is_some_and(|lsn| *lsn > checkpoint)
     }
 
-    /// Whether a checkpoint at `up_to` passes extents that one at `behind` does not.
+    /// Whether a checkpoint at `up_to` passes extents that a checkpoint at `behind` does not.
     pub(super) fn any_in(&self, behind: Lsn, up_to: Lsn) -> bool {
         self.in_order.range((Lsn(behind.0 + 1), 0)..).next().is_some_and(|(lsn, _)| *lsn <= up_to)
     }

@@ -96,7 +96,7 @@ impl Space {
     /// How many extents whose place may have been discarded are tried before the disk counts as full.
     fn reserve_tries(&self) -> Range<usize> {
         match reserve::purpose() {
-            // The reserve may lie behind any number of holes and must be found: every extent is tried once.
+            // The reserve may lie after any number of holes and must be found: every extent is tried once.
             SpacePriority::Cleaning => 0..self.state.lock().untouched_extents().max(RESERVE_TRIES),
             SpacePriority::Users | SpacePriority::Undo | SpacePriority::Deletes => 0..RESERVE_TRIES,
         }
@@ -119,7 +119,7 @@ impl Space {
                     tries.start = tries.end;
                     return self.grow(ctx);
                 }
-                // What an earlier process discarded is not known.
+                // The discards of an earlier process are not known.
                 Err(error @ Error::DiskFull { .. }) => refused = Some(error),
                 Err(error) => return Err(error),
             }
@@ -194,8 +194,7 @@ impl Space {
         self.store.sync().inspect_err(|error| ctx.poison.set(&error.to_string()))
     }
 
-    /// Formats the maps of the groups that begin behind the first `have` extents and makes `want` the number of
-    /// extents.
+    /// Formats the maps of the groups that begin after the first `have` extents and makes `want` the number of extents.
     fn count_extents(&self, ctx: &Context, have: u32, want: u32) -> Result<()> {
         let maps: Vec<PageNo> =
             (self.layout.groups(have)..self.layout.groups(want)).map(|group| self.layout.map_page(group)).collect();

@@ -1,5 +1,5 @@
-//! Page 0: behind the fixed fields, which say what the file is and belong to the store, the number of extents (u32,
-//! then 4 bytes of zeros), the root slots (u32 each) and the mark of the redo log.
+//! Page 0: after the fixed fields, which say what the file is and belong to the store, the number of extents (u32, then
+//! 4 bytes of zeros), the root slots (u32 each) and the mark of the redo log.
 //!
 //! The mark ([`LogMark`]) changes at opening and closing only, without redo: state u32, 4 bytes of zeros, generation
 //! u64, LSN u64.

@@ -14,7 +14,7 @@
 //! 3. In memory a page is allocated at once, and free again only after the mtr that freed it has committed.
 //! 4. Page 0 says how many extents there are; the file is at least that long. Growing takes three steps: the new
 //!    length, durable; then one mini-transaction that formats the maps of new groups and raises the number; then the
-//!    extents are free. The part of the file behind the number is from an unfinished growth: it may have any contents,
+//!    extents are free. The part of the file after the number is from an unfinished growth: it may have any contents,
 //!    is never read, and the next growth uses it. A map of a counted group was formatted through redo, so one that does
 //!    not verify is damage. A shorter file was truncated.
 //! 5. An extent is discarded on the device when no chunk of it has an owner and a checkpoint has passed all logged

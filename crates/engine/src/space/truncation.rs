@@ -2,7 +2,7 @@
 //!
 //! Rules
 //! 1. Extents at the end are cut off when no chunk of them has an owner, and a checkpoint has passed all logged changes
-//!    of their pages; the same holds for the map of a group. So recovery finds no redo of a page behind the end, unless
+//!    of their pages; the same holds for the map of a group. So recovery finds no redo of a page beyond the end, unless
 //!    it was formatted after the file had grown again.
 //! 2. Order: the extents are no longer allocated; page 0 gets the lower number, durable in the log; the store is
 //!    truncated. A crash in between leaves a file that is longer than page 0 says (rule 4 of [`super`]).

@@ -104,7 +104,7 @@ pub(crate) struct Settings {
     pub compression: PageCompression,
     /// Out of place: how full segments may be, in percent, before the data file grows.
     pub segment_fill_pct: u64,
-    /// What is written stays in memory, and nothing has to be protected.
+    /// Writes stay in memory, and no page needs protection.
     pub is_read_only: bool,
 }
 
@@ -204,7 +204,7 @@ pub(crate) trait PageStore: PageSource + Send + Sync {
     /// Writes the pages of a batch: durable and findable on return.
     ///
     /// # Errors
-    /// An I/O error. What reached the device is not known: the caller stops the database.
+    /// An I/O error. The state of the device is then unknown: the caller stops the database.
     ///
     /// # Panics
     /// If a batch of the lane for single pages has several (a bug of the caller).
@@ -227,9 +227,9 @@ pub(crate) trait PageStore: PageSource + Send + Sync {
     /// reserved again. This is advice: a store or device may ignore it.
     fn discard(&self, pages: Range<u32>);
 
-    /// The store ends behind its first `pages` pages: the others are forgotten, as by [`discard`](PageStore::discard),
-    /// and are no pages of it any more. What the caller keeps of the number of pages says so durably; a crash may leave
-    /// the old end. [`reserve`](PageStore::reserve) is not called meanwhile.
+    /// Truncates the store to its first `pages` pages; the others are discarded, as by [`discard`](PageStore::discard).
+    /// The caller has made the new number of pages durable; after a crash the store may have the old end.
+    /// [`reserve`](PageStore::reserve) is not called meanwhile.
     ///
     /// # Errors
     /// An I/O error, after which the caller stops the database.

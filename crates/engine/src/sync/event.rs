@@ -2,7 +2,7 @@
 //!
 //! Rules
 //! 1. Without the feature `tracing` an event has no effect; its values are still computed, so they must be cheap.
-//! 2. Events are rare: no row operation emits one. Their target is `highwater`. What happens often is counted instead
+//! 2. Events are rare: no row operation emits one. Their target is `highwater`. Frequent events are counted instead
 //!    (`stats`).
 
 /// Emits an event: its level of `tracing`, values by name (shown by `Display`), the message.

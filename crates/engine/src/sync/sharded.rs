@@ -94,8 +94,8 @@ impl<T> Sharded<T> {
     }
 }
 
-/// A number that many threads change and few read: the sum of one at each shard. What was added at one shard may be
-/// taken off at another.
+/// A counter that many threads change and few read: the sum over its shards. A thread may subtract at one shard what
+/// another thread added at another shard.
 #[derive(Debug, Default)]
 pub(crate) struct ShardedCounter(Sharded<AtomicU64>);
 

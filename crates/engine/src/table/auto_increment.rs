@@ -60,7 +60,7 @@ impl NumberRange {
     }
 }
 
-/// What became of an attempt to move the counter.
+/// The outcome of an attempt to move the counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moved<T> {
     /// It is moved.

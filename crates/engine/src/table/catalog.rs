@@ -152,7 +152,7 @@ impl Catalog {
                 Ok(entry)
             }
             Err(error) => {
-                // What cannot be removed now is removed when the database is opened next.
+                // If this fails, the next opening of the database removes the rest.
                 let _ = self.finish_drop(&entry.remains());
                 Err(error)
             }

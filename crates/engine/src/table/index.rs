@@ -54,7 +54,7 @@ impl Index {
     }
 
     /// Keeps only the beginning of one of its columns (text or binary): the first `bytes` bytes (also of text, where
-    /// they may end within a character), or of the weights if it has a collation. The order behind them is that of the
+    /// they may end within a character), or of the weights if it has a collation. The order after them is that of the
     /// primary key, and to a unique index two values with the same beginning are equal. A bound of a scan is cut as the
     /// values are: what has the same beginning as it is within the range.
     #[must_use]

@@ -28,7 +28,7 @@ use crate::error::{Error, Result};
 /// Where an end of a range lies among the keys that begin with its encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EdgePlace {
-    /// In front of them or behind them, as the end is inclusive or exclusive.
+    /// In front of them or after them, as the end is inclusive or exclusive.
     AsAsked,
     /// Behind them: its last value is between two that the column can keep.
     Behind,

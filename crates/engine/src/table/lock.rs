@@ -68,7 +68,7 @@ const NONE_BARRED: u8 = 0;
 const WRITERS: u8 = 1;
 const ALL: u8 = 2;
 
-/// What became of a table.
+/// Why a table is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Gone {
     Dropped,
@@ -86,7 +86,7 @@ struct LockState {
     exclusive: bool,
     /// A removal waits for exclusive; it may bar no thread at the moment.
     removal_waits: bool,
-    /// What became of the table, if it is not used under this lock any more.
+    /// Why the table is gone, if it is.
     gone: Option<Gone>,
 }
 

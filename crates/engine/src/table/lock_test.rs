@@ -182,7 +182,8 @@ fn removal_after_the_last_reader() -> Duration {
     remover.join().unwrap() - gone
 }
 
-/// What others may wait for goes before a removal that waits, and after one that holds the lock.
+/// A transaction for which others may wait is admitted before a removal that waits, and after a removal that holds the
+/// lock.
 #[test]
 fn a_transaction_that_others_wait_for_goes_first() {
     let lock = Arc::new(TableLock::default());

@@ -197,7 +197,7 @@ impl<'a> RowRef<'a> {
         }
     }
 
-    /// Bits of the bitmap behind those of the nullable columns: equal rows are equal bytes.
+    /// Bits of the bitmap after those of the nullable columns: equal rows are equal bytes.
     fn unused_bits_are_zero(self) -> bool {
         let bits = self.layout.null_bits;
         bits.is_multiple_of(8) || self.bytes[1 + bits / 8] >> (bits % 8) == 0

@@ -45,7 +45,7 @@ pub(super) struct ColumnSlot {
     pub(super) ty: Type,
     /// The type that the bytes have.
     pub(super) kept: Type,
-    /// Number of its bit behind the row's first bit.
+    /// Number of its bit after the row's first bit.
     pub(super) null_bit: u16,
     pub(super) form: u8,
     /// Offset of a fixed-size column, number of the variable-length one, or of the default.
@@ -59,7 +59,7 @@ pub(crate) struct RowLayout {
     pub(super) number: u8,
     pub(super) names: Vec<String>,
     pub(super) slots: Vec<ColumnSlot>,
-    /// What absent columns keep in the place of rows.
+    /// The values of columns that a row does not have.
     pub(super) defaults: Vec<Vec<u8>>,
     pub(super) null_bits: usize,
     /// Where the ends begin.

@@ -108,9 +108,9 @@ impl Schema {
     }
 
     /// The columns that identify a row and in whose order rows are kept. A key, also one of an index with the primary
-    /// key behind it, has an eighth of a page at most (512 bytes of 4 KiB) as it is stored: numbers as wide as their
-    /// type, texts and bytes one byte longer, and one more for each byte of the value 0 or 1; a nullable column has
-    /// one byte more. Insertions of longer ones fail with [`KeyTooLong`](crate::Error::KeyTooLong);
+    /// key after it, has an eighth of a page at most (512 bytes of 4 KiB) as it is stored: numbers as wide as their
+    /// type, texts and bytes one byte longer, and one more for each byte of the value 0 or 1; a nullable column has one
+    /// byte more. Insertions of longer ones fail with [`KeyTooLong`](crate::Error::KeyTooLong);
     /// [`Table::warnings`](crate::Table::warnings) says where that can happen.
     pub fn primary_key(self, columns: &[&str]) -> Schema {
         self.primary_key_with(Index::new(columns))

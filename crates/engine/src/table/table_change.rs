@@ -14,7 +14,7 @@ use super::value::ValueRef;
 /// A change of a table; see [`Database::alter_table`](crate::Database::alter_table).
 #[derive(Clone, Debug, PartialEq)]
 pub enum TableChange {
-    /// A column is added behind the others. Rows that are there have its default, or NULL if it has none.
+    /// A column is added after the others. Rows that are there have its default, or NULL if it has none.
     AddColumn(Column),
     /// A column is dropped. Its bytes go as rows are changed.
     DropColumn {

@@ -123,7 +123,7 @@ impl Type {
     }
 
     /// Whether each value of this type is one of the other type too, of the same kind: a longer text, a wider integer
-    /// of the same sign, a wider float, a decimal with no fewer digits before the point and behind it.
+    /// of the same sign, a wider float, a decimal with no fewer digits before the point and after it.
     ///
     /// ```
     /// use highwater::Type;

@@ -328,7 +328,7 @@ impl ActiveSet {
                 known.extend(active.iter().map(|member| Known { shard, member: *member }));
             }
         }
-        // What was kept is in order, and so is what each shard has.
+        // The kept entries are in order, and the entries of each shard are too.
         known.sort_by_key(|known| known.member.id);
         let are_apart = known.is_sorted_by(|before, after| before.member.id < after.member.id);
         debug_assert!(are_apart, "rule 1: a transaction is in two shards");

@@ -56,7 +56,7 @@ pub(crate) struct LoggedChange<'a> {
     pub(crate) change: EntryChange<'a>,
 }
 
-/// Noted changes, one behind the other: kind u8, length of the entry u16, of the value u16, entry, value.
+/// Noted changes, one after another: kind u8, length of the entry u16, of the value u16, entry, value.
 #[derive(Debug, Default)]
 pub(crate) struct LoggedChanges {
     pub(crate) bytes: Vec<u8>,

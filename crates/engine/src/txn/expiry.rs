@@ -48,7 +48,7 @@ impl Txn {
         }
     }
 
-    /// As [`time_for`](Self::time_for), behind it.
+    /// As [`time_for`](Self::time_for), after it.
     #[inline]
     pub(super) fn time_of(&self, table: &dyn TableTrees) -> Option<i64> {
         match self.expiry_time {

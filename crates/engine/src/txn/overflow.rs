@@ -181,7 +181,7 @@ impl NewChain<'_> {
         Ok(())
     }
 
-    /// Allocates and fills pages, linked behind the chain's last or, if it has none, registered in undo. Returns the
+    /// Allocates and fills pages, linked after the chain's last or, if it has none, registered in undo. Returns the
     /// first and the last.
     fn try_write_group(&self, txn: &mut Txn, mtr: &mut Mtr<'_>, parts: &[&[u8]]) -> Attempt<(PageNo, PageNo)> {
         let (segment, last) = (self.table.overflow_segment(), self.last);

@@ -60,7 +60,7 @@ impl<'p> OverflowRow<'p> {
     /// Takes a payload apart.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] when there are no references behind a row.
+    /// [`Error::Corrupt`] when there are no references after a row.
     pub(crate) fn decode(payload: &'p [u8]) -> Result<OverflowRow<'p>> {
         let wrong =
             || Error::Corrupt(format!("no references to overflow pages behind a row of {} bytes", payload.len()));
@@ -120,7 +120,7 @@ pub(crate) fn dropped_chains(old: &OverflowRow<'_>, new: Option<&OverflowRow<'_>
     out.extend(old.refs().map(|column| column.chain).filter(|chain| !stays(*chain)));
 }
 
-/// Leaves the references to chains in `named` alone behind a row; false if none is left, and no reference either.
+/// Leaves the references to chains in `named` alone after a row; false if none is left, and no reference either.
 pub(crate) fn retain_named(named: &[OverflowRef], payload: &mut Vec<u8>) -> Result<bool> {
     let stored = OverflowRow::decode(payload)?;
     let refs: Vec<ColumnRef> = stored.refs().filter(|column| named.contains(&column.chain)).collect();

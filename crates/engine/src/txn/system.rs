@@ -164,7 +164,7 @@ impl TxnSystem {
         })
     }
 
-    /// Slows writers when purge is behind by more than `limits` allow.
+    /// Slows writers when purge lags by more than `limits` allow.
     pub(crate) fn set_lag_limits(&self, limits: LagLimits) {
         self.lag_limits.set(limits);
     }

@@ -13,13 +13,13 @@ use crate::log::EndRedo;
 use crate::mtr::{END_REDO_BYTES, Mtr, PageHandle};
 use crate::types::{Lsn, PageNo, RollPtr, TxnId};
 
-/// The undo log of one transaction: the stream it has bound and where its part begins.
+/// The undo log of one transaction: its undo stream, and the start of its records in the stream.
 #[derive(Debug)]
 pub(crate) struct UndoLog {
     stream: Stream,
     /// The header record, once written.
     header: Option<UndoPlace>,
-    /// Parts whose records are all undone, oldest first: where each ends, and where it begins.
+    /// Ranges of records that are already undone, oldest first: the end and the start of each.
     pub(crate) undone: Vec<(UndoPlace, UndoPlace)>,
     /// Records written after the header.
     pub(crate) records: u64,

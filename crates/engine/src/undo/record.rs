@@ -12,8 +12,9 @@
 //! Overflow       table u32 | first page u32 | stamp u64  (a chain of pages this transaction wrote)
 //! Xid            time u64 | records u64 | format id i32 | lengths u8 u8 | global id | branch qualifier
 //! ```
-//! The length in front lets purge and recovery walk forward, the one behind lets rollback walk backward. A length of
-//! zero, or no room for one, ends a page's records: pages are formatted with zeros and records are only ever appended.
+//! The length in front lets purge and recovery walk forward, the one at the end lets rollback walk backward. A length
+//! of zero, or no room for one, ends a page's records: pages are formatted with zeros and records are only ever
+//! appended.
 //!
 //! `flags` of Update and Delete are the row's old flags, plus [`ENTRIES_CHANGED`], [`ENTRY_KEYS`] and [`CHAINS`]. The
 //! kind byte carries two bits that are set later, in place: [`DEAD`] once the record has been rolled back, [`FREEING`]

@@ -50,7 +50,7 @@ pub(crate) struct StreamFront {
     pub(crate) pending: Arc<CachePadded<AtomicU64>>,
     /// How many of its oldest transactions had begun before the database was opened: their records are not counted.
     pub(crate) uncounted: u64,
-    /// `at` is inside a transaction, behind its header.
+    /// `at` is inside a transaction, after its header.
     pub(crate) inside: bool,
 }
 

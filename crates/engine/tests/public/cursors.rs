@@ -25,7 +25,7 @@ impl Random {
     }
 }
 
-/// Where the model's cursor stands: before the first, at a key, behind the last.
+/// The position of the model's cursor: before the first key, at a key, or after the last.
 #[derive(Clone, Copy, Debug)]
 enum At {
     First,

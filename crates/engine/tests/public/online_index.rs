@@ -62,7 +62,7 @@ fn change(txn: &mut WriteTxn, table: &Table, id: u64, x: u64) {
     assert!(txn.update(table, &values![id + 7], &[(2, ValueRef::UInt(99))]).unwrap());
 }
 
-/// Nothing that purge leaves behind.
+/// Purge leaves nothing behind.
 fn clean(db: &Database, table: &Table) {
     check_indexes(db, table);
     sound(db);

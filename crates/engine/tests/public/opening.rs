@@ -52,8 +52,8 @@ fn an_opening_says_what_it_recovered() {
     assert_eq!(open(&killed).recovery_report(), None, "it was closed");
 }
 
-/// Pages that are freed one by one, and a table that is dropped behind that, leave no owner in the extent maps that
-/// it is not known.
+/// Pages that are freed one by one, and a table that is dropped after that, leave no owner in the extent maps that it
+/// is not known.
 #[test]
 fn every_owner_of_pages_has_a_name() {
     let storage = StorageSet::memory();

@@ -219,7 +219,7 @@ fn redo_that_was_not_archived_is_a_gap_that_is_named() {
     check_bank(&copy, &count.iter().map(|count| 0..=*count).collect::<Vec<_>>());
 }
 
-/// Nothing was archived behind the backup: it holds everything.
+/// No redo was archived after the backup: the backup holds everything.
 #[test]
 fn a_backup_of_a_closed_database_is_restored_with_its_archive() {
     let place = Place::new(options());
@@ -382,7 +382,7 @@ fn a_time_behind_the_last_commit_restores_all_there_is() {
     assert!(!report.ends_before_until, "{last}");
 }
 
-/// Its redo is all there, whatever lacks behind the later backup.
+/// Its redo is all there, whatever lacks after the later backup.
 #[test]
 fn a_transaction_before_a_gap_behind_a_later_backup_is_restored() {
     let (place, storage) = (Place::new(options()), StorageSet::memory());

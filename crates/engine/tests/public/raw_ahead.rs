@@ -94,7 +94,7 @@ fn walk(table: &RawTable, txn: &mut WriteTxn, seed: u64, changes: bool) -> usize
     ahead
 }
 
-/// A number close behind where a cursor stands.
+/// A number close after where a cursor stands.
 fn near(cursor: &RawCursor, otherwise: u16) -> u16 {
     let at = cursor.key().and_then(|key| key.try_into().ok()).map(u16::from_be_bytes);
     at.map_or(otherwise, |at| (at + 1 + otherwise % 5) % ROWS)

@@ -61,7 +61,7 @@ fn a_closing_leaves_a_short_file() {
     assert!(data_bytes(&storage) <= closed.max(4 << 20));
 }
 
-/// Rows keep pointers to undo that is purged: where it was may be behind the present end of the file.
+/// Rows keep pointers to undo that is purged: its page may be beyond the present end of the file.
 #[test]
 fn rows_whose_undo_was_behind_the_end_are_sound() {
     let db = memory();

@@ -226,7 +226,7 @@ fn a_visit_ends_when_the_database_stops() {
     };
     let mut seen = 0;
     let ended = read.scan(&table).visit(|_| {
-        // Another thread's: the engine is closed to this one. The leaves behind are reached from the one before.
+        // Another thread's: the engine is closed to this one. The next leaves are reached from the previous one.
         if seen == 30 {
             std::thread::scope(|scope| scope.spawn(stop).join()).unwrap();
         }

@@ -241,7 +241,7 @@ mod tests {
         Chart { categories: vec!["x".into(), "y".into(), "z".into()], y_from: Some(0.9), ..chart(kind) }
     }
 
-    /// The number behind `name="` in each bar.
+    /// The number after `name="` in each bar.
     fn of_bars(text: &str, name: &str) -> Vec<f64> {
         let bars = text.split("<rect").skip(1);
         bars.map(|bar| bar.split(&format!("{name}=\"")).nth(1).and_then(|n| n.split('"').next()?.parse().ok()).unwrap())

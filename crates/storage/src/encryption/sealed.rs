@@ -88,7 +88,7 @@ impl CopyKey {
         Ok((Sealer { cipher: cipher(&key), next: 0 }, head))
     }
 
-    /// Reads a head, and says what opens the records behind it.
+    /// Reads a head, and says what opens the records after it.
     fn open(&self, from: &mut impl Read) -> Result<Opener> {
         let mut head = [0; HEAD_BYTES];
         from.read_exact(&mut head)?;
@@ -221,7 +221,7 @@ struct Sealed {
     /// The open record, and how much of it was read.
     record: Vec<u8>,
     read: usize,
-    /// Bytes of the file behind that record.
+    /// Bytes of the file after that record.
     left: u64,
 }
 
@@ -237,7 +237,7 @@ impl<R: Read> CopyReader<R> {
         Ok(CopyReader { from, sealed: Some(Sealed { opener, record: Vec::new(), read: 0, left }) })
     }
 
-    /// Of an encrypted copy: the bytes of the file behind the last record that was opened.
+    /// Of an encrypted copy: the bytes of the file after the last record that was opened.
     pub fn left_behind_records(&self) -> Option<u64> {
         self.sealed.as_ref().map(|sealed| sealed.left)
     }
@@ -247,7 +247,7 @@ impl<R: Read> CopyReader<R> {
         &self.from
     }
 
-    /// What is read from, which stands behind the bytes that were read only if the copy is not encrypted.
+    /// What is read from, which stands after the bytes that were read only if the copy is not encrypted.
     pub fn get_mut(&mut self) -> &mut R {
         &mut self.from
     }
@@ -294,8 +294,8 @@ impl<R: Read> Read for CopyReader<R> {
     }
 }
 
-/// Plain bytes of the records behind a head, by their lengths alone: `left` bytes of the file, from its head on. What
-/// is torn at its end counts as far as it goes.
+/// Plain bytes of the records after a head, by their lengths alone: `left` bytes of the file, from its head on. What is
+/// torn at its end counts as far as it goes.
 ///
 /// # Errors
 /// That of `from`.

@@ -237,7 +237,7 @@ pub(crate) fn rotate_key_of_locked(dir: &Path, old: &EncryptionKey, new: &Encryp
     let table = read(dir)?.ok_or_else(|| EncryptionError::NotEncrypted(dir.to_path_buf()))?;
     match DataKeys::decode(&table, old) {
         Some(keys) => replace(dir, &DataKeys { changes: keys.changes + 1, ..keys }.encode(new)),
-        // An earlier call may have been cut short behind its last step but one.
+        // An earlier call may have been cut short after its last step but one.
         None if DataKeys::decode(&table, new).is_some() => folder::sync(dir),
         None => Err(EncryptionError::WrongKey(dir.to_path_buf()).into()),
     }

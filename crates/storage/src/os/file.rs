@@ -94,7 +94,7 @@ impl FileDevice {
             mode,
             fixed_len: is_block_device,
             rings: Rings::default(),
-            // What an earlier process changed may not be durable yet.
+            // Changes by an earlier process may not be durable yet.
             len_changed: AtomicBool::new(true),
             owner: Owner::this_process(),
             syncing: Mutex::default(),

@@ -35,7 +35,7 @@ use std::str::FromStr;
 ///   or not, by reflink), to any other of these file systems, and opened with any method: all its files together. A
 ///   copy of the files of an open database is not a backup.
 /// - Direct I/O and writes that are durable when they return are Linux's (of 64 bits). Other systems, macOS and Windows
-///   among them, have files in the page cache, and a sync behind each write that has to be durable, with every method.
+///   among them, have files in the page cache, and a sync after each write that has to be durable, with every method.
 /// - Network file systems (NFS, SMB) are neither tried nor supported: what a lock and a sync promise there depends on
 ///   the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

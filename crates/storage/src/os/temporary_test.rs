@@ -18,7 +18,7 @@ fn a_temporary_file_has_no_name_and_leaves_the_folder_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let (name, elsewhere) = (folder.path().join(TEMPORARY), folder.path().join("elsewhere"));
     std::fs::write(&elsewhere, "of a user").unwrap();
-    // Where a file has the name for a moment, what has it already is an error: the test behind this one.
+    // Where a file has the name for a moment, what has it already is an error: the test after this one.
     let is_without_name = sys::create_unnamed(folder.path(), OpenFlags::default()).is_ok();
     let others = if is_without_name { 2 } else { 1 };
     if is_without_name {

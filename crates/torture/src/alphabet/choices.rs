@@ -9,7 +9,7 @@ pub struct Choices {
     given: Option<Given>,
 }
 
-/// Bytes that decide, from the first to the last; behind them every decision is zero.
+/// Bytes that decide, from the first to the last; after them every decision is zero.
 #[derive(Clone)]
 struct Given {
     bytes: Vec<u8>,

@@ -5,7 +5,7 @@
 //! 1. The position moves when all changes of a transaction are applied. One that is applied again changes nothing more.
 //! 2. A table that has changed is copied again from a snapshot. Its commits are made durable before they are kept.
 //! 3. A consumer that comes too late, where the log was bounded by age, begins again with copies of all tables.
-//! 4. The copy is compared when nothing is prepared: what comes behind a prepared transaction is not shown.
+//! 4. The copy is compared when nothing is prepared: what comes after a prepared transaction is not shown.
 
 use super::choices::Choices;
 use super::content::{Content, content};

@@ -81,7 +81,7 @@ impl Backups {
     }
 
     fn forget(&mut self) {
-        // What stays behind goes with the folder.
+        // Files that remain are removed with the folder.
         self.chain.drain(..).for_each(|taken| drop(std::fs::remove_dir_all(taken.folder)));
     }
 

@@ -189,7 +189,7 @@ fn change(oracle: &mut Oracle, world: &World<'_>, table: &Table, rng: &mut Choic
 }
 
 struct Work<'w> {
-    /// The clock before its first statement, and behind that.
+    /// The clock before its first statement, and after that.
     begun: i64,
     ended: Option<i64>,
     db: &'w Database,

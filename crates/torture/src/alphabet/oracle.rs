@@ -188,8 +188,8 @@ impl Oracle {
         self.compare_within(db, 0..=usize::MAX)
     }
 
-    /// As [`compare`](Self::compare), where a number of changes in this range must be there: more would have come
-    /// behind something that is lost, fewer before something that is not.
+    /// As [`compare`](Self::compare), where a number of changes in this range must be there: more would have come after
+    /// something that is lost, fewer before something that is not.
     ///
     /// # Errors
     /// [`Error::Data`] names the first difference.

@@ -25,7 +25,7 @@ pub enum ByteRole {
     Redo(u64),
     /// The compressed image of such a page: damage must be reported with this number, or give the same page.
     Compressed(u32),
-    /// A page that is not in use, or was never written; the zeros behind a compressed image.
+    /// A page that is not in use, or was never written; the zeros after a compressed image.
     Unused,
     /// A page (its number) that recovery repairs, rewrites, or can make from an older copy and the redo.
     Recovered(u32),
@@ -33,7 +33,7 @@ pub enum ByteRole {
     LogHeader,
     /// The mark of a block of the log: other marks say the same.
     LogMark,
-    /// Redo in front of the checkpoint or behind the end.
+    /// Redo in front of the checkpoint or beyond the end.
     LogRemains,
     /// The copy of a page that is whole in its place, or a directory of such copies.
     Copy,

@@ -121,7 +121,7 @@ pub(super) fn pages_of(file: &RawFile<'_>) -> Result<BTreeMap<PageKind, Vec<Page
     Ok(pages)
 }
 
-/// The bytes of a data file in which a page is stored; `None` behind the end.
+/// The bytes of a data file in which a page is stored; `None` beyond the end.
 pub(super) fn place_of(data: &MemoryDevice, page: PageNo) -> Result<Option<Range<usize>>> {
     place_in(&RawFile::open(data)?, page)
 }

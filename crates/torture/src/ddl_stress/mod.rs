@@ -274,7 +274,7 @@ fn change_all(db: &Database, table: &Table, ack: &mut Acknowledger<Table>, rando
     end(txn, ack, random)
 }
 
-/// One schema change. What a crash left half way, an index or a table that is there already, is dropped by a later one.
+/// One schema change. An index or a table that a crash left is dropped by a later change.
 fn change_schemas(db: &Database, durable: &DurableCalls, random: &mut Rng) -> Result<()> {
     match random.u32(..7) {
         0 => durable.call(|| db.create_index(SIDE, "by_a", &["a", "id"], random.bool()))?,

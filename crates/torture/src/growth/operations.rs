@@ -311,7 +311,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What cannot be removed is no reason to fail.
+        // A file that cannot be removed is not a reason to fail.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

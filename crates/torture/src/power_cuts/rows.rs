@@ -40,7 +40,7 @@ struct Commit {
 
 /// What should be there.
 pub(super) struct Rows {
-    /// The last durable commit, and those behind it.
+    /// The last durable commit, and those after it.
     commits: Vec<Commit>,
     /// As the transaction that was committing when the power went off leaves them.
     in_doubt: Option<Contents>,
@@ -151,7 +151,7 @@ impl Rows {
     }
 
     /// Goes on from the commit that was found; how much of what others have acknowledged is there then: what came
-    /// before it, and nothing that came behind the next one. If no commit left what was found, nothing changes.
+    /// before it, and nothing that came after the next one. If no commit left what was found, nothing changes.
     fn survived(&mut self, found: &Contents) -> RangeInclusive<usize> {
         let is_in_doubt = self.in_doubt.take().is_some_and(|contents| contents == *found);
         let equals: Vec<usize> = (0..self.commits.len()).filter(|at| self.commits[*at].contents == *found).collect();

@@ -42,7 +42,7 @@ use setting::Setting;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Most steps of a life, unless another number is asked for.
+/// Maximum number of steps of a life, unless another number is asked for.
 pub const MAX_STEPS: u32 = 400;
 /// Fewest steps of a life.
 const MIN_STEPS: u32 = 20;

@@ -50,7 +50,7 @@ fn a_rollback_that_was_skipped_is_a_report() {
     let skipped: Vec<_> = reads.iter().filter(|tally| tally.rollbacks_skipped > 0).collect();
     assert!(!skipped.is_empty(), "no rollback was skipped");
     assert!(skipped.iter().all(|tally| tally.silent_faults_reported == 1), "{skipped:?}");
-    // Some reads are repeated, or come behind the rollback.
+    // Some reads are repeated, or come after the rollback.
     assert!(skipped.len() < reads.iter().filter(|tally| tally.silent_faults == 1).count());
 }
 

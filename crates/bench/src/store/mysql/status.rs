@@ -102,7 +102,7 @@ macro_rules! stats {
     ($($name:ident: $value:expr,)*) => { [$((counter!($name), $value)),*].into_iter().collect::<StoreStats>() };
 }
 
-/// Highwater's own counters: a status variable is named as its counter, behind the name of the engine.
+/// Highwater's own counters: a status variable is named as its counter, after the name of the engine.
 fn of_highwater(status: &Status) -> StoreStats {
     let named = |name: &str| status.iter().find(|(variable, _)| is_counter(variable, name));
     let value = |name: &str| named(name).and_then(|(_, value)| value.parse().ok());

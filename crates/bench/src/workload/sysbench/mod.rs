@@ -6,7 +6,7 @@
 //! Rules
 //! 1. Tables `sbtest1..N`: id (auto-increment), k, c, pad, index on k, k drawn from `--rand-type`. Indexes are made
 //!    after the rows, unless `--create-indexes before` is asked for. More secondary indexes than one, which sysbench
-//!    does not have, are on columns k2, k3 and so on, behind pad, drawn like k; an index update then changes the column
+//!    does not have, are on columns k2, k3 and so on, after pad, drawn like k; an index update then changes the column
 //!    of one index, drawn uniformly. With one index everything is as in sysbench, the random numbers too.
 //! 2. A transaction's statements of one kind all go to one table, drawn uniformly; row numbers come from `--rand-type`.
 //! 3. read_write, read_only and write_only are one transaction an event; the others are single statements in

@@ -167,7 +167,7 @@ impl Ycsb {
     }
 
     /// Continues after the records that earlier runs inserted. (A run that was killed may have left a number out; those
-    /// behind it are met again.)
+    /// after it are met again.)
     fn count_records<S: Store>(&self, store: &S, table: &S::Table) -> Result<()> {
         let mut session = store.session()?;
         let mut read = session.snapshot()?;

@@ -1,4 +1,4 @@
-//! The archive of redo, and restores to moments behind a backup.
+//! The archive of redo, and restores to moments after a backup.
 
 use super::support::{Mount, Place, Running, command, fine, highwater, refused, small, tpcc};
 use std::path::Path;
@@ -96,7 +96,7 @@ fn a_killed_restore_is_taken_for_nothing_and_can_be_repeated() {
             fine(&restore);
         }
         fine(&["check", &copy]);
-        // A kill behind the last move leaves the folder they were moved from, with its marker at most.
+        // A kill after the last move leaves the folder they were moved from, with its marker at most.
         let left = std::fs::read_dir(&work).map_or(0, |entries| entries.flatten().filter(|e| size_of(e) > 0).count());
         assert_eq!(left, 0);
         let _ = std::fs::remove_dir_all(&work);
@@ -125,7 +125,7 @@ fn a_full_disk_under_the_archive_stops_no_thread_and_is_reported() {
     assert_eq!(first.matches(" holds ").count(), 12, "{first}");
     fine(&["check", &db]);
     fine(&["restore", &full, "--to", &place.at("copy")]);
-    // With room again it goes on, behind the gap, which began before if the disk still took the head of a segment: the
+    // With room again it goes on, after the gap, which began before if the disk still took the head of a segment: the
     // ring no longer has all that was left out.
     mount.resize("64M");
     let (_, said) = highwater(&tpcc(&db, &["--events", "50", "--redo-archive", &redo]));

@@ -183,7 +183,7 @@ fn closed_and_cut_off(archive: &Path) -> (StorageSet, u64) {
     (storage.cut(1), end)
 }
 
-/// The padding in front of a generation is not redo that lacks, though a second opening is cut short behind the first.
+/// The padding in front of a generation is not redo that lacks, though a second opening is cut short after the first.
 #[test]
 fn openings_cut_short_one_behind_the_other_leave_no_gap() {
     let folder = tempfile::tempdir().unwrap();

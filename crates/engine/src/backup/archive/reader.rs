@@ -135,7 +135,7 @@ impl RedoGroups<'_> {
         next.is_some_and(|next| next.head.follows == Some(self.here()))
     }
 
-    /// Up to there the archive is known to lack nothing: the end of the last group, or the start of a generation behind
+    /// Up to there the archive is known to lack nothing: the end of the last group, or the start of a generation after
     /// it of which nothing is archived yet.
     pub(crate) fn at(&self) -> Lsn {
         self.stream.at()
@@ -146,7 +146,7 @@ impl RedoGroups<'_> {
         ArchivePosition { generation: self.archive.segments[self.number].head.generation, lsn: self.stream.at() }
     }
 
-    /// Whether there is nothing behind the backup: it was made of a database that was closed, in the block in which the
+    /// Whether there is no redo after the backup: it was made of a database that was closed, in the block in which the
     /// archive ends. (Opening such a database to read it begins at the next block.)
     fn ends_at_the_backup(&self) -> bool {
         format::block_ceil(self.stream.at().0) == self.begin.position.lsn.0
@@ -175,8 +175,8 @@ impl RedoGroups<'_> {
         ))
     }
 
-    /// Goes on with the segment behind this one, of which the rest does not verify if `wrong` says why. False at the
-    /// end of the archive.
+    /// Goes on with the segment after this one, of which the rest does not verify if `wrong` says why. False at the end
+    /// of the archive.
     fn next_segment(&mut self, wrong: Option<&str>) -> Result<bool> {
         let (segments, here) = (&self.archive.segments, self.here());
         let at = here.lsn;

@@ -48,7 +48,7 @@ pub(super) struct ArchiveFile {
     pub head: Head,
     /// The key of an encrypted segment, once it was [found](find_keys).
     pub key: Option<CopyKey>,
-    /// Bytes behind the head.
+    /// Bytes after the head.
     pub stored_bytes: u64,
 }
 
@@ -58,7 +58,7 @@ pub(super) struct ArchiveEnd {
     pub lsn: Lsn,
     /// The latest time in it, 0 for none.
     pub noted_us: u64,
-    /// Bytes behind the head that it takes.
+    /// Bytes after the head that it takes.
     pub stored_bytes: u64,
 }
 
@@ -174,7 +174,7 @@ impl ArchiveFile {
         while let Ok(Some(_)) = groups.next() {
             noted_us = noted_us.max(time_noted_in(groups.payload()));
         }
-        // What could not be read may be there.
+        // A part that could not be read may hold such redo.
         if let Some(error) = groups.take_failed_read() {
             return Err(files::failed("read", &self.path, error));
         }
@@ -187,7 +187,7 @@ impl ArchiveFile {
         Ok(ArchiveEnd { lsn, noted_us, stored_bytes })
     }
 
-    /// Cuts off what lies behind `end`, durably.
+    /// Cuts off what lies beyond `end`, durably.
     pub(super) fn cut(&self, end: &ArchiveEnd) -> Result<()> {
         let cut = || {
             let file = OpenOptions::new().write(true).open(&self.path)?;

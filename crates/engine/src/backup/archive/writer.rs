@@ -60,8 +60,8 @@ struct Following {
 }
 
 impl Archiver {
-    /// Opens the archive in `dir`, or makes it; with a key it is encrypted. What a crash left unfinished at its end is
-    /// cut off.
+    /// Opens the archive in `dir`, or makes it; with a key it is encrypted. A record at its end that a crash left
+    /// incomplete is cut off.
     ///
     /// # Errors
     /// [`Error::Usage`] for a folder with other files, [`Error::Incompatible`] for the archive of another database,
@@ -289,7 +289,7 @@ impl Archiver {
             }
             self.begin_gap(&following.stats, &format!("{error}; the redo from LSN {from} to {durable} is not in it"));
         }
-        // The archive continues behind a gap, wherever it can be written again: until then it keeps nothing.
+        // The archive continues after a gap, wherever it can be written again: until then it keeps nothing.
         following.kept.release(durable);
         following.kept.go_to(durable);
     }

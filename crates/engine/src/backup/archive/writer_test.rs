@@ -51,7 +51,7 @@ fn append(log: &Log, bytes: usize) -> Lsn {
     lsn
 }
 
-/// What a failed write left in the middle of a segment hides nothing of what is archived after it.
+/// The remains of a failed write in the middle of a segment do not hide redo that is archived later.
 #[test]
 fn behind_a_failed_write_the_archive_is_read_on() {
     let (parts, folder) = (small_parts(), tempfile::tempdir().unwrap());

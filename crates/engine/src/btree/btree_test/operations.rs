@@ -284,8 +284,8 @@ fn long(byte: u8, bytes: usize, end: &str) -> Vec<u8> {
     [&vec![byte; bytes][..], end.as_bytes()].concat()
 }
 
-/// A run of short keys before long ones that have much in common: cut behind the run, the right page would not take the
-/// long fence and all that lies behind.
+/// A run of short keys before long ones that have much in common: cut after the run, the right page would have no room
+/// for the long fence and all later records.
 #[test]
 fn runs_before_long_keys_find_room() {
     let fixture = Fixture::with_page_size(4096);

@@ -67,7 +67,7 @@ fn a_damaged_page_of_the_operation_tree_costs_indexes_that_a_repair_makes_again(
         let report = db.check().unwrap();
         let about = report.findings.iter().map(|finding| finding.index.clone());
         assert!(about.flatten().all(|index| found.contains(&&*index)), "{note}: {report:?}");
-        // What was found is durable, and so is the empty tree.
+        // The findings and the empty tree are durable.
         let cut = storage.cut(u64::from(page.0));
         drop(db);
         let db = open(&cut);

@@ -256,7 +256,7 @@ fn the_tree_grows_to_its_limit_and_no_further() {
         transact(&db, &table, &mut rows, &mut rng);
         max = tree_pages(&db).max(max);
     }
-    // Ten pages; one split may come behind the look at the limit.
+    // Ten pages; one split may come after the look at the limit.
     assert!((5..=12).contains(&max), "{max}");
     assert_same(&db, &rows, "running");
     let before = db.stats().change_buffer_ops_buffered;

@@ -1,4 +1,4 @@
-//! Merging what waits for a leaf, step by step: without background threads.
+//! Merging the pending changes of a leaf, step by step, without background threads.
 
 use super::super::tree::{key_of, value_of};
 use super::super::{PendingChange, Reached};
@@ -54,7 +54,7 @@ impl Fixture {
         self.parts.ctx.pool.evict_all_clean();
     }
 
-    /// Makes an operation wait for a new key; its leaf is not in the pool.
+    /// Buffers an operation on a new key; its leaf is not in the pool.
     fn put(&self, n: u64) {
         let key = key(n);
         let pending = PendingChange { change: LeafChange::Put { key: &key, value: b"w" }, trx_id: TxnId(7) };
@@ -69,7 +69,7 @@ impl Fixture {
         }
     }
 
-    /// Makes some operations wait for one leaf each, in every tenth part of the tree; the keys' numbers.
+    /// Buffers operations for one leaf in every tenth part of the tree; returns the keys' numbers.
     fn put_everywhere(&self) -> Vec<u64> {
         let ns: Vec<u64> = (0..10).flat_map(|part| (0..8).map(move |n| part * KEYS / 5 + 2 * n + 1)).collect();
         ns.iter().for_each(|n| self.put(*n));
@@ -160,7 +160,7 @@ fn an_operation_of_another_index_is_dropped() {
     let ns = fixture.put_everywhere();
     let (leaf, _) = fixture.parts.changes.all_waiting()[3];
     let operations = fixture.parts.changes.operation_tree().unwrap();
-    // One more operation of the leaf, behind the others, of an index that was dropped.
+    // One more operation of the leaf, after the others, of an index that was dropped.
     let mut mtr = fixture.parts.ctx.mtr().unwrap();
     let operation_key = key_of(leaf, 1000);
     let change = LeafChange::Put { key: &key(2 * KEYS), value: b"x" };
@@ -174,7 +174,7 @@ fn an_operation_of_another_index_is_dropped() {
     assert_eq!(fixture.parts.ctx.stats.change_buffer_discarded_ops.get(), 1);
 }
 
-/// What recovery leaves in the pool is marked as unmerged before it is seen.
+/// Leaves that recovery leaves in the pool are marked as unmerged before another thread can read them.
 #[test]
 fn a_leaf_that_recovery_has_read_is_merged() {
     let fixture = Fixture::new();

@@ -111,8 +111,7 @@ fn a_rollback_at_opening_goes_around_a_damaged_page() {
     log.checkpoint(end).unwrap();
     let left = storage.cut(1);
     drop(open);
-    // The rows' first leaf: behind the checkpoint replay has nothing to do on it, so it is not read before the
-    // rollback.
+    // The rows' first leaf: after the checkpoint replay has nothing to do on it, so it is not read before the rollback.
     forget_doublewrite(&left);
     let id = index_id(&storage, 0);
     let page = find_page(&left, |bytes| is_leaf_of(bytes, id) && Node::new(bytes).lower().is_none_or(<[u8]>::is_empty));

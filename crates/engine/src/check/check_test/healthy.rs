@@ -1,4 +1,4 @@
-//! What is not damaged passes.
+//! Undamaged databases pass the check.
 
 use super::*;
 use crate::db::testing::{TestDb, commit_all};

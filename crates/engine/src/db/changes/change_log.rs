@@ -203,7 +203,7 @@ impl ChangeLog {
     }
 }
 
-/// What a transaction writes.
+/// The changes that a transaction logs.
 struct Writer {
     sequence: OpenSequence,
     version: Arc<TableVersion>,

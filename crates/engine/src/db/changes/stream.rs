@@ -102,9 +102,9 @@ struct Named {
 
 impl Database {
     /// The row changes that transactions have committed in tables that log them
-    /// ([`Schema::log_changes`](crate::Schema::log_changes)): those behind the transaction `since`; 0 begins with all
-    /// that are kept. They come transaction by transaction, in an order in which they can be applied. What is handed
-    /// out is durable.
+    /// ([`Schema::log_changes`](crate::Schema::log_changes)): those after the transaction `since`; 0 begins with all
+    /// that are kept. They come transaction by transaction, in an order in which they can be applied. Changes that are
+    /// returned are durable.
     ///
     /// A consumer applies the changes of a transaction and keeps its number, both or neither. After a crash, of
     /// whichever side, it continues from that number. A row comes as it is after the transaction, so a change may be
@@ -131,7 +131,7 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// [`Error::ChangesTrimmed`] if changes behind `since` are no longer kept; [`Error::Usage`] if `since` is a number
+    /// [`Error::ChangesTrimmed`] if changes after `since` are no longer kept; [`Error::Usage`] if `since` is a number
     /// that the database has not come to: it is that of another database, or of this one before it was restored.
     pub fn changes(&self, since: u64) -> Result<ChangeStream> {
         check_outside_row_closure()?;
@@ -248,7 +248,7 @@ impl ChangeStream {
         check_outside_row_closure()?;
         self.db.inner.check_running()?;
         loop {
-            // What stands behind the end of a transaction does not belong to it.
+            // Entries after the end of a transaction do not belong to it.
             let undecoded = if self.is_whole { &[][..] } else { &self.bytes[self.decoded..] };
             let Some((entry, bytes)) = read(undecoded)? else {
                 match self.next_part()? {

@@ -66,7 +66,7 @@ impl Database {
             let _entitled = reserve::entitle(SpacePriority::Deletes);
             self.set_trim_mark(table, upto)?
         };
-        // It locks no ranges: commits insert behind them.
+        // It locks no ranges: commits insert after them.
         let options = TxnOptions { isolation: Isolation::ReadCommitted, ..TxnOptions::default() };
         let (from, to) = ([ValueRef::UInt(1)], [ValueRef::UInt(upto)]);
         loop {

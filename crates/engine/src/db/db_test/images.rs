@@ -41,7 +41,7 @@ fn note(n: u64, version: u64) -> String {
     format!("{version} {n} {}", "x".repeat(150))
 }
 
-/// A database that was killed: pages of its last batch have changes from before and behind the checkpoint.
+/// A database that was killed: pages of its last batch have changes from before and after the checkpoint.
 fn killed(options: &Options) -> StorageSet {
     let storage = StorageSet::memory();
     let deterministic = open(&storage, options).unwrap();

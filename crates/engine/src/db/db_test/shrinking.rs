@@ -38,7 +38,7 @@ fn redo_bytes(storage: &StorageSet) -> u64 {
     storage.redo.len_bytes().unwrap()
 }
 
-/// A database whose log has grown; not closed, with some redo behind its checkpoint. How many rows it has.
+/// A database whose log has grown; not closed, with some redo after its checkpoint. How many rows it has.
 fn grown() -> (StorageSet, u64) {
     let storage = StorageSet::memory();
     let deterministic = open(&storage, LARGE).unwrap();

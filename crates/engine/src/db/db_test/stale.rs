@@ -94,7 +94,7 @@ fn read_all(storage: &StorageSet) -> Result<[Vec<Row>; 4], Error> {
     Ok([forward, backward, single, by_name])
 }
 
-/// What became of reads of a database with one stale page.
+/// The outcomes of reads of a database with one stale page.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     pages: u32,

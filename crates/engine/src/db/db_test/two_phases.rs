@@ -37,7 +37,7 @@ fn prepare(db: &Database, table: &Table, id: u64) -> Result<PreparedTxn> {
     txn.prepare(Xid::new(1, &id.to_le_bytes(), b"")?).map(|prepared| prepared.expect("it has written"))
 }
 
-/// Fills the redo log but for this many mini-transactions, until the sender is dropped.
+/// Fills the redo log except for the space of `room` mini-transactions, until the sender is dropped.
 fn fill_log<'s>(scope: &'s Scope<'s, '_>, log: &'s Log, room: usize) -> Sender<()> {
     let (fill, full) = channel();
     let (release, released) = channel();

@@ -23,7 +23,7 @@ impl<'e> BuildEntry<'e> {
     }
 }
 
-/// The first eight bytes of a key as a number, zeros behind a shorter key: decides most comparisons.
+/// The first eight bytes of a key as a number, zeros after a shorter key: decides most comparisons.
 #[inline]
 pub(super) fn first_word(key: &[u8]) -> u64 {
     key.word_at(0, key.len().min(size_of::<u64>()))

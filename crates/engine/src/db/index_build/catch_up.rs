@@ -29,7 +29,7 @@ pub(super) const LAST_CHANGES: usize = 64;
 /// Suspect columns from which those that no longer are suspect are sorted out.
 const MANY_SUSPECTS: usize = 1 << 14;
 
-/// What is left to be applied, and what is suspect.
+/// The changes that remain to be applied, and the suspect entries.
 pub(super) struct CatchUp<'b> {
     pub(super) system: &'b TxnSystem,
     /// The table with the new index as its last one.

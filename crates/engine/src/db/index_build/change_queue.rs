@@ -38,7 +38,7 @@ impl<'s> ChangeQueue<'s> {
         ChangeQueue { storage, stats, device: None, end: 0, pieces: VecDeque::new() }
     }
 
-    /// Writes a piece behind the others.
+    /// Writes a piece after the others.
     ///
     /// # Errors
     /// A full disk, another I/O error.

@@ -239,8 +239,8 @@ fn schema_changes_of_other_tables_go_on_during_a_build() {
     }
 }
 
-/// The index was built from the second version; a snapshot of the first one cannot use it. What a later change puts
-/// there that the first one would have had goes again with that change.
+/// The index was built from the second version; a snapshot of the first one cannot use it. If a later change inserts an
+/// entry that the first version would have had, its rollback removes the entry.
 #[test]
 fn an_entry_that_only_versions_before_the_build_have_is_removed_by_a_rollback() {
     for rebuilt in [false, true] {

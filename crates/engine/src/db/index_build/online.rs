@@ -375,7 +375,7 @@ impl<'d> OnlineBuild<'d> {
     /// Rule 6.
     pub(super) fn give_up(self) {
         let OnlineBuild { db, table, record, log, before, .. } = self;
-        // What could not be made durable has stopped the database.
+        // A failure to make this durable has stopped the database.
         let is_stopped = db.inner.ctx.poison.is_set();
         debug_assert!(is_stopped || record.state == ObjectState::Building, "rule 6: an index in use is given up");
         log.give_up();

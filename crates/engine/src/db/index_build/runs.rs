@@ -9,7 +9,7 @@
 //! | 8 | entries: length of the key, of the index columns, of the covered bytes (each `u16`), key, covered bytes |
 //!
 //! Rules
-//! 1. The file is created for the first run. It grows before a block is written behind its end, so a full disk is an
+//! 1. The file is created for the first run. It grows before a block is written beyond its end, so a full disk is an
 //!    error of the growth.
 //! 2. Blocks are never written twice. Those of runs that have been merged are discarded.
 
@@ -102,7 +102,7 @@ impl<'s> Runs<'s> {
         Ok(device.discard(offset_of(run.start), u64::from(run.end - run.start) * BLOCK_BYTES as u64)?)
     }
 
-    /// Writes a block behind the others.
+    /// Writes a block after the others.
     fn write_block(&mut self, block: &[u8]) -> Result<()> {
         let device = match &self.device {
             Some(device) => device,
@@ -200,7 +200,7 @@ pub(super) struct RunReader {
     left: SortedRun,
     block: AlignedBuf,
     used: usize,
-    /// Where the entry behind the present one begins.
+    /// Where the entry after the present one begins.
     next: usize,
     key: Range<usize>,
     columns_bytes: usize,
@@ -229,7 +229,7 @@ impl RunReader {
         self.word
     }
 
-    /// Goes to the next entry; false behind the last one.
+    /// Goes to the next entry; false after the last one.
     ///
     /// # Errors
     /// A damaged block, an I/O error.

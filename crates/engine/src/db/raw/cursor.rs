@@ -61,8 +61,8 @@ impl RawCursor {
         RawCursor { table, index, read, low, high, cursor: None, entry_columns: None, filter: None, ahead: None }
     }
 
-    /// Has entries judged before their rows are looked for: `judge` gets a row that has these columns (by position) and
-    /// no others. What it refuses is passed: no row is read, and none is locked. For cursors over an index that
+    /// Filters entries before their rows are read: `judge` gets a row that has these columns (by position) and no
+    /// others. An entry that it refuses is passed: its row is neither read nor locked. For cursors over an index that
     /// [has](RawTable::index_has) the columns.
     ///
     /// ```
@@ -217,8 +217,8 @@ impl RawCursor {
         self.key_ahead().or_else(|| self.cursor.as_ref()?.entry_and_key().map(|(entry, _)| entry))
     }
 
-    /// Key of the entry where it stands, or stood last: behind it the next move goes on. After a seek that found
-    /// nothing the key that was sought; `None` before the first seek, and where there is none.
+    /// Key of the entry where it stands, or stood last: after it the next move goes on. After a seek that found nothing
+    /// the key that was sought; `None` before the first seek, and where there is none.
     pub fn place(&self) -> Option<&[u8]> {
         self.key_ahead().or_else(|| self.cursor.as_ref().map(Cursor::place).filter(|place| !place.is_empty()))
     }

@@ -17,7 +17,7 @@ pub enum RawVerdict {
     Take,
     /// It is passed.
     Skip,
-    /// It is behind all that is wanted: the move comes to no row.
+    /// It is after the end of the range: the move finds no row.
     End,
     /// The move is [`Error::Interrupted`].
     Interrupt,

@@ -9,7 +9,7 @@ use crate::lock::{LockMode, LockWait};
 pub struct RawRead {
     /// Whether rows are locked; [`LockMode::None`]: they are read as the transaction's level says.
     pub lock: LockMode,
-    /// What is done about locks of others, if not what the transaction does.
+    /// What to do about locks of other transactions, if not what the transaction does.
     pub lock_wait: Option<LockWait>,
     /// Columns, by position, that will be asked for; `None`: all. Long columns that are not among them are not read.
     pub columns: Option<Vec<usize>>,

@@ -375,7 +375,7 @@ fn fill_batch(rows: &mut ColumnIter<'_>, bytes: usize, batch: &mut Vec<u8>) -> B
     end
 }
 
-/// Sends rows, batch by batch, for as long as the reader wants more. What fails is sent in its turn, behind the rows
+/// Sends rows, batch by batch, for as long as the reader wants more. What fails is sent in its turn, after the rows
 /// before it.
 fn send_rows(mut rows: ColumnIter<'_>, mut stream: Stream) -> IoResult<()> {
     let [mut batch_bytes, last_batch_bytes] = BATCH_BYTES;

@@ -46,7 +46,7 @@ impl Link {
     fn greet(&mut self) -> Result<()> {
         let set = self.stream.set_read_timeout(Some(HELLO_TIMEOUT));
         set.map_err(|error| self.fail(&error.to_string()))?;
-        // Who refuses a reader says why and closes the connection, maybe before this is sent.
+        // A process that refuses a reader sends the reason and closes the connection, maybe before this is sent.
         let _ = self.send(&Request::Hello { protocol: PROTOCOL });
         self.broken = None;
         let answer = self.receive();

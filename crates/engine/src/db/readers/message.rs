@@ -55,7 +55,7 @@ pub(super) enum Bound<'a> {
     Exclusive(Vec<Field<'a>>),
 }
 
-/// What is wanted of the rows of a scan.
+/// The parts of a scan's rows that the reader requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) enum Wanted {
     Rows,
@@ -81,7 +81,7 @@ pub(super) struct ScanForm<'a> {
     pub(super) wanted: Wanted,
 }
 
-/// What a reader asks.
+/// A reader's request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) enum Request<'a> {
     Hello {
@@ -117,7 +117,7 @@ pub(super) enum Request<'a> {
     },
     /// The whole database, of a snapshot of its own.
     Dump,
-    /// A stream of the changes behind this number begins.
+    /// A stream of the changes after this number begins.
     Changes {
         since: u64,
     },

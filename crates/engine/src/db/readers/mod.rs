@@ -5,7 +5,7 @@
 //! | `message` | what a reader and the process that serves it say to each other, as bytes |
 //! | `value` | values of keys in messages |
 //! | `socket` | the socket, where the system has such sockets |
-//! | `server`, `accept` | the threads behind the socket |
+//! | `server`, `accept` | the threads that serve the socket |
 //! | `connection` | one reader's requests, answered |
 //! | `offers` | snapshots that connections share |
 //! | `link` | the reader's end of a connection |

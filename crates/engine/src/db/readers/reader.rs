@@ -1,4 +1,4 @@
-//! What users call: a reader of a database that another process has open, and its snapshots.
+//! The public calls of a reader of a database that another process has open, and of its snapshots.
 
 use super::link::{Link, Received};
 use super::message::{Answer, Request, TableAnswer, columns_to, first_row};
@@ -123,11 +123,10 @@ impl Reader {
 }
 
 impl Reader {
-    /// The row changes that transactions have committed behind the transaction `since`, as
-    /// [`Database::changes`] hands them out: durable, in an order in which they can be applied, from 0 on all that are
-    /// kept. It is a connection of its own; [`wait`](ReaderChanges::wait) waits for changes that are yet to come. After
-    /// the end of the other process, or a crash of it, a consumer makes the stream again with the last number that it
-    /// keeps.
+    /// The row changes that transactions have committed after the transaction `since`, as [`Database::changes`] hands
+    /// them out: durable, in an order in which they can be applied, from 0 on all that are kept. It is a connection of
+    /// its own; [`wait`](ReaderChanges::wait) waits for changes that are yet to come. After the end of the other
+    /// process, or a crash of it, a consumer makes the stream again with the last number that it keeps.
     ///
     /// ```
     /// use highwater::{Database, Options, Schema, Type, values};

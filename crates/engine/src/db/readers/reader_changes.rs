@@ -20,7 +20,7 @@ pub struct ReaderChanges {
     /// The changes that were received; those before `read` were handed out.
     batch: Vec<u8>,
     read: usize,
-    /// Where the stream is behind the batch.
+    /// The position of the stream after the batch.
     position_behind: u64,
     /// Of the rows of each table.
     layouts: HashMap<String, Arc<RowLayout>>,

@@ -156,7 +156,7 @@ impl<'s, 'v> ReaderScan<'s, 'v> {
         let (link, scan) = self.form(wanted);
         link.send(&Request::Scan { table, scan })?;
         let mut rows = ReaderRows { link, layout, batch: Vec::new(), read: 0, comes: Comes::Batch };
-        // What is wrong with the scan is the first answer.
+        // An error of the scan is the first answer.
         rows.next_batch()?;
         Ok(rows)
     }

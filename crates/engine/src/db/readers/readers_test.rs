@@ -1,4 +1,4 @@
-//! What no program of this version says: both sides end the connection, and nothing else.
+//! Messages that no program of this version sends: both sides end the connection, and nothing else happens.
 
 use super::link::Link;
 use super::message::{

@@ -238,7 +238,7 @@ impl Plain {
 struct Pair {
     system: Arc<LockSystem>,
     holders: Vec<Arc<Holder>>,
-    /// What each has asked for and not yet looked after: the row, or an insert.
+    /// The request of each transaction that it has not yet polled: the row, or an insert.
     asked: Vec<Option<Option<usize>>>,
     plain: Plain,
 }

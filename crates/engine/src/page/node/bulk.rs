@@ -32,7 +32,7 @@ struct Checked<'a> {
     shortest: usize,
 }
 
-/// Appends records packed by `op::pack_record` behind the last one.
+/// Appends records packed by `op::pack_record` after the last one.
 pub(crate) fn append(page: &mut [u8], packed: &[u8]) -> Fit {
     let (count, _) = frame(page)?;
     let checked = check_packed(page, packed)?;

@@ -166,7 +166,7 @@ fn a_list_that_was_applied_before_gives_the_same_page() {
         had.iter().for_each(|change| apply(&mut again, std::slice::from_ref(change), false).unwrap());
         apply(&mut again, list, true).unwrap();
         assert!(meaning(&once) == meaning(&again), "{} of {} were there", had.len(), list.len());
-        // What is logged later names slots, and its room was asked of one of the two pages.
+        // Later changes name slots, and their free space was checked on one of the two pages.
         for change in &later {
             let done = apply(&mut once, std::slice::from_ref(change), false);
             assert_eq!(done, apply(&mut again, std::slice::from_ref(change), false));

@@ -30,7 +30,7 @@ const MIN_LATE: usize = 16;
 /// A run that fills a page, as an insertion meets it that continues with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ascent {
-    /// The slot behind the front.
+    /// The slot after the front.
     pub end: usize,
     /// How many slots before `end` the next insertions are expected: 0 if all came in order.
     pub late_by: usize,
@@ -65,7 +65,7 @@ impl AscendingRun {
         put_u16(page, RUN, self.len | if self.has_late { LATE } else { 0 });
     }
 
-    /// The slot behind the front.
+    /// The slot after the front.
     #[inline(always)]
     pub(super) fn end(self) -> usize {
         self.front.wrapping_add(1) as usize

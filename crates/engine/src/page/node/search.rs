@@ -6,12 +6,12 @@ use crate::types::PageNo;
 use std::cmp::Ordering;
 use std::ops::Range;
 
-/// A key from behind its head on, ready to be compared many times.
+/// A key from after its head on, ready to be compared many times.
 #[derive(Clone, Copy)]
 struct Behind<'k> {
     /// Bytes of the key from the head on.
     tail_len: usize,
-    /// Bytes behind the head.
+    /// Bytes after the head.
     rest: &'k [u8],
     /// Their first eight.
     word: u64,

@@ -52,7 +52,7 @@ impl<'p> Node<'p> {
         if len == NO_FENCE { 0 } else { len as usize }
     }
 
-    /// First byte behind the heap.
+    /// First byte after the heap.
     #[inline]
     pub(crate) fn heap_end(self) -> usize {
         self.page.len().saturating_sub(self.lower_len() + self.upper_len())

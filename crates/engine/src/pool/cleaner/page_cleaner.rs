@@ -106,12 +106,12 @@ fn move_checkpoint(pool: &Pool, log: &Log) -> Result<()> {
     Ok(())
 }
 
-/// Makes `target`, a [`checkpoint_target`], the place recovery starts from. What was carried forward in the log, so
-/// that it does not hold the checkpoint back, is durable there first.
+/// Makes `target`, a [`checkpoint_target`], the LSN at which recovery starts. Pending changes that were carried forward
+/// become durable in the log first.
 pub(crate) fn checkpoint(pool: &Pool, log: &Log, target: Lsn) -> Result<()> {
     log.flush_to(pool.carried_lsn())?;
     log.note_store_mark(pool.store().mark());
-    // What is changed later is above the target.
+    // Later changes have LSNs above the target.
     let oldest = pool.oldest_lsn();
     debug_assert!(
         oldest.is_none_or(|oldest| target <= oldest),

@@ -133,7 +133,7 @@ impl Frame {
     }
 }
 
-/// Readable bytes behind the last frame: a latch-free read may begin at the last byte of a page.
+/// Readable bytes after the last frame: a latch-free read may begin at the last byte of a page.
 pub(super) const READ_SLACK_BYTES: usize = 8;
 
 /// Frame numbers are 32 bits wide, and [`NIL`] is not a frame.

@@ -15,7 +15,7 @@ use crate::types::PageNo;
 use std::cmp::Ordering;
 
 const LINE_BYTES: usize = 64;
-/// Lines of a record that are fetched; the processor continues by itself with those behind them.
+/// Lines of a record that are fetched; the processor continues by itself with those after them.
 const PREFETCH_RECORD_LINES: usize = 4;
 /// Lines of a page that are fetched together: all of a page of 4 KiB. More would push each other out of the fetches
 /// that the processor has open.
@@ -101,7 +101,7 @@ impl<'p> OptimisticPage<'p> {
     #[inline(always)]
     fn load<T: Copy>(&self, offset: usize) -> T {
         const { assert!(size_of::<T>() <= READ_SLACK_BYTES) };
-        // SAFETY: the masked offset is inside the frame and the read ends inside the slack behind it (`Frames::new`);
+        // SAFETY: the masked offset is inside the frame and the read ends inside the slack after it (`Frames::new`);
         // that memory is always initialised and lives as long as `state`; the packed wrapper asks for no alignment; T
         // is a plain integer, so any bytes are a value. A concurrent writer makes the value meaningless, which
         // `validate` reveals (rules 1 and 2).
@@ -159,8 +159,8 @@ impl PageBytes for OptimisticPage<'_> {
         if len == 0 {
             return 0;
         }
-        // The eight bytes that end with the last one wanted: those behind it may be of a frame that was not used
-        // yet, and memory that is read before it is written is mapped twice.
+        // The eight bytes that end with the last one wanted: those after it may be of a frame that was not used yet,
+        // and memory that is read before it is written is mapped twice.
         let len = len.min(8);
         u64::from_be(self.load(offset.wrapping_add(len).wrapping_sub(8))) << (64 - 8 * len as u32)
     }

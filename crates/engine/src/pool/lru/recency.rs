@@ -18,7 +18,7 @@ pub(crate) struct Lru {
     clock: CachePadded<AtomicU32>,
     /// The clock as it was lately, which every use of a page reads: it is written seldom.
     published: CachePadded<AtomicU32>,
-    /// By how much it may lag behind.
+    /// The most by which it may lag.
     lag: AtomicU32,
     /// Pool time in milliseconds, moved on by the cleaner; starts at 1.
     now_ms: AtomicU32,

@@ -187,8 +187,8 @@ fn the_lru_list_is_flushed_only_when_frames_are_short() {
     }
 }
 
-/// On a fast device a page leaves the old part long before `old_blocks_time_ms`. What is used again and again stays all
-/// the same, and a scan, which uses each page several times at once, drives nothing out.
+/// On a fast device a page leaves the old part long before `old_blocks_time_ms`. Pages that are used repeatedly stay
+/// nevertheless, and a scan, which uses each page several times in a row, evicts none of them.
 #[test]
 fn a_page_that_is_used_again_while_others_pass_it_becomes_young_and_a_scan_does_not() {
     let core = small_parts();

@@ -221,7 +221,7 @@ fn a_page_latched_over_and_over_does_not_hold_the_checkpoint_back() {
     });
 }
 
-/// A flush up to an LSN ends although others change pages: what is changed behind it stays dirty.
+/// A flush up to an LSN ends although others change pages: what is changed after it stays dirty.
 #[test]
 fn a_flush_up_to_an_lsn_leaves_what_was_changed_behind_it() {
     let core = small_parts();

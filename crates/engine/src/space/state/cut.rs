@@ -5,7 +5,7 @@ use super::{SMALL_SEGMENT_PAGES, SpaceState};
 use crate::types::{Lsn, PageNo};
 
 impl SpaceState {
-    /// How many extents the file needs: up to the last one that is not empty, or of which something is logged behind
+    /// How many extents the file needs: up to the last one that is not empty, or of which something is logged after
     /// `checkpoint`; and as many more as it takes for `keep` free ones, which depends on how many there are. A group
     /// stays or goes with its map.
     pub(crate) fn needed_extents(&self, layout: &SpaceLayout, checkpoint: Lsn, keep: impl Fn(u32) -> u32) -> u32 {
@@ -30,7 +30,7 @@ impl SpaceState {
         self.untouched.range(..end).take(lacking).copied().collect()
     }
 
-    /// How many extents the file would have if all chunks with an owner lay side by side, and `keep` free ones behind
+    /// How many extents the file would have if all chunks with an owner lay side by side, and `keep` free ones after
     /// them.
     pub(crate) fn gapless_extents(&self, layout: &SpaceLayout, keep: impl Fn(u32) -> u32) -> u32 {
         let unowned = self.unowned_chunks + self.untouched.len() as u32 * CHUNKS;
@@ -39,7 +39,7 @@ impl SpaceState {
     }
 
     /// The same if the used pages of each segment lay side by side, in whole extents unless the segment is small, and
-    /// no free extents behind them.
+    /// no free extents after them.
     pub(crate) fn packed_extents(&self, layout: &SpaceLayout) -> u32 {
         let of_users = self.segments.iter().filter(|(owner, _)| **owner != SEGMENT_SYSTEM.0);
         let chunks = of_users.map(|(_, segment)| match segment.pages {

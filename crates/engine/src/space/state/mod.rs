@@ -166,7 +166,7 @@ impl SpaceState {
         }
     }
 
-    /// The place of this one cannot be reserved now: the next run begins behind it.
+    /// The place of this one cannot be reserved now: the next run begins after it.
     pub(super) fn skip_untouched(&mut self, number: u32) {
         self.bare_from = number + 1;
     }

@@ -88,7 +88,7 @@ fn an_extent_that_is_taken_again_is_not_discarded_before_it_is_emptied_again() {
     assert_eq!((state.next_to_discard(Lsn(200), 0), state.next_to_discard(Lsn(300), 0)), (Some(5), None));
 }
 
-/// A chunk of which no page is used keeps its owner on disk: behind the end of the file that means nothing either.
+/// A chunk of which no page is used keeps its owner on disk: beyond the end of the file that means nothing either.
 #[test]
 fn an_idle_owner_behind_the_end_is_no_missing_extent() {
     let layout = SpaceLayout::new(4096);

@@ -1,7 +1,7 @@
 //! Creating the two files of a store, and detecting an interrupted creation.
 //!
-//! Order: the doublewrite file, zeros; the data file with its length, page 1 and what of page 0 lies behind its first
-//! sector, durable; then page 0, durable. Until then the first sector is zeros, and so is everything behind page 1. A
+//! Order: the doublewrite file, zeros; the data file with its length, page 1 and what of page 0 lies after its first
+//! sector, durable; then page 0, durable. Until then the first sector is zeros, and so is everything after page 1. A
 //! sector is not torn, so page 0 is whole as soon as the first one is there.
 
 use super::doublewrite::file_bytes;
@@ -41,7 +41,7 @@ pub(crate) fn create(
 const SECTOR_BYTES: usize = 512;
 
 /// Whether creation never finished: the data file is empty, or no larger than creation makes it with zeros for the
-/// first sector and for everything behind page 1.
+/// first sector and for everything after page 1.
 pub(crate) fn is_uncreated(data: &dyn Device, new_pages: u32) -> Result<bool> {
     let len = data.len_bytes()?;
     let [smallest, .., largest] = PAGE_SIZES;

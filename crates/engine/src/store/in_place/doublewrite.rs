@@ -8,8 +8,8 @@
 //! | area | at | pages |
 //! |---|---|---|
 //! | flush list | 0 | [`BATCH_PAGES`] |
-//! | LRU list | behind it | [`BATCH_PAGES`] |
-//! | single page, [`SINGLE_PAGES`] of them | behind that | 1 each |
+//! | LRU list | after it | [`BATCH_PAGES`] |
+//! | single page, [`SINGLE_PAGES`] of them | after that | 1 each |
 //!
 //! Rules (crash order)
 //! 1. Directory and copies are durable before the first page is written to its place.
@@ -247,7 +247,7 @@ pub(crate) fn listed_copies(file: &dyn Device, header: FileHeader) -> Result<Vec
     Ok(copies)
 }
 
-/// Makes [`was_used`] true, for a database whose pages go through the journal behind the areas.
+/// Makes [`was_used`] true, for a database whose pages go through the journal after the areas.
 pub(crate) fn show_use(file: &dyn Device, database_id: u64) -> Result<()> {
     if !was_used(file)? {
         let mut empty = PageBatch::new(0, 0);

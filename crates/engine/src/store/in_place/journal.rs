@@ -39,7 +39,7 @@ use std::time::Instant;
 pub(super) type InFlight<'j> = RwLockReadGuard<'j, ()>;
 
 /// Numbers that are left out at each opening: of batches that were on their way when the power was cut a later one may
-/// stand on the device behind a lost one, where nothing leads to it. Its number must not come again.
+/// stand on the device after a lost one, where nothing leads to it. Its number must not come again.
 const UNKNOWN: u64 = 1024;
 
 /// The journal in use.
@@ -66,7 +66,7 @@ struct Position {
     next: u64,
     /// Number of the first batch since everything was durable in its place.
     first: u64,
-    /// Segments behind this one that may be overwritten.
+    /// Segments after this one that may be overwritten.
     free: u64,
     /// Whether they hold unneeded images that were not discarded yet.
     is_discard_due: bool,
@@ -130,7 +130,7 @@ impl PageJournal {
         }
     }
 
-    /// Writes the batch behind the last one; its number, or `None` if there is no room (rule 2).
+    /// Writes the batch after the last one; its number, or `None` if there is no room (rule 2).
     fn append(&self, batch: &mut PageBatch) -> Result<Option<u64>> {
         let mut position = self.position.lock();
         self.file.check()?;
@@ -152,7 +152,7 @@ impl PageJournal {
         Ok(Some(number))
     }
 
-    /// Rule 3: the position is in a segment of the ring, and what may be overwritten is behind it.
+    /// Rule 3: the position is in a segment of the ring, and the images that may be overwritten follow it.
     fn check_state(&self, position: &Position) {
         let Position { segment, at, next, first, free, .. } = *position;
         debug_assert!(segment < self.segments, "segment {segment} of {}", self.segments);
@@ -205,8 +205,7 @@ impl PageJournal {
         Ok(())
     }
 
-    /// Makes every page durable in its place, so that nothing in the ring is needed. What is written later begins a
-    /// segment.
+    /// Makes every page durable in its place, so that nothing in the ring is needed. The next write begins a segment.
     ///
     /// # Errors
     /// An I/O error, or the data file was stopped.

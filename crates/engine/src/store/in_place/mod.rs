@@ -7,7 +7,7 @@
 //!    [`journal`]). A batch with an area syncs its places itself, one in the journal does not. Without either, torn
 //!    pages are not repaired. A batch without copies in its area frees the area before its places are written.
 //! 2. Consecutive pages of one placement are one write.
-//! 3. A reader queries the length of the data file only for a page behind the last known length. `len_bytes`, `reserve`
+//! 3. A reader queries the length of the data file only for a page after the last known length. `len_bytes`, `reserve`
 //!    and `make_standalone` always query it. Only `truncate` shortens the file, and no thread queries meanwhile.
 //! 4. The doublewrite file protects nothing while no batch is being written, once every page is durable in place: then
 //!    it can be lent to the probe.

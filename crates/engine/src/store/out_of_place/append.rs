@@ -11,7 +11,7 @@
 //!    A thread that waits for room holds no group's mutex, because the cleaner appends to the same groups.
 //! 5. Appended images are not findable before [`OutOfPlace::finish`] has synced them.
 //! 6. A failed write to an open segment stops the store before the group's mutex is released, because an opening would
-//!    find no batch behind the gap that it may have left.
+//!    find no batch after the gap that it may have left.
 //!
 //! Lock order: the cleaner's mutex, a group's, then those of sequences and [`super::segments`].
 
@@ -196,7 +196,7 @@ impl OutOfPlace {
         debug_assert!(is_read, "a footer is not read as it is written");
     }
 
-    /// Ends the group's open segment if it lies behind the first `least`.
+    /// Ends the group's open segment if it lies after the first `least`.
     pub(super) fn seal_behind(&self, group: usize, least: u32) -> Result<()> {
         let mut held = self.appender.groups[group].lock();
         match held.open.take_if(|open| open.segment >= least && open.life > 0) {

@@ -5,9 +5,9 @@
 //! 2. Region 0 is zeros; a slot with the number of pages, and page 1, durably.
 //! 3. Page 0, durably.
 //!
-//! The bytes behind region 0 are not overwritten: headers and footers of another database have another id. A creation
+//! The bytes after region 0 are not overwritten: headers and footers of another database have another id. A creation
 //! begins only on a device whose first bytes are zeros ([`StorageSet`](highwater_storage::StorageSet)), and writes
-//! nothing behind the slots before page 0: bytes there, without a page 0, are foreign.
+//! nothing after the slots before page 0: bytes there, without a page 0, are foreign.
 
 use super::format::{self, BLOCK_BYTES, SLOTS_AT, StoreSlot};
 use super::image::StoreGeometry;

@@ -124,7 +124,7 @@ pub(crate) fn header_bytes(images: usize) -> usize {
     entries_end(images).next_multiple_of(UNIT_BYTES)
 }
 
-/// Bytes of a header of `images` without the zeros behind its entries: what its checksum covers.
+/// Bytes of a header of `images` without the zeros after its entries: what its checksum covers.
 pub(crate) fn entries_end(images: usize) -> usize {
     FIXED_BYTES + images * ENTRY_BYTES
 }

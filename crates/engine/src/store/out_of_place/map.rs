@@ -94,7 +94,7 @@ impl PageMap {
         words.resize_with(new, AtomicU64::default);
     }
 
-    /// The store ends behind `pages` pages. The others have no images any more.
+    /// The store ends after `pages` pages. The others have no images any more.
     pub(crate) fn cut(&self, pages: u32) {
         let mut words = self.words.write();
         let are_empty = words.iter().skip(pages as usize).all(|word| word.load(Acquire) == 0);

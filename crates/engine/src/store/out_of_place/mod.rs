@@ -253,7 +253,7 @@ impl OutOfPlace {
         if self.histories.read().len() <= at {
             let pages = (self.segments.map.pages() as usize).max(at + 1);
             let mut histories = self.histories.write();
-            // Another thread may have made it longer for a page behind.
+            // Another thread may have made it longer for a later page.
             if histories.len() < pages {
                 histories.resize_with(pages, AtomicU32::default);
             }
@@ -332,7 +332,7 @@ impl PageStore for OutOfPlace {
         self.write_batch(batch).inspect_err(|error| self.data.stop(error))
     }
 
-    /// What was forgotten needs no reserving: the file keeps the segments for it.
+    /// Discarded pages need no reservation: the file keeps the segments for them.
     fn reserve(&self, pages: Range<u32>) -> highwater_storage::Result<()> {
         if pages.end > self.segments.map.pages() {
             self.grow_to(capacity::guaranteed_segments(pages.end, self.sizes()))?;

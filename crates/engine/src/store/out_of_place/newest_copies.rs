@@ -5,7 +5,7 @@
 //!    and within a segment the later one. That is the one written last: a page is copied with its LSN only by the
 //!    cleaner, out of a sealed segment, so the segment of the copy has a batch that is newer than all of the other.
 //!    Page 0 is another matter: it changes at openings and closings without redo, so without another LSN, and other
-//!    pages may be copied behind an older version of it. It counts those changes; the highest count counts
+//!    pages may be copied after an older version of it. It counts those changes; the highest count counts
 //!    ([`super::scan`], rule 1).
 //! 2. A large store lists tens of millions of images. So a page takes 16 bytes here, and threads share the work by page
 //!    number: each looks at every image and counts those of its pages.

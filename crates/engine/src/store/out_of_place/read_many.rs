@@ -57,7 +57,7 @@ impl OutOfPlace {
     }
 }
 
-/// The reads of the device, one behind the other in memory.
+/// The reads of the device, one after another in memory.
 fn ranges_of<'b>(wanted: &[Wanted], scratch: &'b mut [u8]) -> Vec<Read<'b>> {
     let mut rest = scratch;
     let range = |one: &Wanted| {

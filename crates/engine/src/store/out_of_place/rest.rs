@@ -1,7 +1,7 @@
 //! The space that a small closed store releases ([`crate::space`], at rest).
 //!
 //! Rules
-//! 1. Unneeded are free segments, the space between the batches and the end of other segments, and region 0 behind its
+//! 1. Unneeded are free segments, the space between the batches and the end of other segments, and region 0 after its
 //!    pages and slots. The last block of a segment is kept: its footer is needed also when it is free ([`super::scan`],
 //!    rules 6 and 7). A hole may read as any bytes: they are no header of the segment's life (rule 4 there).
 //! 2. An opening reserves all released space before it writes anything ([`wake`]): otherwise other files could take it,

@@ -16,8 +16,8 @@
 //!    header of the segment's life ends them.
 //! 5. A header or a summary that is damaged must not make pages disappear. A damaged summary: the headers are read, and
 //!    must lead to the batch that the footer calls the last. A damaged header of a segment that was not sealed: a
-//!    durable batch behind the end shows it, or a header or footer elsewhere that names a later batch of the segment
-//!    (a tail), or the checkpoint of the redo log, which says what was durable then ([`ScannedStore::expect`]). If so,
+//!    durable batch beyond the end shows it, or a header or footer elsewhere that names a later batch of the segment (a
+//!    tail), or the checkpoint of the redo log, which says what was durable then ([`ScannedStore::expect`]). If so,
 //!    which pages are missing is not known, and the store is not opened. The numbers of a segment only grow, in its
 //!    headers and footers, those of its next lives included: so a tail stays true for ever, unless the segment was cut
 //!    off with all that it said ([`super::shrink`]): the slot names the newest batch of which that may be true.
@@ -27,7 +27,7 @@
 //!    So headers of an older life than the footer's are remains, also where nothing else of the footer's life arrived.
 //! 7. No sequence is given twice, or an older batch could pass for a newer one: the newest is the highest that any
 //!    header, footer or slot names, those of free segments included; and some after it are left out, since a batch may
-//!    stand behind one that was lost.
+//!    stand after one that was lost.
 
 use super::codec::{self, Unreadable};
 use super::format::{
@@ -328,8 +328,8 @@ impl<'d> StoreScan<'d> {
             let (mut first, mut durable) = (u64::MAX, self.durable);
             for at in (found.remains.bytes..max).step_by(step) {
                 let block = match read_blocks(self.device, self.geometry.start_of(found.remains.segment) + at, step) {
-                    // The first block behind the batches was read, or the segment would not be here: one further on
-                    // that is bad hides a durable batch only if that first one is damaged too.
+                    // The first block after the batches was read, or the segment would not be here: one further on that
+                    // is bad hides a durable batch only if that first one is damaged too.
                     Err(error) if error.is_failed_read() => continue,
                     block => block?,
                 };

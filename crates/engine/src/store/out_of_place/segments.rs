@@ -221,14 +221,14 @@ impl Segments {
         }
     }
 
-    /// Forgets where the pages behind `pages` are, and that there are any.
+    /// Forgets where the pages after `pages` are, and that there are any.
     pub(super) fn forget_behind(&self, pages: u32) {
         self.discard(pages..self.map.pages().max(pages));
         let _no_change = self.inner.lock();
         self.map.cut(pages);
     }
 
-    /// The free segments at the end behind the first `least` are no more, if they are `gain` at least; returns how many
+    /// The free segments at the end after the first `least` are no more, if they are `gain` at least; returns how many
     /// segments there are now, region 0 counted.
     pub(super) fn cut_free(&self, least: u32, gain: u32) -> Option<u32> {
         let mut inner = self.inner.lock();
@@ -248,7 +248,7 @@ impl Segments {
         self.inner.lock().free.range(..least).count()
     }
 
-    /// Holds the last segment behind the first `least` that can be cleaned, as [`take_victim`](Self::take_victim) does.
+    /// Holds the last segment after the first `least` that can be cleaned, as [`take_victim`](Self::take_victim) does.
     pub(super) fn take_last(&self, least: u32) -> Option<Victim> {
         let mut inner = self.inner.lock();
         let found = inner.table.iter_mut().enumerate().skip(least as usize).rev().find(|(_, s)| s.is_cleanable());

@@ -62,7 +62,7 @@ impl OutOfPlace {
         (wanted.max(guaranteed) + u64::from(usage.unreadable)).min(MAX_SEGMENTS.into()) as u32
     }
 
-    /// Cuts the free segments at the end off that are behind the first `least`, if they are `gain` at least.
+    /// Truncates the free segments at the end, without the first `least` segments, if they are at least `gain`.
     fn cut_free(&self, least: u32, gain: u32) -> Result<()> {
         let _one_at_a_time = self.growing.lock();
         let Some(count) = self.segments.cut_free(least, gain) else { return Ok(()) };
@@ -74,7 +74,7 @@ impl OutOfPlace {
         Ok(())
     }
 
-    /// Cleans the last segment behind the first `least` that holds something, or one that makes room for that (rule 4);
+    /// Cleans the last segment after the first `least` that holds something, or one that makes room for that (rule 4);
     /// false if there is none that can be.
     fn clean_last(&self, least: u32) -> Result<bool> {
         let mut buffer = self.cleaning.lock();

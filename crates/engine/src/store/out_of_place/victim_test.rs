@@ -29,6 +29,6 @@ fn an_old_segment_is_cleaned_although_it_is_fuller() {
 fn a_segment_without_anything_to_gain_is_left_alone() {
     assert_eq!(chosen(&[]), None);
     assert_eq!(chosen(&[(1, 1000, 1_000_000)]), None);
-    // The copies take five headers, and what comes behind them one more.
+    // The copies take five headers, and what comes after them one more.
     assert_eq!([993, 994, 999].map(|live| chosen(&[(1, live, 0)])), [Some(1), None, None]);
 }

@@ -150,7 +150,7 @@ fn a_power_cut_keeps_whole_tables_only() {
     made.load().unwrap();
     for i in 0..4 {
         made.create_table(definition(&format!("t{i}"), 20)).unwrap();
-        // What follows is not flushed: the cut may keep any part of it.
+        // Later writes are not flushed: the cut may keep any part of them.
         let entry = made.new_ids(1, 1).unwrap();
         made.put(first_part(entry.table), b"part of a table to come").unwrap();
         for seed in 0..8 {

@@ -38,7 +38,7 @@ const NS_PER_SECOND: u32 = 1_000_000_000;
 const US_PER_SECOND: u64 = 1_000_000;
 
 impl<Tz: TimeZone> From<ZonedTime<Tz>> for DateTime {
-    /// The point in time; the microsecond that it is in. (A leap second is the one behind it, as in Unix time.)
+    /// The point in time; the microsecond that it is in. (A leap second is the one after it, as in Unix time.)
     fn from(time: ZonedTime<Tz>) -> DateTime {
         DateTime::from_unix_us(time.timestamp_micros())
     }

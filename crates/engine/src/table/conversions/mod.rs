@@ -1,6 +1,6 @@
 //! Values of other crates as values of columns.
 //!
-//! Each module is behind the feature of its name, none of which is on by default:
+//! Each module needs the feature of its name; all of them are off by default:
 //!
 //! - `chrono`: `DateTime<Tz>`, `NaiveDateTime`, `NaiveDate`, `NaiveTime` for [`DateTime`](crate::DateTime),
 //!   [`Date`](crate::Date), [`Time`](crate::Time).
@@ -15,7 +15,7 @@
 //!
 //! Rules
 //! 1. A value outside of the other type's range is an error: nothing wraps, and nothing is clamped.
-//! 2. The engine keeps times to the microsecond. What is finer is cut off, towards the past.
+//! 2. The engine keeps times to the microsecond. Nanoseconds are truncated, towards the past.
 //! 3. A [`DateTime`](crate::DateTime) is a point in time: an offset or a time zone is not kept. One without an offset
 //!    (`chrono::NaiveDateTime`, `jiff::civil::DateTime`) is taken as UTC, in both directions.
 

@@ -1,4 +1,4 @@
-//! The crate `rust_decimal`. Its numbers have 28 digits behind the point and 96 bits, so each of them is a
+//! The crate `rust_decimal`. Its numbers have 28 digits after the point and 96 bits, so each of them is a
 //! [`Decimal`](crate::Decimal), and not the reverse.
 //!
 //! ```
@@ -21,7 +21,7 @@ use crate::table::Decimal;
 use ::rust_decimal::Decimal as Foreign;
 
 impl From<Foreign> for Decimal {
-    /// The same number with as many digits behind the point; `-0` is `0`.
+    /// The same number with as many digits after the point; `-0` is `0`.
     fn from(number: Foreign) -> Decimal {
         // A scale is 28 at most.
         Decimal::new(number.mantissa(), number.scale() as u8)
@@ -31,7 +31,7 @@ impl From<Foreign> for Decimal {
 impl TryFrom<Decimal> for Foreign {
     type Error = Error;
 
-    /// Fails if the number needs more than 28 digits behind the point or more than 96 bits. Zeros at its end are left
+    /// Fails if the number needs more than 28 digits after the point or more than 96 bits. Zeros at its end are left
     /// out as needed.
     fn try_from(number: Decimal) -> Result<Foreign, Error> {
         let (mut unscaled, mut scale) = (number.unscaled(), u32::from(number.scale()));

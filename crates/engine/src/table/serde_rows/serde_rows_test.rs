@@ -409,7 +409,7 @@ fn types_of_other_crates() {
     let row = inserted(&db, &table, 2, &of_jiff);
     assert_eq!(row.to::<Foreign<_, _, _>>().unwrap(), of_jiff);
     assert_eq!(row.get("uuid").to_string(), uuid.to_string());
-    // What is finer than a microsecond is cut off; a time with an offset is the same point in time.
+    // Nanoseconds are truncated; a time with an offset is the same point in time.
     let fine: jiff::Timestamp = "2026-01-31T12:00:00.123456789Z".parse().unwrap();
     let row = inserted(&db, &table, 3, &Foreign { id: 3, at: fine, ..of_jiff });
     assert_eq!(row.datetime("at"), DateTime::from(at));

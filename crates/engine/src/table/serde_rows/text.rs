@@ -100,7 +100,7 @@ mod tests {
             if let Some(local) = us.checked_add(offset * US_PER_MINUTE).map(DateTime::from_unix_us) {
                 let sign = if offset < 0 { '-' } else { '+' };
                 let (hours, minutes) = (offset.abs() / 60, offset.abs() % 60);
-                // The seconds are there, so that an offset is behind a time.
+                // The seconds are there, so that an offset follows a time.
                 prop_assert_eq!(point_in_time(&format!("{local}{sign}{hours:02}:{minutes:02}")), Ok(time));
             }
         }

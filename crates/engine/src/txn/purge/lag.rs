@@ -1,4 +1,4 @@
-//! How far purge is behind, as values: limits and delays, warnings, damage that was met.
+//! The lag of purge, as values: limits and delays, warnings, damage that was met.
 
 use crate::error::Error;
 use crate::sync::Mutex;

@@ -31,7 +31,7 @@
 //! |---|---|
 //! | `steps.rs` | which streams and records come next; damage |
 //! | `record.rs` | what one record leaves behind |
-//! | `lag.rs` | how far purge is behind, how writers are slowed for it |
+//! | `lag.rs` | how far purge lags, how writers are slowed for it |
 
 mod ended;
 mod lag;

@@ -180,7 +180,7 @@ impl TxnSystem {
     /// # Errors
     /// As [`TxnSystem::purge_step`].
     pub(crate) fn free_idle_streams(&self) -> Result<()> {
-        // What was used before the first call is unused in the second one.
+        // A stream that was used before the first call counts as unused in the second one.
         for _ in 0..2 {
             self.undo.free_idle_but(0, |error| self.note_stream_skipped(error))?;
         }

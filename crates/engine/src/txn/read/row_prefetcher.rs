@@ -36,7 +36,7 @@ impl RowPrefetcher {
         self.until = 0;
     }
 
-    /// The way to the leaf of item `n`'s row, if it was found; looks for those of the items behind it.
+    /// The way to the leaf of item `n`'s row, if it was found; looks for those of the items after it.
     #[inline]
     pub(crate) fn way(&mut self, n: usize, batch: &RowBatch, ctx: &Context, tree: &BTree) -> Option<LeafPosition> {
         let own = if n < self.until { self.ways[n % AHEAD].take() } else { None };

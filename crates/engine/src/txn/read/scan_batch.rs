@@ -338,7 +338,7 @@ impl ScanPosition {
         self.leaf = Some((leaf.version(), slots));
     }
 
-    /// `key` is delivered: continue behind it.
+    /// `key` is delivered: continue after it.
     fn move_to_key(&mut self) {
         let side = if self.reverse { &mut self.upper } else { &mut self.lower };
         set_bound(side, &self.key, true);
@@ -430,7 +430,7 @@ impl Fill<'_> {
         let all_seen = match &self.visibility {
             Some(visibility) => max_trx_id < visibility.view.up_limit_id,
             None if self.read_mode == ReadMode::Newest => true,
-            // What was deleted after the snapshot is a conflict, not nothing.
+            // A row that was deleted after the snapshot is a conflict, not an absent row.
             None if self.txn.first_committer_wins => {
                 self.txn.view.as_ref().is_some_and(|handle| max_trx_id < handle.view.up_limit_id)
             }

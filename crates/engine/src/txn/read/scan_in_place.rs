@@ -115,7 +115,7 @@ impl ScanPosition {
         look: &mut RowVisitor<'_>,
     ) -> Result<(usize, Ended)> {
         let (leaf, way, mut slots) = self.reach(fill)?;
-        // What the leaf has may be a commit whose redo could not be made durable.
+        // The leaf may hold changes of a commit whose redo could not be made durable.
         fill.system.ctx.poison.check()?;
         self.leaf_records = leaf.len();
         let mut rows = 0;

@@ -26,7 +26,7 @@ impl RowCursor {
         self.index.map_or_else(|| self.table.clustered(), |i| self.table.index(i))
     }
 
-    /// How many leaves behind the batch are worth reading ahead.
+    /// The number of leaves after the batch that are worth reading ahead.
     fn leaves_ahead(&self) -> usize {
         if self.position.done {
             0

@@ -100,7 +100,7 @@ fn a_scan_keeps_its_range_as_it_was() {
     }
 }
 
-/// A limited scan locks what it has passed, not what lies behind.
+/// A limited scan locks the entries that it has read, not later ones.
 #[test]
 fn a_limited_scan_leaves_the_rest_free() {
     let db = Db::new();

@@ -1,4 +1,5 @@
-//! What statements do about locks of others: NOWAIT, SKIP LOCKED, timeouts, rows that are locked one by one.
+//! What statements do about locks of other transactions: NOWAIT, SKIP LOCKED, timeouts, rows that are locked one by
+//! one.
 
 use super::*;
 use crate::lock::{LockMode, LockWait};

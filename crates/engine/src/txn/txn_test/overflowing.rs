@@ -155,7 +155,7 @@ fn rollback_frees_every_page() {
     assert!(is_duplicate(session.insert("k", &large(80_000, 9))));
     session.delete("k").unwrap();
     session.rollback();
-    // What the deletion left behind went with the rollback: all see it as deleted.
+    // The rollback removed what the deletion left: all transactions see the row as deleted.
     assert!(db.overflow_pages() <= pages);
     assert_eq!(db.begin().keys(), ["k"]);
     db.purge_all();

@@ -25,7 +25,7 @@ use std::ops::Range;
 const REDO_BYTES: usize = MTR_REDO_BYTES / 2;
 const ROW_REDO_BYTES: usize = 128;
 
-/// Rows to be inserted, one behind the other: the key, and the stored value, whose header is still to be written.
+/// Rows to be inserted, one after another: the key, and the stored value, whose header is still to be written.
 #[derive(Debug, Default)]
 pub(crate) struct NewRows {
     bytes: Vec<u8>,
@@ -145,7 +145,7 @@ impl RowsOp<'_> {
         Ok(())
     }
 
-    /// Inserts row `first` and those behind it that can be inserted with it; returns how many.
+    /// Inserts row `first` and those after it that can be inserted with it; returns how many.
     fn insert_from(&mut self, first: usize) -> Result<usize> {
         let system = self.system;
         let inserted = loop {

@@ -20,7 +20,7 @@ pub struct Overview {
     pub experiments: Vec<Part>,
 }
 
-/// What became of an experiment.
+/// The outcome of an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
@@ -41,7 +41,7 @@ pub struct Part {
     pub about: String,
     /// The document it rebuilds.
     pub source: String,
-    /// What became of it.
+    /// Its outcome.
     pub state: State,
     /// Why it has no outcome.
     #[serde(default, skip_serializing_if = "String::is_empty")]

@@ -25,7 +25,7 @@ pub(super) const PLAIN: &str = "out-of-place";
 pub(super) const LZ4: &str = "out-of-place lz4";
 pub(super) const ZSTD: &str = "out-of-place zstd";
 pub(super) const STORES: [&str; 6] = [DOUBLEWRITE, JOURNAL, ATOMIC, PLAIN, LZ4, ZSTD];
-/// MariaDB's compressed pages in place, holes punched behind them, with doublewrite.
+/// MariaDB's compressed pages in place, holes punched after them, with doublewrite.
 pub(super) const PAGE_COMPRESSION: &str = "page compression";
 /// Those of Highwater in MariaDB: its files are a file system's, which promises no atomic write.
 const PLUGIN_STORES: [&str; 5] = [DOUBLEWRITE, JOURNAL, PLAIN, LZ4, ZSTD];

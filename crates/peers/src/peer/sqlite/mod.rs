@@ -2,10 +2,10 @@
 //!
 //! Rules
 //! 1. A table is a table of SQL, an index an index of SQL; statements are prepared once for each connection.
-//! 2. A client has a connection that reads. Writers take turns at one connection behind a lock of this process: SQLite
-//!    has one writer at a time, its own way of waiting for the turn is to sleep, and a connection that meets a commit
-//!    of another one forgets its cache. That connection is open until the database is closed, which moves what is in
-//!    the log then.
+//! 2. A client has a connection that reads. Writers take turns at one connection, which a lock of this process
+//!    protects: SQLite has one writer at a time, its own way of waiting for the turn is to sleep, and a connection that
+//!    meets a commit of another one forgets its cache. That connection is open until the database is closed, which
+//!    moves what is in the log then.
 //! 3. Durable is `synchronous=FULL`: the log is synced at each commit. Relaxed is `NORMAL`, with a checkpoint's sync of
 //!    the log only.
 //! 4. Each connection has a cache of its own: the writer's is a half, the readers share the other; the file is also

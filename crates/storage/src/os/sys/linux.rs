@@ -180,8 +180,7 @@ fn is_mapped(file: &File, from: u64, end: u64, refused: u32) -> bool {
         map.extent_count = BATCH as u32;
         let mut request = MapRequest { map, extents };
         // SAFETY: the descriptor is open while `file` is borrowed; the kernel reads the header and writes at most
-        // `extent_count` extents behind it, which is what `MapRequest` has room for, laid out as the kernel lays it
-        // out.
+        // `extent_count` extents after it, which is what `MapRequest` has room for, laid out as the kernel lays it out.
         let asked = unsafe { libc::ioctl(file.as_raw_fd(), FileMap::REQUEST, &raw mut request) };
         (map, extents) = (request.map, request.extents);
         if asked != 0 || map.mapped_extents == 0 {
@@ -213,14 +212,14 @@ fn copies_on_write(file: &File) -> bool {
     NUMBERS.contains(&number)
 }
 
-/// The kernel's `struct fiemap` and, behind it, room for extents.
+/// The kernel's `struct fiemap` and, after it, room for extents.
 #[repr(C)]
 struct MapRequest<const N: usize> {
     map: FileMap,
     extents: [Extent; N],
 }
 
-/// `struct fiemap`, without the extents behind it.
+/// `struct fiemap`, without the extents after it.
 #[derive(Clone, Copy, Default)]
 #[repr(C)]
 struct FileMap {

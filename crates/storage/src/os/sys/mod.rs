@@ -1,5 +1,5 @@
-//! System calls and other differences between operating systems, behind one interface. Every `libc` call of this crate
-//! is here.
+//! One interface for system calls and other differences between operating systems. Every `libc` call of this crate is
+//! here.
 //!
 //! | file | of which systems | what is in it |
 //! |---|---|---|

@@ -55,7 +55,7 @@ enum Harm {
     LostWrite,
 }
 
-/// What became of lives.
+/// The outcomes of lives.
 #[derive(Clone, Debug, Default)]
 pub struct Lives {
     /// How many there were.

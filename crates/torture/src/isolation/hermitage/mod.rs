@@ -23,7 +23,7 @@ use super::Setting;
 use highwater_bench::Result;
 use std::fmt::Write;
 
-/// What came of a schedule.
+/// The outcome of a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The anomaly.

@@ -319,7 +319,7 @@ impl<'h> Checker<'h> {
     }
 
     /// What the level promises to be at one moment has to have an order, also with that of each thread and of time: who
-    /// begins after another one's commit was acknowledged comes behind it.
+    /// begins after another one's commit was acknowledged comes after it.
     fn views(&mut self) {
         let unit = self.unit;
         let mut graph = Graph::default();
@@ -364,7 +364,7 @@ impl<'h> Checker<'h> {
     }
 }
 
-/// The order of time, by a node for each moment at which a transaction had ended: it comes behind the one before.
+/// The order of time, by a node for each moment at which a transaction had ended: it comes after the one before.
 fn add_time(graph: &mut Graph, transactions: &[Transaction], firsts: &BTreeMap<usize, usize>, writes: &[usize]) {
     let begins = firsts.keys().map(|number| (transactions[*number].begun, false, *number));
     let ends = firsts.keys().map(|number| (transactions[*number].ended, true, *number));

@@ -246,7 +246,7 @@ fn the_newest_durable_batch_is_found_whatever_is_on_its_way() {
     });
 }
 
-/// What is written to its places meanwhile would not be durable there, and no longer in the ring.
+/// Pages that are written to their places meanwhile would not be durable there, and no longer be in the ring.
 #[test]
 fn a_turn_waits_for_what_is_on_its_way() {
     let (world, gate) = (World::new(), Arc::new(Mutex::new(())));

@@ -1,4 +1,4 @@
-//! A write that fails lets nothing be acknowledged behind it.
+//! A write that fails lets nothing be acknowledged after it.
 
 use super::*;
 use highwater_storage::{FaultKind, Operation};

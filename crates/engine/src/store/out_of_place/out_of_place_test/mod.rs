@@ -269,7 +269,7 @@ fn lanes_do_not_disturb_each_other() {
     }
 }
 
-/// What cleaning copies is made durable by the batches' own syncs.
+/// The syncs of batches make the cleaner's copies durable.
 #[test]
 fn cleaning_needs_hardly_a_sync_of_its_own() {
     for lifetime_streams in [1, lifetime::GROUPS] {

@@ -1,13 +1,13 @@
 //! Every short history of a small store, and every power cut of each.
 //!
-//! A history is a sequence of [`Step`]s behind one of a few beginnings. Before each sync of its last step, and at its
+//! A history is a sequence of [`Step`]s after one of a few beginnings. Before each sync of its last step, and at its
 //! end, the power is cut in every way that matters ([`every_fate`]): of the changes that are not durable any may be
 //! kept, lost or torn. Cuts at other moments need not be tried: what they leave is also left by one at the next sync.
 //! Then the store is opened. It must hold of every page the version that was acknowledged, or the one that was being
 //! written; its accounts must be right. It writes another batch, which calls durable what the cut left, and is opened
 //! again.
 //!
-//! Histories continue behind a cut too: [`Step::Lose`], [`Step::Keep`]. A step that changes nothing ends its history.
+//! Histories continue after a cut too: [`Step::Lose`], [`Step::Keep`]. A step that changes nothing ends its history.
 
 use super::*;
 use crate::store::hooks::{Hook, Hooks};
@@ -49,7 +49,7 @@ struct Model {
     forgotten: bool,
 }
 
-/// What histories have behind them.
+/// What histories have after them.
 #[derive(Clone, Copy, Debug)]
 struct Beginning {
     pages: u32,
