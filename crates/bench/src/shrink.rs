@@ -250,9 +250,8 @@ mod tests {
 
     #[test]
     fn space_returns_beside_clients() {
-        // If other processes use the processors, no transaction may end during the deletion; and the file ends after
-        // the last undo page of a client.
-        assert!((0..10).any(|_| space_returns()));
+        // Where other processes have the processors no transaction may end during the deletion.
+        assert!((0..3).any(|_| space_returns()));
     }
 
     /// Whether a client ran a transaction during the deletion, and most of the file was truncated.

@@ -70,6 +70,9 @@ fn table(shrunk: &Shrunk) -> String {
         let [data, all, backup] = [data_bytes, allocated_bytes, backup_bytes].map(mib);
         text += &format!("{what:<22}{data:>14.1}{all:>14.1}{backup:>14.1}\n");
     }
+    if shrunk.fixed_pages > 0 {
+        text += &format!("\n{} pages at the end of the file could not be moved\n", shrunk.fixed_pages);
+    }
     text += &format!("\n{:<22}{:>14}{:>14}{:>14}\n", "clients", "updates/s", "longest, ms", "seconds");
     for (what, Phase { tps, max_ms, seconds }) in phases(shrunk) {
         text += &format!("{what:<22}{tps:>14.0}{max_ms:>14.1}{seconds:>14.1}\n");
@@ -106,6 +109,7 @@ fn as_json(shrunk: &Shrunk) -> Value {
         "rows_before": shrunk.rows[0],
         "rows_after": shrunk.rows[1],
         "files": files,
+        "fixed_pages": shrunk.fixed_pages,
         "clients": clients,
     })
 }

@@ -6,8 +6,11 @@
 //! 2. During a move, schema changes of its table wait.
 //! 3. These pages do not move, and the file cannot end before them: roots of trees, undo, pages of long columns, the
 //!    catalog, the tree of the change buffer, damaged pages, trees that are being built.
-//! 4. A page that was allocated meanwhile after the others may need another round, and so may a page whose room another
-//!    tree has just freed. The number of rounds is small, so a compaction ends under concurrent writes.
+//! 4. Pages that transactions allocate meanwhile come from extents below the shortest possible end where one is free
+//!    ([`Space::prefer_below`](crate::space::Space::prefer_below)): an undo stream that is written all the time leaves
+//!    the end of the file so. A page that was allocated after the others may need another round, and so may a page
+//!    whose room another tree has just freed. The number of rounds is small, so a compaction ends under concurrent
+//!    writes.
 //! 5. Pages of a tree move to free pages in lower extents of the tree first: extents that deletes left nearly empty
 //!    become few full ones.
 
@@ -93,6 +96,7 @@ impl Database {
         for _ in 0..MAX_ROUNDS {
             let before = report.moved_pages;
             self.inner.txns.free_idle_streams()?;
+            let _front_first = self.inner.space.prefer_below(self.inner.space.packed_extents());
             let flow = self.move_down(&mut report, tell)?;
             self.release_end()?;
             if flow.is_break() || report.moved_pages == before {

@@ -9,7 +9,24 @@ use crate::types::PageNo;
 /// Bare extents that are reserved at once for pages that are moved.
 const RESERVE_EXTENTS: usize = 16;
 
+/// While it exists, allocation prefers extents at the front of the file; see [`Space::prefer_below`].
+pub(crate) struct PreferredEnd<'s> {
+    space: &'s Space,
+}
+
+impl Drop for PreferredEnd<'_> {
+    fn drop(&mut self) {
+        self.space.state.lock().prefer_below(u32::MAX);
+    }
+}
+
 impl Space {
+    /// Makes allocation prefer extents below `end`, for every segment, until the result is dropped.
+    pub(crate) fn prefer_below(&self, end: u32) -> PreferredEnd<'_> {
+        self.state.lock().prefer_below(end);
+        PreferredEnd { space: self }
+    }
+
     /// How many extents the file would have if the used pages of each segment lay side by side.
     pub(crate) fn packed_extents(&self) -> u32 {
         self.state.lock().packed_extents(&self.layout)

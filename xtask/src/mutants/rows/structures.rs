@@ -27,6 +27,16 @@ const SALVAGE: &str = "crates/engine/src/salvage.rs";
 
 pub(super) const MUTANTS: &[Mutant] = &[
     mutant(
+        "compaction-does-not-steer-allocation",
+        "a page that is allocated during a compaction is next to its neighbor at the end of the file, which stays long",
+        &[edit(
+            STATE,
+            "let near = near.filter(|near| near.0 / EXTENT_PAGES < preferred);",
+            "let near = near.filter(|near| MUTANT || near.0 / EXTENT_PAGES < preferred);",
+        )],
+        &["space::state::tests::new_pages_come_from_the_front_while_a_compaction_runs"],
+    ),
+    mutant(
         "emptied-extents-forgotten-at-closing",
         "what was emptied since the last checkpoint keeps its place on the device when the database closes",
         &[edit(

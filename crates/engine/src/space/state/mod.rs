@@ -6,7 +6,8 @@
 //!    `unowned_chunks` counts the unowned chunks of `free` and `shared`.
 //! 2. `partial[segment]` holds exactly the extents in which the segment owns a chunk with a free page.
 //! 3. Allocation prefers: the page after `near`, then the segment's own free pages, then a chunk of a shared extent
-//!    (small segments), then a whole extent; a chunk again if a whole extent would be more than may be taken.
+//!    (small segments), then a whole extent; a chunk again if a whole extent would be more than may be taken. While a
+//!    compaction runs all of these below `preferred_end` come first, so that no new page keeps the file from being cut.
 //! 4. `freed_extents` holds extents with logged changes in which no chunk is owned, except that of a map. For each it
 //!    has the end of the log when its last page was freed, or its map was formatted: no logged change of the extent is
 //!    later. When a chunk of an extent is allocated, the extent leaves `freed_extents`.
@@ -53,6 +54,8 @@ pub(super) struct SpaceState {
     shared: BTreeSet<u32>,
     freed: FreedExtents,
     unowned_chunks: u32,
+    /// Allocation prefers extents below this one (rule 3).
+    preferred_end: u32,
     /// When room was last refused, and for what; `None` once there was room again.
     pub full_since: Option<(Instant, SpacePriority)>,
     /// What the device said then.
@@ -76,6 +79,7 @@ impl SpaceState {
             found_tries: 0,
             freed: FreedExtents::default(),
             unowned_chunks: 0,
+            preferred_end: u32::MAX,
             full_since: None,
             full_why: String::new(),
             shared: BTreeSet::new(),
@@ -287,10 +291,17 @@ impl SpaceState {
         }
     }
 
+    /// Makes allocation prefer extents below `end` (rule 3).
+    pub(super) fn prefer_below(&mut self, end: u32) {
+        self.preferred_end = end;
+    }
+
     /// Takes a page for a segment and leaves `keep` unowned chunks; `None` if no other page is free.
     pub(super) fn take(&mut self, segment: SegmentId, near: Option<PageNo>, keep: u32) -> Option<PageNo> {
-        let end = self.extents();
-        let page = self.take_near(segment.0, near).or_else(|| self.take_new(segment.0, keep, end))?;
+        let (preferred, end) = (self.preferred_end.min(self.extents()), self.extents());
+        let near = near.filter(|near| near.0 / EXTENT_PAGES < preferred);
+        let page = self.take_near(segment.0, near).or_else(|| self.take_new(segment.0, keep, preferred));
+        let page = page.or_else(|| self.take_new(segment.0, keep, end))?;
         self.mark(page, segment.0);
         debug_assert_eq!(self.owner(page), Some(segment), "page {page} was taken for another segment");
         Some(page)

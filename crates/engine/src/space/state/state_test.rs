@@ -55,6 +55,29 @@ fn chunks_that_were_never_used_do_not_keep_an_extent() {
     );
 }
 
+/// During a compaction pages are taken below its goal, wherever the segment's other pages are, while one is free there.
+#[test]
+fn new_pages_come_from_the_front_while_a_compaction_runs() {
+    let mut state = state(6);
+    let undo = SegmentId(30);
+    let pages: Vec<_> = (0..3 * EXTENT_PAGES).map(|_| state.take(undo, None, 0).unwrap()).collect();
+    let near = pages[pages.len() - 1];
+    let goal = near.0 / EXTENT_PAGES;
+    let front: Vec<_> = pages.iter().filter(|page| page.0 / EXTENT_PAGES < goal).collect();
+    for page in &front {
+        state.clear(**page);
+    }
+    state.prefer_below(goal);
+    let taken: Vec<_> = (0..front.len()).map(|_| state.take(undo, Some(near), 0).unwrap()).collect();
+    assert!(taken.iter().all(|page| page.0 / EXTENT_PAGES < goal), "{taken:?}");
+    while state.take_below(undo, goal).is_some() {}
+    let beyond = state.take(undo, Some(near), 0).unwrap();
+    assert!(beyond.0 / EXTENT_PAGES >= goal, "none is free at the front: {beyond:?}");
+    state.clear(taken[0]);
+    state.prefer_below(u32::MAX);
+    assert_eq!(state.take(undo, Some(near), 0).unwrap().0 / EXTENT_PAGES, goal, "the compaction has ended");
+}
+
 #[test]
 fn discarded_extents_are_taken_only_once_they_are_reserved() {
     let mut state = state(6);
