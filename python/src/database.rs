@@ -376,7 +376,7 @@ impl Database {
         Ok(self.without_gil(py, |db| db.flush_log())?)
     }
 
-    /// Takes a backup into a new or empty folder while transactions go on. With `base`, a backup of the same database,
+    /// Takes a backup into a new or empty folder while transactions run. With `base`, a backup of the same database,
     /// only what has changed since. `max_bytes_per_s` limits reading; 0 is no limit.
     #[pyo3(signature = (path, *, base = None, max_bytes_per_s = 0))]
     fn backup(&self, py: Python<'_>, path: PathBuf, base: Option<PathBuf>, max_bytes_per_s: u64) -> PyResult<()> {

@@ -250,7 +250,7 @@ impl ReaderSnapshot {
         Ok(ReaderSnapshot::new(py.detach(|| self.with(|snapshot| snapshot.same_snapshot()))?))
     }
 
-    /// Ends it. A scan of it goes on to its end.
+    /// Ends it. A scan of it continues to its end.
     fn close(&self) -> PyResult<()> {
         *self.slot()? = Slot::Closed;
         Ok(())

@@ -96,8 +96,8 @@ impl Shared {
         db.ok_or(Failure::Engine(highwater::Error::Closed))
     }
 
-    /// Ends the transaction because its database is closed; one that another thread uses at the moment goes on, to be
-    /// told in its next call.
+    /// Ends the transaction because its database is closed; a call that another thread makes at the moment continues;
+    /// that thread's next call returns the error.
     pub fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
         let (open, db) = (self.open.try_lock().map(|mut open| open.take()), self.db.try_lock().map(|mut db| db.take()));
@@ -176,7 +176,7 @@ impl Reading {
         self.txn.with(|kind| Ok(matches!(kind, Kind::Read(_))))
     }
 
-    /// Takes rows, until `take` wants no more; false at the end of the scan.
+    /// Passes rows to `take` until it returns false; false at the end of the scan.
     ///
     /// # Errors
     /// Those of a scan, and of `take`.

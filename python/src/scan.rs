@@ -270,7 +270,7 @@ impl Scan {
         Ok(py.detach(|| self.described.with(&self.txn, |scan| scan.delete()))?)
     }
 
-    /// The Arrow PyCapsule interface: the rows as a stream of record batches, read as they are asked for.
+    /// The Arrow PyCapsule interface: the rows as a stream of record batches, read on request.
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_stream__<'py>(
         &self,

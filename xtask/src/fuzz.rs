@@ -30,7 +30,7 @@ const HANG: &str = "-timeout=30";
 const LENGTH: [&str; 2] = ["-len_control=0", "-max_len=4096"];
 const MEMORY: &str = "-rss_limit_mb=2048";
 
-/// What makes the compiler tell the fuzzer where an input went.
+/// Options with which the compiler reports coverage to the fuzzer.
 const INSTRUMENTS: [&str; 8] = [
     "-Cpasses=sancov-module",
     "-Cllvm-args=-sanitizer-coverage-level=4",
@@ -258,7 +258,7 @@ fn summary(text: &str) -> String {
 fn explained(root: &Path, target: &str, text: &str) -> Failure {
     let lines: Vec<&str> = text.lines().collect();
     let end = lines.len().saturating_sub(SHOWN_LINES);
-    // What was broken stands before a long stack.
+    // The broken rule is printed before a long stack.
     let panic = lines[..end].iter().rposition(|line| line.contains("panicked at"));
     let shown = panic.map_or(&[][..], |at| &lines[at..end.min(at + 4)]);
     let mut said = [shown, &lines[end..]].concat().join("\n");

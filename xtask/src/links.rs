@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 /// Where paths in documents begin.
 const ROOTS: [&str; 5] = ["crates/", "docs/", "fuzz/", "scripts/", "xtask/"];
 
-/// Below it stand the layers that ARCHITECTURE.md names without their root.
+/// Below it are the layers that ARCHITECTURE.md names without their root.
 const ENGINE: &str = "crates/engine/src";
 
 /// What is wrong with the documents under `root`.

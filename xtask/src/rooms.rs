@@ -1,4 +1,4 @@
-//! Where tests stand and how a module's folder begins.
+//! Places of tests, and the first file of a module's folder.
 //!
 //! Rules
 //! 1. A module with a folder is `x/mod.rs`; no `x.rs` exists next to a folder `x`.

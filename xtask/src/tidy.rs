@@ -3,7 +3,7 @@
 //! | check | file |
 //! |---|---|
 //! | how a source file looks: header, lines, columns, nothing unfinished | `look.rs` |
-//! | where tests stand, how a module's folder begins | `rooms.rs` |
+//! | places of tests, first file of a module's folder | `rooms.rs` |
 //! | the engine's layers point down | `layers.rs` |
 //! | files in a layer do not use each other; rooms in order; a type's methods are together | `circles.rs` |
 //! | the engine's primitives can be replaced by a checker's | `primitives.rs` |

@@ -43,13 +43,13 @@ typedef enum {
   HIGHWATER_NOT_FOUND = 1,
   // A unique key exists already.
   HIGHWATER_DUPLICATE_KEY = 2,
-  // Another transaction held a lock for too long. The call was undone; the transaction can go on.
+  // Another transaction held a lock for too long. The call was undone; the transaction can continue.
   HIGHWATER_LOCK_TIMEOUT = 3,
-  // A lock that is not waited for is held by another transaction. The call was undone; the transaction can go on.
+  // A lock that is not waited for is held by another transaction. The call was undone; the transaction can continue.
   HIGHWATER_LOCK_NOT_AVAILABLE = 4,
   // The transaction was rolled back to end a deadlock: run it again.
   HIGHWATER_DEADLOCK = 5,
-  // Another thread has interrupted the call. It was undone; the transaction can go on.
+  // Another thread has interrupted the call. It was undone; the transaction can continue.
   HIGHWATER_INTERRUPTED = 6,
   // The row changed after the transaction's snapshot: run the transaction again.
   HIGHWATER_WRITE_CONFLICT = 7,
@@ -343,8 +343,8 @@ typedef struct {
 
 // A change that a committed transaction made.
 typedef struct {
-  // Number of the transaction: they ascend, with gaps. It is the position to go on from, once all changes of the
-  // transaction were taken.
+  // Number of the transaction: they ascend, with gaps. It is the position from which to continue, once all changes of
+  // the transaction were taken.
   uint64_t sequence;
   // When it was about to commit: microseconds since 1970-01-01T00:00:00Z.
   int64_t unix_us;
@@ -702,8 +702,8 @@ highwater_code highwater_insert(highwater_txn *txn,
                                 uint64_t *number,
                                 highwater_error **error);
 
-// Inserts `row_count` rows of `column_count` values each, which stand one after the other. All of them or, if the call
-// fails, none. Rows in the order of their keys cost least.
+// Inserts `row_count` rows of `column_count` values each, one row after another. All of them or, if the call fails,
+// none. Rows in the order of their keys cost least.
 highwater_code highwater_insert_many(highwater_txn *txn,
                                      const highwater_table *into,
                                      const highwater_value *rows,
@@ -817,14 +817,14 @@ highwater_code highwater_cursor_next(highwater_cursor *cursor,
                                      size_t *count,
                                      highwater_error **error);
 
-// Goes to the row before, as `highwater_cursor_next` goes to the next one; the limit does not count here.
+// Moves to the previous row, as `highwater_cursor_next` moves to the next one; the limit does not count here.
 highwater_code highwater_cursor_previous(highwater_cursor *cursor,
                                          const highwater_value **row,
                                          size_t *count,
                                          highwater_error **error);
 
 // Goes to a place within the scan's range: a `highwater_seek`, in the order of the index, whatever the scan's
-// direction. `HIGHWATER_NOT_FOUND` if there is no such row: it stands at that end then.
+// direction. `HIGHWATER_NOT_FOUND` if there is no such row: then it is at that end.
 highwater_code highwater_cursor_seek(highwater_cursor *cursor,
                                      int32_t seek,
                                      const highwater_value *key,
@@ -866,9 +866,9 @@ void highwater_changes_free(highwater_changes *changes);
 highwater_code highwater_flush_log(highwater_db *db,
                                    highwater_error **error);
 
-// Takes a backup into a new or empty folder while transactions go on. With `base`, a backup of the same database, it
-// has only the pages that have changed since; null: a full one. At most `max_bytes_per_s` bytes are read in a second;
-// 0: no limit.
+// Takes a backup into a new or empty folder while transactions run. With `base`, a backup of the same database, it has
+// only the pages that have changed since; null: a full one. At most `max_bytes_per_s` bytes are read in a second; 0: no
+// limit.
 highwater_code highwater_backup(highwater_db *db,
                                 const char *folder,
                                 const char *base,

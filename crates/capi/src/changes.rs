@@ -44,8 +44,8 @@ pub enum highwater_change_kind {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct highwater_change {
-    /// Number of the transaction: they ascend, with gaps. It is the position to go on from, once all changes of the
-    /// transaction were taken.
+    /// Number of the transaction: they ascend, with gaps. It is the position from which to continue, once all changes
+    /// of the transaction were taken.
     pub sequence: u64,
     /// When it was about to commit: microseconds since 1970-01-01T00:00:00Z.
     pub unix_us: i64,

@@ -26,7 +26,7 @@ pub(crate) struct OpenCursor {
     cursor: Cursor,
     txn: Arc<Transaction>,
     is_reverse: bool,
-    /// It stands before the first row of the scan; in a backward scan the first row is the last one in key order.
+    /// It is before the first row of the scan; in a backward scan the first row is the last one in key order.
     is_at_begin: bool,
     /// How many rows it may still deliver.
     left: u64,
@@ -165,7 +165,7 @@ pub extern "C" fn highwater_cursor_next(
     })
 }
 
-/// Goes to the row before, as `highwater_cursor_next` goes to the next one; the limit does not count here.
+/// Moves to the previous row, as `highwater_cursor_next` moves to the next one; the limit does not count here.
 #[unsafe(no_mangle)]
 pub extern "C" fn highwater_cursor_previous(
     cursor: *mut highwater_cursor,
@@ -181,7 +181,7 @@ pub extern "C" fn highwater_cursor_previous(
 }
 
 /// Goes to a place within the scan's range: a `highwater_seek`, in the order of the index, whatever the scan's
-/// direction. `HIGHWATER_NOT_FOUND` if there is no such row: it stands at that end then.
+/// direction. `HIGHWATER_NOT_FOUND` if there is no such row: then it is at that end.
 #[unsafe(no_mangle)]
 pub extern "C" fn highwater_cursor_seek(
     cursor: *mut highwater_cursor,

@@ -21,13 +21,13 @@ pub enum highwater_code {
     HIGHWATER_NOT_FOUND = 1,
     /// A unique key exists already.
     HIGHWATER_DUPLICATE_KEY = 2,
-    /// Another transaction held a lock for too long. The call was undone; the transaction can go on.
+    /// Another transaction held a lock for too long. The call was undone; the transaction can continue.
     HIGHWATER_LOCK_TIMEOUT = 3,
-    /// A lock that is not waited for is held by another transaction. The call was undone; the transaction can go on.
+    /// A lock that is not waited for is held by another transaction. The call was undone; the transaction can continue.
     HIGHWATER_LOCK_NOT_AVAILABLE = 4,
     /// The transaction was rolled back to end a deadlock: run it again.
     HIGHWATER_DEADLOCK = 5,
-    /// Another thread has interrupted the call. It was undone; the transaction can go on.
+    /// Another thread has interrupted the call. It was undone; the transaction can continue.
     HIGHWATER_INTERRUPTED = 6,
     /// The row changed after the transaction's snapshot: run the transaction again.
     HIGHWATER_WRITE_CONFLICT = 7,

@@ -100,7 +100,7 @@ pub(crate) fn take<O: Opaque>(pointer: *mut O) -> Result<Option<O::Inner>> {
 
 /// Frees a handle; another value is left alone.
 pub(crate) fn free<O: Opaque>(pointer: *mut O) {
-    // A panic while it is dropped ends here: no caller can be told.
+    // A panic while it is dropped ends here: no caller can get the error.
     let _ = catch_unwind(AssertUnwindSafe(|| drop(take(pointer))));
 }
 
@@ -119,7 +119,7 @@ impl<T> Out<T> {
         }
     }
 
-    /// The place, if there is one: of a result that the caller may not want.
+    /// The pointer, or NULL: the caller may not need this result.
     pub(crate) fn optional(pointer: *mut T) -> Option<Out<T>> {
         Out::new(pointer, "").ok()
     }

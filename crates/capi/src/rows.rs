@@ -38,8 +38,8 @@ pub extern "C" fn highwater_insert(
     })
 }
 
-/// Inserts `row_count` rows of `column_count` values each, which stand one after another. All of them or, if the call
-/// fails, none. Rows in the order of their keys cost least.
+/// Inserts `row_count` rows of `column_count` values each, one row after another. All of them or, if the call fails,
+/// none. Rows in the order of their keys cost least.
 #[unsafe(no_mangle)]
 pub extern "C" fn highwater_insert_many(
     txn: *mut highwater_txn,

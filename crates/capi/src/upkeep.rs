@@ -15,9 +15,9 @@ pub extern "C" fn highwater_flush_log(db: *mut highwater_db, error: *mut *mut hi
     done(error, || Ok(handle::get(db)?.flush_log()?))
 }
 
-/// Takes a backup into a new or empty folder while transactions go on. With `base`, a backup of the same database, it
-/// has only the pages that have changed since; null: a full one. At most `max_bytes_per_s` bytes are read in a second;
-/// 0: no limit.
+/// Takes a backup into a new or empty folder while transactions run. With `base`, a backup of the same database, it has
+/// only the pages that have changed since; null: a full one. At most `max_bytes_per_s` bytes are read in a second; 0:
+/// no limit.
 #[unsafe(no_mangle)]
 pub extern "C" fn highwater_backup(
     db: *mut highwater_db,

@@ -143,7 +143,7 @@ impl highwater_value {
             kind if kind == HIGHWATER_KIND_DECIMAL as i32 => {
                 let unscaled = i128::from(decimal.high) << 64 | i128::from(decimal.low);
                 let scale = u8::try_from(self.scale).ok().filter(|scale| *scale <= MAX_SCALE);
-                let scale = scale.ok_or_else(|| format!("a decimal of {} digits behind the point", self.scale))?;
+                let scale = scale.ok_or_else(|| format!("a decimal of {} digits after the point", self.scale))?;
                 ValueRef::Decimal(Decimal::new(unscaled, scale))
             }
             kind if kind == HIGHWATER_KIND_TEXT as i32 => {

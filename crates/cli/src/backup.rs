@@ -5,7 +5,7 @@
 //!    the LSNs of a recovery in memory would not be those of the files.
 //! 2. A database that another process has open is refused: its own process takes the backup (`Database::backup`).
 //! 3. What a killed backup or restore leaves is refused by the next one: a backup has no manifest, a restored database
-//!    lies in a folder `restoring`; the next restore into the same target begins again.
+//!    is in a folder `restoring`; the next restore into the same target begins again.
 
 use crate::engine_options::{EngineOptions, size};
 use crate::failure::Failure;
@@ -130,7 +130,7 @@ pub(crate) struct RestoreArgs {
     /// Folder of the new database: new or empty
     #[arg(long, value_name = "DIR", required_unless_present = "verify")]
     to: Option<PathBuf>,
-    /// The archive of the database's redo: the restore goes on after the last backup
+    /// The archive of the database's redo: the restore continues after the last backup
     #[arg(long, value_name = "ARCHIVE")]
     redo: Option<PathBuf>,
     /// Restore what was committed up to this moment: an LSN, a date and time in UTC (2026-01-31 11:59:30), or a

@@ -6,7 +6,7 @@
 //! 2. The configuration in the result has every option of the workload, the driver and the engine as it was in force,
 //!    and says what was durable ([`crate::bench_setting`]). An option fixed when the database was created is refused
 //!    when it is otherwise.
-//! 3. With `--device` the database lies on an emulated disk in this process ([`crate::device::target`]) and is gone
+//! 3. With `--device` the database is on an emulated disk in this process ([`crate::device::target`]) and is removed
 //!    afterwards.
 //! 4. SIGINT and SIGTERM end the measurement under way: its summary is written and the database closed; the consistency
 //!    conditions are not checked, or no further. Before the measurement they end the command as an error, the database
@@ -239,7 +239,7 @@ impl Common {
         }
     }
 
-    /// Where the data lie, for the configuration.
+    /// The location of the data, for the configuration.
     fn place(&self) -> Vec<(String, String)> {
         match (&self.dir, &self.target.device) {
             (_, Some(device)) => self.target.describe(device),

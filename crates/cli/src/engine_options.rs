@@ -91,7 +91,8 @@ impl EngineOptions {
         Err(Error::BadOption { option: name.replace('_', "-"), reason })
     }
 
-    /// Opens the database in `dir`, or creates it if that is wanted, with the command's `defaults` and what was given.
+    /// Opens the database in `dir`, or creates it if the options say so, with the command's `defaults` and the given
+    /// options.
     ///
     /// # Errors
     /// Those of [`options`](Self::options), of [`Database::open`] and of [`must_agree_with`](Self::must_agree_with).

@@ -4,9 +4,9 @@
 //! 1. Progress goes to stderr; claims and where the report is go to stdout, or with `--json -` the JSON alone.
 //! 2. Ctrl-C or SIGTERM lets the measurement under way undo what it set up; a second signal, or [`TIMEOUT`] without
 //!    success, ends the process at once, and the guards of servers and mounts clean up.
-//! 3. A claim that does not hold is exit status 1 only with `--strict`: a document's claim need not hold here. What is
-//!    too small to tell is no lost claim.
-//! 4. `all` goes on when an experiment fails; then the exit status is 1 at the end.
+//! 3. A claim that does not hold is exit status 1 only with `--strict`: a document's claim need not hold here. A
+//!    difference that is too small to decide is not a lost claim.
+//! 4. `all` continues when an experiment fails; then the exit status is 1 at the end.
 
 use crate::failure::Failure;
 use crate::lab_progress::Terminal;

@@ -7,7 +7,7 @@
 //! 3. With `--json -` stdout carries the JSON and nothing else.
 //! 4. This file only dispatches; each command has a file of its own.
 
-/// A line on stderr. If stderr is closed the work goes on (`eprintln!` would panic).
+/// A line on stderr. If stderr is closed the work continues (`eprintln!` would panic).
 macro_rules! tell {
     ($($what:tt)*) => {{
         use std::io::Write as _;

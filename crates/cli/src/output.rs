@@ -2,7 +2,7 @@
 //!
 //! Rules
 //! 1. A reader that stops reading (`| head`) is not an error: the rest is dropped. Any other failure of stdout (a full
-//!    disk) is reported at the end, with exit status 1 ([`stdout_failure`]); until then the work goes on.
+//!    disk) is reported at the end, with exit status 1 ([`stdout_failure`]); until then the work continues.
 //! 2. Whether a result file can be written is checked before the work begins; it is written when the result exists
 //!    ([`OutputFile`]).
 

@@ -6,8 +6,7 @@
 //!    if the redo is missing or cannot be replayed, the data file is read as it is, which is said.
 //! 2. An error that does not say that the files are damaged (in use, no permission, a wrong option) ends the command:
 //!    nothing is read behind the back of a process that has the database open.
-//! 3. The files in DIR are only read. OUT must not exist or be an empty folder, and neither folder may lie in the
-//!    other.
+//! 3. The files in DIR are only read. OUT must not exist or be an empty folder, and neither folder may be in the other.
 //! 4. The new database has pages of the same size, so that every key fits.
 //! 5. Exit status: 0 every row was copied, 1 something is lost or damaged, which has been printed, 2 wrong use.
 
@@ -52,7 +51,7 @@ pub(crate) fn run(dir: &Path, out: &Path, engine: &EngineOptions) -> Result<(), 
     if report.losses.is_empty() && problem.is_empty() { Ok(()) } else { Err(Failure::NotFine) }
 }
 
-/// Refuses an output folder that is in use, or that lies in the damaged database's or around it.
+/// Refuses an output folder that is in use, or that is in the damaged database's folder or contains it.
 fn must_fit(dir: &Path, out: &Path) -> Result<(), Failure> {
     if is_within(out, dir) || is_within(dir, out) {
         return Err(Failure::Usage(format!("{} and {} must not lie in each other", out.display(), dir.display())));

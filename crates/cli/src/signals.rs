@@ -3,7 +3,7 @@
 //! Rules
 //! 1. The first signal is a request to stop; each command chooses what a second one does.
 //! 2. A signal within [`SAME_SIGNAL`] of the last one counts as the same signal: timeout(1) sends two.
-//! 3. SIGHUP that was ignored when the process began stays so: under nohup(1) work goes on when the terminal closes.
+//! 3. SIGHUP that was ignored when the process began stays so: under nohup(1) work continues when the terminal closes.
 
 use crate::failure::Failure;
 use highwater_bench::interrupt;

@@ -7,7 +7,7 @@
 //! 2. Rates are differences between two readings, divided by the time between them. A counter that went down belongs
 //!    to another process: the reading before is forgotten.
 //! 3. On a terminal the page is written again each interval, over itself, until Ctrl-C. Elsewhere, and with `--once`,
-//!    each page follows the one before.
+//!    each page is printed after the previous one.
 
 use crate::failure::Failure;
 use crate::output::Lines;
@@ -182,7 +182,7 @@ fn fetch(host: &str, path: &str) -> std::io::Result<String> {
     Err(failure)
 }
 
-/// The samples of a text; lines that are none are passed over.
+/// The samples of a text; other lines are skipped.
 fn parse(text: &str, at: Instant) -> Reading {
     let (mut samples, mut version) = (HashMap::new(), String::new());
     for line in text.lines().filter(|line| !line.starts_with('#')) {
@@ -197,7 +197,7 @@ fn parse(text: &str, at: Instant) -> Reading {
     Reading { at, samples, version }
 }
 
-/// What lies between two readings.
+/// The differences between two readings.
 struct Between<'r> {
     before: &'r Reading,
     now: &'r Reading,

@@ -48,7 +48,7 @@ fn measure(gib: u32, victim_policy: VictimPolicy, timed: bool) {
     );
 }
 
-/// Processor time of this thread, which a busy machine does not stretch; wall time where the system does not tell.
+/// Processor time of this thread, which other load does not lengthen; wall time where the system does not have it.
 fn cpu_seconds() -> f64 {
     static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
     let spent = std::fs::read_to_string("/proc/thread-self/schedstat").ok();

@@ -10,8 +10,8 @@
 //! Rules
 //! 1. One thread works at a time, and the engine has none of its own: every run does the same. After every 300
 //!    transactions that write, the main thread takes the steps of background threads that follow writers closely.
-//! 2. What belongs to a turn is between two marks on the standard error: `@ THREAD` and `@ end`. What threads do to
-//!    pass the turn on lies outside. A mark is one write to a file of the thread's own: it takes no lock.
+//! 2. What belongs to a turn is between two marks on the standard error: `@ THREAD` and `@ end`. The work of passing
+//!    the turn on is not measured. A mark is one write to a file of the thread's own: it takes no lock.
 //! 3. A turn begins a moment after it was passed on: until then the thread that did so has gone to sleep. The trace
 //!    does not say which thread an access is of.
 //! 4. A thread's rows are on pages of its own, so the workloads `update` and `insert` share no data.
@@ -320,7 +320,7 @@ fn unreadable(error: std::io::Error) -> Error {
     Error::Usage(error.to_string())
 }
 
-/// Where the program lies in memory.
+/// The address of the program in memory.
 fn load_address() -> Result<u64> {
     let (maps, own) = (std::fs::read_to_string("/proc/self/maps"), std::env::current_exe());
     let (maps, own) = (maps.map_err(unreadable)?, own.map_err(unreadable)?);

@@ -238,13 +238,13 @@ pub enum Error {
     /// Changes after this number are no longer kept ([`Database::trim_changes`](crate::Database::trim_changes)): the
     /// consumer's copy has to be made again.
     #[error(
-        "the changes behind number {since} were asked for, and they are kept behind number {trimmed} only; make the \
+        "the consumer asked for changes after number {since}, but only changes after {trimmed} are kept; make the \
          copy again"
     )]
     ChangesTrimmed {
-        /// The position that was asked for.
+        /// The requested position.
         since: u64,
-        /// The first position that can be asked for.
+        /// The first position that is available.
         trimmed: u64,
     },
     /// A dump cannot be loaded: it is damaged, cut off, or of a format that this version does not know. The message
@@ -328,7 +328,7 @@ impl Error {
         }
     }
 
-    /// The error of a device that was asked for room: [`Error::DiskFull`] if it has none.
+    /// The error of a device that cannot reserve space: [`Error::DiskFull`] if it has none.
     pub(crate) fn of_room(source: StorageError) -> Error {
         match source.is_full() {
             true => Error::DiskFull { file: source.device.clone(), source },

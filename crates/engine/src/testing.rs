@@ -127,7 +127,7 @@ impl ReadGate {
     }
 }
 
-/// A device that wants to be told what is not needed any more.
+/// A device that prefers discards.
 pub(crate) fn preferring_discards(inner: Arc<dyn Device>) -> Arc<dyn Device> {
     Arc::new(TestDevice::over(inner).preferring_discards())
 }

@@ -16,7 +16,7 @@ macro_rules! number {
 }
 
 number!(
-    /// Number of a page. Page 0 is the file header. The store knows where a page lies.
+    /// Number of a page. Page 0 is the file header. The store knows the location of a page.
     pub PageNo(u32)
 );
 number!(

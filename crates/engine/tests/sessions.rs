@@ -198,8 +198,8 @@ fn raise_once(db: &Database, table: &Table, timeout_ms: u64) -> Result<usize, Er
     Ok(sleeps() - before)
 }
 
-/// These many sessions want one row, which another holds until those wait that do not give up: every fifth does. How
-/// often each of the others slept.
+/// N sessions request one row, which another session holds until all wait that do not give up; every fifth gives up.
+/// How often each of the others slept.
 fn one_queue(db: &Database, table: &Table, sessions: usize) -> Vec<usize> {
     let gives_up = |session: usize| session % 5 == 4;
     let timeout_ms = |session: usize| if gives_up(session) { 20 + session as u64 % 100 } else { 600_000 };

@@ -2,7 +2,7 @@
 //!
 //! Rules
 //! 1. A table has one cursor. It outlives statements and transactions: it is opened again where it is needed.
-//! 2. In another transaction than that of its last move it goes on from the entry where it stood.
+//! 2. In another transaction than that of its last move it continues from its last entry.
 //! 3. The row of a whole primary key is read without a cursor.
 //! 4. After an exact seek the moves stay within the key, and lock nothing outside; the moves beyond start again after
 //!    the current entry.
@@ -40,7 +40,7 @@ impl Table {
         (self.cursor, self.has_cursor) = (None, false);
     }
 
-    /// Moves the cursor by `go`, and hands out the row where it then stands.
+    /// Moves the cursor by `go`, and returns the row at its new position.
     #[inline]
     fn go(
         &mut self,
@@ -72,7 +72,7 @@ impl Table {
         Ok(true)
     }
 
-    /// The entry after which a move goes on: where the cursor stands or stood last, unless another one was noted.
+    /// The entry after which a move continues: the cursor's present or last position, unless another one was noted.
     fn place(&self) -> &[u8] {
         if !self.entry.is_empty() {
             return &self.entry;
@@ -112,7 +112,7 @@ impl Table {
             self.has_row = false;
             return Ok(false);
         }
-        // Its transaction has ended: it goes on from where it stood.
+        // Its transaction has ended: it continues from its last position.
         if self.moved_in != session.serial {
             return self.go_from_entry(session, is_up, out);
         }

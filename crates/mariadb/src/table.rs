@@ -36,7 +36,7 @@ pub struct Table {
     pub(crate) is_point: bool,
     /// The transaction in which it moved last.
     pub(crate) moved_in: u64,
-    /// Where the next move begins, if not where the cursor stands.
+    /// Start of the next move, if not the cursor's position.
     pub(crate) entry: Vec<u8>,
     pub(crate) read: RawRead,
     /// Positions of the columns that are handed out.

@@ -4,7 +4,7 @@
 //! 1. A row is its primary key and a value with all other columns; no column is kept twice.
 //! 2. A key is the parts of its columns, one after another, and compares as bytes: integers most significant byte
 //!    first, the sign turned round; text with a zero byte at its end, so it may hold none; a nullable column begins
-//!    with a byte that says whether it has a value. Bytes stand as they are, so they can only be the last part, without
+//!    with a byte that says whether it has a value. Bytes are not escaped, so they can only be the last part, without
 //!    indexes.
 //! 3. A value is the bits of its nulls, the columns of fixed size at fixed places, the ends of the texts, the texts. A
 //!    column is found without looking at the others.

@@ -46,7 +46,7 @@ impl StorageError {
     }
 }
 
-/// Zeros at the start of a block device that is not in use: the first block of every common file system lies there.
+/// Zeros at the start of a block device that is not in use: every common file system has its first block there.
 pub const UNUSED_ZEROS_BYTES: usize = 128 << 10;
 
 /// Who has a folder open.

@@ -148,7 +148,7 @@ pub struct IoCounts {
 
 /// A file, block device, emulated device or memory that keeps bytes.
 pub trait Device: Send + Sync + 'static {
-    /// Name for messages: the path of a file, or what stands for it.
+    /// Name for messages: the path of a file, or a name in its place.
     fn name(&self) -> String;
     /// Current length in bytes.
     fn len_bytes(&self) -> Result<u64>;

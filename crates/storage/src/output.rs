@@ -132,7 +132,7 @@ impl Write for OutputFile {
 impl Drop for OutputFile {
     fn drop(&mut self) {
         if let Some(Replaces { temporary, .. }) = &self.replaces {
-            // No one is left to be told.
+            // No caller is left to get the error.
             let _ = std::fs::remove_file(temporary);
         }
     }

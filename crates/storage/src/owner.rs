@@ -31,7 +31,7 @@ impl Owner {
         Owner(FORKS.load(Relaxed))
     }
 
-    /// Whether it is the process that asks, and not one of which that was forked.
+    /// Whether it is the calling process, and not a parent of it.
     #[inline]
     pub fn is_this_process(self) -> bool {
         self.0 == FORKS.load(Relaxed)

@@ -3,7 +3,7 @@
 
 /// In an `impl Device` of a wrapper whose field `inner` is the device below: every method through which no bytes pass.
 /// The wrapper itself has those through which they do. `pass_on!(all but sizes)` leaves length and alignment to it too,
-/// `pass_on!(all but steered)` what a [`TestDevice`](crate::TestDevice) may be told to promise.
+/// `pass_on!(all but steered)` the promises that a [`TestDevice`](crate::TestDevice) may override.
 #[macro_export]
 macro_rules! pass_on {
     () => {

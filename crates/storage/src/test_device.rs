@@ -13,7 +13,7 @@ use std::io::{self, ErrorKind};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What a [`TestDevice`] is asked for.
+/// The requests to a [`TestDevice`].
 #[derive(Debug)]
 pub enum Request<'a> {
     /// To fill `buf` from `offset` on; before the request it holds anything.
@@ -71,7 +71,7 @@ impl Request<'_> {
 type Before = dyn Fn(Request<'_>) -> io::Result<()> + Send + Sync;
 type After = dyn Fn(Request<'_>) + Send + Sync;
 
-/// See the head of this file: made by [`TestDevice::over`], then told what is different from the device below.
+/// See the head of this file: made by [`TestDevice::over`]; further calls set its differences from the device below.
 ///
 /// ```
 /// use highwater_storage::{Device, MemoryDevice, Request, TestDevice};
@@ -128,7 +128,7 @@ impl TestDevice {
         TestDevice { has_fixed_len: true, ..self }
     }
 
-    /// It wants to be told what is not needed any more ([`Device::prefers_discards`]).
+    /// It prefers discards ([`Device::prefers_discards`]).
     pub fn preferring_discards(self) -> TestDevice {
         TestDevice { prefers_discards: true, ..self }
     }

@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 
 type Heard = Arc<Mutex<Vec<(&'static str, Range<u64>)>>>;
 
-/// A device over 1000 bytes that notes what it is asked for.
+/// A device of 1000 bytes that records the requests to it.
 fn noting(before: &Heard, after: &Heard) -> (TestDevice, Arc<Counted>) {
     let memory = MemoryDevice::new();
     memory.set_len_bytes(1000).unwrap();

@@ -2,7 +2,7 @@
 //! engine, and what the engine's handling (doublewrite, checksums, syncs) saves.
 //!
 //! Rules
-//! 1. A row's value is its id and a number that grows with each commit, so that every row tells which commit wrote it
+//! 1. A row's value is its id and a number that grows with each commit, so that every row shows which commit wrote it
 //!    last.
 //! 2. After a cut the database is opened and checked as a whole. The verdict is one of [`Verdict`]; a value that was
 //!    never written is a failure of the test whatever the disk did: damage must be reported, never returned as a value.
@@ -297,9 +297,9 @@ fn flushed_writes_that_vanish_are_damage_or_lost_commits() {
     assert!(count(&verdicts, Verdict::Sound) < verdicts.len(), "{verdicts:?}");
 }
 
-/// Checksums find flipped bits, and the log's marks tell a damaged log from one that ends: no wrong value is returned
-/// ([`newest`] would fail). A commit is lost without a word only if the redo of the last sync is hit, after the newest
-/// mark, which is rare.
+/// Checksums find flipped bits, and the log's marks distinguish a damaged log from one that ends: no wrong value is
+/// returned ([`newest`] would fail). A commit is lost without a word only if the redo of the last sync is hit, after
+/// the newest mark, which is rare.
 #[test]
 fn flipped_bits_are_reported() {
     let verdicts = Setup::on(faulty(4096, |f| f.bit_corruption = true)).verdicts();

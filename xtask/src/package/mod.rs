@@ -71,7 +71,7 @@ pub(crate) fn make(root: &Path, target: &Path) -> Result<Vec<Package>, String> {
     Ok(packages)
 }
 
-/// The crates of the workspace that may be published, as cargo tells them.
+/// The crates of the workspace that may be published, as cargo lists them.
 fn published(root: &Path) -> Result<Vec<Package>, String> {
     let mut command = Command::new("cargo");
     command.args(["metadata", "--format-version", "1", "--no-deps", "--locked"]).current_dir(root);

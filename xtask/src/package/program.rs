@@ -1,6 +1,6 @@
-//! A program that depends on the packages as one that has them from the registry: it makes a database, closes it,
-//! opens it again, and finds what it committed. Then the same with pages that are compressed, if the program can; if
-//! it was built without that, it must be told so where another program has made such a database.
+//! A program that depends on the packages as one that has them from the registry: it makes a database, closes it, opens
+//! it again, and finds what it committed. Then the same with pages that are compressed, if the program can; if it was
+//! built without compression, it must refuse such a database of another program.
 
 use highwater::{Database, Options, Result, Schema, Type, values};
 use std::path::Path;

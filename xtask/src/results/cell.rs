@@ -13,7 +13,7 @@
 use super::data::Row;
 use super::template::display_name;
 
-/// What stands for a figure that was not measured.
+/// The text in place of a figure that was not measured.
 pub(super) const ABSENT: &str = "–";
 
 /// A cell of the template.

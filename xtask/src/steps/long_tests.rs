@@ -42,7 +42,7 @@ pub(super) fn summary(extent: Extent) -> String {
 /// Rule 2: `programs` are all test programs, each with its folder and file.
 ///
 /// # Errors
-/// In words: which row is wrong; a program that does not tell its tests.
+/// In words: which row is wrong; a program that does not list its tests.
 pub(super) fn compare<'p>(
     programs: impl IntoIterator<Item = (&'p str, &'p (PathBuf, PathBuf))>,
 ) -> Result<(), Failure> {

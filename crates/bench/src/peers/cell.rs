@@ -6,7 +6,7 @@
 //!    files.
 //! 2. Space is that of the closed database. What is verified is read after it was opened again: it is what is kept.
 //! 3. The kernel's counters are those of the measurement, but for bytes: what the warm-up left in caches is written
-//!    during the measurement, and not every engine can be told to write it before. Bytes until the database is closed
+//!    during the measurement, and not every engine has a call to write it before. Bytes until the database is closed
 //!    are therefore those of warm-up and measurement, whose transactions are counted.
 //! 4. The counters are those of the process that the database is in. A server has ended when it is closed, so its own
 //!    end before that; the device's continue.

@@ -5,7 +5,7 @@
 //! 2. Tables are handles fetched once ([`Store::table`]); columns are positions in the order of [`TableSpec::columns`].
 //! 3. A [`Session`] belongs to one client thread. It has at most one transaction at a time; dropping one rolls it back.
 //! 4. Writes and locking reads see the newest committed row; [`Read::get`] and [`Read::scan`] without a lock see what
-//!    the level of isolation says, a snapshot unless the store was told otherwise.
+//!    the level of isolation says, a snapshot unless an option of the store says otherwise.
 //! 5. After a retryable error (see [`Error::is_retryable`](crate::Error::is_retryable)) the caller drops the
 //!    transaction.
 
@@ -109,7 +109,7 @@ pub trait Session: Send + 'static {
     where
         Self: 's;
 
-    /// Begins a transaction, under REPEATABLE READ unless the store was told otherwise.
+    /// Begins a transaction, under REPEATABLE READ unless an option of the store says otherwise.
     fn begin(&mut self) -> Result<Self::Txn<'_>>;
     /// Begins a transaction that inserts many rows and does nothing else. A store may put inserts together until the
     /// transaction ends, so that their errors come then, and give out no auto-increment numbers.

@@ -1,7 +1,7 @@
 //! `bench --device PRESET|FILE`: a database on an emulated disk in this process.
 //!
 //! Rules
-//! 1. The disk is new, aged, and removed afterwards: its data lie in memory.
+//! 1. The disk is new, aged, and removed afterwards: its data are in memory.
 //! 2. Redo gets the room its options ask for; what is left is for data.
 
 use super::parsed;

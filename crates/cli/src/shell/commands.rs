@@ -65,7 +65,7 @@ Creates a table. Each PART is one of:
   long keys
   expires by COLUMN  (rows expire at the moment in this datetime column)
 Types are i8 i16 i24 i32 i64 u8 u16 u24 u32 u64 f32 f64 decimal(P,S) text(BYTES) binary(BYTES) fixed(BYTES) bool date
-time datetime uuid json(BYTES); a `?` behind one is `null`. `schema` shows a table in this form";
+time datetime uuid json(BYTES); a `?` after one is `null`. `schema` shows a table in this form";
 
 const CREATE_EXAMPLE: &str =
     "create city id u64 auto, name text(80), area decimal(10,2)?, primary key id, index by_name name";
@@ -125,7 +125,7 @@ pub(super) fn parse(words: &[Word]) -> Result<Command, String> {
     let table = || rest.first().map(|word| word.text.clone()).ok_or_else(usage);
     let none = |command: Command| match rest.first() {
         None => Ok(command),
-        Some(word) => Err(format!("column {}: {name} takes nothing behind it", word.column)),
+        Some(word) => Err(format!("column {}: {name} takes nothing after it", word.column)),
     };
     let at_most_one = |command: fn(Option<String>) -> Command| match rest {
         [] => Ok(command(None)),
@@ -203,7 +203,7 @@ fn scan_words(words: &[Word]) -> Result<ScanWords, String> {
             return wrong(&format!("{keyword} stands beside another bound of the same side"));
         }
         if values.is_empty() && keyword != "rev" {
-            return wrong(&format!("{keyword} needs something behind it"));
+            return wrong(&format!("{keyword} needs something after it"));
         }
         match keyword {
             "by" => scan.index = Some(one()?.text.clone()),
@@ -217,7 +217,7 @@ fn scan_words(words: &[Word]) -> Result<ScanWords, String> {
             },
             "select" => scan.select = values.iter().map(|word| word.text.clone()).collect(),
             _ if values.is_empty() => scan.reverse = true,
-            _ => return wrong("rev takes nothing behind it"),
+            _ => return wrong("rev takes nothing after it"),
         }
     }
     let bounds = [scan.from.is_some() || scan.to.is_some(), scan.prefix.is_some(), scan.starts.is_some()];
@@ -274,7 +274,7 @@ mod tests {
             ("scan city form 3", "column 11: \"form\" is not one of by, from"),
             ("scan city limit many", "column 11: limit \"many\" is no number"),
             ("scan city from 1 after 2", "column 18: after stands beside another bound"),
-            ("scan city from", "column 11: from needs something behind it"),
+            ("scan city from", "column 11: from needs something after it"),
             ("scan city from 1 prefix 2", "a range has from/to, or prefix"),
             ("scan city rev 7", "column 11: rev takes nothing"),
             ("insert city 7", "column 13: \"7\" is no COLUMN=VALUE"),

@@ -102,7 +102,7 @@ pub(crate) fn run(args: &ShellArgs) -> Result<(), Failure> {
         (false, true) => shell.read_lines(std::io::stdin().lock()),
         (false, false) => args.commands.iter().try_for_each(|line| shell.line(line, "")),
     };
-    // What ends a shell early has been told.
+    // The error that ends a shell early has been printed.
     let (is_cut, failures) = (ended.is_err() && !matches!(ended, Err(End::Exit | End::Closed)), shell.failures);
     if shell.session.txn.take().is_some_and(|txn| txn.rollback().is_ok()) {
         tell!("the open transaction was rolled back");

@@ -2,7 +2,7 @@
 //!
 //! Rules
 //! 1. Without `begin` each command is a transaction of its own. In one, a command that fails changes nothing, and the
-//!    transaction goes on; where the engine rolls all of it back (a deadlock), or has stopped, that is said.
+//!    transaction continues; if the engine rolls all of it back (a deadlock), or has stopped, the message says so.
 //! 2. A value is read by its column's type, as `import` reads it; what does not fit is an error that names the column.
 
 use super::commands::{Command, ScanWords, help_text};
@@ -286,7 +286,7 @@ impl Session<'_> {
         columns.iter().try_for_each(|name| position(&definition, name).map(drop))?;
         let shown = if columns.is_empty() { names(&definition) } else { words.select.clone() };
         let limit = words.limit.or(row_limit).unwrap_or(usize::MAX);
-        // One more than is shown tells whether there are more.
+        // One more than the limit shows whether there are more.
         let range = Range { limit: Some(limit.saturating_add(1)), ..bounds.range(words) };
         let (mut rows, mut is_cut) = (0usize, false);
         let mut printer = Printer::begin(form, shown, out)?;

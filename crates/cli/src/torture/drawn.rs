@@ -7,7 +7,7 @@
 //! 3. The same number draws the same options: it comes from the seed, which a failure names.
 //! 4. Where a mode may lose acknowledged commits at the end of a run ([`may_lose_commits`]), those that are there must
 //!    be a prefix of them, and none may be missing that a later call has made durable.
-//! 5. A value that stands twice is drawn twice as often.
+//! 5. A value that is listed twice is drawn twice as often.
 
 use crate::engine_options::EngineOptions;
 use fastrand::Rng;

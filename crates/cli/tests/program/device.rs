@@ -255,7 +255,7 @@ fn an_interrupted_mount_is_unmounted_and_its_samples_are_there() {
     assert_eq!(again.child.wait().expect("it ends").code(), Some(0));
 }
 
-/// A full disk under the recorded trace: the file system goes on, and the end tells.
+/// A full disk under the recorded trace: the file system continues, and the summary reports the error.
 #[test]
 fn a_recording_that_failed_is_reported_at_the_end() {
     let folder = tempfile::tempdir().expect("a folder");

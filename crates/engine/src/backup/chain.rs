@@ -115,7 +115,7 @@ impl BackupLink {
         let (lsn, end) = (header::lsn(page).0, self.manifest.end_lsn);
         let since = self.manifest.base.as_ref().map_or(0, |base| base.end_lsn);
         if lsn > end {
-            return Err(about(&format!("its LSN {lsn} is behind the backup's end, {end}")));
+            return Err(about(&format!("its LSN {lsn} is after the backup's end, {end}")));
         }
         match lsn < since && page_no != PageNo(0) {
             true => Err(about(&format!("its LSN {lsn} is before the base's end, {since}"))),

@@ -116,8 +116,8 @@ pub struct RestoreReport {
     /// The last commit in the redo after the last backup's pages, if the redo notes commits: it does while it is
     /// archived.
     pub last_commit: Option<Commit>,
-    /// The archive ends before the time that was asked for, and everything in it was restored. What was committed
-    /// between the last commit and that time, if anything was, is not in the archive.
+    /// The archive ends before the requested time, and everything in it was restored. What was committed between the
+    /// last commit and that time, if anything was, is not in the archive.
     pub ends_before_until: bool,
     /// The transactions that are prepared in it, by name: each waits for its coordinator, with its rows locked
     /// ([`Database::finish_prepared`](crate::Database::finish_prepared)). Empty in the report of a verification, which

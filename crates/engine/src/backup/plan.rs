@@ -35,7 +35,7 @@ pub(super) struct RestorePlan {
     pub spans: Vec<ReplaySpan>,
     /// The last commit in it, as far as redo from the last backup's pages on says.
     pub last_commit: Option<Commit>,
-    /// The archive ends before the time that was asked for.
+    /// The archive ends before the requested time.
     pub ends_before_until: bool,
 }
 
@@ -201,7 +201,7 @@ fn plan_from(
     let about_the_link = |what: String| Error::Usage(format!("{}: {what}", link.dir.display()));
     let Some(archive) = archive else {
         return target.end_at(link_end).map(|()| plan).map_err(|what| {
-            let what = format!("{what}; redo behind it is in the archive, if one is kept (see --redo)");
+            let what = format!("{what}; later redo is in the archive, if one is kept (see --redo)");
             about_the_link(what)
         });
     };

@@ -28,7 +28,8 @@ use std::sync::Arc;
 
 /// Where the database is made, within the target.
 const WORK: &str = "restoring";
-/// In that folder from before anything else to after everything else: what tells it from a folder of the user's.
+/// The first file that is created in that folder and the last one that is removed: it distinguishes the folder from a
+/// folder of the user's.
 const MARKER: &str = "made-by-highwater-restore";
 /// In the order in which they are moved up.
 const FILES: [&str; 4] = ["keys", "doublewrite", "redo", "data"];

@@ -287,7 +287,7 @@ fn copy_redo(ctx: &Context, mut kept: KeptRedo<&Log>, mut file: NewFile, order: 
         match order.load(SeqCst) {
             order if order == Order::GiveUp as u8 => return Err(super::interrupted()),
             order if order == Order::Finish as u8 && end.is_none() => {
-                // Nothing that was copied lies after it.
+                // No copied page is after it.
                 let last = ctx.log.end_lsn();
                 ctx.log.flush_to(last)?;
                 end = Some(last);

@@ -159,13 +159,13 @@ impl Target {
         Ok(())
     }
 
-    /// Nothing after what was admitted last is wanted.
+    /// No group after the last admitted one is restored.
     pub(super) fn is_reached(&self) -> bool {
         self.is_reached
     }
 
-    /// The archive ends at `end`. True if that is before the time that was asked for: nothing after it was archived,
-    /// and perhaps nothing happened (rule 4).
+    /// The archive ends at `end`. True if that is before the requested time: nothing after it was archived, and perhaps
+    /// nothing happened (rule 4).
     ///
     /// # Errors
     /// As [`end_at`](Self::end_at) for other moments, and for a time that has not come.
@@ -183,7 +183,7 @@ impl Target {
     /// The end of all redo is reached at `end`.
     ///
     /// # Errors
-    /// Says in words that this is before the moment that was asked for.
+    /// A message that this is before the requested moment.
     pub(super) fn end_at(&self, end: Lsn) -> std::result::Result<(), String> {
         match self.until {
             None => Ok(()),
@@ -199,7 +199,7 @@ impl Target {
         });
         match until {
             Until::Transaction(id) if id <= self.newest_transaction => format!(
-                "the redo behind its pages, up to LSN {end}, lacks {until}: it came before them, or was rolled \
+                "the redo after its pages, up to LSN {end}, lacks {until}: it came before them, or was rolled \
                  back{last}"
             ),
             _ => format!("the redo ends at LSN {end}, before {until}{last}"),

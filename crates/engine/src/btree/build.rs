@@ -102,7 +102,7 @@ impl Pending {
         kept.iter().for_each(|(key, value)| self.push(key, value));
     }
 
-    /// The child a record of an inner level stands for.
+    /// The child of a record of an inner level.
     fn child(&self, record: usize) -> PageNo {
         PageNo(self.value(record).first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes)))
     }

@@ -172,7 +172,7 @@ impl TreeStructure {
     }
 }
 
-/// The pages that a walk will visit next are named to the pool, which reads those ahead that are missing.
+/// The walk requests the next pages from the pool, which reads the missing ones ahead.
 struct Ahead {
     /// Most that are named at once.
     max: usize,
@@ -209,8 +209,8 @@ pub(crate) fn promised_bytes(space: &Space, ctx: &Context, page: PageNo) -> Resu
     ask_map(ctx, || Ok(space.min_free_bytes(ctx, page)))
 }
 
-/// The answer of `ask`, or the map it needs, which is read in then. A damaged map promises nothing: it is reported with
-/// the other pages.
+/// The result of `ask`; if it needs a map that is not in the pool, the map is read and `ask` called again. A damaged
+/// map promises nothing: it is reported with the other pages.
 ///
 /// # Errors
 /// Those of `ask`; what keeps a map from being read but is no damage.

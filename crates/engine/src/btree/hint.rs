@@ -45,7 +45,7 @@ pub(super) fn new_serial(count: usize) -> u64 {
     NEXT.next() * SLOTS as u64 + (count % SLOTS) as u64
 }
 
-/// Where hints of this tree stand.
+/// The slot of this tree's hints.
 #[inline]
 fn slot_of(serial: u64) -> usize {
     serial as usize % SLOTS

@@ -236,7 +236,7 @@ fn cut_leaf(node: Node<'_>, key: &[u8], bytes: usize) -> Option<SplitPoint> {
 fn cut_ascending(node: Node<'_>, slot: usize, key: &[u8], ascent: Ascent) -> Option<SplitPoint> {
     let count = node.count();
     let (keep, separator) = if ascent.end < count {
-        // What lies after the run moves away, and the run continues at the end of the left page.
+        // The records after the run move to the right page, and the run continues at the end of the left page.
         let last = if slot == ascent.end { Cow::Borrowed(key) } else { Cow::Owned(node.key(ascent.end - 1)) };
         (ascent.end, shortest_separator(&last, &node.key(ascent.end)).to_vec())
     } else {

@@ -168,7 +168,7 @@ impl ChangeBuffer {
         }
         let (free_bytes, have_bytes) = match (mode, shard.leaves.get(&page), shard.waiting.get(&page)) {
             (_, None, None) => (None, 0),
-            // Two trees claim the page: reading it tells which one is damaged.
+            // Two trees claim the page: a read of it shows which one is damaged.
             (_, Some(LeafBuffer { index, .. }), _) | (_, _, Some(WaitingLeaf { index, .. }))
                 if *index != place.leaf.index =>
             {

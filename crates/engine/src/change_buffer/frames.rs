@@ -14,7 +14,7 @@ fn step(pool: &Pool) -> usize {
 #[derive(Default)]
 pub(super) struct BufferFrames {
     taken: Mutex<Vec<FrameNo>>,
-    /// Bytes that they stand for.
+    /// Bytes that they represent.
     bytes: AtomicUsize,
 }
 

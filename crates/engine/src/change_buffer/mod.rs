@@ -5,7 +5,7 @@
 //!   the leaf is read; they are *carried forward* when they are logged again, so that a checkpoint can pass their first
 //!   redo.
 //! - *waiting operation*: a change in the tree of mode `disk` and not in its leaf.
-//! - *watch*: tells purge whether a leaf was changed or read since the watch began.
+//! - *watch*: shows purge whether a leaf was changed or read since the watch began.
 //!
 //! Why it is correct (mode `memory`). The redo of a pending change is a page operation of its leaf like any other, but
 //! one that names its record by key, so that it can be logged without the leaf. The buffer holds operations that are
@@ -54,7 +54,7 @@
 //! | `lose` | what becomes of changes of a leaf that cannot be read |
 //! | `merge` | merging the operations that wait for a leaf |
 //! | `opening`, `damaged_tree` | what a database is opened with; what a damaged tree of operations takes with it |
-//! | `inspect` | what a check asks |
+//! | `inspect` | calls for the check of a database |
 //! | `steps` | one step of the background thread; merging everything |
 //! | `frames` | the memory that the pool gives |
 

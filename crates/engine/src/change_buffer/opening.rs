@@ -28,7 +28,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 impl ChangeBuffer {
-    /// That of a database that is recovered; the pool asks it from now on.
+    /// The change buffer of a recovered database; the pool asks it from now on.
     ///
     /// # Errors
     /// An I/O error.

@@ -204,7 +204,7 @@ impl Checker<'_> {
         for (owner, (pages, first)) in behind {
             let place = self.owners.get(&owner).map(|owner| owner.place.clone()).unwrap_or_default();
             let text = format!(
-                "{pages} used pages of segment {owner}, this one first, are behind the damage and were not reached"
+                "{pages} used pages of segment {owner}, this one first, are below the damaged page and were not reached"
             );
             self.find(Some(first), &place, text);
         }

@@ -82,7 +82,7 @@ impl Checker<'_> {
                     return self.undo_damage(at.page, Error::corrupt_page(at.page, text));
                 }
                 (true, _) => {
-                    let text = format!("undo stream {number} continues behind its last page");
+                    let text = format!("undo stream {number} continues after its last page");
                     return self.undo_damage(at.page, Error::corrupt_page(at.page, text));
                 }
                 (false, next) => (at.previous, at.page) = (at.page, next),

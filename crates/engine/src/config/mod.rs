@@ -107,7 +107,7 @@ macro_rules! options {
                 self.check_built_in()
             }
 
-            /// Checks that what is asked for is in this program.
+            /// Checks that this program has the parts that the options need.
             fn check_built_in(&self) -> Result<()> {
                 let Some(feature) = self.page_compression.missing_feature() else { return Ok(()) };
                 let reason = format!(

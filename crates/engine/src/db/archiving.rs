@@ -23,7 +23,7 @@ pub(super) struct Archiving {
 
 impl Archiving {
     /// Archives what a crash has left out and begins the generation of the log that [`Log::start`] will begin; `None`
-    /// if no archive is wanted.
+    /// without an archive.
     ///
     /// # Errors
     /// As [`Archiver::open`] and [`Archiver::catch_up`].
@@ -94,7 +94,7 @@ impl Archiving {
     }
 }
 
-/// The folder of the archive, if one is wanted, is not within that of the database, as `is_within` says.
+/// The folder of the archive, if the options name one, is not within that of the database, as `is_within` says.
 ///
 /// # Errors
 /// [`Error::BadOption`].

@@ -4,8 +4,8 @@
 //! Rules
 //! 1. No logic here: a step does a bounded amount of work. Then its thread pauses, for a fixed time or until it is
 //!    woken ([`Notify`]); a step that must run again at once wakes its own thread.
-//! 2. Of the threads that read ahead and of those that purge one is started at the opening, the others when they are
-//!    needed ([`ThreadGroup`]): an idle database has a thread for each kind of work.
+//! 2. One read-ahead thread and one purge thread start at the opening, the others when they are needed
+//!    ([`ThreadGroup`]): an idle database has one thread for each kind of work.
 
 use super::dropping::Dropping;
 use super::open_parts::OpenParts;
@@ -26,7 +26,7 @@ const LOG_PAUSE: Duration = Duration::from_secs(1);
 /// Pause of the thread that archives redo when the archive has everything, or could not be written.
 const ARCHIVE_PAUSE: Duration = Duration::from_millis(100);
 
-/// The pause of threads that read ahead, when nothing is wanted.
+/// The pause of read-ahead threads while no page is requested.
 const READERS_PAUSE: Duration = Duration::from_secs(1);
 
 /// Undo records in a purge step: a fraction of a millisecond.
@@ -60,7 +60,7 @@ impl DiscardCheckpoints {
 const DROPPING_PAUSE: Duration = Duration::from_secs(1);
 
 impl OpenParts {
-    /// Starts the threads of cleaner, LRU flusher, change buffer, archive and log, and those that read ahead.
+    /// Starts the threads of the cleaner, LRU flusher, change buffer, archive, log and read-ahead.
     ///
     /// # Errors
     /// The system cannot start a thread.

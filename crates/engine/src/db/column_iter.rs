@@ -21,7 +21,7 @@ enum Place {
     Covered(usize),
 }
 
-/// The columns that are wanted of each row.
+/// The columns that are read of each row.
 pub(super) struct Projection {
     index: Option<usize>,
     columns: Vec<usize>,
@@ -138,7 +138,7 @@ impl<'s> Scan<'s, '_> {
         self.project(|_, _| names.iter().map(|name| table.column(name)).collect())
     }
 
-    /// A scan of the columns that `wanted` names, by position.
+    /// A scan that reads the columns that `wanted` names, by position.
     pub(super) fn project(
         mut self,
         wanted: impl FnOnce(&TableVersion, Option<usize>) -> Result<Vec<usize>>,

@@ -71,7 +71,7 @@ impl Database {
     /// Makes the data file as short as it can be: moves pages from its end to free pages before them, and cuts the end
     /// off. Transactions run meanwhile. Costs a read, a write and the redo of a whole page for each page that is moved.
     /// Roots of trees, undo and pages of long columns stay where they are, and the file cannot end before the last of
-    /// them. Without this call the end is cut off as far as nothing lies there.
+    /// them. Without this call the file is truncated only up to its last used extent.
     ///
     /// ```
     /// # use highwater::{Database, Options, Schema, Type};

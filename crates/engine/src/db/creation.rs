@@ -39,7 +39,7 @@ pub(super) fn log_bytes_at_rest(data_bytes: u64) -> u64 {
 pub(super) struct CreationPlan {
     pub header: FileHeader,
     log_bytes: u64,
-    /// Bytes of page 0 after its header, and where they lie.
+    /// Bytes of page 0 after its header, and their offset.
     records: Vec<(usize, Vec<u8>)>,
 }
 

@@ -69,7 +69,7 @@ pub enum Seek<'v> {
     Last,
 }
 
-/// Where a cursor stands.
+/// Position of a cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum At {
     BeforeFirst,
@@ -113,7 +113,7 @@ pub struct Cursor {
     /// Of the transaction that opened it.
     txn_serial: u64,
     at: At,
-    /// Key of the current entry, or of the one where it stood last.
+    /// Key of the current entry, or of its last position.
     key: Vec<u8>,
     is_on_row: bool,
     /// Its scan, and whether that goes down.
@@ -164,7 +164,7 @@ impl Cursor {
         Some((scan.entry(), scan.key()))
     }
 
-    /// Key of the current entry, or of the one where it stood last, or that was sought.
+    /// Key of the current entry, or of its last position, or the key that was sought.
     pub(super) fn place(&self) -> &[u8] {
         &self.key
     }
@@ -256,7 +256,7 @@ impl Cursor {
         &self.table
     }
 
-    /// Goes to the next row; false at the end: then it stands after the last row.
+    /// Moves to the next row; false at the end: then it is after the last row.
     ///
     /// # Errors
     /// Those of a scan: a lock that is not granted, an interruption, a write conflict, I/O. The cursor then keeps its
@@ -266,7 +266,7 @@ impl Cursor {
         self.go(txn.open_txn()?, false, None)
     }
 
-    /// Goes to the row before; false at the end: then it stands before the first row.
+    /// Moves to the previous row; false at the end: then it is before the first row.
     ///
     /// # Errors
     /// As [`next`](Self::next).
@@ -275,8 +275,8 @@ impl Cursor {
         self.go(txn.open_txn()?, true, None)
     }
 
-    /// Moves to a place. If there is no such row, returns false and stands after the last row, or before the first one
-    /// if it searched downward.
+    /// Moves to a place. If there is no such row, returns false, and the position is after the last row, or before the
+    /// first one after a search downward.
     ///
     /// # Errors
     /// As [`next`](Self::next); [`Error::BadValue`] for a value that does not fit its column.
@@ -322,7 +322,7 @@ impl Cursor {
         self.go(txn, reverse, filter)
     }
 
-    /// Checks where it stands, when a move has begun or ended.
+    /// Checks the position, when a move has begun or ended.
     fn check_place(&self) {
         debug_assert!(!self.is_on_row || self.at == At::Key, "rule 1: it stands on a row, and {:?}", self.at);
         let entry = || self.scan.as_ref().map(|(scan, _)| scan.entry());

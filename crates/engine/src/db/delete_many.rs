@@ -36,7 +36,7 @@ impl Scan<'_, '_> {
         self.delete_if(|_| true)
     }
 
-    /// As [`delete`](Self::delete), but only the rows of which `is_deleted` says so. All rows that it is asked about
+    /// As [`delete`](Self::delete), but only the rows of which `is_deleted` says so. All rows that are passed to it
     /// stay locked until the transaction ends.
     ///
     /// ```

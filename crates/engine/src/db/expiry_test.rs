@@ -388,7 +388,7 @@ fn changes_older_than_the_bound_are_removed_and_a_consumer_behind_it_gets_an_err
     assert!(matches!(refused, Error::ChangesTrimmed { since, trimmed } if (since, trimmed) == expected), "{refused}");
     let times = |since| db.changes(since).unwrap().map(|change| change.unwrap().time).collect::<Vec<_>>();
     assert_eq!(times(numbers[2]), [second(4), second(5)]);
-    // The clock goes back: what stands after a younger change stays until that goes.
+    // The clock goes back: changes after a younger one are kept until the younger one expires.
     insert(1, 6)?;
     clocked.at_second(6).expire_step();
     assert_eq!(times(numbers[3]), [second(5), second(1)]);

@@ -155,7 +155,7 @@ mod tests {
             (verdict(Closed, 5, 100, 100), None),
             (verdict(Closed, 5, 100, 99), Some(Older::Redo)),
             (verdict(Closed, 5, 100, 101), Some(Older::Data)),
-            // The data file one ahead: the crash between the mark and the log's header.
+            // The data file is one generation ahead: a crash between the mark and the log's header.
             (verdict(Opening, 6, 100, 100), None),
             (verdict(Opening, 6, 100, 99), Some(Older::Redo)),
             (verdict(Opening, 6, 100, 101), Some(Older::Redo)),

@@ -35,7 +35,7 @@ impl WriteTxn {
     /// # Errors
     /// As [`get`](Self::get), for the first key that has one.
     pub fn get_many<'v, K: AsRef<[ValueRef<'v>]>>(&mut self, table: &Table, keys: &[K]) -> Result<Vec<Option<Row>>> {
-        // Without keys nothing else asks.
+        // Without keys no other call checks this.
         self.inner.check_running()?;
         let (mut rows, mut named) = (Vec::with_capacity(keys.len()), 1);
         for (n, key) in keys.iter().enumerate() {
@@ -94,7 +94,7 @@ impl WriteTxn {
         if self.inner.txn_system().ctx.pool.misses(rows) { self.request_leaves(table, keys) } else { Ok(()) }
     }
 
-    /// Has the pages of rows read ahead.
+    /// Requests the pages of rows.
     fn request_leaves<'v, K: AsRef<[ValueRef<'v>]>>(
         &mut self,
         table: &Table,

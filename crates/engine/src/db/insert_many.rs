@@ -18,8 +18,8 @@ use crate::txn::{NewRows, RowsOp, TableTrees, check_outside_row_closure};
 
 /// Bytes of rows that are inserted at once.
 const BATCH_BYTES: usize = 64 << 10;
-/// Rows whose leaves are read ahead together: those that the queue of wanted pages takes; fewer in a pool that has not
-/// this many frames for each.
+/// Rows whose leaves are read ahead together: as many as the queue of requested pages takes; fewer in a pool that does
+/// not have this many frames for each.
 const MAX_NAMED: usize = 96;
 const FRAMES_OF_A_NAME: usize = 32;
 

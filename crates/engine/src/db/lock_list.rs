@@ -60,11 +60,10 @@ impl WriteTxn {
 }
 
 impl Database {
-    /// Has `tell` called by each thread that waits for a lock of another transaction: when the wait begins, with those
-    /// that it waits for, and when it has ended. A server with a pool of threads has another one work meanwhile; a
-    /// replica that commits in the order of a log ends a later transaction that is in the way of an earlier one. It is
-    /// called in the midst of a statement: it must not use the database, and must not panic. It stays while the
-    /// database is open.
+    /// Each thread that waits for a lock calls `tell` when the wait begins, with the transactions for which it waits,
+    /// and when the wait has ended. A server with a pool of threads has another one work meanwhile; a replica that
+    /// commits in the order of a log ends a later transaction that is in the way of an earlier one. It is called in the
+    /// midst of a statement: it must not use the database, and must not panic. It stays while the database is open.
     ///
     /// ```
     /// # use highwater::{Database, LockWaitEvent, Options, Schema, Type, values};

@@ -84,7 +84,7 @@ impl Database {
     }
 }
 
-/// The changes that make a table's columns those that are wanted.
+/// The changes that make a table's columns those of the new schema.
 ///
 /// # Errors
 /// A change that is not supported.
@@ -132,7 +132,7 @@ fn changes_to(present: &TableDefinition, wanted: &TableDefinition) -> std::resul
 
 const ORDER: &str = "columns that go, or get another name, are changed by `alter_table` before";
 
-/// The indexes that are wanted and are not there.
+/// The indexes of the new schema that the table does not have.
 ///
 /// # Errors
 /// One of these names is another one.

@@ -17,7 +17,7 @@ impl WriteTxn {
     /// Reserves `count` consecutive numbers of the table's auto-increment column: rows with them are inserted as rows
     /// with explicit values. With `every` greater than 1 they are `every` apart, and `offset` more than a multiple of
     /// it: servers of which each inserts for itself so give different numbers (`auto_increment_increment` and
-    /// `auto_increment_offset` of MariaDB). Else [`NumberRange::default`] is what to ask with.
+    /// `auto_increment_offset` of MariaDB). Else the caller passes [`NumberRange::default`].
     ///
     /// ```
     /// # use highwater::{Database, NumberRange, Options, Schema, Type, values};

@@ -187,7 +187,7 @@ impl OpenParts {
         cut?;
         self.ctx.pool.flush_all()?;
         let target = checkpoint_target(&self.ctx.pool, &self.ctx.log);
-        // Pending changes lie after it.
+        // The pending changes are after it.
         self.ctx.log.begin_closing();
         self.ctx.log.flush_to(self.ctx.log.end_lsn())?;
         checkpoint(&self.ctx.pool, &self.ctx.log, target)?;

@@ -34,7 +34,7 @@ pub struct RecoveryReport {
     pub lost_pages: u64,
     /// Transactions that had not committed, and were rolled back.
     pub rolled_back: u64,
-    /// Transactions whose rollback met a damaged page or wants a collation that the program does not know: their rows
+    /// Transactions whose rollback met a damaged page or needs a collation that the program does not have: their rows
     /// stay locked, and the next opening tries again.
     pub rollbacks_postponed: u64,
     /// Transactions that were prepared and wait for their coordinator.

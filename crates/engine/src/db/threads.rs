@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// When a thread ends, at the closing (rule 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ShutdownPhase {
-    /// Purge, drops, and those that read ahead: they wait for redo space and frames.
+    /// Purge, drops and read-ahead: these threads wait for redo space and frames.
     First,
     /// The change buffer's: what is pending holds the checkpoint back.
     Second,
@@ -222,7 +222,7 @@ mod tests {
         drop(background);
     }
 
-    /// A group of three whose threads always want one more: it grows to three, and not while it ends.
+    /// A group of three whose threads always request one more: it grows to three, and does not grow while it ends.
     #[test]
     fn a_group_grows_up_to_its_size_and_ends_as_a_whole() {
         let parts = small_parts();

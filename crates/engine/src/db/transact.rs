@@ -4,7 +4,7 @@
 //! 1. A failed attempt is rolled back before the next one, and no other transaction sees any part of it.
 //! 2. The transaction itself records whether another attempt may succeed, independent of the closure's error: after a
 //!    deadlock or a write conflict it is run again. After a lock wait that timed out or was refused it is not run
-//!    again, because the caller has waited as long as it wanted. After a begun commit it is not run again, because the
+//!    again, because the caller has waited its whole timeout. After a begun commit it is not run again, because the
 //!    commit may have happened.
 //! 3. The first new attempt follows at once, the others after a growing random pause; otherwise two transactions could
 //!    conflict each time.

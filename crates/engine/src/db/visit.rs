@@ -8,10 +8,9 @@ use std::ops::ControlFlow;
 
 impl Scan<'_, '_> {
     /// Hands each row to `look`, until it says stop; returns how many it was shown. The fastest way through a table,
-    /// since rows are looked at where they lie, without a copy. Meanwhile their page is latched, and a thread that
-    /// would change it waits: `look` only computes. It cannot call the database ([`Error::Usage`]), and must not wait
-    /// for a thread that does, as for a mutex that such a thread holds. For everything else there is
-    /// [`iter`](Self::iter).
+    /// since rows are read in place, without a copy. Meanwhile their page is latched, and a thread that would change it
+    /// waits: `look` only computes. It cannot call the database ([`Error::Usage`]), and must not wait for a thread that
+    /// does, as for a mutex that such a thread holds. For everything else there is [`iter`](Self::iter).
     ///
     /// ```
     /// # use highwater::{Database, Options, Schema, Type, values};

@@ -17,7 +17,7 @@ use crate::undo::{RECORDS_AT, StreamEntry, UndoFields, read_directory, record_at
 /// A page.
 #[derive(Clone, Debug)]
 pub struct PageInfo {
-    /// Where it lies.
+    /// Its offset.
     pub page_no: PageNo,
     /// Why it does not verify.
     pub problem: Option<String>,

@@ -1,7 +1,7 @@
 //! The holders of a row and its waiters.
 //!
 //! Rules
-//! 1. Waiters are served from the front, one after another: each waits for all waiters ahead of it, in any modes. So a
+//! 1. Waiters are served from the front, one after another: each waits for all waiters before it, in any modes. So a
 //!    new request waits if there is a waiter (but see 4), and the front waits for the holders only.
 //! 2. A holder that requests a stronger mode goes to the front: it waits for other holders, not for the waiters that
 //!    wait for it.
@@ -164,7 +164,7 @@ impl RowQueue {
         self.waiting.values().copied()
     }
 
-    /// Who waits ahead of this ticket.
+    /// The transactions that wait before this ticket.
     pub(crate) fn ahead_of(&self, ticket: i64) -> impl Iterator<Item = OwnerId> + '_ {
         self.waiting.range(..ticket).map(|(_, (owner, _))| *owner)
     }
@@ -186,7 +186,7 @@ impl RowQueue {
         }
         self.leave(ticket);
         let new = self.granted.add(owner, mode);
-        // A holder that went ahead of the queue was not the one that was passed.
+        // A holder that did not queue was not the one that was passed.
         if new {
             self.passes = 0;
         }

@@ -34,7 +34,7 @@ pub enum LockWaitEvent<'o> {
     /// It begins to wait.
     Begins {
         /// The transactions it waits for, at most 64: the [owners](crate::TxnWatch::owner) of the locks that block it,
-        /// then those that wait ahead of it. It may wait for others later.
+        /// then those that wait before it in the queue. It may wait for others later.
         owners: &'o [u64],
     },
     /// It has ended its wait, with the lock or without.

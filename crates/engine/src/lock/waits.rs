@@ -2,12 +2,13 @@
 //! system's mutex of waits.
 //!
 //! Rules
-//! 1. A waiter waits for all ahead of it in its queue and for every holder that excludes its mode: these are its edges
-//!    in the wait-for graph, exactly what keeps it from being granted. The front of a free row has none: it runs soon.
-//! 2. The search does not walk a queue. The waiters ahead are in the same queue, so their edges lead only to its
+//! 1. A waiter waits for all waiters before it in its queue and for every holder that excludes its mode: these are its
+//!    edges in the wait-for graph, exactly what keeps it from being granted. The front of a free row has none: it runs
+//!    soon.
+//! 2. The search does not walk a queue. The waiters before it are in the same queue, so their edges lead only to its
 //!    holders. One edge to the predecessor represents all of them and is followed together with its continuation
 //!    (`RowQueue::mode_up_to`). So the search follows edges to holders, and checks whether the transaction searched for
-//!    is itself ahead in the queue.
+//!    is itself a waiter before it.
 //! 3. A cycle closes when a transaction with waiters begins to wait, or when a waiting transaction gets a lock for
 //!    which others already wait (its implicit lock becomes explicit). After either, a search looks for a cycle through
 //!    that transaction: every new cycle contains it. A transaction without waiters needs no search.
@@ -254,7 +255,7 @@ impl Waits {
         }
     }
 
-    /// How the wait of `owner` stands after it has taken its row, if that is free and it is its turn.
+    /// Grants the row to `owner` if it is free and `owner` is the first waiter; returns the outcome of the wait.
     pub(crate) fn take_turn(&mut self, owner: OwnerId) -> Option<WaitOutcome> {
         if let Request::Row { queue, ticket, .. } = self.waiters.get(&owner)?.request
             && self.queues[queue as usize].is_front(ticket)
@@ -264,7 +265,7 @@ impl Waits {
         self.outcome(owner)
     }
 
-    /// How the wait of `owner` stands.
+    /// The present outcome of the wait of `owner`.
     pub(crate) fn outcome(&self, owner: OwnerId) -> Option<WaitOutcome> {
         self.waiters.get(&owner).map(|waiter| waiter.outcome)
     }
@@ -279,8 +280,8 @@ impl Waits {
         self.waiters.iter().filter_map(pending).collect()
     }
 
-    /// The transactions that `owner` waits for, [`MAX_REPORTED`] at most: the holders of its row, then those ahead of
-    /// it in the queue; or the owners of ranges.
+    /// The transactions that `owner` waits for, [`MAX_REPORTED`] at most: the holders of its row, then the waiters
+    /// before it in the queue; or the owners of ranges.
     pub(crate) fn waits_for(&self, owner: OwnerId) -> Vec<u64> {
         match self.waiters.get(&owner).map(|waiter| &waiter.request) {
             None | Some(Request::None) => Vec::new(),
@@ -440,8 +441,8 @@ impl Waits {
         }
     }
 
-    /// Whether `start` waits in this queue ahead of `member`; or, if they are one, whether one ahead waits for what it
-    /// holds.
+    /// Whether `start` waits in this queue before `member`; or, if they are the same, whether a waiter before it waits
+    /// for a lock that it holds.
     fn is_ahead(&self, start: OwnerId, member: OwnerId, at: u32, ticket: i64) -> bool {
         if start == member {
             let queue = &self.queues[at as usize];

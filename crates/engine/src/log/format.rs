@@ -47,7 +47,7 @@ pub(crate) fn whole_blocks(bytes: u64) -> u64 {
     bytes / BLOCK_BYTES * BLOCK_BYTES
 }
 
-/// LSN of the first byte of the block in which `lsn` lies.
+/// LSN of the first byte of the block of `lsn`.
 pub(crate) fn block_floor(lsn: u64) -> u64 {
     lsn / DATA_BYTES * DATA_BYTES
 }
@@ -87,7 +87,7 @@ impl LogGeometry {
         LogGeometry { base: header.ring_base.0, ..LogGeometry::new(header.size_bytes) }
     }
 
-    /// LSN of the ring's first byte in the lap in which `lsn` lies.
+    /// LSN of the ring's first byte in the lap of `lsn`.
     pub(crate) fn start_of_lap(self, lsn: Lsn) -> Lsn {
         Lsn(self.base + (lsn.0 - self.base) / self.lap() * self.lap())
     }

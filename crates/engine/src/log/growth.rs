@@ -21,7 +21,7 @@ use super::writer::RingWriter;
 use crate::error::Result;
 use std::time::{Duration, Instant};
 
-/// How long the device is not asked for room again after it refused.
+/// Pause after the device refused space, before the next attempt.
 const REFUSED_FOR: Duration = Duration::from_secs(10);
 /// Factor by which the ring grows. Not more, because unneeded zeros cost as much as redo.
 const FACTOR: u64 = 2;

@@ -224,7 +224,7 @@ impl Log {
         self.ring().space().set_pressure(wake);
     }
 
-    /// Where blocks lie.
+    /// The positions of blocks.
     #[cfg(test)]
     pub(super) fn geometry(&self) -> LogGeometry {
         self.ring().geometry()

@@ -130,12 +130,12 @@ impl Ring {
         self.checkpoint_lsn().min(self.space.kept())
     }
 
-    /// Where blocks lie.
+    /// The positions of blocks.
     pub(super) fn geometry(&self) -> LogGeometry {
         *self.geometry.read()
     }
 
-    /// Lets blocks lie elsewhere from now on.
+    /// Changes the positions of blocks from now on.
     pub(super) fn set_geometry(&self, geometry: LogGeometry) {
         *self.geometry.write() = geometry;
     }

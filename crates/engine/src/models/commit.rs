@@ -76,8 +76,8 @@ pub fn commits_that_share_a_sync_survive_a_power_cut() {
     });
 }
 
-/// A sync or a write fails while threads wait for it: each of them gets the error, none waits on, and none is told that
-/// it was committed without being durable.
+/// A sync or a write fails while threads wait for it: each of them gets the error, none waits on, and no commit that is
+/// not durable returns success.
 pub fn a_failed_sync_wakes_all_that_wait_for_it() {
     explore(400, || {
         let memory = MemoryDevice::named("redo", format::BLOCK_BYTES as usize);

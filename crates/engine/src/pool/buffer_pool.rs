@@ -141,7 +141,7 @@ impl Pool {
         }
     }
 
-    /// Has those of the pages read ahead that are not resident.
+    /// Requests the read-ahead of those of the pages that are not resident.
     pub(crate) fn request(&self, pages: &[PageNo]) {
         self.read_ahead.request(&self.loader, pages);
     }
@@ -151,13 +151,13 @@ impl Pool {
         self.read_ahead.misses(self.stats.pages_read.get(), rows)
     }
 
-    /// Reads the first pages that are wanted, if there are any. `one_more` is to start another thread.
+    /// Reads the first requested pages, if there are any. `one_more` is to start another thread.
     pub(crate) fn read_ahead_step(&self, buffer: &mut ReadBuffer, one_more: impl FnOnce()) {
         let read = self.read_ahead.step(&self.loader, buffer, one_more);
         self.stats.pages_read_ahead.add(read as u64);
     }
 
-    /// Waits until a page is wanted, or [`Pool::stop_readers`].
+    /// Waits until a page is requested, or [`Pool::stop_readers`].
     pub(crate) fn await_request(&self, timeout: Duration) {
         self.read_ahead.await_request(timeout);
     }
@@ -167,12 +167,12 @@ impl Pool {
         self.read_ahead.start();
     }
 
-    /// Forgets what is wanted, and ends the pauses of those threads for good.
+    /// Discards the requests, and ends the pauses of the read threads for good.
     pub(crate) fn stop_readers(&self) {
         self.read_ahead.stop();
     }
 
-    /// Whether threads run that read ahead.
+    /// Whether read-ahead threads run.
     #[inline]
     pub(crate) fn reads_ahead(&self) -> bool {
         self.read_ahead.has_threads()

@@ -37,7 +37,7 @@ impl Pool {
         self.pages().prefetch_from(page, start);
     }
 
-    /// Has the place in the page table that leads to a page fetched, for who will ask for the page a little later.
+    /// Prefetches the slot of a page in the page table, for a lookup that follows soon.
     #[inline]
     pub(crate) fn prefetch_table_slot(&self, page: PageNo) {
         self.pages().prefetch_table_slot(page);
@@ -193,7 +193,7 @@ impl Pool {
         self.loader().make_resident(page)
     }
 
-    /// Sets what is asked for pending changes; once, when the database is recovered.
+    /// Sets the object that the pool asks for pending changes; once, when the database is recovered.
     pub(crate) fn set_pending(&self, pending: Arc<dyn PendingChanges>) {
         self.loader().set_pending(pending);
     }
@@ -283,7 +283,8 @@ impl Pool {
         self.loader().oldest_lsn()
     }
 
-    /// How far the log has to be durable before a checkpoint at [`Pool::oldest_lsn`], asked before.
+    /// The LSN up to which the log has to be durable before a checkpoint at [`Pool::oldest_lsn`]; the caller reads
+    /// `oldest_lsn` first.
     pub(crate) fn carried_lsn(&self) -> Lsn {
         self.loader().carried_lsn()
     }
@@ -340,7 +341,7 @@ impl Pool {
     }
 }
 
-/// What tests and models ask for.
+/// Calls for tests and models.
 #[cfg(any(test, shuttle))]
 impl Pool {
     /// Evicts every clean page.

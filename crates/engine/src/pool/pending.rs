@@ -24,7 +24,8 @@ pub(crate) trait PendingChanges: Send + Sync {
     /// Start of the oldest pending change's redo.
     fn oldest_lsn(&self) -> Option<Lsn>;
 
-    /// How far the log has to be durable before a checkpoint that relies on `oldest_lsn`, asked before, is written.
+    /// The LSN up to which the log has to be durable before a checkpoint at `oldest_lsn` is written; the caller reads
+    /// `oldest_lsn` first.
     fn carried_lsn(&self) -> Lsn;
 
     /// Applies the changes of a leaf that has just been read to its bytes, and its LSN; calls `note_dirty` with the

@@ -32,12 +32,12 @@ const MAX_BYTES: usize = 128 << 10;
 /// One thread has at most one frame of this many on its way; all of them together, a quarter of the pool by default.
 const FRAMES_OF_A_THREAD: usize = 64;
 
-/// The pages that are wanted.
+/// The requested pages.
 #[derive(Default)]
 pub(super) struct ReadAhead {
     has_threads: AtomicBool,
     wanted: Mutex<VecDeque<PageNo>>,
-    /// Threads that wait for a wish; changed under the lock of `wanted`.
+    /// Threads that wait for a request; changed under the lock of `wanted`.
     waiting: AtomicUsize,
     notify: Condvar,
     /// What the threads of each place know of rule 6.
@@ -59,7 +59,7 @@ impl ReadBuffer {
     }
 }
 
-/// How much one thread takes of what is wanted.
+/// The part of the requests that one thread takes.
 #[derive(Clone, Copy, Debug)]
 struct Share {
     /// Most pages.
@@ -85,7 +85,7 @@ fn run_of(wanted: &mut VecDeque<PageNo>, max: usize) -> Range<u32> {
     run
 }
 
-/// Takes a share of what is wanted.
+/// Takes a share of the requests.
 fn runs_of(wanted: &mut VecDeque<PageNo>, share: Share) -> Vec<Range<u32>> {
     let (mut runs, mut left) = (Vec::new(), share.pages);
     while left > 0 && !wanted.is_empty() {
@@ -128,7 +128,7 @@ fn share(loader: &PageLoader) -> Share {
 }
 
 impl ReadAhead {
-    /// Has those of the pages read ahead that are not resident.
+    /// Requests the read-ahead of those of the pages that are not resident.
     pub(super) fn request(&self, loader: &PageLoader, pages: &[PageNo]) {
         if !self.has_threads() {
             return;
@@ -167,8 +167,8 @@ impl ReadAhead {
         now & ROWS != 0 && self.has_threads()
     }
 
-    /// Reads the first pages that are wanted, if there are any (rules 4 and 5); returns how many came. `one_more` is to
-    /// start another thread.
+    /// Reads the first requested pages, if there are any (rules 4 and 5); returns the number of pages that it read.
+    /// `one_more` is to start another thread.
     pub(super) fn step(&self, loader: &PageLoader, buffer: &mut ReadBuffer, one_more: impl FnOnce()) -> usize {
         let page_bytes = loader.pages().frames().page_bytes();
         let share = share(loader);
@@ -193,7 +193,7 @@ impl ReadAhead {
         read.unwrap_or(0)
     }
 
-    /// Waits until a page is wanted, or [`ReadAhead::stop`].
+    /// Waits until a page is requested, or [`ReadAhead::stop`].
     pub(super) fn await_request(&self, timeout: Duration) {
         let mut wanted = self.wanted.lock();
         if wanted.is_empty() && self.has_threads() {
@@ -208,7 +208,7 @@ impl ReadAhead {
         self.has_threads.store(true, Relaxed);
     }
 
-    /// Forgets what is wanted, and ends the pauses of those threads for good.
+    /// Discards the requests, and ends the pauses of the read threads for good.
     pub(super) fn stop(&self) {
         let mut wanted = self.wanted.lock();
         wanted.clear();
@@ -216,7 +216,7 @@ impl ReadAhead {
         self.notify.notify_all();
     }
 
-    /// Whether threads run that read ahead.
+    /// Whether read-ahead threads run.
     #[inline]
     pub(super) fn has_threads(&self) -> bool {
         self.has_threads.load(Relaxed)

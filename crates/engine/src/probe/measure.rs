@@ -82,7 +82,7 @@ impl<'d> Region<'d> {
         Ok(self.device.sync()?)
     }
 
-    /// Whether it is as long as a measurement wants.
+    /// Whether it is long enough for a measurement.
     pub(crate) fn is_whole(&self) -> bool {
         self.len >= SPAN_BYTES
     }
@@ -94,7 +94,7 @@ impl<'d> Region<'d> {
         Ok(self.device.sync()?)
     }
 
-    /// Where page `i` of `pages` lies: spread over the region, consecutive pages far apart.
+    /// Position of page `i` of `pages`: spread over the region, consecutive pages far apart.
     fn place(&self, i: u32, page_bytes: usize) -> u64 {
         let first = self.start.div_ceil(page_bytes as u64);
         let slots = (self.len / page_bytes as u64).saturating_sub(first);

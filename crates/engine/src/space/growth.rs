@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 pub(super) const READY_EXTENTS: u32 = 4;
 /// Discarded extents that are tried on a full disk before it counts as full for users.
 const RESERVE_TRIES: usize = 16;
-/// How long the device is not asked again after it refused room.
+/// Pause after the device refused space, before the next attempt.
 pub(super) const FULL_FOR: Duration = Duration::from_millis(100);
 /// Most bytes the file grows by at once.
 const GROW_LIMIT_BYTES: u64 = 64 << 20;
@@ -96,7 +96,7 @@ impl Space {
     /// How many extents whose place may have been discarded are tried before the disk counts as full.
     fn reserve_tries(&self) -> Range<usize> {
         match reserve::purpose() {
-            // The reserve may lie after any number of holes and must be found: every extent is tried once.
+            // The reserve may be after any number of holes and must be found: every extent is tried once.
             SpacePriority::Cleaning => 0..self.state.lock().untouched_extents().max(RESERVE_TRIES),
             SpacePriority::Users | SpacePriority::Undo | SpacePriority::Deletes => 0..RESERVE_TRIES,
         }

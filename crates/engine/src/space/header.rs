@@ -61,7 +61,7 @@ pub(crate) fn extents_set_by(op: &PageOp<'_>) -> Option<u32> {
     }
 }
 
-/// A new page 0 for a file of `extents`, sealed; `records` are more bytes for it, and where they lie.
+/// A new page 0 for a file of `extents`, sealed; `records` are more bytes for it, and their offsets.
 pub(crate) fn new_page(header: FileHeader, extents: u32, records: &[(usize, Vec<u8>)]) -> Vec<u8> {
     let mut bytes = vec![0; header.page_bytes];
     let mut apply = |op: PageOp<'_>| op.apply(&mut bytes).expect("a fresh page takes its header");

@@ -39,7 +39,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `header`, `layout`, `extent_map` | what stands on disk: page 0, the arithmetic of extents, extent maps |
+//! | `header`, `layout`, `extent_map` | the format on disk: page 0, the arithmetic of extents, extent maps |
 //! | `state`, `freed_extents` | what is free and who owns what, in memory |
 //! | `reserve` | who may take the last room of a full disk |
 //! | `growth` | making room |

@@ -301,7 +301,7 @@ fn a_closing_discards_what_was_emptied() {
         (0..extents * EXTENT_PAGES).for_each(|_| assert!(new_page_of(&parts, segment).is_ok()));
     };
     fill(SEGMENT, 32);
-    // What lies after it stays, and is so much that the database is not small.
+    // The extents after it stay, so the database is not small.
     fill(SegmentId(0x68), 6);
     while !parts.space.drop_segment_step(&parts.ctx, SEGMENT, 16).unwrap() {}
     let kept = reserve::reserve_extents(extents(&parts)) + READY_EXTENTS;
@@ -356,7 +356,7 @@ fn on_a_full_disk_with_holes() -> OpenParts {
     close_uncut(&mut parts);
     let bytes = parts.space.layout().extent_bytes();
     drop(parts);
-    // The second map lies after the holes.
+    // The second map is after the holes.
     data.discard(bytes, 50 * bytes).unwrap();
     data.fill_up();
     open(storage, small_options())

@@ -199,9 +199,9 @@ counters! {
     /// Syncs of the data device that the engine requested; with O_DIRECT_NO_FSYNC few of them are a system call
     /// (`os_syncs`).
     data_syncs,
-    /// Syncs of the doublewrite device that were asked for.
+    /// Requested syncs of the doublewrite device.
     doublewrite_syncs,
-    /// Syncs of the doublewrite device that were asked for to make the journal durable.
+    /// Requested syncs of the doublewrite device that make the journal durable.
     journal_syncs,
     /// Bytes that flushes appended to segments, headers and padding included (page store out of place).
     store_bytes_user,

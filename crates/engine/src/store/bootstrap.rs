@@ -26,7 +26,7 @@ use highwater_storage::{AlignedBuf, Device, StorageSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Bytes in which the fixed fields of page 0 lie: the smallest page.
+/// Bytes that hold the fixed fields of page 0: the smallest page.
 const START_BYTES: usize = PAGE_SIZES[0];
 /// Pages tried to find out the page size of a file without header.
 const PROBED_PAGES: usize = 64;

@@ -292,7 +292,7 @@ pub(crate) trait PageStore: PageSource + Send + Sync {
     fn scratch(&self) -> Option<&dyn Device>;
 
     /// Makes every page durable where it is found without what is in [`scratch`](PageStore::scratch); until
-    /// [`mark`](PageStore::mark) is durable, the next opening may still want it. No other call is made meanwhile.
+    /// [`mark`](PageStore::mark) is durable, the next opening may still need it. No other call is made meanwhile.
     ///
     /// # Errors
     /// An I/O error, after which the caller does not open the database.

@@ -10,8 +10,8 @@
 //!    value that the counter has already passed, because the thread that moved the counter may not have written the
 //!    bound yet, or may have failed.
 //! 4. While a statement holds the table's auto-increment lock (`txn/auto_increment_lock.rs`), only its transaction
-//!    moves the counter: others are told [`Moved::IsLocked`], and wait for the lock. The counter's own note of the
-//!    owner stays when the lock is released; the next transaction that gets the lock replaces or removes it.
+//!    moves the counter: others get [`Moved::IsLocked`], and wait for the lock. The counter's own note of the owner
+//!    stays when the lock is released; the next transaction that gets the lock replaces or removes it.
 
 use crate::error::{Error, Result};
 use crate::lock::OwnerId;

@@ -349,7 +349,7 @@ impl Registry {
         wait_for_last(old);
     }
 
-    /// Gives a table another set of indexes and waits until rollback and purge no longer use the one before.
+    /// Gives a table another set of indexes and waits until rollback and purge no longer use the previous one.
     pub(crate) fn replace(&self, table: &TableShared, version: TableVersion) {
         let old = {
             let mut open = self.tables.write();

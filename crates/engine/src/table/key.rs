@@ -9,7 +9,7 @@
 //!    flipped if positive, all bits if negative; the one NaN sorts last. Text and binary: bytes with 00 as `01 01` and
 //!    01 as `01 02`, then 00. `Fixed`: its bytes.
 //! 4. Equal stored bytes (see `value_form.rs`) encode equally, and the reverse if the column is whole and has no
-//!    collation: comparing stored bytes tells whether a key may change.
+//!    collation: a comparison of stored bytes shows whether a key may change.
 //! 5. A prefix column has only its first bytes. With a collation the text's weights replace its bytes (the prefix is
 //!    then of the weights). Such a key does not contain the value. A descending column has all bytes inverted, marker
 //!    and end included: NULL sorts last.
@@ -25,7 +25,7 @@ use super::value_form::{Stored, fit_bound, float_beside, misfit};
 use crate::config::{Collation, Collations};
 use crate::error::{Error, Result};
 
-/// Where an end of a range lies among the keys that begin with its encoding.
+/// Position of an end of a range among the keys that begin with its encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EdgePlace {
     /// In front of them or after them, as the end is inclusive or exclusive.

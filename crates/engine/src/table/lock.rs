@@ -234,7 +234,7 @@ impl TableLock {
         self.wait(&mut self.state.lock(), patience.into(), |s| !(s.exclusive && s.removal_waits))
     }
 
-    /// Takes the lock for a transaction that others may wait for: ahead of a removal that waits, but after a removal
+    /// Takes the lock for a transaction for which others may wait: before a removal that waits, but after a removal
     /// that holds the lock.
     #[cold]
     pub(crate) fn lock_first<'p>(&self, mode: TableLockMode, patience: impl Into<Patience<'p>>) -> Result<()> {

@@ -117,7 +117,7 @@ impl Schema {
     }
 
     /// As [`primary_key`](Self::primary_key), with descending columns: see [`Index::descending`]. It has no prefixes,
-    /// covers nothing (a row has all columns), and its columns have no collation: it tells rows apart byte by byte.
+    /// covers nothing (a row has all columns), and its columns have no collation: it distinguishes rows byte by byte.
     pub fn primary_key_with(mut self, key: Index) -> Schema {
         self.primary_key = key;
         self

@@ -3,7 +3,7 @@
 use super::definition::{Column, IndexColumn, IndexDefinition, TableDefinition};
 
 impl TableDefinition {
-    /// What of this definition is not as `wanted` has it, with both forms; more indexes, other defaults and another
+    /// The differences of this definition from `wanted`, with both forms; more indexes, other defaults and another
     /// attachment are no difference.
     pub(crate) fn lacks(&self, wanted: &TableDefinition) -> Option<String> {
         let columns = self.columns.iter().map(Some).chain(std::iter::repeat(None));

@@ -69,8 +69,8 @@ pub(crate) fn fit_bound<'a>(ty: Type, value: ValueRef<'a>) -> Option<Stored<'a>>
     fit(ty, value)
 }
 
-/// The greatest float of the column's width below a float that its values cannot be, or the least above it: where that
-/// lies among them.
+/// The greatest float of the column's width below a float that its values cannot be, or the least above it: its
+/// position among them.
 pub(crate) fn float_beside(ty: Type, value: ValueRef<'_>, above: bool) -> Option<f64> {
     let (Type::F32, ValueRef::F64(x)) = (ty, value) else { return None };
     let nearest = x as f32;

@@ -63,7 +63,7 @@ impl<'p> OverflowRow<'p> {
     /// [`Error::Corrupt`] when there are no references after a row.
     pub(crate) fn decode(payload: &'p [u8]) -> Result<OverflowRow<'p>> {
         let wrong =
-            || Error::Corrupt(format!("no references to overflow pages behind a row of {} bytes", payload.len()));
+            || Error::Corrupt(format!("no references to overflow pages after a row of {} bytes", payload.len()));
         let (&count, front) = payload.split_last().ok_or_else(wrong)?;
         let row_bytes = front.len().checked_sub(usize::from(count) * COLUMN_REF_BYTES).filter(|_| count > 0);
         let (row, refs) = front.split_at(row_bytes.ok_or_else(wrong)?);
@@ -132,7 +132,7 @@ pub(crate) fn retain_named(named: &[OverflowRef], payload: &mut Vec<u8>) -> Resu
     Ok(!refs.is_empty())
 }
 
-/// Which columns of a row a reader wants whole.
+/// Which columns of a row a reader needs whole.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted<'c> {
     /// By their position in the table; `None`: all.
@@ -161,12 +161,12 @@ impl Wanted<'_> {
         Wanted { columns: Some(&[]), entries: Entries::Of(i) }
     }
 
-    /// Whether nothing of the columns on overflow pages is wanted.
+    /// Whether no column on overflow pages is requested.
     pub(super) fn is_in_leaf(&self, table: &dyn TableTrees, stored: &OverflowRow<'_>) -> bool {
         !stored.refs().any(|column| column.number == REST || self.wants(table, stored.row, column.number))
     }
 
-    /// Whether a column on overflow pages is wanted; `row` is its row without them.
+    /// Whether a column on overflow pages is requested; `row` is its row without them.
     fn wants(&self, table: &dyn TableTrees, row: &[u8], number: u16) -> bool {
         let is_named = |position| self.columns.is_none_or(|columns| columns.contains(&position));
         table.column_of(row, number).is_some_and(is_named)
@@ -178,8 +178,8 @@ impl Wanted<'_> {
     }
 }
 
-/// Replaces the payload of an overflow row by the row with those of its columns that are wanted; the others have the
-/// bytes that the leaf has of them. Returns the references of these others. The caller holds no latch.
+/// Replaces the payload of an overflow row by the row with the requested columns; the other columns have only their
+/// bytes in the leaf. Returns the references of these others. The caller holds no latch.
 pub(crate) fn load(
     ctx: &Context,
     table: &dyn TableTrees,
@@ -203,8 +203,8 @@ pub(crate) type ReadChain<'f> = dyn FnMut(OverflowRef, &mut Vec<u8>) -> Result<(
 /// [`TableTrees::rebuild_columns`].
 pub(crate) type RebuildColumns<'f> = dyn FnMut(&[u8], &mut ColumnRewrite<'_>, &mut Vec<u8>) -> Result<()> + 'f;
 
-/// Replaces `out` with the row of an overflow payload; columns that `wants` refuses have the bytes only that the
-/// payload has of them. Returns the references of these.
+/// Replaces `out` with the row of an overflow payload; columns that `wants` refuses have only their bytes in the
+/// payload. Returns the references of these.
 pub(crate) fn assemble(
     payload: &[u8],
     wants: impl Fn(&[u8], u16) -> bool,

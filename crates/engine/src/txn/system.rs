@@ -92,7 +92,7 @@ pub(crate) struct TxnSystem {
     recovered: Mutex<Vec<Recovered>>,
     /// Transactions that were found prepared, until `db` takes them.
     pub(super) recovered_prepared: Mutex<Vec<RecoveredPrepared>>,
-    /// Those of them that are still active, for want of a collation.
+    /// Those that are still active because their rollback needs a missing collation.
     waiting_for_collation: Mutex<Vec<TxnId>>,
     spare: ObjectPool<Txn>,
 }
@@ -214,8 +214,7 @@ impl TxnSystem {
         Ok(count)
     }
 
-    /// Whether the transaction was active when the database went down and could not be rolled back for want of a
-    /// collation.
+    /// Whether the transaction was active at the crash and could not be rolled back because a collation is missing.
     pub(crate) fn waits_for_collation(&self, id: TxnId) -> bool {
         self.waiting_for_collation.lock().contains(&id)
     }

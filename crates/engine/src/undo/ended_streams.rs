@@ -40,9 +40,9 @@ impl UndoSpace {
         }
         let noted = self.note(&mut streams);
         self.keep_idle(streams);
-        let mut aside: Vec<Stream> = self.aside.lock().values_mut().filter_map(Option::take).collect();
-        let noted = noted.and_then(|()| self.note(&mut aside));
-        aside.into_iter().for_each(|stream| self.keep_aside(Some(stream)));
+        let mut unusable: Vec<Stream> = self.unusable.lock().values_mut().filter_map(Option::take).collect();
+        let noted = noted.and_then(|()| self.note(&mut unusable));
+        unusable.into_iter().for_each(|stream| self.keep_unusable(Some(stream)));
         noted
     }
 
@@ -67,7 +67,7 @@ impl UndoSpace {
         }
         let mut free = self.free.lock();
         match self.is_unusable(stream.number) {
-            true => self.keep_aside(Some(stream)),
+            true => self.keep_unusable(Some(stream)),
             false => free.streams.push(stream),
         }
     }
@@ -106,7 +106,7 @@ impl UndoSpace {
 /// Refuses the last page of a stream, on which records end at `end`, if it does not fit its entry in the directory.
 pub(super) fn check_note(entry: &StreamEntry, end: usize, next: PageNo) -> Result<()> {
     if next != PageNo(0) {
-        return Err(Error::corrupt_page(entry.last, "the undo stream goes on behind its last page"));
+        return Err(Error::corrupt_page(entry.last, "the undo stream continues after its last page"));
     }
     if entry.ended_at != 0 && entry.ended_at != end {
         let text = format!("records of the undo stream end at {end}, not at {}: an old version", entry.ended_at);

@@ -48,7 +48,7 @@ impl UndoSpace {
                 }
                 Err(error) if error.is_damage() => {
                     self.mark_unusable(stream.number);
-                    self.keep_aside(Some(stream));
+                    self.keep_unusable(Some(stream));
                     damaged(&error);
                 }
                 Err(error) => {
@@ -75,7 +75,8 @@ impl UndoSpace {
     /// Puts streams back below those that are bound sooner, as if they had not been taken.
     pub(super) fn keep_idle(&self, mut idle: Vec<Stream>) {
         let mut free = self.free.lock();
-        idle.extract_if(.., |stream| self.is_unusable(stream.number)).for_each(|stream| self.keep_aside(Some(stream)));
+        idle.extract_if(.., |stream| self.is_unusable(stream.number))
+            .for_each(|stream| self.keep_unusable(Some(stream)));
         free.low_water += idle.len();
         free.streams.splice(..0, idle);
         free.check();

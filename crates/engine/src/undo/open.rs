@@ -128,8 +128,8 @@ impl UndoSpace {
             free: Mutex::default(),
             vacant: Mutex::default(),
             fronts: Mutex::default(),
-            aside: Mutex::default(),
-            has_aside: AtomicBool::new(false),
+            unusable: Mutex::default(),
+            has_unusable: AtomicBool::new(false),
         };
         let mut opened =
             OpenedUndo { undo, id_limit, recovered: Vec::new(), history: 0, ended: Vec::new(), damage: Vec::new() };

@@ -75,7 +75,7 @@ fn u64_at(page: &[u8], at: usize) -> u64 {
     page.get(at..).and_then(|tail| tail.first_chunk()).map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
-/// Refuses a page that is not of type `wanted`.
+/// Refuses a page whose type is not `wanted`.
 pub(crate) fn expect_type(page: &[u8], page_no: PageNo, wanted: PageType) -> Result<()> {
     match header::page_type(page)? {
         found if found == wanted => Ok(()),

@@ -64,7 +64,7 @@ pub(crate) fn read_record(ctx: &Context, place: UndoPlace, out: &mut Vec<u8>) ->
     }
 }
 
-/// The start of the record that ends at `end`, or, at the start of a page, the end of records on the page before.
+/// The start of the record that ends at `end`, or, at the start of a page, the end of the records on the previous page.
 /// `Err(place)`: continue from there.
 pub(crate) fn record_before(ctx: &Context, end: UndoPlace) -> Result<std::result::Result<UndoPlace, UndoPlace>> {
     let page = ctx.pool.fix_s(end.page)?;

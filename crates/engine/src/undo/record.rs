@@ -255,7 +255,7 @@ impl<'a> UndoRecord<'a> {
 }
 
 impl UndoChange<'_> {
-    /// Turns the payload this record's change made into the one before.
+    /// Turns the payload after this record's change into the payload before it.
     pub(crate) fn apply(&self, payload: &mut Vec<u8>) -> Result<()> {
         self.middle.swap(payload, self.old_middle)
     }

@@ -102,9 +102,10 @@ pub(crate) struct UndoSpace {
     /// Where purge is in each stream. It takes the front out of the map while it works on it.
     pub(super) fronts: Mutex<HashMap<usize, StreamFront>>,
     /// Streams with damaged pages: never purged, never bound again. Their ends, if they are known.
-    pub(super) aside: Mutex<HashMap<usize, Option<Stream>>>,
-    /// Whether there are any: set before a stream is looked for where free ones are, asked under the mutex there.
-    pub(super) has_aside: AtomicBool,
+    pub(super) unusable: Mutex<HashMap<usize, Option<Stream>>>,
+    /// Whether `unusable` has any: set before the lists of free streams are searched for such a stream, read under the
+    /// mutexes of those lists.
+    pub(super) has_unusable: AtomicBool,
 }
 
 impl UndoSpace {
@@ -131,29 +132,29 @@ impl UndoSpace {
 
     /// Takes a stream with damaged pages out of use, now if it is free, else when it is released.
     pub(crate) fn mark_unusable(&self, number: usize) {
-        self.aside.lock().entry(number).or_default();
-        self.has_aside.store(true, SeqCst);
+        self.unusable.lock().entry(number).or_default();
+        self.has_unusable.store(true, SeqCst);
         for near in self.near.iter() {
             let mut near = near.lock();
-            self.keep_aside(near.stream.take_if(|stream| stream.number == number));
+            self.keep_unusable(near.stream.take_if(|stream| stream.number == number));
         }
         let mut free = self.free.lock();
         let found = free.streams.iter().position(|stream| stream.number == number);
-        self.keep_aside(found.map(|at| free.streams.remove(at)));
+        self.keep_unusable(found.map(|at| free.streams.remove(at)));
         free.low_water = free.low_water.min(free.streams.len());
         free.check();
     }
 
     /// Keeps the end of a stream that may not be used again.
-    pub(super) fn keep_aside(&self, stream: Option<Stream>) {
-        let mut aside = self.aside.lock();
-        stream.into_iter().for_each(|stream| drop(aside.insert(stream.number, Some(stream))));
+    pub(super) fn keep_unusable(&self, stream: Option<Stream>) {
+        let mut unusable = self.unusable.lock();
+        stream.into_iter().for_each(|stream| drop(unusable.insert(stream.number, Some(stream))));
     }
 
-    /// Whether a stream may not be used again. Who frees one asks under the mutex of the shard where it would be
-    /// free.
+    /// Whether a stream may not be used again. A thread that frees a stream reads this under the mutex of the shard
+    /// that receives the stream.
     pub(crate) fn is_unusable(&self, number: usize) -> bool {
-        self.has_aside.load(SeqCst) && self.aside.lock().contains_key(&number)
+        self.has_unusable.load(SeqCst) && self.unusable.lock().contains_key(&number)
     }
 
     /// Binds a free stream, or a new one. The caller holds no latch.
@@ -181,7 +182,7 @@ impl UndoSpace {
         debug_assert!(!stream.is_noted, "rule 2 of ended_streams: a stream with a note is released");
         let mut near = self.near.local().lock();
         if self.is_unusable(stream.number) {
-            return self.keep_aside(Some(stream));
+            return self.keep_unusable(Some(stream));
         }
         if let Some(other) = near.stream.replace(stream) {
             self.free.lock().streams.push(other);

@@ -8,7 +8,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// The name of a transaction that is prepared: a format id, a global transaction id that all databases of one
-/// transaction share, and a branch qualifier that tells them apart. (The XID of the X/Open standard.)
+/// transaction share, and a branch qualifier that distinguishes them. (The XID of the X/Open standard.)
 ///
 /// ```
 /// use highwater::Xid;

@@ -30,8 +30,8 @@ pub(crate) struct Call {
     /// What is done before it, to make it wait.
     pub hold: fn(&World) -> Vec<Held>,
     pub run: fn(&Shared) -> Result<()>,
-    /// Waits for a transaction that stays open until the event is over. What waits for another call does not: that call
-    /// may end by itself, or by the event, and the one that waits goes on.
+    /// Waits for a transaction that stays open until the event is over. A call that waits for another call is not: that
+    /// other call may end by itself, or by the event, and then the waiting call continues.
     pub waits: bool,
     /// Only reads while no one can write: a failure of the redo log may come too late for it.
     pub keeps_writers_out: bool,

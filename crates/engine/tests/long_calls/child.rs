@@ -105,7 +105,7 @@ fn try_everything(world: &World, held: Vec<Held>) -> i32 {
     ALL_WELL
 }
 
-/// A child tries everything and drops its handles; the parent goes on and commits. Releases what is held.
+/// A child tries everything and drops its handles; the parent continues and commits. Releases what is held.
 pub(crate) fn is_refused_everything(world: &mut World, held: Vec<Held>, what: &str) -> Vec<Held> {
     let mut both = Some(held);
     let child = fork(|| {

@@ -88,7 +88,7 @@ fn fail_stop(world: &mut World, held: Vec<Held>, _: &JoinHandle<()>, what: &str)
     held
 }
 
-/// A child process has the handle and cannot use it; here everything goes on.
+/// A child process has the handle and cannot use it; here everything continues.
 fn fork(world: &mut World, held: Vec<Held>, _: &JoinHandle<()>, what: &str) -> Vec<Held> {
     child::is_refused_everything(world, held, what)
 }

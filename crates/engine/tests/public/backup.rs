@@ -331,7 +331,7 @@ fn work_that_is_ended_leaves_nothing() {
     put(&db, &table, &mut fastrand::Rng::with_seed(6), 20);
     let dest = folder.path().join("full");
     refusal(db.backup(&dest, &BackupOptions::default(), &mut |_| Break(())), &["interrupted"]);
-    // Also while it waits, slow as it was asked to be: an hour for an extent.
+    // Also while it waits for its rate limit: an hour for an extent.
     let slow = BackupOptions { max_bytes_per_s: 64, ..BackupOptions::default() };
     let (started, mut calls) = (std::time::Instant::now(), 0);
     let tell = &mut |_| {

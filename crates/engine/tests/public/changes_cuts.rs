@@ -1,4 +1,4 @@
-//! The change log under power cuts: a consumer that goes on from its position has what the database has.
+//! The change log under power cuts: a consumer that continues from its position has the same rows as the database.
 
 use crate::changes::{Replica, schema};
 use crate::support::{await_purge, open, options, sound};

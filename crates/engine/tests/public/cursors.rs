@@ -137,7 +137,7 @@ fn a_cursor_is_where_its_moves_and_the_own_changes_say() {
     }
 }
 
-/// Goes over many leaves, and puts a row right ahead of the cursor before each move: each is the next one.
+/// Goes over many leaves, and inserts a row right after the cursor's before each move: each is the next one.
 fn follow(isolation: Isolation, by_n: bool, locks: bool, down: bool) {
     let (db, table) = database();
     db.transact(|txn| txn.insert_many(&table, (1..600u64).map(|n| values![n * 2, n * 2]))).unwrap();

@@ -1,5 +1,5 @@
-//! One damaged page of each kind: it is reported with file, page and reason, and what does not lie on it can be read
-//! and written.
+//! One damaged page of each kind: it is reported with file, page and reason, and rows on other pages can be read and
+//! written.
 
 use crate::support::{memory, options};
 use crate::testing::{by_id, commit_all};

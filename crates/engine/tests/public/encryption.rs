@@ -292,7 +292,7 @@ fn nothing_leaves_an_encrypted_database_in_plain_text() {
         assert!(matches!(refusal(Err(error)), EncryptionError::WrongKey(_)));
         rotate_key(copies.path("full"), &key(1), &key(2)).unwrap();
         assert_eq!(copies.restore(&copies.chain()[..1], false, with_key(2), "changed").unwrap(), full);
-        // The database went on with the archive: its key is the archive's.
+        // The database continued the archive: its key is the archive's.
         assert!(rotate_key(copies.path("archive"), &key(1), &key(3)).is_err());
         rotate_key(copies.path("archive"), &key(2), &key(3)).unwrap();
     }

@@ -1,4 +1,4 @@
-//! Thousands of sessions that want one row.
+//! Thousands of sessions that wait for one row.
 
 use crate::support::{memory_with, options, sound};
 use crate::testing::by_id;

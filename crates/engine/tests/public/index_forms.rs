@@ -60,7 +60,8 @@ impl Form {
         if descending { order.reverse() } else { order }
     }
 
-    /// How a row lies to the end of a range; `None`: it begins as the end does, of which only the beginning counts.
+    /// The order of a row and the end of a range; `None`: it begins as the end does, of which only the beginning
+    /// counts.
     fn to_bound(&self, row: &[Value], bound: &[Value]) -> Option<Ordering> {
         for (part, value) in self.parts.iter().zip(bound) {
             let order = self.compare(&row[part.0], value, *part);

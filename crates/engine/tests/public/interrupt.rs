@@ -67,7 +67,7 @@ fn a_wait_for_a_lock_ends_at_once_and_the_transaction_goes_on() {
             assert!(handle.is_pending() && is_interrupted(wait(&mut txn)) && !handle.is_pending());
         }
         assert!(begin.elapsed() < Duration::from_secs(30), "they waited for their timeouts");
-        // A call that does not wait leaves it; it is forgotten when asked.
+        // A call that does not wait keeps the interruption; it is cleared on request.
         handle.interrupt();
         txn.update(&table, &values![1], &[(1, 2.into())]).unwrap();
         assert!(handle.is_pending());

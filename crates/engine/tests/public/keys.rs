@@ -1,4 +1,4 @@
-//! Keys without their rows; rows of several keys; what is read ahead.
+//! Keys without their rows; rows of several keys; read-ahead.
 
 use crate::support::{add, await_purge, check_indexes, memory, open, options, people};
 use crate::testing::{by_id, commit_all};
@@ -199,7 +199,7 @@ fn a_scan_reads_ahead_what_it_will_deliver_and_no_more() {
         }
         assert_eq!(ids, expected);
         drop(read);
-        // What is still wanted would be read now.
+        // Remaining requests would be read now.
         std::thread::sleep(Duration::from_millis(20));
         let stats = db.stats();
         db.close().unwrap();
@@ -301,8 +301,8 @@ fn an_index_is_built_with_read_ahead() {
     assert!(one_of_many(rows_alone));
 }
 
-/// The end of a range lies where its value is, not where an F32 column would round it to; equality rounds, as a row
-/// that is written does.
+/// The end of a range is its exact value, not that value rounded to F32; equality rounds, as a row that is written
+/// does.
 #[test]
 fn the_ends_of_a_range_of_floats_are_not_rounded() {
     let db = open(&StorageSet::memory());

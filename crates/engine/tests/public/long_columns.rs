@@ -208,8 +208,8 @@ fn indexes_over_columns_that_went_out_are_right() {
     sound(&db);
 }
 
-/// A page of the long column is damaged: what does not need the column goes on, what needs it says which page it is,
-/// and changes nothing.
+/// A page of the long column is damaged: statements that do not need the column work; statements that need it name the
+/// page, and change nothing.
 #[test]
 fn a_damaged_long_column_costs_the_reads_that_need_it() {
     let storage = StorageSet::memory();

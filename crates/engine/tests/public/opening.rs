@@ -152,7 +152,7 @@ fn another_store_than_that_of_the_creation_is_refused() {
     Database::open(dir.path().join("out"), out_of_place.clone()).unwrap().close().unwrap();
     let larger = Options { segment_size: 1 << 20, ..out_of_place.clone() };
     refused("out", &larger, ["option segment-size: 1048576 bytes", "created with 262144"]);
-    // Nothing asked for is what there is.
+    // Without the option the store is that of the creation.
     for options in [out_of_place, options()] {
         Database::open(dir.path().join("out"), options).unwrap().close().unwrap();
     }

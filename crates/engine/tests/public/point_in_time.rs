@@ -268,7 +268,7 @@ fn an_archive_of_another_history_is_refused() {
     copy.close().unwrap();
     refused(open(&place.at("copy"), "redo"), &["has the redo of database"]);
     open(&place.at("copy"), "new").unwrap().close().unwrap();
-    // The older copy goes on with an archive of its own: its redo does not follow the backup of the other one.
+    // The older copy continues with an archive of its own: its redo does not follow the backup of the other copy.
     let fork = open(&older, "fork").unwrap();
     fork.close().unwrap();
     let options = |redo: &str| RestoreOptions { redo: Some(place.at(redo)), ..restore_options(&place.options) };
@@ -360,7 +360,7 @@ fn a_moment_that_cannot_be_reached_is_an_error() {
     refused(place.restore(chain, Some(older)), &["lacks the commit of transaction", "it came before them", last]);
     let options = RestoreOptions { until: Some(time(late.acknowledged_us)), ..restore_options(&place.options) };
     let without = Database::restore(chain, place.at("copy"), &options, &mut |_| Continue(()));
-    refused(without, &["the redo ends at LSN", "redo behind it is in the archive"]);
+    refused(without, &["the redo ends at LSN", "later redo is in the archive"]);
     assert!(!place.at("copy").exists());
 }
 

@@ -129,7 +129,7 @@ fn prepared_transactions_outlive_openings_in_order_and_after_cuts() {
             assert_eq!((info.undo_records, &info.tables[..], info.is_detached), (2, &["people".into()][..], true));
             assert!(is_locked(&db, &people, 1) && is_locked(&db, &people, 2) && is_locked(&db, &people, 3));
             assert_eq!(ages(&db, &people), [Some(0); 4]);
-            // Others go on, and purge with them.
+            // Other transactions continue, and purge too.
             for _ in 0..30 {
                 let mut txn = db.begin().unwrap();
                 txn.update(&people, &values![4], &[(3, 1.into()), (1, "much longer".into())]).unwrap();

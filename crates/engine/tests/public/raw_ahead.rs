@@ -1,4 +1,4 @@
-//! Cursors of the raw API that read rows ahead show what those show that read row by row.
+//! Cursors of the raw API that read rows ahead show the same rows as cursors that read row by row.
 
 use crate::support::{memory, sound};
 use crate::testing::commit_all;
@@ -34,7 +34,7 @@ fn key(table: &RawTable, id: u16) -> Vec<u8> {
     key
 }
 
-/// What a cursor shows where it stands.
+/// The row and key at a cursor's position.
 #[derive(Debug, PartialEq)]
 struct Shown {
     key: Option<Vec<u8>>,
@@ -94,7 +94,7 @@ fn walk(table: &RawTable, txn: &mut WriteTxn, seed: u64, changes: bool) -> usize
     ahead
 }
 
-/// A number close after where a cursor stands.
+/// A number shortly after a cursor's position.
 fn near(cursor: &RawCursor, otherwise: u16) -> u16 {
     let at = cursor.key().and_then(|key| key.try_into().ok()).map(u16::from_be_bytes);
     at.map_or(otherwise, |at| (at + 1 + otherwise % 5) % ROWS)

@@ -142,7 +142,7 @@ fn what_a_filter_refuses_is_neither_read_nor_locked() {
     }
     other.rollback().unwrap();
 
-    // A filter of a covering cursor, both ways, and an interruption after which it goes on.
+    // A filter of a covering cursor, in both directions, and an interruption after which the cursor continues.
     let mut cursor = things.cursor("by_kind", covering(&[0, 2]));
     let answer = Arc::new(AtomicU8::new(0));
     let asked = Arc::clone(&answer);

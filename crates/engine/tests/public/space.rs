@@ -82,7 +82,7 @@ fn rows_whose_undo_was_behind_the_end_are_sound() {
     db.close().unwrap();
 }
 
-/// Writers and readers go on while pages are moved.
+/// Writers and readers continue while pages are moved.
 #[test]
 fn a_compaction_beside_writers_loses_nothing() {
     for page_store in [PageStoreKind::InPlace, PageStoreKind::OutOfPlace] {

@@ -342,7 +342,8 @@ fn numbers_are_locked_until_the_statement_ends() {
     sound(&db);
 }
 
-/// One has the numbers and wants a row, the other has the row and wants a number.
+/// One holds the auto-increment lock and waits for a row, the other holds the row and waits for the auto-increment
+/// lock.
 #[test]
 fn a_deadlock_of_numbers_and_a_row_is_found() {
     let db = memory();

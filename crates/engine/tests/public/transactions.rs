@@ -133,7 +133,8 @@ fn a_locking_scan_meets_a_row_that_was_deleted_after_the_snapshot() {
     }
 }
 
-/// An index that is younger than the snapshot has no entries of rows that are gone since: it could not tell.
+/// An index that is younger than the snapshot has no entries of rows that were deleted since, so the snapshot cannot
+/// use it.
 #[test]
 fn a_locking_scan_does_not_use_an_index_that_is_younger_than_its_snapshot() {
     let db = memory();

@@ -134,7 +134,7 @@ fn is_refused<T>(result: Result<T>) -> bool {
     matches!(result.map(drop), Err(Error::Usage(what)) if what.contains("inside a closure"))
 }
 
-/// Whether the rows lie in place, are copied from overflow pages, or come by an index.
+/// Whether the rows are in place, are copied from overflow pages, or come by an index.
 #[test]
 fn the_engine_is_closed_to_the_closure() {
     let db = memory();
@@ -209,7 +209,7 @@ fn a_closure_that_panics_ends_the_visit_alone() {
     sound(&db);
 }
 
-/// What lies in memory may be a commit whose redo could not be made durable.
+/// Pages in memory may hold changes of a commit whose redo could not be made durable.
 #[test]
 fn a_visit_ends_when_the_database_stops() {
     let faults = Faults::new();

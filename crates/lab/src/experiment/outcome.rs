@@ -186,7 +186,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Whether a claim is lost; what is too small to tell is not.
+    /// Whether a claim is lost; what is too small to decide is not.
     pub fn has_lost(&self) -> bool {
         self.claims.iter().any(|claim| claim.verdict == Verdict::Lost)
     }

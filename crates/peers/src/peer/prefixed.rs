@@ -16,8 +16,8 @@ pub(crate) fn name_key(name: &str) -> Vec<u8> {
     [&NAMES[..], name.as_bytes()].concat()
 }
 
-/// Number of a tree: the one kept, or the next one, which `put` keeps. `get` finds the value of a key; under the empty
-/// name stands the number given out last.
+/// Number of a tree: the one kept, or the next one, which `put` keeps. `get` finds the value of a key; the empty name
+/// has the number that was assigned last.
 pub(crate) fn number(
     name: &str,
     get: impl Fn(&[u8]) -> Result<Option<Vec<u8>>>,

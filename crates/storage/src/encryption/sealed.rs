@@ -247,7 +247,7 @@ impl<R: Read> CopyReader<R> {
         &self.from
     }
 
-    /// What is read from, which stands after the bytes that were read only if the copy is not encrypted.
+    /// The source of bytes; its position is after the bytes that were read only if the copy is not encrypted.
     pub fn get_mut(&mut self) -> &mut R {
         &mut self.from
     }

@@ -26,8 +26,8 @@ pub fn forget_redo(log_dir: &Path) -> Result<(), StorageError> {
     forget(&redo_path(log_dir), FileRole::Redo)
 }
 
-/// Removes the data file in the folder `dir`; a block device that stands for it gets the zeros of one that is not in
-/// use, and still stands for it.
+/// Removes the data file in the folder `dir`; a block device in its place gets the zeros of an unused device, and stays
+/// in its place.
 ///
 /// # Errors
 /// The operating system's, except that there is no such file.

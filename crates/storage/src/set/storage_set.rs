@@ -141,7 +141,7 @@ impl StorageSet {
     /// This set for reading only: no write reaches its devices; writes stay in memory.
     ///
     /// # Errors
-    /// A device does not tell its length.
+    /// The length of a device cannot be read.
     pub fn overlaid(&self) -> Result<StorageSet, StorageError> {
         let over = |device: &Arc<dyn Device>| {
             Overlay::new(Arc::clone(device), self.is_encrypted()).map(|overlay| Arc::new(overlay) as Arc<dyn Device>)

@@ -120,7 +120,7 @@ impl Actor {
         } else {
             let lsn = call!(world.played, WriteTxn::commit_lsn(txn))?;
             if lsn > call!(world.played, Database::lsn(world.db)) {
-                return Err(Error::Data(format!("a commit lies at LSN {lsn}, behind the end of the log")));
+                return Err(Error::Data(format!("a commit lies at LSN {lsn}, beyond the end of the log")));
             }
         }
         session.acknowledge(oracle, world);

@@ -2,7 +2,7 @@
 //!
 //! Rules
 //! 1. Every option of the engine's table is in [`OPTIONS`], or is exempt (`alphabet_test.rs`).
-//! 2. A value that stands twice is drawn twice as often.
+//! 2. A value that is listed twice is drawn twice as often.
 //! 3. Values are small: pools and logs that a short life fills, pauses that cost no time.
 //! 4. Nothing depends on how long a life takes: what compares times with the clock does so always or never.
 

@@ -110,7 +110,7 @@ impl Player {
         }
     }
 
-    /// What tells about the database and changes nothing.
+    /// Calls that report on the database and change nothing.
     fn observe(&self, db: &Database) -> Result<()> {
         let played = &self.played;
         let wrong = |what: &str| Err(Error::Data(format!("{what} of the open database is wrong")));

@@ -12,7 +12,7 @@ pub struct Damage {
     pub file: File,
     /// Where they begin.
     pub offset: u64,
-    /// What stands there.
+    /// The present contents.
     pub bytes: Vec<u8>,
 }
 

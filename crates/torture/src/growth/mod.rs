@@ -4,7 +4,7 @@
 //! Rules
 //! 1. Each operation is done at N, 2N and 4N, over a database in memory, most of them in the calling thread with the
 //!    engine's background steps in between. Preparations are not counted.
-//! 2. What is counted is processor time of the process, where the system tells it: other programs change it little.
+//! 2. What is counted is processor time of the process, where the system has it: other programs change it little.
 //! 3. N log N takes 4 to 5 times as long at 4N as at N, a quadratic operation 16 times: [`MAX_RATIO`] is in between. N
 //!    is chosen so that the constant part is small compared with the part that grows.
 //! 4. A busy machine makes times longer, never shorter. So the smallest of several rounds counts, and an operation that
@@ -80,7 +80,7 @@ impl Growing {
     }
 }
 
-/// Processor time of this process so far, if the system tells it.
+/// Processor time of this process so far, if the system has it.
 fn processor_time() -> Option<Duration> {
     let mut nanoseconds = 0;
     for task in std::fs::read_dir("/proc/self/task").ok()? {

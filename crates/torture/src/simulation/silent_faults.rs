@@ -2,7 +2,7 @@
 //!
 //! Rules
 //! 1. A silent fault happens on a copy of the disks; the database continues without it. The redo log has no silent
-//!    faults: nothing can tell the loss of its last write from a power cut.
+//!    faults: the loss of its last write cannot be distinguished from a power cut.
 //! 2. Every answer must be right. An error reports the fault; after the first one the database is opened again, without
 //!    silent faults, and compared again.
 //! 3. A fault that leaves an old version of a block leaves a right checksum. Wrong answers after it that the check of

@@ -1,6 +1,6 @@
 //! A TPC-C-like load.
 //!
-//! Source: TPC-C Standard Specification, revision 5.11; clause numbers stand where a rule comes from.
+//! Source: TPC-C Standard Specification, revision 5.11; clause numbers name the source of a rule.
 //!
 //! Rules
 //! 1. Tables, population, transactions, their mix and their random values are the specification's; terminals, think

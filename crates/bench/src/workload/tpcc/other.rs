@@ -3,7 +3,8 @@
 //! Rules
 //! 1. Order-status and stock-level only read.
 //! 2. Delivery delivers the oldest new order of each of the ten districts in one transaction (2.7.4.1 allows it); a
-//!    district without one is skipped. It goes table by table, so that the store can be told the rows of the next one.
+//!    district without one is skipped. It loads table by table, so that the store knows the number of rows of the next
+//!    table.
 
 use super::schema::*;
 use super::terminal::{Delivered, Terminal, missing, now_us};

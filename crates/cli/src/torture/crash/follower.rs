@@ -1,8 +1,8 @@
 //! The process that follows the change log of the database under test, and keeps a copy.
 //!
 //! Rules
-//! 1. It is killed at random moments while the database lives, and goes on from the position that it keeps. When the
-//!    database's process is killed it waits for the next one, and is killed after that, also in the middle of a
+//! 1. It is killed at random moments while the database is open, and continues from the position that it keeps. When
+//!    the database's process is killed it waits for the next one, and is killed after that, also in the middle of a
 //!    recovery.
 //! 2. It ends by itself only with an error, which is a finding.
 //! 3. After each recovery the rest of the log is applied to the copy, which equals the tables then. Changes that it has

@@ -24,12 +24,12 @@
 //!    seed repeats the times of the kills, not the states.) So do the options of each run, which its line names
 //!    ([`super::drawn`]); those that were given stay. The parent opens the database without the drawn ones.
 //! 2. The child dies with its parent: it watches its stdin.
-//! 3. With a limit on the data file (`--data-limit`), a transaction that meets it is rolled back and the load goes on:
-//!    that is not an error.
-//! 4. A killed process loses nothing that was written to the operating system. With `--cut-power` the database lies on
-//!    a mounted disk whose power is cut instead ([`disk`](super::disk)): the process must stop with an
-//!    error. Power cuts at chosen writes are tested on simulated disks (`crates/torture/tests/device_power_cut.rs`,
-//!    `highwater torture power`).
+//! 3. With a limit on the data file (`--data-limit`), a transaction that meets it is rolled back and the load
+//!    continues: that is not an error.
+//! 4. A killed process loses nothing that was written to the operating system. With `--cut-power` the database is on a
+//!    mounted disk whose power is cut instead ([`disk`](super::disk)): the process must stop with an error. Power cuts
+//!    at chosen writes are tested on simulated disks (`crates/torture/tests/device_power_cut.rs`, `highwater torture
+//!    power`).
 //! 5. With `flush_log_at_trx_commit` 0, and with 2 if the power is cut, the last commits may be lost: those that are
 //!    there are a prefix, which has what was acknowledged before a flush of the log or a schema change.
 
@@ -126,7 +126,7 @@ impl CrashOptions {
         self.dir.join("disk")
     }
 
-    /// The backup from which the archive of redo goes on.
+    /// The backup after which the archive of redo continues.
     fn backup(&self) -> PathBuf {
         self.dir.join("backup")
     }

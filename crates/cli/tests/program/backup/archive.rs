@@ -111,7 +111,7 @@ fn a_killed_restore_is_taken_for_nothing_and_can_be_repeated() {
     assert!(Path::new(&copy).join("mine").exists());
 }
 
-/// An archive that cannot be written is told, makes a gap at last, and stops no one.
+/// An archive that cannot be written is reported, has a gap in the end, and stops no commit.
 #[test]
 fn a_full_disk_under_the_archive_stops_no_thread_and_is_reported() {
     let place = Place::new();

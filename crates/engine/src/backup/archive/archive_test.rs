@@ -221,7 +221,7 @@ fn noted_times_never_go_back() {
     let ahead_us = unix_us() + 3_600_000_000;
     let db = Database::open_storage(storage.clone(), options(&archive)).unwrap();
     fill(&db, 0).unwrap();
-    // As if the clock had been an hour ahead.
+    // As if the clock had been an hour fast.
     db.context().note_times_from(ahead_us);
     fill(&db, 100).unwrap();
     db.close().unwrap();

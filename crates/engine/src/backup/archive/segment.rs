@@ -187,7 +187,7 @@ impl ArchiveFile {
         Ok(ArchiveEnd { lsn, noted_us, stored_bytes })
     }
 
-    /// Cuts off what lies beyond `end`, durably.
+    /// Truncates the file at `end`, durably.
     pub(super) fn cut(&self, end: &ArchiveEnd) -> Result<()> {
         let cut = || {
             let file = OpenOptions::new().write(true).open(&self.path)?;

@@ -1,4 +1,4 @@
-//! Watches, which tell purge that something happened to a leaf since it looked.
+//! Watches: they show purge that a leaf was changed or read since purge read it.
 
 use super::super::{Added, PendingChange};
 use super::advance::Fixture;

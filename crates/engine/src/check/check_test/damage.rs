@@ -209,6 +209,6 @@ fn damage_below_an_inner_page_is_said_once() {
     data(&storage).damage(|bytes| bytes[root.0 as usize * PAGE_BYTES + 77] ^= 1);
     let report = check(&storage).unwrap();
     expect(&report, &[&format!("page {root}: table person: index PRIMARY: checksum")]);
-    expect(&report, &["PRIMARY", "are behind the damage"]);
+    expect(&report, &["PRIMARY", "are below the damaged page"]);
     assert!(report.findings.len() < 20, "{:#?}", report.findings);
 }

@@ -243,7 +243,7 @@ impl ChangeStream {
         }
     }
 
-    /// The next change. Reads ahead as far as is needed to know whether it is the last of its transaction.
+    /// The next change. Reads the next entries until it is known whether this is the last change of its transaction.
     fn next_change(&mut self) -> Result<Option<Change>> {
         check_outside_row_closure()?;
         self.db.inner.check_running()?;

@@ -66,7 +66,7 @@ fn an_opening_that_shrinks_the_log_can_be_cut_off_anywhere() {
         for seed in 0..3 {
             let cut = storage.cut(at << 8 | seed);
             found[usize::from(redo_bytes(&cut) == SMALL)] += 1;
-            // An opening that asks for the old size finds a smaller log, or the old one.
+            // An opening with the old size finds a smaller log, or the old one.
             let again =
                 open(&cut, [SMALL, LARGE][seed as usize % 2]).unwrap_or_else(|error| panic!("cut {at}: {error}"));
             assert_eq!(rows(&again), expected, "cut {at}, seed {seed}");
@@ -112,7 +112,7 @@ fn a_closing_that_shrinks_the_log_can_be_cut_off_anywhere() {
     assert!(found[0] > 5 && found[1] > 0, "{found:?}");
 }
 
-/// A log that is larger than asked for stays as it is where nothing may be written.
+/// A log that is larger than the option stays as it is where nothing may be written.
 #[test]
 fn opening_to_read_leaves_the_log_as_large_as_it_is() {
     let (storage, expected) = grown();

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 /// Moves to the next row after a seek, before rows are read ahead.
 const STEPS_BEFORE: usize = 3;
-/// Rows that are read ahead first.
+/// Rows in the first read-ahead.
 const FIRST_ROWS: usize = 8;
 /// Bytes after which no row is added.
 const MAX_BYTES: usize = 64 << 10;
@@ -44,7 +44,7 @@ pub(super) struct RowsAhead {
     bytes: Vec<u8>,
     values: Vec<Range<usize>>,
     rows: Vec<Place>,
-    /// The current row is the one before; 0: none is.
+    /// The current row is the previous one; 0: there is none.
     next: usize,
     steps: usize,
     limit: usize,
@@ -53,7 +53,7 @@ pub(super) struct RowsAhead {
 }
 
 impl RowsAhead {
-    /// For rows of which these columns are asked for.
+    /// For rows of which these columns are requested.
     pub(super) fn new(columns: &[usize]) -> RowsAhead {
         RowsAhead { columns: columns.to_vec(), limit: FIRST_ROWS, ..RowsAhead::default() }
     }
@@ -88,7 +88,7 @@ impl RowsAhead {
         is_there
     }
 
-    /// Leaves the rows: `cursor` stands where this stood.
+    /// Leaves the rows: moves `cursor` to the current position.
     pub(super) fn leave(&mut self, cursor: &mut Cursor) {
         self.check();
         if let Some(key) = self.key() {
@@ -97,7 +97,7 @@ impl RowsAhead {
         self.forget();
     }
 
-    /// Moves to the next row after it has read some ahead; false if it is too early, or there is none.
+    /// Reads some rows ahead and moves to the first of them; false if it is too early, or there is no row.
     pub(super) fn read(&mut self, cursor: &mut Cursor, txn: &mut WriteTxn) -> Result<bool> {
         debug_assert!(self.rows.is_empty(), "rule 3: rows are read ahead behind {} others", self.rows.len());
         self.steps += 1;

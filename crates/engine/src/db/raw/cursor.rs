@@ -42,13 +42,13 @@ pub struct RawCursor {
     /// How rows are read from entries alone, if they may be.
     entry_columns: Option<EntryColumns>,
     filter: Option<RawFilter>,
-    /// If it reads rows ahead.
+    /// The rows that it reads ahead, if it does.
     ahead: Option<RowsAhead>,
 }
 
 impl RawTable {
-    /// A cursor over an index; `"PRIMARY"`: over the rows. It stands nowhere yet, and no index of that name is an error
-    /// of its first [`seek`](RawCursor::seek).
+    /// A cursor over an index; `"PRIMARY"`: over the rows. It has no position yet; a wrong index name is an error of
+    /// its first [`seek`](RawCursor::seek).
     pub fn cursor(&self, index: &str, read: RawRead) -> RawCursor {
         RawCursor::new(self.clone(), index, read)
     }
@@ -172,7 +172,7 @@ impl RawCursor {
         self.go(txn.open_txn()?, false)
     }
 
-    /// Goes to the row before; false at the end.
+    /// Moves to the previous row; false at the end.
     ///
     /// # Errors
     /// As [`next`](Self::next).
@@ -217,15 +217,15 @@ impl RawCursor {
         self.key_ahead().or_else(|| self.cursor.as_ref()?.entry_and_key().map(|(entry, _)| entry))
     }
 
-    /// Key of the entry where it stands, or stood last: after it the next move goes on. After a seek that found nothing
-    /// the key that was sought; `None` before the first seek, and where there is none.
+    /// Key of the entry at its position, or its last position: the next move continues after it. After a seek that
+    /// found nothing the key that was sought; `None` before the first seek, and where there is none.
     pub fn place(&self) -> Option<&[u8]> {
         self.key_ahead().or_else(|| self.cursor.as_ref().map(Cursor::place).filter(|place| !place.is_empty()))
     }
 
-    /// The columns of the current row that are asked for ([`RawRead::columns`]), in that order, if the cursor has them
-    /// at hand: a [covering](RawRead::covering) one over the rows may have read the row ahead. Else they are to be read
-    /// by [`read_row`](Self::read_row), which reads both.
+    /// The requested columns of the current row ([`RawRead::columns`]), in that order, if the cursor has them at hand:
+    /// a [covering](RawRead::covering) one over the rows may have read the row ahead. Else they are to be read by
+    /// [`read_row`](Self::read_row), which reads both.
     #[inline]
     pub fn values(&self) -> Option<impl Iterator<Item = RawColumn<'_>>> {
         self.ahead.as_ref()?.values()

@@ -1,10 +1,10 @@
 //! The raw API, for front ends: a server's storage handler, a language binding. Applications use the typed API, which
 //! is the rest of this crate.
 //!
-//! A front end has rows and keys as bytes of its own and does not want them as [`Value`](crate::Value)s. Here a row is
-//! a slice of columns, each in the bytes that the column stores, `None` for NULL; a key is a byte string that compares
-//! as its columns do. Both APIs use the same tables: a [`RawTable`] is a [`Table`] with other calls, in the same
-//! transactions ([`WriteTxn`](crate::WriteTxn)), with the same locks, indexes, backups, checks and repairs.
+//! A front end has rows and keys as bytes of its own and does not need [`Value`](crate::Value)s. Here a row is a slice
+//! of columns, each in the bytes that the column stores, `None` for NULL; a key is a byte string that compares as its
+//! columns do. Both APIs use the same tables: a [`RawTable`] is a [`Table`] with other calls, in the same transactions
+//! ([`WriteTxn`](crate::WriteTxn)), with the same locks, indexes, backups, checks and repairs.
 //!
 //! # What is stable
 //! Only the bytes that a column stores, by its type: no call takes or returns the layout of a row.

@@ -13,7 +13,8 @@ pub struct RawRead {
     pub lock_wait: Option<LockWait>,
     /// Columns, by position, that will be asked for; `None`: all. Long columns that are not among them are not read.
     pub columns: Option<Vec<usize>>,
-    /// Whether a cursor is asked for keys and entries only: then rows are read only where the index was changed lately.
+    /// Whether only keys and entries of a cursor are requested: then rows are read only where the index was changed
+    /// lately.
     pub keys_only: bool,
     /// Whether a cursor over an index reads the rows of its entries only where it must: where the index has not all of
     /// `columns` ([`RawTable::index_has`]), was changed lately, or rows are locked. Then a row that it reads may have

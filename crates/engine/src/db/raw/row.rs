@@ -19,9 +19,9 @@ pub struct RawRow {
 
 impl RawRow {
     /// The bytes that a column keeps: of a fixed-size type exactly its length. `None`: it is NULL, or there is no such
-    /// column. A long column that was not wanted ([`RawRead::columns`](super::RawRead::columns)) may be empty, and of a
-    /// row that was read from an entry ([`RawRead::covering`](super::RawRead::covering)) only those have bytes that
-    /// were wanted.
+    /// column. A long column that was not requested ([`RawRead::columns`](super::RawRead::columns)) may be empty, and
+    /// in a row that was read from an entry ([`RawRead::covering`](super::RawRead::covering)) only requested columns
+    /// have bytes.
     #[inline]
     pub fn column(&self, column: usize) -> RawColumn<'_> {
         if self.is_of_entry {

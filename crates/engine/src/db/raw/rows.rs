@@ -93,8 +93,8 @@ impl RawTable {
     }
 
     /// Releases the lock of a row that a locking read has just delivered (the last one of the transaction: a cursor's
-    /// move, or a [`get`](Self::get)) and that is not wanted; false if it stays locked: because the transaction has
-    /// locked it before, or because its level locks ranges too (REPEATABLE READ, SERIALIZABLE).
+    /// move, or a [`get`](Self::get)) and that the caller does not need; false if it stays locked: because the
+    /// transaction has locked it before, or because its level locks ranges too (REPEATABLE READ, SERIALIZABLE).
     ///
     /// # Errors
     /// [`Error::TableDropped`](crate::Error::TableDropped), [`Error::Closed`](crate::Error::Closed).

@@ -26,7 +26,7 @@ use std::io::{Error as IoError, ErrorKind, Result as IoResult, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Bytes of rows in the first batch of a scan, and in the last ones; each has four times as many as the one before.
+/// Bytes of rows in the first batch of a scan, and in the last ones; each has four times as many as the previous one.
 const BATCH_BYTES: [usize; 2] = [8 << 10, 256 << 10];
 /// Rows that are counted before the thread looks whether the reader is there.
 const ROWS_BETWEEN_LOOKS: u64 = 4096;
@@ -105,7 +105,7 @@ fn describe<'s, 'v>(read: &'s mut ReadTxn, table: &Table, form: &ScanForm<'v>, e
     if form.is_reverse { scan.rev() } else { scan }
 }
 
-/// The columns that are wanted of a table, by position: all of them, if none are named.
+/// The columns to read from a table, by position: all of them if the request names none.
 fn wanted_columns(table: &TableDefinition, named: Option<&[u32]>) -> IoResult<Vec<usize>> {
     let columns = named.map_or_else(|| (0..table.columns.len()).collect(), columns_of);
     match columns.iter().find(|column| **column >= table.columns.len()) {
@@ -193,7 +193,7 @@ impl Connection {
                 let answer = other.map(|other| Answer::Shared { offer: self.offer.put(other) });
                 self.send_result(answer)
             }
-            Request::Join { .. } if self.read.is_some() => Err(invalid("a snapshot to join behind a read")),
+            Request::Join { .. } if self.read.is_some() => Err(invalid("a snapshot to join after a read")),
             Request::Join { offer } => {
                 let taken = self.offer.all().take(offer);
                 self.read = taken.map(|read| ReadTxn::new(self.db.interruptible(read.txn)));
@@ -375,7 +375,7 @@ fn fill_batch(rows: &mut ColumnIter<'_>, bytes: usize, batch: &mut Vec<u8>) -> B
     end
 }
 
-/// Sends rows, batch by batch, for as long as the reader wants more. What fails is sent in its turn, after the rows
+/// Sends rows, batch by batch, as long as the reader requests more. What fails is sent in its turn, after the rows
 /// before it.
 fn send_rows(mut rows: ColumnIter<'_>, mut stream: Stream) -> IoResult<()> {
     let [mut batch_bytes, last_batch_bytes] = BATCH_BYTES;

@@ -72,7 +72,8 @@ impl Link {
         Error::ReaderDisconnected { folder: self.folder.clone(), reason }
     }
 
-    /// The other end is gone, as a write to it tells or the end of what it has sent; or the connection has failed.
+    /// The other end has closed the connection, as a failed write or the end of its data shows; or the connection has
+    /// failed.
     fn fail_io(&mut self, error: &std::io::Error) -> Error {
         match error.kind() {
             ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => self.fail(ENDED),

@@ -33,7 +33,7 @@ pub(super) const KIND_AT: usize = 4;
 pub(super) enum Kind {
     /// A [`Request`] or an [`Answer`].
     Message = 1,
-    /// Rows; the reader says whether it wants more.
+    /// Rows; the reader answers whether it needs more.
     Rows = 2,
     /// Rows, the last ones.
     LastRows = 3,
@@ -200,7 +200,7 @@ pub(super) struct ChangeForm<'a> {
     pub(super) ends_transaction: bool,
 }
 
-/// An error of the engine, as far as a reader can tell it from others; what it cannot is words.
+/// An error of the engine. The kinds that a reader distinguishes are variants; the others are text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Failure {
     NoSuchTable(String),
@@ -336,7 +336,7 @@ pub(super) fn read_frame(from: &mut impl Read, frame: &mut Vec<u8>, max_bytes: u
 pub(super) fn message<'f, T: Deserialize<'f>>(frame: &'f [u8]) -> std::result::Result<T, String> {
     match first_message(frame)? {
         (message, []) => Ok(message),
-        _ => Err("a message with bytes behind it".to_string()),
+        _ => Err("a message with bytes after its end".to_string()),
     }
 }
 

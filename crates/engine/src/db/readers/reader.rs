@@ -317,7 +317,7 @@ impl ReaderSnapshot {
         match first_row(&self.link.frame) {
             Some((row, [])) => Ok(Some(Row::of_bytes(layout, row.to_vec()))),
             None if self.link.frame.is_empty() => Ok(None),
-            _ => Err(self.link.fail("a row that ends behind its frame")),
+            _ => Err(self.link.fail("a row that ends beyond its frame")),
         }
     }
 

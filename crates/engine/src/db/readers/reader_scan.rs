@@ -1,7 +1,7 @@
 //! Scans of a reader's snapshot, as [`Scan`](crate::Scan) has them.
 //!
 //! Rule: while the reader reads a batch, the next batch is in flight. An iterator that is dropped before the last batch
-//! receives that batch, and tells the server to send no more.
+//! receives that batch, and tells the server to stop.
 
 use super::link::{Link, Received};
 use super::message::{Answer, Bound, Request, ScanForm, Wanted, columns_to, first_row};
@@ -171,7 +171,7 @@ impl<'s, 'v> ReaderScan<'s, 'v> {
 /// What will be received of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Comes {
-    /// A batch, which was asked for.
+    /// A batch, which was requested.
     Batch,
     Nothing,
 }
@@ -187,7 +187,7 @@ pub struct ReaderRows<'s> {
 }
 
 impl ReaderRows<'_> {
-    /// Receives the batch that comes, and asks for the next one.
+    /// Receives the next batch, and requests the one after it.
     fn next_batch(&mut self) -> Result<()> {
         self.comes = Comes::Nothing;
         self.read = 0;
@@ -212,7 +212,7 @@ impl ReaderRows<'_> {
         }
         let rest = &self.batch[self.read..];
         let Some((row, behind)) = first_row(rest) else {
-            return Err(self.link.fail("a row that ends behind its frame"));
+            return Err(self.link.fail("a row that ends beyond its frame"));
         };
         self.read = self.batch.len() - behind.len();
         Ok(Some(Row::of_bytes(&self.layout, row.to_vec())))

@@ -13,7 +13,7 @@ enum Step {
         at: usize,
         exclusive: bool,
     },
-    /// `who` wants a row that `holder` holds by its id.
+    /// `who` requests a row on which `holder` has an implicit lock.
     Explicit {
         who: usize,
         at: usize,
@@ -66,7 +66,7 @@ struct PlainRow {
 }
 
 impl PlainRow {
-    /// No thread holds it, and the front that wants it alone has not run yet.
+    /// No transaction holds it, and the first waiter, which requests it exclusively, has not run yet.
     fn may_be_passed(&self) -> bool {
         self.granted.is_empty() && self.passes < MAX_PASSES
     }

@@ -65,7 +65,7 @@ pub(super) fn open(device: &MemoryDevice) -> (Arc<Log>, Found) {
     open_as(Arc::new(device.clone()), FlushLog::Sync).unwrap()
 }
 
-/// As `open`, on a device that wants discards.
+/// As `open`, on a device that prefers discards.
 pub(super) fn open_preferring_discards(device: &MemoryDevice) -> (Arc<Log>, Found) {
     open_as(preferring_discards(Arc::new(device.clone())), FlushLog::Sync).unwrap()
 }

@@ -153,7 +153,7 @@ fn a_full_disk_lets_a_log_shrink() {
     assert_eq!((whole.appended.len(), device.len_bytes().unwrap()), (150, SMALL));
 }
 
-/// Discards are told what lies where: nothing that either header needs is given to the device.
+/// Discards respect the present position of blocks: redo that either header needs is not discarded.
 #[test]
 fn a_log_shrinks_on_a_device_that_prefers_discards() {
     let (device, _) = grown(600);

@@ -1,4 +1,4 @@
-//! Where the fields of a node lie, and how many bytes records take.
+//! Offsets of the fields of a node, and sizes of records.
 
 use crate::page::bytes::PageBytes;
 use crate::page::header::HEADER_BYTES;

@@ -69,7 +69,7 @@ impl PageFlusher {
     /// batch is mostly waits for the device, one after another: those of several threads overlap.
     fn flush_side_by_side(&self, helpers: usize) -> Result<()> {
         let mut frames = self.list.lock().oldest(self.pages.frames(), Lsn(u64::MAX), usize::MAX);
-        // A frame may get another page meanwhile: each is asked once.
+        // A frame may get another page meanwhile: each frame is read once.
         frames.sort_by_cached_key(|frame| self.pages.get(*frame).page_no());
         let batches = Mutex::new(frames.chunks(BATCH_PAGES));
         let flush = &|reason: FlushReason| -> Result<()> {

@@ -1,4 +1,4 @@
-//! What is flushed together: the pages asked for and their neighbors.
+//! The pages that are flushed together: the requested pages and their neighbors.
 
 use super::neighbors;
 use super::reason::FlushReason;
@@ -17,7 +17,7 @@ pub(super) struct FlushTarget {
 }
 
 impl FlushTarget {
-    /// The page in a frame, asked for.
+    /// The requested page in a frame.
     pub(super) fn new(pages: &ResidentPages, frame: FrameNo) -> FlushTarget {
         FlushTarget { page_no: pages.get(frame).page_no(), frame, neighbor: false }
     }
@@ -38,7 +38,7 @@ impl FlushSelection {
         if reason != FlushReason::SinglePage && mode != FlushNeighbors::Off {
             add_neighbors(pages, &mut targets, mode, reason);
         }
-        // A page asked for comes before the same page as a neighbor, and stays.
+        // A requested page sorts before the same page as a neighbor, and is kept.
         targets.sort_unstable_by_key(|target| (target.page_no, target.neighbor));
         targets.dedup_by_key(|target| target.page_no);
         targets

@@ -1,6 +1,6 @@
 //! Writing dirty pages: copy under the latch, make the redo durable, write to the store, and only then mark as clean.
 //!
-//! Order of one batch (each step needs the one before)
+//! Order of one batch (each step needs the previous one)
 //! 1. Per page, under its shared latch: mark as being written, copy, stamp the copy, note whether redo recreates it.
 //! 2. Make the redo durable up to the newest page LSN of the batch (log before data).
 //! 3. Write the copies to the store; durable and findable when this returns.

@@ -159,7 +159,7 @@ impl PageBytes for OptimisticPage<'_> {
         if len == 0 {
             return 0;
         }
-        // The eight bytes that end with the last one wanted: those after it may be of a frame that was not used yet,
+        // The eight bytes that end with the last requested byte: later bytes may be of a frame that was not used yet,
         // and memory that is read before it is written is mapped twice.
         let len = len.min(8);
         u64::from_be(self.load(offset.wrapping_add(len).wrapping_sub(8))) << (64 - 8 * len as u32)

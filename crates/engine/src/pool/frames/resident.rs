@@ -118,7 +118,7 @@ impl ResidentPages {
     }
 
     /// Has what every look at a page reads first fetched into the processor's cache, if the page is resident: the state
-    /// of its frame, its header and first slots, and its fences. It waits for none of them: where the page lies is a
+    /// of its frame, its header and first slots, and its fences. It waits for none of them: the frame of the page is a
     /// guess, nearly always right.
     #[inline]
     pub(crate) fn prefetch(&self, page: PageNo) {
@@ -137,7 +137,7 @@ impl ResidentPages {
         }
     }
 
-    /// Has the place in the page table that leads to a page fetched, for who will ask for the page a little later.
+    /// Prefetches the slot of a page in the page table, for a lookup that follows soon.
     #[inline]
     pub(crate) fn prefetch_table_slot(&self, page: PageNo) {
         self.table.prefetch(page);

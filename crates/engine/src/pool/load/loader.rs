@@ -71,7 +71,7 @@ impl PageLoader {
         self.page_read.snapshot()
     }
 
-    /// Sets what is asked for pending changes; once, when the database is recovered.
+    /// Sets the object that the pool asks for pending changes; once, when the database is recovered.
     pub(crate) fn set_pending(&self, pending: Arc<dyn PendingChanges>) {
         assert!(self.pending.set(pending).is_ok(), "one change buffer for a pool");
     }

@@ -7,7 +7,7 @@ use crate::sync::atomic::Ordering::Relaxed;
 
 impl Lru {
     /// Takes up to `want` clean pages among the last `depth` of the list out of it and out of the page table; their
-    /// frames stay latched exclusively. With `by_cursor` the search goes on where the last one ended, within the old
+    /// frames stay latched exclusively. With `by_cursor` the search continues where the last one ended, within the old
     /// part and before the pages that came in lately, unless pages have become clean since: `cleanings` counts those.
     pub(crate) fn evict(
         &self,

@@ -1,4 +1,4 @@
-//! What the pool and its page cleaner tell each other: that there is work, new limits, the pace of users.
+//! Shared state of the pool and its page cleaner: work, new limits, the throttle of users.
 
 use super::policy::Limits;
 use super::throttle::Throttle;

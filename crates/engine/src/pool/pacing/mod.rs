@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `policy` | how much to flush, how fast users may write: pure functions |
 //! | `throttle` | slowing users above the async watermark |
-//! | `control` | [`CleanerControl`]: what the pool and its page cleaner tell each other |
+//! | `control` | [`CleanerControl`]: shared state of the pool and its page cleaner |
 //! | `pacing_model` | a model of users and a device around the policy |
 
 mod control;

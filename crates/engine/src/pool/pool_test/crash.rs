@@ -21,7 +21,7 @@ fn counters_after_a_power_cut(seed: u64) {
     let faults = Faults::new();
     let mut core = open(storage.map(|device| faults.wrap(device)), seeded_options(seed));
     let pages: Vec<_> = (0..400).map(|_| new_page(&core.ctx, &core.space)).collect();
-    // The checkpoint lies after the pages' creation, so recovery takes them as the data file has them.
+    // The checkpoint is after the pages' creation, so recovery takes them as the data file has them.
     core.ctx.pool.flush_all().unwrap();
     core.ctx.log.checkpoint(core.ctx.log.end_lsn()).unwrap();
     core.start_threads().unwrap();

@@ -95,7 +95,7 @@ fn many_runs_arrive_at_once_and_what_fails_fails_alone() {
     assert!(there.iter().all(|n| get(&core.ctx, pages[*n]) == u64::from(pages[*n].0)));
 }
 
-/// No thread waits for a wish: one that leaves some after asks for one more.
+/// No thread waits for a request: a thread that leaves requests in the queue asks for one more thread.
 #[test]
 fn a_thread_that_leaves_pages_behind_asks_for_another_one() {
     let (core, pages) = evicted();

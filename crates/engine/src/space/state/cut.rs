@@ -30,16 +30,15 @@ impl SpaceState {
         self.untouched.range(..end).take(lacking).copied().collect()
     }
 
-    /// How many extents the file would have if all chunks with an owner lay side by side, and `keep` free ones after
-    /// them.
+    /// How many extents the file would have if all chunks with an owner were adjacent, followed by `keep` free ones.
     pub(crate) fn gapless_extents(&self, layout: &SpaceLayout, keep: impl Fn(u32) -> u32) -> u32 {
         let unowned = self.unowned_chunks + self.untouched.len() as u32 * CHUNKS;
         let maps = layout.groups(self.extents());
         self.extents_for((self.extents() * CHUNKS).saturating_sub(unowned + maps), layout, keep)
     }
 
-    /// The same if the used pages of each segment lay side by side, in whole extents unless the segment is small, and
-    /// no free extents after them.
+    /// The same if the used pages of each segment were adjacent, in whole extents unless the segment is small, and no
+    /// free extents after them.
     pub(crate) fn packed_extents(&self, layout: &SpaceLayout) -> u32 {
         let of_users = self.segments.iter().filter(|(owner, _)| **owner != SEGMENT_SYSTEM.0);
         let chunks = of_users.map(|(_, segment)| match segment.pages {

@@ -47,7 +47,7 @@ pub(super) struct SpaceState {
     untouched: BTreeSet<u32>,
     /// Where the next run of `untouched` is looked for.
     bare_from: u32,
-    /// Where those of `untouched` lie that were found at the opening, and may still have their place.
+    /// Positions of those of `untouched` that were found at the opening, and may still have their space on the device.
     found: Range<u32>,
     /// How many of `untouched` may still be tried for the reserve before those found stay as they are.
     found_tries: usize,

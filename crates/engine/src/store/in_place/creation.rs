@@ -1,8 +1,8 @@
 //! Creating the two files of a store, and detecting an interrupted creation.
 //!
-//! Order: the doublewrite file, zeros; the data file with its length, page 1 and what of page 0 lies after its first
-//! sector, durable; then page 0, durable. Until then the first sector is zeros, and so is everything after page 1. A
-//! sector is not torn, so page 0 is whole as soon as the first one is there.
+//! Order: the doublewrite file, zeros; the data file with its length, page 1 and page 0 without its first sector,
+//! durable; then page 0, durable. Until then the first sector is zeros, and so is everything after page 1. A sector is
+//! not torn, so page 0 is whole as soon as the first one is there.
 
 use super::doublewrite::file_bytes;
 use super::offset_of;

@@ -166,7 +166,7 @@ impl Area {
     }
 }
 
-/// Of the bytes of a batch, the directory in front and the copies that are needed; what lies side by side is one part.
+/// Of the bytes of a batch, the directory in front and the copies that are needed; adjacent bytes are one part.
 fn parts_to_keep(batch: &PageBatch) -> Vec<Range<usize>> {
     let page_bytes = batch.page_bytes();
     let copies = batch.entries().iter().enumerate().filter(|(_, entry)| !entry.recreated_by_redo);

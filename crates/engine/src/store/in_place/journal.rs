@@ -38,8 +38,8 @@ use std::time::Instant;
 /// A batch that is in the ring and not yet, or not wholly, written to its places: until this is dropped.
 pub(super) type InFlight<'j> = RwLockReadGuard<'j, ()>;
 
-/// Numbers that are left out at each opening: of batches that were on their way when the power was cut a later one may
-/// stand on the device after a lost one, where nothing leads to it. Its number must not come again.
+/// Numbers that each opening skips. Of the batches in flight at a power cut an early one may be lost and a later one be
+/// on the device, where no scan finds it; its number must not be reused.
 const UNKNOWN: u64 = 1024;
 
 /// The journal in use.

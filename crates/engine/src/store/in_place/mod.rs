@@ -63,9 +63,9 @@ fn beyond_the_end(page: PageNo) -> Error {
 pub(crate) struct InPlace {
     page_bytes: usize,
     data: SharedSync,
-    /// The length of the data file when it was last asked for.
+    /// The length of the data file when it was last read.
     len_bytes: AtomicU64,
-    /// Held while it is asked for, and while it becomes shorter.
+    /// Held while the length is read, and while the file becomes shorter.
     asking: Mutex<()>,
     through: TornWriteProtection,
     /// The last batch of an unused journal, of which nothing is needed any more.

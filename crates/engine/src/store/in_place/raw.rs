@@ -17,7 +17,7 @@ pub(crate) struct RawInPlace<'d> {
 }
 
 impl<'d> RawInPlace<'d> {
-    /// Pages as they lie there.
+    /// Pages as they are in the file.
     pub(crate) fn new(data: &'d dyn Device, page_bytes: usize) -> RawInPlace<'d> {
         RawInPlace { data, page_bytes, journal: None }
     }

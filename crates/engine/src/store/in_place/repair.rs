@@ -96,7 +96,7 @@ fn damaged_image(name: &str, page_no: PageNo, lsn: Lsn) -> Error {
     ))
 }
 
-/// Reads the page where it lies; the file becomes longer if it does not reach so far.
+/// Reads the page in place; the file is extended if it is too short.
 fn read_place(data: &dyn Device, page_no: PageNo, place: &mut [u8]) -> Result<()> {
     let offset = offset_of(page_no, place.len());
     let end = offset + place.len() as u64;

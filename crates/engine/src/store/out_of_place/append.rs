@@ -196,7 +196,7 @@ impl OutOfPlace {
         debug_assert!(is_read, "a footer is not read as it is written");
     }
 
-    /// Ends the group's open segment if it lies after the first `least`.
+    /// Ends the group's open segment if it is after the first `least`.
     pub(super) fn seal_behind(&self, group: usize, least: u32) -> Result<()> {
         let mut held = self.appender.groups[group].lock();
         match held.open.take_if(|open| open.segment >= least && open.life > 0) {

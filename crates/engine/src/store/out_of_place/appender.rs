@@ -10,12 +10,11 @@ use crate::types::{Lsn, PageNo};
 use highwater_storage::{AlignedBuf, Placement};
 use std::collections::BTreeMap;
 
-/// Sequences that are left out at each opening. Of batches that were on their way when the power was cut a later one
-/// may stand on the device whose segment begins with a lost one: its sequence is not known then, and must not come
-/// again.
+/// Sequences that each opening skips. Of the batches in flight at a power cut a later one may be on the device in a
+/// segment that begins with a lost one: its sequence is then unknown, and must not be reused.
 const UNKNOWN: u64 = 4096;
 
-/// An image on its way: `bytes` from `at` in some buffer.
+/// An image in flight: `bytes` from `at` in some buffer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PageImage {
     pub page_no: PageNo,

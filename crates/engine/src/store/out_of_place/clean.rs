@@ -1,6 +1,6 @@
 //! Cleaning: live images are copied out of segments, so that the segments can be reused. And growth of the file.
 //!
-//! Order of a step (each needs the one before)
+//! Order of a step (each needs the previous one)
 //! 1. Choose sealed segments without unpublished batches ([`super::victim`]), and hold them.
 //! 2. Append their live images, byte for byte, to the present groups of their pages.
 //! 3. Sync. Only then the map points at the copies; it is changed only for pages whose location is still the copied
@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 
 /// Segments that the file grows by at least.
 const MIN_GROWTH: u64 = 4;
-/// How long the device is not asked for room again after it refused.
+/// Pause after the device refused space, before the next attempt.
 const FULL_FOR: Duration = Duration::from_millis(500);
 /// How long segments are waited for that others are about to free.
 const TIMEOUT: Duration = Duration::from_secs(10);

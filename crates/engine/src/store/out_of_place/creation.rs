@@ -1,6 +1,6 @@
 //! Creating a store on a device of fixed length, a block device, which may have old contents.
 //!
-//! Order (each needs the one before)
+//! Order (each needs the previous one)
 //! 1. The first block is zeros, durably: until it is not, the store counts as not created.
 //! 2. Region 0 is zeros; a slot with the number of pages, and page 1, durably.
 //! 3. Page 0, durably.

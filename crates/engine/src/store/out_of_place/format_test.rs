@@ -31,7 +31,7 @@ fn a_header_says_what_was_written() {
     }
 }
 
-/// A header that calls itself durable, or counts further than devices live, is none, with the right checksum too.
+/// A header that calls itself durable, or counts further than devices live, is not valid, even with the right checksum.
 #[test]
 fn a_header_with_impossible_sequences_is_none() {
     let (_, header, entries) = a_batch(3);

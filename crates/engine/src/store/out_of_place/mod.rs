@@ -25,7 +25,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `format`, `image`, `codec`, `zeros` | what stands on the device; the images, compressed or not |
+//! | `format`, `image`, `codec`, `zeros` | the format on the device; the images, compressed or not |
 //! | `map`, `segments` | where pages are; what of each segment is live |
 //! | `appender`, `append`, `clean`, `shrink` | writing batches; getting segments back; making the file shorter |
 //! | `capacity`, `lifetime`, `victim` | pure functions: how large, which group, which segment |

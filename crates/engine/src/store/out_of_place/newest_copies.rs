@@ -145,8 +145,8 @@ impl<'b> Part<'b> {
         }
     }
 
-    /// Reads what is known of these pages, one right after the other: so the processor fetches it for many pages at
-    /// once, and not for each when it has decided about the one before.
+    /// Reads the entries of these pages in a row: so the processor fetches many of them concurrently, instead of each
+    /// after the decision about the previous one.
     fn touch(&self, pages: impl Iterator<Item = PageNo>) {
         let lsn = |page: PageNo| self.copies.get(page.0.wrapping_sub(self.first) as usize).map_or(0, |copy| copy.lsn);
         std::hint::black_box(pages.map(lsn).fold(0, std::ops::BitOr::bitor));

@@ -25,9 +25,9 @@
 //!    segments whose footer does not say so yet do no harm: the newer ones are durable, or the page was forgotten, and
 //!    no thread reads it before it is recreated.
 //!    So headers of an older life than the footer's are remains, also where nothing else of the footer's life arrived.
-//! 7. No sequence is given twice, or an older batch could pass for a newer one: the newest is the highest that any
-//!    header, footer or slot names, those of free segments included; and some after it are left out, since a batch may
-//!    stand after one that was lost.
+//! 7. No sequence is assigned twice, or an older batch could be mistaken for a newer one: the newest is the highest
+//!    that any header, footer or slot names, those of free segments included; some sequences after it are skipped,
+//!    since a batch may follow a lost one.
 
 use super::codec::{self, Unreadable};
 use super::format::{

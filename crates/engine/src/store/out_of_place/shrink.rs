@@ -1,6 +1,6 @@
 //! Truncation of the file: the last segments are cleaned, and free segments at the end are cut off.
 //!
-//! Order (each needs the one before)
+//! Order (each needs the previous one)
 //! 1. The segments are free: nothing on the device refers to a valid image in them ([`super::segments`], rule 3).
 //! 2. They are removed from the table, so no thread uses them.
 //! 3. A slot durably records the first removed segment and the highest sequence of its batches: references to them in

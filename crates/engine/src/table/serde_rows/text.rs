@@ -26,7 +26,7 @@ pub(super) fn time_of_day(text: &str) -> Result<Time, String> {
     cut_fraction(text).parse()
 }
 
-/// Local time, and how far it is ahead of UTC.
+/// Local time, and its offset from UTC.
 fn split_offset(text: &str) -> (&str, i64) {
     if let Some(local) = text.strip_suffix(['Z', 'z']) {
         return (local, 0);

@@ -137,7 +137,7 @@ impl EntryOf<'_> {
         self.ask_history(start, histories)
     }
 
-    /// Whether one of the first versions has the entry; `Some(None)` if they do not tell, `None` if the row has
+    /// Whether one of the first versions has the entry; `Some(None)` if they do not decide, `None` if the row has
     /// changed.
     fn ask_few(&self, start: &Start<'_>) -> Result<Option<Option<bool>>> {
         let (mut passed, mut found) = (0, false);

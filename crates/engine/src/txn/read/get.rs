@@ -14,8 +14,8 @@ use crate::txn::transaction::Txn;
 use crate::txn::write::{Attempt, Blocked, check_lockable};
 
 impl RowOp<'_> {
-    /// Reads the row into `out` (replacing it), with the columns that are wanted: as the transaction's level says, or
-    /// the newest version with a lock. Returns whether the row exists.
+    /// Reads the row into `out` (replacing it), with the requested columns: as the transaction's level says, or the
+    /// newest version with a lock. Returns whether the row exists.
     ///
     /// # Errors
     /// Lock waits, `WriteConflict`, I/O, corruption.

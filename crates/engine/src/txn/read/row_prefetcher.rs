@@ -16,7 +16,7 @@ use crate::context::Context;
 const AHEAD: usize = 8;
 /// This many rows before it is needed, the record of a row is looked for on its leaf.
 const RECORD_AHEAD: usize = 3;
-/// Rows that are not looked for ahead after two that shared a leaf.
+/// Rows for which no look-up is made in advance after two rows that shared a leaf.
 const PAUSE: usize = 32;
 
 /// The leaves that were looked for.
@@ -36,7 +36,7 @@ impl RowPrefetcher {
         self.until = 0;
     }
 
-    /// The way to the leaf of item `n`'s row, if it was found; looks for those of the items after it.
+    /// The position of the leaf of item `n`'s row, if it was found; looks up the positions of later items.
     #[inline]
     pub(crate) fn way(&mut self, n: usize, batch: &RowBatch, ctx: &Context, tree: &BTree) -> Option<LeafPosition> {
         let own = if n < self.until { self.ways[n % AHEAD].take() } else { None };

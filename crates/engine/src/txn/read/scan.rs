@@ -75,7 +75,7 @@ pub(crate) struct RowCursor {
     pub(super) pages_read: u64,
     /// Leaves that the scan has left.
     pub(super) leaves: usize,
-    /// Leaves that were named to be read ahead, and that the scan has not left.
+    /// Leaves that the scan has requested and not yet passed.
     pub(super) ahead: usize,
     row: Vec<u8>,
     entry: Vec<u8>,

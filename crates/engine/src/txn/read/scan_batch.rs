@@ -102,7 +102,7 @@ impl RowBatch {
     }
 }
 
-/// Where a scan stands.
+/// Position of a scan.
 #[derive(Debug)]
 pub(crate) struct ScanPosition {
     pub(crate) lower: Bound<Vec<u8>>,

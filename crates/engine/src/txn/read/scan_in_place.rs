@@ -3,8 +3,8 @@
 //! Rules
 //! 1. During the closure its thread cannot call the engine ([`closed`]), because it holds a latch.
 //! 2. Only scans of the clustered tree without locks work in place. A row is copied if its visible version is not the
-//!    stored one, or if wanted bytes are on overflow pages; then the scan continues in place. While all rows have to be
-//!    copied, batches grow as in [`RowCursor::next`].
+//!    stored one, or if requested bytes are on overflow pages; then the scan continues in place. While all rows have to
+//!    be copied, batches grow as in [`RowCursor::next`].
 //! 3. Rows come in the same order, and are the same, as those of [`RowCursor::next`].
 
 use super::scan::{RowCursor, visibility, wanted};

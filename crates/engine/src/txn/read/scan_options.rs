@@ -17,13 +17,13 @@ pub(crate) struct ScanOptions<'k> {
     pub lock: LockMode,
     /// What to do about locks of others, if not what the transaction does.
     pub lock_wait: Option<LockWait>,
-    /// Whether no row is locked before it is asked for.
+    /// Whether each row is locked only when it is requested.
     pub one_by_one: bool,
-    /// No more rows than this will be asked for.
+    /// No more rows than this will be requested.
     pub limit: usize,
-    /// Keys will be asked for, and no payloads (`scan.rs`, rule 4).
+    /// Keys are requested, and no payloads (`scan.rs`, rule 4).
     pub keys_only: bool,
-    /// Columns of the payloads that will be asked for; `None`: all.
+    /// Requested columns of the payloads; `None`: all.
     pub columns: Option<&'k [usize]>,
 }
 

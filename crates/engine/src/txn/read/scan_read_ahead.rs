@@ -1,4 +1,4 @@
-//! Pages that a scan has read ahead.
+//! Read-ahead of a scan.
 //!
 //! Rules
 //! 1. While pages are missing from the pool, the scan requests the rows of a batch of entries, and its next leaves:
@@ -13,7 +13,7 @@ use crate::txn::system::TxnSystem;
 use crate::types::PageNo;
 
 impl RowCursor {
-    /// Before the first leaf: has those read ahead that the scan will probably need.
+    /// Before the first leaf: requests the leaves that the scan will probably need.
     pub(super) fn expect_leaves(&mut self, system: &TxnSystem) {
         if self.is_limited && self.position.leaf_records() == 0 && system.ctx.pool.misses(1) {
             let expected = self.tree().leaves_of(self.remaining);
@@ -37,7 +37,7 @@ impl RowCursor {
         }
     }
 
-    /// Has this many leaves read ahead, unless half of them are named already.
+    /// Requests this many leaves, unless half of them are requested already.
     fn name_leaves(&mut self, system: &TxnSystem, expected: usize) {
         let max = expected.min(max_leaves_ahead(system.ctx.pool.frame_count()));
         if max > 1 && self.ahead * 2 < max {

@@ -44,7 +44,7 @@ pub(crate) struct StoredRow<'a> {
     pub(crate) key: &'a [u8],
     /// Which of its columns are read, if they are on overflow pages.
     pub(crate) wanted: Wanted<'a>,
-    /// The way to its leaf, if that was looked for ahead.
+    /// The position of its leaf, if that was looked up in advance.
     pub(crate) way: Option<LeafPosition>,
     /// The time by which it is expired (`txn/expiry.rs`); `None`: it does not expire.
     pub(crate) now: Option<i64>,
@@ -144,7 +144,7 @@ impl StoredRow<'_> {
     }
 }
 
-/// Replaces the payload by its row, with what is wanted of columns on overflow pages.
+/// Replaces the payload by its row, with the requested columns on overflow pages.
 #[inline]
 pub(crate) fn resolve(
     ctx: &Context,
@@ -156,7 +156,7 @@ pub(crate) fn resolve(
     if version.is_overflow() { load(ctx, table, wanted, payload).map(drop) } else { Ok(()) }
 }
 
-/// Turns a version (header and stored payload) into the one before. False if there is none.
+/// Turns a version (header and stored payload) into the previous one. False if there is none.
 pub(crate) fn step_back(ctx: &Context, key: &[u8], header: &mut RowHeader, payload: &mut Vec<u8>) -> Result<bool> {
     if header.roll_ptr == RollPtr::NONE {
         return Ok(false);

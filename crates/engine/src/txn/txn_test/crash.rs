@@ -213,8 +213,8 @@ fn numbers_given_at_an_opening_never_come_back() {
     assert!(last.system.next_id() >= given_below, "{} after {given_below}", last.system.next_id());
 }
 
-/// Ids and numbers are below the durable limit however many are given in a row, also to who did not ask for a raise
-/// before.
+/// Ids and numbers are below the durable limit, however many are assigned in a row, also for a caller that did not
+/// request a raise before.
 #[test]
 fn no_id_is_above_the_durable_limit() {
     let db = Db::new();

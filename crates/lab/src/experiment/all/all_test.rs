@@ -5,7 +5,7 @@ use crate::experiment::{About, Cell, CellResult, Claim, Figure, Row, Scale, Subj
 use crate::experiment::{metric, setting};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// One cell; claims what it is told; fails while it is told to.
+/// One cell; its claims and failures are parameters.
 struct MadeUp {
     about: About,
     fails: AtomicBool,

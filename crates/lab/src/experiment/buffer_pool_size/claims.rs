@@ -14,7 +14,7 @@ const MIN_TRANSACTIONS: f64 = 1000.0;
 const PAGE_BYTES: f64 = 16384.0;
 /// From this share on nearly everything is flushed from the LRU list, percent.
 const NEARLY_ALL_PCT: f64 = 90.0;
-/// A share below that by no more than this is too near to it to tell, percent.
+/// A share below that by no more than this is too close to it to decide, percent.
 const NEAR_PCT: f64 = 5.0;
 
 pub(super) fn claims(rows: &[Row]) -> Vec<Claim> {

@@ -60,7 +60,7 @@ fn speeds_differ_by(a: &Row, b: &Row) -> f64 {
     (a.value(metric::TPS) / b.value(metric::TPS)).ln().abs().exp_m1()
 }
 
-/// Whether fewer pages are flushed with option `a` than with `b`; too small to tell also where runs of both overlap.
+/// Whether fewer pages are flushed with option `a` than with `b`; too small to decide also where runs of both overlap.
 fn fewer(rows: &Rows<'_>, size: &str, a: &str, b: &str) -> Verdict {
     let (Some(a), Some(b)) = (rows.find(&key(size, a)), rows.find(&key(size, b))) else { return Verdict::Lost };
     let flushed = |row: &Row| row.runs(metric::PAGES_FLUSHED);

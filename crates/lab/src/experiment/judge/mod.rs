@@ -87,7 +87,7 @@ pub(super) fn falls(values: &[f64], tolerance: f64) -> bool {
     first > last && values.windows(2).all(|pair| pair[1] <= pair[0] + pair[0].abs() * tolerance)
 }
 
-/// Whether `a` is below `b`; too small to tell where they differ by `tolerance` of `a` or less.
+/// Whether `a` is below `b`; too small to decide where they differ by `tolerance` of `a` or less.
 pub(super) fn below(a: f64, b: f64, tolerance: f64) -> Verdict {
     match b / a - 1.0 {
         more if more.is_nan() => Verdict::Lost,
@@ -96,8 +96,8 @@ pub(super) fn below(a: f64, b: f64, tolerance: f64) -> Verdict {
     }
 }
 
-/// Whether `metric` is higher in `winner` than in `loser`; too small to tell where they differ by `tolerance` or less,
-/// or where the repetitions of the two overlap.
+/// Whether `metric` is higher in `winner` than in `loser`; too small to decide where they differ by `tolerance` or
+/// less, or where the repetitions of the two overlap.
 pub(super) fn above(loser: Option<&Row>, winner: Option<&Row>, metric: Metric, tolerance: f64) -> Verdict {
     let (Some(loser), Some(winner)) = (loser, winner) else { return Verdict::Lost };
     let apart = match (loser.spread(metric), winner.spread(metric)) {
@@ -121,7 +121,7 @@ pub(super) fn rate_tolerance<'r>(rows: impl IntoIterator<Item = &'r Row>, tolera
     }
 }
 
-/// One verdict of several: a lost one loses, one that is too small to tell decides nothing.
+/// One verdict of several: a lost one loses, one that is too small to decide decides nothing.
 pub(super) fn all(verdicts: impl IntoIterator<Item = Verdict>) -> Verdict {
     let worst = |verdict: &Verdict| match verdict {
         Verdict::Holds => 0,
@@ -131,8 +131,8 @@ pub(super) fn all(verdicts: impl IntoIterator<Item = Verdict>) -> Verdict {
     verdicts.into_iter().max_by_key(worst).unwrap_or(Verdict::Holds)
 }
 
-/// Whether values go up from first to last as [`rises`] has it; too small to tell where the ends differ by `tolerance`
-/// or less.
+/// Whether values go up from first to last as [`rises`] has it; too small to decide where the ends differ by
+/// `tolerance` or less.
 pub(super) fn climbs(values: &[f64], tolerance: f64) -> Verdict {
     let (Some(first), Some(last)) = (values.first(), values.last()) else { return Verdict::Lost };
     match below(*first, *last, tolerance) {

@@ -5,7 +5,7 @@ use crate::experiment::judge::{self, Judgment, Rows, number};
 use crate::experiment::metric;
 use crate::experiment::{Claim, Row, SubjectKind, Verdict};
 
-/// A ratio of bytes that is nearer than this to what it should be is too near to tell.
+/// A ratio of bytes that is nearer than this to what it should be is too close to decide.
 const TOLERANCE: f64 = 0.02;
 /// The same for a ratio of speeds, on an idle machine.
 const SPEED_TOLERANCE: f64 = 0.05;

@@ -6,7 +6,7 @@ use crate::experiment::judge::{self, Judgment, Rows, number};
 use crate::experiment::metric::{self, Metric};
 use crate::experiment::{Claim, Row, SubjectKind, Verdict};
 
-/// Amplifications that are nearer are too near to tell.
+/// Amplifications that are nearer are too close to decide.
 const TOLERANCE: f64 = 0.01;
 /// The same for rates and bytes.
 const RATE_TOLERANCE: f64 = 0.03;

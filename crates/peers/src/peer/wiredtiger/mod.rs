@@ -79,7 +79,7 @@ struct Cursors {
     refusing: Option<Cursor>,
 }
 
-/// One thread's access. Cursors stand before their session: they are not used after it closes.
+/// One thread's access. Cursors are declared before their session: they are not used after it closes.
 pub(crate) struct Client {
     cursors: Vec<Cursors>,
     session: Session,

@@ -112,7 +112,7 @@ pub(crate) fn file_size_limit() -> Option<u64> {
     (answer == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
 }
 
-/// Whether a part of the range has no initialized blocks; `false` where the file system cannot tell.
+/// Whether a part of the range has no initialized blocks; `false` where the file system does not know.
 pub(crate) fn has_hole(file: &File, offset: u64, len: u64) -> bool {
     let Ok(from) = libc::off_t::try_from(offset) else { return false };
     // SAFETY: the descriptor is open while `file` is borrowed; lseek touches no memory of ours. No one relies on the

@@ -47,7 +47,7 @@ impl Rings {
         None
     }
 
-    /// Reads nothing and tells of nothing.
+    /// Reads nothing and reports nothing.
     pub(crate) fn read(&self, _: &File, _: &mut [Read<'_>], _done: impl FnMut(usize, Result<&[u8]>)) {}
 
     /// There are none.

@@ -27,7 +27,7 @@ const SHARING_VIOLATION: i32 = 32;
 /// `ERROR_DELETE_PENDING`: the file is being removed.
 const DELETE_PENDING: i32 = 303;
 
-/// Name of the file that stands for its folder.
+/// Name of the file that represents its folder.
 pub(crate) const LOCK_NAME: Option<&str> = Some(LOCK);
 const LOCK: &str = "lock";
 

@@ -41,7 +41,7 @@ impl Known {
     }
 }
 
-/// Writes until told to stop.
+/// Writes until `stop` is set.
 ///
 /// # Errors
 /// What a call said that is neither damage nor a conflict with the other writers. Where the device loses writes, a row

@@ -72,8 +72,8 @@ pub struct Lives {
     pub failures: Vec<String>,
 }
 
-/// Lives with the seeds of a range, of copies of these databases in turn, by this many threads; `on_progress` is told
-/// how many have ended. Ends at the first life that hangs.
+/// Lives with the seeds of a range, of copies of these databases in turn, by this many threads; `on_progress` gets the
+/// number of lives that have ended. Ends at the first life that hangs.
 ///
 /// # Errors
 /// What keeps a life from beginning.
@@ -270,7 +270,7 @@ fn live(whole: &Whole, mut plan: Plan) -> Result<Lives> {
     Ok(lives)
 }
 
-/// Damages a page on the device; which one, or `None` if the file has no such page now. The device stands still
+/// Damages a page on the device; which one, or `None` if the file has no such page now. No thread writes to the device
 /// meanwhile: pages of undo and of the change buffer come and go, and out of place a page moves with each write.
 fn harm(whole: &Whole, memory: &StorageSet, bad: &Mutex<Range<u64>>, plan: &mut Plan) -> Result<Option<Hurt>> {
     let (mut bad, mut hurt) = (bad.lock(), Ok(None));

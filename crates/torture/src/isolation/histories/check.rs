@@ -364,7 +364,7 @@ impl<'h> Checker<'h> {
     }
 }
 
-/// The order of time, by a node for each moment at which a transaction had ended: it comes after the one before.
+/// The order of time, by a node for each moment at which a transaction had ended: it comes after the previous one.
 fn add_time(graph: &mut Graph, transactions: &[Transaction], firsts: &BTreeMap<usize, usize>, writes: &[usize]) {
     let begins = firsts.keys().map(|number| (transactions[*number].begun, false, *number));
     let ends = firsts.keys().map(|number| (transactions[*number].ended, true, *number));

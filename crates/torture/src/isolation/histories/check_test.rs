@@ -140,7 +140,7 @@ fn read_skew_is_found() {
     let mut one_statement = skewed.clone();
     one_statement.transactions[1].ops = vec![read(1, &[]), read(2, &[20])];
     assert_eq!(forbidden(&one_statement, Setting::ReadCommitted), [Anomaly::View]);
-    // An observed transaction vanishes: the later statement sees less than the one before.
+    // An observed transaction vanishes: the later statement sees less than the earlier one.
     let mut vanishes = skewed.clone();
     vanishes.transactions[1].ops = vec![read_in(1, 2, &[20]), read_in(2, 1, &[])];
     assert_eq!(forbidden(&vanishes, Setting::ReadCommitted), [Anomaly::View]);

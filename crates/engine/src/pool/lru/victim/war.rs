@@ -24,7 +24,7 @@ use crate::store::BATCH_PAGES;
 use crate::sync::Mutex;
 
 pub(super) struct War {
-    aside: Mutex<DeferredVictims>,
+    deferred: Mutex<DeferredVictims>,
     /// Most frames deferred, being written and in reserve.
     limit: usize,
 }
@@ -48,10 +48,10 @@ impl DeferredVictims {
 }
 
 impl Victims for War {
-    /// Sets `count` dirty pages at the LRU tail aside and takes as many frames of the reserve.
+    /// Defers `count` dirty pages at the LRU tail and takes as many frames of the reserve.
     fn take_from_reserve(&self, cache: &PageCache, count: usize, out: &mut Vec<FrameNo>) -> bool {
-        let mut aside = self.aside.lock();
-        if aside.reserve.len() < count {
+        let mut deferred = self.deferred.lock();
+        if deferred.reserve.len() < count {
             return false;
         }
         let victims = cache.lru().take_dirty_tail(cache.pages(), count);
@@ -59,11 +59,11 @@ impl Victims for War {
             victims.into_iter().for_each(|frame| cache.lru().insert_old(cache.pages(), frame));
             return false;
         }
-        aside.waiting.extend(victims);
-        self.check_state(&aside);
-        let rest = aside.reserve.len() - count;
-        out.extend(aside.reserve.drain(rest..));
-        drop(aside);
+        deferred.waiting.extend(victims);
+        self.check_state(&deferred);
+        let rest = deferred.reserve.len() - count;
+        out.extend(deferred.reserve.drain(rest..));
+        drop(deferred);
         cache.lru_notify().wake();
         true
     }
@@ -78,9 +78,9 @@ impl Victims for War {
     /// Refills the reserve too.
     fn write_deferred(&self, cache: &PageCache) -> Result<usize> {
         let written = {
-            let mut aside = self.aside.lock();
-            let waiting = std::mem::take(&mut aside.waiting);
-            aside.writing += waiting.len();
+            let mut deferred = self.deferred.lock();
+            let waiting = std::mem::take(&mut deferred.waiting);
+            deferred.writing += waiting.len();
             waiting
         };
         let flushed = cache.flusher().flush_frames(&written, FlushReason::LruList)?;
@@ -88,7 +88,7 @@ impl Victims for War {
         for frame in &written {
             let free = detach_if_clean(cache.pages(), *frame);
             evicted += usize::from(free);
-            self.aside.lock().writing -= 1;
+            self.deferred.lock().writing -= 1;
             if free { self.put_in_reserve(cache, *frame) } else { cache.lru().put_back(cache.pages(), *frame) }
         }
         cache.note_evicted(evicted);
@@ -102,32 +102,36 @@ impl Victims for War {
 
 impl War {
     pub(super) fn new(frames: usize) -> War {
-        War { aside: Mutex::default(), limit: BATCH_PAGES.min(frames / 16) }
+        War { deferred: Mutex::default(), limit: BATCH_PAGES.min(frames / 16) }
     }
 
     /// Rule 2.
-    fn check_state(&self, aside: &DeferredVictims) {
-        debug_assert!(aside.len() <= self.limit + aside.reserve.len(), "more pages are deferred than {}", self.limit);
+    fn check_state(&self, deferred: &DeferredVictims) {
+        debug_assert!(
+            deferred.len() <= self.limit + deferred.reserve.len(),
+            "more pages are deferred than {}",
+            self.limit
+        );
     }
 
     fn put_in_reserve(&self, cache: &PageCache, frame: FrameNo) {
-        let mut aside = self.aside.lock();
-        if aside.len() < self.limit {
+        let mut deferred = self.deferred.lock();
+        if deferred.len() < self.limit {
             cache.pages().frames().check_free(frame);
-            aside.reserve.push(frame);
-            self.check_state(&aside);
+            deferred.reserve.push(frame);
+            self.check_state(&deferred);
         } else {
-            drop(aside);
+            drop(deferred);
             cache.pages().free().put([frame]);
         }
     }
 
     /// Moves free frames to the reserve until it is full.
     fn fill_reserve(&self, cache: &PageCache) {
-        let mut aside = self.aside.lock();
-        let missing = self.limit.saturating_sub(aside.len());
+        let mut deferred = self.deferred.lock();
+        let missing = self.limit.saturating_sub(deferred.len());
         for _ in 0..missing {
-            if cache.pages().free().take(1, &mut aside.reserve).is_none() {
+            if cache.pages().free().take(1, &mut deferred.reserve).is_none() {
                 return;
             }
         }

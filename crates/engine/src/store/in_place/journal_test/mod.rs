@@ -190,7 +190,7 @@ fn lanes_share_the_ring() {
     }
 }
 
-/// A device that does what is asked for only while the gate is open, if it is of this kind.
+/// A device that executes requests of this kind only while the gate is open.
 fn gated(inner: Arc<dyn Device>, is_held: fn(&Request<'_>) -> bool, gate: &Arc<Mutex<()>>) -> Arc<dyn Device> {
     let gate = gate.clone();
     Arc::new(TestDevice::over(inner).before(move |request| {

@@ -4,7 +4,7 @@ use super::*;
 use highwater_storage::{FaultKind, Operation};
 
 /// A batch is appended, the first of its segment or a later one, or the segment is sealed; that fails. Another thread
-/// comes before the first has told anybody.
+/// writes before the first has reported its error.
 #[test]
 fn nothing_is_acknowledged_behind_a_write_that_failed() {
     let whole_segment = SEGMENT_BYTES as u32 / PAGE_BYTES as u32 - 2;

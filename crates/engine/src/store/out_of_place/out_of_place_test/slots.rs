@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A power cut may damage everything written since the last sync: the older of two slots lies elsewhere.
+/// A power cut may damage everything written since the last sync: the older of two slots is elsewhere.
 #[test]
 fn a_damaged_slot_leaves_the_one_before() {
     let storage = new_store();
