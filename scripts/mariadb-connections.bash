@@ -4,7 +4,9 @@
 
 # client_program NAME: an example of crates/torture, built; its path is in PROGRAM.
 client_program() {
-    (cd "$ROOT" && cargo build -q -p highwater-torture --example "$1" --target-dir "$TARGET")
+    local selected=(-p highwater-torture)
+    if [ "${HIGHWATER_AS_TESTS:-}" ]; then selected=(--workspace --exclude highwater-models --lib); fi
+    (cd "$ROOT" && cargo build -q "${selected[@]}" --example "$1" --target-dir "$TARGET")
     PROGRAM=$TARGET/debug/examples/$1
 }
 

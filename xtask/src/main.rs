@@ -63,7 +63,7 @@ const USAGE: &str = "usage: cargo xtask tidy    check layers, dependencies, file
        cargo xtask peers-test [--without rocksdb] [--without wiredtiger]
                            check its format and lints, and run the tests that each of those engines must pass
        cargo xtask python  build the wheel for Python, install it in a fresh virtual environment and run its tests
-       cargo xtask mariadb [--kills N]
+       cargo xtask mariadb [--kills N] [--as-tests] [--fetch]
                            build the plugin for MariaDB and a server, and try both: answers beside InnoDB's, tests of
                            MariaDB's suites, N kills (1) under a binary log, XA, a replica
        cargo xtask cache-lines [--cores N]... [WORKLOAD]...

@@ -2,8 +2,8 @@
 //!
 //! Rules
 //! 1. `scripts/build-mariadb-plugin` says which version of the server it is; documents that name one name that one.
-//! 2. All that is built or fetched is below `target/mariadb`; databases are below the system's temporary folder while
-//!    they are needed.
+//! 2. All that is fetched, and the plugin, is below `target/mariadb`; databases are below the system's temporary folder
+//!    while they are needed.
 //! 3. Server and headers are packages of Debian 12. Where there are none the plugin is left out, and a line says so.
 
 use crate::process::{self, finish};
@@ -11,35 +11,67 @@ use crate::tools;
 use std::path::Path;
 use std::process::Command;
 
-const USAGE: &str = "wanted: cargo xtask mariadb [--kills N]";
+const USAGE: &str = "wanted: cargo xtask mariadb [--kills N] [--as-tests] [--fetch]";
 /// Debian's release that has the server.
 const RELEASE: &str = "bookworm";
 /// Of `scripts/test-mariadb-plugin`.
 const TESTS: [&str; 9] = ["smoke", "duplicate", "hermitage", "package", "sample", "kill", "xa", "replica", "statement"];
 
-/// Builds plugin and server and runs the tests, with as many kills as the arguments say, or one.
+/// What is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Wanted<'a> {
+    /// How often the server is killed.
+    kills: &'a str,
+    /// Build with the features that the tests of the workspace have, so that their build is used.
+    as_tests: bool,
+    /// Only fetch the server and the headers.
+    fetch: bool,
+}
+
+/// Builds plugin and server and runs the tests, with as many kills as the arguments say, or one; or only fetches what
+/// they need.
 ///
 /// # Errors
 /// The first failure; wrong arguments.
 pub(crate) fn test(root: &Path, arguments: &[&str]) -> Result<(), String> {
-    let kills = kills(arguments)?;
+    let Wanted { kills, as_tests, fetch } = wanted(arguments)?;
     if !is_debian_12() {
         println!("left out: no apt with packages of Debian 12 ({RELEASE}) for amd64");
         return Ok(());
     }
     tools::ensure_cxx()?;
     let target = process::target(root)?;
-    let mut command = Command::new(root.join("scripts/test-mariadb-plugin"));
-    command.arg("--dir").arg(target.join("mariadb")).args(["--kills", kills, "--pairs", "1"]).args(TESTS);
-    finish(command.env("CARGO_TARGET_DIR", target))
+    let script = |name: &str| {
+        let mut command = Command::new(root.join("scripts").join(name));
+        command.arg("--dir").arg(target.join("mariadb")).env("CARGO_TARGET_DIR", &target);
+        command
+    };
+    if fetch {
+        return finish(script("build-mariadb-plugin").args(["--with-server", "--fetch"]));
+    }
+    let mut tests = script("test-mariadb-plugin");
+    tests.args(["--kills", kills, "--pairs", "1"]).args(TESTS);
+    if as_tests {
+        tests.env("HIGHWATER_AS_TESTS", "1");
+    }
+    finish(&mut tests)
 }
 
-fn kills<'a>(arguments: &[&'a str]) -> Result<&'a str, String> {
-    match arguments {
-        [] => Ok("1"),
-        ["--kills", kills] if kills.parse::<u32>().is_ok() => Ok(kills),
-        _ => Err(USAGE.to_string()),
+fn wanted<'a>(arguments: &[&'a str]) -> Result<Wanted<'a>, String> {
+    let mut wanted = Wanted { kills: "1", as_tests: false, fetch: false };
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        match (*argument, arguments.as_slice()) {
+            ("--as-tests", _) => wanted.as_tests = true,
+            ("--fetch", _) => wanted.fetch = true,
+            ("--kills", [kills, ..]) if kills.parse::<u32>().is_ok() => {
+                wanted.kills = kills;
+                arguments.next();
+            }
+            _ => return Err(USAGE.to_string()),
+        }
     }
+    Ok(wanted)
 }
 
 fn is_debian_12() -> bool {
@@ -67,9 +99,12 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_a_number_of_kills_or_none() {
-        assert_eq!((kills(&[]), kills(&["--kills", "200"])), (Ok("1"), Ok("200")));
-        assert_eq!(kills(&["--kills", "many"]), Err(USAGE.to_string()));
-        assert_eq!(kills(&["--kills"]), Err(USAGE.to_string()));
+    fn arguments_are_a_number_of_kills_and_two_switches() {
+        assert_eq!(wanted(&[]), Ok(Wanted { kills: "1", as_tests: false, fetch: false }));
+        let both = wanted(&["--as-tests", "--kills", "200", "--fetch"]);
+        assert_eq!(both, Ok(Wanted { kills: "200", as_tests: true, fetch: true }));
+        for wrong in [&["--kills", "many"][..], &["--kills"], &["fetch"]] {
+            assert_eq!(wanted(wrong), Err(USAGE.to_string()));
+        }
     }
 }

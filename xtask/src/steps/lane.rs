@@ -1,10 +1,10 @@
-//! Steps in lanes: two rows of steps that run at the same time, one row for each of two processors.
+//! Steps in lanes: rows of steps that run at the same time, so that no processor waits for another.
 //!
 //! Rules
 //! 1. Within a lane steps run in order. The first failure in any lane stops the commands of all lanes.
 //! 2. What a step's commands print is kept in a file and printed when the step ends, so that lanes do not mix.
-//! 3. Each lane builds in folders of its own: cargo locks a folder while it builds. The program is built once, by the
-//!    lane that builds the tests; steps of the others that run it come after a step that waits for it.
+//! 3. Each lane builds in a folder of its own: cargo locks a folder while it builds. The program is built once, by the
+//!    lane that builds the tests; steps of the others that run it, or use that build, wait for it first.
 
 use super::Failure;
 use super::extent::Extent;
@@ -15,6 +15,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// Environment variable with the folder in which cargo builds.
+const TARGET: &str = "CARGO_TARGET_DIR";
 const POLL: Duration = Duration::from_millis(20);
 /// Codegen units of each crate. With two, one core would be idle at the end of a build.
 const CODEGEN_UNITS: &str = "4";
@@ -32,6 +34,8 @@ pub(super) struct Run<'s> {
     pub scratch: PathBuf,
     /// Where the lane builds.
     pub target: PathBuf,
+    /// Where the lane of the tests builds.
+    tests: PathBuf,
     /// The program, as the tests have it.
     pub program: PathBuf,
     pub extent: Extent,
@@ -69,6 +73,7 @@ pub(super) fn run(
                     root: root.to_path_buf(),
                     scratch: scratch.to_path_buf(),
                     target: target.join(folder),
+                    tests: target.join(builder),
                     program: target.join(builder).join("debug/highwater"),
                     extent,
                     log: scratch.join(format!("{folder}.log")),
@@ -162,7 +167,12 @@ impl Run<'_> {
         self.wait(command.stdout(output), self.log()?).map(drop)
     }
 
-    /// The same, and gives what it prints to stdout.
+    /// The same, with the folder in which the lane of the tests builds.
+    pub(super) fn finish_among_tests(&self, command: &mut Command) -> Result<(), Failure> {
+        self.finish(command.env(TARGET, &self.tests))
+    }
+
+    /// As [`finish`](Run::finish); gives what it prints to stdout.
     pub(super) fn output(&self, command: &mut Command) -> Result<Vec<u8>, Failure> {
         let kept = self.log.with_extension("out");
         let text = |error: std::io::Error| format!("{}: {error}", kept.display());
@@ -189,7 +199,10 @@ impl Run<'_> {
             command.current_dir(&self.root);
         }
         command.stdin(Stdio::null()).stderr(errors);
-        command.env("CARGO_TARGET_DIR", &self.target).env("CARGO_INCREMENTAL", "0");
+        if !command.get_envs().any(|(name, _)| name == TARGET) {
+            command.env(TARGET, &self.target);
+        }
+        command.env("CARGO_INCREMENTAL", "0");
         command.env("CARGO_PROFILE_DEV_DEBUG", "false").env("CARGO_PROFILE_DEV_CODEGEN_UNITS", CODEGEN_UNITS);
         let child = command.spawn().map_err(|error| format!("{command:?}: {error}"))?;
         match self.ended(child) {

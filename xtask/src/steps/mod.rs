@@ -2,14 +2,14 @@
 //! with each list as a whole.
 //!
 //! Rules
-//! 1. Steps run in two lanes ([`lane`]), cheap and picky ones first; the first failure ends the run with its step
+//! 1. Steps run in three lanes ([`lane`]), cheap and picky ones first; the first failure ends the run with its step
 //!    named.
 //! 2. A test run tries a slice of each long list, which the commit's hash selects; a soak tries all of it ([`extent`]).
 //! 3. Nothing is left behind: databases of the run are stored in a folder of their own below the system's temporary
 //!    folder.
 //! 4. What a step measures is checked, not only whether it ended.
 //! 5. A test run in a clean checkout takes no more than 15 minutes on two cores: processor time counts, since there are
-//!    as many lanes as cores. What is built is built without debug information and optimized no more than its use pays
+//!    more lanes than cores. What is built is built without debug information and optimized no more than its use pays
 //!    for (profiles in `Cargo.toml`).
 
 mod checks;
@@ -43,6 +43,10 @@ const PROGRAM: &[Step] = &[
     Step { name: "power cuts", run: torture::power_cuts },
     Step { name: "isolation, beside MariaDB", run: torture::isolation },
 ];
+
+/// What builds the engine in a way of its own.
+const APART: &[Step] =
+    &[Step { name: "tests of the tests", run: tests_of_tests }, Step { name: "the plugin for MariaDB", run: plugin }];
 
 /// Lints, documentation and tests in one folder: macros and build scripts are built once for all three.
 const TESTS: &[Step] = &[
@@ -82,7 +86,7 @@ fn run(root: &Path, extent: Extent) -> Result<(), Failure> {
     let scratch = std::env::temp_dir().join(format!("highwater-test-{}", std::process::id()));
     let target = crate::process::target(root)?.join("test");
     println!("trying {extent}");
-    lane::run(root, &target, &scratch, extent, "tests", &[("program", PROGRAM), ("tests", TESTS)])
+    lane::run(root, &target, &scratch, extent, "tests", &[("program", PROGRAM), ("apart", APART), ("tests", TESTS)])
 }
 
 /// A step of which a slice has one, since each builds the engine in a way of its own.
@@ -106,7 +110,7 @@ enum TestOfTests {
     ThirtyTwoBits,
     /// Does the library work on ARM, and compile for musl and Windows?
     Targets,
-    /// Does the plugin for MariaDB work in its server?
+    /// Does the plugin for MariaDB work in its server? A step of its own, because it shares the build of the tests.
     Mariadb,
 }
 
@@ -133,7 +137,6 @@ impl TestOfTests {
 
 fn tests_of_tests(run: &Run<'_>) -> Result<(), Failure> {
     let (seconds, seed) = (run.extent.choose(5, 60), run.extent.seed("fuzzing"));
-    let kills = run.extent.choose(1, 200);
     let part = run.extent.part("mutants", MUTANT_PARTS).map(|part| format!("{part}/{MUTANT_PARTS}"));
     let (mut cache_lines, mut mutants) = (vec!["cache-lines"], vec!["mutants"]);
     if let Some(part) = &part {
@@ -152,11 +155,25 @@ fn tests_of_tests(run: &Run<'_>) -> Result<(), Failure> {
             TestOfTests::Targets,
             vec!["targets", "aarch64-unknown-linux-gnu", "x86_64-unknown-linux-musl", "x86_64-pc-windows-gnu"],
         ),
-        (TestOfTests::Mariadb, vec!["mariadb", "--kills", &kills]),
     ];
-    let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut tried = steps.into_iter().filter(|(step, _)| step.is_tried(run.extent));
-    tried.try_for_each(|(_, arguments)| run.finish(Command::new(&program).args(arguments)))
+    tried.try_for_each(|(_, arguments)| run.finish(own_program()?.args(arguments)))
+}
+
+/// This program.
+fn own_program() -> Result<Command, Failure> {
+    std::env::current_exe().map(Command::new).map_err(|error| error.to_string())
+}
+
+/// Fetches what the plugin needs while the tests are built, and uses their build of the engine.
+fn plugin(run: &Run<'_>) -> Result<(), Failure> {
+    if !TestOfTests::Mariadb.is_tried(run.extent) {
+        return run.say("not in this slice");
+    }
+    let kills = run.extent.choose(1, 200);
+    run.finish_among_tests(own_program()?.args(["mariadb", "--fetch"]))?;
+    run.await_built()?;
+    run.finish_among_tests(own_program()?.args(["mariadb", "--as-tests", "--kills", &kills]))
 }
 
 /// Whether file systems can be mounted here: this process is root, and the kernel has FUSE and loop devices. Then tests
