@@ -83,7 +83,7 @@ pub fn index_of(columns: &[String], of_table: &[String]) -> highwater::Index {
     })
 }
 
-/// The same, with what else an index has.
+/// As [`index_of`], with the other properties of an index.
 pub fn secondary_index(columns: &[String], unique: bool, covering: &[String], of_table: &[String]) -> highwater::Index {
     let covered: Vec<&str> = covering.iter().map(String::as_str).collect();
     let index = index_of(columns, of_table).covering(&covered);

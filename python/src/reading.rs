@@ -163,7 +163,7 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Those of a cursor, before the first.
+    /// Rows of a cursor, before the first.
     pub fn new(cursor: Cursor, txn: Arc<Shared>, is_reverse: bool, limit: u64) -> Reading {
         Reading { cursor, txn, is_reverse, has_begun: false, left: limit }
     }
@@ -179,7 +179,7 @@ impl Reading {
     /// Passes rows to `take` until it returns false; false at the end of the scan.
     ///
     /// # Errors
-    /// Those of a scan, and of `take`.
+    /// Errors of the scan and of `take`.
     pub fn each(&mut self, mut take: impl FnMut(RowRef<'_>) -> Result<bool>) -> Result<bool> {
         let Reading { cursor, txn, is_reverse, has_begun, left } = self;
         txn.with(|kind| {

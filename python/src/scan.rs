@@ -62,7 +62,7 @@ pub struct Arguments<'py> {
     pub lt: Option<Bound<'py, PyAny>>,
     /// What the key begins with.
     pub prefix: Option<Bound<'py, PyAny>>,
-    /// The same; the last value is the begin of its column.
+    /// As `prefix`; the last value is a prefix of its column.
     pub starts_with: Option<Bound<'py, PyAny>>,
     /// Names of the columns that are read.
     pub columns: Option<Vec<String>>,

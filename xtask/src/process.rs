@@ -17,7 +17,7 @@ pub(crate) fn finish(command: &mut Command) -> Result<(), String> {
     }
 }
 
-/// The same; what it says goes to the caller, or into the error.
+/// As [`finish`]; the output goes to the caller, or into the error.
 ///
 /// # Errors
 /// As [`finish`].

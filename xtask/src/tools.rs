@@ -14,7 +14,7 @@ const TOOLS: &[(&str, &str, &str)] = &[
     ("c++", "--version", "g++"),
     ("readelf", "--version", "binutils"),
 ];
-/// The same for the tests that mount.
+/// The programs for the tests that mount.
 const MOUNT_TOOLS: &[(&str, &str, &str)] =
     &[("mkfs.xfs", "-V", "xfsprogs"), ("mkfs.btrfs", "--version", "btrfs-progs")];
 

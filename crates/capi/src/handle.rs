@@ -133,7 +133,7 @@ impl<T> Out<T> {
 }
 
 impl<T> Out<*mut T> {
-    /// The same, for a new handle: null until the call has succeeded, so that it can be freed in any case.
+    /// As `new`, for a new handle: null until the call has succeeded, so that it can be freed in any case.
     ///
     /// # Errors
     /// It is null.

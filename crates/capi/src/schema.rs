@@ -51,7 +51,7 @@ pub(crate) fn index_of(columns: *const highwater_key_column, count: usize) -> Re
     Ok(index)
 }
 
-/// The same, with what else a secondary index has.
+/// As [`index_of`], with the other properties of a secondary index.
 ///
 /// # Errors
 /// As [`index_of`].

@@ -199,13 +199,13 @@ unsafe impl Send for ValuesOut {}
 unsafe impl Sync for ValuesOut {}
 
 impl ValuesOut {
-    /// Those of a row.
+    /// Sets the values of a row.
     pub(crate) fn set<'v>(&mut self, values: impl Iterator<Item = ValueRef<'v>>) {
         self.0.clear();
         self.0.extend(values.map(highwater_value::out));
     }
 
-    /// Those of a key.
+    /// Sets the values of a key.
     pub(crate) fn set_owned(&mut self, values: &[Value]) {
         self.set(values.iter().map(Value::as_ref));
     }

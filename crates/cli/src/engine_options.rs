@@ -10,7 +10,7 @@ use std::path::Path;
 /// Options that no command takes: the commands themselves know whether they create a database.
 const HIDDEN: &[&str] = &["create_if_missing"];
 
-/// The engine's options that were given.
+/// The engine's options that the command line sets.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct EngineOptions {
     given: Vec<(&'static str, String)>,
@@ -32,22 +32,22 @@ impl EngineOptions {
         Ok(options)
     }
 
-    /// Whether this option was given.
+    /// Whether the command line sets this option.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.given.iter().any(|(one, _)| *one == name)
     }
 
-    /// Those that were given.
+    /// Names of the given options.
     pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> + '_ {
         self.given.iter().map(|(name, _)| *name)
     }
 
-    /// The way of buffering changes that was asked for, or that of the `number`th run: they take turns.
+    /// The given way of buffering changes; without the option, the ways in rotation by the `number` of the run.
     pub(crate) fn rotated_buffering(&self, number: u64) -> &str {
         self.given("change_buffering").unwrap_or(["memory", "disk", "memory", "off"][number as usize % 4])
     }
 
-    /// The same for the page store, with the compression that goes with it.
+    /// The page store and its compression, chosen likewise.
     pub(crate) fn rotated_store(&self, number: u64) -> (&str, &str) {
         let turn = number as usize % 3;
         match (self.given("page_store"), self.given("page_compression")) {
@@ -57,7 +57,7 @@ impl EngineOptions {
         }
     }
 
-    /// The same for what protects pages in place.
+    /// The protection of pages in place, chosen likewise.
     pub(crate) fn rotated_protection(&self, number: u64) -> &str {
         self.given("doublewrite").unwrap_or(["on", "journal"][number as usize / 3 % 2])
     }

@@ -31,7 +31,7 @@ impl Source {
     /// The database in `dir`: as `opened` opened it, or read by the process that has it open.
     ///
     /// # Errors
-    /// Those of the opening, also if the process that has it open serves no readers; those of
+    /// Errors of the opening, also if the process that has it open serves no readers; those of
     /// [`Database::open_reader`].
     pub(crate) fn of(dir: &Path, opened: Result<Database, Error>) -> Result<Source, Error> {
         let in_use = match opened {
@@ -61,7 +61,7 @@ impl Source {
     /// Every table, by name.
     ///
     /// # Errors
-    /// Those of the engine.
+    /// Errors of the engine.
     pub(crate) fn tables(&self) -> Result<Vec<ServedTable>, Error> {
         match self {
             Source::Own(db) => db.tables().iter().map(|table| shown(db, table)).collect(),
@@ -72,7 +72,7 @@ impl Source {
     /// A snapshot of its own.
     ///
     /// # Errors
-    /// Those of the engine.
+    /// Errors of the engine.
     pub(crate) fn snapshot(&self) -> Result<Snapshot<'_>, Error> {
         Ok(match self {
             Source::Own(db) => Snapshot::Own(db, db.snapshot()?),
@@ -88,7 +88,7 @@ impl Source {
     /// Closes it, if this process has opened it.
     ///
     /// # Errors
-    /// Those of the closing.
+    /// Errors of the closing.
     pub(crate) fn close(self) -> Result<(), Error> {
         match self {
             Source::Own(db) => db.close(),
@@ -195,7 +195,7 @@ impl Snapshot<'_> {
     /// How many rows a range has.
     ///
     /// # Errors
-    /// Those of the engine.
+    /// Errors of the engine.
     pub(crate) fn count(&mut self, table: &str, range: &Range<'_>) -> Result<u64, Error> {
         match self.scan(table, range)? {
             EitherScan::Own(scan) => scan.count(),
@@ -206,7 +206,7 @@ impl Snapshot<'_> {
     /// Gives each row of a range to `on_row`, until that breaks off; of the columns that are named, or all if none is.
     ///
     /// # Errors
-    /// Those of the engine and of `on_row`.
+    /// Errors of the engine and of `on_row`.
     pub(crate) fn each_row<E: From<Error>>(
         &mut self,
         table: &str,

@@ -348,7 +348,7 @@ impl Error {
         matches!(self, Error::Deadlock | Error::WriteConflict) || self.is_lock_refused()
     }
 
-    /// The same, of a key that is now known in words.
+    /// This error with the key as text, which the caller knows.
     pub(crate) fn of_key(self, key: impl FnOnce() -> String) -> Error {
         match self {
             Error::KeyTooLong { bytes, limit_bytes, .. } => Error::KeyTooLong { key: key(), bytes, limit_bytes },

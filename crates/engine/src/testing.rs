@@ -26,8 +26,8 @@ pub(crate) fn small_options() -> Options {
     }
 }
 
-/// The same with a victim policy, a neighbor option and a protection from torn pages that the seed chooses; eighteen
-/// seeds in a row give every combination.
+/// `small_options` with a victim policy, a neighbor option and a protection from torn pages that the seed chooses;
+/// eighteen seeds in a row give every combination.
 pub(crate) fn seeded_options(seed: u64) -> Options {
     let victim_policy = [VictimPolicy::LruClean, VictimPolicy::Raw, VictimPolicy::War][seed as usize % 3];
     let neighbors = [FlushNeighbors::Off, FlushNeighbors::Contiguous, FlushNeighbors::Extent];

@@ -212,7 +212,7 @@ fn one_queue(db: &Database, table: &Table, sessions: usize) -> Vec<usize> {
         };
         let threads: Vec<_> = (0..sessions).map(start).collect();
         let patient = (0..sessions).filter(|session| !gives_up(*session)).count() as u64;
-        // Those that give up count as waiting until they have: they end first.
+        // Sessions that give up count as waiting until they have ended: they end first.
         let gave_up =
             || (0..sessions).filter(|session| gives_up(*session)).all(|session| threads[session].is_finished());
         while !gave_up() || db.stats().row_lock_current_waits != patient {

@@ -46,7 +46,7 @@ pub(crate) struct IndexLayout {
     pub(crate) name: String,
     /// The columns a scan may name.
     columns: Vec<usize>,
-    /// Those, and what is missing of the primary key.
+    /// The index's columns, then the missing columns of the primary key.
     key: Vec<usize>,
     /// The place in `key` of each column of the primary key.
     primary: Vec<usize>,

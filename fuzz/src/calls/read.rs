@@ -134,7 +134,7 @@ impl Range {
         if self.limit < usize::MAX { scan.limit(self.limit) } else { scan }
     }
 
-    /// The same, without an end.
+    /// This range without a limit.
     pub fn without_limit(&self) -> Range {
         Range { limit: usize::MAX, ..self.clone() }
     }

@@ -22,7 +22,7 @@ const NAMED: usize = 2;
 pub(super) struct Functions(Vec<(u64, bool)>);
 
 impl Functions {
-    /// Those of a program.
+    /// The symbols of a program.
     ///
     /// # Errors
     /// `nm` fails.

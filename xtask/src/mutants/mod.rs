@@ -177,7 +177,7 @@ fn run_tests(tests: &Tests<'_>, mutant: &str, filters: &[&str], timeout: Duratio
     if passed { Ok(Outcome::Passed) } else { Err(format!("no test has a name with one of {filters:?}")) }
 }
 
-/// The same of one program; `None` if it has no such test.
+/// The outcome of one program; `None` if it has no such test.
 fn run_program(
     program: &Path,
     copy: &Path,

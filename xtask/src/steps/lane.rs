@@ -167,12 +167,12 @@ impl Run<'_> {
         self.wait(command.stdout(output), self.log()?).map(drop)
     }
 
-    /// The same, with the folder in which the lane of the tests builds.
+    /// As [`finish`](Run::finish), with the folder in which the lane of the tests builds.
     pub(super) fn finish_among_tests(&self, command: &mut Command) -> Result<(), Failure> {
         self.finish(command.env(TARGET, &self.tests))
     }
 
-    /// As [`finish`](Run::finish); gives what it prints to stdout.
+    /// As [`finish`](Run::finish); returns the command's stdout.
     pub(super) fn output(&self, command: &mut Command) -> Result<Vec<u8>, Failure> {
         let kept = self.log.with_extension("out");
         let text = |error: std::io::Error| format!("{}: {error}", kept.display());
@@ -180,7 +180,7 @@ impl Run<'_> {
         std::fs::read(&kept).map_err(text)
     }
 
-    /// The same of a command that runs concurrently with others of its step: what it prints is kept apart from theirs.
+    /// As `output`, of a command that runs concurrently with others of its step: its output is kept separate.
     pub(super) fn apart(&self, name: &str, command: &mut Command) -> Printed {
         let kept = self.log.with_extension(name);
         let text = |error: std::io::Error| format!("{}: {error}", kept.display());

@@ -146,7 +146,7 @@ pub enum Task {
 pub enum Verify {
     /// The workload's own conditions, the number of rows and their digest.
     Rows,
-    /// Those, and that every secondary index leads to the same rows.
+    /// Those of `Rows`, and that every secondary index leads to the same rows.
     Indexes,
 }
 

@@ -60,7 +60,7 @@ impl Recorder {
         self.errors += errors;
     }
 
-    /// Those that succeeded.
+    /// Number of transactions that succeeded.
     pub(super) fn transactions(&self) -> u64 {
         self.kinds.iter().map(Histogram::len).sum()
     }

@@ -20,7 +20,7 @@ pub(super) fn summary(file: &RawFile<'_>) -> String {
     )
 }
 
-/// The same as JSON.
+/// The summary as JSON.
 pub(super) fn summary_json(file: &RawFile<'_>) -> Value {
     let Some(all) = file.store_segments() else { return json!({ "kind": "in-place" }) };
     json!({

@@ -44,7 +44,7 @@ impl<'w> Printer<'w> {
     /// Begins rows with these columns.
     ///
     /// # Errors
-    /// Those of the output.
+    /// Errors of the output.
     pub(crate) fn begin(form: Form, names: Vec<String>, out: &'w mut dyn Write) -> Result<Printer<'w>> {
         let widths = names.iter().map(|name| name.width()).collect();
         let mut printer = Printer { form, names, out, waiting: Some(Vec::new()), widths, field: String::new() };
@@ -58,7 +58,7 @@ impl<'w> Printer<'w> {
     /// Writes a row.
     ///
     /// # Errors
-    /// Those of the output.
+    /// Errors of the output.
     pub(crate) fn row<'v>(&mut self, values: impl Iterator<Item = ValueRef<'v>>) -> Result<()> {
         match self.form {
             Form::Csv => self.csv(values),
@@ -80,7 +80,7 @@ impl<'w> Printer<'w> {
     /// The end.
     ///
     /// # Errors
-    /// Those of the output.
+    /// Errors of the output.
     pub(crate) fn end(mut self) -> Result<()> {
         if self.form == Form::Table {
             self.measure()?;

@@ -15,12 +15,12 @@ pub(super) struct FreeClasses {
 }
 
 impl FreeClasses {
-    /// Those of a tree whose changes are not buffered: none.
+    /// The free classes of a tree whose changes are not buffered: they are not kept.
     pub(super) fn unkept(space: Arc<Space>) -> FreeClasses {
         FreeClasses { space, are_kept: false }
     }
 
-    /// The same, kept.
+    /// The free classes of a tree whose changes may be buffered: they are kept.
     pub(super) fn kept(self) -> FreeClasses {
         FreeClasses { are_kept: true, ..self }
     }

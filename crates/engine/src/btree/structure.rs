@@ -113,7 +113,7 @@ impl NodeBounds {
         NodeBounds { lower: None, upper: None, upper_child }
     }
 
-    /// Those of a node.
+    /// The bounds of a node.
     pub(super) fn of(node: Node<'_>) -> NodeBounds {
         let upper_child = if node.is_leaf() { PageNo(0) } else { node.child(node.count()) };
         NodeBounds { lower: node.lower().map(<[u8]>::to_vec), upper: node.upper().map(<[u8]>::to_vec), upper_child }
@@ -193,7 +193,7 @@ fn missing_page(error: Error) -> Missing {
 }
 
 impl TreeStructure {
-    /// That of the tree whose root is `root`; its leaves' free classes are not kept.
+    /// The structure of the tree whose root is `root`; its leaves' free classes are not kept.
     pub(super) fn new(space: Arc<Space>, id: IndexId, segment: SegmentId, root: PageNo) -> TreeStructure {
         let search = TreeSearch::new(id, root, hint::new_serial(space.count_tree()));
         let (free_classes, limits) = (FreeClasses::unkept(space.clone()), TreeLimits::usual(space.page_bytes()));

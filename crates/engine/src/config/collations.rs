@@ -67,7 +67,7 @@ fn fold(byte: u8) -> u8 {
 }
 
 impl Collations {
-    /// Those that are always there.
+    /// The collations that are always available.
     pub fn new() -> Collations {
         Collations::default()
     }

@@ -32,7 +32,7 @@ pub(super) struct Projection {
 }
 
 impl Projection {
-    /// Those at these positions, by an index.
+    /// The columns at these positions, read through an index.
     ///
     /// # Errors
     /// `BadValue` for a column that there is not.

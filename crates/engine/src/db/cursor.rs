@@ -118,7 +118,7 @@ pub struct Cursor {
     is_on_row: bool,
     /// Its scan, and whether that goes down.
     scan: Option<(RowCursor, bool)>,
-    /// That of its scans, under READ COMMITTED.
+    /// The read view of its scans, under READ COMMITTED.
     view: Option<ViewHandle>,
     /// Changes of the transaction until the last move.
     changes: u64,
@@ -259,7 +259,7 @@ impl Cursor {
     /// Moves to the next row; false at the end: then it is after the last row.
     ///
     /// # Errors
-    /// Those of a scan: a lock that is not granted, an interruption, a write conflict, I/O. The cursor then keeps its
+    /// Errors of a scan: a lock that is not granted, an interruption, a write conflict, I/O. The cursor then keeps its
     /// position, but has no row, and the call may be repeated. [`Error::Usage`] in another transaction than its own.
     #[inline]
     pub fn next(&mut self, txn: &mut impl CursorTxn) -> Result<bool> {

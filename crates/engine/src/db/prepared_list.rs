@@ -61,7 +61,7 @@ struct Listed {
 pub(super) struct PreparedTxns(Mutex<BTreeMap<Xid, Listed>>);
 
 impl PreparedTxns {
-    /// Those that were found when the database was opened, detached.
+    /// The prepared transactions that the opening found, detached.
     pub(super) fn recovered(txns: &TxnSystem, registry: &Registry, changes: &Arc<ChangeLog>) -> Result<PreparedTxns> {
         let mut list = BTreeMap::new();
         for RecoveredPrepared { txn, mark, tables: ids } in txns.take_recovered_prepared() {

@@ -24,7 +24,7 @@ pub(crate) enum ShutdownPhase {
     First,
     /// The change buffer's: what is pending holds the checkpoint back.
     Second,
-    /// Those that make room: cleaner, LRU flusher, archive, log.
+    /// The threads that free space: cleaner, LRU flusher, archive, log.
     Last,
 }
 
@@ -129,7 +129,7 @@ impl Background {
     /// Starts the first thread of a group of at most `most`; `start` starts the `n`th one, counted from 0.
     ///
     /// # Errors
-    /// Those of the first thread.
+    /// Errors of starting the first thread.
     pub(super) fn begin_group(&self, most: usize, start: Start) -> Result<()> {
         debug_assert!(most > 0, "rule 4: a group without its first thread");
         let started = AtomicUsize::new(1);

@@ -56,7 +56,7 @@ pub struct ChecksumFixer {
 }
 
 impl ChecksumFixer {
-    /// Those of a database whose files (data, redo, doublewrite) are whole.
+    /// The checksums of a database whose files (data, redo, doublewrite) are whole.
     ///
     /// # Errors
     /// [`Error::Incompatible`](crate::Error::Incompatible) if they are not.

@@ -55,7 +55,7 @@ impl Key {
 enum Holders {
     One(OwnerId, LockMode),
     Many(Box<Granted>),
-    /// Those of this queue among the waits.
+    /// The holders are stored in this queue of the waits.
     Queue(u32),
 }
 

@@ -274,7 +274,7 @@ impl Waits {
         &self.queues[at as usize]
     }
 
-    /// Those that wait: for rows, or to insert into others' ranges.
+    /// The transactions that wait: for rows, or to insert into others' ranges.
     pub(crate) fn waiting(&self) -> Vec<OwnerId> {
         let pending = |(owner, waiter): (&OwnerId, &Waiter)| (waiter.outcome == WaitOutcome::Pending).then_some(*owner);
         self.waiters.iter().filter_map(pending).collect()

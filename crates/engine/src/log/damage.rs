@@ -41,7 +41,7 @@ pub struct LogDamage {
 }
 
 impl LogDamage {
-    /// The same in words.
+    /// A message about the damage.
     pub fn describe(&self, file: &str) -> String {
         let LogDamage { offset, lsn, durable_lsn, header_lost } = self;
         if *header_lost {

@@ -41,7 +41,7 @@ pub(crate) struct KnownDevice {
     pub evidence: Option<Evidence>,
     /// Microseconds to pack a page of the measured size with LZ4.
     pub lz4_us: f64,
-    /// The same with Zstandard.
+    /// Microseconds to pack the same page with Zstandard.
     pub zstd_us: f64,
 }
 

@@ -49,7 +49,7 @@ impl SpaceLayout {
         SpaceLayout { page_bytes, group_extents: ((page_bytes - ENTRIES_AT) / ENTRY_BYTES) as u32 }
     }
 
-    /// The same with this many extents in a group at most: smaller groups make tests of several groups cheap.
+    /// This layout with this many extents in a group at most: smaller groups make tests of several groups cheap.
     pub fn with_groups_of(self, max_extents: u32) -> SpaceLayout {
         SpaceLayout { group_extents: self.group_extents.min(max_extents), ..self }
     }

@@ -105,8 +105,7 @@ pub(crate) struct Space {
     log: Arc<Log>,
     /// Maps that an allocation needed and did not find in the pool.
     missed_maps: Mutex<Vec<PageNo>>,
-    /// Those that need emptied extents as they are.
-    /// Changes under the state's mutex.
+    /// Number of holds that keep emptied extents from being discarded. Changes under the state's mutex.
     discard_holds: AtomicUsize,
     /// Trees that were opened in it.
     trees: AtomicUsize,

@@ -61,7 +61,7 @@ impl LatencySnapshot {
         self.sum_ns / 1000
     }
 
-    /// Those of at most `us` microseconds, within a bucket.
+    /// The number of durations of at most `us` microseconds, exact to a bucket.
     pub fn count_within_us(&self, us: u64) -> u64 {
         let limit_ns = us.saturating_mul(1000);
         let within = self.buckets.iter().enumerate().take_while(|(bucket, _)| upper_ns(*bucket) <= limit_ns);
@@ -82,7 +82,7 @@ impl LatencySnapshot {
         0.0
     }
 
-    /// Those added since `earlier`.
+    /// The durations that were added since `earlier`.
     pub fn since(&self, earlier: &LatencySnapshot) -> LatencySnapshot {
         let difference = |(now, then): (&u64, &u64)| now.saturating_sub(*then);
         let buckets = self.buckets.iter().zip(&earlier.buckets).map(difference).collect();

@@ -143,7 +143,7 @@ pub struct StoreSegments {
     pub segment_bytes: u64,
     /// Segments in the file, those that hold nothing included.
     pub count: u32,
-    /// Those that hold batches, in the order of the file.
+    /// The segments that hold batches, in the order of the file.
     pub used: Vec<StoreSegment>,
 }
 

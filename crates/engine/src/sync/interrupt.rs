@@ -53,7 +53,7 @@ impl From<Duration> for Patience<'_> {
 }
 
 impl Patience<'_> {
-    /// The same for another time.
+    /// The same patience with another timeout.
     #[must_use]
     pub(crate) fn with_timeout(self, timeout: Duration) -> Self {
         Patience { timeout, ..self }

@@ -81,14 +81,14 @@ impl<T> Sharded<T> {
         Sharded((0..shards).map(|_| CachePadded(make())).collect())
     }
 
-    /// That of this thread's shard.
+    /// The value at this thread's shard.
     #[inline]
     pub(crate) fn local(&self) -> &T {
         // There is a power of two of them, so the mask is the remainder.
         &self.0[shard() & (self.0.len() - 1)]
     }
 
-    /// Those of all shards.
+    /// The values of all shards.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.0.iter().map(|apart| &apart.0)
     }

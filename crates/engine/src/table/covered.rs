@@ -27,7 +27,7 @@ struct CoveredColumn {
 pub struct CoveredLayout(Vec<CoveredColumn>);
 
 impl CoveredLayout {
-    /// Those of an index.
+    /// The covered columns of an index.
     pub fn new(table: &TableDefinition, index: &IndexDefinition) -> CoveredLayout {
         let covered = |column: usize| {
             let of = &table.columns[column];

@@ -16,7 +16,7 @@ use std::collections::HashMap;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ColumnIds {
     pub(crate) ids: Vec<u16>,
-    /// The next id; none is given again.
+    /// The next id; an id is never reused.
     pub(crate) next: u16,
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct LayoutColumn {
 }
 
 impl ColumnIds {
-    /// Those of a new table.
+    /// The column ids of a new table.
     pub(crate) fn first(columns: usize) -> ColumnIds {
         ColumnIds { ids: (0..columns as u16).collect(), next: columns as u16 }
     }

@@ -79,7 +79,7 @@ impl Index {
         self
     }
 
-    /// The same, unique or not.
+    /// This index, unique or not.
     #[must_use]
     pub(crate) fn unique_if(self, unique: bool) -> Index {
         Index { unique, ..self }

@@ -45,7 +45,7 @@ pub(crate) struct StoredSizes {
     pub(crate) overflow_bytes: u64,
 }
 
-/// Those of an index.
+/// Stored statistics of an index.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StoredIndexStatistics {
     pub(crate) bytes: u64,

@@ -39,7 +39,7 @@ pub(crate) fn lock(system: &TxnSystem, txn: &mut Txn, table: &dyn TableTrees) ->
 /// As [`lock`], until the statement ends.
 ///
 /// # Errors
-/// The same.
+/// As [`lock`].
 pub(crate) fn lock_for_statement(system: &TxnSystem, txn: &mut Txn, table: &dyn TableTrees) -> Result<()> {
     let index = table.clustered().id();
     if !txn.auto_increment_locks.contains(&index) {

@@ -145,7 +145,7 @@ pub(crate) struct Wanted<'c> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Entries {
     None,
-    /// That of one index.
+    /// The entry of one index.
     Of(usize),
     All,
 }

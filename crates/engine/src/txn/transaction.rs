@@ -92,7 +92,7 @@ pub(crate) enum ExpiryTime {
     /// No row is expired (rule 3 of `expiry.rs`).
     #[default]
     NotChecked,
-    /// That of its first call that needs one, which has not come yet.
+    /// The time of its first call that needs one, which has not come yet.
     NotTaken,
     /// Microseconds since 1970.
     At(i64),

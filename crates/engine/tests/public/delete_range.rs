@@ -77,7 +77,7 @@ fn a_deletion_is_done_as_a_whole_or_not_at_all() {
     }));
     assert!(panicked.is_err());
     assert_eq!(txn.scan(&table).count().unwrap(), ROWS - 1);
-    // Those that are locked can be passed by.
+    // Locked rows can be skipped.
     assert_eq!(txn.scan(&table).from(&values![690u64]).to(&values![709u64]).skip_locked().delete().unwrap(), 19);
     txn.commit().unwrap();
     holder.rollback().unwrap();

@@ -87,7 +87,7 @@ fn a_loaded_database_equals_the_dumped_one() {
         assert_eq!(names, ["all forms", "empty", "used up"]);
         assert_eq!(contents(&copy), contents(&db));
         sound(&copy);
-        // The same bytes again, but for the size of the pages.
+        // The same bytes again, except for the size of the pages.
         assert_eq!(dumped(&copy) == dump, page_size == 4096);
     }
 }

@@ -72,7 +72,7 @@ fn an_index_that_has_the_columns_is_read_alone() {
             assert!(is_of_entry && size == (id % 10 != 9).then_some(i16::from(id % 10) - 3), "{index} {id} {size:?}");
         }
     }
-    // Those that it has not, all columns, rows that are locked: from rows.
+    // Columns that the index does not have, all columns, and locking reads are read from rows.
     let reads = [covering(&[0, 4]), RawRead { covering: true, ..RawRead::default() }];
     let locking = RawRead { lock: LockMode::Shared, ..covering(&[0, 2]) };
     for read in reads.into_iter().chain([locking]) {

@@ -71,7 +71,7 @@ pub(super) struct Measurement {
     pub result: RunResult,
     /// What the data's emulated device counted meanwhile.
     pub device: Option<Counters>,
-    /// The same from the beginning up to the end of each interval of the result.
+    /// The counters from the beginning up to the end of each interval of the result.
     pub device_over_time: Vec<Counters>,
     pub device_capacity_bytes: Option<u64>,
     /// Pages of each type that were read and written meanwhile; none if they were not counted.

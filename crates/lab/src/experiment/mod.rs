@@ -77,7 +77,7 @@ pub struct About {
 pub trait Experiment: Sync {
     /// What it is.
     fn about(&self) -> &About;
-    /// Those of the subjects that it runs on unless asked otherwise.
+    /// The subjects on which it runs by default.
     fn default_subjects(&self) -> &'static [SubjectKind] {
         self.about().subjects
     }

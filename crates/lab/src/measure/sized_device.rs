@@ -113,7 +113,7 @@ impl SizedDevice {
         Ok(disk)
     }
 
-    /// The same, but new, and without time: to load data on.
+    /// A new disk of the same kind, without timing: to load data on.
     pub(super) fn new_engine_disk(&self, preset: &str, room: Room, redo_bytes: u64) -> Result<EngineDisk> {
         let disk = self.disk(preset, room.capacity_bytes(redo_bytes), TimeMode::Off)?;
         self.laid_out(DiskOptions { age: Age::NONE, ..disk }, room, redo_bytes)

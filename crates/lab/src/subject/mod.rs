@@ -78,12 +78,12 @@ highwater_storage::names!(SubjectKind {
 });
 
 impl SubjectKind {
-    /// Those of the source documents' experiments, which the laboratory itself starts.
+    /// The subjects of the source documents' experiments, which the laboratory itself starts.
     pub const OF_LAB: [SubjectKind; 3] = [SubjectKind::Highwater, SubjectKind::Mysql, SubjectKind::Mariadb];
     /// With Highwater in the server of MariaDB, on request: under the same SQL.
     pub const WITH_PLUGIN: [SubjectKind; 4] =
         [SubjectKind::Highwater, SubjectKind::Mysql, SubjectKind::Mariadb, SubjectKind::MariadbHighwater];
-    /// Those that the program `highwater-peers` measures.
+    /// The subjects that the program `highwater-peers` measures.
     pub const OF_COMPARE: [SubjectKind; 7] = [
         SubjectKind::Highwater,
         SubjectKind::Rocksdb,

@@ -48,7 +48,7 @@ impl Axes {
         HEIGHT - BOTTOM - share.clamp(0.0, 1.0) * (HEIGHT - TOP - BOTTOM)
     }
 
-    /// The same for charts with the same horizontal axis.
+    /// A name that is equal for charts with the same horizontal axis.
     pub(super) fn name(&self, label: &str) -> String {
         format!("{label} {} {}", self.x[0], self.x[1])
     }

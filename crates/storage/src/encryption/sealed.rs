@@ -133,7 +133,7 @@ pub struct CopyKeys {
 }
 
 impl CopyKeys {
-    /// Those of these folders: what one folder's table holds opens the copies in another, if they are of one database.
+    /// The keys of these folders: the table of one folder opens the copies in another, if they are of one database.
     pub fn of<'a>(folders: impl IntoIterator<Item = &'a Path>, user: Option<&EncryptionKey>) -> CopyKeys {
         let opened = folders.into_iter().filter_map(|dir| unlock(dir, user).ok().flatten());
         CopyKeys { keys: opened.map(|keys| keys.copy_key()).collect(), user: user.cloned() }

@@ -76,7 +76,7 @@ pub struct DataKeys {
 pub struct KeyTable([u8; TABLE_BYTES]);
 
 impl KeyTable {
-    /// That of the folder `dir`, if it is encrypted.
+    /// The key table of the folder `dir`, if it is encrypted.
     pub(crate) fn of(dir: &Path) -> Result<Option<KeyTable>, OpenError> {
         Ok(read(dir)?.map(KeyTable))
     }
@@ -126,7 +126,7 @@ impl DataKeys {
         self.table.as_ref()
     }
 
-    /// That of copies.
+    /// The key of copies.
     pub fn copy_key(&self) -> CopyKey {
         CopyKey::new(&self.keys[SetFile::Copies as usize])
     }

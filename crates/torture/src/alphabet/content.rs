@@ -39,7 +39,7 @@ pub(crate) struct KnownIndex {
     pub name: &'static str,
     pub columns: &'static [&'static str],
     pub unique: bool,
-    /// Those of its columns that go from great to small.
+    /// Its columns in descending order.
     pub descending: &'static [&'static str],
     /// The bytes of column `a` that count, if not all.
     pub prefix_of_a: Option<u16>,

@@ -104,7 +104,7 @@ impl Scene {
     /// # Errors
     /// As [`Actor::roll_back`].
     pub(crate) fn roll_back(&mut self, played: &Played) -> Result<()> {
-        // Those that acted last have met the full disk: the others keep their room until then.
+        // The actors that acted last have met the full disk: the others keep their space until then.
         self.actors.drain(..).rev().try_for_each(|actor| actor.roll_back(played))
     }
 }

@@ -1,4 +1,4 @@
-//! Which statement on a table is next.
+//! Choice of the next statement on a table.
 
 use super::choices::Choices;
 use super::content::{A, B, BODY, C, Content, NOTE, Rows as Contents};
@@ -6,7 +6,7 @@ use super::scan::{FIRST_TEXT_VALUES, IDS, SOME};
 use super::writes::Statement;
 use highwater::LockMode;
 
-/// Rows of a table from which on statements delete more than they insert.
+/// From this number of rows on, statements delete more than they insert.
 const MANY: usize = 360;
 
 /// Columns that an update sets.
@@ -28,7 +28,7 @@ pub(super) fn random_content(rng: &mut Choices) -> Content {
     }
 }
 
-/// An id of a row, if there is one from a random place on.
+/// The id of the first row from a random id on; that id if there is no such row.
 fn id_of_row(rows: &Contents, rng: &mut Choices) -> u64 {
     let id = if rng.u32(..4) == 0 { IDS } else { rng.u64(..IDS) };
     rows.range(id..).next().map_or(id, |(id, _)| *id)

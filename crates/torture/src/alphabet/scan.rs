@@ -31,9 +31,9 @@ enum Edge {
 #[derive(Clone, Debug)]
 enum Range {
     Between(Edge, Edge),
-    /// Those that begin with these values.
+    /// Entries that begin with these values.
     Prefix(Vec<Option<u64>>),
-    /// Those with these values, of which the last is a text; only its first bytes, of this number, have to be equal.
+    /// Entries with these values, of which the last is a text; only its first bytes, of this number, have to be equal.
     StartsWith(Vec<Option<u64>>, usize),
 }
 

@@ -227,7 +227,7 @@ impl Statement {
             return statement.effect(rows, is_unique, given);
         }
         let mut given = given.iter().copied();
-        // Those that are not known are greater than all others.
+        // Unknown ids are greater than all others.
         let unknown = std::cell::Cell::new(u64::MAX);
         let mut id_of =
             |id: &Option<u64>| id.or_else(|| given.next()).unwrap_or_else(|| unknown.replace(unknown.get() - 1));

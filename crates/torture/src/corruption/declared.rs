@@ -62,7 +62,7 @@ pub struct Declared {
     pub page: &'static str,
     /// What is lost.
     pub loss: Loss,
-    /// The same in words.
+    /// The damage in words.
     pub lost: &'static str,
     /// What repairs it.
     pub repair: &'static str,

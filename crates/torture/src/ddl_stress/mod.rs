@@ -108,8 +108,8 @@ pub fn verify(store: &Embedded, folder: &Path) -> Result<Vec<String>> {
     Ok([of_large(store)?, tables::verify(store.database(), folder, false)?].concat())
 }
 
-/// The same after a crash that may have taken the last commits. If nothing is wrong, the record continues from what is
-/// there.
+/// The same check after a crash that may have lost the last commits. If nothing is wrong, the record continues from
+/// what is there.
 ///
 /// # Errors
 /// The store's, or a record that cannot be written.

@@ -103,7 +103,7 @@ impl RawCursor {
     /// Goes to a place; false if there is no such row: then it is at that end of its range.
     ///
     /// # Errors
-    /// Those of a scan: [`Error::NoSuchIndex`], a lock that is not granted, an interruption, I/O.
+    /// Errors of a scan: [`Error::NoSuchIndex`], a lock that is not granted, an interruption, I/O.
     pub fn seek(&mut self, txn: &mut impl CursorTxn, to: RawSeek, key: &[u8]) -> Result<bool> {
         let txn = txn.open_txn()?;
         let (mut low, mut high) = (self.low.clone(), self.high.clone());

@@ -151,7 +151,7 @@ impl RawTable {
 /// Of a unique index: its position (`None` = the clustered one), its name, how a row's key begins there.
 type UniqueKey = (Option<usize>, String, Vec<u8>);
 
-/// Those of a row's columns that a key has, in its order.
+/// The columns of a row that a key has, in the key's order.
 fn key_columns<'c>(layout: &KeyLayout, columns: &[RawColumn<'c>]) -> Result<Vec<RawColumn<'c>>> {
     let of = |column: usize| {
         columns.get(column).copied().ok_or_else(|| Error::BadValue {

@@ -24,7 +24,7 @@ pub struct Reader {
 /// A table of a database that another process has open.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServedTable {
-    /// What it is.
+    /// Its definition.
     pub definition: TableDefinition,
     /// The next number of its auto-increment column; `None` if it has no such column or no number is left.
     pub next_number: Option<u64>,

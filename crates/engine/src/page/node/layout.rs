@@ -81,14 +81,15 @@ pub(crate) struct TreeLimits {
 }
 
 impl TreeLimits {
-    /// Those of a tree whose keys have up to `max_key_bytes`; 0 stands for as many as a page of this size takes.
+    /// The limits of a tree whose keys have up to `max_key_bytes`; 0 means the longest key that a page of this size
+    /// takes.
     pub(crate) const fn of(page_bytes: usize, max_key_bytes: usize) -> TreeLimits {
         let longest = max_long_key_bytes(page_bytes);
         let max_key_bytes = if max_key_bytes == 0 || max_key_bytes > longest { longest } else { max_key_bytes };
         TreeLimits { max_key_bytes, max_record_bytes: max_record_bytes(page_bytes, max_key_bytes) }
     }
 
-    /// Those of a tree that is not declared to have long keys.
+    /// The limits of a tree that is not declared to have long keys.
     pub(crate) const fn usual(page_bytes: usize) -> TreeLimits {
         TreeLimits::of(page_bytes, max_key_bytes(page_bytes))
     }

@@ -41,7 +41,7 @@ impl PageFlusher {
         Ok(flushed + self.flush_targets(&self.still_dirty(&frames), reason, LatchMode::Wait)?)
     }
 
-    /// Those of the frames that are dirty and not being written, by page number.
+    /// The frames of `frames` that are dirty and not being written, by page number.
     fn still_dirty(&self, frames: &[FrameNo]) -> Vec<FlushTarget> {
         let is_dirty = |frame: &&FrameNo| {
             let state = self.pages.get(**frame);
@@ -78,7 +78,7 @@ impl PageFlusher {
                 self.flush_frames(batch, reason)?;
             }
         };
-        let reasons = [FlushReason::ShutdownBeside, FlushReason::Shutdown].into_iter().cycle();
+        let reasons = [FlushReason::ShutdownHelper, FlushReason::Shutdown].into_iter().cycle();
         std::thread::scope(|scope| {
             // One that the system cannot start is done without.
             let start = |reason| Builder::new().name("hw-flush".into()).spawn_scoped(scope, move || flush(reason)).ok();

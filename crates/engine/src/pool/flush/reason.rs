@@ -21,8 +21,8 @@ pub(crate) enum FlushReason {
     SinglePage,
     /// Closing, or the end of recovery.
     Shutdown,
-    /// The same, by every other thread that helps.
-    ShutdownBeside,
+    /// As `Shutdown`, by a helper thread.
+    ShutdownHelper,
 }
 
 impl FlushReason {
@@ -31,7 +31,7 @@ impl FlushReason {
         match self {
             FlushReason::SinglePage => FlushLane::SinglePage,
             // When a database is closed no other thread flushes the LRU list.
-            FlushReason::LruList | FlushReason::ShutdownBeside => FlushLane::LruList,
+            FlushReason::LruList | FlushReason::ShutdownHelper => FlushLane::LruList,
             _ => FlushLane::FlushList,
         }
     }

@@ -130,7 +130,7 @@ impl PageFlusher {
             FlushReason::BulkLoad => &stats.pages_flushed_bulk_load,
             FlushReason::Sync => &stats.pages_flushed_sync,
             FlushReason::SinglePage => &stats.pages_flushed_single_page,
-            FlushReason::Shutdown | FlushReason::ShutdownBeside => &stats.pages_flushed_shutdown,
+            FlushReason::Shutdown | FlushReason::ShutdownHelper => &stats.pages_flushed_shutdown,
         };
         counter.add((flushed - neighbors) as u64);
         stats.pages_flushed_neighbor.add(neighbors as u64);

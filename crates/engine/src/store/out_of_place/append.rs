@@ -223,7 +223,7 @@ impl OutOfPlace {
     /// # Errors
     /// The sync's; [`Error::Corrupt`](crate::Error::Corrupt) if headers of a victim are damaged.
     pub(super) fn finish(&self, done: &Appended) -> Result<()> {
-        // Those cleared before this sync began.
+        // The segments that were cleared before this sync began.
         let cleared = self.segments.take_cleared();
         self.stats.data_syncs.add(u64::from(self.data.sync()?));
         self.appender.sequences.lock().end(&done.tails);

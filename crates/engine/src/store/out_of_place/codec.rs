@@ -198,7 +198,7 @@ fn unpack_zstd(packed: &[u8], page: &mut [u8]) -> Result<usize, String> {
 mod tests {
     use super::*;
 
-    /// Those that are built in.
+    /// The compressions that are built in.
     const ALL: &[PageCompression] = &[
         PageCompression::Off,
         #[cfg(feature = "lz4")]

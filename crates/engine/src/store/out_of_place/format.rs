@@ -75,7 +75,7 @@ pub(crate) struct Tail {
     pub sequence: u64,
 }
 
-/// Those of all groups.
+/// The tails of all groups.
 pub(crate) type GroupTails = [Tail; GROUPS];
 
 /// What the header of a batch says of it.

@@ -51,7 +51,7 @@ impl StoreGeometry {
         self.start_of(location.segment) + location.offset as u64
     }
 
-    /// The same as a [`PageLocation`], for inspection.
+    /// The location as a [`PageLocation`], for inspection.
     pub(crate) fn place(&self, location: Location) -> PageLocation {
         PageLocation { offset: self.offset_of(location), bytes: location.bytes as u64 }
     }

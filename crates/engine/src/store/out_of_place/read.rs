@@ -40,7 +40,7 @@ pub(super) struct Read {
 pub(super) struct SegmentContents {
     pub remains: SegmentSummary,
     pub durable: u64,
-    /// Those that its last header names, or its footer if its summary was read.
+    /// The tails that its last header names, or its footer if its summary was read.
     pub tails: GroupTails,
     /// The footer, if there is one of this life.
     pub footer: Option<Footer>,

@@ -52,7 +52,7 @@ pub(crate) struct ScannedStore {
     pub map: PageMap,
     /// Segments that hold batches.
     pub remains: Vec<SegmentSummary>,
-    /// Those of them whose end is to be looked at.
+    /// The segments whose end is to be checked.
     open: Vec<OpenEnd>,
     /// Segments in the file, region 0 counted.
     pub segments: u32,

@@ -109,7 +109,7 @@ pub(super) struct Usage {
     pub free: u32,
     /// Free after the next two syncs: emptied, cleared, or being released.
     pub coming: u32,
-    /// Those that could not be read, and hold pages (rule 5).
+    /// Segments that could not be read and hold pages (rule 5).
     pub unreadable: u32,
     pub live_bytes: u64,
 }

@@ -16,7 +16,7 @@ use crate::types::{Lsn, PageNo};
 use highwater_storage::{AlignedBuf, Device, Placement};
 use std::sync::Arc;
 
-/// How such a store is made.
+/// Parameters of a synthetic store.
 #[derive(Clone, Copy, Debug)]
 pub struct SyntheticStore {
     /// Size of a page.
@@ -29,7 +29,7 @@ pub struct SyntheticStore {
     pub stride: u32,
 }
 
-/// Such a store, open.
+/// An open synthetic store.
 pub struct Opened {
     store: OutOfPlace,
     /// Bytes that were read to open it.

@@ -1,4 +1,4 @@
-//! Tests of what the engine synchronises with.
+//! Tests of the engine's synchronisation primitives.
 
 mod latch;
 #[cfg(target_pointer_width = "64")]

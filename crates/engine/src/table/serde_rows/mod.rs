@@ -50,7 +50,7 @@ impl Refusal {
         Refusal { unknown: Some(field.to_string()), ..Refusal::new(format!("there is no column {field}")) }
     }
 
-    /// The same, of a value of this column.
+    /// This refusal, of a value of this column.
     fn of_column(self, column: usize) -> Refusal {
         Refusal { column: self.column.or(Some(column)), ..self }
     }

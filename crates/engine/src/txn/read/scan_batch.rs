@@ -23,7 +23,7 @@ use std::ops::{Bound, Range};
 /// Which versions of rows a scan delivers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadMode {
-    /// Those that its view sees.
+    /// The versions that its view sees.
     Snapshot,
     /// The newest, locked.
     Locked(LockMode),

@@ -1,10 +1,10 @@
-//! Power cuts: what was committed is there, nothing else is, and nothing leaks.
+//! Power cuts: committed rows survive, other changes do not, and no page leaks.
 
 use super::*;
 use crate::page::node::TreeLimits;
 use crate::row::format::ROW_HEADER_BYTES;
 
-/// Random transactions until the seed says enough; returns what was committed and leaves one transaction open.
+/// Random transactions until the seed ends the loop; `committed` gets the committed rows; returns an open transaction.
 fn work(db: &Db, random: &mut Random, committed: &mut BTreeMap<Vec<u8>, Row>) -> Session {
     loop {
         let mut session = db.begin();

@@ -33,12 +33,12 @@ pub(super) struct Rows<'r> {
 }
 
 impl<'r> Rows<'r> {
-    /// Those of the subject that comes first.
+    /// The rows of the first subject.
     pub(super) fn of_first(rows: &'r [Row]) -> Rows<'r> {
         Rows { rows, subject: subjects(rows).first().copied().unwrap_or("") }
     }
 
-    /// Those of each subject.
+    /// The rows of each subject.
     pub(super) fn of_each(rows: &'r [Row]) -> impl Iterator<Item = Rows<'r>> {
         subjects(rows).into_iter().map(move |subject| Rows { rows, subject })
     }

@@ -7,7 +7,7 @@ use crate::experiment::{Claim, Row, SubjectKind, Verdict};
 
 /// A ratio of bytes that is nearer than this to what it should be is too close to decide.
 const TOLERANCE: f64 = 0.02;
-/// The same for a ratio of speeds, on an idle machine.
+/// The tolerance for a ratio of speeds, on an idle machine.
 const SPEED_TOLERANCE: f64 = 0.05;
 /// A run that wrote less of its device's capacity says nothing about its flash.
 const MIN_CAPACITIES: f64 = 0.5;

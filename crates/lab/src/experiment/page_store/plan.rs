@@ -27,9 +27,9 @@ pub(super) const ZSTD: &str = "out-of-place zstd";
 pub(super) const STORES: [&str; 6] = [DOUBLEWRITE, JOURNAL, ATOMIC, PLAIN, LZ4, ZSTD];
 /// MariaDB's compressed pages in place, holes punched after them, with doublewrite.
 pub(super) const PAGE_COMPRESSION: &str = "page compression";
-/// Those of Highwater in MariaDB: its files are a file system's, which promises no atomic write.
+/// The stores of Highwater in MariaDB: its files are a file system's, which promises no atomic write.
 const PLUGIN_STORES: [&str; 5] = [DOUBLEWRITE, JOURNAL, PLAIN, LZ4, ZSTD];
-/// Those with which fill, spare flash and streams are varied.
+/// The stores with which fill, spare flash and streams are varied.
 pub(super) const VARIED: [&str; 4] = [DOUBLEWRITE, JOURNAL, ATOMIC, ZSTD];
 
 pub(super) const PAGES: [&str; 3] = ["4 KiB", "8 KiB", "16 KiB"];

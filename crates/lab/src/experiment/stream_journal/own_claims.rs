@@ -8,7 +8,7 @@ use crate::experiment::{Claim, Row, SubjectKind, Verdict};
 
 /// Amplifications that are nearer are too close to decide.
 const TOLERANCE: f64 = 0.01;
-/// The same for rates and bytes.
+/// The tolerance for rates and bytes.
 const RATE_TOLERANCE: f64 = 0.03;
 /// A run that wrote less of its device's capacity says nothing about its flash.
 const MIN_CAPACITIES: f64 = 0.5;

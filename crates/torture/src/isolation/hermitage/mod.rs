@@ -63,7 +63,7 @@ impl Outcome {
         }
     }
 
-    /// Those that a script promises.
+    /// The outcomes that a script promises.
     pub fn promised(text: &str) -> Vec<Outcome> {
         text.split_whitespace().filter_map(Outcome::named).collect()
     }

@@ -14,11 +14,11 @@ use super::play::Seen;
 pub enum Which {
     /// Every row.
     All,
-    /// Those with this value.
+    /// Rows with this value.
     Value(i64),
-    /// Those whose value this number divides.
+    /// Rows whose value is divisible by this number.
     DivisibleBy(i64),
-    /// Those whose value is between these, both included, found by the index on it.
+    /// Rows whose value is between these, both included, found by the index on it.
     Between(i64, i64),
 }
 
