@@ -1,6 +1,6 @@
 # Tests with clients of their own: schedules of several connections, and very many connections. Sourced by test-mariadb-plugin, not run.
 #
-# Rule: both engines are played with the same statements; InnoDB's result stands beside Highwater's.
+# Rule: both engines are played with the same statements; InnoDB's result is printed with Highwater's.
 
 # client_program NAME: an example of crates/torture, built; its path is in PROGRAM.
 client_program() {

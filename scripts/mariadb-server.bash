@@ -1,11 +1,11 @@
-# Servers with the plugin in them. Sourced by the scripts beside it, not run.
+# Servers with the plugin in them. Sourced by the scripts in its folder, not run.
 #
 # Rules
 # 1. Each server has a folder of its own, listens on a socket there (replicas and Spider: on a port of this machine too), and is
 #    stopped by its process id, at the end of the script at the latest.
 # 2. Databases are below the system's temporary folder and are removed at the end, unless KEEP is set. All that is built is in FOLDER.
 #
-# The functions work on the server of the folder WORK, whose process id is PID. Servers beside it: enter NAME, and SERVERS keeps their ids.
+# The functions work on the server of the folder WORK, whose process id is PID. Other servers: enter NAME, and SERVERS keeps their ids.
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 TARGET=${CARGO_TARGET_DIR:-$ROOT/target}

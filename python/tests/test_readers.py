@@ -61,7 +61,7 @@ def test_a_reader_in_another_process(db, numbers, tmp_path):
     assert (done.returncode, done.stdout) == (0, "385\n"), done.stderr
 
 
-def test_nobody_serves_it(db, tmp_path):
+def test_no_process_serves_it(db, tmp_path):
     with pytest.raises(highwater.OpenError, match="no database"):
         Database.open_reader(tmp_path / "none")
     snapshot = Database.open_reader(tmp_path / "db").snapshot()

@@ -1,4 +1,4 @@
-"""Scans as iterators: ranges, indexes, order, limits, changes beside them."""
+"""Scans as iterators: ranges, indexes, order, limits, concurrent changes."""
 
 import pytest
 

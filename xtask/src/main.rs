@@ -36,7 +36,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask tidy    check layers, dependencies, file headers, sizes and names, and links
-       cargo xtask results write the tables of docs/results from the data beside them
+       cargo xtask results write the tables of docs/results from the data next to them
        cargo xtask quick   format, tidy, and lints and unit tests of what differs from the branch main (on main: from
                            the commit before)
        cargo xtask test    everything that must hold: format, tidy, lints, docs, tests, checked benchmarks, kill -9
@@ -64,8 +64,8 @@ const USAGE: &str = "usage: cargo xtask tidy    check layers, dependencies, file
                            check its format and lints, and run the tests that each of those engines must pass
        cargo xtask python  build the wheel for Python, install it in a fresh virtual environment and run its tests
        cargo xtask mariadb [--kills N] [--as-tests] [--fetch]
-                           build the plugin for MariaDB and a server, and try both: answers beside InnoDB's, tests of
-                           MariaDB's suites, N kills (1) under a binary log, XA, a replica
+                           build the plugin for MariaDB and a server, and try both: answers compared with InnoDB's,
+                           tests of MariaDB's suites, N kills (1) under a binary log, XA, a replica
        cargo xtask cache-lines [--cores N]... [WORKLOAD]...
                            count the cache lines that 16 and 64 cores (or N) would take from each other in each
                            transaction, and what that admits; workloads: read, update, insert, mixed

@@ -13,14 +13,14 @@ const ROOTS: [&str; 3] = ["mod", "lib", "main"];
 /// What is wrong with the places of `paths`, all files of the tree.
 pub(crate) fn check(paths: &[String]) -> Vec<String> {
     let sources = paths.iter().filter(|path| path.ends_with(".rs") && path.contains("/src/"));
-    sources.flat_map(|path| [beside_its_folder(path, paths), misnamed_test(path, paths)]).flatten().collect()
+    sources.flat_map(|path| [next_to_its_folder(path, paths), misnamed_test(path, paths)]).flatten().collect()
 }
 
-fn beside_its_folder(path: &str, paths: &[String]) -> Option<String> {
+fn next_to_its_folder(path: &str, paths: &[String]) -> Option<String> {
     let stem = path.strip_suffix(".rs")?;
     let folder = format!("{stem}/");
     let found = !ROOTS.contains(&stem.rsplit('/').next()?) && paths.iter().any(|other| other.starts_with(&folder));
-    found.then(|| format!("{path}: stands beside a folder of its name; it is {folder}mod.rs"))
+    found.then(|| format!("{path}: is next to a folder of its name; it is {folder}mod.rs"))
 }
 
 fn misnamed_test(path: &str, paths: &[String]) -> Option<String> {
@@ -34,9 +34,9 @@ fn misnamed_test(path: &str, paths: &[String]) -> Option<String> {
             return Some(format!("{path}: tests are named after what they test: x_test (xtask/src/rooms.rs)"));
         }
         if let Some(tested) = name.strip_suffix("_test") {
-            let beside = format!("{so_far}/{tested}.rs");
-            let known = tested == parent || paths.contains(&beside);
-            return (!known).then(|| format!("{path}: there is no {beside} that it tests, and no folder {tested}"));
+            let source = format!("{so_far}/{tested}.rs");
+            let known = tested == parent || paths.contains(&source);
+            return (!known).then(|| format!("{path}: there is no {source} that it tests, and no folder {tested}"));
         }
         so_far = format!("{so_far}/{part}");
         parent = name.to_string();
@@ -63,14 +63,14 @@ mod tests {
     }
 
     #[test]
-    fn a_module_beside_its_folder_is_found() {
+    fn a_module_next_to_its_folder_is_found() {
         assert_eq!(found(&["crates/cli/src/device.rs", "crates/cli/src/device/list.rs"]), 1);
         assert_eq!(found(&["crates/cli/src/device/mod.rs", "crates/cli/src/device/list.rs"]), 0);
         assert_eq!(found(&["crates/cli/src/main.rs", "crates/cli/src/main/x.rs"]), 0);
     }
 
     #[test]
-    fn tests_stand_beside_what_they_test() {
+    fn tests_are_next_to_what_they_test() {
         assert_eq!(found(&["crates/engine/src/log/scan.rs", "crates/engine/src/log/scan_test.rs"]), 0);
         assert_eq!(found(&["crates/engine/src/log/log_test.rs", "crates/engine/src/log/log_test/model.rs"]), 1);
         assert_eq!(found(&["crates/engine/src/txn/txn_test/mod.rs", "crates/engine/src/txn/txn_test/model.rs"]), 0);

@@ -14,7 +14,7 @@ compile_error!(
 );
 
 mod backoff;
-pub mod beside;
+pub mod concurrent_clients;
 pub mod cpu;
 pub mod environment;
 mod error;

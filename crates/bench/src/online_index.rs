@@ -9,7 +9,7 @@
 //!    compares entries with rows.
 //! 4. The index is dropped at the end. So the database can be measured again without another load.
 
-use crate::beside::{Clients, Phase, beside};
+use crate::concurrent_clients::{Clients, Phase, with_clients};
 use crate::error::{Error, Result};
 use crate::store::embedded::Embedded;
 use crate::workload::sysbench::{self, Profile, RandType, Sysbench};
@@ -94,7 +94,7 @@ pub fn measure(
         let mut client = workload.client(&store, number)?;
         Ok(move || client.run().map(drop))
     };
-    let mut measured = beside(config.threads, client, |clients| Phases { db, config, clients }.run(tell))?;
+    let mut measured = with_clients(config.threads, client, |clients| Phases { db, config, clients }.run(tell))?;
     tell("Comparing the index with the rows");
     let since = Instant::now();
     compare(db, &table, config.rows)?;
@@ -177,7 +177,7 @@ mod tests {
     use highwater::Options;
 
     #[test]
-    fn an_index_is_built_and_built_again_beside_clients() {
+    fn an_index_is_built_and_built_again_with_clients() {
         let measured = |seconds| {
             let dir = tempfile::tempdir().unwrap();
             let db = Database::open(dir.path(), Options::default()).unwrap();

@@ -8,7 +8,7 @@
 //!    `STEADY_FOR`; `MAX_WAIT` ends the wait in any case.
 //! 4. The rows that must be left are counted at the end, and a check must be sound.
 
-use crate::beside::{Clients, Phase, beside};
+use crate::concurrent_clients::{Clients, Phase, with_clients};
 use crate::error::{Error, Result};
 use crate::interrupt;
 use crate::peers::space_bytes;
@@ -100,7 +100,7 @@ pub fn measure(db: &Database, config: &Config, tell: &mut dyn FnMut(&str)) -> Re
         let (updates, mut rng) = (&updates, Rng::with_seed(config.seed.wrapping_add(number as u64)));
         Ok(move || updates.update(db, &mut rng))
     };
-    let shrunk = beside(config.threads, client, |clients| {
+    let shrunk = with_clients(config.threads, client, |clients| {
         Phases { db, table: &table, config, clients }.run(&before, loaded, tell)
     })?;
     let left = ids(db, &table, config.percent)?;
@@ -249,7 +249,7 @@ mod tests {
     use highwater::Options;
 
     #[test]
-    fn space_returns_beside_clients() {
+    fn space_returns_with_clients() {
         // Where other processes have the processors no transaction may end during the deletion.
         assert!((0..3).any(|_| space_returns()));
     }

@@ -1,4 +1,4 @@
-/* Scans by key and by index, forward and backward, with ends, prefixes, columns and limits; seeks; changes beside. */
+/* Scans by key and by index, forward and backward, with ends, prefixes, columns and limits; seeks; concurrent changes. */
 #include "check.h"
 
 static highwater_txn *txn;

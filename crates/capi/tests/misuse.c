@@ -28,7 +28,7 @@ static void nulls(highwater_db *db, highwater_table *table) {
     RETURNS(HIGHWATER_USAGE, highwater_insert_many(txn, table, key, SIZE_MAX, 3, &error));
     RETURNS(HIGHWATER_BAD_VALUE, highwater_get(txn, table, NULL, 0, &row, &error));
     RETURNS(HIGHWATER_USAGE, highwater_metrics(db, false, NULL, &error));
-    /* Nobody wants the error. */
+    /* The caller does not take the error. */
     CHECK(highwater_get(txn, NULL, key, 1, &row, NULL) == HIGHWATER_USAGE);
     highwater_txn_free(txn);
 

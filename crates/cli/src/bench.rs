@@ -352,8 +352,9 @@ fn measure(
     let client = store.clone().with_transactions(common.transaction.options());
     let run = || Ok(drive(&client, workload, &common.run_options(workload.is_bounded()), &mut interval)?);
     let (database, readers) = (store.database(), &common.readers);
-    let mut result = readers
-        .run_beside(database, common.dir.as_deref(), lines, || common.backup.run_beside(database, lines, run))?;
+    let mut result = readers.run_concurrently(database, common.dir.as_deref(), lines, || {
+        common.backup.run_concurrently(database, lines, run)
+    })?;
     result.load_s = load_s;
     common.describe(&mut result, store.database());
     let checked = conditions && !interrupt::is_requested();

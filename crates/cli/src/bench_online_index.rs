@@ -5,7 +5,7 @@ use crate::bench_phases::PhaseOptions;
 use crate::engine_options::tell_recovery;
 use crate::failure::Failure;
 use clap::Args;
-use highwater_bench::beside::Phase;
+use highwater_bench::concurrent_clients::Phase;
 use highwater_bench::online_index::{Build, Config, OnlineIndex, measure};
 use serde_json::{Value, json};
 use std::path::PathBuf;

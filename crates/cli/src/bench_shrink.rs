@@ -5,7 +5,7 @@ use crate::engine_options::tell_recovery;
 use crate::failure::Failure;
 use crate::output::must_be_empty;
 use clap::Args;
-use highwater_bench::beside::Phase;
+use highwater_bench::concurrent_clients::Phase;
 use highwater_bench::shrink::{Config, Footprint, Shrunk, measure};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -40,9 +40,9 @@ pub(crate) struct ShrinkArgs {
 /// # Errors
 /// That of the engine, of a file, or [`Failure::Usage`].
 pub(crate) fn run(args: &ShrinkArgs) -> Result<(), Failure> {
-    let mut beside = args.dir.clone().into_os_string();
-    beside.push(".backup");
-    let backup_to = args.backup_to.clone().unwrap_or_else(|| beside.into());
+    let mut backup_dir = args.dir.clone().into_os_string();
+    backup_dir.push(".backup");
+    let backup_to = args.backup_to.clone().unwrap_or_else(|| backup_dir.into());
     must_be_empty(&backup_to)?;
     let config = Config {
         bytes: args.bytes,

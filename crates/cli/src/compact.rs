@@ -20,7 +20,7 @@ Examples:
   highwater compact /srv/shop --json -
 
 Pages are moved from the end of the data file to free pages before them; then the file is cut. No other process may
-have the database open: a program that has it calls Database::compact, beside its transactions.
+have the database open: a program that has it calls Database::compact while transactions run.
 Roots of indexes, undo and pages of long columns are not moved; the file cannot end before the last of them.
 Exit status: 0 done; 1 an error; 2 the command line is wrong, or the database is in use.";
 

@@ -55,7 +55,7 @@ impl ConcurrentBackup {
     ///
     /// # Errors
     /// That of a backup, that of `run`.
-    pub(crate) fn run_beside<R: Throughput>(
+    pub(crate) fn run_concurrently<R: Throughput>(
         &self,
         database: &Database,
         lines: Lines,
@@ -102,7 +102,7 @@ impl ConcurrentBackup {
         while pair < self.backup_pairs && !interrupt::is_requested() {
             pair += 1;
             let is_first_without = pair % 2 == 1;
-            let (mut plain, mut beside) = (None, None);
+            let (mut plain, mut concurrent) = (None, None);
             for without in [is_first_without, !is_first_without] {
                 let ran = match without {
                     true => run().map(|result| (result, 0)),
@@ -114,15 +114,15 @@ impl ConcurrentBackup {
                 };
                 // A run that was cut short is not compared.
                 if !interrupt::is_requested() {
-                    *(if without { &mut plain } else { &mut beside }) = Some((result.tps(), backups));
+                    *(if without { &mut plain } else { &mut concurrent }) = Some((result.tps(), backups));
                 }
                 last = Some(result);
             }
-            if let (Some((plain, _)), Some((beside, backups))) = (plain, beside) {
-                let ratio = beside / plain;
+            if let (Some((plain, _)), Some((concurrent, backups))) = (plain, concurrent) {
+                let ratio = concurrent / plain;
                 lines.write(&format!(
-                    "Pair {pair}: {plain:.1} transactions/s without, {beside:.1} with a backup ({ratio:.3}); {backups} \
-                     backups finished"
+                    "Pair {pair}: {plain:.1} transactions/s without, {concurrent:.1} with a backup ({ratio:.3}); \
+                     {backups} backups finished"
                 ));
                 ratios.push(ratio);
             }

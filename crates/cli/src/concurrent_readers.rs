@@ -37,7 +37,7 @@ impl ConcurrentReaders {
     ///
     /// # Errors
     /// That of a reader, that of `run`.
-    pub(crate) fn run_beside<R>(
+    pub(crate) fn run_concurrently<R>(
         &self,
         database: &Database,
         dir: Option<&Path>,

@@ -50,7 +50,7 @@ fn placements_become_streams() {
     let by_stream: Vec<u64> = counters.streams.iter().map(|s| s.host_blocks).collect();
     let expected = [7, 1, 2, 1, 1, 1, 1, 1];
     let what =
-        "leaves, the rest, the table and what eight streams do not reach in stream 0; the journal beside doublewrite";
+        "leaves, the rest, the table and what eight streams do not reach in stream 0; the journal with doublewrite";
     assert_eq!(by_stream[..8], expected, "{what}");
 }
 

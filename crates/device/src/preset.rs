@@ -151,7 +151,7 @@ impl Preset {
 
 /// Where the values of `simple-2gb` come from.
 const SOURCES_SIMPLE: &[Source] = &[
-    Source("all", Basis::Assumed, "the independent check beside the recorded traces uses this model"),
+    Source("all", Basis::Assumed, "the independent check in addition to the recorded traces uses this model"),
     Source("timing", Basis::Assumed, "round figures of a data-centre TLC drive; the independent check has no times"),
     Source("promises", Basis::Assumed, "an honest device with a volatile cache; the independent check cuts no power"),
     Source(

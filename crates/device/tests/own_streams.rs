@@ -156,7 +156,7 @@ fn redo_or_doublewrite_alone_on_the_device_cost_nothing() {
 }
 
 #[test]
-fn discards_spare_most_of_what_they_cost_beside_pages() {
+fn discards_of_redo_save_most_of_their_cost_when_pages_share_the_device() {
     let (without, all_without) = measure(ALL);
     let (with, all_with) = measure(Load { discards: true, ..ALL });
     let figures = format!("without {without:.2?}, all {all_without:.2}; with {with:.2?}, all {all_with:.2}");

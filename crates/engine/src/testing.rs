@@ -111,7 +111,7 @@ impl ReadGate {
     }
 
     /// Lets all reads continue.
-    pub(crate) fn let_go(&self) {
+    pub(crate) fn release(&self) {
         self.held.0.lock().offset = None;
         self.held.1.notify_all();
     }

@@ -207,7 +207,7 @@ fn what_is_deleted_on_a_full_disk_is_room_for_another_table() {
 
 /// The undo of updates, which a snapshot keeps from purge, does not take what deletes need.
 #[test]
-fn rows_are_deleted_beside_a_snapshot_after_updates_were_refused() {
+fn rows_are_deleted_with_a_snapshot_after_updates_were_refused() {
     let disk = Disk::of(24 << 20);
     let database = disk.open().unwrap();
     let table = database.create_table("t", schema()).unwrap();

@@ -16,7 +16,7 @@
 /*
   Rules
   1. A stored column of the server's table is a column of the engine's, of the same name. A column that is a key part
-     and does not compare as its bytes do has an *image* beside it: a column of bytes that compare as the server
+     and does not compare as its bytes do has an *image* next to it: a column of bytes that compare as the server
      compares, made when the row is written. So the engine needs no function of the server, and its purge, recovery
      and checks work without one.
   2. Columns of the engine are found by their names when a table is opened.

@@ -59,7 +59,7 @@ impl OutputFile {
                     // A user who may not write it may not replace it either.
                     OpenOptions::new().write(true).open(&target)?;
                 }
-                let (temporary, file) = make_beside(&target)?;
+                let (temporary, file) = make_temporary_next_to(&target)?;
                 let made = OutputFile { file, replaces: Some(Replaces { temporary, target }) };
                 if let Some(before) = before {
                     sys::take_owner(&made.file, &before);
@@ -155,7 +155,7 @@ fn find(path: &Path) -> Result<Place> {
         None => Place::Regular(target.clone(), None),
     };
     let holds_bytes = found.is_some_and(|found| found.is_file() || sys::is_block_device(&found));
-    let owned = (holds_bytes && is_marked(path)) || is_beside_a_marked(&target);
+    let owned = (holds_bytes && is_marked(path)) || is_next_to_a_marked(&target);
     if owned {
         Err(Error::new(ErrorKind::InvalidInput, "is a file of a database and is not overwritten"))
     } else {
@@ -188,7 +188,7 @@ fn is_marked(path: &Path) -> bool {
 }
 
 /// Whether a file has the name of a database's file, and another one in its folder is one.
-fn is_beside_a_marked(path: &Path) -> bool {
+fn is_next_to_a_marked(path: &Path) -> bool {
     let named = path.file_name().is_some_and(|name| NAMES.iter().any(|one| name == *one));
     let is_regular = |path: &Path| path.metadata().is_ok_and(|found| found.is_file());
     named && NAMES.iter().map(|name| folder_of(path).join(name)).any(|other| is_regular(&other) && is_marked(&other))
@@ -201,7 +201,7 @@ fn open_in_place(path: &Path) -> Result<File> {
 }
 
 /// Makes a file of an unpredictable name in the folder of `target`.
-fn make_beside(target: &Path) -> Result<(PathBuf, File)> {
+fn make_temporary_next_to(target: &Path) -> Result<(PathBuf, File)> {
     loop {
         let temporary = folder_of(target).join(format!(".highwater-{:016x}.part", random()));
         match OpenOptions::new().write(true).create_new(true).open(&temporary) {

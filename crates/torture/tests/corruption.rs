@@ -58,7 +58,7 @@ fn flips_in_a_database_that_was_not_closed() {
 }
 
 #[test]
-fn flips_beside_a_journal() {
+fn flips_with_a_journal() {
     for left in [Left::Closed, Left::Stopped] {
         let (_, tally) = sweep(STORES[1], left, EVERY);
         expect_more(&tally, "reported", 500);

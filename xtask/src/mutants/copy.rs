@@ -1,10 +1,10 @@
 //! The copy of the source that has the bugs in it.
 //!
 //! Rules
-//! 1. A pattern is in its file once; bugs are planted one after another in the order of the table, and each leaves what
-//!    a later one looks for.
-//! 2. In what takes a pattern's place, [`IN_FORCE`] asks whether this bug is the one in force.
-//! 3. A file that is as it was is not written, so that a build does only what changed.
+//! 1. A pattern is in its file once; bugs are inserted one after another in the order of the table, and each leaves the
+//!    text that a later one looks for.
+//! 2. The text that replaces a pattern asks [`IN_FORCE`] whether this bug is the one in force.
+//! 3. An unchanged file is not written, so that a build compiles only changed files.
 
 use super::CHOSEN;
 use super::rows::{Mutant, all};

@@ -79,7 +79,7 @@ fn documents(release: &Release<'_>, tree: &Path) -> Result<(), Failure> {
     let date = output(Command::new("date").args(["-u", "-R", "-d", &format!("@{}", release.date)]))?;
     let (version, date) = (&release.version, String::from_utf8_lossy(&date));
     let changelog = format!(
-        "highwater ({version}) unstable; urgency=medium\n\n  * Release {version}: NEWS.md beside this file.\n\n \
+        "highwater ({version}) unstable; urgency=medium\n\n  * Release {version}: NEWS.md next to this file.\n\n \
          -- {MAINTAINER}  {date}"
     );
     write(&folder.join("changelog"), changelog.as_bytes())?;
@@ -126,7 +126,7 @@ fn copyright(mit: &str) -> String {
     let text: String = mit.lines().skip_while(|line| !line.starts_with("Permission")).map(in_field).collect();
     format!(
         "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\nUpstream-Name: highwater\n\
-         Source: {HOMEPAGE}\nComment: THIRD-PARTY beside this file lists the crates that are linked in.\n\nFiles: *\n\
+         Source: {HOMEPAGE}\nComment: THIRD-PARTY next to this file lists the crates that are linked in.\n\nFiles: *\n\
          Copyright: {holder}\nLicense: MIT or Apache-2.0\n\nLicense: MIT\n{text}\nLicense: Apache-2.0\n \
          On Debian systems its text is in /usr/share/common-licenses/Apache-2.0.\n"
     )

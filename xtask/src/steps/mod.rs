@@ -41,7 +41,7 @@ const PROGRAM: &[Step] = &[
     Step { name: "growth, TPC-C, sysbench or a mounted disk", run: torture::in_turns },
     Step { name: "kill -9 under load", run: torture::crash },
     Step { name: "power cuts", run: torture::power_cuts },
-    Step { name: "isolation, beside MariaDB", run: torture::isolation },
+    Step { name: "isolation, compared with MariaDB", run: torture::isolation },
 ];
 
 /// What builds the engine in a way of its own.

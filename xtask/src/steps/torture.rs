@@ -98,8 +98,8 @@ pub(super) fn damage(run: &Run<'_>) -> Result<(), Failure> {
     let databases = databases.as_deref().unwrap_or("0/1");
     let damaged = ["--every", &every, "--first", &first, "--part", part, "--databases", databases];
     highwater(run, &[&["torture", "corrupt"], &damaged[..]].concat())?;
-    let (lives, seed) = (run.extent.choose(12, 2_000), run.extent.seed("damage beside a load"));
-    highwater(run, &["torture", "corrupt", "--beside", &lives, "--seed", &seed])
+    let (lives, seed) = (run.extent.choose(12, 2_000), run.extent.seed("damage under load"));
+    highwater(run, &["torture", "corrupt", "--under-load", &lives, "--seed", &seed])
 }
 
 fn growth(run: &Run<'_>) -> Result<(), Failure> {

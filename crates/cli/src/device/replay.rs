@@ -27,7 +27,7 @@ TRACE is CSV (time_us,op,lba,blocks a line, in blocks of 4 KiB; op R, W, D or F)
 (NAME.blktrace.0 stands for
 the files of all processors), fio's iolog of version 2 or 3 (several files lie one after another, each at a multiple \
 of 1 MiB) or a
-trace of MSR Cambridge; each may be compressed with zstd. NAME.files.csv beside NAME.csv.zst names files
+trace of MSR Cambridge; each may be compressed with zstd. NAME.files.csv next to NAME.csv.zst names files
 (first_lba,blocks,file,first_block_in_file). A stream rule is STREAM=WHAT; WHAT is journal, doublewrite, a file name \
 or pattern
 (tpcc/*.ibd), FIRST-LAST or FIRST+COUNT in blocks. A rules file has one rule a line; # begins a comment; later rules \

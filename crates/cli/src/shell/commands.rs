@@ -200,7 +200,7 @@ fn scan_words(words: &[Word]) -> Result<ScanWords, String> {
             _ => true,
         };
         if !is_free {
-            return wrong(&format!("{keyword} stands beside another bound of the same side"));
+            return wrong(&format!("{keyword} conflicts with another bound of the same side"));
         }
         if values.is_empty() && keyword != "rev" {
             return wrong(&format!("{keyword} needs something after it"));
@@ -273,7 +273,7 @@ mod tests {
             ("scan", "scan: write: scan TABLE"),
             ("scan city form 3", "column 11: \"form\" is not one of by, from"),
             ("scan city limit many", "column 11: limit \"many\" is no number"),
-            ("scan city from 1 after 2", "column 18: after stands beside another bound"),
+            ("scan city from 1 after 2", "column 18: after conflicts with another bound"),
             ("scan city from", "column 11: from needs something after it"),
             ("scan city from 1 prefix 2", "a range has from/to, or prefix"),
             ("scan city rev 7", "column 11: rev takes nothing"),

@@ -17,10 +17,10 @@ Examples:
   highwater torture corrupt --every 101 --together 1
   highwater torture corrupt --every 101 --part 3/10
   highwater torture corrupt --keep /tmp/damaged
-  highwater torture corrupt --beside 100 --seed 7
+  highwater torture corrupt --under-load 100 --seed 7
 
-Without --every all bytes are flipped, which takes minutes. With --beside pages of each owner and type are damaged while
-a load runs, and then the database is closed, crashes, is checked, repaired, backed up, restored or salvaged.
+Without --every all bytes are flipped, which takes minutes. With --under-load pages of each owner and type are damaged
+while a load runs, and then the database is closed, crashes, is checked, repaired, backed up, restored or salvaged.
 
 Exit status: 0 each damage was reported or is harmless; 1 one was not: the files with it are in the folder of --keep.";
 
@@ -62,9 +62,9 @@ pub(super) struct CorruptOptions {
     /// Instead damage a page under load, this many times
     #[arg(long, value_name = "LIVES", conflicts_with_all = ["every", "part", "databases", "together", "threads",
           "keep"], value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
-    beside: Option<u64>,
+    under_load: Option<u64>,
     /// Seed of the first of these lives; the next ones follow
-    #[arg(long, default_value_t = 1, requires = "beside")]
+    #[arg(long, default_value_t = 1, requires = "under_load")]
     seed: u64,
     /// Folder for the files of the first failure; made when missing
     #[arg(long, value_name = "DIR")]
@@ -77,8 +77,8 @@ pub(super) struct CorruptOptions {
 /// [`Failure::NotFine`] if some damage is neither reported nor harmless, which has been printed.
 pub(super) fn run(options: &CorruptOptions) -> Result<(), Failure> {
     let lines = Lines { stdout_taken: false };
-    if let Some(count) = options.beside {
-        return beside(count, options.seed, lines);
+    if let Some(count) = options.under_load {
+        return under_load(count, options.seed, lines);
     }
     let processors = std::thread::available_parallelism().map_or(2, usize::from);
     let threads = options.threads.map_or(processors, |threads| threads as usize);
@@ -123,10 +123,10 @@ pub(super) fn run(options: &CorruptOptions) -> Result<(), Failure> {
 }
 
 /// Lives of databases that are damaged under load.
-fn beside(count: u64, seed: u64, lines: Lines) -> Result<(), Failure> {
+fn under_load(count: u64, seed: u64, lines: Lines) -> Result<(), Failure> {
     let wholes = BESIDE.iter().map(|own| Ok(Arc::new(Whole::new(own)?)));
     let wholes = wholes.collect::<Result<Vec<_>, highwater_bench::Error>>()?;
-    let mut progress = Progress::new("damaging beside a load", count).counting("lives");
+    let mut progress = Progress::new("damaging under load", count).counting("lives");
     let lived = lives(&wholes, seed..seed.saturating_add(count), |done| progress.at(done, done))?;
     drop(progress);
     lived.failures.iter().take(SHOWN).for_each(|failure| lines.write(&format!("not as it must be: {failure}")));

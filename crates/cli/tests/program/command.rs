@@ -150,7 +150,7 @@ fn a_signal_ends_a_benchmark_with_its_summary_and_a_closed_database() {
 
 /// What was measured is a result, though the backup concurrently with it is cut short; so is what pairs have measured.
 #[test]
-fn a_signal_ends_a_backup_beside_a_benchmark() {
+fn a_signal_ends_a_backup_with_a_benchmark() {
     for more in [&[][..], &["--backup-pairs", "3"]] {
         let folder = tempfile::tempdir().expect("a folder");
         let [db, dest] = ["db", "backup"].map(|name| folder.path().join(name).to_string_lossy().into_owned());
@@ -424,7 +424,7 @@ fn manual_pages_are_printed() {
 
 /// What `bench` runs while its clients run: processes that export, a deletion of most rows, the build of an index.
 #[test]
-fn others_read_most_rows_are_deleted_and_an_index_is_built_beside_clients() {
+fn others_read_most_rows_are_deleted_and_an_index_is_built_with_clients() {
     let folder = tempfile::tempdir().expect("a folder");
     let (db, shrink) = (folder.path().join("db"), folder.path().join("shrink"));
     let [db, shrink] = [&db, &shrink].map(|path| path.to_str().expect("a readable path"));

@@ -271,7 +271,7 @@ fn top_shows_the_process_of_a_database_in_use() {
     let commits = page.lines().find_map(|line| line.trim_start().strip_prefix("commits ")).expect("commits");
     assert_ne!(commits.split_whitespace().next(), Some("0"), "{page}");
     assert!(page.contains("4 MiB") || page.contains("4096 KiB"), "{page}");
-    // Nobody listens there any more.
+    // No process listens there any more.
     let refused = highwater(&["top", &address, "--once"], "");
     assert_eq!(refused.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&refused.stderr).contains("refused"));

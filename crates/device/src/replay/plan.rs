@@ -31,8 +31,8 @@ pub struct Plan {
 impl Plan {
     /// Reads the file map, finds journal and doublewrite buffer, resolves the rules.
     pub fn new(options: &ReplayOptions, trace: &Trace, config: &DeviceConfig) -> Result<Plan> {
-        let beside = ranges::beside(trace.path());
-        let files = match options.files.as_ref().or(beside.as_ref()) {
+        let found = ranges::file_map_of(trace.path());
+        let files = match options.files.as_ref().or(found.as_ref()) {
             Some(path) => ranges::read_files(path)?,
             None => Vec::new(),
         };

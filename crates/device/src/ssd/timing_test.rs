@@ -43,8 +43,8 @@ fn an_idle_read_takes_sensing_and_transfer() {
 fn every_block_of_a_read_crosses_its_channel() {
     let done = timer().read(0, [(0, 0); 4].into_iter(), 4);
     assert_eq!(done, 8_000 + 60_000 + transfer_ns(4, 800) + transfer_ns(4, 3200));
-    let beside = timer().read(0, [(0, 0), (0, 0), (0, 1), (0, 1)].into_iter(), 4);
-    assert!(beside <= done, "{beside} and {done}");
+    let on_two_dies = timer().read(0, [(0, 0), (0, 0), (0, 1), (0, 1)].into_iter(), 4);
+    assert!(on_two_dies <= done, "{on_two_dies} and {done}");
 }
 
 #[test]

@@ -95,7 +95,7 @@ fn parse_file_line(line: &str) -> Option<NamedRange> {
 }
 
 /// The file map next to a trace, if there is one: `x.csv.zst`, `x.csv` -> `x.files.csv`.
-pub fn beside(trace: &Path) -> Option<std::path::PathBuf> {
+pub fn file_map_of(trace: &Path) -> Option<std::path::PathBuf> {
     let name = trace.file_name()?.to_str()?;
     let stem = name.strip_suffix(".zst").unwrap_or(name);
     let stem = stem.strip_suffix(".csv").unwrap_or(stem);

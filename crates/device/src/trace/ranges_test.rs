@@ -12,7 +12,7 @@ fn file_maps_are_read_and_damage_named() {
     let path = folder.path().join("x.files.csv");
     std::fs::write(&path, "10,5,data/a,b.ibd,0\n20,1,c,7\n").unwrap();
     assert_eq!(read_files(&path).unwrap(), [range("data/a,b.ibd", 10, 5, 0), range("c", 20, 1, 7)]);
-    assert_eq!(beside(&folder.path().join("x.csv.zst")), Some(path.clone()));
+    assert_eq!(file_map_of(&folder.path().join("x.csv.zst")), Some(path.clone()));
     std::fs::write(&path, "10,5,a,0\nten,1,c,7\n").unwrap();
     assert!(read_files(&path).unwrap_err().to_string().contains("record 2"));
 }

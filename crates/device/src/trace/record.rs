@@ -106,7 +106,7 @@ mod tests {
             events.iter().map(|e| (e.op, e.lba, e.blocks)).collect::<Vec<_>>(),
             [(Op::Write, 5, 2), (Op::Flush, 0, 0)]
         );
-        assert_eq!(ranges::read_files(&ranges::beside(&path).unwrap()).unwrap(), [journal]);
+        assert_eq!(ranges::read_files(&ranges::file_map_of(&path).unwrap()).unwrap(), [journal]);
         assert!(Recorder::create(&folder.path().join("t.csv")).is_err());
     }
 

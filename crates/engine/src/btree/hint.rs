@@ -134,11 +134,11 @@ mod tests {
             let tree = BTree::open(parts.space.clone(), IndexId(7), SegmentId(20), PageNo(3));
             tree.search().serial()
         };
-        let beside = |n| {
+        let slot_of = |n| {
             (0..n).map(|_| open(&other)).for_each(drop);
             slot_of(open(&own))
         };
-        let slots: std::collections::HashSet<_> = (0..SLOTS).map(beside).collect();
+        let slots: std::collections::HashSet<_> = (0..SLOTS).map(slot_of).collect();
         assert_eq!(slots.len(), SLOTS);
     }
 }

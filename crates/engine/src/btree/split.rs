@@ -216,9 +216,9 @@ fn cut_leaf(node: Node<'_>, key: &[u8], bytes: usize) -> Option<SplitPoint> {
     let (slot, is_between) = found.map_or_else(|slot| (slot, true), |slot| (slot, false));
     let new = SplitNeed { slot, is_between, bytes: if is_between { record_bytes(0, bytes) } else { bytes } };
     let cut_at = |(keep, is_left): (usize, bool)| {
-        let is_beside_cut = is_between && slot == keep;
-        let last = if is_beside_cut && is_left { Cow::Borrowed(key) } else { Cow::Owned(node.key(keep - 1)) };
-        let first = if is_beside_cut && !is_left { Cow::Borrowed(key) } else { Cow::Owned(node.key(keep)) };
+        let is_at_cut = is_between && slot == keep;
+        let last = if is_at_cut && is_left { Cow::Borrowed(key) } else { Cow::Owned(node.key(keep - 1)) };
+        let first = if is_at_cut && !is_left { Cow::Borrowed(key) } else { Cow::Owned(node.key(keep)) };
         SplitPoint { keep, right_from: keep, separator: shortest_separator(&last, &first).to_vec() }
     };
     let range = 1..node.count();

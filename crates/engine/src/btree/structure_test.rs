@@ -120,7 +120,7 @@ fn a_split_that_waits_for_a_read_holds_up_no_thread() {
             send.send(ctx.stats.snapshot().btree_splits).unwrap();
         });
         let after = finished.recv_timeout(Duration::from_secs(60));
-        gate.let_go();
+        gate.release();
         slow.join().unwrap().unwrap();
         assert!(after.expect("held up by the other split") > splits);
     });
@@ -147,7 +147,7 @@ fn a_page_being_read_is_not_waited_for_with_latches_held() {
         // A thread that may wait does so, and the page is read once.
         let waiter = scope.spawn(|| pool.fix_s(first).map(drop));
         let reads = fixture.ctx().stats.snapshot().pages_read;
-        gate.let_go();
+        gate.release();
         reader.join().unwrap().unwrap();
         waiter.join().unwrap().unwrap();
         assert_eq!(found.expect("waits for the read"), ([false; 2], None));

@@ -124,7 +124,7 @@ macro_rules! options {
             pub fn read_key(&self) -> Result<Option<EncryptionKey>> {
                 match (&self.encryption_key, &self.key_file) {
                     (Some(_), Some(_)) => {
-                        let reason = "a key was given beside the file".to_string();
+                        let reason = "a key was given in addition to the file".to_string();
                         Err(Error::BadOption { option: option_name("key_file"), reason })
                     }
                     (Some(key), None) => Ok(Some(key.clone())),

@@ -139,7 +139,7 @@ impl Dropping {
     }
 
     fn step_alone(&self) -> Result<bool> {
-        debug_assert!(self.at_work.try_lock().is_none(), "rule 3: a removal advances beside another step");
+        debug_assert!(self.at_work.try_lock().is_none(), "rule 3: a removal advances concurrently with another step");
         let Some(mut removal) = self.waiting.lock().pop_front() else { return Ok(false) };
         let _entitled = reserve::entitle(SpacePriority::Cleaning);
         if !self.advance(&mut removal)? {

@@ -208,7 +208,7 @@ fn clean(db: &Database) {
 
 /// Every kind of change, of rows from `id` on; no row has the code `n` or the two after it.
 fn change(txn: &mut WriteTxn, table: &Table, id: u64, n: i32) -> Result<()> {
-    let name = format!("beside {n}");
+    let name = format!("concurrent {n}");
     txn.update(table, &values![id], &[(1, name.as_str().into()), (2, n.into())])?;
     if let Some(row) = txn.get(table, &values![id + 1])? {
         txn.update(table, &values![id + 1], &[(1, "for a moment".into())])?;
@@ -221,7 +221,7 @@ fn change(txn: &mut WriteTxn, table: &Table, id: u64, n: i32) -> Result<()> {
 }
 
 /// A transaction that commits, one that is rolled back, and one that is rolled back in part.
-fn write_beside(db: &Database, table: &Table, step: u64) -> Result<()> {
+fn write_concurrently(db: &Database, table: &Table, step: u64) -> Result<()> {
     let (id, n) = (1 + 40 * step, 1_000_000 + 100 * step as i32);
     db.transact(|txn| change(txn, table, id, n))?;
     let mut undone = db.begin()?;
@@ -245,7 +245,7 @@ fn writers_go_on_in_each_part_of_a_rebuild() {
             calls += 1;
             assert_eq!((table.definition().indexes.len(), tree_of(&db, index)), (2, before));
             at[if progress.entries == 0 { 0 } else { 1 + usize::from(progress.changes_left > 0) }] += 1;
-            if calls < 14 { write_beside(&db, &table, calls) } else { Ok(()) }
+            if calls < 14 { write_concurrently(&db, &table, calls) } else { Ok(()) }
         });
         rebuilt.unwrap();
         assert!(at.iter().all(|calls| *calls > 0), "{at:?}");
@@ -257,7 +257,7 @@ fn writers_go_on_in_each_part_of_a_rebuild() {
 }
 
 #[test]
-fn rebuilds_beside_busy_writers_and_readers() {
+fn rebuilds_with_busy_writers_and_readers() {
     let db = open(&closed(1500));
     let table = db.table("person").unwrap();
     let (stop, [step, reads, longest_us]) = (AtomicBool::new(false), [const { AtomicU64::new(0) }; 3]);
@@ -316,7 +316,7 @@ fn a_rebuild_ends_when_no_transaction_uses_the_table() {
     assert_eq!((count(&mut read, "by_name").unwrap(), tree_of(&db, "by_name")), (all, before));
     drop(read);
     db.finish_drops().unwrap();
-    write_beside(&db, &table, 1).unwrap();
+    write_concurrently(&db, &table, 1).unwrap();
     db.rebuild_index("person", "by_name").unwrap();
     // A snapshot from before it reads the rows.
     let error = count(&mut older, "by_name").unwrap_err();
@@ -334,7 +334,7 @@ fn a_rebuild_that_is_stopped_leaves_the_index() {
         let mut calls = 0;
         let stopped = db.rebuild("person".into(), "by_code", &mut |_| {
             calls += 1;
-            write_beside(&db, &table, 10 * stop_at + calls)?;
+            write_concurrently(&db, &table, 10 * stop_at + calls)?;
             if calls == stop_at { Err(Error::Usage("enough".to_string())) } else { Ok(()) }
         });
         assert!(matches!(stopped, Err(Error::Usage(_))), "{stopped:?}");
@@ -345,7 +345,7 @@ fn a_rebuild_that_is_stopped_leaves_the_index() {
 
 /// Writers meet the damage of the old tree, as before the rebuild; what they do elsewhere is in the new one.
 #[test]
-fn writers_beside_the_rebuild_of_a_damaged_index() {
+fn writers_with_the_rebuild_of_a_damaged_index() {
     let storage = closed(1500);
     let broken = leaf(&storage, 1);
     damage(&storage, broken, |page| page[100] ^= 1);
@@ -375,7 +375,7 @@ fn writers_beside_the_rebuild_of_a_damaged_index() {
 }
 
 #[test]
-fn every_crash_of_a_rebuild_beside_writers_leaves_one_whole_index() {
+fn every_crash_of_a_rebuild_with_writers_leaves_one_whole_index() {
     let intact = closed(600);
     let (mut step, mut crashes) = (0, 0);
     loop {
@@ -386,7 +386,7 @@ fn every_crash_of_a_rebuild_beside_writers_leaves_one_whole_index() {
         faults.power_off_after(step);
         let rebuilt = db.rebuild("person".into(), "by_name", &mut |_| {
             calls += 1;
-            if calls < 8 { write_beside(&db, &table, calls) } else { Ok(()) }
+            if calls < 8 { write_concurrently(&db, &table, calls) } else { Ok(()) }
         });
         let is_off = faults.is_power_off();
         let after = storage.cut(step);

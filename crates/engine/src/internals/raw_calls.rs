@@ -150,7 +150,7 @@ impl Model<'_> {
                 let other = &self.rows[&found.key];
                 assert!(found.key == key || other[TEXT] == row[TEXT], "law 2: {found:?}");
             }
-            (done, other) => panic!("law 2: {done:?} beside {other:?}"),
+            (done, other) => panic!("law 2: {done:?} and {other:?}"),
         }
     }
 
@@ -172,7 +172,7 @@ impl Model<'_> {
                 self.rows.insert(new_key, row);
             }
             (Err(Error::DuplicateKey { .. }), Some(_)) => {}
-            (done, other) => panic!("law 2: {done:?} beside {other:?}"),
+            (done, other) => panic!("law 2: {done:?} and {other:?}"),
         }
     }
 

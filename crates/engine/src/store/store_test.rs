@@ -183,8 +183,8 @@ fn an_area_without_copies_is_released_before_the_places_are_written() {
     for recreated_by_redo in [true, false] {
         let (storage, hooks) = (new_store(StoreKind::InPlace), Arc::new(Hooks::default()));
         let doublewrite = storage.doublewrite.clone();
-        let hooked = storage.map_data(|inner| hooks.over(inner));
-        let store = open_with(&hooked, Protection::Doublewrite);
+        let with_hooks = storage.map_data(|inner| hooks.over(inner));
+        let store = open_with(&with_hooks, Protection::Doublewrite);
         let write = move |store: &dyn PageStore, page: u32| {
             let mut batch = PageBatch::new(1, PAGE_BYTES);
             batch.push(&page_of(PageNo(page), PageType::Overflow, 1), PageNo(page));
@@ -193,15 +193,15 @@ fn an_area_without_copies_is_released_before_the_places_are_written() {
             }
             store.write(&mut batch, FlushLane::FlushList).unwrap();
         };
-        let (beside, seen) = (store.clone(), Arc::new(AtomicBool::new(false)));
+        let (other_store, seen) = (store.clone(), Arc::new(AtomicBool::new(false)));
         let (sees, mut is_first) = (seen.clone(), true);
         let (started, thread) = std::sync::mpsc::channel();
         *hooks.before_sync.lock() = Some(Box::new(move || {
             if !std::mem::take(&mut is_first) {
                 return;
             }
-            let beside = beside.clone();
-            started.send(std::thread::spawn(move || write(&*beside, 9))).unwrap();
+            let other_store = other_store.clone();
+            started.send(std::thread::spawn(move || write(&*other_store, 9))).unwrap();
             let until =
                 Instant::now() + if recreated_by_redo { Duration::from_secs(20) } else { Duration::from_millis(50) };
             while !lists(&*doublewrite, PageNo(9)) && Instant::now() < until {

@@ -50,7 +50,7 @@ fn explicit_values_move_the_counter() {
 
 /// By another thread, while the bound is written down.
 #[test]
-fn a_number_that_is_taken_beside_a_close_is_given_once() {
+fn a_number_that_is_taken_during_a_close_is_given_once() {
     let counter = AutoIncrement::new(1, u64::MAX);
     counter.take(ME, "id", |_| Ok(())).map(to).unwrap();
     let (written, taken) = (AtomicU64::new(0), AtomicU64::new(0));

@@ -21,7 +21,7 @@ use super::key_part::{END, decode_part};
 use super::row::RowRef;
 use super::types::Type;
 use super::value::{Value, ValueRef};
-use super::value_form::{Stored, fit_bound, float_beside, misfit};
+use super::value_form::{Stored, adjacent_float, fit_bound, misfit};
 use crate::config::{Collation, Collations};
 use crate::error::{Error, Result};
 
@@ -178,7 +178,7 @@ impl KeyLayout {
         out: &mut Vec<u8>,
     ) -> Result<EdgePlace> {
         for (at, (part, value)) in self.parts.iter().zip(values).enumerate() {
-            if let Some(before) = float_beside(part.ty, *value, part.descending) {
+            if let Some(before) = adjacent_float(part.ty, *value, part.descending) {
                 let mut values = values.to_vec();
                 values[at] = before.into();
                 self.encode_values(table, &values, &mut Vec::new())?;

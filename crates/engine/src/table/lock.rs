@@ -379,8 +379,8 @@ impl Change<'_> {
         let mut state = lock.state.lock();
         debug_assert!(state.changing, "rule 2: a schema change that has not begun bars all");
         state.removal_waits = true;
-        let nobody = || lock.is_unused(TableLockMode::Write) && lock.is_unused(TableLockMode::Read);
-        let waited = lock.wait_in_turns(&mut state, patience, turns, |s, bars| s.exclusive = bars, nobody);
+        let is_unused = || lock.is_unused(TableLockMode::Write) && lock.is_unused(TableLockMode::Read);
+        let waited = lock.wait_in_turns(&mut state, patience, turns, |s, bars| s.exclusive = bars, is_unused);
         state.removal_waits = false;
         debug_assert!(waited.is_err() || state.exclusive, "rule 2: a schema change is alone, and lets others in");
         waited

@@ -107,7 +107,7 @@ impl TableDefinition {
                 return Err(format!("column {} is named twice", found.name));
             }
             if let Type::Json(_) = found.ty {
-                let reason = "JSON has no order of its own; keep what rows are looked up by in a column beside it";
+                let reason = "JSON has no order of its own; keep what rows are looked up by in a column next to it";
                 return Err(format!("column {}: {reason}", found.name));
             }
             match part.prefix_bytes {

@@ -71,7 +71,7 @@ pub(crate) fn fit_bound<'a>(ty: Type, value: ValueRef<'a>) -> Option<Stored<'a>>
 
 /// The greatest float of the column's width below a float that its values cannot be, or the least above it: its
 /// position among them.
-pub(crate) fn float_beside(ty: Type, value: ValueRef<'_>, above: bool) -> Option<f64> {
+pub(crate) fn adjacent_float(ty: Type, value: ValueRef<'_>, above: bool) -> Option<f64> {
     let (Type::F32, ValueRef::F64(x)) = (ty, value) else { return None };
     let nearest = x as f32;
     match (f64::from(nearest).partial_cmp(&x)?, above) {
@@ -366,15 +366,15 @@ mod tests {
     #[test]
     fn a_float_lies_above_the_one_below_it() {
         for x in [0.1, 0.2, -0.1, -0.2, 1e300, 1e-300, -1e-300, 16_777_217.0] {
-            let below = float_beside(Type::F32, x.into(), false).unwrap();
-            let above = float_beside(Type::F32, x.into(), true).unwrap();
+            let below = adjacent_float(Type::F32, x.into(), false).unwrap();
+            let above = adjacent_float(Type::F32, x.into(), true).unwrap();
             assert!(below < x && x < above && (below as f32).next_up() == above as f32, "{x}: {below} {above}");
         }
-        assert_eq!(float_beside(Type::F32, (-1e300).into(), false), Some(f64::NEG_INFINITY));
+        assert_eq!(adjacent_float(Type::F32, (-1e300).into(), false), Some(f64::NEG_INFINITY));
         for x in [0.0, -0.0, 0.5, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, f64::from(0.1f32)] {
-            assert_eq!(float_beside(Type::F32, x.into(), false), None, "{x}");
+            assert_eq!(adjacent_float(Type::F32, x.into(), false), None, "{x}");
         }
-        assert_eq!(float_beside(Type::F64, 0.1.into(), true), None);
+        assert_eq!(adjacent_float(Type::F64, 0.1.into(), true), None);
     }
 
     #[test]

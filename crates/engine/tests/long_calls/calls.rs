@@ -16,7 +16,7 @@ pub(crate) enum Held {
 
 impl Held {
     /// Ends it. Whether it can still end well depends on the event.
-    pub(crate) fn let_go(self) {
+    pub(crate) fn release(self) {
         match self {
             Held::Writes(txn) => drop(txn.rollback()),
             Held::Reads(txn) => drop(txn),
@@ -186,15 +186,15 @@ fn a_reader(world: &World) -> Vec<Held> {
 }
 
 fn a_rebuild(world: &World) -> Vec<Held> {
-    beside(world, rebuild)
+    concurrently(world, rebuild)
 }
 
 fn a_check(world: &World) -> Vec<Held> {
-    beside(world, check)
+    concurrently(world, check)
 }
 
 /// A long call that another one waits for.
-fn beside(world: &World, call: fn(&Shared) -> Result<()>) -> Vec<Held> {
+fn concurrently(world: &World, call: fn(&Shared) -> Result<()>) -> Vec<Held> {
     world.reads.slow_down();
     let the = world.share();
     let held = vec![Held::Runs(thread::spawn(move || call(&the)))];

@@ -46,10 +46,10 @@ impl Child {
                 0 => {
                     // SAFETY: it is this process's child, and was not waited for.
                     unsafe { libc::kill(self.0, libc::SIGKILL) };
-                    panic!("the child forked beside {what} hangs");
+                    panic!("the child forked during {what} hangs");
                 }
                 _ if libc::WIFEXITED(status) => return libc::WEXITSTATUS(status),
-                _ => panic!("the child forked beside {what} was killed: status {status}"),
+                _ => panic!("the child forked during {what} was killed: status {status}"),
             }
         }
     }
@@ -113,14 +113,14 @@ pub(crate) fn is_refused_everything(world: &mut World, held: Vec<Held>, what: &s
         world.drop_handles();
         code
     });
-    assert_eq!(child.wait(what), ALL_WELL, "the step of the child forked beside {what} that went wrong");
+    assert_eq!(child.wait(what), ALL_WELL, "the step of the child forked during {what} that went wrong");
     let _ = world.commit();
     both.unwrap_or_default()
 }
 
 /// The parent's commits survive, and it can close and open the database while the child lives.
 #[test]
-fn a_child_that_lives_on_is_in_nobodys_way() {
+fn a_child_that_lives_on_blocks_no_thread() {
     let mut world = World::new();
     world.commit().unwrap();
     let mut txn = world.shared().db.begin().unwrap();

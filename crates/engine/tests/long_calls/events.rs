@@ -53,7 +53,7 @@ const WELL: &[Outcome] = &[Outcome::Well];
 fn close(world: &mut World, held: Vec<Held>, _: &JoinHandle<()>, what: &str) -> Vec<Held> {
     let _ = world.commit();
     let db = world.shared().db.clone();
-    within(&format!("closing beside {what}"), move || db.close()).unwrap();
+    within(&format!("closing during {what}"), move || db.close()).unwrap();
     assert!(matches!(world.shared().db.begin(), Err(Error::Closed)));
     held
 }
@@ -82,7 +82,7 @@ fn fail_stop(world: &mut World, held: Vec<Held>, _: &JoinHandle<()>, what: &str)
     }
     let begin = Instant::now();
     while !matches!(world.shared().db.begin(), Err(Error::Poisoned(_))) {
-        assert!(begin.elapsed() < crate::TIMEOUT, "nothing was written beside {what}");
+        assert!(begin.elapsed() < crate::TIMEOUT, "nothing was written during {what}");
         let _ = world.commit();
     }
     held

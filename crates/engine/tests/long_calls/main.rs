@@ -33,7 +33,7 @@ fn within<R: Send + 'static>(what: &str, run: impl FnOnce() -> R + Send + 'stati
 }
 
 fn run(call: &Call, event: &Event) {
-    let what = format!("{} beside a {}", call.name, event.name);
+    let what = format!("{} during a {}", call.name, event.name);
     let mut world = World::new();
     let held = (call.hold)(&world);
     let (call_in, call_run) = (world.share(), call.run);
@@ -46,7 +46,7 @@ fn run(call: &Call, event: &Event) {
     let held = (event.strike)(&mut world, held, &thread, &what);
     world.reads.speed_up();
     // What it waited for, if it did not end by the event.
-    within(&format!("letting go of what {what} waits for"), move || held.into_iter().for_each(calls::Held::let_go));
+    within(&format!("releasing what {what} waits for"), move || held.into_iter().for_each(calls::Held::release));
     let result = match result.recv_timeout(TIMEOUT) {
         Ok(result) => result,
         Err(RecvTimeoutError::Timeout) => panic!("{what} did not come to its end"),
@@ -65,21 +65,21 @@ fn run_all(event: &str) {
 }
 
 #[test]
-fn long_calls_beside_a_close() {
+fn long_calls_during_a_close() {
     run_all("close");
 }
 
 #[test]
-fn long_calls_beside_a_fail_stop() {
+fn long_calls_during_a_fail_stop() {
     run_all("fail-stop");
 }
 
 #[test]
-fn long_calls_beside_a_fork() {
+fn long_calls_during_a_fork() {
     run_all("fork");
 }
 
 #[test]
-fn long_calls_beside_signals() {
+fn long_calls_during_signals() {
     run_all("signal");
 }

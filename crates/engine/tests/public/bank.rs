@@ -143,8 +143,8 @@ impl Bank {
         self.db.drop_table(&name)
     }
 
-    /// Runs everybody while `work` does.
-    pub(crate) fn beside<T>(&self, work: impl FnOnce() -> T) -> T {
+    /// Runs the clients while `work` runs.
+    pub(crate) fn during<T>(&self, work: impl FnOnce() -> T) -> T {
         self.stop.store(false, SeqCst);
         std::thread::scope(|scope| {
             (0..CLIENTS).for_each(|client| drop(scope.spawn(move || self.client(client))));

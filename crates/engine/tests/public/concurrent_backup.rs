@@ -28,13 +28,13 @@ pub(crate) fn variants() -> Vec<Options> {
 
 /// The log is a ring of 4 MiB that goes round several times during each backup.
 #[test]
-fn a_backup_beside_transactions_and_schema_changes_is_of_one_moment() {
+fn a_backup_with_transactions_and_schema_changes_is_of_one_moment() {
     for options in variants() {
         let folder = tempfile::tempdir().unwrap();
         let bank = Bank::new(&StorageSet::memory(), options.clone());
         let slow = BackupOptions { max_bytes_per_s: 16 << 20, ..BackupOptions::default() };
         let (mut chain, mut bounds): (Vec<PathBuf>, _) = (Vec::new(), Vec::new());
-        bank.beside(|| {
+        bank.during(|| {
             for link in 0..3 {
                 bank.wait_for_growth(200);
                 let dest = folder.path().join(format!("link-{link}"));
@@ -59,7 +59,7 @@ fn power_cuts_of_the_source_during_a_backup_lose_nothing() {
         let (folder, storage) = (tempfile::tempdir().unwrap(), StorageSet::memory());
         let bank = Bank::new(&storage, options.clone());
         let slow = BackupOptions { max_bytes_per_s: 8 << 20, ..BackupOptions::default() };
-        let (cut, least) = bank.beside(|| {
+        let (cut, least) = bank.during(|| {
             bank.wait_for_growth(100);
             let mut cut = None;
             let tell = &mut |progress: highwater::BackupProgress| {

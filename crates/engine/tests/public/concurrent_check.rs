@@ -25,7 +25,7 @@ fn tables(db: &Database) -> [Table; 2] {
 }
 
 /// Runs `call` on a thread; gives it time to begin to wait.
-fn beside<R: Send + 'static>(
+fn concurrently<R: Send + 'static>(
     db: &Database,
     call: impl FnOnce(&Database) -> R + Send + 'static,
 ) -> thread::JoinHandle<(R, Duration)> {
@@ -48,7 +48,7 @@ fn a_check_lets_a_transaction_over_two_tables_end() {
     for repairs in [false, true] {
         let mut txn = db.begin().unwrap();
         txn.update(&b, &values![1], &[(1, 7u64.into())]).unwrap();
-        let check = beside(&db, move |db| match repairs {
+        let check = concurrently(&db, move |db| match repairs {
             true => assert!(db.repair_indexes(&mut |_, _| {}).unwrap().found.is_sound()),
             false => is_sound(db),
         });
@@ -73,13 +73,13 @@ fn a_check_lets_a_transaction_that_others_wait_for_write() {
             _ => assert!(locker.get_for_update(&a, &values![1]).unwrap().is_some()),
         }
         let (a_there, b_there) = (a.clone(), b.clone());
-        let writer = beside(&db, move |db| {
+        let writer = concurrently(&db, move |db| {
             db.transact(|txn| {
                 txn.update(&b_there, &values![1], &[(1, 8u64.into())])?;
                 txn.update(&a_there, &values![1], &[(1, 8u64.into())])
             })
         });
-        let check = beside(&db, is_sound);
+        let check = concurrently(&db, is_sound);
         locker.update(&b, &values![2], &[(1, 8u64.into())]).unwrap();
         locker.commit().unwrap();
         assert!(writer.join().unwrap().0.unwrap());
@@ -108,7 +108,7 @@ fn a_check_gets_its_turn_among_transactions() {
             })
         })
         .collect();
-    let ((), waited) = beside(&db, is_sound).join().unwrap();
+    let ((), waited) = concurrently(&db, is_sound).join().unwrap();
     is_checked.store(true, Relaxed);
     assert!(waited < TIMEOUT / 2, "{waited:?}");
     busy.into_iter().for_each(|thread| thread.join().unwrap());
@@ -119,12 +119,12 @@ fn a_check_gets_its_turn_among_transactions() {
 fn rows_can_be_locked_while_a_check_is_at_work() {
     let db = memory();
     let [a, b] = tables(&db);
-    let beside = db.clone();
+    let other = db.clone();
     let mut looks = 0;
     let report = db.check_with(&mut |_, _| {
         looks += 1;
         let options = TxnOptions { isolation: Isolation::Serializable, ..TxnOptions::default() };
-        let mut txn = beside.begin_with(options).unwrap();
+        let mut txn = other.begin_with(options).unwrap();
         assert!(txn.get(&a, &values![1]).unwrap().is_some());
         assert!(txn.get_for_update(&b, &values![1]).unwrap().is_some());
         assert!(matches!(txn.update(&b, &values![1], &[(1, 5u64.into())]), Err(Error::LockWaitTimeout)));
@@ -140,7 +140,7 @@ fn a_check_lets_a_schema_change_of_a_thread_that_it_waits_for_go_first() {
     let [a, _] = tables(&db);
     let mut txn = db.begin().unwrap();
     txn.update(&a, &values![1], &[(1, 1u64.into())]).unwrap();
-    let check = beside(&db, is_sound);
+    let check = concurrently(&db, is_sound);
     let begin = Instant::now();
     db.create_table("c", by_id()).unwrap();
     assert!(begin.elapsed() < TIMEOUT / 2, "{:?}", begin.elapsed());
@@ -156,7 +156,7 @@ fn transactions_pass_a_schema_change_that_waits_for_an_idle_reader() {
     let mut idle = db.snapshot().unwrap();
     idle.get(&a, &values![1]).unwrap();
     let impatient = db.with_lock_wait_timeout(Duration::from_secs(4));
-    let drops = beside(&impatient, |db| db.drop_table("a"));
+    let drops = concurrently(&impatient, |db| db.drop_table("a"));
     let mut longest = Duration::ZERO;
     while !drops.is_finished() {
         let begin = Instant::now();

@@ -267,7 +267,7 @@ fn read_then_write(db: &Database, table: &Table, n: &mut Numbers) -> Result<()> 
 }
 
 #[test]
-fn indexes_come_and_go_beside_those_who_read_and_then_write() {
+fn indexes_come_and_go_with_those_who_read_and_then_write() {
     let db = memory();
     let table = hundred(&db);
     let stop = AtomicBool::new(false);

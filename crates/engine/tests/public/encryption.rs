@@ -180,7 +180,7 @@ fn a_key_that_does_not_fit_is_an_error_and_changes_nothing() {
 }
 
 #[test]
-fn a_key_is_changed_beside_transactions_and_without_them() {
+fn a_key_is_changed_with_transactions_and_without_them() {
     let folder = tempfile::tempdir().unwrap();
     create(folder.path(), with_key(1));
     let db = Database::open(folder.path(), with_key(1)).unwrap();

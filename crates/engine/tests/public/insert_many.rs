@@ -148,7 +148,7 @@ fn savepoints_rollbacks_and_snapshots_know_the_rows() {
     let savepoint = txn.savepoint();
     txn.insert_many(&people, rows(800)).unwrap();
     assert_eq!(txn.scan(&people).iter().unwrap().count(), 1501);
-    assert_eq!(ids(&db, &people).len(), 1, "a reader beside");
+    assert_eq!(ids(&db, &people).len(), 1, "a concurrent reader");
     txn.rollback_to(savepoint).unwrap();
     assert_eq!(txn.scan(&people).index("by_age").iter().unwrap().count(), 701);
     let mut before = db.snapshot().unwrap();

@@ -48,7 +48,7 @@ fn cost(db: &Database, run: impl FnOnce()) -> (u64, u64, u64) {
 }
 
 #[test]
-fn a_change_of_a_short_column_beside_a_mebibyte_writes_two_pages() {
+fn a_change_of_a_short_column_with_a_mebibyte_writes_two_pages() {
     let db = memory_with(Options { buffer_pool_size: 8 << 20, ..options() });
     let album = album(&db);
     db.transact(|txn| txn.insert(&album, &values![1, 0, &bytes(MIB, 1)[..], "note", &text(MIB, 2)]).map(drop)).unwrap();

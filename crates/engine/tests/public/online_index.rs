@@ -335,7 +335,7 @@ fn a_crash_finds_all_of_the_index_or_nothing() {
 
 /// Writers with rollbacks, and one build after the other. Returns how long the longest statement took.
 #[test]
-fn builds_beside_busy_writers() {
+fn builds_with_busy_writers() {
     let db = memory_with(Options { lock_wait_timeout_ms: 20_000, ..options() });
     let table = filled(&db);
     let (stop, during, longest_us) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
@@ -374,7 +374,7 @@ fn builds_beside_busy_writers() {
         }
         stop.store(true, Ordering::Relaxed);
     });
-    println!("{} transactions beside builds, the longest took {longest_us:?} us", during.load(Ordering::Relaxed));
+    println!("{} transactions during builds, the longest took {longest_us:?} us", during.load(Ordering::Relaxed));
     assert!(during.load(Ordering::Relaxed) > 0);
     db.create_index("t", "by_x", &["x"], false).unwrap();
     clean(&db, &table);

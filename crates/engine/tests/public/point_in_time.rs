@@ -106,7 +106,7 @@ fn live(place: &Place, seed: u64) -> (Vec<PathBuf>, Acknowledged, Vec<u64>) {
         let powered = storage.map(|device| faults.wrap(device));
         let bank = if life == 0 { Bank::new(&powered, place.options.clone()) } else { place.open(&powered) };
         if life != 3 {
-            bank.beside(|| {
+            bank.during(|| {
                 bank.wait_for_growth(60);
                 if life < 2 {
                     let dest = place.at(&format!("backup-{life}"));
@@ -177,7 +177,7 @@ fn refused<T>(result: highwater::Result<T>, parts: &[&str]) {
 }
 
 fn some_transfers(bank: &Bank) {
-    bank.beside(|| bank.wait_for_growth(30));
+    bank.during(|| bank.wait_for_growth(30));
 }
 
 #[test]

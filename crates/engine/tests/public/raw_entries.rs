@@ -56,7 +56,7 @@ fn an_index_that_has_the_columns_is_read_alone() {
         ("by_kind", &[2, 3], false),
         ("by_name", &[0], true),
         ("by_name", &[3], false),
-        ("by_name", &[2], false), // beside the key
+        ("by_name", &[2], false), // covered
         ("PRIMARY", &[0], true),
         ("PRIMARY", &[1], false),
     ] {

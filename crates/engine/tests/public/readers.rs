@@ -167,7 +167,7 @@ fn connections_share_a_snapshot() {
 }
 
 #[test]
-fn an_iterator_that_is_left_keeps_nobody_waiting() {
+fn a_dropped_iterator_keeps_no_writer_waiting() {
     let (folder, db, people) = filled();
     let mut snapshot = reader(&folder).snapshot().unwrap();
     for taken in [0, 1, 200, 1500] {

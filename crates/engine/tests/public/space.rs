@@ -84,7 +84,7 @@ fn rows_whose_undo_was_behind_the_end_are_sound() {
 
 /// Writers and readers continue while pages are moved.
 #[test]
-fn a_compaction_beside_writers_loses_nothing() {
+fn a_compaction_with_writers_loses_nothing() {
     for page_store in [PageStoreKind::InPlace, PageStoreKind::OutOfPlace] {
         let storage = StorageSet::memory();
         let options = Options { page_store, segment_size: 256 << 10, buffer_pool_size: 2 << 20, ..Options::default() };
@@ -230,9 +230,9 @@ fn a_small_database_opens_once_there_is_room() {
 
 /// The power is cut at every change of an opening, a commit and a closing of a small database.
 #[test]
-fn a_power_cut_beside_the_rest_of_a_small_database_loses_nothing() {
+fn a_power_cut_with_the_rest_of_a_small_database_loses_nothing() {
     for page_store in [PageStoreKind::InPlace, PageStoreKind::OutOfPlace] {
-        cut_beside_the_rest(&Options {
+        cut_with_the_rest(&Options {
             flush_log_at_trx_commit: FlushLog::Sync,
             buffer_pool_size: 4 << 20,
             page_store,
@@ -242,7 +242,7 @@ fn a_power_cut_beside_the_rest_of_a_small_database_loses_nothing() {
     }
 }
 
-fn cut_beside_the_rest(options: &Options) {
+fn cut_with_the_rest(options: &Options) {
     let storage = StorageSet::memory();
     let open = |storage: StorageSet| Database::open_storage_idle(storage, options.clone());
     let db = Database::open_storage(storage.clone(), options.clone()).unwrap();

@@ -107,7 +107,7 @@ impl SizedDevice {
     /// The disk with Highwater's files, aged, in process.
     pub(super) fn engine_disk(&self, preset: &str, room: Room, redo_bytes: u64, time: TimeMode) -> Result<EngineDisk> {
         let capacity = room.capacity_bytes(redo_bytes);
-        let disk = self.laid_out(self.disk(preset, capacity, time)?, room, redo_bytes)?;
+        let disk = self.prepared(self.disk(preset, capacity, time)?, room, redo_bytes)?;
         // Before the first file is made: what ageing wrote is free, as after making a file system.
         disk.disk().discard(0, capacity)?;
         Ok(disk)
@@ -116,10 +116,10 @@ impl SizedDevice {
     /// A new disk of the same kind, without timing: to load data on.
     pub(super) fn new_engine_disk(&self, preset: &str, room: Room, redo_bytes: u64) -> Result<EngineDisk> {
         let disk = self.disk(preset, room.capacity_bytes(redo_bytes), TimeMode::Off)?;
-        self.laid_out(DiskOptions { age: Age::NONE, ..disk }, room, redo_bytes)
+        self.prepared(DiskOptions { age: Age::NONE, ..disk }, room, redo_bytes)
     }
 
-    fn laid_out(&self, disk: DiskOptions, room: Room, redo_bytes: u64) -> Result<EngineDisk> {
+    fn prepared(&self, disk: DiskOptions, room: Room, redo_bytes: u64) -> Result<EngineDisk> {
         let doublewrite_bytes = room.doublewrite_bytes;
         let mut options = EngineDiskOptions { redo_bytes, doublewrite_bytes, ..EngineDiskOptions::new(disk) };
         match self.streams {

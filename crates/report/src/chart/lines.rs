@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn over_categories_lines_are_bars_beside_each_other() {
+    fn over_categories_lines_are_bars_next_to_each_other() {
         let text = with_categories(Kind::Lines).card().into_string();
         assert_eq!((text.matches("<rect").count(), text.matches("bar paper").count()), (6, 2), "{text}");
         assert!(!text.contains("<path") && !text.contains("<circle") && !text.contains("NaN"), "{text}");

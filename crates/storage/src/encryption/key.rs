@@ -115,7 +115,7 @@ pub enum EncryptionError {
     )]
     NotEncrypted(PathBuf),
     /// The file with the data keys is damaged, or of another version.
-    #[error("{}: {reason}; without it the files beside it cannot be read: restore it from a copy", .path.display())]
+    #[error("{}: {reason}; without it the files in its folder cannot be read: restore it from a copy", .path.display())]
     Table {
         /// The file.
         path: PathBuf,

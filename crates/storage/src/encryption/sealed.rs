@@ -99,7 +99,7 @@ impl CopyKey {
         let mut key = Zeroizing::new([0; KEY_BYTES]);
         let wrapped = &head[WRAPPED_AT..][..WRAPPED_BYTES];
         if head[8..WRAPPED_AT] != self.id.to_le_bytes() || self.wrapping.unwrap_key(wrapped, &mut key[..]).is_err() {
-            return Err(invalid("it is encrypted with another key than the files beside it"));
+            return Err(invalid("it is encrypted with another key than the files in its folder"));
         }
         Ok(Opener { cipher: cipher(&key), next: 0 })
     }

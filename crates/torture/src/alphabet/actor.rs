@@ -432,8 +432,8 @@ impl Snapshot {
     ///
     /// # Errors
     /// The engine's; [`Error::Data`] for a wrong answer.
-    pub(crate) fn look_beside_a_scan(&mut self, oracle: &Oracle, world: &World<'_>) -> Result<()> {
-        let mut beside = self.same(world.played)?;
+    pub(crate) fn look_during_a_scan(&mut self, oracle: &Oracle, world: &World<'_>) -> Result<()> {
+        let mut other = self.same(world.played)?;
         for (name, model) in &oracle.tables {
             let (table, rows) = (world.db.table(name)?, model.at(self.sees));
             let scan = match self.read.scan(&table).index(PRIMARY).iter() {
@@ -443,7 +443,7 @@ impl Snapshot {
             };
             for row in scan.take(5) {
                 let (id, _) = content(&row?)?;
-                let reader = &mut Reader::Snapshot(&mut beside.read);
+                let reader = &mut Reader::Snapshot(&mut other.read);
                 Query::Get(id).compare(reader, &table, (&rows, false), world.played)?;
             }
         }

@@ -11,7 +11,7 @@ use syn::{GenericArgument, ImplItem, Item, PathArguments, ReturnType, Type, UseT
 const EXEMPT: &[(&str, &str)] = &[
     ("Row::*", "reads of a row that was already delivered; the rows of every answer are read with some of them"),
     ("RowRef::*", "as Row"),
-    ("Value::*", "values, without a database; tested beside their code"),
+    ("Value::*", "values, without a database; tested next to their code"),
     ("ValueRef::*", "as Value"),
     ("Type::*", "as Value"),
     ("Decimal::*", "as Value"),
@@ -78,7 +78,7 @@ const EXEMPT: &[(&str, &str)] = &[
     ("RawTable::unlock", "as RawTable::create"),
     ("RawTable::duplicate_of", "as RawTable::create"),
     ("RawCursor::set_range", "as RawTable::create"),
-    ("RawCursor::values", "a test walks beside a cursor that reads row by row"),
+    ("RawCursor::values", "a test walks along with a cursor that reads row by row"),
     ("WriteTxn::watch", "what other threads see; crates/engine/tests/public/lock_list.rs"),
     ("TxnWatch::*", "as WriteTxn::watch"),
     ("Database::row_locks", "as WriteTxn::watch"),

@@ -205,7 +205,7 @@ impl Player {
             Letter::LookAtSnapshot if !snapshots.is_empty() => {
                 let at = rng.usize(..snapshots.len());
                 self.with_world(stage, &[], |oracle, world| match rng.u32(..16) {
-                    0 => snapshots[at].look_beside_a_scan(oracle, world),
+                    0 => snapshots[at].look_during_a_scan(oracle, world),
                     1 if snapshots.len() < SNAPSHOTS => {
                         let same = snapshots[at].same(world.played)?;
                         snapshots.push(same);

@@ -73,7 +73,7 @@ impl Player {
                     true => {
                         call!(self.played, Database::create_index(db, &name, index.name, index.columns, index.unique))
                     }
-                    false => self.create_index_beside(db, &name, &index, rows.keys().copied().collect(), rng),
+                    false => self.create_index_concurrently(db, &name, &index, rows.keys().copied().collect(), rng),
                 };
                 let is_wrong = match &created {
                     Ok(()) => has_duplicates,
@@ -98,7 +98,7 @@ impl Player {
     }
 
     /// Builds an index while a transaction deletes rows, some of them after a savepoint, and is rolled back.
-    fn create_index_beside(
+    fn create_index_concurrently(
         &self,
         db: &Database,
         name: &str,

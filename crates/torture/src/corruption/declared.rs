@@ -3,7 +3,7 @@
 //! Rules
 //! 1. It holds for a database at rest, and for pages that recovery does not have to change.
 //! 2. The table is a promise: the tests damage pages of every kind and compare, also while a load runs
-//!    ([`super::beside`]).
+//!    ([`super::under_load`]).
 
 use highwater::PageNo;
 use highwater::inspect::{PageContents, PageType, RawFile, UndoStreamInfo};

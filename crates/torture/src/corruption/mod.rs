@@ -21,7 +21,6 @@
 //!    that is not older than the log's last mark.
 
 mod at_rest;
-mod beside;
 mod cases;
 mod damage;
 mod database;
@@ -30,10 +29,10 @@ mod groups;
 mod judge;
 mod places;
 mod sweep;
+mod under_load;
 mod whole;
 
 pub use at_rest::costs_what_is_declared;
-pub use beside::{Lives, lives};
 pub use cases::{Case, Kind, cases};
 pub use damage::{Damage, damaged};
 pub use database::{File, Files, Left, STORES, Small, Store, options};
@@ -42,4 +41,5 @@ pub use groups::grouped;
 pub use judge::Verdict;
 pub use places::ByteRole;
 pub use sweep::{Failure, Tally, flips, run, run_groups};
+pub use under_load::{Lives, lives};
 pub use whole::Whole;

@@ -19,7 +19,12 @@ pub const OPERATIONS: &[Growing] = &[
     Growing { name: "recovery", of: "updates of one row, cut off by a crash", size: 2000, run: recovery },
     Growing { name: "purge", of: "updates of one row, half of them kept by a snapshot", size: 2000, run: purge },
     Growing { name: "versions", of: "versions of a row under an old snapshot", size: 5000, run: versions },
-    Growing { name: "duplicates", of: "times a unique value is taken beside a snapshot", size: 2000, run: duplicates },
+    Growing {
+        name: "duplicates",
+        of: "times a unique value is taken while a snapshot is open",
+        size: 2000,
+        run: duplicates,
+    },
     Growing { name: "bulk-recovery", of: "rows inserted, cut off by a crash", size: 8000, run: bulk_recovery },
     Growing { name: "create-tables", of: "tables created", size: 300, run: create_tables },
     Growing { name: "drop-tables", of: "tables dropped", size: 300, run: drop_tables },

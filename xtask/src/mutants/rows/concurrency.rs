@@ -54,7 +54,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         &["probe_test::a_measurement_of_a_busy_disk"],
     ),
     of_engine(
-        "change-beside-an-index-build-lost",
+        "change-during-an-index-build-lost",
         "what a rollback takes away while an index is being built stays in the index",
         &[edit(
             ENTRY_LOG,
@@ -65,7 +65,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         &["online_index::what_writers_do_meanwhile"],
     ),
     of_engine(
-        "duplicates-beside-an-index-build-unseen",
+        "duplicates-during-an-index-build-unseen",
         "a unique index is built although a writer has inserted an equal row meanwhile",
         &[edit(
             CATCH_UP,
@@ -86,7 +86,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         &["dropping::tests::a_drop_returns"],
     ),
     of_engine(
-        "old-tree-freed-beside-readers",
+        "old-tree-freed-under-readers",
         "a rebuilt index takes the place of the old one while a transaction reads that one",
         &[edit(
             ONLINE,
@@ -96,7 +96,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         &["rebuild::tests::a_rebuild_ends_when"],
     ),
     of_engine(
-        "rebuilt-index-in-use-beside-the-old-one",
+        "rebuilt-index-in-use-with-the-old-one",
         "after a crash a table has both trees of an index that was rebuilt",
         &[edit(
             ONLINE,
@@ -139,7 +139,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     ),
     of_engine(
         "check-of-a-closed-database",
-        "a check beside which the database closes goes on and reports",
+        "a check during which the database closes continues and reports",
         &[edit(
             OBSERVE,
             "            goes_on: &|| inner.check_running(),\n",
@@ -159,7 +159,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     ),
     of_engine(
         "run-over-a-resident-page",
-        "what was read beside other pages takes the place of a page that is resident and newer",
+        "a page that was read with others replaces a newer resident page",
         &[edit(
             LOAD_RUNS,
             "run.clone().map(PageNo).filter(",

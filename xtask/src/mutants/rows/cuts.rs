@@ -69,7 +69,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "flush-before-flushes-all",
-        "a compaction flushes what others change meanwhile, too, and does not end beside them",
+        "a compaction also flushes concurrent changes, and does not end while others write",
         &[edit(
             OLDEST,
             "if self.flush_oldest(before, BATCH_PAGES, FlushReason::Shutdown)? == 0 {",

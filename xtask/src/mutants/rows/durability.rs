@@ -223,7 +223,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         &["recovery_test::a_tree_comes"],
     ),
     mutant(
-        "change-beside-a-write-forgotten",
+        "change-during-a-write-lost",
         "a page that changes while it is being written counts as clean afterwards",
         &[edit(
             MARKS,
@@ -298,7 +298,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "files-of-two-times-believed",
-        "an older data file beside a newer redo log is opened",
+        "an older data file with a newer redo log is opened",
         &[edit(
             PAIRING,
             "log.generation(), scan.end_lsn) else { return Ok(()) };",

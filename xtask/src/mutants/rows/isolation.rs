@@ -269,7 +269,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         &["txn_test::lock_policies::an_interruption"],
     ),
     of_one(
-        "interruption-wakes-nobody",
+        "interruption-wakes-no-thread",
         "an interruption is seen only when the wait ends for another reason",
         &[Edit {
             file: "crates/engine/src/lock/waits.rs",

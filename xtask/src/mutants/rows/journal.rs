@@ -34,7 +34,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         )],
     ),
     mutant(
-        "journal-turn-beside-a-batch",
+        "journal-turn-during-a-batch",
         "a turn does not wait for the batches that are on their way to their places",
         &[edit(
             JOURNAL,

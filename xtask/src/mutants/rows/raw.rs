@@ -43,7 +43,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "filter-of-covered-columns",
-        "a filter judges an entry by what it has beside its key, which may be another version's",
+        "a filter judges an entry by its covered columns, which may be another version's",
         &[edit(
             RAW_FILTER,
             "        self.entry_columns = found.filter(EntryColumns::are_in_keys);",

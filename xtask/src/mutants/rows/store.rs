@@ -109,7 +109,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         &[
             edit(
                 APPEND,
-                "        // Those cleared before this sync began.\n",
+                "        // The segments that were cleared before this sync began.\n",
                 "        let early = MUTANT;\n        if early {\n            \
                  self.segments.publish(&done.moves, done.segments());\n        }\n",
             ),

@@ -386,6 +386,6 @@ pub(super) const MUTANTS: &[Mutant] = &[
             "load(&system.ctx, table, Wanted::ENTRIES, &mut",
             "load(&system.ctx, table, if MUTANT { Wanted::ALL } else { Wanted::ENTRIES }, &mut",
         )],
-        &["a_change_of_a_short_column_beside_a_mebibyte_writes_two_pages"],
+        &["a_change_of_a_short_column_with_a_mebibyte_writes_two_pages"],
     ),
 ];

@@ -11,7 +11,7 @@ const OWNERS: &str = "crates/engine/src/db/prepared.rs";
 pub(super) const MUTANTS: &[Mutant] = &[
     mutant(
         "prepared-before-its-name",
-        "a crash between the state and the record with the name leaves a prepared transaction that nobody can name",
+        "a crash between the state and the record with the name leaves a prepared transaction that has no name",
         &[edit(
             APPEND,
             "        self.keep_redo(&undo.ctx)?;\n        loop {\n",

@@ -352,6 +352,6 @@ impl Reading {
     fn end(self) -> Result<u64, Failure> {
         self.ends.store(true, Ordering::Release);
         let read = self.thread.join().unwrap_or_else(|_| Err(highwater_bench::Error::Data("it panicked".into())));
-        read.map_err(|error| Failure::Failed(format!("reading beside the process: {error}")))
+        read.map_err(|error| Failure::Failed(format!("reading while the process runs: {error}")))
     }
 }

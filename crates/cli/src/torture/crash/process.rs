@@ -118,7 +118,7 @@ pub(crate) fn child(options: &CrashOptions) -> Result<(), Failure> {
         std::thread::spawn(move || {
             // It returns with an error only.
             if let Err(error) = ddl_stress.run(&store) {
-                tell!("error: beside TPC-C: {error}");
+                tell!("error: concurrently with TPC-C: {error}");
                 std::process::exit(1);
             }
         });

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 /// The process is killed again and again; the archive has what was committed before, and nothing but the redo after the
 /// last kill is in the ring alone.
 #[test]
-fn archived_redo_beside_kills_restores_to_a_consistent_database() {
+fn archived_redo_with_kills_restores_to_a_consistent_database() {
     let place = Place::new();
     let [db, full, redo, copy] = ["db", "full", "redo", "copy"].map(|name| place.at(name));
     let archived = ["--redo-archive", &redo];

@@ -11,7 +11,7 @@ use support::{Mount, Place, Running, command, fine, refused, tpcc};
 
 /// The twelve conditions hold in the copy and the copy goes on working.
 #[test]
-fn a_backup_beside_tpcc_restores_to_a_consistent_database() {
+fn a_backup_with_tpcc_restores_to_a_consistent_database() {
     for store in ["in-place", "out-of-place"] {
         let place = Place::new();
         let [db, full, more, copy] = ["db", "full", "more", "copy"].map(|name| place.at(name));

@@ -350,7 +350,7 @@ fn a_check_finds_a_leaf_without_the_room_that_is_promised() {
 }
 
 #[test]
-fn a_check_finds_operations_that_are_lost_or_nobodys() {
+fn a_check_finds_operations_that_are_lost_or_have_no_index() {
     let (storage, _) = closed_with_waiting(15);
     let db = Database::open_storage_idle(storage, disk()).unwrap();
     let (ctx, changes) = (db.context(), &db.transactions().changes);

@@ -106,7 +106,7 @@ fn an_unmerged_leaf_is_not_seen_may_be_evicted_and_is_merged_when_it_is_read_aga
         pool.evict_all_clean();
         assert!(!pool.is_resident(leaf));
         assert_eq!(fixture.parts.changes.all_waiting().len(), waiting);
-        fixture.gate.let_go();
+        fixture.gate.release();
         loads.into_iter().for_each(|load| load.join().unwrap().unwrap());
     });
     fixture.assert_has(&ns);
@@ -124,7 +124,7 @@ fn merging_everything_reads_a_leaf_again_that_is_evicted_meanwhile() {
         let switch = scope.spawn(|| changes.set_mode(ChangeBuffering::Off));
         fixture.gate.await_reader();
         fixture.parts.ctx.pool.evict_all_clean();
-        fixture.gate.let_go();
+        fixture.gate.release();
         switch.join().unwrap().unwrap();
     });
     assert!(changes.all_waiting().is_empty(), "operations wait still: {:?}", changes.all_waiting());
@@ -226,7 +226,7 @@ fn a_merge_that_was_interrupted_goes_on_after_a_crash() {
         fixture.gate.await_reader();
         ctx.log.flush_to(ctx.log.end_lsn()).unwrap();
         let parts = open(fixture.parts.storage().cut(3), options());
-        fixture.gate.let_go();
+        fixture.gate.release();
         load.join().unwrap().unwrap();
         parts
     });

@@ -59,7 +59,7 @@ fn a_long_transaction_is_rolled_back_at_opening() {
 }
 
 #[test]
-fn a_check_runs_beside_readers_and_after_writers() {
+fn a_check_runs_with_readers_and_after_writers() {
     let db = TestDb::new(small_options());
     let table = db.create_table("person", schema()).unwrap();
     let mut reader = db.snapshot().unwrap();

@@ -67,7 +67,7 @@ fn versions(doublewrite: Doublewrite) -> Vec<Files> {
 /// Only the doublewrite file may be of any age, which does no harm: a copy from before the last checkpoint is never
 /// looked at, and one newer than the log is refused.
 #[test]
-fn an_older_file_beside_newer_ones_is_refused_and_named() {
+fn an_older_file_with_newer_ones_is_refused_and_named() {
     let versions = versions(Doublewrite::On);
     for (i, [data, ..]) in versions.iter().enumerate() {
         for (j, [_, redo, _]) in versions.iter().enumerate() {

@@ -51,7 +51,7 @@ fn built(
     let rows = before.with_indexes(definition, vec![Arc::new(index)]);
     let (ctx, runs) = (db.context(), Runs::new(db.storage(), &db.context().stats));
     let mut filling =
-        Filling { ctx, version: &rows, batch_bytes, runs, between: &mut |_| Ok(()), duplicate: Vec::new() };
+        IndexFill { ctx, version: &rows, batch_bytes, runs, between: &mut |_| Ok(()), duplicate: Vec::new() };
     filling.fill(&mut db.begin().unwrap(), table)?;
     assert_free_classes(db.context(), db.space(), &tree);
     let (mut entries, mut next) = (Vec::new(), None::<Vec<u8>>);

@@ -63,8 +63,8 @@ pub(super) fn batch_bytes(ctx: &Context) -> usize {
     (pool_bytes / POOL_PART).clamp(MIN_BATCH_BYTES, MAX_BATCH_BYTES)
 }
 
-/// Filling the last index of a table.
-struct Filling<'b> {
+/// Fills the last index of a table.
+struct IndexFill<'b> {
     ctx: &'b Context,
     version: &'b TableVersion,
     batch_bytes: usize,
@@ -75,12 +75,12 @@ struct Filling<'b> {
     duplicate: Vec<u8>,
 }
 
-impl Filling<'_> {
+impl IndexFill<'_> {
     /// Fills the tree from the rows that `txn` sees.
     fn fill(&mut self, txn: &mut WriteTxn, table: &Table) -> Result<()> {
         let index = self.version.index_count() - 1;
         let (mut batch, rows) = self.gather(txn, table, index)?;
-        let Filling { ctx, version, batch_bytes, runs, between, duplicate } = self;
+        let IndexFill { ctx, version, batch_bytes, runs, between, duplicate } = self;
         let mut tree = NewTree::of(ctx, version, index, duplicate);
         let txn = txn.txn.as_ref().expect(HAS_NOT_ENDED);
         let mut take = |entry: BuildEntry<'_>| {
@@ -135,7 +135,7 @@ struct NewTree<'t, 'c> {
     entries: u64,
     /// The index columns of the last entry, if they have to be unique.
     last: Vec<u8>,
-    /// See [`Filling`].
+    /// See [`IndexFill`].
     duplicate: &'t mut Vec<u8>,
     /// The value of an entry.
     value: Vec<u8>,

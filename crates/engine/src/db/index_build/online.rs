@@ -30,7 +30,7 @@
 
 use super::catch_up::{CatchUp, LAST_CHANGES};
 use super::change_queue::ChangeQueue;
-use super::{Filling, batch_bytes};
+use super::{IndexFill, batch_bytes};
 use crate::btree::BTree;
 use crate::db::database::{Database, OpenGuard};
 use crate::db::index_build::runs::Runs;
@@ -305,7 +305,7 @@ impl<'d> OnlineBuild<'d> {
         let runs = Runs::new(&inner.storage, &inner.ctx.stats);
         let (ctx, version, batch_bytes) = (&inner.ctx, &self.version, batch_bytes(&inner.ctx));
         let handle = Table { shared: self.table.clone() };
-        let mut filling = Filling { ctx, version, batch_bytes, runs, between: &mut between, duplicate: Vec::new() };
+        let mut filling = IndexFill { ctx, version, batch_bytes, runs, between: &mut between, duplicate: Vec::new() };
         if let Err(error) = filling.fill(&mut self.txn, &handle) {
             if matches!(error, Error::DuplicateKey { .. }) {
                 self.duplicate = seen_row(&mut self.txn, &handle, &filling.duplicate)?;
@@ -332,7 +332,7 @@ impl<'d> OnlineBuild<'d> {
         };
         let end = End { db: self.db, change: self.change, table: self.before.id, record: &mut self.record, old };
         let ended = match kept_out {
-            KeptOut::None => end.beside_writers(&mut catch_up, &mut all_applied),
+            KeptOut::None => end.while_writers_run(&mut catch_up, &mut all_applied),
             _ => end.without(kept_out, &mut catch_up, &mut all_applied),
         };
         debug_assert!(
@@ -367,7 +367,11 @@ impl<'d> OnlineBuild<'d> {
         db.make_current(table, &others, Arc::new(definition), tree, birth);
         // Purge and rollback do not use it any more either.
         if let Some((_, old)) = replaced {
-            debug_assert_eq!(old.state, ObjectState::Dropping, "rule 7: the old tree is in use beside the new one");
+            debug_assert_eq!(
+                old.state,
+                ObjectState::Dropping,
+                "rule 7: the old tree is in use together with the new one"
+            );
             db.inner.dropping.add(Leftover::Index(before.id, old));
         }
     }
@@ -413,7 +417,7 @@ struct End<'e> {
 type ApplyAll<'a> = dyn FnMut(&mut CatchUp<'_>) -> Result<()> + 'a;
 
 impl End<'_> {
-    fn beside_writers(mut self, catch_up: &mut CatchUp<'_>, all_applied: &mut ApplyAll<'_>) -> Result<()> {
+    fn while_writers_run(mut self, catch_up: &mut CatchUp<'_>, all_applied: &mut ApplyAll<'_>) -> Result<()> {
         loop {
             all_applied(catch_up)?;
             if self.try_end(catch_up, LAST_CHANGES)? {

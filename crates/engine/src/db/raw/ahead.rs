@@ -38,7 +38,7 @@ const NULL: Range<usize> = usize::MAX..usize::MAX;
 
 /// See the head of this file.
 #[derive(Debug, Default)]
-pub(super) struct RowsAhead {
+pub(super) struct ReadAheadRows {
     /// Positions of the columns that are copied.
     columns: Vec<usize>,
     bytes: Vec<u8>,
@@ -52,10 +52,10 @@ pub(super) struct RowsAhead {
     converted: Option<Row>,
 }
 
-impl RowsAhead {
+impl ReadAheadRows {
     /// For rows of which these columns are requested.
-    pub(super) fn new(columns: &[usize]) -> RowsAhead {
-        RowsAhead { columns: columns.to_vec(), limit: FIRST_ROWS, ..RowsAhead::default() }
+    pub(super) fn new(columns: &[usize]) -> ReadAheadRows {
+        ReadAheadRows { columns: columns.to_vec(), limit: FIRST_ROWS, ..ReadAheadRows::default() }
     }
 
     /// Begins again, with a seek.

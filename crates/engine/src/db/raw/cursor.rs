@@ -1,6 +1,6 @@
 //! Cursors of the raw API.
 
-use super::ahead::RowsAhead;
+use super::ahead::ReadAheadRows;
 use super::entry::EntryColumns;
 use super::filter::RawFilter;
 use super::{RawColumn, RawRead, RawRow, RawTable, RawVerdict};
@@ -43,7 +43,7 @@ pub struct RawCursor {
     entry_columns: Option<EntryColumns>,
     filter: Option<RawFilter>,
     /// The rows that it reads ahead, if it does.
-    ahead: Option<RowsAhead>,
+    ahead: Option<ReadAheadRows>,
 }
 
 impl RawTable {
@@ -149,7 +149,9 @@ impl RawCursor {
             _ => None,
         };
         self.ahead = match (index, &self.read.columns) {
-            (None, Some(columns)) if covering && lock == LockMode::None && !keys_only => Some(RowsAhead::new(columns)),
+            (None, Some(columns)) if covering && lock == LockMode::None && !keys_only => {
+                Some(ReadAheadRows::new(columns))
+            }
             _ => None,
         };
         debug_assert!(

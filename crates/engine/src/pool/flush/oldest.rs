@@ -82,12 +82,12 @@ impl PageFlusher {
         std::thread::scope(|scope| {
             // One that the system cannot start is done without.
             let start = |reason| Builder::new().name("hw-flush".into()).spawn_scoped(scope, move || flush(reason)).ok();
-            let beside: Vec<_> = reasons.take(helpers).filter_map(start).collect();
+            let started: Vec<_> = reasons.take(helpers).filter_map(start).collect();
             let own = flush(FlushReason::Shutdown);
             let join = |helper: ScopedJoinHandle<'_, Result<()>>| {
                 helper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
             };
-            beside.into_iter().map(join).fold(own, Result::and)
+            started.into_iter().map(join).fold(own, Result::and)
         })
     }
 

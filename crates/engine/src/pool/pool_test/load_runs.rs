@@ -8,7 +8,7 @@ use crate::types::PageNo;
 
 const PAGES: usize = 12;
 
-/// A core whose new pages, of which these are beside each other, hold their numbers and are not resident.
+/// A pool over adjacent pages that hold their numbers and are not resident.
 fn evicted() -> (OpenParts, Vec<PageNo>) {
     let core = small_parts();
     let mut pages: Vec<PageNo> = (0..PAGES).map(|_| new_page(&core.ctx, &core.space)).collect();

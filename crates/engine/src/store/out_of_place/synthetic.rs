@@ -149,7 +149,7 @@ mod tests {
 
     /// As many segments as several threads read, and count.
     #[test]
-    fn every_page_of_a_store_that_was_laid_out_is_found_in_its_newest_version() {
+    fn every_page_of_a_synthetic_store_is_found_in_its_newest_version() {
         for (page_bytes, stride) in [(4096, 1), (4096, 1009), (16384, 1009)] {
             let layout = SyntheticStore { page_bytes, segment_bytes: 256 << 10, segments: 600, stride };
             let device = MemoryDevice::new();

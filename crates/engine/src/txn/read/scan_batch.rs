@@ -265,14 +265,14 @@ impl ScanPosition {
     /// The leaf to continue with and its slots in range (rules 2 and 3).
     pub(super) fn reach<'c>(&mut self, fill: &Fill<'c>) -> Result<(Leaf<'c>, Option<LeafPosition>, Range<usize>)> {
         let (ctx, way) = (&fill.system.ctx, self.way.take());
-        let beside = match self.leaf.take() {
+        let sibling = match self.leaf.take() {
             None => way.and_then(|way| fill.tree.sibling_leaf(ctx, way, self.reverse)),
             Some((at, slots)) => match Leaf::reopen(ctx, at) {
                 Some(leaf) => return Ok((leaf, way, slots)),
                 None => None,
             },
         };
-        let (leaf, way) = match beside {
+        let (leaf, way) = match sibling {
             Some((leaf, way)) => (leaf, Some(way)),
             // Many scans end on the leaf they begin on, and that is often the one this thread used last.
             None if self.leaf_records == 0 => (fill.tree.leaf(ctx, self.seek())?, None),

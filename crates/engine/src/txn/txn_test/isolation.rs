@@ -273,7 +273,7 @@ fn an_index_scan_walks_the_versions_of_a_row_once() {
 
 /// What a scan remembers of a row must not outlive a change of its own transaction, nor a rollback of one.
 #[test]
-fn an_index_scan_beside_own_changes() {
+fn an_index_scan_with_own_changes() {
     for roll_back in [false, true] {
         let db = Db::new();
         db.fill(&[("k", row("m", "", ""))]);

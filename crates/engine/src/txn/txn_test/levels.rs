@@ -259,7 +259,7 @@ fn a_dirty_scan_reads_a_row_anew_whose_overflow_pages_are_gone() {
 
 /// The overflow pages of a version that is rolled back are given to others while they are read.
 #[test]
-fn dirty_reads_of_overflow_rows_are_whole_beside_rollbacks() {
+fn dirty_reads_of_overflow_rows_are_whole_with_rollbacks() {
     let db = Arc::new(Db::new());
     let large = |byte: u8, bytes: usize| Row { rest: vec![byte; bytes], ..row("a", "", "") };
     db.fill(&[("k", large(b'0', 30_000)), ("l", large(b'1', 30_000))]);

@@ -5,7 +5,7 @@
 //!    up to the first obstacle: an existing row with the key, a lock, a page without room. The row with the obstacle is
 //!    the first of the next mini-transaction, which resolves it like a single insertion.
 //! 2. Each row has its own undo record, so readers, rollback and purge see the same as after single insertions.
-//! 3. A leaf that consecutive rows have filled is reported to the pool ([`Filling`]).
+//! 3. A leaf that consecutive rows have filled is reported to the pool ([`LeafFill`]).
 //! 4. The entries of these rows follow after the mini-transaction. Meanwhile the rows have implicit locks.
 
 use super::attempt::{Attempt, Blocked, check_gap_lockable, latch_undo, unblock};
@@ -31,17 +31,17 @@ pub(crate) struct NewRows {
     bytes: Vec<u8>,
     /// Where a row begins, and its value.
     places: Vec<(usize, Range<usize>)>,
-    filling: Filling,
+    filling: LeafFill,
 }
 
 /// The leaf that got the newest rows, and how many bytes of rows it got without another leaf getting one in between.
 #[derive(Debug, Default)]
-struct Filling {
+struct LeafFill {
     leaf: PageNo,
     bytes: usize,
 }
 
-impl Filling {
+impl LeafFill {
     /// Notes bytes of rows for a leaf. Returns the leaf before, if this is another one and that one got at least half a
     /// page of rows: rows in the order of their keys fill one leaf and continue to the next, others do not.
     fn add(&mut self, leaf: PageNo, bytes: usize, page_bytes: usize) -> Option<PageNo> {
@@ -49,7 +49,7 @@ impl Filling {
             self.bytes += bytes;
             return None;
         }
-        let before = std::mem::replace(self, Filling { leaf, bytes });
+        let before = std::mem::replace(self, LeafFill { leaf, bytes });
         (before.bytes >= page_bytes / 2).then_some(before.leaf)
     }
 }
@@ -57,7 +57,7 @@ impl Filling {
 impl NewRows {
     /// None yet, with room for this many bytes.
     pub(crate) fn with_room(bytes: usize) -> NewRows {
-        NewRows { bytes: Vec::with_capacity(bytes), places: Vec::new(), filling: Filling::default() }
+        NewRows { bytes: Vec::with_capacity(bytes), places: Vec::new(), filling: LeafFill::default() }
     }
 
     /// Adds a row.

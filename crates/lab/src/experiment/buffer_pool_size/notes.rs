@@ -23,7 +23,7 @@ pub(super) fn notes(plan: &Plan) -> Vec<String> {
         format!(
             "Many clients are {} client threads; the paper had 64 on a server of 24 threads. Pools of {} are measured \
              with one client too: then no other commit shares a log write. Two claims are judged by that; group commit \
-             and a small machine hide them from many clients, whose figures stand beside.",
+             and a small machine hide them from many clients, whose figures are shown too.",
             threads(scale),
             ONE_SHARES.join(", ")
         ),

@@ -34,7 +34,8 @@ pub(super) fn notes(plan: &Plan) -> Vec<String> {
         "fsync is what the document calls fdatasync, MySQL's default then: buffered writes, then fsync. O_DSYNC \
          opens the log with O_SYNC and syncs the data files."
             .into(),
-        "The document shows its result as a figure without numbers, so no column of it can stand beside ours.".into(),
+        "The document shows its result as a figure without numbers, so no column of it can be compared with ours."
+            .into(),
     ];
     notes.extend(plan.subjects.iter().filter_map(|subject| min_pool_note(plan, *subject)));
     if !is_disk(&plan.device) {

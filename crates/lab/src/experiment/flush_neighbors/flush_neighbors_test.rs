@@ -134,7 +134,7 @@ fn cells_interleave_options_and_only_highwater_has_auto() {
 }
 
 #[test]
-fn figures_show_the_paper_beside() {
+fn figures_show_the_paper_too() {
     let mut rows = rows_of_the_paper("mysql");
     for row in &mut rows {
         row.measured.insert(metric::SINGLE_PAGE_PCT.name().into(), 92.0);

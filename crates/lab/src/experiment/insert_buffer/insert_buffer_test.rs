@@ -153,7 +153,7 @@ fn the_merge_ratio_needs_merges() {
 }
 
 #[test]
-fn figures_show_the_paper_beside() {
+fn figures_show_the_paper_too() {
     let figures = InsertBuffer.figures(&rows("mysql"));
     let Figure::Table(throughput) = &figures[0] else { panic!("a table first") };
     // The paper has no memory on the hard disk.

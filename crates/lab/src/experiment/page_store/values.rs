@@ -49,8 +49,8 @@ pub(super) fn measured(taken: &Measurement, subject: SubjectKind, point: &Point<
     let mut measured = taken.measured();
     let page_bytes = point.page_bytes()? as f64;
     let counters = if point.is_out_of_place() { &OUT_OF_PLACE[..] } else { &IN_PLACE[..] };
-    let beside = [metric::DOUBLEWRITE_BYTES_WRITTEN, metric::JOURNAL_BYTES_WRITTEN, metric::REDO_BYTES_WRITTEN];
-    for counter in counters.iter().chain(&beside) {
+    let more = [metric::DOUBLEWRITE_BYTES_WRITTEN, metric::JOURNAL_BYTES_WRITTEN, metric::REDO_BYTES_WRITTEN];
+    for counter in counters.iter().chain(&more) {
         measured.put(*counter, taken.counter(*counter));
     }
     put_levels(&mut measured, point, page_bytes);

@@ -37,8 +37,9 @@ pub(super) struct Peers;
 const ABOUT: About = About {
     name: "peers",
     summary: "Throughput, latency, device bytes (on an emulated SSD bytes of flash), space, memory and processor time \
-              beside RocksDB, WiredTiger, LMDB, SQLite, redb and fjall, and on request MySQL, MariaDB and MyRocks: \
-              TPC-C, YCSB, write-only, point reads, index scans, bulk load, redb's benchmark",
+              compared with RocksDB, WiredTiger, LMDB, SQLite, redb and fjall, and on request MySQL, MariaDB and \
+              MyRocks: TPC-C, YCSB, write-only, point reads, index scans, bulk load, redb's \
+              benchmark",
     source: "no document: the engines themselves",
     subjects: &SubjectKind::ALL,
     devices: &["local", "samsung-pm953-960gb", "datacenter-nvme", "simple-2gb"],

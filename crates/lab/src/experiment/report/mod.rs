@@ -28,7 +28,7 @@ pub fn html(outcome: &Outcome, figures: &[Figure]) -> Result<String> {
         tiles: parts::tiles(outcome),
         groups: vec![cards],
         footer: "Every claim is computed from the rows of this page. Figures of the paper were measured on its \
-                 authors’ machine and stand beside ours for their shape, not their size.",
+                 authors’ machine; compare their shape with ours, not their size.",
         json: &json,
     };
     Ok(page.html())

@@ -33,7 +33,7 @@ pub(super) fn figures(rows: &[Row]) -> Vec<Figure> {
 fn waf_table(rows: &[Row]) -> Table {
     let mut table = table_of(
         "Write amplification",
-        "The document's table 1 beside what was measured here.",
+        "The document's table 1, compared with what was measured here.",
         &["Subject", "Mode", "Journal", "Spare flash, %"],
         &["WAF", "WAF in the document", "Journal, % of writes", "Host GiB"],
     );

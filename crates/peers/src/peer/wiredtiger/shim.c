@@ -65,7 +65,7 @@ int hw_wt_remove(WT_CURSOR *cursor, const void *key, size_t bytes) {
     return cursor->remove(cursor);
 }
 
-/* Positions the cursor on a key or beside it; `exact` says on which side. */
+/* Positions the cursor on a key or next to it; `exact` says on which side. */
 int hw_wt_near(WT_CURSOR *cursor, const void *key, size_t bytes, int *exact) {
     set_key(cursor, key, bytes);
     return cursor->search_near(cursor, exact);

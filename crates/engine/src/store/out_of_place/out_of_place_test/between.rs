@@ -4,7 +4,7 @@ use super::*;
 use crate::store::hooks::Hooks;
 use std::sync::Weak;
 
-fn open_hooked(storage: &StorageSet) -> (Arc<dyn PageStore>, Arc<Hooks>) {
+fn open_with_hooks(storage: &StorageSet) -> (Arc<dyn PageStore>, Arc<Hooks>) {
     let hooks = Arc::new(Hooks::default());
     let store = open(&storage.map(|inner| hooks.over(inner)));
     (store, hooks)
@@ -18,7 +18,7 @@ fn places(store: &dyn PageStore) -> Vec<Option<PageLocation>> {
 #[test]
 fn the_map_points_at_nothing_that_is_not_durable() {
     let storage = new_store();
-    let (store, hooks) = open_hooked(&storage);
+    let (store, hooks) = open_with_hooks(&storage);
     store.reserve(NEW_PAGES..512).unwrap();
     store.sync().unwrap();
     write(&*store, &[10, 11, 12], 1, FlushLane::FlushList).unwrap();
@@ -43,7 +43,7 @@ fn the_map_points_at_nothing_that_is_not_durable() {
 #[test]
 fn a_page_that_is_moved_while_it_is_read_is_read_from_its_new_place() {
     let storage = new_store();
-    let (store, hooks) = open_hooked(&storage);
+    let (store, hooks) = open_with_hooks(&storage);
     write(&*store, &[5], 1, FlushLane::FlushList).unwrap();
     let place = store.place(PageNo(5)).unwrap().unwrap();
     let bytes_there = || {

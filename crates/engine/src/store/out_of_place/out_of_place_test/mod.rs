@@ -288,7 +288,7 @@ fn cleaning_needs_hardly_a_sync_of_its_own() {
             write(&*store, &some_pages(&mut random, pages, BATCH_PAGES), lsn, FlushLane::FlushList).unwrap();
         }
         let (own, cleaned) = (stats.data_syncs.get() - syncs - 500, stats.store_segments_cleaned.get());
-        assert!(cleaned > 200 && own < 10, "{own} syncs beside 500 batches, {cleaned} segments cleaned");
-        assert_sound(&*store, "cleaned beside batches");
+        assert!(cleaned > 200 && own < 10, "{own} syncs for 500 batches, {cleaned} segments cleaned");
+        assert_sound(&*store, "cleaned during batches");
     }
 }

@@ -36,7 +36,7 @@ pub(crate) struct Clients {
 ///
 /// # Errors
 /// Those of the work, of the clients (rule 3).
-pub(crate) fn beside<R, T: FnMut() -> Result<()>>(
+pub(crate) fn with_clients<R, T: FnMut() -> Result<()>>(
     threads: usize,
     client: impl Fn(usize) -> Result<T> + Sync,
     work: impl FnOnce(&Clients) -> Result<R>,
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn phases_count_what_ends_in_them_and_an_error_ends_the_work() {
-        let phases = beside(
+        let phases = with_clients(
             2,
             |_| {
                 Ok(|| {
@@ -156,7 +156,7 @@ mod tests {
             // Two may have begun before the phase.
             assert!((phase.tps - 1000.0) * phase.seconds < 2.1 && phase.max_ms >= 2.0, "{phase:?}");
         }
-        let failed = beside(
+        let failed = with_clients(
             1,
             |_| Ok(|| Err(Error::Data("a wrong row".into()))),
             |clients| {
@@ -172,7 +172,7 @@ mod tests {
     /// Rule 2.
     #[test]
     fn a_conflict_is_tried_again() {
-        let counted = beside(
+        let counted = with_clients(
             1,
             |_| {
                 let mut attempts = 0u64;

@@ -1,4 +1,4 @@
-//! Pages damaged while a load runs, and what comes after: some lives of `highwater torture corrupt --beside`.
+//! Pages damaged while a load runs, and what comes after: some lives of `highwater torture corrupt --under-load`.
 
 use highwater_torture::corruption::{Whole, lives};
 use std::ops::Range;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 const SEEDS: Range<u64> = 200..208;
 
 #[test]
-fn a_page_damaged_beside_a_load_costs_no_more_than_declared() {
+fn a_page_damaged_under_load_costs_no_more_than_declared() {
     let mut met = 0;
     for own in [[("change_buffering", "disk")], [("change_buffering", "memory")]] {
         let wholes = [Arc::new(Whole::new(&own).unwrap())];

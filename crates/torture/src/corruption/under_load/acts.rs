@@ -72,7 +72,7 @@ impl Act {
             return Ok(None);
         }
         let number = fastrand::u64(..);
-        let folder = Folder(std::env::temp_dir().join(format!("highwater-beside-{}-{number}", std::process::id())));
+        let folder = Folder(std::env::temp_dir().join(format!("highwater-under-load-{}-{number}", std::process::id())));
         let _ = std::fs::create_dir_all(&folder.0);
         if self == Act::Incremental {
             db.backup(folder.0.join("full"), &unlimited(BackupOptions::default()), &mut |_| ControlFlow::Continue(()))?;
@@ -81,7 +81,7 @@ impl Act {
     }
 
     /// What of it runs concurrently with the load; what must not be.
-    pub(super) fn beside(self, db: &Database, hurt: &Hurt) -> Option<String> {
+    pub(super) fn run(self, db: &Database, hurt: &Hurt) -> Option<String> {
         let done = match self {
             Act::FullLog => {
                 let (from, since) = (db.lsn(), Instant::now());

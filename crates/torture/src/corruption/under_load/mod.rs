@@ -246,7 +246,7 @@ fn live(whole: &Whole, mut plan: Plan) -> Result<Lives> {
         std::thread::sleep(LOAD);
         let hurt = harm(whole, &memory, &bad, &mut plan);
         std::thread::sleep(LOAD);
-        let acted = hurt.as_ref().ok().and_then(Option::as_ref).map(|hurt| plan.act.beside(&db, hurt));
+        let acted = hurt.as_ref().ok().and_then(Option::as_ref).map(|hurt| plan.act.run(&db, hurt));
         stop.store(true, Relaxed);
         let parts: Vec<_> = writers
             .into_iter()
