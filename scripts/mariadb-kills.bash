@@ -138,7 +138,7 @@ accounts_check() {
 load() {
     local number=0
     while kill -0 "$PID" 2>/dev/null; do
-        # A deadlock ends the client; the next one goes on with other numbers.
+        # A deadlock ends the client; the next one continues with other numbers.
         number=$((number + 100000))
         statements "$1" $number | client -n --batch -N w >>"$WORK/acknowledged.$1" 2>/dev/null || true
     done

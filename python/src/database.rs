@@ -384,7 +384,7 @@ impl Database {
         Ok(self.without_gil(py, |db| db.backup(path, &options, &mut |_| ControlFlow::Continue(())).map(drop))?)
     }
 
-    /// Verifies every page, tree and cross-reference: what is wrong, in words; an empty list is a sound database.
+    /// Verifies every page, tree and cross-reference: what is wrong, as text; an empty list is a sound database.
     fn check(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         let report = self.without_gil(py, |db| db.check())?;
         Ok(report.findings.iter().map(ToString::to_string).collect())

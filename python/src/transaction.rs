@@ -358,7 +358,7 @@ impl Transaction {
         if self.0.is_open() {
             match exc_type {
                 None => end(py, &self.0, true)?,
-                // The exception goes on; one of the rollback would hide it.
+                // The exception continues; one of the rollback would hide it.
                 Some(_) => drop(end(py, &self.0, false)),
             }
         }

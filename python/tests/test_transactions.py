@@ -128,7 +128,7 @@ def test_transact_runs_again_after_a_conflict(db, numbers):
 
 
 def test_the_gil_is_released_while_a_call_waits(db, numbers):
-    """A thread waits for a lock; this one goes on, and sees that the transaction is in use."""
+    """A thread waits for a lock; this one continues, and sees that the transaction is in use."""
     holder, waiter = db.transaction(), db.transaction(lock_timeout=30)
     holder.update(numbers, 1, {"name": "mine"})
     caught = []

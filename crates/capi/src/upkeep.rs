@@ -58,7 +58,7 @@ pub extern "C" fn highwater_restore(
 }
 
 /// Verifies every page, tree and cross-reference; writers wait meanwhile. `findings` gets how many things are wrong: 0
-/// in a sound database. `report`, if not null, gets them in words, a line each, to be freed with
+/// in a sound database. `report`, if not null, gets them as text, a line each, to be freed with
 /// `highwater_string_free`.
 #[unsafe(no_mangle)]
 pub extern "C" fn highwater_check(

@@ -182,7 +182,7 @@ pub(crate) fn restore(args: &RestoreArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The end of what was restored, in words.
+/// The end of what was restored, as text.
 fn reached(report: &RestoreReport) -> String {
     let commit = report.last_commit.map_or(String::new(), |commit| {
         format!("; the last commit: transaction {}, {}Z, LSN {}", commit.transaction, commit.time, commit.lsn)

@@ -27,8 +27,8 @@ Examples:
 
 Each line is a change of a row in a table that logs its changes (Schema::log_changes): number of the transaction, its
 time, table, kind (insert, update, delete, table_changed), primary key, the row as it was then. The last change of a
-transaction has \"last\": true; its number is the position to go on from. If another process has the database open,
-the log is read through it; --follow goes on with the changes to come, until that process closes the database. A
+transaction has \"last\": true; its number is the position to continue from. If another process has the database open,
+the log is read through it; --follow continues with the changes to come, until that process closes the database. A
 program follows with Database::changes, or from another process with Reader::changes.";
 
 /// Print the changes that are in the change log

@@ -54,7 +54,7 @@ pub(crate) fn run(dir: &Path, out: &Path, engine: &EngineOptions) -> Result<(), 
 /// Refuses an output folder that is in use, or that is in the damaged database's folder or contains it.
 fn must_fit(dir: &Path, out: &Path) -> Result<(), Failure> {
     if is_within(out, dir) || is_within(dir, out) {
-        return Err(Failure::Usage(format!("{} and {} must not lie in each other", out.display(), dir.display())));
+        return Err(Failure::Usage(format!("{} and {} must not be in each other", out.display(), dir.display())));
     }
     must_be_empty(out)
 }
@@ -71,7 +71,7 @@ fn source(files: &AtRest, options: &Options) -> Result<Source, Failure> {
     let (dir, redo) = (files.dir(), files.redo());
     if is_missing(redo)? {
         let data = files.open(SetFile::Data).map_err(Error::from)?;
-        let hint = "if it lies in another folder, name that with --log-dir";
+        let hint = "if it is in another folder, name that with --log-dir";
         return Ok(Source::without_redo(data, format!("{} is missing; {hint}", redo.display())));
     }
     let (set, mut problem) =

@@ -22,7 +22,7 @@ pub(crate) enum Source {
     Served {
         /// Its readers' calls.
         reader: Reader,
-        /// The process, in words.
+        /// The process, as text.
         by: String,
     },
 }

@@ -86,7 +86,7 @@ pub enum Error {
          index can be of a prefix of a column)"
     )]
     KeyTooLong {
-        /// The key in words: its index, columns and table.
+        /// The key as text: its index, columns and table.
         key: String,
         /// Length of the encoded key.
         bytes: usize,

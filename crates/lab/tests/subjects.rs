@@ -4,7 +4,7 @@
 //! Rules
 //! 1. The same table of cases for every subject; a part of the tests tries a part of them. One that is not installed is
 //!    named on standard error; `cargo xtask test` installs all.
-//! 2. Databases lie in a folder of the test's own.
+//! 2. Databases are in a folder of the test's own.
 
 use highwater::internals::test_part::is_tried;
 use highwater_bench::result::RunResult;

@@ -16,7 +16,7 @@
 /*
   Rules
   1. The engine finds columns by their names, so their order in the server's table is no matter of its.
-  2. Indexes are built while the server lets writers go on. All else is done in the last step, by one change of the
+  2. Indexes are built while the server lets writers continue. All else is done in the last step, by one change of the
      engine's, which also sets the table's version: after a crash the server asks for that (check_version) and takes
      the definition that it belongs to.
   3. What needs a column that rows do not have yet (the image of a key part) is a copy.

@@ -222,7 +222,7 @@ int ha_highwater::extra(ha_extra_function) { return 0; }
 
 int ha_highwater::reset() {
   rows_to_number = 0;
-  /* A cursor of HANDLER goes on in the next statement. */
+  /* A cursor of HANDLER continues in the next statement. */
   if (table_of_engine && inited == NONE) hw_cursor_close(table_of_engine);
   return 0;
 }

@@ -406,7 +406,7 @@ static handler *create_handler(handlerton *hton, TABLE_SHARE *share, MEM_ROOT *m
 
 static uint partition_flags() { return 0; }
 
-/* ---- What is going on ---- */
+/* ---- Status tables ---- */
 
 static void add_line(void *context, hw_bytes line) {
   std::string *text = static_cast<std::string *>(context);

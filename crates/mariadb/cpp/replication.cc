@@ -1,5 +1,5 @@
 /*
-  Who waits for whom, as the server wants to know it.
+  Reports to the server about lock waits.
 
   Copyright (c) 2026 The Highwater developers
 
@@ -16,7 +16,7 @@
 /*
   Transactions that apply a log in parallel commit in its order. One that holds a lock which an earlier one needs, and
   waits for that one's commit, would wait for ever: the server is told of each wait, and ends the later one, which starts
-  again. A group commit that waits for more transactions goes on when it is told that one waits for a lock of its own.
+  again. A group commit that waits for more transactions continues when the plugin reports that a transaction waits for a lock of the group.
 
   Rules
   1. While a connection has a transaction, its locks have an owner here. It leaves before its transaction is forgotten by

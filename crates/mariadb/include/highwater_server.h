@@ -269,7 +269,7 @@ int32_t hw_cursor_seek(hw_session *session, hw_table *table, uint32_t seek, hw_c
 /* To the next row; within the key that an exact seek had. */
 int32_t hw_cursor_next(hw_session *session, hw_table *table, hw_columns_out row);
 int32_t hw_cursor_prev(hw_session *session, hw_table *table, hw_columns_out row);
-/* As those, but goes on beyond the key of an exact seek. */
+/* As those, but continues beyond the key of an exact seek. */
 int32_t hw_cursor_next_beyond(hw_session *session, hw_table *table, hw_columns_out row);
 int32_t hw_cursor_prev_beyond(hw_session *session, hw_table *table, hw_columns_out row);
 void hw_cursor_close(hw_table *table);

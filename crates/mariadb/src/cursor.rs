@@ -92,7 +92,7 @@ impl Table {
     /// Reads the row of a whole primary key.
     fn point(&mut self, session: &mut Session, key: &[u8], out: &mut [Bytes]) -> Result<bool> {
         self.has_row = self.raw.get(session.txn()?, key, &self.read, &mut self.row)?;
-        // A move beyond goes on from here.
+        // A move beyond continues from here.
         (self.is_point, self.moved_in) = (true, 0);
         self.entry.clear();
         self.entry.extend_from_slice(key);
@@ -150,7 +150,7 @@ impl Table {
             POINT => self.point(session, &key, out),
             _ => self.go(session, out, |cursor, txn| cursor.seek(txn, to, &key)),
         });
-        // A move beyond goes on from where the key would be.
+        // A move beyond continues from where the key would be.
         if matches!(found, Ok(false)) && self.is_exact {
             self.entry.clone_from(&key);
         }
@@ -158,7 +158,7 @@ impl Table {
         found
     }
 
-    /// A move that goes on beyond an exact key.
+    /// A move that continues beyond an exact key.
     fn step_beyond(&mut self, session: &mut Session, is_up: bool, out: &mut [Bytes]) -> Result<bool> {
         if std::mem::take(&mut self.is_exact) && !self.place().is_empty() {
             return self.go_from_entry(session, is_up, out);

@@ -133,7 +133,7 @@ pub fn found(is_found: bool) -> Code {
     if is_found { Code::Ok } else { Code::NotFound }
 }
 
-/// What the thread's last failure was, in words.
+/// What the thread's last failure was, as text.
 #[unsafe(no_mangle)]
 pub extern "C" fn hw_error_text() -> Bytes {
     LAST.with_borrow(|last| Bytes::of(last.text.as_bytes()))

@@ -1,4 +1,4 @@
-//! What is going on, as tables: transactions, locks, counters.
+//! Status tables: transactions, locks, counters.
 //!
 //! Rule: what other connections do is shown from what they have noted (`Connection`); nothing here waits for one.
 

@@ -329,7 +329,7 @@ fn a_cursor_goes_on_beyond_its_key_and_its_transaction() {
     assert_eq!(hw_statement_begin(&mut session, &REPEATABLE_READ), OK);
     assert_eq!(hw_cursor_next_beyond(&mut session, &mut table, ArrayOut::of(&mut row)), OK);
     assert_eq!(row[1].text(), "c");
-    // From the end it goes on too, and that of another transaction.
+    // From the end it continues too, and that of another transaction.
     for (id, text) in [(4, "d"), (5, "e")] {
         assert_eq!(hw_cursor_next(&mut session, &mut table, ArrayOut::of(&mut row)), NOT_FOUND);
         assert_eq!(hw_commit(&mut session), OK);

@@ -100,7 +100,7 @@ impl Table {
         (distinct != 0).then(|| statistics.rows as f64 / distinct as f64)
     }
 
-    /// The beginning of an index's keys, or what lies after all keys that begin so.
+    /// The beginning of an index's keys, or what is after all keys that begin so.
     fn bound(&self, index: &str, columns: &Columns, after: bool) -> Result<Option<Vec<u8>>> {
         let mut key = Vec::new();
         self.raw.append_key(index, &values(columns), &mut key)?;

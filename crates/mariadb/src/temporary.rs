@@ -1,6 +1,6 @@
 //! Temporary tables of the server.
 //!
-//! Rule: the server drops a temporary table while the transaction that has used it goes on. Such a table is dropped
+//! Rule: the server drops a temporary table while the transaction that has used it continues. Such a table is dropped
 //! when a transaction has ended and none uses it any more, at the latest when the database is opened again: its name is
 //! not used a second time.
 

@@ -51,7 +51,8 @@ impl<C: Render> Table<C> {
         )
     }
 
-    /// Whether each row has another first cell than the one before it; nowhere if no two neighbours have the same.
+    /// Whether each row has another first cell than the previous row; false everywhere if no two adjacent rows have the
+    /// same.
     fn first_of_group(&self) -> Vec<bool> {
         let names: Vec<String> =
             self.rows.iter().map(|row| row.first().map_or(String::new(), |c| c.render().into_string())).collect();

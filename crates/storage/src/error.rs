@@ -49,7 +49,7 @@ impl StorageError {
 /// Zeros at the start of a block device that is not in use: every common file system has its first block there.
 pub const UNUSED_ZEROS_BYTES: usize = 128 << 10;
 
-/// Who has a folder open.
+/// The process that has a folder open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Holder {
     /// Not known: another process, or another handle of this one.
@@ -84,7 +84,7 @@ pub enum OpenError {
     InUse {
         /// The folder or device.
         path: PathBuf,
-        /// Who has it open, as far as that is known.
+        /// The process that has it open, as far as that is known.
         by: Holder,
     },
     /// There is no database there and none was to be created.

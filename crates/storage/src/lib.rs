@@ -213,7 +213,7 @@ pub trait Device: Send + Sync + 'static {
     /// power cut each piece has its old or its new contents.
     ///
     /// # Errors
-    /// Why the device cannot promise it, in words; nothing is changed then.
+    /// Why the device cannot promise it, as text; nothing is changed then.
     fn write_untorn(&self, bytes: usize) -> std::result::Result<(), String> {
         match self.atomic_write_bytes() {
             promised if promised >= bytes => Ok(()),

@@ -21,13 +21,13 @@ class DuplicateKey(Error):
 
 
 class LockTimeout(Error):
-    """Another transaction held a lock for too long. The call was undone; the transaction can go on."""
+    """Another transaction held a lock for too long. The call was undone; the transaction can continue."""
 
     retryable = True
 
 
 class LockNotAvailable(Error):
-    """A lock that is not waited for is held by another transaction. The call was undone; the transaction can go on."""
+    """A lock that is not waited for is held by another transaction. The call was undone; the transaction can continue."""
 
     retryable = True
 
@@ -45,7 +45,7 @@ class WriteConflict(Error):
 
 
 class Interrupted(Error):
-    """Another thread has interrupted the call. It was undone; the transaction can go on."""
+    """Another thread has interrupted the call. It was undone; the transaction can continue."""
 
 
 class NoSuchTable(Error):

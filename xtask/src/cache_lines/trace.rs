@@ -6,7 +6,7 @@
 //!  L 1ffeffe7d8,8      a load; ` S` a store, ` M` both: address and bytes, hexadecimal and decimal
 //! @ 5                  the turn of core 5 begins; `@ end` ends it
 //! @ measured           the rounds that count begin
-//! @ base 108000        where the program lies in memory
+//! @ base 108000        where the program is in memory
 //! ```
 //! Rules
 //! 1. Outside of turns nothing counts.

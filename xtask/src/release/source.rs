@@ -33,7 +33,7 @@ pub(super) fn licences(root: &Path, package: &str) -> Result<String, Failure> {
     Ok(head.to_string() + &lines.into_iter().map(|line| line + "\n").collect::<String>())
 }
 
-/// The line of a crate, unless it is the workspace's own (whose path stands after its name).
+/// The line of a crate, unless it is the workspace's own (whose path is after its name).
 fn of_others(line: &str) -> Option<String> {
     let mut fields = line.trim_end_matches(" (*)").split('\t');
     let (name, licence) = (fields.next()?, fields.next()?);

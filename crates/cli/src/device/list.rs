@@ -115,7 +115,7 @@ fn flatten(prefix: &str, fields: &Map<String, Value>, rows: &mut Vec<(String, Va
     }
 }
 
-/// A preset, a line for each parameter; a source stands at the parameter or at the group it speaks of.
+/// A preset, a line for each parameter; a source is shown at its parameter or group.
 fn details(preset: &Preset) -> String {
     let mut out = format!("{}: {}\n", preset.name, preset.summary);
     let _ = writeln!(out, "  {:<37} {:>12}  {:<9} where, or why", "parameter", "value", "basis");

@@ -73,9 +73,7 @@ impl TargetOptions {
     /// [`Failure::Usage`] for options that make no disk.
     pub(crate) fn open(&self, name: &str, options: &Options) -> Result<Embedded, Failure> {
         if options.log_dir.is_some() {
-            return Err(Failure::Usage(
-                "--log-dir names a folder; with --device the redo log lies on the device".into(),
-            ));
+            return Err(Failure::Usage("--log-dir names a folder; with --device the redo log is on the device".into()));
         }
         let mut stop = |_| if interrupt::is_requested() { Err(highwater_device::DeviceError::Stopped) } else { Ok(()) };
         let engine_disk = EngineDisk::with_progress(&self.engine_disk(name, options)?, &mut stop)?;

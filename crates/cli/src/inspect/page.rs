@@ -176,7 +176,7 @@ fn node_contents(file: &RawFile<'_>, page: &PageInfo, node: &NodeInfo) -> (Strin
     (text, json)
 }
 
-/// Sixteen bytes a line; lines that repeat the one before are left out.
+/// Sixteen bytes a line; lines that repeat the previous one are omitted.
 fn dump(bytes: &[u8]) -> String {
     let mut text = String::new();
     let mut last: Option<&[u8]> = None;

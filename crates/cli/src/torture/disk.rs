@@ -44,7 +44,7 @@ impl CutDisk {
     /// Cuts the power and waits until the process has stopped; it must say that it failed.
     ///
     /// # Errors
-    /// It goes on, or ends as if nothing had happened.
+    /// It continues, or ends as if nothing had happened.
     pub(super) fn cut(&self, seed: u64, process: &mut Child) -> Result<(), Failure> {
         self.mount.power_cut(seed).map_err(failed)?;
         let since = Instant::now();

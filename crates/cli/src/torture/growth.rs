@@ -13,7 +13,7 @@ Examples:
   highwater torture growth --scale 4
 
 Each operation is done at N, 2N and 4N. Exit status 1 if 4N takes more than 9 times as long as N (N log N takes 4 to 5
-times as long, a quadratic operation 16 times), or if what waits for purge, or its cost, grows under a steady load.";
+times as long, a quadratic operation 16 times), or if the purge backlog, or its cost, grows under a steady load.";
 
 /// What is measured.
 #[derive(Args, Clone, Debug)]

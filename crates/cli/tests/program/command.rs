@@ -201,7 +201,7 @@ fn under_nohup_a_closed_terminal_ends_nothing() {
     let (mut child, mut lines) = long_bench(folder.path(), "nohup", &[env!("CARGO_BIN_EXE_highwater")]);
     send("HUP", &child);
     let intervals = lines.by_ref().take(8).filter(|line| line.starts_with("[ ")).count();
-    assert_eq!(intervals, 8, "it goes on");
+    assert_eq!(intervals, 8, "it continues");
     send("TERM", &child);
     assert!(lines.any(|line| line.contains("transactions:")), "a summary");
     assert_eq!(child.0.wait().expect("the command ends").code(), Some(0));

@@ -345,7 +345,7 @@ fn bench(more: &[&str]) -> Output {
     Command::new(PROGRAM).args(arguments).args(more).output().expect("the command starts")
 }
 
-/// Placements go to streams, and what the device counted stands in JSON, summary and report.
+/// Placements go to streams, and the device's counters are in JSON, summary and report.
 #[test]
 fn a_benchmark_runs_on_a_device() {
     let folder = tempfile::tempdir().expect("a folder");

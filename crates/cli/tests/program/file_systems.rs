@@ -65,7 +65,7 @@ fn mounted(folder: &Path, kind: &str) -> Option<Mount> {
     is_done.then_some(Mount(place))
 }
 
-/// Creates with each method, then goes on with the next ones in copies made by `cp`.
+/// Creates with each method, then continues with the next ones in copies made by `cp`.
 fn databases_work_and_travel(place: &Path, csv: &Path) {
     for (n, made_with) in METHODS.iter().enumerate() {
         let [db, sparse, clone] = ["made", "sparse", "clone"].map(|name| place.join(format!("{name}-{n}")));

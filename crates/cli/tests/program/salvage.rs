@@ -83,8 +83,8 @@ fn wrong_folders_are_refused() {
     std::fs::write(full.join("x"), "x").unwrap();
     let (dir, text) = (dir.to_str().unwrap(), |path: &Path| path.to_str().unwrap().to_string());
     for (out, from, reason) in [
-        (text(&inside), dir, "must not lie in each other"),
-        (text(folder.path()), dir, "must not lie in each other"),
+        (text(&inside), dir, "must not be in each other"),
+        (text(folder.path()), dir, "must not be in each other"),
         (text(&full), dir, "is not empty"),
         (text(&folder.path().join("new")), "/nowhere", "there is no database in /nowhere"),
     ] {

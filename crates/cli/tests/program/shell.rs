@@ -72,7 +72,7 @@ fn scripts_change_rows_and_transactions_are_whole() {
     assert_eq!(status, 1);
     assert!(err.contains("error: line 3: duplicate key in index PRIMARY of table city"), "{err}");
     assert!(err.contains("the open transaction was rolled back"), "{err}");
-    // With --keep-going the transaction goes on.
+    // With --keep-going the transaction continues.
     let (status, _, err) = shell(&dir, &["--keep-going"], &format!("{script}commit\n"));
     assert_eq!((status, err.lines().count()), (1, 1), "{err}");
     let (_, out, _) = shell(&dir, &["--format", "csv", "-c", "scan city select id"], "");

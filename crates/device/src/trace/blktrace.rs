@@ -162,7 +162,7 @@ fn event(bytes: &[u8; RECORD_BYTES], order: Order) -> std::result::Result<Option
             let first = sector.checked_mul(512);
             let end = first.and_then(|first| first.checked_add(length));
             let (Some(first), Some(end)) = (first, end) else {
-                return Err(format!("{length} bytes at sector {sector} lie beyond any device"));
+                return Err(format!("{length} bytes at sector {sector} are beyond any device"));
             };
             (first / 4096, end.div_ceil(4096) - first / 4096)
         }

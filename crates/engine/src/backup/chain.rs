@@ -190,6 +190,6 @@ pub(super) fn check_apart(links: &[BackupLink], target: &Path) -> Result<()> {
     let within = links.iter().find(|link| link.dir.canonicalize().is_ok_and(|dir| target.starts_with(dir)));
     match within {
         None => Ok(()),
-        Some(link) => Err(Error::Usage(format!("{} lies in the backup {}", target.display(), link.dir.display()))),
+        Some(link) => Err(Error::Usage(format!("{} is in the backup {}", target.display(), link.dir.display()))),
     }
 }

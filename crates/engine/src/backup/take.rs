@@ -125,7 +125,7 @@ fn check_outside(source: &Source<'_>, dest: &Path) -> Result<()> {
     match source.storage.folders().filter(|_| source.storage.encloses(dest)) {
         None => Ok(()),
         Some((folder, _)) => Err(Error::Usage(format!(
-            "{} lies in the database's folder {}; name a folder outside of it",
+            "{} is in the database's folder {}; name a folder outside of it",
             dest.display(),
             folder.display()
         ))),

@@ -97,7 +97,7 @@ impl TreeStructure {
     /// Walks the whole tree, left to right, parents first.
     ///
     /// # Errors
-    /// What keeps the walk from going on: no free frame, a stopped database; those of the visitor. Damage is reported
+    /// The error that ends the walk: no free frame, a stopped database; those of the visitor. Damage is reported
     /// to the visitor.
     pub(super) fn walk(&self, ctx: &Context, visitor: &mut impl Visitor) -> Result<TreeCounts> {
         let _unchanged = self.exclude_changes();

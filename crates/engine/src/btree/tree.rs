@@ -352,7 +352,7 @@ impl BTree {
     /// Walks the whole tree, left to right, parents first.
     ///
     /// # Errors
-    /// What keeps the walk from going on: no free frame, a stopped database; those of the visitor. Damage is reported
+    /// The error that ends the walk: no free frame, a stopped database; those of the visitor. Damage is reported
     /// to the visitor.
     pub(crate) fn walk(&self, ctx: &Context, visitor: &mut impl Visitor) -> Result<TreeCounts> {
         self.structure.walk(ctx, visitor)

@@ -88,7 +88,7 @@ impl ChangeBuffer {
     /// [`super::damaged_tree`].
     ///
     /// # Errors
-    /// An I/O error. Damaged leaves are skipped: what waits for them waits still.
+    /// An I/O error. Damaged leaves are skipped: their changes stay pending.
     pub(crate) fn finish_opening(&self, indexes: &HashMap<IndexId, IndexPlace>, is_read_only: bool) -> Result<()> {
         debug_assert_eq!(
             (self.buffer.leaves(), self.buffer.bytes()),

@@ -150,7 +150,7 @@ impl<'a> Checker<'a> {
     pub(super) fn claim(&mut self, page: PageNo, segment: SegmentId, place: &FindingPlace) -> bool {
         self.progress.advance(1);
         if page.0 >= self.subject.space.page_count() {
-            self.find_on_page(page, segment, place, "it lies beyond the end of the data file");
+            self.find_on_page(page, segment, place, "it is beyond the end of the data file");
             return false;
         }
         let new = self.claimed.insert(page);

@@ -28,7 +28,7 @@ impl TreeWalk<'_, '_> {
     }
 }
 
-/// A key in words: its values, or its bytes if they cannot be decoded.
+/// A key as text: its values, or its bytes if they cannot be decoded.
 pub(crate) fn show_key(layout: &KeyLayout, key: &[u8]) -> String {
     match layout.decode(key) {
         Ok((values, _)) => {

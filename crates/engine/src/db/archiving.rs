@@ -103,7 +103,7 @@ pub(super) fn check_outside(options: &Options, is_within: impl FnOnce(&Path) -> 
         None => Ok(()),
         Some(dir) => Err(Error::BadOption {
             option: "redo-archive".into(),
-            reason: format!("{} lies in the database's folder; name a folder on another device", dir.display()),
+            reason: format!("{} is in the database's folder; name a folder on another device", dir.display()),
         }),
     }
 }

@@ -26,7 +26,7 @@ fn deterministic(storage: &StorageSet, options: &Options) -> crate::Result<Deter
     DeterministicDb::open(storage.clone(), options.clone(), &overrides, Arc::new(AtomicU64::new(0)))
 }
 
-/// A database whose rows lie after those of a table that was dropped.
+/// A database whose rows are after those of a table that was dropped.
 fn behind_a_gap(options: &Options) -> StorageSet {
     let storage = StorageSet::memory();
     let stepped = deterministic(&storage, options).unwrap();

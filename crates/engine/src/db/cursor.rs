@@ -324,7 +324,7 @@ impl Cursor {
 
     /// Checks the position, when a move has begun or ended.
     fn check_place(&self) {
-        debug_assert!(!self.is_on_row || self.at == At::Key, "rule 1: it stands on a row, and {:?}", self.at);
+        debug_assert!(!self.is_on_row || self.at == At::Key, "rule 1: it is on a row, and {:?}", self.at);
         let entry = || self.scan.as_ref().map(|(scan, _)| scan.entry());
         debug_assert!(!self.is_on_row || entry() == Some(&self.key[..]), "rule 1: its place is not the entry it shows");
         let Range { limit, reverse, one_by_one, .. } = self.range;

@@ -44,7 +44,7 @@ impl InterruptHandle {
     /// assert!(matches!(waited, Err(Error::Interrupted)));
     /// # other.join().unwrap();
     /// holder.commit()?;
-    /// waiter.update(&table, &values![1], &[(1, 3.into())])?; // it goes on
+    /// waiter.update(&table, &values![1], &[(1, 3.into())])?; // it continues
     /// waiter.commit()?;
     /// # Ok::<(), highwater::Error>(())
     /// ```

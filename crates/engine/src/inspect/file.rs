@@ -210,7 +210,7 @@ impl<'d> RawFile<'d> {
         (extent.used >> at & 1 == 1).then(|| extent.owners[(at / CHUNK_PAGES) as usize])
     }
 
-    /// What a segment is, in words.
+    /// What a segment is, as text.
     pub fn segment_name(&self, segment: u32) -> Option<String> {
         match segment {
             n if n == SEGMENT_SYSTEM.0 => return Some("file header and extent maps".to_string()),
@@ -231,7 +231,7 @@ impl<'d> RawFile<'d> {
         })
     }
 
-    /// The owner of a page, in words.
+    /// The owner of a page, as text.
     pub fn name_of(&self, page_no: PageNo) -> Option<String> {
         self.segment_name(self.owner(page_no)?)
     }

@@ -11,7 +11,7 @@
 //! | `catalog` | the tables of a data file |
 //! | `page` | one page, taken apart |
 //! | `log` | a redo log: headers and groups |
-//! | `op` | a group of redo in words |
+//! | `op` | a group of redo as text |
 //! | `scan` | each page of a data file that cannot be opened |
 
 mod catalog;

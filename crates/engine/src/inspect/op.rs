@@ -1,4 +1,4 @@
-//! A group of redo in words.
+//! A group of redo as text.
 
 use crate::page::{PageOp, node};
 use crate::table::DateTime;
@@ -14,7 +14,7 @@ pub struct OpInfo {
     pub page: PageNo,
     /// Its name.
     pub name: &'static str,
-    /// Its arguments in words.
+    /// Its arguments as text.
     pub arguments: String,
     /// Bytes of redo.
     pub bytes: usize,

@@ -117,7 +117,7 @@ pub struct UndoInfo {
     pub next: PageNo,
     /// Transactions of the stream that began before this page.
     pub begun_before: u64,
-    /// Records: offset, length in bytes, in words.
+    /// Records: offset, length in bytes, as text.
     pub records: Vec<(usize, usize, String)>,
     /// Where and why reading them ended early.
     pub problem: Option<String>,
@@ -261,7 +261,7 @@ impl RawFile<'_> {
         self.table(id).map_or_else(|| format!("table number {id}"), |table| table.definition.name.clone())
     }
 
-    /// A record of a tree page in words, if the table is known: key, and value.
+    /// A record of a tree page as text, if the table is known: key, and value.
     pub fn show_record(&self, owner: u32, key: &[u8], value: &[u8], is_leaf: bool) -> Option<(String, String)> {
         let (table, tree) = self.tree(owner)?;
         let shown_key = show_key(&tree.key, key);

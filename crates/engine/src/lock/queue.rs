@@ -159,7 +159,7 @@ impl RowQueue {
         ticket
     }
 
-    /// Who waits, from the front.
+    /// The waiters, from the front.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = (OwnerId, LockMode)> + '_ {
         self.waiting.values().copied()
     }

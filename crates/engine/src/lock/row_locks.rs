@@ -50,7 +50,7 @@ impl Key {
     }
 }
 
-/// Who holds a row.
+/// The holders of a row.
 #[derive(Debug)]
 enum Holders {
     One(OwnerId, LockMode),

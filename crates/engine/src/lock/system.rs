@@ -402,7 +402,7 @@ impl LockSystem {
         self.waits.lock().outcome(holder.owner) == Some(WaitOutcome::Pending)
     }
 
-    /// Who waits for whom, in tests.
+    /// The wait-for graph, for tests.
     #[cfg(test)]
     pub(crate) fn waits(&self) -> crate::sync::MutexGuard<'_, Waits> {
         self.waits.lock()

@@ -1,4 +1,4 @@
-//! Who waits for whom: the rows with waiters, the waiters, and the search for deadlocks. Plain data under the lock
+//! The wait-for graph: the rows with waiters, the waiters, and the search for deadlocks. Plain data under the lock
 //! system's mutex of waits.
 //!
 //! Rules

@@ -111,7 +111,7 @@ fn damage_of_many_blocks_is_reported() {
     }
 }
 
-/// Nine blocks written and not synced: a power cut may keep any of them. Groups that verify lie after the hole, and
+/// Nine blocks written and not synced: a power cut may keep any of them. Groups that verify are after the hole, and
 /// nothing is wrong.
 #[test]
 fn any_part_of_what_was_not_synced_may_be_missing() {

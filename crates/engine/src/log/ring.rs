@@ -147,11 +147,7 @@ impl Ring {
 
     pub(super) fn check_not_beyond_end(&self, lsn: Lsn) -> Result<()> {
         let end = self.end_lsn();
-        if lsn <= end {
-            Ok(())
-        } else {
-            Err(Error::Usage(format!("LSN {lsn} lies beyond the end of the log at {end}")))
-        }
+        if lsn <= end { Ok(()) } else { Err(Error::Usage(format!("LSN {lsn} is beyond the end of the log at {end}"))) }
     }
 
     pub(super) fn count_write(&self, writes: u64, bytes: usize) {

@@ -88,7 +88,7 @@ pub fn a_failed_sync_wakes_all_that_wait_for_it() {
         let acknowledged = Arc::new(AtomicU64::new(0));
         let errors: Vec<_> = committers(&log, &acknowledged).into_iter().map(|thread| thread.join().unwrap()).collect();
         if faults.failures() > 0 {
-            assert!(log.commit(log.end_lsn(), None).is_err(), "the log goes on after a failure");
+            assert!(log.commit(log.end_lsn(), None).is_err(), "the log continues after a failure");
             assert!(errors.iter().any(|error| matches!(error, Some(Error::Storage(_)))), "{errors:?}");
         }
         let expected = |error: &Error| matches!(error, Error::Storage(_) | Error::Poisoned(_));

@@ -136,7 +136,7 @@ impl Pool {
 
 /// Pages that are read or made, and frames.
 impl Pool {
-    /// Reads the page into the pool if it is not there, or waits while another thread does; merges what waits for it.
+    /// Reads the page into the pool if it is not there, or waits while another thread does; merges its pending changes.
     /// The caller holds no latch and no redo space.
     ///
     /// # Errors

@@ -157,7 +157,7 @@ fn measurements_end_when_they_agree_or_after_some() {
     assert_eq!((second.is_settled(), second.evidence.scattered_us), (false, 40_000));
     let third = taken(900_000).with_earlier(&second);
     assert_eq!((third.is_settled(), third.evidence.scattered_us, third.evidence.is_steady), (true, 40_000, false));
-    assert!(taken(70_000).with_earlier(&second).evidence.is_steady, "it is what the one before found");
+    assert!(taken(70_000).with_earlier(&second).evidence.is_steady, "it is what the previous one found");
     let deeper = Evidence { at_depth_us: [9, 0, 5], ..taken(1).evidence };
     assert_eq!(deeper.best_of(taken(1).evidence).at_depth_us, [9, 0, 5], "what one of them did not measure");
     for (one, other, same) in [(700, 1600, true), (11_000, 22_000, true), (11_000, 22_001, false), (0, 1001, false)] {

@@ -400,7 +400,7 @@ impl StatsSnapshot {
             + self.pages_flushed_sync
     }
 
-    /// The sum of the reasons for which pages were flushed; equals `pages_flushed` whenever no flush is going on.
+    /// The sum of the reasons for which pages were flushed; equals `pages_flushed` whenever no flush is running.
     pub fn pages_flushed_by_reason(&self) -> u64 {
         self.pages_flushed_lru_list
             + self.pages_flushed_flush_list()

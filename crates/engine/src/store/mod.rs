@@ -279,7 +279,7 @@ pub(crate) trait PageStore: PageSource + Send + Sync {
         Ok(false)
     }
 
-    /// What is wrong with what the store knows of its pages, in words. No batch is being written.
+    /// What is wrong with what the store knows of its pages, as text. No batch is being written.
     fn problems(&self) -> Vec<String> {
         Vec::new()
     }

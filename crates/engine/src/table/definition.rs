@@ -47,7 +47,7 @@ pub struct Column {
 }
 
 impl Column {
-    /// The column in words.
+    /// The column as text.
     pub(super) fn form(&self) -> String {
         let null = if self.nullable { ", nullable" } else { "" };
         let collation = self.collation.as_ref().map_or(String::new(), |collation| format!(", collation {collation}"));
@@ -148,7 +148,7 @@ impl TableDefinition {
         column.map(|column| self.position(column)).transpose()
     }
 
-    /// Columns of a key in words, as they are declared: `name(40), born desc`.
+    /// Columns of a key as text, as they are declared: `name(40), born desc`.
     pub fn columns_in_words(&self, columns: &[IndexColumn]) -> String {
         let part = |part: &IndexColumn| {
             let prefix = part.prefix_bytes.map_or(String::new(), |bytes| format!("({bytes})"));
@@ -157,7 +157,7 @@ impl TableDefinition {
         columns.iter().map(part).collect::<Vec<_>>().join(", ")
     }
 
-    /// A key in words, for messages: of an index, by position, or of the rows.
+    /// A key as text, for messages: of an index, by position, or of the rows.
     pub(crate) fn key_in_words(&self, index: Option<usize>) -> String {
         let index = index.and_then(|i| self.indexes.get(i));
         let what = index.map_or("the primary key".to_string(), |index| format!("the key of index {}", index.name));

@@ -202,7 +202,7 @@ impl Table {
         self.shared.auto_increment.as_ref().and_then(|(_, counter)| counter.next())
     }
 
-    /// What of the table's definition may surprise, in words: each key that is too long for its tree when the values
+    /// What of the table's definition may surprise, as text: each key that is too long for its tree when the values
     /// are as long as their columns allow. Rows with such keys are refused ([`Error::KeyTooLong`]); a shorter column,
     /// an index of a prefix ([`Index::prefix`](crate::Index::prefix)) or [`long_keys`](crate::Schema::long_keys) avoids
     /// it. And rows that [expire](crate::Schema::expires), but that no index finds.

@@ -170,7 +170,7 @@ impl KeyLayout {
     }
 
     /// As [`encode_values`](Self::encode_values), for an end of a range: up to the first value that is between two that
-    /// its column can keep (then the encoding ends with the one before it), or of which only the beginning counts.
+    /// its column can keep (then the encoding ends with the previous column), or of which only the beginning counts.
     pub(crate) fn encode_edge(
         &self,
         table: &TableDefinition,

@@ -63,7 +63,7 @@ impl Users {
     }
 }
 
-/// Values of `barred`, each of which bars those that the one before bars.
+/// Values of `barred`, each of which also bars those that the previous one bars.
 const NONE_BARRED: u8 = 0;
 const WRITERS: u8 = 1;
 const ALL: u8 = 2;

@@ -189,7 +189,7 @@ impl RowLayout {
         })
     }
 
-    /// The layout of rows of their own that have these columns, each of which may be NULL. An error in words.
+    /// The layout of rows of their own that have these columns, each of which may be NULL. An error as text.
     pub(crate) fn of_named_types(columns: Vec<(String, Type)>) -> std::result::Result<RowLayout, String> {
         if columns.len() > MAX_COLUMNS {
             return Err(format!("a row of {} columns", columns.len()));

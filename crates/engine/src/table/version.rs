@@ -247,7 +247,7 @@ impl TableVersion {
         Ok(())
     }
 
-    /// What of the definition may surprise, in words; see [`Table::warnings`](super::handle::Table::warnings).
+    /// What of the definition may surprise, as text; see [`Table::warnings`](super::handle::Table::warnings).
     pub(crate) fn warnings(&self) -> Vec<String> {
         let row_key = self.key.unescaped_bytes();
         let complete = self.complete_definition();

@@ -79,6 +79,6 @@ fn a_commit_that_finds_no_room_for_its_changes_is_refused_as_a_whole() {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
     replica.take(&db, usize::MAX).unwrap();
-    replica.check(&db, &table, "goes on");
+    replica.check(&db, &table, "continues");
     assert!(db.check().unwrap().is_sound());
 }

@@ -257,8 +257,8 @@ fn an_archive_of_another_history_is_refused() {
     first.close().unwrap();
     refused(open(&older, "redo"), &["has redo up to LSN", "it is an older copy"]);
     refused(open(&db, "other"), &["has the redo of database", "name another folder"]);
-    refused(open(&db, "db/within"), &["redo-archive", "lies in the database's folder"]);
-    refused(open(&place.at("new-db"), "new-db/within"), &["redo-archive", "lies in the database's folder"]);
+    refused(open(&db, "db/within"), &["redo-archive", "is in the database's folder"]);
+    refused(open(&place.at("new-db"), "new-db/within"), &["redo-archive", "is in the database's folder"]);
     assert!(!place.at("new-db").exists(), "nothing is made");
     refused(open(&db, "full"), &["is no archive of redo, and not empty"]);
     refused(open(&db, "full/backup.json"), &["backup.json is not a folder"]);

@@ -145,7 +145,7 @@ impl Folder {
             None => return Err(folder.refused("is not empty and holds no experiment; take another folder")),
             Some(_) if resume == Resume::No => {
                 return Err(
-                    folder.refused("holds an experiment already; go on with it (--resume) or take another folder")
+                    folder.refused("holds an experiment already; continue with it (--resume) or take another folder")
                 );
             }
             Some(found) => folder.check_same(&found, &wanted, resume)?,

@@ -245,7 +245,7 @@ fn each_file_is_hinted_as_its_bytes_live() {
     }
 }
 
-/// On most file systems they are refused, in words; where they are not, they arrive whole.
+/// On most file systems they are refused, as text; where they are not, they arrive whole.
 #[test]
 fn untorn_writes_are_refused_or_made() {
     let folder = tempfile::tempdir().unwrap();

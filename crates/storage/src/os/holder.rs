@@ -3,8 +3,8 @@
 use crate::error::Holder;
 use std::fs::Metadata;
 
-/// Who has locked the folder. (A file system that gives a folder another device number than its locks, such as Btrfs,
-/// leaves it unknown; so does a process that is not visible from here.)
+/// The process that has locked the folder. (A file system that gives a folder another device number than its locks,
+/// such as Btrfs, leaves it unknown; so does a process that is not visible from here.)
 #[cfg(target_os = "linux")]
 pub(super) fn of(folder: &Metadata) -> Holder {
     use std::os::unix::fs::MetadataExt;
@@ -22,7 +22,7 @@ pub(super) fn of(folder: &Metadata) -> Holder {
     }
 }
 
-/// Who has locked the folder: not known.
+/// The process that has locked the folder: not known.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn of(_: &Metadata) -> Holder {
     Holder::Unknown

@@ -3,7 +3,7 @@
 //! Rules
 //! 1. A letter is a whole transaction of this table alone, or a read; only snapshots are held. So nothing of it is
 //!    locked, except by the removal of expired rows.
-//! 2. The time by which a transaction compares is between two looks at the clock. Where the moment of a row lies there
+//! 2. The time by which a transaction compares is between two looks at the clock. Where the moment of a row is there
 //!    too, either answer is right, and what the engine answers has happened.
 //! 3. A snapshot reads the same rows as long as it is held, whatever expires meanwhile and is removed.
 //! 4. The oracle keeps expired rows: no read finds them, an insertion takes their place.
@@ -77,7 +77,7 @@ pub(super) fn brief(row: &Row) -> (u64, Brief) {
     (row.u64(0), Brief { until_us, code: row.u64(2) })
 }
 
-/// How rows that were read, in their order, differ from those that are right, in words.
+/// How rows that were read, in their order, differ from those that are right, as text.
 pub(super) fn differs(found: &[(u64, Brief)], rows: &Briefs, between: Between) -> Option<String> {
     let of = |id: &u64| found.iter().find(|(found, _)| found == id);
     let wrong = found.iter().find(|(id, row)| rows.get(id) != Some(row) || row.lives(between) == Some(false));

@@ -42,7 +42,7 @@ impl Found {
         Ok(Found { tables, expiring, prepared: prepared(db) })
     }
 
-    /// The first difference, in words.
+    /// The first difference, as text.
     pub(crate) fn differs(&self, oracle: &Oracle) -> Option<String> {
         if !self.prepared.iter().eq(oracle.prepared.keys()) {
             let (found, right) = (&self.prepared, oracle.prepared.keys());
@@ -102,7 +102,7 @@ impl FoundTable {
     }
 }
 
-/// How what an index has, in its order, differs from what is right, in words.
+/// How what an index has, in its order, differs from what is right, as text.
 pub(crate) fn difference<T: PartialEq + Debug>(index: &str, found: &[T], right: &[T]) -> Option<String> {
     if found == right {
         return None;

@@ -58,11 +58,11 @@ pub enum Loss {
 pub struct Declared {
     /// Of which page.
     pub kind: PageKind,
-    /// Owner and type of the page, in words.
+    /// Owner and type of the page, as text.
     pub page: &'static str,
     /// What is lost.
     pub loss: Loss,
-    /// The damage in words.
+    /// The damage as text.
     pub lost: &'static str,
     /// What repairs it.
     pub repair: &'static str,

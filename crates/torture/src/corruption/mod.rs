@@ -14,7 +14,7 @@
 //!
 //! Rules
 //! 1. No damage may lead to a panic, a hang, or rows other than the right ones without an error.
-//! 2. A flipped byte is reported, with its page or its file, or it lies where nothing depends on it
+//! 2. A flipped byte is reported, with its page or its file, or it is where nothing depends on it
 //!    ([`places::ByteRole`]), and then the check finds nothing and all rows are right.
 //! 3. Redo that was synced last, and that nothing else shows to have been synced, cannot be distinguished from a torn
 //!    write if it is damaged (`log/damage.rs` of the engine). There the rows may be those after an earlier commit, if

@@ -185,7 +185,7 @@ struct RedoSeen {
 }
 
 impl RedoSeen {
-    /// Damage in front of a mark is noticed wherever it lies: so what is not noticed lies after what is.
+    /// Damage in front of a mark is noticed wherever it is: so unnoticed damage is after noticed damage.
     fn judge(self, tally: &mut Tally) {
         if let Some((lsn, case)) = self.first_missed
             && lsn < self.last_reported

@@ -182,7 +182,7 @@ impl ChangeCopy {
     }
 
     /// Differences between the copy and the tables that log their changes: of each table the first row that is missing,
-    /// extra or different, in words.
+    /// extra or different, as text.
     ///
     /// # Errors
     /// The engine's.

@@ -1,4 +1,4 @@
-//! How the cost of an operation grows with what it has to do, and whether what waits for purge comes back to its level
+//! How the cost of an operation grows with what it has to do, and whether the purge backlog returns to its level
 //! under skew.
 //!
 //! Rules

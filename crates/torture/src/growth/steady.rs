@@ -1,4 +1,4 @@
-//! Loads with skew, and whether what waits for purge comes back to its level.
+//! Loads with skew, and whether the purge backlog returns to its level.
 //!
 //! Rules
 //! 1. Purge has a step for every few transactions: the work that a thread of its own does while the load continues. A

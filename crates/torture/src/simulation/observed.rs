@@ -57,7 +57,7 @@ impl History {
         self.0.lock().push(event);
     }
 
-    /// Where this history and another one part, in words; none if they are the same.
+    /// Where this history and another one part, as text; none if they are the same.
     pub fn difference(&self, other: &History) -> Option<String> {
         let (ours, theirs) = (self.0.lock().clone(), other.0.lock().clone());
         let at = (0..ours.len().max(theirs.len())).find(|at| ours.get(*at) != theirs.get(*at))?;

@@ -83,7 +83,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "archive-keeps-behind-a-gap",
-        "behind its gap an archive that cannot be written goes on keeping redo, until no writer finds room",
+        "behind its gap an archive that cannot be written keeps redo, until no writer finds room",
         &[Edit {
             file: WRITER,
             find: "        following.kept.release(durable);\n",

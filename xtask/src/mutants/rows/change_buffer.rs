@@ -33,7 +33,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "lost-operations-overlooked",
-        "an index whose waiting operations lay on a damaged page is read without them",
+        "an index whose waiting operations were on a damaged page is read without them",
         &[edit(DAMAGED_TREE, "index.is_buffered && self.space", "!MUTANT && index.is_buffered && self.space")],
         &["change_buffer_test::damaged_tree"],
     ),

@@ -109,7 +109,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     ),
     of_engine(
         "change-of-a-table-not-alone",
-        "two schema changes of one table go on side by side",
+        "two schema changes of one table continue side by side",
         &[edit(
             TABLE_LOCK,
             "        self.wait(&mut state, patience.into(), |s| !s.changing)?;\n",

@@ -121,7 +121,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "log-failure-forgotten",
-        "the database goes on after a failed write or sync of the log",
+        "the database continues after a failed write or sync of the log",
         &[edit(
             RING,
             "            self.poison.set(&error.to_string());\n            Error::Storage(error)\n",
@@ -133,7 +133,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "newest-header-overwritten",
-        "each header is written over the one before it, so a torn write leaves none",
+        "each header is written over the previous one, so a torn write leaves none",
         &[edit(
             WRITER,
             "        self.ring.stop_on_failure(self.ring.device().write_at(header.offset(), \
@@ -203,7 +203,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "unfinished-changes-kept",
-        "a mini-transaction that a failure ended in its middle leaves its changes, and the database goes on",
+        "a mini-transaction that a failure ended in its middle leaves its changes, and the database continues",
         &[edit(
             COMMIT,
             "        if self.is_modified() {\n            self.ctx",
@@ -308,7 +308,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "ring-grows-unnoticed",
-        "blocks of a ring that has grown lie in their new places before a header says so",
+        "blocks of a ring that has grown are in their new places before a header says so",
         &[edit(
             GROWTH,
             "            writer.write_header(&mut io, header)?;\n",

@@ -126,7 +126,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "journal-not-looked-at-before-the-repair",
-        "page 0 is judged by what lies in its place, though the journal has a newer image",
+        "page 0 is judged by what is in its place, though the journal has a newer image",
         &[edit(
             BOOTSTRAP,
             "                Box::new(RawInPlace::with_journal(&*self.data, page_bytes, file, &self.journal))\n",

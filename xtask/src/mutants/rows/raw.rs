@@ -23,7 +23,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "raw-exact-unbounded",
-        "a cursor that looks for the keys with a beginning goes on to others",
+        "a cursor that looks for the keys with a beginning continues to others",
         &[edit(
             RAW_CURSOR,
             "        if matches!(to, RawSeek::Exact | RawSeek::ExactLast) {",
@@ -33,7 +33,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "ahead-of-own-changes",
-        "a cursor goes on with rows that it read before its transaction changed them",
+        "a cursor continues with rows that it read before its transaction changed them",
         &[edit(
             RAW_CURSOR,
             "            if !reverse && cursor.is_unchanged(txn) && ahead.step() {",

@@ -404,7 +404,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "checkpoints-batch-not-missed",
-        "a damaged header of the last batch makes pages disappear that lie before the checkpoint",
+        "a damaged header of the last batch makes pages disappear that are before the checkpoint",
         &[edit(
             SCAN,
             "        self.damage = self.damage.take().or(damage);\n",

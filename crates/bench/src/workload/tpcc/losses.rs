@@ -69,7 +69,7 @@ pub fn verify_prefix<S: Store>(store: &S, folder: &Path, clients: u64) -> Result
         let (kept, lost): (Vec<Record>, Vec<Record>) = records.iter().partition(|record| record.number <= stored);
         (result.commits, result.lost) = (result.commits + recorded, result.lost + lost.len() as u64);
         first_lost = first_lost.into_iter().chain(lost.first().copied()).min_by_key(|record| record.ended);
-        // A commit that was not recorded was called after the one before it.
+        // A commit that was not recorded was called after the previous one.
         let unrecorded = (stored > recorded).then(|| kept.last().map_or(0, |record| record.ended));
         let began = unrecorded.or(kept.last().map(|record| record.began));
         witnesses.extend(began.map(|began| Witness { what: format!("commit {stored} of client {client}"), began }));

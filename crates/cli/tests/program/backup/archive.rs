@@ -70,7 +70,7 @@ fn a_killed_restore_is_taken_for_nothing_and_can_be_repeated() {
     let restore = ["restore", &full, "--redo", &redo, "--to", &copy];
     fine(&restore);
     let work = Path::new(&copy).join("restoring");
-    // How long the folder of the work lies there, at most: a restore that was done sooner makes it shorter.
+    // How long the folder of the work is there, at most: a restore that was done sooner makes it shorter.
     let mut lasts = Duration::from_secs(1);
     let mut cuts = 0;
     for round in 0..40 {
@@ -125,7 +125,7 @@ fn a_full_disk_under_the_archive_stops_no_thread_and_is_reported() {
     assert_eq!(first.matches(" holds ").count(), 12, "{first}");
     fine(&["check", &db]);
     fine(&["restore", &full, "--to", &place.at("copy")]);
-    // With room again it goes on, after the gap, which began before if the disk still took the head of a segment: the
+    // With room again it continues, after the gap, which began before if the disk still took the head of a segment: the
     // ring no longer has all that was left out.
     mount.resize("64M");
     let (_, said) = highwater(&tpcc(&db, &["--events", "50", "--redo-archive", &redo]));

@@ -9,7 +9,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 use support::{Mount, Place, Running, command, fine, refused, tpcc};
 
-/// The twelve conditions hold in the copy and the copy goes on working.
+/// The twelve conditions hold in the copy and the copy still works.
 #[test]
 fn a_backup_with_tpcc_restores_to_a_consistent_database() {
     for store in ["in-place", "out-of-place"] {
@@ -33,7 +33,7 @@ fn a_backup_with_tpcc_restores_to_a_consistent_database() {
         }
         refused(&["restore", &more, "--to", &place.at("x")], "is missing before it");
         refused(&["restore", &full, "--to", &copy], "is not empty");
-        refused(&["backup", &db, &place.at("db/inside")], "lies in the database's folder");
+        refused(&["backup", &db, &place.at("db/inside")], "is in the database's folder");
         refused(&["backup", &copy, &place.at("y"), "--base", &full], "take a full backup");
     }
 }

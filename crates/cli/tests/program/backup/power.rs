@@ -34,7 +34,7 @@ fn cut_during(disk: &mut Mount, arguments: &[&str], after: Duration, seed: u64) 
         if let Some(status) = running.0.try_wait().expect("its status") {
             break status;
         }
-        assert!(since.elapsed() < Duration::from_secs(300), "{arguments:?} goes on without its disk");
+        assert!(since.elapsed() < Duration::from_secs(300), "{arguments:?} continues without its disk");
         std::thread::sleep(Duration::from_millis(10));
     };
     drop(running);

@@ -213,7 +213,7 @@ fn a_merge_that_was_interrupted_goes_on_after_a_crash() {
     };
     let cut_leaf =
         changes.all_waiting().into_iter().find_map(|(page, of)| second(page).map(|second| (page, of, second)));
-    let (page, before, second) = cut_leaf.expect("the operations of one leaf lie on two leaves of the tree");
+    let (page, before, second) = cut_leaf.expect("the operations of one leaf are on two leaves of the tree");
     let promised = |parts: &OpenParts| {
         parts.ctx.pool.load(PageNo(1)).unwrap();
         parts.space.min_free_bytes(&parts.ctx, page).unwrap()

@@ -80,7 +80,7 @@ fn data(storage: &StorageSet) -> &MemoryDevice {
     &storage.memory_devices().unwrap()[0]
 }
 
-/// The page of the directory, and the streams, as they lie there.
+/// The page of the directory, and the streams, as they are on disk.
 fn directory(storage: &StorageSet) -> (PageNo, Vec<UndoStreamInfo>) {
     let file = RawFile::open(data(storage)).unwrap();
     let PageContents::FileHeader(roots) = file.look_at(PageNo(0)).unwrap().contents else { panic!("no roots") };

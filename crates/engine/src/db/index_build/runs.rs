@@ -175,7 +175,7 @@ impl RunWriter<'_, '_> {
             self.end_block()?;
         }
         let before = self.runs.runs.back().map_or(0, |run| run.end);
-        debug_assert!(before <= self.start, "rule 2: a run at {} overlaps the one before, to {before}", self.start);
+        debug_assert!(before <= self.start, "rule 2: a run at {} overlaps the previous one, to {before}", self.start);
         if self.runs.next > self.start {
             self.runs.runs.push_back(self.start..self.runs.next);
         }

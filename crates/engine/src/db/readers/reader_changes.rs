@@ -109,7 +109,7 @@ impl Iterator for ReaderChanges {
     }
 }
 
-/// The change that a form describes; an error in words.
+/// The change that a form describes; an error as text.
 fn change_of(
     form: &ChangeForm<'_>,
     layouts: &mut HashMap<String, Arc<RowLayout>>,

@@ -37,7 +37,7 @@ fn sent_to_end(stream: &mut UnixStream) -> Vec<u8> {
     let mut sent = Vec::new();
     // A connection that is closed with bytes unread is reset.
     match stream.read_to_end(&mut sent) {
-        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => panic!("the connection goes on"),
+        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => panic!("the connection continues"),
         _ => sent,
     }
 }

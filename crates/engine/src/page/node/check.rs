@@ -98,7 +98,7 @@ fn check_records(page: &[u8]) -> Verdict {
         ensure(shares_skipped(node, slot), || {
             format!("record {slot} does not start with the prefix that all others have")
         })?;
-        ensure(slot == 0 || is_ascending(node, slot), || format!("record {slot} is not above the one before it"))?;
+        ensure(slot == 0 || is_ascending(node, slot), || format!("record {slot} is not above the previous one"))?;
         heap_bytes += record.heap_bytes();
     }
     ensure(heap_bytes == heap_end - heap_start, || {

@@ -22,7 +22,7 @@
 //! - Fences: the page covers keys in `[lower, upper)`. The root's outer fences are infinite.
 //! - Suffix: a key without the page's prefix; only suffixes are stored. `key_len` is the suffix's length.
 //! - Head: four bytes of the suffix as a big-endian number, padded with zeros. It decides most comparisons without
-//!   touching the heap, and its bytes are not stored a second time there. It lies after the suffix's first `skip`
+//!   touching the heap, and its bytes are not stored a second time there. It is after the suffix's first `skip`
 //!   bytes, which all records of the page have in common beyond the prefix: on pages with an infinite fence (every
 //!   root) the prefix is empty and the first four bytes of all keys would often be the same. Each record keeps its own
 //!   copy of them, so that an insertion that does not share them lowers `skip` without needing room.

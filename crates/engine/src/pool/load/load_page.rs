@@ -20,7 +20,7 @@ use crate::types::PageNo;
 use std::time::Instant;
 
 impl PageLoader {
-    /// Reads the page into the pool if it is not there, or waits while another thread does; merges what waits for it.
+    /// Reads the page into the pool if it is not there, or waits while another thread does; merges its pending changes.
     /// The caller holds no latch and no redo space.
     ///
     /// # Errors

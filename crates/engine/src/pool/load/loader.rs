@@ -101,7 +101,7 @@ impl PageLoader {
         pending.merge(page, bytes, &mut |lsn| self.flusher().note_changes(std::iter::once(frame), lsn))
     }
 
-    /// Merges what waits for an unmerged leaf.
+    /// Merges the pending changes of an unmerged leaf.
     #[cold]
     pub(super) fn merge_waiting(&self, page: PageNo) -> Result<()> {
         self.pending.get().map_or(Ok(()), |pending| pending.merge_waiting(page))

@@ -56,7 +56,7 @@ fn offset_of(page: PageNo, page_bytes: usize) -> u64 {
 }
 
 fn beyond_the_end(page: PageNo) -> Error {
-    Error::corrupt_page(page, "it lies beyond the end of the data file")
+    Error::corrupt_page(page, "it is beyond the end of the data file")
 }
 
 /// An open store.

@@ -284,7 +284,7 @@ fn read_pages(
     for (n, page_bytes) in buf.chunks_mut(geometry.page_bytes).enumerate() {
         let page = PageNo(first.0 + n as u32);
         if page.0 >= map.pages() {
-            return Err(Error::corrupt_page(page, "it lies beyond the end of the store"));
+            return Err(Error::corrupt_page(page, "it is beyond the end of the store"));
         }
         loop {
             let Some(location) = map.get(page) else {

@@ -113,7 +113,7 @@ fn read_end(device: &dyn Device, until: u64, bytes: usize) -> Result<AlignedBuf>
     Ok(AlignedBuf::zeroed(0))
 }
 
-/// Reads a segment (rule 4 of [`super::scan`]). `end_bytes` is what the end of the one before took.
+/// Reads a segment (rule 4 of [`super::scan`]). `end_bytes` is what the end of the previous segment took.
 fn read_segment(device: &dyn Device, geometry: StoreGeometry, segment: u32, end_bytes: &mut usize) -> Result<Read> {
     let until = geometry.start_of(segment + 1);
     let mut end = read_end(device, until, *end_bytes)?;

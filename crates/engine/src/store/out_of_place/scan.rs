@@ -12,8 +12,8 @@
 //! 3. Except a torn image that the log proves durable: this is damage ([`super::torn`]). The page is then mapped to it,
 //!    and its reader finds the damage ([`ScannedStore::check_complete`]).
 //! 4. For a sealed segment the summary is read (the footer has its place), for other segments the headers. Batches
-//!    follow each other without a gap, since each is begun after the one before was written. The first block that is no
-//!    header of the segment's life ends them.
+//!    follow each other without a gap, since each is begun after the previous one was written. The first block that is
+//!    no header of the segment's life ends them.
 //! 5. A header or a summary that is damaged must not make pages disappear. A damaged summary: the headers are read, and
 //!    must lead to the batch that the footer calls the last. A damaged header of a segment that was not sealed: a
 //!    durable batch beyond the end shows it, or a header or footer elsewhere that names a later batch of the segment (a

@@ -175,7 +175,7 @@ impl Segments {
         debug_assert_eq!(segment.state, SegmentPhase::Open, "batch {sequence} is written to segment {number}");
         debug_assert!(segment.life == 0 || segment.life == life, "segment {number} begins another life while open");
         debug_assert!(segment.newest < sequence, "batch {sequence} follows batch {}", segment.newest);
-        debug_assert!(segment.used_bytes <= end, "a batch ends at {end}, the one before at {}", segment.used_bytes);
+        debug_assert!(segment.used_bytes <= end, "a batch ends at {end}, the previous one at {}", segment.used_bytes);
         (segment.life, segment.newest, segment.used_bytes) = (life, sequence, end);
         segment.unpublished += 1;
     }

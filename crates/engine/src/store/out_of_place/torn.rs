@@ -46,7 +46,7 @@ mod tests {
         // (sequence, LSN of the image, of the copy that counts), with mark 10 and checkpoint 100.
         let table = [
             ((11, 150, 50), false, "torn: above the mark, with changes behind the checkpoint"),
-            ((11, 100, 50), true, "its changes lie before the checkpoint"),
+            ((11, 100, 50), true, "its changes are before the checkpoint"),
             ((10, 150, 50), true, "a batch up to the mark"),
             ((10, 150, 0), true, "no other copy"),
             ((10, 150, 100), false, "the redo has all later changes"),

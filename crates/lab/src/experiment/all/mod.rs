@@ -94,7 +94,7 @@ fn check_root(planned: &[(&dyn Experiment, choice::Choice)], out: &Path, resume:
         (true, ..) => Ok(()),
         (_, false, _) => refused("is not empty and holds no run of all experiments; take another folder"),
         (_, true, Resume::No) => {
-            refused("holds a run of all experiments already; go on with it (--resume) or take another folder")
+            refused("holds a run of all experiments already; continue with it (--resume) or take another folder")
         }
         (_, true, _) => Ok(()),
     }

@@ -41,11 +41,11 @@ pub(super) fn notes(plan: &Plan) -> Vec<String> {
          flush_neighbors is 0, so that every page belongs to one list."
             .into(),
         match &plan.device {
-            DeviceChoice::Local => "Data and log lie in folders of their own on the same disk of this machine; \
+            DeviceChoice::Local => "Data and log are in folders of their own on the same disk of this machine; \
                                     requests are counted by the subjects."
                 .into(),
             DeviceChoice::Preset(name) => {
-                format!("Data lie on the emulated {name}, the log on an emulated {LOG_DEVICE}, as in the paper.")
+                format!("Data are on the emulated {name}, the log on an emulated {LOG_DEVICE}, as in the paper.")
             }
         },
     ]

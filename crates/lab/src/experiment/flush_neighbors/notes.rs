@@ -50,7 +50,7 @@ pub(super) fn notes(plan: &Plan) -> Vec<String> {
             "Repetitions: Highwater {}, a server {}. At standard a server's run takes about eight times as long.",
             plan.repetitions, plan.server_repetitions
         ),
-        "The options of a size are measured one right after the other, repetition after repetition (A B C A B C), \
+        "The options of a size are measured directly after one another, repetition after repetition (A B C A B C), \
          each on a fresh copy of the same loaded data, with cold caches."
             .into(),
     ]

@@ -23,7 +23,7 @@ pub(super) fn notes(plan: &Plan) -> Vec<String> {
         ),
         "off, disk and memory are one word for all subjects. With InnoDB disk is innodb_change_buffering=all, memory \
          the same with the system tablespace on a file system in memory (the paper's ramdisk), which a crash of the \
-         machine empties. Undo pages lie in the system tablespace too, so memory also saves their I/O there. \
+         machine empties. Undo pages are in the system tablespace too, so memory also saves their I/O there. \
          Highwater's memory loses nothing in a crash: its operations are in the redo log."
             .into(),
         "InnoDB's doublewrite buffer is in the system tablespace; it is off in all of its settings, so that memory \

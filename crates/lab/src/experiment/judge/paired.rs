@@ -1,4 +1,4 @@
-//! Speeds of one option against another, over pairs of runs that were taken one right after the other.
+//! Speeds of one option against another, over pairs of runs that were taken directly after one another.
 //!
 //! Rules
 //! 1. The ratio is the geometric mean over all pairs; its spread is the half of that mean's interval of 95 % confidence

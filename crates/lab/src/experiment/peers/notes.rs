@@ -57,7 +57,7 @@ pub(super) fn notes(plan: &Plan) -> Vec<String> {
         "Data that are larger than memory are loaded with 1 GiB of cache and without a limit, but for the bulk load \
          that is measured. Its rate is that of rows until the database is closed."
             .into(),
-        "Highwater, RocksDB and WiredTiger run writers side by side, and a transaction that cannot go on is tried \
+        "Highwater, RocksDB and WiredTiger run writers side by side, and a transaction that cannot continue is tried \
          again (retries); the others have one writer at a time."
             .into(),
         if is_local { BLOCK_COUNTERS } else { EMULATED }.into(),

@@ -228,7 +228,7 @@ pub(super) fn notes(plan: &Plan) -> Vec<String> {
              time.",
             transactions(scale)
         ),
-        "Highwater's journal has the images of pages only: redo goes to the redo log, which lies in the data's stream \
+        "Highwater's journal has the images of pages only: redo goes to the redo log, which is in the data's stream \
          as all else does, but with \"out-of-place, streams\". The engine writes a page to its place as soon as its \
          image is durable. So a larger journal saves syncs and no writes, other than a file system's journal, in which \
          a page may change again before it is written to its place. Doublewrite and journal tell the device what they \

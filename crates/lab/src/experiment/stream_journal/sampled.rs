@@ -81,7 +81,7 @@ mod tests {
             options.rules = rule.iter().map(|rule| rule.parse().unwrap()).collect();
             let result = replay::run(&options, &mut |_| {}).unwrap();
             let journal = result.groups.iter().find(|group| group.name == "journal").unwrap();
-            assert!(journal.writes_per_written_block > 100.0, "{name}: the journal lies elsewhere");
+            assert!(journal.writes_per_written_block > 100.0, "{name}: the journal is elsewhere");
             result.totals.write_amplification
         };
         let own = ["1=journal"];

@@ -9,7 +9,7 @@
 //! Rules
 //! 1. A life that does not end within [`MAX`] hangs: a failure, and so is a panic.
 //! 2. A call answers right or names damage. Only of a lost write in place rows of the page's own table may be old: out
-//!    of place nothing older lies where the page is, and an image that was not written does not verify.
+//!    of place nothing older is where the page is, and an image that was not written does not verify.
 //! 3. A table of which no page is damaged has every acknowledged commit, whatever the act was.
 //! 4. The declared table says whether the database opens. After a crash it need not either if recovery had to change
 //!    the damaged page, which the error names.

@@ -190,7 +190,7 @@ impl<S: Subject> Play<'_, S> {
                 return Ok(());
             }
             if begun.elapsed() > TIMEOUT {
-                return Err(Error::Data(format!("a schedule does not go on: {:?}", self.seen)));
+                return Err(Error::Data(format!("a schedule does not continue: {:?}", self.seen)));
             }
             std::thread::sleep(PAUSE);
         }
