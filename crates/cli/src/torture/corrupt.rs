@@ -60,8 +60,8 @@ pub(super) struct CorruptOptions {
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1000))]
     threads: Option<u64>,
     /// Instead damage a page under load, this many times
-    #[arg(long, value_name = "LIVES", conflicts_with_all = ["every", "part", "databases", "together", "threads",
-          "keep"], value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    #[arg(long, alias = "beside", value_name = "LIVES", conflicts_with_all = ["every", "part", "databases", "together",
+          "threads", "keep"], value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     under_load: Option<u64>,
     /// Seed of the first of these lives; the next ones follow
     #[arg(long, default_value_t = 1, requires = "under_load")]
