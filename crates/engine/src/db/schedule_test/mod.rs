@@ -23,7 +23,7 @@
 //! | `update WHERE set v=1 k+=2 u=null`, `delete WHERE` | |
 //! | `insert 5 k=1`, `upsert 5 v=1`, `replace 5 u=1` | an upsert changes `v` of its duplicate |
 //! | `commit`, `rollback`, `savepoint NAME`, `rollback to NAME` | |
-//! | `... nowait`, `... skip locked` | after any statement |
+//! | `... nowait`, `... skip locked`, `... timeout` | after any statement |
 //! | `interrupt T1` | |
 //! | `locks`, `purge` | the explicit row locks and the requests for them; a wait until nothing is left to purge |
 //!

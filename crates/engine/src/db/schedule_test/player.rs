@@ -20,6 +20,8 @@ use std::time::{Duration, Instant};
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 const INTERRUPTED: &str = "interrupted";
+const DEADLOCK: &str = "deadlock";
+const TIMED_OUT: &str = "lock wait timeout";
 
 /// What a session's thread tells.
 enum Event {
@@ -65,6 +67,8 @@ struct Open {
     interrupt: InterruptHandle,
     /// Its waits have a short timeout.
     times_out: bool,
+    /// The wait of its statement ends by itself, as it has a short timeout.
+    wait_times_out: bool,
     /// Its wait, or the next one, ends: it was interrupted.
     is_interrupted: bool,
 }
@@ -73,6 +77,8 @@ struct Open {
 pub(super) struct Player {
     db: TestDb,
     tables: usize,
+    /// How many statements were deadlocks' victims and how many have timed out, as the counters have to say.
+    failed: [u64; 2],
     tell: Sender<(String, Event)>,
     told: Receiver<(String, Event)>,
 }
@@ -85,6 +91,7 @@ struct Play<'p> {
     sessions: BTreeMap<String, Session>,
     /// What happened to sessions in the present step: an answer, or that a new wait began.
     news: BTreeMap<String, Option<String>>,
+    failed: [u64; 2],
 }
 
 impl Player {
@@ -98,7 +105,7 @@ impl Player {
             let _ = of_waits.send((session, if begins { Event::Waits } else { Event::WaitEnds }));
         };
         db.observe_lock_waits(observe).unwrap();
-        Player { db, tables: 0, tell, told }
+        Player { db, tables: 0, failed: [0; 2], tell, told }
     }
 
     /// Plays a schedule at a level: the answers of its steps, as many as were played, and what is wrong.
@@ -109,7 +116,7 @@ impl Player {
         let table = self.db.create_table(&format!("t{}", self.tables), schema).unwrap();
         self.db.transact(|txn| txn.insert_many(&table, schedule.rows.iter().map(values_of)).map(drop)).unwrap();
         let (sessions, news) = (BTreeMap::new(), BTreeMap::new());
-        let mut play = Play { player: self, table, level, sessions, news };
+        let mut play = Play { player: self, table, level, sessions, news, failed: [0; 2] };
         let mut answers = Vec::new();
         for step in &schedule.steps {
             match play.step(&step.action, step.line) {
@@ -118,7 +125,9 @@ impl Player {
             }
         }
         let ended = play.check_ended();
+        let failed = play.failed;
         drop(play);
+        self.failed = [0, 1].map(|i| self.failed[i] + failed[i]);
         let left = || (schedule.line, "locks are left when every transaction has ended".to_string());
         (answers, ended.and_then(|()| self.db.inner.txns.locks.is_empty().then_some(()).ok_or_else(left)))
     }
@@ -134,6 +143,8 @@ impl Player {
     /// Nothing is left to purge, and the database passes its check.
     pub(super) fn check(&self) {
         self.await_purge();
+        let stats = self.db.stats();
+        assert_eq!([stats.deadlocks, stats.row_lock_timeouts], self.failed, "deadlocks and timeouts that are counted");
         let report = self.db.check().unwrap();
         assert!(report.is_sound(), "{:?}", report.findings);
     }
@@ -196,7 +207,7 @@ impl Play<'_> {
         }
         let (owner, interrupt) = (OwnerId(txn.watch().owner()), txn.interrupt_handle());
         let times_out = options.lock_wait_timeout_ms.is_some();
-        session.open = Some(Open { line, owner, interrupt, times_out, is_interrupted: false });
+        session.open = Some(Open { line, owner, interrupt, times_out, wait_times_out: false, is_interrupted: false });
         session.begun = Some(txn);
         Ok(())
     }
@@ -211,6 +222,7 @@ impl Play<'_> {
         }
         let session = self.session(name);
         session.state = State::Runs(line);
+        session.open.iter_mut().for_each(|open| open.wait_times_out = open.times_out || statement.times_out());
         let task = Task { begin: session.begun.take(), statement: Arc::clone(statement), autocommits };
         session.tasks.send(task).map_err(|_| format!("the thread of {name} has gone"))
     }
@@ -251,6 +263,8 @@ impl Play<'_> {
             Event::Done(answer, has_ended) => {
                 session.state = State::Idle;
                 session.open.take_if(|_| has_ended);
+                self.failed[0] += u64::from(answer == DEADLOCK);
+                self.failed[1] += u64::from(answer == TIMED_OUT);
                 session.open.iter_mut().filter(|_| answer == INTERRUPTED).for_each(|open| open.is_interrupted = false);
                 self.news.insert(name, Some(answer));
             }
@@ -263,7 +277,7 @@ impl Play<'_> {
         for session in self.sessions.values() {
             match (session.state, &session.open) {
                 (State::Idle, _) => {}
-                (State::Waits(_), Some(open)) if !open.times_out && !open.is_interrupted => owners.push(open.owner.0),
+                (State::Waits(_), Some(open)) if !open.wait_times_out && !open.is_interrupted => owners.push(open.owner.0),
                 _ => return false,
             }
         }
@@ -373,9 +387,9 @@ impl Session {
                 if matches!(done, Err(Error::Deadlock)) {
                     let mut rolled_back = txn.take();
                     let next = rolled_back.as_mut().map(|txn| txn.get(&table, &values![1]));
-                    assert!(!matches!(next, Some(Ok(_))), "a deadlock's victim continues");
+                    assert!(matches!(next, Some(Err(Error::Usage(_)))), "the transaction of a victim has ended: {next:?}");
                 }
-                if tell.send((name.clone(), Event::Done(answer(done), txn.is_none()))).is_err() {
+                if tell.send((name.clone(), Event::Done(answer(table.name(), done), txn.is_none()))).is_err() {
                     return;
                 }
             }
@@ -384,14 +398,14 @@ impl Session {
     }
 }
 
-/// The answer of a statement.
-fn answer(done: Result<String, Error>) -> String {
+/// The answer of a statement on a table.
+fn answer(name: &str, done: Result<String, Error>) -> String {
     match done {
         Ok(answer) => answer,
-        Err(Error::Deadlock) => "deadlock".to_string(),
-        Err(Error::LockWaitTimeout) => "lock wait timeout".to_string(),
-        Err(Error::LockNotAvailable { index, .. }) => format!("locked in {}", index.unwrap_or_default()),
-        Err(Error::DuplicateKey { index, .. }) => format!("duplicate in {index}"),
+        Err(Error::Deadlock) => DEADLOCK.to_string(),
+        Err(Error::LockWaitTimeout) => TIMED_OUT.to_string(),
+        Err(Error::LockNotAvailable { table, index: Some(index) }) if table == name => format!("locked in {index}"),
+        Err(Error::DuplicateKey { table, index }) if table == name => format!("duplicate in {index}"),
         Err(Error::WriteConflict) => "write conflict".to_string(),
         Err(Error::Interrupted) => INTERRUPTED.to_string(),
         Err(other) => format!("error: {other}"),

@@ -1,7 +1,7 @@
 //! A script: its schedules, read from text and written back with other answers. The language is at the head of
 //! `mod.rs`.
 
-use super::statement::{NewRow, Statement, parse_row};
+use super::statement::{NewRow, SHORT, Statement, parse_row};
 use crate::txn::{Isolation, TxnOptions};
 use std::fmt::Write;
 use std::sync::Arc;
@@ -160,7 +160,7 @@ fn parse_begin(sessions: &[&str], words: &str) -> Result<Action, String> {
             (Some(level), _) => at = Some(level),
             (None, "first-committer-wins") => options.first_committer_wins = true,
             (None, "snapshot") => options.snapshot_at_begin = true,
-            (None, "timeout") => options.lock_wait_timeout_ms = Some(5),
+            (None, "timeout") => options.lock_wait_timeout_ms = Some(SHORT.as_millis() as u64),
             _ => return Err(format!("`{word}` is no option of a transaction")),
         }
     }

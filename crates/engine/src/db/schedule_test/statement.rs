@@ -4,16 +4,22 @@ use crate::db::WriteTxn;
 use crate::error::{Error, Result};
 use crate::lock::{LockMode, LockWait};
 use crate::raw::{RawRead, RawRow, RawSeek, RawTable};
-use crate::table::{Changes, Row, RowRef, Table, ValueRef};
+use crate::table::{Changes, RowRef, Table, ValueRef};
 use crate::txn::Savepoint;
 use crate::Upserted;
 use std::collections::HashMap;
 use std::ops::{Bound, RangeBounds};
+use std::time::Duration;
 
 const COLUMNS: [&str; 4] = ["id", "k", "u", "v"];
 /// The index of each column; a condition on `v` is a scan of the rows with a filter.
 const INDEXES: [&str; 3] = ["PRIMARY", "k", "u"];
 const V: usize = 3;
+
+/// A short time to wait.
+pub(super) const SHORT: Duration = Duration::from_millis(5);
+
+type Parsed<T> = std::result::Result<T, String>;
 
 /// The values of a row.
 pub(super) type NewRow = [Option<u64>; COLUMNS.len()];
@@ -26,27 +32,15 @@ pub(super) struct Condition {
     high: Bound<u64>,
 }
 
-impl Condition {
-    fn point(&self) -> Option<u64> {
-        match (self.low, self.high) {
-            (Bound::Included(low), Bound::Included(high)) if low == high => Some(low),
-            _ => None,
-        }
-    }
-
-    fn has(&self, value: u64) -> bool {
-        (self.low, self.high).contains(&value)
-    }
-}
-
 /// What an update sets: a column, a number, and whether it is added.
 type Assignment = (usize, Option<u64>, bool);
 
+/// How rows are read.
 #[derive(Clone, Copy, Debug)]
 struct Select {
     lock: LockMode,
     limit: usize,
-    /// As many rows are asked for.
+    /// No more rows are asked for.
     take: usize,
     reverse: bool,
     one_by_one: bool,
@@ -59,15 +53,10 @@ impl Select {
 }
 
 #[derive(Debug)]
-enum What {
-    Select(Select),
-    Update(Vec<Assignment>),
-    Delete,
-}
-
-#[derive(Debug)]
 enum Kind {
-    Rows(Condition, What),
+    Select(Condition, Select),
+    Update(Condition, Vec<Assignment>),
+    Delete(Condition),
     Insert(NewRow),
     Upsert(NewRow),
     Replace(NewRow),
@@ -77,17 +66,17 @@ enum Kind {
     Rollback,
 }
 
-/// A statement, and what it does about locks of others if not what its transaction does.
+/// A statement, and what it does about locks of others.
 #[derive(Debug)]
 pub(super) struct Statement {
     kind: Kind,
-    wait: Option<LockWait>,
+    wait: LockWait,
 }
 
 // ---- how they are written
 
 /// `5 k=1 v=2`
-pub(super) fn parse_row(words: &[&str]) -> std::result::Result<NewRow, String> {
+pub(super) fn parse_row(words: &[&str]) -> Parsed<NewRow> {
     let (id, rest) = words.split_first().ok_or("a row begins with its id")?;
     let mut row = [Some(number(id)?), None, None, Some(0)];
     for word in rest {
@@ -100,27 +89,27 @@ pub(super) fn parse_row(words: &[&str]) -> std::result::Result<NewRow, String> {
     Ok(row)
 }
 
-fn number(word: &str) -> std::result::Result<u64, String> {
+fn number(word: &str) -> Parsed<u64> {
     word.parse().map_err(|_| format!("`{word}` is no number"))
 }
 
-fn column(name: &str) -> std::result::Result<usize, String> {
+fn column(name: &str) -> Parsed<usize> {
     COLUMNS.iter().position(|column| *column == name).ok_or_else(|| format!("`{name}` is no column"))
 }
 
 /// `v=3`, `v+=1`, `k=null`
-fn parse_assignment(word: &str) -> std::result::Result<Assignment, String> {
+fn parse_assignment(word: &str) -> Parsed<Assignment> {
     let (name, value) = word.split_once('=').ok_or_else(|| format!("`{word}` is no assignment"))?;
     let adds = name.ends_with('+');
     let value = if value == "null" { None } else { Some(number(value)?) };
     Ok((column(name.trim_end_matches('+'))?, value, adds))
 }
 
-/// `id=5`, `k>=3 k<6`, `all`; returns how many words these are.
-fn parse_condition(words: &[&str]) -> std::result::Result<(Condition, usize), String> {
+/// `id=5`, `k>=3 k<6`, `all`; returns the words after it.
+fn parse_condition<'w>(words: &'w [&'w str]) -> Parsed<(Condition, &'w [&'w str])> {
     let mut found = Condition { column: 0, low: Bound::Unbounded, high: Bound::Unbounded };
     if words.first() == Some(&"all") {
-        return Ok((found, 1));
+        return Ok((found, &words[1..]));
     }
     let mut count = 0;
     for word in words {
@@ -141,65 +130,76 @@ fn parse_condition(words: &[&str]) -> std::result::Result<(Condition, usize), St
         }
         count += 1;
     }
-    if count == 0 { Err("a condition is missing: `all`, `id=5`, `k>=3 k<6`".to_string()) } else { Ok((found, count)) }
+    match count {
+        0 => Err("a condition is missing: `all`, `id=5`, `k>=3 k<6`".to_string()),
+        _ => Ok((found, &words[count..])),
+    }
+}
+
+fn parse_update(words: &[&str]) -> Parsed<Kind> {
+    let (condition, rest) = parse_condition(words)?;
+    match rest {
+        ["set", first, others @ ..] => {
+            let assignments = std::iter::once(first).chain(others).map(|word| parse_assignment(word));
+            Ok(Kind::Update(condition, assignments.collect::<Parsed<_>>()?))
+        }
+        _ => Err("an update needs `set COLUMN=NUMBER`".to_string()),
+    }
+}
+
+fn parse_select(words: &[&str]) -> Parsed<Kind> {
+    let (condition, mut rest) = parse_condition(words)?;
+    let mut select = Select::all(LockMode::None);
+    loop {
+        rest = match rest {
+            [] => return Ok(Kind::Select(condition, select)),
+            ["for", "update", rest @ ..] => (rest, select.lock = LockMode::Exclusive).0,
+            ["for", "share", rest @ ..] => (rest, select.lock = LockMode::Shared).0,
+            ["desc", rest @ ..] => (rest, select.reverse = true).0,
+            ["one-by-one", rest @ ..] => (rest, select.one_by_one = true).0,
+            ["limit", count, rest @ ..] => (rest, select.limit = number(count)? as usize).0,
+            ["take", count, rest @ ..] => (rest, select.take = number(count)? as usize).0,
+            [word, ..] => return Err(format!("`{word}` is no part of a select")),
+        }
+    }
 }
 
 impl Statement {
-    pub(super) fn parse(text: &str) -> std::result::Result<Statement, String> {
-        let mut words: Vec<&str> = text.split_whitespace().collect();
-        let wait = match words[..] {
-            [.., "nowait"] => (LockWait::NoWait, 1),
-            [.., "skip", "locked"] => (LockWait::SkipLocked, 2),
-            _ => (LockWait::Default, 0),
+    pub(super) fn parse(text: &str) -> Parsed<Statement> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let (words, wait) = match &words[..] {
+            [words @ .., "nowait"] => (words, LockWait::NoWait),
+            [words @ .., "skip", "locked"] => (words, LockWait::SkipLocked),
+            [words @ .., "timeout"] => (words, LockWait::Timeout(SHORT)),
+            words => (words, LockWait::Default),
         };
-        words.truncate(words.len() - wait.1);
-        let kind = match words[..] {
+        let kind = match words {
             ["commit"] => Kind::Commit,
             ["rollback"] => Kind::Rollback,
             ["savepoint", name] => Kind::Savepoint(name.to_string()),
             ["rollback", "to", name] => Kind::RollbackTo(name.to_string()),
-            ["insert", ref row @ ..] => Kind::Insert(parse_row(row)?),
-            ["upsert", ref row @ ..] => Kind::Upsert(parse_row(row)?),
-            ["replace", ref row @ ..] => Kind::Replace(parse_row(row)?),
-            [verb @ ("select" | "update" | "delete"), ref rest @ ..] => {
-                let (condition, count) = parse_condition(rest)?;
-                Kind::Rows(condition, What::parse(verb, &rest[count..])?)
-            }
+            ["insert", row @ ..] => Kind::Insert(parse_row(row)?),
+            ["upsert", row @ ..] => Kind::Upsert(parse_row(row)?),
+            ["replace", row @ ..] => Kind::Replace(parse_row(row)?),
+            ["select", rest @ ..] => parse_select(rest)?,
+            ["update", rest @ ..] => parse_update(rest)?,
+            ["delete", rest @ ..] => match parse_condition(rest)? {
+                (condition, []) => Kind::Delete(condition),
+                (_, [word, ..]) => return Err(format!("`{word}` is no part of a delete")),
+            },
             _ => return Err(format!("`{text}` is no statement")),
         };
-        Ok(Statement { kind, wait: (wait.1 > 0).then_some(wait.0) })
+        Ok(Statement { kind, wait })
+    }
+
+    /// Whether its waits end by themselves.
+    pub(super) fn times_out(&self) -> bool {
+        matches!(self.wait, LockWait::Timeout(_))
     }
 
     /// Whether it makes no sense outside of a transaction.
     pub(super) fn needs_transaction(&self) -> bool {
         matches!(self.kind, Kind::Commit | Kind::Rollback | Kind::Savepoint(_) | Kind::RollbackTo(_))
-    }
-}
-
-impl What {
-    fn parse(verb: &str, words: &[&str]) -> std::result::Result<What, String> {
-        match (verb, words) {
-            ("delete", []) => return Ok(What::Delete),
-            ("update", ["set", first, rest @ ..]) => {
-                let all = std::iter::once(first).chain(rest);
-                return all.map(|word| parse_assignment(word)).collect::<std::result::Result<_, _>>().map(What::Update);
-            }
-            ("select", _) => {}
-            _ => return Err(format!("`{}` does not end a {verb}", words.join(" "))),
-        }
-        let (mut rest, mut select) = (words, Select::all(LockMode::None));
-        loop {
-            rest = match rest {
-                [] => return Ok(What::Select(select)),
-                ["for", "update", rest @ ..] => (rest, select.lock = LockMode::Exclusive).0,
-                ["for", "share", rest @ ..] => (rest, select.lock = LockMode::Shared).0,
-                ["desc", rest @ ..] => (rest, select.reverse = true).0,
-                ["one-by-one", rest @ ..] => (rest, select.one_by_one = true).0,
-                ["limit", count, rest @ ..] => (rest, select.limit = number(count)? as usize).0,
-                ["take", count, rest @ ..] => (rest, select.take = number(count)? as usize).0,
-                [word, ..] => return Err(format!("`{word}` is no part of a select")),
-            }
-        }
     }
 }
 
@@ -237,10 +237,6 @@ fn assign(assignments: &[Assignment], old: RowRef<'_>, set: &mut Changes<'_>) {
     }
 }
 
-fn lock_wait(txn: &WriteTxn) -> LockWait {
-    txn.txn.as_ref().map_or(LockWait::Default, |txn| txn.lock_wait)
-}
-
 /// What a session keeps of its transaction.
 pub(super) struct Running<'t> {
     pub(super) table: &'t Table,
@@ -252,30 +248,43 @@ impl Running<'_> {
     /// Runs a statement; returns its answer.
     pub(super) fn run(&mut self, statement: &Statement) -> Result<String> {
         let ended = || Error::Usage("the transaction has ended".to_string());
+        let ok = |()| "ok".to_string();
         match statement.kind {
-            Kind::Commit => return self.txn.take().ok_or_else(ended)?.commit().map(|()| "ok".to_string()),
-            Kind::Rollback => return self.txn.take().ok_or_else(ended)?.rollback().map(|()| "ok".to_string()),
+            Kind::Commit => return self.txn.take().ok_or_else(ended)?.commit().map(ok),
+            Kind::Rollback => return self.txn.take().ok_or_else(ended)?.rollback().map(ok),
             _ => {}
         }
-        let (table, txn) = (self.table, self.txn.as_mut().ok_or_else(ended)?);
+        let (table, txn, wait) = (self.table, self.txn.as_mut().ok_or_else(ended)?, statement.wait);
         match &statement.kind {
             Kind::Savepoint(name) => {
                 self.savepoints.insert(name.clone(), txn.savepoint());
-                return Ok("ok".to_string());
+                Ok(ok(()))
             }
             Kind::RollbackTo(name) => {
-                let savepoint = self.savepoints.get(name).ok_or_else(|| Error::Usage(format!("no savepoint {name}")))?;
-                return txn.rollback_to(*savepoint).map(|()| "ok".to_string());
+                let none = || Error::Usage(format!("there is no savepoint {name}"));
+                txn.rollback_to(*self.savepoints.get(name).ok_or_else(none)?).map(ok)
             }
-            _ => {}
+            Kind::Select(condition, select) => {
+                let found: Vec<String> = condition.find(*select, wait, txn, table)?.iter().map(shown).collect();
+                Ok(if found.is_empty() { "none".to_string() } else { found.join(", ") })
+            }
+            write => {
+                txn.set_lock_wait(wait);
+                let done = write.run_write(txn, table);
+                txn.set_lock_wait(LockWait::Default);
+                done
+            }
         }
-        txn.with_lock_wait(statement.wait, |txn| statement.run(txn, table))
     }
 }
 
-impl Statement {
-    fn run(&self, txn: &mut WriteTxn, table: &Table) -> Result<String> {
-        match &self.kind {
+impl Kind {
+    fn run_write(&self, txn: &mut WriteTxn, table: &Table) -> Result<String> {
+        let change = |txn: &mut WriteTxn, key: &[ValueRef<'_>]| match self {
+            Kind::Update(_, set) => txn.modify(table, key, |old, new| assign(set, old, new)),
+            _ => txn.delete(table, key),
+        };
+        match self {
             Kind::Insert(row) => txn.insert(table, &values_of(row)).map(|_| "ok".to_string()),
             Kind::Replace(row) => {
                 txn.replace(table, &values_of(row)).map(|replaced| format!("ok, {} deleted", replaced.deleted))
@@ -284,94 +293,87 @@ impl Statement {
                 let done = txn.upsert(table, &values_of(row), |_, set| set.put(V, value(row[V])))?;
                 Ok(if matches!(done, Upserted::Changed) { "changed" } else { "inserted" }.to_string())
             }
-            Kind::Rows(condition, what) => what.run(condition, txn, table),
-            Kind::Savepoint(_) | Kind::RollbackTo(_) | Kind::Commit | Kind::Rollback => Ok(String::new()),
-        }
-    }
-}
-
-impl What {
-    fn run(&self, condition: &Condition, txn: &mut WriteTxn, table: &Table) -> Result<String> {
-        let point = condition.point().filter(|_| condition.column == 0).map(|id| [ValueRef::UInt(id)]);
-        match (self, point) {
-            (What::Select(select), Some(key)) => {
-                let found = txn.get_locked(table, &key, select.lock, lock_wait(txn))?;
-                Ok(found.map_or("none".to_string(), |row| shown(&columns_of(row.as_ref()))))
-            }
-            (What::Select(select), None) => {
-                let found: Vec<String> = select.find(condition, txn, table)?.iter().map(shown).collect();
-                Ok(if found.is_empty() { "none".to_string() } else { found.join(", ") })
-            }
-            (What::Update(set), Some(key)) => {
-                txn.modify(table, &key, |old, new| assign(set, old, new)).map(|found| rows(found.into()))
-            }
-            (What::Delete, Some(key)) => txn.delete(table, &key).map(|found| rows(found.into())),
-            // As a server does: a locking scan, then a change of each row.
-            (What::Update(_) | What::Delete, None) => txn.statement(|txn| {
-                let found = Select::all(LockMode::Exclusive).find(condition, txn, table)?;
-                for row in &found {
-                    let key = [value(row[0])];
-                    match self {
-                        What::Update(set) => drop(txn.modify(table, &key, |old, new| assign(set, old, new))?),
-                        _ => drop(txn.delete(table, &key)?),
-                    }
+            Kind::Update(condition, _) | Kind::Delete(condition) => {
+                if let Some(id) = condition.id() {
+                    return change(txn, &[ValueRef::UInt(id)]).map(|found| rows(u64::from(found)));
                 }
-                Ok(rows(found.len() as u64))
-            }),
+                // As a server does: a locking scan, then a change of each row.
+                txn.statement(|txn| {
+                    let found = condition.find(Select::all(LockMode::Exclusive), LockWait::Default, txn, table)?;
+                    found.iter().try_for_each(|row| change(txn, &[value(row[0])]).map(drop))?;
+                    Ok(rows(found.len() as u64))
+                })
+            }
+            _ => Ok(String::new()),
+        }
+    }
+}
+
+impl Condition {
+    /// The id, if it is one of a single row.
+    fn id(&self) -> Option<u64> {
+        match (self.column, self.low, self.high) {
+            (0, Bound::Included(low), Bound::Included(high)) if low == high => Some(low),
+            _ => None,
         }
     }
 
-}
-
-impl Select {
-    fn find(&self, condition: &Condition, txn: &mut WriteTxn, table: &Table) -> Result<Vec<NewRow>> {
-        let Select { lock, limit, take, reverse, one_by_one } = *self;
-        let one_by_one = one_by_one || lock_wait(txn) == LockWait::SkipLocked;
-        if condition.column == V {
-            return find_by_filter(condition, lock, txn, table);
+    fn find(&self, select: Select, wait: LockWait, txn: &mut WriteTxn, table: &Table) -> Result<Vec<NewRow>> {
+        if let Some(id) = self.id() {
+            let found = txn.get_locked(table, &[ValueRef::UInt(id)], select.lock, wait)?;
+            return Ok(found.iter().map(|row| columns_of(row.as_ref())).collect());
         }
-        let [low, high] = [condition.low, condition.high].map(|edge| match edge {
+        if self.column == V {
+            return self.filter(select.lock, txn, table);
+        }
+        let [low, high] = [self.low, self.high].map(|edge| match edge {
             Bound::Included(value) | Bound::Excluded(value) => [ValueRef::UInt(value)],
             Bound::Unbounded => [ValueRef::Null],
         });
-        let mut scan = txn.scan(table).index(INDEXES[condition.column]).limit(limit);
-        scan = match condition.low {
+        let mut scan = txn.scan(table).index(INDEXES[self.column]).limit(select.limit);
+        scan = match self.low {
             Bound::Included(_) => scan.from(&low),
             Bound::Excluded(_) => scan.from_exclusive(&low),
             Bound::Unbounded => scan,
         };
-        scan = match condition.high {
+        scan = match self.high {
             Bound::Included(_) => scan.to(&high),
             Bound::Excluded(_) => scan.to_exclusive(&high),
             Bound::Unbounded => scan,
         };
-        scan = match lock {
+        scan = match select.lock {
             LockMode::None => scan,
             LockMode::Shared => scan.for_share(),
             LockMode::Exclusive => scan.for_update(),
         };
-        let scan = if reverse { scan.rev() } else { scan };
-        let scan = if one_by_one { scan.one_by_one() } else { scan };
-        scan.iter()?.take(take).map(|row| row.map(|row: Row| columns_of(row.as_ref()))).collect()
+        scan = match wait {
+            LockWait::Default => scan,
+            LockWait::NoWait => scan.nowait(),
+            LockWait::SkipLocked => scan.skip_locked(),
+            LockWait::Timeout(timeout) => scan.lock_timeout(timeout),
+        };
+        scan = if select.reverse { scan.rev() } else { scan };
+        scan = if select.one_by_one { scan.one_by_one() } else { scan };
+        scan.iter()?.take(select.take).map(|row| row.map(|row| columns_of(row.as_ref()))).collect()
     }
-}
 
-/// As a server does without an index: it looks at each row, locked, and unlocks those that it does not want.
-fn find_by_filter(condition: &Condition, lock: LockMode, txn: &mut WriteTxn, table: &Table) -> Result<Vec<NewRow>> {
-    let raw = RawTable::from(table.clone());
-    let mut cursor = raw.cursor(INDEXES[0], RawRead { lock, ..RawRead::default() });
-    let (mut found, mut row) = (Vec::new(), RawRow::default());
-    let mut is_at_row = cursor.seek(txn, RawSeek::AtLeast, &[])?;
-    while is_at_row {
-        cursor.read_row(&mut row)?;
-        let columns = columns_of(row.typed().ok_or(Error::TableDropped { table: table.name().to_string() })?);
-        if columns[V].is_some_and(|v| condition.has(v)) {
-            found.push(columns);
-        } else if lock != LockMode::None {
-            let key = cursor.key().unwrap_or_default().to_vec();
-            raw.unlock(txn, &key)?;
+    /// As a server does without an index: it looks at each row, locked, and unlocks those that it does not want.
+    fn filter(&self, lock: LockMode, txn: &mut WriteTxn, table: &Table) -> Result<Vec<NewRow>> {
+        let raw = RawTable::from(table.clone());
+        let mut cursor = raw.cursor(INDEXES[0], RawRead { lock, ..RawRead::default() });
+        let (mut found, mut row) = (Vec::new(), RawRow::default());
+        let mut is_at_row = cursor.seek(txn, RawSeek::AtLeast, &[])?;
+        while is_at_row {
+            cursor.read_row(&mut row)?;
+            let columns = row.typed().map(columns_of).unwrap_or_default();
+            if columns[V].is_some_and(|v| (self.low, self.high).contains(&v)) {
+                found.push(columns);
+            } else if lock != LockMode::None {
+                let key = cursor.key().unwrap_or_default().to_vec();
+                raw.unlock(txn, &key)?;
+            }
+            is_at_row = cursor.next(txn)?;
         }
-        is_at_row = cursor.next(txn)?;
+        Ok(found)
     }
-    Ok(found)
 }
