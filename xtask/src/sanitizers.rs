@@ -28,7 +28,7 @@ const UNDER_MIRI: &[&str] = &[
     "lock::lock_test::a_free_row",
     "lock::lock_test::readers",
     "lock::lock_test::stopping",
-    "lock::lock_test::who_holds",
+    "lock::lock_test::a_row_holder",
 ];
 
 /// What ThreadSanitizer runs: tests in which threads work concurrently with each other.

@@ -156,6 +156,4 @@ pub use write_txn::{Inserted, WriteTxn};
 #[cfg(test)]
 mod db_test;
 #[cfg(test)]
-mod schedule_test;
-#[cfg(test)]
 pub(crate) mod testing;

@@ -131,24 +131,3 @@ fn a_table_that_is_being_changed_is_not_waited_for() {
     drop(reader);
     removed.join().unwrap().unwrap();
 }
-
-/// What a scan of its own policy leaves to the transaction.
-#[test]
-fn a_policy_of_a_statement_ends_with_it() {
-    let db = memory();
-    let (jobs, _) = tables(&db);
-    db.transact(|txn| txn.insert_many(&jobs, (0..4u64).map(|_| values![null, "ready"]))).unwrap();
-    let (mut holder, mut txn) = (db.begin().unwrap(), db.begin().unwrap());
-    holder.get_for_update(&jobs, &values![1]).unwrap().unwrap();
-    assert!(matches!(txn.scan(&jobs).for_share().nowait().first(), Err(Error::LockNotAvailable { .. })));
-    let short = Duration::from_millis(1);
-    assert!(matches!(txn.scan(&jobs).for_share().lock_timeout(short).first(), Err(Error::LockWaitTimeout)));
-    let mode = highwater::LockMode::Shared;
-    assert!(txn.get_locked(&jobs, &values![1], mode, LockWait::SkipLocked).unwrap().is_none());
-    assert!(txn.get_locked(&jobs, &values![2], mode, LockWait::SkipLocked).unwrap().is_some());
-    assert_eq!(txn.scan(&jobs).for_update().one_by_one().from(&values![2]).first().unwrap().unwrap().u64(0), 2);
-    // By default it waits.
-    assert!(matches!(txn.delete(&jobs, &values![1]), Err(Error::LockWaitTimeout)));
-    txn.set_lock_wait(LockWait::NoWait);
-    assert!(matches!(txn.delete(&jobs, &values![1]), Err(Error::LockNotAvailable { .. })));
-}

@@ -89,23 +89,6 @@ fn a_snapshot_stays_and_read_committed_follows() {
     assert_eq!(snapshot.scan(&people).index("by_age").iter().unwrap().count(), 1);
 }
 
-#[test]
-fn write_conflicts_and_lock_waits_are_errors() {
-    let db = memory();
-    let people = people(&db);
-    let id = add(&db, &people, "a", "1", Some(1));
-    let options = TxnOptions { first_committer_wins: true, lock_wait_timeout_ms: Some(50), ..TxnOptions::default() };
-    let mut late = db.begin_with(options).unwrap();
-    assert!(late.get(&people, &values![id]).unwrap().is_some());
-    let mut first = db.begin().unwrap();
-    first.update(&people, &values![id], &[(3, 2.into())]).unwrap();
-    assert!(matches!(late.update(&people, &values![id], &[(3, 3.into())]), Err(Error::LockWaitTimeout)));
-    first.commit().unwrap();
-    assert!(matches!(late.update(&people, &values![id], &[(3, 3.into())]), Err(Error::WriteConflict)));
-    late.rollback().unwrap();
-    assert_eq!(db.stats().row_lock_timeouts, 1);
-}
-
 /// A transaction with `first_committer_wins` that has read one of two rows; the id of the other one.
 fn late_reader(db: &Database, people: &Table) -> (WriteTxn, u64) {
     let [id, other] = ["a", "b"].map(|name| add(db, people, name, name, Some(1)));
@@ -113,24 +96,6 @@ fn late_reader(db: &Database, people: &Table) -> (WriteTxn, u64) {
     let mut late = db.begin_with(options).unwrap();
     assert!(late.get(people, &values![other]).unwrap().is_some());
     (late, id)
-}
-
-/// By an index too: the entry of a row that was deleted after the snapshot is a conflict, not nothing.
-#[test]
-fn a_locking_scan_meets_a_row_that_was_deleted_after_the_snapshot() {
-    for index in ["PRIMARY", "by_age"] {
-        let db = memory();
-        let people = people(&db);
-        let (mut late, id) = late_reader(&db, &people);
-        let mut first = db.begin().unwrap();
-        first.delete(&people, &values![id]).unwrap();
-        first.commit().unwrap();
-        // A later view: then it is known everywhere that the first one has ended.
-        assert!(db.snapshot().unwrap().get(&people, &values![id]).unwrap().is_none());
-        let met =
-            late.scan(&people).index(index).for_share().iter().and_then(|rows| rows.collect::<Result<Vec<_>, _>>());
-        assert!(matches!(met, Err(Error::WriteConflict)), "{index}: {met:?}");
-    }
 }
 
 /// An index that is younger than the snapshot has no entries of rows that were deleted since, so the snapshot cannot

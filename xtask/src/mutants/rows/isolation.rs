@@ -147,13 +147,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
             replace: "        if !MUTANT {\n            \
                       self.system.locks.keep_row(holder, RowName { index, key });\n        }\n",
         }],
-        &["a_rollback_to_a_savepoint_keeps_what_was_learned"],
+        &["db_test::schedules::row_locks"],
     ),
     of_one(
         "rollback-forgets-absence",
         "after a rollback to a savepoint others may insert what had been found absent",
         &[Edit { file: ROLLBACK, find: "        if absent {\n", replace: "        if absent && !MUTANT {\n" }],
-        &["a_rollback_to_a_savepoint_keeps_what_was_learned"],
+        &["db_test::schedules::row_locks"],
     ),
     of_one(
         "duplicate-not-locked",
@@ -163,7 +163,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
             find: "            if mode != LockMode::None && !self",
             replace: "            if !MUTANT && mode != LockMode::None && !self",
         }],
-        &["a_duplicate_is_a_read"],
+        &["db_test::schedules::row_locks"],
     ),
     of_one(
         "dirty-scan-trusts-entries",
@@ -224,7 +224,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
             replace: "                    Err(Blocked::WaitRow { .. }) if fill.txn.skips_locked() => {\n \
                       if MUTANT {\n self.pass(slots);\n }\n }\n",
         }],
-        &["txn_test::lock_policies"],
+        &["db_test::schedules::nowait_and_skip_locked"],
     ),
     of_one(
         "skipped-row-locked",
@@ -235,7 +235,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
             replace: "                Err(Blocked::WaitRow { .. }) if !MUTANT && self.txn.skips_locked() => \
                       return Ok(false),\n",
         }],
-        &["txn_test::lock_policies"],
+        &["db_test::schedules::nowait_and_skip_locked"],
     ),
     of_one(
         "skipping-locks-ranges",
@@ -245,7 +245,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
             find: "(self.isolation == Isolation::Serializable || !self.skips_locked())",
             replace: "(MUTANT || self.isolation == Isolation::Serializable || !self.skips_locked())",
         }],
-        &["txn_test::lock_policies"],
+        &["db_test::schedules::nowait_and_skip_locked"],
     ),
     of_one(
         "locks-ahead-one-by-one",
@@ -255,7 +255,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
             find: "            ReadMode::Locked(_) if self.one_by_one => 1,\n",
             replace: "            ReadMode::Locked(_) if !MUTANT && self.one_by_one => 1,\n",
         }],
-        &["txn_test::lock_policies"],
+        &["db_test::schedules::nowait_and_skip_locked"],
     ),
     of_one(
         "interruption-before-the-wait-lost",
@@ -266,7 +266,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
             replace: "        waits.may_be_interrupted(me.owner, patience.interrupt);\n        if MUTANT {\n \
                       patience.interrupt.iter().for_each(|interrupt| interrupt.clear());\n }\n",
         }],
-        &["txn_test::lock_policies::an_interruption"],
+        &["db_test::schedules::row_locks"],
     ),
     of_one(
         "interruption-wakes-no-thread",
@@ -276,7 +276,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
             find: "        for waiter in self.waiters.values().filter(is_raised) {\n",
             replace: "        for waiter in self.waiters.values().filter(is_raised).filter(|_| !MUTANT) {\n",
         }],
-        &["txn_test::lock_policies::an_interruption"],
+        &["db_test::schedules::row_locks"],
     ),
     of_one(
         "statement-of-two-views",
@@ -287,6 +287,6 @@ pub(super) const MUTANTS: &[Mutant] = &[
             replace: "            Some(_) if MUTANT => system.open_view(shard),\n            \
                       Some(statement) => statement.view",
         }],
-        &["txn_test::lock_policies::reads_of_a_statement"],
+        &["levels::reads_of_a_statement"],
     ),
 ];

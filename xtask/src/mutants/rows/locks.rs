@@ -51,6 +51,27 @@ pub(super) const MUTANTS: &[Mutant] = &[
         &["a_row_is_taken"],
     ),
     of_engine(
+        "upgrade-queues-behind",
+        "a holder that asks for a stronger mode waits behind those that wait for it",
+        &[Edit {
+            file: QUEUE,
+            find: "        let ticket = match self.granted.mode_of(me) {\n",
+            replace: "        let ticket = match self.granted.mode_of(me).filter(|_| !MUTANT) {\n",
+        }],
+        &["db_test::schedules::row_locks"],
+    ),
+    of_engine(
+        "readers-pass-writers",
+        "a row that is locked shared is granted to readers while a writer waits",
+        &[Edit {
+            file: QUEUE,
+            find: "        let behind_others = self.has_waiters()",
+            replace: "        let is_read = MUTANT && mode == LockMode::Shared;\n        \
+                      let behind_others = !is_read && self.has_waiters()",
+        }],
+        &["db_test::schedules::row_locks"],
+    ),
+    of_engine(
         "passes-not-counted",
         "the front of a queue is passed again and again and never served",
         &[Edit {

@@ -6,6 +6,7 @@ mod forked;
 mod images;
 mod lock_wait;
 mod read_only;
+mod schedules;
 mod shrinking;
 mod stale;
 mod two_phases;

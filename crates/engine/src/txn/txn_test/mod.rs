@@ -10,8 +10,6 @@ mod crash;
 mod growth;
 mod isolation;
 mod levels;
-mod lock_policies;
-mod locking;
 mod model;
 mod overflowing;
 mod purging;

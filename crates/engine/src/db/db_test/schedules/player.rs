@@ -277,7 +277,9 @@ impl Play<'_> {
         for session in self.sessions.values() {
             match (session.state, &session.open) {
                 (State::Idle, _) => {}
-                (State::Waits(_), Some(open)) if !open.wait_times_out && !open.is_interrupted => owners.push(open.owner.0),
+                (State::Waits(_), Some(open)) if !open.wait_times_out && !open.is_interrupted => {
+                    owners.push(open.owner.0)
+                }
                 _ => return false,
             }
         }
@@ -309,7 +311,8 @@ impl Play<'_> {
     }
 
     fn name_of(&self, owner: u64) -> &str {
-        let is_of = |(_, session): &(&String, &Session)| session.open.as_ref().is_some_and(|open| open.owner.0 == owner);
+        let is_of =
+            |(_, session): &(&String, &Session)| session.open.as_ref().is_some_and(|open| open.owner.0 == owner);
         self.sessions.iter().find(is_of).map_or("another", |(name, _)| name)
     }
 
@@ -343,7 +346,9 @@ impl Play<'_> {
         for (name, session) in &self.sessions {
             match (session.state, &session.open) {
                 (State::Idle, None) => {}
-                (State::Idle, Some(open)) => return Err((open.line, format!("the transaction of {name} is left open"))),
+                (State::Idle, Some(open)) => {
+                    return Err((open.line, format!("the transaction of {name} is left open")));
+                }
                 (State::Runs(line) | State::Waits(line), _) => {
                     return Err((line, format!("{name} waits until the end of the schedule")));
                 }
@@ -387,7 +392,10 @@ impl Session {
                 if matches!(done, Err(Error::Deadlock)) {
                     let mut rolled_back = txn.take();
                     let next = rolled_back.as_mut().map(|txn| txn.get(&table, &values![1]));
-                    assert!(matches!(next, Some(Err(Error::Usage(_)))), "the transaction of a victim has ended: {next:?}");
+                    assert!(
+                        matches!(next, Some(Err(Error::Usage(_)))),
+                        "the transaction of a victim has ended: {next:?}"
+                    );
                 }
                 if tell.send((name.clone(), Event::Done(answer(table.name(), done), txn.is_none()))).is_err() {
                     return;
@@ -411,4 +419,3 @@ fn answer(name: &str, done: Result<String, Error>) -> String {
         Err(other) => format!("error: {other}"),
     }
 }
-

@@ -3,7 +3,6 @@
 
 use super::statement::{NewRow, SHORT, Statement, parse_row};
 use crate::txn::{Isolation, TxnOptions};
-use std::fmt::Write;
 use std::sync::Arc;
 
 /// Where answers begin in a line.
@@ -41,9 +40,8 @@ impl Step {
     /// The step with these answers.
     pub(super) fn with(&self, answers: &[String]) -> String {
         let Some((first, rest)) = answers.split_first() else { return self.text.clone() };
-        let mut text = format!("{:<ANSWER_COLUMN$}-> {first}", self.text.clone() + " ");
-        rest.iter().for_each(|answer| drop(write!(text, "\n{:ANSWER_COLUMN$}-> {answer}", "")));
-        text
+        let first = format!("{:<ANSWER_COLUMN$}-> {first}", self.text.clone() + " ");
+        rest.iter().fold(first, |text, answer| text + &format!("\n{:ANSWER_COLUMN$}-> {answer}", ""))
     }
 }
 
@@ -140,7 +138,8 @@ fn parse_action(text: &str) -> Result<Action, String> {
     if let Some(session) = text.strip_prefix("interrupt ") {
         return Ok(Action::Interrupt(session.to_string()));
     }
-    let is_name = |name: &&str| name.len() > 1 && name.starts_with('T') && name[1..].bytes().all(|b| b.is_ascii_digit());
+    let is_name =
+        |name: &&str| name.len() > 1 && name.starts_with('T') && name[1..].bytes().all(|b| b.is_ascii_digit());
     let (sessions, statement) = text.split_once(": ").ok_or(format!("`{text}` is no step: `T1: STATEMENT`"))?;
     let sessions: Vec<&str> = sessions.split(' ').collect();
     if let Some(wrong) = sessions.iter().find(|name| !is_name(name)) {

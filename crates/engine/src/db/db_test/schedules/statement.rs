@@ -1,12 +1,12 @@
 //! The statements of a script: how they are written, and what they do to the table `(id, k, u, v)`.
 
+use crate::Upserted;
 use crate::db::WriteTxn;
 use crate::error::{Error, Result};
 use crate::lock::{LockMode, LockWait};
 use crate::raw::{RawRead, RawRow, RawSeek, RawTable};
 use crate::table::{Changes, RowRef, Table, ValueRef};
 use crate::txn::Savepoint;
-use crate::Upserted;
 use std::collections::HashMap;
 use std::ops::{Bound, RangeBounds};
 use std::time::Duration;

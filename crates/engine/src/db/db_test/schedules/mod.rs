@@ -16,16 +16,17 @@
 //! T3: select id=5                     -> 5 v=2
 //! ```
 //!
-//! | step | |
-//! |---|---|
-//! | `begin [LEVEL] [snapshot] [first-committer-wins] [timeout]` | several sessions may. `snapshot`: its view is of the begin; `timeout`: its waits end after some milliseconds |
-//! | `select WHERE [for update, for share] [desc] [limit N] [take N] [one-by-one]` | `WHERE`: `all`, or comparisons of one column: `id=5`, `k>=10 k<20`. The column is the index; on `v` all rows are looked at, and those that are not wanted are unlocked. `take`: no more rows are asked for |
-//! | `update WHERE set v=1 k+=2 u=null`, `delete WHERE` | |
-//! | `insert 5 k=1`, `upsert 5 v=1`, `replace 5 u=1` | an upsert changes `v` of its duplicate |
-//! | `commit`, `rollback`, `savepoint NAME`, `rollback to NAME` | |
-//! | `... nowait`, `... skip locked`, `... timeout` | after any statement |
-//! | `interrupt T1` | |
-//! | `locks`, `purge` | the explicit row locks and the requests for them; a wait until nothing is left to purge |
+//! Steps
+//! - `begin [LEVEL] [snapshot] [first-committer-wins] [timeout]`, of several sessions too. `snapshot`: the view is of
+//!   the begin; `timeout`: waits end after some milliseconds.
+//! - `select WHERE [for update | for share] [desc] [limit N] [take N] [one-by-one]`, `delete WHERE`,
+//!   `update WHERE set v=1 k+=2 u=null`. `WHERE` is `all` or comparisons of one column, as `k>=10 k<20`, and the column
+//!   is the index; for `v` all rows are looked at, and those that are not wanted are unlocked. `take`: no more rows are
+//!   asked for.
+//! - `insert 5 k=1`, `upsert 5 v=1` (changes `v` of its duplicate), `replace 5 u=1`
+//! - `commit`, `rollback`, `savepoint NAME`, `rollback to NAME`
+//! - `nowait`, `skip locked` and `timeout` after a statement
+//! - `interrupt T1`; `locks`: explicit row locks and requests for them; `purge`: waits until nothing is left to purge
 //!
 //! Rules
 //! 1. An answer says what came of the step's statement, then, after `;`, of those that have waited and continue. Where
@@ -90,7 +91,7 @@ fn differences(path: &str, schedule: &Schedule, answers: &Vec<Vec<String>>) -> S
 }
 
 fn check(name: &str) {
-    let path = format!("src/db/schedule_test/{name}.txt");
+    let path = format!("src/db/db_test/schedules/{name}.txt");
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(&path);
     let (findings, right) = play(&path, &std::fs::read_to_string(&file).unwrap());
     if std::env::var_os("HIGHWATER_WRITE").is_some() {
@@ -122,4 +123,51 @@ fn nowait_and_skip_locked() {
 #[test]
 fn levels() {
     check("levels");
+}
+
+/// What is wrong with a script is named with its file and line.
+#[test]
+fn wrong_scripts() {
+    let waits = "schedule s\nrows 1\nT1 T2: begin\nT2: delete id=1 -> 1 row\nT1: delete id=1 -> waits for T2\n";
+    for (text, wrong) in [
+        ("T1: begin", "1: a script begins with `schedule NAME`"),
+        ("schedule s\nlevels RX", "2: `RX` is no level"),
+        ("schedule s\nrows x", "2: `x` is no number"),
+        ("schedule s\n-> 1 row", "2: an answer without a step"),
+        ("schedule s\nT1 begin", "2: `T1 begin` is no step: `T1: STATEMENT`"),
+        ("schedule s\nS1: begin", "2: `S1` is no session: T1, T2 and so on"),
+        ("schedule s\nT1: begin XX", "2: `XX` is no option of a transaction"),
+        ("schedule s\n# a comment\nT1: bgin", "3: `bgin` is no statement"),
+        ("schedule s\nT1: select x=1", "2: `x` is no column"),
+        ("schedule s\nT1: select id=1 for ever", "2: `for` is no part of a select"),
+        ("schedule s\nT1: update id=1", "2: an update needs `set COLUMN=NUMBER`"),
+        ("schedule s\nT1: commit", "2: T1 has no transaction, at RR"),
+        ("schedule s\ninterrupt T1", "2: T1 has no transaction, at RR"),
+        ("schedule s\nT1: begin\nT1: begin", "3: T1 has begun in line 2, at RR"),
+        ("schedule s\nT1: begin", "2: the transaction of T1 is left open, at RR"),
+        (&format!("{waits}T2: commit"), "3: the transaction of T1 is left open, at RR"),
+        (&format!("{waits}T1: commit"), "6: T1 still waits in line 5, at RR"),
+        (waits, "5: T1 waits until the end of the schedule, at RR"),
+    ] {
+        let found = play("x", text).0;
+        assert!(found.starts_with(&format!("x:{wrong}\n")), "{text}\n{found}");
+    }
+}
+
+/// Answers that differ are shown among those that do not, and the script that is written back has the right ones.
+#[test]
+fn wrong_answers() {
+    let head = "# Comment.\nschedule s\nlevels RC RR\nrows 1\nT1: begin\n";
+    let steps = "T1: select id=1 -> 2\nT2: delete id=1 -> 1 row\nT1: select id=1\n   -> none\nT1: commit -> ok\n";
+    let column = |step: &str, answer: &str| format!("{step:<44}-> {answer}\n");
+    let (first, deletion) = (column("T1: select id=1", "1"), column("T2: delete id=1", "1 row"));
+    let (last, end) = (column("T1: select id=1", "RC: none") + &column("", "RR: 1"), column("T1: commit", "ok"));
+    let (found, right) = play("x", &format!("{head}{steps}"));
+    let words = |line: &str| line.split_whitespace().map(str::to_string).collect::<Vec<_>>();
+    for line in ["- T1: select id=1 -> 2", "+ T1: select id=1 -> 1", "- T1: select id=1 -> none", "+ -> RR: 1"] {
+        assert!(found.lines().any(|other| words(other) == words(line)), "{found}");
+    }
+    assert!(found.starts_with("x:6: s\n  T1: begin\n- T1: select id=1"), "{found}");
+    assert_eq!(right, format!("{head}{first}{deletion}{last}{end}"));
+    assert_eq!(play("x", &right), (String::new(), right));
 }
