@@ -71,7 +71,9 @@ fn play(path: &str, text: &str) -> (String, String) {
         findings += &differences(path, schedule, &answers);
         answered.push((schedule, answers));
     }
-    player.check();
+    if findings.is_empty() {
+        player.check();
+    }
     (findings, script::rewrite(text, &answered))
 }
 
