@@ -810,8 +810,8 @@ highwater_code highwater_cursor_open(highwater_txn *txn,
                                      highwater_cursor **cursor,
                                      highwater_error **error);
 
-// Goes to the next row and hands out its values and, if `count` is not null, their number. They live until the next
-// call of the cursor. `HIGHWATER_NOT_FOUND` after the last row, or when the scan's limit is reached.
+// Moves to the next row and returns its values and, if `count` is not null, their number. They live until the next call
+// of the cursor. `HIGHWATER_NOT_FOUND` after the last row, or when the scan's limit is reached.
 highwater_code highwater_cursor_next(highwater_cursor *cursor,
                                      const highwater_value **row,
                                      size_t *count,
@@ -899,7 +899,7 @@ highwater_code highwater_metrics(highwater_db *db,
                                  char **metrics,
                                  highwater_error **error);
 
-// Frees a text that a function has handed out (`char **`); null is not a text.
+// Frees a text that a function has returned (`char **`); null is ignored.
 void highwater_string_free(char *string);
 
 #ifdef __cplusplus

@@ -19,7 +19,7 @@ opaque!(highwater_changes, Mutex<OpenStream>, b"hwchange");
 /// What the handle of a stream holds.
 pub(crate) struct OpenStream {
     stream: ChangeStream,
-    /// What the last change that was handed out points to.
+    /// Memory to which the last returned change points.
     change: Option<Change>,
     table: CString,
     key: ValuesOut,
@@ -66,7 +66,7 @@ pub struct highwater_change {
 }
 
 impl OpenStream {
-    /// Takes the next change, and keeps what is handed out of it.
+    /// Takes the next change, and keeps the memory of the returned values.
     fn next(&mut self) -> Result<Option<highwater_change>> {
         self.change = self.stream.next().transpose()?;
         let Some(change) = &self.change else { return Ok(None) };

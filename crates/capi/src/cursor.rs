@@ -148,7 +148,7 @@ pub extern "C" fn highwater_cursor_open(
     })
 }
 
-/// Goes to the next row and hands out its values and, if `count` is not null, their number. They live until the next
+/// Moves to the next row and returns its values and, if `count` is not null, their number. They live until the next
 /// call of the cursor. `HIGHWATER_NOT_FOUND` after the last row, or when the scan's limit is reached.
 #[unsafe(no_mangle)]
 pub extern "C" fn highwater_cursor_next(

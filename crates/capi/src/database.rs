@@ -186,7 +186,7 @@ pub extern "C" fn highwater_open_table(
     named(db, name, table, error, |db, name| Ok(db.table(name)?))
 }
 
-/// A call that is given a table's name and hands out the table.
+/// A call that takes a table's name and returns the table.
 fn named(
     db: *mut highwater_db,
     name: *const c_char,

@@ -1,9 +1,9 @@
 //! Codes and errors.
 //!
 //! Rules
-//! 1. A function returns a code. One that has failed hands out a `highwater_error`, which belongs to the caller: no
-//!    state of a thread or a handle, which another call would overwrite, and which programs that move between threads
-//!    would look for in the wrong one.
+//! 1. A function returns a code. A failed call returns a `highwater_error`, which belongs to the caller: no state of a
+//!    thread or a handle, which another call would overwrite, and which programs that move between threads would look
+//!    for in the wrong one.
 //! 2. `HIGHWATER_NOT_FOUND` is an answer, not a failure: there is no error then.
 
 use crate::handle::{self, Out, c_string, opaque};

@@ -232,11 +232,11 @@ pub(crate) fn c_string(text: &str) -> CString {
     CString::new(text.replace('\0', " ")).unwrap_or_default()
 }
 
-/// Frees a text that a function has handed out (`char **`); null is not a text.
+/// Frees a text that a function has returned (`char **`); null is ignored.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn highwater_string_free(string: *mut c_char) {
     if !string.is_null() {
-        // SAFETY: the header's rule: it is a text that a function of this library has handed out by
+        // SAFETY: the header's rule: it is a text that a function of this library has returned with
         // `CString::into_raw`.
         drop(unsafe { CString::from_raw(string) });
     }

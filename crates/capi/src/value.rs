@@ -189,7 +189,7 @@ pub(crate) fn values<'a>(data: *const highwater_value, count: usize, name: &str)
     slice(data, count, name)?.iter().enumerate().map(taken).collect()
 }
 
-/// Values that were handed out. The memory that they point to is stored with them.
+/// Values that were returned. The memory that they point to is stored with them.
 #[derive(Default)]
 pub(crate) struct ValuesOut(pub Vec<highwater_value>);
 

@@ -140,9 +140,8 @@ fn a_flush_covers_completed_writes_only() {
     assert!(lost);
 }
 
-/// Power fails while a flush waits for its completion: if the flush is acknowledged all the same, what it covered must
-/// be there.
-/// A hard disk that takes its time and can be cut off.
+/// Power fails while a flush waits for its completion: if the flush is acknowledged nevertheless, its writes must
+/// survive. A hard disk that takes its time and can be cut off.
 fn slow_disk() -> Disk {
     let mut config = preset::find("wd10ezex-1tb").unwrap().config().scaled_to(1 << 16);
     config.set_promises(Promises::default());

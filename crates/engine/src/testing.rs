@@ -77,7 +77,7 @@ pub(crate) struct ReadGate {
     held: Arc<(Mutex<HeldBack>, Condvar)>,
 }
 
-/// How long a test waits for another thread before it is taken for stuck.
+/// How long a test waits for another thread before the thread counts as stuck.
 const STUCK: Duration = Duration::from_secs(60);
 
 impl ReadGate {

@@ -47,7 +47,7 @@ number!(
 /// The owner of the change buffer's own tree. The catalog gives no index this number.
 pub(crate) const CHANGE_BUFFER_INDEX: IndexId = IndexId(u32::MAX);
 
-/// Pages of an extent, the unit in which space is given out and neighbors are flushed.
+/// Pages of an extent, the unit in which space is allocated and neighbors are flushed.
 pub(crate) const EXTENT_PAGES: u32 = 64;
 
 /// A random number, not 0: the id of a new database or backup.

@@ -76,7 +76,7 @@ impl<T> ArrayOut<T> {
 pub type Bytes = Array<u8>;
 /// Values of columns.
 pub type Columns = Array<Bytes>;
-/// Where values of columns are handed out.
+/// Destination of returned column values.
 pub type ColumnsOut = ArrayOut<Bytes>;
 
 impl Bytes {
@@ -209,7 +209,7 @@ pub struct Read {
     pub skip_locked: u32,
     /// Whether long columns are read that are not wanted.
     pub all_columns: u32,
-    /// Positions of the columns that are handed out, in this order.
+    /// Positions of the returned columns, in this order.
     pub wanted: Array<u32>,
     /// Whether they may come from entries of the index alone.
     pub covering: u32,

@@ -39,7 +39,7 @@ pub struct Table {
     /// Start of the next move, if not the cursor's position.
     pub(crate) entry: Vec<u8>,
     pub(crate) read: RawRead,
-    /// Positions of the columns that are handed out.
+    /// Positions of the returned columns.
     pub(crate) wanted: Vec<u32>,
     pub(crate) row: RawRow,
     pub(crate) has_row: bool,
@@ -100,7 +100,7 @@ impl Table {
         (distinct != 0).then(|| statistics.rows as f64 / distinct as f64)
     }
 
-    /// The beginning of an index's keys, or what is after all keys that begin so.
+    /// The beginning of an index's keys, or the end of the keys with that beginning.
     fn bound(&self, index: &str, columns: &Columns, after: bool) -> Result<Option<Vec<u8>>> {
         let mut key = Vec::new();
         self.raw.append_key(index, &values(columns), &mut key)?;

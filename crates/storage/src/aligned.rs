@@ -3,7 +3,7 @@
 //! Rules
 //! 1. The first byte's address is a multiple of [`ALIGNMENT_BYTES`] for the buffer's whole life: the heap block that
 //!    holds it never moves and never grows.
-//! 2. Large buffers cost no memory until they are touched (the allocator hands out untouched zero pages).
+//! 2. Large buffers cost no memory until they are touched (the allocator returns untouched zero pages).
 
 use std::ops::{Deref, DerefMut};
 

@@ -298,8 +298,8 @@ fn flushed_writes_that_vanish_are_damage_or_lost_commits() {
 }
 
 /// Checksums find flipped bits, and the log's marks distinguish a damaged log from one that ends: no wrong value is
-/// returned ([`newest`] would fail). A commit is lost without a word only if the redo of the last sync is hit, after
-/// the newest mark, which is rare.
+/// returned ([`newest`] would fail). A commit is lost silently only if the redo of the last sync is hit, after the
+/// newest mark, which is rare.
 #[test]
 fn flipped_bits_are_reported() {
     let verdicts = Setup::on(faulty(4096, |f| f.bit_corruption = true)).verdicts();

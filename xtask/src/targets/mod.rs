@@ -139,7 +139,7 @@ fn check(root: &Path, folder: &Path, compiler: &Path, target: &Target) -> Result
         let mut command = base;
         command.args(["check", "--quiet", "--package", "highwater", "--lib", "--target", target.name]);
         if target.is_built_of_source {
-            // A stable cargo builds the standard library only if it is told that it may.
+            // A stable cargo builds the standard library only with an option that allows it.
             command.env("RUSTC_BOOTSTRAP", "1").arg("-Zbuild-std=std,panic_abort");
         }
         if target.c_compiler.is_none() {

@@ -111,8 +111,8 @@ pub trait Session: Send + 'static {
 
     /// Begins a transaction, under REPEATABLE READ unless an option of the store says otherwise.
     fn begin(&mut self) -> Result<Self::Txn<'_>>;
-    /// Begins a transaction that inserts many rows and does nothing else. A store may put inserts together until the
-    /// transaction ends, so that their errors come then, and give out no auto-increment numbers.
+    /// Begins a transaction that inserts many rows and does nothing else. A store may collect inserts until the
+    /// transaction ends, so that their errors come then, and assign no auto-increment numbers.
     fn begin_bulk(&mut self) -> Result<Self::Txn<'_>> {
         self.begin()
     }
@@ -190,7 +190,7 @@ pub trait Transaction: Read {
     /// New values of a row that is being changed.
     type Changes<'c>: RowChanges;
 
-    /// Inserts a row; returns the auto-increment number if one was given out.
+    /// Inserts a row; returns the auto-increment number if one was assigned.
     fn insert(&mut self, table: &Self::Table, row: &[ValueRef<'_>]) -> Result<Option<u64>>;
     /// Inserts this many rows, in one statement if the store can. `row` hands the values of the next one to the
     /// function that it is given.

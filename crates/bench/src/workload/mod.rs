@@ -1,7 +1,7 @@
 //! The workloads, each written once for every store.
 //!
 //! Rules
-//! 1. A workload loads its tables, then hands out one client per thread. Clients share only the store.
+//! 1. A workload loads its tables, then creates one client per thread. Clients share only the store.
 //! 2. A client's call runs exactly one transaction, committed when it returns `Ok`. A retryable error leaves nothing
 //!    behind; the driver counts it and asks again: TPC-C tries the same transaction, sysbench (as the original does)
 //!    and YCSB draw another one.

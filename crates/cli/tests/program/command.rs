@@ -57,7 +57,7 @@ fn data_are_kept_and_used_again_or_refused() {
     assert!(std::fs::read_to_string(report).expect("a report").starts_with("<!DOCTYPE html>"));
 
     let other = sysbench(&db, "read_only", &["--table-size", "600"]);
-    assert_eq!(status(&other), 2, "clap refuses an option given twice");
+    assert_eq!(status(&other), 2, "clap refuses a repeated option");
     let other = highwater(&["bench", "ycsb", "--dir", db.to_str().expect("a readable path"), "--events", "10"]);
     assert_eq!(status(&other), 2);
     assert!(stderr(&other).contains("workload=sysbench"), "{}", stderr(&other));

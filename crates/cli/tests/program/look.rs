@@ -147,7 +147,7 @@ fn foreign_and_missing_databases_are_wrong_use() {
     expect(&["inspect", dir, "page"], 2, &["NUMBER"]);
 }
 
-/// A changed byte in the redo of acknowledged commits is not taken for the end of the log.
+/// A changed byte in the redo of acknowledged commits is not mistaken for the end of the log.
 #[test]
 fn a_damaged_redo_log_is_said_to_be_damaged() {
     let folder = tempfile::tempdir().expect("a folder");

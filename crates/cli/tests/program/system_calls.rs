@@ -116,7 +116,7 @@ fn o_direct_no_fsync_syncs_the_data_only_after_growth() {
     for file in ["data", "redo", "doublewrite"] {
         assert!(trace.opened_with(file, "O_DIRECT"), "{file}");
     }
-    assert!(trace.calls("fdatasync", "redo") >= 150, "commits are synced all the same");
+    assert!(trace.calls("fdatasync", "redo") >= 150, "commits are still synced");
     for file in ["data", "doublewrite"] {
         let syncs = trace.calls("fdatasync", file) + trace.calls("fsync", file);
         let growths = trace.calls("fallocate", file) + trace.calls("ftruncate", file);

@@ -197,8 +197,7 @@ impl Mount {
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        // What fails here is left to the clean-up shell: its pipe closes. What was recorded is kept all the
-        // same.
+        // What fails here is left to the clean-up shell: its pipe closes. The recording is kept nevertheless.
         let _ = self.tear_down();
         let _ = self.finish_recording();
     }

@@ -152,8 +152,8 @@ impl Stack {
         Ok(())
     }
 
-    /// Whether the loop device is still attached to our file; another file may have its name by now. What cannot be
-    /// seen is taken for ours.
+    /// Whether the loop device is still attached to our file; another file may have its name by now. A device
+    /// that cannot be checked is treated as attached.
     fn is_attached(&self, device: &str) -> bool {
         let block = Path::new("/sys/block").join(device.trim_start_matches("/dev/"));
         match std::fs::read_to_string(block.join("loop/backing_file")) {

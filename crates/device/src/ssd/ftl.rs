@@ -9,7 +9,7 @@
 //! 4. Before a host frontier opens a unit, garbage collection runs until more than `reserve` units are free; collecting
 //!    one victim opens at most one unit, so `reserve >= 1` always suffices. Configuration guarantees spare units
 //!    for every frontier, so a victim with something to gain always exists.
-//! 5. Slots of a frontier are handed out in order and programmed a whole program at a time; [`Nand`] asserts the
+//! 5. Slots of a frontier are allocated in order and programmed a whole program at a time; [`Nand`] asserts the
 //!    physical order.
 //! 6. No allocation after construction.
 

@@ -28,8 +28,8 @@ fn commas(line: &[u8]) -> usize {
     line.iter().filter(|b| **b == b',').count()
 }
 
-/// Whether the start of a file can be such a trace. A first line with commas is taken for one that is damaged, and the
-/// damage is named.
+/// Whether the start of a file can be such a trace. A first line with commas is treated as damaged, and the damage is
+/// reported.
 pub fn check_start(start: &[u8], path: &Path) -> Result<()> {
     let mut lines = start.split(|b| *b == b'\n').map(<[u8]>::trim_ascii).enumerate().filter(|(_, l)| !l.is_empty());
     let Some((number, first)) = lines.next() else { return Err(DeviceError::NotATrace { path: path.into() }) };

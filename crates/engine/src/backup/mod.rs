@@ -37,7 +37,7 @@
 //!    only at the end, by a plain opening (`db`).
 //! 3. It gets a new database id, because its history differs from that of its source: backups of the two never form a
 //!    chain.
-//! 4. The files are synced and then moved up, `data` last. Before that the target is not taken for a database.
+//! 4. The files are synced and then moved up, `data` last. Before that the target is not treated as a database.
 //! 5. The target is locked until the end. `restoring` has a marker, created first and removed last: a folder that is
 //!    not empty and lacks the marker belongs to the user, and is not changed.
 //!

@@ -26,7 +26,8 @@ fn change(db: &Database, rows: u64, mut row: impl FnMut(&mut crate::db::WriteTxn
     }
 }
 
-/// Everything is in the store, and the checkpoint after it; emptied extents are discarded unless that is held.
+/// Waits until all pages are in the store and the checkpoint has passed their changes; emptied extents are discarded
+/// unless a hold prevents it.
 fn wait_until_flushed(db: &Database) {
     let ctx = db.context();
     ctx.log.flush_to(ctx.log.end_lsn()).unwrap();

@@ -99,7 +99,7 @@ impl RowVisitor<'_, '_> {
         let (mut chains, mut is_whole) = (HashMap::new(), true);
         for ColumnRef { chain, .. } in stored.refs() {
             let mut bytes = Vec::new();
-            // The others are looked at all the same: their pages are in use.
+            // The others are checked nevertheless: their pages are in use.
             is_whole &= self.walk.checker.check_chain(chain, self.rows.overflow, &place, true, &mut bytes)?;
             chains.insert(chain.first, bytes);
         }

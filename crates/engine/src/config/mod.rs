@@ -120,7 +120,7 @@ macro_rules! options {
             /// The key that `encryption_key` or `key_file` names, if one of them does.
             ///
             /// # Errors
-            /// [`Error::BadOption`] if both do; [`Error::Open`] for a key file that is of no use.
+            /// [`Error::BadOption`] if both do; [`Error::Open`] for an unusable key file.
             pub fn read_key(&self) -> Result<Option<EncryptionKey>> {
                 match (&self.encryption_key, &self.key_file) {
                     (Some(_), Some(_)) => {

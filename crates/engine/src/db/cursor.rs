@@ -210,7 +210,7 @@ impl Cursor {
         goes_on
     }
 
-    /// Stands at the key of a row that was handed out: the last one, or one after which it begins again.
+    /// Moves to the key of a returned row: the last one, or one after which the cursor continues.
     pub(super) fn stand_at(&mut self, key: &[u8], is_last: bool) {
         self.key.clear();
         self.key.extend_from_slice(key);

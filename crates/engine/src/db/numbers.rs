@@ -33,8 +33,8 @@ impl WriteTxn {
     /// ```
     ///
     /// # Errors
-    /// [`Error::BadValue`] if the column's type has not that many numbers left: none is taken then. [`Error::Usage`] if
-    /// the table has no such column, or for `count` or `every` 0. Lock and I/O errors.
+    /// [`Error::BadValue`] if the column's type has fewer numbers left: none is assigned then. [`Error::Usage`] if the
+    /// table has no such column, or for `count` or `every` 0. Lock and I/O errors.
     pub fn reserve_numbers(&mut self, table: &Table, range: NumberRange) -> Result<u64> {
         let StatementContext { system, txn, version, .. } = self.call(table, TableLockMode::Write)?;
         if range.count == 0 || range.every == 0 {

@@ -251,6 +251,6 @@ mod tests {
         let none = |_: &Arc<ThreadGroup>, _| Err(Error::Usage("no thread".into()));
         assert!(background.begin_group(2, Box::new(none)).is_err());
         let spawned = background.spawn("late", ShutdownPhase::First, parts.ctx.clone(), || Ok(()), || {}, || {});
-        assert!(spawned.is_ok() && background.threads.running.lock().is_empty(), "no thread begins behind the end");
+        assert!(spawned.is_ok() && background.threads.running.lock().is_empty(), "no thread begins after the end");
     }
 }

@@ -1,12 +1,12 @@
-//! Not an API: what the crate's own benches and examples measure or plot, what the simulator drives, and what the
-//! fuzzing targets need of the formats. It may change with any commit.
+//! Not an API: items for the crate's own benches and examples, the simulator and the fuzzing targets. It may change
+//! with any commit.
 //!
 //! | module | what |
 //! |---|---|
-//! | `checksum_fixer` | checksums of edited files made right again |
-//! | `fuzz_properties` | what must hold of any bytes that are decoded |
-//! | `raw_calls` | calls of the raw API that any bytes say, and what must hold of them |
-//! | `test_part` | which cases of a long list a run of the tests tries |
+//! | `checksum_fixer` | recomputes the checksums of edited files |
+//! | `fuzz_properties` | properties of the decoders, for any bytes |
+//! | `raw_calls` | calls of the raw API, chosen by bytes of a fuzzer, and their properties |
+//! | `test_part` | the choice of cases of a long list in one run of the tests |
 
 pub mod checksum_fixer;
 pub mod fuzz_properties;

@@ -108,7 +108,7 @@ impl Active {
         }
     }
 
-    /// Gives out LSNs for bytes that will never be written: the database has stopped.
+    /// Assigns LSNs to bytes that will never be written: the database has stopped.
     pub(super) fn skip(&mut self, bytes: usize) {
         self.end += bytes as u64;
     }

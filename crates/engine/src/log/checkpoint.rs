@@ -79,8 +79,8 @@ impl Checkpoints {
     }
 
     /// Makes `lsn` the place recovery starts from (all older changes are durable in the data file). `lsn` is the start
-    /// of a group or the end of the log. Frees room in the ring and wakes the threads that wait for it. One that is
-    /// before the present checkpoint changes nothing.
+    /// of a group or the end of the log. Frees room in the ring and wakes the threads that wait for it. An LSN before
+    /// the present checkpoint changes nothing.
     ///
     /// # Errors
     /// [`Error::Usage`] for an LSN beyond the end or before `start`, [`Error::Poisoned`], or the I/O error that stops
@@ -136,8 +136,8 @@ impl Checkpoints {
     }
 
     /// Makes the log durable and writes the durable LSN to the header, unless a header has it already. So damage before
-    /// that LSN is not taken for a torn write (`damage`). For an idle log; a busy log writes the durable LSN in every
-    /// block.
+    /// that LSN is not mistaken for a torn write (`damage`). For an idle log; a busy log writes the durable LSN in
+    /// every block.
     ///
     /// # Errors
     /// [`Error::Poisoned`], or the I/O error that stops the database.

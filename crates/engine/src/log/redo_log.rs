@@ -356,8 +356,8 @@ impl Log {
     }
 
     /// Makes `lsn` the place recovery starts from (all older changes are durable in the data file). `lsn` is the start
-    /// of a group or the end of the log. Frees room in the ring and wakes the threads that wait for it. One that is
-    /// before the present checkpoint changes nothing.
+    /// of a group or the end of the log. Frees room in the ring and wakes the threads that wait for it. An LSN before
+    /// the present checkpoint changes nothing.
     ///
     /// # Errors
     /// [`Usage`](crate::Error::Usage) for an LSN beyond the end or before `start`,
@@ -389,7 +389,7 @@ impl Log {
     }
 
     /// Makes everything durable and notes that in the header, unless a header says so already. So damage in front of it
-    /// is not taken for a torn write (`damage`). For a log that has been idle; a busy log notes it in every block it
+    /// is not mistaken for a torn write (`damage`). For a log that has been idle; a busy log notes it in every block it
     /// writes.
     ///
     /// # Errors

@@ -187,8 +187,8 @@ impl LogSpace {
         }
     }
 
-    /// Rule 1 of the log: what ends at `end` was reserved. After the database `has_stopped`, LSNs are given out without
-    /// room.
+    /// Rule 1 of the log: what ends at `end` was reserved. After the database `has_stopped`, LSNs are assigned without
+    /// space.
     #[inline]
     pub(super) fn check_reserved(&self, end: Lsn, has_stopped: impl Fn() -> bool) {
         if cfg!(debug_assertions) {

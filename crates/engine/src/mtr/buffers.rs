@@ -57,7 +57,7 @@ impl MtrBuffers {
 }
 
 thread_local! {
-    #[expect(clippy::vec_box, reason = "sets are handed out and taken back; boxed, they do not move")]
+    #[expect(clippy::vec_box, reason = "sets are lent and returned; boxed, they do not move")]
     static SPARE: RefCell<Vec<Box<MtrBuffers>>> = const { RefCell::new(Vec::new()) };
 }
 

@@ -199,7 +199,7 @@ impl<'c> Mtr<'c> {
         held.changed = true;
         held.recreated_by_redo |= matches!(op, PageOp::Format { .. });
         op.encode(held.page_no, redo);
-        // SAFETY: the memo holds this frame's latch exclusively; `&mut self` excludes slices handed out by `page`.
+        // SAFETY: the memo holds this frame's latch exclusively; `&mut self` excludes slices that `page` returned.
         let bytes = unsafe { self.ctx.pool.frames().bytes_mut(held.frame) };
         if let Err(error) = op.apply(bytes) {
             panic!("{op:?} does not fit page {}: {error}", held.page_no);

@@ -4,7 +4,7 @@
 //! Rules
 //! 1. A request is a hint. A request that does not fit the queue is dropped. An error is ignored here: the thread that
 //!    needs the page reads it again and gets the error.
-//! 2. A page that was freed meanwhile is read all the same: a thread that recreates it takes over its frame, as after
+//! 2. A page that was freed meanwhile is read nevertheless: a thread that recreates it takes over its frame, as after
 //!    any late descent ([`PageLoader::install`]).
 //! 3. Without read threads, and after [`ReadAhead::stop`], nothing is read ahead.
 //! 4. Consecutive page numbers, requested in this order, are one read ([`run_of`]) if they are contiguous in the store.

@@ -19,7 +19,7 @@ const SHARE: u32 = 16;
 /// Most extents of that part.
 const MAX_KEPT_EXTENTS: u32 = 256;
 
-/// What room is taken for; each may take more than those before it.
+/// Purposes of a reservation; each may use more space than the previous ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum SpacePriority {
     /// Rows, entries and tables of users.

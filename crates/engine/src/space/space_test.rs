@@ -232,7 +232,7 @@ fn a_page_that_is_free_is_not_freed_again() {
     assert_eq!(parts.ctx.log.end_lsn(), end, "nothing is changed");
     assert_eq!((parts.space.owner(page), parts.space.pages_in(SEGMENT)), (None, 1));
     let [one, other] = [(); 2].map(|()| new_page(&parts).unwrap());
-    assert_ne!(one, other, "a page is given out twice");
+    assert_ne!(one, other, "a page is allocated twice");
     assert_eq!(parts.space.pages_in(SEGMENT), 3);
 }
 

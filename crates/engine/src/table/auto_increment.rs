@@ -18,7 +18,7 @@ use crate::lock::OwnerId;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, RwLock};
 
-/// Numbers given out per write of the bound, at most.
+/// Maximum of numbers assigned per write of the bound.
 const BLOCK: u64 = 1024;
 /// At most one in this many of the numbers that are left.
 const SHARE: u64 = 64;

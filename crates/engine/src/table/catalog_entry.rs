@@ -41,11 +41,11 @@ pub(crate) enum Leftover {
     Table(TableRemains),
     /// An index half built or half removed.
     Index(TableId, IndexRecord),
-    /// Records of a definition or a layout that did not come into use, or no longer is.
+    /// Records of a definition or a layout that is not in use yet, or not any more.
     Records(Vec<RecordKey>),
 }
 
-/// Everything of a table that is to be removed.
+/// All parts of a table that are to be removed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TableRemains {
     pub(crate) segments: Vec<SegmentId>,
@@ -66,7 +66,7 @@ struct Records {
     statistics: BTreeMap<Option<IndexId>, Vec<u8>>,
 }
 
-/// What a record is of its table.
+/// The part of a table that a record describes.
 enum Found {
     Table(TableRecord),
     Part((DefinitionCopy, u32)),
@@ -125,7 +125,7 @@ impl Gathered {
         }
     }
 
-    /// The counters are above every number of a table or a tree, which would be given again.
+    /// The counters must be above every number of a table or a tree; otherwise that number would be reused.
     fn check_numbers(&self) -> Result<()> {
         let (next_table, next_index) = self.counters.map_or((0, 0), |next| (next.next_table, next.next_index));
         let last_table = self.by_table.iter().rfind(|(_, records)| records.table.is_some()).map(|(id, _)| id.0);
@@ -140,7 +140,7 @@ impl Gathered {
         }
     }
 
-    /// As [`finish`](Self::finish), each table for itself: one that is wrong leaves the others.
+    /// As [`finish`](Self::finish), each table separately: a damaged table does not affect the others.
     pub(crate) fn finish_each(self) -> (Vec<Result<TableEntry>>, Vec<Leftover>) {
         let (mut tables, mut leftovers) = (Vec::new(), Vec::new());
         for (id, records) in self.by_table {
@@ -196,8 +196,8 @@ impl Records {
         entry.contradiction().map_or(Ok(entry), |reason| Err(wrong(reason.to_string())))
     }
 
-    /// Takes out what is of no use: the other copy of the definition, layouts that are not older than the one in use,
-    /// statistics of indexes that are gone.
+    /// Removes unused records: the other copy of the definition, layouts that are not older than the one in use,
+    /// statistics of dropped indexes.
     fn take_unused(&mut self, id: TableId, record: &TableRecord) -> Option<Vec<RecordKey>> {
         let parts = (record.definition_bytes as usize).div_ceil(PART_BYTES) as u32;
         let is_used = |&(copy, part): &(DefinitionCopy, u32)| copy == record.definition_copy && part < parts;

@@ -84,7 +84,7 @@ impl ColumnIds {
 pub(crate) fn encode_definition(definition: &TableDefinition, columns: &ColumnIds) -> Vec<u8> {
     debug_assert_eq!(definition.columns.len(), columns.ids.len(), "each column has an id");
     debug_assert!(columns.are_distinct(), "rule 1: two columns have one id: {:?}", columns.ids);
-    debug_assert!(columns.ids.iter().all(|id| *id < columns.next), "rule 1: an id is given again: {columns:?}");
+    debug_assert!(columns.ids.iter().all(|id| *id < columns.next), "rule 1: an id is reused: {columns:?}");
     let mut out = Writer::new();
     out.text(&definition.name);
     out.u16(columns.next);

@@ -78,7 +78,7 @@ enum Gone {
 
 #[derive(Debug, Default)]
 struct LockState {
-    /// A schema change is at work, or waits for transactions.
+    /// A schema change runs, or waits for transactions.
     changing: bool,
     /// A build holds no-write, or bars writers while it waits for it.
     no_write: bool,
@@ -244,7 +244,7 @@ impl TableLock {
         Ok(())
     }
 
-    /// Begins a schema change, once no other one is at work. It keeps no thread out yet.
+    /// Begins a schema change, once no other one runs. It keeps no thread out yet.
     pub(crate) fn change<'p>(&self, patience: impl Into<Patience<'p>>) -> Result<Change<'_>> {
         let mut state = self.state.lock();
         self.wait(&mut state, patience.into(), |s| !s.changing)?;
@@ -339,7 +339,7 @@ fn check_gone(state: &LockState, table: &str) -> Result<()> {
     }
 }
 
-/// A schema change. Until it is dropped no other one is at work, and those that it keeps out stay out.
+/// A schema change. Until it is dropped no other schema change runs, and the transactions that it blocks stay blocked.
 #[derive(Debug)]
 pub(crate) struct Change<'l>(&'l TableLock);
 

@@ -118,7 +118,7 @@ pub(crate) enum ObjectState {
     Dropping = 3,
 }
 
-/// The next numbers, none of which is given twice.
+/// The next numbers; a number is never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct IdCounters {
     pub(crate) next_table: u32,

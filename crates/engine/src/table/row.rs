@@ -1,7 +1,7 @@
 //! Reading rows in place; `owned_row.rs` has rows that own their bytes.
 //!
 //! Rule: reading never panics on any bytes and never goes beyond them: missing parts read as zero or empty.
-//! [`RowRef::verify`] tells whether bytes are a row.
+//! [`RowRef::verify`] shows whether bytes are a valid row.
 
 use super::column_index::ColumnIndex;
 use super::date::{Date, Time};
@@ -66,7 +66,7 @@ impl<'a> RowRef<'a> {
         }
     }
 
-    /// As [`load`](Self::load), of a column that this layout has not, or in another type.
+    /// As [`load`](Self::load), of a column that this layout does not have, or has in another type.
     #[cold]
     fn load_of_older(self, slot: &ColumnSlot) -> Stored<'a> {
         if let Type::Fixed(len) = slot.ty {
@@ -81,7 +81,7 @@ impl<'a> RowRef<'a> {
         }
     }
 
-    /// The value of a column that this layout has not, or in another type; NULL is zero or empty.
+    /// The value of a column that this layout does not have, or has in another type; NULL is zero or empty.
     #[cold]
     fn value_of_older(self, slot: &ColumnSlot) -> ValueRef<'a> {
         match (unfit(slot.kept, self.raw(slot)), slot.ty) {
@@ -165,8 +165,8 @@ impl<'a> RowRef<'a> {
         self.layout.slots.iter().enumerate().try_for_each(|(i, slot)| self.verify_column(i, slot, true))
     }
 
-    /// As [`verify`](Self::verify), for what a leaf has of a row of which columns are on overflow pages: texts may be
-    /// cut anywhere.
+    /// As [`verify`](Self::verify), for the leaf's part of a row with columns on overflow pages: texts may be cut
+    /// anywhere.
     pub(crate) fn verify_part(self) -> Result<()> {
         self.verify_shape()?;
         self.layout.slots.iter().enumerate().try_for_each(|(i, slot)| self.verify_column(i, slot, false))

@@ -10,7 +10,7 @@
 //! 2. A NULL column keeps zero bytes (fixed) or an empty range (variable), so that equal rows of one layout are equal
 //!    bytes.
 //! 3. Reading never panics on any bytes and never goes beyond them: missing parts read as zero or empty.
-//!    [`RowRef::verify`](super::row::RowRef::verify) tells whether bytes are a row.
+//!    [`RowRef::verify`](super::row::RowRef::verify) shows whether bytes are a valid row.
 //! 4. Integers are little-endian. `value_form.rs` defines how values are stored.
 //! 5. A layout is resolved for the table's present columns. A column that rows of the layout lack reads as its default;
 //!    a narrower type as the same value of the wider one; a dropped column is skipped. Rows are built only in the

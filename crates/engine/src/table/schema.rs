@@ -54,8 +54,8 @@ impl Schema {
     }
 
     /// Makes an integer column auto-increment: inserting NULL there takes the next number, from 1. Numbers are never
-    /// given twice; a rolled back insert or a crash leaves a gap. A [nullable](Schema::nullable) column keeps an
-    /// inserted NULL; its numbers are those of [`reserve_numbers`](crate::WriteTxn::reserve_numbers).
+    /// reused; a rolled back insert or a crash leaves a gap. A [nullable](Schema::nullable) column keeps an inserted
+    /// NULL; its numbers are those of [`reserve_numbers`](crate::WriteTxn::reserve_numbers).
     pub fn auto_increment(mut self, column: &str) -> Schema {
         self.auto_increment = Some(column.to_string());
         self

@@ -23,7 +23,7 @@
 //! | `write/` | row operations, the entries they move |
 //! | `overflow.rs`, `overflow_columns.rs` | chains of overflow pages; rows whose columns are on such |
 //! | `read/` | views, versions of rows, scans |
-//! | `rollback.rs`, `purge/` | older versions: put back, taken away |
+//! | `rollback.rs`, `purge/` | older versions: restored, removed |
 //!
 //! Latch order: leaf, undo page, undo directory page; then the mutexes. None of them is held around I/O except the
 //! stripes of unique checks, the purge view and the mutex that serializes the creation of undo streams. Their order:

@@ -113,7 +113,7 @@ pub(crate) fn put_refs(refs: &[ColumnRef], out: &mut Vec<u8>) {
     out.push(refs.len() as u8);
 }
 
-/// Replaces `out` with the chains that the old version of a row has and the new one has not.
+/// Replaces `out` with the chains of the old version of a row that the new version does not have.
 pub(crate) fn dropped_chains(old: &OverflowRow<'_>, new: Option<&OverflowRow<'_>>, out: &mut Vec<OverflowRef>) {
     let stays = |chain: OverflowRef| new.is_some_and(|new| new.refs().any(|column| column.chain == chain));
     out.clear();

@@ -88,8 +88,8 @@ pub(crate) trait TableTrees: Send + Sync {
     /// [`Error::Corrupt`](crate::error::Error::Corrupt) if `row` is not a row.
     fn rebuild_columns(&self, row: &[u8], column: &mut ColumnRewrite<'_>, out: &mut Vec<u8>) -> Result<()>;
     /// Which variable-length columns of a row go to overflow pages, so that it takes at most `room` bytes with their
-    /// references: the number of each. Not again those in `moved`, which are there. If the row would be too long all
-    /// the same, some of them.
+    /// references: the number of each. Not again those in `moved`, which are there. If the row would still be too long,
+    /// some of them.
     fn overflow_columns(&self, row: &[u8], moved: &[u16], room: usize) -> Vec<u16>;
 }
 

@@ -357,7 +357,7 @@ fn backed_up() -> (tempfile::TempDir, [PathBuf; 1]) {
     (folder, [backup])
 }
 
-/// What a restore takes away it has made itself; and no other process's work, be it under way.
+/// A restore removes only files that a restore made, and never those of a restore that another process runs.
 #[test]
 fn a_restore_leaves_what_is_not_its_own() {
     let (folder, chain) = backed_up();

@@ -114,7 +114,7 @@ fn a_check_gets_its_turn_among_transactions() {
     busy.into_iter().for_each(|thread| thread.join().unwrap());
 }
 
-/// While a check is at work rows can be read, and locked.
+/// While a check runs rows can be read, and locked.
 #[test]
 fn rows_can_be_locked_while_a_check_is_at_work() {
     let db = memory();

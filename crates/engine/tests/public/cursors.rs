@@ -204,7 +204,7 @@ fn a_cursor_that_has_to_wait_can_be_asked_again() {
         assert!(matches!(cursor.next(&mut txn), Err(Error::LockNotAvailable { .. })));
         assert!(cursor.row().unwrap().is_none());
     }
-    // Rows that it has not come to are free.
+    // Rows that it has not reached are not locked.
     holder.set_lock_wait(LockWait::NoWait);
     assert!(holder.delete(&table, &values![3]).unwrap());
     assert!(matches!(holder.delete(&table, &values![1]), Err(Error::LockNotAvailable { .. })));

@@ -242,7 +242,7 @@ fn auto_increment_never_repeats() {
     assert_eq!(full, "column id: auto-increment has reached 127, the last number of the column's type");
 }
 
-/// A number that an update sets is not given again, also not after a crash.
+/// A number that an update sets is not assigned again, even after a crash.
 #[test]
 fn an_update_of_the_auto_increment_column_moves_the_counter() {
     let schema = || by_id().column("n", Type::U64).auto_increment("n");

@@ -181,7 +181,7 @@ fn numbers_are_reserved_once_also_over_a_crash() {
     for wrong in [NumberRange { count: 0, ..range }, NumberRange { every: 0, ..range }] {
         assert!(matches!(db.begin().unwrap().reserve_numbers(&table, wrong), Err(Error::Usage(_))));
     }
-    // What was reserved is not given again, whatever the redo log kept of it.
+    // Reserved numbers are not assigned again, even if the redo log lost the reservation.
     db.transact(|txn| txn.insert(&table, &values![1, 1]).map(drop)).unwrap();
     let after = db.after_power_cut(3);
     let table = after.table("t").unwrap();

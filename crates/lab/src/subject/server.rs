@@ -140,7 +140,7 @@ impl Server {
 
     /// Connections to it.
     pub fn store(&self) -> &MysqlStore {
-        self.store.as_ref().expect("set before the server is handed out")
+        self.store.as_ref().expect("set before the server is returned")
     }
 
     fn wait_until_ready(&mut self) -> Result<MysqlStore> {

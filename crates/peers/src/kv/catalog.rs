@@ -1,6 +1,6 @@
 //! The tables of a key-value engine: described in its tree `catalog`, kept open in memory.
 //!
-//! Rule: one table is made at a time: engines give out the numbers of trees without a transaction.
+//! Rule: one table is made at a time: engines assign the numbers of trees without a transaction.
 
 use super::{Kv, KvClient, KvRead, KvWrite, Range};
 use crate::definition::Definition;

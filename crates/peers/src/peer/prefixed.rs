@@ -2,7 +2,7 @@
 //!
 //! Rules
 //! 1. One key space has one memtable, so that the memory of many trees is one number. MyRocks keeps its indexes so.
-//! 2. Numbers are given out in order, and kept under the names, in the tree 0.
+//! 2. Numbers are assigned in order, and kept under the names, in the tree 0.
 
 use highwater_bench::Result;
 

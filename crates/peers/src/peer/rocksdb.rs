@@ -82,7 +82,7 @@ pub(crate) struct RocksDb {
     syncs: Option<Arc<EverySecond>>,
 }
 
-/// Writes the number given out last again, synced, and with it what was committed before.
+/// Writes the last assigned number again, synced, and so makes earlier commits durable.
 fn sync(db: &Db) -> Result<()> {
     let mut synced = WriteOptions::default();
     synced.set_sync(true);

@@ -93,7 +93,7 @@ pub(super) fn random_bytes<const N: usize>() -> Result<[u8; N], StorageError> {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EncryptionError {
-    /// A key file that is of no use.
+    /// An unusable key file.
     #[error("key file {}: {reason}", .path.display())]
     KeyFile {
         /// The file.

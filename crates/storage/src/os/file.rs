@@ -42,7 +42,7 @@ pub struct FileDevice {
     file: File,
     path: PathBuf,
     mode: Mode,
-    /// A block device, or taken for one: its length is fixed.
+    /// A block device, or treated as one: its length is fixed.
     fixed_len: bool,
     rings: Rings,
     len_changed: AtomicBool,

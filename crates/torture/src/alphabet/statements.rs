@@ -35,7 +35,7 @@ pub(super) fn statement(
 /// Reserves numbers that no row has.
 ///
 /// # Errors
-/// [`Error::Data`] for a number that a row has or that is given again; the engine's.
+/// [`Error::Data`] for a number that a row has or that is assigned again; the engine's.
 pub(super) fn reserve(
     txn: &mut WriteTxn,
     (table, greatest): (&Table, u64),

@@ -71,7 +71,7 @@ enum Effect {
 }
 
 impl Content {
-    /// Another body of this length; the texts are of no use.
+    /// Another body of this length; the texts are unused.
     pub(crate) fn with_body(body_bytes: u32, rng: &mut Choices) -> Content {
         let letter = if body_bytes > 0 { b'a' + rng.u32(..26) as u8 } else { 0 };
         Content { body_bytes, letter, ..Content::default() }

@@ -13,7 +13,7 @@ const ADD: &str = "crates/engine/src/change_buffer/add.rs";
 pub(super) const MUTANTS: &[Mutant] = &[
     mutant(
         "full-disk-ends-an-opening",
-        "a database that is opened for mode disk on a full disk does not open, for want of one page",
+        "a database that is opened for mode disk on a full disk does not open, because one page is missing",
         &[edit(
             OPENING,
             "            Err(Error::DiskFull { .. }) => Ok(ChangeBuffering::Off),",

@@ -33,7 +33,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "changes-handed-out-before-durable",
-        "a consumer has changes that a crash undoes, and their number is given again",
+        "a consumer has changes that a crash undoes, and their number is reused",
         &[edit(CHANGE_LOG, "        if !is_read_only {", "        if !MUTANT && !is_read_only {")],
         &["changes_cuts::what_was_handed_out_survives"],
     ),

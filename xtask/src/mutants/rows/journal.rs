@@ -64,7 +64,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "journal-discard-before-a-batch-says-so",
-        "the device is told that images are not needed before a durable batch says so",
+        "images are discarded before a durable batch says so",
         &[edit(
             JOURNAL,
             "        position.is_discard_due = self.discards;\n",

@@ -165,7 +165,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "freed-page-taken-too-early",
-        "a page is given out again before the mini-transaction that gives it back has committed",
+        "a page is allocated again before the mini-transaction that frees it has committed",
         &[edit(
             ALLOCATION,
             "        mtr.note_freed(page);\n",

@@ -122,7 +122,7 @@ impl Default for Config {
     }
 }
 
-/// Record numbers given out and committed.
+/// Record numbers assigned and committed.
 #[derive(Debug)]
 struct Inserts {
     next: AtomicU64,
@@ -361,7 +361,7 @@ impl<S: Store> YcsbClient<S> {
         loop {
             let mut txn = self.session.begin()?;
             match self.record.insert(&mut txn, &self.table, number).and_then(|()| txn.finish()) {
-                // A number that was given out must be inserted, or the latest ones would never become visible.
+                // A number that was assigned must be inserted, or the latest ones would never become visible.
                 Err(error) if error.is_retryable() => {
                     outcome.other += 1;
                     conflicts += 1;

@@ -103,7 +103,7 @@ fn a_killed_restore_is_taken_for_nothing_and_can_be_repeated() {
         assert_eq!(std::fs::read_dir(&copy).expect("a folder").flatten().count(), 3);
     }
     assert!(cuts > 7, "{cuts} of 40 kills met the restore at work");
-    // Another file in the folder is not taken away.
+    // Another file in the folder is not removed.
     std::fs::remove_dir_all(&copy).expect("it is there");
     std::fs::create_dir_all(&work).expect("a folder");
     std::fs::write(Path::new(&copy).join("mine"), "text").expect("a file");

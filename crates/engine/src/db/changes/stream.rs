@@ -65,7 +65,7 @@ pub struct Change {
 /// more changes. After an error it is at its end.
 pub struct ChangeStream {
     db: Database,
-    /// All changes up to this number were handed out.
+    /// All changes up to this number were returned.
     since: u64,
     /// Up to which number it may read.
     readable: u64,
@@ -131,8 +131,8 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// [`Error::ChangesTrimmed`] if changes after `since` are no longer kept; [`Error::Usage`] if `since` is a number
-    /// that the database has not come to: it is that of another database, or of this one before it was restored.
+    /// [`Error::ChangesTrimmed`] if changes after `since` are no longer kept; [`Error::Usage`] if `since` is above the
+    /// last number: it is a number of another database, or of this one before it was restored.
     pub fn changes(&self, since: u64) -> Result<ChangeStream> {
         check_outside_row_closure()?;
         self.inner.check_running()?;
@@ -161,7 +161,7 @@ impl Database {
         Ok(stream)
     }
 
-    /// Number of the last transaction whose changes [`changes`](Self::changes) hands out now; 0 if there is none.
+    /// Number of the last transaction whose changes [`changes`](Self::changes) returns now; 0 if there is none.
     ///
     /// # Errors
     /// I/O; the database is closed or has stopped.
@@ -193,7 +193,7 @@ impl Iterator for ChangeStream {
 }
 
 impl ChangeStream {
-    /// All changes up to the transaction of this number were handed out: the number to continue from.
+    /// All changes up to the transaction of this number were returned: the number to continue from.
     pub fn position(&self) -> u64 {
         match &self.found {
             Some(found) if found.ends_transaction => self.since.min(found.sequence - 1),
@@ -291,7 +291,7 @@ impl ChangeStream {
         if self.parts.is_empty() {
             self.read_parts()?;
         }
-        debug_assert!(!self.is_whole || self.held.is_none(), "rule 2: a change is held behind its end");
+        debug_assert!(!self.is_whole || self.held.is_none(), "rule 2: a change is held after its end");
         let is_decoded = self.decoded == self.bytes.len();
         let wrong = |what: &str| Err(Error::Corrupt(format!("the change log: transaction {}: {what}", self.sequence)));
         let Some(Part { sequence, part, bytes }) = self.parts.pop_front() else {

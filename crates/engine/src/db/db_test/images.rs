@@ -1,5 +1,5 @@
-//! Damaged images of a killed database whose pages are out of place: each page is recovered or named, and is never an
-//! older one without a word. The batch that was written last is called durable by no batch header; only the redo log's
+//! Damaged images of a killed database whose pages are out of place: each page is recovered or named, and is never
+//! silently an older one. The batch that was written last is called durable by no batch header; only the redo log's
 //! header proves that it was.
 
 use crate::config::{ChangeBuffering, PageCompression, PageStoreKind};

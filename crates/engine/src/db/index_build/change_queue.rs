@@ -75,7 +75,7 @@ impl<'s> ChangeQueue<'s> {
             return Err(Error::Corrupt(format!("{}: noted changes of an index are damaged", device.name())));
         }
         let end = piece.at + block.len() as u64;
-        debug_assert!(end <= self.end, "a piece ends at {end}, behind the last one, at {}", self.end);
+        debug_assert!(end <= self.end, "a piece ends at {end}, after the last one, at {}", self.end);
         debug_assert!(self.pieces.front().is_none_or(|next| end <= next.at), "rule 1: a piece is discarded that waits");
         device.discard(piece.at, block.len() as u64)?;
         if self.pieces.is_empty() {

@@ -60,7 +60,8 @@ pub struct BuildProgress {
     pub changes_left: u64,
 }
 
-/// Times that an end that keeps others out finds too many changes left, before it applies them all the same.
+/// Attempts to end the build while writers are blocked that find too many changes left, before it applies them
+/// nevertheless.
 const MAX_ENDS: usize = 5;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

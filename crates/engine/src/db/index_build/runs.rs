@@ -113,7 +113,7 @@ impl<'s> Runs<'s> {
             device.set_len_bytes(offset_of(room))?;
             self.room = room;
         }
-        debug_assert!(self.next < self.room, "rule 1: block {} is written behind the end of the file", self.next);
+        debug_assert!(self.next < self.room, "rule 1: block {} is written beyond the end of the file", self.next);
         device.write_at(offset_of(self.next), block, Placement::Other)?;
         self.stats.sort_bytes_written.add(block.len() as u64);
         self.next += 1;

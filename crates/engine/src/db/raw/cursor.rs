@@ -261,5 +261,5 @@ impl RawCursor {
 
 #[cold]
 fn stands_nowhere() -> Error {
-    Error::Usage("the cursor stands nowhere: seek first".to_string())
+    Error::Usage("the cursor has no position: seek first".to_string())
 }

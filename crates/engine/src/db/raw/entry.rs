@@ -23,7 +23,7 @@ pub(super) struct EntryColumns {
 }
 
 impl EntryColumns {
-    /// `None` if the entries have not all of these columns: in their keys, or covered.
+    /// `None` if the entries lack one of these columns, both in their keys and covered.
     pub(super) fn new(version: &Arc<TableVersion>, index: usize, columns: &[usize]) -> Option<EntryColumns> {
         let parts =
             |column: usize| parts(version, index).position(|part| part.column == column && part.is_reversible());

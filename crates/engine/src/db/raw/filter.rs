@@ -40,7 +40,7 @@ impl RawFilter {
     /// For the entries of an index.
     ///
     /// # Errors
-    /// `Usage` if their keys have not all of the columns.
+    /// `Usage` if their keys lack one of the columns.
     pub(super) fn open(&mut self, version: &Arc<TableVersion>, index: Option<usize>) -> Result<()> {
         let found = index.and_then(|index| EntryColumns::new(version, index, &self.columns));
         self.entry_columns = found.filter(EntryColumns::are_in_keys);

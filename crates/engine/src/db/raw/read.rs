@@ -16,7 +16,7 @@ pub struct RawRead {
     /// Whether only keys and entries of a cursor are requested: then rows are read only where the index was changed
     /// lately.
     pub keys_only: bool,
-    /// Whether a cursor over an index reads the rows of its entries only where it must: where the index has not all of
+    /// Whether a cursor over an index reads the rows of its entries only where it must: where the index lacks one of
     /// `columns` ([`RawTable::index_has`]), was changed lately, or rows are locked. Then a row that it reads may have
     /// these columns only. A cursor over the rows copies these columns of several rows at once, if it locks none.
     pub covering: bool,

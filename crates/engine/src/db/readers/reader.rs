@@ -155,7 +155,7 @@ impl Reader {
         ReaderChanges::begin(Link::connect(&self.folder)?, since)
     }
 
-    /// Number of the last transaction whose changes [`changes`](Self::changes) hands out now; 0 if there is none.
+    /// Number of the last transaction whose changes [`changes`](Self::changes) returns now; 0 if there is none.
     ///
     /// # Errors
     /// As [`Database::open_reader`] and [`Database::last_change`].

@@ -15,9 +15,9 @@ use std::time::Duration;
 /// it is at its end. It counts as a reader (`max_readers`), and keeps nothing in the database.
 pub struct ReaderChanges {
     link: Link,
-    /// All changes up to this number were handed out.
+    /// All changes up to this number were returned.
     since: u64,
-    /// The changes that were received; those before `read` were handed out.
+    /// The changes that were received; those before `read` were returned.
     batch: Vec<u8>,
     read: usize,
     /// The position of the stream after the batch.
@@ -37,7 +37,7 @@ impl ReaderChanges {
         Ok(ReaderChanges { link, since, batch, read: 0, position_behind: since, layouts, has_failed: false })
     }
 
-    /// All changes up to the transaction of this number were handed out: the number to continue from.
+    /// All changes up to the transaction of this number were returned: the number to continue from.
     pub fn position(&self) -> u64 {
         self.since
     }

@@ -78,7 +78,7 @@ fn groups_of_an_earlier_generation_are_never_found() {
     drop(log);
     let (log, scan) = open(&device);
     assert_eq!(scan.groups.len(), 30);
-    // As if recovery had found nothing worth keeping: the same LSNs are given out again in the new generation.
+    // As if recovery had found nothing worth keeping: the same LSNs are assigned again in the new generation.
     let before = log.writer().header();
     log.start(scan.end_lsn).unwrap();
     assert_eq!(log.writer().header().generation, before.generation + 1);

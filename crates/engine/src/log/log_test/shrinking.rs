@@ -85,7 +85,7 @@ fn a_power_cut_at_any_write_or_sync_of_a_shrinking_log_loses_nothing() {
     assert!(as_before > 20 && smaller > 1000 && longer_files > 20, "{as_before} {smaller} {longer_files}");
 }
 
-/// The header before says the same size: nothing that is appended is where an older ring has its places.
+/// The header before says the same size: no append overwrites the positions of an older ring.
 #[test]
 fn a_header_damaged_after_a_log_has_shrunk_hides_nothing() {
     for appended in 0..30 {

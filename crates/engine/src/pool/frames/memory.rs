@@ -98,7 +98,7 @@ pub(super) struct Mapped<T> {
 
 // SAFETY: it owns its items, as a boxed slice does.
 unsafe impl<T: Send> Send for Mapped<T> {}
-// SAFETY: shared, it gives out shared items only.
+// SAFETY: shared, it returns shared items only.
 unsafe impl<T: Sync> Sync for Mapped<T> {}
 
 impl<T> Mapped<T> {

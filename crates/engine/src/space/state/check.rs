@@ -37,6 +37,6 @@ impl SpaceState {
         let of_segments: u32 = self.segments.values().map(|segment| segment.pages).sum();
         debug_assert_eq!(used, of_segments, "each used page has one segment");
         let last = [&self.free, &self.untouched, &self.shared].into_iter().filter_map(|set| set.last()).max();
-        debug_assert!(last.is_none_or(|last| *last < self.extents()), "extent {last:?} is behind the end");
+        debug_assert!(last.is_none_or(|last| *last < self.extents()), "extent {last:?} is beyond the end");
     }
 }

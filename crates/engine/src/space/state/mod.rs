@@ -61,7 +61,7 @@ pub(super) struct SpaceState {
     /// What the device said then.
     pub full_why: String,
     segments: HashMap<u32, SegmentState>,
-    /// Next segment number to hand out.
+    /// Next segment number.
     pub next_segment: u32,
     /// Root slots of page 0.
     pub roots: [PageNo; header::ROOTS],

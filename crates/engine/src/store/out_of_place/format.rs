@@ -26,7 +26,7 @@
 //! - *sequence*: a number that every batch has, greater than that of all batches begun before it.
 //! - *identity* of a segment: the database's id, mixed with the segment's number; in a header also with where in the
 //!   segment the batch begins. A device that reads from another place than it was asked to, or wrote to another one,
-//!   gives nothing that passes for what should be there.
+//!   returns nothing that verifies as the expected bytes.
 //! - *life* of a segment: the sequence of its first batch since it was last free. Headers of another life are remains.
 //! - *tail* of a group: its newest durable batch. A header or footer names the tails of its moment: so a batch whose
 //!   header is damaged is missed, though its segment is not sealed and no header is left in it.

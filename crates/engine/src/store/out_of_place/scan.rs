@@ -6,9 +6,9 @@
 //!    that LSN the one with the most changes without redo wins ([`page::header::unlogged_changes`]).
 //! 2. A batch that some header or footer calls durable is believed. Of the others (those that were being written when
 //!    the database stopped, and the last ones before) every image is read, and counts only if it is the one listed and
-//!    its page verifies: what is torn was never acknowledged.
-//!    Later headers will call its batch durable all the same. So before any is written, torn images are struck out of
-//!    their segment's summary ([`ScannedStore::ends`]), durably.
+//!    its page verifies: what is torn was never acknowledged. Later headers will call its batch durable nevertheless.
+//!    So before any is written, torn images are struck out of their segment's summary ([`ScannedStore::ends`]),
+//!    durably.
 //! 3. Except a torn image that the log proves durable: this is damage ([`super::torn`]). The page is then mapped to it,
 //!    and its reader finds the damage ([`ScannedStore::check_complete`]).
 //! 4. For a sealed segment the summary is read (the footer has its place), for other segments the headers. Batches

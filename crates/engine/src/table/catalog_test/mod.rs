@@ -195,8 +195,7 @@ fn a_state_that_cannot_be_written_is_not_taken() {
     assert!(table.record.state == ObjectState::Ready && table.indexes[0].state == ObjectState::Ready);
 }
 
-/// A part of the catalog that is older than others: a number that is in use would be given again, or a name is there
-/// twice.
+/// A part of the catalog that is older than others: a number that is in use would be reused, or a name exists twice.
 #[test]
 fn older_counters_and_two_tables_of_one_name_are_damage() {
     let parts = small_parts();
@@ -297,7 +296,7 @@ fn a_damaged_tree_of_a_database_that_is_looked_at_stays() {
     assert_eq!((looked_at.load().unwrap().0.len(), roots(&parts)), (1, before));
 }
 
-/// Page 0 is whole and names no tree: such a database is not taken for a new one.
+/// Page 0 is whole and names no tree: such a database is not mistaken for a new one.
 #[test]
 fn a_catalog_without_trees_is_not_taken_for_an_empty_one() {
     let (storage, _) = closed_with_a_table(3);

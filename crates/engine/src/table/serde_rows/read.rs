@@ -225,7 +225,7 @@ impl<'de> Deserializer<'de> for ColumnDeserializer<'de> {
         variant: deserialize_enum(name: &'static str, variants: &'static [&'static str]);
     }
 
-    /// Of a column that the struct has not: it is not decoded.
+    /// Of a column that the struct does not have: it is not decoded.
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refusal> {
         visitor.visit_unit()
     }

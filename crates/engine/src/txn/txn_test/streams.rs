@@ -217,7 +217,7 @@ fn a_stream_that_goes_back_or_begins_elsewhere_is_damage() {
     }
 }
 
-/// An undo directory that is older than a transaction that has not ended: its ids would be given again.
+/// An undo directory that is older than a transaction that has not ended: its ids would be reused.
 #[test]
 fn an_older_limit_of_ids_is_damage() {
     let db = Db::new();

@@ -21,8 +21,8 @@ use loom::sync::Arc;
 use view::ReadView;
 use views::Views;
 
-/// Purge takes away what every view sees replaced: a view that is opened concurrently, in any list, sees whatever the
-/// view of purge sees.
+/// Purge removes versions that no view needs: a view that is opened concurrently, in any list, sees every transaction
+/// that purge's view sees.
 #[test]
 fn no_view_is_older_than_the_view_of_purge() {
     for list in 0..2 {

@@ -20,7 +20,7 @@ pub(super) struct RecordPos {
     pub(super) slot: usize,
 }
 
-/// Replaces `chains` with the overflow chains that a version has and the one after it, if there is one, has not.
+/// Replaces `chains` with the overflow chains of a version that the next version, if any, does not have.
 pub(super) fn name_chains(
     old: &RowHeader,
     old_payload: &[u8],

@@ -34,7 +34,7 @@ pub(super) fn rate(rows: &Rows<'_>, pool: &str, method: &str) -> f64 {
     rows.value(&[(POOL, pool), (METHOD, method)], metric::LOAD_MB_PER_S)
 }
 
-/// Speeds that differ by less are taken for equal.
+/// Speeds that differ by less count as equal.
 const TOLERANCE: f64 = 0.05;
 
 /// Whether one method is faster than the other with each of the pools.

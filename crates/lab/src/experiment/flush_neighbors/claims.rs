@@ -7,11 +7,11 @@ use crate::experiment::{Claim, Plan, Row, SubjectKind, Verdict};
 
 type Sizes<'s> = &'s [&'s str];
 
-/// Counts of pages that differ by less are taken for equal. The document's least difference is 2.1 %.
+/// Counts of pages that differ by less count as equal. The document's least difference is 2.1 %.
 const TOLERANCE: f64 = 0.02;
 /// Of fewer pages nothing is said.
 const MIN_PAGES: f64 = 1000.0;
-/// Surpluses, in percent, that differ by less are taken for equal.
+/// Surpluses, in percent, that differ by less count as equal.
 const GAP_TOLERANCE_PCT: f64 = 4.0;
 
 pub(super) fn claims(plan: &Plan, rows: &[Row]) -> Vec<Claim> {

@@ -9,8 +9,8 @@
 //! 2. A cell is a number of transactions, as in the paper, not of seconds: so options are compared over the same work.
 //!    Pages are counted from the first to the last transaction, as `Innodb_buffer_pool_pages_flushed` was; the dirty
 //!    pages left then are counted separately, for the cost to the same, clean, end state.
-//! 3. TPS are compared run by run: each option's with the other's of the same size and repetition, which were taken one
-//!    right after the other ([`Speed`](super::judge::Speed)). A ratio with too large a spread decides nothing.
+//! 3. TPS are compared run by run: each option's with the other's of the same size and repetition, which were taken
+//!    directly after one another ([`Speed`](super::judge::Speed)). A ratio with too large a spread decides nothing.
 //!    Counts of pages that are small, or differ little, decide nothing either.
 //! 4. At standard a server's cell takes about eight times as long as Highwater's, so a server is measured once where
 //!    Highwater is measured three times: each some ten minutes.

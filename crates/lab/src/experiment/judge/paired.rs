@@ -10,7 +10,7 @@
 use super::{Judgment, number};
 use crate::experiment::Verdict;
 
-/// Speeds that differ by less are taken for equal.
+/// Speeds that differ by less count as equal.
 const TOLERANCE: f64 = 0.03;
 /// A ratio with a larger spread than this is not judged.
 const UNDECIDED_ABOVE: f64 = 0.10;

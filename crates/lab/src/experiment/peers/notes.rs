@@ -10,7 +10,7 @@ const MIB: u64 = 1 << 20;
 const SERVERS: &str = "A server pays a round trip over its socket for each statement: compare with it by bytes to the \
                        device, space, and speed beyond memory. Its processor time is that of the server and of its \
                        clients together; its memory, its limit and its bytes dirtied are the server's alone, the bytes \
-                       until it is told to stop. Redb's benchmark is not for servers.";
+                       until it is stopped. Redb's benchmark is not for servers.";
 
 /// Of runs on this machine's disk.
 const BLOCK_COUNTERS: &str = "Bytes written are those that the device took, by the kernel's block counters: other \

@@ -11,8 +11,8 @@ use highwater_bench::{Error, Result};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Threads of a load, and memory for it: data that are larger than memory are loaded in a large one all the same, but
-/// for the load that is measured.
+/// Threads of a load, and memory for it: data that are larger than memory are still loaded in a large one, except for
+/// the measured load.
 const LOAD_THREADS: usize = 2;
 const LOAD_CACHE_BYTES: u64 = 1 << 30;
 

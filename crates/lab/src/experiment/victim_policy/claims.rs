@@ -30,7 +30,7 @@ fn in_order(rows: &Rows<'_>) -> Judgment {
     (verdict, format!("{} /s for raw, war, lru-clean", list(&tps)))
 }
 
-/// Speeds that differ by less are taken for equal.
+/// Speeds that differ by less count as equal.
 const TOLERANCE: f64 = 0.03;
 
 /// Whether a policy is faster than another.

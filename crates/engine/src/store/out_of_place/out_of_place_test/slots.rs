@@ -61,7 +61,7 @@ fn segments_that_were_cut_off_are_not_missed() {
     assert_holds(&*store, HIGH - 1, 2, "used again");
 }
 
-/// Most pages of each segment are given up, so that none is free: the file is cut all the same.
+/// Most pages of each segment are given up, so that none is free: the file is truncated nevertheless.
 #[test]
 fn segments_with_few_live_pages_each_are_brought_together() {
     const PAGES: u32 = 6000;
