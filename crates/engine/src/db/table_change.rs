@@ -22,13 +22,13 @@ use crate::table::{Table, TableChange};
 use std::sync::Arc;
 
 impl Database {
-    /// Changes a table: its columns and names of its own, all together, atomically and durably. It takes a moment,
-    /// however many rows there are: none is rewritten. Rows that are there read as the table is then, and are laid out
-    /// again when they are changed.
+    /// Changes columns and names of a table, all together, atomically and durably. Its duration does not depend on the
+    /// number of rows: no row is rewritten. Existing rows are read in the new form, and are converted when they are
+    /// changed.
     ///
-    /// It waits for transactions as [`drop_table`](Self::drop_table) does. Handles of the table that were made before
-    /// are errors afterwards ([`Error::TableChanged`]); the one that is returned knows the new columns. Snapshots that
-    /// began before see the rows of their time, in the new columns.
+    /// It waits for transactions as [`drop_table`](Self::drop_table) does. Older handles of the table return
+    /// [`Error::TableChanged`] afterwards; the returned handle has the new columns. Older snapshots see the rows of
+    /// their time, in the new columns.
     ///
     /// ```
     /// use highwater::{Database, Options, Schema, TableChange, Type, values};

@@ -21,7 +21,7 @@
 //! Differs from InnoDB: no buf_fix_count, no instances, no SX latch (pages are written from copies), inner tree pages
 //! are read without latching at all.
 //!
-//! [`Pool`] is its parts, one around the other; each knows only those within it. `tidy` checks their order.
+//! [`Pool`] consists of nested parts; each part uses only the parts within it. `tidy` checks their order.
 //!
 //! | folder or file | what |
 //! |---|---|

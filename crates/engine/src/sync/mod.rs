@@ -31,12 +31,12 @@ use std::sync::OnceLock;
 
 static PROCESSORS: OnceLock<usize> = OnceLock::new();
 
-/// How many processors there are for this process; asked once, since the answer is read from files.
+/// The number of processors of this process; determined once, since it is read from files.
 pub(crate) fn cpu_count() -> usize {
     *PROCESSORS.get_or_init(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get))
 }
 
-/// Answers for a machine with this many processors, unless their number has been asked: for models of large machines.
+/// Sets the number of processors, unless it has been determined before: for models of large machines.
 pub fn override_cpu_count(count: usize) {
     let _ = PROCESSORS.set(count);
 }

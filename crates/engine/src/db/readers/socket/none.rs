@@ -1,4 +1,4 @@
-//! No sockets: there is neither a listener nor a connection of these types.
+//! Systems without sockets: no value of these types exists, and every call fails or does nothing.
 
 use std::convert::Infallible;
 use std::io::{Error, ErrorKind, Read, Result, Write};
@@ -11,16 +11,16 @@ fn unsupported<T>() -> Result<T> {
     Err(Error::new(ErrorKind::Unsupported, text))
 }
 
-/// A connection: there is none.
+/// A connection; no value of this type exists.
 pub(crate) struct Stream(Infallible);
 
-/// What waits for connections: there is none.
+/// A listener; no value of this type exists.
 pub(crate) struct Listener(Infallible);
 
-/// Ends the waiting of a [`Listener`].
+/// Ends the wait of a [`Listener`].
 pub(crate) struct Waker(Infallible);
 
-/// Connects to nothing.
+/// Fails.
 ///
 /// # Errors
 /// Always.
@@ -32,7 +32,7 @@ pub(crate) fn connect(_folder: &Path) -> Result<Stream> {
 pub(crate) fn remove(_folder: &Path) {}
 
 impl Listener {
-    /// Makes nothing.
+    /// Fails.
     ///
     /// # Errors
     /// Always.

@@ -51,7 +51,7 @@ pub(crate) fn remove(folder: &Path) {
     let _ = std::fs::remove_file(folder.join(SOCKET));
 }
 
-/// What waits for connections.
+/// A listener.
 pub(crate) struct Listener(UnixListener);
 
 impl Listener {
@@ -81,7 +81,7 @@ impl Listener {
         self.0.accept().map(|(stream, _)| stream)
     }
 
-    /// What ends the waiting on this socket of `folder`.
+    /// A handle that ends the wait on this socket of `folder`.
     ///
     /// # Errors
     /// The system's.
