@@ -56,12 +56,15 @@ fn play(path: &str, text: &str) -> (String, String) {
         Err((line, wrong)) => return (format!("{path}:{line}: {wrong}\n"), text.to_string()),
     };
     let (mut player, mut findings, mut answered) = (Player::new(), String::new(), Vec::new());
-    for schedule in &schedules {
+    'schedules: for schedule in &schedules {
         let mut played: Vec<Vec<String>> = Vec::new();
         for level in &schedule.levels {
             let (answers, result) = player.play(schedule, *level);
             if let Err((line, wrong)) = result {
                 let _ = writeln!(findings, "{path}:{line}: {wrong}, at {}", script::short(*level));
+                if wrong == player::HANGS {
+                    break 'schedules;
+                }
             }
             played.push(answers);
         }

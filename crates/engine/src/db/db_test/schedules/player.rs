@@ -19,6 +19,9 @@ use std::time::{Duration, Instant};
 /// Longest time for a step to come to its end or to a lock.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
+/// What is wrong with a step after that time: no other schedule is played.
+pub(super) const HANGS: &str = "it does not end";
+
 const INTERRUPTED: &str = "interrupted";
 const DEADLOCK: &str = "deadlock";
 const TIMED_OUT: &str = "lock wait timeout";
@@ -243,7 +246,7 @@ impl Play<'_> {
                 false => match self.player.told.recv_timeout(TIMEOUT) {
                     Ok(told) => told,
                     Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
-                        return Err("it neither ends nor waits for a lock".to_string());
+                        return Err(HANGS.to_string());
                     }
                 },
             };
@@ -365,10 +368,11 @@ impl Drop for Play<'_> {
         let is_waiting = |session: &&Session| matches!(session.state, State::Waits(_));
         let open = sessions.values().filter(is_waiting).filter_map(|session| session.open.as_ref());
         open.for_each(|open| open.interrupt.interrupt());
-        for (name, Session { tasks, thread, state, begun, .. }) in sessions {
+        for (name, Session { tasks, thread, state, begun, open }) in sessions {
             drop((tasks, begun));
             // One that hangs is not waited for.
-            if !matches!(state, State::Runs(_)) && thread.join().is_err() {
+            let hangs = matches!(state, State::Runs(_)) || open.is_some_and(|open| open.is_interrupted);
+            if !hangs && thread.join().is_err() {
                 eprintln!("session {name} panicked");
             }
         }
