@@ -78,11 +78,11 @@ impl Shared {
     /// Another one that reads the same snapshot.
     ///
     /// # Errors
-    /// It is no snapshot; as [`with`](Self::with).
+    /// It is not a snapshot; as [`with`](Self::with).
     pub fn same_snapshot(&self) -> Result<Arc<Shared>> {
         let other = self.with(|kind| match kind {
             Kind::Read(txn) => Ok(txn.same_snapshot()?),
-            Kind::Write(_) => Err(Failure::Usage("the transaction is no snapshot".to_string())),
+            Kind::Write(_) => Err(Failure::Usage("the transaction is not a snapshot".to_string())),
         })?;
         Ok(Shared::reading(&self.db()?, &self.txns, other))
     }

@@ -263,7 +263,7 @@ pub extern "C" fn highwater_same_snapshot(
         let (out, snapshot) = (Out::handle(txn, "the snapshot")?, handle::get(snapshot)?);
         let other = snapshot.with(|kind| match kind {
             Kind::Read(txn) => Ok(txn.same_snapshot()?),
-            Kind::Write(_) => Err(Failure::Usage("the transaction is no snapshot".to_string())),
+            Kind::Write(_) => Err(Failure::Usage("the transaction is not a snapshot".to_string())),
         })?;
         out.put(new(Transaction::reading(other)));
         Ok(())

@@ -46,9 +46,9 @@ pub enum DeviceError {
         /// The 4 KiB block.
         lba: u64,
     },
-    /// A file that is no trace at all.
+    /// A file that is not a trace at all.
     #[error(
-        "{path} is no trace: neither CSV (time_us,op,lba,blocks a line), nor blktrace's output, fio's iolog or MSR \
+        "{path} is not a trace: neither CSV (time_us,op,lba,blocks a line), nor blktrace's output, fio's iolog or MSR \
          Cambridge's CSV",
         path = path.display()
     )]

@@ -75,7 +75,7 @@ fn a_damaged_page_of_the_catalog_costs_nothing() {
     }
 }
 
-/// Both trees of the catalog are unreadable: nothing is copied, and that is no success.
+/// Both trees of the catalog are unreadable: nothing is copied, and that is not a success.
 #[test]
 fn without_any_definition_there_is_nothing_to_copy() {
     let (storage, _) = whole();

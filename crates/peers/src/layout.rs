@@ -140,7 +140,7 @@ fn number_of(value: ValueRef<'_>) -> Result<i64> {
         ValueRef::F64(x) => x.to_bits() as i64,
         ValueRef::Decimal(d) => d.unscaled() as i64,
         ValueRef::DateTime(t) => t.unix_us(),
-        other => return Err(failed("row", format!("{other} is no number"))),
+        other => return Err(failed("row", format!("{other} is not a number"))),
     })
 }
 

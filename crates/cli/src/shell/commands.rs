@@ -213,7 +213,7 @@ fn scan_words(words: &[Word]) -> Result<ScanWords, String> {
             "starts" => scan.starts = Some(values.to_vec()),
             "limit" => match one()?.text.parse() {
                 Ok(limit) => scan.limit = Some(limit),
-                Err(_) => return wrong(&format!("limit {:?} is no number", one()?.text)),
+                Err(_) => return wrong(&format!("limit {:?} is not a number", one()?.text)),
             },
             "select" => scan.select = values.iter().map(|word| word.text.clone()).collect(),
             _ if values.is_empty() => scan.reverse = true,
@@ -272,7 +272,7 @@ mod tests {
             ("get city", "get: write: get TABLE KEY..."),
             ("scan", "scan: write: scan TABLE"),
             ("scan city form 3", "column 11: \"form\" is not one of by, from"),
-            ("scan city limit many", "column 11: limit \"many\" is no number"),
+            ("scan city limit many", "column 11: limit \"many\" is not a number"),
             ("scan city from 1 after 2", "column 18: after conflicts with another bound"),
             ("scan city from", "column 11: from needs something after it"),
             ("scan city from 1 prefix 2", "a range has from/to, or prefix"),

@@ -136,7 +136,7 @@ fn replay_refuses_bad_input() {
     }
     refused(&[&["replay", &path("cut.csv.zst")], &small[..]].concat(), 1, "truncated");
     for name in ["picture.png", "empty.csv"] {
-        refused(&["replay", &path(name)], 2, "is no trace: neither CSV");
+        refused(&["replay", &path(name)], 2, "is not a trace: neither CSV");
     }
     refused(&["replay", &path("missing.csv")], 2, "missing.csv");
     refused(&["replay", &trace, "--capacity", "64M"], 2, "goes beyond the device's 16384 blocks");
@@ -298,7 +298,7 @@ fn mount_refuses_what_cannot_be() {
     refused(&["mount", place, "--device", "floppy"], 2, "floppy");
     refused(&["mount", place, "--interval", "0"], 2, "--interval");
     refused(&["mount", place, "--capacity", "64M", "--journal-size", "1G"], 2, "--journal-size must be at most half");
-    refused(&["mount", "/proc/version"], 2, "is no folder");
+    refused(&["mount", "/proc/version"], 2, "is not a folder");
     refused(&["mount", place, "--capacity", "1M"], 2, "--capacity is too small");
     refused(&["mount", place, "--backing", "/tmp"], 2, "is a folder");
     refused(&["mount"], 2, "MOUNTPOINT");

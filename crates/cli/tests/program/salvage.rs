@@ -220,6 +220,6 @@ fn a_database_in_use_is_left_alone() {
         assert!(!Path::new(out).exists(), "{arguments:?}");
     }
     let (status, said) = highwater(&["restore", out, "--to", dir]);
-    assert!(status == Some(1) && said.contains("no complete backup"), "{said}");
+    assert!(status == Some(1) && said.contains("not a complete backup"), "{said}");
     db.close().unwrap();
 }

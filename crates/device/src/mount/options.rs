@@ -126,7 +126,7 @@ impl MountOptions {
             }
         }
         if self.mountpoint.exists() && !self.mountpoint.is_dir() {
-            return refuse(&format!("the mount point {} is no folder; name one", self.mountpoint.display()));
+            return refuse(&format!("the mount point {} is not a folder; name one", self.mountpoint.display()));
         }
         match self.mountpoint.to_str() {
             Some(path) if !path.contains('\n') => Ok(()),
@@ -156,7 +156,7 @@ mod tests {
         let error = MountOptions { file_system, ..good.clone() }.validate().unwrap_err();
         assert!(error.to_string().contains("1024M here"), "{error}");
         let error = MountOptions { mountpoint: "/proc/version".into(), ..good }.validate().unwrap_err();
-        assert!(error.to_string().contains("is no folder"), "{error}");
+        assert!(error.to_string().contains("is not a folder"), "{error}");
         assert_eq!("data".parse::<JournalMode>().unwrap().mount_option(), "journal");
         assert!("none".parse::<JournalMode>().is_err());
     }

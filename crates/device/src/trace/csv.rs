@@ -122,7 +122,7 @@ mod tests {
         start(b"time_us,op,lba,blocks\n").unwrap();
         start(b"Time,Operation,LBA,Blocks,Process\n").unwrap();
         for foreign in [&b"<html><body>"[..], b"\x7fELF\x02\x01", b"", b"\x89PNG,,,,", b"garbage"] {
-            assert!(start(foreign).unwrap_err().contains("is no trace: neither CSV"), "{foreign:?}");
+            assert!(start(foreign).unwrap_err().contains("is not a trace: neither CSV"), "{foreign:?}");
         }
         assert!(start(b"1,X,2,3\n").unwrap_err().contains("line or record 1: op \"X\""));
         assert!(start(b"\n1,R,2\n").unwrap_err().contains("line or record 2: no field \"blocks\""));

@@ -105,7 +105,7 @@ impl BackupManifest {
                     Ok(_) => "it is not a folder".to_string(),
                     Err(_) => "there is no such folder".to_string(),
                 };
-                Error::Incompatible(format!("{} is no complete backup: {what}", dir.display()))
+                Error::Incompatible(format!("{} is not a complete backup: {what}", dir.display()))
             }
             _ => super::files::failed("read", &path, error),
         })?;

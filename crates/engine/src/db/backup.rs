@@ -70,9 +70,9 @@ impl Database {
     ///
     /// # Errors
     /// [`Error::Usage`] if `dir` is not empty, or for a moment that cannot be reached; [`Error::Open`] if another
-    /// restore makes a database there; [`Error::Incompatible`] for a folder that is no complete backup, or backups that
-    /// do not follow each other; [`Error::Corrupt`] for a damaged one, or a database that does not pass its check. An
-    /// I/O error.
+    /// restore makes a database there; [`Error::Incompatible`] for a folder that is not a complete backup, or backups
+    /// that do not follow each other; [`Error::Corrupt`] for a damaged one, or a database that does not pass its check.
+    /// An I/O error.
     pub fn restore(
         chain: &[PathBuf],
         dir: impl AsRef<Path>,

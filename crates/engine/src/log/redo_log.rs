@@ -50,7 +50,7 @@ impl Log {
     /// fixed length, it keeps its size.
     ///
     /// # Errors
-    /// [`Incompatible`](crate::Error::Incompatible) if it is no redo log, another database's or a newer
+    /// [`Incompatible`](crate::Error::Incompatible) if it is not a redo log, another database's or a newer
     /// version's, [`Corrupt`](crate::Error::Corrupt) if it was cut short, both of its headers are damaged or it
     /// was synced further than it can be read, or an I/O error.
     pub fn open(

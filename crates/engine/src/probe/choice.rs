@@ -10,7 +10,7 @@
 use super::{DEPTHS, Evidence};
 use crate::config::FlushNeighbors;
 
-/// A page in a place of its own that costs less than this is no seek: the shortest seeks of disks take about a
+/// A page in a place of its own that costs less than this is not a seek: the shortest seeks of disks take about a
 /// millisecond.
 const MIN_SEEK_US: f64 = 500.0;
 /// From this ratio of scattered to contiguous time on neighbors are flushed.

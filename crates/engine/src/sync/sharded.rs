@@ -77,7 +77,7 @@ impl<T> Sharded<T> {
     /// What `make` makes, at each shard.
     pub(crate) fn of(mut make: impl FnMut() -> T) -> Sharded<T> {
         let shards = shard_count();
-        debug_assert!(shards.is_power_of_two(), "the remainder of {shards} is no mask");
+        debug_assert!(shards.is_power_of_two(), "the remainder of {shards} is not a mask");
         Sharded((0..shards).map(|_| CachePadded(make())).collect())
     }
 

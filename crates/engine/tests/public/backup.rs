@@ -206,9 +206,9 @@ fn a_wrong_link_is_refused_by_name() {
     refusal(restore(&["a", "c"]), &["c adds to backup", "a before it is backup"]);
     refusal(restore(&["full", "b"]), &["b adds to backup", "full before it"]);
     refusal(restore(&["a", "b", "full"]), &["full is a full backup; it cannot follow"]);
-    refusal(restore(&["a", "nothing"]), &["nothing is no complete backup", "there is no such folder"]);
-    refusal(restore(&["a", "db/data"]), &["data is no complete backup", "it is not a folder"]);
-    refusal(restore(&["a", "db"]), &["db is no complete backup", "backup.json"]);
+    refusal(restore(&["a", "nothing"]), &["nothing is not a complete backup", "there is no such folder"]);
+    refusal(restore(&["a", "db/data"]), &["data is not a complete backup", "it is not a folder"]);
+    refusal(restore(&["a", "db"]), &["db is not a complete backup", "backup.json"]);
     assert!(!path("copy").exists(), "nothing was written");
     std::fs::create_dir(path("copy")).unwrap();
     std::fs::write(path("copy/mine"), "text").unwrap();
@@ -216,7 +216,7 @@ fn a_wrong_link_is_refused_by_name() {
     refusal(back_up(&db, &path("copy"), None), &["copy is not empty"]);
     refusal(back_up(&db, &path("db/backup"), None), &["is in the database's folder"]);
     assert!(!path("db/backup").exists());
-    refusal(back_up(&db, &path("x"), Some(&path("db"))), &["no complete backup"]);
+    refusal(back_up(&db, &path("x"), Some(&path("db"))), &["not a complete backup"]);
     refusal(back_up(&db, &path("copy/mine"), None), &["mine is not a folder"]);
     // A restored database goes another way than its source.
     let copy = restored(&[path("a"), path("b")], &path("restored"), &options()).unwrap();

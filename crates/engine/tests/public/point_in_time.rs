@@ -260,7 +260,7 @@ fn an_archive_of_another_history_is_refused() {
     refused(open(&db, "db/within"), &["redo-archive", "is in the database's folder"]);
     refused(open(&place.at("new-db"), "new-db/within"), &["redo-archive", "is in the database's folder"]);
     assert!(!place.at("new-db").exists(), "nothing is made");
-    refused(open(&db, "full"), &["is no archive of redo, and not empty"]);
+    refused(open(&db, "full"), &["is not an archive of redo, and not empty"]);
     refused(open(&db, "full/backup.json"), &["backup.json is not a folder"]);
     // A restored database goes another way than its source.
     let (_, copy) = place.restore(std::slice::from_ref(&full), None).unwrap();
@@ -272,7 +272,7 @@ fn an_archive_of_another_history_is_refused() {
     let fork = open(&older, "fork").unwrap();
     fork.close().unwrap();
     let options = |redo: &str| RestoreOptions { redo: Some(place.at(redo)), ..restore_options(&place.options) };
-    for (redo, parts) in [("new", "has the redo of database"), ("full", "is no archive"), ("nothing", "nothing")] {
+    for (redo, parts) in [("new", "has the redo of database"), ("full", "is not an archive"), ("nothing", "nothing")] {
         let chain = std::slice::from_ref(&full);
         refused(Database::restore(chain, place.at("x"), &options(redo), &mut |_| Continue(())), &[parts]);
     }

@@ -73,7 +73,7 @@ impl MemoryGroup {
         let name = if self.version == 1 { "memory.usage_in_bytes" } else { "memory.current" };
         let path = self.path.join(name);
         let text = std::fs::read_to_string(&path).map_err(|e| Error::file(&path, e))?;
-        text.trim().parse().map_err(|_| Error::Data(format!("{}: {text:?} is no number", path.display())))
+        text.trim().parse().map_err(|_| Error::Data(format!("{}: {text:?} is not a number", path.display())))
     }
 
     /// Whether the kernel has ended a member because the group had reached its limit.

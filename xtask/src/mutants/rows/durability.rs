@@ -362,7 +362,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "lost-end-forgiven",
-        "a page whose change the log has lost is no error if the page is recreated later",
+        "a page whose change the log has lost is not an error if the page is recreated later",
         &[edit(
             REPLAY,
             "Err(error) if error.is_damage() && !error.is_beyond_log() => {",

@@ -44,7 +44,7 @@ fn archived_redo_with_kills_restores_to_a_consistent_database() {
         assert_eq!(said.matches(" holds ").count(), 12, "{said}");
     }
     refused(&["restore", &full, "--redo", &redo, "--until", "noon", "--to", &copy], "neither an LSN");
-    refused(&["restore", &full, "--redo", &full, "--to", &place.at("x")], "is no archive of redo");
+    refused(&["restore", &full, "--redo", &full, "--to", &place.at("x")], "is not an archive of redo");
     refused(&["restore", &full, "--redo", &place.at("none"), "--to", &place.at("x")], "none");
     refused(
         &["restore", &full, "--redo", &redo, "--until", "2001-01-01", "--to", &place.at("x")],

@@ -58,7 +58,7 @@ fn a_kill_during_a_backup_leaves_the_source_whole_and_no_backup() {
         let running = Running(child);
         wait_for(&place.path.join("full/pages"), bytes);
         drop(running);
-        refused(&["restore", &dest, "--to", &copy], "is no complete backup");
+        refused(&["restore", &dest, "--to", &copy], "is not a complete backup");
         if bytes == 1 {
             // This recovers the database before it is refused.
             refused(&["backup", &db, &dest], "is not empty");

@@ -78,7 +78,7 @@ fn a_power_cut_under_a_restore_or_a_backup_is_never_taken_for_success() {
             fine(&["restore", &dest, "--verify"]);
         } else {
             assert!(!is_done, "it said that it was done");
-            refused(&["restore", &dest, "--verify"], "no complete backup");
+            refused(&["restore", &dest, "--verify"], "not a complete backup");
         }
         let _ = std::fs::remove_dir_all(&dest);
     }

@@ -62,7 +62,7 @@ impl Archive {
     pub(crate) fn open(dir: &Path, database_id: u64, keys: &CopyKeys) -> Result<Archive> {
         let mut segments = segment::list(dir)?;
         if segments.is_empty() {
-            return Err(Error::Incompatible(format!("{} has no redo: it is no archive, or empty", dir.display())));
+            return Err(Error::Incompatible(format!("{} has no redo: it is not an archive, or empty", dir.display())));
         }
         check_owner(dir, &segments, database_id)?;
         segment::find_keys(&mut segments, keys, dir)?;

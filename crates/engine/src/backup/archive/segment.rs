@@ -263,7 +263,7 @@ pub(super) fn list(dir: &Path) -> Result<Vec<ArchiveFile>> {
         }
     }
     if segments.is_empty() && others > 0 {
-        let what = format!("{} is no archive of redo, and not empty: name a new folder", dir.display());
+        let what = format!("{} is not an archive of redo, and not empty: name a new folder", dir.display());
         return Err(Error::Usage(what));
     }
     segments.sort_by_key(|segment| segment.head.start);

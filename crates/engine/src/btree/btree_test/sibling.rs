@@ -16,7 +16,7 @@ fn tall() -> Fixture {
 
 fn sought<'c>(fixture: &'c Fixture, seek: Seek<'_>) -> (Leaf<'c>, LeafPosition) {
     let (leaf, position) = fixture.tree.sought_leaf(fixture.ctx(), seek).unwrap();
-    (leaf, position.expect("the root is no leaf"))
+    (leaf, position.expect("the root is not a leaf"))
 }
 
 /// Goes from the first leaf to the last, or back. Returns the keys and how often the parent had no further child.

@@ -103,7 +103,7 @@ fn a_duplicate_names_its_index_and_is_locked_as_asked() {
         // Its own row is a duplicate too.
         let own = txn.insert_or_get(&users, &values![null, "d", "E", 0], LockMode::Exclusive).unwrap();
         assert!(matches!(own, Insertion::Duplicate { row, .. } if row.str(2) == "D"));
-        // A row that it has deleted is no duplicate.
+        // A row that it has deleted is not a duplicate.
         assert!(txn.delete(&users, &values![1]).unwrap());
         let inserted = txn.insert_or_get(&users, &values![1, "a", "A", 7], LockMode::Exclusive).unwrap();
         assert!(matches!(inserted, Insertion::Inserted(_)));

@@ -30,7 +30,7 @@ impl PageFlusher {
         };
         let flushed = self.flush_frames(&frames, reason)?;
         let Some((frame, lsn)) = oldest.filter(|(frame, _)| frames.first() == Some(frame)) else { return Ok(flushed) };
-        // It is no miss if another thread writes it.
+        // It is not a miss if another thread writes it.
         let is_missed = || {
             let state = self.pages.get(frame);
             state.oldest_lsn() == Some(lsn) && !state.dirty.is_flushing()

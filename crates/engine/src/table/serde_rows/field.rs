@@ -30,8 +30,8 @@ pub(super) struct Bytes(Vec<u8>);
 impl Bytes {
     fn push(&mut self, byte: &(impl Serialize + ?Sized)) -> Result<(), Refusal> {
         match byte.serialize(FieldSerializer { ty: Type::U8 })? {
-            Value::UInt(n) => self.0.push(u8::try_from(n).map_err(|_| Refusal::new(format!("{n} is no byte")))?),
-            other => return Err(Refusal::new(format!("{other} is no byte"))),
+            Value::UInt(n) => self.0.push(u8::try_from(n).map_err(|_| Refusal::new(format!("{n} is not a byte")))?),
+            other => return Err(Refusal::new(format!("{other} is not a byte"))),
         }
         Ok(())
     }

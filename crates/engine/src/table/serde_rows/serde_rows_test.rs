@@ -265,7 +265,7 @@ fn a_refusal_names_the_column() {
     assert!(of(serde_json::json!({"id": 1, "uuid": "x"})).starts_with("column uuid: \"x\" is not a UUID"));
     assert!(of(serde_json::json!({"id": 1, "price": "1e3"})).starts_with("column price: \"1e3\" is not a decimal"));
     let no_byte = of(serde_json::json!({"id": 1, "data": [1, 256]}));
-    assert_eq!(no_byte, "column data: 256 is no byte (its type is binary(100))");
+    assert_eq!(no_byte, "column data: 256 is not a byte (its type is binary(100))");
     assert!(matches!(table.values_of(&HashMap::from([(1, 2)])), Err(Error::Conversion(_))));
     let big = HashMap::from([("id", i128::MAX)]);
     assert!(table.values_of(&big).unwrap_err().to_string().contains("does not fit type i64"));

@@ -96,7 +96,7 @@ impl Site {
     /// A mounted disk with the loaded database.
     pub(super) fn new(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -> Result<Site> {
         let installed = SubjectKind::Mysql.find().map_err(|missing| Error::Usage(missing.to_string()))?;
-        let atomic = cell.get(ATOMIC).parse().map_err(|_| Error::Usage("atomic_bytes is no number".into()))?;
+        let atomic = cell.get(ATOMIC).parse().map_err(|_| Error::Usage("atomic_bytes is not a number".into()))?;
         let mode = Mode::of(cell.get(MODE))?;
         let (place, acknowledgements) = (workspace.work_dir().join("mnt"), workspace.work_dir().join("acknowledged"));
         let mount = mode.mount(disk(plan.device.name(), atomic)?, JOURNAL_BYTES, &place)?;

@@ -101,7 +101,7 @@ impl<'p> Point<'p> {
 }
 
 fn number<N: std::str::FromStr>(text: &str) -> Result<N> {
-    text.parse().map_err(|_| Error::Usage(format!("{text:?} is no number")))
+    text.parse().map_err(|_| Error::Usage(format!("{text:?} is not a number")))
 }
 
 /// About 100 MB each.

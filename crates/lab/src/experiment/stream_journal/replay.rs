@@ -106,7 +106,7 @@ pub(super) fn measure(plan: &Plan, cell: &Cell, workspace: &mut Workspace<'_>) -
     options.age = Age { overwrites: 1.0, seed: plan.seed, ..Age::default() };
     options.rules = Mode::of(cell.get(MODE))?.stream_rules()?;
     if cell.get(SPARE) != OWN_SPARE {
-        let percent: f64 = cell.get(SPARE).parse().map_err(|_| Error::Usage("spare flash is no number".into()))?;
+        let percent: f64 = cell.get(SPARE).parse().map_err(|_| Error::Usage("spare flash is not a number".into()))?;
         options.overprovisioning = Some(percent / 100.0);
     }
     let result = replay::run(&options, &mut |_| {})?;

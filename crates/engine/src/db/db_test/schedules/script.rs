@@ -97,7 +97,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Schedule>, Wrong> {
 impl Schedule {
     fn parse_setting(&mut self, word: &str, rest: &str) -> Result<(), String> {
         if word == "levels" {
-            let levels = rest.split_whitespace().map(|name| level(name).ok_or(format!("`{name}` is no level")));
+            let levels = rest.split_whitespace().map(|name| level(name).ok_or(format!("`{name}` is not a level")));
             self.levels = levels.collect::<Result<_, _>>()?;
             return Ok(());
         }
@@ -140,10 +140,10 @@ fn parse_action(text: &str) -> Result<Action, String> {
     }
     let is_name =
         |name: &&str| name.len() > 1 && name.starts_with('T') && name[1..].bytes().all(|b| b.is_ascii_digit());
-    let (sessions, statement) = text.split_once(": ").ok_or(format!("`{text}` is no step: `T1: STATEMENT`"))?;
+    let (sessions, statement) = text.split_once(": ").ok_or(format!("`{text}` is not a step: `T1: STATEMENT`"))?;
     let sessions: Vec<&str> = sessions.split(' ').collect();
     if let Some(wrong) = sessions.iter().find(|name| !is_name(name)) {
-        return Err(format!("`{wrong}` is no session: T1, T2 and so on"));
+        return Err(format!("`{wrong}` is not a session: T1, T2 and so on"));
     }
     match (statement.strip_prefix("begin"), &sessions[..]) {
         (Some(options), _) => parse_begin(&sessions, options),

@@ -90,16 +90,16 @@ pub(super) fn parse_row(words: &[&str]) -> Parsed<NewRow> {
 }
 
 fn number(word: &str) -> Parsed<u64> {
-    word.parse().map_err(|_| format!("`{word}` is no number"))
+    word.parse().map_err(|_| format!("`{word}` is not a number"))
 }
 
 fn column(name: &str) -> Parsed<usize> {
-    COLUMNS.iter().position(|column| *column == name).ok_or_else(|| format!("`{name}` is no column"))
+    COLUMNS.iter().position(|column| *column == name).ok_or_else(|| format!("`{name}` is not a column"))
 }
 
 /// `v=3`, `v+=1`, `k=null`
 fn parse_assignment(word: &str) -> Parsed<Assignment> {
-    let (name, value) = word.split_once('=').ok_or_else(|| format!("`{word}` is no assignment"))?;
+    let (name, value) = word.split_once('=').ok_or_else(|| format!("`{word}` is not an assignment"))?;
     let adds = name.ends_with('+');
     let value = if value == "null" { None } else { Some(number(value)?) };
     Ok((column(name.trim_end_matches('+'))?, value, adds))
@@ -126,7 +126,7 @@ fn parse_condition<'w>(words: &'w [&'w str]) -> Parsed<(Condition, &'w [&'w str]
             ">=" => found.low = Bound::Included(value),
             "<" => found.high = Bound::Excluded(value),
             "<=" => found.high = Bound::Included(value),
-            other => return Err(format!("`{other}` is no comparison")),
+            other => return Err(format!("`{other}` is not a comparison")),
         }
         count += 1;
     }
@@ -187,7 +187,7 @@ impl Statement {
                 (condition, []) => Kind::Delete(condition),
                 (_, [word, ..]) => return Err(format!("`{word}` is no part of a delete")),
             },
-            _ => return Err(format!("`{text}` is no statement")),
+            _ => return Err(format!("`{text}` is not a statement")),
         };
         Ok(Statement { kind, wait })
     }
